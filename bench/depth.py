@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""What .htaccess costs at depth 10, stock and with the module, against AllowOverride None.
+
+    bench/depth.py instructions [MODULE.so]   exact counts per request (callgrind)
+    bench/depth.py cold [MODULE.so]           the first request to a directory
+    bench/depth.py pairs [MODULE.so]          throughput, pairs run in turn (wrk)
+"""
+
+import os
+import shutil
+import sys
+
+import htbench
+
+DEPTH = 10
+ROUNDS = 9
+SECONDS = 3
+FIRST = 50
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def server(root, name, docroot, override, module=None, revalidate="1h", **more):
+    directives = f"<Directory {docroot}>\nAllowOverride {override}\n</Directory>\n"
+    if module:
+        directives += f"HtCache On\nHtCacheRevalidate {revalidate}\n"
+    return dict(root=root, name=name, docroot=docroot, directives=directives, module=module, **more)
+
+
+def trees(root):
+    made = {}
+    for name, text in (("absent", None), ("empty", "")):
+        docroot = os.path.join(root, "tree-" + name)
+        shutil.rmtree(docroot, ignore_errors=True)
+        made[name] = (docroot, htbench.make_tree(docroot, DEPTH, text))
+    htbench.wait_until_old()
+    return made
+
+
+def instructions(root, module):
+    made = trees(root)
+    results = {}
+    single = dict(processes=1, threads=1)
+    docroot, url = made["absent"]
+    none = htbench.instructions(server(root, "none", docroot, "None", **single), url, 20, 200)
+    results["none"] = none
+    print(f"AllowOverride None               {none:10.0f} instructions per request")
+    for name, (docroot, url) in made.items():
+        for label, so in (("stock", None), ("module", module)):
+            count = htbench.instructions(server(root, f"{label}-{name}", docroot, "All", so,
+                                                **single), url, 20, 200)
+            results[f"{label}-{name}"] = count
+            print(f"AllowOverride All, {label:6s} {name:6s} {count:10.0f}   "
+                  f"x {count / none:.3f}", flush=True)
+    htbench.save("depth-instructions", results)
+
+
+def cold(root, module):
+    """The first request to a directory, over FIRST trees of their own, so that every directory but the
+    document root is new each time."""
+    results = {}
+    for name, text in (("absent", None), ("empty", "")):
+        docroot = os.path.join(root, "cold-" + name)
+        shutil.rmtree(docroot, ignore_errors=True)
+        urls = [f"/t{i}" + htbench.make_tree(os.path.join(docroot, f"t{i}"), DEPTH, text)
+                for i in range(FIRST)]
+        htbench.make_tree(os.path.join(docroot, "warm"), 0)
+        htbench.wait_until_old()
+        for label, so in (("stock", None), ("module", module)):
+            results[f"{label}-{name}"] = first_requests(
+                server(root, f"cold-{label}-{name}", docroot, "All", so, processes=1, threads=1),
+                urls)
+        ratio = results[f"module-{name}"] / results[f"stock-{name}"]
+        print(f"first request, {name:6s}: stock {results['stock-' + name]:.0f}, module "
+              f"{results['module-' + name]:.0f} instructions   x {ratio:.3f}", flush=True)
+    htbench.save("depth-cold", results)
+
+
+def first_requests(args, urls):
+    """Difference of a run that asks for each deep page once and one that asks for none."""
+    totals = []
+    for asked in ([], urls):
+        one = htbench.Httpd(**args)
+        out = os.path.join(one.dir, "callgrind.out")
+        one.start(wrapper=["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q"],
+                  single=True, demote=True, timeout=120)
+        connection = htbench.Connection(one.port)
+        for _ in range(20):
+            htbench.check(connection.get("/warm/page.html"))
+        for url in asked:
+            htbench.check(connection.get(url))
+        connection.close()
+        one.stop()
+        totals.append(htbench.callgrind_total(out))
+    return (totals[1] - totals[0]) / len(urls)
+
+
+def pairs(root, module):
+    made = trees(root)
+    results = {}
+    docroot, url = made["absent"]
+    with htbench.Httpd(**server(root, "none", docroot, "None")).start() as none:
+        for name, (docroot, url) in made.items():
+            for label, so in (("stock", None), ("module", module)):
+                with htbench.Httpd(**server(root, f"{label}-{name}", docroot, "All", so,
+                                            revalidate="1s")).start() as one:
+                    figures = htbench.pairs(one, none, url, url, ROUNDS, SECONDS)
+                results[f"{label}-{name}"] = figures
+                print(f"All, {label:6s} {name:6s} against None: {figures['a']:7.0f} / "
+                      f"{figures['b']:7.0f} requests/s, median ratio {figures['ratio']:.3f} "
+                      f"({figures['low']:.3f} to {figures['high']:.3f})", flush=True)
+    htbench.save("depth-pairs", results)
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in ("instructions", "cold", "pairs"):
+        raise SystemExit(__doc__)
+    module = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else
+                             os.path.join(HERE, "..", "src", ".libs", "mod_htcache.so"))
+    if not os.path.exists(module):
+        raise SystemExit(f"{module} is missing: build it first, or name it")
+    {"instructions": instructions, "cold": cold, "pairs": pairs}[sys.argv[1]](htbench.workdir(),
+                                                                           module)
+
+
+main()

@@ -1,0 +1,259 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""What the benchmarks share: a private httpd on 127.0.0.1, directory trees to serve, requests over one
+keep-alive connection, exact instruction counts by callgrind, and throughput in pairs run in turn."""
+
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import time
+
+# The modules that Debian enables by default, less the MPM.
+DEBIAN_MODULES = """access_compat alias auth_basic authn_core authn_file authz_core authz_host authz_user
+autoindex deflate dir env expires filter headers mime negotiation reqtimeout rewrite setenvif
+status""".split()
+
+USER = "www-data"
+
+
+def apxs(name):
+    return subprocess.check_output([os.environ.get("APXS", "apxs"), "-q", name], text=True).strip()
+
+
+def httpd_binary():
+    for name in (os.path.join(apxs("SBINDIR"), apxs("PROGNAME")), "/usr/sbin/apache2",
+                 "/usr/sbin/httpd"):
+        if os.access(name, os.X_OK):
+            return name
+    raise SystemExit("no httpd found: apxs -q SBINDIR and PROGNAME name none")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Httpd:
+    """One private server. `directives` is configuration text; `module` the path of mod_htcache.so or
+    None for stock."""
+
+    def __init__(self, root, name, docroot, directives, module=None, mpm="event", processes=2,
+                 threads=8, modules=DEBIAN_MODULES):
+        self.dir = os.path.join(root, name)
+        shutil.rmtree(self.dir, ignore_errors=True)
+        os.makedirs(self.dir)
+        self.port = free_port()
+        self.conf = os.path.join(self.dir, "httpd.conf")
+        self.process = None
+        libexec = apxs("LIBEXECDIR")
+        lines = [f"LoadModule mpm_{mpm}_module {libexec}/mod_mpm_{mpm}.so"]
+        lines += [f"LoadModule {m}_module {libexec}/mod_{m}.so" for m in modules
+                  if os.path.exists(f"{libexec}/mod_{m}.so")]
+        if module:
+            lines.append(f"LoadModule htcache_module {module}")
+        lines += [f"ServerRoot {self.dir}", f"DefaultRuntimeDir {self.dir}",
+                  f"PidFile {self.dir}/pid", f"ErrorLog {self.dir}/error_log", "LogLevel warn",
+                  f"Listen 127.0.0.1:{self.port}", "ServerName localhost",
+                  f"DocumentRoot {docroot}", "KeepAlive On", "MaxKeepAliveRequests 0",
+                  "KeepAliveTimeout 30", "TypesConfig /etc/mime.types",
+                  f"StartServers {processes}", f"ServerLimit {max(processes, 4)}",
+                  "<Directory />\nAllowOverride None\nRequire all granted\n</Directory>"]
+        if mpm == "prefork":
+            lines += [f"MaxRequestWorkers {max(processes, 4)}", f"MinSpareServers {processes}",
+                      f"MaxSpareServers {processes}"]
+        else:
+            lines += [f"ThreadsPerChild {threads}", f"MaxRequestWorkers {processes * threads}",
+                      f"MinSpareThreads {threads}", f"MaxSpareThreads {processes * threads}"]
+        if os.getuid() == 0:
+            lines += [f"User {USER}", f"Group {USER}"]
+            shutil.chown(self.dir, USER)
+        with open(self.conf, "w") as f:
+            f.write("\n".join(lines) + "\n" + directives + "\n")
+
+    def start(self, wrapper=(), single=False, demote=False, timeout=60):
+        command = list(wrapper) + [httpd_binary(), "-f", self.conf]
+        command += ["-X"] if single else ["-DFOREGROUND"]
+        options = {}
+        if demote and os.getuid() == 0:
+            entry = pwd.getpwnam(USER)
+            options = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+        self.log = open(os.path.join(self.dir, "stderr"), "w")
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, cwd=self.dir,
+                                        **options)
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if self.process.poll() is not None:
+                break
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return self
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit(f"httpd did not start, see {self.dir}/stderr and error_log:\n" +
+                         open(os.path.join(self.dir, "stderr")).read())
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(120)
+        self.process = None
+        self.log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+class Connection:
+    """A keep-alive connection that asks with as little of its own as possible."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), 60)
+        self.buffer = b""
+
+    def get(self, path):
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        while b"\r\n\r\n" not in self.buffer:
+            self.more()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        if re.search(rb"(?i)\ntransfer-encoding: chunked", head):
+            return int(head.split()[1]), self.chunked()
+        match = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+        length = int(match.group(1)) if match else 0
+        while len(self.buffer) < length:
+            self.more()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return int(head.split()[1]), body
+
+    def chunked(self):
+        body = b""
+        while True:
+            while b"\r\n" not in self.buffer:
+                self.more()
+            size, self.buffer = self.buffer.split(b"\r\n", 1)
+            length = int(size, 16)
+            while len(self.buffer) < length + 2:
+                self.more()
+            body, self.buffer = body + self.buffer[:length], self.buffer[length + 2:]
+            if not length:
+                return body
+
+    def more(self):
+        data = self.socket.recv(65536)
+        if not data:
+            raise ConnectionError("the server closed the connection")
+        self.buffer += data
+
+    def close(self):
+        self.socket.close()
+
+
+def make_tree(docroot, depth, htaccess=None):
+    """docroot/1/2/.../depth with a small page in each; `htaccess` is the text of every level's file."""
+    path = docroot
+    os.makedirs(path, exist_ok=True)
+    url = "/"
+    for level in range(depth + 1):
+        if level:
+            path = os.path.join(path, str(level))
+            os.mkdir(path)
+            url += f"{level}/"
+        with open(os.path.join(path, "page.html"), "w") as f:
+            f.write("<!DOCTYPE html><title>page</title><p>A small page.\n")
+        if htaccess is not None:
+            with open(os.path.join(path, ".htaccess"), "w") as f:
+                f.write(htaccess)
+            age(os.path.join(path, ".htaccess"))
+    return url + "page.html"
+
+
+def age(path):
+    """Nothing can set ctime; benchmarks wait for it with wait_until_old()."""
+    os.utime(path, (1, 1))
+
+
+def wait_until_old():
+    """Freshly written files are read again for every request for two seconds."""
+    time.sleep(2.5)
+
+
+def instructions(server_args, url, warm, counted, settle=0.0):
+    """Exact user-space instructions for `counted` requests after `warm` ones: the difference of two runs
+    that differ in nothing else."""
+    totals = []
+    for extra in (0, counted):
+        server = Httpd(**server_args)
+        out = os.path.join(server.dir, "callgrind.out")
+        server.start(wrapper=["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q"],
+                     single=True, demote=True, timeout=120)
+        connection = Connection(server.port)
+        for i in range(warm):
+            check(connection.get(url))
+            if i == 0 and settle:
+                time.sleep(settle)
+        for _ in range(extra):
+            check(connection.get(url))
+        connection.close()
+        server.stop()
+        totals.append(callgrind_total(out))
+    return (totals[1] - totals[0]) / counted
+
+
+def check(answer):
+    if answer[0] != 200:
+        raise SystemExit(f"unexpected answer {answer[0]}")
+
+
+def callgrind_total(path):
+    with open(path) as f:
+        for line in f:
+            if line.startswith("summary:") or line.startswith("totals:"):
+                return int(line.split()[1])
+    raise SystemExit(f"no total in {path}")
+
+
+def wrk(port, url, seconds, connections=8):
+    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s",
+                          f"http://127.0.0.1:{port}{url}"], capture_output=True, text=True)
+    if "Non-2xx" in out.stdout:
+        raise SystemExit("wrk saw answers other than 2xx:\n" + out.stdout)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out.stdout).group(1))
+
+
+def pairs(a, b, url_a, url_b, rounds, seconds):
+    """Requests per second of servers a and b, A B A B in turn; returns medians, ratio a/b and its
+    spread."""
+    ratios, rates_a, rates_b = [], [], []
+    for server, url in ((a, url_a), (b, url_b)):
+        wrk(server.port, url, 1)
+    for i in range(rounds):
+        order = ((a, url_a, rates_a), (b, url_b, rates_b))
+        for server, url, rates in order if i % 2 == 0 else reversed(order):
+            rates.append(wrk(server.port, url, seconds))
+        ratios.append(rates_a[-1] / rates_b[-1])
+    return {"a": statistics.median(rates_a), "b": statistics.median(rates_b),
+            "ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios),
+            "rounds": rounds}
+
+
+def workdir():
+    path = os.environ.get("BENCH_DIR", "/var/tmp/htcache-bench")
+    os.makedirs(path, exist_ok=True)
+    os.chmod(path, 0o755)
+    return path
+
+
+def save(name, data):
+    path = os.path.join(workdir(), name + ".json")
+    with open(path, "w") as f:
+        json.dump(data, f, indent=2)
+        f.write("\n")
+    print(f"raw figures: {path}")

@@ -1,0 +1,62 @@
+dnl Licensed under the Apache License, Version 2.0; see LICENSE.
+dnl Macros of configure.ac for libraries and compiler flags.
+
+# HTC_CHECK_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, IF-FOUND, IF-NOT)
+# Substitutes NAME_CFLAGS and NAME_LIBS, from pkg-config where it is installed and knows the module.
+AC_DEFUN([HTC_CHECK_LIB], [
+AC_MSG_CHECKING([for $4])
+$1_CFLAGS=
+$1_LIBS="$5"
+AS_IF([pkg-config --exists $4 2>/dev/null],
+    [$1_CFLAGS=`pkg-config --cflags $4`
+     $1_LIBS=`pkg-config --libs $4`])
+htc_save_CPPFLAGS=$CPPFLAGS
+htc_save_LIBS=$LIBS
+CPPFLAGS="$CPPFLAGS $[]$1_CFLAGS"
+LIBS="$[]$1_LIBS $LIBS"
+AC_LINK_IFELSE([AC_LANG_PROGRAM([[@%:@include <$2>]], [[return (void *)&$3 == (void *)0;]])],
+    [htc_found=yes], [htc_found=no])
+CPPFLAGS=$htc_save_CPPFLAGS
+LIBS=$htc_save_LIBS
+AC_MSG_RESULT([$htc_found])
+AC_SUBST([$1_CFLAGS])
+AC_SUBST([$1_LIBS])
+AS_IF([test "$htc_found" = yes], [$6], [$7])
+])
+
+# HTC_REQUIRE_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE)
+AC_DEFUN([HTC_REQUIRE_LIB], [
+HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [],
+    [AC_MSG_ERROR([$4 is missing (Debian: apt-get install $6)])])
+])
+
+# HTC_TRY_FLAG(VARIABLE, FLAG)
+# Add FLAG to VARIABLE where compiler and linker take it without a word.
+AC_DEFUN([HTC_TRY_FLAG], [
+AC_MSG_CHECKING([whether $CC takes $2])
+htc_save_CFLAGS=$CFLAGS
+CFLAGS="$CFLAGS -Werror $2"
+AC_LINK_IFELSE([AC_LANG_PROGRAM([[@%:@include <string.h>]], [[return (int)strlen("");]])],
+    [AC_MSG_RESULT([yes])
+     $1="$[]$1 $2"],
+    [AC_MSG_RESULT([no])])
+CFLAGS=$htc_save_CFLAGS
+])
+
+# HTC_COMPILER_FLAGS
+# Substitutes HTC_CFLAGS and HTC_LDFLAGS: warnings, and hardening where the compiler has it.
+AC_DEFUN([HTC_COMPILER_FLAGS], [
+AC_ARG_ENABLE([werror],
+    [AS_HELP_STRING([--enable-werror], [treat compiler warnings as errors (default: no)])],
+    [], [enable_werror=no])
+HTC_CFLAGS="-Wall -Wextra"
+HTC_LDFLAGS=
+HTC_TRY_FLAG([HTC_CFLAGS], [-std=gnu11])
+HTC_TRY_FLAG([HTC_CFLAGS], [-fstack-protector-strong])
+HTC_TRY_FLAG([HTC_CFLAGS], [-D_FORTIFY_SOURCE=2])
+HTC_TRY_FLAG([HTC_LDFLAGS], [-Wl,-z,relro])
+HTC_TRY_FLAG([HTC_LDFLAGS], [-Wl,-z,now])
+AS_IF([test "$enable_werror" = yes], [HTC_CFLAGS="$HTC_CFLAGS -Werror"])
+AC_SUBST([HTC_CFLAGS])
+AC_SUBST([HTC_LDFLAGS])
+])

@@ -1,0 +1,255 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file htc_store_private.h
+ * The layout of the shared segment, and what the store's source files know of each other:
+ *
+ *   htc_store.c          creation and layout, counters, processes, totals
+ *   htc_store_read.c     reading records without a lock
+ *   htc_store_write.c    the lock; put, reidentify, drop, clear
+ *   htc_store_room.c     owners, shares, whom to evict
+ *   htc_store_rebuild.c  repair after a writer died or memory was damaged
+ *
+ * Only these and the store's tests include this file.
+ *
+ * The one invariant that everything rests on: a slot whose `seq` is even and whose `version` is
+ * not 0 names a chain of blocks that is complete and that nobody changes. All else (free list,
+ * owner table, owner lists, totals, the map of used slots) follows from the slots and is rebuilt
+ * from them when a writer dies.
+ */
+#ifndef HTC_STORE_PRIVATE_H
+#define HTC_STORE_PRIVATE_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stddef.h>
+
+#include "htc_store.h"
+
+#define HTCS_ALIGN           128 /* of every area; two cache lines, which some processors fetch as one */
+#define HTCS_BLOCK_BYTES     128
+#define HTCS_BLOCK_WORDS     (HTCS_BLOCK_BYTES / 8)
+#define HTCS_WAYS            8               /* slots of a set */
+#define HTCS_CANDIDATES      (2 * HTCS_WAYS) /* slots that a key may lie in */
+#define HTCS_BYTES_PER_SLOT  384             /* of the segment: a slot, and the usual body */
+#define HTCS_STRIPES         64
+#define HTCS_PROCESSES       1024
+#define HTCS_MIN_OWNERS      16
+#define HTCS_MAX_OWNERS      8192
+#define HTCS_SLOTS_PER_OWNER 16 /* decides the size of the owner table */
+#define HTCS_NIL             UINT32_MAX
+#define HTCS_SUM_WORDS       512 /* a payload's checksum is folded over pieces of this size */
+
+/* A test that kills a writer between any two of its stores defines this function. */
+#ifdef HTC_CRASH_POINTS
+void htc_crash_point(const char *where);
+#define HTC_CRASH_POINT(where) htc_crash_point(where)
+#else
+#define HTC_CRASH_POINT(where) ((void)0)
+#endif
+
+/* Words in the segment are read and written through these. Readers look at words that a writer is
+ * changing, so every word is atomic; order comes from the sequence counts and fences alone. */
+#define HTCS_GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
+#define HTCS_SET(word, value)                                          \
+    do {                                                               \
+        atomic_store_explicit(&(word), (value), memory_order_relaxed); \
+        HTC_CRASH_POINT(#word);                                        \
+    } while (0)
+
+typedef struct htcs_header {
+    pthread_mutex_t lock;
+    _Atomic uint64_t holder;       /* number of the lock's last holder */
+    _Atomic uint64_t stuck_holder; /* a holder that somebody waited for in vain */
+    _Atomic uint32_t dirty;        /* a writer is between two consistent states */
+
+    /* All below changes under the lock only. */
+    _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */
+    _Atomic uint32_t fresh;        /* blocks from here on were never used and are in no list */
+    _Atomic uint32_t clock_hand;   /* the slot that CLOCK looks at next */
+    _Atomic uint32_t owner_hand;   /* the owner that is asked next whether it is above its share */
+    _Atomic uint32_t owners_live;  /* owners that hold records */
+    _Atomic uint32_t owners_above; /* of these, those above their share */
+    _Atomic uint32_t blocks_used;
+    _Atomic uint64_t last_version;
+    _Atomic uint32_t records[HTC_KIND_STOCK + 1]; /* by kind */
+} htcs_header;
+
+typedef struct htcs_stripe {
+    _Alignas(HTCS_ALIGN) _Atomic uint64_t counts[HTC_COUNTER_COUNT];
+} htcs_stripe;
+
+/* An entry without records may be given to another owner. Changes under the lock only. */
+typedef struct htcs_owner {
+    _Atomic uint64_t tag;
+    _Atomic uint32_t blocks, slots; /* held */
+    _Atomic uint32_t hand;          /* where CLOCK stands in the ring of its slots */
+    _Atomic uint32_t share;         /* per cent, as of its last put */
+    _Atomic uint32_t above;         /* it holds more than its share */
+    _Atomic uint32_t taken;         /* it belonged to somebody once */
+} htcs_owner;
+
+typedef struct htcs_process {
+    _Atomic int32_t pid; /* 0: free */
+    _Atomic uint64_t entries, bytes;
+} htcs_process;
+
+typedef struct htcs_slot {
+    htc_slot_hot hot;
+    _Atomic uint32_t seq;   /* odd while a writer changes the slot or its body */
+    _Atomic uint32_t first; /* block */
+    _Atomic uint64_t tag;   /* the key's hash */
+    _Atomic uint32_t body_len;
+    _Atomic uint32_t flags;
+    _Atomic uint32_t kind;
+    _Atomic uint32_t owner;              /* index in the owner table */
+    _Atomic uint32_t own_prev, own_next; /* ring of the owner's slots; writers only */
+} htcs_slot;
+
+static_assert(sizeof(htcs_slot) == 64, "a slot is one cache line");
+static_assert(offsetof(htcs_slot, hot) == 0, "the public half comes first");
+
+typedef struct htcs_block {
+    _Atomic uint64_t words[HTCS_BLOCK_WORDS];
+} htcs_block;
+
+static_assert(sizeof(htcs_block) == HTCS_BLOCK_BYTES, "atomic words are plain words");
+
+/* A body: this, the key, a NUL, zeros up to a whole word; then, unless the payload is empty, the
+ * payload's checksum (one word) and the payload. */
+typedef struct htcs_head {
+    uint64_t sum; /* of all that describes the record, but not of the payload */
+    htc_identity id;
+    uint32_t key_len;
+    uint32_t payload_len;
+} htcs_head;
+
+#define HTCS_HEAD_WORDS (sizeof(htcs_head) / 8)
+static_assert(sizeof(htcs_head) == 72, "whole words, no padding");
+
+/* A private copy of head and key. */
+typedef union htcs_front {
+    struct {
+        htcs_head head;
+        char key[HTC_STORE_MAX_KEY + 8]; /* NUL-terminated */
+    };
+    uint64_t words[HTCS_HEAD_WORDS + (HTC_STORE_MAX_KEY + 8) / 8];
+} htcs_front;
+
+/* A private copy of a slot. */
+typedef struct htcs_view {
+    uint64_t version;
+    int64_t checked_at;
+    uint64_t tag;
+    uint32_t seq, first, body_len, flags, kind, owner;
+} htcs_view;
+
+/* A place in a body. */
+typedef struct htcs_cursor {
+    uint32_t block, word;
+} htcs_cursor;
+
+/* What is known of the segment lies in private memory, so that damage to the segment cannot send
+ * anybody outside of it. */
+struct htc_store {
+    void *base;
+    size_t bytes;
+    uint64_t seed;
+    htcs_header *header;
+    htcs_stripe *stripes;
+    htcs_owner *owners; /* nowners entries, and one for the owners that found no place */
+    htcs_process *processes;
+    htcs_slot *slots;
+    _Atomic uint64_t *used;  /* a bit per slot: CLOCK passes over unused slots quickly */
+    _Atomic uint32_t *fat;   /* per block the next of its chain, or HTCS_NIL */
+    _Atomic uint64_t *marks; /* a bit per block, for the time of a rebuild */
+    htcs_block *blocks;
+    uint32_t nowners; /* a power of two */
+    uint32_t nsets, nslots, nblocks;
+    _Atomic uint64_t own_process; /* (process id << 32) + index + 1 in the process table */
+};
+
+static inline uint64_t htcs_front_bytes(uint32_t key_len)
+{
+    return ((uint64_t)sizeof(htcs_head) + key_len + 1 + 7) & ~UINT64_C(7);
+}
+
+static inline uint64_t htcs_body_bytes(uint32_t key_len, uint64_t payload_len)
+{
+    return htcs_front_bytes(key_len) + (payload_len ? 8 + payload_len : 0);
+}
+
+static inline uint64_t htcs_blocks_for(uint64_t body_bytes)
+{
+    return (body_bytes + HTCS_BLOCK_BYTES - 1) / HTCS_BLOCK_BYTES;
+}
+
+/* The i-th of the HTCS_CANDIDATES slots that a key may lie in: two sets of HTCS_WAYS. */
+static inline uint32_t htcs_candidate(const htc_store *store, uint64_t hash, unsigned i)
+{
+    uint32_t first = (uint32_t)(((hash & UINT32_MAX) * store->nsets) >> 32);
+    uint32_t second = (uint32_t)(((hash >> 32) * store->nsets) >> 32);
+
+    if (second == first)
+        second = (first + 1) % store->nsets;
+    return (i < HTCS_WAYS ? first : second) * HTCS_WAYS + i % HTCS_WAYS;
+}
+
+/* --- htc_store_read.c: no lock needed ---------------------------------------------------------*/
+
+typedef enum htcs_result {
+    HTCS_OK,
+    HTCS_NONE,   /* the slot is unused */
+    HTCS_BUSY,   /* a writer is changing it, or died there */
+    HTCS_DAMAGED /* nobody is changing it, and its contents are impossible */
+} htcs_result;
+
+/* Copy slot, head and key; on HTCS_OK they belong together and @a cursor is behind the key. */
+htcs_result htcs_read(const htc_store *store, uint32_t index, htcs_view *view, htcs_front *front,
+                      htcs_cursor *cursor);
+
+/* The checksum for front->head.sum; front->key is zero from its end to a whole word. */
+uint64_t htcs_front_sum(const htc_store *store, const htcs_view *view, const htcs_front *front);
+uint64_t htcs_payload_sum(const htc_store *store, uint64_t version, const void *bytes, size_t len);
+
+/* True when slot, chain, key and payload are what a writer left there; *view is the slot then.
+ * Under the lock only. */
+bool htcs_intact(const htc_store *store, uint32_t index, htcs_view *view);
+
+/* --- htc_store_write.c: under the lock, but for htcs_drop_damaged -----------------------------*/
+
+/* Take the lock and drop the record, if it is still there and still damaged. */
+void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version);
+
+/* Take a record out and free its blocks. */
+void htcs_remove(htc_store *store, uint32_t index);
+
+/* Make a slot unused, whatever it holds. Its blocks and its owner do not hear of it. */
+void htcs_wipe(htc_store *store, uint32_t index);
+
+/* --- htc_store_room.c: under the lock ---------------------------------------------------------*/
+
+/* Index of the owner's entry; a new one if need be. */
+uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent);
+
+/* Blocks that a share comes to. */
+uint32_t htcs_share_blocks(const htc_store *store, unsigned share_percent);
+
+/* Count a published slot in: its owner, the totals, the map of used slots. */
+void htcs_account(htc_store *store, uint32_t index, const htcs_view *view);
+
+/* Count it out. False when the owner's ring is damaged. */
+bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view);
+
+/* A free slot for a key, made free if need be. */
+uint32_t htcs_room_slot(htc_store *store, uint64_t hash, uint32_t owner);
+
+/* Evict until @a blocks blocks are free. */
+bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);
+
+/* --- htc_store_rebuild.c: under the lock ------------------------------------------------------*/
+
+/* Drop what is half-written or damaged and derive everything else anew from the slots that remain.
+ * When it is interrupted, it only has to be called again. */
+void htcs_rebuild(htc_store *store);
+
+#endif

@@ -1,0 +1,421 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Changing records: the robust lock, and under it put, reidentify, drop and clear. A writer may be
+ * killed between any two stores; the order of the stores to a slot and its blocks keeps the
+ * invariant stated in htc_store_private.h, everything else is rebuilt by the next writer.
+ */
+#include "htc_store_private.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LOCK_WITHOUT_CLOCK
+#endif
+#endif
+#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
+#define LOCK_WITHOUT_CLOCK
+#endif
+
+#ifdef LOCK_WITHOUT_CLOCK
+#define LOCK_CLOCK             CLOCK_REALTIME
+#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
+#else
+#define LOCK_CLOCK             CLOCK_MONOTONIC
+#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
+#endif
+
+/* --- the lock ---------------------------------------------------------------------------------*/
+
+/* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. */
+static int wait_for_lock(htcs_header *header)
+{
+    uint64_t holder = HTCS_GET(header->holder);
+    struct timespec until;
+    int rc;
+
+    if (HTCS_GET(header->stuck_holder) == holder)
+        return EBUSY;
+    clock_gettime(LOCK_CLOCK, &until);
+    until.tv_nsec += HTC_STORE_LOCK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    rc = lock_until(&header->lock, &until);
+    if (rc == ETIMEDOUT && HTCS_GET(header->holder) == holder)
+        HTCS_SET(header->stuck_holder, holder);
+    return rc;
+}
+
+static void repair(htc_store *store)
+{
+    htcs_rebuild(store);
+    htc_count(store, HTC_C_recoveries, 1);
+}
+
+/* Take the lock and say that the segment is being changed. */
+static apr_status_t begin(htc_store *store)
+{
+    htcs_header *header = store->header;
+    int rc = pthread_mutex_trylock(&header->lock);
+
+    if (rc == EBUSY)
+        rc = wait_for_lock(header);
+    if (rc == EOWNERDEAD)
+        rc = pthread_mutex_consistent(&header->lock);
+    if (rc) {
+        htc_count(store, HTC_C_lock_timeouts, 1);
+        return APR_EBUSY;
+    }
+    HTCS_SET(header->holder, HTCS_GET(header->holder) + 1);
+    if (HTCS_GET(header->dirty))
+        repair(store);
+    HTCS_SET(header->dirty, 1);
+    atomic_thread_fence(memory_order_release);
+    return APR_SUCCESS;
+}
+
+static void end(htc_store *store)
+{
+    atomic_store_explicit(&store->header->dirty, 0, memory_order_release);
+    HTC_CRASH_POINT("clean");
+    pthread_mutex_unlock(&store->header->lock);
+}
+
+/* --- changing a slot --------------------------------------------------------------------------*/
+
+/* Until slot_end() readers keep off. Nobody else writes, so a sequence count that is odd already
+ * is damage; it is as good as one made odd now. */
+static void slot_begin(htcs_slot *slot)
+{
+    HTCS_SET(slot->seq, HTCS_GET(slot->seq) | 1);
+    atomic_thread_fence(memory_order_release);
+}
+
+static void slot_end(htcs_slot *slot)
+{
+    atomic_store_explicit(&slot->seq, HTCS_GET(slot->seq) + 1, memory_order_release);
+    HTC_CRASH_POINT("slot->seq");
+}
+
+void htcs_wipe(htc_store *store, uint32_t index)
+{
+    htcs_slot *slot = &store->slots[index];
+
+    slot_begin(slot);
+    HTCS_SET(slot->hot.version, 0);
+    HTCS_SET(slot->tag, 0);
+    HTCS_SET(slot->kind, HTC_KIND_NONE);
+    slot_end(slot);
+}
+
+/* checked_at before version: see htc_store_current(). */
+static void publish(htc_store *store, uint32_t index, const htcs_view *view)
+{
+    htcs_slot *slot = &store->slots[index];
+
+    slot_begin(slot);
+    HTCS_SET(slot->first, view->first);
+    HTCS_SET(slot->tag, view->tag);
+    HTCS_SET(slot->body_len, view->body_len);
+    HTCS_SET(slot->flags, view->flags);
+    HTCS_SET(slot->kind, view->kind);
+    HTCS_SET(slot->owner, view->owner);
+    HTCS_SET(slot->hot.touched, 0);
+    atomic_store_explicit(&slot->hot.checked_at, view->checked_at, memory_order_release);
+    HTC_CRASH_POINT("checked_at");
+    atomic_store_explicit(&slot->hot.version, view->version, memory_order_release);
+    HTC_CRASH_POINT("version");
+    slot_end(slot);
+    htcs_account(store, index, view);
+}
+
+/* --- blocks -----------------------------------------------------------------------------------*/
+
+static uint32_t take_block(htc_store *store)
+{
+    htcs_header *header = store->header;
+    uint32_t block = HTCS_GET(header->free_head);
+
+    if (block < store->nblocks) {
+        HTCS_SET(header->free_head, HTCS_GET(store->fat[block]));
+        return block;
+    }
+    if (block != HTCS_NIL)
+        return HTCS_NIL;
+    block = HTCS_GET(header->fresh);
+    if (block >= store->nblocks)
+        return HTCS_NIL;
+    HTCS_SET(header->fresh, block + 1);
+    return block;
+}
+
+/* A chain of n blocks, or HTCS_NIL when the free list is damaged: there are enough, by the count.
+ */
+static uint32_t take_chain(htc_store *store, uint32_t n)
+{
+    uint32_t first = HTCS_NIL, last = HTCS_NIL;
+
+    while (n--) {
+        uint32_t block = take_block(store);
+
+        if (block == HTCS_NIL)
+            return HTCS_NIL;
+        if (last == HTCS_NIL)
+            first = block;
+        else
+            HTCS_SET(store->fat[last], block);
+        last = block;
+    }
+    HTCS_SET(store->fat[last], HTCS_NIL);
+    return first;
+}
+
+/* The chain was proved intact. */
+static void free_chain(htc_store *store, const htcs_view *view)
+{
+    uint32_t last = view->first;
+
+    for (uint64_t n = htcs_blocks_for(view->body_len); n > 1; n--)
+        last = HTCS_GET(store->fat[last]);
+    HTCS_SET(store->fat[last], HTCS_GET(store->header->free_head));
+    HTCS_SET(store->header->free_head, view->first);
+}
+
+/* False when the chain ends too early: a damaged free list delivered a block twice. */
+static bool write_words(htc_store *store, htcs_cursor *cursor, const void *bytes, size_t len)
+{
+    const unsigned char *from = bytes;
+
+    while (len) {
+        size_t n = len < 8 ? len : 8;
+        uint64_t word = 0;
+
+        if (cursor->word == HTCS_BLOCK_WORDS)
+            *cursor = (htcs_cursor){HTCS_GET(store->fat[cursor->block]), 0};
+        if (cursor->block >= store->nblocks)
+            return false;
+        memcpy(&word, from, n);
+        HTCS_SET(store->blocks[cursor->block].words[cursor->word], word);
+        cursor->word++;
+        from += n;
+        len -= n;
+    }
+    return true;
+}
+
+/* --- records ----------------------------------------------------------------------------------*/
+
+void htcs_remove(htc_store *store, uint32_t index)
+{
+    htcs_view view;
+    bool intact = htcs_intact(store, index, &view);
+
+    htcs_wipe(store, index);
+    if (!intact)
+        htc_count(store, HTC_C_corrupt, 1);
+    /* A damaged chain may lead into those of others, so it must not be freed as it is. */
+    if (!intact || !htcs_discount(store, index, &view))
+        htcs_rebuild(store);
+    else
+        free_chain(store, &view);
+}
+
+void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
+{
+    htcs_view view;
+
+    if (begin(store) != APR_SUCCESS)
+        return;
+    if (HTCS_GET(store->slots[index].hot.version) == version && !htcs_intact(store, index, &view))
+        htcs_remove(store, index);
+    end(store);
+}
+
+/* The key's old record, and whatever is damaged in a slot that claims the key's hash. */
+static void remove_key(htc_store *store, const htc_put *put)
+{
+    htcs_view view;
+    htcs_front front;
+    htcs_cursor cursor;
+
+    for (unsigned i = 0; i < HTCS_CANDIDATES; i++) {
+        uint32_t index = htcs_candidate(store, put->hash, i);
+        htcs_result result;
+
+        if (HTCS_GET(store->slots[index].tag) != put->hash)
+            continue;
+        result = htcs_read(store, index, &view, &front, &cursor);
+        if (result == HTCS_NONE)
+            continue;
+        if (result != HTCS_OK ||
+            (front.head.key_len == put->key_len && !memcmp(front.key, put->key, put->key_len)))
+            htcs_remove(store, index);
+    }
+}
+
+/* Fill the chain that view names. */
+static bool write_body(htc_store *store, const htc_put *put, const htcs_view *view)
+{
+    htcs_front front;
+    htcs_cursor cursor = {view->first, 0};
+
+    memset(&front.head, 0, sizeof(front.head));
+    if (put->id && put->kind != HTC_KIND_ABSENT)
+        front.head.id = *put->id;
+    front.head.key_len = (uint32_t)put->key_len;
+    front.head.payload_len = (uint32_t)put->payload_len;
+    memset(front.key + put->key_len, 0, 8);
+    memcpy(front.key, put->key, put->key_len);
+    front.head.sum = htcs_front_sum(store, view, &front);
+    if (!write_words(store, &cursor, &front, htcs_front_bytes(front.head.key_len)))
+        return false;
+    if (put->payload_len) {
+        uint64_t sum = htcs_payload_sum(store, view->version, put->payload, put->payload_len);
+
+        return write_words(store, &cursor, &sum, sizeof(sum)) &&
+               write_words(store, &cursor, put->payload, put->payload_len);
+    }
+    return true;
+}
+
+static uint64_t next_version(htc_store *store)
+{
+    HTCS_SET(store->header->last_version, HTCS_GET(store->header->last_version) + 1);
+    return HTCS_GET(store->header->last_version);
+}
+
+/* False when the segment turned out to be damaged; nothing can be seen of the record then. */
+static bool store_record(htc_store *store, const htc_put *put, htcs_view *view, htc_ref *ref)
+{
+    uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
+    uint32_t index = htcs_room_slot(store, put->hash, view->owner);
+
+    if (!htcs_room_blocks(store, blocks, view->owner))
+        return false;
+    view->first = take_chain(store, blocks);
+    view->version = next_version(store);
+    if (view->first == HTCS_NIL || !write_body(store, put, view))
+        return false;
+    publish(store, index, view);
+    *ref = (htc_ref){index, view->version};
+    return true;
+}
+
+static apr_status_t put_locked(htc_store *store, const htc_put *put, htc_ref *ref)
+{
+    uint64_t body_len = htcs_body_bytes((uint32_t)put->key_len, put->payload_len);
+    htcs_view view = {.tag = put->hash,
+                      .checked_at = put->checked_at,
+                      .kind = put->kind,
+                      .flags = put->flags,
+                      .body_len = (uint32_t)body_len};
+
+    remove_key(store, put);
+    if (put->payload_len > UINT32_MAX / 2 ||
+        htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
+        return APR_ENOSPC;
+    view.owner = htcs_owner_get(store, put->owner, put->share_percent);
+    if (store_record(store, put, &view, ref))
+        return APR_SUCCESS;
+    htcs_rebuild(store);
+    return store_record(store, put, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
+}
+
+apr_status_t htc_store_put(htc_store *store, const htc_put *put, htc_ref *ref)
+{
+    apr_status_t rv;
+
+    memset(ref, 0, sizeof(*ref));
+    if (put->key_len > HTC_STORE_MAX_KEY || put->kind <= HTC_KIND_NONE ||
+        put->kind > HTC_KIND_STOCK)
+        return APR_EINVAL;
+    rv = begin(store);
+    if (rv != APR_SUCCESS)
+        return rv;
+    rv = put_locked(store, put, ref);
+    end(store);
+    return rv;
+}
+
+/* --- single records ---------------------------------------------------------------------------*/
+
+/* A look before the lock is taken; to be repeated under it. */
+static bool ref_current(const htc_store *store, htc_ref ref)
+{
+    return ref.version && ref.slot < store->nslots &&
+           HTCS_GET(store->slots[ref.slot].hot.version) == ref.version;
+}
+
+static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity *id, uint32_t flags,
+                              int64_t checked_at)
+{
+    htcs_slot *slot = &store->slots[ref.slot];
+    htcs_view view;
+    htcs_front front;
+    htcs_cursor cursor;
+
+    if (htcs_read(store, ref.slot, &view, &front, &cursor) != HTCS_OK) {
+        htcs_remove(store, ref.slot);
+        return;
+    }
+    view.flags = flags;
+    if (view.kind != HTC_KIND_ABSENT)
+        front.head.id = *id;
+    front.head.sum = htcs_front_sum(store, &view, &front);
+    slot_begin(slot);
+    HTCS_SET(slot->flags, flags);
+    cursor = (htcs_cursor){view.first, 0};
+    write_words(store, &cursor, &front.head, sizeof(front.head));
+    atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
+    HTC_CRASH_POINT("checked_at");
+    slot_end(slot);
+}
+
+apr_status_t htc_store_reidentify(htc_store *store, htc_ref ref, const htc_identity *id,
+                                  uint32_t flags, int64_t checked_at)
+{
+    apr_status_t rv;
+
+    if (!ref_current(store, ref))
+        return APR_SUCCESS;
+    rv = begin(store);
+    if (rv != APR_SUCCESS)
+        return rv;
+    if (ref_current(store, ref))
+        reidentify_locked(store, ref, id, flags, checked_at);
+    end(store);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_store_drop(htc_store *store, htc_ref ref)
+{
+    apr_status_t rv;
+
+    if (!ref_current(store, ref))
+        return APR_SUCCESS;
+    rv = begin(store);
+    if (rv != APR_SUCCESS)
+        return rv;
+    if (ref_current(store, ref))
+        htcs_remove(store, ref.slot);
+    end(store);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_store_clear(htc_store *store)
+{
+    apr_status_t rv = begin(store);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    for (uint32_t i = 0; i < store->nslots; i++) {
+        if (HTCS_GET(store->slots[i].hot.version))
+            htcs_wipe(store, i);
+    }
+    htcs_rebuild(store);
+    end(store);
+    return APR_SUCCESS;
+}

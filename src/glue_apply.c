@@ -1,0 +1,376 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The private directive: it stands in the synthetic .htaccess file that the hook returns, and fills
+ * the request's new per-directory vector. Either by pointing it at the module configurations of a
+ * vector this process has already parsed, or by running the cached directive tree in the request's
+ * pool, or by parsing the text that was just read.
+ */
+#include "mod_htcache.h"
+#include "glue_apply.h"
+
+/* Lines that this thread wrote to the error log. A parse that logs must log again for each request,
+ * so its result cannot be kept. The error_log hook has no other way to say whose line it was. */
+static _Thread_local unsigned lines_logged;
+
+void htc_error_log(const ap_errorlog_info *info, const char *line)
+{
+    (void)info;
+    (void)line;
+    lines_logged++;
+}
+
+static apr_status_t job_getch(char *ch, void *param)
+{
+    (void)ch;
+    (void)param;
+    return APR_EOF;
+}
+
+static apr_status_t job_getstr(void *buf, apr_size_t size, void *param)
+{
+    htc_job *job = param;
+
+    if (job->sent || size < sizeof(HTC_APPLY_DIRECTIVE))
+        return APR_EOF;
+    job->sent = true;
+    memcpy(buf, HTC_APPLY_DIRECTIVE, sizeof(HTC_APPLY_DIRECTIVE));
+    return APR_SUCCESS;
+}
+
+static apr_status_t job_close(void *param)
+{
+    (void)param;
+    return APR_SUCCESS;
+}
+
+ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool)
+{
+    return ap_pcfg_open_custom(pool, job->path, job, job_getch, job_getstr, job_close);
+}
+
+/* The parameters core started with, for a parse inside its own: same rights, other file. pool and
+ * temp_pool stay equal, which is how httpd's checks recognise a .htaccess file. */
+static cmd_parms nested_parms(const cmd_parms *cmd, ap_configfile_t *cfg, apr_pool_t *pool)
+{
+    cmd_parms parms = *cmd;
+
+    parms.info = NULL;
+    parms.limited = -1;
+    parms.xlimited = NULL;
+    parms.config_file = cfg;
+    parms.directive = NULL;
+    parms.pool = pool;
+    parms.temp_pool = pool;
+    parms.cmd = NULL;
+    parms.context = NULL;
+    parms.err_directive = NULL;
+    if (pool != cmd->pool)
+        parms.path = apr_pstrdup(pool, cmd->path);
+    return parms;
+}
+
+/* Store what was parsed from the text just read. */
+static void publish_tree(htc_job *job, const ap_directive_t *tree)
+{
+    const char *stock;
+    htc_ref ref;
+    htc_put put = {.key = job->path,
+                   .key_len = strlen(job->path),
+                   .kind = HTC_KIND_TREE,
+                   .flags = htc_racy_flag(&job->text.id),
+                   .id = &job->text.id,
+                   .checked_at = job->text.checked_at};
+
+    if (job->sections_resolved)
+        put.flags |= HTC_RF_EXEC_ON_READ;
+    if (htc_tree_encode(job->ctx, tree, job->text.hash, job->r->pool, &put.payload,
+                        &put.payload_len, &put.flags, &stock) != APR_SUCCESS)
+        stock = "it cannot be encoded";
+    if (stock)
+        htc_publish_stock(job->ctx, job->r, job->path, &job->text, stock);
+    else if (htc_publish(job->ctx, job->r, &put, &ref) == APR_ENOSPC)
+        htc_publish_too_large(job->ctx, job->r, job->path, &job->text);
+}
+
+/* Parse text into the request's vector, as httpd would have done; share the tree when asked to. */
+static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
+{
+    ap_configfile_t *cfg = htc_text_open(&job->text, job->path, cmd->pool);
+    cmd_parms parms = nested_parms(cmd, cfg, cmd->pool);
+    ap_directive_t *tree = NULL;
+    unsigned before = lines_logged;
+    const char *err = ap_build_config(&parms, cmd->pool, cmd->pool, &tree);
+
+    htc_count(job->ctx->store, HTC_C_parses, 1);
+    if (publish && err)
+        htc_publish_stock(job->ctx, job->r, job->path, &job->text, "it has a syntax error");
+    else if (publish && lines_logged != before)
+        htc_publish_stock(job->ctx, job->r, job->path, &job->text,
+                          "reading it writes to the error log");
+    else if (publish)
+        publish_tree(job, tree);
+    return err ? err : ap_walk_config(tree, &parms, cmd->context);
+}
+
+/* The shared record cannot be had any more, or does not suit this override: the stock way. */
+static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
+{
+    apr_status_t rv = htc_text_read(&job->text, job->path, UINT64_MAX >> 1, cmd->pool);
+
+    htc_count(job->ctx->store, HTC_C_file_reads, 1);
+    if (rv == APR_SUCCESS)
+        return apply_text(job, cmd, false);
+    if (rv == APR_ENOENT)
+        return NULL;
+    return apr_psprintf(cmd->pool, "cannot be read: %pm", &rv);
+}
+
+/* Copy the record out and prove it. NULL when it is gone or damaged. */
+static char *fetch_record(htc_job *job, apr_pool_t *pool)
+{
+    static _Atomic int told;
+    char *payload;
+    size_t len;
+    apr_status_t rv = htc_store_copy(job->ctx->store, job->info.ref, pool, &payload, &len);
+
+    if (rv == APR_SUCCESS) {
+        rv = htc_record_validate(payload, len);
+        if (rv == APR_SUCCESS)
+            return payload;
+        htc_count(job->ctx->store, HTC_C_corrupt, 1);
+        htc_store_drop(job->ctx->store, job->info.ref);
+    }
+    if (rv != APR_NOTFOUND && !atomic_exchange(&told, 1))
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, job->r,
+                      "HtCache: the record of %s was damaged and has been dropped; the file is "
+                      "read from disk. If this count grows on the status page, check the memory "
+                      "of this machine. Not logged again by this process",
+                      job->path);
+    return NULL;
+}
+
+static const char *replay(htc_job *job, cmd_parms *cmd)
+{
+    char *record = fetch_record(job, cmd->pool);
+    cmd_parms parms;
+
+    if (!record)
+        return apply_from_disk(job, cmd);
+    parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
+    return ap_walk_config(htc_tree_decode(record, job->path, cmd->pool), &parms, cmd->context);
+}
+
+/* Key of a kept configuration. */
+typedef struct parsed_key {
+    const char *path;
+    const cmd_parms *cmd;
+} parsed_key;
+
+static bool parsed_match(const void *data, const void *key_)
+{
+    const htc_parsed *parsed = data;
+    const parsed_key *key = key_;
+
+    return parsed->object.type == HTC_OBJ_PARSED && parsed->server == key->cmd->server &&
+           parsed->override == key->cmd->override &&
+           parsed->override_opts == key->cmd->override_opts &&
+           parsed->override_list == key->cmd->override_list && !strcmp(parsed->path, key->path);
+}
+
+static uint64_t parsed_hash(const htc_job *job, const cmd_parms *cmd)
+{
+    const struct {
+        const void *server, *list;
+        uint64_t path, override, opts;
+    } mix = {cmd->server, cmd->override_list,
+             htc_store_hash(job->ctx->store, job->path, strlen(job->path)),
+             (unsigned)cmd->override, (unsigned)cmd->override_opts};
+
+    return htc_store_hash(job->ctx->store, &mix, sizeof(mix));
+}
+
+static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+    htc_parsed *parsed;
+
+    /* Its own allocator and no parent: any thread may destroy it when it drops the last
+     * reference. */
+    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+        return NULL;
+    if (apr_pool_create_unmanaged_ex(&pool, apr_pool_abort_get(cmd->pool), allocator) !=
+        APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return NULL;
+    }
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "htcache_parsed");
+    parsed = apr_pcalloc(pool, sizeof(*parsed));
+    parsed->object.type = HTC_OBJ_PARSED;
+    parsed->object.map = job->ctx->map;
+    parsed->pool = pool;
+    parsed->path = apr_pstrdup(pool, job->path);
+    parsed->server = cmd->server;
+    parsed->override = cmd->override;
+    parsed->override_opts = cmd->override_opts;
+    parsed->override_list = cmd->override_list;
+    parsed->ref = job->info.ref;
+    return parsed;
+}
+
+/* A pool takes whole 8 KB blocks, and compiled regular expressions live outside of it. Measured
+ * over real files the sum stays below this estimate, see docs/memory.md. */
+static size_t parsed_cost(size_t record_len)
+{
+    return 12 * 1024 + 6 * record_len;
+}
+
+static void copy_vector(ap_conf_vector_t *to, const ap_conf_vector_t *from)
+{
+    for (module *m = ap_top_module; m; m = m->next) {
+        void *conf = ap_get_module_config(from, m);
+        if (conf)
+            ap_set_module_config(to, m, conf);
+    }
+}
+
+/* Give the vector to this request and keep the node for as long as it may be used. */
+static void use_parsed(htc_job *job, cmd_parms *cmd, htc_node *node)
+{
+    const htc_parsed *parsed = htc_node_data(node);
+
+    copy_vector(cmd->context, parsed->vector);
+    if (job->seen && !parsed->logs)
+        job->seen->parsed = node;
+    htc_hold(job->ctx, job->r, node);
+}
+
+/* Parse the record into a vector of its own. NULL in *out: no memory or no record. */
+static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, size_t *cost)
+{
+    htc_parsed *parsed = parsed_create(job, cmd);
+    unsigned before = lines_logged;
+    cmd_parms parms;
+    const char *err;
+    char *record;
+
+    *out = NULL;
+    if (!parsed)
+        return NULL;
+    record = fetch_record(job, parsed->pool);
+    if (!record) {
+        apr_pool_destroy(parsed->pool);
+        return NULL;
+    }
+    parsed->vector = ap_create_per_dir_config(parsed->pool);
+    parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
+    err = ap_walk_config(htc_tree_decode(record, parsed->path, parsed->pool), &parms,
+                         parsed->vector);
+    if (err) {
+        err = apr_pstrdup(cmd->pool, err);
+        apr_pool_destroy(parsed->pool);
+        return err;
+    }
+    parsed->logs = lines_logged != before;
+    *cost = parsed_cost(job->info.payload_len);
+    *out = parsed;
+    return NULL;
+}
+
+/* First use in this process: parse, keep, use. */
+static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const parsed_key *key)
+{
+    htc_parsed *parsed;
+    htc_node *node;
+    size_t cost;
+    const char *err;
+
+    err = parse_record(job, cmd, &parsed, &cost);
+    if (err)
+        return err;
+    if (!parsed)
+        return apply_from_disk(job, cmd);
+    htc_count(job->ctx->store, HTC_C_loads, 1);
+    node = htc_map_insert(job->ctx->map, hash, parsed_match, key, parsed, cost);
+    htc_process_report(job->ctx);
+    if (!node)
+        return replay(job, cmd);
+    use_parsed(job, cmd, node);
+    return NULL;
+}
+
+static const char *apply_kept(htc_job *job, cmd_parms *cmd, bool *replayed)
+{
+    parsed_key key = {job->path, cmd};
+    uint64_t hash = parsed_hash(job, cmd);
+    htc_node *node = htc_map_acquire(job->ctx->map, hash, parsed_match, &key);
+    const htc_parsed *parsed = node ? htc_node_data(node) : NULL;
+
+    if (parsed && parsed->ref.slot == job->info.ref.slot &&
+        parsed->ref.version == job->info.ref.version) {
+        if (!parsed->logs) {
+            use_parsed(job, cmd, node);
+            return NULL;
+        }
+        htc_node_release(job->ctx->map, node);
+        *replayed = true;
+        return replay(job, cmd);
+    }
+    if (node)
+        htc_node_release(job->ctx->map, node);
+    return apply_new(job, cmd, hash, &key);
+}
+
+static const char *apply_record(htc_job *job, cmd_parms *cmd)
+{
+    bool replayed = (job->info.flags & HTC_RF_REPLAY) != 0;
+    const char *err;
+
+    if (replayed)
+        err = replay(job, cmd);
+    else
+        err = apply_kept(job, cmd, &replayed);
+    if (!job->counted)
+        htc_count(job->ctx->store, replayed ? HTC_C_replays : HTC_C_hits, 1);
+    return err;
+}
+
+/* Sections that were resolved while the tree was built needed a right to stand in the file. Any of
+ * the AllowOverride classes gives it; with an AllowOverrideList alone it must be asked for. */
+static bool tree_suits(const htc_job *job, const cmd_parms *cmd)
+{
+    return !(job->info.flags & HTC_RF_EXEC_ON_READ) || (cmd->override & OR_ALL);
+}
+
+/* Somebody wrote the private directive into a file: as unknown as in stock httpd. */
+static const char *refuse(cmd_parms *cmd)
+{
+    if (cmd->override & NONFATAL_UNKNOWN) {
+        ap_log_perror(APLOG_MARK, APLOG_WARNING, 0, cmd->temp_pool,
+                      "Unknown directive %s perhaps misspelled or defined by a module not "
+                      "included in the server configuration",
+                      cmd->cmd->name);
+        return NULL;
+    }
+    return "Invalid command '" HTC_APPLY_DIRECTIVE
+           "', perhaps misspelled or defined by a module not included in the server configuration";
+}
+
+const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args)
+{
+    htc_job *job;
+
+    (void)dir_conf;
+    (void)args;
+    if (!cmd->config_file || cmd->config_file->getstr != job_getstr)
+        return refuse(cmd);
+    job = cmd->config_file->param;
+    if (job->has_text)
+        return apply_text(job, cmd, true);
+    if (!tree_suits(job, cmd)) {
+        htc_count(job->ctx->store, HTC_C_bypasses, job->counted ? 0 : 1);
+        return apply_from_disk(job, cmd);
+    }
+    return apply_record(job, cmd);
+}

@@ -1,0 +1,428 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The open_htaccess hook: httpd asks here for each .htaccess file it wants to read. The answer is
+ * "there is none", an empty file, a synthetic file whose only line is the private directive, or
+ * DECLINED, which leaves the file to httpd. The directive itself is in glue_apply.c.
+ */
+#include "mod_htcache.h"
+#include "glue_apply.h"
+
+/* Everything one look-up needs, in one place. */
+typedef struct lookup {
+    htc_context *ctx;
+    request_rec *r;
+    htc_request *rq;
+    htc_scope scope;
+    const char *dir;
+    const char *path; /* dir and the name asked for */
+    size_t path_len;
+    uint64_t hash;
+    htc_info info; /* the record; kind NONE when there is none */
+} lookup;
+
+htc_request *htc_request_get(request_rec *r)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+
+    if (!rq) {
+        rq = apr_pcalloc(r->pool, sizeof(*rq));
+        ap_set_module_config(r->request_config, &htcache_module, rq);
+    }
+    return rq;
+}
+
+apr_status_t htc_release_held(void *data)
+{
+    htc_node *node = data;
+    const htc_object *object = htc_node_data(node);
+
+    htc_node_release(object->map, node);
+    return APR_SUCCESS;
+}
+
+/* Subrequests hand their configuration up to the request that made them, so the reference must
+ * last as long as the top-level request. A page that makes thousands of them (SSI, listings) asks
+ * for the same few files again and again: hold those once. */
+void htc_hold(htc_context *ctx, request_rec *r, htc_node *node)
+{
+    request_rec *top = r;
+    htc_request *rq;
+
+    while (top->main)
+        top = top->main;
+    rq = htc_request_get(top);
+    for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
+        if (rq->held[i] == node) {
+            htc_node_release(ctx->map, node);
+            return;
+        }
+    }
+    rq->held[rq->nheld++ % HTC_HELD_RECENT] = node;
+    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
+}
+
+static void parsed_free(htc_parsed *parsed)
+{
+    apr_pool_destroy(parsed->pool);
+}
+
+void htc_object_free(void *data)
+{
+    htc_object *object = data;
+
+    if (object->type == HTC_OBJ_LEVEL)
+        htc_level_free(object);
+    else
+        parsed_free(data);
+}
+
+void htc_process_report(htc_context *ctx)
+{
+    htc_map_stats stats;
+    uint64_t seen = atomic_load(&ctx->map_evictions);
+
+    htc_map_stats_get(ctx->map, &stats);
+    htc_store_process_set(ctx->store, stats.entries, stats.bytes);
+    if (stats.evictions > seen &&
+        atomic_compare_exchange_strong(&ctx->map_evictions, &seen, stats.evictions))
+        htc_count(ctx->store, HTC_C_process_evictions, stats.evictions - seen);
+}
+
+/* The entry for the directory, a new one unless it was asked for just before: httpd asks once for
+ * each name in AccessFileName. */
+static htc_seen *seen_for(lookup *lk)
+{
+    htc_request *rq = lk->rq;
+    htc_seen *seen = rq->last_seen;
+
+    if (seen && !strcmp(seen->dir, lk->dir))
+        return seen;
+    seen = apr_pcalloc(lk->r->pool, sizeof(*seen));
+    seen->dir = apr_pstrdup(lk->r->pool, lk->dir);
+    seen->listable = true;
+    seen->revalidate_ms = lk->scope.revalidate_ms;
+    if (rq->last_seen)
+        rq->last_seen->next = seen;
+    else
+        rq->seen = seen;
+    return rq->last_seen = seen;
+}
+
+/* Remember what the answer rests on, unless nothing will be learned from this request. */
+static htc_seen *seen_add(lookup *lk)
+{
+    htc_seen *seen;
+    htc_dep *dep;
+
+    if (lk->rq->cold || lk->rq->inherited)
+        return NULL;
+    seen = seen_for(lk);
+    if (seen->ndeps == HTC_MAX_DEPS || !lk->info.ref.version || (lk->info.flags & HTC_RF_RACY)) {
+        seen->listable = false;
+        return seen;
+    }
+    dep = apr_palloc(lk->r->pool, sizeof(*dep));
+    *dep = (htc_dep){lk->path, lk->info.ref, lk->info.kind, lk->info.id};
+    seen->deps[seen->ndeps++] = dep;
+    return seen;
+}
+
+/* One stat: is the file still what the record says? */
+static bool same_file(const htc_dep *dep)
+{
+    struct stat st;
+    htc_identity now;
+
+    if (stat(dep->path, &st) != 0)
+        return dep->kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
+    if (dep->kind == HTC_KIND_ABSENT)
+        return false;
+    htc_identity_from_stat(&now, &st);
+    return htc_identity_equal(&now, &dep->id);
+}
+
+bool htc_revalidate(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t now)
+{
+    bool same = same_file(dep);
+
+    htc_count(ctx->store, HTC_C_revalidations, 1);
+    htc_count(ctx->store, HTC_C_file_stats, 1);
+    /* What is known to be untrue must not be used by anybody, until it is read again. */
+    htc_store_confirm(slot, same ? now : HTC_NEVER_CHECKED);
+    return same;
+}
+
+/* May the record found be used as it is? One process revalidates it when its time is up; the others
+ * go on with it meanwhile. */
+static bool record_current(lookup *lk)
+{
+    htc_slot_hot *slot = htc_store_slot(lk->ctx->store, lk->info.ref.slot);
+    apr_int64_t now = htc_mono_ms(), ttl = lk->scope.revalidate_ms;
+    htc_dep dep;
+
+    if (lk->info.flags & HTC_RF_RACY) {
+        htc_count(lk->ctx->store, HTC_C_racy, 1);
+        return false;
+    }
+    htc_store_touch(slot);
+    if (ttl > 0) {
+        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
+
+        if (now - lk->info.checked_at < ttl ||
+            !htc_store_claim(slot, lk->info.checked_at, now - ttl + lease))
+            return true;
+    }
+    dep = (htc_dep){lk->path, lk->info.ref, lk->info.kind, lk->info.id};
+    return htc_revalidate(lk->ctx, slot, &dep, now);
+}
+
+/* Bytes that are the same as before need no new parse, whatever happened to the file's times. */
+static bool same_text(lookup *lk, const htc_text *text)
+{
+    char *payload;
+    size_t len;
+
+    if (lk->info.kind != HTC_KIND_TREE ||
+        htc_store_copy(lk->ctx->store, lk->info.ref, lk->r->pool, &payload, &len) != APR_SUCCESS ||
+        htc_record_validate(payload, len) != APR_SUCCESS)
+        return false;
+    return htc_text_hash_equal(htc_record_text_hash(payload), text->hash);
+}
+
+uint32_t htc_racy_flag(const htc_identity *id)
+{
+    return htc_identity_racy(id, htc_wall_ns()) ? HTC_RF_RACY : 0;
+}
+
+static unsigned share_of(const request_rec *r)
+{
+    int percent = htc_server_conf_of(r->server)->share_percent;
+    return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
+}
+
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
+{
+    htc_request *rq = htc_request_get(r);
+    apr_status_t rv;
+
+    if (!rq->owner) {
+        const char *root = ap_document_root(r);
+        rq->owner = htc_store_hash(ctx->store, root, strlen(root));
+    }
+    if (!put->hash)
+        put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
+    put->owner = rq->owner;
+    put->share_percent = share_of(r);
+    rv = htc_store_put(ctx->store, put, ref);
+    if (rv != APR_SUCCESS)
+        ref->version = 0;
+    return rv;
+}
+
+void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
+                       const char *reason)
+{
+    htc_ref ref;
+    htc_put put = {.key = path,
+                   .key_len = strlen(path),
+                   .kind = HTC_KIND_STOCK,
+                   .id = &text->id,
+                   .payload = reason,
+                   .payload_len = strlen(reason) + 1,
+                   .checked_at = text->checked_at};
+
+    htc_publish(ctx, r, &put, &ref);
+}
+
+void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, const htc_text *text)
+{
+    htc_count(ctx->store, HTC_C_too_large, 1);
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                  "HtCache: %s (%" APR_UINT64_T_FMT " bytes) does not fit in its share of the "
+                  "cache and is left to httpd; raise HtCacheMemory or HtCacheDocumentRootShare",
+                  path, (apr_uint64_t)text->id.size);
+    htc_publish_stock(ctx, r, path, text, "larger than its share of the cache");
+}
+
+static void publish_absent(lookup *lk, apr_int64_t checked_at)
+{
+    htc_put put = {.hash = lk->hash,
+                   .key = lk->path,
+                   .key_len = lk->path_len,
+                   .kind = HTC_KIND_ABSENT,
+                   .checked_at = checked_at};
+
+    memset(&lk->info, 0, sizeof(lk->info));
+    lk->info.kind = HTC_KIND_ABSENT;
+    htc_publish(lk->ctx, lk->r, &put, &lk->info.ref);
+}
+
+static void publish_empty(lookup *lk, const htc_text *text)
+{
+    htc_record_builder *builder = htc_record_begin(lk->r->pool, text->hash);
+    htc_put put = {.hash = lk->hash,
+                   .key = lk->path,
+                   .key_len = lk->path_len,
+                   .kind = HTC_KIND_TREE,
+                   .flags = htc_racy_flag(&text->id) | HTC_RF_EMPTY,
+                   .id = &text->id,
+                   .checked_at = text->checked_at};
+
+    memset(&lk->info, 0, sizeof(lk->info));
+    lk->info.kind = HTC_KIND_TREE;
+    lk->info.flags = put.flags;
+    lk->info.id = text->id;
+    if (htc_record_finish(builder, &put.payload, &put.payload_len) == APR_SUCCESS)
+        htc_publish(lk->ctx, lk->r, &put, &lk->info.ref);
+}
+
+static apr_status_t answer_stock(lookup *lk)
+{
+    htc_seen *seen;
+
+    seen = seen_add(lk);
+    if (seen)
+        seen->listable = false;
+    htc_count(lk->ctx->store, HTC_C_bypasses, 1);
+    return AP_DECLINED;
+}
+
+static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
+{
+    job->ctx = lk->ctx;
+    job->r = lk->r;
+    job->path = lk->path;
+    job->info = lk->info;
+    *cfg = htc_job_open(job, lk->r->pool);
+    return APR_SUCCESS;
+}
+
+/* A record is at hand and may be used. */
+static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cfg)
+{
+    htc_store *store = lk->ctx->store;
+    htc_seen *seen;
+    htc_job *job;
+
+    switch (lk->info.kind) {
+    case HTC_KIND_ABSENT:
+        seen_add(lk);
+        htc_count(store, HTC_C_absent_hits, counted ? 0 : 1);
+        return APR_ENOENT;
+    case HTC_KIND_TREE:
+        seen = seen_add(lk);
+        if (lk->info.flags & HTC_RF_EMPTY) {
+            htc_count(store, HTC_C_hits, counted ? 0 : 1);
+            *cfg = htc_empty_open(lk->path, lk->r->pool);
+            return APR_SUCCESS;
+        }
+        if (seen)
+            seen->needs_parsed = true;
+        job = apr_pcalloc(lk->r->pool, sizeof(*job));
+        job->seen = seen;
+        job->counted = counted;
+        return answer_job(lk, job, cfg);
+    default:
+        return answer_stock(lk);
+    }
+}
+
+/* The file was read and is not what the record says. */
+static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_t **cfg)
+{
+    htc_survey survey;
+    htc_job *job;
+
+    htc_text_survey(lk->ctx, text, &survey, lk->r->pool);
+    if (survey.stock) {
+        htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
+        return answer_stock(lk);
+    }
+    htc_count(lk->ctx->store, HTC_C_misses, 1);
+    if (!survey.directives) {
+        publish_empty(lk, text);
+        *cfg = htc_empty_open(lk->path, lk->r->pool);
+        return APR_SUCCESS;
+    }
+    job = apr_pcalloc(lk->r->pool, sizeof(*job));
+    job->text = *text;
+    job->has_text = true;
+    job->sections_resolved = survey.sections_resolved;
+    return answer_job(lk, job, cfg);
+}
+
+/* No usable record: ask the file system. */
+static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
+{
+    uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
+    htc_text text;
+    apr_status_t rv = htc_text_read(&text, lk->path, max, lk->r->pool);
+
+    lk->rq->cold = true;
+    switch (rv) {
+    case APR_ENOENT:
+        htc_count(lk->ctx->store, HTC_C_misses, 1);
+        publish_absent(lk, text.checked_at);
+        return APR_ENOENT;
+    case APR_ENOSPC:
+        htc_publish_too_large(lk->ctx, lk->r, lk->path, &text);
+        return answer_stock(lk);
+    case APR_SUCCESS:
+        htc_count(lk->ctx->store, HTC_C_file_reads, 1);
+        break;
+    default:
+        htc_store_drop(lk->ctx->store, lk->info.ref);
+        return answer_stock(lk);
+    }
+    if (same_text(lk, &text)) {
+        lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
+        lk->info.id = text.id;
+        htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
+                             text.checked_at);
+        htc_count(lk->ctx->store, HTC_C_unchanged, 1);
+        htc_count(lk->ctx->store, HTC_C_misses, 1);
+        return answer_record(lk, true, cfg);
+    }
+    return answer_text(lk, &text, cfg);
+}
+
+static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t **cfg,
+                           const char **full_name)
+{
+    request_rec *r = lk->r;
+
+    lk->rq = htc_request_get(r);
+    lk->path = *full_name = ap_make_full_path(r->pool, lk->dir, access_name);
+    lk->path_len = strlen(lk->path);
+    lk->hash = htc_store_hash(lk->ctx->store, lk->path, lk->path_len);
+    htc_count(lk->ctx->store, HTC_C_lookups, 1);
+    if (htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
+        record_current(lk))
+        return answer_record(lk, false, cfg);
+    return answer_from_disk(lk, cfg);
+}
+
+/* core takes the last component of an existing path for a directory when it need not look for
+ * symbolic links, and asks for "page.html/.htaccess". It has just found that page.html is a file. */
+static bool is_file_itself(const request_rec *r, const char *dir)
+{
+    return dir == r->filename && r->finfo.filetype == APR_REG && (!r->path_info || !*r->path_info);
+}
+
+apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
+                               ap_configfile_t **cfg, const char **full_name)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    htc_scope scope;
+
+    if (!sc->may_be_enabled || !sc->ctx->map)
+        return AP_DECLINED;
+    scope = htc_scope_of(r->server, dir, rq ? rq->location : NULL);
+    if (!scope.enabled)
+        return AP_DECLINED;
+    if (is_file_itself(r, dir))
+        return APR_ENOTDIR;
+    return answer(&(lookup){.ctx = sc->ctx, .r = r, .scope = scope, .dir = dir}, access_name, cfg,
+                  full_name);
+}

@@ -1,0 +1,366 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Answering ahead of core. httpd keeps the .htaccess results of a request in a list, r->htaccess,
+ * and looks there before it asks anybody. A level is one directory's ready-made element of that
+ * list, linked to its parent directory's; so one pointer to the deepest level answers for the whole
+ * path, without a copy, a lock or a system call. Levels are learned from requests that went through
+ * the hook, kept in the process map by (server, directory), and used only while every record that
+ * they rest on still has the version they were learned with, and was checked within its time.
+ *
+ * core compares directory and override only. Both, and the other two override settings, follow from
+ * the server and the directory, because core starts each walk from the same defaults; a request
+ * for which something changed those defaults is not answered here.
+ */
+#include "mod_htcache.h"
+
+/* Prefixes of a path that are tried before the request is left to the hook. A path below a
+ * directory that does not exist (a "pretty URL") has a few. */
+#define MAX_PREFIXES 16
+
+typedef struct htc_level {
+    htc_object object;
+    struct htaccess_result result;
+    server_rec *server;
+    htc_node *parent_node; /* held; or NULL */
+    const struct htc_level *parent;
+    htc_node *parsed; /* held; or NULL */
+    apr_int64_t revalidate_ms;
+    uint64_t hits, absent; /* records that say so, from the top down to here */
+    unsigned ndeps;
+    htc_dep deps[HTC_MAX_DEPS];
+    size_t dir_len;
+    char text[]; /* result.dir, then the paths of deps */
+} htc_level;
+
+typedef struct level_key {
+    const server_rec *server;
+    const char *dir;
+    size_t len;
+} level_key;
+
+static bool level_match(const void *data, const void *key_)
+{
+    const htc_level *level = data;
+    const level_key *key = key_;
+
+    return level->object.type == HTC_OBJ_LEVEL && level->server == key->server &&
+           level->dir_len == key->len && !memcmp(level->text, key->dir, key->len);
+}
+
+static uint64_t level_hash(const htc_context *ctx, const level_key *key)
+{
+    /* Directories of different servers that share a tree must not crowd one set. */
+    return htc_store_hash(ctx->store, key->dir, key->len) ^
+           ((uint64_t)(uintptr_t)key->server * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+void htc_level_free(void *data)
+{
+    htc_level *level = data;
+
+    if (level->parsed)
+        htc_node_release(level->object.map, level->parsed);
+    if (level->parent_node)
+        htc_node_release(level->object.map, level->parent_node);
+    free(level);
+}
+
+/* The time of a record is up: whoever claims it compares it with the disk. */
+static bool dep_revalidate(htc_context *ctx, const htc_dep *dep, htc_slot_hot *slot,
+                           apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
+{
+    if (ttl > 0) {
+        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
+
+        if (!htc_store_claim(slot, checked_at, now - ttl + lease))
+            return true;
+    }
+    return htc_revalidate(ctx, slot, dep, now);
+}
+
+static inline bool level_current(htc_context *ctx, const htc_level *level, apr_int64_t now)
+{
+    for (unsigned i = 0; i < level->ndeps; i++) {
+        const htc_dep *dep = &level->deps[i];
+        htc_slot_hot *slot = htc_store_slot(ctx->store, dep->ref.slot);
+        apr_int64_t checked_at;
+
+        if (atomic_load_explicit(&slot->version, memory_order_acquire) != dep->ref.version)
+            return false;
+        htc_store_touch(slot);
+        checked_at = atomic_load_explicit(&slot->checked_at, memory_order_relaxed);
+        if (now - checked_at >= level->revalidate_ms &&
+            !dep_revalidate(ctx, dep, slot, checked_at, level->revalidate_ms, now))
+            return false;
+    }
+    return true;
+}
+
+/* The deepest level from which all is current up to the top. */
+static const htc_level *current_part(htc_context *ctx, const htc_level *leaf)
+{
+    const htc_level *start = leaf;
+    apr_int64_t now = htc_mono_ms();
+
+    for (const htc_level *level = leaf; level; level = level->parent) {
+        if (!level_current(ctx, level, now))
+            start = level->parent;
+    }
+    return start;
+}
+
+/* The deepest directory on the path that is known, or NULL. */
+static htc_node *find_level(htc_context *ctx, const request_rec *r)
+{
+    level_key key = {r->server, r->filename, 0};
+    const char *slash = strrchr(r->filename, '/');
+
+    for (int i = 0; slash && i < MAX_PREFIXES; i++) {
+        htc_node *node;
+
+        key.len = (size_t)(slash - r->filename) + 1;
+        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        if (node)
+            return node;
+        slash = key.len > 1 ? memrchr(r->filename, '/', key.len - 1) : NULL;
+    }
+    return NULL;
+}
+
+static void seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start)
+{
+    request_rec *top = r;
+
+    while (top->main)
+        top = top->main;
+    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
+    r->htaccess = &start->result;
+    htc_count(ctx->store, HTC_C_lookups, start->hits + start->absent);
+    htc_count(ctx->store, HTC_C_seeded, start->hits + start->absent);
+    if (start->hits)
+        htc_count(ctx->store, HTC_C_hits, start->hits);
+    if (start->absent)
+        htc_count(ctx->store, HTC_C_absent_hits, start->absent);
+}
+
+/* map_to_storage, just ahead of core's, which walks the directories. */
+int htc_seed(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_context *ctx = sc->ctx;
+    const htc_request *rq;
+    const htc_level *start;
+    htc_node *node;
+
+    if (!sc->may_be_enabled || !ctx->map || !ctx->seed || !r->filename || *r->filename != '/')
+        return DECLINED;
+    if (r->htaccess || r->per_dir_config != r->server->lookup_defaults) {
+        htc_request_get(r)->inherited = true;
+        return DECLINED;
+    }
+    rq = ap_get_module_config(r->request_config, &htcache_module);
+    if (rq && rq->location) {
+        htc_request_get(r)->inherited = true;
+        return DECLINED;
+    }
+    node = find_level(ctx, r);
+    if (!node)
+        return DECLINED;
+    start = current_part(ctx, htc_node_data(node));
+    if (start)
+        seed_from(ctx, r, node, start);
+    else
+        htc_node_release(ctx->map, node);
+    return DECLINED;
+}
+
+static const struct htaccess_result *find_result(const request_rec *r, const char *dir)
+{
+    const struct htaccess_result *result = r->htaccess;
+
+    while (result && strcmp(result->dir, dir))
+        result = result->next;
+    return result;
+}
+
+static size_t level_size(const htc_seen *seen)
+{
+    size_t size = sizeof(htc_level) + strlen(seen->dir) + 1;
+
+    for (unsigned i = 0; i < seen->ndeps; i++)
+        size += strlen(seen->deps[i]->path) + 1;
+    return size;
+}
+
+/* Copy the strings of a level behind it. */
+static void level_texts(htc_level *level, const htc_seen *seen)
+{
+    char *next = level->text;
+
+    level->dir_len = strlen(seen->dir);
+    level->result.dir = memcpy(next, seen->dir, level->dir_len + 1);
+    next += level->dir_len + 1;
+    for (unsigned i = 0; i < seen->ndeps; i++) {
+        size_t len = strlen(seen->deps[i]->path) + 1;
+
+        level->deps[i] = *seen->deps[i];
+        level->deps[i].path = memcpy(next, seen->deps[i]->path, len);
+        next += len;
+    }
+}
+
+static void level_counts(htc_level *level)
+{
+    if (level->parent) {
+        level->hits = level->parent->hits;
+        level->absent = level->parent->absent;
+    }
+    for (unsigned i = 0; i < level->ndeps; i++) {
+        if (level->deps[i].kind == HTC_KIND_ABSENT)
+            level->absent++;
+        else
+            level->hits++;
+    }
+}
+
+static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                               const struct htaccess_result *result, htc_node *parent)
+{
+    htc_level *level = calloc(1, level_size(seen));
+
+    if (!level)
+        return NULL;
+    level->object.type = HTC_OBJ_LEVEL;
+    level->object.map = ctx->map;
+    level->server = r->server;
+    level->revalidate_ms = seen->revalidate_ms;
+    level->ndeps = seen->ndeps;
+    level_texts(level, seen);
+    level->result.override = result->override;
+    level->result.override_opts = result->override_opts;
+    if (parent) {
+        level->parent_node = parent;
+        level->parent = htc_node_data(parent);
+        level->result.next = &level->parent->result;
+        htc_node_retain(parent);
+    }
+    if (seen->parsed) {
+        const htc_parsed *parsed = htc_node_data(seen->parsed);
+
+        level->parsed = seen->parsed;
+        level->result.htaccess = parsed->vector;
+        level->result.override_list = parsed->override_list;
+        htc_node_retain(seen->parsed);
+    }
+    level_counts(level);
+    return level;
+}
+
+/* Add a level below parent. Returns it with a reference, or NULL. */
+static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                              const struct htaccess_result *result, htc_node *parent)
+{
+    htc_level *level = level_create(ctx, r, seen, result, parent);
+    level_key key = {r->server, seen->dir, strlen(seen->dir)};
+
+    if (!level)
+        return NULL;
+    return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
+                          level_size(seen) + HTC_NODE_OVERHEAD);
+}
+
+static bool learnable(const htc_seen *seen)
+{
+    return seen->listable && (!seen->needs_parsed || seen->parsed);
+}
+
+/* The node of the level that the request was answered from, if it still is in the map. */
+static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_seen *first)
+{
+    const struct htaccess_result *result = r->htaccess;
+    level_key key = {r->server, NULL, 0};
+
+    while (result && strlen(result->dir) >= strlen(first->dir))
+        result = result->next;
+    if (!result)
+        return NULL;
+    key.dir = result->dir;
+    key.len = strlen(result->dir);
+    return htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+}
+
+static bool was_seen(const htc_seen *seen, const char *dir)
+{
+    while (seen && strcmp(seen->dir, dir))
+        seen = seen->next;
+    return seen != NULL;
+}
+
+/* Levels below a newly learned one that were answered ahead of it have a gap in their chain: forget
+ * them, so that the next request learns them with it. */
+static void forget_below(htc_context *ctx, const request_rec *r, const htc_seen *learned,
+                         const htc_seen *seen)
+{
+    size_t len = strlen(learned->dir);
+    const struct htaccess_result *result = r->htaccess;
+
+    for (; result && strlen(result->dir) > len; result = result->next) {
+        level_key key = {r->server, result->dir, strlen(result->dir)};
+        htc_node *node;
+
+        if (was_seen(seen, result->dir))
+            continue;
+        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        if (node) {
+            htc_map_remove(ctx->map, node);
+            htc_node_release(ctx->map, node);
+        }
+    }
+}
+
+/* Extend the chain by what this request found out, shallow to deep. */
+static void learn_levels(htc_context *ctx, request_rec *r, const htc_seen *seen)
+{
+    htc_node *parent = base_node(ctx, r, seen);
+    const htc_seen *shallowest = NULL;
+
+    for (const htc_seen *one = seen; one; one = one->next) {
+        const struct htaccess_result *result = learnable(one) ? find_result(r, one->dir) : NULL;
+        htc_node *node = result ? level_insert(ctx, r, one, result, parent) : NULL;
+
+        if (!node)
+            continue;
+        if (parent)
+            htc_node_release(ctx->map, parent);
+        parent = node;
+        if (!shallowest)
+            shallowest = one;
+    }
+    if (parent)
+        htc_node_release(ctx->map, parent);
+    if (shallowest)
+        forget_below(ctx, r, shallowest, seen);
+    htc_process_report(ctx);
+}
+
+static bool anything_to_learn(const htc_seen *seen)
+{
+    while (seen && !learnable(seen))
+        seen = seen->next;
+    return seen != NULL;
+}
+
+/* post_perdir_config: the walk is over and r->htaccess tells the override of every level. A first
+ * visit is not learned from: many directories are visited once. */
+int htc_learn(request_rec *r)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+
+    if (!rq || !rq->seen || rq->inherited || rq->cold || !ctx || !ctx->map || !ctx->seed)
+        return DECLINED;
+    if (anything_to_learn(rq->seen))
+        learn_levels(ctx, r, rq->seen);
+    rq->seen = rq->last_seen = NULL;
+    return DECLINED;
+}

@@ -1,0 +1,174 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The module record and its life cycle: reading options, creating the shared segment before the
+ * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
+ */
+#include "mod_htcache.h"
+
+#include "ap_mpm.h"
+#include "scoreboard.h"
+
+/* Modules that change the user a request runs as. What one user may read must not be remembered
+ * for another, so the cache stays off beside them. */
+static const char *const user_switching[] = {"itk.c",      "mpm_itk.c",   "mod_ruid2.c",
+                                             "peruser.c",  "mod_privileges.c",
+                                             "mod_suid2.c", NULL};
+
+static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    (void)plog;
+    (void)ptemp;
+    htc_options_reset(pconf);
+    return OK;
+}
+
+static const char *user_switching_module(void)
+{
+    for (int i = 0; user_switching[i]; i++) {
+        if (ap_find_linked_module(user_switching[i]))
+            return user_switching[i];
+    }
+    return NULL;
+}
+
+/* Another module that opens .htaccess files itself must be asked each time, so core may not be
+ * answered ahead of it. */
+static bool others_open_htaccess(void)
+{
+    apr_array_header_t *hooks = ap_hook_get_open_htaccess();
+
+    for (int i = 0; hooks && i < hooks->nelts; i++) {
+        ap_HOOK_open_htaccess_t *fn = APR_ARRAY_IDX(hooks, i, ap_LINK_open_htaccess_t).pFunc;
+        if (fn != htc_open_htaccess && fn != ap_open_htaccess)
+            return true;
+    }
+    return false;
+}
+
+static bool is_restart(void)
+{
+    int generation = 0;
+    return ap_mpm_query(AP_MPMQ_GENERATION, &generation) == APR_SUCCESS && generation > 0;
+}
+
+static int create_store(htc_context *ctx, server_rec *s)
+{
+    const char *why = NULL;
+    apr_status_t rv = htc_store_create(&ctx->store, ctx->memory, ctx->pconf, &why);
+
+    if (rv == APR_SUCCESS)
+        return OK;
+    if (is_restart()) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, s,
+                     "HtCache: no shared memory after the restart, going on without the cache: %s. "
+                     "Lower HtCacheMemory or raise the limit, then restart",
+                     why);
+        ctx->off_reason = apr_pstrcat(ctx->pconf, "no shared memory: ", why, NULL);
+        return OK;
+    }
+    ap_log_error(APLOG_MARK, APLOG_EMERG, rv, s,
+                 "HtCache: cannot create the shared memory: %s. Lower HtCacheMemory or raise the "
+                 "limit",
+                 why);
+    return HTTP_INTERNAL_SERVER_ERROR;
+}
+
+static htc_context *context_create(apr_pool_t *pconf)
+{
+    const htc_options *options = htc_options_get();
+    htc_context *ctx = apr_pcalloc(pconf, sizeof(*ctx));
+
+    ctx->pconf = pconf;
+    ctx->memory = options->memory;
+    ctx->process_memory = options->process_memory;
+    ctx->trusted = options->trusted;
+    ctx->seed = !others_open_htaccess();
+    return ctx;
+}
+
+static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    htc_context *ctx;
+    const char *switcher;
+    bool any = false;
+
+    (void)plog;
+    (void)ptemp;
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
+        return OK;
+    htc_scope_prepare(pconf, s, &any);
+    if (!any)
+        return OK;
+
+    ctx = context_create(pconf);
+    for (server_rec *v = s; v; v = v->next)
+        htc_server_conf_of(v)->ctx = ctx;
+    switcher = user_switching_module();
+    if (switcher) {
+        ctx->off_reason = apr_pstrcat(
+            pconf, switcher, " runs requests as different users; the cache stays off", NULL);
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s", ctx->off_reason);
+        return OK;
+    }
+    htc_commands_prepare(ctx, s);
+    htc_commands_admit(s);
+    return create_store(ctx, s);
+}
+
+/* The map is never destroyed: requests may still release what they hold while a child ends. */
+static void htc_child_init(apr_pool_t *pchild, server_rec *s)
+{
+    htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    if (!ctx || !ctx->store)
+        return;
+    (void)pchild;
+    if (htc_map_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
+        ctx->map = NULL;
+        ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
+                     "HtCache: no memory for this process's map; it serves without the cache. "
+                     "Lower HtCacheProcessMemory");
+    }
+}
+
+/* <Location> settings are known here only: core forgets them before it walks directories. */
+static int htc_translate(request_rec *r)
+{
+    htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_dir_conf *dc;
+
+    if (!sc->ctx || !sc->location_used)
+        return DECLINED;
+    dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    if (dc && (dc->enabled != -1 || dc->revalidate_ms != -1))
+        htc_request_get(r)->location = dc;
+    return DECLINED;
+}
+
+static void htc_register_hooks(apr_pool_t *p)
+{
+    (void)p;
+    ap_hook_pre_config(htc_pre_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_translate_name(htc_translate, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    /* Just ahead of core's own, behind everybody else's. */
+    ap_hook_map_to_storage(htc_seed, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
+    ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
+    ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+AP_DECLARE_MODULE(htcache) = {STANDARD20_MODULE_STUFF,
+                              htc_create_dir_conf,
+                              htc_merge_dir_conf,
+                              htc_create_server_conf,
+                              htc_merge_server_conf,
+                              htc_directives,
+                              htc_register_hooks
+#if defined(AP_MODULE_FLAG_NONE)
+                              ,
+                              AP_MODULE_FLAG_NONE
+#endif
+};

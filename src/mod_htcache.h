@@ -1,0 +1,258 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file mod_htcache.h
+ * What the glue files share: the module's configuration, the one context per process, and the
+ * functions that pass between glue_config.c (directives), glue_scope.c (what applies where),
+ * glue_commands.c (what may be kept of which directive), glue_read.c (from disk to record),
+ * glue_htaccess.c (the open_htaccess hook and the private directive), glue_seed.c (answering ahead
+ * of core) and glue_status.c (the status handler). Nothing here is visible outside the module.
+ */
+#ifndef MOD_HTCACHE_H
+#define MOD_HTCACHE_H
+
+#include "httpd.h"
+#include "http_config.h"
+#include "http_core.h"
+#include "http_log.h"
+#include "http_request.h"
+#include "apr_fnmatch.h"
+#include "apr_hash.h"
+#include "apr_lib.h"
+#include "apr_strings.h"
+#include "apr_tables.h"
+
+#include "core/htc_map.h"
+#include "core/htc_record.h"
+#include "core/htc_store.h"
+#include "allow_list.h"
+
+extern module AP_MODULE_DECLARE_DATA htcache_module;
+
+#define HTC_VERSION "0.1.0"
+
+/** The private directive that stands in a synthetic .htaccess file. */
+#define HTC_APPLY_DIRECTIVE "HtCacheApply"
+
+#define HTC_DEFAULT_MEMORY         (UINT64_C(64) << 20)
+#define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(64) << 20)
+#define HTC_DEFAULT_REVALIDATE_MS  1000
+#define HTC_DEFAULT_SHARE_PERCENT  25
+/** A process that dies while it revalidates keeps a record unchecked for no longer than this. */
+#define HTC_LEASE_MS 1000
+/** A checked_at longer ago than any HtCacheRevalidate. */
+#define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
+/** What a node of the process map costs beside its payload: the node and malloc's own. */
+#define HTC_NODE_OVERHEAD 128
+
+/** HtCache and HtCacheRevalidate as written in one place; -1 where not written. */
+typedef struct htc_dir_conf {
+    int enabled;
+    apr_int64_t revalidate_ms;
+} htc_dir_conf;
+
+/** What applies to one directory level of one server. */
+typedef struct htc_scope {
+    bool enabled;
+    apr_int64_t revalidate_ms; /* 0: compare with the disk on every request */
+} htc_scope;
+
+typedef struct htc_context htc_context;
+
+/** Per server_rec. The second half is filled in by post_config. */
+typedef struct htc_server_conf {
+    htc_dir_conf own;            /* HtCache, HtCacheRevalidate outside of any section */
+    int share_percent;           /* -1: not set */
+    apr_array_header_t *exclude; /* const char *, absolute, ends with '/'; NULL: none */
+    bool location_used;          /* a <Location> of this server has HtCache directives */
+
+    htc_context *ctx;             /* NULL: the cache is off everywhere */
+    apr_array_header_t *sections; /* htc_section, glue_scope.c */
+    bool may_be_enabled;          /* somewhere in this server */
+} htc_server_conf;
+
+/** One per configuration generation, allocated from pconf; the children inherit a copy. */
+struct htc_context {
+    apr_pool_t *pconf;
+    htc_store *store;
+    htc_map *map;         /* per process; NULL until child_init */
+    apr_hash_t *commands; /* glue_commands.c */
+    uint64_t memory;
+    uint64_t process_memory;
+    apr_array_header_t *trusted; /* const char *: module names */
+    const char *off_reason;      /* why the cache stays off although it is configured; or NULL */
+    bool seed;                   /* answer ahead of core; not when others hook open_htaccess */
+    _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
+};
+
+/** Options read by directives before the context exists; lives in pconf. */
+typedef struct htc_options {
+    uint64_t memory;
+    uint64_t process_memory;
+    apr_array_header_t *trusted; /* const char * */
+} htc_options;
+
+/** First in every payload of the process map. */
+typedef struct htc_object {
+    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_LEVEL = 2 } type;
+    htc_map *map;
+} htc_object;
+
+/** A parsed configuration kept by this process. */
+typedef struct htc_parsed {
+    htc_object object;
+    apr_pool_t *pool; /* own pool and allocator; this struct lies in it */
+    const char *path;
+    server_rec *server;
+    int override, override_opts;
+    apr_table_t *override_list;
+    htc_ref ref;              /* the record it was made from */
+    ap_conf_vector_t *vector;
+    bool logs; /* parsing it logs, so it is for one request only; the others replay */
+} htc_parsed;
+
+/** A record that an answer rests on. */
+typedef struct htc_dep {
+    const char *path;
+    htc_ref ref;
+    htc_kind kind;
+    htc_identity id;
+} htc_dep;
+
+/** Names in AccessFileName that a ready-made answer may rest on. */
+#define HTC_MAX_DEPS 4
+
+/** What the hook saw for one directory of one request; kept to build a chain from. */
+typedef struct htc_seen {
+    struct htc_seen *next; /* the directory asked for after this one */
+    const char *dir;
+    bool listable;     /* an answer that core may be given without asking again */
+    bool needs_parsed; /* the answer is a configuration, so only once parsed is set */
+    unsigned ndeps;
+    const htc_dep *deps[HTC_MAX_DEPS];
+    htc_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
+    apr_int64_t revalidate_ms;
+} htc_seen;
+
+#define HTC_HELD_RECENT 8
+
+/** Per request; made only when something had to be asked. */
+typedef struct htc_request {
+    const htc_dir_conf *location; /* <Location> settings, or NULL */
+    htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
+    bool inherited;               /* started with another request's results: learn nothing */
+    bool cold;                    /* a level was read from disk: learn the next time */
+    uint64_t owner;               /* hash of the document root; 0: not yet computed */
+    unsigned nheld;
+    htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
+} htc_request;
+
+static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
+{
+    return ap_get_module_config(s->module_config, &htcache_module);
+}
+
+/* glue_config.c */
+extern const command_rec htc_directives[];
+void *htc_create_server_conf(apr_pool_t *p, server_rec *s);
+void *htc_merge_server_conf(apr_pool_t *p, void *base, void *add);
+void *htc_create_dir_conf(apr_pool_t *p, char *path);
+void *htc_merge_dir_conf(apr_pool_t *p, void *base, void *add);
+/** Fresh options for a new configuration pass; called from pre_config. */
+void htc_options_reset(apr_pool_t *pconf);
+const htc_options *htc_options_get(void);
+const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args);
+
+/* glue_scope.c */
+/** Prepare every server's scope; @a any is set when the cache may be on somewhere. */
+void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any);
+/** What applies to directory @a dir (ends with '/') of @a s. @a location may be NULL. */
+htc_scope htc_scope_of(const server_rec *s, const char *dir, const htc_dir_conf *location);
+
+/* glue_commands.c */
+/** A module that defines a directive. */
+typedef struct htc_command_owner {
+    const char *module_name;
+    bool trusted;      /* HtCacheTrustModule */
+    bool exec_on_read; /* runs while the text is read and is gone from the tree */
+    struct htc_command_owner *next;
+} htc_command_owner;
+
+/** A directive of the loaded modules. Several may define the same name; all of them run. */
+typedef struct htc_command {
+    const char *name;
+    bool exec_on_read; /* of at least one owner */
+    htc_command_owner *owners;
+} htc_command;
+
+/** Build ctx->commands from the loaded modules. */
+void htc_commands_prepare(htc_context *ctx, server_rec *s);
+/** Look a directive up (any case); NULL when no loaded module knows it. */
+const htc_command *htc_command_find(const htc_context *ctx, const char *name);
+/** What may be kept of one line: the strictest of what its modules allow. *reason completes
+ *  "<directive> ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
+enum htc_allow htc_command_judge(const htc_command *command, const char *args,
+                                 const char **reason);
+/** Add the private directive to every AllowOverrideList, so that a cached file may run. */
+void htc_commands_admit(server_rec *main_server);
+
+/* glue_read.c */
+/** Bytes of a file and the identity they were read with. */
+typedef struct htc_text {
+    const char *bytes; /* NUL-terminated */
+    size_t len;
+    htc_identity id;
+    htc_text_hash hash;
+    apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
+} htc_text;
+/**
+ * Read @a path in one consistent state.
+ * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
+ *         (identity and checked_at are valid); anything else: leave it to stock httpd.
+ */
+apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
+/** What can be said of a text before it is parsed. */
+typedef struct htc_survey {
+    unsigned directives;
+    bool sections_resolved; /* has <IfModule> and the like */
+    const char *stock;      /* why stock httpd must read this file itself, or NULL */
+} htc_survey;
+void htc_text_survey(const htc_context *ctx, const htc_text *text, htc_survey *survey,
+                     apr_pool_t *pool);
+/** An httpd configuration file over the bytes of @a text, named @a name. */
+ap_configfile_t *htc_text_open(const htc_text *text, const char *name, apr_pool_t *pool);
+/** A configuration file without a line. */
+ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool);
+/** Encode a parsed tree; @a flags gets HTC_RF_REPLAY where a directive asks for it, and *stock the
+ *  reason where one asks for stock httpd. */
+apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree, htc_text_hash hash,
+                             apr_pool_t *pool, const void **record, size_t *len, uint32_t *flags,
+                             const char **stock);
+/** Rebuild a directive tree from a validated record, in @a pool. Its strings stay in the record. */
+ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
+
+/* glue_htaccess.c */
+/** Compare @a dep, whose record lies in @a slot, with the disk by one stat, and note in the slot
+ *  what was found: checked at @a now, or not to be trusted any more. */
+bool htc_revalidate(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t now);
+/** Pool cleanup that releases the map node @a data. */
+apr_status_t htc_release_held(void *data);
+apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
+                               ap_configfile_t **cfg, const char **full_name);
+void htc_error_log(const ap_errorlog_info *info, const char *line);
+/** The process map's free function. */
+void htc_object_free(void *data);
+/** Show what this process holds on the status page. Called after the map changed. */
+void htc_process_report(htc_context *ctx);
+/** Keep @a node until the top-level request of @a r ends. Takes over the caller's reference. */
+void htc_hold(htc_context *ctx, request_rec *r, htc_node *node);
+htc_request *htc_request_get(request_rec *r);
+
+/* glue_seed.c */
+int htc_seed(request_rec *r);
+int htc_learn(request_rec *r);
+void htc_level_free(void *data);
+
+/* glue_status.c */
+int htc_status_handler(request_rec *r);
+
+#endif

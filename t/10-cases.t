@@ -1,0 +1,188 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Every directive of the allow-list, and what is refused, used in a .htaccess file: stock httpd (no
+# module), a server with HtCache Off, and the cache, cold and twice warm, with HtCacheRevalidate 0
+# and 1s. Each answer must be as the case says and as stock gives it, with the same error-log lines;
+# and the cache must really have answered: shared, replayed or left to httpd, as the case says.
+# HTCACHE_CASES, a pattern, runs only the cases whose names match.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Cases;
+use HtCache::Diff qw(diff_answers diff_logs log_lines);
+use HtCache::Env qw(work_dir libexecdir mpm wait_until wait_past_racy);
+use HtCache::Server;
+
+my $root    = work_dir('cases');
+my $only    = $ENV{HTCACHE_CASES} // '';
+my $binary  = qx{"@{[HtCache::Env::httpd()]}" -l};
+
+# The module as the MPM wants it.
+sub loaded_as {
+    my ($module) = @_;
+    return $module ne 'cgi' ? $module : mpm() eq 'prefork' ? 'cgi' : 'cgid';
+}
+
+sub lacks {
+    my ($module) = @_;
+    return !-e libexecdir() . "/mod_$module.so" && $binary !~ /^\s*mod_$module\.c$/m;
+}
+
+my (@cases, @skipped, %needed);
+for my $case (grep { $_->{name} =~ /$only/ } HtCache::Cases::all()) {
+    my @modules = map { loaded_as($_) } @{ $case->{modules} };
+    if (my ($missing) = grep { lacks($_) } @modules) {
+        push @skipped, "$case->{name}: no mod_$missing";
+    } else {
+        push @cases, $case;
+        @needed{@modules} = ();
+    }
+}
+# In alphabetical order every module comes after those it needs to be loaded before it.
+my @modules = sort keys %{ { map { $_ => 1 } qw(authz_core dir mime), keys %needed } };
+
+# --- servers ------------------------------------------------------------------------------------
+
+# One process, so that what the first request of a case reads is there for the second.
+my $one_process = mpm() eq 'prefork'
+    ? "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nMaxRequestWorkers 4\n"
+    : "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\n";
+
+sub host {
+    my ($port, $lines) = @_;
+    return join '', "<VirtualHost *:\@PORT:$port\@>\n",
+        qq{DocumentRoot "$root"\nErrorLog "\@ROOT\@/logs/${port}_log"\n$lines\n},
+        qq{<Directory "$root">\nRequire all granted\n</Directory>\n},
+        (map { HtCache::Cases::configuration($_, $root) } @cases), "</VirtualHost>\n";
+}
+
+my %args   = (mpm_conf => $one_process, modules => \@modules);
+my $stock  = HtCache::Server->new(name => 'cases-stock', ports => ['stock'],
+    conf => host('stock', ''), %args);
+my $cached = HtCache::Server->new(name => 'cases-cached', ports => [qw(off always second)],
+    htcache => 1, %args, conf => host('off', 'HtCache Off')
+        . host('always', "HtCache On\nHtCacheRevalidate 0")
+        . host('second', "HtCache On\nHtCacheRevalidate 1s")
+        . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n");
+
+# --- asking -------------------------------------------------------------------------------------
+
+my %log_seen;
+
+sub new_log {
+    my ($server, $port) = @_;
+    my $log = $server->error_log("${port}_log");
+    return substr $log, $log_seen{"$server $port"} // 0;
+}
+
+# The answers to all requests of a case, each with the log lines it caused. A line may come after
+# its answer; $lines tells how many stock wrote.
+sub ask {
+    my ($server, $port, $client, $case, $lines) = @_;
+    my @answers;
+    for my $i (0 .. $#{ $case->{requests} }) {
+        my $request = $case->{requests}[$i];
+        $log_seen{"$server $port"} = length $server->error_log("${port}_log");
+        HtCache::Cases::prepare($case, $request, $root);
+        my $headers = $request->{headers};
+        my $answer = $client->request(HtCache::Cases::path($case, $request),
+            method => $request->{method}, body => $request->{body},
+            headers => [map { [$_, $headers->{$_}] } sort keys %$headers]);
+        my $expected = $lines ? $lines->[$i] : $request->{must}{log} ? 1 : 0;
+        wait_until(sub { (() = new_log($server, $port) =~ /\n/g) >= $expected }, 2);
+        $answer->{log} = new_log($server, $port);
+        push @answers, $answer;
+    }
+    return \@answers;
+}
+
+# What is wrong with the answers, in words.
+sub faults {
+    my ($case, $answers) = @_;
+    return map {
+        my $request = $case->{requests}[$_];
+        my $answer  = $answers->[$_];
+        map {"$request->{method} '$request->{path}': $_"}
+            $answer->{error} ? $answer->{error} : HtCache::Cases::wrong($request, $answer)
+    } 0 .. $#$answers;
+}
+
+sub differences {
+    my ($case, $expected, $got) = @_;
+    my $mask = sub { HtCache::Cases::masked($case, $_[0]) };
+    my @different;
+    for my $i (0 .. $#$expected) {
+        my $what = "$case->{requests}[$i]{method} '$case->{requests}[$i]{path}'";
+        my $diff = diff_answers($expected->[$i], $got->[$i], mask => $mask);
+        push @different, "$what: $diff" if $diff;
+        $diff = diff_logs(map { [map { $mask->($_) } log_lines($_->[$i]{log} // '')] } $expected, $got);
+        push @different, "$what: log: $diff" if $diff;
+    }
+    return @different;
+}
+
+sub report {
+    my ($name, @wrong) = @_;
+    ok !@wrong, $name or diag map {"  $_\n"} @wrong[0 .. ($#wrong > 3 ? 3 : $#wrong)];
+}
+
+# --- controls -----------------------------------------------------------------------------------
+
+# Without the directive a case must fail, or it would prove nothing.
+my %control = map { $_->{name} => HtCache::Cases::control($_) } @cases;
+HtCache::Cases::install($_, $root, $control{ $_->{name} }) for @cases;
+$stock->start;
+my $stock_client = $stock->client('stock');
+for my $case (grep { defined $control{ $_->{name} } } @cases) {
+    my @wrong = faults($case, ask($stock, 'stock', $stock_client, $case));
+    ok scalar @wrong, "$case->{name}: control: the case fails without its directive";
+}
+$stock_client->close;
+$stock->stop;
+
+# --- cases --------------------------------------------------------------------------------------
+
+HtCache::Cases::install($_, $root) for @cases;
+wait_past_racy();
+$stock->start;
+$cached->start;
+$stock_client = $stock->client('stock');
+my %client = map { $_ => $cached->client($_) } qw(off always second);
+
+# What the counters must say of a warm pass, by class.
+my %AT_WORK = (
+    share  => sub { $_[0]{hits} > 0 && !$_[0]{parses} },
+    replay => sub { $_[0]{replays} > 0 && !$_[0]{parses} },
+    stock  => sub { $_[0]{bypasses} > 0 },
+);
+
+for my $case (@cases) {
+    my $expected = ask($stock, 'stock', $stock_client, $case);
+    report("$case->{name}: stock", faults($case, $expected));
+    my @lines = map { scalar(() = $_->{log} =~ /\n/g) } @$expected;
+    my $off = ask($cached, 'off', $client{off}, $case, \@lines);
+    report("$case->{name}: off: same as stock", differences($case, $expected, $off));
+    for my $port (qw(always second)) {
+        my ($before, $after);
+        for my $pass ('cold', 'warm', 'warm again') {
+            $before = $after // $cached->status->{htaccess};
+            my $got = ask($cached, $port, $client{$port}, $case, \@lines);
+            report("$case->{name}: $port, $pass", faults($case, $got));
+            report("$case->{name}: $port, $pass: same as stock", differences($case, $expected, $got));
+            $after = $cached->status->{htaccess};
+        }
+        my $rule = $AT_WORK{ $case->{class} } or next;
+        # A file written within the last moments is read again.
+        next if grep { $_->{files} } @{ $case->{requests} };
+        my %did = map { $_ => $after->{$_} - $before->{$_} } qw(hits replays bypasses parses misses);
+        ok $rule->(\%did), "$case->{name}: $port: answered by way of '$case->{class}'"
+            or diag explain \%did;
+    }
+}
+note "skipped: $_" for @skipped;
+cmp_ok scalar @skipped, '<', @cases, 'most cases ran';
+
+for my $server ($stock, $cached) {
+    is_deeply [$server->crashes], [], "$server->{name}: no child crashed";
+    ok $server->stop, "$server->{name} stops";
+}
+done_testing;

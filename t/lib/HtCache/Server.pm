@@ -1,0 +1,252 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# A private httpd: own ServerRoot, free ports on 127.0.0.1, any MPM, with or without the module.
+# Drivers use it for servers that Apache::Test's own cannot be: stock httpd beside the cached one,
+# servers that are restarted or killed. Everything it started is gone after stop().
+package HtCache::Server;
+use strict;
+use warnings;
+use IO::Socket::INET;
+use JSON::PP ();
+use HtCache::Client;
+use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_file wait_until
+    t_dir);
+
+# Loaded where the httpd at hand has them.
+my @MODULES = qw(
+    access_compat actions alias allowmethods asis auth_basic auth_digest auth_form authn_anon
+    authn_core authn_dbd authn_dbm authn_file authn_socache authz_core authz_dbd authz_dbm
+    authz_groupfile authz_host authz_owner authz_user autoindex brotli buffer cern_meta cgid
+    charset_lite data dbd deflate dir env expires ext_filter filter headers imagemap include
+    log_config log_debug macro mime mime_magic negotiation ratelimit reflector remoteip reqtimeout
+    request rewrite sed session session_cookie session_crypto setenvif socache_shmcb speling status
+    substitute unixd usertrack userdir version vhost_alias xml2enc
+);
+
+# Under prefork CGI programs run without a daemon.
+sub modules {
+    my $cgi = mpm() eq 'prefork' ? 'cgi' : 'cgid';
+    return map { $_ eq 'cgid' ? $cgi : $_ } @MODULES;
+}
+
+my %MPM_CONF = (
+    event   => "StartServers 2\nServerLimit 4\nThreadsPerChild 8\nMaxRequestWorkers 32\n",
+    worker  => "StartServers 2\nServerLimit 4\nThreadsPerChild 8\nMaxRequestWorkers 32\n",
+    prefork => "StartServers 4\nMinSpareServers 2\nMaxSpareServers 12\nMaxRequestWorkers 12\n",
+);
+
+# %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
+# htcache => 1 to load the module, mpm, modules => [instead of modules()], mpm_conf.
+sub new {
+    my ($class, %args) = @_;
+    my $self = bless { owner => $$, mpm => mpm(), modules => [modules()], ports => [], %args }, $class;
+    $self->{root} ||= work_dir("servers/$self->{name}");
+    mkdir "$self->{root}/$_" for qw(logs run);
+    return $self;
+}
+
+sub root     { return $_[0]{root} }
+sub conf     { return "$_[0]{root}/httpd.conf" }
+sub log_file { return "$_[0]{root}/logs/" . ($_[1] || 'error_log') }
+
+sub error_log {
+    my ($self, $name) = @_;
+    return read_file($self->log_file($name)) // '';
+}
+
+sub port {
+    my ($self, $name) = @_;
+    return $self->{port}{$name} || die "server $self->{name} has no port '$name'\n";
+}
+
+sub client {
+    my ($self, $name, %args) = @_;
+    return HtCache::Client->new(port => $self->port($name), %args);
+}
+
+# --- configuration ------------------------------------------------------------------------------
+
+# Free at the moment of asking; start() tries others when somebody was faster.
+sub free_port {
+    my $sock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
+        or die "no free port: $!\n";
+    return $sock->sockport;
+}
+
+# LoadModule lines for those of @$names that the httpd at hand has.
+sub load_modules {
+    my (@names) = @_;
+    my $dir = libexecdir();
+    return join '', map {"LoadModule ${_}_module $dir/mod_$_.so\n"}
+        grep { -e "$dir/mod_$_.so" } @names;
+}
+
+sub write_conf {
+    my ($self) = @_;
+    my %port;
+    for my $name ('main', @{ $self->{ports} }) {
+        do { $port{$name} = free_port() } while grep { $_ ne $name && $port{$_} == $port{$name} } keys %port;
+    }
+    $self->{port} = \%port;
+    my $conf = $self->_frame . ($self->{conf} // '');
+    $conf =~ s/\@T\@/t_dir()/ge;
+    $conf =~ s/\@ROOT\@/$self->{root}/g;
+    $conf =~ s/\@PORT:(\w+)\@/$self->port($1)/ge;
+    write_file($self->conf, $conf);
+    return $self->conf;
+}
+
+sub _frame {
+    my ($self) = @_;
+    my $frame = load_modules("mpm_$self->{mpm}", @{ $self->{modules} });
+    $frame .= 'LoadModule htcache_module ' . module_path() . "\n" if $self->{htcache};
+    $frame .= $self->{mpm_conf} // $MPM_CONF{ $self->{mpm} };
+    $frame .= "User www-data\nGroup www-data\n" if $> == 0;
+    $frame .= "Listen 127.0.0.1:\@PORT:$_\@\n" for 'main', @{ $self->{ports} };
+    return $frame . <<'CONF';
+ServerRoot "@ROOT@"
+DefaultRuntimeDir "@ROOT@/run"
+PidFile "@ROOT@/run/httpd.pid"
+ServerName test.example
+ErrorLog "@ROOT@/logs/error_log"
+LogLevel warn
+<IfModule mod_mime.c>
+TypesConfig "@T@/conf/mime.types"
+</IfModule>
+<IfModule mod_cgid.c>
+ScriptSock "@ROOT@/run/cgisock"
+</IfModule>
+MaxKeepAliveRequests 0
+KeepAliveTimeout 60
+<Directory "/">
+    AllowOverride None
+</Directory>
+Timeout 60
+CONF
+}
+
+# What 'httpd -t' says of the configuration: (exit code, output).
+sub check_conf {
+    my ($self) = @_;
+    my $conf   = $self->write_conf;
+    my $output = qx{"@{[httpd()]}" -d "$self->{root}" -f "$conf" -t 2>&1};
+    return ($? >> 8, $output);
+}
+
+# --- life cycle ---------------------------------------------------------------------------------
+
+sub start {
+    my ($self) = @_;
+    for my $try (1 .. 5) {
+        my $conf = $self->write_conf;
+        my $out  = qx{"@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
+        last if $? == 0 && $self->_wait_up;
+        my $said = $out . $self->error_log;
+        next if $said =~ /Address already in use/ && $try < 5;
+        $self->stop;
+        die "httpd $self->{name} does not start: $said\n";
+    }
+    return $self;
+}
+
+sub _wait_up {
+    my ($self) = @_;
+    return wait_until(sub {
+        my $pid = $self->pid or return;
+        my $answer = $self->client('main', keepalive => 0)->request('/');
+        return $pid if !$answer->{error};
+        return;
+    });
+}
+
+sub pid {
+    my ($self) = @_;
+    my ($pid) = (read_file("$self->{root}/run/httpd.pid") // '') =~ /^(\d+)$/m;
+    $self->{last_pid} = $pid if $pid;
+    return $pid;
+}
+
+# Process numbers of the parent's children that serve requests.
+sub children {
+    my ($self) = @_;
+    return _children_of($self->pid || return);
+}
+
+sub _children_of {
+    my ($parent) = @_;
+    my @pids;
+    for my $stat (glob '/proc/[0-9]*/stat') {
+        my $line = read_file($stat) // next;
+        my ($pid, $state, $ppid) = $line =~ /^(\d+) \(.*\) (\w) (\d+)/s or next;
+        push @pids, $pid if $ppid == $parent && $state ne 'Z';
+    }
+    return @pids;
+}
+
+sub signal {
+    my ($self, $signal) = @_;
+    my $pid = $self->pid or die "server $self->{name} does not run\n";
+    kill $signal, $pid or die "cannot signal $pid: $!\n";
+}
+
+sub _alive {
+    my ($pid) = @_;
+    my $line = read_file("/proc/$pid/stat") // return 0;
+    return $line !~ /^\d+ \(.*\) [ZX]/s;
+}
+
+# True once the parent and all its children are gone.
+sub wait_gone {
+    my ($self, @pids) = @_;
+    return wait_until(sub { !grep { _alive($_) } @pids });
+}
+
+sub stop {
+    my ($self) = @_;
+    my $pid = $self->pid || $self->{last_pid} or return 1;
+    my @all = ($pid, _children_of($pid));
+    kill 'TERM', $pid if _alive($pid);
+    my $gone = $self->wait_gone(@all);
+    if (!$gone) {
+        kill 'KILL', grep { _alive($_) } @all;
+        $self->wait_gone(@all);
+    }
+    unlink "$self->{root}/run/httpd.pid";
+    delete $self->{last_pid};
+    return $gone;
+}
+
+# SIGKILL for the parent, then for the children it leaves behind.
+sub kill_all {
+    my ($self) = @_;
+    my $pid = $self->pid or return;
+    my @children = $self->children;
+    kill 'KILL', $pid;
+    $self->wait_gone($pid);
+    kill 'KILL', grep { _alive($_) } @children;
+    $self->wait_gone(@children);
+    unlink "$self->{root}/run/httpd.pid";
+    delete $self->{last_pid};
+}
+
+# Lines of the log that tell of a child that died by a signal nobody sent.
+sub crashes {
+    my ($self) = @_;
+    return grep {/exit signal (?!Killed)/} split /\n/, $self->error_log;
+}
+
+# The module's counters, from a status page at /htcache-status of the given port.
+sub status {
+    my ($self, $port) = @_;
+    my $answer = $self->client($port || 'main', keepalive => 0)->request('/htcache-status?format=json');
+    die "no status: " . ($answer->{error} || $answer->{status_line}) . "\n"
+        if $answer->{error} || $answer->{status} != 200;
+    return JSON::PP::decode_json($answer->{body});
+}
+
+sub DESTROY {
+    my ($self) = @_;
+    local ($?, $@, $!);
+    $self->stop if $self->{last_pid} && $self->{owner} == $$;
+}
+
+1;
