@@ -7,6 +7,9 @@
 #include "mod_htcache.h"
 #include "glue_apply.h"
 
+/* Records that wait to be stored together; a path deeper than that is stored in parts. */
+#define PENDING_MAX 16
+
 /* Everything one look-up needs, in one place. */
 typedef struct lookup {
     htc_context *ctx;
@@ -200,23 +203,63 @@ static unsigned share_of(const request_rec *r)
     return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
 }
 
-apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
+/* Copy a put and fill in hash, owner and share. */
+static void complete_put(htc_context *ctx, request_rec *r, htc_put *to, const htc_put *from)
 {
     htc_request *rq = htc_request_get(r);
-    apr_status_t rv;
 
     if (!rq->owner) {
         const char *root = ap_document_root(r);
         rq->owner = htc_store_hash(ctx->store, root, strlen(root));
     }
-    if (!put->hash)
-        put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
-    put->owner = rq->owner;
-    put->share_percent = share_of(r);
-    rv = htc_store_put(ctx->store, put, ref);
-    if (rv != APR_SUCCESS)
-        ref->version = 0;
-    return rv;
+    *to = *from;
+    if (!to->hash)
+        to->hash = htc_store_hash(ctx->store, to->key, to->key_len);
+    to->owner = rq->owner;
+    to->share_percent = share_of(r);
+}
+
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, const htc_put *put, htc_ref *ref)
+{
+    htc_put full;
+
+    complete_put(ctx, r, &full, put);
+    return htc_store_put(ctx->store, &full, ref);
+}
+
+/* What is cheap to find out comes in numbers, one for each directory of a new path: these records
+ * are stored under one hold of the lock, when httpd's walk is over. */
+void htc_publish_pending(htc_context *ctx, htc_request *rq)
+{
+    apr_array_header_t *pending = rq->pending;
+    htc_ref refs[PENDING_MAX];
+
+    if (!pending || !pending->nelts)
+        return;
+    htc_store_put_all(ctx->store, (const htc_put *)pending->elts, (size_t)pending->nelts, refs);
+    pending->nelts = 0;
+}
+
+/* A request whose walk ends in an error. */
+static apr_status_t publish_at_end(void *data)
+{
+    request_rec *r = data;
+
+    htc_publish_pending(htc_server_conf_of(r->server)->ctx, htc_request_get(r));
+    return APR_SUCCESS;
+}
+
+static void publish_later(htc_context *ctx, request_rec *r, const htc_put *put)
+{
+    htc_request *rq = htc_request_get(r);
+
+    if (!rq->pending) {
+        rq->pending = apr_array_make(r->pool, PENDING_MAX, sizeof(htc_put));
+        apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
+    }
+    if (rq->pending->nelts == PENDING_MAX)
+        htc_publish_pending(ctx, rq);
+    complete_put(ctx, r, apr_array_push(rq->pending), put);
 }
 
 void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
@@ -252,28 +295,23 @@ static void publish_absent(lookup *lk, apr_int64_t checked_at)
                    .kind = HTC_KIND_ABSENT,
                    .checked_at = checked_at};
 
-    memset(&lk->info, 0, sizeof(lk->info));
-    lk->info.kind = HTC_KIND_ABSENT;
-    htc_publish(lk->ctx, lk->r, &put, &lk->info.ref);
+    publish_later(lk->ctx, lk->r, &put);
 }
 
 static void publish_empty(lookup *lk, const htc_text *text)
 {
     htc_record_builder *builder = htc_record_begin(lk->r->pool, text->hash);
+    htc_identity *id = apr_pmemdup(lk->r->pool, &text->id, sizeof(*id));
     htc_put put = {.hash = lk->hash,
                    .key = lk->path,
                    .key_len = lk->path_len,
                    .kind = HTC_KIND_TREE,
-                   .flags = htc_racy_flag(&text->id) | HTC_RF_EMPTY,
-                   .id = &text->id,
+                   .flags = htc_racy_flag(id) | HTC_RF_EMPTY,
+                   .id = id,
                    .checked_at = text->checked_at};
 
-    memset(&lk->info, 0, sizeof(lk->info));
-    lk->info.kind = HTC_KIND_TREE;
-    lk->info.flags = put.flags;
-    lk->info.id = text->id;
     if (htc_record_finish(builder, &put.payload, &put.payload_len) == APR_SUCCESS)
-        htc_publish(lk->ctx, lk->r, &put, &lk->info.ref);
+        publish_later(lk->ctx, lk->r, &put);
 }
 
 static apr_status_t answer_stock(lookup *lk)

@@ -15,7 +15,7 @@
 
 /* Prefixes of a path that are tried before the request is left to the hook. A path below a
  * directory that does not exist (a "pretty URL") has a few. */
-#define MAX_PREFIXES 16
+#define MAX_PREFIXES 5
 
 typedef struct htc_level {
     htc_object object;
@@ -357,7 +357,10 @@ int htc_learn(request_rec *r)
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    if (!rq || !rq->seen || rq->inherited || rq->cold || !ctx || !ctx->map || !ctx->seed)
+    if (!rq || !ctx || !ctx->map)
+        return DECLINED;
+    htc_publish_pending(ctx, rq);
+    if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)
         return DECLINED;
     if (anything_to_learn(rq->seen))
         learn_levels(ctx, r, rq->seen);

@@ -160,6 +160,8 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
+/* All else is hidden, so that calls between the files need no indirection. */
+#pragma GCC visibility push(default)
 AP_DECLARE_MODULE(htcache) = {STANDARD20_MODULE_STUFF,
                               htc_create_dir_conf,
                               htc_merge_dir_conf,
@@ -172,3 +174,4 @@ AP_DECLARE_MODULE(htcache) = {STANDARD20_MODULE_STUFF,
                               AP_MODULE_FLAG_NONE
 #endif
 };
+#pragma GCC visibility pop

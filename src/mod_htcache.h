@@ -142,6 +142,7 @@ typedef struct htc_request {
     bool inherited;               /* started with another request's results: learn nothing */
     bool cold;                    /* a level was read from disk: learn the next time */
     uint64_t owner;               /* hash of the document root; 0: not yet computed */
+    apr_array_header_t *pending;  /* htc_put: found out by this request and not yet shared */
     unsigned nheld;
     htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
 } htc_request;
@@ -246,6 +247,9 @@ void htc_process_report(htc_context *ctx);
 /** Keep @a node until the top-level request of @a r ends. Takes over the caller's reference. */
 void htc_hold(htc_context *ctx, request_rec *r, htc_node *node);
 htc_request *htc_request_get(request_rec *r);
+
+/** Share what the request found out and has not shared yet. */
+void htc_publish_pending(htc_context *ctx, htc_request *rq);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

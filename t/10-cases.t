@@ -50,7 +50,7 @@ my $one_process = mpm() eq 'prefork'
 sub host {
     my ($port, $lines) = @_;
     return join '', "<VirtualHost *:\@PORT:$port\@>\n",
-        qq{DocumentRoot "$root"\nErrorLog "\@ROOT\@/logs/${port}_log"\n$lines\n},
+        qq{DocumentRoot "$root"\n$lines\n},
         qq{<Directory "$root">\nRequire all granted\n</Directory>\n},
         (map { HtCache::Cases::configuration($_, $root) } @cases), "</VirtualHost>\n";
 }
@@ -66,30 +66,30 @@ my $cached = HtCache::Server->new(name => 'cases-cached', ports => [qw(off alway
 
 # --- asking -------------------------------------------------------------------------------------
 
-my %log_seen;
-
-sub new_log {
-    my ($server, $port) = @_;
-    my $log = $server->error_log("${port}_log");
-    return substr $log, $log_seen{"$server $port"} // 0;
+# What was added to the error log since the given length: one log for all hosts of a server, because
+# httpd reports some things about .htaccess files to the main server's.
+sub log_since {
+    my ($server, $before) = @_;
+    return join '', grep { !/\[mpm_\w+:notice\]|\bAH00094: Command line/ }
+        substr($server->error_log, $before) =~ /^.*\n/mg;
 }
 
 # The answers to all requests of a case, each with the log lines it caused. A line may come after
 # its answer; $lines tells how many stock wrote.
 sub ask {
-    my ($server, $port, $client, $case, $lines) = @_;
+    my ($server, $client, $case, $lines) = @_;
     my @answers;
     for my $i (0 .. $#{ $case->{requests} }) {
         my $request = $case->{requests}[$i];
-        $log_seen{"$server $port"} = length $server->error_log("${port}_log");
+        my $before = length $server->error_log;
         HtCache::Cases::prepare($case, $request, $root);
         my $headers = $request->{headers};
         my $answer = $client->request(HtCache::Cases::path($case, $request),
             method => $request->{method}, body => $request->{body},
             headers => [map { [$_, $headers->{$_}] } sort keys %$headers]);
         my $expected = $lines ? $lines->[$i] : $request->{must}{log} ? 1 : 0;
-        wait_until(sub { (() = new_log($server, $port) =~ /\n/g) >= $expected }, 2);
-        $answer->{log} = new_log($server, $port);
+        wait_until(sub { (() = log_since($server, $before) =~ /\n/g) >= $expected }, 2);
+        $answer->{log} = log_since($server, $before);
         push @answers, $answer;
     }
     return \@answers;
@@ -109,10 +109,14 @@ sub faults {
 sub differences {
     my ($case, $expected, $got) = @_;
     my $mask = sub { HtCache::Cases::masked($case, $_[0]) };
+    # How an answer of unknown length is framed depends on when its pieces arrive.
+    my @framing = qw(Connection Keep-Alive Transfer-Encoding);
+    push @framing, 'Content-Length' if grep { $_ eq 'cgi' } @{ $case->{modules} };
     my @different;
     for my $i (0 .. $#$expected) {
         my $what = "$case->{requests}[$i]{method} '$case->{requests}[$i]{path}'";
-        my $diff = diff_answers($expected->[$i], $got->[$i], mask => $mask);
+        my $diff = diff_answers($expected->[$i], $got->[$i], mask => $mask,
+            ignore => \@framing);
         push @different, "$what: $diff" if $diff;
         $diff = diff_logs(map { [map { $mask->($_) } log_lines($_->[$i]{log} // '')] } $expected, $got);
         push @different, "$what: log: $diff" if $diff;
@@ -131,12 +135,12 @@ sub report {
 my %control = map { $_->{name} => HtCache::Cases::control($_) } @cases;
 HtCache::Cases::install($_, $root, $control{ $_->{name} }) for @cases;
 $stock->start;
-my $stock_client = $stock->client('stock');
+my @close = (keepalive => 0, lenient => 1);
+my $stock_client = $stock->client('stock', @close);
 for my $case (grep { defined $control{ $_->{name} } } @cases) {
-    my @wrong = faults($case, ask($stock, 'stock', $stock_client, $case));
+    my @wrong = faults($case, ask($stock, $stock_client, $case));
     ok scalar @wrong, "$case->{name}: control: the case fails without its directive";
 }
-$stock_client->close;
 $stock->stop;
 
 # --- cases --------------------------------------------------------------------------------------
@@ -145,8 +149,8 @@ HtCache::Cases::install($_, $root) for @cases;
 wait_past_racy();
 $stock->start;
 $cached->start;
-$stock_client = $stock->client('stock');
-my %client = map { $_ => $cached->client($_) } qw(off always second);
+$stock_client = $stock->client('stock', @close);
+my %client = map { $_ => $cached->client($_, @close) } qw(off always second);
 
 # What the counters must say of a warm pass, by class.
 my %AT_WORK = (
@@ -156,16 +160,16 @@ my %AT_WORK = (
 );
 
 for my $case (@cases) {
-    my $expected = ask($stock, 'stock', $stock_client, $case);
+    my $expected = ask($stock, $stock_client, $case);
     report("$case->{name}: stock", faults($case, $expected));
     my @lines = map { scalar(() = $_->{log} =~ /\n/g) } @$expected;
-    my $off = ask($cached, 'off', $client{off}, $case, \@lines);
+    my $off = ask($cached, $client{off}, $case, \@lines);
     report("$case->{name}: off: same as stock", differences($case, $expected, $off));
     for my $port (qw(always second)) {
         my ($before, $after);
         for my $pass ('cold', 'warm', 'warm again') {
             $before = $after // $cached->status->{htaccess};
-            my $got = ask($cached, $port, $client{$port}, $case, \@lines);
+            my $got = ask($cached, $client{$port}, $case, \@lines);
             report("$case->{name}: $port, $pass", faults($case, $got));
             report("$case->{name}: $port, $pass: same as stock", differences($case, $expected, $got));
             $after = $cached->status->{htaccess};

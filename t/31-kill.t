@@ -23,7 +23,7 @@ for my $n (1 .. $dirs) {
 sub text_of {
     my ($n, $round) = @_;
     return "# round $round\nHeader set X-Dir $n\nRedirect 302 /d$n/go http://example.org/$n\n"
-        . "# padding\n" x 20 . "SetEnvIf X-Nothing nothing$n unused=$n\n" x 20;
+        . "SetEnvIf X-Nothing nothing$n unused=$n\n" x 60;
 }
 
 # A small segment, so that records are evicted all the time; the daemon of mod_cgid would be a child

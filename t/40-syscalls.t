@@ -75,7 +75,10 @@ sub check_control {
     my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->pid, $server->children);
     $client->request($uri) for 1 .. 10;
     my @calls = htaccess_calls($strace->finish);
-    is scalar(grep { $_->{kind} eq 'open' } @calls), 10 * $levels,
+    my %opens;
+    # Stock also tries "page.html/.htaccess", where there can be none.
+    $opens{ $_->{path} }++ for grep { $_->{kind} eq 'open' && $_->{path} !~ /page\.html/ } @calls;
+    is_deeply [sort values %opens], [(10) x $levels],
         'stock: one open per level and request is seen';
     $server->stop;
 }

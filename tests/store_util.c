@@ -65,13 +65,17 @@ htc_identity su_identity(uint32_t number, bool reidentified)
     return id;
 }
 
-/* The payload: number, round, then bytes that follow from both. Short ones are cut. */
+/* The payload: number, round, then bytes that follow from both; a short one has no round. */
 static void fill(char *bytes, size_t len, uint32_t number, uint32_t round)
 {
     uint64_t state = ((uint64_t)number << 32) + round;
     uint32_t head[2] = {number, round};
 
-    memcpy(bytes, head, len < sizeof(head) ? len : sizeof(head));
+    if (len < sizeof(head)) {
+        memset(bytes, (int)(number % 255) + 1, len);
+        return;
+    }
+    memcpy(bytes, head, sizeof(head));
     for (size_t i = sizeof(head); i < len; i++)
         bytes[i] = (char)su_random(&state);
 }
@@ -124,8 +128,7 @@ static bool right_payload(const char *payload, size_t len, uint32_t number)
     if (len >= sizeof(head))
         memcpy(head, payload, sizeof(head));
     fill(expected, len, number, head[1]);
-    right = !memcmp(payload, expected, len) && payload[len] == '\0' &&
-            (uintptr_t)payload % 8 == 0;
+    right = !memcmp(payload, expected, len) && payload[len] == '\0' && (uintptr_t)payload % 8 == 0;
     free(expected);
     return right;
 }

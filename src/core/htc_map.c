@@ -392,8 +392,8 @@ static bool add_slab(htc_map *map)
     return true;
 }
 
-/* Take a node, and account for its payload. NULL when there is no room; what was evicted to make
- * some is on *dead then. */
+/* Take a node, and account for its payload. NULL when there is no room; what must be freed to make
+ * some is on *dead then. Others are evicted only when what is there already was not enough. */
 static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
 {
     uint64_t left = map->max_bytes - atomic_load_explicit(&map->bytes, memory_order_relaxed);
@@ -403,7 +403,8 @@ static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
     if (cost > map->max_bytes - map->fixed_bytes)
         return NULL;
     if (need > left) {
-        evict_bytes(map, need - left, dead);
+        if (!*dead)
+            evict_bytes(map, need - left, dead);
         return NULL;
     }
     if (!map->spare && !add_slab(map))

@@ -255,7 +255,7 @@ bool htc_record_next(const void *bytes, size_t *offset, htc_directive *directive
     size_t at = *offset ? *offset : sizeof(header);
     entry e;
 
-    if (at == header_of(bytes).total)
+    if (at >= header_of(bytes).total)
         return false;
     e = entry_at((const char *)bytes + at);
     directive->line = e.line;

@@ -152,6 +152,12 @@ typedef struct htc_put {
 apr_status_t htc_store_put(htc_store *store, const htc_put *put, htc_ref *ref);
 
 /**
+ * Store @a n records under one hold of the lock. refs[i].version is 0 where the i-th could not be
+ * stored; the return value is that of the first that could not.
+ */
+apr_status_t htc_store_put_all(htc_store *store, const htc_put *puts, size_t n, htc_ref *refs);
+
+/**
  * Give a record a new identity and flags and keep version and payload: the file's bytes were read
  * again and are the same. No-op when @a ref is no longer current.
  */

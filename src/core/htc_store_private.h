@@ -114,26 +114,28 @@ typedef struct htcs_block {
 
 static_assert(sizeof(htcs_block) == HTCS_BLOCK_BYTES, "atomic words are plain words");
 
-/* A body: this, the key, a NUL, zeros up to a whole word; then, unless the payload is empty, the
- * payload's checksum (one word) and the payload. */
+/* A body: this, the identity (of what is not absent: most records are of absent files, and one
+ * block is enough for these), the key, a NUL, zeros up to a whole word; then, unless the payload is
+ * empty, the payload's checksum (one word) and the payload. */
 typedef struct htcs_head {
     uint64_t sum; /* of all that describes the record, but not of the payload */
-    htc_identity id;
     uint32_t key_len;
     uint32_t payload_len;
 } htcs_head;
 
 #define HTCS_HEAD_WORDS (sizeof(htcs_head) / 8)
-static_assert(sizeof(htcs_head) == 72, "whole words, no padding");
+#define HTCS_ID_WORDS   (sizeof(htc_identity) / 8)
+static_assert(sizeof(htcs_head) == 16, "whole words, no padding");
+static_assert(sizeof(htc_identity) % 8 == 0, "whole words");
 
-/* A private copy of head and key. */
-typedef union htcs_front {
-    struct {
-        htcs_head head;
-        char key[HTC_STORE_MAX_KEY + 8]; /* NUL-terminated */
-    };
-    uint64_t words[HTCS_HEAD_WORDS + (HTC_STORE_MAX_KEY + 8) / 8];
+/* A private copy of head, identity (zero if there is none) and key. */
+typedef struct htcs_front {
+    htcs_head head;
+    htc_identity id;
+    char key[HTC_STORE_MAX_KEY + 8]; /* NUL-terminated */
 } htcs_front;
+
+static_assert(offsetof(htcs_front, key) % 8 == 0, "the key begins with a whole word");
 
 /* A private copy of a slot. */
 typedef struct htcs_view {
@@ -168,14 +170,21 @@ struct htc_store {
     _Atomic uint64_t own_process; /* (process id << 32) + index + 1 in the process table */
 };
 
-static inline uint64_t htcs_front_bytes(uint32_t key_len)
+/* The key, its NUL and the zeros behind it. */
+static inline uint64_t htcs_key_bytes(uint32_t key_len)
 {
-    return ((uint64_t)sizeof(htcs_head) + key_len + 1 + 7) & ~UINT64_C(7);
+    return ((uint64_t)key_len + 1 + 7) & ~UINT64_C(7);
 }
 
-static inline uint64_t htcs_body_bytes(uint32_t key_len, uint64_t payload_len)
+static inline uint64_t htcs_front_bytes(uint32_t kind, uint32_t key_len)
 {
-    return htcs_front_bytes(key_len) + (payload_len ? 8 + payload_len : 0);
+    return sizeof(htcs_head) + (kind == HTC_KIND_ABSENT ? 0 : sizeof(htc_identity)) +
+           htcs_key_bytes(key_len);
+}
+
+static inline uint64_t htcs_body_bytes(uint32_t kind, uint32_t key_len, uint64_t payload_len)
+{
+    return htcs_front_bytes(kind, key_len) + (payload_len ? 8 + payload_len : 0);
 }
 
 static inline uint64_t htcs_blocks_for(uint64_t body_bytes)
@@ -183,15 +192,42 @@ static inline uint64_t htcs_blocks_for(uint64_t body_bytes)
     return (body_bytes + HTCS_BLOCK_BYTES - 1) / HTCS_BLOCK_BYTES;
 }
 
-/* The i-th of the HTCS_CANDIDATES slots that a key may lie in: two sets of HTCS_WAYS. */
-static inline uint32_t htcs_candidate(const htc_store *store, uint64_t hash, unsigned i)
+/* The slots that a key may lie in: two sets of HTCS_WAYS, by their first slots. */
+typedef struct htcs_home {
+    uint32_t first[2];
+} htcs_home;
+
+static inline htcs_home htcs_home_of(const htc_store *store, uint64_t hash)
 {
     uint32_t first = (uint32_t)(((hash & UINT32_MAX) * store->nsets) >> 32);
     uint32_t second = (uint32_t)(((hash >> 32) * store->nsets) >> 32);
 
     if (second == first)
-        second = (first + 1) % store->nsets;
-    return (i < HTCS_WAYS ? first : second) * HTCS_WAYS + i % HTCS_WAYS;
+        second = first + 1 < store->nsets ? first + 1 : 0;
+    return (htcs_home){{first * HTCS_WAYS, second * HTCS_WAYS}};
+}
+
+/* The i-th of the HTCS_CANDIDATES slots. */
+static inline uint32_t htcs_candidate(htcs_home home, unsigned i)
+{
+    return home.first[i / HTCS_WAYS] + i % HTCS_WAYS;
+}
+
+/* The candidates, as bits, that carry the key's hash; a pass over two runs of adjacent slots. */
+static inline uint32_t htcs_tagged(const htc_store *store, htcs_home home, uint64_t hash)
+{
+    uint32_t mask = 0;
+
+    for (unsigned set = 0; set < 2; set++) {
+        const htcs_slot *slot = &store->slots[home.first[set]];
+
+#pragma GCC unroll 8
+        for (unsigned i = 0; i < HTCS_WAYS; i++) {
+            if (HTCS_GET(slot[i].tag) == hash)
+                mask |= 1U << (set * HTCS_WAYS + i);
+        }
+    }
+    return mask;
 }
 
 /* --- htc_store_read.c: no lock needed ---------------------------------------------------------*/

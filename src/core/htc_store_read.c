@@ -78,12 +78,14 @@ uint64_t htcs_front_sum(const htc_store *store, const htcs_view *view, const htc
 {
     const struct {
         uint64_t version, tag;
-        uint32_t body_len, flags, kind, owner;
-    } fixed = {view->version, view->tag, view->body_len, view->flags, view->kind, view->owner};
+        uint32_t body_len, flags, kind, owner, key_len, payload_len;
+    } fixed = {view->version, view->tag,   view->body_len,      view->flags,
+               view->kind,    view->owner, front->head.key_len, front->head.payload_len};
     uint64_t seed = XXH3_64bits_withSeed(&fixed, sizeof(fixed), store->seed);
+    const void *from = view->kind == HTC_KIND_ABSENT ? front->key : (const void *)&front->id;
 
     return XXH3_64bits_withSeed(
-        &front->head.id, htcs_front_bytes(front->head.key_len) - sizeof(front->head.sum), seed);
+        from, htcs_front_bytes(view->kind, front->head.key_len) - sizeof(front->head), seed);
 }
 
 /* Begun with the version, so that the payload of another record cannot pass for this one's. */
@@ -116,17 +118,20 @@ static bool read_front(const htc_store *store, const htcs_view *view, htcs_front
                        htcs_cursor *cursor)
 {
     const htcs_head *head = &front->head;
-    uint64_t words;
 
     *cursor = (htcs_cursor){view->first, 0};
-    if (!read_words(store, cursor, front->words, HTCS_HEAD_WORDS))
+    if (!read_words(store, cursor, (uint64_t *)(void *)&front->head, HTCS_HEAD_WORDS))
         return false;
     if (head->key_len > HTC_STORE_MAX_KEY ||
-        htcs_body_bytes(head->key_len, head->payload_len) != view->body_len ||
+        htcs_body_bytes(view->kind, head->key_len, head->payload_len) != view->body_len ||
         htcs_blocks_for(view->body_len) > store->nblocks)
         return false;
-    words = htcs_front_bytes(head->key_len) / 8;
-    return read_words(store, cursor, front->words + HTCS_HEAD_WORDS, words - HTCS_HEAD_WORDS) &&
+    if (view->kind == HTC_KIND_ABSENT)
+        memset(&front->id, 0, sizeof(front->id));
+    else if (!read_words(store, cursor, (uint64_t *)(void *)&front->id, HTCS_ID_WORDS))
+        return false;
+    return read_words(store, cursor, (uint64_t *)(void *)front->key,
+                      htcs_key_bytes(head->key_len) / 8) &&
            head->sum == htcs_front_sum(store, view, front);
 }
 
@@ -192,34 +197,33 @@ bool htcs_intact(const htc_store *store, uint32_t index, htcs_view *view)
 
 /* --- look-up ----------------------------------------------------------------------------------*/
 
-static void fill_info(htc_info *info, uint32_t index, const htcs_view *view, const htcs_head *head)
+static void fill_info(htc_info *info, uint32_t index, const htcs_view *view,
+                      const htcs_front *front)
 {
     info->ref = (htc_ref){index, view->version};
     info->kind = (htc_kind)view->kind;
     info->flags = view->flags;
-    info->payload_len = head->payload_len;
+    info->payload_len = front->head.payload_len;
     info->checked_at = view->checked_at;
-    info->id = head->id;
+    info->id = front->id;
 }
 
 bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key_len,
                     htc_info *info)
 {
+    htcs_home home = htcs_home_of(store, hash);
     htcs_view view;
     htcs_front front;
     htcs_cursor cursor;
 
-    for (unsigned i = 0; i < HTCS_CANDIDATES; i++) {
-        uint32_t index = htcs_candidate(store, hash, i);
-        const htcs_slot *slot = &store->slots[index];
+    for (uint32_t mask = htcs_tagged(store, home, hash); mask; mask &= mask - 1) {
+        uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
 
-        if (HTCS_GET(slot->tag) != hash || !HTCS_GET(slot->hot.version))
-            continue;
         switch (htcs_read(store, index, &view, &front, &cursor)) {
         case HTCS_OK:
             if (view.tag == hash && front.head.key_len == key_len &&
                 !memcmp(front.key, key, key_len)) {
-                fill_info(info, index, &view, &front.head);
+                fill_info(info, index, &view, &front);
                 return true;
             }
             break;
@@ -318,7 +322,7 @@ static bool visit_slot(const htc_store *store, uint32_t index, htc_store_visit v
 
     if (htcs_read(store, index, &view, &front, &cursor) != HTCS_OK)
         return true;
-    fill_info(&info, index, &view, &front.head);
+    fill_info(&info, index, &view, &front);
     return visit(baton, front.key, front.head.key_len, &info);
 }
 

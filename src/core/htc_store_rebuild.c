@@ -19,11 +19,8 @@ static void reset(htc_store *store)
 {
     htcs_header *header = store->header;
 
-    for (uint32_t i = 0; i <= store->nowners; i++) {
-        if (HTCS_GET(store->owners[i].slots) || HTCS_GET(store->owners[i].taken) ||
-            i == store->nowners)
-            reset_owner(&store->owners[i]);
-    }
+    for (uint32_t i = 0; i <= store->nowners; i++)
+        reset_owner(&store->owners[i]);
     for (uint32_t i = 0; i < (store->nslots + 63) / 64; i++)
         HTCS_SET(store->used[i], 0);
     for (uint32_t i = 0; i < (store->nblocks + 63) / 64; i++)

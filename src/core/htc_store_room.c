@@ -295,12 +295,12 @@ bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
 
 /* The candidates, as bits, whose turn it is: those of this owner if it is above its share, else
  * those of anybody above its share, else all. */
-static uint32_t eligible(const htc_store *store, uint64_t hash, uint32_t owner)
+static uint32_t eligible(const htc_store *store, htcs_home home, uint32_t owner)
 {
     uint32_t own = 0, above = 0;
 
     for (unsigned i = 0; i < HTCS_CANDIDATES; i++) {
-        uint32_t index = htcs_candidate(store, hash, i);
+        uint32_t index = htcs_candidate(home, i);
         uint32_t holder = HTCS_GET(store->slots[index].owner);
 
         if (holder == owner)
@@ -314,13 +314,13 @@ static uint32_t eligible(const htc_store *store, uint64_t hash, uint32_t owner)
 }
 
 /* Untouched before touched, then the one checked longest ago. */
-static uint32_t oldest(const htc_store *store, uint64_t hash, uint32_t mask)
+static uint32_t oldest(const htc_store *store, htcs_home home, uint32_t mask)
 {
     uint32_t best = HTCS_NIL, best_touched = 1;
     int64_t best_checked = INT64_MAX;
 
     for (; mask; mask &= mask - 1) {
-        uint32_t index = htcs_candidate(store, hash, (unsigned)__builtin_ctz(mask));
+        uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
         const htc_slot_hot *hot = &store->slots[index].hot;
         uint32_t touched = HTCS_GET(hot->touched) != 0;
         int64_t checked = HTCS_GET(hot->checked_at);
@@ -336,12 +336,12 @@ static uint32_t oldest(const htc_store *store, uint64_t hash, uint32_t mask)
 }
 
 /* Those older than the victim were spared because they were touched: once only. */
-static void age(htc_store *store, uint64_t hash, uint32_t mask, uint32_t victim)
+static void age(htc_store *store, htcs_home home, uint32_t mask, uint32_t victim)
 {
     int64_t limit = HTCS_GET(store->slots[victim].hot.checked_at);
 
     for (; mask; mask &= mask - 1) {
-        uint32_t index = htcs_candidate(store, hash, (unsigned)__builtin_ctz(mask));
+        uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
         htcs_slot *slot = &store->slots[index];
 
         if (HTCS_GET(slot->hot.checked_at) <= limit)
@@ -350,31 +350,37 @@ static void age(htc_store *store, uint64_t hash, uint32_t mask, uint32_t victim)
 }
 
 /* A free slot in the emptier of the two sets, or HTCS_NIL. */
-static uint32_t free_slot(const htc_store *store, uint64_t hash)
+static uint32_t free_slot(const htc_store *store, htcs_home home)
 {
     unsigned used[2] = {0, 0};
     uint32_t found[2] = {HTCS_NIL, HTCS_NIL};
 
-    for (unsigned i = 0; i < HTCS_CANDIDATES; i++) {
-        uint32_t index = htcs_candidate(store, hash, i);
+    for (unsigned set = 0; set < 2; set++) {
+        const htcs_slot *slot = &store->slots[home.first[set]];
 
-        if (HTCS_GET(store->slots[index].hot.version))
-            used[i / HTCS_WAYS]++;
-        else if (found[i / HTCS_WAYS] == HTCS_NIL)
-            found[i / HTCS_WAYS] = index;
+#pragma GCC unroll 8
+        for (unsigned i = 0; i < HTCS_WAYS; i++) {
+            if (HTCS_GET(slot[i].hot.version))
+                used[set]++;
+            else if (found[set] == HTCS_NIL)
+                found[set] = home.first[set] + i;
+        }
+        if (!used[set])
+            return found[set];
     }
     return found[used[1] < used[0]];
 }
 
 uint32_t htcs_room_slot(htc_store *store, uint64_t hash, uint32_t owner)
 {
-    uint32_t index = free_slot(store, hash);
+    htcs_home home = htcs_home_of(store, hash);
+    uint32_t index = free_slot(store, home);
 
     if (index == HTCS_NIL) {
-        uint32_t mask = eligible(store, hash, owner);
+        uint32_t mask = eligible(store, home, owner);
 
-        index = oldest(store, hash, mask);
-        age(store, hash, mask, index);
+        index = oldest(store, home, mask);
+        age(store, home, mask, index);
         evict(store, index);
     }
     return index;

@@ -184,22 +184,40 @@ static void free_chain(htc_store *store, const htcs_view *view)
     HTCS_SET(store->header->free_head, view->first);
 }
 
+/* Up to the end of the current block; the rest of a last word becomes zero. */
+static size_t write_block(htcs_block *block, htcs_cursor *cursor, const unsigned char *from,
+                          size_t len)
+{
+    size_t room = (HTCS_BLOCK_WORDS - cursor->word) * 8, n = len < room ? len : room, i;
+
+    for (i = 0; i + 8 <= n; i += 8) {
+        uint64_t word;
+
+        memcpy(&word, from + i, 8);
+        HTCS_SET(block->words[cursor->word++], word);
+    }
+    if (i < n) {
+        uint64_t word = 0;
+
+        memcpy(&word, from + i, n - i);
+        HTCS_SET(block->words[cursor->word++], word);
+    }
+    return n;
+}
+
 /* False when the chain ends too early: a damaged free list delivered a block twice. */
 static bool write_words(htc_store *store, htcs_cursor *cursor, const void *bytes, size_t len)
 {
     const unsigned char *from = bytes;
 
     while (len) {
-        size_t n = len < 8 ? len : 8;
-        uint64_t word = 0;
+        size_t n;
 
         if (cursor->word == HTCS_BLOCK_WORDS)
             *cursor = (htcs_cursor){HTCS_GET(store->fat[cursor->block]), 0};
         if (cursor->block >= store->nblocks)
             return false;
-        memcpy(&word, from, n);
-        HTCS_SET(store->blocks[cursor->block].words[cursor->word], word);
-        cursor->word++;
+        n = write_block(&store->blocks[cursor->block], cursor, from, len);
         from += n;
         len -= n;
     }
@@ -237,16 +255,15 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
 /* The key's old record, and whatever is damaged in a slot that claims the key's hash. */
 static void remove_key(htc_store *store, const htc_put *put)
 {
+    htcs_home home = htcs_home_of(store, put->hash);
     htcs_view view;
     htcs_front front;
     htcs_cursor cursor;
 
-    for (unsigned i = 0; i < HTCS_CANDIDATES; i++) {
-        uint32_t index = htcs_candidate(store, put->hash, i);
+    for (uint32_t mask = htcs_tagged(store, home, put->hash); mask; mask &= mask - 1) {
+        uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
         htcs_result result;
 
-        if (HTCS_GET(store->slots[index].tag) != put->hash)
-            continue;
         result = htcs_read(store, index, &view, &front, &cursor);
         if (result == HTCS_NONE)
             continue;
@@ -256,21 +273,38 @@ static void remove_key(htc_store *store, const htc_put *put)
     }
 }
 
+/* Head and identity only are what reidentify changes; the key stays. */
+static bool write_head(htc_store *store, htcs_cursor *cursor, const htcs_view *view,
+                       const htcs_front *front)
+{
+    return write_words(store, cursor, &front->head, sizeof(front->head)) &&
+           (view->kind == HTC_KIND_ABSENT ||
+            write_words(store, cursor, &front->id, sizeof(front->id)));
+}
+
+static bool write_front(htc_store *store, htcs_cursor *cursor, const htcs_view *view,
+                        const htcs_front *front)
+{
+    return write_head(store, cursor, view, front) &&
+           write_words(store, cursor, front->key, htcs_key_bytes(front->head.key_len));
+}
+
 /* Fill the chain that view names. */
 static bool write_body(htc_store *store, const htc_put *put, const htcs_view *view)
 {
     htcs_front front;
     htcs_cursor cursor = {view->first, 0};
 
-    memset(&front.head, 0, sizeof(front.head));
     if (put->id && put->kind != HTC_KIND_ABSENT)
-        front.head.id = *put->id;
+        front.id = *put->id;
+    else
+        memset(&front.id, 0, sizeof(front.id));
     front.head.key_len = (uint32_t)put->key_len;
     front.head.payload_len = (uint32_t)put->payload_len;
     memset(front.key + put->key_len, 0, 8);
     memcpy(front.key, put->key, put->key_len);
     front.head.sum = htcs_front_sum(store, view, &front);
-    if (!write_words(store, &cursor, &front, htcs_front_bytes(front.head.key_len)))
+    if (!write_front(store, &cursor, view, &front))
         return false;
     if (put->payload_len) {
         uint64_t sum = htcs_payload_sum(store, view->version, put->payload, put->payload_len);
@@ -304,40 +338,58 @@ static bool store_record(htc_store *store, const htc_put *put, htcs_view *view, 
     return true;
 }
 
-static apr_status_t put_locked(htc_store *store, const htc_put *put, htc_ref *ref)
+/* owner: index of the entry of put->owner, with the put's share. */
+static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t owner, htc_ref *ref)
 {
-    uint64_t body_len = htcs_body_bytes((uint32_t)put->key_len, put->payload_len);
+    uint64_t body_len = htcs_body_bytes(put->kind, (uint32_t)put->key_len, put->payload_len);
     htcs_view view = {.tag = put->hash,
                       .checked_at = put->checked_at,
                       .kind = put->kind,
                       .flags = put->flags,
+                      .owner = owner,
                       .body_len = (uint32_t)body_len};
 
     remove_key(store, put);
     if (put->payload_len > UINT32_MAX / 2 ||
         htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
         return APR_ENOSPC;
-    view.owner = htcs_owner_get(store, put->owner, put->share_percent);
     if (store_record(store, put, &view, ref))
         return APR_SUCCESS;
     htcs_rebuild(store);
     return store_record(store, put, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
 }
 
-apr_status_t htc_store_put(htc_store *store, const htc_put *put, htc_ref *ref)
+static bool possible(const htc_put *put)
 {
-    apr_status_t rv;
+    return put->key_len <= HTC_STORE_MAX_KEY && put->kind > HTC_KIND_NONE &&
+           put->kind <= HTC_KIND_STOCK;
+}
 
-    memset(ref, 0, sizeof(*ref));
-    if (put->key_len > HTC_STORE_MAX_KEY || put->kind <= HTC_KIND_NONE ||
-        put->kind > HTC_KIND_STOCK)
-        return APR_EINVAL;
+apr_status_t htc_store_put_all(htc_store *store, const htc_put *puts, size_t n, htc_ref *refs)
+{
+    apr_status_t rv, first = APR_SUCCESS;
+
+    memset(refs, 0, n * sizeof(*refs));
     rv = begin(store);
     if (rv != APR_SUCCESS)
         return rv;
-    rv = put_locked(store, put, ref);
+    for (size_t i = 0; i < n; i++) {
+        rv = APR_EINVAL;
+        if (possible(&puts[i])) {
+            uint32_t owner = htcs_owner_get(store, puts[i].owner, puts[i].share_percent);
+
+            rv = put_locked(store, &puts[i], owner, &refs[i]);
+        }
+        if (first == APR_SUCCESS)
+            first = rv;
+    }
     end(store);
-    return rv;
+    return first;
+}
+
+apr_status_t htc_store_put(htc_store *store, const htc_put *put, htc_ref *ref)
+{
+    return htc_store_put_all(store, put, 1, ref);
 }
 
 /* --- single records ---------------------------------------------------------------------------*/
@@ -363,12 +415,12 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     }
     view.flags = flags;
     if (view.kind != HTC_KIND_ABSENT)
-        front.head.id = *id;
+        front.id = *id;
     front.head.sum = htcs_front_sum(store, &view, &front);
     slot_begin(slot);
     HTCS_SET(slot->flags, flags);
     cursor = (htcs_cursor){view.first, 0};
-    write_words(store, &cursor, &front.head, sizeof(front.head));
+    write_head(store, &cursor, &view, &front);
     atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
     slot_end(slot);

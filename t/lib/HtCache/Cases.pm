@@ -114,7 +114,8 @@ undef; see prepare()) and C<must>, what must be seen in the answer:
     header   { name => pattern }, the fields of one name joined with ", "
     absent   [ names of fields that must not be there ]
     body     a pattern
-    log      a pattern for a line that this request adds to the error log
+    log      a pattern for a line that this request adds to the virtual host's error log
+    main_log the same for the main server's, where httpd writes what it does not know the host of
 
 =back
 
@@ -201,7 +202,7 @@ The text for install() with which the case must fail; undef if it has none.
 
 sub control {
     my ($case) = @_;
-    return if $case->{unseen};
+    return undef if $case->{unseen};    # one value, also where a list is wanted
     return $case->{control} if defined $case->{control};
     my $text = $case->{htaccess};
     if ($case->{directive} =~ /^<(.*)/) {
@@ -229,8 +230,8 @@ sub configuration {
 =head2 wrong($request, $answer)
 
 What in the answer is not as it must be, in words; an empty list if all is. The answer is a hash of
-C<status>, C<headers> ([ [ name, value ], ... ]), C<body> and C<log> (the lines added to the error
-log; not looked at if undef).
+C<status>, C<headers> ([ [ name, value ], ... ]), C<body>, C<log> and C<main_log> (the lines added
+to the two error logs; not looked at if undef).
 
 =cut
 
@@ -249,8 +250,9 @@ sub wrong {
         push @wrong, "$name is there" if defined _field($answer, $name);
     }
     push @wrong, "body: $answer->{body}" if $must->{body} && $answer->{body} !~ $must->{body};
-    push @wrong, "log: $answer->{log}"
-        if $must->{log} && defined $answer->{log} && $answer->{log} !~ $must->{log};
+    for my $log (grep { $must->{$_} && defined $answer->{$_} } qw(log main_log)) {
+        push @wrong, "$log: $answer->{$log}" if $answer->{$log} !~ $must->{$log};
+    }
     return @wrong;
 }
 

@@ -4,12 +4,14 @@
 package HtCache::Client;
 use strict;
 use warnings;
+use Errno;
 use IO::Socket::INET;
 use Socket qw(TCP_NODELAY IPPROTO_TCP SOL_SOCKET SO_RCVTIMEO SO_SNDTIMEO);
 
 # port: where to connect on 127.0.0.1. host: what the Host header says; the same for every server
 # whose answers are compared, so that addresses made from it are the same too. timeout: seconds
-# after which a server that says nothing counts as hung. keepalive: reuse the connection.
+# after which a server that says nothing counts as hung. keepalive: reuse the connection. lenient:
+# a body that is shorter than announced is part of the answer, not a failure.
 sub new {
     my ($class, %args) = @_;
     return bless {
@@ -96,7 +98,10 @@ sub _failed {
 # False at the end of the stream; dies when the server says nothing for too long.
 sub _fill {
     my ($self) = @_;
-    my $n = sysread $self->{sock}, $self->{buf}, 65536, length $self->{buf};
+    my $n;
+    do {
+        $n = sysread $self->{sock}, $self->{buf}, 65536, length $self->{buf};
+    } until defined $n || !$!{EINTR};
     die "no answer: $!" unless defined $n;
     $self->{got} += $n;
     return $n;
@@ -114,7 +119,9 @@ sub _line {
 sub _bytes {
     my ($self, $n) = @_;
     while (length $self->{buf} < $n) {
-        $self->_fill or die 'connection closed within a body';
+        next if $self->_fill;
+        die 'connection closed within a body' if !$self->{lenient};
+        $n = length $self->{buf};
     }
     return substr $self->{buf}, 0, $n, '';
 }

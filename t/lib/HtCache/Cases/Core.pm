@@ -16,6 +16,9 @@ my $hello = { 'a.txt' => "hello\n" };
 # mod_deflate leaves short answers as they are.
 my $hellos = { 'a.txt' => "hello\n" x 100 };
 
+# Without a length, because mod_reflector names that of the body before it is inflated.
+my $reflect = "SetHandler reflector\nHeader unset Content-Length\n";
+
 sub _gzipped {
     my ($text) = @_;
     gzip(\$text, \my $gz, -Minimal => 1) or die 'cannot compress';
@@ -189,8 +192,8 @@ sub _answers {
                 get('a.txt', headers => { 'X-Handler' => 'default-handler' },
                     answer => qr/^Status/),
             ]),
-        share('core.c', 'SetInputFilter', modules => ['deflate', 'reflector'],
-            htaccess => "SetHandler reflector\nSetInputFilter DEFLATE\n",
+        share('core.c', 'SetInputFilter', modules => ['deflate', 'reflector', 'headers'],
+            htaccess => "${reflect}SetInputFilter DEFLATE\n",
             files    => { 'a.txt' => '' },
             volatile => [qr/^Last-Modified: (.*)/m],
             requests => [

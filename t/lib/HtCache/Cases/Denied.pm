@@ -41,9 +41,9 @@ sub _logged {
             header => { 'Content-Type' => qr{^text/x-demo$} }),
         stock('core.c', '${NAME}', variant => 'undefined', modules => ['setenvif'], files => $page,
             htaccess => "SetEnvIf Host x DEMO=\${HtCacheNoSuchName}\n",
-            control  => "\n",
+            unseen   => 1,
             requests => [get('a.txt',
-                log => qr/Config variable \$\{HtCacheNoSuchName\} is not defined/)]),
+                main_log => qr/Config variable \$\{HtCacheNoSuchName\} is not defined/)]),
     );
 }
 
@@ -165,7 +165,8 @@ sub _stock {
                 . "Use HtCacheOther seen\nUndefMacro HtCacheOther\n",
             control  => "\n",
             requests => [get('a.txt', header => $seen)]),
-        stock('mod_lua.c', '<LuaHookFixups', modules => ['lua'], files => $page,
+        stock('mod_lua.c', '<LuaHookFixups', variant => 'section',
+            modules  => ['lua'], files => $page,
             htaccess => "<LuaHookFixups demo>\n$lua</LuaHookFixups>\n",
             control  => "\n",
             requests => [get('a.txt', header => $seen)]),

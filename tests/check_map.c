@@ -1,0 +1,1000 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of src/core/htc_map.c, run by 'make check'. Payloads come from an arena and are never
+ * handed out twice, so that one that is used after it was freed is seen without any tool; built
+ * with -fsanitize=thread the last tests also prove the memory orders.
+ */
+#include "htc_map.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define ALIVE           0x600dcafeu
+#define POISON          0xdeadbeefu
+#define MAX_HELD        4096
+
+typedef struct item {
+    uint32_t canary; /* not atomic: a race on it is a bug of the map */
+    unsigned key;
+    size_t cost;
+    htc_map *map; /* of the parent */
+    htc_node *parent;
+} item;
+
+#define ARENA_ITEMS 300000
+static item *arena;
+/* Counted with relaxed order, and checked with require() where several threads are at it: anything
+ * that orders the threads (libcheck's ck_assert takes a lock) would hide a missing order in the
+ * map. */
+static _Atomic size_t made, freed, live_cost, match_calls;
+
+/* How many calls of item_free() are on this thread's stack, and how many ever were. */
+static _Thread_local unsigned free_depth;
+static _Atomic unsigned deepest_free;
+
+static htc_map *map;
+static uint64_t empty_bytes; /* what an empty map accounts for */
+static htc_node *held[MAX_HELD];
+static unsigned nheld;
+
+static void require(bool holds, const char *what)
+{
+    if (!holds)
+        ck_abort_msg("%s", what);
+}
+
+static size_t count(_Atomic size_t *counter, size_t n)
+{
+    return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+static item *item_new(unsigned key, size_t cost, htc_map *parent_map, htc_node *parent)
+{
+    size_t i = count(&made, 1);
+
+    require(i < ARENA_ITEMS, "the arena is too small");
+    arena[i] = (item){ALIVE, key, cost, parent_map, parent};
+    count(&live_cost, cost);
+    return &arena[i];
+}
+
+static void item_free(void *data)
+{
+    item *it = data;
+
+    require(it->canary == ALIVE, "freed twice");
+    it->canary = POISON;
+    count(&freed, 1);
+    count(&live_cost, 0 - it->cost);
+    free_depth++;
+    if (free_depth > atomic_load_explicit(&deepest_free, memory_order_relaxed))
+        atomic_store_explicit(&deepest_free, free_depth, memory_order_relaxed);
+    if (it->parent)
+        htc_node_release(it->map, it->parent);
+    free_depth--;
+}
+
+static bool item_match(const void *data, const void *key)
+{
+    const item *it = data;
+
+    require(it->canary == ALIVE, "matched after it was freed");
+    count(&match_calls, 1);
+    return it->key == *(const unsigned *)key;
+}
+
+/* Spreads keys over all bits (the finalizer of splitmix64). */
+static uint64_t hash_of(unsigned key)
+{
+    uint64_t h = key + UINT64_C(0x9E3779B97F4A7C15);
+
+    h = (h ^ (h >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    h = (h ^ (h >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return h ^ (h >> 31);
+}
+
+static htc_map_stats stats_of(const htc_map *m)
+{
+    htc_map_stats stats;
+
+    htc_map_stats_get(m, &stats);
+    require(stats.bytes <= stats.max_bytes, "the bound is passed");
+    return stats;
+}
+
+static htc_map *new_map(uint64_t max_bytes)
+{
+    htc_map *m;
+
+    ck_assert_int_eq(htc_map_create(&m, max_bytes, item_free), APR_SUCCESS);
+    return m;
+}
+
+/* A map that has room for so many bytes of payload. */
+static htc_map *map_with_room(uint64_t room)
+{
+    return new_map(empty_bytes + room);
+}
+
+static void setup(void)
+{
+    htc_map *probe = new_map((uint64_t)64 << 10);
+
+    empty_bytes = stats_of(probe).bytes;
+    htc_map_destroy(probe);
+    arena = calloc(ARENA_ITEMS, sizeof(*arena));
+    ck_assert_ptr_nonnull(arena);
+    made = freed = live_cost = match_calls = 0;
+    deepest_free = 0;
+    memset(held, 0, sizeof(held));
+    nheld = 0;
+}
+
+static void teardown(void)
+{
+    free(arena);
+}
+
+static htc_node *insert_at(htc_map *m, uint64_t hash, unsigned key, size_t cost)
+{
+    return htc_map_insert(m, hash, item_match, &key, item_new(key, cost, NULL, NULL), cost);
+}
+
+static htc_node *insert(htc_map *m, unsigned key, size_t cost)
+{
+    return insert_at(m, hash_of(key), key, cost);
+}
+
+/* Insert and let go. */
+static void put(htc_map *m, unsigned key, size_t cost)
+{
+    htc_node *node = insert(m, key, cost);
+
+    ck_assert_ptr_nonnull(node);
+    htc_node_release(m, node);
+}
+
+static htc_node *acquire_at(htc_map *m, uint64_t hash, unsigned key)
+{
+    htc_node *node = htc_map_acquire(m, hash, item_match, &key);
+
+    if (node) {
+        const item *it = htc_node_data(node);
+
+        require(it->canary == ALIVE, "found after it was freed");
+        require(it->key == key, "found another key");
+    }
+    return node;
+}
+
+static htc_node *acquire(htc_map *m, unsigned key)
+{
+    return acquire_at(m, hash_of(key), key);
+}
+
+/* Look a key up, which marks it as used. */
+static bool has(htc_map *m, unsigned key)
+{
+    htc_node *node = acquire(m, key);
+
+    if (node)
+        htc_node_release(m, node);
+    return node != NULL;
+}
+
+static size_t count_present(htc_map *m, unsigned from, unsigned to, unsigned step)
+{
+    size_t n = 0;
+
+    for (unsigned key = from; key < to; key += step)
+        n += has(m, key);
+    return n;
+}
+
+static void destroy_and_count(htc_map *m)
+{
+    htc_map_destroy(m);
+    ck_assert_uint_eq(atomic_load(&freed), atomic_load(&made));
+    ck_assert_uint_eq(atomic_load(&live_cost), 0);
+}
+
+/* --- basics ---------------------------------------------------------------------------------- */
+
+static const struct {
+    uint64_t max_bytes;
+    apr_status_t rv;
+} sizes[] = {
+    {0, APR_EINVAL},
+    {1, APR_EINVAL},
+    {4096, APR_EINVAL},
+    {8192, APR_EINVAL},
+    {16384, APR_SUCCESS},
+    {65536, APR_SUCCESS},
+    {(uint64_t)1 << 20, APR_SUCCESS},
+    {(uint64_t)1 << 30, APR_SUCCESS},
+};
+
+START_TEST(size_limits)
+{
+    htc_map *m = (htc_map *)&arena;
+
+    ck_assert_int_eq(htc_map_create(&m, sizes[_i].max_bytes, item_free), sizes[_i].rv);
+    if (sizes[_i].rv != APR_SUCCESS) {
+        ck_assert_ptr_null(m);
+        return;
+    }
+    put(m, 1, 100);
+    ck_assert(has(m, 1));
+    destroy_and_count(m);
+}
+END_TEST
+
+START_TEST(table_is_accounted_for)
+{
+    /* One slot, of a pointer's size, for each 512 bytes. */
+    map = new_map((uint64_t)64 << 20);
+    ck_assert_uint_ge(stats_of(map).bytes, ((uint64_t)64 << 20) / 512 * sizeof(void *));
+    htc_map_destroy(map);
+}
+END_TEST
+
+/* A script of operations on keys with small numbers. Each ends with what must be true then. */
+typedef enum op { END, PUT, HOLD, DROP, REMOVE, ABSENT, PRESENT } op;
+
+#define MAX_STEPS 12
+static const struct {
+    const char *title;
+    struct {
+        op what;
+        unsigned key;
+        uint64_t entries; /* afterwards */
+        size_t freed;
+    } steps[MAX_STEPS];
+} scripts[] = {
+    {"empty", {{ABSENT, 1, 0, 0}}},
+    {"found and not found", {{PUT, 1, 1, 0}, {PRESENT, 1, 1, 0}, {ABSENT, 2, 1, 0}}},
+    {"several", {{PUT, 1, 1, 0}, {PUT, 2, 2, 0}, {PRESENT, 1, 2, 0}, {PRESENT, 2, 2, 0}}},
+    {"replacement frees the old", {{PUT, 1, 1, 0}, {PUT, 1, 1, 1}, {PRESENT, 1, 1, 1}}},
+    {"replacement waits for the holder",
+     {{PUT, 1, 1, 0}, {HOLD, 1, 1, 0}, {PUT, 1, 1, 0}, {PRESENT, 1, 1, 0}, {DROP, 0, 1, 1}}},
+    {"removal frees", {{PUT, 1, 1, 0}, {REMOVE, 1, 0, 1}, {ABSENT, 1, 0, 1}}},
+    {"removal waits for the holder",
+     {{PUT, 1, 1, 0}, {HOLD, 1, 1, 0}, {REMOVE, 1, 0, 0}, {ABSENT, 1, 0, 0}, {DROP, 0, 0, 1}}},
+    {"removal spares the others",
+     {{PUT, 1, 1, 0}, {PUT, 2, 2, 0}, {REMOVE, 1, 1, 1}, {PRESENT, 2, 1, 1}}},
+    {"back again", {{PUT, 1, 1, 0}, {REMOVE, 1, 0, 1}, {PUT, 1, 1, 1}, {PRESENT, 1, 1, 1}}},
+    {"old and new held",
+     {{PUT, 1, 1, 0},
+      {HOLD, 1, 1, 0},
+      {PUT, 1, 1, 0},
+      {HOLD, 1, 1, 0},
+      {PUT, 1, 1, 0},
+      {DROP, 1, 1, 1},
+      {DROP, 0, 1, 2}}},
+};
+
+static void run_op(op what, unsigned key)
+{
+    htc_node *node;
+
+    switch (what) {
+    case PUT:
+        put(map, key, 100);
+        break;
+    case HOLD:
+        held[nheld++] = acquire(map, key);
+        ck_assert_ptr_nonnull(held[nheld - 1]);
+        break;
+    case DROP:
+        ck_assert_uint_eq(((item *)htc_node_data(held[key]))->canary, ALIVE);
+        htc_node_release(map, held[key]);
+        break;
+    case REMOVE:
+        node = acquire(map, key);
+        ck_assert_ptr_nonnull(node);
+        htc_map_remove(map, node);
+        htc_node_release(map, node);
+        break;
+    case ABSENT:
+    case PRESENT:
+        ck_assert(has(map, key) == (what == PRESENT));
+        break;
+    default:
+        ck_abort();
+    }
+}
+
+START_TEST(script)
+{
+    map = map_with_room(10000);
+    for (size_t i = 0; i < MAX_STEPS && scripts[_i].steps[i].what != END; i++) {
+        htc_map_stats stats;
+
+        run_op(scripts[_i].steps[i].what, scripts[_i].steps[i].key);
+        stats = stats_of(map);
+        ck_assert_msg(stats.entries == scripts[_i].steps[i].entries &&
+                          atomic_load(&freed) == scripts[_i].steps[i].freed,
+                      "%s, step %zu: %u entries, %zu freed", scripts[_i].title, i,
+                      (unsigned)stats.entries, atomic_load(&freed));
+        ck_assert_uint_eq(stats.bytes, empty_bytes + atomic_load(&live_cost));
+        ck_assert_uint_eq(stats.evictions, 0);
+    }
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(retain_adds_a_reference)
+{
+    htc_node *node;
+
+    map = map_with_room(1000);
+    node = insert(map, 1, 10);
+    htc_node_retain(node);
+    htc_map_remove(map, node);
+    htc_node_release(map, node);
+    ck_assert_uint_eq(atomic_load(&freed), 0);
+    htc_node_release(map, node);
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(second_removal_does_nothing)
+{
+    htc_node *old;
+
+    map = map_with_room(1000);
+    old = insert(map, 1, 10);
+    htc_map_remove(map, old);
+    put(map, 1, 10);
+    htc_map_remove(map, old);
+    ck_assert(has(map, 1));
+    ck_assert_uint_eq(stats_of(map).entries, 1);
+    htc_node_release(map, old);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* A look-up that the table can decide by hash asks no payload. */
+START_TEST(other_hash_is_not_matched)
+{
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 100; key++)
+        put(map, key, 10);
+    atomic_store(&match_calls, 0);
+    ck_assert_uint_eq(count_present(map, 1000, 3000, 1), 0);
+    ck_assert_uint_eq(atomic_load(&match_calls), 0);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* --- sets ------------------------------------------------------------------------------------ */
+
+/* Two sets of eight take 16 objects of one hash, when the hash names two sets. */
+#define TWO_SETS UINT64_C(0x0000000100000002)
+#define ONE_SET  UINT64_C(0x0000000300000003)
+
+static const struct {
+    uint64_t hash;
+    unsigned room;
+} equal_hashes[] = {{TWO_SETS, 16}, {ONE_SET, 8}, {0, 8}, {UINT64_MAX, 8}};
+
+START_TEST(equal_hashes_are_told_apart)
+{
+    uint64_t hash = equal_hashes[_i].hash;
+    unsigned room = equal_hashes[_i].room;
+
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < room; key++)
+        htc_node_release(map, insert_at(map, hash, key, 10));
+    ck_assert_uint_eq(stats_of(map).entries, room);
+    for (unsigned key = 0; key < room; key++) {
+        htc_node *node = acquire_at(map, hash, key);
+
+        ck_assert_ptr_nonnull(node);
+        htc_node_release(map, node);
+    }
+    ck_assert_ptr_null(acquire_at(map, hash, room));
+    destroy_and_count(map);
+}
+END_TEST
+
+static size_t count_at(uint64_t hash, unsigned keys)
+{
+    size_t n = 0;
+
+    for (unsigned key = 0; key < keys; key++) {
+        htc_node *node = acquire_at(map, hash, key);
+
+        if (node)
+            htc_node_release(map, node);
+        n += node != NULL;
+    }
+    return n;
+}
+
+START_TEST(full_sets_evict_the_unused)
+{
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 16; key++)
+        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
+    for (unsigned key = 0; key < 16; key++) {
+        if (key != 11)
+            htc_node_release(map, acquire_at(map, TWO_SETS, key));
+    }
+    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
+    ck_assert_ptr_null(acquire_at(map, TWO_SETS, 11));
+    ck_assert_uint_eq(count_at(TWO_SETS, 17), 16);
+    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(full_sets_evict_the_used_before_the_held)
+{
+    htc_node *nodes[16];
+
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 16; key++)
+        nodes[key] = insert_at(map, TWO_SETS, key, 10);
+    htc_node_release(map, acquire_at(map, TWO_SETS, 7));
+    htc_node_release(map, nodes[7]);
+    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    ck_assert_ptr_null(acquire_at(map, TWO_SETS, 7));
+    for (unsigned key = 0; key < 16; key++) {
+        if (key != 7)
+            htc_node_release(map, nodes[key]);
+    }
+    destroy_and_count(map);
+}
+END_TEST
+
+/* After all had been used, a use counts again from the next eviction on. */
+START_TEST(full_sets_forget_old_use)
+{
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 16; key++)
+        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
+    ck_assert_uint_eq(count_at(TWO_SETS, 16), 16);
+    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
+    htc_node_release(map, acquire_at(map, TWO_SETS, 15));
+    htc_node_release(map, acquire_at(map, TWO_SETS, 16));
+    for (unsigned key = 17; key < 17 + 14; key++) {
+        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_node_release(map, acquire_at(map, TWO_SETS, key));
+    }
+    ck_assert_uint_eq(stats_of(map).evictions, 15);
+    htc_node_release(map, acquire_at(map, TWO_SETS, 15));
+    htc_node_release(map, acquire_at(map, TWO_SETS, 16));
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(full_sets_of_held_objects_still_take_one)
+{
+    htc_node *nodes[17];
+    uint64_t bytes;
+
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 17; key++)
+        nodes[key] = insert_at(map, TWO_SETS, key, 10);
+    ck_assert_ptr_nonnull(nodes[16]);
+    ck_assert_uint_eq(stats_of(map).entries, 16);
+    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    bytes = stats_of(map).bytes;
+    ck_assert_uint_eq(bytes, empty_bytes + 170);
+    for (unsigned key = 0; key < 17; key++) {
+        ck_assert_uint_eq(((item *)htc_node_data(nodes[key]))->canary, ALIVE);
+        htc_node_release(map, nodes[key]);
+    }
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    ck_assert_uint_eq(stats_of(map).bytes, bytes - 10);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* --- the bound ------------------------------------------------------------------------------- */
+
+START_TEST(unused_go_first)
+{
+    const unsigned n = 100;
+
+    map = map_with_room(n * 100);
+    for (unsigned key = 0; key < n; key++)
+        put(map, key, 100);
+    ck_assert_uint_eq(stats_of(map).bytes, stats_of(map).max_bytes);
+    ck_assert_uint_eq(stats_of(map).evictions, 0);
+    ck_assert_uint_eq(count_present(map, 0, n, 2), n / 2);
+
+    for (unsigned key = n; key < n + n / 2; key++)
+        put(map, key, 100);
+    ck_assert_uint_eq(stats_of(map).evictions, n / 2);
+    ck_assert_uint_eq(stats_of(map).entries, n);
+    ck_assert_uint_eq(count_present(map, 0, n, 2), n / 2);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(used_go_when_all_are_used)
+{
+    map = map_with_room(1000);
+    for (unsigned key = 0; key < 10; key++)
+        put(map, key, 100);
+    ck_assert_uint_eq(count_present(map, 0, 10, 1), 10);
+    put(map, 10, 300);
+    ck_assert_uint_eq(stats_of(map).evictions, 3);
+    ck_assert(has(map, 10));
+    destroy_and_count(map);
+}
+END_TEST
+
+/* Eviction passes by an object in use; that it was used is not forgotten by that. */
+START_TEST(use_is_remembered_while_held)
+{
+    htc_node *node;
+
+    map = map_with_room(1000);
+    put(map, 0, 100);
+    node = acquire(map, 0);
+    for (unsigned key = 1; key < 50; key++)
+        put(map, key, 100);
+    htc_node_release(map, node);
+    ck_assert_uint_eq(count_present(map, 1, 50, 1), 9);
+    put(map, 50, 100);
+    ck_assert(has(map, 0));
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(held_are_never_evicted_for_room)
+{
+    map = map_with_room(1000);
+    for (nheld = 0; nheld < 10; nheld++)
+        held[nheld] = insert(map, nheld, 100);
+    ck_assert_ptr_null(insert(map, 10, 100));
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    ck_assert_uint_eq(count_present(map, 0, 10, 1), 10);
+
+    htc_node_release(map, held[4]);
+    put(map, 10, 100);
+    ck_assert(!has(map, 4));
+    ck_assert(has(map, 10));
+    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    for (unsigned i = 0; i < 10; i++) {
+        if (i != 4)
+            htc_node_release(map, held[i]);
+    }
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(unlinked_and_held_still_count)
+{
+    htc_node *node;
+
+    map = map_with_room(1000);
+    node = insert(map, 1, 1000);
+    htc_map_remove(map, node);
+    ck_assert_uint_eq(stats_of(map).entries, 0);
+    ck_assert_ptr_null(insert(map, 2, 1));
+    htc_node_release(map, node);
+    put(map, 2, 1000);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(replacement_uses_the_old_ones_room)
+{
+    map = map_with_room(1000);
+    put(map, 1, 600);
+    put(map, 2, 400);
+    put(map, 1, 600);
+    ck_assert(has(map, 1));
+    ck_assert(has(map, 2));
+    ck_assert_uint_eq(stats_of(map).evictions, 0);
+    destroy_and_count(map);
+}
+END_TEST
+
+static const size_t hopeless[] = {1001, 100000, SIZE_MAX / 2, SIZE_MAX - 1, SIZE_MAX};
+
+START_TEST(larger_than_the_bound)
+{
+    map = map_with_room(1000);
+    put(map, 1, 500);
+    put(map, 2, 500);
+    ck_assert_ptr_null(insert(map, 3, hopeless[_i]));
+    ck_assert_uint_eq(atomic_load(&freed), 1);
+    ck_assert_uint_eq(stats_of(map).evictions, 0);
+    ck_assert_uint_eq(count_present(map, 1, 3, 1), 2);
+
+    /* What it would have replaced is out of date all the same. */
+    ck_assert_ptr_null(insert(map, 1, hopeless[_i]));
+    ck_assert(!has(map, 1));
+    put(map, 3, 1000);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* Objects that cost nothing take nodes all the same: the bound holds for these too. */
+START_TEST(nodes_are_accounted_for)
+{
+    const uint64_t room = 40000;
+    const size_t smallest_node = 4 * sizeof(void *);
+
+    map = map_with_room(room);
+    for (nheld = 0; nheld < MAX_HELD; nheld++) {
+        held[nheld] = insert(map, nheld, 0);
+        if (!held[nheld])
+            break;
+        stats_of(map);
+    }
+    ck_assert_uint_gt(nheld, 127);
+    ck_assert_uint_lt(nheld, (empty_bytes + room) / smallest_node);
+    for (unsigned i = 0; i < nheld; i++)
+        htc_node_release(map, held[i]);
+    put(map, MAX_HELD, 0);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* A small generator of its own: the same sequence everywhere. */
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33);
+}
+
+#define RANDOM_HELD 32
+
+/* Replace what is held in a place by a new object or a look-up of one. */
+static void random_step(uint64_t *state, htc_node **place)
+{
+    unsigned key = next_random(state) % 500;
+
+    if (*place)
+        htc_node_release(map, *place);
+    *place =
+        next_random(state) % 3 ? acquire(map, key) : insert(map, key, next_random(state) % 2000);
+    if (*place && next_random(state) % 8 == 0)
+        htc_map_remove(map, *place);
+}
+
+START_TEST(random_operations_keep_the_bound)
+{
+    uint64_t state = (uint64_t)_i + 1, before = 0;
+
+    map = map_with_room(30000);
+    for (int step = 0; step < 20000; step++) {
+        uint64_t overhead;
+
+        random_step(&state, &held[next_random(&state) % RANDOM_HELD]);
+        /* All that is alive, and the map itself, which never shrinks. */
+        overhead = stats_of(map).bytes - atomic_load(&live_cost);
+        ck_assert_uint_ge(overhead, before ? before : empty_bytes);
+        before = overhead;
+    }
+    ck_assert_uint_gt(stats_of(map).evictions, 100);
+    for (int i = 0; i < RANDOM_HELD; i++) {
+        if (held[i])
+            htc_node_release(map, held[i]);
+    }
+    destroy_and_count(map);
+}
+END_TEST
+
+/* --- payloads that hold others --------------------------------------------------------------- */
+
+#define CHAIN 1000
+
+/* Each object holds the one before it. Returns the last with a reference. */
+static htc_node *make_chain(htc_map *m, unsigned n, size_t cost)
+{
+    htc_node *node = NULL;
+
+    for (unsigned key = 0; key < n; key++) {
+        node =
+            htc_map_insert(m, hash_of(key), item_match, &key, item_new(key, cost, m, node), cost);
+        ck_assert_ptr_nonnull(node);
+    }
+    return node;
+}
+
+START_TEST(chain_is_freed_without_nesting)
+{
+    htc_node *leaf;
+
+    map = map_with_room(CHAIN * 1000);
+    leaf = make_chain(map, CHAIN, 10);
+    for (unsigned key = 0; key < CHAIN; key++) {
+        htc_node *node = acquire(map, key);
+
+        htc_map_remove(map, node);
+        htc_node_release(map, node);
+    }
+    ck_assert_uint_eq(atomic_load(&freed), 0);
+    ck_assert_uint_eq(stats_of(map).entries, 0);
+    htc_node_release(map, leaf);
+    ck_assert_uint_eq(atomic_load(&freed), CHAIN);
+    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(destroy_frees_a_chain)
+{
+    map = map_with_room(CHAIN * 1000);
+    htc_node_release(map, make_chain(map, CHAIN, 10));
+    destroy_and_count(map);
+    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
+}
+END_TEST
+
+START_TEST(leaf_is_evicted_before_its_parents)
+{
+    map = map_with_room(1000);
+    htc_node_release(map, make_chain(map, 10, 100));
+    ck_assert(has(map, 9));
+    put(map, 100, 100);
+    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    ck_assert(!has(map, 9));
+    ck_assert_uint_eq(count_present(map, 0, 9, 1), 9);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(whole_chain_makes_room)
+{
+    map = map_with_room(1000);
+    htc_node_release(map, make_chain(map, 100, 10));
+    put(map, 100, 1000);
+    ck_assert_uint_eq(stats_of(map).entries, 1);
+    ck_assert_uint_eq(stats_of(map).evictions, 100);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(refused_payload_releases_its_parent)
+{
+    unsigned key = 2;
+    htc_node *parent, *node;
+
+    map = map_with_room(1000);
+    parent = insert(map, 1, 900);
+    htc_map_remove(map, parent);
+    node =
+        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 200, map, parent), 200);
+    ck_assert_ptr_null(node);
+    ck_assert_uint_eq(atomic_load(&freed), 2);
+    destroy_and_count(map);
+}
+END_TEST
+
+START_TEST(parent_in_another_map)
+{
+    unsigned key = 2;
+    htc_map *other;
+    htc_node *parent, *child;
+
+    map = map_with_room(1000);
+    other = map_with_room(1000);
+    parent = insert(other, 1, 100);
+    htc_map_remove(other, parent);
+    child =
+        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 100, other, parent), 100);
+    htc_map_remove(map, child);
+    htc_node_release(map, child);
+    ck_assert_uint_eq(atomic_load(&freed), 2);
+    ck_assert_uint_eq(stats_of(other).bytes, empty_bytes);
+    htc_map_destroy(other);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* --- threads --------------------------------------------------------------------------------- */
+
+#define THREADS      8
+#define THREAD_STEPS 60000
+#define THREAD_KEYS  160
+#define THREAD_HELD  6
+
+/* Pairs of keys share a hash, so that a look-up meets objects that do not match. */
+static uint64_t crowded_hash(unsigned key)
+{
+    return hash_of(key / 2);
+}
+
+static void check_family(const htc_node *node)
+{
+    while (node) {
+        const item *it = htc_node_data(node);
+
+        require(it->canary == ALIVE, "held but freed");
+        node = it->parent;
+    }
+}
+
+/* A new object that holds the one of a smaller key, if that is there. */
+static htc_node *churn_insert(unsigned key, size_t cost)
+{
+    htc_node *parent = key ? acquire_at(map, crowded_hash(key / 2), key / 2) : NULL;
+
+    return htc_map_insert(map, crowded_hash(key), item_match, &key,
+                          item_new(key, cost, map, parent), cost);
+}
+
+static void *churn(void *seed)
+{
+    uint64_t state = (uint64_t)(uintptr_t)seed;
+    htc_node *mine[THREAD_HELD] = {NULL};
+
+    for (int step = 0; step < THREAD_STEPS; step++) {
+        htc_node **place = &mine[next_random(&state) % THREAD_HELD];
+        unsigned key = next_random(&state) % THREAD_KEYS, what = next_random(&state) % 100;
+
+        check_family(*place);
+        if (*place)
+            htc_node_release(map, *place);
+        *place = what < 70 ? acquire_at(map, crowded_hash(key), key)
+                           : churn_insert(key, next_random(&state) % 400);
+        if (*place && what >= 60 && what < 75)
+            htc_map_remove(map, *place);
+        stats_of(map);
+    }
+    for (int i = 0; i < THREAD_HELD; i++) {
+        check_family(mine[i]);
+        if (mine[i])
+            htc_node_release(map, mine[i]);
+    }
+    return NULL;
+}
+
+static void run_threads(void *(*body)(void *))
+{
+    pthread_t threads[THREADS];
+
+    for (uintptr_t i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, body, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+}
+
+START_TEST(churn_with_threads)
+{
+    htc_map_stats stats;
+
+    /* Room for about half of the keys. */
+    map = map_with_room(THREAD_KEYS / 2 * 200);
+    run_threads(churn);
+    stats = stats_of(map);
+    ck_assert_uint_gt(stats.evictions, 100);
+    ck_assert_uint_gt(stats.entries, 0);
+    ck_assert_uint_gt(atomic_load(&freed), 1000);
+    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* All threads at one key: most look-ups meet an object that is just going away or came to be. */
+static void *fight(void *seed)
+{
+    uint64_t state = (uint64_t)(uintptr_t)seed;
+
+    for (int step = 0; step < THREAD_STEPS; step++) {
+        htc_node *node = next_random(&state) % 4 ? acquire(map, 1) : insert(map, 1, 100);
+
+        check_family(node);
+        if (node && next_random(&state) % 4 == 0)
+            htc_map_remove(map, node);
+        if (node)
+            htc_node_release(map, node);
+    }
+    return NULL;
+}
+
+START_TEST(fight_for_one_key)
+{
+    map = map_with_room(100000);
+    run_threads(fight);
+    ck_assert_uint_le(stats_of(map).entries, 1);
+    ck_assert_uint_eq(stats_of(map).evictions, 0);
+    destroy_and_count(map);
+}
+END_TEST
+
+/* One thread adds objects, and with them memory for nodes; the others only look. */
+#define GROWING_KEYS 20000
+
+static void *grow_or_read(void *seed)
+{
+    bool writer = (uintptr_t)seed == 1;
+
+    for (unsigned key = 0; key < GROWING_KEYS; key++) {
+        htc_node *node = writer ? insert(map, key, 10) : acquire(map, key);
+
+        require(node || !writer, "there is room");
+        if (node)
+            htc_node_release(map, node);
+    }
+    return NULL;
+}
+
+START_TEST(readers_of_a_growing_map)
+{
+    map = new_map((uint64_t)16 << 20);
+    run_threads(grow_or_read);
+    ck_assert_uint_eq(stats_of(map).entries, GROWING_KEYS);
+    destroy_and_count(map);
+}
+END_TEST
+
+static TCase *new_case(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 300);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static Suite *map_suite(void)
+{
+    Suite *suite = suite_create("map");
+    TCase *basics = new_case(suite, "basics"), *sets = new_case(suite, "sets"),
+          *bound = new_case(suite, "bound"), *chains = new_case(suite, "chains"),
+          *threads = new_case(suite, "threads");
+
+    tcase_add_loop_test(basics, size_limits, 0, COUNT_OF(sizes));
+    tcase_add_test(basics, table_is_accounted_for);
+    tcase_add_loop_test(basics, script, 0, COUNT_OF(scripts));
+    tcase_add_test(basics, retain_adds_a_reference);
+    tcase_add_test(basics, second_removal_does_nothing);
+    tcase_add_test(basics, other_hash_is_not_matched);
+
+    tcase_add_loop_test(sets, equal_hashes_are_told_apart, 0, COUNT_OF(equal_hashes));
+    tcase_add_test(sets, full_sets_evict_the_unused);
+    tcase_add_test(sets, full_sets_evict_the_used_before_the_held);
+    tcase_add_test(sets, full_sets_forget_old_use);
+    tcase_add_test(sets, full_sets_of_held_objects_still_take_one);
+
+    tcase_add_test(bound, unused_go_first);
+    tcase_add_test(bound, used_go_when_all_are_used);
+    tcase_add_test(bound, use_is_remembered_while_held);
+    tcase_add_test(bound, held_are_never_evicted_for_room);
+    tcase_add_test(bound, unlinked_and_held_still_count);
+    tcase_add_test(bound, replacement_uses_the_old_ones_room);
+    tcase_add_loop_test(bound, larger_than_the_bound, 0, COUNT_OF(hopeless));
+    tcase_add_test(bound, nodes_are_accounted_for);
+    tcase_add_loop_test(bound, random_operations_keep_the_bound, 0, 5);
+
+    tcase_add_test(chains, chain_is_freed_without_nesting);
+    tcase_add_test(chains, destroy_frees_a_chain);
+    tcase_add_test(chains, leaf_is_evicted_before_its_parents);
+    tcase_add_test(chains, whole_chain_makes_room);
+    tcase_add_test(chains, refused_payload_releases_its_parent);
+    tcase_add_test(chains, parent_in_another_map);
+
+    tcase_add_test(threads, churn_with_threads);
+    tcase_add_test(threads, fight_for_one_key);
+    tcase_add_test(threads, readers_of_a_growing_map);
+    return suite;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(map_suite());
+    int failed;
+
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,760 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of the shared store by one process: creation, records of all sizes, single operations,
+ * eviction, counters, processes and the lock. Run by 'make check'. See check_store_room.c for
+ * shares, check_store_damage.c, check_store_crash.c and check_store_churn.c for what can go wrong.
+ */
+#include "store_util.h"
+
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MB (UINT64_C(1) << 20)
+
+static apr_pool_t *pool, *scratch;
+static htc_store *store;
+
+static void setup(void)
+{
+    pool = su_pool();
+    apr_pool_create(&scratch, pool);
+    store = su_create(pool, MB);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+}
+
+static void assert_consistent(void)
+{
+    const char *wrong = su_inconsistent(store);
+
+    ck_assert_msg(!wrong, "%s", wrong);
+}
+
+static htc_ref put_ok(uint32_t number, size_t len)
+{
+    htc_ref ref;
+
+    ck_assert_int_eq(su_put(store, &(su_spec){.number = number, .len = len}, &ref), APR_SUCCESS);
+    return ref;
+}
+
+static su_found get(uint32_t number)
+{
+    htc_info info;
+
+    return su_get(store, number, scratch, &info);
+}
+
+static htc_store_stats stats(void)
+{
+    htc_store_stats s;
+
+    htc_store_stats_get(store, &s);
+    return s;
+}
+
+/* --- creation ---------------------------------------------------------------------------------*/
+
+static const struct {
+    uint64_t bytes, total; /* total 0: refused */
+    const char *why;
+} create_cases[] = {
+    {0, 0, "0 bytes"},
+    {HTC_STORE_MIN_BYTES - 1, 0, "262143 bytes"},
+    {HTC_STORE_MIN_BYTES, HTC_STORE_MIN_BYTES, NULL},
+    {HTC_STORE_MIN_BYTES + 127, HTC_STORE_MIN_BYTES, NULL},
+    {HTC_STORE_MIN_BYTES + 128, HTC_STORE_MIN_BYTES + 128, NULL},
+    {10 * 1000 * 1000, 10 * 1000 * 1000, NULL},
+    {HTC_STORE_MAX_BYTES + 1, 0, "274877906945 bytes"},
+    {UINT64_MAX, 0, "18446744073709551615 bytes"},
+};
+
+START_TEST(create_takes_sizes_in_range)
+{
+    const char *why = NULL;
+    apr_status_t rv = htc_store_create(&store, create_cases[_i].bytes, pool, &why);
+
+    if (create_cases[_i].total) {
+        ck_assert_int_eq(rv, APR_SUCCESS);
+        ck_assert_uint_eq(stats().bytes_total, create_cases[_i].total);
+        ck_assert_int_eq(get(1), SU_NONE);
+        put_ok(1, 100);
+        ck_assert_int_eq(get(1), SU_RIGHT);
+        assert_consistent();
+    } else {
+        ck_assert_int_eq(rv, APR_EINVAL);
+        ck_assert_ptr_nonnull(strstr(why, create_cases[_i].why));
+        ck_assert_ptr_nonnull(strstr(why, "262144"));
+    }
+}
+END_TEST
+
+/* AddressSanitizer itself needs more addresses than any limit worth testing. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define NO_ADDRESS_LIMIT
+#endif
+#endif
+#else
+#define NO_ADDRESS_LIMIT
+#endif
+
+#ifndef NO_ADDRESS_LIMIT
+START_TEST(create_names_the_address_limit)
+{
+    struct rlimit limit;
+    const char *why = NULL;
+
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = 1024 * MB;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    ck_assert_int_eq(htc_store_create(&store, 8192 * MB, pool, &why), ENOMEM);
+    ck_assert_ptr_nonnull(strstr(why, "8589934592 bytes"));
+    ck_assert_ptr_nonnull(strstr(why, strerror(ENOMEM)));
+    ck_assert_ptr_nonnull(strstr(why, "1073741824 bytes"));
+    ck_assert_ptr_nonnull(strstr(why, "ulimit -v"));
+}
+END_TEST
+#endif
+
+/* Where the kernel refuses as much as the most that may be asked for, it is for want of memory. */
+START_TEST(create_names_the_memory_there_is)
+{
+    const char *why = NULL;
+    apr_status_t rv = htc_store_create(&store, HTC_STORE_MAX_BYTES, pool, &why);
+
+    if (rv == APR_SUCCESS) {
+        ck_assert_uint_eq(stats().bytes_total, HTC_STORE_MAX_BYTES);
+        put_ok(1, 100);
+        ck_assert_int_eq(get(1), SU_RIGHT);
+        return;
+    }
+    ck_assert_int_eq(rv, ENOMEM);
+    ck_assert_ptr_nonnull(strstr(why, "274877906944 bytes"));
+    ck_assert_ptr_nonnull(strstr(why, strerror(ENOMEM)));
+    ck_assert_ptr_nonnull(strstr(why, "MemAvailable is "));
+    ck_assert_ptr_nonnull(strstr(why, "CommitLimit is "));
+}
+END_TEST
+
+/* The mapping ends with the pool in this process, and stays in a child that inherited it. */
+START_TEST(mapping_lives_as_long_as_the_pool)
+{
+    apr_pool_t *own = su_pool();
+    int to_child[2], status;
+    char go;
+    pid_t child;
+    void *base;
+
+    store = su_create(own, MB);
+    base = store->base;
+    put_ok(1, 1000);
+    ck_assert_int_eq(msync(base, 1, MS_ASYNC), 0);
+    ck_assert_int_eq(pipe(to_child), 0);
+    child = fork();
+    if (child == 0) {
+        ssize_t got = read(to_child[0], &go, 1);
+
+        _exit(got == 1 && get(1) == SU_RIGHT ? 0 : 1);
+    }
+    /* The parent's handle goes with its pool, as at a graceful restart. */
+    apr_pool_destroy(own);
+    ck_assert_int_eq(msync(base, 1, MS_ASYNC), -1);
+    ck_assert_int_eq(errno, ENOMEM);
+    ck_assert_int_eq(write(to_child[1], "g", 1), 1);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
+/* --- records ----------------------------------------------------------------------------------*/
+
+static const size_t payload_sizes[] = {0,    1,    7,    8,    9,     47,     48,         63,
+                                       64,   100,  119,  120,  127,   128,    129,        255,
+                                       4087, 4095, 4096, 4097, 65536, 100001, 3000 * 1000};
+
+START_TEST(records_of_any_size)
+{
+    htc_info info;
+    htc_ref ref;
+    size_t len = payload_sizes[_i];
+
+    store = su_create(pool, 4 * MB);
+    for (int kind = HTC_KIND_ABSENT; kind <= HTC_KIND_STOCK; kind++) {
+        su_spec spec = {.number = (uint32_t)kind, .len = len, .kind = (htc_kind)kind};
+
+        ck_assert_int_eq(su_put(store, &spec, &ref), APR_SUCCESS);
+        ck_assert_int_eq(su_get(store, spec.number, scratch, &info), SU_RIGHT);
+        ck_assert_int_eq(info.kind, kind);
+        ck_assert_uint_eq(info.ref.slot, ref.slot);
+        ck_assert_uint_eq(info.ref.version, ref.version);
+        ck_assert_uint_eq(info.payload_len, len);
+        ck_assert_int_eq(info.checked_at, kind);
+    }
+    assert_consistent();
+}
+END_TEST
+
+static const struct {
+    size_t len;
+    apr_status_t status;
+} key_sizes[] = {{0, APR_SUCCESS},    {1, APR_SUCCESS},   {54, APR_SUCCESS},    {55, APR_SUCCESS},
+                 {56, APR_SUCCESS},   {57, APR_SUCCESS},  {64, APR_SUCCESS},    {4095, APR_SUCCESS},
+                 {4096, APR_SUCCESS}, {4097, APR_EINVAL}, {1 << 20, APR_EINVAL}};
+
+START_TEST(keys_of_any_size)
+{
+    size_t len = key_sizes[_i].len;
+    char *key = apr_palloc(pool, len + 1), *payload;
+    htc_put put = {.key = key,
+                   .key_len = len,
+                   .kind = HTC_KIND_STOCK,
+                   .payload = "why",
+                   .payload_len = 4,
+                   .share_percent = 50};
+    htc_info info;
+    htc_ref ref;
+
+    memset(key, 'k', len + 1);
+    put.hash = htc_store_hash(store, key, len);
+    ck_assert_int_eq(htc_store_put(store, &put, &ref), key_sizes[_i].status);
+    ck_assert_int_eq(htc_store_find(store, put.hash, key, len, &info),
+                     key_sizes[_i].status == APR_SUCCESS);
+    if (key_sizes[_i].status != APR_SUCCESS) {
+        ck_assert_uint_eq(ref.version, 0);
+        return;
+    }
+    ck_assert_int_eq(htc_store_copy(store, info.ref, pool, &payload, &len), APR_SUCCESS);
+    ck_assert_uint_eq(len, 4);
+    ck_assert_str_eq(payload, "why");
+    /* Same hash, longer or shorter key: somebody else. */
+    ck_assert(!htc_store_find(store, put.hash, key, key_sizes[_i].len + 1, &info));
+    ck_assert_uint_eq(info.ref.version, 0);
+    ck_assert_int_eq(info.kind, HTC_KIND_NONE);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(kinds_that_are_none_are_refused)
+{
+    htc_put put = {.key = "k", .key_len = 1, .share_percent = 100};
+    htc_ref ref;
+
+    put.kind = HTC_KIND_NONE;
+    ck_assert_int_eq(htc_store_put(store, &put, &ref), APR_EINVAL);
+    put.kind = (htc_kind)(HTC_KIND_STOCK + 1);
+    ck_assert_int_eq(htc_store_put(store, &put, &ref), APR_EINVAL);
+    ck_assert_uint_eq(stats().entries, 0);
+}
+END_TEST
+
+START_TEST(hash_is_seeded_per_store)
+{
+    htc_store *other = su_create(pool, MB);
+
+    ck_assert_uint_eq(su_hash(store, 1), su_hash(store, 1));
+    ck_assert_uint_ne(su_hash(store, 1), su_hash(store, 2));
+    ck_assert_uint_ne(su_hash(store, 1), su_hash(other, 1));
+}
+END_TEST
+
+START_TEST(put_replaces)
+{
+    htc_ref first = put_ok(1, 5000), second;
+    char *payload;
+    size_t len;
+
+    ck_assert_int_eq(su_put(store, &(su_spec){.number = 1, .round = 2, .len = 10}, &second),
+                     APR_SUCCESS);
+    ck_assert_uint_gt(second.version, first.version);
+    ck_assert_int_eq(get(1), SU_RIGHT);
+    ck_assert_int_eq(htc_store_copy(store, first, pool, &payload, &len), APR_NOTFOUND);
+    ck_assert_uint_eq(stats().entries, 1);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(drop_removes_only_what_is_current)
+{
+    htc_ref old = put_ok(1, 100), now = put_ok(1, 200);
+    char *payload;
+    size_t len;
+
+    put_ok(2, 100);
+    ck_assert_int_eq(htc_store_drop(store, old), APR_SUCCESS);
+    ck_assert_int_eq(htc_store_drop(store, (htc_ref){now.slot, 0}), APR_SUCCESS);
+    ck_assert_int_eq(htc_store_drop(store, (htc_ref){UINT32_MAX, now.version}), APR_SUCCESS);
+    ck_assert_int_eq(get(1), SU_RIGHT);
+    ck_assert_int_eq(htc_store_drop(store, now), APR_SUCCESS);
+    ck_assert_int_eq(get(1), SU_NONE);
+    ck_assert_int_eq(htc_store_copy(store, now, pool, &payload, &len), APR_NOTFOUND);
+    ck_assert_int_eq(htc_store_copy(store, (htc_ref){UINT32_MAX, 1}, pool, &payload, &len),
+                     APR_NOTFOUND);
+    ck_assert_int_eq(htc_store_copy(store, (htc_ref){now.slot, 0}, pool, &payload, &len),
+                     APR_NOTFOUND);
+    ck_assert_int_eq(get(2), SU_RIGHT);
+    ck_assert_uint_eq(stats().entries, 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_evictions), 0);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(clear_leaves_nothing)
+{
+    for (uint32_t i = 0; i < 500; i++)
+        put_ok(i, i);
+    ck_assert_int_eq(htc_store_clear(store), APR_SUCCESS);
+    ck_assert_uint_eq(stats().entries, 0);
+    ck_assert_uint_eq(stats().bytes_used, 0);
+    ck_assert_uint_eq(stats().owners, 0);
+    for (uint32_t i = 0; i < 500; i++)
+        ck_assert_int_eq(get(i), SU_NONE);
+    assert_consistent();
+    put_ok(1, 100);
+    ck_assert_int_eq(get(1), SU_RIGHT);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(reidentify_keeps_version_and_payload)
+{
+    htc_ref ref = put_ok(7, 300);
+    htc_identity id = su_identity(7, true);
+    htc_info before, after;
+
+    ck_assert_int_eq(su_get(store, 7, scratch, &before), SU_RIGHT);
+    ck_assert_int_eq(htc_store_reidentify(store, ref, &id, before.flags, 999), APR_SUCCESS);
+    ck_assert_int_eq(su_get(store, 7, scratch, &after), SU_RIGHT);
+    ck_assert_int_eq(after.id.mtime_ns, -7);
+    ck_assert_int_eq(after.checked_at, 999);
+    ck_assert_uint_eq(after.ref.version, ref.version);
+    ck_assert_int_eq(htc_store_reidentify(store, ref, &id, 0x80000001u, 1000), APR_SUCCESS);
+    ck_assert(htc_store_find(store, su_hash(store, 7), su_key(7), strlen(su_key(7)), &after));
+    ck_assert_uint_eq(after.flags, 0x80000001u);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(reidentify_leaves_others_alone)
+{
+    htc_ref old = put_ok(7, 300), now = put_ok(7, 301), absent;
+    htc_identity id = su_identity(7, true);
+    htc_info info;
+
+    ck_assert_int_eq(htc_store_reidentify(store, old, &id, 1, 1), APR_SUCCESS);
+    ck_assert_int_eq(su_get(store, 7, scratch, &info), SU_RIGHT);
+    ck_assert_int_eq(info.id.mtime_ns, 7);
+    ck_assert_uint_eq(info.ref.version, now.version);
+    ck_assert_int_eq(su_put(store, &(su_spec){.number = 8, .kind = HTC_KIND_ABSENT}, &absent),
+                     APR_SUCCESS);
+    ck_assert_int_eq(htc_store_reidentify(store, absent, &id, 5, 77), APR_SUCCESS);
+    ck_assert(htc_store_find(store, su_hash(store, 8), su_key(8), strlen(su_key(8)), &info));
+    ck_assert_uint_eq(info.id.ino, 0);
+    ck_assert_uint_eq(info.flags, 5);
+    ck_assert_int_eq(info.checked_at, 77);
+}
+END_TEST
+
+START_TEST(claim_has_one_winner)
+{
+    htc_ref ref = put_ok(3, 10);
+    htc_slot_hot *slot = htc_store_slot(store, ref.slot);
+    int64_t checked_at;
+
+    ck_assert(htc_store_current(slot, ref.version, &checked_at));
+    ck_assert_int_eq(checked_at, 3);
+    ck_assert(htc_store_claim(slot, 3, 50));
+    ck_assert(!htc_store_claim(slot, 3, 60));
+    ck_assert(htc_store_current(slot, ref.version, &checked_at));
+    ck_assert_int_eq(checked_at, 50);
+    htc_store_confirm(slot, 100);
+    ck_assert(htc_store_current(slot, ref.version, &checked_at));
+    ck_assert_int_eq(checked_at, 100);
+    put_ok(3, 10);
+    ck_assert(!htc_store_current(slot, ref.version, &checked_at));
+}
+END_TEST
+
+START_TEST(any_slot_number_is_safe)
+{
+    static const uint32_t numbers[] = {0, 1, 1000000, INT32_MAX, UINT32_MAX};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        htc_slot_hot *slot = htc_store_slot(store, numbers[i]);
+
+        ck_assert_uint_eq(atomic_load(&slot->version), 0);
+        htc_store_touch(slot);
+        ck_assert_uint_eq(atomic_load(&slot->touched), 1);
+    }
+}
+END_TEST
+
+START_TEST(versions_are_never_used_twice)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        htc_ref ref = put_ok(i % 97, i % 1000);
+
+        ck_assert_uint_gt(ref.version, last);
+        last = ref.version;
+        if (i % 5 == 0)
+            htc_store_drop(store, ref);
+        if (i % 4999 == 0)
+            htc_store_clear(store);
+    }
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(equal_hashes_are_told_apart_by_key)
+{
+    enum { KEYS = 40 };
+    uint64_t hash = UINT64_C(0x1234567812345678); /* both sets are the same one, too */
+    unsigned found = 0;
+    htc_info info;
+    htc_ref ref;
+
+    for (uint32_t i = 0; i < KEYS; i++) {
+        htc_put put = {.hash = hash,
+                       .key = su_key(i),
+                       .key_len = strlen(su_key(i)),
+                       .kind = HTC_KIND_TREE,
+                       .flags = i,
+                       .share_percent = 100,
+                       .checked_at = i};
+
+        ck_assert_int_eq(htc_store_put(store, &put, &ref), APR_SUCCESS);
+        ck_assert(htc_store_find(store, hash, su_key(i), strlen(su_key(i)), &info));
+        ck_assert_uint_eq(info.ref.version, ref.version);
+    }
+    for (uint32_t i = 0; i < KEYS; i++) {
+        if (htc_store_find(store, hash, su_key(i), strlen(su_key(i)), &info)) {
+            ck_assert_uint_eq(info.flags, i);
+            found++;
+        }
+    }
+    ck_assert_uint_eq(found, HTCS_CANDIDATES);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_evictions), KEYS - HTCS_CANDIDATES);
+    assert_consistent();
+}
+END_TEST
+
+/* --- totals and visits ------------------------------------------------------------------------*/
+
+START_TEST(stats_count_what_is_there)
+{
+    htc_store_stats empty = stats(), s;
+    htc_ref ref;
+
+    ck_assert_uint_eq(empty.entries, 0);
+    ck_assert_uint_gt(empty.slots_total, 0);
+    put_ok(1, 100000);
+    su_put(store, &(su_spec){.number = 2, .kind = HTC_KIND_ABSENT, .owner = 5}, &ref);
+    su_put(store, &(su_spec){.number = 3, .kind = HTC_KIND_ABSENT, .owner = 5}, &ref);
+    su_put(store, &(su_spec){.number = 4, .kind = HTC_KIND_STOCK, .owner = 6}, &ref);
+    s = stats();
+    ck_assert_uint_eq(s.entries, 4);
+    ck_assert_uint_eq(s.trees, 1);
+    ck_assert_uint_eq(s.absent, 2);
+    ck_assert_uint_eq(s.stock, 1);
+    ck_assert_uint_eq(s.owners, 3);
+    ck_assert_uint_gt(s.bytes_used, 100000);
+    ck_assert_uint_lt(s.bytes_used, 110000);
+    ck_assert_uint_eq(s.bytes_total, MB);
+}
+END_TEST
+
+typedef struct visit_log {
+    unsigned seen[100];
+    unsigned left, wrong;
+} visit_log;
+
+static bool log_visit(void *baton, const char *key, size_t key_len, const htc_info *info)
+{
+    visit_log *log = baton;
+    uint32_t number = (uint32_t)info->id.ino;
+
+    if (number >= 100 || key_len != strlen(su_key(number)) || strcmp(key, su_key(number)) != 0 ||
+        info->payload_len != number)
+        log->wrong++;
+    else
+        log->seen[number]++;
+    return --log->left != 0;
+}
+
+START_TEST(each_visits_every_record_once)
+{
+    visit_log all = {.left = 1000}, some = {.left = 10}, none = {.left = 1};
+    unsigned visits = 0;
+
+    htc_store_each(store, log_visit, &none);
+    ck_assert_uint_eq(none.left, 1);
+    for (uint32_t i = 0; i < 100; i++)
+        put_ok(i, i);
+    htc_store_each(store, log_visit, &all);
+    htc_store_each(store, log_visit, &some);
+    ck_assert_uint_eq(all.wrong + some.wrong, 0);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_uint_eq(all.seen[i], 1);
+        visits += some.seen[i];
+    }
+    ck_assert_uint_eq(visits, 10);
+}
+END_TEST
+
+/* --- counters and processes -------------------------------------------------------------------*/
+
+static void *count_much(void *data)
+{
+    for (int i = 0; i < 10000; i++)
+        htc_count(data, HTC_C_hits, 3);
+    return NULL;
+}
+
+START_TEST(counters_are_exact)
+{
+    pthread_t threads[4];
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        count_much(store);
+        _exit(0);
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_much, store), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    htc_count(store, HTC_C_hits, 0);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_hits), 5 * 3 * 10000);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lookups), 0);
+    htc_count(store, HTC_C_recoveries, 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
+}
+END_TEST
+
+static pid_t fork_publisher(uint64_t entries)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        htc_store_process_set(store, entries, 2);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    waitpid(child, NULL, WUNTRACED);
+    return child;
+}
+
+static void end_child(pid_t child)
+{
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+START_TEST(processes_are_listed_while_they_live)
+{
+    htc_process_stats list[8];
+    pid_t child;
+
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 0);
+    htc_store_process_set(store, 10, 1);
+    htc_store_process_set(store, 11, 2);
+    child = fork_publisher(20);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 2);
+    ck_assert_int_eq(list[0].pid, getpid());
+    ck_assert_uint_eq(list[0].entries, 11);
+    ck_assert_uint_eq(list[0].bytes, 2);
+    ck_assert_int_eq(list[1].pid, child);
+    ck_assert_uint_eq(list[1].entries, 20);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 1), 1);
+    end_child(child);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
+    child = fork_publisher(30);
+    ck_assert_int_eq(HTCS_GET(store->processes[1].pid), child);
+    end_child(child);
+}
+END_TEST
+
+START_TEST(a_full_process_table_is_no_error)
+{
+    htc_process_stats list[2];
+
+    for (int i = 0; i < HTCS_PROCESSES; i++)
+        atomic_store(&store->processes[i].pid, getppid());
+    htc_store_process_set(store, 1, 1);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 2), 2);
+    ck_assert_int_eq(list[0].pid, getppid());
+    /* An entry with this process's own number was left by a dead one. */
+    atomic_store(&store->processes[5].pid, getpid());
+    htc_store_process_set(store, 7, 1);
+    ck_assert_uint_eq(HTCS_GET(store->processes[5].entries), 7);
+}
+END_TEST
+
+/* --- the lock ---------------------------------------------------------------------------------*/
+
+/* A child that holds the lock until it is killed. */
+static pid_t fork_holder(bool dirty)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        pthread_mutex_lock(&store->header->lock);
+        atomic_fetch_add(&store->header->holder, 1);
+        if (dirty)
+            atomic_store(&store->header->dirty, 1);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    waitpid(child, NULL, WUNTRACED);
+    return child;
+}
+
+START_TEST(a_busy_lock_is_no_wait_and_no_error)
+{
+    htc_ref ref = put_ok(1, 100), none;
+    htc_identity id = su_identity(1, true);
+    su_spec spec = {.number = 2, .len = 5};
+    pid_t holder = fork_holder(false);
+
+    ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
+    ck_assert_uint_eq(none.version, 0);
+    /* From now on this holder is not waited for any more. */
+    ck_assert_uint_eq(HTCS_GET(store->header->stuck_holder), HTCS_GET(store->header->holder));
+    ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
+    ck_assert_int_eq(htc_store_drop(store, ref), APR_EBUSY);
+    ck_assert_int_eq(htc_store_reidentify(store, ref, &id, 0, 0), APR_EBUSY);
+    ck_assert_int_eq(htc_store_clear(store), APR_EBUSY);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lock_timeouts), 5);
+    ck_assert_int_eq(get(1), SU_RIGHT);
+    end_child(holder);
+    ck_assert_int_eq(su_put(store, &spec, &none), APR_SUCCESS);
+    ck_assert_int_eq(get(1), SU_RIGHT);
+    ck_assert_int_eq(get(2), SU_RIGHT);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 0);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(a_writer_that_died_is_cleaned_up_after)
+{
+    pid_t holder;
+
+    put_ok(1, 100);
+    put_ok(3, 100);
+    holder = fork_holder(true);
+    end_child(holder);
+    put_ok(2, 100);
+    for (uint32_t i = 1; i <= 3; i++)
+        ck_assert_int_eq(get(i), SU_RIGHT);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
+    put_ok(4, 100);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_corrupt), 0);
+    assert_consistent();
+}
+END_TEST
+
+START_TEST(a_half_written_slot_is_seen_by_nobody)
+{
+    htc_ref ref = put_ok(1, 100);
+    pid_t holder = fork_holder(true);
+    char *payload;
+    size_t len;
+
+    atomic_fetch_add(&store->slots[ref.slot].seq, 1);
+    end_child(holder);
+    ck_assert_int_eq(get(1), SU_NONE);
+    ck_assert_int_eq(htc_store_copy(store, ref, pool, &payload, &len), APR_NOTFOUND);
+    put_ok(2, 100);
+    ck_assert_uint_eq(stats().entries, 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_corrupt), 0);
+    assert_consistent();
+}
+END_TEST
+
+/* --- suite ------------------------------------------------------------------------------------*/
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
+
+static void add_creation(Suite *s)
+{
+    TCase *tc = tcase_create("creation");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, create_takes_sizes_in_range, 0, COUNT(create_cases));
+#ifndef NO_ADDRESS_LIMIT
+    tcase_add_test(tc, create_names_the_address_limit);
+#endif
+    tcase_add_test(tc, create_names_the_memory_there_is);
+    tcase_add_test(tc, mapping_lives_as_long_as_the_pool);
+    suite_add_tcase(s, tc);
+}
+
+static void add_records(Suite *s)
+{
+    TCase *tc = tcase_create("records");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, records_of_any_size, 0, COUNT(payload_sizes));
+    tcase_add_loop_test(tc, keys_of_any_size, 0, COUNT(key_sizes));
+    tcase_add_test(tc, kinds_that_are_none_are_refused);
+    tcase_add_test(tc, hash_is_seeded_per_store);
+    tcase_add_test(tc, put_replaces);
+    tcase_add_test(tc, drop_removes_only_what_is_current);
+    tcase_add_test(tc, clear_leaves_nothing);
+    tcase_add_test(tc, reidentify_keeps_version_and_payload);
+    tcase_add_test(tc, reidentify_leaves_others_alone);
+    tcase_add_test(tc, claim_has_one_winner);
+    tcase_add_test(tc, any_slot_number_is_safe);
+    tcase_add_test(tc, versions_are_never_used_twice);
+    tcase_add_test(tc, equal_hashes_are_told_apart_by_key);
+    tcase_add_test(tc, stats_count_what_is_there);
+    tcase_add_test(tc, each_visits_every_record_once);
+    suite_add_tcase(s, tc);
+}
+
+static void add_sharing(Suite *s)
+{
+    TCase *tc = tcase_create("sharing");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, counters_are_exact);
+    tcase_add_test(tc, processes_are_listed_while_they_live);
+    tcase_add_test(tc, a_full_process_table_is_no_error);
+    tcase_add_test(tc, a_busy_lock_is_no_wait_and_no_error);
+    tcase_add_test(tc, a_writer_that_died_is_cleaned_up_after);
+    tcase_add_test(tc, a_half_written_slot_is_seen_by_nobody);
+    suite_add_tcase(s, tc);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("store");
+    SRunner *runner;
+    int failed;
+
+    add_creation(s);
+    add_records(s);
+    add_sharing(s);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

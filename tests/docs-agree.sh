@@ -1,0 +1,37 @@
+#!/bin/sh
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Directives, counters and gauges in the code, the shipped configuration and the documentation are
+# the same sets. Run by `make check`; a name that is missing anywhere fails.
+srcdir=${srcdir:-$(dirname "$0")/..}
+cd "$srcdir" || exit 1
+failed=0
+
+same() { # what, file A's words, file B's words, names of A and B
+    if [ -z "$2" ] || [ "$2" != "$3" ]; then
+        echo "FAIL: $1 differ between $4 and $5:"
+        printf '%s\n' "$2" >"${TMPDIR:-/tmp}/docs-agree.$$.a"
+        printf '%s\n' "$3" >"${TMPDIR:-/tmp}/docs-agree.$$.b"
+        diff "${TMPDIR:-/tmp}/docs-agree.$$.a" "${TMPDIR:-/tmp}/docs-agree.$$.b"
+        rm -f "${TMPDIR:-/tmp}/docs-agree.$$.a" "${TMPDIR:-/tmp}/docs-agree.$$.b"
+        failed=1
+    else
+        echo "ok: $1 agree between $4 and $5 ($(printf '%s\n' "$2" | wc -l) names)"
+    fi
+}
+
+# AP_INIT_X("Name", ...); the private directive is written with a macro and so is not found.
+directives=$(sed -n 's/.*AP_INIT_[A-Z0-9_]*("\(HtCache[A-Za-z]*\)".*/\1/p' src/glue_config.c | sort)
+readme=$(sed -n 's/^| `\(HtCache[A-Za-z]*\)[ `].*/\1/p' README.md | sort)
+conf=$(sed -n 's/^ *#\{0,1\}\(HtCache[A-Za-z]*\) .*/\1/p' conf/htcache.conf | sort)
+same directives "$directives" "$readme" src/glue_config.c README.md
+same directives "$directives" "$conf" src/glue_config.c conf/htcache.conf
+
+section() { # names in the table under a heading of docs/status.md
+    sed -n "/^## $1\$/,/^## /s/^| \`\([a-z_]*\)\` .*/\1/p" docs/status.md | sort
+}
+counters=$(sed -n 's/^ *X(\([a-z_]*\),.*/\1/p' src/core/htc_counters.h | sort)
+gauges=$(sed -n 's/.*add_gauge(snap, "\([a-z_]*\)",.*/\1/p' src/glue_status.c | sort)
+same counters "$counters" "$(section Counters)" src/core/htc_counters.h docs/status.md
+same gauges "$gauges" "$(section Gauges)" src/glue_status.c docs/status.md
+
+exit $failed
