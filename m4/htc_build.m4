@@ -57,6 +57,12 @@ HTC_TRY_FLAG([HTC_CFLAGS], [-D_FORTIFY_SOURCE=2])
 HTC_TRY_FLAG([HTC_LDFLAGS], [-Wl,-z,relro])
 HTC_TRY_FLAG([HTC_LDFLAGS], [-Wl,-z,now])
 AS_IF([test "$enable_werror" = yes], [HTC_CFLAGS="$HTC_CFLAGS -Werror"])
+# Calls between core and glue are short and many: compile them as one, nothing but the module's
+# own name visible.
+HTC_WHOLE=
+HTC_TRY_FLAG([HTC_WHOLE], [-fvisibility=hidden])
+HTC_TRY_FLAG([HTC_WHOLE], [-flto=auto -ffat-lto-objects])
+AC_SUBST([HTC_WHOLE])
 AC_SUBST([HTC_CFLAGS])
 AC_SUBST([HTC_LDFLAGS])
 ])

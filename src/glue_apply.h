@@ -30,7 +30,7 @@ ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool);
 uint32_t htc_racy_flag(const htc_identity *id);
 
 /** Store a record; hash, owner and share are filled in. ref->version is 0 on failure. */
-apr_status_t htc_publish(htc_context *ctx, request_rec *r, const htc_put *put, htc_ref *ref);
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref);
 
 /** Record that httpd must read the file at @a path itself, and why. */
 void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,

@@ -203,28 +203,22 @@ static unsigned share_of(const request_rec *r)
     return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
 }
 
-/* Copy a put and fill in hash, owner and share. */
-static void complete_put(htc_context *ctx, request_rec *r, htc_put *to, const htc_put *from)
+/* Fill in whose the record is. */
+static void set_owner(htc_context *ctx, request_rec *r, htc_request *rq, htc_put *put)
 {
-    htc_request *rq = htc_request_get(r);
-
     if (!rq->owner) {
         const char *root = ap_document_root(r);
         rq->owner = htc_store_hash(ctx->store, root, strlen(root));
     }
-    *to = *from;
-    if (!to->hash)
-        to->hash = htc_store_hash(ctx->store, to->key, to->key_len);
-    to->owner = rq->owner;
-    to->share_percent = share_of(r);
+    put->owner = rq->owner;
+    put->share_percent = share_of(r);
 }
 
-apr_status_t htc_publish(htc_context *ctx, request_rec *r, const htc_put *put, htc_ref *ref)
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
 {
-    htc_put full;
-
-    complete_put(ctx, r, &full, put);
-    return htc_store_put(ctx->store, &full, ref);
+    put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
+    set_owner(ctx, r, htc_request_get(r), put);
+    return htc_store_put(ctx->store, put, ref);
 }
 
 /* What is cheap to find out comes in numbers, one for each directory of a new path: these records
@@ -236,6 +230,9 @@ void htc_publish_pending(htc_context *ctx, htc_request *rq)
 
     if (!pending || !pending->nelts)
         return;
+    htc_count(ctx->store, HTC_C_lookups, rq->new_misses);
+    htc_count(ctx->store, HTC_C_misses, rq->new_misses);
+    rq->new_misses = 0;
     htc_store_put_all(ctx->store, (const htc_put *)pending->elts, (size_t)pending->nelts, refs);
     pending->nelts = 0;
 }
@@ -249,17 +246,17 @@ static apr_status_t publish_at_end(void *data)
     return APR_SUCCESS;
 }
 
-static void publish_later(htc_context *ctx, request_rec *r, const htc_put *put)
+/* Room for a record to be stored with others, zeroed. The look-up counts as a miss. */
+static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
 {
-    htc_request *rq = htc_request_get(r);
-
     if (!rq->pending) {
         rq->pending = apr_array_make(r->pool, PENDING_MAX, sizeof(htc_put));
         apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
     }
     if (rq->pending->nelts == PENDING_MAX)
         htc_publish_pending(ctx, rq);
-    complete_put(ctx, r, apr_array_push(rq->pending), put);
+    rq->new_misses++;
+    return apr_array_push(rq->pending);
 }
 
 void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
@@ -287,31 +284,39 @@ void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, c
     htc_publish_stock(ctx, r, path, text, "larger than its share of the cache");
 }
 
+/* Begin a record of the file that was looked up. */
+static htc_put *later(lookup *lk, htc_kind kind, apr_int64_t checked_at)
+{
+    htc_put *put = publish_later(lk->ctx, lk->r, lk->rq);
+
+    put->hash = lk->hash;
+    put->key = lk->path;
+    put->key_len = lk->path_len;
+    put->kind = kind;
+    put->checked_at = checked_at;
+    set_owner(lk->ctx, lk->r, lk->rq, put);
+    return put;
+}
+
 static void publish_absent(lookup *lk, apr_int64_t checked_at)
 {
-    htc_put put = {.hash = lk->hash,
-                   .key = lk->path,
-                   .key_len = lk->path_len,
-                   .kind = HTC_KIND_ABSENT,
-                   .checked_at = checked_at};
-
-    publish_later(lk->ctx, lk->r, &put);
+    later(lk, HTC_KIND_ABSENT, checked_at);
 }
 
 static void publish_empty(lookup *lk, const htc_text *text)
 {
-    htc_record_builder *builder = htc_record_begin(lk->r->pool, text->hash);
-    htc_identity *id = apr_pmemdup(lk->r->pool, &text->id, sizeof(*id));
-    htc_put put = {.hash = lk->hash,
-                   .key = lk->path,
-                   .key_len = lk->path_len,
-                   .kind = HTC_KIND_TREE,
-                   .flags = htc_racy_flag(id) | HTC_RF_EMPTY,
-                   .id = id,
-                   .checked_at = text->checked_at};
+    htc_put *put = later(lk, HTC_KIND_TREE, text->checked_at);
 
-    if (htc_record_finish(builder, &put.payload, &put.payload_len) == APR_SUCCESS)
-        publish_later(lk->ctx, lk->r, &put);
+    put->id = apr_pmemdup(lk->r->pool, &text->id, sizeof(text->id));
+    put->flags = htc_racy_flag(put->id) | HTC_RF_EMPTY;
+    /* Of so small a record there is no failure but lack of memory, which aborts. */
+    htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
+}
+
+static void count_outcome(const lookup *lk, enum htc_counter outcome)
+{
+    htc_count(lk->ctx->store, HTC_C_lookups, 1);
+    htc_count(lk->ctx->store, outcome, 1);
 }
 
 static apr_status_t answer_stock(lookup *lk)
@@ -321,7 +326,7 @@ static apr_status_t answer_stock(lookup *lk)
     seen = seen_add(lk);
     if (seen)
         seen->listable = false;
-    htc_count(lk->ctx->store, HTC_C_bypasses, 1);
+    count_outcome(lk, HTC_C_bypasses);
     return AP_DECLINED;
 }
 
@@ -338,24 +343,27 @@ static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
 /* A record is at hand and may be used. */
 static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cfg)
 {
-    htc_store *store = lk->ctx->store;
     htc_seen *seen;
     htc_job *job;
 
     switch (lk->info.kind) {
     case HTC_KIND_ABSENT:
         seen_add(lk);
-        htc_count(store, HTC_C_absent_hits, counted ? 0 : 1);
+        if (!counted)
+            count_outcome(lk, HTC_C_absent_hits);
         return APR_ENOENT;
     case HTC_KIND_TREE:
         seen = seen_add(lk);
         if (lk->info.flags & HTC_RF_EMPTY) {
-            htc_count(store, HTC_C_hits, counted ? 0 : 1);
+            if (!counted)
+                count_outcome(lk, HTC_C_hits);
             *cfg = htc_empty_open(lk->path, lk->r->pool);
             return APR_SUCCESS;
         }
         if (seen)
             seen->needs_parsed = true;
+        if (!counted)
+            htc_count(lk->ctx->store, HTC_C_lookups, 1); /* the directive counts the outcome */
         job = apr_pcalloc(lk->r->pool, sizeof(*job));
         job->seen = seen;
         job->counted = counted;
@@ -376,12 +384,12 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
         htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
         return answer_stock(lk);
     }
-    htc_count(lk->ctx->store, HTC_C_misses, 1);
     if (!survey.directives) {
         publish_empty(lk, text);
         *cfg = htc_empty_open(lk->path, lk->r->pool);
         return APR_SUCCESS;
     }
+    count_outcome(lk, HTC_C_misses);
     job = apr_pcalloc(lk->r->pool, sizeof(*job));
     job->text = *text;
     job->has_text = true;
@@ -394,12 +402,16 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
     uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
     htc_text text;
-    apr_status_t rv = htc_text_read(&text, lk->path, max, lk->r->pool);
+    apr_status_t rv;
 
+    /* One time for all of a request's files: the earlier, the sooner they are checked again. */
+    if (!lk->rq->cold)
+        lk->rq->asked_at = htc_mono_ms();
     lk->rq->cold = true;
+    text.checked_at = lk->rq->asked_at;
+    rv = htc_text_read(&text, lk->path, max, lk->r->pool);
     switch (rv) {
     case APR_ENOENT:
-        htc_count(lk->ctx->store, HTC_C_misses, 1);
         publish_absent(lk, text.checked_at);
         return APR_ENOENT;
     case APR_ENOSPC:
@@ -418,7 +430,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
                              text.checked_at);
         htc_count(lk->ctx->store, HTC_C_unchanged, 1);
-        htc_count(lk->ctx->store, HTC_C_misses, 1);
+        count_outcome(lk, HTC_C_misses);
         return answer_record(lk, true, cfg);
     }
     return answer_text(lk, &text, cfg);
@@ -429,11 +441,9 @@ static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t 
 {
     request_rec *r = lk->r;
 
-    lk->rq = htc_request_get(r);
     lk->path = *full_name = ap_make_full_path(r->pool, lk->dir, access_name);
     lk->path_len = strlen(lk->path);
     lk->hash = htc_store_hash(lk->ctx->store, lk->path, lk->path_len);
-    htc_count(lk->ctx->store, HTC_C_lookups, 1);
     if (htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
         record_current(lk))
         return answer_record(lk, false, cfg);
@@ -452,15 +462,20 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
-    htc_scope scope;
+    lookup lk;
 
     if (!sc->may_be_enabled || !sc->ctx->map)
         return AP_DECLINED;
-    scope = htc_scope_of(r->server, dir, rq ? rq->location : NULL);
-    if (!scope.enabled)
+    lk.scope = sc->plain;
+    if (sc->special || (rq && rq->location))
+        lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);
+    if (!lk.scope.enabled)
         return AP_DECLINED;
     if (is_file_itself(r, dir))
         return APR_ENOTDIR;
-    return answer(&(lookup){.ctx = sc->ctx, .r = r, .scope = scope, .dir = dir}, access_name, cfg,
-                  full_name);
+    lk.ctx = sc->ctx;
+    lk.r = r;
+    lk.rq = rq ? rq : htc_request_get(r);
+    lk.dir = dir;
+    return answer(&lk, access_name, cfg, full_name);
 }

@@ -68,7 +68,6 @@ apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_p
     for (int i = 0; i < READ_TRIES && rv == APR_EAGAIN; i++) {
         int fd;
 
-        text->checked_at = htc_mono_ms();
         /* Non-blocking, so that a FIFO does not hold the request here; httpd may block on it. */
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)

@@ -32,6 +32,14 @@ static void add_section(apr_array_header_t *sections, ap_conf_vector_t *vector)
     section->conf = conf;
 }
 
+static void overlay(htc_scope *scope, const htc_dir_conf *conf)
+{
+    if (conf->enabled != -1)
+        scope->enabled = conf->enabled == 1;
+    if (conf->revalidate_ms != -1)
+        scope->revalidate_ms = conf->revalidate_ms;
+}
+
 static bool any_enabled(const htc_server_conf *sc)
 {
     if (sc->own.enabled == 1 || sc->location_used)
@@ -57,6 +65,9 @@ void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any)
         for (int i = 0; core->sec_dir && i < core->sec_dir->nelts; i++)
             add_section(sc->sections, APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *));
         sc->may_be_enabled = any_enabled(sc);
+        sc->special = sc->sections->nelts || sc->exclude;
+        sc->plain = (htc_scope){false, HTC_DEFAULT_REVALIDATE_MS};
+        overlay(&sc->plain, &sc->own);
         *any = *any || sc->may_be_enabled;
     }
 }
@@ -103,20 +114,10 @@ static bool excluded(const htc_server_conf *sc, const char *dir)
     return false;
 }
 
-static void overlay(htc_scope *scope, const htc_dir_conf *conf)
+htc_scope htc_scope_of(const htc_server_conf *sc, const char *dir, const htc_dir_conf *location)
 {
-    if (conf->enabled != -1)
-        scope->enabled = conf->enabled == 1;
-    if (conf->revalidate_ms != -1)
-        scope->revalidate_ms = conf->revalidate_ms;
-}
+    htc_scope scope = sc->plain;
 
-htc_scope htc_scope_of(const server_rec *s, const char *dir, const htc_dir_conf *location)
-{
-    const htc_server_conf *sc = htc_server_conf_of(s);
-    htc_scope scope = {false, HTC_DEFAULT_REVALIDATE_MS};
-
-    overlay(&scope, &sc->own);
     for (int i = 0; i < sc->sections->nelts; i++) {
         const htc_section *section = &APR_ARRAY_IDX(sc->sections, i, htc_section);
         if (section_matches(section, dir))

@@ -15,7 +15,7 @@
 
 /* Prefixes of a path that are tried before the request is left to the hook. A path below a
  * directory that does not exist (a "pretty URL") has a few. */
-#define MAX_PREFIXES 5
+#define MAX_PREFIXES 3
 
 typedef struct htc_level {
     htc_object object;

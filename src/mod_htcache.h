@@ -41,8 +41,8 @@ extern module AP_MODULE_DECLARE_DATA htcache_module;
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
 #define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
-/** What a node of the process map costs beside its payload: the node and malloc's own. */
-#define HTC_NODE_OVERHEAD 128
+/** What a payload of the process map costs beside its own size: malloc does not give it for less. */
+#define HTC_NODE_OVERHEAD 16
 
 /** HtCache and HtCacheRevalidate as written in one place; -1 where not written. */
 typedef struct htc_dir_conf {
@@ -68,6 +68,8 @@ typedef struct htc_server_conf {
     htc_context *ctx;             /* NULL: the cache is off everywhere */
     apr_array_header_t *sections; /* htc_section, glue_scope.c */
     bool may_be_enabled;          /* somewhere in this server */
+    bool special;                 /* it has sections or exclusions: ask for each directory */
+    htc_scope plain;              /* what applies everywhere when it has none */
 } htc_server_conf;
 
 /** One per configuration generation, allocated from pconf; the children inherit a copy. */
@@ -143,6 +145,8 @@ typedef struct htc_request {
     bool cold;                    /* a level was read from disk: learn the next time */
     uint64_t owner;               /* hash of the document root; 0: not yet computed */
     apr_array_header_t *pending;  /* htc_put: found out by this request and not yet shared */
+    unsigned new_misses;          /* look-ups that ended in one of these and are not yet counted */
+    apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
     htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
 } htc_request;
@@ -166,8 +170,8 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
 /* glue_scope.c */
 /** Prepare every server's scope; @a any is set when the cache may be on somewhere. */
 void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any);
-/** What applies to directory @a dir (ends with '/') of @a s. @a location may be NULL. */
-htc_scope htc_scope_of(const server_rec *s, const char *dir, const htc_dir_conf *location);
+/** What applies to directory @a dir (ends with '/') of the server. @a location may be NULL. */
+htc_scope htc_scope_of(const htc_server_conf *sc, const char *dir, const htc_dir_conf *location);
 
 /* glue_commands.c */
 /** A module that defines a directive. */
@@ -206,9 +210,9 @@ typedef struct htc_text {
     apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
 } htc_text;
 /**
- * Read @a path in one consistent state.
+ * Read @a path in one consistent state. text->checked_at is the caller's.
  * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
- *         (identity and checked_at are valid); anything else: leave it to stock httpd.
+ *         (identity is valid); anything else: leave it to stock httpd.
  */
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
 /** What can be said of a text before it is parsed. */

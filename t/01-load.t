@@ -52,6 +52,7 @@ ok $server{$_}->stop, "$_ stops" for sort keys %server;
 
 sub shared_bytes {
     my ($pid) = @_;
+    no warnings 'portable';
     my $sum = 0;
     for (split /\n/, read_file("/proc/$pid/maps")) {
         my ($from, $to, $mode) = /^([0-9a-f]+)-([0-9a-f]+) (\S+)/;

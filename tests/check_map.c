@@ -1,206 +1,23 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/core/htc_map.c, run by 'make check'. Payloads come from an arena and are never
- * handed out twice, so that one that is used after it was freed is seen without any tool; built
- * with -fsanitize=thread the last tests also prove the memory orders.
+ * Unit tests of src/core/htc_map.c as one thread sees it: finding, replacing, the sets, what is
+ * evicted and when, and the bound. Run by 'make check', as is check_map_threads.c.
  */
-#include "htc_map.h"
+#include "map_items.h"
 
-#include <check.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-#define ALIVE           0x600dcafeu
-#define POISON          0xdeadbeefu
-#define MAX_HELD        4096
-
-typedef struct item {
-    uint32_t canary; /* not atomic: a race on it is a bug of the map */
-    unsigned key;
-    size_t cost;
-    htc_map *map; /* of the parent */
-    htc_node *parent;
-} item;
-
-#define ARENA_ITEMS 300000
-static item *arena;
-/* Counted with relaxed order, and checked with require() where several threads are at it: anything
- * that orders the threads (libcheck's ck_assert takes a lock) would hide a missing order in the
- * map. */
-static _Atomic size_t made, freed, live_cost, match_calls;
-
-/* How many calls of item_free() are on this thread's stack, and how many ever were. */
-static _Thread_local unsigned free_depth;
-static _Atomic unsigned deepest_free;
-
-static htc_map *map;
-static uint64_t empty_bytes; /* what an empty map accounts for */
+/* What a test holds, by a number of its own. */
+#define MAX_HELD 4096
 static htc_node *held[MAX_HELD];
 static unsigned nheld;
 
-static void require(bool holds, const char *what)
+static void hold_nothing(void)
 {
-    if (!holds)
-        ck_abort_msg("%s", what);
-}
-
-static size_t count(_Atomic size_t *counter, size_t n)
-{
-    return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-}
-
-static item *item_new(unsigned key, size_t cost, htc_map *parent_map, htc_node *parent)
-{
-    size_t i = count(&made, 1);
-
-    require(i < ARENA_ITEMS, "the arena is too small");
-    arena[i] = (item){ALIVE, key, cost, parent_map, parent};
-    count(&live_cost, cost);
-    return &arena[i];
-}
-
-static void item_free(void *data)
-{
-    item *it = data;
-
-    require(it->canary == ALIVE, "freed twice");
-    it->canary = POISON;
-    count(&freed, 1);
-    count(&live_cost, 0 - it->cost);
-    free_depth++;
-    if (free_depth > atomic_load_explicit(&deepest_free, memory_order_relaxed))
-        atomic_store_explicit(&deepest_free, free_depth, memory_order_relaxed);
-    if (it->parent)
-        htc_node_release(it->map, it->parent);
-    free_depth--;
-}
-
-static bool item_match(const void *data, const void *key)
-{
-    const item *it = data;
-
-    require(it->canary == ALIVE, "matched after it was freed");
-    count(&match_calls, 1);
-    return it->key == *(const unsigned *)key;
-}
-
-/* Spreads keys over all bits (the finalizer of splitmix64). */
-static uint64_t hash_of(unsigned key)
-{
-    uint64_t h = key + UINT64_C(0x9E3779B97F4A7C15);
-
-    h = (h ^ (h >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    h = (h ^ (h >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return h ^ (h >> 31);
-}
-
-static htc_map_stats stats_of(const htc_map *m)
-{
-    htc_map_stats stats;
-
-    htc_map_stats_get(m, &stats);
-    require(stats.bytes <= stats.max_bytes, "the bound is passed");
-    return stats;
-}
-
-static htc_map *new_map(uint64_t max_bytes)
-{
-    htc_map *m;
-
-    ck_assert_int_eq(htc_map_create(&m, max_bytes, item_free), APR_SUCCESS);
-    return m;
-}
-
-/* A map that has room for so many bytes of payload. */
-static htc_map *map_with_room(uint64_t room)
-{
-    return new_map(empty_bytes + room);
-}
-
-static void setup(void)
-{
-    htc_map *probe = new_map((uint64_t)64 << 10);
-
-    empty_bytes = stats_of(probe).bytes;
-    htc_map_destroy(probe);
-    arena = calloc(ARENA_ITEMS, sizeof(*arena));
-    ck_assert_ptr_nonnull(arena);
-    made = freed = live_cost = match_calls = 0;
-    deepest_free = 0;
     memset(held, 0, sizeof(held));
     nheld = 0;
-}
-
-static void teardown(void)
-{
-    free(arena);
-}
-
-static htc_node *insert_at(htc_map *m, uint64_t hash, unsigned key, size_t cost)
-{
-    return htc_map_insert(m, hash, item_match, &key, item_new(key, cost, NULL, NULL), cost);
-}
-
-static htc_node *insert(htc_map *m, unsigned key, size_t cost)
-{
-    return insert_at(m, hash_of(key), key, cost);
-}
-
-/* Insert and let go. */
-static void put(htc_map *m, unsigned key, size_t cost)
-{
-    htc_node *node = insert(m, key, cost);
-
-    ck_assert_ptr_nonnull(node);
-    htc_node_release(m, node);
-}
-
-static htc_node *acquire_at(htc_map *m, uint64_t hash, unsigned key)
-{
-    htc_node *node = htc_map_acquire(m, hash, item_match, &key);
-
-    if (node) {
-        const item *it = htc_node_data(node);
-
-        require(it->canary == ALIVE, "found after it was freed");
-        require(it->key == key, "found another key");
-    }
-    return node;
-}
-
-static htc_node *acquire(htc_map *m, unsigned key)
-{
-    return acquire_at(m, hash_of(key), key);
-}
-
-/* Look a key up, which marks it as used. */
-static bool has(htc_map *m, unsigned key)
-{
-    htc_node *node = acquire(m, key);
-
-    if (node)
-        htc_node_release(m, node);
-    return node != NULL;
-}
-
-static size_t count_present(htc_map *m, unsigned from, unsigned to, unsigned step)
-{
-    size_t n = 0;
-
-    for (unsigned key = from; key < to; key += step)
-        n += has(m, key);
-    return n;
-}
-
-static void destroy_and_count(htc_map *m)
-{
-    htc_map_destroy(m);
-    ck_assert_uint_eq(atomic_load(&freed), atomic_load(&made));
-    ck_assert_uint_eq(atomic_load(&live_cost), 0);
 }
 
 /* --- basics ---------------------------------------------------------------------------------- */
@@ -417,6 +234,30 @@ static size_t count_at(uint64_t hash, unsigned keys)
     }
     return n;
 }
+
+/* Wherever in its two sets an object lies, it is replaced and removed there. */
+START_TEST(equal_hashes_are_replaced_and_removed)
+{
+    uint64_t hash = equal_hashes[_i].hash;
+    unsigned room = equal_hashes[_i].room;
+
+    map = map_with_room(100000);
+    for (unsigned key = 0; key < 2 * room; key++)
+        htc_node_release(map, insert_at(map, hash, key % room, 10));
+    ck_assert_uint_eq(stats_of(map).entries, room);
+    ck_assert_uint_eq(stats_of(map).evictions, 0);
+    ck_assert_uint_eq(atomic_load(&freed), room);
+    for (unsigned key = 0; key < room; key++) {
+        htc_node *node = acquire_at(map, hash, key);
+
+        ck_assert_ptr_nonnull(node);
+        htc_map_remove(map, node);
+        htc_node_release(map, node);
+    }
+    ck_assert_uint_eq(stats_of(map).entries, 0);
+    destroy_and_count(map);
+}
+END_TEST
 
 START_TEST(full_sets_evict_the_unused)
 {
@@ -645,13 +486,6 @@ START_TEST(nodes_are_accounted_for)
 }
 END_TEST
 
-/* A small generator of its own: the same sequence everywhere. */
-static uint32_t next_random(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(*state >> 33);
-}
-
 #define RANDOM_HELD 32
 
 /* Replace what is held in a place by a new object or a look-up of one. */
@@ -690,268 +524,14 @@ START_TEST(random_operations_keep_the_bound)
 }
 END_TEST
 
-/* --- payloads that hold others --------------------------------------------------------------- */
-
-#define CHAIN 1000
-
-/* Each object holds the one before it. Returns the last with a reference. */
-static htc_node *make_chain(htc_map *m, unsigned n, size_t cost)
-{
-    htc_node *node = NULL;
-
-    for (unsigned key = 0; key < n; key++) {
-        node =
-            htc_map_insert(m, hash_of(key), item_match, &key, item_new(key, cost, m, node), cost);
-        ck_assert_ptr_nonnull(node);
-    }
-    return node;
-}
-
-START_TEST(chain_is_freed_without_nesting)
-{
-    htc_node *leaf;
-
-    map = map_with_room(CHAIN * 1000);
-    leaf = make_chain(map, CHAIN, 10);
-    for (unsigned key = 0; key < CHAIN; key++) {
-        htc_node *node = acquire(map, key);
-
-        htc_map_remove(map, node);
-        htc_node_release(map, node);
-    }
-    ck_assert_uint_eq(atomic_load(&freed), 0);
-    ck_assert_uint_eq(stats_of(map).entries, 0);
-    htc_node_release(map, leaf);
-    ck_assert_uint_eq(atomic_load(&freed), CHAIN);
-    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
-    destroy_and_count(map);
-}
-END_TEST
-
-START_TEST(destroy_frees_a_chain)
-{
-    map = map_with_room(CHAIN * 1000);
-    htc_node_release(map, make_chain(map, CHAIN, 10));
-    destroy_and_count(map);
-    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
-}
-END_TEST
-
-START_TEST(leaf_is_evicted_before_its_parents)
-{
-    map = map_with_room(1000);
-    htc_node_release(map, make_chain(map, 10, 100));
-    ck_assert(has(map, 9));
-    put(map, 100, 100);
-    ck_assert_uint_eq(stats_of(map).evictions, 1);
-    ck_assert(!has(map, 9));
-    ck_assert_uint_eq(count_present(map, 0, 9, 1), 9);
-    destroy_and_count(map);
-}
-END_TEST
-
-START_TEST(whole_chain_makes_room)
-{
-    map = map_with_room(1000);
-    htc_node_release(map, make_chain(map, 100, 10));
-    put(map, 100, 1000);
-    ck_assert_uint_eq(stats_of(map).entries, 1);
-    ck_assert_uint_eq(stats_of(map).evictions, 100);
-    destroy_and_count(map);
-}
-END_TEST
-
-START_TEST(refused_payload_releases_its_parent)
-{
-    unsigned key = 2;
-    htc_node *parent, *node;
-
-    map = map_with_room(1000);
-    parent = insert(map, 1, 900);
-    htc_map_remove(map, parent);
-    node =
-        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 200, map, parent), 200);
-    ck_assert_ptr_null(node);
-    ck_assert_uint_eq(atomic_load(&freed), 2);
-    destroy_and_count(map);
-}
-END_TEST
-
-START_TEST(parent_in_another_map)
-{
-    unsigned key = 2;
-    htc_map *other;
-    htc_node *parent, *child;
-
-    map = map_with_room(1000);
-    other = map_with_room(1000);
-    parent = insert(other, 1, 100);
-    htc_map_remove(other, parent);
-    child =
-        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 100, other, parent), 100);
-    htc_map_remove(map, child);
-    htc_node_release(map, child);
-    ck_assert_uint_eq(atomic_load(&freed), 2);
-    ck_assert_uint_eq(stats_of(other).bytes, empty_bytes);
-    htc_map_destroy(other);
-    destroy_and_count(map);
-}
-END_TEST
-
-/* --- threads --------------------------------------------------------------------------------- */
-
-#define THREADS      8
-#define THREAD_STEPS 60000
-#define THREAD_KEYS  160
-#define THREAD_HELD  6
-
-/* Pairs of keys share a hash, so that a look-up meets objects that do not match. */
-static uint64_t crowded_hash(unsigned key)
-{
-    return hash_of(key / 2);
-}
-
-static void check_family(const htc_node *node)
-{
-    while (node) {
-        const item *it = htc_node_data(node);
-
-        require(it->canary == ALIVE, "held but freed");
-        node = it->parent;
-    }
-}
-
-/* A new object that holds the one of a smaller key, if that is there. */
-static htc_node *churn_insert(unsigned key, size_t cost)
-{
-    htc_node *parent = key ? acquire_at(map, crowded_hash(key / 2), key / 2) : NULL;
-
-    return htc_map_insert(map, crowded_hash(key), item_match, &key,
-                          item_new(key, cost, map, parent), cost);
-}
-
-static void *churn(void *seed)
-{
-    uint64_t state = (uint64_t)(uintptr_t)seed;
-    htc_node *mine[THREAD_HELD] = {NULL};
-
-    for (int step = 0; step < THREAD_STEPS; step++) {
-        htc_node **place = &mine[next_random(&state) % THREAD_HELD];
-        unsigned key = next_random(&state) % THREAD_KEYS, what = next_random(&state) % 100;
-
-        check_family(*place);
-        if (*place)
-            htc_node_release(map, *place);
-        *place = what < 70 ? acquire_at(map, crowded_hash(key), key)
-                           : churn_insert(key, next_random(&state) % 400);
-        if (*place && what >= 60 && what < 75)
-            htc_map_remove(map, *place);
-        stats_of(map);
-    }
-    for (int i = 0; i < THREAD_HELD; i++) {
-        check_family(mine[i]);
-        if (mine[i])
-            htc_node_release(map, mine[i]);
-    }
-    return NULL;
-}
-
-static void run_threads(void *(*body)(void *))
-{
-    pthread_t threads[THREADS];
-
-    for (uintptr_t i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, body, (void *)(i + 1)), 0);
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-}
-
-START_TEST(churn_with_threads)
-{
-    htc_map_stats stats;
-
-    /* Room for about half of the keys. */
-    map = map_with_room(THREAD_KEYS / 2 * 200);
-    run_threads(churn);
-    stats = stats_of(map);
-    ck_assert_uint_gt(stats.evictions, 100);
-    ck_assert_uint_gt(stats.entries, 0);
-    ck_assert_uint_gt(atomic_load(&freed), 1000);
-    ck_assert_uint_eq(atomic_load(&deepest_free), 1);
-    destroy_and_count(map);
-}
-END_TEST
-
-/* All threads at one key: most look-ups meet an object that is just going away or came to be. */
-static void *fight(void *seed)
-{
-    uint64_t state = (uint64_t)(uintptr_t)seed;
-
-    for (int step = 0; step < THREAD_STEPS; step++) {
-        htc_node *node = next_random(&state) % 4 ? acquire(map, 1) : insert(map, 1, 100);
-
-        check_family(node);
-        if (node && next_random(&state) % 4 == 0)
-            htc_map_remove(map, node);
-        if (node)
-            htc_node_release(map, node);
-    }
-    return NULL;
-}
-
-START_TEST(fight_for_one_key)
-{
-    map = map_with_room(100000);
-    run_threads(fight);
-    ck_assert_uint_le(stats_of(map).entries, 1);
-    ck_assert_uint_eq(stats_of(map).evictions, 0);
-    destroy_and_count(map);
-}
-END_TEST
-
-/* One thread adds objects, and with them memory for nodes; the others only look. */
-#define GROWING_KEYS 20000
-
-static void *grow_or_read(void *seed)
-{
-    bool writer = (uintptr_t)seed == 1;
-
-    for (unsigned key = 0; key < GROWING_KEYS; key++) {
-        htc_node *node = writer ? insert(map, key, 10) : acquire(map, key);
-
-        require(node || !writer, "there is room");
-        if (node)
-            htc_node_release(map, node);
-    }
-    return NULL;
-}
-
-START_TEST(readers_of_a_growing_map)
-{
-    map = new_map((uint64_t)16 << 20);
-    run_threads(grow_or_read);
-    ck_assert_uint_eq(stats_of(map).entries, GROWING_KEYS);
-    destroy_and_count(map);
-}
-END_TEST
-
-static TCase *new_case(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 300);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static Suite *map_suite(void)
 {
     Suite *suite = suite_create("map");
     TCase *basics = new_case(suite, "basics"), *sets = new_case(suite, "sets"),
-          *bound = new_case(suite, "bound"), *chains = new_case(suite, "chains"),
-          *threads = new_case(suite, "threads");
+          *bound = new_case(suite, "bound");
 
+    tcase_add_checked_fixture(basics, hold_nothing, NULL);
+    tcase_add_checked_fixture(bound, hold_nothing, NULL);
     tcase_add_loop_test(basics, size_limits, 0, COUNT_OF(sizes));
     tcase_add_test(basics, table_is_accounted_for);
     tcase_add_loop_test(basics, script, 0, COUNT_OF(scripts));
@@ -960,6 +540,7 @@ static Suite *map_suite(void)
     tcase_add_test(basics, other_hash_is_not_matched);
 
     tcase_add_loop_test(sets, equal_hashes_are_told_apart, 0, COUNT_OF(equal_hashes));
+    tcase_add_loop_test(sets, equal_hashes_are_replaced_and_removed, 0, COUNT_OF(equal_hashes));
     tcase_add_test(sets, full_sets_evict_the_unused);
     tcase_add_test(sets, full_sets_evict_the_used_before_the_held);
     tcase_add_test(sets, full_sets_forget_old_use);
@@ -974,27 +555,10 @@ static Suite *map_suite(void)
     tcase_add_loop_test(bound, larger_than_the_bound, 0, COUNT_OF(hopeless));
     tcase_add_test(bound, nodes_are_accounted_for);
     tcase_add_loop_test(bound, random_operations_keep_the_bound, 0, 5);
-
-    tcase_add_test(chains, chain_is_freed_without_nesting);
-    tcase_add_test(chains, destroy_frees_a_chain);
-    tcase_add_test(chains, leaf_is_evicted_before_its_parents);
-    tcase_add_test(chains, whole_chain_makes_room);
-    tcase_add_test(chains, refused_payload_releases_its_parent);
-    tcase_add_test(chains, parent_in_another_map);
-
-    tcase_add_test(threads, churn_with_threads);
-    tcase_add_test(threads, fight_for_one_key);
-    tcase_add_test(threads, readers_of_a_growing_map);
     return suite;
 }
 
 int main(void)
 {
-    SRunner *runner = srunner_create(map_suite());
-    int failed;
-
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(map_suite());
 }

@@ -209,39 +209,48 @@ END_TEST
 static const struct {
     size_t len;
     apr_status_t status;
-} key_sizes[] = {{0, APR_SUCCESS},    {1, APR_SUCCESS},   {54, APR_SUCCESS},    {55, APR_SUCCESS},
-                 {56, APR_SUCCESS},   {57, APR_SUCCESS},  {64, APR_SUCCESS},    {4095, APR_SUCCESS},
+} key_sizes[] = {{0, APR_SUCCESS},    {1, APR_SUCCESS},   {54, APR_SUCCESS},
+                 {55, APR_SUCCESS},   {56, APR_SUCCESS},  {64, APR_SUCCESS},
+                 {111, APR_SUCCESS},  {112, APR_SUCCESS}, {4095, APR_SUCCESS},
                  {4096, APR_SUCCESS}, {4097, APR_EINVAL}, {1 << 20, APR_EINVAL}};
 
-START_TEST(keys_of_any_size)
+static void check_key(const char *key, size_t len, htc_kind kind, apr_status_t expected)
 {
-    size_t len = key_sizes[_i].len;
-    char *key = apr_palloc(pool, len + 1), *payload;
-    htc_put put = {.key = key,
+    htc_put put = {.hash = htc_store_hash(store, key, len),
+                   .key = key,
                    .key_len = len,
-                   .kind = HTC_KIND_STOCK,
+                   .kind = kind,
                    .payload = "why",
                    .payload_len = 4,
                    .share_percent = 50};
     htc_info info;
     htc_ref ref;
+    char *payload;
 
-    memset(key, 'k', len + 1);
-    put.hash = htc_store_hash(store, key, len);
-    ck_assert_int_eq(htc_store_put(store, &put, &ref), key_sizes[_i].status);
-    ck_assert_int_eq(htc_store_find(store, put.hash, key, len, &info),
-                     key_sizes[_i].status == APR_SUCCESS);
-    if (key_sizes[_i].status != APR_SUCCESS) {
-        ck_assert_uint_eq(ref.version, 0);
-        return;
-    }
-    ck_assert_int_eq(htc_store_copy(store, info.ref, pool, &payload, &len), APR_SUCCESS);
-    ck_assert_uint_eq(len, 4);
-    ck_assert_str_eq(payload, "why");
-    /* Same hash, longer or shorter key: somebody else. */
-    ck_assert(!htc_store_find(store, put.hash, key, key_sizes[_i].len + 1, &info));
+    ck_assert_int_eq(htc_store_put(store, &put, &ref), expected);
+    ck_assert_int_eq(htc_store_find(store, put.hash, key, len, &info), expected == APR_SUCCESS);
+    ck_assert_uint_eq(info.ref.version, ref.version);
+    /* Same hash, longer key: somebody else. */
+    ck_assert(!htc_store_find(store, put.hash, key, len + 1, &info));
     ck_assert_uint_eq(info.ref.version, 0);
     ck_assert_int_eq(info.kind, HTC_KIND_NONE);
+    if (expected == APR_SUCCESS) {
+        ck_assert_int_eq(htc_store_copy(store, ref, pool, &payload, &len), APR_SUCCESS);
+        ck_assert_uint_eq(len, 4);
+        ck_assert_str_eq(payload, "why");
+    } else {
+        ck_assert_uint_eq(ref.version, 0);
+    }
+}
+
+START_TEST(keys_of_any_size)
+{
+    size_t len = key_sizes[_i].len;
+    char *key = apr_palloc(pool, len + 1);
+
+    memset(key, 'k', len + 1);
+    check_key(key, len, HTC_KIND_STOCK, key_sizes[_i].status);
+    check_key(key, len, HTC_KIND_ABSENT, key_sizes[_i].status);
     assert_consistent();
 }
 END_TEST
@@ -281,6 +290,42 @@ START_TEST(put_replaces)
     ck_assert_int_eq(get(1), SU_RIGHT);
     ck_assert_int_eq(htc_store_copy(store, first, pool, &payload, &len), APR_NOTFOUND);
     ck_assert_uint_eq(stats().entries, 1);
+    assert_consistent();
+}
+END_TEST
+
+/* The second and the third cannot be stored; the others can. The last replaces the first. */
+START_TEST(put_all_stores_what_it_can)
+{
+    enum { N = 5 };
+    static const char *const keys[N] = {"a", "b", "c", "d", "a"};
+    static const htc_kind kinds[N] = {HTC_KIND_ABSENT, HTC_KIND_TREE, HTC_KIND_NONE, HTC_KIND_STOCK,
+                                      HTC_KIND_ABSENT};
+    htc_put puts[N];
+    htc_ref refs[N];
+    htc_info info;
+
+    for (int i = 0; i < N; i++) {
+        puts[i] = (htc_put){.hash = htc_store_hash(store, keys[i], 1),
+                            .key = keys[i],
+                            .key_len = 1,
+                            .kind = kinds[i],
+                            .payload = "",
+                            .payload_len = i == 1 ? 2 * MB : 1,
+                            .owner = (uint64_t)i,
+                            .share_percent = 50};
+    }
+    ck_assert_int_eq(htc_store_put_all(store, puts, N, refs), APR_ENOSPC);
+    ck_assert_uint_ne(refs[0].version, 0);
+    ck_assert_uint_eq(refs[1].version, 0);
+    ck_assert_uint_eq(refs[2].version, 0);
+    ck_assert_uint_gt(refs[3].version, refs[0].version);
+    ck_assert_uint_gt(refs[4].version, refs[3].version);
+    ck_assert(htc_store_find(store, puts[0].hash, "a", 1, &info));
+    ck_assert_uint_eq(info.ref.version, refs[4].version);
+    ck_assert_uint_eq(stats().entries, 2);
+    ck_assert_int_eq(htc_store_put_all(store, puts, 1, refs), APR_SUCCESS);
+    ck_assert_int_eq(htc_store_put_all(store, puts, 0, refs), APR_SUCCESS);
     assert_consistent();
 }
 END_TEST
@@ -589,6 +634,46 @@ START_TEST(processes_are_listed_while_they_live)
 }
 END_TEST
 
+typedef struct publisher {
+    pthread_t thread;
+    pthread_barrier_t *start;
+} publisher;
+
+static void *publish(void *data)
+{
+    publisher *p = data;
+
+    pthread_barrier_wait(p->start);
+    htc_store_process_set(store, 3, 4);
+    return NULL;
+}
+
+/* Threads that publish for the first time at once take one entry for all of them. */
+START_TEST(a_process_has_one_entry)
+{
+    enum { THREADS = 8, ROUNDS = 100 };
+    publisher publishers[THREADS];
+    pthread_barrier_t start;
+    htc_process_stats list[8];
+
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int round = 0; round < ROUNDS; round++) {
+        atomic_store(&store->own_process, 0);
+        for (int i = 0; i < THREADS; i++) {
+            publishers[i].start = &start;
+            ck_assert_int_eq(pthread_create(&publishers[i].thread, NULL, publish, &publishers[i]),
+                             0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(publishers[i].thread, NULL);
+        ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
+        ck_assert_uint_eq(list[0].entries, 3);
+        atomic_store(&store->processes[(uint32_t)atomic_load(&store->own_process) - 1].pid, 0);
+    }
+    pthread_barrier_destroy(&start);
+}
+END_TEST
+
 START_TEST(a_full_process_table_is_no_error)
 {
     htc_process_stats list[2];
@@ -716,6 +801,7 @@ static void add_records(Suite *s)
     tcase_add_test(tc, kinds_that_are_none_are_refused);
     tcase_add_test(tc, hash_is_seeded_per_store);
     tcase_add_test(tc, put_replaces);
+    tcase_add_test(tc, put_all_stores_what_it_can);
     tcase_add_test(tc, drop_removes_only_what_is_current);
     tcase_add_test(tc, clear_leaves_nothing);
     tcase_add_test(tc, reidentify_keeps_version_and_payload);
@@ -736,6 +822,7 @@ static void add_sharing(Suite *s)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, counters_are_exact);
     tcase_add_test(tc, processes_are_listed_while_they_live);
+    tcase_add_test(tc, a_process_has_one_entry);
     tcase_add_test(tc, a_full_process_table_is_no_error);
     tcase_add_test(tc, a_busy_lock_is_no_wait_and_no_error);
     tcase_add_test(tc, a_writer_that_died_is_cleaned_up_after);

@@ -134,7 +134,24 @@ static void put_too_large(void)
 
 static void put_much(void)
 {
-    put_ok((su_spec){.number = NEW_KEY, .len = 5000});
+    put_ok((su_spec){.number = NEW_KEY, .len = 2500});
+}
+
+static void put_several(void)
+{
+    static const char *const keys[] = {"a", "b", "c"};
+    htc_put puts[3];
+    htc_ref out[3];
+
+    for (uint32_t i = 0; i < 3; i++) {
+        puts[i] = (htc_put){.hash = htc_store_hash(store, keys[i], 1),
+                            .key = keys[i],
+                            .key_len = 1,
+                            .kind = HTC_KIND_ABSENT,
+                            .owner = i,
+                            .share_percent = 50};
+    }
+    htc_store_put_all(store, puts, 3, out);
 }
 
 static void put_17th(void)
@@ -184,7 +201,8 @@ static const struct scene {
     {"put a key again, absent", fresh_store, put_again_absent, true, false},
     {"put a key again, too large", fresh_store, put_too_large, true, false},
     {"put much into a full store", full_store, put_much, false, false},
-    {"put into a full set", full_set, put_17th, true, false},
+    {"put several", fresh_store, put_several, true, false},
+    {"put into a full set", full_set, put_17th, false, false},
     {"drop", fresh_store, drop, true, false},
     {"reidentify", fresh_store, reidentify, true, false},
     {"clear", fresh_store, clear, false, false},
@@ -277,7 +295,7 @@ END_TEST
 static const struct {
     int scene;
     long at, stride;
-} repairs[] = {{1, 20, 1}, {1, 60, 7}, {4, 60, 11}, {7, 15, 13}, {8, 200, 17}, {9, 300, 19}};
+} repairs[] = {{1, 20, 1}, {1, 60, 7}, {4, 60, 11}, {8, 15, 13}, {9, 200, 17}, {10, 300, 19}};
 
 /* The repair, killed after every store; the one after it is killed as well; the third one works. */
 START_TEST(killed_while_repairing)

@@ -388,7 +388,7 @@ static void head_says_long_key(void)
 {
     htcs_block *block = &store->blocks[atomic_load(&slot_of(3)->first)];
 
-    atomic_store(&block->words[8], UINT64_MAX);
+    atomic_store(&block->words[1], UINT64_MAX);
 }
 
 typedef void (*damage)(void);

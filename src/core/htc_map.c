@@ -415,11 +415,12 @@ static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
     return node;
 }
 
+/* Of the free slots the first: a look-up comes to it first. */
 static unsigned used_slots(htc_slot *set, htc_slot **free_slot)
 {
     unsigned used = 0;
 
-    for (int i = 0; i < WAYS; i++) {
+    for (int i = WAYS - 1; i >= 0; i--) {
         if (linked_in(&set[i]))
             used++;
         else

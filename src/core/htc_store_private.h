@@ -84,6 +84,8 @@ typedef struct htcs_owner {
     _Atomic uint32_t blocks, slots; /* held */
     _Atomic uint32_t hand;          /* where CLOCK stands in the ring of its slots */
     _Atomic uint32_t share;         /* per cent, as of its last put */
+    _Atomic uint32_t share_blocks;  /* what that comes to */
+    _Atomic uint32_t share_slots;
     _Atomic uint32_t above;         /* it holds more than its share */
     _Atomic uint32_t taken;         /* it belonged to somebody once */
 } htcs_owner;
@@ -114,8 +116,8 @@ typedef struct htcs_block {
 
 static_assert(sizeof(htcs_block) == HTCS_BLOCK_BYTES, "atomic words are plain words");
 
-/* A body: this, the identity (of what is not absent: most records are of absent files, and one
- * block is enough for these), the key, a NUL, zeros up to a whole word; then, unless the payload is
+/* A body: this, the key, a NUL, zeros up to a whole word; the identity of what is not absent (most
+ * records are of absent files, and one block is enough for these); then, unless the payload is
  * empty, the payload's checksum (one word) and the payload. */
 typedef struct htcs_head {
     uint64_t sum; /* of all that describes the record, but not of the payload */
@@ -128,14 +130,15 @@ typedef struct htcs_head {
 static_assert(sizeof(htcs_head) == 16, "whole words, no padding");
 static_assert(sizeof(htc_identity) % 8 == 0, "whole words");
 
-/* A private copy of head, identity (zero if there is none) and key. */
+/* A private copy of head, key and identity (zero if there is none). */
 typedef struct htcs_front {
     htcs_head head;
-    htc_identity id;
     char key[HTC_STORE_MAX_KEY + 8]; /* NUL-terminated */
+    htc_identity id;
 } htcs_front;
 
-static_assert(offsetof(htcs_front, key) % 8 == 0, "the key begins with a whole word");
+static_assert(offsetof(htcs_front, key) == sizeof(htcs_head), "written in one piece");
+static_assert(offsetof(htcs_front, id) % 8 == 0, "read by whole words");
 
 /* A private copy of a slot. */
 typedef struct htcs_view {
@@ -213,21 +216,15 @@ static inline uint32_t htcs_candidate(htcs_home home, unsigned i)
     return home.first[i / HTCS_WAYS] + i % HTCS_WAYS;
 }
 
-/* The candidates, as bits, that carry the key's hash; a pass over two runs of adjacent slots. */
-static inline uint32_t htcs_tagged(const htc_store *store, htcs_home home, uint64_t hash)
+/* The candidates that hold records, as bits, from the map of used slots: a look-up touches only the
+ * slots that may matter. A record is in the map a moment after it is published. */
+static inline uint32_t htcs_used(const htc_store *store, htcs_home home)
 {
-    uint32_t mask = 0;
+    uint64_t first = HTCS_GET(store->used[home.first[0] / 64]) >> home.first[0] % 64;
+    uint64_t second = HTCS_GET(store->used[home.first[1] / 64]) >> home.first[1] % 64;
+    uint32_t mask = (1U << HTCS_WAYS) - 1;
 
-    for (unsigned set = 0; set < 2; set++) {
-        const htcs_slot *slot = &store->slots[home.first[set]];
-
-#pragma GCC unroll 8
-        for (unsigned i = 0; i < HTCS_WAYS; i++) {
-            if (HTCS_GET(slot[i].tag) == hash)
-                mask |= 1U << (set * HTCS_WAYS + i);
-        }
-    }
-    return mask;
+    return ((uint32_t)first & mask) | ((uint32_t)second & mask) << HTCS_WAYS;
 }
 
 /* --- htc_store_read.c: no lock needed ---------------------------------------------------------*/
@@ -264,7 +261,7 @@ void htcs_wipe(htc_store *store, uint32_t index);
 
 /* --- htc_store_room.c: under the lock ---------------------------------------------------------*/
 
-/* Index of the owner's entry; a new one if need be. */
+/* Index of the owner's entry; a new one if need be. Sets its share. */
 uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent);
 
 /* Blocks that a share comes to. */
@@ -273,11 +270,14 @@ uint32_t htcs_share_blocks(const htc_store *store, unsigned share_percent);
 /* Count a published slot in: its owner, the totals, the map of used slots. */
 void htcs_account(htc_store *store, uint32_t index, const htcs_view *view);
 
+/* Set or clear its bit in the map of used slots. */
+void htcs_set_used(htc_store *store, uint32_t index, bool used);
+
 /* Count it out. False when the owner's ring is damaged. */
 bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view);
 
-/* A free slot for a key, made free if need be. */
-uint32_t htcs_room_slot(htc_store *store, uint64_t hash, uint32_t owner);
+/* A free slot among a key's candidates, made free if need be. */
+uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner);
 
 /* Evict until @a blocks blocks are free. */
 bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);

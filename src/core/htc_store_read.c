@@ -74,18 +74,29 @@ static bool read_words(const htc_store *store, htcs_cursor *cursor, uint64_t *wo
     return true;
 }
 
+/* Two words of the slot into one: each multiplication by an odd number is reversible, so that a change
+ * of any one field changes the result. */
+static uint64_t mix(uint64_t sum, uint64_t a, uint64_t b)
+{
+    return (sum ^ a * UINT64_C(0x9E3779B97F4A7C15)) + b * UINT64_C(0xC2B2AE3D27D4EB4F);
+}
+
+static uint64_t pair(uint32_t high, uint32_t low)
+{
+    return (uint64_t)high << 32 | low;
+}
+
 uint64_t htcs_front_sum(const htc_store *store, const htcs_view *view, const htcs_front *front)
 {
-    const struct {
-        uint64_t version, tag;
-        uint32_t body_len, flags, kind, owner, key_len, payload_len;
-    } fixed = {view->version, view->tag,   view->body_len,      view->flags,
-               view->kind,    view->owner, front->head.key_len, front->head.payload_len};
-    uint64_t seed = XXH3_64bits_withSeed(&fixed, sizeof(fixed), store->seed);
-    const void *from = view->kind == HTC_KIND_ABSENT ? front->key : (const void *)&front->id;
+    const htcs_head *head = &front->head;
+    uint64_t sum = mix(store->seed, view->version, view->tag);
 
-    return XXH3_64bits_withSeed(
-        from, htcs_front_bytes(view->kind, front->head.key_len) - sizeof(front->head), seed);
+    sum = mix(sum, pair(view->body_len, view->flags), pair(view->kind, view->owner));
+    sum = mix(sum, pair(head->key_len, head->payload_len), 0);
+    sum = XXH3_64bits_withSeed(front->key, htcs_key_bytes(head->key_len), sum);
+    if (view->kind != HTC_KIND_ABSENT)
+        sum = XXH3_64bits_withSeed(&front->id, sizeof(front->id), sum);
+    return sum;
 }
 
 /* Begun with the version, so that the payload of another record cannot pass for this one's. */
@@ -126,13 +137,14 @@ static bool read_front(const htc_store *store, const htcs_view *view, htcs_front
         htcs_body_bytes(view->kind, head->key_len, head->payload_len) != view->body_len ||
         htcs_blocks_for(view->body_len) > store->nblocks)
         return false;
+    if (!read_words(store, cursor, (uint64_t *)(void *)front->key,
+                    htcs_key_bytes(head->key_len) / 8))
+        return false;
     if (view->kind == HTC_KIND_ABSENT)
         memset(&front->id, 0, sizeof(front->id));
     else if (!read_words(store, cursor, (uint64_t *)(void *)&front->id, HTCS_ID_WORDS))
         return false;
-    return read_words(store, cursor, (uint64_t *)(void *)front->key,
-                      htcs_key_bytes(head->key_len) / 8) &&
-           head->sum == htcs_front_sum(store, view, front);
+    return head->sum == htcs_front_sum(store, view, front);
 }
 
 static htcs_result read_once(const htc_store *store, uint32_t index, htcs_view *view,
@@ -216,9 +228,11 @@ bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key
     htcs_front front;
     htcs_cursor cursor;
 
-    for (uint32_t mask = htcs_tagged(store, home, hash); mask; mask &= mask - 1) {
+    for (uint32_t mask = htcs_used(store, home); mask; mask &= mask - 1) {
         uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
 
+        if (HTCS_GET(store->slots[index].tag) != hash)
+            continue;
         switch (htcs_read(store, index, &view, &front, &cursor)) {
         case HTCS_OK:
             if (view.tag == hash && front.head.key_len == key_len &&

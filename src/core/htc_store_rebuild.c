@@ -21,8 +21,6 @@ static void reset(htc_store *store)
 
     for (uint32_t i = 0; i <= store->nowners; i++)
         reset_owner(&store->owners[i]);
-    for (uint32_t i = 0; i < (store->nslots + 63) / 64; i++)
-        HTCS_SET(store->used[i], 0);
     for (uint32_t i = 0; i < (store->nblocks + 63) / 64; i++)
         HTCS_SET(store->marks[i], 0);
     for (int kind = 0; kind <= HTC_KIND_STOCK; kind++)
@@ -57,6 +55,7 @@ static bool claim_chain(htc_store *store, uint32_t first)
     return false;
 }
 
+/* The map of used slots is corrected slot by slot, not begun anew: readers go by it meanwhile. */
 static void examine(htc_store *store, uint32_t index)
 {
     htcs_slot *slot = &store->slots[index];
@@ -67,11 +66,12 @@ static void examine(htc_store *store, uint32_t index)
     } else if (HTCS_GET(slot->hot.version)) {
         if (htcs_intact(store, index, &view) && claim_chain(store, view.first)) {
             htcs_account(store, index, &view);
-        } else {
-            htcs_wipe(store, index);
-            htc_count(store, HTC_C_corrupt, 1);
+            return;
         }
+        htcs_wipe(store, index);
+        htc_count(store, HTC_C_corrupt, 1);
     }
+    htcs_set_used(store, index, false);
 }
 
 /* All blocks below the last one in use that nobody claimed. */
@@ -96,5 +96,8 @@ void htcs_rebuild(htc_store *store)
     reset(store);
     for (uint32_t i = 0; i < store->nslots; i++)
         examine(store, i);
+    /* The map's last word may reach beyond the slots. */
+    for (uint32_t i = store->nslots; i % 64; i++)
+        htcs_set_used(store, i, false);
     collect_free(store);
 }

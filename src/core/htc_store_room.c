@@ -29,20 +29,17 @@ uint32_t htcs_share_blocks(const htc_store *store, unsigned share_percent)
 }
 
 /* Would it hold more than its share with so much more? */
-static bool above_share(const htc_store *store, const htcs_owner *owner, uint32_t more_blocks,
-                        uint32_t more_slots)
+static bool above_share(const htcs_owner *owner, uint32_t more_blocks, uint32_t more_slots)
 {
-    unsigned share = HTCS_GET(owner->share);
-
-    return (uint64_t)HTCS_GET(owner->blocks) + more_blocks > share_of(store->nblocks, share) ||
-           (uint64_t)HTCS_GET(owner->slots) + more_slots > share_of(store->nslots, share);
+    return (uint64_t)HTCS_GET(owner->blocks) + more_blocks > HTCS_GET(owner->share_blocks) ||
+           (uint64_t)HTCS_GET(owner->slots) + more_slots > HTCS_GET(owner->share_slots);
 }
 
 /* Keep the number of owners above their share, so that a put that finds none need not search. */
 static void note_above(htc_store *store, htcs_owner *owner)
 {
     _Atomic uint32_t *count = &store->header->owners_above;
-    uint32_t above = above_share(store, owner, 0, 0), was = HTCS_GET(owner->above);
+    uint32_t above = above_share(owner, 0, 0), was = HTCS_GET(owner->above);
 
     if (above == was)
         return;
@@ -83,8 +80,12 @@ uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent)
 
     if (index < store->nowners && !HTCS_GET(owner->slots))
         owner_take(owner, tag);
-    HTCS_SET(owner->share, clamp_percent(share_percent));
-    note_above(store, owner);
+    if (HTCS_GET(owner->share) != clamp_percent(share_percent)) {
+        HTCS_SET(owner->share, clamp_percent(share_percent));
+        HTCS_SET(owner->share_blocks, share_of(store->nblocks, share_percent));
+        HTCS_SET(owner->share_slots, share_of(store->nslots, share_percent));
+        note_above(store, owner);
+    }
     return index;
 }
 
@@ -139,6 +140,13 @@ static void account_totals(htc_store *store, uint32_t kind, uint32_t blocks, uin
     add(&store->header->records[kind], records);
 }
 
+void htcs_set_used(htc_store *store, uint32_t index, bool used)
+{
+    uint64_t bit = UINT64_C(1) << index % 64, word = HTCS_GET(store->used[index / 64]);
+
+    HTCS_SET(store->used[index / 64], used ? word | bit : word & ~bit);
+}
+
 void htcs_account(htc_store *store, uint32_t index, const htcs_view *view)
 {
     htcs_owner *owner = &store->owners[view->owner];
@@ -151,8 +159,7 @@ void htcs_account(htc_store *store, uint32_t index, const htcs_view *view)
     add(&owner->blocks, blocks);
     note_above(store, owner);
     account_totals(store, view->kind, blocks, 1);
-    HTCS_SET(store->used[index / 64], HTCS_GET(store->used[index / 64]) | UINT64_C(1)
-                                                                              << index % 64);
+    htcs_set_used(store, index, true);
 }
 
 bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view)
@@ -168,8 +175,7 @@ bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view)
         add(&store->header->owners_live, -1U);
     note_above(store, owner);
     account_totals(store, view->kind, -blocks, -1U);
-    HTCS_SET(store->used[index / 64],
-             HTCS_GET(store->used[index / 64]) & ~(UINT64_C(1) << index % 64));
+    htcs_set_used(store, index, false);
     return true;
 }
 
@@ -265,7 +271,7 @@ static uint32_t victim_for(htc_store *store, uint32_t blocks, uint32_t owner_ind
 {
     htcs_owner *owner = &store->owners[owner_index], *above;
 
-    if (HTCS_GET(owner->slots) && above_share(store, owner, blocks, 1))
+    if (HTCS_GET(owner->slots) && above_share(owner, blocks, 1))
         return clock_owner(store, owner);
     above = find_above(store);
     return above ? clock_owner(store, above) : clock_all(store);
@@ -308,7 +314,7 @@ static uint32_t eligible(const htc_store *store, htcs_home home, uint32_t owner)
         if (holder <= store->nowners && HTCS_GET(store->owners[holder].above))
             above |= 1U << i;
     }
-    if (own && above_share(store, &store->owners[owner], 0, 1))
+    if (own && above_share(&store->owners[owner], 0, 1))
         return own;
     return above ? above : (1U << HTCS_CANDIDATES) - 1;
 }
@@ -349,39 +355,29 @@ static void age(htc_store *store, htcs_home home, uint32_t mask, uint32_t victim
     }
 }
 
-/* A free slot in the emptier of the two sets, or HTCS_NIL. */
-static uint32_t free_slot(const htc_store *store, htcs_home home)
+/* Bits set in the mask of one set. */
+static unsigned count_ways(uint32_t mask)
 {
-    unsigned used[2] = {0, 0};
-    uint32_t found[2] = {HTCS_NIL, HTCS_NIL};
+    unsigned n = 0;
 
-    for (unsigned set = 0; set < 2; set++) {
-        const htcs_slot *slot = &store->slots[home.first[set]];
-
-#pragma GCC unroll 8
-        for (unsigned i = 0; i < HTCS_WAYS; i++) {
-            if (HTCS_GET(slot[i].hot.version))
-                used[set]++;
-            else if (found[set] == HTCS_NIL)
-                found[set] = home.first[set] + i;
-        }
-        if (!used[set])
-            return found[set];
-    }
-    return found[used[1] < used[0]];
+    for (; mask; mask &= mask - 1)
+        n++;
+    return n;
 }
 
-uint32_t htcs_room_slot(htc_store *store, uint64_t hash, uint32_t owner)
+uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
 {
-    htcs_home home = htcs_home_of(store, hash);
-    uint32_t index = free_slot(store, home);
+    const uint32_t all = (1U << HTCS_WAYS) - 1;
+    uint32_t used = htcs_used(store, home), mask, index;
+    unsigned set = count_ways(used >> HTCS_WAYS) < count_ways(used & all);
 
-    if (index == HTCS_NIL) {
-        uint32_t mask = eligible(store, home, owner);
-
-        index = oldest(store, home, mask);
-        age(store, home, mask, index);
-        evict(store, index);
-    }
+    /* A free one of the emptier set. */
+    mask = ~(used >> (set * HTCS_WAYS)) & all;
+    if (mask)
+        return home.first[set] + (uint32_t)__builtin_ctz(mask);
+    mask = eligible(store, home, owner);
+    index = oldest(store, home, mask);
+    age(store, home, mask, index);
+    evict(store, index);
     return index;
 }

@@ -190,6 +190,7 @@ static size_t write_block(htcs_block *block, htcs_cursor *cursor, const unsigned
 {
     size_t room = (HTCS_BLOCK_WORDS - cursor->word) * 8, n = len < room ? len : room, i;
 
+#pragma GCC unroll 4
     for (i = 0; i + 8 <= n; i += 8) {
         uint64_t word;
 
@@ -252,18 +253,19 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
     end(store);
 }
 
-/* The key's old record, and whatever is damaged in a slot that claims the key's hash. */
-static void remove_key(htc_store *store, const htc_put *put)
+/* Remove the key's old record, and whatever is damaged in a slot that claims the key's hash. */
+static void remove_key(htc_store *store, const htc_put *put, htcs_home home)
 {
-    htcs_home home = htcs_home_of(store, put->hash);
     htcs_view view;
     htcs_front front;
     htcs_cursor cursor;
 
-    for (uint32_t mask = htcs_tagged(store, home, put->hash); mask; mask &= mask - 1) {
+    for (uint32_t mask = htcs_used(store, home); mask; mask &= mask - 1) {
         uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
         htcs_result result;
 
+        if (HTCS_GET(store->slots[index].tag) != put->hash)
+            continue;
         result = htcs_read(store, index, &view, &front, &cursor);
         if (result == HTCS_NONE)
             continue;
@@ -273,20 +275,13 @@ static void remove_key(htc_store *store, const htc_put *put)
     }
 }
 
-/* Head and identity only are what reidentify changes; the key stays. */
-static bool write_head(htc_store *store, htcs_cursor *cursor, const htcs_view *view,
-                       const htcs_front *front)
-{
-    return write_words(store, cursor, &front->head, sizeof(front->head)) &&
-           (view->kind == HTC_KIND_ABSENT ||
-            write_words(store, cursor, &front->id, sizeof(front->id)));
-}
-
 static bool write_front(htc_store *store, htcs_cursor *cursor, const htcs_view *view,
                         const htcs_front *front)
 {
-    return write_head(store, cursor, view, front) &&
-           write_words(store, cursor, front->key, htcs_key_bytes(front->head.key_len));
+    return write_words(store, cursor, front,
+                       sizeof(front->head) + htcs_key_bytes(front->head.key_len)) &&
+           (view->kind == HTC_KIND_ABSENT ||
+            write_words(store, cursor, &front->id, sizeof(front->id)));
 }
 
 /* Fill the chain that view names. */
@@ -295,9 +290,9 @@ static bool write_body(htc_store *store, const htc_put *put, const htcs_view *vi
     htcs_front front;
     htcs_cursor cursor = {view->first, 0};
 
-    if (put->id && put->kind != HTC_KIND_ABSENT)
+    if (put->id)
         front.id = *put->id;
-    else
+    else if (put->kind != HTC_KIND_ABSENT)
         memset(&front.id, 0, sizeof(front.id));
     front.head.key_len = (uint32_t)put->key_len;
     front.head.payload_len = (uint32_t)put->payload_len;
@@ -322,10 +317,11 @@ static uint64_t next_version(htc_store *store)
 }
 
 /* False when the segment turned out to be damaged; nothing can be seen of the record then. */
-static bool store_record(htc_store *store, const htc_put *put, htcs_view *view, htc_ref *ref)
+static bool store_record(htc_store *store, const htc_put *put, htcs_home home, htcs_view *view,
+                         htc_ref *ref)
 {
     uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
-    uint32_t index = htcs_room_slot(store, put->hash, view->owner);
+    uint32_t index = htcs_room_slot(store, home, view->owner);
 
     if (!htcs_room_blocks(store, blocks, view->owner))
         return false;
@@ -349,14 +345,16 @@ static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t ow
                       .owner = owner,
                       .body_len = (uint32_t)body_len};
 
-    remove_key(store, put);
+    htcs_home home = htcs_home_of(store, put->hash);
+
+    remove_key(store, put, home);
     if (put->payload_len > UINT32_MAX / 2 ||
         htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
         return APR_ENOSPC;
-    if (store_record(store, put, &view, ref))
+    if (store_record(store, put, home, &view, ref))
         return APR_SUCCESS;
     htcs_rebuild(store);
-    return store_record(store, put, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
+    return store_record(store, put, home, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
 }
 
 static bool possible(const htc_put *put)
@@ -368,6 +366,7 @@ static bool possible(const htc_put *put)
 apr_status_t htc_store_put_all(htc_store *store, const htc_put *puts, size_t n, htc_ref *refs)
 {
     apr_status_t rv, first = APR_SUCCESS;
+    uint32_t owner = 0;
 
     memset(refs, 0, n * sizeof(*refs));
     rv = begin(store);
@@ -375,11 +374,11 @@ apr_status_t htc_store_put_all(htc_store *store, const htc_put *puts, size_t n, 
         return rv;
     for (size_t i = 0; i < n; i++) {
         rv = APR_EINVAL;
-        if (possible(&puts[i])) {
-            uint32_t owner = htcs_owner_get(store, puts[i].owner, puts[i].share_percent);
-
+        /* The records of one call mostly have one owner, whose entry stays while it holds some. */
+        if (!i || !refs[i - 1].version || puts[i].owner != puts[i - 1].owner)
+            owner = htcs_owner_get(store, puts[i].owner, puts[i].share_percent);
+        if (possible(&puts[i]))
             rv = put_locked(store, &puts[i], owner, &refs[i]);
-        }
         if (first == APR_SUCCESS)
             first = rv;
     }
@@ -420,7 +419,7 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     slot_begin(slot);
     HTCS_SET(slot->flags, flags);
     cursor = (htcs_cursor){view.first, 0};
-    write_head(store, &cursor, &view, &front);
+    write_front(store, &cursor, &view, &front);
     atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
     slot_end(slot);

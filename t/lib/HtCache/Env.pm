@@ -8,6 +8,7 @@ use warnings;
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
 use File::Temp ();
+use Time::HiRes qw(sleep time);
 use Exporter 'import';
 our @EXPORT_OK = qw(apxs_query httpd libexecdir module_path mpm work_dir write_file read_file
     wait_until wait_past_racy t_dir);
@@ -88,14 +89,14 @@ sub wait_until {
         my $value = $condition->();
         return $value if $value;
         return if time > $end;
-        select undef, undef, undef, 0.02;
+        sleep 0.02;
     }
 }
 
 # A file that changed within the last two seconds is read again at each request. Drivers that want
 # to see the cache at work call this after they wrote their files.
 sub wait_past_racy {
-    select undef, undef, undef, 3.1;
+    sleep 3.1;
 }
 
 1;

@@ -1,0 +1,121 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# The status page in its forms, and htcachectl: counters are exact over all processes, names of files
+# are escaped, nothing is changed by asking. Uses the servers of Apache::Test (conf/extra.conf.in).
+use strict;
+use warnings;
+use Apache::Test ();
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(write_file wait_past_racy);
+use HtCache::Load;
+
+my $config = Apache::Test::config();
+my $root   = Apache::Test::vars('documentroot');
+my %port   = map { $_ => $config->{vhosts}{$_}{port} } qw(stock cached status);
+my $page   = '/htcache-status';
+
+sub ask {
+    my ($uri, %args) = @_;
+    return HtCache::Client->new(port => $port{status}, keepalive => 0)->request($uri, %args);
+}
+sub counters { return decode_json(ask("$page?format=json")->{body})->{htaccess} }
+
+# --- exact counters -----------------------------------------------------------------------------
+
+my $depth = 3;
+write_file("$root/exact/.htaccess",       "Header set X-Level 1\n");
+write_file("$root/exact/a/b/.htaccess",   "Header append X-Level 3\n");
+write_file("$root/exact/a/b/page.html",   "page\n");
+my $odd = "odd & <i>\"q\"\t\xe9";
+write_file("$root/$odd/page.html", "odd\n");
+write_file("$root/$odd/.htaccess", "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
+wait_past_racy();
+
+my $request = { uri => '/exact/a/b/page.html' };
+$request->{answer} = HtCache::Client->new(port => $port{stock})->request($request->{uri});
+is $request->{answer}{status}, 200, 'stock has the page';
+my $before = counters();
+my $load   = HtCache::Load->start(port => $port{cached}, clients => 4, requests => [$request]);
+select undef, undef, undef, 1.5;
+my $seen  = $load->stop;
+my $after = counters();
+is $seen->{$_}, 0, "no request $_" for qw(wrong cut refused hung);
+
+# Document root, exact/, a/, b/; nothing above, where AllowOverride is None.
+my %did = map { $_ => $after->{$_} - $before->{$_} } keys %$after;
+is $did{lookups}, $seen->{right} * ($depth + 1), "$seen->{right} requests, each level counted once";
+my @ends = qw(hits absent_hits misses replays bypasses);
+my $sum  = 0;
+$sum += $did{$_} for @ends;
+is $sum, $did{lookups}, 'every look-up ends in one of ' . join ', ', @ends;
+cmp_ok $did{hits}, '>', $seen->{right}, 'files came from memory';
+cmp_ok $did{absent_hits}, '>', $seen->{right}, 'so did absent ones';
+is counters()->{lookups}, $after->{lookups}, 'asking for the status counts nothing';
+
+# --- forms --------------------------------------------------------------------------------------
+
+my $json = ask("$page?format=json");
+like HtCache::Client::header($json, 'Content-Type'), qr{^application/json}, 'JSON says what it is';
+my $data = decode_json($json->{body});
+is $data->{state}, 'on', 'the cache is on';
+for my $key (qw(lookups hits absent_hits misses revalidations file_stats file_reads parses replays
+    bypasses evictions entries bytes_used bytes_total)) {
+    like $data->{htaccess}{$key} // 'missing', qr/^\d+$/, "htaccess.$key is a number";
+}
+cmp_ok $data->{htaccess}{bytes_used}, '<=', $data->{htaccess}{bytes_total}, 'used is part of total';
+
+my $auto = ask("$page?auto");
+like HtCache::Client::header($auto, 'Content-Type'), qr{^text/plain}, '?auto is text';
+is scalar(grep { !/^HtCache\w+: \S/ } split /\n/, $auto->{body}), 0, '?auto: "Key: value" lines only';
+like $auto->{body}, qr/^HtCacheLookups: \d+$/m, '?auto has the counters';
+
+my $html = ask($page);
+like HtCache::Client::header($html, 'Content-Type'), qr{^text/html}, 'the page is HTML';
+like $html->{body}, qr/absent_hits/, 'the page has the counters';
+is ask("$page?no=such")->{status}, 400, 'an unknown form is refused';
+is ask($page, method => 'POST', body => '')->{status}, 405, 'POST is refused';
+my $head = ask($page, method => 'HEAD');
+is $head->{status}, 200, 'HEAD is answered';
+
+# --- escaping -----------------------------------------------------------------------------------
+
+my $path = "/$odd/page.html" =~ s/([^\w\/.])/sprintf '%%%02X', ord $1/ger;
+is(HtCache::Client->new(port => $port{cached})->request($path)->{status}, 200, 'the odd page is there');
+my ($listed) = grep { $_->{path} =~ /odd &/ }
+    @{ decode_json(ask("$page?format=json")->{body})->{stock_files}{listed} };
+ok $listed, 'a file left to httpd is named in JSON' and do {
+    like $listed->{path}, qr/odd & <i>"q"\t\x{e9}/, 'by its name, with every byte';
+    like $listed->{reason}, qr/\w/, 'and with a reason';
+};
+$html = ask($page);
+unlike $html->{body}, qr/<i>/, 'the page has no markup from file names';
+like $html->{body}, qr/odd &amp; &lt;i&gt;/, 'but the name, escaped';
+
+# --- the tool -----------------------------------------------------------------------------------
+
+SKIP: {
+    my $tool = $ENV{HTCACHECTL};
+    skip 'htcachectl was not built beside the module', 8 unless $tool && -x $tool;
+    my $run = sub {
+        my $out = qx{"$tool" @_ 2>&1};
+        return ($? >> 8, $out);
+    };
+    my $url = "http://127.0.0.1:$port{status}$page";
+    my ($code, $out) = $run->("status --url $url");
+    is $code, 0, 'htcachectl status: exit code 0';
+    like $out, qr/^  lookups +\d+$/m, 'htcachectl status: a table';
+    ($code, $out) = $run->("status --json --url $url");
+    is_deeply [$code, decode_json($out)->{state}], [0, 'on'], 'htcachectl status --json: JSON';
+    ($code) = $run->("status --url http://127.0.0.1:$port{status}/no-such-page");
+    is $code, 1, 'another page: exit code 1';
+    ($code) = $run->('status --no-such-option');
+    is $code, 2, 'wrong usage: exit code 2';
+    ($code, $out) = $run->('--help');
+    is $code, 0, '--help: exit code 0';
+    like $out, qr/Exit codes/, '--help says what the exit codes are';
+    require HtCache::Server;
+    ($code) = $run->('status --url http://127.0.0.1:' . HtCache::Server::free_port() . '/');
+    is $code, 3, 'nobody listens: exit code 3';
+}
+done_testing;
