@@ -114,7 +114,7 @@ static void spoil_and_use(void *byte, unsigned turn)
         }
     }
     if (turn % 97 == 0)
-        put_ok(1000, 150000);
+        put_ok(1000, 120000);
 }
 
 static void spoil_area(void *start, size_t len)
@@ -525,6 +525,28 @@ START_TEST(a_stolen_chain_is_not_freed)
 }
 END_TEST
 
+/* Records that the map of used slots has lost are not written over. */
+START_TEST(a_lost_slot_is_not_given_away)
+{
+    htc_info info;
+    htc_ref ref;
+
+    ck_assert_int_eq(htc_store_clear(store), APR_SUCCESS);
+    for (uint32_t i = 0; i < HTCS_CANDIDATES; i++) {
+        htc_put put = {.key = su_key(i),
+                       .key_len = strlen(su_key(i)),
+                       .kind = HTC_KIND_ABSENT,
+                       .share_percent = 100};
+
+        used_map_empty();
+        ck_assert_int_eq(htc_store_put(store, &put, &ref), APR_SUCCESS);
+    }
+    assert_consistent();
+    for (uint32_t i = 0; i < HTCS_CANDIDATES; i++)
+        ck_assert(htc_store_find(store, 0, su_key(i), strlen(su_key(i)), &info));
+}
+END_TEST
+
 /* With the lock taken, damage is told but stays for the next one. */
 START_TEST(damage_is_not_repaired_without_the_lock)
 {
@@ -561,6 +583,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_damaged_payload_is_dropped_and_counted);
     tcase_add_test(tc, a_damaged_identity_is_dropped_and_counted);
     tcase_add_test(tc, a_stolen_chain_is_not_freed);
+    tcase_add_test(tc, a_lost_slot_is_not_given_away);
     tcase_add_test(tc, damage_is_not_repaired_without_the_lock);
     suite_add_tcase(s, tc);
     return s;

@@ -373,8 +373,14 @@ uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
 
     /* A free one of the emptier set. */
     mask = ~(used >> (set * HTCS_WAYS)) & all;
-    if (mask)
-        return home.first[set] + (uint32_t)__builtin_ctz(mask);
+    if (mask) {
+        index = home.first[set] + (uint32_t)__builtin_ctz(mask);
+        if (!HTCS_GET(store->slots[index].hot.version))
+            return index;
+        /* A record that the map does not know: damage. The map is right afterwards. */
+        htcs_rebuild(store);
+        return htcs_room_slot(store, home, owner);
+    }
     mask = eligible(store, home, owner);
     index = oldest(store, home, mask);
     age(store, home, mask, index);

@@ -41,9 +41,9 @@ sub _logged {
             header => { 'Content-Type' => qr{^text/x-demo$} }),
         stock('core.c', '${NAME}', variant => 'undefined', modules => ['setenvif'], files => $page,
             htaccess => "SetEnvIf Host x DEMO=\${HtCacheNoSuchName}\n",
-            unseen   => 1,
+            control  => "\n",
             requests => [get('a.txt',
-                main_log => qr/Config variable \$\{HtCacheNoSuchName\} is not defined/)]),
+                log => qr/Config variable \$\{HtCacheNoSuchName\} is not defined/)]),
     );
 }
 
@@ -75,8 +75,8 @@ sub _filters {
 sub _others {
     my $long   = join ' ', map {"word$_"} 1 .. 12;
     my $digest = "AuthType Digest\nAuthName Demo\nAuthUserFile \@DIR@/users\nRequire valid-user\n";
-    # Its answer has a length of its own, which httpd must be told to believe: otherwise it depends on
-    # how fast the program ends whether the answer has a length or comes in chunks.
+    # The program names the length, and httpd is told to believe it: otherwise it depends on how
+    # fast the program ends whether the answer has a length or comes in chunks.
     my $cgi = <<'CGI';
 #!/bin/sh
 limit=$(grep "^Max $QUERY_STRING" /proc/self/limits)

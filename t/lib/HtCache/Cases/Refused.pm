@@ -115,7 +115,7 @@ sub _overrides {
             control  => "\n",
             requests => [
                 get('a.txt', absent => ['X-Case'],
-                    main_log => qr/Header in \.htaccess forbidden by AllowOverride/),
+                    log => qr/Header in \.htaccess forbidden by AllowOverride/),
                 get('b.txt', status => 403),
             ]),
     );
