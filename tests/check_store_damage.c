@@ -525,6 +525,34 @@ START_TEST(a_stolen_chain_is_not_freed)
 }
 END_TEST
 
+/* Two records end in blocks of zeros. When one is made to end in the other's, both still pass their
+ * checksums; the repair drops one of them, and its other blocks become free. */
+START_TEST(a_shared_tail_is_noticed)
+{
+    static const char zeros[1000];
+    uint32_t at[2], before[2] = {0, 0};
+
+    for (uint32_t i = 0; i < 2; i++) {
+        htc_put put = {.hash = su_hash(store, i),
+                       .key = su_key(i),
+                       .key_len = strlen(su_key(i)),
+                       .kind = HTC_KIND_TREE,
+                       .payload = zeros,
+                       .payload_len = sizeof(zeros),
+                       .share_percent = 100};
+
+        ck_assert_int_eq(htc_store_put(store, &put, &refs[i]), APR_SUCCESS);
+        for (at[i] = HTCS_GET(slot_of(i)->first); HTCS_GET(store->fat[at[i]]) != HTCS_NIL;
+             at[i] = HTCS_GET(store->fat[at[i]]))
+            before[i] = at[i];
+    }
+    HTCS_SET(store->fat[before[0]], at[1]);
+    htcs_rebuild(store);
+    assert_consistent();
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_corrupt), 1);
+}
+END_TEST
+
 /* Records that the map of used slots has lost are not written over. */
 START_TEST(a_lost_slot_is_not_given_away)
 {
@@ -583,6 +611,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_damaged_payload_is_dropped_and_counted);
     tcase_add_test(tc, a_damaged_identity_is_dropped_and_counted);
     tcase_add_test(tc, a_stolen_chain_is_not_freed);
+    tcase_add_test(tc, a_shared_tail_is_noticed);
     tcase_add_test(tc, a_lost_slot_is_not_given_away);
     tcase_add_test(tc, damage_is_not_repaired_without_the_lock);
     suite_add_tcase(s, tc);

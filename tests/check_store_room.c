@@ -271,6 +271,17 @@ START_TEST(who_is_above_gives_up_its_own_first)
 }
 END_TEST
 
+/* Even where somebody else is above its share by far. */
+START_TEST(who_would_be_above_gives_up_its_own_first)
+{
+    put_hundredths(0, 25, 1, 25);
+    put_hundredths(1000, 74, 2, 50);
+    put_hundredths(2000, 50, 1, 25);
+    ck_assert_uint_ge(survivors(1000, 1074), 73);
+    ck_assert_uint_ge(survivors(0, 25) + survivors(2000, 2050), 24);
+}
+END_TEST
+
 START_TEST(who_is_above_keeps_what_was_touched)
 {
     htc_info info;
@@ -325,7 +336,8 @@ START_TEST(shares_hold_for_slots_too)
     uint32_t n = store->nslots;
     htc_store_stats stats;
 
-    put_absent(0, 3 * n, 1, 25);
+    /* Higher numbers were checked later: age alone would spare owner 1. */
+    put_absent(500000, 3 * n, 1, 25);
     htc_store_stats_get(store, &stats);
     ck_assert_uint_gt(stats.absent, n * 3 / 4);
     put_absent(100000, n / 5, 2, 50);
@@ -333,9 +345,21 @@ START_TEST(shares_hold_for_slots_too)
     ck_assert_uint_eq(survivors(100000, 100000 + n / 5), n / 5);
     ck_assert_uint_eq(survivors(200000, 200000 + n / 5), n / 5);
     /* Owner 1 is above its share still, and goes on at its own expense. */
-    put_absent(300000, n / 5, 1, 25);
+    put_absent(600000, n / 5, 1, 25);
     ck_assert_uint_ge(survivors(100000, 100000 + n / 5) + survivors(200000, 200000 + n / 5),
                       2 * (n / 5) * 9 / 10);
+}
+END_TEST
+
+START_TEST(a_full_set_takes_from_who_would_be_above)
+{
+    uint32_t n = store->nslots;
+
+    /* Both are above their share, owner 2 with older records. */
+    put_absent(100000, n / 2, 2, 25);
+    put_absent(500000, n / 2 + n / 4, 1, 25);
+    put_absent(700000, n, 1, 25);
+    ck_assert_uint_ge(survivors(100000, 100000 + n / 2), n * 2 / 5);
 }
 END_TEST
 
@@ -403,10 +427,12 @@ static Suite *suite(void)
     tcase_add_test(tc, a_share_matters_only_when_room_is_short);
     tcase_add_test(tc, who_is_below_takes_from_who_is_above);
     tcase_add_test(tc, who_is_above_gives_up_its_own_first);
+    tcase_add_test(tc, who_would_be_above_gives_up_its_own_first);
     tcase_add_test(tc, who_is_above_keeps_what_was_touched);
     tcase_add_test(tc, with_nobody_above_everybody_gives);
     tcase_add_test(tc, the_last_share_given_counts);
     tcase_add_test(tc, shares_hold_for_slots_too);
+    tcase_add_test(tc, a_full_set_takes_from_who_would_be_above);
     tcase_add_test(tc, owners_without_an_entry_share_one);
     tcase_add_test(tc, entries_of_owners_that_left_are_given_on);
     suite_add_tcase(s, tc);

@@ -249,6 +249,10 @@ static const char *check_owners(const htc_store *store, const tally *t)
         if (HTCS_GET(owner->slots) != t->owner_slots[i] ||
             HTCS_GET(owner->blocks) != t->owner_blocks[i])
             return "an owner's account is wrong";
+        if (HTCS_GET(owner->slots) &&
+            HTCS_GET(owner->above) != (HTCS_GET(owner->blocks) > HTCS_GET(owner->share_blocks) ||
+                                       HTCS_GET(owner->slots) > HTCS_GET(owner->share_slots)))
+            return "an owner is wrongly said to be above its share, or not";
         live += t->owner_slots[i] != 0;
         above += HTCS_GET(owner->above);
     }
