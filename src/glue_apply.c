@@ -183,8 +183,8 @@ static uint64_t parsed_hash(const htc_job *job, const cmd_parms *cmd)
         const void *server, *list;
         uint64_t path, override, opts;
     } mix = {cmd->server, cmd->override_list,
-             htc_store_hash(job->ctx->store, job->path, strlen(job->path)),
-             (unsigned)cmd->override, (unsigned)cmd->override_opts};
+             htc_store_hash(job->ctx->store, job->path, strlen(job->path)), (unsigned)cmd->override,
+             (unsigned)cmd->override_opts};
 
     return htc_store_hash(job->ctx->store, &mix, sizeof(mix));
 }
@@ -265,8 +265,8 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     }
     parsed->vector = ap_create_per_dir_config(parsed->pool);
     parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
-    err = ap_walk_config(htc_tree_decode(record, parsed->path, parsed->pool), &parms,
-                         parsed->vector);
+    err =
+        ap_walk_config(htc_tree_decode(record, parsed->path, parsed->pool), &parms, parsed->vector);
     if (err) {
         err = apr_pstrdup(cmd->pool, err);
         apr_pool_destroy(parsed->pool);

@@ -205,9 +205,8 @@ static const char *set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
         return err;
     percent = strtol(arg, &end, 10);
     if (!apr_isdigit(*arg) || (strcmp(end, "%") && *end) || percent < 1 || percent > 100)
-        return apr_psprintf(cmd->pool,
-                            "HtCacheDocumentRootShare '%s': give a percentage from 1%% to 100%%",
-                            arg);
+        return apr_psprintf(
+            cmd->pool, "HtCacheDocumentRootShare '%s': give a percentage from 1%% to 100%%", arg);
     htc_server_conf_of(cmd->server)->share_percent = (int)percent;
     return NULL;
 }

@@ -451,7 +451,8 @@ static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t 
 }
 
 /* core takes the last component of an existing path for a directory when it need not look for
- * symbolic links, and asks for "page.html/.htaccess". It has just found that page.html is a file. */
+ * symbolic links, and asks for "page.html/.htaccess". It has just found that page.html is a file.
+ */
 static bool is_file_itself(const request_rec *r, const char *dir)
 {
     return dir == r->filename && r->finfo.filetype == APR_REG && (!r->path_info || !*r->path_info);

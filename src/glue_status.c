@@ -127,7 +127,10 @@ static snapshot *collect(request_rec *r)
 /* Length of a valid UTF-8 sequence at s, or 0. */
 static size_t utf8_length(const unsigned char *s)
 {
-    size_t len = *s >= 0xC2 && *s < 0xE0 ? 2 : *s >= 0xE0 && *s < 0xF0 ? 3 : *s >= 0xF0 && *s < 0xF5 ? 4 : 0;
+    size_t len = *s >= 0xC2 && *s < 0xE0   ? 2
+                 : *s >= 0xE0 && *s < 0xF0 ? 3
+                 : *s >= 0xF0 && *s < 0xF5 ? 4
+                                           : 0;
 
     for (size_t i = 1; i < len; i++) {
         if ((s[i] & 0xC0) != 0x80)
@@ -153,11 +156,9 @@ static const char *json_string(apr_pool_t *pool, const char *text)
             memcpy(p, s, len);
             p += len;
             s += len;
-        }
-        else if (*s < 0x20 || *s >= 0x7F || *s == '"' || *s == '\\' || *s == '<' || *s == '&') {
+        } else if (*s < 0x20 || *s >= 0x7F || *s == '"' || *s == '\\' || *s == '<' || *s == '&') {
             p += apr_snprintf(p, 7, "\\u%04x", *s++);
-        }
-        else {
+        } else {
             *p++ = (char)*s++;
         }
     }

@@ -10,9 +10,8 @@
 
 /* Modules that change the user a request runs as. What one user may read must not be remembered
  * for another, so the cache stays off beside them. */
-static const char *const user_switching[] = {"itk.c",      "mpm_itk.c",   "mod_ruid2.c",
-                                             "peruser.c",  "mod_privileges.c",
-                                             "mod_suid2.c", NULL};
+static const char *const user_switching[] = {
+    "itk.c", "mpm_itk.c", "mod_ruid2.c", "peruser.c", "mod_privileges.c", "mod_suid2.c", NULL};
 
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {

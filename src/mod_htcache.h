@@ -31,7 +31,7 @@ extern module AP_MODULE_DECLARE_DATA htcache_module;
 #define HTC_VERSION "0.1.0"
 
 /** The private directive that stands in a synthetic .htaccess file. */
-#define HTC_APPLY_DIRECTIVE "HtCacheApply"
+#define HTC_APPLY_DIRECTIVE        "HtCacheApply"
 
 #define HTC_DEFAULT_MEMORY         (UINT64_C(64) << 20)
 #define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(64) << 20)
@@ -41,7 +41,8 @@ extern module AP_MODULE_DECLARE_DATA htcache_module;
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
 #define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
-/** What a payload of the process map costs beside its own size: malloc does not give it for less. */
+/** What a payload of the process map costs beside its own size: malloc does not give it for less.
+ */
 #define HTC_NODE_OVERHEAD 16
 
 /** HtCache and HtCacheRevalidate as written in one place; -1 where not written. */
@@ -80,9 +81,9 @@ struct htc_context {
     apr_hash_t *commands; /* glue_commands.c */
     uint64_t memory;
     uint64_t process_memory;
-    apr_array_header_t *trusted; /* const char *: module names */
-    const char *off_reason;      /* why the cache stays off although it is configured; or NULL */
-    bool seed;                   /* answer ahead of core; not when others hook open_htaccess */
+    apr_array_header_t *trusted;    /* const char *: module names */
+    const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
+    bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
 
@@ -107,7 +108,7 @@ typedef struct htc_parsed {
     server_rec *server;
     int override, override_opts;
     apr_table_t *override_list;
-    htc_ref ref;              /* the record it was made from */
+    htc_ref ref; /* the record it was made from */
     ap_conf_vector_t *vector;
     bool logs; /* parsing it logs, so it is for one request only; the others replay */
 } htc_parsed;
@@ -195,8 +196,7 @@ void htc_commands_prepare(htc_context *ctx, server_rec *s);
 const htc_command *htc_command_find(const htc_context *ctx, const char *name);
 /** What may be kept of one line: the strictest of what its modules allow. *reason completes
  *  "<directive> ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
-enum htc_allow htc_command_judge(const htc_command *command, const char *args,
-                                 const char **reason);
+enum htc_allow htc_command_judge(const htc_command *command, const char *args, const char **reason);
 /** Add the private directive to every AllowOverrideList, so that a cached file may run. */
 void htc_commands_admit(server_rec *main_server);
 

@@ -27,19 +27,15 @@ sub lacks {
     return !-e libexecdir() . "/mod_$module.so" && $binary !~ /^\s*mod_$module\.c$/m;
 }
 
-my (@cases, @skipped, %needed);
+my (@cases, @skipped);
 for my $case (grep { $_->{name} =~ /$only/ } HtCache::Cases::all()) {
     my @modules = map { loaded_as($_) } @{ $case->{modules} };
     if (my ($missing) = grep { lacks($_) } @modules) {
         push @skipped, "$case->{name}: no mod_$missing";
     } else {
-        push @cases, $case;
-        @needed{@modules} = ();
+        push @cases, { %$case, modules => \@modules };
     }
 }
-# In alphabetical order every module comes after those it needs to be loaded before it.
-my @modules = sort keys %{ { map { $_ => 1 } qw(authz_core dir mime), keys %needed } };
-
 # --- servers ------------------------------------------------------------------------------------
 
 # One process, so that what the first request of a case reads is there for the second.
@@ -48,21 +44,29 @@ my $one_process = mpm() eq 'prefork'
     : "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\n";
 
 sub host {
-    my ($port, $lines) = @_;
+    my ($port, $lines, @cases) = @_;
     return join '', "<VirtualHost *:\@PORT:$port\@>\n",
         qq{DocumentRoot "$root"\n$lines\n},
         qq{<Directory "$root">\nRequire all granted\n</Directory>\n},
         (map { HtCache::Cases::configuration($_, $root) } @cases), "</VirtualHost>\n";
 }
 
-my %args   = (mpm_conf => $one_process, modules => \@modules);
-my $stock  = HtCache::Server->new(name => 'cases-stock', ports => ['stock'],
-    conf => host('stock', ''), %args);
-my $cached = HtCache::Server->new(name => 'cases-cached', ports => [qw(off always second)],
-    htcache => 1, %args, conf => host('off', 'HtCache Off')
-        . host('always', "HtCache On\nHtCacheRevalidate 0")
-        . host('second', "HtCache On\nHtCacheRevalidate 1s")
-        . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n");
+# Stock httpd, and one with the module, for these cases.
+sub servers {
+    my ($name, @cases) = @_;
+    # In alphabetical order every module comes after those it needs to be loaded before it.
+    my %modules = map { $_ => 1 } qw(authz_core dir mime), map { @{ $_->{modules} } } @cases;
+    my %args    = (mpm_conf => $one_process, modules => [sort keys %modules]);
+    return (
+        HtCache::Server->new(name => "$name-stock", ports => ['stock'], %args,
+            conf => host('stock', '', @cases)),
+        HtCache::Server->new(name => "$name-cached", ports => [qw(off always second)], htcache => 1,
+            %args, conf => host('off', 'HtCache Off', @cases)
+                . host('always', "HtCache On\nHtCacheRevalidate 0",  @cases)
+                . host('second', "HtCache On\nHtCacheRevalidate 1s", @cases)
+                . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n"),
+    );
+}
 
 # --- asking -------------------------------------------------------------------------------------
 
@@ -129,28 +133,23 @@ sub report {
     ok !@wrong, $name or diag map {"  $_\n"} @wrong[0 .. ($#wrong > 3 ? 3 : $#wrong)];
 }
 
-# --- controls -----------------------------------------------------------------------------------
+# --- running ------------------------------------------------------------------------------------
+
+my @CLIENT = (keepalive => 0, lenient => 1);
 
 # Without the directive a case must fail, or it would prove nothing.
-my %control = map { $_->{name} => HtCache::Cases::control($_) } @cases;
-HtCache::Cases::install($_, $root, $control{ $_->{name} }) for @cases;
-$stock->start;
-my @close = (keepalive => 0, lenient => 1);
-my $stock_client = $stock->client('stock', @close);
-for my $case (grep { defined $control{ $_->{name} } } @cases) {
-    my @wrong = faults($case, ask($stock, $stock_client, $case, undef, 0.2));
-    ok scalar @wrong, "$case->{name}: control: the case fails without its directive";
+sub run_controls {
+    my ($stock, @cases) = @_;
+    my %control = map { $_->{name} => HtCache::Cases::control($_) } @cases;
+    HtCache::Cases::install($_, $root, $control{ $_->{name} }) for @cases;
+    $stock->start;
+    my $client = $stock->client('stock', @CLIENT);
+    for my $case (grep { defined $control{ $_->{name} } } @cases) {
+        my @wrong = faults($case, ask($stock, $client, $case, undef, 0.2));
+        ok scalar @wrong, "$case->{name}: control: the case fails without its directive";
+    }
+    $stock->stop;
 }
-$stock->stop;
-
-# --- cases --------------------------------------------------------------------------------------
-
-HtCache::Cases::install($_, $root) for @cases;
-wait_past_racy();
-$stock->start;
-$cached->start;
-$stock_client = $stock->client('stock', @close);
-my %client = map { $_ => $cached->client($_, @close) } qw(off always second);
 
 # What the counters must say of a warm pass, by class.
 my %AT_WORK = (
@@ -159,34 +158,67 @@ my %AT_WORK = (
     stock  => sub { $_[0]{bypasses} > 0 },
 );
 
-for my $case (@cases) {
+sub check_counters {
+    my ($name, $case, $before, $after) = @_;
+    my $rule = $AT_WORK{ $case->{class} } or return;
+    # A file written within the last moments is read again.
+    return if grep { $_->{files} } @{ $case->{requests} };
+    my %did = map { $_ => $after->{$_} - $before->{$_} } qw(hits replays bypasses parses misses);
+    ok $rule->(\%did), "$name: answered by way of '$case->{class}'" or diag explain \%did;
+}
+
+# An httpd older than the one these cases were written with may let through what newer ones refuse.
+my ($version) = qx{"@{[HtCache::Env::httpd()]}" -v} =~ m{Apache/2\.4\.(\d+)};
+sub unknown_to_httpd {
+    my ($case, $answers) = @_;
+    return $case->{class} eq 'refused' && $version < 71 && faults($case, $answers);
+}
+
+sub run_case {
+    my ($case, $stock, $stock_client, $cached, $client) = @_;
     my $expected = ask($stock, $stock_client, $case);
-    report("$case->{name}: stock", faults($case, $expected));
+    my $as_is = unknown_to_httpd($case, $expected);
+    note "$case->{name}: not refused by this httpd" if $as_is;
+    report("$case->{name}: stock", faults($case, $expected)) if !$as_is;
     my @lines = map { scalar(() = $_->{log} =~ /\n/g) } @$expected;
-    my $off = ask($cached, $client{off}, $case, \@lines);
+    my $off = ask($cached, $client->{off}, $case, \@lines);
     report("$case->{name}: off: same as stock", differences($case, $expected, $off));
     for my $port (qw(always second)) {
         my ($before, $after);
         for my $pass ('cold', 'warm', 'warm again') {
             $before = $after // $cached->status->{htaccess};
-            my $got = ask($cached, $client{$port}, $case, \@lines);
-            report("$case->{name}: $port, $pass", faults($case, $got));
+            my $got = ask($cached, $client->{$port}, $case, \@lines);
+            report("$case->{name}: $port, $pass", faults($case, $got)) if !$as_is;
             report("$case->{name}: $port, $pass: same as stock", differences($case, $expected, $got));
             $after = $cached->status->{htaccess};
         }
-        my $rule = $AT_WORK{ $case->{class} } or next;
-        # A file written within the last moments is read again.
-        next if grep { $_->{files} } @{ $case->{requests} };
-        my %did = map { $_ => $after->{$_} - $before->{$_} } qw(hits replays bypasses parses misses);
-        ok $rule->(\%did), "$case->{name}: $port: answered by way of '$case->{class}'"
-            or diag explain \%did;
+        check_counters("$case->{name}: $port", $case, $before, $after);
     }
 }
+
+sub run_cases {
+    my ($name, @cases) = @_;
+    my ($stock, $cached) = servers($name, @cases);
+    run_controls($stock, @cases);
+    HtCache::Cases::install($_, $root) for @cases;
+    wait_past_racy();
+    $_->start for $stock, $cached;
+    my $stock_client = $stock->client('stock', @CLIENT);
+    my %client = map { $_ => $cached->client($_, @CLIENT) } qw(off always second);
+    run_case($_, $stock, $stock_client, $cached, \%client) for @cases;
+    for my $server ($stock, $cached) {
+        is_deeply [$server->crashes], [], "$server->{name}: no child crashed";
+        ok $server->stop, "$server->{name} stops";
+    }
+}
+
+# mod_auth_digest of older httpds has an AuthName of its own, and so changes how files of other
+# cases may be kept.
+my (@digest, @plain);
+push @{ (grep { $_ eq 'auth_digest' } @{ $_->{modules} }) ? \@digest : \@plain }, $_ for @cases;
+run_cases('cases',  @plain)  if @plain;
+run_cases('digest', @digest) if @digest;
+
 note "skipped: $_" for @skipped;
 cmp_ok scalar @skipped, '<', @cases, 'most cases ran';
-
-for my $server ($stock, $cached) {
-    is_deeply [$server->crashes], [], "$server->{name}: no child crashed";
-    ok $server->stop, "$server->{name} stops";
-}
 done_testing;

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Unit tests of the shared store by one process: creation, records of all sizes, single operations,
- * eviction, counters, processes and the lock. Run by 'make check'. See check_store_room.c for
- * shares, check_store_damage.c, check_store_crash.c and check_store_churn.c for what can go wrong.
+ * totals and the lock. Run by 'make check'. See check_store_room.c for eviction and shares,
+ * check_store_damage.c, check_store_crash.c and check_store_churn.c for what can go wrong.
  */
 #include "store_util.h"
 
@@ -559,138 +559,13 @@ START_TEST(each_visits_every_record_once)
 }
 END_TEST
 
-/* --- counters and processes -------------------------------------------------------------------*/
-
-static void *count_much(void *data)
-{
-    for (int i = 0; i < 10000; i++)
-        htc_count(data, HTC_C_hits, 3);
-    return NULL;
-}
-
-START_TEST(counters_are_exact)
-{
-    pthread_t threads[4];
-    pid_t child = fork();
-    int status;
-
-    if (child == 0) {
-        count_much(store);
-        _exit(0);
-    }
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_much, store), 0);
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    htc_count(store, HTC_C_hits, 0);
-    ck_assert_uint_eq(htc_counter_read(store, HTC_C_hits), 5 * 3 * 10000);
-    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lookups), 0);
-    htc_count(store, HTC_C_recoveries, 1);
-    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
-}
-END_TEST
-
-static pid_t fork_publisher(uint64_t entries)
-{
-    pid_t child = fork();
-
-    if (child == 0) {
-        htc_store_process_set(store, entries, 2);
-        raise(SIGSTOP);
-        _exit(0);
-    }
-    waitpid(child, NULL, WUNTRACED);
-    return child;
-}
+/* --- the lock ---------------------------------------------------------------------------------*/
 
 static void end_child(pid_t child)
 {
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
-
-START_TEST(processes_are_listed_while_they_live)
-{
-    htc_process_stats list[8];
-    pid_t child;
-
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 0);
-    htc_store_process_set(store, 10, 1);
-    htc_store_process_set(store, 11, 2);
-    child = fork_publisher(20);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 2);
-    ck_assert_int_eq(list[0].pid, getpid());
-    ck_assert_uint_eq(list[0].entries, 11);
-    ck_assert_uint_eq(list[0].bytes, 2);
-    ck_assert_int_eq(list[1].pid, child);
-    ck_assert_uint_eq(list[1].entries, 20);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 1), 1);
-    end_child(child);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
-    child = fork_publisher(30);
-    ck_assert_int_eq(HTCS_GET(store->processes[1].pid), child);
-    end_child(child);
-}
-END_TEST
-
-typedef struct publisher {
-    pthread_t thread;
-    pthread_barrier_t *start;
-} publisher;
-
-static void *publish(void *data)
-{
-    publisher *p = data;
-
-    pthread_barrier_wait(p->start);
-    htc_store_process_set(store, 3, 4);
-    return NULL;
-}
-
-/* Threads that publish for the first time at once take one entry for all of them. */
-START_TEST(a_process_has_one_entry)
-{
-    enum { THREADS = 8, ROUNDS = 100 };
-    publisher publishers[THREADS];
-    pthread_barrier_t start;
-    htc_process_stats list[8];
-
-    pthread_barrier_init(&start, NULL, THREADS);
-    for (int round = 0; round < ROUNDS; round++) {
-        atomic_store(&store->own_process, 0);
-        for (int i = 0; i < THREADS; i++) {
-            publishers[i].start = &start;
-            ck_assert_int_eq(pthread_create(&publishers[i].thread, NULL, publish, &publishers[i]),
-                             0);
-        }
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(publishers[i].thread, NULL);
-        ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
-        ck_assert_uint_eq(list[0].entries, 3);
-        atomic_store(&store->processes[(uint32_t)atomic_load(&store->own_process) - 1].pid, 0);
-    }
-    pthread_barrier_destroy(&start);
-}
-END_TEST
-
-START_TEST(a_full_process_table_is_no_error)
-{
-    htc_process_stats list[2];
-
-    for (int i = 0; i < HTCS_PROCESSES; i++)
-        atomic_store(&store->processes[i].pid, getppid());
-    htc_store_process_set(store, 1, 1);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 2), 2);
-    ck_assert_int_eq(list[0].pid, getppid());
-    /* An entry with this process's own number was left by a dead one. */
-    atomic_store(&store->processes[5].pid, getpid());
-    htc_store_process_set(store, 7, 1);
-    ck_assert_uint_eq(HTCS_GET(store->processes[5].entries), 7);
-}
-END_TEST
-
-/* --- the lock ---------------------------------------------------------------------------------*/
 
 /* A child that holds the lock until it is killed. */
 static pid_t fork_holder(bool dirty)
@@ -815,15 +690,11 @@ static void add_records(Suite *s)
     suite_add_tcase(s, tc);
 }
 
-static void add_sharing(Suite *s)
+static void add_lock(Suite *s)
 {
-    TCase *tc = tcase_create("sharing");
+    TCase *tc = tcase_create("lock");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, counters_are_exact);
-    tcase_add_test(tc, processes_are_listed_while_they_live);
-    tcase_add_test(tc, a_process_has_one_entry);
-    tcase_add_test(tc, a_full_process_table_is_no_error);
     tcase_add_test(tc, a_busy_lock_is_no_wait_and_no_error);
     tcase_add_test(tc, a_writer_that_died_is_cleaned_up_after);
     tcase_add_test(tc, a_half_written_slot_is_seen_by_nobody);
@@ -838,7 +709,7 @@ int main(void)
 
     add_creation(s);
     add_records(s);
-    add_sharing(s);
+    add_lock(s);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

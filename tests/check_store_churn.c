@@ -1,9 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The shared store under load: threads, processes, and processes that are killed at random, all of
- * them doing everything to a few keys in a segment that is far too small. Every byte of a record
- * follows from its key, so that a wrong one is noticed by whoever reads it. Run by 'make check';
- * its case "threads" is also meant for ThreadSanitizer (CK_RUN_CASE=threads CK_FORK=no).
+ * The shared store with many users: counters and the process table; then, under load, threads,
+ * processes, and processes that are killed at random, all of them doing everything to a few keys in
+ * a segment that is far too small. Every byte of a record follows from its key, so that a wrong one
+ * is noticed by whoever reads it. Run by 'make check'; its case "threads" is also meant for
+ * ThreadSanitizer (CK_RUN_CASE=threads CK_FORK=no).
  */
 #include "store_util.h"
 
@@ -31,6 +32,137 @@ static void teardown(void)
 {
     apr_pool_destroy(pool);
 }
+
+/* --- counters and processes -------------------------------------------------------------------*/
+
+static void *count_much(void *data)
+{
+    for (int i = 0; i < 10000; i++)
+        htc_count(data, HTC_C_hits, 3);
+    return NULL;
+}
+
+START_TEST(counters_are_exact)
+{
+    pthread_t threads[4];
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        count_much(store);
+        _exit(0);
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_much, store), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    htc_count(store, HTC_C_hits, 0);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_hits), 5 * 3 * 10000);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lookups), 0);
+    htc_count(store, HTC_C_recoveries, 1);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
+}
+END_TEST
+
+static pid_t fork_publisher(uint64_t entries)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        htc_store_process_set(store, entries, 2);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    waitpid(child, NULL, WUNTRACED);
+    return child;
+}
+
+static void end_child(pid_t child)
+{
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+START_TEST(processes_are_listed_while_they_live)
+{
+    htc_process_stats list[8];
+    pid_t child;
+
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 0);
+    htc_store_process_set(store, 10, 1);
+    htc_store_process_set(store, 11, 2);
+    child = fork_publisher(20);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 2);
+    ck_assert_int_eq(list[0].pid, getpid());
+    ck_assert_uint_eq(list[0].entries, 11);
+    ck_assert_uint_eq(list[0].bytes, 2);
+    ck_assert_int_eq(list[1].pid, child);
+    ck_assert_uint_eq(list[1].entries, 20);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 1), 1);
+    end_child(child);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
+    child = fork_publisher(30);
+    ck_assert_int_eq(HTCS_GET(store->processes[1].pid), child);
+    end_child(child);
+}
+END_TEST
+
+typedef struct publisher {
+    pthread_t thread;
+    pthread_barrier_t *start;
+} publisher;
+
+static void *publish(void *data)
+{
+    publisher *p = data;
+
+    pthread_barrier_wait(p->start);
+    htc_store_process_set(store, 3, 4);
+    return NULL;
+}
+
+/* Threads that publish for the first time at once take one entry for all of them. */
+START_TEST(a_process_has_one_entry)
+{
+    enum { THREADS = 8, ROUNDS = 100 };
+    publisher publishers[THREADS];
+    pthread_barrier_t start;
+    htc_process_stats list[8];
+
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int round = 0; round < ROUNDS; round++) {
+        atomic_store(&store->own_process, 0);
+        for (int i = 0; i < THREADS; i++) {
+            publishers[i].start = &start;
+            ck_assert_int_eq(pthread_create(&publishers[i].thread, NULL, publish, &publishers[i]),
+                             0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(publishers[i].thread, NULL);
+        ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
+        ck_assert_uint_eq(list[0].entries, 3);
+        atomic_store(&store->processes[(uint32_t)atomic_load(&store->own_process) - 1].pid, 0);
+    }
+    pthread_barrier_destroy(&start);
+}
+END_TEST
+
+START_TEST(a_full_process_table_is_no_error)
+{
+    htc_process_stats list[2];
+
+    for (int i = 0; i < HTCS_PROCESSES; i++)
+        atomic_store(&store->processes[i].pid, getppid());
+    htc_store_process_set(store, 1, 1);
+    ck_assert_uint_eq(htc_store_process_list(store, list, 2), 2);
+    ck_assert_int_eq(list[0].pid, getppid());
+    /* An entry with this process's own number was left by a dead one. */
+    atomic_store(&store->processes[5].pid, getpid());
+    htc_store_process_set(store, 7, 1);
+    ck_assert_uint_eq(HTCS_GET(store->processes[5].entries), 7);
+}
+END_TEST
 
 /* --- workers ----------------------------------------------------------------------------------*/
 
@@ -310,6 +442,18 @@ START_TEST(processes_that_are_killed)
 }
 END_TEST
 
+static void add_sharing(Suite *s)
+{
+    TCase *tc = tcase_create("sharing");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, counters_are_exact);
+    tcase_add_test(tc, processes_are_listed_while_they_live);
+    tcase_add_test(tc, a_process_has_one_entry);
+    tcase_add_test(tc, a_full_process_table_is_no_error);
+    suite_add_tcase(s, tc);
+}
+
 static void add_case(Suite *s, const char *name, const TTest *test)
 {
     TCase *tc = tcase_create(name);
@@ -326,6 +470,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    add_sharing(s);
     add_case(s, "threads", threads);
     add_case(s, "processes", processes);
     add_case(s, "kills", processes_that_are_killed);

@@ -17,9 +17,9 @@
 typedef struct htc_identity {
     uint64_t dev;
     uint64_t ino;
-    uint64_t size;     /* bytes */
-    int64_t mtime_ns;  /* nanoseconds since the epoch */
-    int64_t ctime_ns;  /* nanoseconds since the epoch */
+    uint64_t size;    /* bytes */
+    int64_t mtime_ns; /* nanoseconds since the epoch */
+    int64_t ctime_ns; /* nanoseconds since the epoch */
     uint32_t mode;
     uint32_t uid;
     uint32_t gid;

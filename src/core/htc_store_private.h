@@ -86,8 +86,8 @@ typedef struct htcs_owner {
     _Atomic uint32_t share;         /* per cent, as of its last put */
     _Atomic uint32_t share_blocks;  /* what that comes to */
     _Atomic uint32_t share_slots;
-    _Atomic uint32_t above;         /* it holds more than its share */
-    _Atomic uint32_t taken;         /* it belonged to somebody once */
+    _Atomic uint32_t above; /* it holds more than its share */
+    _Atomic uint32_t taken; /* it belonged to somebody once */
 } htcs_owner;
 
 typedef struct htcs_process {

@@ -74,8 +74,8 @@ static bool read_words(const htc_store *store, htcs_cursor *cursor, uint64_t *wo
     return true;
 }
 
-/* Two words of the slot into one: each multiplication by an odd number is reversible, so that a change
- * of any one field changes the result. */
+/* Two words of the slot into one: each multiplication by an odd number is reversible, so that a
+ * change of any one field changes the result. */
 static uint64_t mix(uint64_t sum, uint64_t a, uint64_t b)
 {
     return (sum ^ a * UINT64_C(0x9E3779B97F4A7C15)) + b * UINT64_C(0xC2B2AE3D27D4EB4F);
