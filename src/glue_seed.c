@@ -83,12 +83,11 @@ static inline bool level_current(htc_context *ctx, const htc_level *level, apr_i
     for (unsigned i = 0; i < level->ndeps; i++) {
         const htc_dep *dep = &level->deps[i];
         htc_slot_hot *slot = htc_store_slot(ctx->store, dep->ref.slot);
-        apr_int64_t checked_at;
+        int64_t checked_at;
 
-        if (atomic_load_explicit(&slot->version, memory_order_acquire) != dep->ref.version)
+        if (!htc_store_current(slot, dep->ref.version, &checked_at))
             return false;
         htc_store_touch(slot);
-        checked_at = atomic_load_explicit(&slot->checked_at, memory_order_relaxed);
         if (now - checked_at >= level->revalidate_ms &&
             !dep_revalidate(ctx, dep, slot, checked_at, level->revalidate_ms, now))
             return false;
