@@ -347,10 +347,11 @@ static bool tree_suits(const htc_job *job, const cmd_parms *cmd)
 static const char *refuse(cmd_parms *cmd)
 {
     if (cmd->override & NONFATAL_UNKNOWN) {
-        ap_log_perror(APLOG_MARK, APLOG_WARNING, 0, cmd->temp_pool,
-                      "Unknown directive %s perhaps misspelled or defined by a module not "
-                      "included in the server configuration",
-                      cmd->cmd->name);
+        /* In core's name and words, as it would have said it. */
+        ap_log_perror_(__FILE__, __LINE__, AP_CORE_MODULE_INDEX, APLOG_WARNING, 0, cmd->temp_pool,
+                       APLOGNO(02296) "Unknown directive htcacheapply perhaps misspelled or "
+                                      "defined by a module not included in the server "
+                                      "configuration");
         return NULL;
     }
     return "Invalid command '" HTC_APPLY_DIRECTIVE

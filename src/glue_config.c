@@ -101,13 +101,15 @@ static htc_dir_conf *target_conf(cmd_parms *cmd, void *dir_conf)
     return dir_conf;
 }
 
-static const char *set_enabled(cmd_parms *cmd, void *dir_conf, int on)
+static const char *set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_FILES | NOT_IN_LIMIT | NOT_IN_PROXY);
 
     if (err)
         return err;
-    target_conf(cmd, dir_conf)->enabled = on;
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCache '%s': give On or Off", arg);
+    target_conf(cmd, dir_conf)->enabled = !strcasecmp(arg, "on");
     return NULL;
 }
 
@@ -246,8 +248,8 @@ static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
 #define IN_ANY_HTACCESS       (OR_ALL | NONFATAL_ALL)
 
 const command_rec htc_directives[] = {
-    AP_INIT_FLAG("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
-                 "On to keep parsed .htaccess files in memory"),
+    AP_INIT_TAKE1("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to keep parsed .htaccess files in memory"),
     AP_INIT_TAKE1("HtCacheMemory", set_memory, NULL, RSRC_CONF,
                   "Size of the shared memory, such as 64M"),
     AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,

@@ -161,16 +161,16 @@ static void htc_register_hooks(apr_pool_t *p)
 
 /* All else is hidden, so that calls between the files need no indirection. */
 #pragma GCC visibility push(default)
-AP_DECLARE_MODULE(htcache) = {STANDARD20_MODULE_STUFF,
-                              htc_create_dir_conf,
-                              htc_merge_dir_conf,
-                              htc_create_server_conf,
-                              htc_merge_server_conf,
-                              htc_directives,
-                              htc_register_hooks
+module AP_MODULE_DECLARE_DATA htcache_module = {STANDARD20_MODULE_STUFF,
+                                                htc_create_dir_conf,
+                                                htc_merge_dir_conf,
+                                                htc_create_server_conf,
+                                                htc_merge_server_conf,
+                                                htc_directives,
+                                                htc_register_hooks
 #if defined(AP_MODULE_FLAG_NONE)
-                              ,
-                              AP_MODULE_FLAG_NONE
+                                                ,
+                                                AP_MODULE_FLAG_NONE
 #endif
 };
 #pragma GCC visibility pop
