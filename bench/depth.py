@@ -14,8 +14,8 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = 9
-SECONDS = 3
+ROUNDS = 25
+SECONDS = 1
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))

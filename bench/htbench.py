@@ -77,7 +77,7 @@ class Httpd:
             f.write("\n".join(lines) + "\n" + directives + "\n")
 
     def start(self, wrapper=(), single=False, demote=False, timeout=60):
-        command = list(wrapper) + [httpd_binary(), "-f", self.conf]
+        command = pinned(0) + list(wrapper) + [httpd_binary(), "-f", self.conf]
         command += ["-X"] if single else ["-DFOREGROUND"]
         options = {}
         if demote and os.getuid() == 0:
@@ -220,9 +220,16 @@ def callgrind_total(path):
     raise SystemExit(f"no total in {path}")
 
 
+def pinned(cpu):
+    """Command prefix that keeps a program on one processor, so that the scheduler's choices do not
+    drown what is compared: the servers on the first, the client on the second."""
+    return ["taskset", "-c", str(cpu)] if (os.cpu_count() or 1) > 1 else []
+
+
 def wrk(port, url, seconds, connections=8):
-    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s",
-                          f"http://127.0.0.1:{port}{url}"], capture_output=True, text=True)
+    out = subprocess.run(pinned(1) + ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s",
+                                      f"http://127.0.0.1:{port}{url}"],
+                         capture_output=True, text=True)
     if "Non-2xx" in out.stdout:
         raise SystemExit("wrk saw answers other than 2xx:\n" + out.stdout)
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out.stdout).group(1))
