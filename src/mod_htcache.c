@@ -93,13 +93,16 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
 
     (void)plog;
     (void)ptemp;
-    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
-        return OK;
     htc_scope_prepare(pconf, s, &any);
     if (!any)
         return OK;
 
     ctx = context_create(pconf);
+    /* httpd reads its configuration twice, and detaches from the terminal in between. Creating the
+     * segment already now, though it goes away with pconf, lets a start that must fail do so where
+     * the administrator sees it. */
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
+        return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;
     switcher = user_switching_module();
