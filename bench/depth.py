@@ -4,7 +4,8 @@
 
     bench/depth.py instructions [MODULE.so]   exact counts per request (callgrind)
     bench/depth.py cold [MODULE.so]           the first request to a directory
-    bench/depth.py pairs [MODULE.so]          throughput, pairs run in turn (wrk)
+    bench/depth.py pairs [MODULE.so]          throughput, pairs run in turn (ab)
+    bench/depth.py rules [MODULE.so]          a file of 1,226 lines of rules, against stock
 """
 
 import os
@@ -14,8 +15,7 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = 25
-SECONDS = 1
+ROUNDS = 40
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -105,7 +105,7 @@ def pairs(root, module):
             for label, so in (("stock", None), ("module", module)):
                 with htbench.Httpd(**server(root, f"{label}-{name}", docroot, "All", so,
                                             revalidate="1s")).start() as one:
-                    figures = htbench.pairs(one, none, url, url, ROUNDS, SECONDS)
+                    figures = htbench.pairs(one, none, url, url, ROUNDS)
                 results[f"{label}-{name}"] = figures
                 print(f"All, {label:6s} {name:6s} against None: {figures['a']:7.0f} / "
                       f"{figures['b']:7.0f} requests/s, median ratio {figures['ratio']:.3f} "
@@ -113,15 +113,40 @@ def pairs(root, module):
     htbench.save("depth-pairs", results)
 
 
+def rules(root, module):
+    """One file of conditional and unconditional redirects; the request matches none of them."""
+    docroot = os.path.join(root, "rules")
+    shutil.rmtree(docroot, ignore_errors=True)
+    os.makedirs(os.path.join(docroot, "big"))
+    with open(os.path.join(docroot, "big", ".htaccess"), "w") as f:
+        f.write("RewriteEngine on\nOptions -MultiViews\n")
+        for i in range(306):
+            f.write("RewriteCond %{HTTP_ACCEPT} application/rdf\\+xml [OR]\n"
+                    "RewriteCond %{HTTP_ACCEPT} text/turtle\n"
+                    f"RewriteRule ^v{i}/([a-z]+)$ https://example.org/{i}/$1.ttl [R=303,L]\n"
+                    f"RewriteRule ^v{i}/?$ https://example.org/{i}/ [R=302,L]\n")
+    htbench.wait_until_old()
+    url = "/big/no-such-page"
+    with htbench.Httpd(**server(root, "rules-module", docroot, "All", module,
+                                revalidate="1s")).start() as cached, \
+            htbench.Httpd(**server(root, "rules-stock", docroot, "All")).start() as stock:
+        figures = htbench.pairs(cached, stock, url, url, 9, 500)
+    print(f"1,226 lines of rules: module {figures['a']:.0f}, stock {figures['b']:.0f} requests/s, "
+          f"median ratio {figures['ratio']:.1f} ({figures['low']:.1f} to {figures['high']:.1f})")
+    htbench.save("depth-rules", figures)
+
+
+COMMANDS = {"instructions": instructions, "cold": cold, "pairs": pairs, "rules": rules}
+
+
 def main():
-    if len(sys.argv) < 2 or sys.argv[1] not in ("instructions", "cold", "pairs"):
+    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
         raise SystemExit(__doc__)
     module = os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else
                              os.path.join(HERE, "..", "src", ".libs", "mod_htcache.so"))
     if not os.path.exists(module):
         raise SystemExit(f"{module} is missing: build it first, or name it")
-    {"instructions": instructions, "cold": cold, "pairs": pairs}[sys.argv[1]](htbench.workdir(),
-                                                                           module)
+    COMMANDS[sys.argv[1]](htbench.workdir(), module)
 
 
 main()
