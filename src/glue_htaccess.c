@@ -144,10 +144,18 @@ static bool same_file(const htc_dep *dep)
     return htc_identity_equal(&now, &dep->id);
 }
 
-bool htc_revalidate(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t now)
+bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t checked_at,
+                 apr_int64_t ttl, apr_int64_t now)
 {
-    bool same = same_file(dep);
+    bool same;
 
+    if (ttl > 0) {
+        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
+
+        if (!htc_store_claim(slot, checked_at, now - ttl + lease))
+            return true;
+    }
+    same = same_file(dep);
     htc_count(ctx->store, HTC_C_revalidations, 1);
     htc_count(ctx->store, HTC_C_file_stats, 1);
     /* What is known to be untrue must not be used by anybody, until it is read again. */
@@ -155,28 +163,20 @@ bool htc_revalidate(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, ap
     return same;
 }
 
-/* May the record found be used as it is? One process revalidates it when its time is up; the others
- * go on with it meanwhile. */
+/* May the record found be used as it is? */
 static bool record_current(lookup *lk)
 {
     htc_slot_hot *slot = htc_store_slot(lk->ctx->store, lk->info.ref.slot);
     apr_int64_t now = htc_mono_ms(), ttl = lk->scope.revalidate_ms;
-    htc_dep dep;
+    const htc_dep dep = {lk->path, lk->info.ref, lk->info.kind, lk->info.id};
 
     if (lk->info.flags & HTC_RF_RACY) {
         htc_count(lk->ctx->store, HTC_C_racy, 1);
         return false;
     }
     htc_store_touch(slot);
-    if (ttl > 0) {
-        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
-
-        if (now - lk->info.checked_at < ttl ||
-            !htc_store_claim(slot, lk->info.checked_at, now - ttl + lease))
-            return true;
-    }
-    dep = (htc_dep){lk->path, lk->info.ref, lk->info.kind, lk->info.id};
-    return htc_revalidate(lk->ctx, slot, &dep, now);
+    return (ttl > 0 && now - lk->info.checked_at < ttl) ||
+           htc_recheck(lk->ctx, slot, &dep, lk->info.checked_at, ttl, now);
 }
 
 /* Bytes that are the same as before need no new parse, whatever happened to the file's times. */

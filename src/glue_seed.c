@@ -65,19 +65,6 @@ void htc_level_free(void *data)
     free(level);
 }
 
-/* The time of a record is up: whoever claims it compares it with the disk. */
-static bool dep_revalidate(htc_context *ctx, const htc_dep *dep, htc_slot_hot *slot,
-                           apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
-{
-    if (ttl > 0) {
-        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
-
-        if (!htc_store_claim(slot, checked_at, now - ttl + lease))
-            return true;
-    }
-    return htc_revalidate(ctx, slot, dep, now);
-}
-
 static inline bool level_current(htc_context *ctx, const htc_level *level, apr_int64_t now)
 {
     for (unsigned i = 0; i < level->ndeps; i++) {
@@ -88,8 +75,8 @@ static inline bool level_current(htc_context *ctx, const htc_level *level, apr_i
         if (!htc_store_current(slot, dep->ref.version, &checked_at))
             return false;
         htc_store_touch(slot);
-        if (now - checked_at >= level->revalidate_ms &&
-            !dep_revalidate(ctx, dep, slot, checked_at, level->revalidate_ms, now))
+        if ((!level->revalidate_ms || now - checked_at >= level->revalidate_ms) &&
+            !htc_recheck(ctx, slot, dep, checked_at, level->revalidate_ms, now))
             return false;
     }
     return true;

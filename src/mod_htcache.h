@@ -239,9 +239,12 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
 
 /* glue_htaccess.c */
-/** Compare @a dep, whose record lies in @a slot, with the disk by one stat, and note in the slot
- *  what was found: checked at @a now, or not to be trusted any more. */
-bool htc_revalidate(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t now);
+/** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
+ * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
+ * what was found: checked at @a now, or not to be trusted any more; the others go on with it
+ * meanwhile. True when the record may be used. */
+bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t checked_at,
+                 apr_int64_t ttl, apr_int64_t now);
 /** Pool cleanup that releases the map node @a data. */
 apr_status_t htc_release_held(void *data);
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,

@@ -28,9 +28,9 @@ sub _expressions {
         return _case($module, $directive, $modules, $htaccess, $log, variant => 'file');
     };
     return (
-        $case->('core.c', '<If', [], qq{<If "$file =~ /root/">\n</If>\n}),
+        $case->('core.c', '<If', [], qq{<If "$file =~ /^root:/">\n</If>\n}),
         $case->('core.c', '<ElseIf', [],
-            qq{<If "%{HTTP:X-None} == 'x'">\n</If>\n<ElseIf "$file =~ /root/">\n</ElseIf>\n}),
+            qq{<If "%{HTTP:X-None} == 'x'">\n</If>\n<ElseIf "$file =~ /^root:/">\n</ElseIf>\n}),
         $case->('core.c', 'SetHandler',    [], qq{SetHandler "$text"\n}),
         $case->('core.c', 'ErrorDocument', [], qq{ErrorDocument 404 "$text x"\n}),
         $case->('mod_alias.c', 'Redirect', ['alias'], qq{Redirect "$text"\n}),
@@ -38,16 +38,16 @@ sub _expressions {
         $case->('mod_auth_basic.c', 'AuthBasicFake', ['auth_basic'], qq{AuthBasicFake "$text"\n}),
         $case->('mod_headers.c', 'RequestHeader', ['headers'],
             qq{RequestHeader set X-Case "expr=$text"\n}),
-        $case->('mod_authz_core.c', 'Require', ['authz_core'], qq{Require expr $file =~ /root/\n}),
+        $case->('mod_authz_core.c', 'Require', ['authz_core'], qq{Require expr $file =~ /^root:/\n}),
         $case->('mod_headers.c', 'Header', ['headers'],
-            qq{Header set X-Case yes "expr=$file =~ /root/"\n}),
+            qq{Header set X-Case yes "expr=$file =~ /^root:/"\n}),
         $case->('mod_setenvif.c', 'SetEnvIfExpr', ['setenvif'],
-            qq{SetEnvIfExpr "$file =~ /root/" DEMO\n}),
+            qq{SetEnvIfExpr "$file =~ /^root:/" DEMO\n}),
         $case->('mod_rewrite.c', 'RewriteCond', ['rewrite'],
-            qq{RewriteEngine On\nRewriteCond expr "$file =~ /root/"\nRewriteRule ^a - [F]\n}),
+            qq{RewriteEngine On\nRewriteCond expr "$file =~ /^root:/"\nRewriteRule ^a - [F]\n}),
         $case->('mod_filter.c', 'FilterProvider', ['filter', 'deflate'],
-            qq{FilterDeclare squeeze\nFilterProvider squeeze DEFLATE "$file =~ /root/"\n}),
-        $case->('mod_ssl.c', 'SSLRequire', ['ssl'], qq{SSLRequire file("/etc/passwd") =~ /root/\n}),
+            qq{FilterDeclare squeeze\nFilterProvider squeeze DEFLATE "$file =~ /^root:/"\n}),
+        $case->('mod_ssl.c', 'SSLRequire', ['ssl'], qq{SSLRequire file("/etc/passwd") =~ /^root:/\n}),
     );
 }
 
