@@ -62,6 +62,7 @@ AS_IF([test "$enable_werror" = yes], [HTC_CFLAGS="$HTC_CFLAGS -Werror"])
 HTC_WHOLE=
 HTC_TRY_FLAG([HTC_WHOLE], [-fvisibility=hidden])
 HTC_TRY_FLAG([HTC_WHOLE], [-flto=auto -ffat-lto-objects])
+HTC_TRY_FLAG([HTC_WHOLE], [-fno-plt])
 AC_SUBST([HTC_WHOLE])
 AC_SUBST([HTC_CFLAGS])
 AC_SUBST([HTC_LDFLAGS])

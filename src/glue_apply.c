@@ -332,7 +332,7 @@ static const char *apply_record(htc_job *job, cmd_parms *cmd)
     else
         err = apply_kept(job, cmd, &replayed);
     if (!job->counted)
-        htc_count(job->ctx->store, replayed ? HTC_C_replays : HTC_C_hits, 1);
+        htc_count_answer(job->ctx, replayed ? HTC_C_replays : HTC_C_hits);
     return err;
 }
 

@@ -7,8 +7,14 @@
 #include "mod_htcache.h"
 #include "glue_apply.h"
 
-/* Records that wait to be stored together; a path deeper than that is stored in parts. */
+/* A path deeper than that is stored in parts. */
 #define PENDING_MAX 16
+
+/* What a request found out and has not shared yet. */
+struct htc_pending {
+    size_t n;
+    htc_put puts[PENDING_MAX];
+};
 
 /* Everything one look-up needs, in one place. */
 typedef struct lookup {
@@ -22,6 +28,13 @@ typedef struct lookup {
     uint64_t hash;
     htc_info info; /* the record; kind NONE when there is none */
 } lookup;
+
+void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
+{
+    htc_count(ctx->store, outcome, 1);
+    if (outcome == HTC_C_hits || outcome == HTC_C_absent_hits)
+        htc_count(ctx->store, HTC_C_asked, 1);
+}
 
 htc_request *htc_request_get(request_rec *r)
 {
@@ -203,38 +216,39 @@ static unsigned share_of(const request_rec *r)
     return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
 }
 
-/* Fill in whose the record is. */
-static void set_owner(htc_context *ctx, request_rec *r, htc_request *rq, htc_put *put)
+/* Fill in whose the n records are. */
+static void set_owner(htc_context *ctx, request_rec *r, htc_put *puts, size_t n)
 {
-    if (!rq->owner) {
-        const char *root = ap_document_root(r);
-        rq->owner = htc_store_hash(ctx->store, root, strlen(root));
+    const char *root = ap_document_root(r);
+    uint64_t owner = htc_store_hash(ctx->store, root, strlen(root));
+    unsigned share = share_of(r);
+
+    for (size_t i = 0; i < n; i++) {
+        puts[i].owner = owner;
+        puts[i].share_percent = share;
     }
-    put->owner = rq->owner;
-    put->share_percent = share_of(r);
 }
 
 apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
 {
     put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
-    set_owner(ctx, r, htc_request_get(r), put);
+    set_owner(ctx, r, put, 1);
     return htc_store_put(ctx->store, put, ref);
 }
 
 /* What is cheap to find out comes in numbers, one for each directory of a new path: these records
  * are stored under one hold of the lock, when httpd's walk is over. */
-void htc_publish_pending(htc_context *ctx, htc_request *rq)
+void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq)
 {
-    apr_array_header_t *pending = rq->pending;
+    struct htc_pending *pending = rq->pending;
     htc_ref refs[PENDING_MAX];
 
-    if (!pending || !pending->nelts)
+    if (!pending || !pending->n)
         return;
-    htc_count(ctx->store, HTC_C_lookups, rq->new_misses);
-    htc_count(ctx->store, HTC_C_misses, rq->new_misses);
-    rq->new_misses = 0;
-    htc_store_put_all(ctx->store, (const htc_put *)pending->elts, (size_t)pending->nelts, refs);
-    pending->nelts = 0;
+    htc_count(ctx->store, HTC_C_misses, pending->n);
+    set_owner(ctx, r, pending->puts, pending->n);
+    htc_store_put_all(ctx->store, pending->puts, pending->n, refs);
+    pending->n = 0;
 }
 
 /* A request whose walk ends in an error. */
@@ -242,21 +256,23 @@ static apr_status_t publish_at_end(void *data)
 {
     request_rec *r = data;
 
-    htc_publish_pending(htc_server_conf_of(r->server)->ctx, htc_request_get(r));
+    htc_publish_pending(htc_server_conf_of(r->server)->ctx, r, htc_request_get(r));
     return APR_SUCCESS;
 }
 
-/* Room for a record to be stored with others, zeroed. The look-up counts as a miss. */
+/* Room for a record to be stored with others. The look-up counts as a miss. */
 static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
 {
-    if (!rq->pending) {
-        rq->pending = apr_array_make(r->pool, PENDING_MAX, sizeof(htc_put));
+    struct htc_pending *pending = rq->pending;
+
+    if (!pending) {
+        pending = rq->pending = apr_palloc(r->pool, sizeof(*pending));
+        pending->n = 0;
         apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
     }
-    if (rq->pending->nelts == PENDING_MAX)
-        htc_publish_pending(ctx, rq);
-    rq->new_misses++;
-    return apr_array_push(rq->pending);
+    if (pending->n == PENDING_MAX)
+        htc_publish_pending(ctx, r, rq);
+    return &pending->puts[pending->n++];
 }
 
 void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
@@ -289,12 +305,11 @@ static htc_put *later(lookup *lk, htc_kind kind, apr_int64_t checked_at)
 {
     htc_put *put = publish_later(lk->ctx, lk->r, lk->rq);
 
-    put->hash = lk->hash;
-    put->key = lk->path;
-    put->key_len = lk->path_len;
-    put->kind = kind;
-    put->checked_at = checked_at;
-    set_owner(lk->ctx, lk->r, lk->rq, put);
+    *put = (htc_put){.hash = lk->hash,
+                     .key = lk->path,
+                     .key_len = lk->path_len,
+                     .kind = kind,
+                     .checked_at = checked_at};
     return put;
 }
 
@@ -313,12 +328,6 @@ static void publish_empty(lookup *lk, const htc_text *text)
     htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
 }
 
-static void count_outcome(const lookup *lk, enum htc_counter outcome)
-{
-    htc_count(lk->ctx->store, HTC_C_lookups, 1);
-    htc_count(lk->ctx->store, outcome, 1);
-}
-
 static apr_status_t answer_stock(lookup *lk)
 {
     htc_seen *seen;
@@ -326,7 +335,7 @@ static apr_status_t answer_stock(lookup *lk)
     seen = seen_add(lk);
     if (seen)
         seen->listable = false;
-    count_outcome(lk, HTC_C_bypasses);
+    htc_count_answer(lk->ctx, HTC_C_bypasses);
     return AP_DECLINED;
 }
 
@@ -350,23 +359,21 @@ static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cf
     case HTC_KIND_ABSENT:
         seen_add(lk);
         if (!counted)
-            count_outcome(lk, HTC_C_absent_hits);
+            htc_count_answer(lk->ctx, HTC_C_absent_hits);
         return APR_ENOENT;
     case HTC_KIND_TREE:
         seen = seen_add(lk);
         if (lk->info.flags & HTC_RF_EMPTY) {
             if (!counted)
-                count_outcome(lk, HTC_C_hits);
+                htc_count_answer(lk->ctx, HTC_C_hits);
             *cfg = htc_empty_open(lk->path, lk->r->pool);
             return APR_SUCCESS;
         }
         if (seen)
             seen->needs_parsed = true;
-        if (!counted)
-            htc_count(lk->ctx->store, HTC_C_lookups, 1); /* the directive counts the outcome */
         job = apr_pcalloc(lk->r->pool, sizeof(*job));
         job->seen = seen;
-        job->counted = counted;
+        job->counted = counted; /* if not, the directive counts the outcome */
         return answer_job(lk, job, cfg);
     default:
         return answer_stock(lk);
@@ -389,7 +396,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
         *cfg = htc_empty_open(lk->path, lk->r->pool);
         return APR_SUCCESS;
     }
-    count_outcome(lk, HTC_C_misses);
+    htc_count_answer(lk->ctx, HTC_C_misses);
     job = apr_pcalloc(lk->r->pool, sizeof(*job));
     job->text = *text;
     job->has_text = true;
@@ -430,7 +437,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
                              text.checked_at);
         htc_count(lk->ctx->store, HTC_C_unchanged, 1);
-        count_outcome(lk, HTC_C_misses);
+        htc_count_answer(lk->ctx, HTC_C_misses);
         return answer_record(lk, true, cfg);
     }
     return answer_text(lk, &text, cfg);

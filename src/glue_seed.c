@@ -121,8 +121,6 @@ static void seed_from(htc_context *ctx, request_rec *r, htc_node *node, const ht
         top = top->main;
     apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
     r->htaccess = &start->result;
-    htc_count(ctx->store, HTC_C_lookups, start->hits + start->absent);
-    htc_count(ctx->store, HTC_C_seeded, start->hits + start->absent);
     if (start->hits)
         htc_count(ctx->store, HTC_C_hits, start->hits);
     if (start->absent)
@@ -345,7 +343,7 @@ int htc_learn(request_rec *r)
 
     if (!rq || !ctx || !ctx->map)
         return DECLINED;
-    htc_publish_pending(ctx, rq);
+    htc_publish_pending(ctx, r, rq);
     if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)
         return DECLINED;
     if (anything_to_learn(rq->seen))

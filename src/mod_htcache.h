@@ -147,9 +147,7 @@ typedef struct htc_request {
     htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
     bool inherited;               /* started with another request's results: learn nothing */
     bool cold;                    /* a level was read from disk: learn the next time */
-    uint64_t owner;               /* hash of the document root; 0: not yet computed */
-    apr_array_header_t *pending;  /* htc_put: found out by this request and not yet shared */
-    unsigned new_misses;          /* look-ups that ended in one of these and are not yet counted */
+    struct htc_pending *pending;  /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
     htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
@@ -247,6 +245,8 @@ bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_i
                  apr_int64_t ttl, apr_int64_t now);
 /** Pool cleanup that releases the map node @a data. */
 apr_status_t htc_release_held(void *data);
+/** Count a level that httpd asked for and that had this outcome. */
+void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
                                ap_configfile_t **cfg, const char **full_name);
 void htc_error_log(const ap_errorlog_info *info, const char *line);
@@ -259,7 +259,7 @@ void htc_hold(htc_context *ctx, request_rec *r, htc_node *node);
 htc_request *htc_request_get(request_rec *r);
 
 /** Share what the request found out and has not shared yet. */
-void htc_publish_pending(htc_context *ctx, htc_request *rq);
+void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

@@ -59,7 +59,13 @@ START_TEST(counters_are_exact)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     htc_count(store, HTC_C_hits, 0);
     ck_assert_uint_eq(htc_counter_read(store, HTC_C_hits), 5 * 3 * 10000);
-    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lookups), 0);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_misses), 0);
+    htc_count(store, HTC_C_absent_hits, 2);
+    htc_count(store, HTC_C_misses, 3);
+    htc_count(store, HTC_C_replays, 4);
+    htc_count(store, HTC_C_bypasses, 5);
+    htc_count(store, HTC_C_asked, 6);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_lookups), 5 * 3 * 10000 + 2 + 3 + 4 + 5);
     htc_count(store, HTC_C_recoveries, 1);
     ck_assert_uint_eq(htc_counter_read(store, HTC_C_recoveries), 1);
 }
@@ -286,7 +292,7 @@ static void operate(worker *w)
 {
     uint32_t number = su_random(&w->state) % KEYS, choice = su_random(&w->state) % 1000;
 
-    htc_count(store, HTC_C_lookups, 1);
+    htc_count(store, HTC_C_misses, 1);
     if (choice < 550)
         read_key(w, number);
     else if (choice < 850)

@@ -185,7 +185,7 @@ static void find_damaged(void)
 
 static void count_and_publish(void)
 {
-    htc_count(store, HTC_C_lookups, 1);
+    htc_count(store, HTC_C_hits, 1);
     htc_store_process_set(store, 1, 2);
 }
 

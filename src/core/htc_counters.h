@@ -6,7 +6,7 @@
  * from HTC_COUNTERS, so a counter cannot exist in one of them and not in another.
  *
  * Every directory level that the cache is asked about ("lookup") ends in exactly one of
- * hits, absent_hits, misses, replays or bypasses; so lookups is their sum.
+ * hits, absent_hits, misses, replays or bypasses; lookups is their sum, made when it is read.
  */
 #ifndef HTC_COUNTERS_H
 #define HTC_COUNTERS_H
@@ -19,7 +19,7 @@
     X(misses, "levels that had to ask the file system")                                       \
     X(replays, "levels answered by running a cached file's directives for the request")       \
     X(bypasses, "levels left to stock httpd")                                                 \
-    X(seeded, "levels answered before httpd asked, part of hits and absent_hits")             \
+    X(asked, "those of hits and absent_hits for which httpd had to ask the module")           \
     X(revalidations, "cached entries whose time was up and that were compared with the disk") \
     X(file_stats, "stat calls made for .htaccess files")                                      \
     X(file_reads, "times a .htaccess file was opened by the cache")                           \

@@ -228,6 +228,11 @@ uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter)
 {
     uint64_t sum = 0;
 
+    if (counter == HTC_C_lookups)
+        return htc_counter_read(store, HTC_C_hits) + htc_counter_read(store, HTC_C_absent_hits) +
+               htc_counter_read(store, HTC_C_misses) + htc_counter_read(store, HTC_C_replays) +
+               htc_counter_read(store, HTC_C_bypasses);
+
     for (unsigned i = 0; i < HTCS_STRIPES; i++)
         sum += HTCS_GET(store->stripes[i].counts[counter]);
     return sum;

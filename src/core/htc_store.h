@@ -212,7 +212,7 @@ static inline void htc_store_confirm(htc_slot_hot *slot, int64_t now)
 /** Add @a n to a counter. Lock-free, exact, striped to keep processors off each other's lines. */
 void htc_count(htc_store *store, enum htc_counter counter, uint64_t n);
 
-/** Sum of a counter over all stripes. */
+/** Sum of a counter over all stripes. HTC_C_lookups is never counted, it is a sum of others. */
 uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter);
 
 typedef struct htc_store_stats {

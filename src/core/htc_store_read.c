@@ -86,6 +86,23 @@ static uint64_t pair(uint32_t high, uint32_t low)
     return (uint64_t)high << 32 | low;
 }
 
+/* Words that are few and come from ourselves need no better hash: each step is reversible, so that
+ * a change of any one word changes the result. */
+static uint64_t mix_words(uint64_t sum, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+
+#pragma GCC unroll 4
+    for (size_t i = 0; i < len / 8; i++) {
+        uint64_t word;
+
+        memcpy(&word, at + 8 * i, 8);
+        sum ^= word;
+        sum = (sum << 29 | sum >> 35) * UINT64_C(0x9E3779B97F4A7C15);
+    }
+    return sum;
+}
+
 uint64_t htcs_front_sum(const htc_store *store, const htcs_view *view, const htcs_front *front)
 {
     const htcs_head *head = &front->head;
@@ -93,9 +110,9 @@ uint64_t htcs_front_sum(const htc_store *store, const htcs_view *view, const htc
 
     sum = mix(sum, pair(view->body_len, view->flags), pair(view->kind, view->owner));
     sum = mix(sum, pair(head->key_len, head->payload_len), 0);
-    sum = XXH3_64bits_withSeed(front->key, htcs_key_bytes(head->key_len), sum);
+    sum = mix_words(sum, front->key, htcs_key_bytes(head->key_len));
     if (view->kind != HTC_KIND_ABSENT)
-        sum = XXH3_64bits_withSeed(&front->id, sizeof(front->id), sum);
+        sum = mix_words(sum, &front->id, sizeof(front->id));
     return sum;
 }
 
@@ -220,15 +237,17 @@ static void fill_info(htc_info *info, uint32_t index, const htcs_view *view,
     info->id = front->id;
 }
 
-bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key_len,
-                    htc_info *info)
+/* Among the candidates in the mask. Apart: it needs much of the stack, and mostly is not needed for
+ * what is not there. */
+__attribute__((noinline)) static bool find_among(htc_store *store, htcs_home home, uint32_t mask,
+                                                 uint64_t hash, const char *key, size_t key_len,
+                                                 htc_info *info)
 {
-    htcs_home home = htcs_home_of(store, hash);
     htcs_view view;
     htcs_front front;
     htcs_cursor cursor;
 
-    for (uint32_t mask = htcs_used(store, home); mask; mask &= mask - 1) {
+    for (; mask; mask &= mask - 1) {
         uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
 
         if (HTCS_GET(store->slots[index].tag) != hash)
@@ -248,6 +267,17 @@ bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key
             break;
         }
     }
+    return false;
+}
+
+bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key_len,
+                    htc_info *info)
+{
+    htcs_home home = htcs_home_of(store, hash);
+    uint32_t mask = htcs_used(store, home);
+
+    if (mask && find_among(store, home, mask, hash, key, key_len, info))
+        return true;
     memset(info, 0, sizeof(*info));
     return false;
 }

@@ -277,11 +277,17 @@ static uint32_t victim_for(htc_store *store, uint32_t blocks, uint32_t owner_ind
     return above ? clock_owner(store, above) : clock_all(store);
 }
 
-bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
+static bool enough_blocks(const htc_store *store, uint32_t blocks)
+{
+    return (uint64_t)HTCS_GET(store->header->blocks_used) + blocks <= store->nblocks;
+}
+
+__attribute__((noinline)) static bool evict_blocks(htc_store *store, uint32_t blocks,
+                                                   uint32_t owner)
 {
     bool rebuilt = false;
 
-    while ((uint64_t)HTCS_GET(store->header->blocks_used) + blocks > store->nblocks) {
+    while (!enough_blocks(store, blocks)) {
         uint32_t index = victim_for(store, blocks, owner);
 
         if (index < store->nslots && HTCS_GET(store->slots[index].hot.version)) {
@@ -295,6 +301,11 @@ bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
         htcs_rebuild(store);
     }
     return true;
+}
+
+bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
+{
+    return enough_blocks(store, blocks) || evict_blocks(store, blocks, owner);
 }
 
 /* --- room for a slot --------------------------------------------------------------------------*/
@@ -365,6 +376,17 @@ static unsigned count_ways(uint32_t mask)
     return n;
 }
 
+/* Both sets are full. Apart, so that the usual way through need not save registers for it. */
+__attribute__((noinline)) static uint32_t evict_candidate(htc_store *store, htcs_home home,
+                                                          uint32_t owner)
+{
+    uint32_t mask = eligible(store, home, owner), index = oldest(store, home, mask);
+
+    age(store, home, mask, index);
+    evict(store, index);
+    return index;
+}
+
 uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
 {
     const uint32_t all = (1U << HTCS_WAYS) - 1;
@@ -381,9 +403,5 @@ uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
         htcs_rebuild(store);
         return htcs_room_slot(store, home, owner);
     }
-    mask = eligible(store, home, owner);
-    index = oldest(store, home, mask);
-    age(store, home, mask, index);
-    evict(store, index);
-    return index;
+    return evict_candidate(store, home, owner);
 }

@@ -188,21 +188,23 @@ static void free_chain(htc_store *store, const htcs_view *view)
 static size_t write_block(htcs_block *block, htcs_cursor *cursor, const unsigned char *from,
                           size_t len)
 {
-    size_t room = (HTCS_BLOCK_WORDS - cursor->word) * 8, n = len < room ? len : room, i;
+    size_t room = (HTCS_BLOCK_WORDS - cursor->word) * 8, n = len < room ? len : room;
+    _Atomic uint64_t *to = &block->words[cursor->word];
 
 #pragma GCC unroll 4
-    for (i = 0; i + 8 <= n; i += 8) {
+    for (size_t i = 0; i < n / 8; i++) {
         uint64_t word;
 
-        memcpy(&word, from + i, 8);
-        HTCS_SET(block->words[cursor->word++], word);
+        memcpy(&word, from + 8 * i, 8);
+        HTCS_SET(to[i], word);
     }
-    if (i < n) {
+    if (n % 8) {
         uint64_t word = 0;
 
-        memcpy(&word, from + i, n - i);
-        HTCS_SET(block->words[cursor->word++], word);
+        memcpy(&word, from + n / 8 * 8, n % 8);
+        HTCS_SET(to[n / 8], word);
     }
+    cursor->word += (uint32_t)((n + 7) / 8);
     return n;
 }
 
@@ -254,13 +256,14 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
 }
 
 /* Remove the key's old record, and whatever is damaged in a slot that claims the key's hash. */
-static void remove_key(htc_store *store, const htc_put *put, htcs_home home)
+__attribute__((noinline)) static void remove_key(htc_store *store, const htc_put *put,
+                                                 htcs_home home, uint32_t mask)
 {
     htcs_view view;
     htcs_front front;
     htcs_cursor cursor;
 
-    for (uint32_t mask = htcs_used(store, home); mask; mask &= mask - 1) {
+    for (; mask; mask &= mask - 1) {
         uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
         htcs_result result;
 
@@ -346,8 +349,10 @@ static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t ow
                       .body_len = (uint32_t)body_len};
 
     htcs_home home = htcs_home_of(store, put->hash);
+    uint32_t used = htcs_used(store, home);
 
-    remove_key(store, put, home);
+    if (used)
+        remove_key(store, put, home, used);
     if (put->payload_len > UINT32_MAX / 2 ||
         htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
         return APR_ENOSPC;
