@@ -15,7 +15,7 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = 40
+ROUNDS = 80
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -56,28 +56,39 @@ def instructions(root, module):
     htbench.save("depth-instructions", results)
 
 
+def cold_tree(docroot, new, text):
+    """FIRST pages at the same depth, each below `new` directories of its own; and a page above them
+    all that is asked for first."""
+    shutil.rmtree(docroot, ignore_errors=True)
+    common = DEPTH - new
+    warm = htbench.make_tree(docroot, common, text)
+    above = os.path.dirname(warm)
+    urls = []
+    for i in range(FIRST):
+        own = os.path.join(above, f"t{i}")
+        urls.append(own + htbench.make_tree(docroot + own, new - 1, text))
+    return warm, urls
+
+
 def cold(root, module):
-    """The first request to a directory, over FIRST trees of their own, so that every directory but the
-    document root is new each time."""
+    """The first request to a directory: to one, and to a path of DEPTH new ones."""
     results = {}
     for name, text in (("absent", None), ("empty", "")):
-        docroot = os.path.join(root, "cold-" + name)
-        shutil.rmtree(docroot, ignore_errors=True)
-        urls = [f"/t{i}" + htbench.make_tree(os.path.join(docroot, f"t{i}"), DEPTH, text)
-                for i in range(FIRST)]
-        htbench.make_tree(os.path.join(docroot, "warm"), 0)
-        htbench.wait_until_old()
-        for label, so in (("stock", None), ("module", module)):
-            results[f"{label}-{name}"] = first_requests(
-                server(root, f"cold-{label}-{name}", docroot, "All", so, processes=1, threads=1),
-                urls)
-        ratio = results[f"module-{name}"] / results[f"stock-{name}"]
-        print(f"first request, {name:6s}: stock {results['stock-' + name]:.0f}, module "
-              f"{results['module-' + name]:.0f} instructions   x {ratio:.3f}", flush=True)
+        for new in (1, DEPTH):
+            docroot = os.path.join(root, f"cold-{name}-{new}")
+            warm, urls = cold_tree(docroot, new, text)
+            htbench.wait_until_old()
+            counts = {label: first_requests(server(root, f"cold-{label}-{name}-{new}", docroot,
+                                                   "All", so, processes=1, threads=1), warm, urls)
+                      for label, so in (("stock", None), ("module", module))}
+            print(f"first request, {name:6s}, new directories: {new:2d}: stock "
+                  f"{counts['stock']:.0f}, module {counts['module']:.0f} instructions   "
+                  f"x {counts['module'] / counts['stock']:.3f}", flush=True)
+            results[f"{name}-{new}"] = counts
     htbench.save("depth-cold", results)
 
 
-def first_requests(args, urls):
+def first_requests(args, warm, urls):
     """Difference of a run that asks for each deep page once and one that asks for none."""
     totals = []
     for asked in ([], urls):
@@ -87,7 +98,7 @@ def first_requests(args, urls):
                   single=True, demote=True, timeout=120)
         connection = htbench.Connection(one.port)
         for _ in range(20):
-            htbench.check(connection.get("/warm/page.html"))
+            htbench.check(connection.get(warm))
         for url in asked:
             htbench.check(connection.get(url))
         connection.close()
@@ -100,16 +111,17 @@ def pairs(root, module):
     made = trees(root)
     results = {}
     docroot, url = made["absent"]
-    with htbench.Httpd(**server(root, "none", docroot, "None")).start() as none:
-        for name, (docroot, url) in made.items():
-            for label, so in (("stock", None), ("module", module)):
-                with htbench.Httpd(**server(root, f"{label}-{name}", docroot, "All", so,
-                                            revalidate="1s")).start() as one:
-                    figures = htbench.pairs(one, none, url, url, ROUNDS)
-                results[f"{label}-{name}"] = figures
-                print(f"All, {label:6s} {name:6s} against None: {figures['a']:7.0f} / "
-                      f"{figures['b']:7.0f} requests/s, median ratio {figures['ratio']:.3f} "
-                      f"({figures['low']:.3f} to {figures['high']:.3f})", flush=True)
+    none = htbench.Httpd(**server(root, "none", docroot, "None"))
+    for name, (docroot, url) in made.items():
+        for label, override, so in (("None again", "None", None), ("All, stock", "All", None),
+                                    ("All, module", "All", module)):
+            one = htbench.Httpd(**server(root, f"{label[-6:].strip()}-{name}", docroot, override,
+                                         so, revalidate="1s"))
+            figures = htbench.pairs(one, none, url, url, ROUNDS)
+            results[f"{label} {name}"] = figures
+            print(f"{label:11s} {name:6s} against None: {figures['a']:7.0f} / "
+                  f"{figures['b']:7.0f} requests/s, median ratio {figures['ratio']:.3f} "
+                  f"({figures['low']:.3f} to {figures['high']:.3f})", flush=True)
     htbench.save("depth-pairs", results)
 
 
@@ -127,10 +139,9 @@ def rules(root, module):
                     f"RewriteRule ^v{i}/?$ https://example.org/{i}/ [R=302,L]\n")
     htbench.wait_until_old()
     url = "/big/no-such-page"
-    with htbench.Httpd(**server(root, "rules-module", docroot, "All", module,
-                                revalidate="1s")).start() as cached, \
-            htbench.Httpd(**server(root, "rules-stock", docroot, "All")).start() as stock:
-        figures = htbench.pairs(cached, stock, url, url, 9, 500)
+    cached = htbench.Httpd(**server(root, "rules-module", docroot, "All", module, revalidate="1s"))
+    stock = htbench.Httpd(**server(root, "rules-stock", docroot, "All"))
+    figures = htbench.pairs(cached, stock, url, url, 9, 500)
     print(f"1,226 lines of rules: module {figures['a']:.0f}, stock {figures['b']:.0f} requests/s, "
           f"median ratio {figures['ratio']:.1f} ({figures['low']:.1f} to {figures['high']:.1f})")
     htbench.save("depth-rules", figures)

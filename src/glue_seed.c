@@ -17,19 +17,21 @@
  * directory that does not exist (a "pretty URL") has a few. */
 #define MAX_PREFIXES 3
 
+/* What every request reads comes first, on two cache lines, and the directory right behind it. */
 typedef struct htc_level {
     htc_object object;
     struct htaccess_result result;
+    const struct htc_level *parent;
+    apr_int64_t revalidate_ms;
+    unsigned ndeps;
+    unsigned dir_len;
+    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
+    uint64_t hits, absent;      /* records that say so, from the top down to here */
     server_rec *server;
     htc_node *parent_node; /* held; or NULL */
-    const struct htc_level *parent;
-    htc_node *parsed; /* held; or NULL */
-    apr_int64_t revalidate_ms;
-    uint64_t hits, absent; /* records that say so, from the top down to here */
-    unsigned ndeps;
-    htc_dep deps[HTC_MAX_DEPS];
-    size_t dir_len;
-    char text[]; /* result.dir, then the paths of deps */
+    htc_node *parsed;      /* held; or NULL */
+    htc_dep *deps;
+    char dir[]; /* result.dir, then deps and their paths */
 } htc_level;
 
 typedef struct level_key {
@@ -44,7 +46,7 @@ static bool level_match(const void *data, const void *key_)
     const level_key *key = key_;
 
     return level->object.type == HTC_OBJ_LEVEL && level->server == key->server &&
-           level->dir_len == key->len && !memcmp(level->text, key->dir, key->len);
+           level->dir_len == key->len && !memcmp(level->dir, key->dir, key->len);
 }
 
 static uint64_t level_hash(const htc_context *ctx, const level_key *key)
@@ -68,15 +70,14 @@ void htc_level_free(void *data)
 static inline bool level_current(htc_context *ctx, const htc_level *level, apr_int64_t now)
 {
     for (unsigned i = 0; i < level->ndeps; i++) {
-        const htc_dep *dep = &level->deps[i];
-        htc_slot_hot *slot = htc_store_slot(ctx->store, dep->ref.slot);
+        htc_slot_hot *slot = htc_store_slot(ctx->store, level->refs[i].slot);
         int64_t checked_at;
 
-        if (!htc_store_current(slot, dep->ref.version, &checked_at))
+        if (!htc_store_current(slot, level->refs[i].version, &checked_at))
             return false;
         htc_store_touch(slot);
         if ((!level->revalidate_ms || now - checked_at >= level->revalidate_ms) &&
-            !htc_recheck(ctx, slot, dep, checked_at, level->revalidate_ms, now))
+            !htc_recheck(ctx, slot, &level->deps[i], checked_at, level->revalidate_ms, now))
             return false;
     }
     return true;
@@ -167,26 +168,34 @@ static const struct htaccess_result *find_result(const request_rec *r, const cha
     return result;
 }
 
+/* Where the deps lie, behind the directory. */
+static size_t deps_offset(const htc_seen *seen)
+{
+    return APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
+}
+
 static size_t level_size(const htc_seen *seen)
 {
-    size_t size = sizeof(htc_level) + strlen(seen->dir) + 1;
+    size_t size = deps_offset(seen) + seen->ndeps * sizeof(htc_dep);
 
     for (unsigned i = 0; i < seen->ndeps; i++)
         size += strlen(seen->deps[i]->path) + 1;
     return size;
 }
 
-/* Copy the strings of a level behind it. */
+/* Copy the strings of a level, and what it rests on, behind it. */
 static void level_texts(htc_level *level, const htc_seen *seen)
 {
-    char *next = level->text;
+    char *next;
 
-    level->dir_len = strlen(seen->dir);
-    level->result.dir = memcpy(next, seen->dir, level->dir_len + 1);
-    next += level->dir_len + 1;
+    level->dir_len = (unsigned)strlen(seen->dir);
+    level->result.dir = memcpy(level->dir, seen->dir, level->dir_len + 1);
+    level->deps = (htc_dep *)(void *)((char *)level + deps_offset(seen));
+    next = (char *)(level->deps + seen->ndeps);
     for (unsigned i = 0; i < seen->ndeps; i++) {
         size_t len = strlen(seen->deps[i]->path) + 1;
 
+        level->refs[i] = seen->deps[i]->ref;
         level->deps[i] = *seen->deps[i];
         level->deps[i].path = memcpy(next, seen->deps[i]->path, len);
         next += len;
@@ -210,10 +219,13 @@ static void level_counts(htc_level *level)
 static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
                                const struct htaccess_result *result, htc_node *parent)
 {
-    htc_level *level = calloc(1, level_size(seen));
+    void *memory;
+    htc_level *level;
 
-    if (!level)
+    if (posix_memalign(&memory, 64, level_size(seen)))
         return NULL;
+    level = memory;
+    memset(level, 0, sizeof(*level));
     level->object.type = HTC_OBJ_LEVEL;
     level->object.map = ctx->map;
     level->server = r->server;
