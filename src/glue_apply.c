@@ -7,6 +7,7 @@
  */
 #include "mod_htcache.h"
 #include "glue_apply.h"
+#include "glue_fold.h"
 
 /* Lines that this thread wrote to the error log. A parse that logs must log again for each request,
  * so its result cannot be kept. The error_log hook has no other way to say whose line it was. */
@@ -92,6 +93,24 @@ static void publish_tree(htc_job *job, const ap_directive_t *tree)
         htc_publish_too_large(job->ctx, job->r, job->path, &job->text);
 }
 
+/* Rename what can be folded. */
+static ap_directive_t *fold(const htc_job *job, const cmd_parms *cmd, ap_directive_t *tree,
+                            bool count)
+{
+    htc_fold_counts counts = {0};
+
+    if (!job->ctx->fold_dirs || !tree)
+        return tree;
+    htc_fold_htaccess(&tree, cmd, &counts);
+    if (count) {
+        htc_count(job->ctx->store, HTC_C_redirects_seen, counts.redirects_seen);
+        htc_count(job->ctx->store, HTC_C_redirects_folded, counts.redirects_folded);
+        htc_count(job->ctx->store, HTC_C_rewrite_rules_seen, counts.rewrite_rules_seen);
+        htc_count(job->ctx->store, HTC_C_rewrite_rules_folded, counts.rewrite_rules_folded);
+    }
+    return tree;
+}
+
 /* Parse text into the request's vector, as httpd would have done; share the tree when asked to. */
 static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
 {
@@ -109,7 +128,7 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
                           "reading it writes to the error log");
     else if (publish)
         publish_tree(job, tree);
-    return err ? err : ap_walk_config(tree, &parms, cmd->context);
+    return err ? err : ap_walk_config(fold(job, &parms, tree, publish), &parms, cmd->context);
 }
 
 /* The shared record cannot be had any more, or does not suit this override: the stock way. */
@@ -157,7 +176,8 @@ static const char *replay(htc_job *job, cmd_parms *cmd)
     if (!record)
         return apply_from_disk(job, cmd);
     parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
-    return ap_walk_config(htc_tree_decode(record, job->path, cmd->pool), &parms, cmd->context);
+    return ap_walk_config(fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), false),
+                          &parms, cmd->context);
 }
 
 /* Key of a kept configuration. */
@@ -265,8 +285,9 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     }
     parsed->vector = ap_create_per_dir_config(parsed->pool);
     parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
-    err =
-        ap_walk_config(htc_tree_decode(record, parsed->path, parsed->pool), &parms, parsed->vector);
+    err = ap_walk_config(
+        fold(job, &parms, htc_tree_decode(record, parsed->path, parsed->pool), false), &parms,
+        parsed->vector);
     if (err) {
         err = apr_pstrdup(cmd->pool, err);
         apr_pool_destroy(parsed->pool);
@@ -343,19 +364,25 @@ static bool tree_suits(const htc_job *job, const cmd_parms *cmd)
     return !(job->info.flags & HTC_RF_EXEC_ON_READ) || (cmd->override & OR_ALL);
 }
 
-/* Somebody wrote the private directive into a file: as unknown as in stock httpd. */
-static const char *refuse(cmd_parms *cmd)
+const char *htc_refuse_private(cmd_parms *cmd)
 {
+    const char *name = cmd->directive->directive;
+
     if (cmd->override & NONFATAL_UNKNOWN) {
+        char *lower = apr_pstrdup(cmd->temp_pool, name);
+
         /* In core's name and words, as it would have said it. */
+        ap_str_tolower(lower);
         ap_log_perror_(__FILE__, __LINE__, AP_CORE_MODULE_INDEX, APLOG_WARNING, 0, cmd->temp_pool,
-                       APLOGNO(02296) "Unknown directive htcacheapply perhaps misspelled or "
-                                      "defined by a module not included in the server "
-                                      "configuration");
+                       APLOGNO(02296) "Unknown directive %s perhaps misspelled or defined by a "
+                                      "module not included in the server configuration",
+                       lower);
         return NULL;
     }
-    return "Invalid command '" HTC_APPLY_DIRECTIVE
-           "', perhaps misspelled or defined by a module not included in the server configuration";
+    return apr_pstrcat(cmd->pool, "Invalid command '", name,
+                       "', perhaps misspelled or defined by a module not included in the server "
+                       "configuration",
+                       NULL);
 }
 
 const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args)
@@ -365,7 +392,7 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
     (void)dir_conf;
     (void)args;
     if (!cmd->config_file || cmd->config_file->getstr != job_getstr)
-        return refuse(cmd);
+        return htc_refuse_private(cmd);
     job = cmd->config_file->param;
     if (job->has_text)
         return apply_text(job, cmd, true);

@@ -5,6 +5,7 @@
  * directive name may belong to several modules, and all of them must agree.
  */
 #include "mod_htcache.h"
+#include "glue_fold.h"
 
 /* Sections that are resolved while a file is read, by facts that do not change within one
  * configuration generation. Every other directive that runs while a file is read leaves nothing in
@@ -89,7 +90,7 @@ static void add_command(htc_context *ctx, const module *m, const command_rec *cm
         apr_hash_set(ctx->commands, key, APR_HASH_KEY_STRING, command);
     }
     owner->module_name = m->name;
-    owner->trusted = is_trusted(ctx, m->name);
+    owner->trusted = m == &htcache_module || is_trusted(ctx, m->name);
     owner->exec_on_read = (cmd->req_override & EXEC_ON_READ) != 0;
     owner->next = command->owners;
     command->owners = owner;
@@ -140,8 +141,10 @@ void htc_commands_admit(server_rec *main_server)
         for (int i = 0; core->sec_dir && i < core->sec_dir->nelts; i++) {
             const core_dir_config *dir =
                 ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *));
-            if (dir && dir->override_list && !apr_is_empty_table(dir->override_list))
+            if (dir && dir->override_list && !apr_is_empty_table(dir->override_list)) {
+                htc_fold_admit(dir->override_list);
                 apr_table_setn(dir->override_list, HTC_APPLY_DIRECTIVE, "1");
+            }
         }
     }
 }

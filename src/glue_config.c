@@ -4,6 +4,8 @@
  * sentence that says what is allowed; httpd adds file and line.
  */
 #include "mod_htcache.h"
+#include "glue_fold.h"
+#include "glue_map.h"
 
 #define HTC_MAX_REVALIDATE_MS (INT64_C(24) * 3600 * 1000)
 
@@ -24,10 +26,12 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->memory = HTC_DEFAULT_MEMORY;
     current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
+    current_options->folds = apr_array_make(pconf, 2, sizeof(htc_fold *));
+    current_options->maps = apr_array_make(pconf, 2, sizeof(htc_redirect_map *));
     apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
 }
 
-const htc_options *htc_options_get(void)
+htc_options *htc_options_get(void)
 {
     return current_options;
 }
@@ -67,6 +71,9 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
     (void)path;
     dc->enabled = -1;
     dc->revalidate_ms = -1;
+    dc->maps = NULL;
+    dc->folds = NULL;
+    dc->expression = false;
     return dc;
 }
 
@@ -77,6 +84,9 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
 
     dc->enabled = add->enabled != -1 ? add->enabled : base->enabled;
     dc->revalidate_ms = add->revalidate_ms != -1 ? add->revalidate_ms : base->revalidate_ms;
+    dc->maps = htc_map_list_merge(p, add->maps, base->maps);
+    dc->folds = htc_fold_list_merge(p, add->folds, base->folds);
+    dc->expression = add->expression || base->expression;
     return dc;
 }
 
@@ -167,6 +177,15 @@ static bool parse_size(const char *arg, uint64_t *bytes)
     return true;
 }
 
+static const char *set_fold(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    (void)dir_conf;
+    /* Its value was read from the tree before any directive was run, see glue_fold_tree.c. */
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheFold '%s': give On or Off", arg);
+    return NULL;
+}
+
 static const char *set_size(cmd_parms *cmd, const char *arg, uint64_t min, uint64_t *value)
 {
     const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
@@ -247,6 +266,8 @@ static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
 #define ANYWHERE_BUT_HTACCESS (RSRC_CONF | ACCESS_CONF)
 #define IN_ANY_HTACCESS       (OR_ALL | NONFATAL_ALL)
 
+#define PRIVATE_HELP          "Private to mod_htcache; not for use in any file"
+
 const command_rec htc_directives[] = {
     AP_INIT_TAKE1("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
                   "On to keep parsed .htaccess files in memory"),
@@ -264,6 +285,19 @@ const command_rec htc_directives[] = {
                     "Directories whose .htaccess files are left to httpd"),
     AP_INIT_ITERATE("HtCacheTrustModule", add_trusted, NULL, RSRC_CONF,
                     "Modules whose parsed directives may be kept from request to request"),
-    AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS,
-                     "Private to mod_htcache; not for use in any file"),
+    AP_INIT_TAKE1("HtCacheFold", set_fold, NULL, OR_FILEINFO,
+                  "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
+    AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
+                      "A file of redirects, then options such as status=301"),
+    AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,
+                    OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_TAKE23(HTC_FOLD_MATCH, htc_fold_take23, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                   PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_TEMP, htc_fold_take2, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_PERMANENT, htc_fold_take2, (void *)HTTP_MOVED_PERMANENTLY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};

@@ -68,6 +68,7 @@ void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any)
         sc->special = sc->sections->nelts || sc->exclude;
         sc->plain = (htc_scope){false, HTC_DEFAULT_REVALIDATE_MS};
         overlay(&sc->plain, &sc->own);
+        sc->map_ttl = sc->plain.revalidate_ms;
         *any = *any || sc->may_be_enabled;
     }
 }

@@ -5,6 +5,7 @@
  * is escaped.
  */
 #include "mod_htcache.h"
+#include "glue_map.h"
 
 #include "http_protocol.h"
 
@@ -40,6 +41,7 @@ typedef struct snapshot {
     size_t nprocesses;
     apr_array_header_t *files; /* stock_file */
     uint64_t files_total;
+    apr_array_header_t *maps; /* htc_map_report; NULL: there are none */
 } snapshot;
 
 typedef struct stock_file {
@@ -107,6 +109,7 @@ static snapshot *collect(request_rec *r)
     snap->r = r;
     snap->ctx = htc_server_conf_of(r->server)->ctx;
     snap->files = apr_array_make(r->pool, 8, sizeof(stock_file));
+    snap->maps = htc_map_reports(r->server, r->pool);
     if (!snap->ctx)
         snap->state = "off: HtCache On stands nowhere in the configuration";
     else if (!snap->ctx->store)
@@ -181,6 +184,46 @@ static void send_json_files(const snapshot *snap)
     ap_rputs("]}\n", r);
 }
 
+/* Lines of the server's configuration and of .htaccess files together. */
+static void send_json_fold(const snapshot *snap)
+{
+    const htc_fold_counts *own = &htc_options_get()->counts;
+    const uint64_t *c = snap->counters;
+
+    ap_rprintf(snap->r,
+               "  \"fold\": {\"redirects_seen\": %" APR_UINT64_T_FMT
+               ", \"redirects_folded\": %" APR_UINT64_T_FMT
+               ", \"rewrite_rules_seen\": %" APR_UINT64_T_FMT
+               ", \"rewrite_rules_folded\": %" APR_UINT64_T_FMT "},\n",
+               (apr_uint64_t)(own->redirects_seen + c[HTC_C_redirects_seen]),
+               (apr_uint64_t)(own->redirects_folded + c[HTC_C_redirects_folded]),
+               (apr_uint64_t)(own->rewrite_rules_seen + c[HTC_C_rewrite_rules_seen]),
+               (apr_uint64_t)(own->rewrite_rules_folded + c[HTC_C_rewrite_rules_folded]));
+}
+
+static void send_json_tables(const snapshot *snap)
+{
+    request_rec *r = snap->r;
+
+    ap_rputs("  \"redirect_tables\": [", r);
+    for (int i = 0; snap->maps && i < snap->maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(snap->maps, i, htc_map_report);
+
+        ap_rprintf(r,
+                   "%s\n    {\"name\": %s, \"source\": %s, \"rules\": %u, \"exact\": %u, "
+                   "\"prefix\": %u, \"pattern\": %u, \"bytes\": %" APR_UINT64_T_FMT
+                   ", \"loaded_at\": %" APR_INT64_T_FMT ", \"lookups\": %" APR_UINT64_T_FMT
+                   ", \"hits\": %" APR_UINT64_T_FMT ", \"reloads\": %u, \"failures\": %u, "
+                   "\"failed\": %s}",
+                   i ? "," : "", json_string(r->pool, map->name), json_string(r->pool, map->source),
+                   map->info.rules, map->info.exact, map->info.prefix, map->info.pattern,
+                   (apr_uint64_t)map->state.size, (apr_int64_t)map->state.loaded_at,
+                   (apr_uint64_t)map->state.lookups, (apr_uint64_t)map->state.hits,
+                   map->state.reloads, map->state.failures, map->state.failed ? "true" : "false");
+    }
+    ap_rputs("],\n", r);
+}
+
 static void send_json(const snapshot *snap)
 {
     request_rec *r = snap->r;
@@ -203,6 +246,8 @@ static void send_json(const snapshot *snap)
                    i ? "," : "", (int)p->pid, (apr_uint64_t)p->entries, (apr_uint64_t)p->bytes);
     }
     ap_rputs("],\n", r);
+    send_json_fold(snap);
+    send_json_tables(snap);
     send_json_files(snap);
     ap_rputs("}\n", r);
 }
@@ -263,6 +308,31 @@ static void send_html_files(const snapshot *snap)
     ap_rputs("</table>\n", r);
 }
 
+static void send_html_maps(const snapshot *snap)
+{
+    request_rec *r = snap->r;
+
+    if (!snap->maps || !snap->maps->nelts)
+        return;
+    ap_rputs("<h2>Redirect maps</h2>\n<table>\n<tr><th>File</th><th>Rows</th><th>Bytes</th>"
+             "<th>Look-ups</th><th>Hits</th><th>Loaded</th><th>Named in</th></tr>\n",
+             r);
+    for (int i = 0; i < snap->maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(snap->maps, i, htc_map_report);
+
+        ap_rprintf(
+            r,
+            "<tr><td>%s</td><td>%u</td><td>%" APR_UINT64_T_FMT "</td><td>%" APR_UINT64_T_FMT
+            "</td><td>%" APR_UINT64_T_FMT "</td><td>%s%s</td><td>%s</td></tr>\n",
+            ap_escape_html(r->pool, map->name), map->info.rules, (apr_uint64_t)map->state.size,
+            (apr_uint64_t)map->state.lookups, (apr_uint64_t)map->state.hits,
+            ap_ht_time(r->pool, apr_time_from_sec(map->state.loaded_at), "%F %T", 0),
+            map->state.failed ? "; the file as it is now cannot be used, see the error log" : "",
+            ap_escape_html(r->pool, map->source));
+    }
+    ap_rputs("</table>\n", r);
+}
+
 /* Share of look-ups that needed neither the disk nor httpd, in percent. */
 static double saved_percent(const snapshot *snap)
 {
@@ -301,6 +371,7 @@ static void send_html(const snapshot *snap)
     for (int i = 0; i < snap->ngauges; i++)
         send_row(r, snap->gauges[i].name, snap->gauges[i].value, snap->gauges[i].help);
     ap_rputs("</table>\n", r);
+    send_html_maps(snap);
     send_html_files(snap);
     ap_rputs("</body></html>\n", r);
 }

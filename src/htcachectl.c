@@ -1,9 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The command-line tool. It asks a running server's status page over HTTP and prints the answer as
- * a table or as it came; it never touches the server's memory. Its exit codes are part of its
- * interface: scripts and monitoring call it.
+ * a table or as it came; it never touches the server's memory. Redirect maps it reads from their
+ * files (htcachectl_map.c). Its exit codes are part of its interface: scripts and monitoring call
+ * it.
  */
+#include "htcachectl_map.h"
+
 #include <curl/curl.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -22,7 +25,8 @@ enum exit_code { EXIT_GOOD = 0, EXIT_BAD_ANSWER = 1, EXIT_USAGE = 2, EXIT_NO_CON
 
 typedef struct options {
     const char *url;
-    bool json;
+    const char *format;
+    bool json, follow;
 } options;
 
 typedef struct answer {
@@ -33,18 +37,29 @@ typedef struct answer {
 
 static void print_help(FILE *out)
 {
-    fputs("Usage: htcachectl status [--url URL] [--json]\n"
-          "\n"
-          "  status       what the server's cache holds and what it did since the server started\n"
-          "\n"
-          "  --url URL    the status page (default: $" STATUS_URL_ENV ",\n"
-          "               else " DEFAULT_URL ")\n"
-          "  --json       print the server's JSON as it came\n"
-          "  --help       this text\n"
-          "\n"
-          "Exit codes: 0 all went well, 1 the server's answer cannot be used, 2 wrong usage,\n"
-          "            3 no connection to the server\n",
-          out);
+    fputs(
+        "Usage: htcachectl status [--url URL] [--json]\n"
+        "       htcachectl check FILE... [--format FORMAT] [--json] [key=value...]\n"
+        "       htcachectl lookup FILE URL [--format FORMAT] [--follow] [--json] [key=value...]\n"
+        "\n"
+        "  status       what the server's cache holds and what it did since the server started\n"
+        "  check        what is wrong in redirect maps; each file is one map\n"
+        "  lookup       which row of a redirect map answers a URL, and with what\n"
+        "\n"
+        "  --url URL    the status page (default: $" STATUS_URL_ENV ",\n"
+        "               else " DEFAULT_URL ")\n"
+        "  --format F   text, csv, netlify, nginx or json (default: by the file's name)\n"
+        "  --follow     ask on with the answer, as browsers do\n"
+        "  --json       status: print the server's JSON as it came; else: print JSON\n"
+        "  --help       this text\n"
+        "  key=value    as behind HtCacheRedirectMap: query= case= slash= subpath= status= host=\n"
+        "               strip=\n"
+        "\n"
+        "Exit codes: 0 all went well, 1 the server's answer cannot be used, the map has errors, "
+        "or\n"
+        "            no row answers, 2 wrong usage or a file that cannot be read, 3 no connection\n"
+        "            to the server\n",
+        out);
 }
 
 static int usage_error(void)
@@ -309,10 +324,10 @@ static int run_status(const options *o)
 /* Returns false when the program is to end with *code. */
 static bool parse_options(int argc, char **argv, options *o, int *code)
 {
-    static const struct option known[] = {{"url", required_argument, NULL, 'u'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"url", required_argument, NULL, 'u'},    {"json", no_argument, NULL, 'j'},
+        {"format", required_argument, NULL, 'f'}, {"follow", no_argument, NULL, 'F'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int c;
 
     while ((c = getopt_long(argc, argv, "hju:", known, NULL)) != -1) {
@@ -322,6 +337,12 @@ static bool parse_options(int argc, char **argv, options *o, int *code)
             break;
         case 'j':
             o->json = true;
+            break;
+        case 'f':
+            o->format = optarg;
+            break;
+        case 'F':
+            o->follow = true;
             break;
         case 'h':
             print_help(stdout);
@@ -335,13 +356,32 @@ static bool parse_options(int argc, char **argv, options *o, int *code)
     return true;
 }
 
+/* The commands that need no server. -1: it is none of them. */
+static int run_map_command(const options *o, int argc, char **argv)
+{
+    map_command command = {.format = o->format, .json = o->json, .follow = o->follow};
+
+    if (optind >= argc)
+        return -1;
+    command.words = argc - optind - 1;
+    command.word = argv + optind + 1;
+    if (strcmp(argv[optind], "check") == 0)
+        return htcachectl_check(&command);
+    if (strcmp(argv[optind], "lookup") == 0)
+        return htcachectl_lookup(&command);
+    return -1;
+}
+
 int main(int argc, char **argv)
 {
     const char *url = getenv(STATUS_URL_ENV);
-    options o = {.url = url && *url ? url : DEFAULT_URL, .json = false};
+    options o = {.url = url && *url ? url : DEFAULT_URL};
     int code;
 
     if (!parse_options(argc, argv, &o, &code))
+        return code;
+    code = run_map_command(&o, argc, argv);
+    if (code >= 0)
         return code;
     if (optind + 1 != argc || strcmp(argv[optind], "status") != 0) {
         fprintf(stderr, "htcachectl: %s\n",

@@ -4,6 +4,8 @@
  * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
  */
 #include "mod_htcache.h"
+#include "glue_fold.h"
+#include "glue_map.h"
 
 #include "ap_mpm.h"
 #include "scoreboard.h"
@@ -15,10 +17,8 @@ static const char *const user_switching[] = {
 
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
-    (void)plog;
-    (void)ptemp;
     htc_options_reset(pconf);
-    return OK;
+    return htc_fold_pre_config(pconf, plog, ptemp);
 }
 
 static const char *user_switching_module(void)
@@ -82,6 +82,7 @@ static htc_context *context_create(apr_pool_t *pconf)
     ctx->process_memory = options->process_memory;
     ctx->trusted = options->trusted;
     ctx->seed = !others_open_htaccess();
+    ctx->fold_dirs = options->fold_dirs;
     return ctx;
 }
 
@@ -90,12 +91,13 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_context *ctx;
     const char *switcher;
     bool any = false;
+    int rv;
 
     (void)plog;
-    (void)ptemp;
     htc_scope_prepare(pconf, s, &any);
-    if (!any)
-        return OK;
+    rv = htc_maps_post_config(pconf, ptemp, s, any);
+    if (rv != OK || !any)
+        return rv;
 
     ctx = context_create(pconf);
     /* httpd reads its configuration twice, and detaches from the terminal in between. Creating the
@@ -122,9 +124,9 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
 
+    htc_maps_child_init(pchild, s);
     if (!ctx || !ctx->store)
         return;
-    (void)pchild;
     if (htc_map_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
         ctx->map = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
@@ -147,13 +149,34 @@ static int htc_translate(request_rec *r)
     return DECLINED;
 }
 
+/* Maps come before the folded lines of the same phase. */
+static int redirect_translate(request_rec *r)
+{
+    int answer = htc_map_translate(r);
+
+    return answer != DECLINED ? answer : htc_fold_translate(r);
+}
+
+static int redirect_fixup(request_rec *r)
+{
+    int answer = htc_map_fixup(r);
+
+    return answer != DECLINED ? answer : htc_fold_fixup(r);
+}
+
 static void htc_register_hooks(apr_pool_t *p)
 {
+    static const char *const ahead_of_alias[] = {"mod_alias.c", NULL};
+    static const char *const after_rewrite[] = {"mod_rewrite.c", NULL};
+
     (void)p;
-    ap_hook_pre_config(htc_pre_config, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_pre_config(htc_pre_config, after_rewrite, NULL, APR_HOOK_MIDDLE);
+    ap_hook_check_config(htc_fold_check_config, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(htc_translate, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_translate_name(redirect_translate, NULL, ahead_of_alias, APR_HOOK_MIDDLE);
+    ap_hook_fixups(redirect_fixup, NULL, ahead_of_alias, APR_HOOK_MIDDLE);
     /* Just ahead of core's own, behind everybody else's. */
     ap_hook_map_to_storage(htc_seed, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);

@@ -48,10 +48,39 @@ APLOG_USE_MODULE(htcache);
  */
 #define HTC_NODE_OVERHEAD 16
 
-/** HtCache and HtCacheRevalidate as written in one place; -1 where not written. */
+typedef struct htc_map_list htc_map_list;     /* glue_map.h */
+typedef struct htc_redirects htc_redirects;   /* glue_map.h */
+typedef struct htc_held_table htc_held_table; /* glue_map.c */
+typedef struct htc_fold_list htc_fold_list;   /* glue_fold.h */
+
+/** Lines that could be folded, and those that were. */
+typedef struct htc_fold_counts {
+    uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
+} htc_fold_counts;
+
+/** One pass over a directive tree; glue_fold.h. */
+typedef struct htc_walk {
+    apr_pool_t *pool;            /* of the tree */
+    apr_array_header_t *changes; /* to be undone; NULL: the tree is this module's own */
+    const cmd_parms *cmd;        /* of a .htaccess file: its rights; else NULL */
+    htc_fold_counts *counts;
+    bool fold;      /* else only count */
+    bool linear;    /* HtCacheFold Off in a .htaccess file: no table, but in the same order */
+    bool redirects; /* mod_alias is there, and its directives are its own */
+    bool rewrites;  /* so is mod_rewrite */
+    bool opaque;    /* RegexDefaultOptions is in use: regexes are not looked into */
+    bool knows_3f;  /* mod_rewrite has the flag UnsafeAllow3F */
+    uint64_t secret;
+} htc_walk;
+
+/** HtCache and HtCacheRevalidate as written in one place, -1 where not written; and redirect maps.
+ */
 typedef struct htc_dir_conf {
     int enabled;
     apr_int64_t revalidate_ms;
+    const htc_map_list *maps;   /* or NULL */
+    const htc_fold_list *folds; /* folded Redirect lines, or NULL */
+    bool expression;            /* a Redirect that mod_alias tries before all others stands here */
 } htc_dir_conf;
 
 /** What applies to one directory level of one server. */
@@ -74,6 +103,9 @@ typedef struct htc_server_conf {
     bool may_be_enabled;          /* somewhere in this server */
     bool special;                 /* it has sections or exclusions: ask for each directory */
     htc_scope plain;              /* what applies everywhere when it has none */
+
+    htc_redirects *redirects; /* NULL: no redirect maps */
+    apr_int64_t map_ttl;      /* ms after which a map's file is compared */
 } htc_server_conf;
 
 /** One per configuration generation, allocated from pconf; the children inherit a copy. */
@@ -87,6 +119,7 @@ struct htc_context {
     apr_array_header_t *trusted;    /* const char *: module names */
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
+    bool fold_dirs;                 /* Redirect lines of .htaccess files are folded */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
 
@@ -95,6 +128,13 @@ typedef struct htc_options {
     uint64_t memory;
     uint64_t process_memory;
     apr_array_header_t *trusted; /* const char * */
+    apr_array_header_t *maps;    /* htc_redirect_map *: of the server's own configuration */
+    apr_array_header_t *folds;   /* htc_fold *: the same */
+    apr_array_header_t *changes; /* of the configuration tree, to be undone; glue_fold_tree.c */
+    htc_fold_counts counts;
+    htc_walk walk;      /* what is the same for every tree */
+    bool regex_options; /* the configuration changes how regexes are compiled */
+    bool fold_dirs;     /* Redirect lines of directories are folded, in .htaccess files too */
 } htc_options;
 
 /** First in every payload of the process map. */
@@ -144,6 +184,7 @@ typedef struct htc_seen {
 /** Per request; made only when something had to be asked. */
 typedef struct htc_request {
     const htc_dir_conf *location; /* <Location> settings, or NULL */
+    htc_held_table *tables;       /* of the first request: redirect tables in use; or NULL */
     htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
     bool inherited;               /* started with another request's results: learn nothing */
     bool cold;                    /* a level was read from disk: learn the next time */
@@ -166,7 +207,7 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path);
 void *htc_merge_dir_conf(apr_pool_t *p, void *base, void *add);
 /** Fresh options for a new configuration pass; called from pre_config. */
 void htc_options_reset(apr_pool_t *pconf);
-const htc_options *htc_options_get(void);
+htc_options *htc_options_get(void);
 const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args);
 
 /* glue_scope.c */
@@ -235,6 +276,10 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
                              const char **stock);
 /** Rebuild a directive tree from a validated record, in @a pool. Its strings stay in the record. */
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
+
+/* glue_apply.c */
+/** What httpd would say of the line being read if its directive did not exist. */
+const char *htc_refuse_private(cmd_parms *cmd);
 
 /* glue_htaccess.c */
 /** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a

@@ -32,6 +32,10 @@
     X(too_large, "files that did not fit and were left to stock httpd")                       \
     X(corrupt, "records dropped because their checksum or structure was wrong")               \
     X(lock_timeouts, "updates of shared memory skipped because its lock was busy")            \
+    X(redirects_seen, "Redirect lines in .htaccess files, counted whenever one was parsed")   \
+    X(redirects_folded, "those that became part of a table")                                  \
+    X(rewrite_rules_seen, "RewriteRule lines in .htaccess files, counted likewise")           \
+    X(rewrite_rules_folded, "those that became part of a table")                              \
     X(recoveries, "times shared memory was repaired after a process died while writing")
 
 enum htc_counter {

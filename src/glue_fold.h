@@ -1,0 +1,116 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file glue_fold.h
+ * Redirect lines that people already have, as tables. glue_fold_tree.c renames them in the
+ * configuration tree before any module sees it (and gives them their names back before anybody
+ * looks at the tree again), so that httpd brings them to the handlers in glue_fold_redirect.c with
+ * the context they stand in, exactly as it would have brought them to mod_alias; glue_fold_answer.c
+ * answers requests where and how mod_alias would.
+ */
+#ifndef GLUE_FOLD_H
+#define GLUE_FOLD_H
+
+#include "mod_htcache.h"
+#include "redirect_table.h"
+
+#include "ap_regex.h"
+
+/** The names under which folded lines reach this module. Their arguments are those of the original.
+ */
+#define HTC_FOLD_REDIRECT  "HtCacheFoldRedirect"
+#define HTC_FOLD_MATCH     "HtCacheFoldRedirectMatch"
+#define HTC_FOLD_TEMP      "HtCacheFoldRedirectTemp"
+#define HTC_FOLD_PERMANENT "HtCacheFoldRedirectPermanent"
+/** A line that stays with mod_alias and that mod_alias tries first. */
+#define HTC_FOLD_MARK "HtCacheFoldMark"
+/** A RewriteRule that another line answers for. */
+#define HTC_FOLD_SILENT "HtCacheFoldSilent"
+
+/** Fewer lines than that are compared one after the other: it costs no more than hashing. */
+#define HTC_FOLD_MIN 8
+
+/** One folded line. */
+typedef struct htc_fold_entry {
+    const char *source; /* path prefix, or regex */
+    const char *target; /* NULL: none */
+    ap_regex_t *regex;  /* NULL: source is a path prefix */
+    int status;
+    int line;
+} htc_fold_entry;
+
+/** The folded lines of one context, in their order. */
+typedef struct htc_fold {
+    apr_array_header_t *entries; /* htc_fold_entry */
+    apr_pool_t *pool;
+    bool linear; /* HtCacheFold Off */
+    bool opaque; /* RegexDefaultOptions is in use: regexes are not looked into */
+    _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
+} htc_fold;
+
+/** What the first word of a line says. */
+typedef enum htc_first_word {
+    HTC_NO_STATUS,      /* it is the source */
+    HTC_REDIRECTS,      /* a status that takes a target */
+    HTC_TAKES_NO_TARGET /* "gone", 404 and the like */
+} htc_first_word;
+
+/** Those of several contexts: `first`'s before `own` before `second`'s. Merging is one node. */
+struct htc_fold_list {
+    const htc_fold_list *first, *second;
+    htc_fold *own;
+};
+
+const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *first,
+                                         const htc_fold_list *second);
+
+/** Change a node of the tree, as long as w->changes is not undone. */
+void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const char *args);
+
+/* glue_fold_rewrite.c */
+/** Fold the RewriteRules among @a first and the nodes behind it. */
+void htc_fold_rewrites(htc_walk *w, ap_directive_t *first, bool in_dir);
+/** Make the map function known to mod_rewrite. False: it is not there. */
+bool htc_fold_register_map(void);
+/** Has mod_rewrite the flag UnsafeAllow3F, and so the check that it turns off? */
+bool htc_fold_knows_3f(void);
+/** "int:" map of this module. */
+#define HTC_FOLD_MAP "htcache-fold"
+
+/* glue_fold_tree.c */
+int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp);
+int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
+
+/** Rename what can be folded in the tree of a .htaccess file that is about to be run with @a cmd's
+ *  rights and pool; may change its first node. */
+void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, htc_fold_counts *counts);
+/** Allow the private names wherever @a list allows the originals. */
+void htc_fold_admit(apr_table_t *list);
+/** Was the line that is being read made here? The private names mean nothing otherwise. */
+bool htc_fold_made(const cmd_parms *cmd);
+/** Is it to be compared line by line? */
+bool htc_fold_linear(const cmd_parms *cmd);
+
+/* glue_fold_redirect.c */
+/** As mod_alias reads it; sets *status unless it is HTC_NO_STATUS. */
+htc_first_word htc_fold_read_status(const char *word, int *status);
+const char *htc_fold_take123(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
+                             const char *a3);
+const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
+                            const char *a3);
+const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2);
+/** Add a rule that @a pattern decides on: its matches begin with known strings, or contain them, or
+ * else it is a candidate for every path. @a opaque: do not look into it. */
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
+                                    const char *pattern, bool caseless, bool opaque,
+                                    apr_pool_t *scratch);
+const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
+const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
+/** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when
+ * there is no memory or it has few lines. */
+const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock);
+
+/* glue_fold_answer.c */
+int htc_fold_translate(request_rec *r);
+int htc_fold_fixup(request_rec *r);
+
+#endif

@@ -1,0 +1,246 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Reading folded Redirect lines. The rules by which the words of a line are understood, and the
+ * messages for those that are wrong, are mod_alias's, whose lines they are; httpd calls these
+ * handlers while it processes the configuration tree.
+ */
+#include "glue_fold.h"
+
+#include "redirect_regex.h"
+
+static const struct {
+    const char *word;
+    int status;
+    htc_first_word kind;
+} status_words[] = {{"permanent", HTTP_MOVED_PERMANENTLY, HTC_REDIRECTS},
+                    {"temp", HTTP_MOVED_TEMPORARILY, HTC_REDIRECTS},
+                    {"seeother", HTTP_SEE_OTHER, HTC_REDIRECTS},
+                    {"gone", HTTP_GONE, HTC_TAKES_NO_TARGET}};
+
+htc_first_word htc_fold_read_status(const char *word, int *status)
+{
+    for (size_t i = 0; i < sizeof(status_words) / sizeof(*status_words); i++) {
+        if (!strcasecmp(word, status_words[i].word)) {
+            *status = status_words[i].status;
+            return status_words[i].kind;
+        }
+    }
+    if (!apr_isdigit(*word))
+        return HTC_NO_STATUS;
+    *status = atoi(word);
+    return ap_is_HTTP_REDIRECT(*status) ? HTC_REDIRECTS : HTC_TAKES_NO_TARGET;
+}
+
+static htc_fold_entry *new_entry(cmd_parms *cmd, void *dir_conf)
+{
+    htc_dir_conf *dc = cmd->path ? dir_conf : &htc_server_conf_of(cmd->server)->own;
+    htc_fold_list *list;
+    htc_fold *fold;
+
+    if (!dc->folds) {
+        list = apr_pcalloc(cmd->pool, sizeof(*list));
+        list->own = apr_pcalloc(cmd->pool, sizeof(*list->own));
+        list->own->pool = cmd->pool;
+        list->own->opaque = htc_options_get()->regex_options;
+        list->own->entries = apr_array_make(cmd->pool, 4, sizeof(htc_fold_entry));
+        dc->folds = list;
+        if (cmd->pool != cmd->temp_pool)
+            APR_ARRAY_PUSH(htc_options_get()->folds, htc_fold *) = list->own;
+    }
+    fold = dc->folds->own;
+    fold->linear = htc_fold_linear(cmd);
+    return apr_array_push(fold->entries);
+}
+
+const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *first,
+                                         const htc_fold_list *second)
+{
+    htc_fold_list *both;
+
+    if (!first || !second)
+        return first ? first : second;
+    both = apr_pcalloc(p, sizeof(*both));
+    both->first = first;
+    both->second = second;
+    return both;
+}
+
+static const char *add(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
+                       const char *a3, bool is_regex)
+{
+    int status = (int)(intptr_t)cmd->info;
+    htc_first_word kind = htc_fold_read_status(a1, &status);
+    const char *source = a3 || kind != HTC_NO_STATUS ? a2 : a1;
+    const char *target = a3 || kind != HTC_NO_STATUS ? a3 : a2;
+    ap_regex_t *regex = NULL;
+    htc_fold_entry *entry;
+
+    if (!htc_fold_made(cmd))
+        return htc_refuse_private(cmd);
+    if (a3 && kind == HTC_NO_STATUS)
+        return "Redirect: invalid first argument (of three)";
+    if (is_regex) {
+        regex = ap_pregcomp(cmd->pool, source, AP_REG_EXTENDED);
+        if (!regex)
+            return "Regular expression could not be compiled.";
+    }
+    if (!ap_is_HTTP_REDIRECT(status)) {
+        if (target)
+            return "Redirect URL not valid for this status";
+    } else if (!target) {
+        return "URL to redirect to is missing";
+    } else if (!is_regex && !ap_is_url(target) && *target != '/') {
+        return "Redirect to non-URL";
+    }
+    entry = new_entry(cmd, dir_conf);
+    *entry = (htc_fold_entry){source, target, regex, status, cmd->directive->line_num};
+    return NULL;
+}
+
+const char *htc_fold_take123(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
+                             const char *a3)
+{
+    return add(cmd, dir_conf, a1, a2, a3, false);
+}
+
+const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
+                            const char *a3)
+{
+    return add(cmd, dir_conf, a1, a2, a3, true);
+}
+
+const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2)
+{
+    return add(cmd, dir_conf, a1, a2, NULL, false);
+}
+
+const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf)
+{
+    if (!htc_fold_made(cmd))
+        return htc_refuse_private(cmd);
+    if (cmd->path)
+        ((htc_dir_conf *)dir_conf)->expression = true;
+    return NULL;
+}
+
+const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args)
+{
+    (void)dir_conf;
+    (void)args;
+    return htc_fold_made(cmd) ? NULL : htc_refuse_private(cmd);
+}
+
+/* --- tables -----------------------------------------------------------------------------------*/
+
+/* How httpd compiles a regex. Where the configuration changes that, nothing is said of any. */
+static unsigned regex_flags(bool caseless)
+{
+    int cflags = ap_regcomp_get_default_cflags();
+
+    return (cflags & AP_REG_DOTALL ? REDIRECT_REGEX_DOTALL : 0) |
+           (cflags & AP_REG_DOLLAR_ENDONLY ? REDIRECT_REGEX_DOLLAR_ENDONLY : 0) |
+           (caseless ? REDIRECT_REGEX_ICASE : 0);
+}
+
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
+                                    const char *pattern, bool caseless, bool opaque,
+                                    apr_pool_t *scratch)
+{
+    redirect_regex_facts facts = {.kind = REDIRECT_REGEX_NONE};
+    redirect_outcome outcome = REDIRECT_ADDED;
+
+    if (!opaque)
+        redirect_regex_read(pattern, strlen(pattern), regex_flags(caseless), NULL, scratch, &facts);
+    rule->kind = REDIRECT_PATTERN;
+    if (facts.kind == REDIRECT_REGEX_NONE)
+        return redirect_builder_add(builder, rule);
+    if (facts.caseless)
+        rule->flags |= REDIRECT_ICASE;
+    if (facts.kind == REDIRECT_REGEX_FLOATING)
+        rule->flags |= REDIRECT_FLOATING;
+    for (unsigned i = 0; i < facts.count && outcome == REDIRECT_ADDED; i++) {
+        rule->source = facts.strings[i].text;
+        rule->source_len = facts.strings[i].len;
+        outcome = redirect_builder_add(builder, rule);
+    }
+    return outcome;
+}
+
+/* The table finds entries: a rule's line is the entry's number, and so is its pattern's text. */
+static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fold, int i,
+                                  apr_pool_t *pool)
+{
+    const htc_fold_entry *entry = &APR_ARRAY_IDX(fold->entries, i, htc_fold_entry);
+    redirect_rule rule = {.kind = REDIRECT_PREFIX, .status = HTTP_MOVED_TEMPORARILY};
+
+    rule.line = (uint32_t)i;
+    if (!entry->regex) {
+        rule.source = entry->source;
+        rule.source_len = strlen(entry->source);
+        return redirect_builder_add(builder, &rule);
+    }
+    rule.pattern = apr_itoa(pool, i);
+    rule.pattern_len = strlen(rule.pattern);
+    return htc_fold_add_regex(builder, &rule, entry->source, false, fold->opaque, pool);
+}
+
+static apr_status_t free_image(void *image)
+{
+    free(image);
+    return APR_SUCCESS;
+}
+
+/* Into malloc'ed memory that goes away with the fold's pool. */
+static const redirect_table *write_table(htc_fold *fold, redirect_builder *builder)
+{
+    void *image;
+    size_t size;
+
+    if (redirect_builder_finish(builder, NULL, NULL, &size) != APR_SUCCESS ||
+        posix_memalign(&image, 64, size))
+        return NULL;
+    redirect_builder_write(builder, image);
+    apr_pool_cleanup_register(fold->pool, image, free_image, apr_pool_cleanup_null);
+    return redirect_table_open(image, size, fold->pool);
+}
+
+static const redirect_table *build_table(htc_fold *fold)
+{
+    redirect_builder *builder = redirect_builder_create((size_t)fold->entries->nelts, 0);
+    redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
+    const redirect_table *table = NULL;
+    apr_pool_t *scratch;
+
+    apr_pool_create(&scratch, NULL);
+    for (int i = 0; i < fold->entries->nelts && outcome == REDIRECT_ADDED; i++) {
+        outcome = add_entry(builder, fold, i, scratch);
+        if (i % 1024 == 1023)
+            apr_pool_clear(scratch);
+    }
+    if (outcome == REDIRECT_ADDED)
+        table = write_table(fold, builder);
+    if (builder)
+        redirect_builder_destroy(builder);
+    apr_pool_destroy(scratch);
+    return table;
+}
+
+/* A table that could not be made is tried again by the next request that needs it; until then lines
+ * are compared one after the other. */
+const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock)
+{
+    const redirect_table *table = atomic_load_explicit(&fold->table, memory_order_acquire);
+
+    if (table || fold->linear || fold->entries->nelts < HTC_FOLD_MIN)
+        return table;
+    if (lock)
+        apr_thread_mutex_lock(lock);
+    table = atomic_load(&fold->table);
+    if (!table) {
+        table = build_table(fold);
+        atomic_store(&fold->table, table);
+    }
+    if (lock)
+        apr_thread_mutex_unlock(lock);
+    return table;
+}

@@ -1,0 +1,393 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Renaming the lines to be folded, in a directive tree that httpd has built and not yet processed:
+ * the server's configuration in pre_config, that of a .htaccess file just before it is run. What
+ * was done to the server's tree is undone as soon as httpd has processed it, so that mod_info, -D
+ * DUMP_CONFIG and whoever else looks at the tree later find what the administrator wrote.
+ *
+ * mod_alias tries the lines of all contexts of a request in one list, deeper contexts first. Folded
+ * lines are tried before that list, so lines of directories are folded everywhere or nowhere.
+ */
+#include "glue_fold.h"
+
+static const struct {
+    const char *name, *renamed;
+    int min, max; /* words */
+} foldable[] = {{"Redirect", HTC_FOLD_REDIRECT, 1, 3},
+                {"RedirectMatch", HTC_FOLD_MATCH, 2, 3},
+                {"RedirectTemp", HTC_FOLD_TEMP, 2, 2},
+                {"RedirectPermanent", HTC_FOLD_PERMANENT, 2, 2}};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define FOLDABLE     COUNT(foldable)
+
+/* Containers within which a line is a directory's. */
+static const char *const dir_sections[] = {
+    "<Directory", "<DirectoryMatch", "<Location", "<LocationMatch", "<Files", "<FilesMatch",
+    "<If",        "<ElseIf",         "<Else"};
+/* Those that change nothing about that. */
+static const char *const plain_sections[] = {"<Limit", "<LimitExcept", "<RequireAll",
+                                             "<RequireAny"};
+
+/* Marks the nodes that were renamed or inserted here: nobody else can write such a line. */
+static char made_here, made_linear;
+
+/* One change of the tree. */
+typedef struct change {
+    ap_directive_t *node;
+    const char *directive, *args; /* as they were; NULL: the node was inserted at *link */
+    ap_directive_t **link;
+} change;
+
+static bool named(const ap_directive_t *node, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!strcasecmp(node->directive, names[i]))
+            return true;
+    }
+    return false;
+}
+
+static int foldable_index(const ap_directive_t *node)
+{
+    for (size_t i = 0; i < FOLDABLE; i++) {
+        if (!strcasecmp(node->directive, foldable[i].name))
+            return (int)i;
+    }
+    return -1;
+}
+
+/* --- what a line is ---------------------------------------------------------------------------*/
+
+enum line_kind { LEAVE, FOLD, MARK };
+
+static enum line_kind line_kind(const ap_directive_t *node, int which, bool in_dir,
+                                apr_pool_t *pool)
+{
+    const char *args = node->args, *words[3] = {NULL, NULL, NULL};
+    int n = 0, status;
+    htc_first_word first;
+
+    while (*args && n < 3)
+        words[n++] = ap_getword_conf(pool, &args);
+    if (*args || n < foldable[which].min || n > foldable[which].max || !*words[0])
+        return LEAVE; /* an error, and mod_alias's to report */
+    first = htc_fold_read_status(words[0], &status);
+    if (in_dir && ((n == 1 && first != HTC_REDIRECTS) || (n == 2 && first == HTC_REDIRECTS)))
+        return MARK;
+    if (n == 1 || (n == 2 && first == HTC_REDIRECTS) || (n == 3 && first == HTC_NO_STATUS))
+        return LEAVE;
+    return *words[first == HTC_NO_STATUS ? 0 : 1] ? FOLD : LEAVE;
+}
+
+/* --- changing the tree ------------------------------------------------------------------------*/
+
+static void note(htc_walk *w, ap_directive_t *node, ap_directive_t **link)
+{
+    change *c = w->changes ? apr_array_push(w->changes) : NULL;
+
+    if (!c)
+        return;
+    *c = (change){node, NULL, NULL, link};
+    if (!link) {
+        c->directive = node->directive;
+        c->args = node->args;
+    }
+}
+
+void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const char *args)
+{
+    note(w, node, NULL);
+    node->directive = name;
+    node->args = args;
+    node->data = w->linear ? &made_linear : &made_here;
+}
+
+/* Ahead of the node that *link points to, whose place `like` is taken for the new one's. */
+static void insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like, const char *name,
+                   const char *args)
+{
+    ap_directive_t *node = apr_pcalloc(w->pool, sizeof(*node));
+
+    node->directive = name;
+    node->args = args;
+    node->filename = like->filename;
+    node->line_num = like->line_num;
+    node->parent = like->parent;
+    node->next = *link;
+    node->data = &made_here;
+    *link = node;
+    note(w, node, link);
+}
+
+static void undo(apr_array_header_t *changes)
+{
+    for (int i = changes->nelts - 1; i >= 0; i--) {
+        const change *c = &APR_ARRAY_IDX(changes, i, change);
+
+        if (c->directive) {
+            c->node->directive = c->directive;
+            c->node->args = c->args;
+            c->node->data = NULL;
+        } else {
+            *c->link = c->node->next;
+        }
+    }
+    changes->nelts = 0;
+}
+
+bool htc_fold_made(const cmd_parms *cmd)
+{
+    return cmd->directive &&
+           (cmd->directive->data == &made_here || cmd->directive->data == &made_linear);
+}
+
+bool htc_fold_linear(const cmd_parms *cmd)
+{
+    return cmd->directive->data == &made_linear;
+}
+
+/* A line that may not stand in its file must hear so from httpd, under its own name. */
+static bool allowed(const cmd_parms *cmd, int which)
+{
+    return !cmd || (cmd->override & OR_FILEINFO) ||
+           (cmd->override_list && apr_table_get(cmd->override_list, foldable[which].name));
+}
+
+static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir)
+{
+    ap_directive_t *node = *link;
+    enum line_kind kind = line_kind(node, which, in_dir, w->pool);
+
+    if (kind == LEAVE || !allowed(w->cmd, which))
+        return;
+    w->counts->redirects_seen++;
+    if (!w->fold)
+        return;
+    if (kind == MARK) {
+        insert(w, link, node, HTC_FOLD_MARK, "");
+        return;
+    }
+    htc_fold_rename(w, node, foldable[which].renamed, node->args);
+    w->counts->redirects_folded++;
+}
+
+static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
+{
+    if (w->rewrites)
+        htc_fold_rewrites(w, *link, in_dir);
+    for (ap_directive_t *node = *link; node; link = &node->next, node = *link) {
+        int which = w->redirects ? foldable_index(node) : -1;
+
+        if (which >= 0 && !node->first_child)
+            walk_line(w, link, which, in_dir);
+        else if (named(node, dir_sections, COUNT(dir_sections)))
+            walk_level(w, &node->first_child, true);
+        else if (named(node, plain_sections, COUNT(plain_sections)))
+            walk_level(w, &node->first_child, in_dir);
+    }
+}
+
+/* HtCache and HtCacheFold as they stand at the level of a server: -1 where they do not. */
+typedef struct settings {
+    int cache, fold;
+} settings;
+
+static bool says(const ap_directive_t *node, const char *name, int *value)
+{
+    if (strcasecmp(node->directive, name))
+        return false;
+    *value = !strcasecmp(node->args, "on");
+    return true;
+}
+
+/* The settings of a server, and whether parts of it have others. */
+static settings scan(const ap_directive_t *node, bool nested, bool *parts)
+{
+    settings found = {-1, -1};
+    int value;
+
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, "HtCacheExclude") ||
+            (nested && (says(node, "HtCache", &value) || says(node, "HtCacheFold", &value)) &&
+             !value))
+            *parts = true;
+        if (!nested && !says(node, "HtCache", &found.cache))
+            says(node, "HtCacheFold", &found.fold);
+        if (node->first_child && strcasecmp(node->directive, "<VirtualHost"))
+            scan(node->first_child, true, parts);
+    }
+    return found;
+}
+
+void htc_fold_admit(apr_table_t *list)
+{
+    for (size_t i = 0; i < FOLDABLE; i++) {
+        if (!apr_table_get(list, foldable[i].name))
+            continue;
+        apr_table_setn(list, foldable[i].renamed, "1");
+        apr_table_setn(list, HTC_FOLD_MARK, "1");
+    }
+}
+
+void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, htc_fold_counts *counts)
+{
+    htc_walk w = htc_options_get()->walk;
+    bool parts = false;
+
+    w.pool = cmd->pool;
+    w.changes = NULL;
+    w.cmd = cmd;
+    w.counts = counts;
+    w.fold = true;
+    w.linear = scan(*tree, false, &parts).fold == 0;
+    w.rewrites = w.rewrites && !w.linear && (cmd->override & OR_FILEINFO);
+    walk_level(&w, tree, true);
+}
+
+/* --- the server's configuration ---------------------------------------------------------------*/
+
+static bool folds(settings own, settings main_server)
+{
+    int cache = own.cache != -1 ? own.cache : main_server.cache;
+    int fold = own.fold != -1 ? own.fold : main_server.fold;
+
+    return fold != -1 ? fold : cache == 1;
+}
+
+/* The lines of a server itself, not those of its sections. */
+static void fold_server_lines(htc_walk *w, ap_directive_t **first)
+{
+    if (w->rewrites)
+        htc_fold_rewrites(w, *first, false);
+    for (ap_directive_t **link = first; *link; link = &(*link)->next) {
+        ap_directive_t *node = *link;
+        int which = w->redirects && !node->first_child ? foldable_index(node) : -1;
+
+        if (which >= 0)
+            walk_line(w, link, which, false);
+    }
+}
+
+static void fold_sections(htc_walk *w, ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (named(node, dir_sections, COUNT(dir_sections)))
+            walk_level(w, &node->first_child, true);
+        else if (!strcasecmp(node->directive, "<VirtualHost"))
+            fold_sections(w, node->first_child);
+    }
+}
+
+/* Is the directive this module's alone? If another one knows the name, its handler must run, too.
+ */
+static bool only_of(const char *module_name, const char *directive)
+{
+    bool found = false;
+
+    for (const module *m = ap_top_module; m; m = m->next) {
+        for (const command_rec *cmd = m->cmds; cmd && cmd->name; cmd++) {
+            if (strcasecmp(cmd->name, directive))
+                continue;
+            if (strcmp(m->name, module_name))
+                return false;
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool alias_alone(void)
+{
+    for (size_t i = 0; i < FOLDABLE; i++) {
+        if (!only_of("mod_alias.c", foldable[i].name))
+            return false;
+    }
+    return true;
+}
+
+static bool mentions(const ap_directive_t *node, const char *directive)
+{
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, directive) || mentions(node->first_child, directive))
+            return true;
+    }
+    return false;
+}
+
+/* The map function must be known in each server whose rules may ask it. */
+static void declare_map(htc_walk *w, ap_directive_t **first, const ap_directive_t *like)
+{
+    if (w->rewrites)
+        insert(w, first, like, "RewriteMap", HTC_FOLD_MAP " int:" HTC_FOLD_MAP);
+}
+
+static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf)
+{
+    w->pool = pconf;
+    w->counts = &options->counts;
+    w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
+    w->redirects = alias_alone();
+    w->opaque = options->regex_options = mentions(ap_conftree, "RegexDefaultOptions");
+    w->rewrites = !w->opaque && only_of("mod_rewrite.c", "RewriteRule") &&
+                  only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
+    w->knows_3f = w->rewrites && htc_fold_knows_3f();
+    apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
+}
+
+/* What stands in the servers themselves; true when all of them fold. *any: when one does. */
+static bool fold_servers(htc_walk *w, bool *parts, bool *any)
+{
+    settings none = {-1, -1}, main_server = scan(ap_conftree, false, parts);
+    bool all = folds(main_server, none);
+
+    *any = all;
+    for (ap_directive_t *node = ap_conftree; node; node = node->next) {
+        if (strcasecmp(node->directive, "<VirtualHost"))
+            continue;
+        w->fold = folds(scan(node->first_child, false, parts), main_server);
+        all = all && w->fold;
+        *any = *any || w->fold;
+        fold_server_lines(w, &node->first_child);
+    }
+    w->fold = all;
+    fold_server_lines(w, &ap_conftree);
+    return all;
+}
+
+int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    htc_options *options = htc_options_get();
+    htc_walk *w = &options->walk;
+    bool parts = false, any = false, all;
+
+    (void)plog;
+    (void)ptemp;
+    if (!ap_conftree)
+        return OK;
+    prepare_walk(w, options, pconf);
+    all = fold_servers(w, &parts, &any);
+    w->fold = options->fold_dirs = all && !parts;
+    fold_sections(w, ap_conftree);
+    if (!any)
+        return OK;
+    for (ap_directive_t *node = ap_conftree; node; node = node->next) {
+        if (!strcasecmp(node->directive, "<VirtualHost"))
+            declare_map(w, &node->first_child, node);
+    }
+    declare_map(w, &ap_conftree, ap_conftree);
+    return OK;
+}
+
+int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    htc_options *options = htc_options_get();
+
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    (void)s;
+    if (options->changes)
+        undo(options->changes);
+    return OK;
+}

@@ -1,0 +1,399 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Answering requests from bulk redirect maps, at the place where mod_alias would answer a Redirect
+ * that stands in the same context, and just ahead of it: when the path is translated for maps of a
+ * server, in the fixups for those of directories. The answer is made as mod_alias makes it.
+ */
+#include "glue_map.h"
+
+#include "ap_regex.h"
+#include "http_protocol.h"
+
+#define MAX_GROUPS 10
+
+/* A table that a top-level request uses; kept to its end, so that all that belongs to the request
+ * is answered from the same table. */
+struct htc_held_table {
+    htc_held_table *next;
+    htc_map *tables;
+    htc_node *node;
+};
+
+/* --- opening an image
+ * ---------------------------------------------------------------------------*/
+
+void htc_table_free(void *data)
+{
+    htc_table *table = data;
+
+    redirect_area_unpin(table->redirects->area, &table->pin);
+    apr_pool_destroy(table->pool);
+}
+
+static apr_pool_t *own_pool(void)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+        return NULL;
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, allocator) != APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return NULL;
+    }
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "htcache_table");
+    return pool;
+}
+
+/* Takes over the pin, also when it fails. */
+static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
+{
+    apr_pool_t *pool = own_pool();
+    htc_table *table = NULL;
+
+    if (pool && redirect_table_validate(pin->image, pin->size) == APR_SUCCESS) {
+        table = apr_pcalloc(pool, sizeof(*table));
+        table->redirects = redirects;
+        table->slot = slot;
+        table->pin = *pin;
+        table->pool = pool;
+        table->table = redirect_table_open(pin->image, pin->size, pool);
+        redirect_table_info_get(table->table, &table->info);
+        table->regexes = apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
+        if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
+            return table;
+    }
+    redirect_area_unpin(redirects->area, pin);
+    if (pool)
+        apr_pool_destroy(pool);
+    return NULL;
+}
+
+static bool slot_match(const void *data, const void *key)
+{
+    return ((const htc_table *)data)->slot == *(const uint32_t *)key;
+}
+
+/* The process map wants its hashes well mixed. */
+static uint64_t slot_hash(uint32_t slot)
+{
+    uint64_t h = (slot + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
+
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return h ^ h >> 32;
+}
+
+/* The table of the map's current image, with a reference; NULL when it has none. */
+static htc_node *table_acquire(htc_redirects *redirects, uint32_t slot)
+{
+    htc_node *node = htc_map_acquire(redirects->tables, slot_hash(slot), slot_match, &slot);
+    redirect_area_pin pin;
+    htc_table *table;
+
+    if (node) {
+        table = htc_node_data(node);
+        if (table->pin.version == redirect_area_version(redirects->area, slot))
+            return node;
+        htc_node_release(redirects->tables, node);
+    }
+    if (!redirect_area_pin_get(redirects->area, slot, &pin))
+        return NULL;
+    table = table_open(redirects, slot, &pin);
+    return table ? htc_map_insert(redirects->tables, slot_hash(slot), slot_match, &slot, table,
+                                  sizeof(*table))
+                 : NULL;
+}
+
+/* --- the table of a request
+ * ---------------------------------------------------------------------*/
+
+static request_rec *first_request(request_rec *r)
+{
+    while (r->main || r->prev)
+        r = r->main ? r->main : r->prev;
+    return r;
+}
+
+static apr_status_t release_table(void *data)
+{
+    htc_held_table *held = data;
+
+    htc_node_release(held->tables, held->node);
+    return APR_SUCCESS;
+}
+
+static htc_table *hold(htc_redirects *redirects, request_rec *first, htc_node *node)
+{
+    htc_request *rq = htc_request_get(first);
+    htc_held_table *held = apr_palloc(first->pool, sizeof(*held));
+
+    *held = (htc_held_table){rq->tables, redirects->tables, node};
+    rq->tables = held;
+    apr_pool_cleanup_register(first->pool, held, release_table, apr_pool_cleanup_null);
+    return htc_node_data(node);
+}
+
+static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
+{
+    request_rec *first = first_request(r);
+    const htc_request *rq = ap_get_module_config(first->request_config, &htcache_module);
+    htc_node *node;
+
+    for (const htc_held_table *held = rq ? rq->tables : NULL; held; held = held->next) {
+        htc_table *table = htc_node_data(held->node);
+
+        if (table->slot == map->slot)
+            return table;
+    }
+    htc_map_refresh(redirects, map, htc_server_conf_of(r->server)->map_ttl);
+    node = table_acquire(redirects, map->slot);
+    if (!node && htc_map_load(redirects, map, r->pool) == APR_SUCCESS)
+        node = table_acquire(redirects, map->slot);
+    return node ? hold(redirects, first, node) : NULL;
+}
+
+/* --- regexes
+ * --------------------------------------------------------------------------------------*/
+
+/* A pattern that cannot be compiled was reported when the map was loaded; it never matches. */
+static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    int cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
+    ap_regex_t *regex;
+
+    apr_thread_mutex_lock(table->lock);
+    regex = atomic_load(&table->regexes[id]);
+    if (!regex) {
+        regex = ap_pregcomp(table->pool, pattern, cflags);
+        atomic_store(&table->regexes[id], regex);
+    }
+    apr_thread_mutex_unlock(table->lock);
+    return regex;
+}
+
+static ap_regex_t *regex_of(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    ap_regex_t *regex = atomic_load_explicit(&table->regexes[id], memory_order_acquire);
+
+    return regex ? regex : compile(table, id, pattern, flags);
+}
+
+static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                      const char *subject, size_t len)
+{
+    ap_regex_t *regex = regex_of(baton, id, pattern, flags);
+
+    return regex && !ap_regexec_len(regex, subject, len, 0, NULL, 0);
+}
+
+/* The groups of the pattern that matched. */
+static int run_groups(htc_table *table, const redirect_match *match, const request_rec *r,
+                      redirect_group groups[MAX_GROUPS])
+{
+    ap_regmatch_t found[MAX_GROUPS];
+    ap_regex_t *regex;
+
+    if (!match->pattern || !(match->options & REDIRECT_OPT_EXPAND))
+        return 0;
+    regex = regex_of(table, match->pattern_id, match->pattern, match->flags);
+    if (!regex || ap_regexec(regex, r->uri, MAX_GROUPS, found, 0))
+        return 0;
+    for (int i = 0; i < MAX_GROUPS; i++)
+        groups[i] = (redirect_group){found[i].rm_so, found[i].rm_eo};
+    return MAX_GROUPS;
+}
+
+/* --- answers
+ * --------------------------------------------------------------------------------------*/
+
+/* mod_alias's RedirectRelative is kept where its own command record says. */
+static struct {
+    const module *alias;
+    size_t offset;
+} relative;
+
+void htc_map_find_alias(void)
+{
+    const module *alias = ap_find_linked_module("mod_alias.c");
+    const command_rec *cmd = alias ? alias->cmds : NULL;
+
+    relative.alias = NULL;
+    for (; cmd && cmd->name; cmd++) {
+        if (!strcmp(cmd->name, "RedirectRelative") && cmd->AP_FLAG == ap_set_flag_slot) {
+            relative.alias = alias;
+            relative.offset = (size_t)cmd->cmd_data;
+        }
+    }
+}
+
+bool htc_relative_allowed(const request_rec *r)
+{
+    const char *conf =
+        relative.alias ? ap_get_module_config(r->per_dir_config, relative.alias) : NULL;
+    int value = 0;
+
+    if (conf)
+        memcpy(&value, conf + relative.offset, sizeof(value));
+    return value == 1;
+}
+
+int htc_alias_module_index(void)
+{
+    return relative.alias ? relative.alias->module_index : APLOG_NO_MODULE;
+}
+
+static int send_redirect(request_rec *r, int status, const char *location)
+{
+    if (*location == '/' && !htc_relative_allowed(r))
+        location = ap_construct_url(r->pool, location, r);
+    apr_table_setn(r->headers_out, "Location", location);
+    return status;
+}
+
+static const char *lower_host(const request_rec *r)
+{
+    char *host;
+    size_t len;
+
+    if (!r->hostname)
+        return NULL;
+    host = apr_pstrdup(r->pool, r->hostname);
+    ap_str_tolower(host);
+    len = strlen(host);
+    if (len && host[len - 1] == '.')
+        host[len - 1] = '\0';
+    return host;
+}
+
+static void fill_request(redirect_request *asked, request_rec *r, htc_table *table)
+{
+    *asked = (redirect_request){
+        .path = r->uri, .path_len = strlen(r->uri), .regex = run_regex, .baton = table};
+    if (table->info.uses_host) {
+        asked->host = lower_host(r);
+        asked->host_len = asked->host ? strlen(asked->host) : 0;
+        asked->https = !strcmp(ap_http_scheme(r), "https");
+    }
+    if (table->info.uses_query && r->args) {
+        char *query = apr_palloc(r->pool, strlen(r->args) + 1);
+
+        asked->query_len = redirect_query_normalize(r->args, strlen(r->args), query);
+        asked->query = query;
+    }
+}
+
+static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
+                        redirect_request *asked, const redirect_match *match)
+{
+    redirect_group groups[MAX_GROUPS];
+    int n = run_groups(table, match, r, groups);
+    bool refused = false;
+    const char *location;
+
+    asked->query = r->args;
+    asked->query_len = r->args ? strlen(r->args) : 0;
+    location = redirect_map_location(match, asked, groups, n, r->pool, &refused);
+    if (refused) {
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "HtCacheRedirectMap: %s line %u: what was captured from '%s' would change the "
+            "target's scheme or host; the row is not used",
+            map->file, (unsigned)redirect_table_line(table->table, match->rule, NULL), r->uri);
+        return DECLINED;
+    }
+    return location ? send_redirect(r, match->status, location) : match->status;
+}
+
+static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
+{
+    redirect_request asked;
+    redirect_match match;
+    htc_table *table;
+    bool found;
+
+    if (map->slot == REDIRECT_AREA_NIL)
+        return DECLINED;
+    table = table_of(r, redirects, map);
+    if (!table)
+        return DECLINED;
+    fill_request(&asked, r, table);
+    found = redirect_table_lookup(table->table, &asked, 0, &match);
+    redirect_area_count(redirects->area, map->slot, 1, found);
+    return found ? answer_match(r, table, map, &asked, &match) : DECLINED;
+}
+
+static int ask_list(request_rec *r, htc_redirects *redirects, const htc_map_list *list)
+{
+    int answer = DECLINED;
+
+    for (; list && answer == DECLINED; list = list->second) {
+        if (list->first)
+            answer = ask_list(r, redirects, list->first);
+        for (int i = 0; list->own && i < list->own->nelts && answer == DECLINED; i++)
+            answer = ask_map(r, redirects, APR_ARRAY_IDX(list->own, i, htc_redirect_map *));
+    }
+    return answer;
+}
+
+int htc_map_translate(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+
+    if (!sc->own.maps || !sc->redirects || !sc->redirects->tables ||
+        (r->uri[0] != '/' && r->uri[0] != '\0'))
+        return DECLINED;
+    return ask_list(r, sc->redirects, sc->own.maps);
+}
+
+int htc_map_fixup(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+
+    if (!dc || !dc->maps || !redirects || !redirects->tables)
+        return DECLINED;
+    return ask_list(r, redirects, dc->maps);
+}
+
+/* --- status
+ * ---------------------------------------------------------------------------------------*/
+
+static void add_report(htc_redirects *redirects, const htc_redirect_map *map,
+                       apr_array_header_t *reports)
+{
+    htc_map_report *report;
+    htc_node *node;
+
+    for (int i = 0; i < reports->nelts; i++) {
+        if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == map->slot)
+            return;
+    }
+    report = apr_array_push(reports);
+    report->slot = map->slot;
+    report->name = map->file;
+    report->source = map->where;
+    redirect_area_state_get(redirects->area, map->slot, &report->state);
+    node = table_acquire(redirects, map->slot);
+    if (node) {
+        report->info = ((const htc_table *)htc_node_data(node))->info;
+        htc_node_release(redirects->tables, node);
+    }
+}
+
+apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    apr_array_header_t *reports;
+
+    if (!redirects || !redirects->tables)
+        return NULL;
+    reports = apr_array_make(pool, 4, sizeof(htc_map_report));
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
+
+        if (map->slot != REDIRECT_AREA_NIL)
+            add_report(redirects, map, reports);
+    }
+    return reports;
+}

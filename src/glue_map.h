@@ -1,0 +1,107 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file glue_map.h
+ * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_load.c (from file to
+ * shared image, at startup and in the background), glue_map.c (answering requests).
+ *
+ * The image of a map lies in the server's redirect area and is shared by all processes. Each
+ * process opens an image once (htc_table: the parsed header and the regexes compiled so far) and
+ * keeps it pinned while the table is the current one or a request still uses it.
+ */
+#ifndef GLUE_MAP_H
+#define GLUE_MAP_H
+
+#include "mod_htcache.h"
+#include "redirect_area.h"
+#include "redirect_map.h"
+#include "redirect_table.h"
+
+/** One HtCacheRedirectMap line. */
+typedef struct htc_redirect_map {
+    const char *file;  /* absolute */
+    const char *where; /* "file:line" of the directive */
+    const char *tree;  /* of .htaccess: the directory that the file must lie in; else NULL */
+    redirect_map_options options;
+    redirect_area_key key;
+    uint32_t slot; /* in the area; REDIRECT_AREA_NIL: none yet, or no room */
+} htc_redirect_map;
+
+/** The maps of one context in the order they are asked: those of `first`, `own`, those of `second`.
+ *  Merging two contexts makes one node, however many maps they have. */
+struct htc_map_list {
+    const htc_map_list *first, *second; /* or NULL */
+    apr_array_header_t *own;            /* htc_redirect_map *; or NULL */
+};
+
+/** What the maps of a server need; one per configuration generation, from pconf. */
+struct htc_redirects {
+    redirect_area *area;
+    uint32_t generation;
+    server_rec *main_server;
+    apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
+    uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
+
+    /* Of each process. */
+    uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
+    apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
+    htc_map *tables;               /* htc_table, by slot; NULL until child_init */
+    apr_pool_t *pchild;
+    apr_thread_mutex_t *loader_lock;
+    apr_thread_t *loader; /* the background build, or the last one; under loader_lock */
+    _Atomic int loading, stopping;
+};
+
+/** An image opened by this process. */
+typedef struct htc_table {
+    htc_redirects *redirects;
+    uint32_t slot;
+    redirect_area_pin pin;
+    const redirect_table *table;
+    redirect_table_info info;
+    apr_pool_t *pool;               /* own allocator; this struct lies in it */
+    apr_thread_mutex_t *lock;       /* for compiling */
+    _Atomic(ap_regex_t *) *regexes; /* by pattern id; NULL: not yet compiled */
+} htc_table;
+
+/* glue_map_conf.c */
+const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[]);
+/** The list of both, @a first asked first; either may be NULL. */
+const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
+                                       const htc_map_list *second);
+
+/* glue_map_load.c */
+/** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what
+ * is found about the file to the error log. */
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+/** The map's time may be up: compare the file, and begin to build in the background if it changed.
+ */
+void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
+/** post_config, after all directives were read: prepare the area and load what changed. @a
+ * htaccess: maps may also come from .htaccess files. */
+int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);
+void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
+
+/* glue_map.c */
+int htc_map_translate(request_rec *r);
+int htc_map_fixup(request_rec *r);
+/** What the status page says of a map. */
+typedef struct htc_map_report {
+    const char *name;   /* of its file */
+    const char *source; /* where it is named */
+    uint32_t slot;
+    redirect_area_state state;
+    redirect_table_info info; /* zero when it has no image */
+} htc_map_report;
+
+/** An htc_map_report for each map, in @a pool; NULL when there are no redirect maps at all. */
+apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** Free function of redirects->tables. */
+void htc_table_free(void *data);
+/** Does mod_alias's RedirectRelative On hold for this request? */
+bool htc_relative_allowed(const request_rec *r);
+/** mod_alias's, for log lines in its name. */
+int htc_alias_module_index(void);
+/** Find out how mod_alias is told RedirectRelative. post_config. */
+void htc_map_find_alias(void);
+
+#endif

@@ -1,0 +1,159 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * HtCacheRedirectMap FILE [key=value...]: reading and checking the line, and the lists of maps that
+ * stand in one context. Called by httpd while it reads its configuration or a .htaccess file.
+ */
+#include "glue_map.h"
+
+#include "ap_mpm.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* What decides the contents of a table, and so whether two lines may share it. */
+static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
+{
+    const redirect_map_options *o = &map->options;
+    const char *text =
+        apr_psprintf(pool, "%d %d %d %d %d %d\n%s\n%s\n%s\n%s", o->format, o->query, o->ignore_case,
+                     o->ignore_slash, o->subpath, o->status, o->host ? o->host : "",
+                     o->strip ? o->strip : "", map->tree ? map->tree : "", map->file);
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+
+    return (redirect_area_key){{hash.low64, hash.high64}};
+}
+
+const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
+                                       const htc_map_list *second)
+{
+    htc_map_list *both;
+
+    if (!first || !second)
+        return first ? first : second;
+    both = apr_pcalloc(p, sizeof(*both));
+    both->first = first;
+    both->second = second;
+    return both;
+}
+
+static void list_add(apr_pool_t *pool, const htc_map_list **list, htc_redirect_map *map)
+{
+    if (!*list) {
+        htc_map_list *made = apr_pcalloc(pool, sizeof(*made));
+
+        made->own = apr_array_make(pool, 2, sizeof(htc_redirect_map *));
+        *list = made;
+    }
+    APR_ARRAY_PUSH((*list)->own, htc_redirect_map *) = map;
+}
+
+/* Whose map it is when a .htaccess file names it: that directory's, after following links. The file
+ * is checked once more each time it is read, as links may change. */
+static const char *check_inside(const cmd_parms *cmd, htc_redirect_map *map)
+{
+    char *file = realpath(map->file, NULL), *tree = realpath(cmd->path, NULL);
+    const char *err = NULL;
+    size_t len = tree ? strlen(tree) : 0;
+
+    if (!file || !tree)
+        err = apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': cannot be found: %pm", map->file,
+                           &(apr_status_t){APR_FROM_OS_ERROR(errno)});
+    else if (strncmp(file, tree, len) || (len > 1 && file[len] != '/'))
+        err = apr_psprintf(cmd->pool,
+                           "HtCacheRedirectMap '%s': in .htaccess the file must lie inside this "
+                           "directory, %s, after following links; it is %s",
+                           map->file, cmd->path, file);
+    map->tree = apr_pstrdup(cmd->pool, cmd->path);
+    free(file);
+    free(tree);
+    return err;
+}
+
+static const char *check_file(const cmd_parms *cmd, const htc_redirect_map *map)
+{
+    apr_finfo_t finfo;
+    apr_status_t rv = apr_stat(&finfo, map->file, APR_FINFO_TYPE | APR_FINFO_SIZE, cmd->temp_pool);
+
+    if (rv != APR_SUCCESS)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': cannot be read: %pm", map->file,
+                            &rv);
+    if (finfo.filetype != APR_REG)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a plain file", map->file);
+    return NULL;
+}
+
+static const char *read_options(const cmd_parms *cmd, htc_redirect_map *map, int argc,
+                                char *const argv[])
+{
+    redirect_map_options_init(&map->options);
+    for (int i = 1; i < argc; i++) {
+        const char *err = redirect_map_option(&map->options, argv[i], cmd->pool);
+
+        if (err)
+            return apr_psprintf(cmd->pool, "HtCacheRedirectMap: %s", err);
+    }
+    return NULL;
+}
+
+/* As written in .htaccess, relative to its directory; elsewhere to ServerRoot. */
+static const char *file_of(const cmd_parms *cmd, const char *arg, bool htaccess)
+{
+    char *path;
+
+    if (!htaccess)
+        return ap_server_root_relative(cmd->pool, arg);
+    return apr_filepath_merge(&path, cmd->path, arg, APR_FILEPATH_NOTRELATIVE, cmd->pool) ==
+                   APR_SUCCESS
+               ? path
+               : NULL;
+}
+
+/* A map named in .htaccess is known to the area from here on. */
+static const char *adopt(const cmd_parms *cmd, htc_redirect_map *map)
+{
+    htc_redirects *redirects = htc_server_conf_of(cmd->server)->redirects;
+    const char *err = check_inside(cmd, map);
+
+    if (err)
+        return err;
+    map->key = key_of(map, cmd->temp_pool);
+    if (!redirects || !redirects->area)
+        return "HtCacheRedirectMap: not available in .htaccess: the server's configuration has "
+               "neither HtCache On nor a HtCacheRedirectMap";
+    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
+    return NULL;
+}
+
+const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[])
+{
+    /* Equality of the two pools is how httpd itself tells a .htaccess file. */
+    bool htaccess = cmd->pool == cmd->temp_pool;
+    htc_redirect_map *map;
+    const char *err;
+
+    if (argc < 1 || !*argv[0])
+        return "HtCacheRedirectMap: give a file, then options such as status=301";
+    map = apr_pcalloc(cmd->pool, sizeof(*map));
+    map->slot = REDIRECT_AREA_NIL;
+    map->file = file_of(cmd, argv[0], htaccess);
+    map->where =
+        apr_psprintf(cmd->pool, "%s:%d", cmd->directive->filename, cmd->directive->line_num);
+    if (!map->file)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a valid path", argv[0]);
+    err = read_options(cmd, map, argc, argv);
+    if (!err)
+        err = htaccess ? adopt(cmd, map) : NULL;
+    if (!err)
+        err = check_file(cmd, map);
+    if (err)
+        return err;
+    if (!htaccess) {
+        map->key = key_of(map, cmd->temp_pool);
+        APR_ARRAY_PUSH(htc_options_get()->maps, htc_redirect_map *) = map;
+    }
+    list_add(cmd->pool,
+             cmd->path ? &((htc_dir_conf *)dir_conf)->maps
+                       : &htc_server_conf_of(cmd->server)->own.maps,
+             map);
+    return NULL;
+}

@@ -1,0 +1,577 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * From a map's file to the image that all processes share: at startup in the parent, at first use
+ * for maps of .htaccess files, and in a thread of its own when a file has changed. Whatever goes
+ * wrong, the last good image stays in use, and the error log says once what to do.
+ */
+#include "glue_fold.h"
+#include "glue_map.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "ap_mpm.h"
+
+/* Addresses reserved for images; memory is taken as they need it. */
+#define AREA_BYTES (UINT64_C(16) << 30)
+/* Messages about the rows of one file that go to the error log. */
+#define MAX_LOGGED 20
+/* A file changed more recently may still be being written. */
+#define QUIET_NS (INT64_C(1000000000))
+/* So may one that does not end with a line's end. */
+#define UNFINISHED_NS (10 * QUIET_NS)
+#define LEASE_MS      1000
+/* How long a request waits for another one that reads the same .htaccess file's map for the first
+ * time. */
+#define FIRST_WAIT_MS 5000
+
+/* One load, from beginning to end. */
+typedef struct loading {
+    htc_redirects *redirects;
+    const htc_redirect_map *map;
+    apr_pool_t *pool;
+    int fd;
+    char *bytes;
+    size_t len;
+    htc_identity id;
+    unsigned logged;
+    redirect_report report;
+} loading;
+
+/* --- messages ---------------------------------------------------------------------------------*/
+
+static void log_problem(const loading *load, const char *what)
+{
+    ap_log_error(APLOG_MARK, APLOG_ERR, 0, load->redirects->main_server,
+                 "HtCacheRedirectMap %s (%s): %s", load->map->file, load->map->where, what);
+}
+
+static void log_row(void *baton, redirect_severity severity, uint32_t line, const char *message)
+{
+    loading *load = baton;
+
+    if (severity == REDIRECT_NOTE || load->logged++ >= MAX_LOGGED)
+        return;
+    ap_log_error(APLOG_MARK, severity == REDIRECT_ERROR ? APLOG_ERR : APLOG_WARNING, 0,
+                 load->redirects->main_server, "HtCacheRedirectMap: %s line %u: %s",
+                 load->map->file, (unsigned)line, message);
+}
+
+static void log_summary(const loading *load, size_t size)
+{
+    server_rec *s = load->redirects->main_server;
+
+    if (load->logged > MAX_LOGGED)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
+                     "HtCacheRedirectMap: %s: %u more messages; see all of them with: htcachectl "
+                     "check %s",
+                     load->map->file, load->logged - MAX_LOGGED, load->map->file);
+    ap_log_error(APLOG_MARK, APLOG_INFO, 0, s,
+                 "HtCacheRedirectMap: %s: %" APR_UINT64_T_FMT " rows, %" APR_UINT64_T_FMT
+                 " left out, %" APR_SIZE_T_FMT " bytes of memory",
+                 load->map->file, (apr_uint64_t)load->report.rows,
+                 (apr_uint64_t)load->report.errors, size);
+}
+
+/* --- reading ----------------------------------------------------------------------------------*/
+
+/* Links may have changed since the .htaccess file was read. */
+static bool still_inside(const loading *load)
+{
+    char link[64], *tree;
+    char path[APR_PATH_MAX];
+    ssize_t n;
+    size_t len;
+    bool inside;
+
+    if (!load->map->tree)
+        return true;
+    apr_snprintf(link, sizeof(link), "/proc/self/fd/%d", load->fd);
+    n = readlink(link, path, sizeof(path) - 1);
+    tree = realpath(load->map->tree, NULL);
+    if (n <= 0 || !tree) {
+        free(tree);
+        return false;
+    }
+    path[n] = '\0';
+    len = strlen(tree);
+    inside = !strncmp(path, tree, len) && (len == 1 || path[len] == '/');
+    free(tree);
+    return inside;
+}
+
+static bool stat_fd(int fd, htc_identity *id)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    htc_identity_from_stat(id, &st);
+    return true;
+}
+
+static bool read_all(loading *load)
+{
+    size_t done = 0;
+
+    load->len = (size_t)load->id.size;
+    load->bytes = malloc(load->len + 1);
+    if (!load->bytes)
+        return false;
+    while (done < load->len) {
+        ssize_t n = read(load->fd, load->bytes + done, load->len - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        done += (size_t)n;
+    }
+    load->bytes[load->len] = '\0';
+    return true;
+}
+
+/* The whole file in one consistent state. NULL, or what is wrong. */
+static const char *read_file(loading *load)
+{
+    htc_identity after;
+
+    load->fd = open(load->map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (load->fd < 0)
+        return apr_psprintf(load->pool, "cannot be opened: %pm; the rows read last stay in use",
+                            &(apr_status_t){APR_FROM_OS_ERROR(errno)});
+    if (!stat_fd(load->fd, &load->id))
+        return "is not a plain file; the rows read last stay in use";
+    if (!still_inside(load))
+        return "lies outside of the directory of its .htaccess file; the rows read last stay in "
+               "use";
+    if (load->map->tree && load->id.size > load->redirects->tree_limit)
+        return apr_psprintf(load->pool,
+                            "has %" APR_UINT64_T_FMT " bytes; a map of a .htaccess file may have "
+                            "%" APR_UINT64_T_FMT " (a quarter of HtCacheMemory)",
+                            (apr_uint64_t)load->id.size, load->redirects->tree_limit);
+    if (!read_all(load) || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after))
+        return "changed while it was read; the rows read last stay in use";
+    return NULL;
+}
+
+/* --- building ---------------------------------------------------------------------------------*/
+
+static void log_duplicate(void *baton, uint32_t line, uint32_t first)
+{
+    loading *load = baton;
+
+    load->report.warnings++;
+    load->report.duplicates++;
+    log_row(
+        load, REDIRECT_WARNING, line,
+        apr_psprintf(load->pool, "the same source as in line %u, which answers", (unsigned)first));
+}
+
+/* A regex that httpd cannot compile never matches; say so. */
+static void check_patterns(loading *load, const redirect_table *table)
+{
+    char *target = malloc(REDIRECT_MAX_TEXT);
+    redirect_table_info info;
+
+    redirect_table_info_get(table, &info);
+    for (uint32_t rule = redirect_table_next(table, 0); target && info.patterns && rule;
+         rule = redirect_table_next(table, rule)) {
+        redirect_rule text;
+
+        redirect_table_rule(table, rule, &text, target, NULL);
+        if (text.pattern && !ap_pregcomp(load->pool, text.pattern, AP_REG_EXTENDED))
+            log_row(
+                load, REDIRECT_ERROR, text.line,
+                apr_psprintf(load->pool, "'%s' is not a valid regular expression", text.pattern));
+    }
+    free(target);
+}
+
+static void check_table(loading *load, const void *image, size_t size)
+{
+    const redirect_table *table = redirect_table_open(image, size, load->pool);
+
+    check_patterns(load, table);
+    redirect_map_check(table, &load->report, load->pool);
+    log_summary(load, size);
+}
+
+/* Into the area. NULL, or what is wrong. */
+static const char *build(loading *load, redirect_builder *builder)
+{
+    redirect_area *area = load->redirects->area;
+    const htc_redirect_map *map = load->map;
+    size_t size;
+    void *image;
+    apr_status_t rv;
+
+    rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
+                           load->pool);
+    if (rv == APR_SUCCESS && !load->report.rows)
+        return "holds no row that can be used; the rows read last stay in use";
+    if (rv == APR_SUCCESS)
+        rv = redirect_builder_finish(builder, log_duplicate, load, &size);
+    if (rv == APR_SUCCESS)
+        rv = redirect_area_reserve(area, map->slot, size, &image);
+    if (rv == APR_SUCCESS) {
+        redirect_builder_write(builder, image);
+        /* Before others see it, so that the reports come first and the reader is never in doubt. */
+        check_table(load, image, size);
+        rv = redirect_area_publish(area, map->slot, &load->id);
+    }
+    if (rv != APR_SUCCESS)
+        return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
+    return NULL;
+}
+
+static const char *read_and_build(loading *load)
+{
+    redirect_builder *builder;
+    const char *err = read_file(load);
+
+    if (err)
+        return err;
+    builder = redirect_builder_create(0, load->len);
+    err = builder ? build(load, builder) : "there is no memory to read it";
+    if (builder)
+        redirect_builder_destroy(builder);
+    return err;
+}
+
+/* With the right to build. */
+static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map,
+                             apr_pool_t *pool)
+{
+    loading load = {.redirects = redirects, .map = map, .pool = pool, .fd = -1};
+    const char *err;
+
+    load.report.fn = log_row;
+    load.report.baton = &load;
+    err = read_and_build(&load);
+    if (err) {
+        log_problem(&load, err);
+        redirect_area_build_failed(redirects->area, map->slot, &load.id);
+    }
+    free(load.bytes);
+    if (load.fd >= 0)
+        close(load.fd);
+    return err ? APR_EGENERAL : APR_SUCCESS;
+}
+
+/* Somebody else reads it for the first time: its rows are wanted for this request, too. */
+static apr_status_t wait_for_other(const htc_redirects *redirects, const htc_redirect_map *map)
+{
+    redirect_area_state state;
+
+    for (int waited = 0; waited < FIRST_WAIT_MS; waited += 2) {
+        if (!redirect_area_state_get(redirects->area, map->slot, &state))
+            return APR_EGENERAL;
+        if (state.version)
+            return APR_SUCCESS;
+        if (!state.building)
+            return APR_EGENERAL;
+        apr_sleep(apr_time_from_msec(2));
+    }
+    return APR_TIMEUP;
+}
+
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
+{
+    redirect_area_state state;
+    int64_t now = htc_mono_ms();
+    apr_pool_t *sub;
+    apr_status_t rv;
+
+    /* What failed is tried again when its time is up, not by every request. */
+    if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed &&
+        !redirect_area_claim(redirects->area, map->slot, now, HTC_DEFAULT_REVALIDATE_MS, LEASE_MS))
+        return APR_EGENERAL;
+    if (!redirect_area_build_begin(redirects->area, map->slot))
+        return wait_for_other(redirects, map);
+    apr_pool_create(&sub, pool);
+    rv = load_now(redirects, map, sub);
+    redirect_area_confirm(redirects->area, map->slot, now);
+    apr_pool_destroy(sub);
+    return rv;
+}
+
+/* --- in the background ------------------------------------------------------------------------*/
+
+typedef struct background {
+    htc_redirects *redirects;
+    const htc_redirect_map *map; /* a copy in pool: a map of .htaccess lives no longer than that */
+    apr_pool_t *pool;
+} background;
+
+static void *APR_THREAD_FUNC run_background(apr_thread_t *thread, void *data)
+{
+    background *job = data;
+    htc_redirects *redirects = job->redirects;
+
+    (void)thread;
+    load_now(redirects, job->map, job->pool);
+    apr_pool_destroy(job->pool);
+    atomic_store(&redirects->loading, 0);
+    return NULL;
+}
+
+static background *background_create(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    apr_pool_t *pool;
+    background *job;
+    htc_redirect_map *copy;
+
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
+        return NULL;
+    job = apr_pcalloc(pool, sizeof(*job));
+    copy = apr_pmemdup(pool, map, sizeof(*map));
+    copy->file = apr_pstrdup(pool, map->file);
+    copy->where = apr_pstrdup(pool, map->where);
+    copy->tree = apr_pstrdup(pool, map->tree);
+    copy->options.host = apr_pstrdup(pool, map->options.host);
+    copy->options.strip = apr_pstrdup(pool, map->options.strip);
+    *job = (background){redirects, copy, pool};
+    return job;
+}
+
+/* The thread before it is done; take its place. */
+static apr_status_t start_thread(htc_redirects *redirects, background *job)
+{
+    apr_status_t rv, ended;
+
+    apr_thread_mutex_lock(redirects->loader_lock);
+    if (redirects->loader)
+        apr_thread_join(&ended, redirects->loader);
+    redirects->loader = NULL;
+    rv = apr_thread_create(&redirects->loader, NULL, run_background, job, redirects->pchild);
+    apr_thread_mutex_unlock(redirects->loader_lock);
+    return rv;
+}
+
+/* One at a time in a process; a map that is not built now is built when its time is up again. */
+static void build_in_background(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    int idle = 0;
+    background *job;
+
+    if (atomic_load(&redirects->stopping) ||
+        !atomic_compare_exchange_strong(&redirects->loading, &idle, 1))
+        return;
+    if (!redirect_area_build_begin(redirects->area, map->slot)) {
+        atomic_store(&redirects->loading, 0);
+        return;
+    }
+    job = background_create(redirects, map);
+    if (!job || start_thread(redirects, job) != APR_SUCCESS) {
+        static const htc_identity nothing;
+
+        redirect_area_build_failed(redirects->area, map->slot, &nothing);
+        if (job)
+            apr_pool_destroy(job->pool);
+        atomic_store(&redirects->loading, 0);
+    }
+}
+
+/* May it be that somebody is still writing the file? One that was moved into place is complete. */
+static bool being_written(const htc_redirect_map *map, const htc_identity *id)
+{
+    int64_t age = htc_wall_ns() - id->mtime_ns;
+    bool unfinished = false;
+    char last;
+    int fd;
+
+    if (age >= 0 && age < QUIET_NS)
+        return true;
+    if (age < 0 || age >= UNFINISHED_NS)
+        return false;
+    fd = open(map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd >= 0) {
+        unfinished = id->size == 0 || pread(fd, &last, 1, (off_t)id->size - 1) != 1 ||
+                     (last != '\n' && last != '\r' && last != ']' && last != '}');
+        close(fd);
+    }
+    return unfinished;
+}
+
+static void compare(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    redirect_area_state state;
+    htc_identity id;
+    struct stat st;
+
+    if (stat(map->file, &st) != 0)
+        memset(&id, 0, sizeof(id));
+    else
+        htc_identity_from_stat(&id, &st);
+    if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version ||
+        htc_identity_equal(&id, &state.id) ||
+        (state.failed && htc_identity_equal(&id, &state.failed_id)) ||
+        (id.ino && being_written(map, &id)))
+        return;
+    build_in_background(redirects, map);
+}
+
+void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl)
+{
+    int64_t now = htc_mono_ms();
+
+    if (!redirect_area_claim(redirects->area, map->slot, now, ttl, LEASE_MS))
+        return;
+    compare(redirects, map);
+    redirect_area_confirm(redirects->area, map->slot, now);
+}
+
+/* --- life cycle -------------------------------------------------------------------------------*/
+
+/* Kept over restarts. */
+typedef struct lasting {
+    redirect_area *area;
+    uint32_t generation;
+} lasting;
+
+/* This module's code may move from one restart to the next, so the process's pool must not be given
+ * anything to call at its end: the area lies in a pool that is never destroyed. */
+static lasting *lasting_get(server_rec *s, const char **why)
+{
+    static const char key[] = "htcache-redirect-area";
+    apr_pool_t *pool = s->process->pool, *own;
+    lasting *kept;
+    void *data = NULL;
+
+    apr_pool_userdata_get(&data, key, pool);
+    if (data)
+        return data;
+    if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS)
+        return NULL;
+    kept = apr_pcalloc(own, sizeof(*kept));
+    if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS)
+        return NULL;
+    apr_pool_userdata_set(kept, key, apr_pool_cleanup_null, pool);
+    return kept;
+}
+
+/* At startup: what an earlier generation has read is good enough while the file is the same. */
+static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_pool_t *ptemp)
+{
+    redirect_area_state state;
+    htc_identity id;
+    struct stat st;
+    bool have;
+
+    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
+    if (map->slot == REDIRECT_AREA_NIL) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
+                     "HtCacheRedirectMap %s (%s): there are more than %d maps; it is not used",
+                     map->file, map->where, REDIRECT_AREA_MAPS);
+        return OK;
+    }
+    have = redirect_area_state_get(redirects->area, map->slot, &state) && state.version;
+    if (have && stat(map->file, &st) == 0) {
+        htc_identity_from_stat(&id, &st);
+        if (htc_identity_equal(&id, &state.id))
+            return OK;
+    }
+    if (htc_map_load(redirects, map, ptemp) == APR_SUCCESS || have)
+        return OK;
+    return redirects->generation > 2 ? OK : HTTP_INTERNAL_SERVER_ERROR;
+}
+
+static int load_all(htc_redirects *redirects, apr_pool_t *ptemp)
+{
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        int rv =
+            load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), ptemp);
+        if (rv != OK)
+            return rv;
+    }
+    return OK;
+}
+
+static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, lasting *kept)
+{
+    htc_redirects *redirects = apr_pcalloc(pconf, sizeof(*redirects));
+    const htc_options *options = htc_options_get();
+
+    if (kept) {
+        redirects->area = kept->area;
+        redirects->generation = ++kept->generation;
+    }
+    redirects->main_server = s;
+    redirects->maps = options->maps;
+    redirects->fold_secret = options->walk.secret;
+    redirects->tree_limit = options->memory / 4;
+    return redirects;
+}
+
+/* Lines of the server's configuration become tables once, before the children fork. */
+static void fold_all(void)
+{
+    const apr_array_header_t *folds = htc_options_get()->folds;
+
+    for (int i = 0; i < folds->nelts; i++)
+        htc_fold_table(APR_ARRAY_IDX(folds, i, htc_fold *), NULL);
+}
+
+int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess)
+{
+    bool wanted = htc_options_get()->maps->nelts > 0;
+    const char *why = NULL;
+    lasting *kept = wanted || htaccess ? lasting_get(s, &why) : NULL;
+    htc_redirects *redirects = redirects_create(pconf, s, kept);
+
+    htc_map_find_alias();
+    fold_all();
+    for (server_rec *v = s; v; v = v->next)
+        htc_server_conf_of(v)->redirects = redirects;
+    if (!kept && !why)
+        return OK;
+    if (!kept) {
+        ap_log_error(APLOG_MARK, wanted ? APLOG_EMERG : APLOG_INFO, 0, s, "HtCacheRedirectMap: %s",
+                     why);
+        return wanted ? HTTP_INTERNAL_SERVER_ERROR : OK;
+    }
+    if (redirect_area_join(redirects->area, redirects->generation) != APR_SUCCESS)
+        return OK;
+    redirect_area_collect(redirects->area, redirects->generation);
+    return load_all(redirects, ptemp);
+}
+
+/* A build that is under way is waited for: it writes to memory that all share. */
+static apr_status_t stop_loader(void *data)
+{
+    htc_redirects *redirects = data;
+    apr_status_t ended;
+
+    atomic_store(&redirects->stopping, 1);
+    apr_thread_mutex_lock(redirects->loader_lock);
+    if (redirects->loader)
+        apr_thread_join(&ended, redirects->loader);
+    redirects->loader = NULL;
+    apr_thread_mutex_unlock(redirects->loader_lock);
+    return APR_SUCCESS;
+}
+
+/* The map of open tables is never destroyed: requests may still release what they hold while a
+ * child ends. */
+void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+
+    redirects->pchild = pchild;
+    if (apr_thread_mutex_create(&redirects->fold_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
+            APR_SUCCESS ||
+        !redirects->area)
+        return;
+    if (redirect_area_join(redirects->area, redirects->generation) != APR_SUCCESS ||
+        apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
+            APR_SUCCESS ||
+        htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
+        redirects->tables = NULL;
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "HtCacheRedirectMap: this process cannot use the redirect maps; there are too "
+                     "many processes, or there is no memory");
+        return;
+    }
+    apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
+}

@@ -1,0 +1,595 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * htcachectl check and lookup: redirect maps are read, built and asked here exactly as the module
+ * does it, but from files and without a server. Called by htcachectl.c.
+ */
+#include "htcachectl_map.h"
+
+#include <apr_general.h>
+#include <apr_hash.h>
+#include <apr_strings.h>
+#include <apr_tables.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define GROUPS_MAX 10
+#define HOPS_MAX   20
+
+typedef struct message {
+    uint32_t line;
+    uint32_t order;
+    redirect_severity severity;
+    char *text;
+} message;
+
+/* One file, from its bytes to its table. */
+typedef struct map_file {
+    const char *name;
+    apr_pool_t *pool;
+    redirect_map_options options;
+    redirect_report report;
+    char *bytes;
+    size_t len;
+    void *image;
+    size_t image_size;
+    const redirect_table *table;
+    redirect_table_info info;
+    map_regexes *regexes;
+    message *messages;
+    size_t count, capacity;
+    bool keep_notes, terminal;
+    int percent;
+} map_file;
+
+static const char *const severities[] = {
+    [REDIRECT_NOTE] = "note", [REDIRECT_WARNING] = "warning", [REDIRECT_ERROR] = "error"};
+
+/* --- the command line ------------------------------------------------------------------------- */
+
+static bool is_option(const char *word)
+{
+    static const char *const keys[] = {
+        "format=", "query=", "case=", "slash=", "subpath=", "status=", "host=", "strip="};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!strncasecmp(word, keys[i], strlen(keys[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Options go to *options, other words to *names. */
+static bool take_words(const map_command *command, redirect_map_options *options,
+                       apr_array_header_t *names, apr_pool_t *pool)
+{
+    const char *why = NULL;
+
+    redirect_map_options_init(options);
+    if (command->format)
+        why =
+            redirect_map_option(options, apr_pstrcat(pool, "format=", command->format, NULL), pool);
+    for (int i = 0; i < command->words && !why; i++) {
+        if (is_option(command->word[i]))
+            why = redirect_map_option(options, command->word[i], pool);
+        else
+            APR_ARRAY_PUSH(names, const char *) = command->word[i];
+    }
+    if (why)
+        fprintf(stderr, "htcachectl: %s\n", why);
+    return !why;
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static void collect(void *baton, redirect_severity severity, uint32_t line, const char *text)
+{
+    map_file *f = baton;
+    message *grown;
+
+    if (!f->keep_notes)
+        return;
+    if (f->count == f->capacity) {
+        f->capacity = f->capacity ? 2 * f->capacity : 64;
+        grown = realloc(f->messages, f->capacity * sizeof(*grown));
+        if (!grown)
+            abort();
+        f->messages = grown;
+    }
+    f->messages[f->count] = (message){line, (uint32_t)f->count, severity, strdup(text)};
+    if (!f->messages[f->count].text)
+        abort();
+    f->count++;
+}
+
+/* Files are read in several passes; people read them from top to bottom. */
+static int compare(const void *a, const void *b)
+{
+    const message *x = a, *y = b;
+
+    if (x->line != y->line)
+        return x->line < y->line ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void print_escaped(FILE *out, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c < 0x20 || c == 0x7f)
+            fprintf(out, "\\x%02x", c);
+        else
+            putc(c, out);
+    }
+}
+
+static void clear_progress(map_file *f)
+{
+    if (f->percent >= 0 && f->terminal)
+        fputs("\r\033[K", stderr);
+    f->percent = -1;
+}
+
+static bool show_progress(void *baton, uint64_t done, uint64_t total)
+{
+    map_file *f = baton;
+    int percent = total ? (int)(100 * done / total) : 100;
+
+    if (f->terminal && percent != f->percent) {
+        fputc('\r', stderr);
+        print_escaped(stderr, f->name);
+        fprintf(stderr, ": %d %%", percent);
+        fflush(stderr);
+        f->percent = percent;
+    }
+    return true;
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static bool read_all(map_file *f, int fd, size_t size)
+{
+    ssize_t n = 1;
+
+    f->bytes = malloc(size ? size : 1);
+    if (!f->bytes)
+        return false;
+    while (f->len < size && n > 0) {
+        n = read(fd, f->bytes + f->len, size - f->len);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            f->len += (size_t)n;
+    }
+    return n >= 0;
+}
+
+static bool read_file(map_file *f)
+{
+    int fd = open(f->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    const char *why = NULL;
+
+    if (fd < 0 || fstat(fd, &st) != 0)
+        why = strerror(errno);
+    else if (!S_ISREG(st.st_mode))
+        why = "not a plain file";
+    else if (!read_all(f, fd, (size_t)st.st_size))
+        why = strerror(errno);
+    if (fd >= 0)
+        close(fd);
+    if (!why)
+        return true;
+    fputs("htcachectl: ", stderr);
+    print_escaped(stderr, f->name);
+    fprintf(stderr, ": %s\n", why);
+    return false;
+}
+
+static void begin_file(map_file *f, const char *name, const redirect_map_options *options,
+                       apr_pool_t *pool)
+{
+    memset(f, 0, sizeof(*f));
+    f->name = name;
+    f->options = *options;
+    f->pool = pool;
+    f->percent = -1;
+    f->regexes = map_regexes_create(pool);
+    f->report.fn = collect;
+    f->report.baton = f;
+    f->report.progress = show_progress;
+    f->report.compile = map_regexes_try;
+    f->report.regex = map_regexes_match;
+    f->report.regex_baton = f->regexes;
+}
+
+static void end_file(map_file *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free(f->messages[i].text);
+    free(f->messages);
+    free(f->bytes);
+    free(f->image);
+}
+
+/* APR_EGENERAL: has been reported. */
+static apr_status_t build(map_file *f)
+{
+    apr_status_t rv = redirect_map_build(&f->options, f->name, f->bytes, f->len, &f->report,
+                                         f->pool, &f->image, &f->image_size);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    f->table = redirect_table_open(f->image, f->image_size, f->pool);
+    redirect_table_info_get(f->table, &f->info);
+    return APR_SUCCESS;
+}
+
+/* --- check ------------------------------------------------------------------------------------ */
+
+static unsigned count_hosts(const map_file *f)
+{
+    apr_hash_t *hosts = apr_hash_make(f->pool);
+    char *target = apr_palloc(f->pool, REDIRECT_MAX_TEXT);
+    redirect_rule rule;
+    const char *last = NULL;
+
+    if (!f->info.uses_host)
+        return 0;
+    for (uint32_t i = redirect_table_next(f->table, 0); i; i = redirect_table_next(f->table, i)) {
+        redirect_table_rule(f->table, i, &rule, target, NULL);
+        if (rule.host && rule.host != last)
+            apr_hash_set(hosts, rule.host, (apr_ssize_t)rule.host_len, "");
+        last = rule.host;
+    }
+    return apr_hash_count(hosts);
+}
+
+static void print_messages(const map_file *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        print_escaped(stdout, f->name);
+        printf(":%u: %s: %s\n", (unsigned)f->messages[i].line, severities[f->messages[i].severity],
+               f->messages[i].text);
+    }
+}
+
+#define U64 APR_UINT64_T_FMT
+
+static void print_summary(const map_file *f, unsigned hosts)
+{
+    const redirect_report *r = &f->report;
+
+    print_messages(f);
+    print_escaped(stdout, f->name);
+    printf(": %" U64 " rows, %u hosts, %u patterns, %" U64 " duplicates, %" U64 " never used, %" U64
+           " to themselves, %" U64 " loops, %" U64 " chains, longest chain %u, image %zu bytes\n",
+           r->rows, hosts, (unsigned)f->info.pattern, r->duplicates, r->shadowed, r->self, r->loops,
+           r->chains, (unsigned)r->longest_chain, f->image_size);
+    print_escaped(stdout, f->name);
+    printf(": %" U64 " errors, %" U64 " warnings, %" U64 " notes\n", r->errors, r->warnings,
+           r->notes);
+}
+
+/* Names of files may be any bytes; JSON is UTF-8. */
+static json_t *json_name(const char *name)
+{
+    json_t *string = json_string(name);
+
+    return string ? string : json_string("(not UTF-8)");
+}
+
+static json_t *json_messages(const map_file *f)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < f->count; i++)
+        json_array_append_new(list, json_pack("{sIssss}", "line", (json_int_t)f->messages[i].line,
+                                              "severity", severities[f->messages[i].severity],
+                                              "message", f->messages[i].text));
+    return list;
+}
+
+static json_t *json_summary(const map_file *f, unsigned hosts)
+{
+    const redirect_report *r = &f->report;
+
+    return json_pack("{sosIsIsIsIsIsIsIsIsIsIsIsIsIso}", "file", json_name(f->name), "rows",
+                     (json_int_t)r->rows, "hosts", (json_int_t)hosts, "patterns",
+                     (json_int_t)f->info.pattern, "duplicates", (json_int_t)r->duplicates,
+                     "shadowed", (json_int_t)r->shadowed, "self", (json_int_t)r->self, "loops",
+                     (json_int_t)r->loops, "chains", (json_int_t)r->chains, "longest_chain",
+                     (json_int_t)r->longest_chain, "bytes", (json_int_t)f->image_size, "errors",
+                     (json_int_t)r->errors, "warnings", (json_int_t)r->warnings, "notes",
+                     (json_int_t)r->notes, "messages", json_messages(f));
+}
+
+static int code_of(const map_file *f, apr_status_t rv)
+{
+    char text[120];
+
+    if (rv != APR_SUCCESS && rv != APR_EGENERAL) {
+        fprintf(stderr, "htcachectl: %s: %s\n", f->name, apr_strerror(rv, text, sizeof(text)));
+        return MAP_EXIT_USAGE;
+    }
+    return rv != APR_SUCCESS || f->report.errors ? MAP_EXIT_BAD : MAP_EXIT_GOOD;
+}
+
+/* The exit code. *list is NULL unless JSON is wanted. */
+static int check_file(const char *name, const redirect_map_options *options, json_t *list,
+                      apr_pool_t *pool)
+{
+    map_file f;
+    apr_status_t rv;
+    int code = MAP_EXIT_USAGE;
+
+    begin_file(&f, name, options, pool);
+    f.keep_notes = true;
+    f.terminal = isatty(STDERR_FILENO);
+    if (read_file(&f)) {
+        unsigned hosts = 0;
+
+        rv = build(&f);
+        if (rv == APR_SUCCESS) {
+            rv = redirect_map_check(f.table, &f.report, pool);
+            hosts = count_hosts(&f);
+        }
+        if (f.count)
+            qsort(f.messages, f.count, sizeof(*f.messages), compare);
+        clear_progress(&f);
+        if (list)
+            json_array_append_new(list, json_summary(&f, hosts));
+        else
+            print_summary(&f, hosts);
+        code = code_of(&f, rv);
+        if (f.info.pattern && !map_regexes_available())
+            fputs("htcachectl: built without PCRE2: patterns were not compiled or compared\n",
+                  stderr);
+    }
+    end_file(&f);
+    return code;
+}
+
+static int print_json(json_t *root)
+{
+    bool good = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+
+    json_decref(root);
+    if (good)
+        return MAP_EXIT_GOOD;
+    fputs("htcachectl: the answer cannot be written\n", stderr);
+    return MAP_EXIT_USAGE;
+}
+
+static int check_files(const map_command *command, apr_pool_t *pool)
+{
+    apr_array_header_t *names = apr_array_make(pool, 8, sizeof(const char *));
+    json_t *list = command->json ? json_array() : NULL;
+    redirect_map_options options;
+    int code = MAP_EXIT_GOOD;
+
+    if (!take_words(command, &options, names, pool))
+        return MAP_EXIT_USAGE;
+    if (!names->nelts) {
+        fputs("htcachectl: check which file?\n", stderr);
+        return MAP_EXIT_USAGE;
+    }
+    for (int i = 0; i < names->nelts; i++) {
+        apr_pool_t *sub;
+        int one;
+
+        apr_pool_create(&sub, pool);
+        one = check_file(APR_ARRAY_IDX(names, i, const char *), &options, list, sub);
+        apr_pool_destroy(sub);
+        if (one > code)
+            code = one;
+    }
+    if (list) {
+        int written = print_json(json_pack("{so}", "files", list));
+
+        code = written > code ? written : code;
+    }
+    return code;
+}
+
+/* --- lookup ----------------------------------------------------------------------------------- */
+
+typedef struct hop {
+    redirect_request request; /* the query as sent */
+    redirect_match match;
+    uint32_t line;
+    const char *location; /* NULL: none */
+    bool refused;
+} hop;
+
+static bool look_up_normalized(map_file *f, const redirect_request *request, redirect_match *match)
+{
+    redirect_request asked = *request;
+
+    if (asked.query) {
+        char *query = apr_palloc(f->pool, asked.query_len + 1);
+
+        asked.query_len = redirect_query_normalize(asked.query, asked.query_len, query);
+        asked.query = query;
+    }
+    asked.regex = map_regexes_match;
+    asked.baton = f->regexes;
+    return redirect_table_lookup(f->table, &asked, 0, match);
+}
+
+/* Does a row answer? */
+static bool ask(map_file *f, const redirect_request *request, hop *h)
+{
+    redirect_group groups[GROUPS_MAX];
+    int count;
+
+    if (!look_up_normalized(f, request, &h->match))
+        return false;
+    h->request = *request;
+    h->line = redirect_table_line(f->table, h->match.rule, NULL);
+    count = map_regexes_groups(f->regexes, &h->match, request->path, request->path_len, groups,
+                               GROUPS_MAX);
+    h->location = redirect_map_location(
+        &h->match, request, groups, count < GROUPS_MAX ? count : GROUPS_MAX, f->pool, &h->refused);
+    return true;
+}
+
+/* What a browser asks next; false: nothing, or what cannot be known to be for this map. */
+static bool next_request(map_file *f, const hop *h, redirect_request *next)
+{
+    bool path = h->location && h->location[0] == '/';
+    redirect_match match;
+    redirect_rule rule;
+
+    if (!h->location || redirect_request_of(h->location, next, f->pool))
+        return false;
+    if (path) {
+        next->host = h->request.host;
+        next->host_len = h->request.host_len;
+        next->https = h->request.https;
+        return true;
+    }
+    if (h->request.host && next->host_len == h->request.host_len &&
+        !memcmp(next->host, h->request.host, next->host_len))
+        return true;
+    /* Another host is this map's if it has a row for it. */
+    if (!look_up_normalized(f, next, &match))
+        return false;
+    redirect_table_rule(f->table, match.rule, &rule, apr_palloc(f->pool, REDIRECT_MAX_TEXT), NULL);
+    return rule.host != NULL;
+}
+
+static int follow(map_file *f, const redirect_request *request, bool on, hop *hops)
+{
+    redirect_request next = *request;
+    int n = 0;
+
+    while (n < HOPS_MAX && ask(f, &next, &hops[n])) {
+        n++;
+        if (!on || !next_request(f, &hops[n - 1], &next))
+            break;
+    }
+    return n;
+}
+
+static void print_hops(const map_file *f, const hop *hops, int n)
+{
+    for (int i = 0; i < n; i++) {
+        print_escaped(stdout, f->name);
+        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.status);
+        if (hops[i].location) {
+            putchar(' ');
+            print_escaped(stdout, hops[i].location);
+        }
+        puts(hops[i].refused ? " refused: what was captured would change the target's host" : "");
+    }
+    if (n == HOPS_MAX)
+        printf("more than %d redirects: probably a loop\n", HOPS_MAX - 1);
+    if (n == 0)
+        puts("no row answers");
+}
+
+static json_t *json_hops(const map_file *f, const hop *hops, int n)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < n; i++) {
+        json_t *one = json_pack("{sIsisb}", "line", (json_int_t)hops[i].line, "status",
+                                hops[i].match.status, "refused", hops[i].refused);
+
+        json_object_set_new(one, "location",
+                            hops[i].location ? json_string(hops[i].location) : json_null());
+        json_array_append_new(list, one);
+    }
+    return json_pack("{sosbso}", "file", json_name(f->name), "found", n > 0, "answers", list);
+}
+
+static int look_up(map_file *f, const char *url, const map_command *command)
+{
+    redirect_request request;
+    hop hops[HOPS_MAX];
+    const char *why = redirect_request_of(url, &request, f->pool);
+    apr_status_t rv;
+    int n;
+
+    if (why) {
+        fprintf(stderr, "htcachectl: the URL cannot be used: %s\n", why);
+        return MAP_EXIT_USAGE;
+    }
+    if (!read_file(f))
+        return MAP_EXIT_USAGE;
+    rv = build(f);
+    if (f->report.errors)
+        fprintf(stderr, "htcachectl: %" U64 " errors in the file; see htcachectl check\n",
+                f->report.errors);
+    if (rv != APR_SUCCESS)
+        return code_of(f, rv) == MAP_EXIT_BAD ? MAP_EXIT_USAGE : code_of(f, rv);
+    if (f->info.pattern && !map_regexes_available())
+        fputs("htcachectl: built without PCRE2: rows with patterns were not asked\n", stderr);
+    n = follow(f, &request, command->follow, hops);
+    if (command->json) {
+        int written = print_json(json_hops(f, hops, n));
+
+        if (written != MAP_EXIT_GOOD)
+            return written;
+    } else
+        print_hops(f, hops, n);
+    return n > 0 && n < HOPS_MAX && !hops[n - 1].refused ? MAP_EXIT_GOOD : MAP_EXIT_BAD;
+}
+
+static int lookup_words(const map_command *command, apr_pool_t *pool)
+{
+    apr_array_header_t *names = apr_array_make(pool, 2, sizeof(const char *));
+    redirect_map_options options;
+    map_file f;
+    int code;
+
+    if (!take_words(command, &options, names, pool))
+        return MAP_EXIT_USAGE;
+    if (names->nelts != 2) {
+        fputs("htcachectl: lookup needs a file and a URL\n", stderr);
+        return MAP_EXIT_USAGE;
+    }
+    begin_file(&f, APR_ARRAY_IDX(names, 0, const char *), &options, pool);
+    code = look_up(&f, APR_ARRAY_IDX(names, 1, const char *), command);
+    end_file(&f);
+    return code;
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static int with_pool(const map_command *command,
+                     int (*run)(const map_command *command, apr_pool_t *pool))
+{
+    apr_pool_t *pool;
+    int code;
+
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
+        fputs("htcachectl: no memory\n", stderr);
+        return MAP_EXIT_USAGE;
+    }
+    code = run(command, pool);
+    apr_pool_destroy(pool);
+    apr_terminate();
+    if (fflush(stdout) != 0) {
+        perror("htcachectl: standard output");
+        return MAP_EXIT_USAGE;
+    }
+    return code;
+}
+
+int htcachectl_check(const map_command *command)
+{
+    return with_pool(command, check_files);
+}
+
+int htcachectl_lookup(const map_command *command)
+{
+    return with_pool(command, lookup_words);
+}

@@ -1,0 +1,162 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_area.h
+ * Memory for table images that all processes of the server share, over configuration generations:
+ * one range of addresses is reserved (not filled) by the parent before it forks, images come and go
+ * in it while the server runs, and the memory of an image that nobody uses any more goes back to
+ * the system. Part of the core: no httpd headers.
+ *
+ * A map is a named place for one image at a time. Whoever has built a new image publishes it there;
+ * from then on it is what others get when they pin the map. An image stays where it is for as long
+ * as somebody has it pinned. A process that was killed pins nothing: its pins are counted apart, in
+ * a cell of its own, and are ignored once it is gone. Everything that can be read here without
+ * the lock is atomic; what is under the (robust) lock is consistent after each store, so a holder
+ * that is killed leaves nothing to repair. One that is stopped is waited for once, a second; then,
+ * until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL). Nothing is
+ * left behind when the last process ends.
+ *
+ * All functions may be called by several threads at once, except create and join. A map is known by
+ * a number that is never that of another map while anybody can still have it: with a map that was
+ * forgotten, functions do nothing, or say that there is no image.
+ */
+#ifndef REDIRECT_AREA_H
+#define REDIRECT_AREA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "core/htc_identity.h"
+
+#define REDIRECT_AREA_MAPS      4096 /* maps at a time */
+#define REDIRECT_AREA_IMAGES    8192 /* images at a time, old ones still in use included */
+#define REDIRECT_AREA_PROCESSES 1024
+#define REDIRECT_AREA_NIL       UINT32_MAX
+
+typedef struct redirect_area redirect_area;
+
+/** Names a map: a hash of all that decides what its table holds (file, options). */
+typedef struct redirect_area_key {
+    uint64_t word[2];
+} redirect_area_key;
+
+/**
+ * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 50
+ * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area
+ * outlives configurations. Where a process's addresses are limited, or the system keeps every
+ * promise of memory, it asks for part of what is left only, and for less and less while it is
+ * refused; what it got is bytes_reserved of the stats.
+ * @return APR_SUCCESS with *why NULL, or, when it got less than @a bytes, a sentence that says so;
+ *         an error with *why, a sentence for the administrator with the size asked for and the
+ * limit met.
+ */
+apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool_t *pool,
+                                  const char **why);
+
+/**
+ * Say that this process begins to use the area, for configuration generation @a generation. For
+ * each process that pins, builds or collects, the parent too, once after each fork; again only to
+ * change the generation. Takes over the cell of a process that is gone. A child that was forked by
+ * a process that had joined has not joined. APR_ENOSPC when all cells belong to living processes:
+ * then nothing can be pinned, built or collected here.
+ */
+apr_status_t redirect_area_join(redirect_area *area, uint32_t generation);
+
+/**
+ * Find the map @a key, or with @a create make it (empty, without an image). Marks it as used by
+ * @a generation. REDIRECT_AREA_NIL when it does not exist or there is no room.
+ */
+uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, uint32_t generation,
+                           bool create);
+
+/** What is known of a map. Read without the lock; version, id, loaded_at and size belong together,
+ *  failed and failed_id, too. */
+typedef struct redirect_area_state {
+    uint64_t version;   /* of its image: unique within the area; 0: it has none */
+    htc_identity id;    /* the file that the image was built from */
+    int64_t checked_at; /* monotonic ms, from before the file was last compared; 0: never */
+    int64_t loaded_at;  /* wall clock, seconds since 1970 */
+    uint64_t size;      /* bytes of the image */
+    uint64_t lookups, hits;
+    uint32_t reloads;  /* images published after the first */
+    uint32_t failures; /* builds that ended in vain */
+    bool building;     /* by a living process */
+    bool failed;       /* the last attempt was in vain, with the file `failed_id` */
+    htc_identity failed_id;
+} redirect_area_state;
+
+/** False when the map does not exist (any more), or its image's entry is damaged. When who was
+ *  saying that a build was in vain died over it, `failed` is false. */
+bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
+
+typedef struct redirect_area_pin {
+    const void *image; /* 4096-byte aligned; NULL: not pinned */
+    size_t size;
+    uint64_t version;
+    uint64_t user; /* the process that has pinned it; in another one the pin means nothing */
+    uint32_t slot; /* of the image */
+} redirect_area_pin;
+
+/** Pin the map's current image. Lock-free. False when it has none or the process has not joined. */
+bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin *pin);
+
+/** Pin the same image once more, for another user in this process. */
+void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
+
+/** Lock-free; the memory is not given back here but by the next publish or collect. */
+void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
+
+/** Two atomic loads: the version of the map's image, for those who have it pinned already. 0: none.
+ */
+uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
+
+/** Is the map's time up, and did this caller become the one who looks at the file? As
+ * htc_store_claim(): the others go on for @a lease ms. Its time is up when it was never checked, or
+ * @a ttl ms or more before @a now. */
+bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
+                         int64_t lease);
+
+/** After a claim: the file was compared at @a now (a time from before that). */
+void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);
+
+/** Become the only one in the server who builds this map. False when a living process does, be it
+ * this one. */
+bool redirect_area_build_begin(redirect_area *area, uint32_t map);
+
+/** A place for an image of @a size bytes, APR_ENOSPC when there is none; APR_EINVAL when this
+ * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are damaged,
+ * so that nobody knows what is free. What was there before is not cleared. The caller fills it,
+ * then publishes or ends in vain; if it dies, the place is found again. A second call in the same
+ * build gives up the first place. */
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
+
+/** End a build: the reserved place is now the map's image, built from @a id. Gives back the memory
+ * of images that nobody uses any more. On an error the build has not ended: end it in vain. */
+apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
+
+/** End a build in vain: the old image stays. Gives back what was reserved. @a id is remembered, so
+ * that the same bytes are not tried, and not reported, again. Does nothing for who does not build.
+ */
+void redirect_area_build_failed(redirect_area *area, uint32_t map, const htc_identity *id);
+
+/** Count look-ups and hits. Striped by process and thread, exact, lock-free. */
+void redirect_area_count(redirect_area *area, uint32_t map, uint64_t lookups, uint64_t hits);
+
+/**
+ * Give back the memory of images that are neither current nor pinned by a living process, and
+ * forget maps that were used neither by @a generation nor by one that a living process has; of a
+ * map, all generations between the first and the last that used it count as such.
+ */
+void redirect_area_collect(redirect_area *area, uint32_t generation);
+
+typedef struct redirect_area_stats {
+    uint32_t maps, images;
+    uint64_t bytes_used, bytes_reserved;
+} redirect_area_stats;
+
+void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);
+
+#endif

@@ -1,0 +1,348 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The images of the area: who builds, where there is room, what becomes a map's image, and giving
+ * the memory of old ones back to the system. Called by the glue when a file is loaded.
+ */
+#include "redirect_area_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <apr_time.h>
+
+#define BATCH 32 /* images marked at a time before their memory is given back */
+
+/* --- garbage ----------------------------------------------------------------------------------*/
+
+bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *extent)
+{
+    const rda_image *image = &area->images[slot];
+
+    extent->first = RDA_GET(image->first);
+    extent->pages = RDA_GET(image->pages);
+    return extent->pages > 0 && extent->first < area->pages &&
+           extent->pages <= area->pages - extent->first;
+}
+
+/* The reading of the cells that redirect_area_pin_get() speaks of. */
+static bool pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+{
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
+        if (atomic_load_explicit(&area->cells[slot].pins[cell], memory_order_seq_cst) &&
+            rda_cell_alive(area, cell, census))
+            return true;
+    }
+    return false;
+}
+
+static bool reserved_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+{
+    uint32_t handle = RDA_GET(area->images[slot].map);
+    const rda_map *map = rda_map_at(area, handle);
+
+    return rda_map_valid(area, handle) && RDA_GET(map->reserved) == slot &&
+           rda_serial_alive(area, RDA_GET(map->builder), census);
+}
+
+/* By the one word that who pins goes by. */
+static bool current_locked(const redirect_area *area, uint32_t slot)
+{
+    const rda_image *image = &area->images[slot];
+    const rda_map *map = rda_map_at(area, RDA_GET(image->map));
+
+    return atomic_load_explicit(&map->current, memory_order_seq_cst) == RDA_GET(image->version);
+}
+
+static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+{
+    rda_extent extent;
+
+    if (!rda_image_extent(area, slot, &extent))
+        return false;
+    switch (RDA_GET(area->images[slot].state)) {
+    case RDA_RESERVED:
+        return !reserved_locked(area, slot, census);
+    case RDA_PUBLISHED:
+        return !current_locked(area, slot) && !pinned_locked(area, slot, census);
+    case RDA_RELEASING:
+        return !rda_serial_alive(area, RDA_GET(area->images[slot].releaser), census);
+    default:
+        return false;
+    }
+}
+
+/* Mark garbage as this process's to give back, from *next on. Returns how much there was. */
+static uint32_t mark_garbage_locked(redirect_area *area, uint32_t *next, uint32_t slots[BATCH])
+{
+    rda_census census = {0};
+    uint32_t n = 0;
+
+    for (; *next < rda_images_end(area) && n < BATCH; ++*next) {
+        rda_image *image = &area->images[*next];
+
+        if (!garbage_locked(area, *next, &census))
+            continue;
+        RDA_SET(image->releaser, rda_own_serial(area));
+        RDA_SET(image->state, RDA_RELEASING);
+        slots[n++] = *next;
+    }
+    return n;
+}
+
+/* Where the system cannot take memory back from the middle of a mapping, it stays for the images to
+ * come. */
+static void give_back(redirect_area *area, uint32_t slot)
+{
+    rda_extent extent;
+
+    if (rda_image_extent(area, slot, &extent))
+        madvise(area->room + (size_t)extent.first * area->page, (size_t)extent.pages * area->page,
+                MADV_REMOVE);
+    RDA_CRASH_POINT("given back");
+    RDA_SET(area->images[slot].state, RDA_FREE);
+}
+
+/* Giving back much takes long, so it is done without the lock; nobody touches what is marked. */
+void rda_sweep(redirect_area *area)
+{
+    uint32_t slots[BATCH], next = 0, n;
+
+    do {
+        if (!rda_own_serial(area) || rda_lock(area) != APR_SUCCESS)
+            return;
+        n = mark_garbage_locked(area, &next, slots);
+        rda_unlock(area);
+        for (uint32_t i = 0; i < n; i++)
+            give_back(area, slots[i]);
+    } while (n == BATCH);
+}
+
+/* --- room -------------------------------------------------------------------------------------*/
+
+static int by_first(const void *a, const void *b)
+{
+    uint32_t first = ((const rda_extent *)a)->first, second = ((const rda_extent *)b)->first;
+
+    return (first > second) - (first < second);
+}
+
+/* All extents in use, in order. False when one is impossible: what it covers is not known, so
+ * nothing can be said to be free. */
+static bool extents_locked(redirect_area *area, uint32_t *n)
+{
+    uint32_t end = 0;
+
+    *n = 0;
+    for (uint32_t i = 0; i < rda_images_end(area); i++) {
+        if (RDA_GET(area->images[i].state) == RDA_FREE)
+            continue;
+        if (!rda_image_extent(area, i, &area->extents[*n]))
+            return false;
+        ++*n;
+    }
+    qsort(area->extents, *n, sizeof(*area->extents), by_first);
+    for (uint32_t i = 0; i < *n; i++) {
+        if (area->extents[i].first < end)
+            return false;
+        end = area->extents[i].first + area->extents[i].pages;
+    }
+    return true;
+}
+
+/* First fit. */
+static apr_status_t find_room_locked(redirect_area *area, uint32_t pages, uint32_t *first)
+{
+    uint32_t n;
+
+    if (!extents_locked(area, &n))
+        return APR_EGENERAL;
+    *first = 0;
+    for (uint32_t i = 0; i < n && area->extents[i].first - *first < pages; i++)
+        *first = area->extents[i].first + area->extents[i].pages;
+    return pages <= area->pages - *first ? APR_SUCCESS : APR_ENOSPC;
+}
+
+static uint32_t free_slot_locked(redirect_area *area)
+{
+    uint32_t end = rda_images_end(area);
+
+    for (uint32_t i = 0; i < end; i++) {
+        if (RDA_GET(area->images[i].state) == RDA_FREE)
+            return i;
+    }
+    if (end == REDIRECT_AREA_IMAGES)
+        return RDA_NIL;
+    RDA_SET(area->header->images_end, end + 1);
+    return end;
+}
+
+/* --- builds -----------------------------------------------------------------------------------*/
+
+static bool builds(const redirect_area *area, uint32_t handle)
+{
+    uint64_t serial = rda_own_serial(area);
+
+    return serial && rda_map_valid(area, handle) &&
+           RDA_GET(rda_map_at(area, handle)->builder) == serial;
+}
+
+bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
+{
+    rda_map *map = rda_map_at(area, handle);
+    bool mine;
+
+    if (!rda_own_serial(area) || rda_lock(area) != APR_SUCCESS)
+        return false;
+    mine = rda_map_valid(area, handle) && !rda_serial_alive(area, RDA_GET(map->builder), NULL);
+    if (mine) {
+        RDA_SET(map->reserved, RDA_NIL);
+        RDA_SET(map->builder, rda_own_serial(area));
+    }
+    rda_unlock(area);
+    return mine;
+}
+
+/* Only the map's `reserved` makes it more than garbage. */
+static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, size_t size,
+                                   uint32_t pages, void **to)
+{
+    uint32_t slot, first;
+    rda_image *image;
+    apr_status_t rv;
+
+    if (!builds(area, handle))
+        return APR_EINVAL;
+    RDA_SET(rda_map_at(area, handle)->reserved, RDA_NIL);
+    rv = find_room_locked(area, pages, &first);
+    if (rv != APR_SUCCESS)
+        return rv;
+    slot = free_slot_locked(area);
+    if (slot == RDA_NIL)
+        return APR_ENOSPC;
+    image = &area->images[slot];
+    RDA_SET(image->version, 0);
+    RDA_SET(image->map, handle);
+    RDA_SET(image->first, first);
+    RDA_SET(image->pages, pages);
+    RDA_SET(image->size, size);
+    RDA_SET(image->state, RDA_RESERVED);
+    RDA_SET(rda_map_at(area, handle)->reserved, slot);
+    *to = area->room + (size_t)first * area->page;
+    return APR_SUCCESS;
+}
+
+static apr_status_t try_reserve(redirect_area *area, uint32_t handle, size_t size, uint32_t pages,
+                                void **to)
+{
+    apr_status_t rv = rda_lock(area);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    rv = reserve_locked(area, handle, size, pages, to);
+    rda_unlock(area);
+    return rv;
+}
+
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t size, void **image)
+{
+    uint64_t pages = size / area->page + (size % area->page != 0);
+    apr_status_t rv;
+
+    *image = NULL;
+    if (!size)
+        return APR_EINVAL;
+    if (pages > area->pages)
+        return APR_ENOSPC;
+    rv = try_reserve(area, handle, size, (uint32_t)pages, image);
+    if (rv != APR_ENOSPC)
+        return rv;
+    rda_sweep(area);
+    return try_reserve(area, handle, size, (uint32_t)pages, image);
+}
+
+/* The reserved image, now with a version and all that is known of it; nobody's yet. */
+static void complete_locked(redirect_area *area, uint32_t slot, const htc_identity *id)
+{
+    rda_image *image = &area->images[slot];
+    uint64_t number = RDA_GET(area->header->versions) + 1, words[RDA_ID_WORDS];
+
+    memcpy(words, id, sizeof(words));
+    for (size_t i = 0; i < RDA_ID_WORDS; i++)
+        RDA_SET(image->id[i], words[i]);
+    RDA_SET(image->loaded_at, apr_time_sec(apr_time_now()));
+    RDA_SET(area->header->versions, number);
+    RDA_SET(image->version, number << RDA_IMAGE_BITS | slot);
+    RDA_SET(image->state, RDA_PUBLISHED);
+}
+
+static void end_build_locked(rda_map *map)
+{
+    RDA_SET(map->reserved, RDA_NIL);
+    RDA_SET(map->builder, 0);
+}
+
+static apr_status_t publish_locked(redirect_area *area, uint32_t handle, const htc_identity *id)
+{
+    rda_map *map = rda_map_at(area, handle);
+    uint32_t slot = RDA_GET(map->reserved);
+    bool first = RDA_GET(map->current) == 0;
+
+    if (!builds(area, handle) || slot >= rda_images_end(area) ||
+        RDA_GET(area->images[slot].state) != RDA_RESERVED)
+        return APR_EINVAL;
+    complete_locked(area, slot, id);
+    rda_set_current(map, RDA_GET(area->images[slot].version));
+    RDA_SET(map->failed, 0);
+    if (!first)
+        RDA_SET(map->reloads, RDA_GET(map->reloads) + 1);
+    end_build_locked(map);
+    return APR_SUCCESS;
+}
+
+apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const htc_identity *id)
+{
+    apr_status_t rv = rda_lock(area);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    rv = publish_locked(area, handle, id);
+    rda_unlock(area);
+    if (rv == APR_SUCCESS)
+        rda_sweep(area);
+    return rv;
+}
+
+/* See read_failure() in redirect_area_map.c. A count that is odd already was left by somebody who
+ * died. */
+static void remember_failure_locked(rda_map *map, const htc_identity *id)
+{
+    uint64_t words[RDA_ID_WORDS];
+    uint32_t seq = RDA_GET(map->failed_seq) | 1;
+
+    memcpy(words, id, sizeof(words));
+    RDA_SET(map->failed_seq, seq);
+    for (size_t i = 0; i < RDA_ID_WORDS; i++)
+        RDA_SET(map->failed_id[i], words[i]);
+    RDA_SET(map->failed, 1);
+    RDA_SET(map->failed_seq, seq + 1);
+    RDA_SET(map->failures, RDA_GET(map->failures) + 1);
+}
+
+/* Without the lock the build still ends, as nobody else may end it while this process lives. */
+void redirect_area_build_failed(redirect_area *area, uint32_t handle, const htc_identity *id)
+{
+    rda_map *map = rda_map_at(area, handle);
+    bool locked = rda_lock(area) == APR_SUCCESS;
+
+    if (locked && builds(area, handle)) {
+        remember_failure_locked(map, id);
+        end_build_locked(map);
+    } else if (builds(area, handle)) {
+        RDA_SET(map->builder, 0);
+    }
+    if (!locked)
+        return;
+    rda_unlock(area);
+    rda_sweep(area);
+}

@@ -1,0 +1,280 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_area_private.h
+ * The layout of the area, and what its source files know of each other:
+ *
+ *   redirect_area.c          creation and layout, totals
+ *   redirect_area_process.c  the lock; who lives
+ *   redirect_area_map.c      maps, what is known of them, pins
+ *   redirect_area_image.c    builds, room for images, giving memory back
+ *
+ * Only these and the area's tests include this file.
+ *
+ *   header | processes | names | maps | images | counts | cells | room for images ...
+ *
+ * All but the last lies at fixed places, so that a word that somebody writes too late (a pin that
+ * is taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing
+ * was written to do not exist; tables are filled from their beginning, and what was ever used of
+ * them is remembered, so that nobody looks further.
+ *
+ * Whoever changes something under the lock may be killed between any two stores. Nothing has to be
+ * repaired then, as each change becomes valid by one store:
+ *
+ *   a process has joined       its `serial` is set
+ *   a map exists               its name's `handle` is set
+ *   an image is the map's      the map's `current` is its version
+ *   a map is being built       its `builder` is the serial of a living process
+ *   an image is reserved       the map that it names is being built and has it as `reserved`
+ *
+ * An image entry that is not free and for which nothing of this holds is garbage, and so is one
+ * that a process was about to free when it died. What is garbage, and pinned by no living process,
+ * is found by going through the image table; there are no lists that could be left half changed.
+ */
+#ifndef REDIRECT_AREA_PRIVATE_H
+#define REDIRECT_AREA_PRIVATE_H
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "redirect_area.h"
+
+#define RDA_ALIGN      128 /* two cache lines, which some processors fetch as one */
+#define RDA_STRIPES    32  /* of a map's counts */
+#define RDA_LOCK_MS    1000
+#define RDA_MAX_BYTES  (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
+#define RDA_LEAST_ROOM (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
+#define RDA_NIL        REDIRECT_AREA_NIL
+#define RDA_ID_WORDS   (sizeof(htc_identity) / 8)
+
+/* A test that kills a process between any two of its stores defines this function. */
+#ifdef HTC_CRASH_POINTS
+void htc_crash_point(const char *where);
+#define RDA_CRASH_POINT(where) htc_crash_point(where)
+#else
+#define RDA_CRASH_POINT(where) ((void)0)
+#endif
+
+/* Words of the area are read and written through these. Who sees a word that was stored sees all
+ * that was stored before it; those who read without the lock rely on that and on nothing else. */
+#define RDA_GET(word) atomic_load_explicit(&(word), memory_order_acquire)
+#define RDA_SET(word, value)                                           \
+    do {                                                               \
+        atomic_store_explicit(&(word), (value), memory_order_release); \
+        RDA_CRASH_POINT(#word);                                        \
+    } while (0)
+
+typedef struct rda_header {
+    pthread_mutex_t lock;
+    _Atomic uint64_t holder;       /* number of the lock's last holder */
+    _Atomic uint64_t stuck_holder; /* a holder that somebody waited for in vain */
+
+    /* All below changes under the lock only. */
+    _Atomic uint64_t joins;    /* ever */
+    _Atomic uint64_t versions; /* ever */
+    /* Entries from here on were never used. */
+    _Atomic uint32_t processes_end, maps_end, images_end;
+} rda_header;
+
+/* A process's cell is its index in this table. */
+typedef struct rda_process {
+    _Atomic uint64_t
+        serial; /* number of its joining * cells + cell; never the same again. 0: free */
+    _Atomic uint64_t start; /* when it started, by the kernel's count; 0: not known */
+    _Atomic int32_t pid;
+    _Atomic uint32_t generation;
+} rda_process;
+
+/* What others know a map by. Apart from the map itself, as all of these are searched. */
+typedef struct rda_name {
+    _Atomic uint32_t handle;      /* 0: free */
+    _Atomic uint32_t last_handle; /* the entry's, before it became free */
+    _Atomic uint32_t first, last; /* generations that it was used by */
+    _Atomic uint64_t key[2];
+} rda_name;
+
+typedef struct rda_map {
+    _Alignas(RDA_ALIGN) _Atomic uint64_t current; /* version of its image; 0: none */
+    _Atomic int64_t checked_at;                   /* changed without the lock; 0: never */
+    _Atomic uint64_t builder;                     /* serial of a process; 0: none */
+    _Atomic uint32_t reserved;                    /* image that is being built, or RDA_NIL */
+    _Atomic uint32_t reloads, failures;
+    _Atomic uint32_t failed_seq; /* odd: somebody changes the two below, or died there */
+    _Atomic uint32_t failed;
+    _Atomic uint64_t failed_id[RDA_ID_WORDS];
+} rda_map;
+
+typedef enum rda_image_state {
+    RDA_FREE = 0,
+    RDA_RESERVED,
+    RDA_PUBLISHED, /* the map's, or given up by it */
+    RDA_RELEASING  /* `releaser` gives its memory back; this state only it may end while it lives */
+} rda_image_state;
+
+typedef struct rda_image {
+    _Alignas(RDA_ALIGN) _Atomic uint32_t state;
+    _Atomic uint32_t map; /* handle */
+    _Atomic uint32_t first, pages;
+    _Atomic uint64_t size;     /* bytes */
+    _Atomic uint64_t version;  /* 0: not published */
+    _Atomic uint64_t releaser; /* serial of a process */
+    _Atomic int64_t loaded_at;
+    _Atomic uint64_t id[RDA_ID_WORDS];
+} rda_image;
+
+typedef struct rda_stripe {
+    _Alignas(RDA_ALIGN) _Atomic uint64_t lookups;
+    _Atomic uint64_t hits;
+} rda_stripe;
+
+typedef struct rda_counts {
+    rda_stripe stripes[RDA_STRIPES];
+} rda_counts;
+
+/* How often each process has pinned the image in the slot of this number. */
+typedef struct rda_cells {
+    _Atomic uint32_t pins[REDIRECT_AREA_PROCESSES];
+} rda_cells;
+
+static_assert(sizeof(htc_identity) % 8 == 0, "whole words");
+static_assert(sizeof(rda_image) == RDA_ALIGN, "one per line");
+static_assert(sizeof(rda_map) <= 2 * RDA_ALIGN, "small");
+
+/* Of one process, in a page that is empty again in a child that was forked. */
+typedef struct rda_own {
+    _Atomic uint64_t serial; /* 0: has not joined */
+    _Atomic int32_t pid;
+} rda_own;
+
+typedef struct rda_extent {
+    uint32_t first, pages;
+} rda_extent;
+
+/* All that is needed to stay within the area lies in private memory, so that damage to the area
+ * cannot send anybody outside of it. */
+struct redirect_area {
+    void *base;
+    size_t bytes; /* tables included */
+    pid_t creator;
+    rda_header *header;
+    rda_process *processes;
+    rda_name *names;
+    rda_map *maps;
+    rda_image *images;
+    rda_counts *counts;
+    rda_cells *cells;
+    unsigned char *room;
+    size_t page;
+    uint32_t pages; /* of room */
+    rda_own *own;
+    bool wiped_on_fork;  /* the page of `own`; else who asks compares its process id */
+    rda_extent *extents; /* space for sorting; used under the lock */
+};
+
+/* --- versions and handles ---------------------------------------------------------------------*/
+
+#define RDA_IMAGE_BITS 13
+#define RDA_MAP_BITS   12
+static_assert(REDIRECT_AREA_IMAGES == 1 << RDA_IMAGE_BITS, "a version's low bits are the slot");
+static_assert(REDIRECT_AREA_MAPS == 1 << RDA_MAP_BITS, "a handle's low bits are the entry");
+
+/* A version says where its image is. The same number never comes again, so one word is enough to
+ * know both which image it is and that it is still that image. */
+static inline uint32_t rda_slot_of(uint64_t version)
+{
+    return (uint32_t)version & (REDIRECT_AREA_IMAGES - 1);
+}
+
+static inline uint32_t rda_entry_of(uint32_t handle)
+{
+    return handle & (REDIRECT_AREA_MAPS - 1);
+}
+
+/* Does the map still exist? Read anything of it first and ask then: the answer is for before. */
+static inline bool rda_map_valid(const redirect_area *area, uint32_t handle)
+{
+    return handle && RDA_GET(area->names[rda_entry_of(handle)].handle) == handle;
+}
+
+static inline rda_map *rda_map_at(const redirect_area *area, uint32_t handle)
+{
+    return &area->maps[rda_entry_of(handle)];
+}
+
+/* What the map's image is from now on; see redirect_area_map.c for the order that this makes.
+ * Nothing that was a map's image may be given back before. */
+static inline void rda_set_current(rda_map *map, uint64_t version)
+{
+    atomic_store_explicit(&map->current, version, memory_order_seq_cst);
+    RDA_CRASH_POINT("current");
+}
+
+/* How far a table is used, never further than it goes. */
+#define RDA_END(word, limit) rda_at_most(RDA_GET(word), (limit))
+
+static inline uint32_t rda_at_most(uint32_t n, uint32_t limit)
+{
+    return n < limit ? n : limit;
+}
+
+static inline uint32_t rda_maps_end(const redirect_area *area)
+{
+    return RDA_END(area->header->maps_end, REDIRECT_AREA_MAPS);
+}
+
+static inline uint32_t rda_images_end(const redirect_area *area)
+{
+    return RDA_END(area->header->images_end, REDIRECT_AREA_IMAGES);
+}
+
+static inline uint32_t rda_processes_end(const redirect_area *area)
+{
+    return RDA_END(area->header->processes_end, REDIRECT_AREA_PROCESSES);
+}
+
+/* --- redirect_area.c --------------------------------------------------------------------------*/
+
+/* How much to ask the system for first, when @a bytes are wanted: @a overcommit is the text of
+ * /proc/sys/vm/overcommit_memory, @a meminfo that of /proc/meminfo, @a addresses how many this
+ * process may still take. */
+uint64_t rda_modest(uint64_t bytes, const char *overcommit, const char *meminfo,
+                    uint64_t addresses);
+
+/* --- redirect_area_process.c ------------------------------------------------------------------*/
+
+/* APR_EBUSY when the lock was not to be had in time: somebody who has it is stopped. */
+apr_status_t rda_lock(redirect_area *area);
+void rda_unlock(redirect_area *area);
+
+/* This process's serial; 0 when it has not joined since it was forked. */
+uint64_t rda_own_serial(const redirect_area *area);
+
+static inline uint32_t rda_cell_of(uint64_t serial)
+{
+    return (uint32_t)(serial % REDIRECT_AREA_PROCESSES);
+}
+
+/* Who lives, asked of the system only once for each cell. Start with zeros. */
+typedef struct rda_census {
+    enum { RDA_UNKNOWN = 0, RDA_ALIVE, RDA_DEAD } cells[REDIRECT_AREA_PROCESSES];
+} rda_census;
+
+bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census);
+
+/* Does the process live that joined with this serial? @a census may be NULL. */
+bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census);
+
+/* Does a process of a generation from @a first to @a last live? */
+bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t last,
+                          rda_census *census);
+
+/* --- redirect_area_image.c --------------------------------------------------------------------*/
+
+/* Bounds of an image that is said to be there; false when they are impossible. */
+bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *extent);
+
+/* Give back the memory of garbage. Not under the lock. */
+void rda_sweep(redirect_area *area);
+
+#endif

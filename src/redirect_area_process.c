@@ -1,0 +1,260 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The area's lock, and its processes: joining, and finding out who still lives. Called by the glue
+ * after each fork, and by the other parts of the area.
+ */
+#include "redirect_area_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LOCK_WITHOUT_CLOCK
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__) || !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
+#define LOCK_WITHOUT_CLOCK
+#endif
+
+#ifdef LOCK_WITHOUT_CLOCK
+#define LOCK_CLOCK             CLOCK_REALTIME
+#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
+#else
+#define LOCK_CLOCK             CLOCK_MONOTONIC
+#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
+#endif
+
+/* --- the lock ---------------------------------------------------------------------------------*/
+
+/* A holder that was waited for in vain is stopped: nobody waits for it again. */
+static int wait_for_lock(rda_header *header)
+{
+    uint64_t holder = RDA_GET(header->holder);
+    struct timespec until;
+    int rc;
+
+    if (RDA_GET(header->stuck_holder) == holder)
+        return EBUSY;
+    clock_gettime(LOCK_CLOCK, &until);
+    until.tv_sec += RDA_LOCK_MS / 1000;
+    until.tv_nsec += RDA_LOCK_MS % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    rc = lock_until(&header->lock, &until);
+    if (rc == ETIMEDOUT && RDA_GET(header->holder) == holder)
+        RDA_SET(header->stuck_holder, holder);
+    return rc;
+}
+
+apr_status_t rda_lock(redirect_area *area)
+{
+    rda_header *header = area->header;
+    int rc = pthread_mutex_trylock(&header->lock);
+
+    if (rc == EBUSY)
+        rc = wait_for_lock(header);
+    /* What a holder left when it died is consistent after each of its stores. */
+    if (rc == EOWNERDEAD)
+        rc = pthread_mutex_consistent(&header->lock);
+    if (rc)
+        return APR_EBUSY;
+    RDA_SET(header->holder, RDA_GET(header->holder) + 1);
+    return APR_SUCCESS;
+}
+
+void rda_unlock(redirect_area *area)
+{
+    RDA_CRASH_POINT("before the lock is given up");
+    pthread_mutex_unlock(&area->header->lock);
+    RDA_CRASH_POINT("after the lock was given up");
+}
+
+/* --- what the system says of a process --------------------------------------------------------*/
+
+typedef struct proc_stat {
+    char state;
+    unsigned long threads;
+    uint64_t start;
+} proc_stat;
+
+/* Fields 3, 20 and 22 of /proc/PID/stat, see proc(5); the second may hold any characters, so they
+ * are counted from the last parenthesis. False when it is not to be had. */
+static bool read_stat(int32_t pid, proc_stat *stat)
+{
+    char path[64], text[1024], *at;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    at = strrchr(text, ')');
+    if (!at || at[1] != ' ' || !at[2])
+        return false;
+    stat->state = at[2];
+    at += 2;
+    for (int field = 3; field < 22; field++) {
+        if (field == 20)
+            stat->threads = strtoul(at, NULL, 10);
+        at = strchr(at, ' ');
+        if (!at)
+            return false;
+        at++;
+    }
+    stat->start = strtoull(at, NULL, 10);
+    return true;
+}
+
+/* The number alone may belong to another process by now, so the time of its start must be the same.
+ * One that only waits for its parent to notice its end has no memory any more; but the first thread
+ * of a process may have ended before the others. Where /proc does not tell, the number decides. */
+static bool process_alive(int32_t pid, uint64_t start)
+{
+    proc_stat stat;
+
+    if (pid <= 0 || (kill(pid, 0) != 0 && errno != EPERM))
+        return false;
+    if (!read_stat(pid, &stat))
+        return true;
+    if ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1)
+        return false;
+    return start == 0 || stat.start == start;
+}
+
+/* --- who lives --------------------------------------------------------------------------------*/
+
+uint64_t rda_own_serial(const redirect_area *area)
+{
+    uint64_t serial = RDA_GET(area->own->serial);
+
+    if (serial && !area->wiped_on_fork && RDA_GET(area->own->pid) != getpid())
+        return 0;
+    return serial;
+}
+
+/* The entry is read without the lock, too; if it is given to another process meanwhile, the one
+ * that was asked for is dead. */
+bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census)
+{
+    const rda_process *process = &area->processes[rda_cell_of(serial)];
+    int32_t pid = RDA_GET(process->pid);
+    uint64_t start = RDA_GET(process->start);
+
+    if (!serial || RDA_GET(process->serial) != serial)
+        return false;
+    if (census)
+        return rda_cell_alive(area, rda_cell_of(serial), census);
+    return serial == rda_own_serial(area) || process_alive(pid, start);
+}
+
+bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census)
+{
+    if (census->cells[cell] == RDA_UNKNOWN) {
+        uint64_t serial = RDA_GET(area->processes[cell].serial);
+
+        census->cells[cell] = rda_serial_alive(area, serial, NULL) ? RDA_ALIVE : RDA_DEAD;
+    }
+    return census->cells[cell] == RDA_ALIVE;
+}
+
+bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t last,
+                          rda_census *census)
+{
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
+        uint32_t generation = RDA_GET(area->processes[cell].generation);
+
+        if (generation >= first && generation <= last && rda_cell_alive(area, cell, census))
+            return true;
+    }
+    return false;
+}
+
+/* --- joining ----------------------------------------------------------------------------------*/
+
+/* A cell that belongs to nobody any more. */
+static uint32_t find_cell(const redirect_area *area, bool thoroughly)
+{
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
+        const rda_process *process = &area->processes[cell];
+        int32_t pid = RDA_GET(process->pid);
+
+        /* One with this process's own number was left by a process that had it before. */
+        if (!RDA_GET(process->serial) || pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH) ||
+            (thoroughly && !process_alive(pid, RDA_GET(process->start))))
+            return cell;
+    }
+    return RDA_NIL;
+}
+
+/* Whether a process has ended is asked thoroughly only when there is no room otherwise: a thousand
+ * children may be starting. */
+static uint32_t take_cell_locked(redirect_area *area)
+{
+    uint32_t cell = find_cell(area, false), end = rda_processes_end(area);
+
+    if (cell == RDA_NIL && end < REDIRECT_AREA_PROCESSES) {
+        RDA_SET(area->header->processes_end, end + 1);
+        return end;
+    }
+    return cell == RDA_NIL ? find_cell(area, true) : cell;
+}
+
+/* Nobody owns the cell before it is empty everywhere. */
+static void clear_cell_locked(redirect_area *area, uint32_t cell)
+{
+    RDA_SET(area->processes[cell].serial, 0);
+    for (uint32_t i = 0; i < rda_images_end(area); i++) {
+        if (RDA_GET(area->cells[i].pins[cell]))
+            RDA_SET(area->cells[i].pins[cell], 0);
+    }
+}
+
+static void own_cell_locked(redirect_area *area, uint32_t cell, uint32_t generation)
+{
+    rda_process *process = &area->processes[cell];
+    uint64_t number = RDA_GET(area->header->joins) + 1;
+    uint64_t serial = number * REDIRECT_AREA_PROCESSES + cell;
+    proc_stat stat = {0};
+
+    clear_cell_locked(area, cell);
+    RDA_SET(area->header->joins, number);
+    RDA_SET(process->pid, getpid());
+    RDA_SET(process->start, read_stat(getpid(), &stat) ? stat.start : 0);
+    RDA_SET(process->generation, generation);
+    RDA_SET(process->serial, serial);
+    RDA_SET(area->own->pid, getpid());
+    RDA_SET(area->own->serial, serial);
+}
+
+apr_status_t redirect_area_join(redirect_area *area, uint32_t generation)
+{
+    uint64_t own = rda_own_serial(area);
+    rda_process *process = &area->processes[rda_cell_of(own)];
+    apr_status_t rv;
+    uint32_t cell;
+
+    if (own && RDA_GET(process->serial) == own) {
+        RDA_SET(process->generation, generation);
+        return APR_SUCCESS;
+    }
+    rv = rda_lock(area);
+    if (rv != APR_SUCCESS)
+        return rv;
+    cell = take_cell_locked(area);
+    if (cell != RDA_NIL)
+        own_cell_locked(area, cell, generation);
+    rda_unlock(area);
+    return cell == RDA_NIL ? APR_ENOSPC : APR_SUCCESS;
+}

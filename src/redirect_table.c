@@ -1,0 +1,806 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Looking rules up in a table's image, and reading them back as text. Called for every request that
+ * a table applies to. What an image looks like and how keys are made is told in
+ * redirect_table_private.h; images have been validated before.
+ *
+ * A look-up walks once over the path. After each segment it makes, for each context (a space with
+ * one of the request's hosts and its query), the keys of the rules that could match there, asks the
+ * filter and then the index, and compares the rules found. The lowest that matches is kept.
+ * Patterns are only noted on the way, and tried in the end, ascending, up to the one that is kept.
+ */
+#include "redirect_table_private.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define MAX_CONTEXTS 16  /* tried in one walk; with more of them there are several */
+#define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
+#define MAX_HOSTS    256 /* one name, and a wildcard for each dot */
+#define NONE         UINT32_MAX
+
+/* A space, and what the request adds to its keys. */
+typedef struct context {
+    const rt_space *space;
+    uint64_t salt;
+    uint32_t host;
+} context;
+
+typedef struct search {
+    const redirect_table *table;
+    const redirect_request *request;
+    const char *path;
+    size_t len;
+    uint32_t from;  /* rules in front of it are not asked for */
+    uint32_t best;  /* the first rule known to match, or NONE */
+    size_t matched; /* of it */
+    size_t clean;   /* so many bytes of the path have no run of slashes in them */
+    uint32_t host;  /* of the context whose keys are being tried */
+    bool any_icase, any_plain;
+    unsigned ncontexts;
+    uint8_t has;             /* of all contexts */
+    uint64_t prefix_depths;  /* of all contexts */
+    uint64_t partial_depths; /* of all contexts */
+    uint32_t patterns_from;  /* patterns in front of it have been tried */
+    unsigned nwaiting;
+    bool left_out; /* there was no room for a pattern behind the waiting ones */
+    unsigned nhosts;
+    context contexts[MAX_CONTEXTS];
+    uint32_t waiting[MAX_WAITING]; /* ascending */
+    uint32_t hosts[MAX_HOSTS];     /* the name (or 0), then wildcards */
+} search;
+
+/* The chains of the segments passed, as they are and in lower case. */
+typedef struct chains {
+    uint64_t plain, folded;
+} chains;
+
+/* --- does a rule match ----------------------------------------------------------------------- */
+
+/* Where in the path a source without a slash at its end ends, as runs of slashes equal one. */
+static bool skip_source(const search *s, const char *source, size_t len, bool icase, size_t *end)
+{
+    size_t at = 0;
+
+    if (len <= s->clean) {
+        *end = len;
+        return rt_equal(source, s->path, len, icase);
+    }
+    for (size_t i = 0; i < len; i++) {
+        if (at == s->len || !rt_equal(source + i, s->path + at, 1, icase))
+            return false;
+        at++;
+        while (source[i] == '/' && at < s->len && s->path[at] == '/')
+            at++;
+    }
+    *end = at;
+    return true;
+}
+
+static bool match_segments(const search *s, const rt_record *r, size_t *matched)
+{
+    unsigned flags = r->profile->flags;
+    bool slash = r->source_len && r->source[r->source_len - 1] == '/';
+    bool is_prefix = r->profile->kind == REDIRECT_PREFIX;
+    size_t end, rest;
+
+    if (!skip_source(s, r->source, r->source_len - slash, flags & REDIRECT_ICASE, &end))
+        return false;
+    for (rest = end; rest < s->len && s->path[rest] == '/'; rest++)
+        continue;
+    *matched = is_prefix && !slash ? end : rest;
+    if (rest < s->len && (!is_prefix || rest == end))
+        return false;
+    return flags & REDIRECT_ANY_SLASH || (slash ? rest > end : is_prefix || rest == end);
+}
+
+static bool match_literal(const search *s, const rt_record *r)
+{
+    size_t len = r->source_len;
+
+    return (s->len == len || (s->len == len + 1 && s->path[len] == '\n')) &&
+           rt_equal(r->source, s->path, len, r->profile->flags & REDIRECT_ICASE);
+}
+
+static bool begins(const char *path, size_t len, const rt_record *r)
+{
+    return len >= r->source_len &&
+           rt_equal(r->source, path, r->source_len, r->profile->flags & REDIRECT_ICASE);
+}
+
+/* @a at is where a FLOATING source was found by its first bytes, if it has enough of them. */
+static bool match_source(const search *s, const rt_record *r, size_t at, size_t *matched)
+{
+    *matched = s->len;
+    switch (r->profile->kind) {
+    case REDIRECT_EXACT:
+    case REDIRECT_PREFIX:
+        return match_segments(s, r, matched);
+    case REDIRECT_LITERAL:
+        return match_literal(s, r);
+    default:
+        break;
+    }
+    if (!(r->profile->flags & REDIRECT_FLOATING))
+        return begins(s->path, s->len, r);
+    if (r->source_len >= 4)
+        return begins(s->path + at, s->len - at, r);
+    return rt_contains(s->path, s->len, r->source, r->source_len,
+                       r->profile->flags & REDIRECT_ICASE);
+}
+
+static bool match_query(const search *s, const rt_record *r)
+{
+    const redirect_request *request = s->request;
+    const char *query = request->query ? request->query : "", *strip = NULL;
+    size_t len = request->query ? request->query_len : 0, strip_len = 0;
+
+    if (!(r->profile->has & RT_QUERY))
+        return true;
+    if (r->profile->flags & REDIRECT_QUERY_EXACT)
+        return r->query_len == len && !memcmp(r->query, query, len);
+    if (r->profile->strip)
+        strip = rt_string(s->table->image, s->table->strips, r->profile->strip, &strip_len);
+    return rt_query_equal(r->query, r->query_len, query, len, strip, strip_len);
+}
+
+/* Keep a pattern for later: the lowest MAX_WAITING of those not tried yet, ascending. */
+static void wait_with(search *s, uint32_t place)
+{
+    unsigned i = s->nwaiting;
+
+    while (i && s->waiting[i - 1] > place)
+        i--;
+    if (place < s->patterns_from || (i && s->waiting[i - 1] == place))
+        return;
+    if (s->nwaiting == MAX_WAITING) {
+        s->left_out = true;
+        if (i == MAX_WAITING)
+            return;
+        s->nwaiting--;
+    }
+    memmove(&s->waiting[i + 1], &s->waiting[i], (s->nwaiting - i) * sizeof(s->waiting[0]));
+    s->waiting[i] = place;
+    s->nwaiting++;
+}
+
+static void try_rule(search *s, uint32_t place, size_t at)
+{
+    const rt_profile *profile;
+    size_t matched;
+    rt_record r;
+
+    if (place < s->from || place >= s->best)
+        return;
+    /* its end may be in other lines of memory, which are fetched meanwhile */
+    __builtin_prefetch(s->table->image + place + 64);
+    __builtin_prefetch(s->table->image + place + 128);
+    rt_decode(s->table->image + place, s->table->profiles, &r);
+    profile = r.profile;
+    if (r.host != s->host ||
+        profile->flags & (s->request->https ? REDIRECT_HTTP : REDIRECT_HTTPS) ||
+        !match_source(s, &r, at, &matched) || !match_query(s, &r))
+        return;
+    if (profile->kind == REDIRECT_PATTERN) {
+        if (s->request->regex)
+            wait_with(s, place);
+    } else {
+        s->best = place;
+        s->matched = matched;
+    }
+}
+
+/* --- the index ------------------------------------------------------------------------------- */
+
+/* The first of n ascending places that is not below `least`. */
+static uint32_t lower_bound(const uint32_t *places, uint32_t n, uint32_t least)
+{
+    uint32_t low = 0;
+
+    while (n) {
+        uint32_t half = n / 2;
+
+        if (places[low + half] < least) {
+            low += half + 1;
+            n -= half + 1;
+        } else {
+            n = half;
+        }
+    }
+    return low;
+}
+
+/* The rules of one key. Of patterns only those that would be waited for are looked at, so that
+ * several walks over many of them do not read all of them each time. */
+static void try_posting(search *s, uint32_t place, size_t at)
+{
+    const uint32_t *posting = (const uint32_t *)(s->table->image + place);
+    const uint32_t *places = posting + 1;
+    uint32_t n = posting[0] >> 1, i;
+    bool patterns = posting[0] & 1;
+    uint32_t least = patterns && s->patterns_from > s->from ? s->patterns_from : s->from;
+
+    for (i = lower_bound(places, n, least); i < n && places[i] < s->best; i++) {
+        if (patterns && s->nwaiting == MAX_WAITING && places[i] > s->waiting[MAX_WAITING - 1]) {
+            s->left_out = true;
+            break;
+        }
+        try_rule(s, places[i], at);
+    }
+}
+
+/* The places in a bucket that have the tag, as bits. */
+static unsigned tagged(const rt_bucket *bucket, uint8_t tag)
+{
+    unsigned bits = 0;
+#ifdef __SSE2__
+    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
+
+    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
+#else
+    for (unsigned i = 0; i < RT_WAYS; i++)
+        bits |= (unsigned)(bucket->tag[i] == tag) << i;
+#endif
+    return bits & ((1u << bucket->used) - 1);
+}
+
+/* Try all rules of a key, and perhaps some of others. */
+static void probe(search *s, uint64_t key, size_t at)
+{
+    const redirect_table *t = s->table;
+    uint32_t number = rt_bucket_of(key, t->nbuckets);
+    const rt_bucket *bucket = &t->buckets[number];
+    uint64_t bits = rt_filter_bits(key);
+
+    __builtin_prefetch(bucket);
+    if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
+        return;
+    for (unsigned reach = bucket->reach;; reach--) {
+        for (unsigned hits = tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
+            uint32_t place = bucket->place[__builtin_ctz(hits)];
+
+            if (place < t->records_end)
+                try_rule(s, place, at);
+            else
+                try_posting(s, place, at);
+        }
+        if (!reach)
+            break;
+        number = number + 1 < t->nbuckets ? number + 1 : 0;
+        bucket = &t->buckets[number];
+    }
+}
+
+/* Which lengths of partial segments there are in front of this key's chain. */
+static uint64_t node_lengths(const redirect_table *t, uint64_t key)
+{
+    const rt_span *span = &t->head->section[RT_NODES];
+    const rt_node *nodes = (const rt_node *)(t->image + span->at);
+    uint64_t bits = rt_filter_bits(key);
+    uint32_t i = span->count ? rt_bucket_of(key, span->count) : 0;
+
+    if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
+        return 0;
+    for (uint32_t steps = 0; steps < span->count && nodes[i].lengths; steps++) {
+        if (nodes[i].key == key)
+            return nodes[i].lengths;
+        i = i + 1 < span->count ? i + 1 : 0;
+    }
+    return 0;
+}
+
+/* --- the walk over the path ------------------------------------------------------------------ */
+
+static inline uint64_t chain_of(const chains *c, const context *in)
+{
+    return in->space->icase ? c->folded : c->plain;
+}
+
+static inline void chain_on(const search *s, chains *c, const char *segment, size_t len)
+{
+    uint64_t seed = s->table->seed;
+
+    if (s->any_plain)
+        c->plain = rt_chain_next(c->plain, rt_hash(seed, segment, len, false));
+    if (s->any_icase)
+        c->folded = rt_chain_next(c->folded, rt_hash(seed, segment, len, true));
+}
+
+/* The rules of all segments so far. */
+static void try_segments(search *s, const chains *c, uint64_t depth, unsigned has)
+{
+    for (unsigned i = 0; i < s->ncontexts; i++) {
+        const context *in = &s->contexts[i];
+
+        if (!(in->space->prefix_depths & depth) && !(in->space->has & has))
+            continue;
+        s->host = in->host;
+        probe(s, rt_key(chain_of(c, in), in->salt, RT_KEY_SEGMENTS), 0);
+    }
+}
+
+/* The rules of all segments so far and a part of the next, which may be empty. */
+static void try_partial(search *s, const context *in, uint64_t chain, const char *segment,
+                        size_t len)
+{
+    uint64_t lengths = node_lengths(s->table, rt_key(chain, in->salt, RT_KEY_NODE));
+
+    if (len < RT_PARTIAL_MAX)
+        lengths &= (UINT64_C(2) << len) - 1;
+    s->host = in->host;
+    for (; lengths; lengths &= lengths - 1) {
+        size_t n = (size_t)__builtin_ctzll(lengths);
+        uint64_t hash = rt_hash(s->table->seed, segment, n, in->space->icase);
+
+        probe(s, rt_key(rt_chain_next(chain, hash), in->salt, RT_KEY_PARTIAL), 0);
+    }
+}
+
+static void try_partials(search *s, const chains *c, uint64_t depth, unsigned has,
+                         const char *segment, size_t len)
+{
+    for (unsigned i = 0; i < s->ncontexts; i++) {
+        const context *in = &s->contexts[i];
+
+        if (in->space->partial_depths & depth || in->space->has & has)
+            try_partial(s, in, chain_of(c, in), segment, len);
+    }
+}
+
+/* LITERALs match a newline that is not theirs. `c` is in front of the path's last segment. */
+static void try_without_newline(search *s, chains c, const char *segment, size_t len)
+{
+    if (len > 1) {
+        chain_on(s, &c, segment, len - 1);
+    } else if (s->len == 1) {
+        c.plain = c.folded = rt_chain_root(s->table->seed);
+    }
+    try_segments(s, &c, 0, RT_LITERAL);
+}
+
+/* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
+ * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */
+static inline size_t segment_end(const char *path, size_t at, size_t len)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    for (; at + 8 <= len; at += 8) {
+        uint64_t bytes, slashes;
+
+        memcpy(&bytes, path + at, 8);
+        bytes ^= ones * '/';
+        slashes = (bytes - ones) & ~bytes & ones << 7;
+        if (slashes)
+            return at + (size_t)__builtin_ctzll(slashes) / 8;
+    }
+#endif
+    while (at < len && path[at] != '/')
+        at++;
+    return at;
+}
+
+static inline size_t slashes_end(const char *path, size_t at, size_t len)
+{
+    while (at < len && path[at] == '/')
+        at++;
+    return at;
+}
+
+/* Rules whose key has no slash in it: the partial segment is what is in front of the first. */
+static void try_no_slash(search *s)
+{
+    uint64_t chain = rt_chain_no_slash(s->table->seed);
+    chains c = {chain, chain};
+
+    if (s->has & RT_NO_SLASH)
+        try_partials(s, &c, 0, RT_NO_SLASH, s->path, segment_end(s->path, 0, s->len));
+}
+
+/* A place between segments: the path's first `at` bytes are `depth` segments, the next one is from
+ * `next` to `end`. */
+typedef struct boundary {
+    size_t at, next, end, depth;
+} boundary;
+
+static void try_boundary(search *s, const chains *c, const boundary *b)
+{
+    const char *segment = s->path + b->next;
+    size_t len = b->end - b->next;
+    uint64_t bit = rt_depth(b->depth);
+    bool last = b->next == s->len, rooted = !s->len || s->path[0] == '/';
+
+    if ((b->depth || rooted) && (s->prefix_depths & bit || (last && s->has & RT_WHOLE)))
+        try_segments(s, c, bit, last ? RT_WHOLE : 0);
+    if (b->next > b->at && s->partial_depths & bit)
+        try_partials(s, c, bit, 0, segment, len);
+    if (len && b->end == s->len && s->has & RT_LITERAL && segment[len - 1] == '\n')
+        try_without_newline(s, *c, segment, len);
+}
+
+static void walk_segments(search *s)
+{
+    const char *path = s->path;
+    size_t len = s->len;
+    bool rooted = !len || path[0] == '/', clean = true;
+    uint64_t root = rooted ? rt_chain_root(s->table->seed) : rt_chain_no_slash(s->table->seed);
+    uint64_t depths = s->prefix_depths | s->partial_depths;
+    bool whole = s->has & RT_WHOLE;
+    chains c = {root, root};
+    boundary b = {0};
+
+    for (;; b.depth++) {
+        uint64_t bit = rt_depth(b.depth);
+
+        b.next = slashes_end(path, b.at, len);
+        b.end = segment_end(path, b.next, len);
+        if (clean)
+            s->clean = b.at;
+        if (depths & bit || b.end == len)
+            try_boundary(s, &c, &b);
+        if (b.next == len || (!whole && b.depth < 63 && depths < 2 * bit))
+            break;
+        chain_on(s, &c, path + b.next, b.end - b.next);
+        clean = clean && b.next - b.at <= 1;
+        b.at = b.end;
+    }
+}
+
+/* Patterns that are found by n bytes anywhere in the path. */
+static void try_windows(search *s, const context *in, unsigned n, uint64_t what)
+{
+    for (size_t at = 0; at + n <= s->len; at++) {
+        uint64_t window = rt_window(s->path + at, n, in->space->icase);
+
+        probe(s, rt_key(rt_mix(window ^ s->table->seed, RT_K1), in->salt, what), at);
+    }
+}
+
+static void walk_floating(search *s)
+{
+    if (!(s->has & (RT_FLOAT_4 | RT_FLOAT_8 | RT_FLOAT_ALL)))
+        return;
+    for (unsigned i = 0; i < s->ncontexts; i++) {
+        const context *in = &s->contexts[i];
+
+        s->host = in->host;
+        if (in->space->has & RT_FLOAT_ALL)
+            probe(s, rt_key(0, in->salt, RT_KEY_ALL), 0);
+        if (in->space->has & RT_FLOAT_4)
+            try_windows(s, in, 4, RT_KEY_FLOAT_4);
+        if (in->space->has & RT_FLOAT_8)
+            try_windows(s, in, 8, RT_KEY_FLOAT_8);
+    }
+}
+
+/* --- the request's contexts ------------------------------------------------------------------ */
+
+/* The number of a host in the table, or 0. A wildcard's `name` is without its star. */
+static uint32_t host_number(const redirect_table *t, const char *name, size_t len, bool below)
+{
+    const rt_span *span = &t->head->section[RT_HOST_SLOTS];
+    const uint32_t *slots = (const uint32_t *)(t->image + span->at);
+    uint32_t i = rt_reduce((uint32_t)rt_hash(t->seed, name, len, false), span->count);
+
+    for (uint32_t steps = 0; steps < span->count && slots[i]; steps++) {
+        size_t known_len;
+        const char *known = rt_string(t->image, t->hosts, slots[i], &known_len);
+        bool star = known_len >= 2 && known[0] == '*' && known[1] == '.';
+
+        if (star == below && known_len == len + below && !memcmp(known + below, name, len))
+            return slots[i];
+        i = i + 1 < span->count ? i + 1 : 0;
+    }
+    return 0;
+}
+
+static void find_hosts(search *s)
+{
+    const redirect_request *request = s->request;
+    const redirect_table *t = s->table;
+    const char *host = request->host;
+    unsigned dots = 0;
+
+    s->nhosts = 1;
+    s->hosts[0] = 0;
+    if (!host || !t->head->uses_host)
+        return;
+    if (request->host_len <= REDIRECT_MAX_HOST)
+        s->hosts[0] = host_number(t, host, request->host_len, false);
+    for (size_t at = request->host_len; at-- > 1 && request->host_len - at < REDIRECT_MAX_HOST;) {
+        uint32_t number;
+
+        if (host[at] != '.')
+            continue;
+        dots++;
+        if (!(t->head->wild_dots[dots / 64] >> (dots % 64) & 1))
+            continue;
+        number = host_number(t, host + at, request->host_len - at, true);
+        if (number)
+            s->hosts[s->nhosts++] = number;
+    }
+}
+
+static uint64_t query_hash(const search *s, const rt_space *space)
+{
+    const redirect_request *request = s->request;
+    const redirect_table *t = s->table;
+    const char *query = request->query ? request->query : "", *strip = NULL;
+    size_t len = request->query ? request->query_len : 0, strip_len = 0;
+
+    if (space->query == RT_QUERY_ANY)
+        return 0;
+    if (space->query == RT_QUERY_WHOLE)
+        return rt_hash(t->seed, query, len, false);
+    if (space->strip)
+        strip = rt_string(t->image, t->strips, space->strip, &strip_len);
+    return rt_query_hash(t->seed, query, len, strip, strip_len);
+}
+
+static void add_context(search *s, const rt_space *space, uint32_t host, uint64_t query)
+{
+    uint32_t number = (uint32_t)(space - s->table->spaces);
+
+    s->contexts[s->ncontexts++] =
+        (context){space, rt_salt(s->table->seed, number, host, query), host};
+    s->has |= space->has;
+    s->prefix_depths |= space->prefix_depths;
+    s->partial_depths |= space->partial_depths;
+    if (space->icase)
+        s->any_icase = true;
+    else
+        s->any_plain = true;
+}
+
+static void clear_contexts(search *s)
+{
+    s->ncontexts = 0;
+    s->has = 0;
+    s->prefix_depths = s->partial_depths = 0;
+    s->any_icase = s->any_plain = false;
+}
+
+static void walk(search *s)
+{
+    if (s->has & RT_WHOLE || s->prefix_depths || s->partial_depths)
+        walk_segments(s);
+    try_no_slash(s);
+    walk_floating(s);
+    clear_contexts(s);
+}
+
+/* Walk over the path with all contexts, as many at a time as there is room for. */
+static void walk_all(search *s)
+{
+    for (uint32_t i = 0; i < s->table->nspaces; i++) {
+        const rt_space *space = &s->table->spaces[i];
+        uint64_t query = space->query == RT_QUERY_ANY ? 0 : query_hash(s, space);
+        unsigned first = space->host == RT_HOST_BELOW, end = first ? s->nhosts : 1;
+
+        for (unsigned j = first; j < end; j++) {
+            uint32_t host = space->host == RT_HOST_ANY ? 0 : s->hosts[j];
+
+            if (space->host != RT_HOST_ANY && !host)
+                continue;
+            if (s->ncontexts == MAX_CONTEXTS)
+                walk(s);
+            add_context(s, space, host, query);
+        }
+    }
+    if (s->ncontexts)
+        walk(s);
+}
+
+/* Run the waiting patterns that would come before the best rule. True when nothing is left to do.
+ */
+static bool try_patterns(search *s)
+{
+    const redirect_request *request = s->request;
+
+    for (unsigned i = 0; i < s->nwaiting; i++) {
+        uint32_t place = s->waiting[i];
+        size_t len;
+        rt_record r;
+
+        if (place >= s->best)
+            return true;
+        rt_decode(s->table->image + place, s->table->profiles, &r);
+        if (request->regex(request->baton, r.pattern - 1,
+                           rt_string(s->table->image, s->table->patterns, r.pattern, &len),
+                           r.profile->flags & REDIRECT_ICASE, s->path, s->len)) {
+            s->best = place;
+            s->matched = s->len;
+            return true;
+        }
+        s->patterns_from = place + 1;
+    }
+    return !s->left_out;
+}
+
+static void fill_match(const redirect_table *t, uint32_t place, size_t matched,
+                       redirect_match *match)
+{
+    const rt_profile *profile;
+    size_t len;
+    rt_record r;
+
+    rt_decode(t->image + place, t->profiles, &r);
+    profile = r.profile;
+    *match = (redirect_match){.rule = place,
+                              .kind = profile->kind,
+                              .flags = profile->flags,
+                              .options = profile->options,
+                              .status = profile->status,
+                              .has_target = profile->has & RT_TARGET,
+                              .query_compared = profile->has & RT_QUERY,
+                              .matched = matched};
+    if (profile->strip)
+        match->strip = rt_string(t->image, t->strips, profile->strip, &len);
+    if (r.pattern) {
+        match->pattern = rt_string(t->image, t->patterns, r.pattern, &len);
+        match->pattern_id = r.pattern - 1;
+    }
+    if (profile->origin)
+        match->part[0] = rt_string(t->image, t->origins, profile->origin, &match->part_len[0]);
+    match->part[1] = r.middle;
+    match->part_len[1] = r.middle_len;
+    match->part[2] = r.source + r.source_len - r.tail;
+    match->part_len[2] = r.tail;
+    match->target_len = match->part_len[0] + r.middle_len + r.tail;
+}
+
+bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
+                           uint32_t from, redirect_match *match)
+{
+    search s; /* too large to be cleared for each look-up */
+
+    s.table = table;
+    s.request = request;
+    s.path = request->path;
+    s.len = request->path_len;
+    s.from = from;
+    s.best = NONE;
+    s.matched = 0;
+    s.clean = 0;
+    s.patterns_from = 0;
+    clear_contexts(&s);
+    find_hosts(&s);
+    do {
+        s.nwaiting = 0;
+        s.left_out = false;
+        walk_all(&s);
+    } while (!try_patterns(&s));
+    if (s.best == NONE) {
+        match->rule = 0;
+        return false;
+    }
+    fill_match(table, s.best, s.matched, match);
+    return true;
+}
+
+/* --- the rest of the interface --------------------------------------------------------------- */
+
+static const void *section(const redirect_table *t, rt_section which)
+{
+    return t->image + t->head->section[which].at;
+}
+
+const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool)
+{
+    redirect_table *t = apr_pcalloc(pool, sizeof(*t));
+
+    (void)size;
+    t->image = image;
+    t->head = image;
+    t->buckets = section(t, RT_BUCKETS);
+    t->filter = section(t, RT_FILTER);
+    t->profiles = section(t, RT_PROFILES);
+    t->spaces = section(t, RT_SPACES);
+    t->hosts = section(t, RT_HOSTS);
+    t->strips = section(t, RT_STRIPS);
+    t->origins = section(t, RT_ORIGINS);
+    t->patterns = section(t, RT_PATTERNS);
+    t->seed = t->head->seed;
+    t->nbuckets = t->head->section[RT_BUCKETS].count;
+    t->nfilter = t->head->section[RT_FILTER].count;
+    t->nspaces = t->head->section[RT_SPACES].count;
+    t->records_end = t->head->records_end;
+    return t;
+}
+
+void redirect_match_target(const redirect_match *match, char *to)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        if (match->part_len[i])
+            memcpy(to, match->part[i], match->part_len[i]);
+        to += match->part_len[i];
+    }
+}
+
+void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
+{
+    const rt_header *head = table->head;
+
+    *info = (redirect_table_info){.rules = head->rules,
+                                  .exact = head->exact,
+                                  .prefix = head->prefix,
+                                  .pattern = head->pattern,
+                                  .patterns = head->section[RT_PATTERNS].count,
+                                  .bytes = head->size,
+                                  .uses_host = head->uses_host,
+                                  .uses_query = head->uses_query};
+}
+
+void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
+                         char *target_buffer, uint32_t *index)
+{
+    redirect_match match;
+    rt_record r;
+
+    rt_decode(table->image + rule, table->profiles, &r);
+    fill_match(table, rule, 0, &match);
+    *out = (redirect_rule){.kind = match.kind,
+                           .flags = match.flags,
+                           .source = r.source,
+                           .source_len = r.source_len,
+                           .status = match.status,
+                           .options = match.options};
+    if (r.pattern)
+        out->pattern = rt_string(table->image, table->patterns, r.pattern, &out->pattern_len);
+    if (r.host)
+        out->host = rt_string(table->image, table->hosts, r.host, &out->host_len);
+    if (match.query_compared) {
+        out->query = r.query;
+        out->query_len = r.query_len;
+    }
+    if (r.profile->strip)
+        out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
+    if (match.has_target) {
+        redirect_match_target(&match, target_buffer);
+        out->target = target_buffer;
+        out->target_len = match.target_len;
+    }
+    out->line = redirect_table_line(table, rule, index);
+}
+
+uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
+{
+    uint32_t next = sizeof(rt_header);
+    rt_record r;
+
+    if (rule) {
+        rt_decode(table->image + rule, table->profiles, &r);
+        next = rule + r.size;
+    }
+    return next < table->records_end ? next : 0;
+}
+
+uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
+{
+    const rt_mark *marks = section(table, RT_MARKS);
+    uint32_t low = 0, high = table->head->section[RT_MARKS].count, at, line, number;
+    rt_record r;
+
+    while (high - low > 1) { /* marks[low] is not behind the rule, marks[high] is */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (marks[middle].at <= rule)
+            low = middle;
+        else
+            high = middle;
+    }
+    at = marks[low].at;
+    line = marks[low].line;
+    number = low * RT_MARK_EVERY;
+    while (at < rule) {
+        rt_decode(table->image + at, table->profiles, &r);
+        at += r.size;
+        rt_decode(table->image + at, table->profiles, &r);
+        line += 1 + r.line_delta;
+        number++;
+    }
+    if (index)
+        *index = number;
+    return line;
+}

@@ -1,0 +1,195 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_table.h
+ * An ordered list of redirect rules in which the first that matches wins, compiled into one
+ * immutable, relocatable image and looked up by hashing: what a look-up costs depends on the
+ * request's path, not on the number of rules. Bulk maps, Redirect lines and blocks of RewriteRules
+ * all become such tables. Part of the core: no httpd headers.
+ *
+ * A table is made by a builder in private memory, written as one run of bytes (the image) to
+ * wherever the caller wants it, and opened there, also by other processes and at other addresses.
+ * An image is never changed; look-ups take no lock and allocate nothing.
+ */
+#ifndef REDIRECT_TABLE_H
+#define REDIRECT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+/** Longest source, target, pattern, query or strip, in bytes. */
+#define REDIRECT_MAX_TEXT 65535
+/** Longest host. A DNS name has at most 253 bytes. */
+#define REDIRECT_MAX_HOST 255
+/** Most bytes of an image, so that places in it fit in 32 bits. */
+#define REDIRECT_MAX_IMAGE UINT32_MAX
+
+/** What a rule's source is compared with, and how. A path is any bytes; "/" separates segments. */
+typedef enum redirect_kind {
+    /** The whole path. Any run of slashes equals one, on both sides. */
+    REDIRECT_EXACT = 1,
+    /** As mod_alias compares: the path begins with the source, runs of slashes equal one, and
+     *  unless the source ends in a slash the next byte of the path is a slash or there is none. */
+    REDIRECT_PREFIX,
+    /** As the regex ^source$ compares: byte for byte, with an optional newline behind. */
+    REDIRECT_LITERAL,
+    /** As the regex ^source compares: byte for byte, and anything may follow. */
+    REDIRECT_LITERAL_PREFIX,
+    /** By `pattern`, a regex run by the caller's function. Every path that it matches begins with
+     *  `source` (which may be empty), or, with REDIRECT_FLOATING, contains it. */
+    REDIRECT_PATTERN
+} redirect_kind;
+
+enum {
+    REDIRECT_ICASE = 1, /**< ASCII letters of the path (not of query or host) in any case */
+    REDIRECT_ANY_SLASH =
+        2,                 /**< EXACT and PREFIX: a slash at the end of source or path is ignored */
+    REDIRECT_FLOATING = 4, /**< PATTERN: `source` may begin anywhere in the path */
+    REDIRECT_QUERY_EXACT = 8, /**< `query` is compared as a whole; else as a set of parameters */
+    REDIRECT_HTTP = 16,       /**< only for http */
+    REDIRECT_HTTPS = 32       /**< only for https */
+};
+
+/** A rule as the builder is given it. Strings are counted, need not be NUL-terminated, stay the
+ *  caller's, and are copied. A NULL pointer means there is none. */
+typedef struct redirect_rule {
+    redirect_kind kind;
+    unsigned flags; /* REDIRECT_* bits */
+    const char *source;
+    size_t source_len;
+    const char *pattern; /* of PATTERN; for the other kinds optional: kept for back-references */
+    size_t pattern_len;
+    const char *host; /* lower case, no port; "*.name" is any host below name; NULL: any */
+    size_t host_len;
+    const char *query; /* what the request's query must be; "": it must be empty; NULL: any */
+    size_t query_len;
+    const char *strip; /* parameters that do not count when queries are compared as sets: names with
+                        * commas between them, "*" at the end of a name for any that begin so */
+    size_t strip_len;
+    int status; /* 100 to 999 */
+    const char *target;
+    size_t target_len;
+    unsigned options; /* 16 bits of the caller's, given back with a match */
+    uint32_t line;    /* for reports */
+} redirect_rule;
+
+typedef struct redirect_builder redirect_builder;
+typedef struct redirect_table redirect_table;
+
+/** Why a rule was not taken, from redirect_builder_add(). */
+typedef enum redirect_outcome {
+    REDIRECT_ADDED,
+    REDIRECT_BAD,     /* a field is out of its range, or the flags do not go with the kind */
+    REDIRECT_TOO_BIG, /* the image would be larger than REDIRECT_MAX_IMAGE; nothing more fits */
+    REDIRECT_NO_MEMORY
+} redirect_outcome;
+
+/** A builder for about @a expected rules of @a bytes of text in all (both only hints; 0 is fine).
+ *  Its memory is its own, not a pool's. NULL when there is none to be had. */
+redirect_builder *redirect_builder_create(size_t expected, size_t bytes);
+
+/** Append a rule. Not thread-safe. */
+redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_rule *rule);
+
+/** Called by redirect_builder_finish() for each rule that no request can reach because an earlier
+ * one has the same source, host, query and flags. It is left out of the table. */
+typedef void redirect_duplicate_fn(void *baton, uint32_t line, uint32_t first_line);
+
+/**
+ * Make the index. @a duplicate may be NULL. Linear in the number of rules.
+ * @return APR_SUCCESS and the image's size in *size; APR_ENOMEM; APR_ENOSPC when it is too large.
+ */
+apr_status_t redirect_builder_finish(redirect_builder *builder, redirect_duplicate_fn *duplicate,
+                                     void *baton, size_t *size);
+
+/** Write the image, of the size that finish told, to @a to (8-byte aligned). Once, after finish. */
+void redirect_builder_write(redirect_builder *builder, void *to);
+
+void redirect_builder_destroy(redirect_builder *builder);
+
+/**
+ * Prove that no look-up in the @a size bytes at @a image (8-byte aligned), whatever they hold, can
+ * read outside of them or run without end. Linear in the image's size. Says nothing about whether
+ * they are the bytes that a builder wrote: that is what redirect_table_checksum() is for.
+ * @return APR_SUCCESS or APR_EINVAL.
+ */
+apr_status_t redirect_table_validate(const void *image, size_t size);
+
+/** Is the image what the builder wrote, by its checksum? Only after validate. */
+bool redirect_table_intact(const void *image, size_t size);
+
+/** Open a validated image. The table keeps pointing into it; it is a small struct in @a pool. */
+const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool);
+
+/** The regex function: does pattern number @a id of the table (they are numbered from 0 without
+ * gaps) match? @a flags has REDIRECT_ICASE or not. @a pattern is NUL-terminated. */
+typedef bool redirect_regex_fn(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                               const char *subject, size_t len);
+
+typedef struct redirect_request {
+    const char *path; /* decoded, as httpd has it in r->uri; NUL-terminated */
+    size_t path_len;
+    const char *host; /* lower case, without port; NULL when unknown */
+    size_t host_len;
+    bool https;
+    const char *query; /* without "?"; NULL: none, which equals an empty one */
+    size_t query_len;
+    redirect_regex_fn *regex; /* NULL: patterns do not match */
+    void *baton;
+} redirect_request;
+
+typedef struct redirect_match {
+    uint32_t rule; /* where it is in the image: rules further on have higher numbers. 0: none */
+    redirect_kind kind;
+    unsigned flags;
+    unsigned options;
+    int status;
+    bool has_target;
+    bool query_compared; /* the rule has a condition on the query */
+    size_t matched;      /* PREFIX: the rest of the path begins here. Other kinds: path_len */
+    size_t target_len;
+    const char *strip;   /* as given with the rule, NUL-terminated, in the image; NULL: none */
+    const char *pattern; /* NUL-terminated, in the image; NULL: none */
+    uint32_t pattern_id; /* valid with pattern */
+    const char *part[3]; /* the target in up to three pieces; part[2] lies in the image, too */
+    size_t part_len[3];
+} redirect_match;
+
+/**
+ * Find the first rule, of those from @a from on (0: all), that matches. Thread-safe, no lock, no
+ * allocation. Visits only candidates: one pass over the path, for each of its "/" boundaries one
+ * look at a small filter, and further only where that says there may be rules.
+ */
+bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
+                           uint32_t from, redirect_match *match);
+
+/** Copy a match's target to @a to, which has room for target_len bytes. No NUL is added. */
+void redirect_match_target(const redirect_match *match, char *to);
+
+/** Totals, from the image's header. */
+typedef struct redirect_table_info {
+    uint32_t rules, exact, prefix, pattern; /* LITERAL counts as exact, LITERAL_PREFIX as prefix */
+    uint32_t patterns;                      /* distinct pattern ids */
+    size_t bytes;
+    bool uses_host, uses_query; /* some rule has such a condition */
+} redirect_table_info;
+
+void redirect_table_info_get(const redirect_table *table, redirect_table_info *info);
+
+/** The rule at @a match->rule as text again. Its strings lie in the image; target and source are as
+ * they were given, except that EXACT and PREFIX sources have single slashes. @a target_buffer has
+ * room for REDIRECT_MAX_TEXT bytes. *index (may be NULL) is its number among the table's rules,
+ * from 0. */
+void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
+                         char *target_buffer, uint32_t *index);
+
+/** The first rule (@a rule 0) or the one after @a rule; 0 behind the last. */
+uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);
+
+/** The line that @a rule was given with, and its index; cheaper than redirect_table_rule(). */
+uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
+
+#endif

@@ -1,0 +1,462 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_table_private.h
+ * The layout of a table's image, and what the table's source files know of each other:
+ *
+ *   redirect_table.c        look-ups, and rules as text again
+ *   redirect_table_text.c   comparing and hashing: queries, letters in any case
+ *   redirect_table_build.c  the builder: a rule becomes a record and a key
+ *   redirect_table_index.c  the builder's end: duplicates, the index, the image
+ *   redirect_table_memory.c the builder's memory: buffers, strings kept once
+ *   redirect_table_check.c  proof that an image is safe to read
+ *
+ * Only these and the table's tests include this file. An image is
+ *
+ *   rt_header | records in the rules' order | sections, see rt_section
+ *
+ * Places are 32-bit offsets from the image's beginning. A record is, of all that is in brackets
+ * only what its profile or the lowest bit of its first number say is there,
+ *
+ *   2 * profile + (line is not the one behind the previous rule's), length of source, [host],
+ *   [length of middle], [length of tail], [length of query], [pattern], [line, see rt_line_delta],
+ *   source, [middle], [query]
+ *
+ * with numbers of 7 bits a byte, the lowest first. Its target is the profile's origin, its own
+ * middle, and the last `tail` bytes of its source.
+ *
+ * The index is a hash table of keys. Each rule has one key, made of
+ *
+ *   - the space: which of the things below make up the key (rt_space),
+ *   - the number of its host; the hash of its query, unless it has one of too many strip sets,
+ *   - of EXACT, PREFIX and LITERAL: the source's segments, without runs of slashes and a slash at
+ *     the end;
+ *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
+ * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
+ *     behind given segments is known from the nodes;
+ *   - of a FLOATING pattern: the first 8 or 4 bytes of its source, or that it has fewer.
+ *
+ * A look-up makes all keys that rules for its request can have and tries each rule found, so that
+ * a hash never decides more than where to look. Rules of the same key are in a posting: one word,
+ * 2 * count + (all are PATTERNs), and their places, ascending.
+ *
+ * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
+ * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
+ */
+#ifndef REDIRECT_TABLE_PRIVATE_H
+#define REDIRECT_TABLE_PRIVATE_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "redirect_table.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
+#define RT_VERSION      1
+#define RT_WAYS         12  /* places in a bucket */
+#define RT_LOAD         85  /* per cent of the places that are used */
+#define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
+#define RT_FILTER_BITS  12  /* for each key */
+#define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
+#define RT_MAX_SPACES   60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
+#define RT_PARTIAL_MAX  63
+#define RT_MARK_EVERY   64  /* rules */
+#define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
+#define RT_MAX_TAIL     255
+
+/* What a record of a profile has. */
+enum { RT_TARGET = 1, RT_TAIL = 2, RT_HOST = 4, RT_QUERY = 8, RT_PATTERN = 16 };
+
+typedef enum rt_section {
+    RT_BUCKETS,    /* rt_bucket */
+    RT_FILTER,     /* uint64_t */
+    RT_POSTINGS,   /* uint32_t */
+    RT_NODES,      /* rt_node */
+    RT_PROFILES,   /* rt_profile */
+    RT_SPACES,     /* rt_space */
+    RT_MARKS,      /* rt_mark */
+    RT_HOST_SLOTS, /* uint32_t: number of a host or 0, hashed */
+    RT_HOSTS,  /* the rest: strings. count + 1 offsets of uint32_t, and the strings, each with a */
+    RT_STRIPS, /* NUL; where one ends the next begins. Their numbers start at 1 */
+    RT_ORIGINS,
+    RT_PATTERNS,
+    RT_SECTIONS
+} rt_section;
+
+typedef struct rt_span {
+    uint32_t at, count;
+} rt_span;
+
+typedef struct rt_header {
+    uint64_t magic;
+    uint64_t checksum; /* XXH3 of all that is behind this field */
+    uint64_t seed;
+    uint32_t version;
+    uint32_t size;
+    uint32_t records_end;
+    uint32_t rules, exact, prefix, pattern;
+    uint8_t uses_host, uses_query, zero[2];
+    uint64_t wild_dots[4]; /* bit n: there is a *.name with n dots */
+    rt_span section[RT_SECTIONS];
+} rt_header;
+
+static_assert(sizeof(rt_header) == 184, "no padding inside");
+
+typedef struct rt_bucket {
+    uint8_t tag[RT_WAYS];
+    uint8_t used;
+    uint8_t reach; /* buckets behind this one in which keys are that belong here */
+    uint8_t zero[2];
+    uint32_t place[RT_WAYS]; /* of a record, or of a posting */
+} rt_bucket;
+
+static_assert(sizeof(rt_bucket) == 64, "a bucket is one cache line");
+
+/* What many rules have in common. */
+typedef struct rt_profile {
+    uint8_t kind;
+    uint8_t has;
+    uint16_t flags;
+    uint16_t status;
+    uint16_t options;
+    uint32_t strip;  /* number, or 0 */
+    uint32_t origin; /* number, or 0 */
+} rt_profile;
+
+static_assert(sizeof(rt_profile) == 16, "no padding inside");
+
+typedef enum rt_query_mode { RT_QUERY_ANY, RT_QUERY_WHOLE, RT_QUERY_SET } rt_query_mode;
+
+typedef enum rt_host_mode { RT_HOST_ANY, RT_HOST_NAME, RT_HOST_BELOW } rt_host_mode;
+
+/* What the keys of a space are of, besides what is said above. */
+enum {
+    RT_WHOLE = 1,    /* EXACT or LITERAL */
+    RT_LITERAL = 2,  /* LITERAL */
+    RT_NO_SLASH = 4, /* LITERAL_PREFIX or PATTERN without a slash */
+    RT_FLOAT_4 = 8,
+    RT_FLOAT_8 = 16,
+    RT_FLOAT_ALL = 32
+};
+
+/* Rules that are alike in what their keys are made of. Depths are numbers of segments, as bits;
+ * the highest also stands for all above. */
+typedef struct rt_space {
+    uint64_t prefix_depths;  /* of PREFIX rules */
+    uint64_t partial_depths; /* of the segments in front of a partial one */
+    uint32_t strip;          /* of RT_QUERY_SET */
+    uint8_t icase, query, host;
+    uint8_t has;
+} rt_space;
+
+static_assert(RT_MAX_SPACES == 3 * 2 * (3 + RT_KEYED_STRIPS), "every space has a place");
+static_assert(sizeof(rt_space) == 24, "no padding inside");
+
+typedef struct rt_node {
+    uint64_t key;
+    uint64_t lengths; /* bit n: partial segments of n bytes; 0: an empty place */
+} rt_node;
+
+/* One for each RT_MARK_EVERY rules, the first included. */
+typedef struct rt_mark {
+    uint32_t at, line;
+} rt_mark;
+
+struct redirect_table {
+    const char *image;
+    const rt_header *head;
+    const rt_bucket *buckets;
+    const uint64_t *filter;
+    const rt_profile *profiles;
+    const rt_space *spaces;
+    const uint32_t *hosts, *strips, *origins, *patterns; /* offsets */
+    uint64_t seed;
+    uint32_t nbuckets, nfilter, nspaces, records_end;
+};
+
+/* A record taken apart. */
+typedef struct rt_record {
+    const rt_profile *profile;
+    const char *source, *middle, *query;
+    uint32_t source_len, middle_len, tail, query_len;
+    uint32_t host, pattern; /* numbers; 0: none */
+    uint32_t line_delta;    /* line minus the line behind the previous rule's */
+    uint32_t size;          /* bytes from the record's beginning to its end */
+} rt_record;
+
+/* --- numbers and records --------------------------------------------------------------------- */
+
+static inline uint32_t rt_number(const uint8_t **at)
+{
+    const uint8_t *p = *at;
+    uint32_t value = *p & 0x7f;
+
+    for (unsigned shift = 7; *p++ & 0x80; shift += 7)
+        value |= (uint32_t)(*p & 0x7f) << (shift & 31);
+    *at = p;
+    return value;
+}
+
+/* Small differences in both directions as small numbers. */
+static inline uint32_t rt_zigzag(uint32_t delta)
+{
+    return delta << 1 ^ (delta & UINT32_C(0x80000000) ? UINT32_MAX : 0);
+}
+
+static inline uint32_t rt_unzigzag(uint32_t number)
+{
+    return number >> 1 ^ (number & 1 ? UINT32_MAX : 0);
+}
+
+/* Of a record whose numbers and profile have been checked. */
+static inline void rt_decode(const char *record, const rt_profile *profiles, rt_record *out)
+{
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first = rt_number(&p);
+    const rt_profile *profile = &profiles[first >> 1];
+    unsigned has = profile->has;
+
+    out->profile = profile;
+    out->source_len = rt_number(&p);
+    out->host = has & RT_HOST ? rt_number(&p) : 0;
+    out->middle_len = has & RT_TARGET ? rt_number(&p) : 0;
+    out->tail = has & RT_TAIL ? rt_number(&p) : 0;
+    out->query_len = has & RT_QUERY ? rt_number(&p) : 0;
+    out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
+    out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
+    out->source = (const char *)p;
+    out->middle = out->source + out->source_len;
+    out->query = out->middle + out->middle_len;
+    out->size = (uint32_t)(out->query + out->query_len - record);
+}
+
+/* String number n (from 1) of a section, with its NUL. */
+static inline const char *rt_string(const char *image, const uint32_t *offsets, uint32_t n,
+                                    size_t *len)
+{
+    *len = offsets[n] - offsets[n - 1] - 1;
+    return image + offsets[n - 1];
+}
+
+/* --- hashing --------------------------------------------------------------------------------- */
+
+#define RT_K1 UINT64_C(0x9e3779b97f4a7c15) /* odd numbers with no pattern in their bits */
+#define RT_K2 UINT64_C(0xc2b2ae3d27d4eb4f)
+#define RT_K3 UINT64_C(0xa0761d6478bd642f)
+
+/* What a key is of. */
+#define RT_KEY_SEGMENTS UINT64_C(0xe7037ed1a0b428db)
+#define RT_KEY_NODE     UINT64_C(0x8ebc6af09c88c6e3)
+#define RT_KEY_PARTIAL  UINT64_C(0x589965cc75374cc3)
+#define RT_KEY_FLOAT_4  UINT64_C(0x1d8e4e27c47d124f)
+#define RT_KEY_FLOAT_8  UINT64_C(0xeb44accab455d165)
+#define RT_KEY_ALL      UINT64_C(0x2f4d4f2b9c6d3a8b)
+
+static inline uint64_t rt_rotate(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+/* Both halves of a 128-bit product, as wyhash does it. */
+static inline uint64_t rt_mix(uint64_t a, uint64_t b)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A number below n from 32 evenly spread bits (Lemire, Fast random integer generation, 2019). */
+static inline uint32_t rt_reduce(uint32_t bits, uint32_t n)
+{
+    return (uint32_t)((uint64_t)bits * n >> 32);
+}
+
+/* A chain of segments starts with one of these and goes on with rt_chain_next(). */
+static inline uint64_t rt_chain_root(uint64_t seed)
+{
+    return seed ^ RT_K2;
+}
+
+static inline uint64_t rt_chain_no_slash(uint64_t seed)
+{
+    return seed ^ RT_K3;
+}
+
+static inline uint64_t rt_chain_next(uint64_t chain, uint64_t segment)
+{
+    return (rt_rotate(chain, 29) ^ segment) * RT_K1;
+}
+
+/* Of a request or rule with this host and query in a space. */
+static inline uint64_t rt_salt(uint64_t seed, uint32_t space, uint32_t host, uint64_t query)
+{
+    return rt_mix(seed ^ query ^ RT_K2, ((uint64_t)space << 32 | host) * RT_K1 ^ RT_K3);
+}
+
+static inline uint64_t rt_key(uint64_t chain, uint64_t salt, uint64_t what)
+{
+    return rt_mix(chain ^ salt, what);
+}
+
+static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
+{
+    return rt_reduce((uint32_t)(key >> 32), nbuckets);
+}
+
+static inline uint8_t rt_tag(uint64_t key)
+{
+    return (uint8_t)key;
+}
+
+static inline uint32_t rt_filter_word(uint64_t key, uint32_t words)
+{
+    return rt_reduce((uint32_t)key, words);
+}
+
+static inline uint64_t rt_filter_bits(uint64_t key)
+{
+    uint64_t x = key * RT_K3 >> 40;
+
+    return UINT64_C(1) << (x & 63) | UINT64_C(1) << (x >> 6 & 63) | UINT64_C(1) << (x >> 12 & 63) |
+           UINT64_C(1) << (x >> 18);
+}
+
+/* The bit of a number of segments in a mask of depths. */
+static inline uint64_t rt_depth(size_t segments)
+{
+    return UINT64_C(1) << (segments < 63 ? segments : 63);
+}
+
+static inline unsigned rt_partial(size_t len)
+{
+    return len < RT_PARTIAL_MAX ? (unsigned)len : RT_PARTIAL_MAX;
+}
+
+/* --- redirect_table_text.c ------------------------------------------------------------------- */
+
+/* With `icase`, of the bytes with letters in lower case. */
+uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase);
+
+/* Segments are short, so these are hashed here, as wyhash does it: all bytes, some of them twice.
+ */
+static inline uint64_t rt_hash(uint64_t seed, const char *bytes, size_t len, bool icase)
+{
+    uint64_t a = 0, b = 0;
+
+    if (len > 16 || icase)
+        return rt_hash_long(seed, bytes, len, icase);
+    if (len >= 8) {
+        memcpy(&a, bytes, 8);
+        memcpy(&b, bytes + len - 8, 8);
+    } else if (len >= 4) {
+        memcpy(&a, bytes, 4);
+        memcpy(&b, bytes + len - 4, 4);
+    } else if (len) {
+        a = (uint64_t)(unsigned char)bytes[0] << 16 | (uint64_t)(unsigned char)bytes[len / 2] << 8 |
+            (unsigned char)bytes[len - 1];
+    }
+    return rt_mix(a ^ seed ^ RT_K1, b ^ rt_rotate(seed, 32) ^ len * RT_K2);
+}
+
+static inline unsigned char rt_fold(char c)
+{
+    unsigned char byte = (unsigned char)c;
+
+    return (unsigned char)(byte - 'A') < 26 ? byte + ('a' - 'A') : byte;
+}
+
+bool rt_equal_fold(const char *a, const char *b, size_t len);
+
+static inline bool rt_equal(const char *a, const char *b, size_t len, bool icase)
+{
+    return icase ? rt_equal_fold(a, b, len) : !memcmp(a, b, len);
+}
+
+bool rt_contains(const char *text, size_t len, const char *part, size_t part_len, bool icase);
+
+/* The first n (4 or 8) bytes as a number. */
+uint64_t rt_window(const char *bytes, unsigned n, bool icase);
+
+/** A query as a set: split at "&", without empty parameters and those that @a strip (may be NULL)
+ *  names. The hash does not depend on their order. */
+uint64_t rt_query_hash(uint64_t seed, const char *query, size_t len, const char *strip,
+                       size_t strip_len);
+bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, const char *strip,
+                    size_t strip_len);
+
+/* --- the builder: redirect_table_memory.c, _build.c, _index.c --------------------------------- */
+
+/* Memory that grows without being copied; zero behind `len`. */
+typedef struct rt_buffer {
+    char *bytes;
+    size_t len, capacity;
+} rt_buffer;
+
+bool rt_reserve(rt_buffer *buffer, size_t more);
+bool rt_append(rt_buffer *buffer, const void *bytes, size_t len);
+void rt_release(rt_buffer *buffer);
+
+/* Numbers of strings that have been seen, by a hash table of these numbers. */
+typedef struct rt_strings {
+    rt_buffer text;  /* each with a NUL */
+    rt_buffer ends;  /* uint32_t: where in the text the next begins */
+    rt_buffer kinds; /* uint8_t */
+    rt_buffer slots; /* uint32_t */
+    uint32_t count, nslots;
+} rt_strings;
+
+/* The string's number, 0 when it is not there. Strings of another kind are other strings. */
+uint32_t rt_strings_find(const rt_strings *strings, uint64_t seed, const char *text, size_t len,
+                         uint8_t kind);
+/* As above; it is added when it is not there. 0: no memory. */
+uint32_t rt_strings_number(rt_strings *strings, uint64_t seed, const char *text, size_t len,
+                           uint8_t kind);
+const char *rt_strings_get(const rt_strings *strings, uint32_t number, size_t *len);
+void rt_strings_release(rt_strings *strings);
+
+/* A rule, in the index to be. */
+typedef struct rt_entry {
+    uint64_t key;
+    uint32_t place; /* of its record */
+    uint32_t prev;  /* 1 + number of the last rule in front of it with its key; 0: none */
+} rt_entry;
+
+struct redirect_builder {
+    uint64_t seed;
+    rt_buffer image;                             /* room for the header, then records */
+    rt_buffer entries, profiles, profile_slots;  /* rt_entry, rt_profile, uint32_t */
+    rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
+    rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
+    uint32_t rules, exact, prefix, pattern;
+    uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
+    uint32_t last_profile, last_origin, last_line;
+    uint32_t records_end; /* set by finish */
+    uint32_t nspaces, nkeyed_strips;
+    uint32_t keyed_strips[RT_KEYED_STRIPS];
+    rt_span section[RT_SECTIONS];
+    rt_space spaces[RT_MAX_SPACES];
+    char source[REDIRECT_MAX_TEXT]; /* the rule's, with single slashes */
+};
+
+/** For tests that must be repeatable, in front of the first rule: hash with this seed. */
+void rt_builder_seed(redirect_builder *builder, uint64_t seed);
+
+#define RT_MAX_NUMBERS (7 * 5) /* bytes in front of a record's strings, at most */
+
+/* Write what is in front of a record's strings; all but `size` and the pointers must be set.
+ * @return the number of bytes. */
+size_t rt_encode(char *to, uint32_t profile, const rt_record *r);
+
+/* Add lengths to a key's node in a table of nslots, some of them empty; true when it was not there.
+ */
+bool rt_node_add(rt_node *nodes, uint32_t nslots, uint64_t key, uint64_t lengths);
+
+static inline rt_entry *rt_entries(const redirect_builder *builder)
+{
+    return (rt_entry *)(void *)builder->entries.bytes;
+}
+
+#endif

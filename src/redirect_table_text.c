@@ -1,0 +1,180 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Comparing and hashing for redirect tables: letters in any case, and queries as sets of
+ * parameters. Used by the builder, which puts rules where look-ups find them, and by the look-ups.
+ */
+#include "redirect_table_private.h"
+
+static void fold_into(char *to, const char *from, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        to[i] = (char)rt_fold(from[i]);
+}
+
+static uint64_t hash_chunk(uint64_t seed, const char *bytes, size_t len, bool icase)
+{
+    char folded[RT_CHUNK];
+
+    if (!icase || !len)
+        return XXH3_64bits_withSeed(bytes, len, seed);
+    fold_into(folded, bytes, len);
+    return XXH3_64bits_withSeed(folded, len, seed);
+}
+
+uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase)
+{
+    uint64_t hash = 0;
+
+    if (len <= RT_CHUNK && !icase)
+        return XXH3_64bits_withSeed(bytes, len, seed);
+    do {
+        size_t n = len < RT_CHUNK ? len : RT_CHUNK;
+
+        hash = rt_mix(hash ^ RT_K1, hash_chunk(seed, bytes, n, icase));
+        bytes += n;
+        len -= n;
+    } while (len);
+    return hash;
+}
+
+bool rt_equal_fold(const char *a, const char *b, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (rt_fold(a[i]) != rt_fold(b[i]))
+            return false;
+    }
+    return true;
+}
+
+bool rt_contains(const char *text, size_t len, const char *part, size_t part_len, bool icase)
+{
+    if (!icase)
+        return memmem(text, len, part, part_len) != NULL;
+    for (; len >= part_len; text++, len--) {
+        if (rt_equal_fold(text, part, part_len))
+            return true;
+        if (!len)
+            break;
+    }
+    return false;
+}
+
+uint64_t rt_window(const char *bytes, unsigned n, bool icase)
+{
+    char window[8] = {0};
+    uint64_t value;
+
+    memcpy(window, bytes, n);
+    if (icase)
+        fold_into(window, window, n);
+    memcpy(&value, window, sizeof(value));
+    return value;
+}
+
+/* --- queries --------------------------------------------------------------------------------- */
+
+typedef struct text {
+    const char *at;
+    size_t len;
+} text;
+
+/* Take what is in front of the first `separator`, or all, off the text. */
+static text take(text *from, char separator)
+{
+    const char *end = memchr(from->at, separator, from->len);
+    text taken = {from->at, end ? (size_t)(end - from->at) : from->len};
+    size_t gone = taken.len + (end ? 1 : 0);
+
+    from->at += gone;
+    from->len -= gone;
+    return taken;
+}
+
+static bool same(text a, text b)
+{
+    return a.len == b.len && !memcmp(a.at, b.at, a.len);
+}
+
+static bool is_stripped(text parameter, text strip)
+{
+    text name = take(&parameter, '=');
+
+    while (strip.len) {
+        text entry = take(&strip, ',');
+
+        if (!entry.len)
+            continue;
+        if (entry.at[entry.len - 1] == '*') {
+            entry.len--;
+            if (name.len >= entry.len && !memcmp(name.at, entry.at, entry.len))
+                return true;
+        } else if (same(name, entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The next parameter that counts. */
+static bool next_parameter(text *query, text strip, text *parameter)
+{
+    while (query->len) {
+        *parameter = take(query, '&');
+        if (parameter->len && !(strip.len && is_stripped(*parameter, strip)))
+            return true;
+    }
+    return false;
+}
+
+static text text_of(const char *at, size_t len)
+{
+    return (text){at ? at : "", at ? len : 0};
+}
+
+uint64_t rt_query_hash(uint64_t seed, const char *query, size_t len, const char *strip,
+                       size_t strip_len)
+{
+    text rest = text_of(query, len), names = text_of(strip, strip_len), parameter;
+    uint64_t sum = 0;
+
+    while (next_parameter(&rest, names, &parameter))
+        sum += rt_mix(rt_hash(seed, parameter.at, parameter.len, false), RT_K2);
+    return sum;
+}
+
+static size_t count_all(text query, text strip)
+{
+    size_t count = 0;
+    text parameter;
+
+    while (next_parameter(&query, strip, &parameter))
+        count++;
+    return count;
+}
+
+static size_t count_same(text query, text wanted)
+{
+    size_t count = 0;
+    text parameter;
+
+    while (next_parameter(&query, (text){"", 0}, &parameter))
+        count += same(parameter, wanted);
+    return count;
+}
+
+/* Equal numbers of all parameters and, for each, of its like: the same multiset. The square of the
+ * rule's parameters in time, and so asked last. */
+bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, const char *strip,
+                    size_t strip_len)
+{
+    text left = text_of(a, a_len), right = text_of(b, b_len), names = text_of(strip, strip_len);
+    text rest = left, parameter;
+
+    if (count_all(left, names) != count_all(right, names))
+        return false;
+    while (next_parameter(&rest, names, &parameter)) {
+        if (count_same(left, parameter) != count_same(right, parameter))
+            return false;
+    }
+    return true;
+}
