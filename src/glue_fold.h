@@ -47,13 +47,6 @@ typedef struct htc_fold {
     _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
 } htc_fold;
 
-/** What the first word of a line says. */
-typedef enum htc_first_word {
-    HTC_NO_STATUS,      /* it is the source */
-    HTC_REDIRECTS,      /* a status that takes a target */
-    HTC_TAKES_NO_TARGET /* "gone", 404 and the like */
-} htc_first_word;
-
 /** Those of several contexts: `first`'s before `own` before `second`'s. Merging is one node. */
 struct htc_fold_list {
     const htc_fold_list *first, *second;
@@ -91,8 +84,6 @@ bool htc_fold_made(const cmd_parms *cmd);
 bool htc_fold_linear(const cmd_parms *cmd);
 
 /* glue_fold_redirect.c */
-/** As mod_alias reads it; sets *status unless it is HTC_NO_STATUS. */
-htc_first_word htc_fold_read_status(const char *word, int *status);
 const char *htc_fold_take123(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
                              const char *a3);
 const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,

@@ -6,30 +6,8 @@
  */
 #include "glue_fold.h"
 
+#include "redirect_config.h"
 #include "redirect_regex.h"
-
-static const struct {
-    const char *word;
-    int status;
-    htc_first_word kind;
-} status_words[] = {{"permanent", HTTP_MOVED_PERMANENTLY, HTC_REDIRECTS},
-                    {"temp", HTTP_MOVED_TEMPORARILY, HTC_REDIRECTS},
-                    {"seeother", HTTP_SEE_OTHER, HTC_REDIRECTS},
-                    {"gone", HTTP_GONE, HTC_TAKES_NO_TARGET}};
-
-htc_first_word htc_fold_read_status(const char *word, int *status)
-{
-    for (size_t i = 0; i < sizeof(status_words) / sizeof(*status_words); i++) {
-        if (!strcasecmp(word, status_words[i].word)) {
-            *status = status_words[i].status;
-            return status_words[i].kind;
-        }
-    }
-    if (!apr_isdigit(*word))
-        return HTC_NO_STATUS;
-    *status = atoi(word);
-    return ap_is_HTTP_REDIRECT(*status) ? HTC_REDIRECTS : HTC_TAKES_NO_TARGET;
-}
 
 static htc_fold_entry *new_entry(cmd_parms *cmd, void *dir_conf)
 {
@@ -69,15 +47,15 @@ static const char *add(cmd_parms *cmd, void *dir_conf, const char *a1, const cha
                        const char *a3, bool is_regex)
 {
     int status = (int)(intptr_t)cmd->info;
-    htc_first_word kind = htc_fold_read_status(a1, &status);
-    const char *source = a3 || kind != HTC_NO_STATUS ? a2 : a1;
-    const char *target = a3 || kind != HTC_NO_STATUS ? a3 : a2;
+    redirect_first_word kind = redirect_config_status(a1, &status);
+    const char *source = a3 || kind != REDIRECT_WORD_SOURCE ? a2 : a1;
+    const char *target = a3 || kind != REDIRECT_WORD_SOURCE ? a3 : a2;
     ap_regex_t *regex = NULL;
     htc_fold_entry *entry;
 
     if (!htc_fold_made(cmd))
         return htc_refuse_private(cmd);
-    if (a3 && kind == HTC_NO_STATUS)
+    if (a3 && kind == REDIRECT_WORD_SOURCE)
         return "Redirect: invalid first argument (of three)";
     if (is_regex) {
         regex = ap_pregcomp(cmd->pool, source, AP_REG_EXTENDED);

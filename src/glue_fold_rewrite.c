@@ -13,6 +13,7 @@
  */
 #include "glue_fold.h"
 #include "glue_map.h"
+#include "redirect_config.h"
 
 #include "http_main.h"
 #include "mod_rewrite.h"
@@ -20,36 +21,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A block with fewer rules is no faster than its rules. */
-#define MIN_RULES  8
 #define MAX_GROUPS AP_MAX_REG_MATCH
-
-/* What of a rule's flags matters here. Those that are not listed keep a rule from being folded. */
-enum {
-    F_REDIRECT = 1,
-    F_LAST = 2,
-    F_END = 4,
-    F_STATUS = 8, /* F, G, or R with a status that is no redirect: there is no substitution */
-    F_NOESCAPE = 16,
-    F_QSAPPEND = 32,
-    F_QSDISCARD = 64,
-    F_PASSTHROUGH = 128,
-    F_NOCASE = 256,
-    F_OTHER = 512,
-    F_SKIP = 1024,
-    F_CHAIN = 2048,
-    F_UNSAFE_3F = 4096
-};
-
-/* A RewriteRule line, understood. */
-typedef struct rule_line {
-    const char *pattern, *output; /* without quotes */
-    unsigned flags;
-    int status; /* of R, F and G */
-    int skip;
-    bool drops_query; /* the substitution ends in "?" */
-    bool query;       /* it has another "?", before any back-reference */
-} rule_line;
 
 typedef struct rewrite_entry {
     const char *pattern, *output;
@@ -65,169 +37,6 @@ typedef struct rewrite_block {
     const redirect_table *table;
     bool status; /* its rules have no substitution */
 } rewrite_block;
-
-/* --- reading a line ---------------------------------------------------------------------------*/
-
-/* One word as mod_rewrite reads it: a backslash keeps a blank in the word, and stays there. NULL at
- * the end. */
-static const char *next_word(apr_pool_t *pool, const char **at, bool *closed)
-{
-    const char *s = *at, *start;
-    char quote = '\0';
-
-    while (apr_isspace(*s))
-        s++;
-    if (*s == '"' || *s == '\'')
-        quote = *s++;
-    start = s;
-    while (*s && !(quote ? *s == quote : apr_isspace(*s)))
-        s += *s == '\\' && apr_isspace(s[1]) ? 2 : 1;
-    *closed = *s != '\0';
-    *at = *s ? s + 1 : s;
-    return apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
-}
-
-static bool is_flag(const char *key, const char *brief, const char *full)
-{
-    return !strcasecmp(key, brief) || !strcasecmp(key, full);
-}
-
-static unsigned read_redirect(const char *value, int *status)
-{
-    *status = HTTP_MOVED_TEMPORARILY;
-    if (!*value || !strcasecmp(value, "temp"))
-        return F_REDIRECT;
-    if (!strcasecmp(value, "permanent"))
-        *status = HTTP_MOVED_PERMANENTLY;
-    else if (!strcasecmp(value, "seeother"))
-        *status = HTTP_SEE_OTHER;
-    else if (strlen(value) == 3 && apr_isdigit(value[0]) && apr_isdigit(value[1]) &&
-             apr_isdigit(value[2]))
-        *status = atoi(value);
-    else
-        return F_OTHER;
-    return ap_is_HTTP_REDIRECT(*status) ? F_REDIRECT : F_STATUS;
-}
-
-static unsigned read_flag(const char *key, const char *value, rule_line *rule)
-{
-    if (is_flag(key, "R", "redirect"))
-        return read_redirect(value, &rule->status);
-    if (is_flag(key, "S", "skip")) {
-        rule->skip = atoi(value);
-        return F_SKIP;
-    }
-    if (*value)
-        return F_OTHER;
-    if (is_flag(key, "F", "forbidden") || is_flag(key, "G", "gone")) {
-        rule->status = apr_toupper(*key) == 'F' ? HTTP_FORBIDDEN : HTTP_GONE;
-        return F_STATUS;
-    }
-    return is_flag(key, "L", "last")           ? F_LAST
-           : !strcasecmp(key, "END")           ? F_END
-           : is_flag(key, "NE", "noescape")    ? F_NOESCAPE
-           : is_flag(key, "NC", "nocase")      ? F_NOCASE
-           : is_flag(key, "QSA", "qsappend")   ? F_QSAPPEND
-           : is_flag(key, "QSD", "qsdiscard")  ? F_QSDISCARD
-           : is_flag(key, "PT", "passthrough") ? F_PASSTHROUGH
-           : is_flag(key, "C", "chain")        ? F_CHAIN
-           : !strcasecmp(key, "UnsafeAllow3F") ? F_UNSAFE_3F
-                                               : F_OTHER;
-}
-
-/* "[R=301,L]" */
-static bool read_flags(apr_pool_t *pool, const char *text, rule_line *rule)
-{
-    size_t len = strlen(text);
-    char *rest, *word;
-
-    if (len < 2 || text[0] != '[' || text[len - 1] != ']')
-        return false;
-    word = apr_pstrmemdup(pool, text + 1, len - 2);
-    for (word = apr_strtok(word, ",", &rest); word; word = apr_strtok(NULL, ",", &rest)) {
-        char *value;
-
-        apr_collapse_spaces(word, word);
-        value = strchr(word, '=');
-        if (value)
-            *value++ = '\0';
-        rule->flags |= read_flag(word, value ? value : "", rule);
-    }
-    return true;
-}
-
-/* What of the substitution decides whether, and with whom, the rule can be folded. False: it
- * cannot. Only groups of the rule's own pattern may stand in it. A "?" that comes out of a group
- * makes mod_rewrite refuse the request, unless one that was written stands before it. */
-static bool read_output(rule_line *rule, apr_pool_t *pool)
-{
-    bool group = false;
-    size_t len = strlen(rule->output);
-
-    if (rule->flags & F_STATUS)
-        return true;
-    if (!len || !strcmp(rule->output, "-") || !strncmp(rule->output, "//", 2))
-        return false;
-    if (rule->output[len - 1] == '?') {
-        rule->drops_query = true;
-        rule->output = apr_pstrmemdup(pool, rule->output, len - 1);
-    }
-    for (const char *s = rule->output; *s; s++) {
-        if (*s == '\\' && s[1])
-            s++;
-        else if ((*s == '%' || *s == '$') && s[1] == '{')
-            return false;
-        else if (*s == '%' && apr_isdigit(s[1]))
-            return false;
-        else if (*s == '$' && apr_isdigit(s[1]))
-            group = true;
-        else if (*s == '?' && group && !rule->query)
-            return false;
-        if (*s == '?')
-            rule->query = true;
-    }
-    return !(rule->query && (rule->flags & F_QSDISCARD)) &&
-           !(rule->drops_query && (rule->flags & F_QSAPPEND));
-}
-
-static bool read_rule(const ap_directive_t *node, rule_line *rule, apr_pool_t *pool)
-{
-    const char *at = node->args, *flags;
-    bool closed;
-
-    memset(rule, 0, sizeof(*rule));
-    rule->pattern = next_word(pool, &at, &closed);
-    if (!closed)
-        return false;
-    rule->output = next_word(pool, &at, &closed);
-    flags = next_word(pool, &at, &closed);
-    return !*flags || read_flags(pool, flags, rule);
-}
-
-/* Does it end the processing, whatever comes behind it? */
-static bool ends(const rule_line *rule)
-{
-    return (rule->flags & (F_LAST | F_END | F_STATUS | F_PASSTHROUGH)) != 0;
-}
-
-/* A path made in the server's context may be looked for on the disk, depending on how the
- * substitution begins, so it must be mod_rewrite that sees it. */
-static bool suits_context(const rule_line *rule, bool in_dir)
-{
-    return in_dir || (rule->flags & (F_REDIRECT | F_STATUS | F_PASSTHROUGH));
-}
-
-static bool can_fold(rule_line *rule, bool in_dir, apr_pool_t *pool)
-{
-    return *rule->pattern != '!' && !(rule->flags & (F_OTHER | F_SKIP | F_CHAIN)) && ends(rule) &&
-           suits_context(rule, in_dir) && read_output(rule, pool);
-}
-
-static bool same_kind(const rule_line *a, const rule_line *b)
-{
-    return !((a->flags ^ b->flags) & ~(unsigned)F_NOCASE) && a->status == b->status &&
-           a->drops_query == b->drops_query && a->query == b->query;
-}
 
 /* --- a block ----------------------------------------------------------------------------------*/
 
@@ -261,7 +70,8 @@ static apr_status_t free_image(void *image)
     return APR_SUCCESS;
 }
 
-static bool build_block(rewrite_block *block, const rule_line *rules, bool opaque, apr_pool_t *pool)
+static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool opaque,
+                        apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create((size_t)block->entries->nelts, 0);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
@@ -276,7 +86,7 @@ static bool build_block(rewrite_block *block, const rule_line *rules, bool opaqu
         rule.pattern = apr_itoa(scratch, i);
         rule.pattern_len = strlen(rule.pattern);
         outcome = htc_fold_add_regex(builder, &rule, rules[i].pattern,
-                                     (rules[i].flags & F_NOCASE) != 0, opaque, scratch);
+                                     (rules[i].flags & REWRITE_NOCASE) != 0, opaque, scratch);
     }
     apr_pool_destroy(scratch);
     if (outcome == REDIRECT_ADDED &&
@@ -292,16 +102,16 @@ static bool build_block(rewrite_block *block, const rule_line *rules, bool opaqu
 }
 
 /* NULL: a regex is wrong, which mod_rewrite will say, or there is no memory. */
-static rewrite_block *block_create(ap_directive_t **nodes, const rule_line *rules, int n,
+static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *rules, int n,
                                    bool opaque, apr_pool_t *pool)
 {
     rewrite_block *block = apr_pcalloc(pool, sizeof(*block));
 
     block->filename = nodes[0]->filename;
-    block->status = (rules[0].flags & F_STATUS) != 0;
+    block->status = (rules[0].flags & REWRITE_STATUS) != 0;
     block->entries = apr_array_make(pool, n, sizeof(rewrite_entry));
     for (int i = 0; i < n; i++) {
-        int cflags = AP_REG_EXTENDED | (rules[i].flags & F_NOCASE ? AP_REG_ICASE : 0);
+        int cflags = AP_REG_EXTENDED | (rules[i].flags & REWRITE_NOCASE ? AP_REG_ICASE : 0);
         rewrite_entry *entry = apr_array_push(block->entries);
 
         *entry =
@@ -314,26 +124,29 @@ static rewrite_block *block_create(ap_directive_t **nodes, const rule_line *rule
 }
 
 /* The flags of the one rule: those of all, but for the case of letters, which each regex knows. */
-static const char *block_flags(const rule_line *rule, bool knows_3f, apr_pool_t *pool)
+static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool_t *pool)
 {
     const char *text = apr_psprintf(
         pool, "%s%s%s%s%s%s%s%s",
-        rule->flags & F_REDIRECT ? apr_psprintf(pool, "R=%d,", rule->status) : "",
-        rule->flags & F_STATUS ? apr_psprintf(pool, "R=%d,", rule->status) : "",
-        rule->flags & F_LAST ? "L," : "", rule->flags & F_END ? "END," : "",
-        rule->flags & F_NOESCAPE ? "NE," : "", rule->flags & F_QSAPPEND ? "QSA," : "",
-        rule->flags & F_QSDISCARD ? "QSD," : "", rule->flags & F_PASSTHROUGH ? "PT," : "");
+        rule->flags & REWRITE_REDIRECT ? apr_psprintf(pool, "R=%d,", rule->status) : "",
+        rule->flags & REWRITE_STATUS ? apr_psprintf(pool, "R=%d,", rule->status) : "",
+        rule->flags & REWRITE_LAST ? "L," : "", rule->flags & REWRITE_END ? "END," : "",
+        rule->flags & REWRITE_NOESCAPE ? "NE," : "", rule->flags & REWRITE_QSAPPEND ? "QSA," : "",
+        rule->flags & REWRITE_QSDISCARD ? "QSD," : "",
+        rule->flags & REWRITE_PASSTHROUGH ? "PT," : "");
 
-    if (knows_3f && (rule->query || (rule->flags & F_UNSAFE_3F)))
+    if (knows_3f && (rule->query || (rule->flags & REWRITE_UNSAFE_3F)))
         text = apr_pstrcat(pool, text, "UnsafeAllow3F,", NULL);
     return apr_pstrmemdup(pool, text, strlen(text) - 1);
 }
 
 /* Two lines ask, the others are silent. */
-static void replace_block(htc_walk *w, ap_directive_t **nodes, const rule_line *rules, int n)
+static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rule *rules, int n)
 {
     rewrite_block *block = block_create(nodes, rules, n, w->opaque, w->pool);
-    const char *output = rules[0].flags & F_STATUS ? "-" : rules[0].drops_query ? "%1?" : "%1";
+    const char *output = rules[0].flags & REWRITE_STATUS ? "-"
+                         : rules[0].drops_query          ? "%1?"
+                                                         : "%1";
 
     if (!block)
         return;
@@ -350,60 +163,47 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rule_line *
 
 /* --- a container ------------------------------------------------------------------------------*/
 
-typedef struct run {
-    apr_array_header_t *nodes; /* ap_directive_t * */
-    apr_array_header_t *rules; /* rule_line */
-} run;
-
-static void end_run(htc_walk *w, run *run)
+/* The RewriteRules and RewriteConds among the nodes; nodes gets the rules'. */
+static size_t collect(ap_directive_t *node, rewrite_line *lines, ap_directive_t **nodes)
 {
-    if (run->nodes->nelts >= MIN_RULES)
-        replace_block(w, (ap_directive_t **)run->nodes->elts, (rule_line *)run->rules->elts,
-                      run->nodes->nelts);
-    apr_array_clear(run->nodes);
-    apr_array_clear(run->rules);
-}
+    size_t n = 0, rules = 0;
 
-static void add_to_run(htc_walk *w, run *run, ap_directive_t *node, const rule_line *rule)
-{
-    if (run->rules->nelts && !same_kind(&APR_ARRAY_IDX(run->rules, 0, rule_line), rule))
-        end_run(w, run);
-    APR_ARRAY_PUSH(run->nodes, ap_directive_t *) = node;
-    APR_ARRAY_PUSH(run->rules, rule_line) = *rule;
+    for (; node; node = node->next) {
+        bool condition = !strcasecmp(node->directive, "RewriteCond");
+
+        if (!condition && strcasecmp(node->directive, "RewriteRule"))
+            continue;
+        if (lines)
+            lines[n] = (rewrite_line){condition, node->args};
+        if (nodes && !condition)
+            nodes[rules++] = node;
+        n++;
+    }
+    return n;
 }
 
 void htc_fold_rewrites(htc_walk *w, ap_directive_t *first, bool in_dir)
 {
-    run run = {apr_array_make(w->pool, 16, sizeof(ap_directive_t *)),
-               apr_array_make(w->pool, 16, sizeof(rule_line))};
-    bool conditions = false;
-    int reserved = 0; /* rules that a skip or a chain counts */
+    size_t n = collect(first, NULL, NULL), count;
+    apr_pool_t *scratch;
+    rewrite_line *lines;
+    rewrite_rule *rules;
+    ap_directive_t **nodes;
 
-    for (ap_directive_t *node = first; node; node = node->next) {
-        rule_line rule;
-
-        if (!strcasecmp(node->directive, "RewriteCond")) {
-            conditions = true;
-            continue;
-        }
-        if (strcasecmp(node->directive, "RewriteRule"))
-            continue;
-        w->counts->rewrite_rules_seen++;
-        if (!read_rule(node, &rule, w->pool))
-            rule.flags = F_OTHER;
-        if (w->fold && !conditions && !reserved && can_fold(&rule, in_dir, w->pool))
-            add_to_run(w, &run, node, &rule);
-        else
-            end_run(w, &run);
-        if (reserved)
-            reserved--;
-        if (rule.flags & F_CHAIN && !reserved)
-            reserved = 1;
-        if (rule.flags & F_SKIP && rule.skip > reserved)
-            reserved = rule.skip;
-        conditions = false;
+    if (!n)
+        return;
+    apr_pool_create(&scratch, w->pool);
+    lines = apr_palloc(scratch, n * sizeof(*lines));
+    rules = apr_palloc(scratch, n * sizeof(*rules));
+    nodes = apr_palloc(scratch, n * sizeof(*nodes));
+    collect(first, lines, nodes);
+    count = redirect_config_rewrites(lines, n, in_dir, rules, scratch);
+    w->counts->rewrite_rules_seen += count;
+    for (size_t i = 0; i < count && w->fold; i++) {
+        if (!rules[i].why && rules[i].first)
+            replace_block(w, nodes + i, rules + i, (int)rules[i].block);
     }
-    end_run(w, &run);
+    apr_pool_destroy(scratch);
 }
 
 /* --- a request --------------------------------------------------------------------------------*/

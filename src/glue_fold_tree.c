@@ -9,17 +9,13 @@
  * lines are tried before that list, so lines of directories are folded everywhere or nowhere.
  */
 #include "glue_fold.h"
+#include "redirect_config.h"
 
-static const struct {
-    const char *name, *renamed;
-    int min, max; /* words */
-} foldable[] = {{"Redirect", HTC_FOLD_REDIRECT, 1, 3},
-                {"RedirectMatch", HTC_FOLD_MATCH, 2, 3},
-                {"RedirectTemp", HTC_FOLD_TEMP, 2, 2},
-                {"RedirectPermanent", HTC_FOLD_PERMANENT, 2, 2}};
+/* The names under which mod_alias's directives reach this module. */
+static const char *const renamed[REDIRECT_CONFIG_ALIASES] = {HTC_FOLD_REDIRECT, HTC_FOLD_MATCH,
+                                                             HTC_FOLD_TEMP, HTC_FOLD_PERMANENT};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define FOLDABLE     COUNT(foldable)
 
 /* Containers within which a line is a directory's. */
 static const char *const dir_sections[] = {
@@ -46,38 +42,6 @@ static bool named(const ap_directive_t *node, const char *const *names, size_t n
             return true;
     }
     return false;
-}
-
-static int foldable_index(const ap_directive_t *node)
-{
-    for (size_t i = 0; i < FOLDABLE; i++) {
-        if (!strcasecmp(node->directive, foldable[i].name))
-            return (int)i;
-    }
-    return -1;
-}
-
-/* --- what a line is ---------------------------------------------------------------------------*/
-
-enum line_kind { LEAVE, FOLD, MARK };
-
-static enum line_kind line_kind(const ap_directive_t *node, int which, bool in_dir,
-                                apr_pool_t *pool)
-{
-    const char *args = node->args, *words[3] = {NULL, NULL, NULL};
-    int n = 0, status;
-    htc_first_word first;
-
-    while (*args && n < 3)
-        words[n++] = ap_getword_conf(pool, &args);
-    if (*args || n < foldable[which].min || n > foldable[which].max || !*words[0])
-        return LEAVE; /* an error, and mod_alias's to report */
-    first = htc_fold_read_status(words[0], &status);
-    if (in_dir && ((n == 1 && first != HTC_REDIRECTS) || (n == 2 && first == HTC_REDIRECTS)))
-        return MARK;
-    if (n == 1 || (n == 2 && first == HTC_REDIRECTS) || (n == 3 && first == HTC_NO_STATUS))
-        return LEAVE;
-    return *words[first == HTC_NO_STATUS ? 0 : 1] ? FOLD : LEAVE;
 }
 
 /* --- changing the tree ------------------------------------------------------------------------*/
@@ -151,24 +115,26 @@ bool htc_fold_linear(const cmd_parms *cmd)
 static bool allowed(const cmd_parms *cmd, int which)
 {
     return !cmd || (cmd->override & OR_FILEINFO) ||
-           (cmd->override_list && apr_table_get(cmd->override_list, foldable[which].name));
+           (cmd->override_list &&
+            apr_table_get(cmd->override_list, redirect_config_alias_names[which]));
 }
 
 static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir)
 {
     ap_directive_t *node = *link;
-    enum line_kind kind = line_kind(node, which, in_dir, w->pool);
+    const char *reason;
+    redirect_line kind = redirect_config_redirect(which, node->args, in_dir, w->pool, &reason);
 
-    if (kind == LEAVE || !allowed(w->cmd, which))
+    if (kind == REDIRECT_LINE_LEAVE || !allowed(w->cmd, which))
         return;
     w->counts->redirects_seen++;
     if (!w->fold)
         return;
-    if (kind == MARK) {
+    if (kind == REDIRECT_LINE_FIRST) {
         insert(w, link, node, HTC_FOLD_MARK, "");
         return;
     }
-    htc_fold_rename(w, node, foldable[which].renamed, node->args);
+    htc_fold_rename(w, node, renamed[which], node->args);
     w->counts->redirects_folded++;
 }
 
@@ -177,7 +143,7 @@ static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
     if (w->rewrites)
         htc_fold_rewrites(w, *link, in_dir);
     for (ap_directive_t *node = *link; node; link = &node->next, node = *link) {
-        int which = w->redirects ? foldable_index(node) : -1;
+        int which = w->redirects ? redirect_config_alias(node->directive) : -1;
 
         if (which >= 0 && !node->first_child)
             walk_line(w, link, which, in_dir);
@@ -222,10 +188,10 @@ static settings scan(const ap_directive_t *node, bool nested, bool *parts)
 
 void htc_fold_admit(apr_table_t *list)
 {
-    for (size_t i = 0; i < FOLDABLE; i++) {
-        if (!apr_table_get(list, foldable[i].name))
+    for (size_t i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
+        if (!apr_table_get(list, redirect_config_alias_names[i]))
             continue;
-        apr_table_setn(list, foldable[i].renamed, "1");
+        apr_table_setn(list, renamed[i], "1");
         apr_table_setn(list, HTC_FOLD_MARK, "1");
     }
 }
@@ -262,7 +228,8 @@ static void fold_server_lines(htc_walk *w, ap_directive_t **first)
         htc_fold_rewrites(w, *first, false);
     for (ap_directive_t **link = first; *link; link = &(*link)->next) {
         ap_directive_t *node = *link;
-        int which = w->redirects && !node->first_child ? foldable_index(node) : -1;
+        int which =
+            w->redirects && !node->first_child ? redirect_config_alias(node->directive) : -1;
 
         if (which >= 0)
             walk_line(w, link, which, false);
@@ -299,8 +266,8 @@ static bool only_of(const char *module_name, const char *directive)
 
 static bool alias_alone(void)
 {
-    for (size_t i = 0; i < FOLDABLE; i++) {
-        if (!only_of("mod_alias.c", foldable[i].name))
+    for (size_t i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
+        if (!only_of("mod_alias.c", redirect_config_alias_names[i]))
             return false;
     }
     return true;

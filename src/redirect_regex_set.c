@@ -512,13 +512,32 @@ static regex_part never(uint32_t ways)
     return (regex_part){.ways = ways};
 }
 
+static bool all_unknown(const regex_set *set)
+{
+    for (unsigned i = 0; i < set->count; i++) {
+        if (set->texts[i].tail != REGEX_UNKNOWN)
+            return false;
+    }
+    return true;
+}
+
+/* `a` with something behind that there is no time to look at. */
+static regex_part and_something(regex_work *work, const regex_part *a)
+{
+    regex_part part = redirect_regex_unknown(REGEX_WAYS_MAX);
+
+    part.heads = all_unknown(&a->heads) ? a->heads : with_unknown_tails(work, &a->heads);
+    part.best = a->best;
+    return part;
+}
+
 regex_part redirect_regex_join(regex_work *work, const regex_part *a, const regex_part *b)
 {
     regex_part part = {.ways = times(a->ways, b->ways)};
     bool rest_lost = false;
 
     if (!spend(work, 1))
-        return redirect_regex_unknown(REGEX_WAYS_MAX);
+        return and_something(work, a);
     if (!a->heads.count || !b->heads.count)
         return never(part.ways);
     part.heads = join_heads(work, &a->heads, &b->heads, &rest_lost);

@@ -60,14 +60,19 @@ typedef struct redirect_rule {
     unsigned flags; /* REDIRECT_* bits */
     const char *source;
     size_t source_len;
-    const char *pattern; /* of PATTERN; for the other kinds optional: kept for back-references */
+    const char *pattern; /* of PATTERN; for the other kinds optional: kept for back-references. No
+                          * NUL in it; the same with strip */
     size_t pattern_len;
-    const char *host; /* lower case, no port; "*.name" is any host below name; NULL: any */
+    const char
+        *host; /* lower case, no port; "*.name" is any host below name; NULL: any; never empty */
     size_t host_len;
-    const char *query; /* what the request's query must be; "": it must be empty; NULL: any */
+    const char *query; /* what the request's query must be: unless QUERY_EXACT, the same parameters,
+                        * each as often, in any order; empty ones do not count, so "" asks for none.
+                        * NULL: any */
     size_t query_len;
-    const char *strip; /* parameters that do not count when queries are compared as sets: names with
-                        * commas between them, "*" at the end of a name for any that begin so */
+    const char *strip; /* parameters that do not count, on both sides, when queries are compared as
+                        * sets: names with commas between them, "*" at the end of a name for any
+                        * that begin so */
     size_t strip_len;
     int status; /* 100 to 999 */
     const char *target;
@@ -114,7 +119,8 @@ void redirect_builder_destroy(redirect_builder *builder);
  * Prove that no look-up in the @a size bytes at @a image (8-byte aligned), whatever they hold, can
  * read outside of them or run without end. Linear in the image's size. Says nothing about whether
  * they are the bytes that a builder wrote: that is what redirect_table_checksum() is for.
- * @return APR_SUCCESS or APR_EINVAL.
+ * @return APR_SUCCESS; APR_EINVAL; APR_ENOMEM when there is none for a bit for each byte of the
+ * image.
  */
 apr_status_t redirect_table_validate(const void *image, size_t size);
 
@@ -149,12 +155,14 @@ typedef struct redirect_match {
     int status;
     bool has_target;
     bool query_compared; /* the rule has a condition on the query */
-    size_t matched;      /* PREFIX: the rest of the path begins here. Other kinds: path_len */
+    size_t matched; /* PREFIX: the rest of the path begins here: behind the slashes if the source
+                     * ends in one, else with them. Other kinds: path_len */
     size_t target_len;
     const char *strip;   /* as given with the rule, NUL-terminated, in the image; NULL: none */
     const char *pattern; /* NUL-terminated, in the image; NULL: none */
     uint32_t pattern_id; /* valid with pattern */
-    const char *part[3]; /* the target in up to three pieces; part[2] lies in the image, too */
+    const char
+        *part[3]; /* the target in three pieces, all in the image; those of length 0 may be NULL */
     size_t part_len[3];
 } redirect_match;
 

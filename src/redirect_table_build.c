@@ -254,7 +254,7 @@ static bool set_target(redirect_builder *b, draft *d)
 {
     const redirect_rule *rule = d->rule;
     rt_record *r = &d->record;
-    size_t own, tail;
+    size_t own, tail; /* what is behind the origin; the end of that which the source has, too */
 
     if (!rule->target)
         return true;
@@ -262,8 +262,7 @@ static bool set_target(redirect_builder *b, draft *d)
         return false;
     own = rule->target_len - d->origin_len;
     tail = own < r->source_len ? own : r->source_len;
-    tail = common_tail(rule->target + rule->target_len, r->source + r->source_len,
-                       tail < RT_MAX_TAIL ? tail : RT_MAX_TAIL);
+    tail = common_tail(rule->target + rule->target_len, r->source + r->source_len, tail);
     d->profile.has |= RT_TARGET;
     if (tail >= MIN_TAIL) {
         d->profile.has |= RT_TAIL;

@@ -64,7 +64,6 @@
 #define RT_PARTIAL_MAX  63
 #define RT_MARK_EVERY   64  /* rules */
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
-#define RT_MAX_TAIL     255
 
 /* What a record of a profile has. */
 enum { RT_TARGET = 1, RT_TAIL = 2, RT_HOST = 4, RT_QUERY = 8, RT_PATTERN = 16 };

@@ -1,0 +1,343 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Reading Redirect and RewriteRule lines as mod_alias and mod_rewrite read them, far enough to tell
+ * whether they can become tables. Called by the folding of configuration trees and by htcachectl.
+ */
+#include "redirect_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *const redirect_config_alias_names[REDIRECT_CONFIG_ALIASES] = {
+    "Redirect", "RedirectMatch", "RedirectTemp", "RedirectPermanent"};
+
+/* How many words each takes. */
+static const struct {
+    int min, max;
+} alias_words[REDIRECT_CONFIG_ALIASES] = {{1, 3}, {2, 3}, {2, 2}, {2, 2}};
+
+int redirect_config_alias(const char *name)
+{
+    for (int i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
+        if (!strcasecmp(name, redirect_config_alias_names[i]))
+            return i;
+    }
+    return -1;
+}
+
+static bool is_redirect(int status)
+{
+    return status >= 300 && status < 400;
+}
+
+redirect_first_word redirect_config_status(const char *word, int *status)
+{
+    static const struct {
+        const char *word;
+        int status;
+    } names[] = {{"permanent", 301}, {"temp", 302}, {"seeother", 303}, {"gone", 410}};
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (!strcasecmp(word, names[i].word)) {
+            *status = names[i].status;
+            return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
+        }
+    }
+    if (!apr_isdigit(*word))
+        return REDIRECT_WORD_SOURCE;
+    *status = atoi(word);
+    return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
+}
+
+/* One word as httpd's own argument reader takes it: in quotes, or up to a blank. */
+static const char *argument(apr_pool_t *pool, const char **at)
+{
+    const char *s = *at, *start;
+    char quote = '\0', *word, *to;
+
+    while (apr_isspace(*s))
+        s++;
+    if (*s == '"' || *s == '\'')
+        quote = *s++;
+    start = s;
+    while (*s && (quote ? *s != quote : !apr_isspace(*s)))
+        s += quote && *s == '\\' && s[1] ? 2 : 1;
+    to = word = apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
+    for (const char *from = word; *from; from++) {
+        if (quote && *from == '\\' && (from[1] == '\\' || from[1] == quote))
+            from++;
+        *to++ = *from;
+    }
+    *to = '\0';
+    if (quote && *s)
+        s++;
+    while (apr_isspace(*s))
+        s++;
+    *at = s;
+    return word;
+}
+
+static redirect_line leave(const char **reason, const char *why)
+{
+    *reason = why;
+    return REDIRECT_LINE_LEAVE;
+}
+
+redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir, apr_pool_t *pool,
+                                       const char **reason)
+{
+    const char *words[3] = {"", "", ""};
+    redirect_first_word first;
+    int n = 0, status;
+
+    while (apr_isspace(*args))
+        args++;
+    while (*args && n < 3)
+        words[n++] = argument(pool, &args);
+    if (*args || n < alias_words[alias].min || n > alias_words[alias].max || !*words[0])
+        return leave(reason, "it has a wrong number of arguments");
+    first = redirect_config_status(words[0], &status);
+    if (in_dir && ((n == 1 && first != REDIRECT_WORD_REDIRECT) ||
+                   (n == 2 && first == REDIRECT_WORD_REDIRECT))) {
+        *reason = "it has no source: it holds for every path, and mod_alias tries it first";
+        return REDIRECT_LINE_FIRST;
+    }
+    if (n == 1 || (n == 2 && first == REDIRECT_WORD_REDIRECT))
+        return leave(reason, "it has no target");
+    if (n == 3 && first == REDIRECT_WORD_SOURCE)
+        return leave(reason, "its first argument is no status");
+    return *words[first == REDIRECT_WORD_SOURCE ? 0 : 1] ? REDIRECT_LINE_FOLD
+                                                         : leave(reason, "its source is empty");
+}
+
+/* --- RewriteRule ------------------------------------------------------------------------------*/
+
+/* One word as mod_rewrite reads it: a backslash keeps a blank in the word, and stays there. */
+static const char *rewrite_word(apr_pool_t *pool, const char **at, bool *closed)
+{
+    const char *s = *at, *start;
+    char quote = '\0';
+
+    while (apr_isspace(*s))
+        s++;
+    if (*s == '"' || *s == '\'')
+        quote = *s++;
+    start = s;
+    while (*s && !(quote ? *s == quote : apr_isspace(*s)))
+        s += *s == '\\' && apr_isspace(s[1]) ? 2 : 1;
+    *closed = *s != '\0';
+    *at = *s ? s + 1 : s;
+    return apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
+}
+
+static unsigned read_redirect(const char *value, int *status)
+{
+    *status = 302;
+    if (!*value || !strcasecmp(value, "temp"))
+        return REWRITE_REDIRECT;
+    if (!strcasecmp(value, "permanent"))
+        *status = 301;
+    else if (!strcasecmp(value, "seeother"))
+        *status = 303;
+    else if (strlen(value) == 3 && apr_isdigit(value[0]) && apr_isdigit(value[1]) &&
+             apr_isdigit(value[2]))
+        *status = atoi(value);
+    else
+        return REWRITE_OTHER;
+    return is_redirect(*status) ? REWRITE_REDIRECT : REWRITE_STATUS;
+}
+
+static const struct {
+    const char *brief, *full;
+    unsigned flag;
+} plain_flags[] = {{"L", "last", REWRITE_LAST},
+                   {"END", "END", REWRITE_END},
+                   {"F", "forbidden", REWRITE_STATUS},
+                   {"G", "gone", REWRITE_STATUS},
+                   {"NE", "noescape", REWRITE_NOESCAPE},
+                   {"NC", "nocase", REWRITE_NOCASE},
+                   {"QSA", "qsappend", REWRITE_QSAPPEND},
+                   {"QSD", "qsdiscard", REWRITE_QSDISCARD},
+                   {"PT", "passthrough", REWRITE_PASSTHROUGH},
+                   {"C", "chain", REWRITE_CHAIN},
+                   {"UnsafeAllow3F", "UnsafeAllow3F", REWRITE_UNSAFE_3F}};
+
+static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule)
+{
+    if (!strcasecmp(key, "R") || !strcasecmp(key, "redirect"))
+        return read_redirect(value, &rule->status);
+    if (!strcasecmp(key, "S") || !strcasecmp(key, "skip")) {
+        rule->skip = atoi(value);
+        return REWRITE_SKIP;
+    }
+    for (size_t i = 0; !*value && i < COUNT(plain_flags); i++) {
+        if (strcasecmp(key, plain_flags[i].brief) && strcasecmp(key, plain_flags[i].full))
+            continue;
+        if (plain_flags[i].flag == REWRITE_STATUS)
+            rule->status = apr_toupper(*key) == 'F' ? 403 : 410;
+        return plain_flags[i].flag;
+    }
+    return REWRITE_OTHER;
+}
+
+/* "[R=301,L]" */
+static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
+{
+    size_t len = strlen(text);
+    char *rest, *word;
+
+    if (len < 2 || text[0] != '[' || text[len - 1] != ']')
+        return false;
+    word = apr_pstrmemdup(pool, text + 1, len - 2);
+    for (word = apr_strtok(word, ",", &rest); word; word = apr_strtok(NULL, ",", &rest)) {
+        char *value;
+
+        apr_collapse_spaces(word, word);
+        value = strchr(word, '=');
+        if (value)
+            *value++ = '\0';
+        rule->flags |= read_flag(word, value ? value : "", rule);
+    }
+    return true;
+}
+
+static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
+{
+    const char *flags;
+    bool closed;
+
+    rule->pattern = rewrite_word(pool, &args, &closed);
+    rule->output = "";
+    if (!closed)
+        return false;
+    rule->output = rewrite_word(pool, &args, &closed);
+    flags = rewrite_word(pool, &args, &closed);
+    return !*flags || read_flags(pool, flags, rule);
+}
+
+/* Only groups of the rule's own pattern may stand in a substitution. A "?" that comes out of a
+ * group makes mod_rewrite refuse the request, unless one that was written stands before it. */
+static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
+{
+    bool group = false;
+    size_t len = strlen(rule->output);
+
+    if (rule->flags & REWRITE_STATUS)
+        return NULL;
+    if (!len || !strcmp(rule->output, "-"))
+        return "it has no substitution";
+    if (!strncmp(rule->output, "//", 2))
+        return "its substitution begins with two slashes";
+    if (rule->output[len - 1] == '?') {
+        rule->drops_query = true;
+        rule->output = apr_pstrmemdup(pool, rule->output, len - 1);
+    }
+    for (const char *s = rule->output; *s; s++) {
+        if (*s == '\\' && s[1])
+            s++;
+        else if ((*s == '%' || *s == '$') && s[1] == '{')
+            return "its substitution has a variable or a map";
+        else if (*s == '%' && apr_isdigit(s[1]))
+            return "its substitution has a back-reference to a condition";
+        else if (*s == '$' && apr_isdigit(s[1]))
+            group = true;
+        else if (*s == '?' && group && !rule->query)
+            return "its substitution has a query behind a back-reference";
+        if (*s == '?')
+            rule->query = true;
+    }
+    if (rule->query && (rule->flags & REWRITE_QSDISCARD))
+        return "its substitution has a query and the flag QSD";
+    if (rule->drops_query && (rule->flags & REWRITE_QSAPPEND))
+        return "its substitution ends in ? and has the flag QSA";
+    return NULL;
+}
+
+/* NULL: it can be part of a block. A path made in the server's context may be looked for on the
+ * disk, depending on how the substitution begins, so it must be mod_rewrite that sees it. */
+static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr_pool_t *pool)
+{
+    if (rule->conditions)
+        return "it has conditions";
+    if (reserved)
+        return "a skip or a chain before it counts it";
+    if (*rule->pattern == '!')
+        return "its pattern is negated";
+    if (rule->flags & (REWRITE_SKIP | REWRITE_CHAIN))
+        return "it skips or chains";
+    if (rule->flags & REWRITE_OTHER)
+        return "it has a flag that only mod_rewrite can carry out";
+    if (!(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
+        return "it does not end the processing: no L, END, F, G or PT";
+    if (!in_dir && !(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
+        return "it makes a path that mod_rewrite may look for on the disk: no R or PT";
+    return output_fault(rule, pool);
+}
+
+static bool same_kind(const rewrite_rule *a, const rewrite_rule *b)
+{
+    return !((a->flags ^ b->flags) & ~(unsigned)REWRITE_NOCASE) && a->status == b->status &&
+           a->drops_query == b->drops_query && a->query == b->query;
+}
+
+/* The block that ends before rules[end] and has `n` rules. */
+static void end_block(rewrite_rule *rules, size_t end, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        rewrite_rule *rule = &rules[end - n + i];
+
+        rule->first = i == 0;
+        rule->block = (unsigned)(n - i);
+        if (n < REDIRECT_CONFIG_MIN_RULES)
+            rule->why = "fewer than 8 rules like it stand together";
+    }
+}
+
+static int still_reserved(const rewrite_rule *rule, int reserved)
+{
+    if (reserved)
+        reserved--;
+    if ((rule->flags & REWRITE_CHAIN) && !reserved)
+        reserved = 1;
+    if ((rule->flags & REWRITE_SKIP) && rule->skip > reserved)
+        reserved = rule->skip;
+    return reserved;
+}
+
+size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
+                                rewrite_rule *rules, apr_pool_t *pool)
+{
+    bool conditions = false;
+    int reserved = 0; /* rules that a skip or a chain counts */
+    size_t count = 0, run = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        rewrite_rule *rule = &rules[count];
+
+        if (lines[i].condition) {
+            conditions = true;
+            continue;
+        }
+        memset(rule, 0, sizeof(*rule));
+        rule->conditions = conditions;
+        if (!read_rule(lines[i].args, rule, pool))
+            rule->flags = REWRITE_OTHER;
+        rule->why = rule_fault(rule, in_dir, reserved, pool);
+        if (run && (rule->why || !same_kind(rule, rule - 1))) {
+            end_block(rules, count, run);
+            run = 0;
+        }
+        run += !rule->why;
+        reserved = still_reserved(rule, reserved);
+        conditions = false;
+        count++;
+    }
+    end_block(rules, count, run);
+    return count;
+}

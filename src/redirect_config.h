@@ -1,0 +1,93 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_config.h
+ * Which Redirect, RedirectMatch and RewriteRule lines of a configuration can become tables, and why
+ * others cannot. The module decides by it what to fold, and `htcachectl check` says by it what
+ * would be folded, so that both always agree. Part of the core: no httpd headers.
+ */
+#ifndef REDIRECT_CONFIG_H
+#define REDIRECT_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <apr_pools.h>
+
+/** Fewer RewriteRules than that in a block are no slower than a table. */
+#define REDIRECT_CONFIG_MIN_RULES 8
+
+/** What becomes of a Redirect line. */
+typedef enum redirect_line {
+    REDIRECT_LINE_FOLD,  /* part of a table */
+    REDIRECT_LINE_FIRST, /* stays with mod_alias, which tries it before all others */
+    REDIRECT_LINE_LEAVE  /* an error, which mod_alias reports */
+} redirect_line;
+
+/** Number of the directive among those of mod_alias that are understood here, or -1; any case. */
+int redirect_config_alias(const char *name);
+/** How many there are, and the name of each. */
+#define REDIRECT_CONFIG_ALIASES 4
+extern const char *const redirect_config_alias_names[REDIRECT_CONFIG_ALIASES];
+
+/** Look at the arguments of directive @a alias. @a in_dir: it stands in a section or a .htaccess
+ *  file. *reason is set unless the line is folded. */
+redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir, apr_pool_t *pool,
+                                       const char **reason);
+
+/** What the first word of a Redirect line says. */
+typedef enum redirect_first_word {
+    REDIRECT_WORD_SOURCE,   /* no status: it is the source */
+    REDIRECT_WORD_REDIRECT, /* a status that takes a target */
+    REDIRECT_WORD_NO_TARGET /* "gone", 404 and the like */
+} redirect_first_word;
+
+/** As mod_alias reads it; sets *status unless it is REDIRECT_WORD_SOURCE. */
+redirect_first_word redirect_config_status(const char *word, int *status);
+
+/** What of a RewriteRule's flags matters here. */
+enum {
+    REWRITE_REDIRECT = 1,
+    REWRITE_LAST = 2,
+    REWRITE_END = 4,
+    REWRITE_STATUS = 8, /* F, G, or R with a status that is no redirect: there is no substitution */
+    REWRITE_NOESCAPE = 16,
+    REWRITE_QSAPPEND = 32,
+    REWRITE_QSDISCARD = 64,
+    REWRITE_PASSTHROUGH = 128,
+    REWRITE_NOCASE = 256,
+    REWRITE_OTHER = 512, /* one that keeps the rule from being folded */
+    REWRITE_SKIP = 1024,
+    REWRITE_CHAIN = 2048,
+    REWRITE_UNSAFE_3F = 4096
+};
+
+/** A RewriteRule line, understood. */
+typedef struct rewrite_rule {
+    const char *pattern, *output; /* without quotes; output without a "?" at its end */
+    unsigned flags;
+    int status; /* of R, F and G */
+    int skip;
+    bool drops_query; /* the substitution ends in "?" */
+    bool query;       /* it has another "?", before any back-reference */
+    bool conditions;  /* RewriteConds stand before it */
+    const char *why;  /* it is not folded; NULL: it is */
+    unsigned block;   /* of a rule that is folded: number of rules from it to the end of its block;
+                       * all rules of a block stand one behind the other */
+    bool first;       /* of its block */
+} rewrite_rule;
+
+/** A line of one container, in order: all others between them are of no matter. */
+typedef struct rewrite_line {
+    bool condition;   /* RewriteCond; else RewriteRule */
+    const char *args; /* of a RewriteRule */
+} rewrite_line;
+
+/**
+ * Find the blocks among the RewriteRules of one container: rules without conditions, one behind the
+ * other, that end the processing and have the same flags, and that no skip or chain counts. @a
+ * rules has room for as many as there are lines; the return value is how many were filled.
+ */
+size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
+                                rewrite_rule *rules, apr_pool_t *pool);
+
+#endif
