@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ap_mpm.h"
+#include "ap_regex.h"
 
 /* Addresses reserved for images; memory is taken as they need it. */
 #define AREA_BYTES (UINT64_C(16) << 30)
@@ -168,31 +169,27 @@ static void log_duplicate(void *baton, uint32_t line, uint32_t first)
         apr_psprintf(load->pool, "the same source as in line %u, which answers", (unsigned)first));
 }
 
-/* A regex that httpd cannot compile never matches; say so. */
-static void check_patterns(loading *load, const redirect_table *table)
+/* A row's pattern, as redirect_report.compile. */
+static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
 {
-    char *target = malloc(REDIRECT_MAX_TEXT);
-    redirect_table_info info;
+    loading *load = baton;
+    int cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
+    ap_regex_t regex;
+    char text[256];
+    int rc = ap_regcomp(&regex, pattern, cflags);
 
-    redirect_table_info_get(table, &info);
-    for (uint32_t rule = redirect_table_next(table, 0); target && info.patterns && rule;
-         rule = redirect_table_next(table, rule)) {
-        redirect_rule text;
-
-        redirect_table_rule(table, rule, &text, target, NULL);
-        if (text.pattern && !ap_pregcomp(load->pool, text.pattern, AP_REG_EXTENDED))
-            log_row(
-                load, REDIRECT_ERROR, text.line,
-                apr_psprintf(load->pool, "'%s' is not a valid regular expression", text.pattern));
+    if (!rc) {
+        ap_regfree(&regex);
+        return NULL;
     }
-    free(target);
+    ap_regerror(rc, &regex, text, sizeof(text));
+    return apr_psprintf(load->pool, "'%s' is not a valid regular expression: %s", pattern, text);
 }
 
 static void check_table(loading *load, const void *image, size_t size)
 {
     const redirect_table *table = redirect_table_open(image, size, load->pool);
 
-    check_patterns(load, table);
     redirect_map_check(table, &load->report, load->pool);
     log_summary(load, size);
 }
@@ -248,6 +245,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
 
     load.report.fn = log_row;
     load.report.baton = &load;
+    load.report.compile = try_pattern;
     err = read_and_build(&load);
     if (err) {
         log_problem(&load, err);

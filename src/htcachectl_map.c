@@ -175,12 +175,11 @@ static bool read_file(map_file *f)
     int fd = open(f->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     struct stat st;
     const char *why = NULL;
+    bool opened = fd >= 0 && fstat(fd, &st) == 0;
 
-    if (fd < 0 || fstat(fd, &st) != 0)
-        why = strerror(errno);
-    else if (!S_ISREG(st.st_mode))
+    if (opened && !S_ISREG(st.st_mode))
         why = "not a plain file";
-    else if (!read_all(f, fd, (size_t)st.st_size))
+    else if (!opened || !read_all(f, fd, (size_t)st.st_size))
         why = strerror(errno);
     if (fd >= 0)
         close(fd);
@@ -403,8 +402,8 @@ static int check_files(const map_command *command, apr_pool_t *pool)
 typedef struct hop {
     redirect_request request; /* the query as sent */
     redirect_match match;
-    uint32_t line;
     const char *location; /* NULL: none */
+    uint32_t line;
     bool refused;
 } hop;
 

@@ -162,6 +162,7 @@ static bool read_image(const redirect_area *area, const rda_map *map, redirect_a
         state->version = version;
         if (!version)
             return true;
+        RDA_CRASH_POINT("reading the state");
         for (size_t i = 0; i < RDA_ID_WORDS; i++)
             id[i] = RDA_GET(image->id[i]);
         state->loaded_at = RDA_GET(image->loaded_at);
@@ -293,6 +294,7 @@ static bool pin_version(redirect_area *area, rda_map *map, uint64_t version, uin
 {
     uint32_t slot = rda_slot_of(version);
 
+    RDA_CRASH_POINT("about to pin");
     add_pins(area, slot, serial, 1);
     if (atomic_load_explicit(&map->current, memory_order_seq_cst) == version)
         return true;

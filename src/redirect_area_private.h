@@ -48,7 +48,8 @@
 #define RDA_NIL        REDIRECT_AREA_NIL
 #define RDA_ID_WORDS   (sizeof(htc_identity) / 8)
 
-/* A test that kills a process between any two of its stores defines this function. */
+/* A test that kills a process between any two of its stores, or does something else there, defines
+ * this function. */
 #ifdef HTC_CRASH_POINTS
 void htc_crash_point(const char *where);
 #define RDA_CRASH_POINT(where) htc_crash_point(where)

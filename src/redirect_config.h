@@ -11,7 +11,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <stdint.h>
+
 #include <apr_pools.h>
+
+#include "redirect_map.h"
 
 /** Fewer RewriteRules than that in a block are no slower than a table. */
 #define REDIRECT_CONFIG_MIN_RULES 8
@@ -89,5 +93,19 @@ typedef struct rewrite_line {
  */
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 rewrite_rule *rules, apr_pool_t *pool);
+
+/** What a configuration or .htaccess file holds. */
+typedef struct redirect_config_totals {
+    uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
+    uint64_t conditional; /* of the rules seen: those with conditions */
+} redirect_config_totals;
+
+/**
+ * Read a configuration (@a htaccess: the text of a .htaccess file, all of which is a directory's)
+ * and report each Redirect and RewriteRule line that is not folded, with the reason and what it
+ * costs. <IfModule> and the like are taken to hold; files that are included are not read.
+ */
+void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirect_report_fn *report,
+                           void *baton, redirect_config_totals *totals, apr_pool_t *pool);
 
 #endif

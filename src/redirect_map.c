@@ -18,19 +18,18 @@
 #define PROGRESS_BYTES ((size_t)1 << 20)
 #define SAMPLE_BYTES   ((size_t)1 << 16) /* for guessing the number of rows */
 
-#define CONTROLS_8(n)                                                                       \
-    [n] = MAP_CONTROL, [n + 1] = MAP_CONTROL, [n + 2] = MAP_CONTROL, [n + 3] = MAP_CONTROL, \
-    [n + 4] = MAP_CONTROL, [n + 5] = MAP_CONTROL, [n + 6] = MAP_CONTROL, [n + 7] = MAP_CONTROL
-#define HIGH_8(n)                                                               \
-    [n] = MAP_HIGH, [n + 1] = MAP_HIGH, [n + 2] = MAP_HIGH, [n + 3] = MAP_HIGH, \
-    [n + 4] = MAP_HIGH, [n + 5] = MAP_HIGH, [n + 6] = MAP_HIGH, [n + 7] = MAP_HIGH
-#define HIGH_32(n) HIGH_8(n), HIGH_8(n + 8), HIGH_8(n + 16), HIGH_8(n + 24)
+#define SAME_4(n, class) \
+    [(n)] = (class), [(n) + 1] = (class), [(n) + 2] = (class), [(n) + 3] = (class)
+#define SAME_16(n, class) \
+    SAME_4(n, class), SAME_4((n) + 4, class), SAME_4((n) + 8, class), SAME_4((n) + 12, class)
 
 const uint8_t redirect_map_class[256] = {
-    CONTROLS_8(0),          CONTROLS_8(8),       CONTROLS_8(16),       CONTROLS_8(24),
-    HIGH_32(128),           HIGH_32(160),        HIGH_32(192),         HIGH_32(224),
-    [' '] = MAP_SPACE,      ['%'] = MAP_PERCENT, ['?'] = MAP_QUESTION, ['#'] = MAP_HASH,
-    ['\\'] = MAP_BACKSLASH, [127] = MAP_CONTROL};
+    SAME_16(0, MAP_CONTROL), SAME_16(16, MAP_CONTROL), SAME_16(128, MAP_HIGH),
+    SAME_16(144, MAP_HIGH),  SAME_16(160, MAP_HIGH),   SAME_16(176, MAP_HIGH),
+    SAME_16(192, MAP_HIGH),  SAME_16(208, MAP_HIGH),   SAME_16(224, MAP_HIGH),
+    SAME_16(240, MAP_HIGH),  [' '] = MAP_SPACE,        ['%'] = MAP_PERCENT,
+    ['?'] = MAP_QUESTION,    ['#'] = MAP_HASH,         ['\\'] = MAP_BACKSLASH,
+    [127] = MAP_CONTROL};
 
 /* --- texts ------------------------------------------------------------------------------------ */
 
@@ -212,8 +211,7 @@ static void say_tallies(map_reader *r)
     static const char *const texts[MAP_TALLIES] = {
         [MAP_TALLY_SLASH] = "sources did not begin with \"/\" and were given one",
         [MAP_TALLY_ENCODED] = "targets had blanks or bytes over 127, which are sent as %XX",
-        [MAP_TALLY_DOTS] = "sources had \".\" or \"..\" segments, which were resolved, as httpd "
-                           "does in requests",
+        [MAP_TALLY_DOTS] = "sources had \".\" or \"..\" segments, which were resolved",
         [MAP_TALLY_PORT] = "sources named a port, which is not compared",
         [MAP_TALLY_FORCE] = "rows had no \"!\"; they answer also where a file exists",
     };

@@ -22,6 +22,7 @@ typedef struct check {
     const redirect_table *table;
     redirect_report *report;
     uint32_t count;
+    bool loose;      /* some row so far may hide another one, as it is not exact */
     uint32_t *line;  /* of each rule, by its index */
     uint32_t *next;  /* the rule that answers its target; NONE */
     uint32_t *depth; /* redirects from here to the end; 0: not yet known */
@@ -80,7 +81,8 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
     redirect_match match;
     uint32_t from = 0;
 
-    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
+    if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
     memcpy(c->path, rule->source, rule->source_len);
     c->path[rule->source_len] = '\0';
@@ -381,6 +383,7 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
     c->table = table;
     c->report = report;
     c->count = info.rules;
+    c->loose = info.prefix || info.pattern || info.uses_host || info.uses_query;
     rv = run(c);
     free(c);
     return rv;

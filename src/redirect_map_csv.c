@@ -69,12 +69,9 @@ static const char *quoted_field(csv *c, const char **at)
     const char *start = *at + 1, *s = start, *end = c->r->end;
     bool doubled = false;
 
-    for (;; s++) {
-        s = memchr(s, '"', (size_t)(end - s));
-        if (!s || s + 1 == end || s[1] != '"')
-            break;
+    while ((s = memchr(s, '"', (size_t)(end - s))) && s + 1 < end && s[1] == '"') {
         doubled = true;
-        s++;
+        s += 2;
     }
     if (!s)
         return "a quote is not closed";
@@ -150,15 +147,17 @@ static void skip_line(csv *c)
 
 /* --- the header ------------------------------------------------------------------------------- */
 
-/* Letters and digits only, in lower case. */
+/* Letters and digits only, in lower case, between two blanks. */
 static void plain_name(map_text field, char name[NAME_BYTES])
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < field.len && n + 1 < NAME_BYTES; i++) {
+    name[n++] = ' ';
+    for (size_t i = 0; i < field.len && n + 2 < NAME_BYTES; i++) {
         if (apr_isalnum(field.s[i]))
             name[n++] = (char)apr_tolower(field.s[i]);
     }
+    name[n++] = ' ';
     name[n] = '\0';
 }
 
@@ -175,12 +174,11 @@ static role role_of(map_text field)
                    "redirectcode redirectstatus responsecode ",
         [PERMANENT] = " permanent ",
     };
-    char name[NAME_BYTES + 2] = " ";
+    char name[NAME_BYTES];
 
     if (!field.len || !apr_isalpha(field.s[0]) || memchr(field.s, '/', field.len))
         return ROLES;
-    plain_name(field, name + 1);
-    strcat(name, " ");
+    plain_name(field, name);
     for (int i = 0; i < ROLES; i++) {
         if (strstr(names[i], name))
             return (role)i;

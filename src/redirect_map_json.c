@@ -569,8 +569,8 @@ static bool read_rows(json *j);
 static bool read_object(json *j, bool top)
 {
     json_row w;
-    json_value value;
-    map_text key;
+    json_value value = {JSON_NULL, {0}};
+    map_text key = {0};
     bool rows = false;
 
     j->r->line = j->line;

@@ -322,7 +322,7 @@ static map_text with_host(nginx *n, map_text source)
         return source;
     url = apr_palloc(n->r->row_pool, source.len + 2);
     n->r->row_pool_used = true;
-    memcpy(url, "//", 2);
+    url[0] = url[1] = '/';
     memcpy(url + 2, source.s, source.len);
     return redirect_map_text_of(url, source.len + 2);
 }

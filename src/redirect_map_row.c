@@ -187,8 +187,9 @@ const char *redirect_map_decode(map_text text, char *to, size_t *len)
         if (byte == 0)
             return "%00 is not possible in a path";
         if (byte == '/') { /* httpd keeps it, if it lets it pass at all */
-            memcpy(to, "%2F", 3);
-            to += 3;
+            *to++ = '%';
+            *to++ = '2';
+            *to++ = 'F';
         } else
             *to++ = (char)byte;
         s += 3;

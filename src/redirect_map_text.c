@@ -146,7 +146,7 @@ static bool take_extra(map_reader *r, map_row *row, redirect_map_options *own, m
 static bool take_rest(map_reader *r, const char *eol, map_row *row, redirect_map_options *own)
 {
     word_kind kind;
-    map_text word;
+    map_text word = {0};
 
     for (int i = 0; (kind = next_word(r, eol, i ? r->target : r->expanded, &word)) != NO_WORD;
          i++) {

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Looking rules up in a table's image, and reading them back as text. Called for every request that
- * a table applies to. What an image looks like and how keys are made is told in
- * redirect_table_private.h; images have been validated before.
+ * Looking rules up in a table's image. Called for every request that a table applies to. What an
+ * image looks like and how keys are made is told in redirect_table_private.h; images have been
+ * validated before.
  *
  * A look-up walks once over the path. After each segment it makes, for each context (a space with
  * one of the request's hosts and its query), the keys of the rules that could match there, asks the
@@ -211,18 +211,18 @@ static uint32_t lower_bound(const uint32_t *places, uint32_t n, uint32_t least)
     return low;
 }
 
-/* The rules of one key. Of patterns only those that would be waited for are looked at, so that
- * several walks over many of them do not read all of them each time. */
+/* The rules of one key. What lies in front of patterns_from was tried in an earlier walk; what lies
+ * behind all waiting patterns, when there is no room for more, is left to the next, so that several
+ * walks over many patterns do not read all of them each time. */
 static void try_posting(search *s, uint32_t place, size_t at)
 {
     const uint32_t *posting = (const uint32_t *)(s->table->image + place);
     const uint32_t *places = posting + 1;
-    uint32_t n = posting[0] >> 1, i;
-    bool patterns = posting[0] & 1;
-    uint32_t least = patterns && s->patterns_from > s->from ? s->patterns_from : s->from;
+    uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from;
+    uint32_t n = posting[0], i;
 
     for (i = lower_bound(places, n, least); i < n && places[i] < s->best; i++) {
-        if (patterns && s->nwaiting == MAX_WAITING && places[i] > s->waiting[MAX_WAITING - 1]) {
+        if (s->nwaiting == MAX_WAITING && places[i] > s->waiting[MAX_WAITING - 1]) {
             s->left_out = true;
             break;
         }
@@ -618,8 +618,7 @@ static bool try_patterns(search *s)
     return !s->left_out;
 }
 
-static void fill_match(const redirect_table *t, uint32_t place, size_t matched,
-                       redirect_match *match)
+void rt_fill_match(const redirect_table *t, uint32_t place, size_t matched, redirect_match *match)
 {
     const rt_profile *profile;
     size_t len;
@@ -675,11 +674,11 @@ bool redirect_table_lookup(const redirect_table *table, const redirect_request *
         match->rule = 0;
         return false;
     }
-    fill_match(table, s.best, s.matched, match);
+    rt_fill_match(table, s.best, s.matched, match);
     return true;
 }
 
-/* --- the rest of the interface --------------------------------------------------------------- */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static const void *section(const redirect_table *t, rt_section which)
 {
@@ -707,100 +706,4 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->nspaces = t->head->section[RT_SPACES].count;
     t->records_end = t->head->records_end;
     return t;
-}
-
-void redirect_match_target(const redirect_match *match, char *to)
-{
-    for (unsigned i = 0; i < 3; i++) {
-        if (match->part_len[i])
-            memcpy(to, match->part[i], match->part_len[i]);
-        to += match->part_len[i];
-    }
-}
-
-void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
-{
-    const rt_header *head = table->head;
-
-    *info = (redirect_table_info){.rules = head->rules,
-                                  .exact = head->exact,
-                                  .prefix = head->prefix,
-                                  .pattern = head->pattern,
-                                  .patterns = head->section[RT_PATTERNS].count,
-                                  .bytes = head->size,
-                                  .uses_host = head->uses_host,
-                                  .uses_query = head->uses_query};
-}
-
-void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
-                         char *target_buffer, uint32_t *index)
-{
-    redirect_match match;
-    rt_record r;
-
-    rt_decode(table->image + rule, table->profiles, &r);
-    fill_match(table, rule, 0, &match);
-    *out = (redirect_rule){.kind = match.kind,
-                           .flags = match.flags,
-                           .source = r.source,
-                           .source_len = r.source_len,
-                           .status = match.status,
-                           .options = match.options};
-    if (r.pattern)
-        out->pattern = rt_string(table->image, table->patterns, r.pattern, &out->pattern_len);
-    if (r.host)
-        out->host = rt_string(table->image, table->hosts, r.host, &out->host_len);
-    if (match.query_compared) {
-        out->query = r.query;
-        out->query_len = r.query_len;
-    }
-    if (r.profile->strip)
-        out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
-    if (match.has_target) {
-        redirect_match_target(&match, target_buffer);
-        out->target = target_buffer;
-        out->target_len = match.target_len;
-    }
-    out->line = redirect_table_line(table, rule, index);
-}
-
-uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
-{
-    uint32_t next = sizeof(rt_header);
-    rt_record r;
-
-    if (rule) {
-        rt_decode(table->image + rule, table->profiles, &r);
-        next = rule + r.size;
-    }
-    return next < table->records_end ? next : 0;
-}
-
-uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
-{
-    const rt_mark *marks = section(table, RT_MARKS);
-    uint32_t low = 0, high = table->head->section[RT_MARKS].count, at, line, number;
-    rt_record r;
-
-    while (high - low > 1) { /* marks[low] is not behind the rule, marks[high] is */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (marks[middle].at <= rule)
-            low = middle;
-        else
-            high = middle;
-    }
-    at = marks[low].at;
-    line = marks[low].line;
-    number = low * RT_MARK_EVERY;
-    while (at < rule) {
-        rt_decode(table->image + at, table->profiles, &r);
-        at += r.size;
-        rt_decode(table->image + at, table->profiles, &r);
-        line += 1 + r.line_delta;
-        number++;
-    }
-    if (index)
-        *index = number;
-    return line;
 }

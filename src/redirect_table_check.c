@@ -260,7 +260,7 @@ static bool postings_ok(check *c)
 
     for (uint32_t i = 0; i < n; i++) {
         mark_start(c, at + i * (uint32_t)sizeof(uint32_t));
-        left = words[i] >> 1;
+        left = words[i];
         if (left > n - i - 1)
             return false;
         while (left--) {

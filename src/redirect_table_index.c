@@ -298,7 +298,6 @@ static apr_status_t put_posting(index_work *w, uint32_t *place)
     const rt_entry *entries = rt_entries(w->b);
     uint32_t n = (uint32_t)(w->members.len / sizeof(member)), *words;
     size_t at = align_up(w->b->image.len, 8) + w->postings.len;
-    bool patterns = true;
 
     if (at + (n + 1) * sizeof(uint32_t) > REDIRECT_MAX_IMAGE)
         return APR_ENOSPC;
@@ -307,13 +306,9 @@ static apr_status_t put_posting(index_work *w, uint32_t *place)
     words = (uint32_t *)(void *)(w->postings.bytes + w->postings.len);
     qsort(members, n, sizeof(member), by_number);
     for (uint32_t i = 0; i < n; i++) {
-        rt_record r;
-
-        decode(w->b, members[i].number, &r);
-        patterns = patterns && r.profile->kind == REDIRECT_PATTERN;
         words[i + 1] = entries[members[i].number].place;
     }
-    words[0] = n << 1 | patterns;
+    words[0] = n;
     w->postings.len += (n + 1) * sizeof(uint32_t);
     *place = (uint32_t)at;
     return APR_SUCCESS;

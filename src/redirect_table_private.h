@@ -3,8 +3,8 @@
  * @file redirect_table_private.h
  * The layout of a table's image, and what the table's source files know of each other:
  *
- *   redirect_table.c        look-ups, and rules as text again
- *   redirect_table_text.c   comparing and hashing: queries, letters in any case
+ *   redirect_table.c        look-ups
+ *   redirect_table_text.c   comparing and hashing texts; rules as text again
  *   redirect_table_build.c  the builder: a rule becomes a record and a key
  *   redirect_table_index.c  the builder's end: duplicates, the index, the image
  *   redirect_table_memory.c the builder's memory: buffers, strings kept once
@@ -36,8 +36,8 @@
  *   - of a FLOATING pattern: the first 8 or 4 bytes of its source, or that it has fewer.
  *
  * A look-up makes all keys that rules for its request can have and tries each rule found, so that
- * a hash never decides more than where to look. Rules of the same key are in a posting: one word,
- * 2 * count + (all are PATTERNs), and their places, ascending.
+ * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
+ * and their places, ascending.
  *
  * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
  * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
@@ -334,7 +334,12 @@ static inline unsigned rt_partial(size_t len)
     return len < RT_PARTIAL_MAX ? (unsigned)len : RT_PARTIAL_MAX;
 }
 
-/* --- redirect_table_text.c ------------------------------------------------------------------- */
+/* --- redirect_table.c, redirect_table_text.c
+ * ------------------------------------------------------------------- */
+
+/* All of a match with the rule at `place`; where it ends is told by the caller. */
+void rt_fill_match(const redirect_table *table, uint32_t place, size_t matched,
+                   redirect_match *match);
 
 /* With `icase`, of the bytes with letters in lower case. */
 uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase);

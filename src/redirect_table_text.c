@@ -178,3 +178,101 @@ bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, co
     }
     return true;
 }
+
+/* --- rules as text again --------------------------------------------------------------------- */
+
+void redirect_match_target(const redirect_match *match, char *to)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        if (match->part_len[i])
+            memcpy(to, match->part[i], match->part_len[i]);
+        to += match->part_len[i];
+    }
+}
+
+void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
+{
+    const rt_header *head = table->head;
+
+    *info = (redirect_table_info){.rules = head->rules,
+                                  .exact = head->exact,
+                                  .prefix = head->prefix,
+                                  .pattern = head->pattern,
+                                  .patterns = head->section[RT_PATTERNS].count,
+                                  .bytes = head->size,
+                                  .uses_host = head->uses_host,
+                                  .uses_query = head->uses_query};
+}
+
+void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
+                         char *target_buffer, uint32_t *index)
+{
+    redirect_match match;
+    rt_record r;
+
+    rt_decode(table->image + rule, table->profiles, &r);
+    rt_fill_match(table, rule, 0, &match);
+    *out = (redirect_rule){.kind = match.kind,
+                           .flags = match.flags,
+                           .source = r.source,
+                           .source_len = r.source_len,
+                           .status = match.status,
+                           .options = match.options};
+    if (r.pattern)
+        out->pattern = rt_string(table->image, table->patterns, r.pattern, &out->pattern_len);
+    if (r.host)
+        out->host = rt_string(table->image, table->hosts, r.host, &out->host_len);
+    if (match.query_compared) {
+        out->query = r.query;
+        out->query_len = r.query_len;
+    }
+    if (r.profile->strip)
+        out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
+    if (match.has_target) {
+        redirect_match_target(&match, target_buffer);
+        out->target = target_buffer;
+        out->target_len = match.target_len;
+    }
+    out->line = redirect_table_line(table, rule, index);
+}
+
+uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
+{
+    uint32_t next = sizeof(rt_header);
+    rt_record r;
+
+    if (rule) {
+        rt_decode(table->image + rule, table->profiles, &r);
+        next = rule + r.size;
+    }
+    return next < table->records_end ? next : 0;
+}
+
+uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
+{
+    const rt_mark *marks = (const rt_mark *)(table->image + table->head->section[RT_MARKS].at);
+    uint32_t low = 0, high = table->head->section[RT_MARKS].count, at, line, number;
+    rt_record r;
+
+    while (high - low > 1) { /* marks[low] is not behind the rule, marks[high] is */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (marks[middle].at <= rule)
+            low = middle;
+        else
+            high = middle;
+    }
+    at = marks[low].at;
+    line = marks[low].line;
+    number = low * RT_MARK_EVERY;
+    while (at < rule) {
+        rt_decode(table->image + at, table->profiles, &r);
+        at += r.size;
+        rt_decode(table->image + at, table->profiles, &r);
+        line += 1 + r.line_delta;
+        number++;
+    }
+    if (index)
+        *index = number;
+    return line;
+}

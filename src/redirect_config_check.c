@@ -1,0 +1,215 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * A configuration or .htaccess file as text: finds its containers and says of each Redirect and
+ * RewriteRule line whether it would be folded. Called by htcachectl check.
+ */
+#include "redirect_config.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_tables.h>
+
+/* A line with its continuations. */
+typedef struct config_line {
+    const char *name, *args;
+    uint32_t number; /* of its last line, as httpd counts */
+} config_line;
+
+/* What stands directly in one container. */
+typedef struct container {
+    struct container *parent;
+    bool in_dir, transparent;    /* transparent: its lines belong to the one around it */
+    apr_array_header_t *lines;   /* rewrite_line */
+    apr_array_header_t *numbers; /* uint32_t, of the RewriteRules */
+} container;
+
+typedef struct checker {
+    const char *at, *end;
+    uint32_t number;
+    redirect_report_fn *report;
+    void *baton;
+    redirect_config_totals *totals;
+    apr_pool_t *pool;
+    container *inner;
+} checker;
+
+/* --- lines ------------------------------------------------------------------------------------*/
+
+static const char *physical_line(checker *c, size_t *len)
+{
+    const char *line = c->at, *eol;
+
+    if (c->at >= c->end)
+        return NULL;
+    eol = memchr(line, '\n', (size_t)(c->end - line));
+    c->at = eol ? eol + 1 : c->end;
+    *len = (size_t)((eol ? eol : c->end) - line);
+    if (*len && line[*len - 1] == '\r')
+        --*len;
+    c->number++;
+    return line;
+}
+
+/* With its continuations, without blanks around it; NULL at the end. */
+static char *logical_line(checker *c)
+{
+    char *text = apr_pstrdup(c->pool, "");
+    const char *piece;
+    size_t len;
+
+    while ((piece = physical_line(c, &len))) {
+        bool more = len && piece[len - 1] == '\\';
+
+        text =
+            apr_pstrcat(c->pool, text, apr_pstrmemdup(c->pool, piece, more ? len - 1 : len), NULL);
+        if (more)
+            continue;
+        while (apr_isspace(*text))
+            text++;
+        len = strlen(text);
+        while (len && apr_isspace(text[len - 1]))
+            text[--len] = '\0';
+        return text;
+    }
+    return *text ? text : NULL;
+}
+
+static bool next_line(checker *c, config_line *line)
+{
+    char *text, *s;
+
+    while ((text = logical_line(c))) {
+        if (!*text || *text == '#')
+            continue;
+        for (s = text; *s && !apr_isspace(*s) && !(s > text && *s == '>'); s++)
+            ;
+        line->args = s;
+        while (apr_isspace(*line->args))
+            line->args++;
+        line->name = apr_pstrmemdup(c->pool, text, (apr_size_t)(s - text));
+        line->number = c->number;
+        return true;
+    }
+    return false;
+}
+
+/* --- containers -------------------------------------------------------------------------------*/
+
+static bool one_of(const char *name, const char *const *names)
+{
+    while (*names && strcasecmp(name, *names))
+        names++;
+    return *names != NULL;
+}
+
+static container *container_create(checker *c, container *parent, const char *name)
+{
+    static const char *const directories[] = {"<Directory", "<DirectoryMatch",
+                                              "<Location",  "<LocationMatch",
+                                              "<Files",     "<FilesMatch",
+                                              "<If",        "<ElseIf",
+                                              "<Else",      NULL};
+    static const char *const transparents[] = {
+        "<IfModule", "<IfDefine", "<IfVersion", "<IfFile", "<IfDirective", "<IfSection", NULL};
+    container *made = apr_pcalloc(c->pool, sizeof(*made));
+
+    made->parent = parent;
+    made->in_dir = parent && parent->in_dir;
+    if (one_of(name, directories))
+        made->in_dir = true;
+    if (parent && one_of(name, transparents)) {
+        made->transparent = true;
+        made->lines = parent->lines;
+        made->numbers = parent->numbers;
+        return made;
+    }
+    made->lines = apr_array_make(c->pool, 16, sizeof(rewrite_line));
+    made->numbers = apr_array_make(c->pool, 16, sizeof(uint32_t));
+    return made;
+}
+
+static void report_rules(checker *c, const rewrite_rule *rules, size_t n, const uint32_t *numbers)
+{
+    for (size_t i = 0; i < n; i++) {
+        c->totals->rewrite_rules_seen++;
+        c->totals->conditional += rules[i].conditions;
+        if (!rules[i].why) {
+            c->totals->rewrite_rules_folded++;
+            continue;
+        }
+        c->report(c->baton, REDIRECT_NOTE, numbers[i],
+                  apr_psprintf(c->pool,
+                               "RewriteRule %s stays as it is: %s; each request that gets to it "
+                               "costs one regular expression",
+                               rules[i].pattern, rules[i].why));
+    }
+}
+
+static void container_end(checker *c)
+{
+    container *done = c->inner;
+
+    c->inner = done->parent;
+    if (!done->transparent && done->lines->nelts) {
+        size_t n = (size_t)done->lines->nelts;
+        rewrite_rule *rules = apr_palloc(c->pool, n * sizeof(*rules));
+
+        n = redirect_config_rewrites((const rewrite_line *)done->lines->elts, n, done->in_dir,
+                                     rules, c->pool);
+        report_rules(c, rules, n, (const uint32_t *)done->numbers->elts);
+    }
+}
+
+static void check_redirect(checker *c, const config_line *line, int alias)
+{
+    const char *reason;
+
+    c->totals->redirects_seen++;
+    if (redirect_config_redirect(alias, line->args, c->inner->in_dir, c->pool, &reason) ==
+        REDIRECT_LINE_FOLD)
+        c->totals->redirects_folded++;
+    else
+        c->report(c->baton, REDIRECT_NOTE, line->number,
+                  apr_psprintf(c->pool, "%s stays with mod_alias: %s", line->name, reason));
+}
+
+static void check_line(checker *c, const config_line *line)
+{
+    int alias = redirect_config_alias(line->name);
+    bool condition = !strcasecmp(line->name, "RewriteCond");
+
+    if (line->name[0] == '<' && line->name[1] == '/') {
+        if (c->inner->parent)
+            container_end(c);
+    } else if (line->name[0] == '<') {
+        c->inner = container_create(c, c->inner, line->name);
+    } else if (alias >= 0) {
+        check_redirect(c, line, alias);
+    } else if (condition || !strcasecmp(line->name, "RewriteRule")) {
+        APR_ARRAY_PUSH(c->inner->lines, rewrite_line) = (rewrite_line){condition, line->args};
+        if (!condition)
+            APR_ARRAY_PUSH(c->inner->numbers, uint32_t) = line->number;
+    }
+}
+
+void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirect_report_fn *report,
+                           void *baton, redirect_config_totals *totals, apr_pool_t *pool)
+{
+    checker c = {.at = bytes,
+                 .end = bytes + len,
+                 .report = report,
+                 .baton = baton,
+                 .totals = totals,
+                 .pool = pool};
+    config_line line;
+
+    c.inner = container_create(&c, NULL, "");
+    c.inner->in_dir = htaccess;
+    while (next_line(&c, &line))
+        check_line(&c, &line);
+    while (c.inner)
+        container_end(&c);
+}

@@ -1,0 +1,292 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Folding of Redirect and RewriteRule lines, held against stock httpd: random configurations and
+# .htaccess files, random requests made from their lines, asked with HtCache On, cold and again warm.
+# Status line, headers, body and the error-log lines each request caused must be those of stock
+# httpd. HTCACHE_SEED=N repeats a run, HTCACHE_ROUND=N one of its configurations alone;
+# HTCACHE_LONG=N makes N times as many. The first configuration with a difference is made smaller and
+# printed; all that differ are kept in the directory HTCACHE_KEEP, if that is set.
+use strict;
+use warnings;
+use Test::More;
+use Time::HiRes qw(sleep);
+use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
+use HtCache::FoldCases qw(cases wrong_lines);
+use HtCache::FoldRandom qw(scenario render all_nodes);
+use HtCache::Pipeline qw(ask_all);
+use HtCache::Server;
+
+my $seed     = $ENV{HTCACHE_SEED} // time;
+my $requests = $ENV{HTCACHE_REQUESTS} // 1500;
+my $rounds   = ($ENV{HTCACHE_LONG} || 1) * (mpm() eq 'event' ? 36 : 4);
+my @rounds   = defined $ENV{HTCACHE_ROUND} ? split(/,/, $ENV{HTCACHE_ROUND}) : 1 .. $rounds;
+my $at_once  = 12;    # configurations written before the wait that makes their files old
+my ($version) = qx{"@{[HtCache::Env::httpd()]}" -v} =~ m{Apache/2\.4\.(\d+)};
+note "HTCACHE_SEED=$seed";
+
+my %server_args = (
+    ports    => [qw(hosts status)],
+    modules  => [qw(alias authz_core dir headers mime rewrite unixd version)],
+    mpm_conf => mpm() eq 'prefork'
+        ? "StartServers 2\nMinSpareServers 1\nMaxSpareServers 2\nMaxRequestWorkers 4\n"
+        : "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\n",
+);
+my $FRAME = qq{ErrorLogFormat "%-{X-Id}i %-m %-l %-E %M"\nServerName main.test:8080\nUseCanonicalName Off\n};
+
+my $STATUS = "<VirtualHost *:\@PORT:status\@>\nRewriteOptions IgnoreInherit\n"
+    . "<Location />\nSetHandler htcache-status\n</Location>\n</VirtualHost>\n";
+
+# --- one configuration --------------------------------------------------------------------------
+
+sub make_scenario {
+    my ($round, $root) = @_;
+    my $made = scenario($seed * 1000 + $round, root => $root, requests => $requests, version => $version);
+    write_file("$root/$_", "document $_\n") for @{ $made->{documents} };
+    write_htaccess($made, $root);
+    return { %$made, root => $root, round => $round, info => $round % 12 == 5 };
+}
+
+sub write_htaccess {
+    my ($scenario, $root) = @_;
+    write_file("$root/$_", render($scenario->{files}{$_})) for sort keys %{ $scenario->{files} };
+}
+
+# A server for the configuration as it is now; nothing when httpd does not take it.
+sub server_for {
+    my ($scenario, $name, $with_module) = @_;
+    my $server = HtCache::Server->new(name => "fold-$name", %server_args, htcache => $with_module,
+        conf => $FRAME . ($scenario->{info} ? "LogLevel info\n" : '') . render($scenario->{conf})
+            . ($with_module ? $STATUS : ''));
+    unlink $server->log_file;
+    my $started = eval { $server->start; 1 };
+    return ($server, '') if $started;
+    return (undef, $@);
+}
+
+# Log lines, by the request that caused them.
+sub lines_by_request {
+    my ($server, $before) = @_;
+    my %lines;
+    for (split /\n/, substr $server->error_log, $before) {
+        next if / htcache \w+ | mpm_\w+ \w+ |AH00094: Command line/;
+        my ($id, $rest) = /^(\S+) (.*)/s or next;
+        # Which of several requests was the first to meet a thing said once is chance.
+        $lines{$id} .= "$rest\n";
+    }
+    return \%lines;
+}
+
+# All requests once: { answers, lines }.
+sub ask_pass {
+    my ($scenario, $server, $expected) = @_;
+    my $before = length $server->error_log;
+    my @asked  = map { { %$_, port => $server->port($_->{port}) } } @{ $scenario->{requests} };
+    my $result = { answers => ask_all(\@asked, clients => 2, dir => $server->root) };
+    # A line may come after its answer.
+    for my $try (1 .. ($expected ? 20 : 1)) {
+        $result->{lines} = lines_by_request($server, $before);
+        last if !$expected || keys %{ $result->{lines} } >= keys %{ $expected->{lines} };
+        sleep 0.05;
+    }
+    return $result;
+}
+
+# The requests that were answered in another way, with what differs.
+sub differences {
+    my ($scenario, $expected, $got, $when) = @_;
+    my @found;
+    for my $i (0 .. $#{ $scenario->{requests} }) {
+        my $request = $scenario->{requests}[$i];
+        my $id = $request->{headers}[1][1];
+        my ($e, $g) = map { $_->{answers}[$i] . "\n--- log\n" . ($_->{lines}{$id} // '') } $expected, $got;
+        push @found, { request => $request, when => $when, expected => $e, got => $g } if $e ne $g;
+    }
+    return @found;
+}
+
+# --- running ------------------------------------------------------------------------------------
+
+my ($compared, $refused, @failed, %status) = (0, 0);
+my %folded = map { $_ => 0 } qw(redirects_seen redirects_folded rewrite_rules_seen rewrite_rules_folded);
+
+sub restart_gracefully {
+    my ($server) = @_;
+    my %old = map { $_ => 1 } $server->children;
+    $server->signal('USR1');
+    wait_until(sub { my @now = $server->children; @now && !grep { $old{$_} } @now }, 15);
+    sleep 0.1;
+}
+
+# Not to be had where a line of the main server answers for every path.
+sub count_folded {
+    my ($server) = @_;
+    my $fold = eval { $server->status('status')->{fold} } or return;
+    $folded{$_} += $fold->{$_} for keys %folded;
+}
+
+# Differences of one configuration.
+sub compare {
+    my ($scenario, $count) = @_;
+    my ($stock, $why)     = server_for($scenario, 'stock',  0);
+    return (undef, $why) if !$stock;
+    my $expected = ask_pass($scenario, $stock);
+    $stock->stop;
+    my ($cached, $no) = server_for($scenario, 'cached', 1);
+    return { request => { method => 'start', uri => '', headers => [] }, when => 'at start', expected => 'starts', got => $no } if !$cached;
+    my @found;
+    my $restart = $scenario->{round} % 6 == 3 ? 'after a graceful restart' : '';
+    for my $when ('cold', 'warm', $restart ? $restart : ()) {
+        restart_gracefully($cached) if $when eq $restart;
+        my $got = ask_pass($scenario, $cached, $expected);
+        push @found, differences($scenario, $expected, $got, $when);
+    }
+    if ($count) {
+        $compared += ($restart ? 3 : 2) * @{ $scenario->{requests} };
+        $status{ substr $_, 9, 3 }++ for @{ $expected->{answers} };
+        count_folded($cached);
+    }
+    push @found, map { { request => { method => 'crash', uri => '', headers => [] }, when => '', expected => '', got => $_ } } $cached->crashes;
+    $cached->stop;
+    return @found;
+}
+
+sub words {
+    my ($found) = @_;
+    my $request = $found->{request};
+    my $text = "$found->{when}: $request->{method} $request->{uri} (" . join(', ', map { $_->[1] } @{ $request->{headers} })
+        . ")\n--- stock\n$found->{expected}\n--- module\n$found->{got}";
+    return $text =~ s/([^\x20-\x7e\n])/sprintf '\\x%02x', ord $1/ger;
+}
+
+# --- making it smaller --------------------------------------------------------------------------
+
+# Does the first difference remain?
+sub still_fails {
+    my ($scenario) = @_;
+    write_htaccess($scenario, $scenario->{root});
+    my @found = compare($scenario, 0);
+    return 0 if @found && !defined $found[0];
+    return scalar @found;
+}
+
+sub shrink {
+    my ($scenario, $found) = @_;
+    $scenario->{requests} = [$found->{request}];
+    return 'only together with other requests' if !still_fails($scenario);
+    my @nodes = grep { $_->{text} !~ /HtCache On|ServerName|DocumentRoot/ }
+        all_nodes(@{ $scenario->{conf} }, map {@$_} values %{ $scenario->{files} });
+    for (my $size = int(@nodes / 2); $size; $size = int($size / 2)) {
+        my @on = grep { !$_->{off} } @nodes;
+        while (my @chunk = splice @on, 0, $size) {
+            $_->{off} = 1 for @chunk;
+            $_->{off} = 0 for still_fails($scenario) ? () : @chunk;
+        }
+    }
+    still_fails($scenario);
+    my @left = compare($scenario, 0);
+    return render($scenario->{conf})
+        . join('', map {"--- $_\n" . render($scenario->{files}{$_})} grep { render($scenario->{files}{$_}) ne '' } sort keys %{ $scenario->{files} })
+        . "\n" . (@left && $left[0] ? words($left[0]) : '');
+}
+
+sub keep {
+    my ($scenario, @found) = @_;
+    my $dir = $ENV{HTCACHE_KEEP} or return;
+    my $to  = "$dir/$seed-$scenario->{round}";
+    write_file("$to.conf", render($scenario->{conf})
+        . join '', map {"\n--- $_\n" . render($scenario->{files}{$_})} sort keys %{ $scenario->{files} });
+    write_file("$to.txt", join "\n==========\n", map { words($_) } @found);
+}
+
+# --- named cases --------------------------------------------------------------------------------
+
+# Some cases as one configuration, each in a virtual host.
+sub scenario_of {
+    my ($name, @cases) = @_;
+    my $root = work_dir("fold/$name");
+    my (%files, @requests);
+    my $conf = "<IfModule htcache_module>\nHtCache On\n</IfModule>\n" . join '', map { $_->{main} // '' } @cases;
+    $conf .= "<VirtualHost *:\@PORT:hosts\@>\nServerName none.test\n</VirtualHost>\n";
+    $conf .= "<VirtualHost *:\@PORT:hosts\@>\nServerName off.test\n<IfModule htcache_module>\nHtCacheFold Off\n</IfModule>\n</VirtualHost>\n"
+        if grep { $_->{off} } @cases;
+    for my $i (0 .. $#cases) {
+        my $case  = $cases[$i];
+        my $lines = ($case->{conf} // '') =~ s/\@ROOT\@/$root\/$i/gr;
+        my $override = $case->{override} // 'AllowOverride All';
+        $conf .= qq{<VirtualHost *:\@PORT:hosts\@>\nServerName c$i.test:8080\nDocumentRoot "$root/$i"\n}
+            . qq{<Directory "$root/$i">\nRequire all granted\nOptions FollowSymLinks\n$override\n</Directory>\n$lines</VirtualHost>\n};
+        write_file("$root/$i/$_", "document $_\n") for 'index.html', 'x.html', 'a/index.html', 'a/x.html';
+        $files{"$i/$_"} = [{ text => $case->{files}{$_} }] for keys %{ $case->{files} };
+        for my $asked (@{ $case->{requests} }) {
+            my ($method, $uri) = ref $asked ? @$asked : ('GET', $asked);
+            push @requests, { method => $method, uri => $uri, port => 'hosts', case => $case->{name},
+                headers => [['Host', "c$i.test:8080"], ['X-Id', 'q' . @requests]], body => $method eq 'POST' ? 'x' : undef };
+        }
+    }
+    my $scenario = { conf => [{ text => $conf }], files => \%files, requests => \@requests, root => $root, round => 0 };
+    write_htaccess($scenario, $root);
+    return $scenario;
+}
+
+sub run_cases {
+    my ($scenario, $name, @cases) = @_;
+    my @found = compare($scenario, 0);
+    die "$name: $found[1]\n" if @found && !defined $found[0];
+    for my $case (@cases) {
+        my @wrong = grep { ($_->{request}{case} // $case->{name}) eq $case->{name} } @found;
+        ok !@wrong, $case->{name} or diag map { words($_) } $wrong[0];
+    }
+}
+
+# What -t says of a configuration that httpd does not take.
+sub run_check {
+    my ($line) = @_;
+    my @said = map {
+        my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_,
+            conf => "HTCACHE_LINES\n" . ($_ ? "HtCache On\n" : "DirectoryIndex x.html\n")
+                . "<VirtualHost *:\@PORT:hosts\@>\nRewriteEngine On\n" . "$line\n" x 9 . "</VirtualHost>\n");
+        $server->{conf} =~ s/HTCACHE_LINES/$_ ? '' : "DirectorySlash On"/e;
+        my ($code, $output) = $server->check_conf;
+        "$code: $output";
+    } 0, 1;
+    is $said[1], $said[0], "-t: $line";
+}
+
+my $only = $ENV{HTCACHE_CASES};
+if (!defined $ENV{HTCACHE_ROUND}) {
+    my @cases = grep { !defined $only || $_->{name} =~ /$only/ } cases();
+    my @alone = grep { $_->{alone} } @cases;
+    my @groups = (['cases', grep { !$_->{alone} } @cases], map { ["alone-$_", $alone[$_]] } 0 .. $#alone);
+    my @scenarios = map { scenario_of(@$_) } @groups;
+    wait_past_racy();
+    run_cases($scenarios[$_], @{ $groups[$_] }) for 0 .. $#groups;
+    run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
+}
+
+# --- random ones --------------------------------------------------------------------------------
+
+@rounds = () if defined $only;
+while (my @batch = splice @rounds, 0, $at_once) {
+    my @scenarios = map { make_scenario($_, work_dir("fold/$_")) } @batch;
+    wait_past_racy();
+    for my $scenario (@scenarios) {
+        my @found = compare($scenario, 1);
+        if (@found && !defined $found[0]) {
+            keep($scenario);
+            diag "round $scenario->{round}: stock httpd does not take it: $found[1]";
+            $refused++;
+            next;
+        }
+        push @failed, $scenario->{round} if @found;
+        keep($scenario, @found) if @found;
+        is scalar @found, 0, "HTCACHE_SEED=$seed HTCACHE_ROUND=$scenario->{round}: as stock httpd answers" or diag words($found[0]);
+        diag shrink($scenario, $found[0]) if @found && (@failed <= ($ENV{HTCACHE_SHRINK} // 1));
+    }
+}
+note "compared $compared answers";
+note join ', ', map {"$status{$_} x $_"} sort keys %status;
+note join ', ', map {"$_ $folded{$_}"} sort keys %folded;
+for my $kind ($compared ? qw(redirects rewrite_rules) : ()) {
+    cmp_ok $folded{"${kind}_folded"}, '>', 0, "some $kind were folded";
+}
+ok !$refused, 'stock httpd takes all configurations';
+done_testing;

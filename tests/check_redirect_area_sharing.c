@@ -1,0 +1,439 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of the shared area for table images: pins, what becomes of dead processes' things, the
+ * lock, claims and counts, and damage. Run by 'make check'; users that work at the same time are in
+ * check_redirect_area_processes.c, and those that are killed after each store in
+ * check_redirect_area_crash.c.
+ */
+#include "area_fixture.h"
+
+/* --- pins and processes -----------------------------------------------------------------------*/
+
+START_TEST(pins_are_counted)
+{
+    uint32_t map = new_map(1);
+    redirect_area_pin first, second;
+
+    build_ok(map, 8000, 1, 1);
+    first = pin_ok(map);
+    second = pin_ok(map);
+    redirect_area_pin_again(area, &first);
+    build_ok(map, 100, 1, 2);
+    for (int i = 0; i < 3; i++) {
+        redirect_area_collect(area, 1);
+        ck_assert_uint_eq(stats().images, 2);
+        assert_image(&second, 1, 1);
+        redirect_area_unpin(area, i ? &second : &first);
+    }
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+}
+END_TEST
+
+static void pin_1(void)
+{
+    redirect_area_pin pin;
+
+    if (redirect_area_join(area, 1) != APR_SUCCESS ||
+        !redirect_area_pin_get(area, map_of(1, 1, false), &pin))
+        abort();
+}
+
+START_TEST(pins_of_others)
+{
+    uint32_t map = new_map(1);
+    pid_t child;
+
+    build_ok(map, 8000, 1, 1);
+    child = child_with(pin_1);
+    build_ok(map, 9000, 1, 2);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    end_child(child);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+    /* A pin for the next image in the slot is none of the dead one's, whoever has its cell. */
+    child = child_with(pin_1);
+    end_child(child);
+    child = child_with(join_2);
+    build_ok(map, 7000, 1, 3);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+    ck_assert_uint_eq(rda_processes_end(area), 2);
+    end_child(child);
+}
+END_TEST
+
+static redirect_area_pin inherited;
+
+/* What a child may do that was forked by one that had joined. */
+static int use_without_joining(void)
+{
+    redirect_area_pin pin;
+    void *image;
+    uint32_t map = map_of(1, 1, true);
+
+    if (redirect_area_pin_get(area, map, &pin) || pin.image)
+        return 1;
+    if (redirect_area_build_begin(area, map))
+        return 2;
+    if (redirect_area_reserve(area, map, 10, &image) != APR_EINVAL)
+        return 3;
+    redirect_area_unpin(area, &inherited);
+    redirect_area_collect(area, 1);
+    if (redirect_area_join(area, 1) != APR_SUCCESS)
+        return 4;
+    redirect_area_unpin(area, &inherited);
+    redirect_area_pin_again(area, &inherited);
+    if (!redirect_area_pin_get(area, map, &pin))
+        return 5;
+    redirect_area_unpin(area, &pin);
+    redirect_area_count(area, map, 1, 0);
+    return 0;
+}
+
+/* With and without help of the kernel. */
+START_TEST(a_forked_child_has_not_joined)
+{
+    uint32_t map = new_map(1);
+
+#ifdef MADV_WIPEONFORK
+    ck_assert(area->wiped_on_fork);
+#endif
+    if (_i) {
+        madvise(area->own, area->page, 15 + 4); /* MADV_KEEPONFORK */
+        area->wiped_on_fork = false;
+    }
+    build_ok(map, 8000, 1, 1);
+    inherited = pin_ok(map);
+    ck_assert_int_eq(ask_child(use_without_joining), 0);
+    build_ok(map, 9000, 1, 2);
+    redirect_area_collect(area, 1);
+    assert_image(&inherited, 1, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    redirect_area_unpin(area, &inherited);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+    ck_assert_uint_eq(state_ok(map).lookups, 1);
+}
+END_TEST
+
+/* The same number, another process. */
+START_TEST(process_number_given_again)
+{
+    uint32_t map = new_map(1);
+    pid_t child;
+
+    build_ok(map, 8000, 1, 1);
+    child = child_with(pin_1);
+    build_ok(map, 9000, 1, 2);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    ck_assert_uint_ne(RDA_GET(area->processes[1].start), 0);
+    atomic_fetch_add(&area->processes[1].start, 1);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+    end_child(child);
+}
+END_TEST
+
+/* /proc was not to be read when it joined: then its number alone is believed. */
+START_TEST(process_with_unknown_start)
+{
+    uint32_t map = new_map(1);
+    pid_t child;
+
+    build_ok(map, 8000, 1, 1);
+    child = child_with(pin_1);
+    RDA_SET(area->processes[1].start, 0);
+    build_ok(map, 9000, 1, 2);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    end_child(child);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 1);
+}
+END_TEST
+
+static int join_once(void)
+{
+    return redirect_area_join(area, 1) == APR_SUCCESS ? 0 : 1;
+}
+
+START_TEST(cells_are_used_again)
+{
+    for (int i = 0; i < 20; i++)
+        ck_assert_int_eq(ask_child(join_once), 0);
+    ck_assert_uint_eq(rda_processes_end(area), 2);
+    ck_assert_int_eq(redirect_area_join(area, 5), APR_SUCCESS);
+    ck_assert_uint_eq(RDA_GET(area->processes[0].generation), 5);
+    ck_assert_uint_eq(rda_processes_end(area), 2);
+}
+END_TEST
+
+static int join_is_refused(void)
+{
+    redirect_area_pin pin;
+
+    if (redirect_area_join(area, 1) != APR_ENOSPC)
+        return 1;
+    return redirect_area_pin_get(area, map_of(1, 1, false), &pin) ? 2 : 0;
+}
+
+START_TEST(all_cells_taken)
+{
+    uint32_t map = new_map(1);
+
+    build_ok(map, 100, 1, 1);
+    for (uint32_t i = 1; i < REDIRECT_AREA_PROCESSES; i++) {
+        area->processes[i].pid = getppid();
+        area->processes[i].serial = REDIRECT_AREA_PROCESSES + i;
+    }
+    area->header->processes_end = REDIRECT_AREA_PROCESSES;
+    ck_assert_int_eq(ask_child(join_is_refused), 0);
+    /* One of them is another process than the one that joined. */
+    RDA_SET(area->processes[700].start, 1);
+    RDA_SET(area->cells[0].pins[700], 3);
+    ck_assert_int_eq(ask_child(join_once), 0);
+    ck_assert_uint_ne(RDA_GET(area->processes[700].start), 1);
+    ck_assert_uint_eq(RDA_GET(area->cells[0].pins[700]), 0);
+}
+END_TEST
+
+/* --- the lock, claims, counts -----------------------------------------------------------------*/
+
+static void hold_lock(void)
+{
+    if (redirect_area_join(area, 1) != APR_SUCCESS || rda_lock(area) != APR_SUCCESS)
+        abort();
+}
+
+/* A holder that is stopped stops nobody who only looks, and the others not for ever. */
+START_TEST(stopped_holder)
+{
+    const htc_identity nothing = {0};
+    uint32_t map = new_map(1), building = new_map(2);
+    redirect_area_pin pin;
+    pid_t child;
+    void *image;
+
+    build_ok(map, 100, 1, 1);
+    ck_assert(redirect_area_build_begin(area, building));
+    ck_assert_int_eq(redirect_area_reserve(area, building, 5000, &image), APR_SUCCESS);
+    child = child_with(hold_lock);
+    pin = pin_ok(map);
+    assert_image(&pin, 1, 1);
+    redirect_area_unpin(area, &pin);
+    ck_assert_uint_eq(new_map(1), map);
+    ck_assert_uint_eq(map_of(3, 1, true), REDIRECT_AREA_NIL);
+    ck_assert(!redirect_area_build_begin(area, map));
+    ck_assert_int_eq(redirect_area_publish(area, building, &some_id), APR_EBUSY);
+    redirect_area_build_failed(area, building, &nothing);
+    ck_assert(!state_ok(building).building);
+    redirect_area_collect(area, 1);
+    end_child(child);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 1);
+    build_ok(building, 100, 2, 2);
+    new_map(3);
+}
+END_TEST
+
+START_TEST(claims)
+{
+    uint32_t map = new_map(1);
+
+    /* Never checked: at once, however little time has passed since the system was started. */
+    ck_assert(redirect_area_claim(area, map, 5, 1000, 100));
+    ck_assert(!redirect_area_claim(area, map, 5, 1000, 100));
+    redirect_area_confirm(area, map, 5);
+    ck_assert_int_eq(state_ok(map).checked_at, 5);
+    ck_assert(!redirect_area_claim(area, map, 1004, 1000, 100));
+    ck_assert(redirect_area_claim(area, map, 1005, 1000, 100));
+    ck_assert(!redirect_area_claim(area, map, 1104, 1000, 100));
+    /* Who claimed it does not come back: another one does it when the lease is over. */
+    ck_assert(redirect_area_claim(area, map, 1105, 1000, 100));
+    redirect_area_confirm(area, map, 1105);
+    ck_assert(!redirect_area_claim(area, map, 2000, 1000, 100));
+    /* A lease longer than the time to live is cut. */
+    ck_assert(redirect_area_claim(area, map, 3000, 50, 1000));
+    ck_assert(!redirect_area_claim(area, map, 3049, 50, 1000));
+    ck_assert(redirect_area_claim(area, map, 3050, 50, 1000));
+}
+END_TEST
+
+typedef struct claimer {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    uint32_t map;
+    unsigned won;
+} claimer;
+
+static void *claim_often(void *data)
+{
+    claimer *c = data;
+
+    for (int64_t now = 1000; now < 101000; now += 1000) {
+        pthread_barrier_wait(c->start);
+        c->won += redirect_area_claim(area, c->map, now, 1000, 500);
+        redirect_area_count(area, c->map, 2, 1);
+        pthread_barrier_wait(c->start);
+        redirect_area_confirm(area, c->map, now);
+    }
+    return NULL;
+}
+
+START_TEST(one_claims_all_count)
+{
+    enum { THREADS = 4 };
+    claimer claimers[THREADS];
+    pthread_barrier_t start;
+    uint32_t map = new_map(1);
+    unsigned won = 0;
+
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++) {
+        claimers[i] = (claimer){.start = &start, .map = map};
+        ck_assert_int_eq(pthread_create(&claimers[i].thread, NULL, claim_often, &claimers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(claimers[i].thread, NULL);
+        won += claimers[i].won;
+    }
+    pthread_barrier_destroy(&start);
+    ck_assert_uint_eq(won, 100);
+    ck_assert_uint_eq(state_ok(map).lookups, THREADS * 100 * 2);
+    ck_assert_uint_eq(state_ok(map).hits, THREADS * 100);
+}
+END_TEST
+
+/* --- damage -----------------------------------------------------------------------------------*/
+
+/* Nobody knows what an image covers: nothing new is put anywhere, what is there can be used. */
+START_TEST(impossible_image)
+{
+    uint32_t map = new_map(1), broken = new_map(2);
+    redirect_area_pin pin;
+    rda_image *image;
+
+    build_ok(map, 100, 1, 1);
+    build_ok(broken, 100, 2, 2);
+    image = &area->images[rda_slot_of(redirect_area_version(area, broken))];
+    RDA_SET(image->pages, UINT32_MAX);
+    ck_assert(!redirect_area_pin_get(area, broken, &pin));
+    ck_assert_int_eq(au_build(area, broken, 100, 2, 3), APR_EGENERAL);
+    RDA_SET(image->pages, 1);
+    RDA_SET(image->size, 4097 + area->page);
+    ck_assert(!redirect_area_pin_get(area, broken, &pin));
+    RDA_SET(image->first, 0);
+    ck_assert_int_eq(au_build(area, broken, 100, 2, 3), APR_EGENERAL);
+    pin = pin_ok(map);
+    assert_image(&pin, 1, 1);
+}
+END_TEST
+
+static void use_everything(const uint32_t *maps, uint32_t n)
+{
+    redirect_area_state state;
+    redirect_area_pin pin;
+
+    redirect_area_collect(area, 1);
+    for (uint32_t i = 0; i < n; i++) {
+        map_of(i, 1, true);
+        redirect_area_state_get(area, maps[i], &state);
+        if (redirect_area_pin_get(area, maps[i], &pin)) {
+            const unsigned char *at = pin.image;
+
+            ck_assert(at >= area->room);
+            ck_assert_uint_le(pin.size, ROOM - (size_t)(at - area->room));
+            redirect_area_unpin(area, &pin);
+        }
+        au_build(area, maps[i], 5000, i, 1);
+        redirect_area_count(area, maps[i], 1, 1);
+    }
+    redirect_area_join(area, 1);
+    stats();
+}
+
+/* A word of the tables, but not of the lock. */
+static _Atomic uint32_t *some_word(uint64_t *random)
+{
+    rda_header *header = area->header;
+    uint32_t i = au_random(random) % 8;
+
+    switch (au_random(random) % 6) {
+    case 0:
+        return &header->maps_end;
+    case 1:
+        return i % 2 ? &header->images_end : &header->processes_end;
+    case 2:
+        return (_Atomic uint32_t *)(void *)&area->processes[i % 2] + au_random(random) % 6;
+    case 3:
+        return (_Atomic uint32_t *)(void *)&area->names[i] + au_random(random) % 8;
+    case 4:
+        return (_Atomic uint32_t *)(void *)&area->maps[i] + au_random(random) % 28;
+    default:
+        return (_Atomic uint32_t *)(void *)&area->images[i] + au_random(random) % 26;
+    }
+}
+
+static int use_damaged(void)
+{
+    uint32_t maps[8];
+    uint64_t random = (uint64_t)getpid();
+
+    for (uint32_t i = 0; i < 8; i++)
+        maps[i] = map_of(i, 1, true);
+    for (int round = 0; round < 40; round++) {
+        _Atomic uint32_t *word = some_word(&random);
+
+        switch (au_random(&random) % 3) {
+        case 0:
+            *word = au_random(&random) * 2;
+            break;
+        case 1:
+            *word ^= UINT32_C(1) << au_random(&random) % 32;
+            break;
+        default:
+            *word = UINT32_MAX - au_random(&random) % 3;
+        }
+        use_everything(maps, 8);
+    }
+    return 0;
+}
+
+/* Whatever stands in the tables, nobody leaves the area or comes to no end. */
+START_TEST(wild_writes)
+{
+    for (int i = 0; i < 150; i++) {
+        teardown();
+        setup();
+        for (uint32_t m = 0; m < 8; m++)
+            build_ok(new_map(m), 5000, m, m);
+        ck_assert_int_eq(ask_child(use_damaged), 0);
+    }
+}
+END_TEST
+/* --- running ----------------------------------------------------------------------------------*/
+
+int main(void)
+{
+    Suite *s = suite_create("redirect_area_sharing");
+    TCase *tc = add_case(s, "processes");
+
+    tcase_add_test(tc, pins_are_counted);
+    tcase_add_test(tc, pins_of_others);
+    tcase_add_loop_test(tc, a_forked_child_has_not_joined, 0, 2);
+    tcase_add_test(tc, process_number_given_again);
+    tcase_add_test(tc, process_with_unknown_start);
+    tcase_add_test(tc, cells_are_used_again);
+    tcase_add_test(tc, all_cells_taken);
+    tc = add_case(s, "lock");
+    tcase_add_test(tc, stopped_holder);
+    tcase_add_test(tc, claims);
+    tcase_add_test(tc, one_claims_all_count);
+    tc = add_case(s, "damage");
+    tcase_add_test(tc, impossible_image);
+    tcase_add_test(tc, wild_writes);
+    return run(s);
+}

@@ -1,0 +1,299 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Which Redirect and RewriteRule lines can become tables: line by line with the reasons, blocks of
+ * rules, and whole files as htcachectl check reads them. Expected results follow from what
+ * mod_alias and mod_rewrite do with such lines.
+ */
+#include "redirect_config.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_general.h>
+#include <apr_strings.h>
+
+static apr_pool_t *pool;
+
+static void setup(void)
+{
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+
+/* --- Redirect ---------------------------------------------------------------------------------*/
+
+static const struct {
+    const char *name, *args;
+    redirect_line server, directory;
+} redirects[] = {
+    {"Redirect", "/a http://x/", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"redirect", "301 /a http://x/", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"Redirect", "permanent /a /b", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"Redirect", "gone /a", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"Redirect", "404 /a", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"Redirect", "\"/with blank\" 'http://x/ y'", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"Redirect", "301 http://x/", REDIRECT_LINE_LEAVE, REDIRECT_LINE_FIRST},
+    {"Redirect", "http://x/", REDIRECT_LINE_LEAVE, REDIRECT_LINE_FIRST},
+    {"Redirect", "gone", REDIRECT_LINE_LEAVE, REDIRECT_LINE_FIRST},
+    {"Redirect", "301", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"Redirect", "", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"Redirect", "a b c d", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"Redirect", "nostatus /a /b", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"Redirect", "301 \"\" /b", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"RedirectMatch", "^/a$ /b", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"RedirectMatch", "^/a$", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"RedirectMatch", "410 ^/a$", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"RedirectTemp", "/a /b", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
+    {"RedirectPermanent", "/a /b /c", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"RedirectTemp", "301 http://x/", REDIRECT_LINE_LEAVE, REDIRECT_LINE_FIRST},
+};
+
+START_TEST(a_redirect_line)
+{
+    int alias = redirect_config_alias(redirects[_i].name);
+    const char *reason = NULL;
+
+    ck_assert_int_ge(alias, 0);
+    ck_assert_int_eq(redirect_config_redirect(alias, redirects[_i].args, false, pool, &reason),
+                     redirects[_i].server);
+    ck_assert_int_eq(reason != NULL, redirects[_i].server != REDIRECT_LINE_FOLD);
+    ck_assert_int_eq(redirect_config_redirect(alias, redirects[_i].args, true, pool, &reason),
+                     redirects[_i].directory);
+}
+END_TEST
+
+START_TEST(other_directives_are_no_redirects)
+{
+    ck_assert_int_eq(redirect_config_alias("RedirectRelative"), -1);
+    ck_assert_int_eq(redirect_config_alias("RewriteRule"), -1);
+}
+END_TEST
+
+static const struct {
+    const char *word;
+    redirect_first_word kind;
+    int status;
+} first_words[] = {
+    {"permanent", REDIRECT_WORD_REDIRECT, 301}, {"TEMP", REDIRECT_WORD_REDIRECT, 302},
+    {"seeother", REDIRECT_WORD_REDIRECT, 303},  {"gone", REDIRECT_WORD_NO_TARGET, 410},
+    {"308", REDIRECT_WORD_REDIRECT, 308},       {"404", REDIRECT_WORD_NO_TARGET, 404},
+    {"200", REDIRECT_WORD_NO_TARGET, 200},      {"301x", REDIRECT_WORD_REDIRECT, 301},
+    {"/301", REDIRECT_WORD_SOURCE, 0}};
+
+START_TEST(a_first_word)
+{
+    int status = 0;
+
+    ck_assert_int_eq(redirect_config_status(first_words[_i].word, &status), first_words[_i].kind);
+    ck_assert_int_eq(status, first_words[_i].status);
+}
+END_TEST
+
+/* --- RewriteRule ------------------------------------------------------------------------------*/
+
+/* Eight equal rules with one more, which is folded with them, on its own, or not at all. */
+static const struct {
+    const char *args;
+    bool server, directory; /* folded there */
+} rules[] = {
+    {"^x$ http://t/ [R=301,L]", true, true},
+    {"^x$ http://t/ [L,R=permanent]", true, true},
+    {"^x$ http://t/ \"[ R=301 , last ]\"", true, true},
+    {"^x$ http://t/ [R=301, L]", false, false},
+    {"\"^x y$\" 'http://t/ z' [R=301,L]", true, true},
+    {"^x$ http://t/$1 [R=301,L,NC]", true, true},
+    {"^x$ http://t/?a=b [R=301,L]", false, false}, /* needs another flag: a block of its own */
+    {"^x$ http://t/$1?a=b [R=301,L]", false, false},
+    {"^x$ http://t/? [R=301,L]", false, false},
+    {"^x$ http://t/%1 [R=301,L]", false, false},
+    {"^x$ http://t/%{HTTP_HOST} [R=301,L]", false, false},
+    {"^x$ ${m:$1} [R=301,L]", false, false},
+    {"^x$ http://t/100% [R=301,L]", true, true},
+    {"^x$ http://t/\\$1 [R=301,L]", true, true},
+    {"^x$ //t/ [R=301,L]", false, false},
+    {"!^x$ http://t/ [R=301,L]", false, false},
+    {"^x$ http://t/ [R=302,L]", false, false},
+    {"^x$ http://t/ [R=301]", false, false},
+    {"^x$ http://t/ [R=301,L,E=a:b]", false, false},
+    {"^x$ http://t/ [R=301,L,S=1]", false, false},
+    {"^x$ http://t/ [R=301,L,B]", false, false},
+    {"^x$ - [R=301,L]", false, false},
+    {"^x$", false, false},
+};
+
+static rewrite_rule found[64];
+
+static size_t read_rules(const rewrite_line *lines, size_t n, bool in_dir)
+{
+    return redirect_config_rewrites(lines, n, in_dir, found, pool);
+}
+
+START_TEST(a_rule_behind_a_block)
+{
+    rewrite_line lines[9];
+
+    for (size_t i = 0; i < 8; i++)
+        lines[i] = (rewrite_line){false, "^a$ http://t/ [R=301,L]"};
+    lines[8] = (rewrite_line){false, rules[_i].args};
+    ck_assert_uint_eq(read_rules(lines, 9, false), 9);
+    ck_assert_msg(!found[8].why == rules[_i].server, "%s: %s", rules[_i].args, found[8].why);
+    ck_assert_ptr_null(found[0].why);
+    ck_assert_uint_eq(found[0].block, rules[_i].server ? 9 : 8);
+    read_rules(lines, 9, true);
+    ck_assert_int_eq(!found[8].why, rules[_i].directory);
+}
+END_TEST
+
+START_TEST(paths_are_folded_in_directories_only)
+{
+    rewrite_line lines[8];
+
+    for (size_t i = 0; i < 8; i++)
+        lines[i] = (rewrite_line){false, "^a$ /b [L]"};
+    read_rules(lines, 8, true);
+    ck_assert_ptr_null(found[0].why);
+    read_rules(lines, 8, false);
+    ck_assert_ptr_nonnull(found[0].why);
+    for (size_t i = 0; i < 8; i++)
+        lines[i].args = "^/a$ /b [PT]";
+    read_rules(lines, 8, false);
+    ck_assert_ptr_null(found[0].why);
+}
+END_TEST
+
+/* One letter a line: r a rule that can be folded, o another, c a condition, s a rule that skips
+ * two, h one that chains. Expected: the length of the block that begins at each rule, 0 for none.
+ */
+static const struct {
+    const char *lines;
+    const char *blocks;
+} sequences[] = {
+    {"rrrrrrrr", "80000000"},
+    {"rrrrrrr", "0000000"},
+    {"orrrrrrrr", "080000000"},
+    {"rrrrrrrro", "800000000"},
+    {"rrrrcrrrr", "00000000"},
+    {"crrrrrrrrr", "080000000"},
+    {"rrrrrrrrcrrrrrrrrr", "80000000080000000"},
+    {"srrrrrrrrrr", "00080000000"},
+    {"hrrrrrrrrr", "0080000000"},
+    {"hhrrrrrrrrr", "00080000000"},
+    {"rrrrrrrrsrrrrrrrrrr", "8000000000080000000"},
+    {"cosrrrrrrrrrr", "000080000000"},
+};
+
+START_TEST(blocks)
+{
+    rewrite_line lines[32];
+    size_t n = strlen(sequences[_i].lines), count;
+
+    for (size_t i = 0; i < n; i++) {
+        char c = sequences[_i].lines[i];
+
+        lines[i] = (rewrite_line){c == 'c', c == 'o'   ? "^o$ /o"
+                                            : c == 's' ? "^s$ - [S=2]"
+                                            : c == 'h' ? "^h$ - [C]"
+                                                       : "^a$ http://t/ [R,L]"};
+    }
+    count = read_rules(lines, n, false);
+    ck_assert_uint_eq(count, strlen(sequences[_i].blocks));
+    for (size_t i = 0; i < count; i++) {
+        unsigned block = !found[i].why && found[i].first ? found[i].block : 0;
+
+        ck_assert_msg(block == (unsigned)(sequences[_i].blocks[i] - '0'), "%s at %d: %u",
+                      sequences[_i].lines, (int)i, block);
+    }
+}
+END_TEST
+
+/* --- files ------------------------------------------------------------------------------------*/
+
+static char reported[4096];
+
+static void collect(void *baton, redirect_severity severity, uint32_t line, const char *message)
+{
+    (void)baton;
+    ck_assert_int_eq(severity, REDIRECT_NOTE);
+    apr_snprintf(reported + strlen(reported), sizeof(reported) - strlen(reported), "%u:%.11s;",
+                 line, message);
+}
+
+START_TEST(a_configuration_file)
+{
+    static const char text[] = "# Redirect /commented /out\n"
+                               "Redirect /a /b\n"
+                               "Redirect \\\n  301 /c /d\n"
+                               "Redirect 301 /no-target\n"
+                               "<Directory /srv>\n"
+                               "  Redirect http://everything/\n"
+                               "  <IfModule mod_rewrite.c>\n"
+                               "    RewriteRule ^1$ /x [L]\r\n"
+                               "    RewriteRule ^2$ /x [L]\n"
+                               "  </IfModule>\n"
+                               "  RewriteRule ^3$ /x [L]\n"
+                               "  RewriteRule ^4$ /x [L]\n"
+                               "  RewriteRule ^5$ /x [L]\n"
+                               "  RewriteRule ^6$ /x [L]\n"
+                               "  RewriteRule ^7$ /x [L]\n"
+                               "  RewriteRule ^8$ /x [L]\n"
+                               "  RewriteCond %{HTTPS} on\n"
+                               "  RewriteRule ^9$ /x [L]\n"
+                               "</Directory>\n"
+                               "RewriteRule ^/10$ /x [L]";
+    redirect_config_totals totals = {0};
+
+    reported[0] = '\0';
+    redirect_config_check(text, sizeof(text) - 1, false, collect, NULL, &totals, pool);
+    ck_assert_uint_eq(totals.redirects_seen, 4);
+    ck_assert_uint_eq(totals.redirects_folded, 2);
+    ck_assert_uint_eq(totals.rewrite_rules_seen, 10);
+    ck_assert_uint_eq(totals.rewrite_rules_folded, 8);
+    ck_assert_uint_eq(totals.conditional, 1);
+    ck_assert_str_eq(reported, "5:Redirect st;7:Redirect st;19:RewriteRule;21:RewriteRule;");
+}
+END_TEST
+
+START_TEST(a_htaccess_file)
+{
+    static const char text[] = "Redirect 301 http://all/\n</Files>\nRedirect /a /b\n\\";
+    redirect_config_totals totals = {0};
+
+    reported[0] = '\0';
+    redirect_config_check(text, sizeof(text) - 1, true, collect, NULL, &totals, pool);
+    ck_assert_uint_eq(totals.redirects_folded, 1);
+    ck_assert_str_eq(reported, "1:Redirect st;");
+}
+END_TEST
+
+#define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_config");
+    TCase *tc = tcase_create("config");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_redirect_line, 0, COUNT_OF(redirects));
+    tcase_add_test(tc, other_directives_are_no_redirects);
+    tcase_add_loop_test(tc, a_first_word, 0, COUNT_OF(first_words));
+    tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
+    tcase_add_test(tc, paths_are_folded_in_directories_only);
+    tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));
+    tcase_add_test(tc, a_configuration_file);
+    tcase_add_test(tc, a_htaccess_file);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
