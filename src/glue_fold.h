@@ -11,6 +11,7 @@
 #define GLUE_FOLD_H
 
 #include "mod_htcache.h"
+#include "redirect_regex.h"
 #include "redirect_table.h"
 
 #include "ap_regex.h"
@@ -58,10 +59,14 @@ const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *fir
 
 /** Change a node of the tree, as long as w->changes is not undone. */
 void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const char *args);
+/** Put a node ahead of the one that *link points to; its place in the file is taken for that of @a
+ * like. */
+void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
+                     const char *name, const char *args);
 
 /* glue_fold_rewrite.c */
-/** Fold the RewriteRules among @a first and the nodes behind it. */
-void htc_fold_rewrites(htc_walk *w, ap_directive_t *first, bool in_dir);
+/** Fold the RewriteRules among *first and the nodes behind it, which may put others before them. */
+void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir);
 /** Make the map function known to mod_rewrite. False: it is not there. */
 bool htc_fold_register_map(void);
 /** Has mod_rewrite the flag UnsafeAllow3F, and so the check that it turns off? */
@@ -94,6 +99,9 @@ const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
                                     const char *pattern, bool caseless, bool opaque,
                                     apr_pool_t *scratch);
+/** What can be said of a regex that httpd compiles as it is configured to. */
+void htc_fold_read_regex(const char *pattern, bool caseless, apr_pool_t *scratch,
+                         redirect_regex_facts *facts);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 /** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when

@@ -120,6 +120,12 @@ static unsigned regex_flags(bool caseless)
            (caseless ? REDIRECT_REGEX_ICASE : 0);
 }
 
+void htc_fold_read_regex(const char *pattern, bool caseless, apr_pool_t *scratch,
+                         redirect_regex_facts *facts)
+{
+    redirect_regex_read(pattern, strlen(pattern), regex_flags(caseless), NULL, scratch, facts);
+}
+
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
                                     const char *pattern, bool caseless, bool opaque,
                                     apr_pool_t *scratch)
@@ -128,7 +134,7 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *ru
     redirect_outcome outcome = REDIRECT_ADDED;
 
     if (!opaque)
-        redirect_regex_read(pattern, strlen(pattern), regex_flags(caseless), NULL, scratch, &facts);
+        htc_fold_read_regex(pattern, caseless, scratch, &facts);
     rule->kind = REDIRECT_PATTERN;
     if (facts.kind == REDIRECT_REGEX_NONE)
         return redirect_builder_add(builder, rule);

@@ -14,6 +14,7 @@
 #include "glue_fold.h"
 #include "glue_map.h"
 #include "redirect_config.h"
+#include "redirect_regex.h"
 
 #include "http_main.h"
 #include "mod_rewrite.h"
@@ -36,6 +37,7 @@ typedef struct rewrite_block {
     apr_array_header_t *entries; /* rewrite_entry */
     const redirect_table *table;
     bool status; /* its rules have no substitution */
+    bool guard;  /* it only tells whether one of its rules may match */
 } rewrite_block;
 
 /* --- a block ----------------------------------------------------------------------------------*/
@@ -70,14 +72,31 @@ static apr_status_t free_image(void *image)
     return APR_SUCCESS;
 }
 
+/* Make the table, and end the builder. */
+static bool finish_block(rewrite_block *block, redirect_builder *builder, redirect_outcome outcome,
+                         apr_pool_t *pool)
+{
+    void *image = NULL;
+    size_t size;
+
+    if (outcome == REDIRECT_ADDED &&
+        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS &&
+        !posix_memalign(&image, 64, size)) {
+        redirect_builder_write(builder, image);
+        apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
+        block->table = redirect_table_open(image, size, pool);
+    }
+    if (builder)
+        redirect_builder_destroy(builder);
+    return block->table != NULL;
+}
+
 static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool opaque,
                         apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create((size_t)block->entries->nelts, 0);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
-    void *image = NULL;
     apr_pool_t *scratch;
-    size_t size;
 
     apr_pool_create(&scratch, pool);
     for (int i = 0; i < block->entries->nelts && outcome == REDIRECT_ADDED; i++) {
@@ -89,16 +108,7 @@ static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool op
                                      (rules[i].flags & REWRITE_NOCASE) != 0, opaque, scratch);
     }
     apr_pool_destroy(scratch);
-    if (outcome == REDIRECT_ADDED &&
-        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS &&
-        !posix_memalign(&image, 64, size)) {
-        redirect_builder_write(builder, image);
-        apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
-        block->table = redirect_table_open(image, size, pool);
-    }
-    if (builder)
-        redirect_builder_destroy(builder);
-    return block->table != NULL;
+    return finish_block(block, builder, outcome, pool);
 }
 
 /* NULL: a regex is wrong, which mod_rewrite will say, or there is no memory. */
@@ -161,48 +171,173 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
     w->counts->rewrite_rules_folded += (uint64_t)n;
 }
 
+/* --- guards -----------------------------------------------------------------------------------*/
+
+/* Rules that stay are passed over together when none of their patterns can match the path. As long
+ * as no pattern matches, mod_rewrite changes nothing, so what it would do with each of them is what
+ * it does when they are skipped:
+ *
+ *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
+ *     RewriteRule (?s)^.*$ - [S=n]
+ */
+#define GUARD_MIN 4  /* rules; fewer cost no more than the guard */
+#define GUARD_MAX 32 /* a path that may match one of them goes through all */
+
+/* The container's rules, with the nodes at which they begin: their first condition, or they. */
+typedef struct container {
+    ap_directive_t **nodes;
+    ap_directive_t ***links; /* what points to the beginning */
+    const rewrite_rule *rules;
+    size_t n;
+} container;
+
+/* All that can be said of the pattern without running it. False: it may match any path. */
+static bool add_literals(redirect_builder *builder, const char *pattern, bool caseless,
+                         apr_pool_t *scratch)
+{
+    redirect_rule rule = {.status = HTTP_MOVED_TEMPORARILY};
+    redirect_regex_facts facts;
+    bool good;
+
+    htc_fold_read_regex(pattern, caseless, scratch, &facts);
+    good = facts.kind != REDIRECT_REGEX_NONE;
+    rule.flags = facts.caseless ? REDIRECT_ICASE : 0;
+    for (unsigned i = 0; i < facts.count && good; i++) {
+        rule.source = facts.strings[i].text;
+        rule.source_len = facts.strings[i].len;
+        rule.kind =
+            facts.kind == REDIRECT_REGEX_FINITE ? REDIRECT_LITERAL : REDIRECT_LITERAL_PREFIX;
+        if (facts.kind == REDIRECT_REGEX_FLOATING) {
+            rule.kind = REDIRECT_PATTERN;
+            rule.flags |= REDIRECT_FLOATING;
+            rule.pattern = "-";
+            rule.pattern_len = 1;
+        }
+        good = (rule.source_len || rule.kind == REDIRECT_LITERAL) &&
+               redirect_builder_add(builder, &rule) == REDIRECT_ADDED;
+    }
+    return good;
+}
+
+/* NULL: one of the rules may match any path, or there is no memory. */
+static const rewrite_block *guard_create(const htc_walk *w, const rewrite_rule *rules, size_t n)
+{
+    rewrite_block *block = apr_pcalloc(w->pool, sizeof(*block));
+    redirect_builder *builder = redirect_builder_create(n, 0);
+    bool good = builder != NULL;
+    apr_pool_t *scratch;
+
+    apr_pool_create(&scratch, w->pool);
+    for (size_t i = 0; i < n && good; i++)
+        good = *rules[i].pattern != '!' &&
+               add_literals(builder, rules[i].pattern, (rules[i].flags & REWRITE_NOCASE) != 0,
+                            scratch);
+    apr_pool_destroy(scratch);
+    block->guard = true;
+    return finish_block(block, builder, good ? REDIRECT_ADDED : REDIRECT_BAD, w->pool) ? block
+                                                                                       : NULL;
+}
+
+/* Ahead of rules[at], to skip `skip` rules when none of the n from there on can match. */
+static bool put_guard(htc_walk *w, const container *c, size_t at, size_t n, size_t skip)
+{
+    const rewrite_block *block = guard_create(w, c->rules + at, n);
+    ap_directive_t **link = c->links[at];
+
+    if (!block)
+        return false;
+    htc_fold_insert(w, link, c->nodes[at], "RewriteCond",
+                    apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
+                                 block_id(block, w->secret, w->pool)));
+    htc_fold_insert(w, &(*link)->next, c->nodes[at], "RewriteRule",
+                    apr_psprintf(w->pool, "(?s)^.*$ - [S=%d]", (int)skip));
+    c->links[at] = &(*link)->next->next;
+    return true;
+}
+
+/* Rules that stay, one behind the other, from `at` on. */
+static void guard_run(htc_walk *w, const container *c, size_t at, size_t end)
+{
+    while (at < end) {
+        size_t n = 1;
+
+        while (at + n < end && (n < GUARD_MAX || c->rules[at + n].counted))
+            n++;
+        if (n >= GUARD_MIN && put_guard(w, c, at, n, n))
+            w->counts->rewrite_rules_folded += n;
+        at += n;
+    }
+}
+
+static void guard_container(htc_walk *w, const container *c)
+{
+    size_t at = 0;
+
+    while (at < c->n) {
+        size_t end = at;
+
+        while (end < c->n && c->rules[end].why)
+            end++;
+        guard_run(w, c, at, end);
+        while (end < c->n && !c->rules[end].why)
+            end++;
+        at = end;
+    }
+}
+
 /* --- a container ------------------------------------------------------------------------------*/
 
-/* The RewriteRules and RewriteConds among the nodes; nodes gets the rules'. */
-static size_t collect(ap_directive_t *node, rewrite_line *lines, ap_directive_t **nodes)
+/* The RewriteRules and RewriteConds among the nodes. Fills what is not NULL. */
+static size_t collect(ap_directive_t **link, rewrite_line *lines, container *c)
 {
+    ap_directive_t **begin = NULL;
     size_t n = 0, rules = 0;
 
-    for (; node; node = node->next) {
-        bool condition = !strcasecmp(node->directive, "RewriteCond");
+    for (; *link; link = &(*link)->next) {
+        bool condition = !strcasecmp((*link)->directive, "RewriteCond");
 
-        if (!condition && strcasecmp(node->directive, "RewriteRule"))
+        if (!condition && strcasecmp((*link)->directive, "RewriteRule"))
             continue;
+        if (!begin)
+            begin = link;
         if (lines)
-            lines[n] = (rewrite_line){condition, node->args};
-        if (nodes && !condition)
-            nodes[rules++] = node;
+            lines[n] = (rewrite_line){condition, (*link)->args};
+        if (c && !condition) {
+            c->nodes[rules] = *link;
+            c->links[rules++] = begin;
+        }
+        if (!condition)
+            begin = NULL;
         n++;
     }
     return n;
 }
 
-void htc_fold_rewrites(htc_walk *w, ap_directive_t *first, bool in_dir)
+void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
 {
-    size_t n = collect(first, NULL, NULL), count;
+    size_t n = collect(first, NULL, NULL);
     apr_pool_t *scratch;
     rewrite_line *lines;
     rewrite_rule *rules;
-    ap_directive_t **nodes;
+    container c;
 
     if (!n)
         return;
     apr_pool_create(&scratch, w->pool);
     lines = apr_palloc(scratch, n * sizeof(*lines));
     rules = apr_palloc(scratch, n * sizeof(*rules));
-    nodes = apr_palloc(scratch, n * sizeof(*nodes));
-    collect(first, lines, nodes);
-    count = redirect_config_rewrites(lines, n, in_dir, rules, scratch);
-    w->counts->rewrite_rules_seen += count;
-    for (size_t i = 0; i < count && w->fold; i++) {
+    c.nodes = apr_palloc(scratch, n * sizeof(*c.nodes));
+    c.links = apr_palloc(scratch, n * sizeof(*c.links));
+    collect(first, lines, &c);
+    c.rules = rules;
+    c.n = redirect_config_rewrites(lines, n, in_dir, rules, scratch);
+    w->counts->rewrite_rules_seen += c.n;
+    for (size_t i = 0; i < c.n && w->fold; i++) {
         if (!rules[i].why && rules[i].first)
-            replace_block(w, nodes + i, rules + i, (int)rules[i].block);
+            replace_block(w, c.nodes + i, rules + i, (int)rules[i].block);
     }
+    if (w->fold)
+        guard_container(w, &c);
     apr_pool_destroy(scratch);
 }
 
@@ -218,6 +353,29 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
     (void)flags;
     return !ap_regexec_len(APR_ARRAY_IDX(block->entries, atoi(pattern), rewrite_entry).regex,
                            subject, len, 0, NULL, 0);
+}
+
+/* A guard's patterns: that the literal is there is all it asks. */
+static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                      const char *subject, size_t len)
+{
+    (void)baton;
+    (void)id;
+    (void)pattern;
+    (void)flags;
+    (void)subject;
+    (void)len;
+    return true;
+}
+
+/* NULL: one of the rules behind the guard may match. */
+static char *ask_guard(request_rec *r, const rewrite_block *block, const char *path)
+{
+    redirect_request asked = {.path = path, .path_len = strlen(path), .regex = may_match};
+    redirect_match match;
+
+    return redirect_table_lookup(block->table, &asked, 0, &match) ? NULL
+                                                                  : apr_pstrdup(r->pool, "=");
 }
 
 static const rewrite_entry *find(const rewrite_block *block, const char *path)
@@ -279,11 +437,16 @@ static char *look_up(request_rec *r, char *key)
     const rewrite_block *block =
         block_of(key, htc_server_conf_of(r->server)->redirects->fold_secret);
     const char *path = key + 33;
-    const rewrite_entry *entry = block ? find(block, path) : NULL;
+    const rewrite_entry *entry;
     ap_regmatch_t groups[MAX_GROUPS];
     char *answer;
     size_t len;
 
+    if (!block)
+        return NULL;
+    if (block->guard)
+        return ask_guard(r, block, path);
+    entry = find(block, path);
     if (!entry)
         return NULL;
     log_answer(r, block, entry, path);

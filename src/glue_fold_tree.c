@@ -68,8 +68,8 @@ void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const 
 }
 
 /* Ahead of the node that *link points to, whose place `like` is taken for the new one's. */
-static void insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like, const char *name,
-                   const char *args)
+void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
+                     const char *name, const char *args)
 {
     ap_directive_t *node = apr_pcalloc(w->pool, sizeof(*node));
 
@@ -131,7 +131,7 @@ static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir
     if (!w->fold)
         return;
     if (kind == REDIRECT_LINE_FIRST) {
-        insert(w, link, node, HTC_FOLD_MARK, "");
+        htc_fold_insert(w, link, node, HTC_FOLD_MARK, "");
         return;
     }
     htc_fold_rename(w, node, renamed[which], node->args);
@@ -141,7 +141,7 @@ static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir
 static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
 {
     if (w->rewrites)
-        htc_fold_rewrites(w, *link, in_dir);
+        htc_fold_rewrites(w, link, in_dir);
     for (ap_directive_t *node = *link; node; link = &node->next, node = *link) {
         int which = w->redirects ? redirect_config_alias(node->directive) : -1;
 
@@ -225,7 +225,7 @@ static bool folds(settings own, settings main_server)
 static void fold_server_lines(htc_walk *w, ap_directive_t **first)
 {
     if (w->rewrites)
-        htc_fold_rewrites(w, *first, false);
+        htc_fold_rewrites(w, first, false);
     for (ap_directive_t **link = first; *link; link = &(*link)->next) {
         ap_directive_t *node = *link;
         int which =
@@ -286,7 +286,7 @@ static bool mentions(const ap_directive_t *node, const char *directive)
 static void declare_map(htc_walk *w, ap_directive_t **first, const ap_directive_t *like)
 {
     if (w->rewrites)
-        insert(w, first, like, "RewriteMap", HTC_FOLD_MAP " int:" HTC_FOLD_MAP);
+        htc_fold_insert(w, first, like, "RewriteMap", HTC_FOLD_MAP " int:" HTC_FOLD_MAP);
 }
 
 static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf)

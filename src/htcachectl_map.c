@@ -4,6 +4,7 @@
  * does it, but from files and without a server. Called by htcachectl.c.
  */
 #include "htcachectl_map.h"
+#include "redirect_config.h"
 
 #include <apr_general.h>
 #include <apr_hash.h>
@@ -320,18 +321,52 @@ static int code_of(const map_file *f, apr_status_t rv)
     return rv != APR_SUCCESS || f->report.errors ? MAP_EXIT_BAD : MAP_EXIT_GOOD;
 }
 
+/* A configuration: which of its lines become tables, and why others do not. */
+static int check_configuration(map_file *f, json_t *list)
+{
+    const char *slash = strrchr(f->name, '/');
+    bool htaccess = !strcmp(slash ? slash + 1 : f->name, ".htaccess");
+    redirect_config_totals t = {0};
+
+    redirect_config_check(f->bytes, f->len, htaccess, collect, f, &t, f->pool);
+    if (f->count)
+        qsort(f->messages, f->count, sizeof(*f->messages), compare);
+    if (list) {
+        json_array_append_new(
+            list, json_pack("{sosIsIsIsIsIso}", "file", json_name(f->name), "redirects_seen",
+                            (json_int_t)t.redirects_seen, "redirects_folded",
+                            (json_int_t)t.redirects_folded, "rewrite_rules_seen",
+                            (json_int_t)t.rewrite_rules_seen, "rewrite_rules_folded",
+                            (json_int_t)t.rewrite_rules_folded, "rewrite_rules_conditional",
+                            (json_int_t)t.conditional, "messages", json_messages(f)));
+        return MAP_EXIT_GOOD;
+    }
+    print_messages(f);
+    print_escaped(stdout, f->name);
+    printf(": %" U64 " of %" U64 " Redirect lines and %" U64 " of %" U64
+           " RewriteRules become tables; %" U64 " RewriteRules have conditions\n",
+           t.redirects_folded, t.redirects_seen, t.rewrite_rules_folded, t.rewrite_rules_seen,
+           t.conditional);
+    return MAP_EXIT_GOOD;
+}
+
 /* The exit code. *list is NULL unless JSON is wanted. */
 static int check_file(const char *name, const redirect_map_options *options, json_t *list,
                       apr_pool_t *pool)
 {
     map_file f;
     apr_status_t rv;
+    bool readable;
     int code = MAP_EXIT_USAGE;
 
     begin_file(&f, name, options, pool);
     f.keep_notes = true;
     f.terminal = isatty(STDERR_FILENO);
-    if (read_file(&f)) {
+    readable = read_file(&f);
+    if (readable && f.options.format == REDIRECT_FORMAT_AUTO &&
+        redirect_map_is_httpd(name, f.bytes, f.len)) {
+        code = check_configuration(&f, list);
+    } else if (readable) {
         unsigned hosts = 0;
 
         rv = build(&f);

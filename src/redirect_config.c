@@ -326,6 +326,7 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
         }
         memset(rule, 0, sizeof(*rule));
         rule->conditions = conditions;
+        rule->counted = reserved > 0;
         if (!read_rule(lines[i].args, rule, pool))
             rule->flags = REWRITE_OTHER;
         rule->why = rule_fault(rule, in_dir, reserved, pool);

@@ -78,6 +78,7 @@ typedef struct rewrite_rule {
     unsigned block;   /* of a rule that is folded: number of rules from it to the end of its block;
                        * all rules of a block stand one behind the other */
     bool first;       /* of its block */
+    bool counted;     /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
 
 /** A line of one container, in order: all others between them are of no matter. */

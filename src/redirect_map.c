@@ -188,9 +188,9 @@ bool redirect_map_fail(map_reader *r, const char *format, ...)
 const char *redirect_map_quote(map_reader *r, const char *s, size_t len)
 {
     size_t n = len < QUOTE_MAX ? len : QUOTE_MAX;
-    const char *nul = memchr(s, '\0', n);
+    const char *nul = n ? memchr(s, '\0', n) : NULL;
 
-    if (r->muted || !r->report->fn)
+    if (!n || r->muted || !r->report->fn)
         return "";
     if (nul)
         n = (size_t)(nul - s);
@@ -478,6 +478,11 @@ static bool looks_like_httpd(const char *name, map_text line)
             return true;
     }
     return len > 1 && line.s[0] == '<' && apr_isalpha(line.s[1]);
+}
+
+bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len)
+{
+    return looks_like_httpd(name, first_line(bytes, len));
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

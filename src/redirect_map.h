@@ -66,6 +66,9 @@ const char *redirect_map_option(redirect_map_options *options, const char *word,
  * nginx or text by their content; anything else is text. Never AUTO. */
 redirect_format redirect_format_of(const char *name, const char *bytes, size_t len);
 
+/** Does the file look like httpd's own configuration, or a .htaccess file, instead of a map? */
+bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len);
+
 typedef enum redirect_severity {
     REDIRECT_NOTE,    /* for information: a chain of two */
     REDIRECT_WARNING, /* the row does not do what it seems to: duplicate, shadowed, loop */

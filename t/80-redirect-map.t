@@ -343,7 +343,7 @@ https://one.example/urls/b,http://example.org/one-b,301
 //two.example/urls/a,http://example.org/two-a,302
 http://One.Example:8080/urls/port,http://example.org/port,301
 http://one.example/urls/q?id=1,http://example.org/q,301
-http://one.example,http://example.org/root,301
+http://one.example,http://example.org/front,301
 http://one.example/urls/410,,410
 TEXT
     ask('/urls/a', 'http://example.org/one-a', host => 'one.example'),
@@ -352,7 +352,7 @@ TEXT
     ask('/urls/a', 'http://example.org/two-a', host => 'two.example', status => 302),
     ask('/urls/port', 'http://example.org/port', host => 'one.example'),
     ask('/urls/q?id=1', 'http://example.org/q', host => 'one.example'),
-    ask('/', 'http://example.org/root', host => 'one.example'),
+    ask('/', 'http://example.org/front', host => 'one.example'),
     ask('/urls/410', undef, host => 'one.example', status => 410),
     none('/urls/410', host => 'two.example'),
 );

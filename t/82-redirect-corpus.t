@@ -265,7 +265,6 @@ SKIP: {
         for my $line (split /\n/, $out) {
             $named{"$file:$1"} .= "$line\n" if $line =~ /(?:line |:)(\d+)\b/;
         }
-        my $bad = grep { $_->{file} eq $file } @wrong, @damaged;
         is $found != 0, 1, "htcachectl check: errors in $file" if grep { $_->{file} eq $file && $_->{wrong} }
             @wrong, @damaged;
     }

@@ -7,6 +7,7 @@
 # printed; all that differ are kept in the directory HTCACHE_KEEP, if that is set.
 use strict;
 use warnings;
+use File::Path qw(remove_tree);
 use Test::More;
 use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
@@ -38,7 +39,9 @@ my $STATUS = "<VirtualHost *:\@PORT:status\@>\nRewriteOptions IgnoreInherit\n"
 # --- one configuration --------------------------------------------------------------------------
 
 sub make_scenario {
-    my ($round, $root) = @_;
+    my ($round) = @_;
+    remove_tree(work_dir("fold/$round"));
+    my $root = work_dir("fold/$round");
     my $made = scenario($seed * 1000 + $round, root => $root, requests => $requests, version => $version);
     write_file("$root/$_", "document $_\n") for @{ $made->{documents} };
     write_htaccess($made, $root);
@@ -202,6 +205,7 @@ sub keep {
 # Some cases as one configuration, each in a virtual host.
 sub scenario_of {
     my ($name, @cases) = @_;
+    remove_tree(work_dir("fold/$name"));
     my $root = work_dir("fold/$name");
     my (%files, @requests);
     my $conf = "<IfModule htcache_module>\nHtCache On\n</IfModule>\n" . join '', map { $_->{main} // '' } @cases;
@@ -242,13 +246,27 @@ sub run_check {
     my ($line) = @_;
     my @said = map {
         my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_,
-            conf => "HTCACHE_LINES\n" . ($_ ? "HtCache On\n" : "DirectoryIndex x.html\n")
+            # One line more for the one that has a LoadModule line less.
+            conf => ($_ ? "HtCache On\n" : "\n\n")
                 . "<VirtualHost *:\@PORT:hosts\@>\nRewriteEngine On\n" . "$line\n" x 9 . "</VirtualHost>\n");
-        $server->{conf} =~ s/HTCACHE_LINES/$_ ? '' : "DirectorySlash On"/e;
         my ($code, $output) = $server->check_conf;
         "$code: $output";
     } 0, 1;
     is $said[1], $said[0], "-t: $line";
+}
+
+# What -D DUMP_CONFIG shows of all lines that can be folded.
+sub run_dump {
+    my @lines = map { $_->{conf} // () } cases();
+    my @said = map {
+        my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_,
+            conf => ($_ ? "HtCache On\n" : "DirectoryIndex index.html\nDirectorySlash On\n")
+                . join '', map {"<VirtualHost *:\@PORT:hosts\@>\n$_</VirtualHost>\n"} @lines);
+        my $conf = $server->write_conf;
+        my $said = qx{"@{[HtCache::Env::httpd()]}" -d "$server->{root}" -f "$conf" -t -D DUMP_CONFIG 2>&1};
+        $said =~ s/^(?:HtCache On|Directory(?:Index|Slash) .*|# +(?:2[0-9]|3[0-9]|4[0-9]|[0-9]|1[0-9])|.*:\d+>?)\n//mgr;
+    } 0, 1;
+    is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
 }
 
 my $only = $ENV{HTCACHE_CASES};
@@ -259,6 +277,7 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     my @scenarios = map { scenario_of(@$_) } @groups;
     wait_past_racy();
     run_cases($scenarios[$_], @{ $groups[$_] }) for 0 .. $#groups;
+    run_dump() if !defined $only;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }
 
@@ -266,7 +285,7 @@ if (!defined $ENV{HTCACHE_ROUND}) {
 
 @rounds = () if defined $only;
 while (my @batch = splice @rounds, 0, $at_once) {
-    my @scenarios = map { make_scenario($_, work_dir("fold/$_")) } @batch;
+    my @scenarios = map { make_scenario($_) } @batch;
     wait_past_racy();
     for my $scenario (@scenarios) {
         my @found = compare($scenario, 1);

@@ -317,6 +317,24 @@ START_TEST(publishing)
 }
 END_TEST
 
+/* Who has a table open knows by this alone whether it is still the map's, so no number may come
+ * again, although images come to lie where others were. */
+START_TEST(versions_are_never_the_same)
+{
+    uint32_t maps[2] = {new_map(1), new_map(2)};
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        uint32_t map = maps[i % 3 == 0];
+
+        build_ok(map, 100, 1, i);
+        ck_assert_uint_gt(redirect_area_version(area, map), last);
+        last = redirect_area_version(area, map);
+    }
+    ck_assert_uint_le(rda_images_end(area), 4);
+}
+END_TEST
+
 START_TEST(builds_in_vain)
 {
     const htc_identity other = {.ino = 77};
@@ -533,32 +551,47 @@ START_TEST(gaps_are_filled)
 }
 END_TEST
 
+/* All but the last entries of the table are in use. */
+static void occupy(redirect_area *large, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        large->images[i].first = i;
+        large->images[i].pages = 1;
+        large->images[i].releaser = rda_own_serial(large);
+        large->images[i].state = RDA_RELEASING;
+    }
+    large->header->images_end = n;
+}
+
 START_TEST(images_are_limited)
 {
-    redirect_area *large = au_create(pool, (REDIRECT_AREA_IMAGES + 100) * area->page);
+    enum { N = 100, OTHERS = REDIRECT_AREA_IMAGES - N };
+    redirect_area *large = au_create(pool, (REDIRECT_AREA_IMAGES + N) * area->page);
     redirect_area_key key = au_key(1);
-    redirect_area_pin *pins = calloc(REDIRECT_AREA_IMAGES, sizeof(*pins));
+    redirect_area_pin pins[N];
     uint32_t map;
 
     ck_assert_int_eq(redirect_area_join(large, 1), APR_SUCCESS);
+    occupy(large, OTHERS);
     map = redirect_area_map(large, &key, 1, true);
-    for (uint32_t i = 0; i < REDIRECT_AREA_IMAGES; i++) {
+    for (uint32_t i = 0; i < N; i++) {
         ck_assert_int_eq(au_build(large, map, 64, 1, i), APR_SUCCESS);
         ck_assert(redirect_area_pin_get(large, map, &pins[i]));
     }
     ck_assert_int_eq(au_build(large, map, 64, 1, 5), APR_ENOSPC);
-    for (uint32_t i = 0; i < REDIRECT_AREA_IMAGES; i += 2) {
+    for (uint32_t i = 0; i < N; i += 2) {
         assert_image(&pins[i], 1, i);
         redirect_area_unpin(large, &pins[i]);
     }
     ck_assert_int_eq(au_build(large, map, 64, 1, 6), APR_SUCCESS);
-    for (uint32_t i = 1; i < REDIRECT_AREA_IMAGES; i += 2) {
+    for (uint32_t i = 1; i < N; i += 2) {
         assert_image(&pins[i], 1, i);
         redirect_area_unpin(large, &pins[i]);
     }
+    for (uint32_t i = 0; i < OTHERS; i++)
+        large->images[i].state = RDA_FREE;
     redirect_area_collect(large, 1);
     au_assert_at_rest(large, &map, 1);
-    free(pins);
 }
 END_TEST
 
@@ -593,6 +626,7 @@ static void add_builds(Suite *s)
 
     tcase_add_test(tc, a_new_map);
     tcase_add_test(tc, publishing);
+    tcase_add_test(tc, versions_are_never_the_same);
     tcase_add_test(tc, builds_in_vain);
     tcase_add_test(tc, half_a_failure);
     tcase_add_test(tc, reserving_again_in_one_build);

@@ -96,6 +96,14 @@ sub cases {
             requests => ['/b', [POST => '/b'], '/other1'],
         },
 
+        (map { my ($section, $line) = @$_;
+            {   name => "$line in <$section>", files => { '.htaccess' => "<$section>\nRequire all granted\n$line\n</$section>\n" }, requests => ['/b'] } }
+            map { my $section = $_; map { [$section, $_] } 'Redirect 301 /b http://t.test/', 'RedirectMatch /b http://t.test/', 'Redirect 410' }
+            qw(RequireAll RequireAny RequireNone)),
+        {   name => 'RewriteRules in <RequireAny>',
+            files => { '.htaccess' => "RewriteEngine On\n<RequireAny>\nRequire all granted\n" . _others('[R,L]') . "</RequireAny>\n" }, requests => ['/b', '/other1'],
+        },
+
         # Inherited rules follow directly.
         (map { my ($what, $last) = @$_;
             {   name => "$what, into inherited rules of a directory above",
@@ -145,8 +153,8 @@ sub wrong_lines {
     return (
         'Redirect /a b', 'Redirect 301 /a', 'Redirect 410 /a /b', 'Redirect x /a /b', 'Redirect gone /a http://t.test/', 'Redirect /a /b /c /d',
         'RedirectMatch ( /b', 'RedirectMatch 404 ( /b', 'RedirectMatch ^/a', 'RedirectMatch', 'Redirect', 'RedirectTemp /a', 'RedirectPermanent /a b',
-        'RedirectTemp 301 /a /b', 'Redirect 301 "/a', 'RedirectMatch 302 [z-a] /b', 'Redirect 600 /a', 'Redirect 301 /a /b /c',
-        (map {"RewriteRule ^b\$ http://t.test/ $_"} '[R=999,L]', '[R=000,L]', '[R=99,L]', '[R=abc,L]', '[L,,R]', '[L,]', '[,L]', '[]', '[ L ]', '[R = 301,L]', '[L', 'L]',
+        'RedirectTemp 301 /a /b', 'Redirect 301 "/a', 'RedirectMatch 302 [z-a] /b', 'Redirect 600 /a', 'Redirect 404x /b', 'Redirect 301x /b /c', 'Redirect 3 /a /b', 'Redirect 99999999999 /b', 'RedirectMatch 200 ^/a http://t.test/', 'Redirect 301 /a /b /c',
+        (map {"RewriteRule ^b\$ http://t.test/ $_"} '[R=999,L]', '[R=000,L]', '[R=99,L]', '[R=abc,L]', '[L,,R]', '[L,]', '[,L]', '[R,]', '[,R,L]', '[R,L, ]', '[]', '[ L ]', '[R = 301,L]', '[L', 'L]',
             '[L]x', '[R=,L]', '[L=1]', '[F=1]', '[NC=1,L]', '[R=301,R=302,L]', '[L,L]', '[R:301]', '[R=301 L]', '[R=3 01,L]', '["L"]', '[L] [R]', '[QSA=x,L]', '[r=permanently,L]', '[END=0]', '[PT,C=1]', '[S=x,L]'),
         'RewriteRule ( http://t.test/ [L]', 'RewriteRule ^b$', 'RewriteRule', 'RewriteRule "^b$ http://t.test/ [L]', q{RewriteRule ^b$ 'http://t.test/ [L]},
         'RewriteRule ^b$ "" [L]', 'RewriteRule "" http://t.test/ [R,L]', 'RewriteRule ! - [F]', 'RewriteRule ^b$ - [F] more', 'RewriteRule ^(b)$ http://t.test/$2 [R,L]',

@@ -66,7 +66,7 @@ sub all_nodes {
 
 # --- words --------------------------------------------------------------------------------------
 
-my @PLAIN = (qw(a b ab abc foo Foo old new 1 12 x.html index.html A aa ba), 'a', 'b', 'foo');
+my @PLAIN = (qw(a b ab abc foo Foo old new 1 12 x.html index.html A aa ba), 'a', 'b', 'foo', 'index.html');
 my @ODD   = (
     'a b', 'q"q', q{it's}, 'p%20q', '50%', 'd$1', '$', 'a&b', 'back\\slash', '\\', "\xc3\xa9", "\xff",
     'a+b', 'a?b', 'a#b', '(p)', 'a.b', '[z]', 'a*', '~u', 'a;b', 'a=b', '.dot', '%2F', 'a,b', '%1', '<a>',
@@ -123,7 +123,8 @@ sub _piece {
     return @{ pick(
         [$a, $one], [$a, $one], [$a, $one],
         ["($a)", $one], ["($a|$b)", pick($one, $two)], ["(?:$a|$b)", pick($one, $two)],
-        ["($a)?", pick($one, '')], ["(?:$a)?", pick($one, '')], ["(?:($a)|$b)", pick($one, $two)],
+        [do { my @w = map { $self->_word } 0 .. 4; ('(?:' . join('|', map { _escape($_) } @w) . ')', pick(@w)) }],
+        ["(?:a|b)(?:a|b)?(c|$a)", 'a' . pick('a', '') . pick('c', $one)], ["($a)?", pick($one, '')], ["(?:$a)?", pick($one, '')], ["(?:($a)|$b)", pick($one, $two)],
         ['[ab]+', pick(qw(a ab ba c))], ['([^/]+)', $one], ['(\d+)', pick(qw(1 12 x))], ['.', pick(qw(a /))],
         ['(.*)', pick($one, "$one/$two", '')], ['(.+)', $one], ['\w+', pick('abc', 'Foo', '-')],
         ["$a*", pick($one, $one . substr($one, -1))], ["$a?", $one], ['[a-z]{1,3}', pick(qw(abc ABC ab))],
@@ -152,6 +153,7 @@ sub _regex {
         $pattern .= $p;
         $sample  .= $s;
     }
+    return (pick("^$start\$", '^', '$', '.?', "^(?:$start)?\$", '^.*$', '^.{2}$'), $start, "${start}a") if chance(0.02);
     my $end = pick('$', '$', '$', '/?$', '/?$', '(/.*)?$', '', '', '/', '/(.*)$', '/(.*)', '\z', '\b');
     $pattern .= $end;
     $pattern = pick('(?i)', '(?i)', '(?s)', '(?m)', '(?U)', '(?x)', '(?J)') . $pattern if chance(0.04);
@@ -200,6 +202,7 @@ sub _redirect {
         $source .= _slash() if chance(0.2);
         $source =~ s{^/}{//} if chance(0.02);
         $source =~ s{^/}{}   if chance(0.01);
+        $source = '/' if $source eq '';
         @samples = ($source, $source =~ s{/+$}{}r . '/more', "${source}x");
     }
     $self->_note($at, @samples);
@@ -240,7 +243,7 @@ sub _substitution {
 
 # The flags that all rules of a block have.
 sub _block_flags {
-    my ($at) = @_;
+    my ($self) = @_;
     my @flags = @{ pick(
         ['R'], ['R=301'], ['R=302'], ['R', 'L'], ['R=301', 'L'], ['R=303', 'L'], ['R=307', 'L'], ['R=308', 'END'],
         ['R=permanent', 'L'], ['redirect=temp', 'last'], ['R=seeother', 'L'], ['L'], ['L'], ['END'], ['F'], ['G'],
@@ -250,9 +253,8 @@ sub _block_flags {
     push @flags, pick('NE', 'noescape') if chance(0.25);
     push @flags, pick('QSA', 'QSA', 'qsappend', 'QSD') if chance(0.25);
     push @flags, pick('NC', 'nocase') if chance(0.25);
-    push @flags, pick('NS', 'E=E:$1', 'E=E:x', 'DPI', 'B', 'T=text/x', 'CO=c:v:t.test', 'UnsafeAllow3F', 'BNP', 'S=1') if chance(0.07);
-    @flags = grep { $_ ne 'UnsafeAllow3F' && $_ ne 'BNP' } @flags;
-    return @flags;
+    push @flags, pick('NS', 'E=E:$1', 'E=E:x', 'DPI', 'B', 'T=text/x', 'CO=c:v:t.test', 'UnsafeAllow3F', 'S=1') if chance(0.07);
+    return grep { $_ ne 'UnsafeAllow3F' || $self->{version} >= 60 } @flags;
 }
 
 sub _flags {
@@ -283,7 +285,7 @@ sub _rewrite {
 
 sub _rewrite_block {
     my ($self, $at) = @_;
-    my @flags  = _block_flags($at);
+    my @flags  = $self->_block_flags;
     my $spiced = chance(0.7);
     return map { $self->_rewrite($at, $spiced, @flags) } 1 .. (chance(0.02) ? 200 : pick(8, 9, 12, 16, 24, 3));
 }
@@ -302,10 +304,10 @@ sub _spoiler {
     my ($self, $at) = @_;
     my $start = $at->{htaccess} || $at->{dir} ? '' : '/';
     return @{ pick(
-        [$self->_condition, $self->_rewrite($at, 1, _block_flags($at))],
+        [$self->_condition, $self->_rewrite($at, 1, $self->_block_flags)],
         [$self->_condition, $self->_condition, $self->_rewrite($at, 1, 'L')],
-        [_line('RewriteRule', pick('^', '.', 'a', '!b', 'foo'), '-', '[S=' . pick(1, 2, 3, 7, 9) . ']')],
-        [_line('RewriteRule', pick('^', 'a', 'foo'), '-', '[C]')],
+        ([_line('RewriteRule', pick('^', '.', 'a', '!b', 'foo'), '-', '[S=' . pick(1, 2, 3, 7, 9) . ']')]) x 3,
+        ([_line('RewriteRule', pick('^', 'a', 'foo'), '-', '[C]')]) x 2,
         [_line('RewriteRule', 'b', '-', '[C]'), _line('RewriteRule', 'a', '-', '[C]')],
         [_line('RewriteRule', pick('^(.*)zz(.*)$', '^(.*)aa(.*)$'), '$1a$2', '[N=' . pick(2, 3) . ']')],
         [_line('RewriteRule', pick("^${start}old(.*)\$", "^${start}new(.*)\$"), pick('/foo$1', "${start}a\$1", '$1'))],
@@ -327,9 +329,8 @@ sub _rewrites {
         push @nodes, $self->_rewrite_block($at);
         push @nodes, $self->_redirect($at) if chance(0.2);
     }
-    push @nodes, $self->_spoiler($at) if chance(0.2);
-    # Conditions of a rule elsewhere would be this rule's.
-    pop @nodes while @nodes && $nodes[-1]{text} =~ /^RewriteCond/;
+    push @nodes, $self->_spoiler($at) if chance(0.2) || (chance(0.5) && grep { $_->{text} =~ /Inherit/ } @nodes);
+    push @nodes, $self->_condition if chance(0.03);
     return @nodes;
 }
 
@@ -358,12 +359,12 @@ my @CONDITIONS = (
 # Sections within a context that is a directory's.
 sub _inner {
     my ($self, $at, $depth) = @_;
-    my $kind = pick(qw(If If Files FilesMatch Limit LimitExcept));
+    my $kind = pick(qw(If If Files FilesMatch Limit Limit LimitExcept));
     return () if $at->{limit};
     $kind = 'If' if ($at->{location} || $at->{files}) && $kind =~ /Files/;
     my %inside = (%$at, small => 1, path => 1, limit => scalar($kind =~ /Limit/), files => $at->{files} || scalar($kind =~ /Files/));
     my @body   = $self->_body(\%inside);
-    push @body, $self->_inner(\%inside, $depth + 1) if $depth < 2 && chance(0.25);
+    splice @body, int rand @body, 0, $self->_inner(\%inside, $depth + 1) if @body && $depth < 2 && chance(0.25);
     if ($kind eq 'If') {
         my @chain = _section('If "' . pick(@CONDITIONS) =~ s/"/'/gr . '"', @body);
         push @chain, _section('ElseIf "' . pick(@CONDITIONS) =~ s/"/'/gr . '"', $self->_body(\%inside)) if chance(0.3);
@@ -379,18 +380,21 @@ sub _htaccess {
     my ($self, $dir) = @_;
     my $at    = { path => 1, htaccess => 1, dir => 1, url => "/$dir", hosts => $self->{hosts} };
     my @nodes = $self->_body($at);
-    splice @nodes, 0, 0, $self->_inner($at, 1) if chance(0.15);
+    splice @nodes, int rand @nodes, 0, $self->_inner($at, 1) if @nodes && chance(0.2);
     push @nodes, $self->_inner($at, 1) if chance(0.15);
     push @nodes, _line('RewriteRule', '^(broken', 'x') if chance(0.01);
     push @nodes, _line('Redirect', pick('/a', 'x y z w', '/a rel', '301 /a')) if chance(0.01);
     return \@nodes;
 }
 
+# HtCacheFold, which stock httpd does not know, must not be what is not allowed in .htaccess.
 sub _override {
+    my ($self) = @_;
+    return pick('AllowOverride All', 'AllowOverride All', 'AllowOverride FileInfo') if $self->{off};
     return @{ pick(
         (['AllowOverride All']) x 8, ['AllowOverride FileInfo'], ['AllowOverride None'],
         ['AllowOverride None', 'AllowOverrideList Redirect RewriteRule RewriteEngine RewriteBase'],
-        ['AllowOverride None', 'AllowOverrideList Redirect RedirectMatch RedirectTemp RedirectPermanent RewriteEngine RewriteRule RewriteCond RewriteBase RewriteOptions RedirectRelative HtCacheFold'],
+        ['AllowOverride None', 'AllowOverrideList Redirect RedirectMatch RedirectTemp RedirectPermanent RewriteEngine RewriteRule RewriteCond RewriteBase RewriteOptions RedirectRelative'],
         ['AllowOverride AuthConfig Limit', 'AllowOverrideList Redirect RedirectMatch'],
         ['AllowOverride Nonfatal=Override'], ['AllowOverride FileInfo Limit AuthConfig'],
     ) };
@@ -400,7 +404,7 @@ sub _override {
 sub _sections {
     my ($self, $hosts) = @_;
     my ($root, @nodes) = ($self->{root});
-    my @override = map { _line(s/ HtCacheFold//r) } _override();
+    my @override = map { _line($_) } $self->_override;
     push @nodes, _section(qq{Directory "$root"}, _line('Require all granted'),
         _line('Options', pick(('FollowSymLinks') x 12, 'None', 'SymLinksIfOwnerMatch')), @override);
     for (1 .. pick(0, 1, 2, 3)) {
@@ -410,8 +414,8 @@ sub _sections {
         my $in   = $kind =~ /Location/ ? { %$at, dir => chance(0.5), location => 1 }
             : $kind eq 'Files' ? { %$at, files => 1 } : $at;
         my @body = $self->_body($in);
-        push @body, $self->_inner($in, 1) if chance(0.25);
-        push @body, map { _line(s/ HtCacheFold//r) } _override() if $kind eq 'Directory' && chance(0.2);
+        splice @body, int rand @body, 0, $self->_inner($in, 1) if @body && chance(0.25);
+        push @body, map { _line($_) } $self->_override if $kind eq 'Directory' && chance(0.2);
         push @nodes, $kind eq 'Directory' ? _section(qq{Directory "$root/} . ($dir =~ s{/$}{}r) . '"', @body)
             : $kind eq 'DirectoryMatch' ? _section(qq{DirectoryMatch "/} . ($dir =~ s{/$}{}r) . '"', @body)
             : $kind eq 'Location' ? _section(qq{Location "/} . ($dir =~ s{/$}{}r) . '"', @body)
@@ -433,7 +437,6 @@ sub _server_lines {
     push @nodes, _line('RewriteMap', 'lc', 'int:tolower');
     push @nodes, _line('Header always set X-E "%{E}e,%{REDIRECT_E}e"');
     push @nodes, _line('DirectorySlash Off') if chance(0.1);
-    push @nodes, _line('FallbackResource /x.html') if chance(0.05);
     push @nodes, _line('ErrorDocument', pick(404, 410, 403, 500), _quoted('/' . pick(_directories()) . 'x.html')) if chance(0.2);
     push @nodes, _line('Alias', '/new', qq{"$self->{root}/a"}) if chance(0.2);
     push @nodes, $self->_body($at) if chance(0.75);
@@ -485,6 +488,7 @@ sub _changed {
 sub _uri {
     my ($self, $host) = @_;
     my $samples = $self->{samples}{$host};
+    return '/' . pick(_directories()) =~ s/ /%20/gr if chance(0.04);
     my $path = $samples && chance(0.93) ? pick(@$samples) : '/' . join '/', map { $self->_word } 1 .. 1 + int rand 4;
     $path = _changed($path) if chance(0.4);
     $path = _changed($path) if chance(0.05);
