@@ -67,6 +67,8 @@ void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *l
 /* glue_fold_rewrite.c */
 /** Fold the RewriteRules among *first and the nodes behind it, which may put others before them. */
 void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir);
+/** Do the rules among these nodes leave a skip or a chain open at their end? */
+bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool);
 /** Make the map function known to mod_rewrite. False: it is not there. */
 bool htc_fold_register_map(void);
 /** Has mod_rewrite the flag UnsafeAllow3F, and so the check that it turns off? */

@@ -206,7 +206,7 @@ static apr_thread_mutex_t *lock_of(const htc_server_conf *sc)
     return sc->redirects->fold_lock;
 }
 
-static bool expression_first(const request_rec *r)
+bool htc_expression_first(const request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
 
@@ -218,7 +218,7 @@ int htc_fold_translate(request_rec *r)
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     found_line found;
 
-    if (!sc->own.folds || (r->uri[0] != '/' && r->uri[0] != '\0') || expression_first(r) ||
+    if (!sc->own.folds || (r->uri[0] != '/' && r->uri[0] != '\0') || htc_expression_first(r) ||
         !find(sc->own.folds, r->uri, lock_of(sc), &found))
         return DECLINED;
     return answer(r, &found, &in_translate);

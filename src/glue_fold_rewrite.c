@@ -139,7 +139,10 @@ static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool
     const char *text = apr_psprintf(
         pool, "%s%s%s%s%s%s%s%s",
         rule->flags & REWRITE_REDIRECT ? apr_psprintf(pool, "R=%d,", rule->status) : "",
-        rule->flags & REWRITE_STATUS ? apr_psprintf(pool, "R=%d,", rule->status) : "",
+        rule->flags & REWRITE_FORBIDDEN ? "F,"
+        : rule->flags & REWRITE_GONE    ? "G,"
+        : rule->flags & REWRITE_STATUS  ? apr_psprintf(pool, "R=%d,", rule->status)
+                                        : "",
         rule->flags & REWRITE_LAST ? "L," : "", rule->flags & REWRITE_END ? "END," : "",
         rule->flags & REWRITE_NOESCAPE ? "NE," : "", rule->flags & REWRITE_QSAPPEND ? "QSA," : "",
         rule->flags & REWRITE_QSDISCARD ? "QSD," : "",
@@ -311,6 +314,16 @@ static size_t collect(ap_directive_t **link, rewrite_line *lines, container *c)
         n++;
     }
     return n;
+}
+
+bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool)
+{
+    size_t n = collect(first, NULL, NULL);
+    rewrite_line *lines = apr_palloc(pool, (n + 1) * sizeof(*lines));
+    rewrite_rule *rules = apr_palloc(pool, (n + 1) * sizeof(*rules));
+
+    collect(first, lines, NULL);
+    return redirect_config_open_end(rules, redirect_config_rewrites(lines, n, true, rules, pool));
 }
 
 void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)

@@ -22,8 +22,7 @@ static const char *const dir_sections[] = {
     "<Directory", "<DirectoryMatch", "<Location", "<LocationMatch", "<Files", "<FilesMatch",
     "<If",        "<ElseIf",         "<Else"};
 /* Those that change nothing about that. */
-static const char *const plain_sections[] = {"<Limit", "<LimitExcept", "<RequireAll",
-                                             "<RequireAny"};
+static const char *const limits[] = {"<Limit", "<LimitExcept"};
 
 /* Marks the nodes that were renamed or inserted here: nobody else can write such a line. */
 static char made_here, made_linear;
@@ -128,20 +127,58 @@ static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir
     if (kind == REDIRECT_LINE_LEAVE || !allowed(w->cmd, which))
         return;
     w->counts->redirects_seen++;
-    if (!w->fold)
-        return;
     if (kind == REDIRECT_LINE_FIRST) {
         htc_fold_insert(w, link, node, HTC_FOLD_MARK, "");
         return;
     }
+    if (!w->fold)
+        return;
     htc_fold_rename(w, node, renamed[which], node->args);
     w->counts->redirects_folded++;
 }
 
+static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir);
+
+static bool rewrites(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, "RewriteRule") ||
+            !strcasecmp(node->directive, "RewriteCond"))
+            return true;
+    }
+    return false;
+}
+
+/* Rules in a <Limit> go on with those around it, as if it were not there. That is rare enough to
+ * leave all of them alone. */
+static bool limits_rewrites(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (named(node, limits, COUNT(limits)) &&
+            (rewrites(node->first_child) || limits_rewrites(node->first_child)))
+            return true;
+    }
+    return false;
+}
+
+static void fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
+{
+    if (w->rewrites && !limits_rewrites(*first))
+        htc_fold_rewrites(w, first, in_dir);
+}
+
+static void walk_limit(htc_walk *w, ap_directive_t **first, bool in_dir)
+{
+    bool saved = w->rewrites;
+
+    w->rewrites = false;
+    walk_level(w, first, in_dir);
+    w->rewrites = saved;
+}
+
 static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
 {
-    if (w->rewrites)
-        htc_fold_rewrites(w, link, in_dir);
+    fold_rewrites(w, link, in_dir);
     for (ap_directive_t *node = *link; node; link = &node->next, node = *link) {
         int which = w->redirects ? redirect_config_alias(node->directive) : -1;
 
@@ -149,8 +186,8 @@ static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
             walk_line(w, link, which, in_dir);
         else if (named(node, dir_sections, COUNT(dir_sections)))
             walk_level(w, &node->first_child, true);
-        else if (named(node, plain_sections, COUNT(plain_sections)))
-            walk_level(w, &node->first_child, in_dir);
+        else if (named(node, limits, COUNT(limits)))
+            walk_limit(w, &node->first_child, in_dir);
     }
 }
 
@@ -224,8 +261,7 @@ static bool folds(settings own, settings main_server)
 /* The lines of a server itself, not those of its sections. */
 static void fold_server_lines(htc_walk *w, ap_directive_t **first)
 {
-    if (w->rewrites)
-        htc_fold_rewrites(w, first, false);
+    fold_rewrites(w, first, false);
     for (ap_directive_t **link = first; *link; link = &(*link)->next) {
         ap_directive_t *node = *link;
         int which =
@@ -289,14 +325,28 @@ static void declare_map(htc_walk *w, ap_directive_t **first, const ap_directive_
         htc_fold_insert(w, first, like, "RewriteMap", HTC_FOLD_MAP " int:" HTC_FOLD_MAP);
 }
 
-static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf)
+/* A skip or a chain that is open at the end of one context goes on with the rules of another one
+ * that inherits it, and counts these one by one. */
+static bool open_end_somewhere(ap_directive_t **first, apr_pool_t *pool)
+{
+    if (htc_fold_open_end(first, pool))
+        return true;
+    for (ap_directive_t *node = *first; node; node = node->next) {
+        if (node->first_child && open_end_somewhere(&node->first_child, pool))
+            return true;
+    }
+    return false;
+}
+
+static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     w->pool = pconf;
     w->counts = &options->counts;
     w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
     w->redirects = alias_alone();
     w->opaque = options->regex_options = mentions(ap_conftree, "RegexDefaultOptions");
-    w->rewrites = !w->opaque && only_of("mod_rewrite.c", "RewriteRule") &&
+    w->rewrites = !w->opaque && !open_end_somewhere(&ap_conftree, ptemp) &&
+                  only_of("mod_rewrite.c", "RewriteRule") &&
                   only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
     w->knows_3f = w->rewrites && htc_fold_knows_3f();
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
@@ -329,10 +379,9 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     bool parts = false, any = false, all;
 
     (void)plog;
-    (void)ptemp;
     if (!ap_conftree)
         return OK;
-    prepare_walk(w, options, pconf);
+    prepare_walk(w, options, pconf, ptemp);
     all = fold_servers(w, &parts, &any);
     w->fold = options->fold_dirs = all && !parts;
     fold_sections(w, ap_conftree);

@@ -52,7 +52,8 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     apr_pool_t *pool = own_pool();
     htc_table *table = NULL;
 
-    if (pool && redirect_table_validate(pin->image, pin->size) == APR_SUCCESS) {
+    /* Whoever published the image has proved it, once for all processes: see publish_image(). */
+    if (pool) {
         table = apr_pcalloc(pool, sizeof(*table));
         table->redirects = redirects;
         table->slot = slot;
@@ -266,10 +267,31 @@ static const char *lower_host(const request_rec *r)
     return host;
 }
 
+static const char *escape_path(apr_pool_t *pool, const char *path)
+{
+    return ap_os_escape_path(pool, path, 1);
+}
+
+/* What AllowEncodedSlashes NoDecode leaves of an encoded slash has one form in a table. */
+static const char *one_form(request_rec *r)
+{
+    char *path;
+
+    if (!strstr(r->uri, "%2f"))
+        return r->uri;
+    path = apr_pstrdup(r->pool, r->uri);
+    for (char *s = strstr(path, "%2f"); s; s = strstr(s, "%2f"))
+        s[2] = 'F';
+    return path;
+}
+
 static void fill_request(redirect_request *asked, request_rec *r, htc_table *table)
 {
-    *asked = (redirect_request){
-        .path = r->uri, .path_len = strlen(r->uri), .regex = run_regex, .baton = table};
+    *asked = (redirect_request){.path = one_form(r),
+                                .path_len = strlen(r->uri),
+                                .regex = run_regex,
+                                .baton = table,
+                                .escape = escape_path};
     if (table->info.uses_host) {
         asked->host = lower_host(r);
         asked->host_len = asked->host ? strlen(asked->host) : 0;
@@ -283,6 +305,16 @@ static void fill_request(redirect_request *asked, request_rec *r, htc_table *tab
     }
 }
 
+/* httpd answers 500 in place of a status that it has no words for, unless it is given some. */
+static void name_status(request_rec *r, int status)
+{
+    if (strtol(ap_get_status_line(status), NULL, 10) != status)
+        r->status_line = apr_psprintf(r->pool, "%d %s", status,
+                                      status == 418  ? "I'm a teapot"
+                                      : status < 500 ? "Client Error"
+                                                     : "Server Error");
+}
+
 static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
                         redirect_request *asked, const redirect_match *match)
 {
@@ -291,6 +323,7 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
     bool refused = false;
     const char *location;
 
+    asked->path = r->uri;
     asked->query = r->args;
     asked->query_len = r->args ? strlen(r->args) : 0;
     location = redirect_map_location(match, asked, groups, n, r->pool, &refused);
@@ -302,6 +335,8 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
             map->file, (unsigned)redirect_table_line(table->table, match->rule, NULL), r->uri);
         return DECLINED;
     }
+    if (!location)
+        name_status(r, match->status);
     return location ? send_redirect(r, match->status, location) : match->status;
 }
 
@@ -340,7 +375,7 @@ int htc_map_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
 
-    if (!sc->own.maps || !sc->redirects || !sc->redirects->tables ||
+    if (!sc->own.maps || !sc->redirects || !sc->redirects->tables || htc_expression_first(r) ||
         (r->uri[0] != '/' && r->uri[0] != '\0'))
         return DECLINED;
     return ask_list(r, sc->redirects, sc->own.maps);
@@ -351,7 +386,7 @@ int htc_map_fixup(request_rec *r)
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
 
-    if (!dc || !dc->maps || !redirects || !redirects->tables)
+    if (!dc || !dc->maps || dc->expression || !redirects || !redirects->tables)
         return DECLINED;
     return ask_list(r, redirects, dc->maps);
 }

@@ -79,6 +79,8 @@ void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_
 /** post_config, after all directives were read: prepare the area and load what changed. @a
  * htaccess: maps may also come from .htaccess files. */
 int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);
+/** Has the area an image of this map? Then a file that is missing is no reason not to go on. */
+bool htc_map_known(server_rec *s, const redirect_area_key *key);
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 
 /* glue_map.c */
@@ -97,6 +99,8 @@ typedef struct htc_map_report {
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
 /** Free function of redirects->tables. */
 void htc_table_free(void *data);
+/** Has mod_alias a Redirect without a source for this request? It comes before all others. */
+bool htc_expression_first(const request_rec *r);
 /** Does mod_alias's RedirectRelative On hold for this request? */
 bool htc_relative_allowed(const request_rec *r);
 /** mod_alias's, for log lines in its name. */

@@ -5,6 +5,8 @@
  */
 #include "glue_map.h"
 
+#include <unistd.h>
+
 #include "ap_mpm.h"
 
 #define XXH_INLINE_ALL
@@ -49,21 +51,22 @@ static void list_add(apr_pool_t *pool, const htc_map_list **list, htc_redirect_m
 
 /* Whose map it is when a .htaccess file names it: that directory's, after following links. The file
  * is checked once more each time it is read, as links may change. */
-static const char *check_inside(const cmd_parms *cmd, htc_redirect_map *map)
+static const char *check_inside(const cmd_parms *cmd, const htc_redirect_map *map)
 {
-    char *file = realpath(map->file, NULL), *tree = realpath(cmd->path, NULL);
-    const char *err = NULL;
+    char *file = realpath(map->file, NULL);
+    apr_status_t rv = APR_FROM_OS_ERROR(errno);
+    char *tree = realpath(cmd->path, NULL);
     size_t len = tree ? strlen(tree) : 0;
+    const char *err = NULL;
 
     if (!file || !tree)
         err = apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': cannot be found: %pm", map->file,
-                           &(apr_status_t){APR_FROM_OS_ERROR(errno)});
+                           &rv);
     else if (strncmp(file, tree, len) || (len > 1 && file[len] != '/'))
         err = apr_psprintf(cmd->pool,
                            "HtCacheRedirectMap '%s': in .htaccess the file must lie inside this "
                            "directory, %s, after following links; it is %s",
                            map->file, cmd->path, file);
-    map->tree = apr_pstrdup(cmd->pool, cmd->path);
     free(file);
     free(tree);
     return err;
@@ -112,16 +115,30 @@ static const char *file_of(const cmd_parms *cmd, const char *arg, bool htaccess)
 static const char *adopt(const cmd_parms *cmd, htc_redirect_map *map)
 {
     htc_redirects *redirects = htc_server_conf_of(cmd->server)->redirects;
-    const char *err = check_inside(cmd, map);
 
-    if (err)
-        return err;
-    map->key = key_of(map, cmd->temp_pool);
     if (!redirects || !redirects->area)
         return "HtCacheRedirectMap: not available in .htaccess: the server's configuration has "
                "neither HtCache On nor a HtCacheRedirectMap";
     map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
     return NULL;
+}
+
+/* A file that is gone, or cannot be read, is no error while its rows are known. */
+static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
+{
+    const char *err;
+
+    if (htaccess)
+        map->tree = apr_pstrdup(cmd->pool, cmd->path);
+    map->key = key_of(map, cmd->temp_pool);
+    err = htaccess ? check_inside(cmd, map) : NULL;
+    if (!err)
+        err = check_file(cmd, map);
+    if (err && !access(map->file, F_OK))
+        return err; /* it is there, and not what it should be */
+    if (err && !htc_map_known(cmd->server, &map->key))
+        return err;
+    return htaccess ? adopt(cmd, map) : NULL;
 }
 
 const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[])
@@ -142,15 +159,11 @@ const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *co
         return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a valid path", argv[0]);
     err = read_options(cmd, map, argc, argv);
     if (!err)
-        err = htaccess ? adopt(cmd, map) : NULL;
-    if (!err)
-        err = check_file(cmd, map);
+        err = check(cmd, map, htaccess);
     if (err)
         return err;
-    if (!htaccess) {
-        map->key = key_of(map, cmd->temp_pool);
+    if (!htaccess)
         APR_ARRAY_PUSH(htc_options_get()->maps, htc_redirect_map *) = map;
-    }
     list_add(cmd->pool,
              cmd->path ? &((htc_dir_conf *)dir_conf)->maps
                        : &htc_server_conf_of(cmd->server)->own.maps,

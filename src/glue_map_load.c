@@ -8,6 +8,7 @@
 #include "glue_map.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "ap_mpm.h"
@@ -105,10 +106,10 @@ static bool stat_fd(int fd, htc_identity *id)
 {
     struct stat st;
 
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (fstat(fd, &st) != 0)
         return false;
     htc_identity_from_stat(id, &st);
-    return true;
+    return S_ISREG(st.st_mode);
 }
 
 static bool read_all(loading *load)
@@ -132,6 +133,17 @@ static bool read_all(loading *load)
     return true;
 }
 
+/* Why the file cannot be opened. Its identity is remembered, so that this is said once. */
+static const char *not_opened(loading *load)
+{
+    apr_status_t rv = APR_FROM_OS_ERROR(errno);
+    struct stat st;
+
+    if (stat(load->map->file, &st) == 0)
+        htc_identity_from_stat(&load->id, &st);
+    return apr_psprintf(load->pool, "cannot be opened: %pm; the rows read last stay in use", &rv);
+}
+
 /* The whole file in one consistent state. NULL, or what is wrong. */
 static const char *read_file(loading *load)
 {
@@ -139,8 +151,7 @@ static const char *read_file(loading *load)
 
     load->fd = open(load->map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (load->fd < 0)
-        return apr_psprintf(load->pool, "cannot be opened: %pm; the rows read last stay in use",
-                            &(apr_status_t){APR_FROM_OS_ERROR(errno)});
+        return not_opened(load);
     if (!stat_fd(load->fd, &load->id))
         return "is not a plain file; the rows read last stay in use";
     if (!still_inside(load))
@@ -186,37 +197,56 @@ static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
     return apr_psprintf(load->pool, "'%s' is not a valid regular expression: %s", pattern, text);
 }
 
-static void check_table(loading *load, const void *image, size_t size)
+static bool has_image(const loading *load)
 {
-    const redirect_table *table = redirect_table_open(image, size, load->pool);
+    redirect_area_state state;
 
-    redirect_map_check(table, &load->report, load->pool);
-    log_summary(load, size);
+    return redirect_area_state_get(load->redirects->area, load->map->slot, &state) && state.version;
+}
+
+/* Loops and the like are looked for in the image that requests already use. */
+static void check_table(loading *load)
+{
+    redirect_area *area = load->redirects->area;
+    redirect_area_pin pin;
+
+    if (!redirect_area_pin_get(area, load->map->slot, &pin))
+        return;
+    redirect_map_check(redirect_table_open(pin.image, pin.size, load->pool), &load->report,
+                       load->pool);
+    log_summary(load, pin.size);
+    redirect_area_unpin(area, &pin);
+}
+
+/* Prove it before anybody else can see it. */
+static apr_status_t publish_image(loading *load, redirect_builder *builder, size_t size)
+{
+    redirect_area *area = load->redirects->area;
+    void *image;
+    apr_status_t rv = redirect_area_reserve(area, load->map->slot, size, &image);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    redirect_builder_write(builder, image);
+    rv = redirect_table_validate(image, size);
+    return rv == APR_SUCCESS ? redirect_area_publish(area, load->map->slot, &load->id) : rv;
 }
 
 /* Into the area. NULL, or what is wrong. */
 static const char *build(loading *load, redirect_builder *builder)
 {
-    redirect_area *area = load->redirects->area;
     const htc_redirect_map *map = load->map;
     size_t size;
-    void *image;
     apr_status_t rv;
 
     rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
                            load->pool);
-    if (rv == APR_SUCCESS && !load->report.rows)
+    if (rv == APR_SUCCESS && !load->report.rows && (load->report.errors || has_image(load)))
         return "holds no row that can be used; the rows read last stay in use";
     if (rv == APR_SUCCESS)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
     if (rv == APR_SUCCESS)
-        rv = redirect_area_reserve(area, map->slot, size, &image);
-    if (rv == APR_SUCCESS) {
-        redirect_builder_write(builder, image);
-        /* Before others see it, so that the reports come first and the reader is never in doubt. */
-        check_table(load, image, size);
-        rv = redirect_area_publish(area, map->slot, &load->id);
-    }
+        rv = publish_image(load, builder, size);
     if (rv != APR_SUCCESS)
         return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
     return NULL;
@@ -254,7 +284,25 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     free(load.bytes);
     if (load.fd >= 0)
         close(load.fd);
+    if (!err)
+        check_table(&load);
+#ifdef __GLIBC__
+    /* What was needed for a moment must not stay with each process that has built once. */
+    malloc_trim(0);
+#endif
     return err ? APR_EGENERAL : APR_SUCCESS;
+}
+
+/* All zero when there is no file. */
+static htc_identity file_identity(const htc_redirect_map *map)
+{
+    htc_identity id;
+    struct stat st;
+
+    memset(&id, 0, sizeof(id));
+    if (stat(map->file, &st) == 0)
+        htc_identity_from_stat(&id, &st);
+    return id;
 }
 
 /* Somebody else reads it for the first time: its rows are wanted for this request, too. */
@@ -281,10 +329,13 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     apr_pool_t *sub;
     apr_status_t rv;
 
-    /* What failed is tried again when its time is up, not by every request. */
-    if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed &&
-        !redirect_area_claim(redirects->area, map->slot, now, HTC_DEFAULT_REVALIDATE_MS, LEASE_MS))
-        return APR_EGENERAL;
+    /* What failed is tried again when the file is another one. */
+    if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed) {
+        htc_identity id = file_identity(map);
+
+        if (htc_identity_equal(&id, &state.failed_id))
+            return APR_EGENERAL;
+    }
     if (!redirect_area_build_begin(redirects->area, map->slot))
         return wait_for_other(redirects, map);
     apr_pool_create(&sub, pool);
@@ -395,13 +446,8 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
 static void compare(htc_redirects *redirects, const htc_redirect_map *map)
 {
     redirect_area_state state;
-    htc_identity id;
-    struct stat st;
+    htc_identity id = file_identity(map);
 
-    if (stat(map->file, &st) != 0)
-        memset(&id, 0, sizeof(id));
-    else
-        htc_identity_from_stat(&id, &st);
     if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version ||
         htc_identity_equal(&id, &state.id) ||
         (state.failed && htc_identity_equal(&id, &state.failed_id)) ||
@@ -430,7 +476,7 @@ typedef struct lasting {
 
 /* This module's code may move from one restart to the next, so the process's pool must not be given
  * anything to call at its end: the area lies in a pool that is never destroyed. */
-static lasting *lasting_get(server_rec *s, const char **why)
+static lasting *lasting_get(server_rec *s, const char **why, bool create)
 {
     static const char key[] = "htcache-redirect-area";
     apr_pool_t *pool = s->process->pool, *own;
@@ -438,7 +484,7 @@ static lasting *lasting_get(server_rec *s, const char **why)
     void *data = NULL;
 
     apr_pool_userdata_get(&data, key, pool);
-    if (data)
+    if (data || !create)
         return data;
     if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS)
         return NULL;
@@ -453,8 +499,7 @@ static lasting *lasting_get(server_rec *s, const char **why)
 static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_pool_t *ptemp)
 {
     redirect_area_state state;
-    htc_identity id;
-    struct stat st;
+    htc_identity id = file_identity(map);
     bool have;
 
     map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
@@ -465,14 +510,11 @@ static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_po
         return OK;
     }
     have = redirect_area_state_get(redirects->area, map->slot, &state) && state.version;
-    if (have && stat(map->file, &st) == 0) {
-        htc_identity_from_stat(&id, &st);
-        if (htc_identity_equal(&id, &state.id))
-            return OK;
-    }
-    if (htc_map_load(redirects, map, ptemp) == APR_SUCCESS || have)
+    if (have && htc_identity_equal(&id, &state.id))
         return OK;
-    return redirects->generation > 2 ? OK : HTTP_INTERNAL_SERVER_ERROR;
+    if (htc_map_load(redirects, map, ptemp) == APR_SUCCESS || have || htc_is_restart())
+        return OK;
+    return HTTP_INTERNAL_SERVER_ERROR;
 }
 
 static int load_all(htc_redirects *redirects, apr_pool_t *ptemp)
@@ -515,8 +557,9 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
 {
     bool wanted = htc_options_get()->maps->nelts > 0;
     const char *why = NULL;
-    lasting *kept = wanted || htaccess ? lasting_get(s, &why) : NULL;
+    lasting *kept = wanted || htaccess ? lasting_get(s, &why, true) : NULL;
     htc_redirects *redirects = redirects_create(pconf, s, kept);
+    int rv;
 
     htc_map_find_alias();
     fold_all();
@@ -531,8 +574,10 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     }
     if (redirect_area_join(redirects->area, redirects->generation) != APR_SUCCESS)
         return OK;
+    rv = load_all(redirects, ptemp);
+    /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
-    return load_all(redirects, ptemp);
+    return rv;
 }
 
 /* A build that is under way is waited for: it writes to memory that all share. */
@@ -572,4 +617,18 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         return;
     }
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
+}
+
+bool htc_map_known(server_rec *s, const redirect_area_key *key)
+{
+    const char *why = NULL;
+    lasting *kept = lasting_get(s, &why, false);
+    redirect_area_state state;
+    uint32_t slot;
+
+    if (!kept)
+        return false;
+    slot = redirect_area_map(kept->area, key, kept->generation, false);
+    return slot != REDIRECT_AREA_NIL && redirect_area_state_get(kept->area, slot, &state) &&
+           state.version;
 }

@@ -44,7 +44,7 @@ static bool others_open_htaccess(void)
     return false;
 }
 
-static bool is_restart(void)
+bool htc_is_restart(void)
 {
     int generation = 0;
     return ap_mpm_query(AP_MPMQ_GENERATION, &generation) == APR_SUCCESS && generation > 0;
@@ -57,7 +57,7 @@ static int create_store(htc_context *ctx, server_rec *s)
 
     if (rv == APR_SUCCESS)
         return OK;
-    if (is_restart()) {
+    if (htc_is_restart()) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, s,
                      "HtCache: no shared memory after the restart, going on without the cache: %s. "
                      "Lower HtCacheMemory or raise the limit, then restart",

@@ -277,6 +277,10 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
 /** Rebuild a directive tree from a validated record, in @a pool. Its strings stay in the record. */
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
 
+/* mod_htcache.c */
+/** Is the configuration being read for a restart, graceful or not? */
+bool htc_is_restart(void);
+
 /* glue_apply.c */
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);

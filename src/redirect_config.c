@@ -108,6 +108,9 @@ redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir,
         *reason = "it has no source: it holds for every path, and mod_alias tries it first";
         return REDIRECT_LINE_FIRST;
     }
+    /* httpd takes an empty word at the end for none where it counts. */
+    if (alias > 0 && !*words[1])
+        return leave(reason, "it has a wrong number of arguments");
     if (n == 1 || (n == 2 && first == REDIRECT_WORD_REDIRECT))
         return leave(reason, "it has no target");
     if (n == 3 && first == REDIRECT_WORD_SOURCE)
@@ -136,6 +139,19 @@ static const char *rewrite_word(apr_pool_t *pool, const char **at, bool *closed)
     return apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
 }
 
+/* A status that mod_rewrite takes: one that httpd knows. */
+static bool is_known_status(int status)
+{
+    static const short others[] = {421, 422, 423, 424, 426, 428, 429, 431, 451, 510, 511};
+
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (status == others[i])
+            return true;
+    }
+    return (status >= 300 && status <= 308 && status != 306) || (status >= 400 && status <= 417) ||
+           (status >= 500 && status <= 508);
+}
+
 static unsigned read_redirect(const char *value, int *status)
 {
     *status = 302;
@@ -146,7 +162,7 @@ static unsigned read_redirect(const char *value, int *status)
     else if (!strcasecmp(value, "seeother"))
         *status = 303;
     else if (strlen(value) == 3 && apr_isdigit(value[0]) && apr_isdigit(value[1]) &&
-             apr_isdigit(value[2]))
+             apr_isdigit(value[2]) && is_known_status(atoi(value)))
         *status = atoi(value);
     else
         return REWRITE_OTHER;
@@ -158,8 +174,8 @@ static const struct {
     unsigned flag;
 } plain_flags[] = {{"L", "last", REWRITE_LAST},
                    {"END", "END", REWRITE_END},
-                   {"F", "forbidden", REWRITE_STATUS},
-                   {"G", "gone", REWRITE_STATUS},
+                   {"F", "forbidden", REWRITE_STATUS | REWRITE_FORBIDDEN},
+                   {"G", "gone", REWRITE_STATUS | REWRITE_GONE},
                    {"NE", "noescape", REWRITE_NOESCAPE},
                    {"NC", "nocase", REWRITE_NOCASE},
                    {"QSA", "qsappend", REWRITE_QSAPPEND},
@@ -179,8 +195,8 @@ static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule
     for (size_t i = 0; !*value && i < COUNT(plain_flags); i++) {
         if (strcasecmp(key, plain_flags[i].brief) && strcasecmp(key, plain_flags[i].full))
             continue;
-        if (plain_flags[i].flag == REWRITE_STATUS)
-            rule->status = apr_toupper(*key) == 'F' ? 403 : 410;
+        if (plain_flags[i].flag & REWRITE_STATUS)
+            rule->status = plain_flags[i].flag & REWRITE_GONE ? 410 : 403;
         return plain_flags[i].flag;
     }
     return REWRITE_OTHER;
@@ -190,14 +206,16 @@ static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule
 static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
 {
     size_t len = strlen(text);
-    char *rest, *word;
+    char *word, *next;
 
     if (len < 2 || text[0] != '[' || text[len - 1] != ']')
         return false;
-    word = apr_pstrmemdup(pool, text + 1, len - 2);
-    for (word = apr_strtok(word, ",", &rest); word; word = apr_strtok(NULL, ",", &rest)) {
+    for (word = apr_pstrmemdup(pool, text + 1, len - 2); word; word = next) {
         char *value;
 
+        next = strchr(word, ',');
+        if (next)
+            *next++ = '\0';
         apr_collapse_spaces(word, word);
         value = strchr(word, '=');
         if (value)
@@ -341,4 +359,13 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
     }
     end_block(rules, count, run);
     return count;
+}
+
+bool redirect_config_open_end(const rewrite_rule *rules, size_t n)
+{
+    int reserved = 0;
+
+    for (size_t i = 0; i < n; i++)
+        reserved = still_reserved(&rules[i], reserved);
+    return reserved > 0;
 }

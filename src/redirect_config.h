@@ -62,7 +62,9 @@ enum {
     REWRITE_OTHER = 512, /* one that keeps the rule from being folded */
     REWRITE_SKIP = 1024,
     REWRITE_CHAIN = 2048,
-    REWRITE_UNSAFE_3F = 4096
+    REWRITE_UNSAFE_3F = 4096,
+    REWRITE_FORBIDDEN = 8192, /* F, with REWRITE_STATUS */
+    REWRITE_GONE = 16384      /* G, likewise */
 };
 
 /** A RewriteRule line, understood. */
@@ -94,6 +96,10 @@ typedef struct rewrite_line {
  */
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 rewrite_rule *rules, apr_pool_t *pool);
+
+/** Do the last of these rules leave a skip or a chain open, that goes on with rules that are
+ * inherited? */
+bool redirect_config_open_end(const rewrite_rule *rules, size_t n);
 
 /** What a configuration or .htaccess file holds. */
 typedef struct redirect_config_totals {

@@ -196,6 +196,11 @@ static void insert(answer *a, size_t at, const char *s, size_t len, apr_pool_t *
     a->text[a->len] = '\0';
 }
 
+static const char *escape_path(const redirect_request *request, const char *path, apr_pool_t *pool)
+{
+    return request->escape ? request->escape(pool, path) : apr_pescape_path(pool, path, 1);
+}
+
 /* One slash stands between the target's path and the rest, whichever of them has it: the rest of a
  * prefix begins with one or is empty. Never becomes a part of the host. */
 static void append_rest(answer *a, const redirect_match *match, const redirect_request *request,
@@ -209,7 +214,7 @@ static void append_rest(answer *a, const redirect_match *match, const redirect_r
     while (*rest == '/')
         rest++;
     find_parts(a);
-    escaped = apr_pescape_path(pool, rest, 1);
+    escaped = escape_path(request, rest, pool);
     if (a->path < redirect_map_free_part(a->text, a->len, &why) || a->text[a->path - 1] != '/')
         escaped = apr_pstrcat(pool, "/", escaped, NULL);
     insert(a, a->path, escaped, strlen(escaped), pool);
@@ -222,12 +227,13 @@ static void append_query(answer *a, const redirect_match *match, const redirect_
     size_t len;
 
     find_parts(a);
-    if (!request->query || !request->query_len || a->path != a->fragment)
+    if (!request->query || a->path != a->fragment)
         return;
     query = apr_palloc(pool, 3 * request->query_len + 1);
     query[0] = '?';
     len = copy_query(request, match->strip, query + 1);
-    if (len)
+    /* "?" alone is a query, too, for mod_alias; one whose parameters are all taken away is none. */
+    if (len || !request->query_len)
         insert(a, a->path, query, len + 1, pool);
 }
 
@@ -281,7 +287,7 @@ static bool expand(answer *a, const redirect_request *request, const redirect_gr
             return false;
         group = group_text(request, groups, ngroups, a->text[i + 1] - '0', pool);
         group = mark && mark < a->text + i ? escape_for_query(group, pool)
-                                           : apr_pescape_path(pool, group, 1);
+                                           : escape_path(request, group, pool);
         expanded = apr_pstrcat(pool, expanded, apr_pstrmemdup(pool, a->text + begin, i - begin),
                                group, NULL);
         begin = ++i + 1;

@@ -145,6 +145,8 @@ typedef struct redirect_request {
     size_t query_len;
     redirect_regex_fn *regex; /* NULL: patterns do not match */
     void *baton;
+    /** For redirect_map_location(): escape a decoded path for a URL. NULL: apr_pescape_path(). */
+    const char *(*escape)(apr_pool_t *pool, const char *path);
 } redirect_request;
 
 typedef struct redirect_match {

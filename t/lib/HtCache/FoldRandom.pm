@@ -187,7 +187,7 @@ sub _regex_target {
 
 my @STATUSES = (
     ('') x 8, qw(permanent temp seeother 301 302 303 307 308 PERMANENT Temp 304 300 399 305 306));
-my @FINAL = qw(gone gone 410 404 403 GONE 451 500 401 503 200 204 100 405 413 0404);
+my @FINAL = qw(gone gone 410 404 403 GONE 451 500 401 503 200 204 226 405 413 0404);
 
 # A line; its sources are noted as worth asking for.
 sub _redirect {
