@@ -52,6 +52,8 @@ static const struct {
     {"RedirectMatch", "410 ^/a$", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
     {"RedirectTemp", "/a /b", REDIRECT_LINE_FOLD, REDIRECT_LINE_FOLD},
     {"RedirectPermanent", "/a /b /c", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"RedirectTemp", "/a \"\"", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
+    {"RedirectMatch", "^/a \"\"", REDIRECT_LINE_LEAVE, REDIRECT_LINE_LEAVE},
     {"RedirectTemp", "301 http://x/", REDIRECT_LINE_LEAVE, REDIRECT_LINE_FIRST},
 };
 
@@ -125,6 +127,11 @@ static const struct {
     {"^x$ http://t/ [R=301,L,S=1]", false, false},
     {"^x$ http://t/ [R=301,L,B]", false, false},
     {"^x$ - [R=301,L]", false, false},
+    {"^x$ http://t/ [R=301,,L]", false, false},
+    {"^x$ http://t/ [R=301,L,]", false, false},
+    {"^x$ http://t/ [R=999,L]", false, false},
+    {"^x$ http://t/ [R=000,L]", false, false},
+    {"^x$ - [F]", false, false},
     {"^x$", false, false},
 };
 
@@ -213,6 +220,41 @@ START_TEST(blocks)
 }
 END_TEST
 
+/* F and G hold in subrequests, R=403 does not; so they are not the same. */
+START_TEST(refusals_are_told_apart)
+{
+    static const char *const flags[] = {"[F]", "[G]", "[R=403]", "[R=410]"};
+    rewrite_line lines[32];
+
+    for (size_t i = 0; i < 32; i++)
+        lines[i] = (rewrite_line){false, apr_pstrcat(pool, "^a$ - ", flags[i / 8], NULL)};
+    ck_assert_uint_eq(read_rules(lines, 32, true), 32);
+    for (size_t i = 0; i < 32; i++) {
+        ck_assert_ptr_null(found[i].why);
+        ck_assert_uint_eq(found[i].block, 8 - i % 8);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *lines;
+    bool open;
+} ends[] = {{"rrr", false}, {"rs", true},  {"srr", false}, {"sr", true},
+            {"h", true},    {"hr", false}, {"", false},    {"srh", true}};
+
+START_TEST(an_end)
+{
+    rewrite_line lines[8];
+    size_t n = strlen(ends[_i].lines);
+
+    for (size_t i = 0; i < n; i++)
+        lines[i] = (rewrite_line){false, ends[_i].lines[i] == 's'   ? "^s$ - [S=2]"
+                                         : ends[_i].lines[i] == 'h' ? "^h$ - [C]"
+                                                                    : "^a$ http://t/ [R,L]"};
+    ck_assert_int_eq(redirect_config_open_end(found, read_rules(lines, n, true)), ends[_i].open);
+}
+END_TEST
+
 /* --- files ------------------------------------------------------------------------------------*/
 
 static char reported[4096];
@@ -288,6 +330,8 @@ int main(void)
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
     tcase_add_test(tc, paths_are_folded_in_directories_only);
     tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));
+    tcase_add_test(tc, refusals_are_told_apart);
+    tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     tcase_add_test(tc, a_configuration_file);
     tcase_add_test(tc, a_htaccess_file);
     suite_add_tcase(suite, tc);
