@@ -19,8 +19,7 @@ struct htc_held_table {
     htc_node *node;
 };
 
-/* --- opening an image
- * ---------------------------------------------------------------------------*/
+/* --- opening an image -------------------------------------------------------------------------*/
 
 void htc_table_free(void *data)
 {
@@ -106,8 +105,7 @@ static htc_node *table_acquire(htc_redirects *redirects, uint32_t slot)
                  : NULL;
 }
 
-/* --- the table of a request
- * ---------------------------------------------------------------------*/
+/* --- the table of a request -------------------------------------------------------------------*/
 
 static request_rec *first_request(request_rec *r)
 {
@@ -154,8 +152,7 @@ static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_r
     return node ? hold(redirects, first, node) : NULL;
 }
 
-/* --- regexes
- * --------------------------------------------------------------------------------------*/
+/* --- regexes ----------------------------------------------------------------------------------*/
 
 /* A pattern that cannot be compiled was reported when the map was loaded; it never matches. */
 static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
@@ -205,8 +202,7 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
     return MAX_GROUPS;
 }
 
-/* --- answers
- * --------------------------------------------------------------------------------------*/
+/* --- answers ----------------------------------------------------------------------------------*/
 
 /* mod_alias's RedirectRelative is kept where its own command record says. */
 static struct {
@@ -391,8 +387,7 @@ int htc_map_fixup(request_rec *r)
     return ask_list(r, redirects, dc->maps);
 }
 
-/* --- status
- * ---------------------------------------------------------------------------------------*/
+/* --- status -----------------------------------------------------------------------------------*/
 
 static void add_report(htc_redirects *redirects, const htc_redirect_map *map,
                        apr_array_header_t *reports)

@@ -486,8 +486,10 @@ static lasting *lasting_get(server_rec *s, const char **why, bool create)
     apr_pool_userdata_get(&data, key, pool);
     if (data || !create)
         return data;
-    if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS)
+    if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
+        *why = "there is no memory";
         return NULL;
+    }
     kept = apr_pcalloc(own, sizeof(*kept));
     if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS)
         return NULL;
@@ -565,15 +567,21 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     fold_all();
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->redirects = redirects;
-    if (!kept && !why)
+    if (!kept && !wanted && !htaccess)
         return OK;
     if (!kept) {
         ap_log_error(APLOG_MARK, wanted ? APLOG_EMERG : APLOG_INFO, 0, s, "HtCacheRedirectMap: %s",
                      why);
         return wanted ? HTTP_INTERNAL_SERVER_ERROR : OK;
     }
-    if (redirect_area_join(redirects->area, redirects->generation) != APR_SUCCESS)
+    rv = redirect_area_join(redirects->area, redirects->generation);
+    if (rv != APR_SUCCESS) {
+        ap_log_error(
+            APLOG_MARK, wanted ? APLOG_ERR : APLOG_INFO, rv, s,
+            "HtCacheRedirectMap: there are too many processes of this server; the redirect "
+            "maps are not used until it is restarted with fewer");
         return OK;
+    }
     rv = load_all(redirects, ptemp);
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
