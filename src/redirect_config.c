@@ -5,6 +5,8 @@
  */
 #include "redirect_config.h"
 
+#include "config_lines.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -55,34 +57,6 @@ redirect_first_word redirect_config_status(const char *word, int *status)
     return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
 }
 
-/* One word as httpd's own argument reader takes it: in quotes, or up to a blank. */
-static const char *argument(apr_pool_t *pool, const char **at)
-{
-    const char *s = *at, *start;
-    char quote = '\0', *word, *to;
-
-    while (apr_isspace(*s))
-        s++;
-    if (*s == '"' || *s == '\'')
-        quote = *s++;
-    start = s;
-    while (*s && (quote ? *s != quote : !apr_isspace(*s)))
-        s += quote && *s == '\\' && s[1] ? 2 : 1;
-    to = word = apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
-    for (const char *from = word; *from; from++) {
-        if (quote && *from == '\\' && (from[1] == '\\' || from[1] == quote))
-            from++;
-        *to++ = *from;
-    }
-    *to = '\0';
-    if (quote && *s)
-        s++;
-    while (apr_isspace(*s))
-        s++;
-    *at = s;
-    return word;
-}
-
 static redirect_line leave(const char **reason, const char *why)
 {
     *reason = why;
@@ -99,7 +73,7 @@ redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir,
     while (apr_isspace(*args))
         args++;
     while (*args && n < 3)
-        words[n++] = argument(pool, &args);
+        words[n++] = config_word(pool, &args);
     if (*args || n < alias_words[alias].min || n > alias_words[alias].max || !*words[0])
         return leave(reason, "it has a wrong number of arguments");
     first = redirect_config_status(words[0], &status);
@@ -312,8 +286,10 @@ static void end_block(rewrite_rule *rules, size_t end, size_t n)
 
         rule->first = i == 0;
         rule->block = (unsigned)(n - i);
-        if (n < REDIRECT_CONFIG_MIN_RULES)
+        if (n < REDIRECT_CONFIG_MIN_RULES) {
+            rule->alone = true;
             rule->why = "fewer than 8 rules like it stand together";
+        }
     }
 }
 

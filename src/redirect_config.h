@@ -80,6 +80,7 @@ typedef struct rewrite_rule {
     unsigned block;   /* of a rule that is folded: number of rules from it to the end of its block;
                        * all rules of a block stand one behind the other */
     bool first;       /* of its block */
+    bool alone;       /* it could be folded, but for too few like it beside it */
     bool counted;     /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
 

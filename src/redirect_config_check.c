@@ -5,18 +5,14 @@
  */
 #include "redirect_config.h"
 
+#include "config_lines.h"
+
 #include <string.h>
 #include <strings.h>
 
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_tables.h>
-
-/* A line with its continuations. */
-typedef struct config_line {
-    const char *name, *args;
-    uint32_t number; /* of its last line, as httpd counts */
-} config_line;
 
 /* What stands directly in one container. */
 typedef struct container {
@@ -27,8 +23,7 @@ typedef struct container {
 } container;
 
 typedef struct checker {
-    const char *at, *end;
-    uint32_t number;
+    config_reader reader;
     redirect_report_fn *report;
     void *baton;
     redirect_config_totals *totals;
@@ -36,91 +31,18 @@ typedef struct checker {
     container *inner;
 } checker;
 
-/* --- lines ------------------------------------------------------------------------------------*/
-
-static const char *physical_line(checker *c, size_t *len)
-{
-    const char *line = c->at, *eol;
-
-    if (c->at >= c->end)
-        return NULL;
-    eol = memchr(line, '\n', (size_t)(c->end - line));
-    c->at = eol ? eol + 1 : c->end;
-    *len = (size_t)((eol ? eol : c->end) - line);
-    if (*len && line[*len - 1] == '\r')
-        --*len;
-    c->number++;
-    return line;
-}
-
-/* With its continuations, without blanks around it; NULL at the end. */
-static char *logical_line(checker *c)
-{
-    char *text = apr_pstrdup(c->pool, "");
-    const char *piece;
-    size_t len;
-
-    while ((piece = physical_line(c, &len))) {
-        bool more = len && piece[len - 1] == '\\';
-
-        text =
-            apr_pstrcat(c->pool, text, apr_pstrmemdup(c->pool, piece, more ? len - 1 : len), NULL);
-        if (more)
-            continue;
-        while (apr_isspace(*text))
-            text++;
-        len = strlen(text);
-        while (len && apr_isspace(text[len - 1]))
-            text[--len] = '\0';
-        return text;
-    }
-    return *text ? text : NULL;
-}
-
-static bool next_line(checker *c, config_line *line)
-{
-    char *text, *s;
-
-    while ((text = logical_line(c))) {
-        if (!*text || *text == '#')
-            continue;
-        for (s = text; *s && !apr_isspace(*s) && !(s > text && *s == '>'); s++)
-            ;
-        line->args = s;
-        while (apr_isspace(*line->args))
-            line->args++;
-        line->name = apr_pstrmemdup(c->pool, text, (apr_size_t)(s - text));
-        line->number = c->number;
-        return true;
-    }
-    return false;
-}
-
 /* --- containers -------------------------------------------------------------------------------*/
-
-static bool one_of(const char *name, const char *const *names)
-{
-    while (*names && strcasecmp(name, *names))
-        names++;
-    return *names != NULL;
-}
 
 static container *container_create(checker *c, container *parent, const char *name)
 {
-    static const char *const directories[] = {"<Directory", "<DirectoryMatch",
-                                              "<Location",  "<LocationMatch",
-                                              "<Files",     "<FilesMatch",
-                                              "<If",        "<ElseIf",
-                                              "<Else",      NULL};
-    static const char *const transparents[] = {
-        "<IfModule", "<IfDefine", "<IfVersion", "<IfFile", "<IfDirective", "<IfSection", NULL};
+    config_section section = config_section_of(name);
     container *made = apr_pcalloc(c->pool, sizeof(*made));
 
     made->parent = parent;
     made->in_dir = parent && parent->in_dir;
-    if (one_of(name, directories))
+    if (section == CONFIG_SECTION_DIRECTORY)
         made->in_dir = true;
-    if (parent && one_of(name, transparents)) {
+    if (parent && section == CONFIG_SECTION_TRANSPARENT) {
         made->transparent = true;
         made->lines = parent->lines;
         made->numbers = parent->numbers;
@@ -198,8 +120,7 @@ static void check_line(checker *c, const config_line *line)
 void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirect_report_fn *report,
                            void *baton, redirect_config_totals *totals, apr_pool_t *pool)
 {
-    checker c = {.at = bytes,
-                 .end = bytes + len,
+    checker c = {.reader = {.at = bytes, .end = bytes + len, .pool = pool},
                  .report = report,
                  .baton = baton,
                  .totals = totals,
@@ -208,7 +129,7 @@ void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirec
 
     c.inner = container_create(&c, NULL, "");
     c.inner->in_dir = htaccess;
-    while (next_line(&c, &line))
+    while (config_next_line(&c.reader, &line))
         check_line(&c, &line);
     while (c.inner)
         container_end(&c);
