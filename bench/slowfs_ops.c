@@ -1,0 +1,834 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The file system of slowfs, with libfuse's low-level interface, where each request of the kernel
+ * is one call: that makes the counts exact. Each operation is done on the source first, then
+ * counted, then delayed, then answered; several are under way at once, each in a thread of its own.
+ *
+ * A node stands for a file that the kernel knows: a descriptor opened with O_PATH, found again by
+ * device and inode, freed when the kernel has forgotten it. So a node survives renames, and files
+ * that are opened are reached through /proc/self/fd.
+ */
+#define FUSE_USE_VERSION 312
+#include "slowfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONTROL_NAME   ".slowfs"
+#define CONTROL_INO    2
+#define BUCKETS        65536
+#define MOST_THREADS   256
+#define PROC_PATH_SIZE 32
+
+typedef struct node {
+    struct node *next; /* in its bucket */
+    uint64_t lookups;  /* what the kernel has to forget before this may go */
+    dev_t dev;
+    ino_t ino;
+    int fd;
+    atomic_bool htaccess; /* it was last found under this name */
+} node;
+
+typedef struct slowfs {
+    slowfs_profile profile; /* under `lock`, as it can be changed while it is used */
+    slowfs_counters counters;
+    node root;
+    bool give_away;       /* made by root for others: files get their owner */
+    pthread_mutex_t lock; /* protects also the buckets and all nodes' `lookups` */
+    node *buckets[BUCKETS];
+} slowfs;
+
+static slowfs *slowfs_of(fuse_req_t req)
+{
+    return fuse_req_userdata(req);
+}
+
+static node *node_of(fuse_req_t req, fuse_ino_t ino)
+{
+    /* The kernel gives back the number that it was given, which was a pointer. */
+    return ino == FUSE_ROOT_ID ? &slowfs_of(req)->root : (node *)(uintptr_t)ino;
+}
+
+/* --- counting and waiting -----------------------------------------------------------------------
+ */
+
+static slowfs_profile profile_of(fuse_req_t req)
+{
+    slowfs *fs = slowfs_of(req);
+    slowfs_profile now;
+
+    pthread_mutex_lock(&fs->lock);
+    now = fs->profile;
+    pthread_mutex_unlock(&fs->lock);
+    return now;
+}
+
+static void spend(fuse_req_t req, enum slowfs_op op, bool htaccess)
+{
+    uint32_t us = profile_of(req).delay_us[op];
+    struct timespec left = {us / 1000000, (long)(us % 1000000) * 1000};
+
+    slowfs_count(&slowfs_of(req)->counters, op, htaccess);
+    while (us && clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+        continue;
+}
+
+static void spend_on(fuse_req_t req, enum slowfs_op op, fuse_ino_t ino)
+{
+    spend(req, op, node_of(req, ino)->htaccess);
+}
+
+/* Answers 0 or errno for an operation that changes something. */
+static void reply_changed(fuse_req_t req, int result, bool htaccess)
+{
+    int error = result == -1 ? errno : 0;
+
+    spend(req, SLOWFS_change, htaccess);
+    fuse_reply_err(req, error);
+}
+
+/* --- nodes --------------------------------------------------------------------------------------
+ */
+
+static node **bucket_of(slowfs *fs, dev_t dev, ino_t ino)
+{
+    return &fs->buckets[(ino * 11400714819323198485ULL ^ dev) % BUCKETS];
+}
+
+static node *find_locked(slowfs *fs, const struct stat *st)
+{
+    node *n = *bucket_of(fs, st->st_dev, st->st_ino);
+
+    while (n && (n->ino != st->st_ino || n->dev != st->st_dev))
+        n = n->next;
+    return n;
+}
+
+/* Takes the descriptor. NULL: no memory. */
+static node *node_with(slowfs *fs, int fd, const struct stat *st)
+{
+    node *n;
+
+    pthread_mutex_lock(&fs->lock);
+    n = find_locked(fs, st);
+    if (n) {
+        close(fd);
+    } else if ((n = calloc(1, sizeof(*n)))) {
+        node **bucket = bucket_of(fs, st->st_dev, st->st_ino);
+
+        *n = (node){.next = *bucket, .dev = st->st_dev, .ino = st->st_ino, .fd = fd};
+        *bucket = n;
+    }
+    if (n)
+        n->lookups++;
+    else
+        close(fd);
+    pthread_mutex_unlock(&fs->lock);
+    return n;
+}
+
+static void forget_one(slowfs *fs, fuse_ino_t ino, uint64_t lookups)
+{
+    node *n = (node *)(uintptr_t)ino;
+    node **link;
+
+    if (ino == FUSE_ROOT_ID || ino == CONTROL_INO)
+        return;
+    pthread_mutex_lock(&fs->lock);
+    n->lookups -= lookups;
+    if (!n->lookups) {
+        for (link = bucket_of(fs, n->dev, n->ino); *link != n; link = &(*link)->next)
+            continue;
+        *link = n->next;
+        close(n->fd);
+        free(n);
+    }
+    pthread_mutex_unlock(&fs->lock);
+}
+
+static void free_nodes(slowfs *fs)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (fs->buckets[i]) {
+            node *n = fs->buckets[i];
+
+            fs->buckets[i] = n->next;
+            close(n->fd);
+            free(n);
+        }
+    }
+}
+
+/* What the kernel may open a node's file by; O_PATH descriptors cannot be read themselves. */
+static const char *proc_path(char path[PROC_PATH_SIZE], const node *n)
+{
+    snprintf(path, PROC_PATH_SIZE, "/proc/self/fd/%d", n->fd);
+    return path;
+}
+
+/* Finds a name and describes it to the kernel, which then holds one more look-up. 0 or errno. */
+static int find_entry(fuse_req_t req, node *parent, const char *name, struct fuse_entry_param *e)
+{
+    slowfs_profile profile = profile_of(req);
+    node *n;
+    int fd;
+
+    memset(e, 0, sizeof(*e));
+    e->entry_timeout = profile.entry_s;
+    e->attr_timeout = profile.attr_s;
+    fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd == -1)
+        return errno;
+    if (fstatat(fd, "", &e->attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1) {
+        int error = errno;
+
+        close(fd);
+        return error;
+    }
+    n = node_with(slowfs_of(req), fd, &e->attr);
+    if (!n)
+        return ENOMEM;
+    n->htaccess = slowfs_is_htaccess(name);
+    e->ino = (uintptr_t)n;
+    return 0;
+}
+
+/* --- the control file ----------------------------------------------------------------------------
+ */
+
+static void control_attr(struct stat *st)
+{
+    memset(st, 0, sizeof(*st));
+    st->st_ino = CONTROL_INO;
+    st->st_mode = S_IFREG | 0666;
+    st->st_nlink = 1;
+    st->st_uid = getuid();
+    st->st_gid = getgid();
+    st->st_size = 0; /* it is read with direct_io: to its end, whatever its size */
+}
+
+static void control_lookup(fuse_req_t req)
+{
+    struct fuse_entry_param e = {.ino = CONTROL_INO, .attr_timeout = 3600, .entry_timeout = 3600};
+
+    control_attr(&e.attr);
+    fuse_reply_entry(req, &e);
+}
+
+/* What the counters say at this moment is what the whole reading shows. */
+static void control_open(fuse_req_t req, struct fuse_file_info *fi)
+{
+    char *text = malloc(SLOWFS_TEXT_SIZE);
+
+    if (!text) {
+        fuse_reply_err(req, ENOMEM);
+        return;
+    }
+    if (fi->flags & O_TRUNC)
+        slowfs_reset(&slowfs_of(req)->counters);
+    slowfs_text(&slowfs_of(req)->counters, text, SLOWFS_TEXT_SIZE);
+    fi->fh = (uintptr_t)text;
+    fi->direct_io = 1;
+    fuse_reply_open(req, fi);
+}
+
+static void control_read(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+    const char *text = (const char *)(uintptr_t)fi->fh;
+    size_t len = strlen(text);
+    size_t start = (size_t)offset < len ? (size_t)offset : len;
+
+    fuse_reply_buf(req, text + start, size < len - start ? size : len - start);
+}
+
+/* Whatever is written sets the counters to 0; settings are taken as well. */
+static void control_write(fuse_req_t req, const char *data, size_t size)
+{
+    slowfs *fs = slowfs_of(req);
+    slowfs_profile profile = profile_of(req);
+    char text[512];
+
+    if (size >= sizeof(text)) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (slowfs_set(&profile, text)) {
+        fuse_reply_err(req, EINVAL);
+        return;
+    }
+    pthread_mutex_lock(&fs->lock);
+    fs->profile = profile;
+    pthread_mutex_unlock(&fs->lock);
+    slowfs_reset(&fs->counters);
+    fuse_reply_write(req, size);
+}
+
+/* --- look-ups and attributes
+ * ---------------------------------------------------------------------- */
+
+static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    double negative = profile_of(req).negative_s;
+    struct fuse_entry_param e;
+    int error;
+
+    if (parent == FUSE_ROOT_ID && !strcmp(name, CONTROL_NAME)) {
+        control_lookup(req);
+        return;
+    }
+    error = find_entry(req, node_of(req, parent), name, &e);
+    spend(req, error ? SLOWFS_lookup_miss : SLOWFS_lookup_hit, slowfs_is_htaccess(name));
+    if (error == ENOENT && negative > 0) {
+        e.ino = 0;
+        e.entry_timeout = negative;
+        fuse_reply_entry(req, &e);
+    } else if (error) {
+        fuse_reply_err(req, error);
+    } else {
+        fuse_reply_entry(req, &e);
+    }
+}
+
+static void do_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+    forget_one(slowfs_of(req), ino, lookups);
+    fuse_reply_none(req);
+}
+
+static void do_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
+{
+    for (size_t i = 0; i < count; i++)
+        forget_one(slowfs_of(req), forgets[i].ino, forgets[i].nlookup);
+    fuse_reply_none(req);
+}
+
+static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    struct stat st;
+    int error = 0;
+
+    (void)fi;
+    if (ino == CONTROL_INO) {
+        control_attr(&st);
+        fuse_reply_attr(req, &st, 3600);
+        return;
+    }
+    if (fstatat(node_of(req, ino)->fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+        error = errno;
+    spend_on(req, SLOWFS_getattr, ino);
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_attr(req, &st, profile_of(req).attr_s);
+}
+
+static int set_times(const char *path, const struct stat *attr, int valid)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_OMIT}};
+
+    if (valid & FUSE_SET_ATTR_ATIME_NOW)
+        times[0].tv_nsec = UTIME_NOW;
+    else if (valid & FUSE_SET_ATTR_ATIME)
+        times[0] = attr->st_atim;
+    if (valid & FUSE_SET_ATTR_MTIME_NOW)
+        times[1].tv_nsec = UTIME_NOW;
+    else if (valid & FUSE_SET_ATTR_MTIME)
+        times[1] = attr->st_mtim;
+    return utimensat(AT_FDCWD, path, times, 0);
+}
+
+static int set_attributes(const node *n, const struct stat *attr, int valid)
+{
+    char path[PROC_PATH_SIZE];
+    uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
+    gid_t gid = valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
+
+    proc_path(path, n);
+    if ((valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode) == -1)
+        return -1;
+    if ((valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
+        fchownat(n->fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+        return -1;
+    if ((valid & FUSE_SET_ATTR_SIZE) && truncate(path, attr->st_size) == -1)
+        return -1;
+    if (valid & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME))
+        return set_times(path, attr, valid);
+    return 0;
+}
+
+static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int valid,
+                       struct fuse_file_info *fi)
+{
+    struct stat st;
+    int error = 0;
+
+    (void)fi;
+    if (ino == CONTROL_INO) {
+        if (valid & FUSE_SET_ATTR_SIZE)
+            slowfs_reset(&slowfs_of(req)->counters);
+        control_attr(&st);
+        fuse_reply_attr(req, &st, 3600);
+        return;
+    }
+    if (set_attributes(node_of(req, ino), attr, valid) == -1 ||
+        fstatat(node_of(req, ino)->fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+        error = errno;
+    spend_on(req, SLOWFS_change, ino);
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_attr(req, &st, profile_of(req).attr_s);
+}
+
+static void do_readlink(fuse_req_t req, fuse_ino_t ino)
+{
+    char target[PATH_MAX + 1];
+    ssize_t len = readlinkat(node_of(req, ino)->fd, "", target, sizeof(target) - 1);
+    int error = len == -1 ? errno : 0;
+
+    spend_on(req, SLOWFS_other, ino);
+    if (error) {
+        fuse_reply_err(req, error);
+        return;
+    }
+    target[len] = '\0';
+    fuse_reply_readlink(req, target);
+}
+
+static void do_statfs(fuse_req_t req, fuse_ino_t ino)
+{
+    struct statvfs st;
+    int error = ino != CONTROL_INO && fstatvfs(node_of(req, ino)->fd, &st) == -1 ? errno : 0;
+
+    if (ino == CONTROL_INO)
+        memset(&st, 0, sizeof(st));
+    else
+        spend_on(req, SLOWFS_other, ino);
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_statfs(req, &st);
+}
+
+/* --- files --------------------------------------------------------------------------------------
+ */
+
+static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    char path[PROC_PATH_SIZE];
+    int fd, error;
+
+    if (ino == CONTROL_INO) {
+        control_open(req, fi);
+        return;
+    }
+    fd = open(proc_path(path, node_of(req, ino)), (fi->flags & ~O_NOFOLLOW) | O_CLOEXEC);
+    error = fd == -1 ? errno : 0;
+    spend_on(req, SLOWFS_open, ino);
+    if (error) {
+        fuse_reply_err(req, error);
+        return;
+    }
+    fi->fh = (uint64_t)fd;
+    fi->keep_cache = profile_of(req).keep_cache;
+    if (fuse_reply_open(req, fi) == -ENOENT) /* the caller was interrupted */
+        close(fd);
+}
+
+static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+                      struct fuse_file_info *fi)
+{
+    const struct fuse_ctx *who = fuse_req_ctx(req);
+    node *dir = node_of(req, parent);
+    struct fuse_entry_param e;
+    int fd, error = 0;
+
+    fd = openat(dir->fd, name, (fi->flags | O_CREAT | O_CLOEXEC) & ~O_NOFOLLOW, mode);
+    if (fd == -1)
+        error = errno;
+    else if (slowfs_of(req)->give_away && fchown(fd, who->uid, who->gid) == -1)
+        error = errno;
+    if (!error)
+        error = find_entry(req, dir, name, &e);
+    spend(req, SLOWFS_change, slowfs_is_htaccess(name));
+    if (error) {
+        if (fd != -1)
+            close(fd);
+        fuse_reply_err(req, error);
+        return;
+    }
+    fi->fh = (uint64_t)fd;
+    fuse_reply_create(req, &e, fi);
+}
+
+static void do_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                    struct fuse_file_info *fi)
+{
+    struct fuse_bufvec buf = FUSE_BUFVEC_INIT(size);
+
+    if (ino == CONTROL_INO) {
+        control_read(req, size, offset, fi);
+        return;
+    }
+    spend_on(req, SLOWFS_read, ino);
+    buf.buf[0].flags = FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK;
+    buf.buf[0].fd = (int)fi->fh;
+    buf.buf[0].pos = offset;
+    fuse_reply_data(req, &buf, FUSE_BUF_SPLICE_MOVE);
+}
+
+static void do_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+                     struct fuse_file_info *fi)
+{
+    ssize_t written;
+    int error;
+
+    if (ino == CONTROL_INO) {
+        control_write(req, data, size);
+        return;
+    }
+    written = pwrite((int)fi->fh, data, size, offset);
+    error = written == -1 ? errno : 0;
+    spend_on(req, SLOWFS_change, ino);
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_write(req, (size_t)written);
+}
+
+static void do_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    if (ino == CONTROL_INO)
+        free((char *)(uintptr_t)fi->fh);
+    else
+        close((int)fi->fh);
+    fuse_reply_err(req, 0);
+}
+
+static void do_fsync(fuse_req_t req, fuse_ino_t ino, int data_only, struct fuse_file_info *fi)
+{
+    int result, error;
+
+    if (ino == CONTROL_INO) {
+        fuse_reply_err(req, 0);
+        return;
+    }
+    result = data_only ? fdatasync((int)fi->fh) : fsync((int)fi->fh);
+    error = result == -1 ? errno : 0;
+    spend_on(req, SLOWFS_other, ino);
+    fuse_reply_err(req, error);
+}
+
+/* --- directories --------------------------------------------------------------------------------
+ */
+
+static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    int fd = openat(node_of(req, ino)->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd == -1 ? NULL : fdopendir(fd);
+    int error = dir ? 0 : errno;
+
+    if (error) {
+        if (fd != -1)
+            close(fd);
+        fuse_reply_err(req, error);
+        return;
+    }
+    fi->fh = (uintptr_t)dir;
+    fuse_reply_open(req, fi);
+}
+
+/* As many entries as fit; the offset of each is where the next one begins. */
+static size_t fill(fuse_req_t req, DIR *dir, char *buffer, size_t size)
+{
+    size_t used = 0;
+
+    while (true) {
+        struct dirent *entry = readdir(dir);
+        struct stat st = {0};
+        size_t need;
+
+        if (!entry)
+            return used;
+        st.st_ino = entry->d_ino;
+        st.st_mode = (mode_t)entry->d_type << 12;
+        need = fuse_add_direntry(req, buffer + used, size - used, entry->d_name, &st, entry->d_off);
+        if (need > size - used)
+            return used;
+        used += need;
+    }
+}
+
+static void do_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
+                       struct fuse_file_info *fi)
+{
+    DIR *dir = (DIR *)(uintptr_t)fi->fh;
+    char *buffer = malloc(size);
+    size_t used = 0;
+
+    if (buffer) {
+        seekdir(dir, offset);
+        used = fill(req, dir, buffer, size);
+    }
+    spend_on(req, SLOWFS_readdir, ino);
+    if (buffer)
+        fuse_reply_buf(req, buffer, used);
+    else
+        fuse_reply_err(req, ENOMEM);
+    free(buffer);
+}
+
+static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+    (void)ino;
+    closedir((DIR *)(uintptr_t)fi->fh);
+    fuse_reply_err(req, 0);
+}
+
+/* --- making, renaming, removing ------------------------------------------------------------------
+ */
+
+/* Answers with the entry that `result` says was made. */
+static void reply_made(fuse_req_t req, fuse_ino_t parent, const char *name, int result)
+{
+    const struct fuse_ctx *who = fuse_req_ctx(req);
+    node *dir = node_of(req, parent);
+    struct fuse_entry_param e;
+    int error = result == -1 ? errno : 0;
+
+    if (!error && slowfs_of(req)->give_away &&
+        fchownat(dir->fd, name, who->uid, who->gid, AT_SYMLINK_NOFOLLOW) == -1)
+        error = errno;
+    if (!error)
+        error = find_entry(req, dir, name, &e);
+    spend(req, SLOWFS_change, slowfs_is_htaccess(name));
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_entry(req, &e);
+}
+
+static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+    reply_made(req, parent, name, mkdirat(node_of(req, parent)->fd, name, mode));
+}
+
+static void do_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
+{
+    reply_made(req, parent, name, mknodat(node_of(req, parent)->fd, name, mode, dev));
+}
+
+static void do_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
+{
+    reply_made(req, parent, name, symlinkat(target, node_of(req, parent)->fd, name));
+}
+
+static void do_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
+{
+    node *dir = node_of(req, parent);
+    struct fuse_entry_param e;
+    char path[PROC_PATH_SIZE];
+    int error = 0;
+
+    proc_path(path, node_of(req, ino));
+    if (linkat(AT_FDCWD, path, dir->fd, name, AT_SYMLINK_FOLLOW) == -1)
+        error = errno;
+    if (!error)
+        error = find_entry(req, dir, name, &e);
+    spend(req, SLOWFS_change, slowfs_is_htaccess(name));
+    if (error)
+        fuse_reply_err(req, error);
+    else
+        fuse_reply_entry(req, &e);
+}
+
+static void do_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    reply_changed(req, unlinkat(node_of(req, parent)->fd, name, 0), slowfs_is_htaccess(name));
+}
+
+static void do_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+    reply_changed(req, unlinkat(node_of(req, parent)->fd, name, AT_REMOVEDIR),
+                  slowfs_is_htaccess(name));
+}
+
+/* The kernel moves its entry without asking; the file's name for the counters moves with it. */
+static void do_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
+                      const char *new_name, unsigned flags)
+{
+    slowfs *fs = slowfs_of(req);
+    int to = node_of(req, new_parent)->fd;
+    int result = renameat2(node_of(req, parent)->fd, name, to, new_name, flags);
+    int error = errno;
+    struct stat st;
+
+    if (result == 0 && fstatat(to, new_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        node *n;
+
+        pthread_mutex_lock(&fs->lock);
+        n = find_locked(fs, &st);
+        if (n)
+            n->htaccess = slowfs_is_htaccess(new_name);
+        pthread_mutex_unlock(&fs->lock);
+    }
+    errno = error;
+    reply_changed(req, result, slowfs_is_htaccess(new_name));
+}
+
+/* --- serving ------------------------------------------------------------------------------------
+ */
+
+static const struct fuse_lowlevel_ops operations = {
+    .lookup = do_lookup,
+    .forget = do_forget,
+    .forget_multi = do_forget_multi,
+    .getattr = do_getattr,
+    .setattr = do_setattr,
+    .readlink = do_readlink,
+    .mknod = do_mknod,
+    .mkdir = do_mkdir,
+    .symlink = do_symlink,
+    .link = do_link,
+    .unlink = do_unlink,
+    .rmdir = do_rmdir,
+    .rename = do_rename,
+    .open = do_open,
+    .create = do_create,
+    .read = do_read,
+    .write = do_write,
+    .release = do_release,
+    .fsync = do_fsync,
+    .opendir = do_opendir,
+    .readdir = do_readdir,
+    .releasedir = do_releasedir,
+    .statfs = do_statfs,
+};
+
+/* One descriptor for each file that the kernel knows: as many as this process may have. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit = {1 << 20, 1 << 20};
+
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_NOFILE, &limit) == -1)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_source(slowfs *fs, const char *source)
+{
+    struct stat st;
+
+    fs->root.fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fs->root.fd == -1 || fstat(fs->root.fd, &st) == -1) {
+        fprintf(stderr, "slowfs: %s: %s\n", source, strerror(errno));
+        return 1;
+    }
+    fs->root.dev = st.st_dev;
+    fs->root.ino = st.st_ino;
+    return 0;
+}
+
+static int add_arguments(struct fuse_args *args, const char *options)
+{
+    /* The kernel checks permissions by the attributes that it sees, as on any file system. */
+    const char *own = getuid() == 0 ? "-oallow_other,default_permissions,fsname=slowfs"
+                                    : "-odefault_permissions,fsname=slowfs";
+
+    if (fuse_opt_add_arg(args, "slowfs") || fuse_opt_add_arg(args, own))
+        return -1;
+    return options && (fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, options)) ? -1 : 0;
+}
+
+/* Threads wait in place of a network: there may be many, and none is worth ending. */
+static int serve_requests(struct fuse_session *session)
+{
+    struct fuse_loop_config *loop = fuse_loop_cfg_create();
+    int error;
+
+    fuse_loop_cfg_set_clone_fd(loop, 0);
+    fuse_loop_cfg_set_idle_threads(loop, MOST_THREADS);
+    fuse_loop_cfg_set_max_threads(loop, MOST_THREADS);
+    error = fuse_session_loop_mt(session, loop);
+    fuse_loop_cfg_destroy(loop);
+    /* Above 0: ended by a signal, as it should be. */
+    return error < 0;
+}
+
+static int mount_and_serve(struct fuse_session *session, const slowfs_mount *config)
+{
+    int failed;
+
+    if (fuse_set_signal_handlers(session))
+        return 1;
+    if (fuse_session_mount(session, config->mount)) {
+        fuse_remove_signal_handlers(session);
+        return 1;
+    }
+    failed = fuse_daemonize(config->foreground) != 0 || serve_requests(session);
+    fuse_session_unmount(session);
+    fuse_remove_signal_handlers(session);
+    return failed;
+}
+
+static int serve(slowfs *fs, const slowfs_mount *config)
+{
+    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+    struct fuse_session *session;
+    int failed = 1;
+
+    if (add_arguments(&args, config->options) == 0) {
+        session = fuse_session_new(&args, &operations, sizeof(operations), fs);
+        if (session) {
+            failed = mount_and_serve(session, config);
+            fuse_session_destroy(session);
+        }
+    }
+    fuse_opt_free_args(&args);
+    return failed;
+}
+
+int slowfs_serve(const slowfs_mount *config)
+{
+    pid_t parent = getppid();
+    slowfs *fs;
+    int failed;
+
+    if (config->with_parent) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent)
+            return 1;
+    }
+    prctl(PR_SET_TIMERSLACK, 1); /* threads inherit it: delays are what was asked for */
+    umask(0);
+    raise_descriptors();
+    fs = calloc(1, sizeof(*fs));
+    if (!fs)
+        return 1;
+    fs->profile = config->profile;
+    fs->give_away = getuid() == 0;
+    pthread_mutex_init(&fs->lock, NULL);
+    failed = open_source(fs, config->source) || serve(fs, config);
+    free_nodes(fs);
+    pthread_mutex_destroy(&fs->lock);
+    if (fs->root.fd > 0)
+        close(fs->root.fd);
+    free(fs);
+    return failed;
+}
