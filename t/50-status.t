@@ -7,8 +7,10 @@ use Apache::Test ();
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(write_file wait_past_racy);
+use HtCache::Env qw(read_file t_dir write_file wait_past_racy);
 use HtCache::Load;
+use HtCache::Metrics;
+use HtCache::Schema;
 
 my $config = Apache::Test::config();
 my $root   = Apache::Test::vars('documentroot');
@@ -20,6 +22,16 @@ sub ask {
     return HtCache::Client->new(port => $port{status}, keepalive => 0)->request($uri, %args);
 }
 sub counters { return decode_json(ask("$page?format=json")->{body})->{htaccess} }
+
+# Is this damage to the JSON seen? A schema that lets everything pass would show nothing.
+sub sees_damage {
+    my ($damage, $name) = @{ $_[0] };
+    my $data = decode_json(ask("$page?format=json")->{body});
+    $damage->($data);
+    my @problems = HtCache::Schema::problems(decode_json(read_file(t_dir() . '/status.schema.json')),
+        $data);
+    is scalar @problems, 1, "the schema sees that $name: @problems";
+}
 
 # --- exact counters -----------------------------------------------------------------------------
 
@@ -43,7 +55,7 @@ my $after = counters();
 is $seen->{$_}, 0, "no request $_" for qw(wrong cut refused hung);
 
 # Document root, exact/, a/, b/; nothing above, where AllowOverride is None.
-my %did = map { $_ => $after->{$_} - $before->{$_} } keys %$after;
+my %did = map { $_ => ($after->{$_} // 0) - ($before->{$_} // 0) } keys %$after;
 is $did{lookups}, $seen->{right} * ($depth + 1), "$seen->{right} requests, each level counted once";
 my @ends = qw(hits absent_hits misses replays bypasses);
 my $sum  = 0;
@@ -63,12 +75,43 @@ for my $key (qw(lookups hits absent_hits misses revalidations file_stats file_re
     bypasses evictions entries bytes_used bytes_total)) {
     like $data->{htaccess}{$key} // 'missing', qr/^\d+$/, "htaccess.$key is a number";
 }
+my $schema = decode_json(read_file(t_dir() . '/status.schema.json'));
+is_deeply [HtCache::Schema::problems($schema, $data)], [], 'the JSON is what its schema says';
+sees_damage($_) for
+    [sub { delete $_[0]{htaccess}{hits} },            'a key is missing'],
+    [sub { $_[0]{htaccess}{no_such} = 1 },            'a key is not known'],
+    [sub { $_[0]{stock_files}{total} = 'many' },      'a number is none'],
+    [sub { $_[0]{state} = 'maybe' },                  'a text is not one of those'];
 cmp_ok $data->{htaccess}{bytes_used}, '<=', $data->{htaccess}{bytes_total}, 'used is part of total';
 
 my $auto = ask("$page?auto");
 like HtCache::Client::header($auto, 'Content-Type'), qr{^text/plain}, '?auto is text';
 is scalar(grep { !/^HtCache\w+: \S/ } split /\n/, $auto->{body}), 0, '?auto: "Key: value" lines only';
 like $auto->{body}, qr/^HtCacheLookups: \d+$/m, '?auto has the counters';
+
+my $metrics = ask("$page?format=prometheus");
+like HtCache::Client::header($metrics, 'Content-Type'), qr{^text/plain; version=0\.0\.4},
+    '?format=prometheus says what it is';
+my ($family, @problems) = HtCache::Metrics::parse($metrics->{body});
+is_deeply \@problems, [], '?format=prometheus: a strict reader has nothing to say';
+is $family->{htcache_on}{samples}{''}, 1, 'the cache is on there, too';
+is $family->{htcache_htaccess_lookups_total}{samples}{''}, $data->{htaccess}{lookups},
+    'and has the same counters';
+for my $bad ("a 1\n", "# HELP a x\n# TYPE a counter\na 1\n", "# HELP a x\n# TYPE a gauge\na{b=\"\"\"} 1\n",
+    "# HELP a x\n# TYPE a gauge\na 1\na 1\n", "# HELP a x\n# TYPE a gauge\na 1",
+    "# HELP a_ms x\n# TYPE a_ms gauge\na_ms 1\n", "# HELP a \xe9\n# TYPE a gauge\na 1\n") {
+    my (undef, @found) = HtCache::Metrics::parse($bad);
+    is scalar @found > 0, 1, 'the strict reader is strict: ' . ($found[0] // $bad);
+}
+SKIP: {
+    my ($promtool) = grep { -x } map { "$_/promtool" } split /:/, $ENV{PATH};
+    skip 'promtool is not installed', 1 if !$promtool;
+    open my $out, '|-', "$promtool check metrics >promtool.out 2>&1" or die "$promtool: $!";
+    print $out $metrics->{body};
+    my $accepted = close $out;
+    ok $accepted, 'promtool check metrics has nothing to say' or diag(read_file('promtool.out'));
+    unlink 'promtool.out';
+}
 
 my $html = ask($page);
 like HtCache::Client::header($html, 'Content-Type'), qr{^text/html}, 'the page is HTML';
@@ -90,7 +133,7 @@ ok $listed, 'a file left to httpd is named in JSON' and do {
 };
 $html = ask($page);
 unlike $html->{body}, qr/<i>/, 'the page has no markup from file names';
-like $html->{body}, qr/odd &amp; &lt;i&gt;/, 'but the name, escaped';
+like $html->{body}, qr/odd &amp; &lt;i&gt;&quot;q&quot;\\x09\\xe9/, 'but the name, escaped, every byte seen';
 
 # --- the tool -----------------------------------------------------------------------------------
 

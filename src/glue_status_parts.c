@@ -1,0 +1,224 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What the parts of the module report: the cache of .htaccess files, folded lines, redirect tables.
+ * Called by htc_report_make(); the order of the list at the end is that of the page.
+ */
+#include "glue_map.h"
+#include "glue_status.h"
+
+#include "ap_mpm.h"
+#include "scoreboard.h"
+
+#define MAX_LISTED_FILES     200
+#define MAX_LISTED_PROCESSES 1024
+
+#define COLUMNS(list)        (list), (int)(sizeof(list) / sizeof((list)[0]))
+
+static uint64_t counter(const htc_report *report, enum htc_counter which)
+{
+    return report->store ? htc_counter_read(report->store, which) : 0;
+}
+
+/* --- the server -------------------------------------------------------------------------------*/
+
+static void report_server(htc_report *report)
+{
+    htc_group *group =
+        htc_report_group(report, "server", "Server", "the httpd that these figures are from");
+    int generation = 0;
+    global_score *score = ap_exists_scoreboard_image() ? ap_get_scoreboard_global() : NULL;
+
+    ap_mpm_query(AP_MPMQ_GENERATION, &generation);
+    htc_add_text(group, "httpd", ap_get_server_description(), "what httpd says it is");
+    htc_add_text(group, "mpm", ap_show_mpm(), "its multi-processing module");
+    htc_add_time(group, "now", apr_time_sec(report->now), "when these figures were taken");
+    htc_add_time(group, "started_at", score ? apr_time_sec(score->restart_time) : 0,
+                 "when httpd was started or last restarted, gracefully or not");
+    htc_add_gauge(group, "generation", HTC_UNIT_ONE, (uint64_t)generation,
+                  "restarts since httpd was started");
+}
+
+/* --- the cache of .htaccess files -------------------------------------------------------------*/
+
+static void add_ratios(htc_group *group)
+{
+    const htc_report *report = group->report;
+    uint64_t lookups = counter(report, HTC_C_lookups);
+
+    htc_add_ratio(group, "hit_ratio",
+                  counter(report, HTC_C_hits) + counter(report, HTC_C_absent_hits) +
+                      counter(report, HTC_C_replays),
+                  lookups, "look-ups that needed no disk, of all");
+}
+
+static void add_store_gauges(htc_group *group)
+{
+    htc_store_stats stats = {0};
+
+    if (group->report->store)
+        htc_store_stats_get(group->report->store, &stats);
+    htc_add_gauge(group, "entries", HTC_UNIT_ONE, stats.entries, "records in shared memory");
+    htc_add_gauge(group, "entries_absent", HTC_UNIT_ONE, stats.absent,
+                  "records that say: there is no file");
+    htc_add_gauge(group, "entries_parsed", HTC_UNIT_ONE, stats.trees,
+                  "records that hold a parsed file");
+    htc_add_gauge(group, "entries_stock", HTC_UNIT_ONE, stats.stock,
+                  "records of files left to httpd");
+    htc_add_gauge(group, "document_roots", HTC_UNIT_ONE, stats.owners,
+                  "document roots that hold records");
+    htc_add_gauge(group, "bytes_used", HTC_UNIT_BYTES, stats.bytes_used, "shared memory in use");
+    htc_add_gauge(group, "bytes_total", HTC_UNIT_BYTES, stats.bytes_total, "shared memory in all");
+}
+
+static void report_processes(htc_report *report, htc_group *group)
+{
+    static const htc_column columns[] = {
+        {"pid", "Process", HTC_GAUGE, HTC_UNIT_ONE, "its number"},
+        {"entries", "Kept", HTC_GAUGE, HTC_UNIT_ONE, "configurations and directory chains"},
+        {"bytes", "Memory", HTC_GAUGE, HTC_UNIT_BYTES, "memory accounted to these"},
+    };
+    htc_process_stats *processes =
+        apr_palloc(report->pool, MAX_LISTED_PROCESSES * sizeof(*processes));
+    size_t n =
+        report->store ? htc_store_process_list(report->store, processes, MAX_LISTED_PROCESSES) : 0;
+    htc_list *list =
+        htc_report_list(report, NULL, "processes", "Processes",
+                        "what each process keeps for itself", HTC_LIST_FOLDED, COLUMNS(columns));
+    uint64_t bytes = 0, entries = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        htc_cell_number(list, (uint64_t)processes[i].pid);
+        htc_cell_number(list, processes[i].entries);
+        htc_cell_number(list, processes[i].bytes);
+        bytes += processes[i].bytes;
+        entries += processes[i].entries;
+    }
+    htc_add_gauge(group, "processes", HTC_UNIT_ONE, n, "processes that keep parsed configurations");
+    htc_add_gauge(group, "process_entries", HTC_UNIT_ONE, entries, "objects they keep");
+    htc_add_gauge(group, "process_bytes", HTC_UNIT_BYTES, bytes, "memory accounted to these");
+}
+
+typedef struct stock_baton {
+    htc_list *list;
+    uint64_t total;
+} stock_baton;
+
+/* Files left to httpd, by name and with the reason that is their record's payload. */
+static bool add_stock_file(void *baton, const char *key, size_t key_len, const htc_info *info)
+{
+    stock_baton *b = baton;
+    htc_report *report = b->list->report;
+    char *reason;
+    size_t len;
+
+    if (info->kind != HTC_KIND_STOCK)
+        return true;
+    b->total++;
+    if (htc_list_rows(b->list) == MAX_LISTED_FILES ||
+        htc_store_copy(report->store, info->ref, report->pool, &reason, &len) != APR_SUCCESS)
+        return true;
+    htc_cell_text(b->list, apr_pstrmemdup(report->pool, key, key_len));
+    htc_cell_text(b->list, reason);
+    return true;
+}
+
+static void report_stock_files(htc_report *report)
+{
+    static const htc_column columns[] = {
+        {"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
+        {"reason", "Why", HTC_TEXT, HTC_UNIT_ONE, "why it is not cached"},
+    };
+    htc_group *group = htc_report_group(report, "stock_files", "Files left to httpd",
+                                        "files that httpd reads itself on each request");
+    stock_baton b = {.list = htc_report_list(report, group, "listed", "Files left to httpd",
+                                             "the first of them", 0, COLUMNS(columns))};
+
+    if (report->store)
+        htc_store_each(report->store, add_stock_file, &b);
+    htc_add_gauge(group, "total", HTC_UNIT_ONE, b.total, "files left to httpd");
+}
+
+static void report_htaccess(htc_report *report)
+{
+    htc_group *group = htc_report_group(report, "htaccess", "Cache of .htaccess files",
+                                        "what was asked of the cache, and what it holds");
+
+    htc_add_counters(group);
+    add_ratios(group);
+    add_store_gauges(group);
+    report_processes(report, group);
+    report_stock_files(report);
+}
+
+/* --- folded lines -----------------------------------------------------------------------------*/
+
+/* Lines of the server's configuration and of .htaccess files together. */
+static void report_fold(htc_report *report)
+{
+    const htc_fold_counts *own = &htc_options_get()->counts;
+    htc_group *group =
+        htc_report_group(report, "fold", "Redirect lines as tables",
+                         "lines of the configuration, and of .htaccess files as they are parsed");
+
+    htc_add_counter(group, "redirects_seen", HTC_UNIT_ONE,
+                    own->redirects_seen + counter(report, HTC_C_redirects_seen),
+                    "Redirect lines read");
+    htc_add_counter(group, "redirects_folded", HTC_UNIT_ONE,
+                    own->redirects_folded + counter(report, HTC_C_redirects_folded),
+                    "those that became part of a table");
+    htc_add_counter(group, "rewrite_rules_seen", HTC_UNIT_ONE,
+                    own->rewrite_rules_seen + counter(report, HTC_C_rewrite_rules_seen),
+                    "RewriteRule lines read");
+    htc_add_counter(group, "rewrite_rules_folded", HTC_UNIT_ONE,
+                    own->rewrite_rules_folded + counter(report, HTC_C_rewrite_rules_folded),
+                    "those that became part of a table");
+}
+
+/* --- redirect tables --------------------------------------------------------------------------*/
+
+static void report_tables(htc_report *report)
+{
+    static const htc_column columns[] = {
+        {"name", "File", HTC_TEXT, HTC_UNIT_ONE, "the map's file"},
+        {"source", "Named in", HTC_TEXT, HTC_UNIT_ONE, "file and line of its HtCacheRedirectMap"},
+        {"rules", "Rows", HTC_GAUGE, HTC_UNIT_ONE, "rows of the table in use"},
+        {"exact", "Exact", HTC_GAUGE, HTC_UNIT_ONE, "of these: the whole path is compared"},
+        {"prefix", "Prefix", HTC_GAUGE, HTC_UNIT_ONE, "of these: the path begins with it"},
+        {"pattern", "Pattern", HTC_GAUGE, HTC_UNIT_ONE, "of these: a regular expression decides"},
+        {"bytes", "Memory", HTC_GAUGE, HTC_UNIT_BYTES, "shared memory of the table"},
+        {"loaded_at", "Loaded", HTC_TIME, HTC_UNIT_ONE, "when the table in use was loaded"},
+        {"lookups", "Look-ups", HTC_COUNTER, HTC_UNIT_ONE, "requests that asked it"},
+        {"hits", "Hits", HTC_COUNTER, HTC_UNIT_ONE, "requests that it answered"},
+        {"reloads", "Reloads", HTC_COUNTER, HTC_UNIT_ONE, "times a changed file was loaded"},
+        {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE, "times a file could not be loaded"},
+        {"failed", "Bad now", HTC_FLAG, HTC_UNIT_ONE,
+         "the file as it is now cannot be used, see the error log"},
+    };
+    apr_array_header_t *maps = htc_map_reports(report->server, report->pool);
+    htc_list *list =
+        htc_report_list(report, NULL, "redirect_tables", "Redirect maps",
+                        "files named by HtCacheRedirectMap", HTC_LIST_METRICS, COLUMNS(columns));
+
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+
+        htc_cell_text(list, map->name);
+        htc_cell_text(list, map->source);
+        htc_cell_number(list, map->info.rules);
+        htc_cell_number(list, map->info.exact);
+        htc_cell_number(list, map->info.prefix);
+        htc_cell_number(list, map->info.pattern);
+        htc_cell_number(list, map->state.size);
+        htc_cell_number(list, map->state.loaded_at > 0 ? (uint64_t)map->state.loaded_at : 0);
+        htc_cell_number(list, map->state.lookups);
+        htc_cell_number(list, map->state.hits);
+        htc_cell_number(list, map->state.reloads);
+        htc_cell_number(list, map->state.failures);
+        htc_cell_number(list, map->state.failed);
+    }
+}
+
+/* --- all --------------------------------------------------------------------------------------*/
+
+htc_reporter *const htc_reporters[] = {report_server, report_htaccess, report_fold, report_tables,
+                                       NULL};

@@ -1,0 +1,142 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of htc_escape.c: hostile names in each form of the status page, and, for every byte
+ * and random texts, that what comes out is valid UTF-8 on one line. Run by 'make check'.
+ */
+#include "htc_escape.h"
+
+#include <apr_general.h>
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static apr_pool_t *pool;
+
+static void setup(void)
+{
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+
+static const struct {
+    const char *text, *json, *html, *label, *line;
+} cases[] = {
+    {"", "\"\"", "", "", ""},
+    {"plain/.htaccess", "\"plain/.htaccess\"", "plain/.htaccess", "plain/.htaccess",
+     "plain/.htaccess"},
+    {"a\"b'c", "\"a\\\"b'c\"", "a&quot;b&#39;c", "a\\\"b'c", "a\"b'c"},
+    {"back\\slash", "\"back\\\\slash\"", "back\\slash", "back\\\\slash", "back\\\\slash"},
+    {"</script><b>&", "\"\\u003c/script\\u003e\\u003cb\\u003e\\u0026\"",
+     "&lt;/script&gt;&lt;b&gt;&amp;", "</script><b>&", "</script><b>&"},
+    {"line\nfeed\r\t", "\"line\\u000afeed\\u000d\\u0009\"", "line\\x0afeed\\x0d\\x09",
+     "line\\nfeed\r\t", "line\\x0afeed\\x0d\\x09"},
+    {"\x1b[31m\x7f", "\"\\u001b[31m\\u007f\"", "\\x1b[31m\\x7f", "\x1b[31m\x7f", "\\x1b[31m\\x7f"},
+    {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xba", "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xba\"",
+     "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xba", "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xba",
+     "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xba"},
+    {"latin \xe9", "\"latin \\u00e9\"", "latin \\xe9", "latin \xc3\xa9", "latin \\xe9"},
+    /* Overlong, surrogate, too high, cut short: not UTF-8. */
+    {"\xc0\xaf", "\"\\u00c0\\u00af\"", "\\xc0\\xaf", "\xc3\x80\xc2\xaf", "\\xc0\\xaf"},
+    {"\xed\xa0\x80", "\"\\u00ed\\u00a0\\u0080\"", "\\xed\\xa0\\x80", "\xc3\xad\xc2\xa0\xc2\x80",
+     "\\xed\\xa0\\x80"},
+    {"\xf4\x90\x80\x80", "\"\\u00f4\\u0090\\u0080\\u0080\"", "\\xf4\\x90\\x80\\x80",
+     "\xc3\xb4\xc2\x90\xc2\x80\xc2\x80", "\\xf4\\x90\\x80\\x80"},
+    {"\xe2\x82", "\"\\u00e2\\u0082\"", "\\xe2\\x82", "\xc3\xa2\xc2\x82", "\\xe2\\x82"},
+    /* What turns the text around it, and what is not seen. */
+    {"a\xe2\x80\xaez", "\"a\xe2\x80\xaez\"", "a\\u202ez", "a\xe2\x80\xaez", "a\\u202ez"},
+    {"a\xc2\x85z", "\"a\xc2\x85z\"", "a\\u0085z", "a\xc2\x85z", "a\\u0085z"},
+    {"a\xef\xbb\xbfz", "\"a\xef\xbb\xbfz\"", "a\\ufeffz", "a\xef\xbb\xbfz", "a\\ufeffz"},
+};
+
+START_TEST(each_form)
+{
+    ck_assert_str_eq(htc_escape_json(pool, cases[_i].text), cases[_i].json);
+    ck_assert_str_eq(htc_escape_html(pool, cases[_i].text), cases[_i].html);
+    ck_assert_str_eq(htc_escape_label(pool, cases[_i].text), cases[_i].label);
+    ck_assert_str_eq(htc_escape_line(pool, cases[_i].text), cases[_i].line);
+}
+END_TEST
+
+START_TEST(null_stays_null)
+{
+    ck_assert_ptr_null(htc_escape_json(pool, NULL));
+    ck_assert_ptr_null(htc_escape_html(pool, NULL));
+    ck_assert_ptr_null(htc_escape_label(pool, NULL));
+    ck_assert_ptr_null(htc_escape_line(pool, NULL));
+}
+END_TEST
+
+static bool is_utf8(const char *text)
+{
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        size_t len = *s < 0x80 ? 1 : htc_utf8_length(s);
+
+        if (!len)
+            return false;
+        s += len;
+    }
+    return true;
+}
+
+/* Random bytes, with more than their share of those that mean something. */
+static void random_text(char *text, size_t len)
+{
+    static const char special[] = "<>&\"'\\\n\r\t\x1b\x7f\xc3\xa9\xe2\x80\xae\xed\xf0\x9f\x8d\xba";
+
+    for (size_t i = 0; i < len; i++) {
+        int c = rand() % 3 ? special[(size_t)rand() % (sizeof(special) - 1)] : rand() % 255 + 1;
+        text[i] = (char)c;
+    }
+    text[len] = '\0';
+}
+
+START_TEST(random_texts_stay_harmless)
+{
+    for (int i = 0; i < 200000; i++) {
+        char text[33];
+        const char *json, *html, *label, *line;
+
+        random_text(text, (size_t)rand() % (sizeof(text) - 1));
+        json = htc_escape_json(pool, text);
+        html = htc_escape_html(pool, text);
+        label = htc_escape_label(pool, text);
+        line = htc_escape_line(pool, text);
+        ck_assert(is_utf8(json) && is_utf8(html) && is_utf8(label) && is_utf8(line));
+        ck_assert_ptr_null(strpbrk(json, "<>&\n\r\x1b"));
+        ck_assert_ptr_null(strpbrk(html, "<>\"'\n\r\t\x1b\x7f"));
+        ck_assert_ptr_null(strpbrk(label, "\n"));
+        ck_assert_ptr_null(strpbrk(line, "\n\r\x1b"));
+        for (const char *q = label; (q = strchr(q, '"')); q++)
+            ck_assert(q > label && q[-1] == '\\');
+        apr_pool_clear(pool);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("escape");
+    TCase *tc = tcase_create("escape");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, each_form, 0, (int)(sizeof(cases) / sizeof(cases[0])));
+    tcase_add_test(tc, null_stays_null);
+    tcase_add_test(tc, random_texts_stay_harmless);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
