@@ -4,6 +4,7 @@
  * sentence that says what is allowed; httpd adds file and line.
  */
 #include "mod_htcache.h"
+#include "glue_count.h"
 #include "glue_fold.h"
 #include "glue_map.h"
 
@@ -27,6 +28,7 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
     current_options->folds = apr_array_make(pconf, 2, sizeof(htc_fold *));
+    current_options->counted = apr_array_make(pconf, 2, sizeof(htc_counted *));
     current_options->maps = apr_array_make(pconf, 2, sizeof(htc_redirect_map *));
     apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
 }
@@ -44,6 +46,7 @@ void *htc_create_server_conf(apr_pool_t *p, server_rec *s)
     sc->own.enabled = -1;
     sc->own.revalidate_ms = -1;
     sc->share_percent = -1;
+    sc->counters = -1;
     return sc;
 }
 
@@ -56,6 +59,8 @@ void *htc_merge_server_conf(apr_pool_t *p, void *base_, void *add_)
     sc->own = *own;
     if (sc->share_percent == -1)
         sc->share_percent = base->share_percent;
+    if (sc->counters == -1)
+        sc->counters = base->counters;
     if (!add->exclude)
         sc->exclude = base->exclude;
     else if (base->exclude)
@@ -232,6 +237,19 @@ static const char *set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
     return NULL;
 }
 
+static const char *set_counters(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheCounters '%s': give On or Off", arg);
+    htc_server_conf_of(cmd->server)->counters = !strcasecmp(arg, "on");
+    return NULL;
+}
+
 static const char *add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
@@ -287,6 +305,8 @@ const command_rec htc_directives[] = {
                     "Modules whose parsed directives may be kept from request to request"),
     AP_INIT_TAKE1("HtCacheFold", set_fold, NULL, OR_FILEINFO,
                   "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
+    AP_INIT_TAKE1("HtCacheCounters", set_counters, NULL, RSRC_CONF,
+                  "Off not to count how often each redirect answers"),
     AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
                       "A file of redirects, then options such as status=301"),
     AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,

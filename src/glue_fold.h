@@ -10,6 +10,7 @@
 #ifndef GLUE_FOLD_H
 #define GLUE_FOLD_H
 
+#include "glue_count.h"
 #include "mod_htcache.h"
 #include "redirect_regex.h"
 #include "redirect_table.h"
@@ -37,10 +38,12 @@ typedef struct htc_fold_entry {
     ap_regex_t *regex;  /* NULL: source is a path prefix */
     int status;
     int line;
+    const char *file; /* in which it stands */
 } htc_fold_entry;
 
 /** The folded lines of one context, in their order. */
 typedef struct htc_fold {
+    htc_counted *counted;        /* lines of the server's configuration; else NULL */
     apr_array_header_t *entries; /* htc_fold_entry */
     apr_pool_t *pool;
     bool linear; /* HtCacheFold Off */
@@ -109,6 +112,9 @@ const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 /** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when
  * there is no memory or it has few lines. */
 const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock);
+
+/** The lines of @a fold are counted from post_config on. */
+void htc_fold_count(htc_fold *fold);
 
 /* glue_fold_answer.c */
 int htc_fold_translate(request_rec *r);

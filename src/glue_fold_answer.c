@@ -19,6 +19,7 @@ static const phase in_fixup = {APLOGNO(00675), APLOGNO(00676)};
 
 /* The line that answers, and how much of the path it took. */
 typedef struct found_line {
+    const htc_fold *fold;
     const htc_fold_entry *entry;
     size_t matched;
 } found_line;
@@ -56,7 +57,7 @@ static bool find_linear(const htc_fold *fold, const char *path, found_line *foun
                                   : (matched = prefix_length(path, entry->source)) > 0;
 
         if (match) {
-            *found = (found_line){entry, matched};
+            *found = (found_line){fold, entry, matched};
             return true;
         }
     }
@@ -84,6 +85,7 @@ static bool find_in_table(htc_fold *fold, const redirect_table *table, const cha
 
     if (!redirect_table_lookup(table, &asked, 0, &match))
         return false;
+    found->fold = fold;
     found->entry = &APR_ARRAY_IDX(fold->entries, (int)redirect_table_line(table, match.rule, NULL),
                                   htc_fold_entry);
     found->matched = match.matched;
@@ -184,10 +186,20 @@ static const char *complete(request_rec *r, const char *target, const phase *pha
     return NULL;
 }
 
+static void count_answer(const request_rec *r, const found_line *found)
+{
+    const htc_counted *counted = found->fold->counted;
+    const htc_fold_entry *first = (const htc_fold_entry *)found->fold->entries->elts;
+
+    if (counted)
+        htc_count_hit(r, counted->counters, counted->count, (uint32_t)(found->entry - first));
+}
+
 static int answer(request_rec *r, const found_line *found, const phase *phase)
 {
     const char *location = target_of(r, found);
 
+    count_answer(r, found);
     if (!location)
         return HTTP_INTERNAL_SERVER_ERROR;
     if (!ap_is_HTTP_REDIRECT(found->entry->status))

@@ -71,7 +71,8 @@ static const char *add(cmd_parms *cmd, void *dir_conf, const char *a1, const cha
         return "Redirect to non-URL";
     }
     entry = new_entry(cmd, dir_conf);
-    *entry = (htc_fold_entry){source, target, regex, status, cmd->directive->line_num};
+    *entry = (htc_fold_entry){
+        source, target, regex, status, cmd->directive->line_num, cmd->directive->filename};
     return NULL;
 }
 
@@ -106,6 +107,29 @@ const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args)
     (void)dir_conf;
     (void)args;
     return htc_fold_made(cmd) ? NULL : htc_refuse_private(cmd);
+}
+
+static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
+{
+    const htc_fold_entry *entry = &((const htc_fold_entry *)owner)[i];
+    const char *target = entry->target;
+
+    row->file = entry->file;
+    row->line = (uint32_t)entry->line;
+    row->rule = (redirect_rule){.kind = entry->regex ? REDIRECT_PATTERN : REDIRECT_PREFIX,
+                                .source = entry->regex ? "" : entry->source,
+                                .pattern = entry->regex ? entry->source : NULL,
+                                .target = target,
+                                .target_len = target ? strlen(target) : 0,
+                                .status = entry->status,
+                                .line = row->line};
+    row->rule.source_len = strlen(row->rule.source);
+    row->rule.pattern_len = entry->regex ? strlen(entry->source) : 0;
+}
+
+void htc_fold_count(htc_fold *fold)
+{
+    fold->counted = htc_counted_add(fold->entries->elts, (uint32_t)fold->entries->nelts, describe);
 }
 
 /* --- tables -----------------------------------------------------------------------------------*/

@@ -28,12 +28,14 @@ typedef struct rewrite_entry {
     const char *pattern, *output;
     ap_regex_t *regex;
     int line;
+    int status; /* that it answers with; 0: it rewrites */
 } rewrite_entry;
 
 /* What the map function is asked for. Its address, with a check value that nobody else can make, is
  * the ID. */
 typedef struct rewrite_block {
     const char *filename;
+    htc_counted *counted;        /* of the server's configuration; else NULL */
     apr_array_header_t *entries; /* rewrite_entry */
     const redirect_table *table;
     bool status; /* its rules have no substitution */
@@ -111,6 +113,23 @@ static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool op
     return finish_block(block, builder, outcome, pool);
 }
 
+static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
+{
+    const rewrite_block *block = owner;
+    const rewrite_entry *entry = &APR_ARRAY_IDX(block->entries, (int)i, rewrite_entry);
+
+    row->file = block->filename;
+    row->line = (uint32_t)entry->line;
+    row->rule = (redirect_rule){.kind = REDIRECT_PATTERN,
+                                .source = "",
+                                .pattern = entry->pattern,
+                                .pattern_len = strlen(entry->pattern),
+                                .target = block->status ? NULL : entry->output,
+                                .target_len = block->status ? 0 : strlen(entry->output),
+                                .status = entry->status,
+                                .line = row->line};
+}
+
 /* NULL: a regex is wrong, which mod_rewrite will say, or there is no memory. */
 static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *rules, int n,
                                    bool opaque, apr_pool_t *pool)
@@ -124,9 +143,10 @@ static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *r
         int cflags = AP_REG_EXTENDED | (rules[i].flags & REWRITE_NOCASE ? AP_REG_ICASE : 0);
         rewrite_entry *entry = apr_array_push(block->entries);
 
-        *entry =
-            (rewrite_entry){apr_pstrdup(pool, rules[i].pattern), apr_pstrdup(pool, rules[i].output),
-                            ap_pregcomp(pool, rules[i].pattern, cflags), nodes[i]->line_num};
+        *entry = (rewrite_entry){
+            apr_pstrdup(pool, rules[i].pattern), apr_pstrdup(pool, rules[i].output),
+            ap_pregcomp(pool, rules[i].pattern, cflags), nodes[i]->line_num,
+            rules[i].flags & (REWRITE_REDIRECT | REWRITE_STATUS) ? rules[i].status : 0};
         if (!entry->regex)
             return NULL;
     }
@@ -163,6 +183,8 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
 
     if (!block)
         return;
+    if (w->changes)
+        block->counted = htc_counted_add(block, (uint32_t)n, describe);
     htc_fold_rename(w, nodes[0], "RewriteCond",
                     apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
                                  block_id(block, w->secret, w->pool)));
@@ -463,6 +485,9 @@ static char *look_up(request_rec *r, char *key)
     if (!entry)
         return NULL;
     log_answer(r, block, entry, path);
+    if (block->counted)
+        htc_count_hit(r, block->counted->counters, block->counted->count,
+                      (uint32_t)(entry - (const rewrite_entry *)block->entries->elts));
     if (block->status)
         return apr_pstrdup(r->pool, "=");
     if (ap_regexec(entry->regex, path, MAX_GROUPS, groups, 0))

@@ -5,6 +5,7 @@
  * server, in the fixups for those of directories. The answer is made as mod_alias makes it.
  */
 #include "glue_map.h"
+#include "glue_count.h"
 
 #include "ap_regex.h"
 #include "http_protocol.h"
@@ -84,8 +85,7 @@ static uint64_t slot_hash(uint32_t slot)
     return h ^ h >> 32;
 }
 
-/* The table of the map's current image, with a reference; NULL when it has none. */
-static htc_node *table_acquire(htc_redirects *redirects, uint32_t slot)
+htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
 {
     htc_node *node = htc_map_acquire(redirects->tables, slot_hash(slot), slot_match, &slot);
     redirect_area_pin pin;
@@ -146,9 +146,9 @@ static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_r
             return table;
     }
     htc_map_refresh(redirects, map, htc_server_conf_of(r->server)->map_ttl);
-    node = table_acquire(redirects, map->slot);
+    node = htc_table_acquire(redirects, map->slot);
     if (!node && htc_map_load(redirects, map, r->pool) == APR_SUCCESS)
-        node = table_acquire(redirects, map->slot);
+        node = htc_table_acquire(redirects, map->slot);
     return node ? hold(redirects, first, node) : NULL;
 }
 
@@ -336,6 +336,16 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
     return location ? send_redirect(r, match->status, location) : match->status;
 }
 
+static void count_answer(const request_rec *r, const htc_table *table, const redirect_match *match)
+{
+    uint32_t index;
+
+    if (!htc_server_conf_of(r->server)->counters)
+        return;
+    redirect_table_line(table->table, match->rule, &index);
+    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
+}
+
 static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
 {
     redirect_request asked;
@@ -351,7 +361,10 @@ static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_
     fill_request(&asked, r, table);
     found = redirect_table_lookup(table->table, &asked, 0, &match);
     redirect_area_count(redirects->area, map->slot, 1, found);
-    return found ? answer_match(r, table, map, &asked, &match) : DECLINED;
+    if (!found)
+        return DECLINED;
+    count_answer(r, table, &match);
+    return answer_match(r, table, map, &asked, &match);
 }
 
 static int ask_list(request_rec *r, htc_redirects *redirects, const htc_map_list *list)
@@ -404,7 +417,7 @@ static void add_report(htc_redirects *redirects, const htc_redirect_map *map,
     report->name = map->file;
     report->source = map->where;
     redirect_area_state_get(redirects->area, map->slot, &report->state);
-    node = table_acquire(redirects, map->slot);
+    node = htc_table_acquire(redirects, map->slot);
     if (node) {
         report->info = ((const htc_table *)htc_node_data(node))->info;
         htc_node_release(redirects->tables, node);

@@ -37,6 +37,8 @@ struct htc_map_list {
 struct htc_redirects {
     redirect_area *area;
     uint32_t generation;
+    uint32_t counted_slot;    /* in the area: counters of folded lines, see glue_count.c */
+    uint64_t counted_version; /* of their image; 0: none */
     server_rec *main_server;
     apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
     uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
@@ -97,6 +99,9 @@ typedef struct htc_map_report {
 
 /** An htc_map_report for each map, in @a pool; NULL when there are no redirect maps at all. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** The open table of a map's current image, with a reference on the node of redirects->tables; NULL
+ * when it has none. */
+htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
 /** Free function of redirects->tables. */
 void htc_table_free(void *data);
 /** Has mod_alias a Redirect without a source for this request? It comes before all others. */

@@ -4,6 +4,7 @@
  * for maps of .htaccess files, and in a thread of its own when a file has changed. Whatever goes
  * wrong, the last good image stays in use, and the error log says once what to do.
  */
+#include "glue_count.h"
 #include "glue_fold.h"
 #include "glue_map.h"
 
@@ -223,13 +224,29 @@ static apr_status_t publish_image(loading *load, redirect_builder *builder, size
 {
     redirect_area *area = load->redirects->area;
     void *image;
-    apr_status_t rv = redirect_area_reserve(area, load->map->slot, size, &image);
+    apr_status_t rv = redirect_area_reserve_counted(area, load->map->slot, size,
+                                                    redirect_builder_rules(builder), &image);
 
     if (rv != APR_SUCCESS)
         return rv;
     redirect_builder_write(builder, image);
     rv = redirect_table_validate(image, size);
     return rv == APR_SUCCESS ? redirect_area_publish(area, load->map->slot, &load->id) : rv;
+}
+
+/* Rows that stay keep their counts. */
+static apr_status_t replace_image(loading *load, redirect_builder *builder, size_t size)
+{
+    redirect_area *area = load->redirects->area;
+    redirect_area_pin old = {NULL};
+    apr_status_t rv;
+
+    redirect_area_pin_get(area, load->map->slot, &old);
+    rv = publish_image(load, builder, size);
+    if (rv == APR_SUCCESS)
+        htc_count_moved(area, load->map->slot, &old, load->pool);
+    redirect_area_unpin(area, &old);
+    return rv;
 }
 
 /* Into the area. NULL, or what is wrong. */
@@ -246,7 +263,7 @@ static const char *build(loading *load, redirect_builder *builder)
     if (rv == APR_SUCCESS)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
     if (rv == APR_SUCCESS)
-        rv = publish_image(load, builder, size);
+        rv = replace_image(load, builder, size);
     if (rv != APR_SUCCESS)
         return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
     return NULL;
@@ -551,8 +568,10 @@ static void fold_all(void)
 {
     const apr_array_header_t *folds = htc_options_get()->folds;
 
-    for (int i = 0; i < folds->nelts; i++)
+    for (int i = 0; i < folds->nelts; i++) {
         htc_fold_table(APR_ARRAY_IDX(folds, i, htc_fold *), NULL);
+        htc_fold_count(APR_ARRAY_IDX(folds, i, htc_fold *));
+    }
 }
 
 int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess)
@@ -583,6 +602,7 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
         return OK;
     }
     rv = load_all(redirects, ptemp);
+    htc_counted_prepare(redirects, ptemp);
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
     return rv;
@@ -624,6 +644,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
                      "many processes, or there is no memory");
         return;
     }
+    htc_counted_keep(redirects);
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
 }
 

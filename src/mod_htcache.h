@@ -96,6 +96,7 @@ typedef struct htc_server_conf {
     htc_dir_conf own;            /* HtCache, HtCacheRevalidate outside of any section */
     int share_percent;           /* -1: not set */
     apr_array_header_t *exclude; /* const char *, absolute, ends with '/'; NULL: none */
+    int counters;                /* count the answers of each redirect; -1: not set, which is On */
     bool location_used;          /* a <Location> of this server has HtCache directives */
 
     htc_context *ctx;             /* NULL: the cache is off everywhere */
@@ -130,6 +131,7 @@ typedef struct htc_options {
     apr_array_header_t *trusted; /* const char * */
     apr_array_header_t *maps;    /* htc_redirect_map *: of the server's own configuration */
     apr_array_header_t *folds;   /* htc_fold *: the same */
+    apr_array_header_t *counted; /* htc_counted *: the same */
     apr_array_header_t *changes; /* of the configuration tree, to be undone; glue_fold_tree.c */
     htc_fold_counts counts;
     htc_walk walk;      /* what is the same for every tree */

@@ -30,6 +30,7 @@
 #include <apr_pools.h>
 
 #include "core/htc_identity.h"
+#include "redirect_counters.h"
 
 #define REDIRECT_AREA_MAPS      4096 /* maps at a time */
 #define REDIRECT_AREA_IMAGES    8192 /* images at a time, old ones still in use included */
@@ -98,6 +99,8 @@ typedef struct redirect_area_pin {
     uint64_t version;
     uint64_t user; /* the process that has pinned it; in another one the pin means nothing */
     uint32_t slot; /* of the image */
+    uint32_t ncounters;
+    redirect_counter *counters; /* beside the image, of those who count */
 } redirect_area_pin;
 
 /** Pin the map's current image. Lock-free. False when it has none or the process has not joined. */
@@ -133,6 +136,11 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t map);
  * build gives up the first place. */
 apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
 
+/** As above, with @a counters zeroed counters beside the image: they live as long as it does, and
+ * take memory only where something is counted. */
+apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, size_t size,
+                                           uint32_t counters, void **image);
+
 /** End a build: the reserved place is now the map's image, built from @a id. Gives back the memory
  * of images that nobody uses any more. On an error the build has not ended: end it in vain. */
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
@@ -151,6 +159,9 @@ void redirect_area_count(redirect_area *area, uint32_t map, uint64_t lookups, ui
  * map, all generations between the first and the last that used it count as such.
  */
 void redirect_area_collect(redirect_area *area, uint32_t generation);
+
+/** Only give back the memory of images that are neither current nor pinned by a living process. */
+void redirect_area_sweep(redirect_area *area);
 
 typedef struct redirect_area_stats {
     uint32_t maps, images;

@@ -104,7 +104,7 @@ static void give_back(redirect_area *area, uint32_t slot)
 }
 
 /* Giving back much takes long, so it is done without the lock; nobody touches what is marked. */
-void rda_sweep(redirect_area *area)
+void redirect_area_sweep(redirect_area *area)
 {
     uint32_t slots[BATCH], next = 0, n;
 
@@ -203,9 +203,15 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
     return mine;
 }
 
+/* What is asked for. */
+typedef struct room {
+    size_t size;
+    uint32_t pages, counters;
+} room;
+
 /* Only the map's `reserved` makes it more than garbage. */
-static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, size_t size,
-                                   uint32_t pages, void **to)
+static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, const room *want,
+                                   void **to)
 {
     uint32_t slot, first;
     rda_image *image;
@@ -214,7 +220,7 @@ static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, size_t 
     if (!builds(area, handle))
         return APR_EINVAL;
     RDA_SET(rda_map_at(area, handle)->reserved, RDA_NIL);
-    rv = find_room_locked(area, pages, &first);
+    rv = find_room_locked(area, want->pages, &first);
     if (rv != APR_SUCCESS)
         return rv;
     slot = free_slot_locked(area);
@@ -224,29 +230,47 @@ static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, size_t 
     RDA_SET(image->version, 0);
     RDA_SET(image->map, handle);
     RDA_SET(image->first, first);
-    RDA_SET(image->pages, pages);
-    RDA_SET(image->size, size);
+    RDA_SET(image->pages, want->pages);
+    RDA_SET(image->size, want->size);
+    RDA_SET(image->counters, want->counters);
     RDA_SET(image->state, RDA_RESERVED);
     RDA_SET(rda_map_at(area, handle)->reserved, slot);
     *to = area->room + (size_t)first * area->page;
     return APR_SUCCESS;
 }
 
-static apr_status_t try_reserve(redirect_area *area, uint32_t handle, size_t size, uint32_t pages,
-                                void **to)
+static apr_status_t try_reserve(redirect_area *area, uint32_t handle, const room *want, void **to)
 {
     apr_status_t rv = rda_lock(area);
 
     if (rv != APR_SUCCESS)
         return rv;
-    rv = reserve_locked(area, handle, size, pages, to);
+    rv = reserve_locked(area, handle, want, to);
     rda_unlock(area);
     return rv;
 }
 
-apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t size, void **image)
+static uint64_t pages_of(const redirect_area *area, uint64_t bytes)
 {
-    uint64_t pages = size / area->page + (size % area->page != 0);
+    return bytes / area->page + (bytes % area->page != 0);
+}
+
+/* What was there before was given back, but not everywhere does that leave zeros. */
+static void clear_counters(const redirect_area *area, void *image, const room *want)
+{
+    unsigned char *at = (unsigned char *)image + pages_of(area, want->size) * area->page;
+    size_t bytes = want->counters * sizeof(redirect_counter);
+
+    if (bytes && madvise(at, pages_of(area, bytes) * area->page, MADV_REMOVE) != 0)
+        memset(at, 0, bytes);
+}
+
+apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle, size_t size,
+                                           uint32_t counters, void **image)
+{
+    uint64_t pages =
+        pages_of(area, size) + pages_of(area, (uint64_t)counters * sizeof(redirect_counter));
+    room want = {size, (uint32_t)pages, counters};
     apr_status_t rv;
 
     *image = NULL;
@@ -254,11 +278,19 @@ apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t 
         return APR_EINVAL;
     if (pages > area->pages)
         return APR_ENOSPC;
-    rv = try_reserve(area, handle, size, (uint32_t)pages, image);
-    if (rv != APR_ENOSPC)
-        return rv;
-    rda_sweep(area);
-    return try_reserve(area, handle, size, (uint32_t)pages, image);
+    rv = try_reserve(area, handle, &want, image);
+    if (rv == APR_ENOSPC) {
+        redirect_area_sweep(area);
+        rv = try_reserve(area, handle, &want, image);
+    }
+    if (rv == APR_SUCCESS)
+        clear_counters(area, *image, &want);
+    return rv;
+}
+
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t size, void **image)
+{
+    return redirect_area_reserve_counted(area, handle, size, 0, image);
 }
 
 /* The reserved image, now with a version and all that is known of it; nobody's yet. */
@@ -309,7 +341,7 @@ apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const h
     rv = publish_locked(area, handle, id);
     rda_unlock(area);
     if (rv == APR_SUCCESS)
-        rda_sweep(area);
+        redirect_area_sweep(area);
     return rv;
 }
 
@@ -344,5 +376,5 @@ void redirect_area_build_failed(redirect_area *area, uint32_t handle, const htc_
     if (!locked)
         return;
     rda_unlock(area);
-    rda_sweep(area);
+    redirect_area_sweep(area);
 }

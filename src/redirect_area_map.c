@@ -146,7 +146,7 @@ void redirect_area_collect(redirect_area *area, uint32_t generation)
         }
     }
     rda_unlock(area);
-    rda_sweep(area);
+    redirect_area_sweep(area);
 }
 
 /* --- what is known of a map -------------------------------------------------------------------*/
@@ -307,15 +307,28 @@ static bool describe(const redirect_area *area, uint64_t version, uint64_t seria
                      redirect_area_pin *pin)
 {
     const rda_image *image = &area->images[rda_slot_of(version)];
-    uint64_t size = RDA_GET(image->size);
+    uint64_t size = RDA_GET(image->size), room, used;
+    uint32_t ncounters = RDA_GET(image->counters);
+    unsigned char *at;
     rda_extent extent;
 
     if (RDA_GET(image->version) != version ||
-        !rda_image_extent(area, rda_slot_of(version), &extent) ||
-        size > (uint64_t)extent.pages * area->page)
+        !rda_image_extent(area, rda_slot_of(version), &extent))
         return false;
-    *pin = (redirect_area_pin){area->room + (size_t)extent.first * area->page, (size_t)size,
-                               version, serial, rda_slot_of(version)};
+    room = (uint64_t)extent.pages * area->page;
+    if (size > room)
+        return false;
+    used = (size + area->page - 1) / area->page * area->page; /* counters begin on a page */
+    if (ncounters * sizeof(redirect_counter) > room - used)
+        return false;
+    at = area->room + (size_t)extent.first * area->page;
+    *pin = (redirect_area_pin){.image = at,
+                               .size = (size_t)size,
+                               .version = version,
+                               .user = serial,
+                               .slot = rda_slot_of(version),
+                               .ncounters = ncounters,
+                               .counters = (redirect_counter *)(void *)(at + used)};
     return true;
 }
 

@@ -122,6 +122,7 @@ typedef struct rda_image {
     _Atomic uint64_t releaser; /* serial of a process */
     _Atomic int64_t loaded_at;
     _Atomic uint64_t id[RDA_ID_WORDS];
+    _Atomic uint32_t counters; /* their number; they lie on pages of their own behind the image */
 } rda_image;
 
 typedef struct rda_stripe {
@@ -274,8 +275,5 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 
 /* Bounds of an image that is said to be there; false when they are impossible. */
 bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *extent);
-
-/* Give back the memory of garbage. Not under the lock. */
-void rda_sweep(redirect_area *area);
 
 #endif

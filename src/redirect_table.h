@@ -110,6 +110,9 @@ typedef void redirect_duplicate_fn(void *baton, uint32_t line, uint32_t first_li
 apr_status_t redirect_builder_finish(redirect_builder *builder, redirect_duplicate_fn *duplicate,
                                      void *baton, size_t *size);
 
+/** How many rules the table has; after finish. */
+uint32_t redirect_builder_rules(const redirect_builder *builder);
+
 /** Write the image, of the size that finish told, to @a to (8-byte aligned). Once, after finish. */
 void redirect_builder_write(redirect_builder *builder, void *to);
 
@@ -201,5 +204,9 @@ uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);
 
 /** The line that @a rule was given with, and its index; cheaper than redirect_table_rule(). */
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
+
+/** A hash of all that @a rule answers to and with: source, conditions, target and status, but not
+ * its line or place. The same in every image and process, so that a rule is known again. */
+uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
 
 #endif

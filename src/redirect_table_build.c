@@ -18,7 +18,8 @@
 #define MAX_SCHEME_LEN 16
 #define MIN_TAIL       2 /* the tail's length takes a byte itself */
 #define FIRST_SLOTS    16
-#define BYTES_PER_RULE 16 /* of the index, at most, and a little more */
+#define BYTES_PER_RULE 16 /* of the index, at most, and a little more; marks are 1/85 of records \
+                           */
 #define BYTES_PER_NODE 64
 #define BYTES_PER_NAME 16
 
@@ -534,7 +535,7 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
 static uint64_t image_estimate(const redirect_builder *b, size_t more)
 {
     const rt_strings *all[] = {&b->hosts, &b->strips, &b->origins, &b->patterns};
-    uint64_t bytes = b->image.len + more + 4096;
+    uint64_t bytes = (b->image.len + more) * 65 / 64 + 4096;
 
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         bytes += all[i]->text.len + (uint64_t)all[i]->count * BYTES_PER_NAME;
@@ -549,22 +550,27 @@ static char *put_text(char *to, const char *text, size_t len)
     return to + len;
 }
 
-/* Append the record; there is room for it. */
+void rt_put_marks(redirect_builder *builder, rt_mark mark)
+{
+    while (builder->marks.len / sizeof(mark) <= mark.at >> RT_MARK_SHIFT)
+        rt_append(&builder->marks, &mark, sizeof(mark));
+}
+
+/* Append the record; there is room for it, and for its marks. */
 static void put_record(redirect_builder *b, const draft *d, uint32_t profile, uint64_t key)
 {
     const rt_record *r = &d->record;
     char *begin = b->image.bytes + b->image.len, *at;
     rt_entry entry = {key, (uint32_t)b->image.len, 0};
-    rt_mark mark = {entry.place, d->rule->line};
 
-    if (b->rules % RT_MARK_EVERY == 0)
-        rt_append(&b->marks, &mark, sizeof(mark));
+    rt_put_marks(b, (rt_mark){entry.place, d->rule->line, b->rules});
     rt_append(&b->entries, &entry, sizeof(entry));
     at = begin + rt_encode(begin, profile, r);
     at = put_text(at, r->source, r->source_len);
     at = put_text(at, r->middle, r->middle_len);
     at = put_text(at, r->query, r->query_len);
     b->image.len += (size_t)(at - begin);
+    b->last_size = (uint32_t)(at - begin);
 }
 
 static void count_rule(redirect_builder *b, const redirect_rule *rule)
@@ -602,7 +608,8 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
         return REDIRECT_NO_MEMORY;
     profile = profile_number(b, &d.profile);
     if (!profile || !rt_reserve(&b->image, most) || !rt_reserve(&b->entries, sizeof(rt_entry)) ||
-        !rt_reserve(&b->marks, sizeof(rt_mark)) || !make_key(b, &d, &key))
+        !rt_reserve(&b->marks, ((b->last_size >> RT_MARK_SHIFT) + 2) * sizeof(rt_mark)) ||
+        !make_key(b, &d, &key))
         return REDIRECT_NO_MEMORY;
     d.record.profile = &d.profile;
     d.record.line_delta = rule->line - b->last_line - 1;

@@ -20,7 +20,7 @@ typedef struct check {
     const rt_header *head;
     const rt_profile *profiles;
     uint8_t *starts; /* a bit for each place in front of the postings' end */
-    uint32_t rules, exact, prefix, pattern;
+    uint32_t rules, exact, prefix, pattern, marks; /* passed */
 } check;
 
 static const void *section(const check *c, rt_section which)
@@ -211,13 +211,17 @@ static void count_record(check *c, const rt_record *r)
         c->prefix++;
 }
 
-static bool mark_ok(const check *c, uint32_t at, uint32_t line)
+/* Those that the next record is the first for. */
+static bool marks_ok(check *c, uint32_t at, uint32_t line)
 {
     const rt_mark *marks = section(c, RT_MARKS);
-    uint32_t number = c->rules / RT_MARK_EVERY;
 
-    return c->rules % RT_MARK_EVERY ||
-           (number < count(c, RT_MARKS) && marks[number].at == at && marks[number].line == line);
+    for (; c->marks <= at >> RT_MARK_SHIFT; c->marks++) {
+        if (c->marks == count(c, RT_MARKS) || marks[c->marks].at != at ||
+            marks[c->marks].line != line || marks[c->marks].number != c->rules)
+            return false;
+    }
+    return true;
 }
 
 /* All records, one behind the other, fill the room that there is for them. */
@@ -235,7 +239,7 @@ static bool records_ok(check *c)
         if (!lengths_ok(c, &r, end - at) || !numbers_of_strings_ok(c, &r))
             return false;
         line += 1 + r.line_delta;
-        if (!mark_ok(c, at, line))
+        if (!marks_ok(c, at, line))
             return false;
         mark_start(c, at);
         count_record(c, &r);
@@ -243,7 +247,7 @@ static bool records_ok(check *c)
     }
     return c->rules == c->head->rules && c->exact == c->head->exact &&
            c->prefix == c->head->prefix && c->pattern == c->head->pattern &&
-           count(c, RT_MARKS) == c->rules / RT_MARK_EVERY + (c->rules % RT_MARK_EVERY != 0);
+           c->marks == count(c, RT_MARKS);
 }
 
 /* --- the index ------------------------------------------------------------------------------- */

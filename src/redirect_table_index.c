@@ -421,7 +421,7 @@ static void compact(redirect_builder *b, const uint32_t *lines)
     b->marks.len = 0;
     for (uint32_t i = 0; i < rules; i++) {
         rt_entry entry = entries[i];
-        rt_mark mark = {(uint32_t)end, lines[i]};
+        rt_mark mark = {(uint32_t)end, lines[i], kept};
         rt_record r;
 
         decode(b, i, &r);
@@ -429,8 +429,7 @@ static void compact(redirect_builder *b, const uint32_t *lines)
             uncount(b, &r);
             continue;
         }
-        if (kept % RT_MARK_EVERY == 0)
-            rt_append(&b->marks, &mark, sizeof(mark)); /* there were more of them before */
+        rt_put_marks(b, mark); /* there were as many before */
         entries[kept++] = (rt_entry){entry.key, (uint32_t)end, 0};
         end += move_record(b, b->image.bytes + end, b->image.bytes + entry.place, &r,
                            lines[i] - last_line - 1);
@@ -630,6 +629,11 @@ apr_status_t redirect_builder_finish(redirect_builder *builder, redirect_duplica
     rt_release(&work.members);
     rt_release(&work.duplicates);
     return rv;
+}
+
+uint32_t redirect_builder_rules(const redirect_builder *builder)
+{
+    return builder->rules;
 }
 
 /* What has been written is given back on the way, so that there are not two whole images. */

@@ -54,7 +54,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      1
+#define RT_VERSION      2
 #define RT_WAYS         12  /* places in a bucket */
 #define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -62,7 +62,7 @@
 #define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
 #define RT_MAX_SPACES   60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
 #define RT_PARTIAL_MAX  63
-#define RT_MARK_EVERY   64  /* rules */
+#define RT_MARK_SHIFT   10  /* bytes of records, as a power of two */
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
 
 /* What a record of a profile has. */
@@ -158,9 +158,10 @@ typedef struct rt_node {
     uint64_t lengths; /* bit n: partial segments of n bytes; 0: an empty place */
 } rt_node;
 
-/* One for each RT_MARK_EVERY rules, the first included. */
+/* For each place >> RT_MARK_SHIFT up to that of the last record: the first record there, or, if
+ * none begins there, the first behind. */
 typedef struct rt_mark {
-    uint32_t at, line;
+    uint32_t at, line, number;
 } rt_mark;
 
 struct redirect_table {
@@ -436,7 +437,7 @@ struct redirect_builder {
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
     uint32_t rules, exact, prefix, pattern;
     uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
-    uint32_t last_profile, last_origin, last_line;
+    uint32_t last_profile, last_origin, last_line, last_size;
     uint32_t records_end; /* set by finish */
     uint32_t nspaces, nkeyed_strips;
     uint32_t keyed_strips[RT_KEYED_STRIPS];
@@ -453,6 +454,9 @@ void rt_builder_seed(redirect_builder *builder, uint64_t seed);
 /* Write what is in front of a record's strings; all but `size` and the pointers must be set.
  * @return the number of bytes. */
 size_t rt_encode(char *to, uint32_t profile, const rt_record *r);
+
+/* The marks that a record is the first for; there is room for them. */
+void rt_put_marks(redirect_builder *builder, rt_mark mark);
 
 /* Add lengths to a key's node in a table of nslots, some of them empty; true when it was not there.
  */

@@ -251,28 +251,55 @@ uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
 {
     const rt_mark *marks = (const rt_mark *)(table->image + table->head->section[RT_MARKS].at);
-    uint32_t low = 0, high = table->head->section[RT_MARKS].count, at, line, number;
+    rt_mark mark = marks[rule >> RT_MARK_SHIFT];
     rt_record r;
 
-    while (high - low > 1) { /* marks[low] is not behind the rule, marks[high] is */
-        uint32_t middle = low + (high - low) / 2;
-
-        if (marks[middle].at <= rule)
-            low = middle;
-        else
-            high = middle;
-    }
-    at = marks[low].at;
-    line = marks[low].line;
-    number = low * RT_MARK_EVERY;
-    while (at < rule) {
-        rt_decode(table->image + at, table->profiles, &r);
-        at += r.size;
-        rt_decode(table->image + at, table->profiles, &r);
-        line += 1 + r.line_delta;
-        number++;
+    while (mark.at < rule) {
+        rt_decode(table->image + mark.at, table->profiles, &r);
+        mark.at += r.size;
+        rt_decode(table->image + mark.at, table->profiles, &r);
+        mark.line += 1 + r.line_delta;
+        mark.number++;
     }
     if (index)
-        *index = number;
-    return line;
+        *index = mark.number;
+    return mark.line;
+}
+
+/* With its length, so that no two lists of strings look the same. */
+static void hash_text(XXH3_state_t *state, const char *text, size_t len)
+{
+    uint64_t number = len;
+
+    XXH3_64bits_update(state, &number, sizeof(number));
+    if (len)
+        XXH3_64bits_update(state, text, len);
+}
+
+uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
+{
+    XXH3_state_t state;
+    redirect_match match;
+    rt_record r;
+    size_t len = 0;
+    const char *text;
+
+    rt_decode(table->image + rule, table->profiles, &r);
+    rt_fill_match(table, rule, 0, &match);
+    XXH3_64bits_reset(&state);
+    hash_text(&state, r.source, r.source_len);
+    text = r.host ? rt_string(table->image, table->hosts, r.host, &len) : "";
+    hash_text(&state, text, len);
+    hash_text(&state, r.query, r.query_len);
+    len = match.strip ? strlen(match.strip) : 0;
+    hash_text(&state, match.strip, len);
+    len = match.pattern ? strlen(match.pattern) : 0;
+    hash_text(&state, match.pattern, len);
+    for (unsigned i = 0; i < 3; i++) /* where the target is cut may differ from image to image */
+        XXH3_64bits_update(&state, match.part_len[i] ? match.part[i] : "", match.part_len[i]);
+    hash_text(&state,
+              (const char *)(uint32_t[]){match.kind, match.flags, (uint32_t)match.status,
+                                         match.has_target, match.query_compared},
+              5 * sizeof(uint32_t));
+    return XXH3_64bits_digest(&state);
 }

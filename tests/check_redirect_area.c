@@ -317,6 +317,60 @@ START_TEST(publishing)
 }
 END_TEST
 
+static redirect_area_pin build_counted(uint32_t map, size_t size, uint32_t counters)
+{
+    void *image;
+
+    ck_assert(redirect_area_build_begin(area, map));
+    ck_assert_int_eq(redirect_area_reserve_counted(area, map, size, counters, &image), APR_SUCCESS);
+    memset(image, 0x55, size);
+    ck_assert_int_eq(redirect_area_publish(area, map, &some_id), APR_SUCCESS);
+    return pin_ok(map);
+}
+
+/* Beside the image, zero at first whatever was there, one for all who pin the image. */
+START_TEST(counters_of_an_image)
+{
+    static const struct {
+        size_t size;
+        uint32_t counters;
+    } sizes[] = {{1, 1}, {4096, 512}, {4097, 513}, {100000, 1}, {8, 100000}, {5000, 0}};
+    uint32_t map = new_map(1);
+
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        redirect_area_pin pin = build_counted(map, sizes[i].size, sizes[i].counters), again;
+        uint32_t n = pin.ncounters;
+
+        ck_assert_uint_eq(n, sizes[i].counters);
+        ck_assert_uint_eq(pin.size, sizes[i].size);
+        ck_assert((const char *)pin.counters >= (const char *)pin.image + pin.size);
+        for (uint32_t j = 0; j < n; j++)
+            ck_assert_uint_eq(redirect_counter_read(&pin.counters[j]).hits, 0);
+        for (uint32_t j = 0; j < n; j++)
+            redirect_counter_hit(&pin.counters[j], REDIRECT_COUNTER_EPOCH + 1);
+        again = pin_ok(map);
+        ck_assert(!n || redirect_counter_read(&again.counters[n - 1]).hits == 1);
+        for (size_t j = 0; j < pin.size; j++)
+            ck_assert_int_eq(((const char *)pin.image)[j], 0x55);
+        redirect_area_unpin(area, &again);
+        redirect_area_unpin(area, &pin);
+    }
+    au_assert_at_rest(area, &map, 1);
+}
+END_TEST
+
+/* Damage to the table must not send anybody outside of the image's room. */
+START_TEST(counters_must_fit)
+{
+    uint32_t map = new_map(1);
+    redirect_area_pin pin = build_counted(map, 5000, 10);
+
+    RDA_SET(area->images[pin.slot].counters, 513);
+    redirect_area_unpin(area, &pin);
+    ck_assert(!redirect_area_pin_get(area, map, &pin));
+}
+END_TEST
+
 /* Who has a table open knows by this alone whether it is still the map's, so no number may come
  * again, although images come to lie where others were. */
 START_TEST(versions_are_never_the_same)
@@ -626,6 +680,8 @@ static void add_builds(Suite *s)
 
     tcase_add_test(tc, a_new_map);
     tcase_add_test(tc, publishing);
+    tcase_add_test(tc, counters_of_an_image);
+    tcase_add_test(tc, counters_must_fit);
     tcase_add_test(tc, versions_are_never_the_same);
     tcase_add_test(tc, builds_in_vain);
     tcase_add_test(tc, half_a_failure);

@@ -527,6 +527,56 @@ START_TEST(lines_survive_duplicates)
 }
 END_TEST
 
+/* The same in each image, wherever the rule stands in it, and another for each rule; both rows of a
+ * pair differ in one thing. */
+START_TEST(keys_of_rules)
+{
+    static const brief rules[] = {
+        {REDIRECT_EXACT, 0, "/a", NULL, NULL, NULL, NULL, "https://example.org/x", 1},
+        {REDIRECT_EXACT, 0, "/a/b", NULL, NULL, NULL, NULL, "https://example.org/x", 2},
+        {REDIRECT_PREFIX, 0, "/a", NULL, NULL, NULL, NULL, "https://example.org/x", 3},
+        {REDIRECT_EXACT, REDIRECT_ICASE, "/a", NULL, NULL, NULL, NULL, "https://example.org/x", 4},
+        {REDIRECT_EXACT, 0, "/a", NULL, "h", NULL, NULL, "https://example.org/x", 5},
+        {REDIRECT_EXACT, 0, "/a", NULL, "i", NULL, NULL, "https://example.org/x", 6},
+        {REDIRECT_EXACT, 0, "/a", NULL, NULL, "q=1", NULL, "https://example.org/x", 7},
+        {REDIRECT_EXACT, 0, "/a", NULL, NULL, "q=1", "s", "https://example.org/x", 8},
+        {REDIRECT_EXACT, 0, "/a", NULL, NULL, "", NULL, "https://example.org/x", 9},
+        {REDIRECT_EXACT, 0, "/c", NULL, NULL, NULL, NULL, "https://example.org/y", 10},
+        {REDIRECT_EXACT, 0, "/d", NULL, NULL, NULL, NULL, NULL, 11},
+        {REDIRECT_PATTERN, 0, "/a", "p", NULL, NULL, NULL, "https://example.org/x", 12},
+        {REDIRECT_PATTERN, 0, "/a", "q", NULL, NULL, NULL, "https://example.org/x", 13},
+    };
+    enum { N = COUNT_OF(rules) };
+    uint64_t keys[2][N];
+
+    for (unsigned run = 0; run < 2; run++) { /* forwards and backwards, with other seeds */
+        redirect_builder *builder = redirect_builder_create(0, 0);
+        const redirect_table *table;
+        uint32_t place = 0;
+        image made;
+
+        for (unsigned i = 0; i < N; i++) {
+            redirect_rule rule = rule_of(&rules[run ? N - 1 - i : i]);
+
+            rule.line += 100 * run;
+            ck_assert_int_eq(redirect_builder_add(builder, &rule), REDIRECT_ADDED);
+        }
+        made = finish(builder, NULL, NULL);
+        table = open_image(&made);
+        for (unsigned i = 0; i < N; i++) {
+            place = redirect_table_next(table, place);
+            keys[run][run ? N - 1 - i : i] = redirect_table_key(table, place);
+        }
+        free(made.bytes);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        ck_assert_uint_eq(keys[0][i], keys[1][i]);
+        for (unsigned j = 0; j < i; j++)
+            ck_assert_uint_ne(keys[0][i], keys[0][j]);
+    }
+}
+END_TEST
+
 /* --- images ---------------------------------------------------------------------------------- */
 
 static bool no_pattern(void *baton, uint32_t id, const char *pattern, unsigned flags,
@@ -686,6 +736,7 @@ static Suite *redirect_table_suite(void)
     tcase_add_test(tc, the_longest_rule_is_taken);
     tcase_add_test(tc, duplicates_are_reported_and_left_out);
     tcase_add_test(tc, lines_survive_duplicates);
+    tcase_add_test(tc, keys_of_rules);
     tcase_add_test(tc, damaged_images_are_safe);
     tcase_add_test(tc, truncated_images_are_refused);
     tcase_add_test(tc, images_can_be_moved);

@@ -1,0 +1,283 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Counting of single redirects. Rows of maps have their counters beside the map's image. Folded
+ * lines of the server's configuration have theirs beside an image of their own, which holds the
+ * lines' keys: it is made by the parent for each configuration, and the children keep it pinned.
+ */
+#include "glue_count.h"
+#include "glue_map.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n, uint32_t index)
+{
+    if (counters && index < n && htc_server_conf_of(r->server)->counters)
+        redirect_counter_hit(&counters[index], apr_time_sec(r->request_time));
+}
+
+/* --- rows of maps -----------------------------------------------------------------------------*/
+
+typedef struct table_keys {
+    const redirect_table *table;
+    uint32_t rule;
+} table_keys;
+
+static uint64_t next_of_table(void *baton)
+{
+    table_keys *keys = baton;
+
+    keys->rule = redirect_table_next(keys->table, keys->rule);
+    return keys->rule ? redirect_table_key(keys->table, keys->rule) : 0;
+}
+
+static redirect_keys keys_of_table(const redirect_area_pin *pin, table_keys *keys, apr_pool_t *pool)
+{
+    *keys = (table_keys){redirect_table_open(pin->image, pin->size, pool), 0};
+    return (redirect_keys){next_of_table, keys, pin->ncounters};
+}
+
+void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
+                     apr_pool_t *pool)
+{
+    redirect_area_pin pin;
+    table_keys old_keys, new_keys;
+    redirect_keys from, to;
+
+    if (!old->image || !redirect_area_pin_get(area, slot, &pin))
+        return;
+    if (pin.version != old->version) {
+        from = keys_of_table(old, &old_keys, pool);
+        to = keys_of_table(&pin, &new_keys, pool);
+        redirect_counters_move(old->counters, &from, pin.counters, &to, NULL);
+    }
+    redirect_area_unpin(area, &pin);
+}
+
+/* --- folded lines -----------------------------------------------------------------------------*/
+
+htc_counted *htc_counted_add(const void *owner, uint32_t count,
+                             void (*describe)(const void *owner, uint32_t i, htc_redirect_row *row))
+{
+    apr_array_header_t *all = htc_options_get()->counted;
+    htc_counted *counted = apr_pcalloc(all->pool, sizeof(*counted));
+
+    *counted = (htc_counted){count, owner, describe, NULL};
+    APR_ARRAY_PUSH(all, htc_counted *) = counted;
+    return counted;
+}
+
+static uint64_t key_of_row(const htc_redirect_row *row)
+{
+    const redirect_rule *rule = &row->rule;
+    XXH3_state_t state;
+
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, row->file, strlen(row->file) + 1);
+    XXH3_64bits_update(&state, rule->source ? rule->source : "", rule->source_len);
+    XXH3_64bits_update(&state, "", 1);
+    XXH3_64bits_update(&state, rule->pattern ? rule->pattern : "", rule->pattern_len);
+    XXH3_64bits_update(&state, "", 1);
+    XXH3_64bits_update(&state, rule->target ? rule->target : "", rule->target_len);
+    XXH3_64bits_update(&state, &rule->status, sizeof(rule->status));
+    return XXH3_64bits_digest(&state);
+}
+
+/* The same line may stand in several contexts, by Include or a macro: then the first is the first
+ * after a restart, too. */
+static uint64_t nth_key(apr_hash_t *seen, uint64_t key, apr_pool_t *pool)
+{
+    uint64_t *times = apr_hash_get(seen, &key, sizeof(key));
+
+    if (!times) {
+        uint64_t *own = apr_palloc(pool, 2 * sizeof(*own));
+
+        own[0] = key;
+        own[1] = 0;
+        apr_hash_set(seen, own, sizeof(key), own + 1);
+        times = own + 1;
+    }
+    return key + ++*times * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n, apr_pool_t *pool)
+{
+    uint64_t *keys = apr_palloc(pool, n * sizeof(*keys)), *to = keys;
+    apr_hash_t *seen = apr_hash_make(pool);
+
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        for (uint32_t j = 0; j < counted->count; j++) {
+            htc_redirect_row row = {.file = ""};
+
+            counted->describe(counted->owner, j, &row);
+            *to++ = nth_key(seen, key_of_row(&row), pool);
+        }
+    }
+    return keys;
+}
+
+static uint64_t next_of_array(void *baton)
+{
+    return *(*(const uint64_t **)baton)++;
+}
+
+static void move_array(const redirect_area_pin *old, const redirect_area_pin *pin)
+{
+    const uint64_t *old_at = old->image, *at = pin->image;
+    redirect_keys from = {next_of_array, &old_at, old->ncounters};
+    redirect_keys to = {next_of_array, &at, pin->ncounters};
+
+    redirect_counters_move(old->counters, &from, pin->counters, &to, NULL);
+}
+
+/* An image of these keys becomes the current one. */
+static apr_status_t publish_keys(redirect_area *area, uint32_t slot, const uint64_t *keys,
+                                 uint32_t n)
+{
+    static const htc_identity nothing;
+    void *image;
+    apr_status_t rv;
+
+    if (!redirect_area_build_begin(area, slot))
+        return APR_EBUSY;
+    rv = redirect_area_reserve_counted(area, slot, n * sizeof(*keys), n, &image);
+    if (rv == APR_SUCCESS) {
+        memcpy(image, keys, n * sizeof(*keys));
+        rv = redirect_area_publish(area, slot, &nothing);
+    }
+    if (rv != APR_SUCCESS)
+        redirect_area_build_failed(area, slot, &nothing);
+    return rv;
+}
+
+/* Pin an image of these keys: the one that there is, if nothing has changed. */
+static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t *keys, uint32_t n,
+                             redirect_area_pin *pin)
+{
+    redirect_area_pin old = {NULL};
+    apr_status_t rv;
+
+    if (redirect_area_pin_get(area, slot, &old) && old.ncounters == n &&
+        !memcmp(old.image, keys, n * sizeof(*keys))) {
+        *pin = old;
+        return APR_SUCCESS;
+    }
+    rv = publish_keys(area, slot, keys, n);
+    if (rv == APR_SUCCESS && !redirect_area_pin_get(area, slot, pin))
+        rv = APR_EGENERAL;
+    if (rv == APR_SUCCESS && old.image)
+        move_array(&old, pin);
+    redirect_area_unpin(area, &old);
+    return rv;
+}
+
+static void set_counters(const apr_array_header_t *all, redirect_counter *counters)
+{
+    for (int i = 0; i < all->nelts; i++) {
+        htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        counted->counters = counters;
+        if (counters)
+            counters += counted->count;
+    }
+}
+
+void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp)
+{
+    static const redirect_area_key name = {{UINT64_C(0x666f6c646564), UINT64_C(0x6c696e6573)}};
+    const apr_array_header_t *all = htc_options_get()->counted;
+    redirect_area_pin pin = {NULL};
+    uint32_t n = 0;
+    apr_status_t rv = APR_ENOSPC;
+
+    for (int i = 0; i < all->nelts; i++)
+        n += APR_ARRAY_IDX(all, i, htc_counted *)->count;
+    if (!n)
+        return;
+    redirects->counted_slot =
+        redirect_area_map(redirects->area, &name, redirects->generation, true);
+    if (redirects->counted_slot != REDIRECT_AREA_NIL)
+        rv = pin_keys(redirects->area, redirects->counted_slot, all_keys(all, n, ptemp), n, &pin);
+    if (rv != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
+                     "HtCacheCounters: there is no room to count the answers of the server's "
+                     "Redirect and RewriteRule lines; they work, and are not counted");
+        return;
+    }
+    set_counters(all, pin.counters);
+    redirects->counted_version = pin.version;
+    /* It stays where it is for as long as it is the current one; children pin it for themselves. */
+    redirect_area_unpin(redirects->area, &pin);
+}
+
+void htc_counted_keep(htc_redirects *redirects)
+{
+    redirect_area_pin pin;
+
+    if (!redirects->counted_version)
+        return;
+    if (redirect_area_pin_get(redirects->area, redirects->counted_slot, &pin) &&
+        pin.version == redirects->counted_version)
+        return;
+    /* Another configuration has taken its place already: this process ends soon. */
+    redirect_area_unpin(redirects->area, &pin);
+    set_counters(htc_options_get()->counted, NULL);
+}
+
+/* --- for the status page ----------------------------------------------------------------------*/
+
+static bool each_of_table(const htc_table *table, const char *file, char *target,
+                          htc_redirect_row_fn *fn, void *baton)
+{
+    const redirect_table *t = table->table;
+    uint32_t index;
+
+    for (uint32_t rule = redirect_table_next(t, 0); rule; rule = redirect_table_next(t, rule)) {
+        htc_redirect_row row = {.file = file};
+
+        redirect_table_rule(t, rule, &row.rule, target, &index);
+        row.line = row.rule.line;
+        row.key = redirect_table_key(t, rule);
+        if (index < table->pin.ncounters)
+            row.count = redirect_counter_read(&table->pin.counters[index]);
+        if (!fn(baton, &row))
+            return false;
+    }
+    return true;
+}
+
+static bool each_counted(const htc_counted *counted, htc_redirect_row_fn *fn, void *baton)
+{
+    for (uint32_t i = 0; counted->counters && i < counted->count; i++) {
+        htc_redirect_row row = {.file = ""};
+
+        counted->describe(counted->owner, i, &row);
+        row.key = key_of_row(&row);
+        row.count = redirect_counter_read(&counted->counters[i]);
+        if (!fn(baton, &row))
+            return false;
+    }
+    return true;
+}
+
+void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    bool more = true;
+
+    for (int i = 0; maps && more && i < maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+        htc_node *node = htc_table_acquire(redirects, map->slot);
+
+        if (!node)
+            continue;
+        more = each_of_table(htc_node_data(node), map->name, target, fn, baton);
+        htc_node_release(redirects->tables, node);
+    }
+    for (int i = 0; more && i < all->nelts; i++)
+        more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
+}

@@ -1,0 +1,59 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file glue_count.h
+ * Counters of single redirects in httpd: rows of redirect maps, and folded lines of the server's
+ * configuration. Counts lie in the redirect area, so all processes share them, and rows that stay
+ * keep theirs when a map is loaded anew and when the server is restarted gracefully; nothing is
+ * written to disk. Lines of .htaccess files other than HtCacheRedirectMap are not counted.
+ */
+#ifndef GLUE_COUNT_H
+#define GLUE_COUNT_H
+
+#include "mod_htcache.h"
+#include "redirect_area.h"
+#include "redirect_counters.h"
+#include "redirect_table.h"
+
+/** One redirect and how often it answered. Strings are valid during the call only. */
+typedef struct htc_redirect_row {
+    const char *file; /* in which it stands */
+    uint32_t line;
+    uint64_t key; /* the same for the same redirect as long as it stays, see redirect_counters.h */
+    redirect_count count;
+    redirect_rule rule; /* as text; of a folded regex, `pattern` */
+} htc_redirect_row;
+
+/** Lines of the server's configuration that are counted. */
+typedef struct htc_counted {
+    uint32_t count;
+    const void *owner;
+    /** Fill file, line and rule of line number @a i. */
+    void (*describe)(const void *owner, uint32_t i, htc_redirect_row *row);
+    redirect_counter *counters; /* `count` of them, from post_config on; NULL: not counted */
+} htc_counted;
+
+/** False ends it. */
+typedef bool htc_redirect_row_fn(void *baton, const htc_redirect_row *row);
+
+/** Call @a fn for every redirect that is counted, in the order in which they stand in each map and
+ * context; maps first. Linear in the number of redirects. */
+void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
+
+/** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted
+ * unless HtCacheCounters is Off for the request's server. */
+void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n, uint32_t index);
+
+/** Announce lines while the server's configuration is read; @a owner lives as long as that. */
+htc_counted *htc_counted_add(const void *owner, uint32_t count,
+                             void (*describe)(const void *owner, uint32_t i,
+                                              htc_redirect_row *row));
+/** post_config, in a process that has joined @a area: give all announced lines their counters. */
+void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp);
+/** child_init, after joining: keep the counters in their place as long as this process lives. */
+void htc_counted_keep(htc_redirects *redirects);
+
+/** Let rows of the map's image that has been @a old keep their counts in its current one. */
+void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
+                     apr_pool_t *pool);
+
+#endif
