@@ -92,7 +92,7 @@ sub ask {
             method => $request->{method}, body => $request->{body},
             headers => [map { [$_, $headers->{$_}] } sort keys %$headers]);
         my $expected = $lines ? $lines->[$i] : $request->{must}{log} ? 1 : 0;
-        wait_until(sub { (() = log_since($server, $before) =~ /\n/g) >= $expected }, $patience // 5);
+        wait_until(sub { (() = log_since($server, $before) =~ /\n/g) >= $expected }, $patience // 30);
         $answer->{log} = log_since($server, $before);
         push @answers, $answer;
     }

@@ -205,7 +205,7 @@ for my $edit (@good) {
     sleep 0.3;
     $change->($map{$_}{file}, text_of($_, $map{$_}{g} + 1)) for sort keys %map;
     for my $name (sort keys %map) {
-        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }, 30),
+        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }),
             "$what, $name: the new rows answer";
     }
     sleep 0.3;
@@ -243,7 +243,7 @@ for my $edit (@slow) {
     $load = start_load();
     append($map{$_}{file}, shift @{ $pieces{$_} }) for sort keys %map;
     for my $name (sort keys %map) {
-        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }, 30),
+        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }),
             "$what, $name: the new rows answer when it is complete";
     }
     stop_load($load, "$what, complete");
@@ -291,7 +291,7 @@ for my $edit (@bad) {
     sleep 0.2;
     $change->($map{$_}{file}) for @which;
     for my $name (@which) {
-        ok wait_until(sub { log_lines_of($from, $name) }, 20), "$what, $name: is reported";
+        ok wait_until(sub { log_lines_of($from, $name) }), "$what, $name: is reported";
     }
     sleep 0.3;
     my %once = map { $_ => [log_lines_of($from, $_)] } @which;
@@ -311,7 +311,7 @@ for my $edit (@bad) {
     $load = start_load();
     make_good($map{$_}{file}, text_of($_, $map{$_}{g} + 1)) for @which;
     for my $name (@which) {
-        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }, 30),
+        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }),
             "$what, $name: mended, the new rows answer";
     }
     stop_load($load, "$what, mended");
@@ -327,7 +327,7 @@ sub restart_by {
     my $count = sub { my @n = $server->error_log =~ /resuming normal operations/g; scalar @n };
     my $had   = $count->();
     $server->signal($signal);
-    return wait_until(sub { $count->() > $had }, 20) && $server->wait_gone(@old);
+    return wait_until(sub { $count->() > $had }) && $server->wait_gone(@old);
 }
 
 # Shared memory that the server's processes see, in KiB.
@@ -381,7 +381,7 @@ for my $name (sort keys %map) {
 }
 ok restart_by('USR1'), 'changed file: the server goes on';
 for my $name (sort keys %map) {
-    ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }, 30), "changed file, $name: is read";
+    ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }), "changed file, $name: is read";
     $map{$name}{g}++;
 }
 
@@ -406,7 +406,7 @@ for my $edit (grep { $_->[0] =~ /^(?:emptied|unreadable|only bad rows|broken JSO
     is join("\n", map { log_lines_of($from, $_) } @which), '', "restart, $what: no more lines in the log";
     make_good($map{$_}{file}, text_of($_, $map{$_}{g} + 1)) for @which;
     for my $name (@which) {
-        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }, 30),
+        ok wait_until(sub { (generation_of($name) // 0) == $map{$name}{g} + 1 }),
             "restart, $what, $name: mended";
         $map{$name}{g}++;
     }
@@ -427,7 +427,7 @@ is scalar @late, 1, 'a map without any row is reported once';
 write_file("$tree/late/map.new", "/late/row http://example.org/late\n");
 aged("$tree/late/map.new");
 rename "$tree/late/map.new", "$tree/late/map.txt";
-ok wait_until(sub { late_answer() eq 'http://example.org/late' }, 20), 'and is read when it has some';
+ok wait_until(sub { late_answer() eq 'http://example.org/late' }), 'and is read when it has some';
 
 # --- killed in the middle of a build ------------------------------------------------------------
 
@@ -453,13 +453,13 @@ for my $round (1 .. 3) {
         || large_answer(1) =~ /killed-$round/ }, 20);
     kill 'KILL', @hit;
     $killed += @hit;
-    ok wait_until(sub { large_answer(7) eq "http://example.org/killed-$round/7" }, 60),
+    ok wait_until(sub { large_answer(7) eq "http://example.org/killed-$round/7" }),
         "killed in a build, round $round: another process reads the file";
 }
 cmp_ok $killed, '>', 0, "$killed processes were killed while they built";
 is generation_of($_), $map{$_}{g}, "killed in a build: $_ answers" for sort keys %map;
 replace($map{s}{file}, text_of('s', $map{s}{g} + 1));
-ok wait_until(sub { (generation_of('s') // 0) == $map{s}{g} + 1 }, 30), 'and other maps are still read';
+ok wait_until(sub { (generation_of('s') // 0) == $map{s}{g} + 1 }), 'and other maps are still read';
 $map{s}{g}++;
 
 # --- the end ------------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ if (!$foreground) {
     exec HtCache::Env::httpd(), '-d', $server->root, '-f', $server->conf, '-DFOREGROUND';
     die;
 }
-ok wait_until(sub { (generation_of('s') // 0) == $map{s}{g} }, 30), 'started in the foreground';
+ok wait_until(sub { (generation_of('s') // 0) == $map{s}{g} }), 'started in the foreground';
 kill 'TERM', $foreground;
 waitpid $foreground, 0;
 is $?, 0, 'the parent ends with exit code 0';

@@ -85,7 +85,7 @@ sub ask_pass {
     my @asked  = map { { %$_, port => $server->port($_->{port}) } } @{ $scenario->{requests} };
     my $result = { answers => ask_all(\@asked, clients => 2, dir => $server->root) };
     # A line may come after its answer.
-    for my $try (1 .. ($expected ? 20 : 1)) {
+    for my $try (1 .. ($expected ? 400 : 1)) {
         $result->{lines} = lines_by_request($server, $before);
         last if !$expected || keys %{ $result->{lines} } >= keys %{ $expected->{lines} };
         sleep 0.05;
@@ -115,7 +115,7 @@ sub restart_gracefully {
     my ($server) = @_;
     my %old = map { $_ => 1 } $server->children;
     $server->signal('USR1');
-    wait_until(sub { my @now = $server->children; @now && !grep { $old{$_} } @now }, 15);
+    wait_until(sub { my @now = $server->children; @now && !grep { $old{$_} } @now });
     sleep 0.1;
 }
 

@@ -16,7 +16,7 @@ sub new {
     my ($class, %args) = @_;
     return bless {
         host      => 'test.example:8080',
-        timeout   => 20,
+        timeout   => 60,
         keepalive => 1,
         %args
     }, $class;

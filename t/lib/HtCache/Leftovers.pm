@@ -33,7 +33,7 @@ sub left_over {
     wait_until(sub {
         @new = grep { !$before->{$_} } sort keys %{ ipc_objects() };
         return !@new;
-    }, 10);
+    }, 30);
     return @new;
 }
 

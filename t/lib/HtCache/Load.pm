@@ -14,7 +14,7 @@ use HtCache::Diff qw(diff_answers);
 # answer }] where answer is what HtCache::Client gave for it.
 sub start {
     my ($class, %args) = @_;
-    my $self = bless { clients => 4, retry => 0, timeout => 20, %args }, $class;
+    my $self = bless { clients => 4, retry => 0, timeout => 60, %args }, $class;
     for my $n (1 .. $self->{clients}) {
         pipe my $read, my $write or die "no pipe: $!\n";
         my $pid = fork // die "cannot fork: $!\n";

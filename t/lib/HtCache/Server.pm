@@ -8,6 +8,7 @@ use warnings;
 use IO::Socket::INET;
 use JSON::PP ();
 use HtCache::Client;
+use HtCache::Crash ();
 use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_file wait_until
     t_dir);
 
@@ -106,6 +107,7 @@ sub _frame {
 ServerRoot "@ROOT@"
 DefaultRuntimeDir "@ROOT@/run"
 PidFile "@ROOT@/run/httpd.pid"
+CoreDumpDirectory "@ROOT@"
 ServerName test.example
 ErrorLog "@ROOT@/logs/error_log"
 LogLevel warn
@@ -138,7 +140,7 @@ sub start {
     my ($self) = @_;
     for my $try (1 .. 5) {
         my $conf = $self->write_conf;
-        my $out  = qx{"@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
+        my $out  = qx{ulimit -c unlimited 2>/dev/null; "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
         last if $? == 0 && $self->_wait_up;
         my $said = $out . $self->error_log;
         next if $said =~ /Address already in use/ && $try < 5;
@@ -184,6 +186,7 @@ sub _children_of {
 
 sub signal {
     my ($self, $signal) = @_;
+    $self->keep_cores;
     my $pid = $self->pid or die "server $self->{name} does not run\n";
     kill $signal, $pid or die "cannot signal $pid: $!\n";
 }
@@ -202,6 +205,7 @@ sub wait_gone {
 
 sub stop {
     my ($self) = @_;
+    $self->keep_cores;
     my $pid = $self->pid || $self->{last_pid} or return 1;
     my @all = ($pid, _children_of($pid));
     kill 'TERM', $pid if _alive($pid);
@@ -228,10 +232,39 @@ sub kill_all {
     delete $self->{last_pid};
 }
 
-# Lines of the log that tell of a child that died by a signal nobody sent.
+# Lines of the log that tell of a child that died by a signal nobody sent, but for those that are
+# httpd's own known crashes by what their cores say; see HtCache::Crash.
 sub crashes {
     my ($self) = @_;
-    return grep {/exit signal (?!Killed)/} split /\n/, $self->error_log;
+    my %line = map { /child pid (\d+) exit signal (?!Killed)/ ? ($1 => $_) : () }
+        split /\n/, $self->error_log;
+    my @new = grep { !$self->{judged}{$_} } keys %line;
+    $self->_judge(map { $_ => $line{$_} } @new) if @new;
+    return map { $line{$_} } grep { $self->{judged}{$_} ne 'excused' } sort { $a <=> $b } keys %line;
+}
+
+# A core file is overwritten by the next one where the kernel gives all the same name: called often.
+sub keep_cores {
+    my ($self) = @_;
+    for my $core (glob "$self->{root}/core $self->{root}/core.*") {
+        rename $core, sprintf '%s/kept-core.%d', $self->{root}, ++$self->{cores};
+    }
+}
+
+sub _judge {
+    my ($self, %line) = @_;
+    $self->{judged}{$_} = 'httpd crashed' for keys %line;
+    $self->keep_cores;
+    for my $core (glob "$self->{root}/kept-core.*") {
+        my $text    = HtCache::Crash::backtrace(httpd(), $core);
+        my @threads = HtCache::Crash::threads($text);
+        my ($pid)   = grep { exists $line{$_} } map { $_->{lwp} } @threads or next;
+        my $known   = HtCache::Crash::verdict($text);
+        $self->{judged}{$pid} = 'excused' if $known;
+        print STDERR "# $self->{name}: child $pid: ", $known ? "httpd's own crash: $known"
+            : join("\n#     ", 'an unknown crash', $text ? split /\n/, $text : 'no stack'), "\n";
+        unlink $core if $known;
+    }
 }
 
 # The module's counters, from a status page at /htcache-status of the given port.
