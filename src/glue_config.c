@@ -44,6 +44,7 @@ void *htc_create_server_conf(apr_pool_t *p, server_rec *s)
 
     (void)s;
     sc->own.enabled = -1;
+    sc->own.admin = -1;
     sc->own.revalidate_ms = -1;
     sc->share_percent = -1;
     sc->counters = -1;
@@ -75,6 +76,7 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
 
     (void)path;
     dc->enabled = -1;
+    dc->admin = -1;
     dc->revalidate_ms = -1;
     dc->maps = NULL;
     dc->folds = NULL;
@@ -88,6 +90,7 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     htc_dir_conf *dc = apr_palloc(p, sizeof(*dc));
 
     dc->enabled = add->enabled != -1 ? add->enabled : base->enabled;
+    dc->admin = add->admin != -1 ? add->admin : base->admin;
     dc->revalidate_ms = add->revalidate_ms != -1 ? add->revalidate_ms : base->revalidate_ms;
     dc->maps = htc_map_list_merge(p, add->maps, base->maps);
     dc->folds = htc_fold_list_merge(p, add->folds, base->folds);
@@ -125,6 +128,14 @@ static const char *set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
     if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
         return apr_psprintf(cmd->pool, "HtCache '%s': give On or Off", arg);
     target_conf(cmd, dir_conf)->enabled = !strcasecmp(arg, "on");
+    return NULL;
+}
+
+static const char *set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheAdmin '%s': give On or Off", arg);
+    ((htc_dir_conf *)dir_conf)->admin = !strcasecmp(arg, "on");
     return NULL;
 }
 
@@ -289,6 +300,8 @@ static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
 const command_rec htc_directives[] = {
     AP_INIT_TAKE1("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
                   "On to keep parsed .htaccess files in memory"),
+    AP_INIT_TAKE1("HtCacheAdmin", set_admin, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to let the status page forget records and reset counters, by POST"),
     AP_INIT_TAKE1("HtCacheMemory", set_memory, NULL, RSRC_CONF,
                   "Size of the shared memory, such as 64M"),
     AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,

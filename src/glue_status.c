@@ -176,7 +176,7 @@ static const char *state_of(const htc_context *ctx, apr_pool_t *pool)
     return "on";
 }
 
-htc_report *htc_report_make(request_rec *r)
+htc_report *htc_report_empty(request_rec *r)
 {
     htc_report *report = apr_pcalloc(r->pool, sizeof(*report));
 
@@ -188,6 +188,14 @@ htc_report *htc_report_make(request_rec *r)
     report->state = state_of(report->ctx, r->pool);
     report->now = apr_time_now();
     report->sections = apr_array_make(r->pool, 16, sizeof(htc_section));
+    return report;
+}
+
+htc_report *htc_report_make(request_rec *r, bool lists)
+{
+    htc_report *report = htc_report_empty(r);
+
+    report->lists = lists;
     for (int i = 0; htc_reporters[i]; i++)
         htc_reporters[i](report);
     return report;
@@ -201,12 +209,13 @@ static const struct {
     const char *args; /* the whole query */
     const char *content_type;
     send_fn *send;
+    bool lists;
 } forms[] = {
-    {"", "text/html; charset=UTF-8", htc_status_html},
-    {"format=html", "text/html; charset=UTF-8", htc_status_html},
-    {"format=json", "application/json", htc_status_json},
-    {"format=prometheus", "text/plain; version=0.0.4; charset=utf-8", htc_status_prometheus},
-    {"auto", "text/plain; charset=UTF-8", htc_status_auto},
+    {"", "text/html; charset=UTF-8", htc_status_html, true},
+    {"format=html", "text/html; charset=UTF-8", htc_status_html, true},
+    {"format=json", "application/json", htc_status_json, true},
+    {"format=prometheus", "text/plain; version=0.0.4; charset=utf-8", htc_status_prometheus, false},
+    {"auto", "text/plain; charset=UTF-8", htc_status_auto, false},
 };
 
 int htc_status_handler(request_rec *r)
@@ -215,7 +224,9 @@ int htc_status_handler(request_rec *r)
 
     if (!r->handler || strcmp(r->handler, "htcache-status"))
         return DECLINED;
-    r->allowed |= (AP_METHOD_BIT << M_GET);
+    r->allowed |= (AP_METHOD_BIT << M_GET) | (AP_METHOD_BIT << M_POST);
+    if (r->method_number == M_POST)
+        return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
@@ -224,7 +235,7 @@ int htc_status_handler(request_rec *r)
         if (strcmp(args, forms[i].args))
             continue;
         ap_set_content_type(r, forms[i].content_type);
-        forms[i].send(htc_report_make(r));
+        forms[i].send(htc_report_make(r, forms[i].lists));
         return OK;
     }
     return HTTP_BAD_REQUEST;

@@ -113,6 +113,7 @@ struct htc_report {
     htc_store *store;       /* NULL: there is none */
     const char *state;      /* "on", or "off: " and why */
     apr_time_t now;
+    bool lists; /* also what takes a walk through all records; else such lists may stay empty */
     apr_array_header_t *sections; /* htc_section */
 };
 
@@ -149,7 +150,9 @@ const htc_value *htc_list_cell(const htc_list *list, int row, int column);
 const htc_figure *htc_report_figure(const htc_report *report, const char *group, const char *name);
 
 /** All that the module says of itself now. */
-htc_report *htc_report_make(request_rec *r);
+htc_report *htc_report_make(request_rec *r, bool lists);
+/** One without a section. */
+htc_report *htc_report_empty(request_rec *r);
 
 /* --- the parts: glue_status_parts.c -----------------------------------------------------------*/
 
@@ -162,5 +165,12 @@ void htc_status_html(const htc_report *report);
 void htc_status_json(const htc_report *report);
 void htc_status_prometheus(const htc_report *report);
 void htc_status_auto(const htc_report *report);
+
+/* glue_status.c */
+int htc_status_handler(request_rec *r);
+/* glue_status_admin.c */
+int htc_status_post(request_rec *r);
+/* glue_status_hook.c */
+void htc_status_register_hook(void);
 
 #endif

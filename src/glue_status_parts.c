@@ -98,28 +98,21 @@ static void report_processes(htc_report *report, htc_group *group)
     htc_add_gauge(group, "process_bytes", HTC_UNIT_BYTES, bytes, "memory accounted to these");
 }
 
-typedef struct stock_baton {
-    htc_list *list;
-    uint64_t total;
-} stock_baton;
-
 /* Files left to httpd, by name and with the reason that is their record's payload. */
 static bool add_stock_file(void *baton, const char *key, size_t key_len, const htc_info *info)
 {
-    stock_baton *b = baton;
-    htc_report *report = b->list->report;
+    htc_list *list = baton;
+    htc_report *report = list->report;
     char *reason;
     size_t len;
 
     if (info->kind != HTC_KIND_STOCK)
         return true;
-    b->total++;
-    if (htc_list_rows(b->list) == MAX_LISTED_FILES ||
-        htc_store_copy(report->store, info->ref, report->pool, &reason, &len) != APR_SUCCESS)
+    if (htc_store_copy(report->store, info->ref, report->pool, &reason, &len) != APR_SUCCESS)
         return true;
-    htc_cell_text(b->list, apr_pstrmemdup(report->pool, key, key_len));
-    htc_cell_text(b->list, reason);
-    return true;
+    htc_cell_text(list, apr_pstrmemdup(report->pool, key, key_len));
+    htc_cell_text(list, reason);
+    return htc_list_rows(list) < MAX_LISTED_FILES;
 }
 
 static void report_stock_files(htc_report *report)
@@ -130,12 +123,16 @@ static void report_stock_files(htc_report *report)
     };
     htc_group *group = htc_report_group(report, "stock_files", "Files left to httpd",
                                         "files that httpd reads itself on each request");
-    stock_baton b = {.list = htc_report_list(report, group, "listed", "Files left to httpd",
-                                             "the first of them", 0, COLUMNS(columns))};
+    htc_list *list = htc_report_list(report, group, "listed", "Files left to httpd",
+                                     "the first of them", 0, COLUMNS(columns));
+    htc_store_stats stats = {0};
 
-    if (report->store)
-        htc_store_each(report->store, add_stock_file, &b);
-    htc_add_gauge(group, "total", HTC_UNIT_ONE, b.total, "files left to httpd");
+    if (report->store) {
+        htc_store_stats_get(report->store, &stats);
+        if (report->lists && stats.stock)
+            htc_store_each(report->store, add_stock_file, list);
+    }
+    htc_add_gauge(group, "total", HTC_UNIT_ONE, stats.stock, "files left to httpd");
 }
 
 static void report_htaccess(htc_report *report)

@@ -6,6 +6,7 @@
 #include "mod_htcache.h"
 #include "glue_fold.h"
 #include "glue_map.h"
+#include "glue_status.h"
 
 #include "ap_mpm.h"
 #include "scoreboard.h"
@@ -183,6 +184,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
+    htc_status_register_hook();
 }
 
 /* All else is hidden, so that calls between the files need no indirection. */

@@ -77,6 +77,7 @@ typedef struct htc_walk {
  */
 typedef struct htc_dir_conf {
     int enabled;
+    int admin; /* HtCacheAdmin */
     apr_int64_t revalidate_ms;
     const htc_map_list *maps;   /* or NULL */
     const htc_fold_list *folds; /* folded Redirect lines, or NULL */
@@ -316,8 +317,5 @@ void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 int htc_seed(request_rec *r);
 int htc_learn(request_rec *r);
 void htc_level_free(void *data);
-
-/* glue_status.c */
-int htc_status_handler(request_rec *r);
 
 #endif

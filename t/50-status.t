@@ -117,9 +117,18 @@ my $html = ask($page);
 like HtCache::Client::header($html, 'Content-Type'), qr{^text/html}, 'the page is HTML';
 like $html->{body}, qr/absent_hits/, 'the page has the counters';
 is ask("$page?no=such")->{status}, 400, 'an unknown form is refused';
-is ask($page, method => 'POST', body => '')->{status}, 405, 'POST is refused';
+is ask($page, method => 'PUT', body => '')->{status}, 405, 'PUT is refused';
 my $head = ask($page, method => 'HEAD');
 is $head->{status}, 200, 'HEAD is answered';
+
+# --- mod_status --------------------------------------------------------------------------------
+
+my $other = ask('/server-status?auto');
+is $other->{status}, 200, 'mod_status is there';
+like $other->{body}, qr/^HtCacheLookups: \d+$/m, 'its ?auto has our lines';
+like $other->{body}, qr/^Total Accesses: \d+$/m, 'and its own';
+like ask('/server-status')->{body}, qr{<h2>mod_htcache</h2>.*lookups: \d+.*entries: \d+}s,
+    'its page has our section';
 
 # --- escaping -----------------------------------------------------------------------------------
 

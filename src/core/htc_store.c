@@ -238,6 +238,14 @@ uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter)
     return sum;
 }
 
+void htc_counters_reset(htc_store *store)
+{
+    for (unsigned i = 0; i < HTCS_STRIPES; i++) {
+        for (unsigned counter = 0; counter < HTC_COUNTER_COUNT; counter++)
+            HTCS_SET(store->stripes[i].counts[counter], 0);
+    }
+}
+
 void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
 {
     htcs_header *header = store->header;

@@ -215,6 +215,9 @@ void htc_count(htc_store *store, enum htc_counter counter, uint64_t n);
 /** Sum of a counter over all stripes. HTC_C_lookups is never counted, it is a sum of others. */
 uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter);
 
+/** Set all counters to 0. What is counted in the same moment may be lost or stay. */
+void htc_counters_reset(htc_store *store);
+
 typedef struct htc_store_stats {
     uint64_t entries, absent, trees, stock; /* records, in all and by kind */
     uint64_t bytes_used;                    /* slots and blocks of live records */

@@ -1,0 +1,92 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# What changes state through the status page: only POST, only with a header that no web form sends,
+# only where HtCacheAdmin is On; and that it does what it says.
+use strict;
+use warnings;
+use Apache::Test ();
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(write_file wait_past_racy);
+
+my $config = Apache::Test::config();
+my $root   = Apache::Test::vars('documentroot');
+my %port   = map { $_ => $config->{vhosts}{$_}{port} } qw(cached status);
+my $admin  = '/htcache-admin';
+
+sub ask {
+    my ($uri, %args) = @_;
+    return HtCache::Client->new(port => $port{status}, keepalive => 0)->request($uri, %args);
+}
+sub post {
+    my ($uri, @headers) = @_;
+    return ask($uri, method => 'POST', headers => [map { [split /: /] } @headers], body => 'a=b');
+}
+sub figures { return decode_json(ask("$admin?format=json")->{body})->{htaccess} }
+sub visit {
+    my $client = HtCache::Client->new(port => $port{cached}, keepalive => 0);
+    is $client->request($_)->{status}, 200, "visited $_" for @_;
+}
+
+my @pages = map { "/admin/$_/page.html" } qw(one two);
+write_file("$root$_", "page\n") for @pages, '/admin/onetwo/page.html';
+write_file("$root/admin/$_/.htaccess", "Header set X-Here $_\n") for qw(one two onetwo);
+wait_past_racy();
+visit(@pages, '/admin/onetwo/page.html') for 1 .. 2;
+my $before = figures();
+cmp_ok $before->{entries_parsed}, '>=', 3, 'the cache has something to forget';
+
+# --- refused ------------------------------------------------------------------------------------
+
+my @refused = (
+    ['HtCacheAdmin is Off',          403, '/htcache-status', 'X-HtCache: purge'],
+    ['no header',                    400, $admin],
+    ['another header',               400, $admin, 'X-Other: purge'],
+    ['an unknown action',            400, $admin, 'X-HtCache: explode'],
+    ['a path that is none',          400, "$admin?path=relative", 'X-HtCache: purge'],
+    ['a path with a NUL',            400, "$admin?path=/a%00b", 'X-HtCache: purge'],
+    ['a path that is not decodable', 400, "$admin?path=/a%zz", 'X-HtCache: purge'],
+    ['another parameter',            400, "$admin?patch=/a", 'X-HtCache: purge'],
+    ['two parameters',               400, "$admin?path=/a&path=/b", 'X-HtCache: purge'],
+    ['reset with a path',            400, "$admin?path=/a", 'X-HtCache: reset'],
+);
+for my $case (@refused) {
+    my ($name, $status, $uri, @headers) = @$case;
+    is post($uri, @headers)->{status}, $status, "$name: $status";
+}
+is ask("$admin?purge", headers => [['X-HtCache', 'purge']])->{status}, 400, 'GET does nothing of that kind';
+is ask($admin, headers => [['X-HtCache', 'purge']])->{status}, 200, 'GET with the header is a page';
+is_deeply figures(), $before, 'nothing has changed';
+
+# --- purge --------------------------------------------------------------------------------------
+
+sub done { return decode_json($_[0]->{body})->{done} }
+
+my $answer = post("$admin?path=$root/admin/one", 'X-HtCache: purge');
+is $answer->{status}, 200, 'purge below a directory';
+like HtCache::Client::header($answer, 'Content-Type'), qr{^application/json}, 'answers in JSON';
+is_deeply done($answer), { action => 'purge', path => "$root/admin/one/", records => 1 },
+    'says what it did: that directory, not one whose name goes on';
+is figures()->{entries}, $before->{entries} - 1, 'one record is gone';
+visit($pages[0]);
+cmp_ok figures()->{misses}, '>', $before->{misses}, 'it is read again';
+is_deeply done(post("$admin?path=/nowhere/%3Cb%3E%22%0A", 'X-HtCache: purge')),
+    { action => 'purge', path => "/nowhere/<b>\"\n/", records => 0 }, 'a hostile path comes back as it was';
+
+$answer = post($admin, 'X-HtCache: purge');
+is done($answer)->{records}, $before->{entries}, 'purge of everything';
+is figures()->{entries}, 0, 'nothing is left';
+visit(@pages);
+cmp_ok figures()->{entries}, '>', 0, 'and the cache goes on';
+
+# --- reset --------------------------------------------------------------------------------------
+
+my $entries = figures()->{entries};
+is_deeply done(post($admin, 'X-HtCache: reset')), { action => 'reset', path => undef, records => 0 },
+    'reset';
+my $after = figures();
+is $after->{$_}, 0, "$_ is 0" for qw(lookups hits absent_hits misses replays file_reads parses);
+is $after->{entries}, $entries, 'what is cached stays';
+visit(@pages);
+cmp_ok figures()->{hits}, '>=', 2, 'counting goes on';
+done_testing;
