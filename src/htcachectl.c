@@ -1,398 +1,401 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The command-line tool. It asks a running server's status page over HTTP and prints the answer as
- * a table or as it came; it never touches the server's memory. Redirect maps it reads from their
- * files (htcachectl_map.c). Its exit codes are part of its interface: scripts and monitoring call
- * it.
+ * The command-line tool: what its commands and options are, and what was said on the command line.
+ * It asks a running server's status page over HTTP (htcachectl_server.c), or reads redirect maps
+ * and configurations from their files; it never touches the server's memory. Usage, help, man page
+ * and completion all follow the two tables here (tests/htcachectl-agree.sh). Its exit codes are
+ * part of its interface: scripts and monitoring call it.
  */
-#include "htcachectl_map.h"
+#include "htcachectl.h"
 
-#include <curl/curl.h>
+#include "config_lines.h"
+
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <errno.h>
 #include <getopt.h>
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
-#define DEFAULT_URL    "http://127.0.0.1/htcache-status"
-#define ANSWER_MAX     ((size_t)64 << 20)
-#define TIMEOUT_S      30L
-#define LABEL_WIDTH    22
-#define STATUS_URL_ENV "HTCACHE_STATUS_URL"
+#define DEFAULT_HOST "http://127.0.0.1"
+#define DEFAULT_PATH "/htcache-status"
+#define URL_ENV      "HTCACHE_URL"
 
-enum exit_code { EXIT_GOOD = 0, EXIT_BAD_ANSWER = 1, EXIT_USAGE = 2, EXIT_NO_CONNECTION = 3 };
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-typedef struct options {
-    const char *url;
-    const char *format;
-    bool json, follow;
-} options;
+enum {
+    OPT_URL,
+    OPT_JSON,
+    OPT_COLOR,
+    OPT_LIMIT,
+    OPT_SINCE,
+    OPT_FORMAT,
+    OPT_FOLLOW,
+    OPT_COST,
+    OPT_TO,
+    OPT_BASE,
+    OPT_OUTPUT,
+    OPT_KEEP_GOING,
+    OPT_HELP,
+    OPT_VERSION
+};
+#define BIT(option) (1U << (option))
+#define EVERYWHERE  (BIT(OPT_HELP) | BIT(OPT_VERSION) | BIT(OPT_COLOR) | BIT(OPT_JSON))
+#define ONLINE      (EVERYWHERE | BIT(OPT_URL))
 
-typedef struct answer {
-    char *bytes;
-    size_t len;
-    bool too_large;
-} answer;
+static const struct {
+    const char *name, *value; /* value NULL: it takes none */
+    char letter;              /* 0: none */
+    const char *help;
+} options[] = {
+    [OPT_URL] = {"url", "URL", 'u',
+                 "the status page (default: $" URL_ENV
+                 ", else where the installed configuration has it on this machine)"},
+    [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
+    [OPT_COLOR] = {"color", "WHEN", 0,
+                   "auto (default: on a terminal without NO_COLOR), never or always"},
+    [OPT_LIMIT] = {"limit", "N", 'n', "at most so many lines (default 20; 0: all)"},
+    [OPT_SINCE] = {"since", "TIME", 0,
+                   "not answered within this time: 90d, 12h, 30min (default 90d)"},
+    [OPT_FORMAT] = {"format", "FORMAT", 'f',
+                    "of the files read: text, csv, netlify, nginx, json or httpd (default: by name "
+                    "and content)"},
+    [OPT_FOLLOW] =
+        {"follow", NULL, 0,
+         "lookup: ask on with the answer, as browsers do; check --cost: read included files, too"},
+    [OPT_COST] = {"cost", NULL, 0,
+                  "report what configurations cost: files, or trees of .htaccess files"},
+    [OPT_TO] = {"to", "FORMAT", 't', "the format to write"},
+    [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
+    [OPT_OUTPUT] = {"output", "FILE", 'o', "write here instead of to standard output"},
+    [OPT_KEEP_GOING] = {"keep-going", NULL, 'k',
+                        "write what can be said, although something cannot"},
+    [OPT_HELP] = {"help", NULL, 'h', "this text; behind a command: of that command"},
+    [OPT_VERSION] = {"version", NULL, 'V', "the version"},
+};
 
-static void print_help(FILE *out)
+static const struct {
+    const char *name, *words, *help;
+    unsigned options;
+    tool_run *run;
+} commands[] = {
+    {"status", "", "what the server's cache and tables hold, and what they did since the start",
+     ONLINE, tool_status},
+    {"top", "", "the redirects that answered most often, with file and line",
+     ONLINE | BIT(OPT_LIMIT), tool_top},
+    {"unused", "", "the redirects that did not answer for a time, with file and line",
+     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
+    {"explain", "URL", "what the server does with a URL: directories, their files, the redirect",
+     ONLINE, tool_explain},
+    {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", ONLINE,
+     tool_purge},
+    {"reset-counters", "", "set the redirects' counters to 0", ONLINE, tool_reset},
+    {"check", "FILE... [key=value...]",
+     "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW), tool_check},
+    {"lookup", "FILE URL [key=value...]",
+     "which row of a redirect map answers a URL, and with what",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW), tool_lookup},
+    {"convert", "FILE... [key=value...]",
+     "redirect maps and configurations to another format, losing nothing silently",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
+         BIT(OPT_KEEP_GOING),
+     tool_convert},
+};
+
+/* --- help -------------------------------------------------------------------------------------*/
+
+static void print_usage(FILE *out, size_t command)
+{
+    fprintf(out, "htcachectl %s%s%s", commands[command].name, *commands[command].words ? " " : "",
+            commands[command].words);
+    for (size_t i = 0; i < OPT_HELP; i++) {
+        if (commands[command].options & BIT(i))
+            fprintf(out, " [--%s%s%s]", options[i].name, options[i].value ? "=" : "",
+                    options[i].value ? options[i].value : "");
+    }
+    putc('\n', out);
+}
+
+static void print_options(FILE *out, unsigned which)
+{
+    fputs("\nOptions:\n", out);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        char name[40];
+
+        if (!(which & BIT(i)))
+            continue;
+        snprintf(name, sizeof(name), "--%s%s%s", options[i].name, options[i].value ? "=" : "",
+                 options[i].value ? options[i].value : "");
+        if (options[i].letter)
+            fprintf(out, "  -%c, %-17s %s\n", options[i].letter, name, options[i].help);
+        else
+            fprintf(out, "      %-17s %s\n", name, options[i].help);
+    }
+    if (which & BIT(OPT_FORMAT))
+        fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
+              "                        status= host= strip=\n",
+              out);
+}
+
+static void print_exit_codes(FILE *out)
 {
     fputs(
-        "Usage: htcachectl status [--url URL] [--json]\n"
-        "       htcachectl check FILE... [--format FORMAT] [--json] [key=value...]\n"
-        "       htcachectl lookup FILE URL [--format FORMAT] [--follow] [--json] [key=value...]\n"
-        "\n"
-        "  status       what the server's cache holds and what it did since the server started\n"
-        "  check        what is wrong in redirect maps; each file is one map\n"
-        "  lookup       which row of a redirect map answers a URL, and with what\n"
-        "\n"
-        "  --url URL    the status page (default: $" STATUS_URL_ENV ",\n"
-        "               else " DEFAULT_URL ")\n"
-        "  --format F   text, csv, netlify, nginx or json (default: by the file's name)\n"
-        "  --follow     ask on with the answer, as browsers do\n"
-        "  --json       status: print the server's JSON as it came; else: print JSON\n"
-        "  --help       this text\n"
-        "  key=value    as behind HtCacheRedirectMap: query= case= slash= subpath= status= host=\n"
-        "               strip=\n"
-        "\n"
-        "Exit codes: 0 all went well, 1 the server's answer cannot be used, the map has errors, "
-        "or\n"
-        "            no row answers, 2 wrong usage or a file that cannot be read, 3 no connection\n"
-        "            to the server\n",
+        "\nExit codes:\n"
+        "  0  all went well\n"
+        "  1  errors in a map, no row answers, no redirect listed, something that a format cannot\n"
+        "     say, or an answer of the server that cannot be used\n"
+        "  2  wrong usage, or a file that cannot be read or written\n"
+        "  3  no connection to the server\n"
+        "  4  the server does not allow it\n",
         out);
 }
 
-static int usage_error(void)
+static void print_help(FILE *out)
 {
-    fputs("Try 'htcachectl --help'.\n", stderr);
-    return EXIT_USAGE;
+    fputs("Usage: htcachectl COMMAND [OPTION]... [WORD]...\n\nCommands:\n", out);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].help);
+    print_options(out, ~0U);
+    print_exit_codes(out);
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
-
-static size_t collect(char *data, size_t size, size_t count, void *ctx)
+static void print_command_help(FILE *out, size_t command)
 {
-    answer *a = ctx;
-    size_t n = size * count;
-    char *grown;
+    fputs("Usage: ", out);
+    print_usage(out, command);
+    fprintf(out, "\n%s\n", commands[command].help);
+    print_options(out, commands[command].options);
+    print_exit_codes(out);
+}
 
-    if (n > ANSWER_MAX - a->len) {
-        a->too_large = true;
-        return 0;
+static int usage_error(const char *why, const char *what)
+{
+    tool_say("%s%s%s; try 'htcachectl --help'", why, what ? ": " : "", what ? what : "");
+    return TOOL_USAGE;
+}
+
+/* --- the status page's address ----------------------------------------------------------------*/
+
+/* The path of the <Location> that has the handler in the installed configuration. */
+static const char *configured_path(apr_pool_t *pool)
+{
+    const char *path = DEFAULT_PATH, *location = NULL;
+    config_reader reader = {.pool = pool};
+    config_line line;
+    char *bytes;
+    size_t len;
+
+    if (access(HTC_CONF_FILE, R_OK) || !tool_read_file(HTC_CONF_FILE, &bytes, &len))
+        return path;
+    reader.at = bytes;
+    reader.end = bytes + len;
+    while (config_next_line(&reader, &line)) {
+        if (!strcasecmp(line.name, "<Location")) {
+            const char *args = config_section_args(pool, line.args);
+
+            location = config_word(pool, &args);
+        } else if (!strcasecmp(line.name, "SetHandler") && location && *location == '/' &&
+                   !strcasecmp(line.args, "htcache-status"))
+            path = location;
     }
-    grown = realloc(a->bytes, a->len + n + 1);
-    if (!grown)
-        return 0;
-    memcpy(grown + a->len, data, n);
-    a->bytes = grown;
-    a->len += n;
-    a->bytes[a->len] = '\0';
-    return n;
+    free(bytes);
+    return path;
 }
 
-/* The address with format=json added to its query, or NULL; freed with curl_free(). */
-static char *json_url(const char *url)
+static const char *default_url(apr_pool_t *pool)
 {
-    CURLU *parts = curl_url();
-    char *full = NULL;
+    const char *url = getenv(URL_ENV);
 
-    if (parts && !curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME) &&
-        !curl_url_set(parts, CURLUPART_QUERY, "format=json", CURLU_APPENDQUERY))
-        curl_url_get(parts, CURLUPART_URL, &full, 0);
-    curl_url_cleanup(parts);
-    return full;
+    return url && *url ? url : apr_pstrcat(pool, DEFAULT_HOST, configured_path(pool), NULL);
 }
 
-static CURLcode perform(CURL *curl, const char *url, answer *a, long *status)
-{
-    CURLcode rv;
+/* --- the command line -------------------------------------------------------------------------*/
 
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-#endif
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "htcachectl");
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
-    rv = curl_easy_perform(curl);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
-    return rv;
+typedef struct parsed {
+    tool_options options;
+    unsigned given; /* BIT(OPT_*) */
+    const char *colour;
+} parsed;
+
+static bool take_limit(tool_options *o, const char *value)
+{
+    char *end;
+
+    errno = 0;
+    o->limit = strtol(value, &end, 10);
+    return !errno && end != value && !*end && o->limit >= 0;
 }
 
-static int check_transfer(const char *url, CURLcode rv, long status, const answer *a)
+/* NULL, or what is wrong. */
+static const char *take_option(parsed *p, int option, const char *value)
 {
-    if (a->too_large) {
-        fprintf(stderr, "htcachectl: %s answers with more than %zu bytes\n", url, ANSWER_MAX);
-        return EXIT_BAD_ANSWER;
-    }
-    if (rv == CURLE_UNSUPPORTED_PROTOCOL || rv == CURLE_URL_MALFORMAT) {
-        fprintf(stderr, "htcachectl: %s: %s\n", url, curl_easy_strerror(rv));
-        return EXIT_USAGE;
-    }
-    if (rv != CURLE_OK && status == 0) {
-        fprintf(stderr, "htcachectl: cannot reach %s: %s\n", url, curl_easy_strerror(rv));
-        return EXIT_NO_CONNECTION;
-    }
-    if (rv != CURLE_OK) {
-        fprintf(stderr, "htcachectl: %s stopped answering: %s\n", url, curl_easy_strerror(rv));
-        return EXIT_BAD_ANSWER;
-    }
-    if (status != 200) {
-        fprintf(stderr,
-                "htcachectl: %s answers %ld instead of 200; does it have 'SetHandler "
-                "htcache-status', and may this host read it?\n",
-                url, status);
-        return EXIT_BAD_ANSWER;
-    }
-    return EXIT_GOOD;
-}
+    tool_options *o = &p->options;
 
-static int fetch(const char *url, answer *a)
-{
-    CURL *curl = curl_easy_init();
-    char *full = json_url(url);
-    long status = 0;
-    int code;
-
-    if (!curl || !full) {
-        fprintf(stderr, "htcachectl: not a URL: %s\n", url);
-        code = EXIT_USAGE;
-    } else {
-        CURLcode rv = perform(curl, full, a, &status);
-        code = check_transfer(full, rv, status, a);
-    }
-    curl_free(full);
-    curl_easy_cleanup(curl);
-    return code;
-}
-
-/* --- printing -------------------------------------------------------------------------------- */
-
-/* Names and paths come from a server: nothing of them may reach the terminal as a control. */
-static void print_escaped(const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c == 0x7f)
-            printf("\\x%02x", c);
-        else
-            putchar(c);
-    }
-}
-
-static bool ends_a_lookup(const char *key)
-{
-    static const char *const outcomes[] = {"hits", "absent_hits", "misses", "replays", "bypasses"};
-
-    for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
-        if (strcmp(key, outcomes[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool counts_bytes(const char *key)
-{
-    size_t len = strlen(key);
-
-    return strncmp(key, "bytes", 5) == 0 || (len > 6 && strcmp(key + len - 6, "_bytes") == 0);
-}
-
-static void print_number(const char *key, json_int_t n, json_int_t lookups)
-{
-    printf("%16" JSON_INTEGER_FORMAT, n);
-    if (counts_bytes(key))
-        printf("   %.1f MiB", (double)n / (1024.0 * 1024.0));
-    else if (lookups > 0 && ends_a_lookup(key))
-        printf("   %.1f %% of lookups", 100.0 * (double)n / (double)lookups);
-}
-
-static void print_value(const char *key, const json_t *value, json_int_t lookups)
-{
-    switch (json_typeof(value)) {
-    case JSON_STRING:
-        print_escaped(json_string_value(value));
+    p->given |= BIT(option);
+    switch (option) {
+    case OPT_URL:
+        o->url = value;
         break;
-    case JSON_INTEGER:
-        print_number(key, json_integer_value(value), lookups);
+    case OPT_JSON:
+        o->json = true;
         break;
-    case JSON_REAL:
-        printf("%16.3f", json_real_value(value));
+    case OPT_COLOR:
+        p->colour = value;
+        if (strcmp(value, "auto") != 0 && strcmp(value, "never") != 0 &&
+            strcmp(value, "always") != 0)
+            return "--color must be auto, never or always";
         break;
-    case JSON_TRUE:
-    case JSON_FALSE:
-        fputs(json_is_true(value) ? "yes" : "no", stdout);
+    case OPT_LIMIT:
+        return take_limit(o, value) ? NULL : "--limit must be a number";
+    case OPT_SINCE:
+        o->since = value;
+        break;
+    case OPT_FORMAT:
+        o->format = value;
+        break;
+    case OPT_FOLLOW:
+        o->follow = true;
+        break;
+    case OPT_COST:
+        o->cost = true;
+        break;
+    case OPT_TO:
+        o->to = value;
+        break;
+    case OPT_BASE:
+        o->base = value;
+        break;
+    case OPT_OUTPUT:
+        o->output = value;
+        break;
+    case OPT_KEEP_GOING:
+        o->keep_going = true;
         break;
     default:
-        putchar('-');
+        break;
     }
+    return NULL;
 }
 
-static void print_row(const char *key, const json_t *value, json_int_t lookups, int indent)
+static int option_of(int letter)
 {
-    printf("%*s", indent, "");
-    print_escaped(key);
-    printf("%*s ",
-           LABEL_WIDTH - indent - (int)strlen(key) > 0 ? LABEL_WIDTH - indent - (int)strlen(key)
-                                                       : 0,
-           "");
-    print_value(key, value, lookups);
-    putchar('\n');
-}
-
-static void print_list(const char *key, const json_t *list);
-
-static void print_object(const json_t *object, int indent)
-{
-    json_int_t lookups = json_integer_value(json_object_get(object, "lookups"));
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)object, key, value)
-    {
-        if (json_is_array(value))
-            print_list(key, value);
-        else if (json_is_object(value)) {
-            printf("\n");
-            print_escaped(key);
-            printf("\n");
-            print_object(value, indent + 2);
-        } else
-            print_row(key, value, lookups, indent);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (options[i].letter == letter)
+            return (int)i;
     }
+    return -1;
 }
 
-static void print_list(const char *key, const json_t *list)
+static void describe(struct option *known, char *letters)
 {
-    size_t i;
-    json_t *item;
-
-    printf("\n");
-    print_escaped(key);
-    printf("%s\n", json_array_size(list) ? "" : " none");
-    json_array_foreach(list, i, item)
-    {
-        if (json_is_object(item)) {
-            printf("  %zu\n", i + 1);
-            print_object(item, 4);
-        } else {
-            printf("  ");
-            print_value(key, item, 0);
-            printf("\n");
-        }
+    for (size_t i = 0; i < COUNT(options); i++) {
+        known[i] =
+            (struct option){options[i].name, options[i].value ? required_argument : no_argument,
+                            NULL, 1000 + (int)i};
+        if (options[i].letter)
+            *letters++ = options[i].letter;
+        if (options[i].letter && options[i].value)
+            *letters++ = ':';
     }
+    *letters = '\0';
 }
 
-/* --- commands -------------------------------------------------------------------------------- */
-
-static int print_status(const options *o, const answer *a)
+/* False: wrong usage, which was said. */
+static bool parse(int argc, char **argv, parsed *p)
 {
-    json_error_t error;
-    json_t *root = json_loadb(a->bytes ? a->bytes : "", a->len, 0, &error);
-
-    if (!json_is_object(json_object_get(root, "htaccess"))) {
-        fprintf(stderr, "htcachectl: %s is not a page of mod_htcache%s%s\n", o->url,
-                root ? "" : ": ", root ? "" : error.text);
-        json_decref(root);
-        return EXIT_BAD_ANSWER;
-    }
-    if (o->json)
-        fwrite(a->bytes, 1, a->len, stdout);
-    else
-        print_object(root, 0);
-    json_decref(root);
-    if (fflush(stdout) != 0) {
-        perror("htcachectl: standard output");
-        return EXIT_BAD_ANSWER;
-    }
-    return EXIT_GOOD;
-}
-
-static int run_status(const options *o)
-{
-    answer a = {0};
-    int code = fetch(o->url, &a);
-
-    if (code == EXIT_GOOD)
-        code = print_status(o, &a);
-    free(a.bytes);
-    return code;
-}
-
-/* Returns false when the program is to end with *code. */
-static bool parse_options(int argc, char **argv, options *o, int *code)
-{
-    static const struct option known[] = {
-        {"url", required_argument, NULL, 'u'},    {"json", no_argument, NULL, 'j'},
-        {"format", required_argument, NULL, 'f'}, {"follow", no_argument, NULL, 'F'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    struct option known[COUNT(options) + 1] = {{0}};
+    char letters[2 * COUNT(options) + 1];
     int c;
 
-    while ((c = getopt_long(argc, argv, "hju:", known, NULL)) != -1) {
-        switch (c) {
-        case 'u':
-            o->url = optarg;
-            break;
-        case 'j':
-            o->json = true;
-            break;
-        case 'f':
-            o->format = optarg;
-            break;
-        case 'F':
-            o->follow = true;
-            break;
-        case 'h':
-            print_help(stdout);
-            *code = EXIT_GOOD;
-            return false;
-        default:
-            *code = usage_error();
-            return false;
-        }
+    describe(known, letters);
+    while ((c = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        int option = c >= 1000 ? c - 1000 : option_of(c);
+        const char *why;
+
+        if (c == '?' || option < 0)
+            return usage_error("the command line is not understood", NULL) == TOOL_GOOD;
+        why = take_option(p, option, optarg);
+        if (why)
+            return usage_error(why, NULL) == TOOL_GOOD;
     }
     return true;
 }
 
-/* The commands that need no server. -1: it is none of them. */
-static int run_map_command(const options *o, int argc, char **argv)
+static bool wants_colour(const char *when)
 {
-    map_command command = {.format = o->format, .json = o->json, .follow = o->follow};
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    if (optind >= argc)
-        return -1;
-    command.words = argc - optind - 1;
-    command.word = argv + optind + 1;
-    if (strcmp(argv[optind], "check") == 0)
-        return htcachectl_check(&command);
-    if (strcmp(argv[optind], "lookup") == 0)
-        return htcachectl_lookup(&command);
+    if (when && strcmp(when, "auto") != 0)
+        return !strcmp(when, "always");
+    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+}
+
+static int run(size_t command, parsed *p, apr_pool_t *pool)
+{
+    tool_options *o = &p->options;
+    unsigned wrong = p->given & ~commands[command].options;
+    int code;
+
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (wrong & BIT(i))
+            return usage_error(apr_psprintf(pool, "%s has no option --%s", commands[command].name,
+                                            options[i].name),
+                               NULL);
+    }
+    o->colour = wants_colour(p->colour);
+    if (!o->url)
+        o->url = default_url(pool);
+    code = commands[command].run(o, pool);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    tool_say("standard output: %s", strerror(errno));
+    return TOOL_USAGE;
+}
+
+static int find_command(const char *name)
+{
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        if (!strcmp(name, commands[i].name))
+            return (int)i;
+    }
     return -1;
 }
 
 int main(int argc, char **argv)
 {
-    const char *url = getenv(STATUS_URL_ENV);
-    options o = {.url = url && *url ? url : DEFAULT_URL};
-    int code;
+    parsed p = {.options = {.limit = -1}};
+    int command = -1, code;
+    apr_pool_t *pool;
 
-    if (!parse_options(argc, argv, &o, &code))
-        return code;
-    code = run_map_command(&o, argc, argv);
-    if (code >= 0)
-        return code;
-    if (optind + 1 != argc || strcmp(argv[optind], "status") != 0) {
-        fprintf(stderr, "htcachectl: %s\n",
-                optind < argc ? "unknown command, or too many words" : "which command?");
-        return usage_error();
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
+        tool_say("no memory");
+        return TOOL_USAGE;
     }
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-        fputs("htcachectl: libcurl does not start\n", stderr);
-        return EXIT_NO_CONNECTION;
+    if (!parse(argc, argv, &p))
+        return TOOL_USAGE;
+    if (optind < argc) {
+        command = find_command(argv[optind]);
+        p.options.words = argc - optind - 1;
+        p.options.word = argv + optind + 1;
     }
-    code = run_status(&o);
-    curl_global_cleanup();
+    if (p.given & BIT(OPT_VERSION)) {
+        puts("htcachectl " HTC_VERSION);
+        code = TOOL_GOOD;
+    } else if (p.given & BIT(OPT_HELP)) {
+        if (command >= 0)
+            print_command_help(stdout, (size_t)command);
+        else
+            print_help(stdout);
+        code = TOOL_GOOD;
+    } else if (command < 0)
+        code = optind < argc ? usage_error("unknown command", argv[optind])
+                             : usage_error("which command?", NULL);
+    else
+        code = run((size_t)command, &p, pool);
+    apr_pool_destroy(pool);
+    apr_terminate();
     return code;
 }

@@ -3,6 +3,7 @@
  * htcachectl check and lookup: redirect maps are read, built and asked here exactly as the module
  * does it, but from files and without a server. Called by htcachectl.c.
  */
+#include "htcachectl.h"
 #include "htcachectl_map.h"
 #include "redirect_config.h"
 
@@ -66,8 +67,8 @@ static bool is_option(const char *word)
 }
 
 /* Options go to *options, other words to *names. */
-static bool take_words(const map_command *command, redirect_map_options *options,
-                       apr_array_header_t *names, apr_pool_t *pool)
+bool tool_take_words(const tool_options *command, redirect_map_options *options,
+                     apr_array_header_t *names, apr_pool_t *pool)
 {
     const char *why = NULL;
 
@@ -118,22 +119,10 @@ static int compare(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static void print_escaped(FILE *out, const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-
-        if (c < 0x20 || c == 0x7f)
-            fprintf(out, "\\x%02x", c);
-        else
-            putc(c, out);
-    }
-}
-
 static void clear_progress(map_file *f)
 {
-    if (f->percent >= 0 && f->terminal)
-        fputs("\r\033[K", stderr);
+    if (f->percent >= 0)
+        tool_progress_end(f->terminal);
     f->percent = -1;
 }
 
@@ -142,55 +131,14 @@ static bool show_progress(void *baton, uint64_t done, uint64_t total)
     map_file *f = baton;
     int percent = total ? (int)(100 * done / total) : 100;
 
-    if (f->terminal && percent != f->percent) {
-        fputc('\r', stderr);
-        print_escaped(stderr, f->name);
-        fprintf(stderr, ": %d %%", percent);
-        fflush(stderr);
-        f->percent = percent;
-    }
+    if (percent != f->percent)
+        tool_progress(f->terminal, f->name, percent);
+    f->percent = percent;
     return true;
 }
 
-/* --- reading ---------------------------------------------------------------------------------- */
-
-static bool read_all(map_file *f, int fd, size_t size)
-{
-    ssize_t n = 1;
-
-    f->bytes = malloc(size ? size : 1);
-    if (!f->bytes)
-        return false;
-    while (f->len < size && n > 0) {
-        n = read(fd, f->bytes + f->len, size - f->len);
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n > 0)
-            f->len += (size_t)n;
-    }
-    return n >= 0;
-}
-
-static bool read_file(map_file *f)
-{
-    int fd = open(f->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    struct stat st;
-    const char *why = NULL;
-    bool opened = fd >= 0 && fstat(fd, &st) == 0;
-
-    if (opened && !S_ISREG(st.st_mode))
-        why = "not a plain file";
-    else if (!opened || !read_all(f, fd, (size_t)st.st_size))
-        why = strerror(errno);
-    if (fd >= 0)
-        close(fd);
-    if (!why)
-        return true;
-    fputs("htcachectl: ", stderr);
-    print_escaped(stderr, f->name);
-    fprintf(stderr, ": %s\n", why);
-    return false;
-}
+/* --- files -------------------------------------------------------------------------------------
+ */
 
 static void begin_file(map_file *f, const char *name, const redirect_map_options *options,
                        apr_pool_t *pool)
@@ -254,7 +202,7 @@ static unsigned count_hosts(const map_file *f)
 static void print_messages(const map_file *f)
 {
     for (size_t i = 0; i < f->count; i++) {
-        print_escaped(stdout, f->name);
+        tool_put(stdout, f->name);
         printf(":%u: %s: %s\n", (unsigned)f->messages[i].line, severities[f->messages[i].severity],
                f->messages[i].text);
     }
@@ -267,22 +215,14 @@ static void print_summary(const map_file *f, unsigned hosts)
     const redirect_report *r = &f->report;
 
     print_messages(f);
-    print_escaped(stdout, f->name);
+    tool_put(stdout, f->name);
     printf(": %" U64 " rows, %u hosts, %u patterns, %" U64 " duplicates, %" U64 " never used, %" U64
            " to themselves, %" U64 " loops, %" U64 " chains, longest chain %u, image %zu bytes\n",
            r->rows, hosts, (unsigned)f->info.pattern, r->duplicates, r->shadowed, r->self, r->loops,
            r->chains, (unsigned)r->longest_chain, f->image_size);
-    print_escaped(stdout, f->name);
+    tool_put(stdout, f->name);
     printf(": %" U64 " errors, %" U64 " warnings, %" U64 " notes\n", r->errors, r->warnings,
            r->notes);
-}
-
-/* Names of files may be any bytes; JSON is UTF-8. */
-static json_t *json_name(const char *name)
-{
-    json_t *string = json_string(name);
-
-    return string ? string : json_string("(not UTF-8)");
 }
 
 static json_t *json_messages(const map_file *f)
@@ -300,7 +240,7 @@ static json_t *json_summary(const map_file *f, unsigned hosts)
 {
     const redirect_report *r = &f->report;
 
-    return json_pack("{sosIsIsIsIsIsIsIsIsIsIsIsIsIso}", "file", json_name(f->name), "rows",
+    return json_pack("{sosIsIsIsIsIsIsIsIsIsIsIsIsIso}", "file", tool_json_string(f->name), "rows",
                      (json_int_t)r->rows, "hosts", (json_int_t)hosts, "patterns",
                      (json_int_t)f->info.pattern, "duplicates", (json_int_t)r->duplicates,
                      "shadowed", (json_int_t)r->shadowed, "self", (json_int_t)r->self, "loops",
@@ -316,9 +256,9 @@ static int code_of(const map_file *f, apr_status_t rv)
 
     if (rv != APR_SUCCESS && rv != APR_EGENERAL) {
         fprintf(stderr, "htcachectl: %s: %s\n", f->name, apr_strerror(rv, text, sizeof(text)));
-        return MAP_EXIT_USAGE;
+        return TOOL_USAGE;
     }
-    return rv != APR_SUCCESS || f->report.errors ? MAP_EXIT_BAD : MAP_EXIT_GOOD;
+    return rv != APR_SUCCESS || f->report.errors ? TOOL_FOUND : TOOL_GOOD;
 }
 
 /* A configuration: which of its lines become tables, and why others do not. */
@@ -333,21 +273,21 @@ static int check_configuration(map_file *f, json_t *list)
         qsort(f->messages, f->count, sizeof(*f->messages), compare);
     if (list) {
         json_array_append_new(
-            list, json_pack("{sosIsIsIsIsIso}", "file", json_name(f->name), "redirects_seen",
+            list, json_pack("{sosIsIsIsIsIso}", "file", tool_json_string(f->name), "redirects_seen",
                             (json_int_t)t.redirects_seen, "redirects_folded",
                             (json_int_t)t.redirects_folded, "rewrite_rules_seen",
                             (json_int_t)t.rewrite_rules_seen, "rewrite_rules_folded",
                             (json_int_t)t.rewrite_rules_folded, "rewrite_rules_conditional",
                             (json_int_t)t.conditional, "messages", json_messages(f)));
-        return MAP_EXIT_GOOD;
+        return TOOL_GOOD;
     }
     print_messages(f);
-    print_escaped(stdout, f->name);
+    tool_put(stdout, f->name);
     printf(": %" U64 " of %" U64 " Redirect lines and %" U64 " of %" U64
            " RewriteRules become tables; %" U64 " RewriteRules have conditions\n",
            t.redirects_folded, t.redirects_seen, t.rewrite_rules_folded, t.rewrite_rules_seen,
            t.conditional);
-    return MAP_EXIT_GOOD;
+    return TOOL_GOOD;
 }
 
 /* The exit code. *list is NULL unless JSON is wanted. */
@@ -357,12 +297,12 @@ static int check_file(const char *name, const redirect_map_options *options, jso
     map_file f;
     apr_status_t rv;
     bool readable;
-    int code = MAP_EXIT_USAGE;
+    int code = TOOL_USAGE;
 
     begin_file(&f, name, options, pool);
     f.keep_notes = true;
     f.terminal = isatty(STDERR_FILENO);
-    readable = read_file(&f);
+    readable = tool_read_file(f.name, &f.bytes, &f.len);
     if (readable && f.options.format == REDIRECT_FORMAT_AUTO &&
         redirect_map_is_httpd(name, f.bytes, f.len)) {
         code = check_configuration(&f, list);
@@ -390,29 +330,20 @@ static int check_file(const char *name, const redirect_map_options *options, jso
     return code;
 }
 
-static int print_json(json_t *root)
-{
-    bool good = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-
-    json_decref(root);
-    if (good)
-        return MAP_EXIT_GOOD;
-    fputs("htcachectl: the answer cannot be written\n", stderr);
-    return MAP_EXIT_USAGE;
-}
-
-static int check_files(const map_command *command, apr_pool_t *pool)
+int tool_check(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 8, sizeof(const char *));
     json_t *list = command->json ? json_array() : NULL;
     redirect_map_options options;
-    int code = MAP_EXIT_GOOD;
+    int code = TOOL_GOOD;
 
-    if (!take_words(command, &options, names, pool))
-        return MAP_EXIT_USAGE;
+    if (command->cost)
+        return tool_cost(command, pool);
+    if (!tool_take_words(command, &options, names, pool))
+        return TOOL_USAGE;
     if (!names->nelts) {
         fputs("htcachectl: check which file?\n", stderr);
-        return MAP_EXIT_USAGE;
+        return TOOL_USAGE;
     }
     for (int i = 0; i < names->nelts; i++) {
         apr_pool_t *sub;
@@ -425,7 +356,7 @@ static int check_files(const map_command *command, apr_pool_t *pool)
             code = one;
     }
     if (list) {
-        int written = print_json(json_pack("{so}", "files", list));
+        int written = tool_print_json(json_pack("{so}", "files", list));
 
         code = written > code ? written : code;
     }
@@ -515,11 +446,11 @@ static int follow(map_file *f, const redirect_request *request, bool on, hop *ho
 static void print_hops(const map_file *f, const hop *hops, int n)
 {
     for (int i = 0; i < n; i++) {
-        print_escaped(stdout, f->name);
+        tool_put(stdout, f->name);
         printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.status);
         if (hops[i].location) {
             putchar(' ');
-            print_escaped(stdout, hops[i].location);
+            tool_put(stdout, hops[i].location);
         }
         puts(hops[i].refused ? " refused: what was captured would change the target's host" : "");
     }
@@ -541,10 +472,11 @@ static json_t *json_hops(const map_file *f, const hop *hops, int n)
                             hops[i].location ? json_string(hops[i].location) : json_null());
         json_array_append_new(list, one);
     }
-    return json_pack("{sosbso}", "file", json_name(f->name), "found", n > 0, "answers", list);
+    return json_pack("{sosbso}", "file", tool_json_string(f->name), "found", n > 0, "answers",
+                     list);
 }
 
-static int look_up(map_file *f, const char *url, const map_command *command)
+static int look_up(map_file *f, const char *url, const tool_options *command)
 {
     redirect_request request;
     hop hops[HOPS_MAX];
@@ -554,76 +486,44 @@ static int look_up(map_file *f, const char *url, const map_command *command)
 
     if (why) {
         fprintf(stderr, "htcachectl: the URL cannot be used: %s\n", why);
-        return MAP_EXIT_USAGE;
+        return TOOL_USAGE;
     }
-    if (!read_file(f))
-        return MAP_EXIT_USAGE;
+    if (!tool_read_file(f->name, &f->bytes, &f->len))
+        return TOOL_USAGE;
     rv = build(f);
     if (f->report.errors)
         fprintf(stderr, "htcachectl: %" U64 " errors in the file; see htcachectl check\n",
                 f->report.errors);
     if (rv != APR_SUCCESS)
-        return code_of(f, rv) == MAP_EXIT_BAD ? MAP_EXIT_USAGE : code_of(f, rv);
+        return code_of(f, rv) == TOOL_FOUND ? TOOL_USAGE : code_of(f, rv);
     if (f->info.pattern && !map_regexes_available())
         fputs("htcachectl: built without PCRE2: rows with patterns were not asked\n", stderr);
     n = follow(f, &request, command->follow, hops);
     if (command->json) {
-        int written = print_json(json_hops(f, hops, n));
+        int written = tool_print_json(json_hops(f, hops, n));
 
-        if (written != MAP_EXIT_GOOD)
+        if (written != TOOL_GOOD)
             return written;
     } else
         print_hops(f, hops, n);
-    return n > 0 && n < HOPS_MAX && !hops[n - 1].refused ? MAP_EXIT_GOOD : MAP_EXIT_BAD;
+    return n > 0 && n < HOPS_MAX && !hops[n - 1].refused ? TOOL_GOOD : TOOL_FOUND;
 }
 
-static int lookup_words(const map_command *command, apr_pool_t *pool)
+int tool_lookup(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 2, sizeof(const char *));
     redirect_map_options options;
     map_file f;
     int code;
 
-    if (!take_words(command, &options, names, pool))
-        return MAP_EXIT_USAGE;
+    if (!tool_take_words(command, &options, names, pool))
+        return TOOL_USAGE;
     if (names->nelts != 2) {
         fputs("htcachectl: lookup needs a file and a URL\n", stderr);
-        return MAP_EXIT_USAGE;
+        return TOOL_USAGE;
     }
     begin_file(&f, APR_ARRAY_IDX(names, 0, const char *), &options, pool);
     code = look_up(&f, APR_ARRAY_IDX(names, 1, const char *), command);
     end_file(&f);
     return code;
-}
-
-/* --- both ------------------------------------------------------------------------------------- */
-
-static int with_pool(const map_command *command,
-                     int (*run)(const map_command *command, apr_pool_t *pool))
-{
-    apr_pool_t *pool;
-    int code;
-
-    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
-        fputs("htcachectl: no memory\n", stderr);
-        return MAP_EXIT_USAGE;
-    }
-    code = run(command, pool);
-    apr_pool_destroy(pool);
-    apr_terminate();
-    if (fflush(stdout) != 0) {
-        perror("htcachectl: standard output");
-        return MAP_EXIT_USAGE;
-    }
-    return code;
-}
-
-int htcachectl_check(const map_command *command)
-{
-    return with_pool(command, check_files);
-}
-
-int htcachectl_lookup(const map_command *command)
-{
-    return with_pool(command, lookup_words);
 }

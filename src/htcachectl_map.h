@@ -1,30 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file htcachectl_map.h
- * The commands of htcachectl that work on redirect maps, without a server: check and lookup. For
- * htcachectl.c, and between htcachectl_map.c and htcachectl_regex.c.
+ * The patterns of redirect maps, run by the tool itself. For htcachectl check, lookup and convert,
+ * and for unit tests.
  */
 #ifndef HTCACHECTL_MAP_H
 #define HTCACHECTL_MAP_H
 
 #include "redirect_map.h"
-
-/** Exit codes of check and lookup. */
-enum { MAP_EXIT_GOOD = 0, MAP_EXIT_BAD = 1, MAP_EXIT_USAGE = 2 };
-
-/** What was said on the command line. */
-typedef struct map_command {
-    const char *format; /* of --format; or NULL */
-    bool json, follow;
-    int words; /* behind the command's name */
-    char *const *word;
-} map_command;
-
-/** htcachectl check FILE... [key=value...]. The exit code. */
-int htcachectl_check(const map_command *command);
-
-/** htcachectl lookup FILE URL [key=value...]. The exit code. */
-int htcachectl_lookup(const map_command *command);
 
 /** The patterns of one table, compiled when they are first asked. */
 typedef struct map_regexes map_regexes;

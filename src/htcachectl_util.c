@@ -1,0 +1,193 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What the commands of htcachectl have in common: reading files, printing what may hold anything,
+ * colours, JSON, progress.
+ */
+#include "htcachectl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* --- printing ---------------------------------------------------------------------------------*/
+
+/* The length of a UTF-8 sequence that does not control a terminal; 0: escape the byte. */
+static size_t printable(const unsigned char *s, size_t len)
+{
+    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+
+    if (n == 1)
+        return s[0] >= 0x20 && s[0] != 0x7F;
+    if (n == 0 || n > len || s[0] > 0xF4)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    if ((s[0] == 0xC2 && s[1] < 0xA0) || (s[0] == 0xE0 && s[1] < 0xA0) ||
+        (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
+        (s[0] == 0xF4 && s[1] > 0x8F))
+        return 0;
+    /* Marks that turn the direction of writing can make a name look like another. */
+    if (s[0] == 0xE2 && ((s[1] == 0x80 && s[2] >= 0xA8 && s[2] <= 0xAE) ||
+                         (s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9)))
+        return 0;
+    return n;
+}
+
+void tool_put_bytes(FILE *out, const char *s, size_t len)
+{
+    while (len) {
+        size_t n = printable((const unsigned char *)s, len);
+
+        if (n)
+            fwrite(s, 1, n, out);
+        else {
+            n = 1;
+            fprintf(out, "\\x%02x", (unsigned char)*s);
+        }
+        s += n;
+        len -= n;
+    }
+}
+
+void tool_put(FILE *out, const char *s)
+{
+    tool_put_bytes(out, s, strlen(s));
+}
+
+void tool_say(const char *format, ...)
+{
+    char *text = NULL;
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vasprintf(&text, format, args);
+    va_end(args);
+    fputs("htcachectl: ", stderr);
+    if (n >= 0)
+        tool_put(stderr, text);
+    putc('\n', stderr);
+    free(n >= 0 ? text : NULL);
+}
+
+const char *tool_begin(const tool_options *options, tool_colour colour)
+{
+    static const char *const codes[] = {[COLOUR_BOLD] = "\033[1m",
+                                        [COLOUR_DIM] = "\033[2m",
+                                        [COLOUR_RED] = "\033[31m",
+                                        [COLOUR_YELLOW] = "\033[33m",
+                                        [COLOUR_GREEN] = "\033[32m"};
+
+    return options->colour ? codes[colour] : "";
+}
+
+const char *tool_end(const tool_options *options)
+{
+    return options->colour ? "\033[0m" : "";
+}
+
+void tool_progress(bool terminal, const char *name, int percent)
+{
+    if (!terminal)
+        return;
+    fputs("\r\033[K", stderr);
+    tool_put_bytes(stderr, name, strlen(name) < 60 ? strlen(name) : 60);
+    if (percent >= 0)
+        fprintf(stderr, ": %d %%", percent);
+    fflush(stderr);
+}
+
+void tool_progress_end(bool terminal)
+{
+    if (terminal)
+        fputs("\r\033[K", stderr);
+}
+
+/* --- reading ----------------------------------------------------------------------------------*/
+
+static const char *read_all(int fd, size_t size, char **bytes, size_t *len)
+{
+    ssize_t n = 1;
+
+    *len = 0;
+    *bytes = malloc(size + 1);
+    if (!*bytes)
+        return strerror(ENOMEM);
+    while (*len < size && n > 0) {
+        n = read(fd, *bytes + *len, size - *len);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            *len += (size_t)n;
+    }
+    (*bytes)[*len] = '\0';
+    if (n >= 0)
+        return NULL;
+    free(*bytes);
+    *bytes = NULL;
+    return strerror(errno);
+}
+
+bool tool_read_file(const char *name, char **bytes, size_t *len)
+{
+    int fd = open(name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    const char *why;
+
+    *bytes = NULL;
+    if (fd < 0 || fstat(fd, &st) != 0)
+        why = strerror(errno);
+    else if (!S_ISREG(st.st_mode))
+        why = "not a plain file";
+    else
+        why = read_all(fd, (size_t)st.st_size, bytes, len);
+    if (fd >= 0)
+        close(fd);
+    if (why)
+        tool_say("%s: %s", name, why);
+    return !why;
+}
+
+/* --- JSON -------------------------------------------------------------------------------------*/
+
+json_t *tool_json_string(const char *s)
+{
+    json_t *string = json_string(s);
+    size_t len = strlen(s);
+    char *latin, *to;
+
+    if (string)
+        return string;
+    latin = to = malloc(2 * len + 1);
+    if (!latin)
+        return NULL;
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c < 0x80)
+            *to++ = (char)c;
+        else {
+            *to++ = (char)(0xC0 | c >> 6);
+            *to++ = (char)(0x80 | (c & 0x3F));
+        }
+    }
+    string = json_stringn(latin, (size_t)(to - latin));
+    free(latin);
+    return string;
+}
+
+int tool_print_json(json_t *root)
+{
+    bool good = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+
+    json_decref(root);
+    if (!good)
+        tool_say("the answer cannot be written");
+    return good ? TOOL_GOOD : TOOL_USAGE;
+}

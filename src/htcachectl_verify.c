@@ -1,0 +1,232 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Holds a converted file against its origin, look-up by look-up. Called by htcachectl convert and
+ * by unit tests.
+ */
+#include "htcachectl_verify.h"
+
+#include "htcachectl_map.h"
+#include "redirect_convert_private.h"
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS_MAX 10
+
+/** A list that can be asked. */
+typedef struct asked {
+    const convert_list *list;
+    void *image;
+    const redirect_table *table;
+    map_regexes *regexes;
+} asked;
+
+typedef struct answer {
+    int index;  /* of the rule in its list; -1: none */
+    int status; /* 0: none */
+    const char *location;
+} answer;
+
+typedef struct verifier {
+    convert_list *list;
+    asked from, to;
+    apr_pool_t *pool; /* of one rule's probes */
+    bool good;
+} verifier;
+
+static bool begin(asked *a, const convert_list *list)
+{
+    size_t size;
+
+    a->list = list;
+    a->regexes = map_regexes_create(list->pool);
+    if (convert_build(list, &a->image, &size) != APR_SUCCESS)
+        return false;
+    a->table = redirect_table_open(a->image, size, list->pool);
+    return true;
+}
+
+static answer ask(const asked *a, const redirect_request *request, apr_pool_t *pool)
+{
+    redirect_request normal = *request;
+    redirect_group groups[GROUPS_MAX];
+    answer out = {-1, 0, NULL};
+    redirect_match match;
+    bool refused;
+    int n;
+
+    if (normal.query) {
+        char *query = apr_palloc(pool, normal.query_len + 1);
+
+        normal.query_len = redirect_query_normalize(normal.query, normal.query_len, query);
+        normal.query = query;
+    }
+    normal.regex = map_regexes_match;
+    normal.baton = a->regexes;
+    if (!redirect_table_lookup(a->table, &normal, 0, &match))
+        return out;
+    out.index = (int)redirect_table_line(a->table, match.rule, NULL);
+    out.status = match.status;
+    n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
+                           GROUPS_MAX);
+    out.location = convert_location(a->list, &match, (unsigned)out.index, request, groups,
+                                    n < GROUPS_MAX ? n : GROUPS_MAX, pool, &refused);
+    if (refused)
+        out.location = "refused";
+    return out;
+}
+
+static bool same(const answer *a, const answer *b)
+{
+    return a->status == b->status &&
+           (a->location == b->location ||
+            (a->location && b->location && !strcmp(a->location, b->location)));
+}
+
+static const char *text_of(const answer *a, apr_pool_t *pool)
+{
+    return a->status ? apr_psprintf(pool, "%d %s", a->status, a->location ? a->location : "")
+                     : "nothing";
+}
+
+/* True: they agree, or it is known that they cannot. */
+static bool agree(verifier *v, const convert_rule *r, const redirect_request *request)
+{
+    answer was = ask(&v->from, request, v->pool), is = ask(&v->to, request, v->pool);
+
+    if (same(&was, &is) ||
+        (was.index >= 0 && APR_ARRAY_IDX(v->list->rules, was.index, convert_rule).lost))
+        return true;
+    convert_lost(v->list, r, "after conversion '%s%s%s%s%s%s' is answered with %s instead of %s",
+                 request->https ? "https:" : "", request->host ? "//" : "",
+                 request->host ? request->host : "", request->path, request->query ? "?" : "",
+                 request->query ? request->query : "", text_of(&is, v->pool),
+                 text_of(&was, v->pool));
+    v->good = false;
+    return false;
+}
+
+/* With its host and another one, with each query. */
+static bool agree_at(verifier *v, const convert_rule *r, const char *path)
+{
+    const char *queries[] = {NULL, r->rule.query, "zz=1&utm_source=x", ""};
+    const char *host = r->rule.host;
+
+    if (host && *host == '*')
+        host = apr_pstrcat(v->pool, "any", host + 1, NULL);
+    for (int i = 0; i < 8; i++) {
+        const char *query = queries[i & 3];
+        redirect_request request = {.path = path,
+                                    .path_len = strlen(path),
+                                    .host = i & 4 ? "another.invalid" : host,
+                                    .https = r->rule.flags & REDIRECT_HTTPS,
+                                    .query = query,
+                                    .query_len = query ? strlen(query) : 0};
+
+        if ((i && (i & 3) == 1 && !query) || (i > 4 && !host))
+            continue;
+        request.host_len = request.host ? strlen(request.host) : 0;
+        if (!agree(v, r, &request))
+            return false;
+    }
+    return true;
+}
+
+/* --- paths ------------------------------------------------------------------------------------*/
+
+static const char *other_case(const char *path, apr_pool_t *pool)
+{
+    char *copy = apr_pstrdup(pool, path);
+
+    for (char *s = copy; *s; s++)
+        *s = (char)(apr_islower(*s) ? apr_toupper(*s) : apr_tolower(*s));
+    return copy;
+}
+
+/* A path that a simple regex matches. */
+static const char *example(const convert_rule *r, apr_pool_t *pool)
+{
+    convert_piece pieces[CONVERT_PIECES];
+    int n = r->rule.pattern ? convert_pieces(r->rule.pattern, pieces, pool) : -1;
+    const char *path = "";
+
+    for (int i = 0; i < n; i++)
+        path = apr_pstrcat(pool, path,
+                           pieces[i].kind == PIECE_LITERAL
+                               ? apr_pstrmemdup(pool, pieces[i].text, pieces[i].len)
+                           : pieces[i].kind == PIECE_OPTIONAL_REST      ? "/rest/of it"
+                           : memchr(pieces[i].text, 'd', pieces[i].len) ? "2024"
+                                                                        : "some",
+                           NULL);
+    return n > 0 ? path : NULL;
+}
+
+static void verify_rule(verifier *v, const convert_rule *r)
+{
+    const char *source = *r->rule.source ? r->rule.source : "/";
+    size_t len = r->rule.source_len;
+    const char *paths[7] = {source,
+                            apr_pstrcat(v->pool, source, "/", NULL),
+                            apr_pstrcat(v->pool, source, "/below/page 1.html", NULL),
+                            apr_pstrcat(v->pool, source, "x", NULL),
+                            other_case(source, v->pool),
+                            example(r, v->pool),
+                            len > 1 ? apr_pstrmemdup(v->pool, source, len - 1) : NULL};
+
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        /* Servers merge slashes before redirects are looked up, and so need formats not. */
+        if (!paths[i] || *paths[i] != '/' || strstr(paths[i], "//"))
+            continue;
+        if (!agree_at(v, r, paths[i]))
+            return;
+    }
+}
+
+static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                  const char *message)
+{
+    (void)baton, (void)severity, (void)file, (void)line, (void)message;
+}
+
+static bool read_again(convert_list *to, convert_format format, const redirect_map_options *options,
+                       const char *text, size_t len)
+{
+    static const redirect_format formats[] = {REDIRECT_FORMAT_TEXT, REDIRECT_FORMAT_CSV,
+                                              REDIRECT_FORMAT_NETLIFY, REDIRECT_FORMAT_NGINX,
+                                              REDIRECT_FORMAT_JSON};
+    redirect_map_options as = *options;
+    convert_place place = {.htaccess = false};
+
+    if (format == CONVERT_HTTPD) {
+        convert_read_config(to, &place, "converted", text, len);
+        return true;
+    }
+    as.format = formats[format];
+    return convert_read_map(to, &as, "converted", text, len) == APR_SUCCESS;
+}
+
+bool tool_verify(convert_list *list, convert_format format, const redirect_map_options *options,
+                 const char *text, size_t len)
+{
+    convert_list *to = convert_list_create(list->pool, quiet, NULL);
+    verifier v = {.list = list, .good = true};
+
+    apr_pool_create(&v.pool, list->pool);
+    if (!read_again(to, format, options, text, len) || !begin(&v.from, list) || !begin(&v.to, to)) {
+        convert_report(list, REDIRECT_ERROR, "converted", 0,
+                       "what was written cannot be read again");
+        v.good = false;
+    }
+    for (int i = 0; i < list->rules->nelts && v.to.table; i++) {
+        const convert_rule *r = &APR_ARRAY_IDX(list->rules, i, convert_rule);
+
+        if (!r->lost)
+            verify_rule(&v, r);
+        apr_pool_clear(v.pool);
+    }
+    free(v.from.image);
+    free(v.to.image);
+    return v.good;
+}
