@@ -50,13 +50,14 @@ static bool add_pair(CURL *curl, CURLU *parts, const char *name, const char *val
     return good;
 }
 
-/* The address with all pairs and format=json in its query, or NULL; freed with curl_free(). */
-static char *full_url(CURL *curl, const char *url, const char *const *query)
+/* The address with all pairs in its query, and format=json unless something is to be changed; or
+ * NULL. Freed with curl_free(). */
+static char *full_url(CURL *curl, const char *url, const char *const *query, bool action)
 {
     CURLU *parts = curl_url();
     char *full = NULL;
     bool good = parts && !curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME) &&
-                add_pair(curl, parts, "format", "json");
+                (action || add_pair(curl, parts, "format", "json"));
 
     for (; good && query && query[0]; query += 2)
         good = add_pair(curl, parts, query[0], query[1]);
@@ -167,7 +168,7 @@ int tool_ask(const tool_options *options, const char *const *query, const char *
 {
     answer a = {0};
     CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
-    char *full = curl ? full_url(curl, options->url, query) : NULL;
+    char *full = curl ? full_url(curl, options->url, query, action != NULL) : NULL;
     int code = TOOL_USAGE;
 
     *root = NULL;
