@@ -205,22 +205,139 @@ htc_report *htc_report_make(request_rec *r, bool lists)
 
 typedef void send_fn(const htc_report *report);
 
-static const struct {
-    const char *args; /* the whole query */
+/* A form, and whether it shows what takes a walk through all records. */
+typedef struct form {
+    const char *name;
     const char *content_type;
     send_fn *send;
     bool lists;
-} forms[] = {
-    {"", "text/html; charset=UTF-8", htc_status_html, true},
-    {"format=html", "text/html; charset=UTF-8", htc_status_html, true},
-    {"format=json", "application/json", htc_status_json, true},
-    {"format=prometheus", "text/plain; version=0.0.4; charset=utf-8", htc_status_prometheus, false},
+} form;
+
+static const form forms[] = {
+    {"html", "text/html; charset=UTF-8", htc_status_html, true},
+    {"json", "application/json", htc_status_json, true},
+    {"prometheus", "text/plain; version=0.0.4; charset=utf-8", htc_status_prometheus, false},
     {"auto", "text/plain; charset=UTF-8", htc_status_auto, false},
 };
 
+#define NFORMS (sizeof(forms) / sizeof(forms[0]))
+
+/* What the query asks for. */
+typedef struct question {
+    const form *form;
+    const char *explain; /* a URL, or NULL */
+    bool redirects;
+    htc_redirect_query which;
+} question;
+
+static bool set_form(question *q, const char *name)
+{
+    for (size_t i = 0; i < NFORMS; i++) {
+        if (!strcmp(name, forms[i].name))
+            q->form = &forms[i];
+    }
+    return !strcmp(q->form->name, name);
+}
+
+static bool set_number(const char *text, uint64_t max, uint64_t *number)
+{
+    char *end;
+    apr_int64_t n;
+
+    errno = 0;
+    n = apr_isdigit(*text) ? apr_strtoi64(text, &end, 10) : -1;
+    if (n < 0 || errno || *end || (uint64_t)n > max)
+        return false;
+    *number = (uint64_t)n;
+    return true;
+}
+
+/* "90d" ago. */
+static bool set_since(const char *text, int64_t *since)
+{
+    static const struct {
+        const char *name;
+        int64_t seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    char *end;
+    int64_t n;
+
+    errno = 0;
+    n = apr_isdigit(*text) ? apr_strtoi64(text, &end, 10) : -1;
+    for (size_t i = 0; n >= 0 && !errno && n < 1000000000 && i < sizeof(units) / sizeof(units[0]);
+         i++) {
+        if (strcmp(end, units[i].name))
+            continue;
+        *since = apr_time_sec(apr_time_now()) - n * units[i].seconds;
+        *since = *since > 1 ? *since : 1;
+        return true;
+    }
+    return false;
+}
+
+/* One "name=value" of the query; both are decoded. */
+static bool set_parameter(question *q, const char *name, const char *value)
+{
+    uint64_t number;
+
+    if (!strcmp(name, "format"))
+        return set_form(q, value);
+    if (!strcmp(name, "auto"))
+        return !*value && set_form(q, "auto");
+    if (!strcmp(name, "explain")) {
+        q->explain = value;
+        return *value != '\0';
+    }
+    if (!strcmp(name, "redirects")) {
+        q->redirects = true;
+        q->which.used = !strcmp(value, "top");
+        return q->which.used || !strcmp(value, "unused");
+    }
+    if (!strcmp(name, "since"))
+        return set_since(value, &q->which.since);
+    if (!strcmp(name, "offset"))
+        return set_number(value, UINT32_MAX, &q->which.offset);
+    if (strcmp(name, "limit") || !set_number(value, HTC_REDIRECTS_MAX_LIMIT, &number) || !number)
+        return false;
+    q->which.limit = (uint32_t)number;
+    return true;
+}
+
+/* False when there is something in the query that means nothing here. */
+static bool read_query(request_rec *r, question *q)
+{
+    char *args = apr_pstrdup(r->pool, r->args ? r->args : ""), *last, *pair;
+
+    *q = (question){.form = forms, .which = {.limit = HTC_REDIRECTS_LIMIT}};
+    for (pair = apr_strtok(args, "&", &last); pair; pair = apr_strtok(NULL, "&", &last)) {
+        char *value = strchr(pair, '=');
+
+        if (value)
+            *value++ = '\0';
+        else
+            value = pair + strlen(pair);
+        if (ap_unescape_urlencoded(pair) != OK || ap_unescape_urlencoded(value) != OK ||
+            !set_parameter(q, pair, value))
+            return false;
+    }
+    /* The other forms have nothing to say of a URL, or of one redirect. */
+    return !(q->explain && q->redirects) && (!(q->explain || q->redirects) || q->form->lists);
+}
+
+static htc_report *answer(request_rec *r, const question *q)
+{
+    htc_report *report;
+
+    if (!q->redirects)
+        return htc_report_make(r, q->form->lists);
+    report = htc_report_empty(r);
+    htc_redirects_report(report, &q->which);
+    return report;
+}
+
 int htc_status_handler(request_rec *r)
 {
-    const char *args = r->args ? r->args : "";
+    question q;
 
     if (!r->handler || strcmp(r->handler, "htcache-status"))
         return DECLINED;
@@ -229,14 +346,11 @@ int htc_status_handler(request_rec *r)
         return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
+    if (!read_query(r, &q))
+        return HTTP_BAD_REQUEST;
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_setn(r->headers_out, "X-Content-Type-Options", "nosniff");
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (strcmp(args, forms[i].args))
-            continue;
-        ap_set_content_type(r, forms[i].content_type);
-        forms[i].send(htc_report_make(r, forms[i].lists));
-        return OK;
-    }
-    return HTTP_BAD_REQUEST;
+    ap_set_content_type(r, q.form->content_type);
+    q.form->send(answer(r, &q));
+    return OK;
 }

@@ -154,6 +154,20 @@ htc_report *htc_report_make(request_rec *r, bool lists);
 /** One without a section. */
 htc_report *htc_report_empty(request_rec *r);
 
+/* --- single redirects: glue_status_redirects.c ------------------------------------------------*/
+
+#define HTC_REDIRECTS_LIMIT     100
+#define HTC_REDIRECTS_MAX_LIMIT 10000
+
+typedef struct htc_redirect_query {
+    bool used;     /* those that answered, most hits first; else those that did not */
+    int64_t since; /* seconds since 1970: hits before that do not count; 0: all do */
+    uint64_t offset;
+    uint32_t limit;
+} htc_redirect_query;
+
+void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+
 /* --- the parts: glue_status_parts.c -----------------------------------------------------------*/
 
 /** Ends with NULL. */

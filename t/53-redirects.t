@@ -1,0 +1,81 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# ?redirects=top|unused: which redirects answered how often, page by page, exactly, in JSON that its
+# schema describes; hostile rows are escaped in each form.
+use strict;
+use warnings;
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(work_dir write_file read_file t_dir);
+use HtCache::Schema;
+use HtCache::Server;
+
+my $dir  = work_dir('redirects');
+my $rows = 1500;
+my $odd  = qq(/odd<i>"&'\xe9);
+write_file("$dir/map.txt", join '', map { "/row-$_ http://example.org/$_ 301\n" } 1 .. $rows);
+write_file("$dir/odd.csv", qq(from,to,status\n"/odd<i>""&'\xe9","http://example.org/?<script>",302\n));
+my $server = HtCache::Server->new(name => 'redirects', htcache => 1, conf => <<"EOT");
+HtCache On
+HtCacheRedirectMap "$dir/map.txt"
+HtCacheRedirectMap "$dir/odd.csv"
+Redirect 302 /folded-a http://example.org/a
+Redirect 302 /folded-b http://example.org/b
+<Location /htcache-status>
+    SetHandler htcache-status
+    Require local
+</Location>
+EOT
+$server->start;
+my $client = $server->client('main');
+
+sub ask { return $client->request("/htcache-status?$_[0]") }
+my $schema = decode_json(read_file(t_dir() . '/redirects.schema.json'));
+sub list {
+    my ($query) = @_;
+    my $data = decode_json(ask("$query&format=json")->{body});
+    is_deeply [HtCache::Schema::problems($schema, $data)], [], "$query: as the schema says";
+    return $data;
+}
+sub hit { $client->request($_[0]) for 1 .. $_[1] }
+
+my $unused = list('redirects=unused');
+is $unused->{redirects}{total}, $rows + 3, 'at first none has answered';
+is scalar @{ $unused->{rows} }, 100, 'a hundred are listed';
+is_deeply list('redirects=top')->{rows}, [], 'and none that did';
+
+my %hits = ('/row-7' => 3, '/row-1400' => 5, '/folded-b' => 4, '/odd%3Ci%3E%22%26%27%E9' => 2);
+hit($_, $hits{$_}) for sort keys %hits;
+my $top = list('redirects=top');
+is $top->{redirects}{total}, 4, 'four have answered';
+is_deeply [map { [$_->{hits}, $_->{line}, $_->{status}] } @{ $top->{rows} }],
+    [[5, 1400, 301], [4, $top->{rows}[1]{line}, 302], [3, 7, 301], [2, 2, 302]], 'most hits first';
+like $top->{rows}[1]{file}, qr/httpd\.conf$/, 'the folded line is in the configuration';
+is((split /\n/, read_file($top->{rows}[1]{file}))[$top->{rows}[1]{line} - 1],
+    'Redirect 302 /folded-b http://example.org/b', 'at its line');
+is $top->{rows}[0]{rule}, '/row-1400', 'a row says what it answers to';
+is $top->{rows}[0]{target}, 'http://example.org/1400', 'and with';
+cmp_ok abs($top->{rows}[0]{last_hit_at} - time), '<', 3600, 'and when it did last';
+like $top->{rows}[3]{rule}, qr/^\/odd<i>"&'/, 'a hostile row is in JSON as it is';
+
+is_deeply [map { $_->{hits} } @{ list('redirects=top&offset=1&limit=2')->{rows} }], [4, 3], 'a page of it';
+is_deeply list('redirects=top&offset=4')->{rows}, [], 'behind the last there is nothing';
+is list('redirects=top&since=1h')->{redirects}{total}, 4, 'all within the hour';
+is list('redirects=unused&since=1w')->{redirects}{total}, $rows - 1, 'the others not within a week';
+my $last = list("redirects=unused&offset=1400&limit=10000");
+is scalar @{ $last->{rows} }, $rows - 1 - 1400, 'the last page of the unused';
+is $last->{rows}[-1]{rule}, '/folded-a', 'which ends with the lines of the configuration';
+my @seen = map { $_->{rule} } map { @{ list("redirects=unused&offset=$_&limit=500")->{rows} } } 0, 500, 1000;
+is scalar(@seen), $rows - 1, 'page by page';
+is scalar(keys %{ { map { $_ => 1 } @seen } }), $rows - 1, 'each comes once';
+ok !(grep { $_ eq '/row-7' } @seen), 'and none that answered';
+
+my $html = ask('redirects=top')->{body};
+like $html, qr{/odd&lt;i&gt;&quot;&amp;&#39;\\xe9}, 'the page shows a hostile row escaped';
+unlike $html, qr/<i>|<script>/, 'and has no markup of it';
+is ask($_)->{status}, 400, "?$_ is refused"
+    for qw(redirects redirects=all redirects=top&limit=0 redirects=top&limit=99999 redirects=top&offset=-1
+        redirects=top&since=soon redirects=top&since=9999999999d redirects=top&format=prometheus
+        redirects=top&limit=1%00 redirects=%zz);
+$server->stop;
+done_testing;
