@@ -99,6 +99,8 @@ static bool agree(verifier *v, const convert_rule *r, const redirect_request *re
     if (same(&was, &is) ||
         (was.index >= 0 && APR_ARRAY_IDX(v->list->rules, was.index, convert_rule).lost))
         return true;
+    if (was.index >= 0) /* this is the one that something else answers for */
+        r = &APR_ARRAY_IDX(v->list->rules, was.index, convert_rule);
     convert_lost(v->list, r, "after conversion '%s%s%s%s%s%s' is answered with %s instead of %s",
                  request->https ? "https:" : "", request->host ? "//" : "",
                  request->host ? request->host : "", request->path, request->query ? "?" : "",

@@ -71,8 +71,34 @@ static bool is_redirect_line(const convert_rule *r)
            (t[rule->target_len - 1] == '/') == ends;
 }
 
-static bool put_match(convert_writer *w, const convert_rule *r, const convert_regex *regex,
-                      const char *indent)
+static void open_host(convert_writer *w, const convert_rule *r)
+{
+    fprintf(w->out, "<VirtualHost *%s>\n",
+            r->rule.flags & REDIRECT_HTTP    ? ":80"
+            : r->rule.flags & REDIRECT_HTTPS ? ":443"
+                                             : "");
+    if (r->rule.host)
+        fprintf(w->out, "    Server%s %s\n", r->rule.host[0] == '*' ? "Alias" : "Name",
+                r->rule.host);
+}
+
+static bool has_host(const convert_rule *r)
+{
+    return r->rule.host || r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
+}
+
+/* A line begins: within its host's section, which is opened by the first. */
+static void begin_line(convert_writer *w, const convert_rule *r)
+{
+    if (!has_host(r))
+        return;
+    if (w->first)
+        open_host(w, r);
+    w->first = false;
+    fputs("    ", w->out);
+}
+
+static bool put_match(convert_writer *w, const convert_rule *r, const convert_regex *regex)
 {
     apr_pool_t *pool = w->list->pool;
     const char *target = regex->target ? unescape_target(regex->target, regex->expand, pool) : "";
@@ -84,7 +110,8 @@ static bool put_match(convert_writer *w, const convert_rule *r, const convert_re
                              "RedirectMatch cannot give the target '%s': its path is "
                              "not escaped as httpd escapes it; it was left out",
                              regex->target);
-    fprintf(w->out, "%sRedirectMatch %d %s%s%s\n", indent, r->rule.status, word_of(pattern, pool),
+    begin_line(w, r);
+    fprintf(w->out, "RedirectMatch %d %s%s%s\n", r->rule.status, word_of(pattern, pool),
             regex->target ? " " : "", regex->target ? word_of(target, pool) : "");
     return true;
 }
@@ -102,7 +129,7 @@ static const char *fault_of(const convert_rule *r)
     return wants.strip ? "strip=" : NULL;
 }
 
-static void write_rule(convert_writer *w, const convert_rule *r, const char *indent)
+static void write_rule(convert_writer *w, const convert_rule *r)
 {
     apr_pool_t *pool = w->list->pool;
     const char *fault = fault_of(r);
@@ -114,15 +141,15 @@ static void write_rule(convert_writer *w, const convert_rule *r, const char *ind
         return;
     }
     if (is_redirect_line(r)) {
-        fprintf(w->out, "%sRedirect %d %s%s%s\n", indent, r->rule.status,
-                word_of(r->rule.source, pool), r->rule.target ? " " : "",
-                r->rule.target ? word_of(r->rule.target, pool) : "");
+        begin_line(w, r);
+        fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
+                r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
         w->count++;
         return;
     }
     n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
-        if (!put_match(w, r, &regex[i], indent))
+        if (!put_match(w, r, &regex[i]))
             return;
     }
     w->count += n > 0;
@@ -132,22 +159,10 @@ static void write_rule(convert_writer *w, const convert_rule *r, const char *ind
 
 static const char *group_of(const convert_rule *r, apr_pool_t *pool)
 {
-    return r->rule.host || r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS)
+    return has_host(r)
                ? apr_psprintf(pool, "%u %s", r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS),
                               r->rule.host ? r->rule.host : "")
                : "";
-}
-
-static void open_host(convert_writer *w, const convert_rule *r)
-{
-    fprintf(w->out, "<VirtualHost *%s>\n",
-            r->rule.flags & REDIRECT_HTTP    ? ":80"
-            : r->rule.flags & REDIRECT_HTTPS ? ":443"
-                                             : "");
-    if (r->rule.host && r->rule.host[0] == '*')
-        fprintf(w->out, "    ServerName %s\n    ServerAlias %s\n", r->rule.host + 2, r->rule.host);
-    else if (r->rule.host)
-        fprintf(w->out, "    ServerName %s\n", r->rule.host);
 }
 
 /* Rules of one host, in their order, that no earlier group had. */
@@ -173,11 +188,10 @@ void convert_write_httpd(convert_writer *w)
         const char *name = APR_ARRAY_IDX(names, i, const char *);
         apr_array_header_t *group = apr_hash_get(groups, name, APR_HASH_KEY_STRING);
 
-        if (*name)
-            open_host(w, APR_ARRAY_IDX(group, 0, const convert_rule *));
+        w->first = true;
         for (int j = 0; j < group->nelts; j++)
-            write_rule(w, APR_ARRAY_IDX(group, j, const convert_rule *), *name ? "    " : "");
-        if (*name)
+            write_rule(w, APR_ARRAY_IDX(group, j, const convert_rule *));
+        if (*name && !w->first)
             fputs("</VirtualHost>\n", w->out);
     }
 }

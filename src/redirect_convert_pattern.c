@@ -61,6 +61,8 @@ static const char *nginx_fault(const convert_rule *r)
         return "a condition on the query";
     if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS))
         return "a condition on the scheme";
+    if (r->rule.host && *r->rule.host == '*')
+        return "every host below a name";
     if (r->rule.host && !is_nginx_exact(r))
         return "a host unless the path is literal and its case is ignored (case=ignore)";
     if (!(r->rule.options & REDIRECT_OPT_EXPAND) && has_group_sign(r->rule.target))
@@ -281,6 +283,8 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
         convert_lost(w->list, r, "the format cannot say query=exact; it was left out");
     else if (!is_json_literal(r))
         write_json_patterns(w, r);
+    else if (r->rule.host && *r->rule.host == '*' && !bulk)
+        convert_lost(w->list, r, "vercel.json cannot say '%s'", r->rule.host);
     else if (r->rule.query && !bulk)
         convert_lost(w->list, r,
                      "vercel.json cannot say a condition on the query, which only bulk "
