@@ -95,13 +95,13 @@ static void publish_tree(htc_job *job, const ap_directive_t *tree)
 
 /* Rename what can be folded. */
 static ap_directive_t *fold(const htc_job *job, const cmd_parms *cmd, ap_directive_t *tree,
-                            bool count)
+                            bool once, bool count)
 {
     htc_fold_counts counts = {0};
 
     if (!job->ctx->fold_dirs || !tree)
         return tree;
-    htc_fold_htaccess(&tree, cmd, &counts);
+    htc_fold_htaccess(&tree, cmd, once, &counts);
     if (count) {
         htc_count(job->ctx->store, HTC_C_redirects_seen, counts.redirects_seen);
         htc_count(job->ctx->store, HTC_C_redirects_folded, counts.redirects_folded);
@@ -128,7 +128,7 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
                           "reading it writes to the error log");
     else if (publish)
         publish_tree(job, tree);
-    return err ? err : ap_walk_config(fold(job, &parms, tree, publish), &parms, cmd->context);
+    return err ? err : ap_walk_config(fold(job, &parms, tree, true, publish), &parms, cmd->context);
 }
 
 /* The shared record cannot be had any more, or does not suit this override: the stock way. */
@@ -176,8 +176,9 @@ static const char *replay(htc_job *job, cmd_parms *cmd)
     if (!record)
         return apply_from_disk(job, cmd);
     parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
-    return ap_walk_config(fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), false),
-                          &parms, cmd->context);
+    return ap_walk_config(
+        fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), true, false), &parms,
+        cmd->context);
 }
 
 /* Key of a kept configuration. */
@@ -286,8 +287,8 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     parsed->vector = ap_create_per_dir_config(parsed->pool);
     parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
     err = ap_walk_config(
-        fold(job, &parms, htc_tree_decode(record, parsed->path, parsed->pool), false), &parms,
-        parsed->vector);
+        fold(job, &parms, htc_tree_decode(record, parsed->path, parsed->pool), false, false),
+        &parms, parsed->vector);
     if (err) {
         err = apr_pstrdup(cmd->pool, err);
         apr_pool_destroy(parsed->pool);

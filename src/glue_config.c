@@ -6,6 +6,7 @@
 #include "mod_htcache.h"
 #include "glue_count.h"
 #include "glue_fold.h"
+#include "glue_fold_gate.h"
 #include "glue_map.h"
 
 #define HTC_MAX_REVALIDATE_MS (INT64_C(24) * 3600 * 1000)
@@ -81,6 +82,7 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
     dc->maps = NULL;
     dc->folds = NULL;
     dc->expression = false;
+    dc->gate = NULL;
     return dc;
 }
 
@@ -95,6 +97,7 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     dc->maps = htc_map_list_merge(p, add->maps, base->maps);
     dc->folds = htc_fold_list_merge(p, add->folds, base->folds);
     dc->expression = add->expression || base->expression;
+    dc->gate = add->gate ? add->gate : base->gate;
     return dc;
 }
 
@@ -331,6 +334,7 @@ const command_rec htc_directives[] = {
     AP_INIT_TAKE2(HTC_FOLD_PERMANENT, htc_fold_take2, (void *)HTTP_MOVED_PERMANENTLY, OR_FILEINFO,
                   PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};

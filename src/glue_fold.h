@@ -67,6 +67,13 @@ void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const 
 void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
                      const char *name, const char *args);
 
+/** End the builder (or NULL) and open what it built, which goes away with @a pool. NULL: @a outcome
+ * says that something was not taken, or there is no memory. */
+const redirect_table *htc_fold_finish_table(redirect_builder *builder, redirect_outcome outcome,
+                                            apr_pool_t *pool);
+/** How httpd compiles regexes: REDIRECT_REGEX_* bits. */
+unsigned htc_fold_regex_flags(void);
+
 /* glue_fold_rewrite.c */
 /** Fold the RewriteRules among *first and the nodes behind it, which may put others before them. */
 void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir);
@@ -84,8 +91,10 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp);
 int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 
 /** Rename what can be folded in the tree of a .htaccess file that is about to be run with @a cmd's
- *  rights and pool; may change its first node. */
-void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, htc_fold_counts *counts);
+ *  rights and pool; may change its first node. @a once: what comes of it is for one request only,
+ *  so no tables are made. */
+void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
+                       htc_fold_counts *counts);
 /** Allow the private names wherever @a list allows the originals. */
 void htc_fold_admit(apr_table_t *list);
 /** Was the line that is being read made here? The private names mean nothing otherwise. */
@@ -104,9 +113,6 @@ const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
                                     const char *pattern, bool caseless, bool opaque,
                                     apr_pool_t *scratch);
-/** What can be said of a regex that httpd compiles as it is configured to. */
-void htc_fold_read_regex(const char *pattern, bool caseless, apr_pool_t *scratch,
-                         redirect_regex_facts *facts);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 /** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when

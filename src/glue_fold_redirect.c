@@ -134,20 +134,12 @@ void htc_fold_count(htc_fold *fold)
 
 /* --- tables -----------------------------------------------------------------------------------*/
 
-/* How httpd compiles a regex. Where the configuration changes that, nothing is said of any. */
-static unsigned regex_flags(bool caseless)
+unsigned htc_fold_regex_flags(void)
 {
     int cflags = ap_regcomp_get_default_cflags();
 
     return (cflags & AP_REG_DOTALL ? REDIRECT_REGEX_DOTALL : 0) |
-           (cflags & AP_REG_DOLLAR_ENDONLY ? REDIRECT_REGEX_DOLLAR_ENDONLY : 0) |
-           (caseless ? REDIRECT_REGEX_ICASE : 0);
-}
-
-void htc_fold_read_regex(const char *pattern, bool caseless, apr_pool_t *scratch,
-                         redirect_regex_facts *facts)
-{
-    redirect_regex_read(pattern, strlen(pattern), regex_flags(caseless), NULL, scratch, facts);
+           (cflags & AP_REG_DOLLAR_ENDONLY ? REDIRECT_REGEX_DOLLAR_ENDONLY : 0);
 }
 
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
@@ -158,7 +150,9 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *ru
     redirect_outcome outcome = REDIRECT_ADDED;
 
     if (!opaque)
-        htc_fold_read_regex(pattern, caseless, scratch, &facts);
+        redirect_regex_read(pattern, strlen(pattern),
+                            htc_fold_regex_flags() | (caseless ? REDIRECT_REGEX_ICASE : 0), NULL,
+                            scratch, &facts);
     rule->kind = REDIRECT_PATTERN;
     if (facts.kind == REDIRECT_REGEX_NONE)
         return redirect_builder_add(builder, rule);
@@ -198,25 +192,29 @@ static apr_status_t free_image(void *image)
     return APR_SUCCESS;
 }
 
-/* Into malloc'ed memory that goes away with the fold's pool. */
-static const redirect_table *write_table(htc_fold *fold, redirect_builder *builder)
+const redirect_table *htc_fold_finish_table(redirect_builder *builder, redirect_outcome outcome,
+                                            apr_pool_t *pool)
 {
-    void *image;
+    const redirect_table *table = NULL;
+    void *image = NULL;
     size_t size;
 
-    if (redirect_builder_finish(builder, NULL, NULL, &size) != APR_SUCCESS ||
-        posix_memalign(&image, 64, size))
-        return NULL;
-    redirect_builder_write(builder, image);
-    apr_pool_cleanup_register(fold->pool, image, free_image, apr_pool_cleanup_null);
-    return redirect_table_open(image, size, fold->pool);
+    if (builder && outcome == REDIRECT_ADDED &&
+        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS &&
+        !posix_memalign(&image, 64, size)) {
+        redirect_builder_write(builder, image);
+        apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
+        table = redirect_table_open(image, size, pool);
+    }
+    if (builder)
+        redirect_builder_destroy(builder);
+    return table;
 }
 
 static const redirect_table *build_table(htc_fold *fold)
 {
     redirect_builder *builder = redirect_builder_create((size_t)fold->entries->nelts, 0);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
-    const redirect_table *table = NULL;
     apr_pool_t *scratch;
 
     apr_pool_create(&scratch, NULL);
@@ -225,12 +223,8 @@ static const redirect_table *build_table(htc_fold *fold)
         if (i % 1024 == 1023)
             apr_pool_clear(scratch);
     }
-    if (outcome == REDIRECT_ADDED)
-        table = write_table(fold, builder);
-    if (builder)
-        redirect_builder_destroy(builder);
     apr_pool_destroy(scratch);
-    return table;
+    return htc_fold_finish_table(builder, outcome, fold->pool);
 }
 
 /* A table that could not be made is tried again by the next request that needs it; until then lines

@@ -1,17 +1,19 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Blocks of RewriteRules that stand one behind the other, have no conditions, end the processing
- * and have the same flags become one rule in the same place, which asks a map function here:
+ * RewriteRules of directories get a gate (glue_fold_gate.h). Those of servers, too; and blocks of
+ * them that stand one behind the other, have no conditions, end the processing and have the same
+ * flags become one rule in the same place, which asks a map function here:
  *
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
  *     RewriteRule (?s)^.*$ %1 [the same flags]
  *
- * mod_rewrite stays the engine: context, order, stripping of directories, escaping and trace logs
- * are its own. The function finds the first rule of the block whose own regex matches and expands
- * its substitution as mod_rewrite would have done. Called by glue_fold_tree.c for each container of
- * a tree, and by mod_rewrite for each request.
+ * mod_rewrite stays the engine: context, order, escaping and trace logs are its own. The function
+ * finds the first rule of the block whose own regex matches and expands its substitution as
+ * mod_rewrite would have done. Called by glue_fold_tree.c for each container of a tree, and by
+ * mod_rewrite for each request.
  */
 #include "glue_fold.h"
+#include "glue_fold_gate.h"
 #include "glue_map.h"
 #include "redirect_config.h"
 #include "redirect_regex.h"
@@ -68,31 +70,6 @@ static const rewrite_block *block_of(const char *id, uint64_t secret)
     return (const rewrite_block *)(uintptr_t)words[0];
 }
 
-static apr_status_t free_image(void *image)
-{
-    free(image);
-    return APR_SUCCESS;
-}
-
-/* Make the table, and end the builder. */
-static bool finish_block(rewrite_block *block, redirect_builder *builder, redirect_outcome outcome,
-                         apr_pool_t *pool)
-{
-    void *image = NULL;
-    size_t size;
-
-    if (outcome == REDIRECT_ADDED &&
-        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS &&
-        !posix_memalign(&image, 64, size)) {
-        redirect_builder_write(builder, image);
-        apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
-        block->table = redirect_table_open(image, size, pool);
-    }
-    if (builder)
-        redirect_builder_destroy(builder);
-    return block->table != NULL;
-}
-
 static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool opaque,
                         apr_pool_t *pool)
 {
@@ -110,7 +87,8 @@ static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool op
                                      (rules[i].flags & REWRITE_NOCASE) != 0, opaque, scratch);
     }
     apr_pool_destroy(scratch);
-    return finish_block(block, builder, outcome, pool);
+    block->table = htc_fold_finish_table(builder, outcome, pool);
+    return block->table != NULL;
 }
 
 static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
@@ -193,7 +171,6 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
                                  block_flags(&rules[0], w->knows_3f, w->pool)));
     for (int i = 2; i < n; i++)
         htc_fold_rename(w, nodes[i], HTC_FOLD_SILENT, nodes[i]->args);
-    w->counts->rewrite_rules_folded += (uint64_t)n;
 }
 
 /* --- guards -----------------------------------------------------------------------------------*/
@@ -205,7 +182,7 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
  *     RewriteRule (?s)^.*$ - [S=n]
  */
-#define GUARD_MIN 4  /* rules; fewer cost no more than the guard */
+#define GUARD_MIN 12 /* rules; fewer cost no more than the guard */
 #define GUARD_MAX 32 /* a path that may match one of them goes through all */
 
 /* The container's rules, with the nodes at which they begin: their first condition, or they. */
@@ -216,30 +193,25 @@ typedef struct container {
     size_t n;
 } container;
 
-/* All that can be said of the pattern without running it. False: it may match any path. */
-static bool add_literals(redirect_builder *builder, const char *pattern, bool caseless,
-                         apr_pool_t *scratch)
+/* All that can be said of the pattern without running it. */
+static bool add_literals(redirect_builder *builder, const redirect_regex_facts *facts)
 {
-    redirect_rule rule = {.status = HTTP_MOVED_TEMPORARILY};
-    redirect_regex_facts facts;
-    bool good;
+    redirect_rule rule = {.status = HTTP_MOVED_TEMPORARILY,
+                          .flags = facts->caseless ? REDIRECT_ICASE : 0};
+    bool good = true;
 
-    htc_fold_read_regex(pattern, caseless, scratch, &facts);
-    good = facts.kind != REDIRECT_REGEX_NONE;
-    rule.flags = facts.caseless ? REDIRECT_ICASE : 0;
-    for (unsigned i = 0; i < facts.count && good; i++) {
-        rule.source = facts.strings[i].text;
-        rule.source_len = facts.strings[i].len;
+    for (unsigned i = 0; i < facts->count && good; i++) {
+        rule.source = facts->strings[i].text;
+        rule.source_len = facts->strings[i].len;
         rule.kind =
-            facts.kind == REDIRECT_REGEX_FINITE ? REDIRECT_LITERAL : REDIRECT_LITERAL_PREFIX;
-        if (facts.kind == REDIRECT_REGEX_FLOATING) {
+            facts->kind == REDIRECT_REGEX_FINITE ? REDIRECT_LITERAL : REDIRECT_LITERAL_PREFIX;
+        if (facts->kind == REDIRECT_REGEX_FLOATING) {
             rule.kind = REDIRECT_PATTERN;
             rule.flags |= REDIRECT_FLOATING;
             rule.pattern = "-";
             rule.pattern_len = 1;
         }
-        good = (rule.source_len || rule.kind == REDIRECT_LITERAL) &&
-               redirect_builder_add(builder, &rule) == REDIRECT_ADDED;
+        good = redirect_builder_add(builder, &rule) == REDIRECT_ADDED;
     }
     return good;
 }
@@ -250,34 +222,28 @@ static const rewrite_block *guard_create(const htc_walk *w, const rewrite_rule *
     rewrite_block *block = apr_pcalloc(w->pool, sizeof(*block));
     redirect_builder *builder = redirect_builder_create(n, 0);
     bool good = builder != NULL;
-    apr_pool_t *scratch;
 
-    apr_pool_create(&scratch, w->pool);
     for (size_t i = 0; i < n && good; i++)
-        good = *rules[i].pattern != '!' &&
-               add_literals(builder, rules[i].pattern, (rules[i].flags & REWRITE_NOCASE) != 0,
-                            scratch);
-    apr_pool_destroy(scratch);
+        good = !rules[i].any && add_literals(builder, &rules[i].facts);
     block->guard = true;
-    return finish_block(block, builder, good ? REDIRECT_ADDED : REDIRECT_BAD, w->pool) ? block
-                                                                                       : NULL;
+    block->table = htc_fold_finish_table(builder, good ? REDIRECT_ADDED : REDIRECT_BAD, w->pool);
+    return block->table ? block : NULL;
 }
 
 /* Ahead of rules[at], to skip `skip` rules when none of the n from there on can match. */
-static bool put_guard(htc_walk *w, const container *c, size_t at, size_t n, size_t skip)
+static void put_guard(htc_walk *w, const container *c, size_t at, size_t n, size_t skip)
 {
     const rewrite_block *block = guard_create(w, c->rules + at, n);
     ap_directive_t **link = c->links[at];
 
     if (!block)
-        return false;
+        return;
     htc_fold_insert(w, link, c->nodes[at], "RewriteCond",
                     apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
                                  block_id(block, w->secret, w->pool)));
     htc_fold_insert(w, &(*link)->next, c->nodes[at], "RewriteRule",
                     apr_psprintf(w->pool, "(?s)^.*$ - [S=%d]", (int)skip));
     c->links[at] = &(*link)->next->next;
-    return true;
 }
 
 /* Rules that stay, one behind the other, from `at` on. */
@@ -288,8 +254,8 @@ static void guard_run(htc_walk *w, const container *c, size_t at, size_t end)
 
         while (at + n < end && (n < GUARD_MAX || c->rules[at + n].counted))
             n++;
-        if (n >= GUARD_MIN && put_guard(w, c, at, n, n))
-            w->counts->rewrite_rules_folded += n;
+        if (n >= GUARD_MIN)
+            put_guard(w, c, at, n, n);
         at += n;
     }
 }
@@ -345,7 +311,76 @@ bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool)
     rewrite_rule *rules = apr_palloc(pool, (n + 1) * sizeof(*rules));
 
     collect(first, lines, NULL);
-    return redirect_config_open_end(rules, redirect_config_rewrites(lines, n, true, rules, pool));
+    return redirect_config_open_end(
+        rules, redirect_config_rewrites(lines, n, true, REDIRECT_REGEX_DEFAULT, rules, pool));
+}
+
+/* Of the rules that mod_rewrite will have by then. */
+static size_t count_rules(const ap_directive_t *node)
+{
+    size_t n = 0;
+
+    for (; node; node = node->next)
+        n += !strcasecmp(node->directive, "RewriteRule");
+    return n;
+}
+
+/* Conditions that ask what another path would come to make httpd go through all of this for that
+ * path, with the rules of this one. "-F", "-U", and "LA-" of look-aheads, in either syntax. */
+static bool looks_ahead(const ap_directive_t *node)
+{
+    static const char *const signs[] = {"-F", "-U", "-A", "LA-"};
+
+    for (; node; node = node->next) {
+        if (strcasecmp(node->directive, "RewriteCond"))
+            continue;
+        for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+            if (strstr(node->args, signs[i]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool put_gate(htc_walk *w, ap_directive_t **first, const container *c, bool in_dir)
+{
+    const htc_gate *gate =
+        htc_gate_create(c->rules, c->n, count_rules(*first), in_dir, !looks_ahead(*first), w->pool);
+    ap_directive_t **link = first;
+    const ap_directive_t *last = NULL;
+
+    for (; *link; link = &(*link)->next)
+        last = *link;
+    if (gate)
+        htc_fold_insert(w, link, last, HTC_FOLD_GATE, htc_gate_id(gate, w->pool));
+    return gate != NULL;
+}
+
+static void fold_directory(htc_walk *w, ap_directive_t **first, const container *c)
+{
+    uint64_t folded = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        folded += !c->rules[i].why;
+    if (w->gates && folded && (w->once || put_gate(w, first, c, true)))
+        w->counts->rewrite_rules_folded += folded;
+}
+
+/* Behind blocks and guards there may be a gate, too. It does not count rules, which are all there
+ * in the server's own order. */
+static void fold_server(htc_walk *w, ap_directive_t **first, const container *c)
+{
+    uint64_t folded = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        folded += !c->rules[i].why;
+        if (!c->rules[i].why && c->rules[i].first)
+            replace_block(w, c->nodes + i, c->rules + i, (int)c->rules[i].block);
+    }
+    guard_container(w, c);
+    if (w->gates && redirect_config_passable(c->rules, c->n) && put_gate(w, first, c, false))
+        folded = c->n;
+    w->counts->rewrite_rules_folded += folded;
 }
 
 void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
@@ -365,14 +400,12 @@ void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
     c.links = apr_palloc(scratch, n * sizeof(*c.links));
     collect(first, lines, &c);
     c.rules = rules;
-    c.n = redirect_config_rewrites(lines, n, in_dir, rules, scratch);
+    c.n = redirect_config_rewrites(lines, n, in_dir, htc_fold_regex_flags(), rules, scratch);
     w->counts->rewrite_rules_seen += c.n;
-    for (size_t i = 0; i < c.n && w->fold; i++) {
-        if (!rules[i].why && rules[i].first)
-            replace_block(w, c.nodes + i, rules + i, (int)rules[i].block);
-    }
-    if (w->fold)
-        guard_container(w, &c);
+    if (w->fold && in_dir)
+        fold_directory(w, first, &c);
+    else if (w->fold)
+        fold_server(w, first, &c);
     apr_pool_destroy(scratch);
 }
 

@@ -9,6 +9,7 @@
  * lines are tried before that list, so lines of directories are folded everywhere or nowhere.
  */
 #include "glue_fold.h"
+#include "glue_fold_gate.h"
 #include "redirect_config.h"
 
 /* The names under which mod_alias's directives reach this module. */
@@ -233,7 +234,8 @@ void htc_fold_admit(apr_table_t *list)
     }
 }
 
-void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, htc_fold_counts *counts)
+void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
+                       htc_fold_counts *counts)
 {
     htc_walk w = htc_options_get()->walk;
     bool parts = false;
@@ -245,6 +247,8 @@ void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, htc_fold_cou
     w.fold = true;
     w.linear = scan(*tree, false, &parts).fold == 0;
     w.rewrites = w.rewrites && !w.linear && (cmd->override & OR_FILEINFO);
+    w.once = once;
+    w.linear = w.linear || once;
     walk_level(&w, tree, true);
 }
 
@@ -349,6 +353,8 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, a
                   only_of("mod_rewrite.c", "RewriteRule") &&
                   only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
     w->knows_3f = w->rewrites && htc_fold_knows_3f();
+    options->gates = w->rewrites ? htc_gates_create(pconf, ptemp) : NULL;
+    w->gates = options->gates != NULL;
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
 }
 

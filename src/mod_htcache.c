@@ -5,6 +5,7 @@
  */
 #include "mod_htcache.h"
 #include "glue_fold.h"
+#include "glue_fold_gate.h"
 #include "glue_map.h"
 #include "glue_status.h"
 
@@ -84,6 +85,7 @@ static htc_context *context_create(apr_pool_t *pconf)
     ctx->trusted = options->trusted;
     ctx->seed = !others_open_htaccess();
     ctx->fold_dirs = options->fold_dirs;
+    ctx->gates = options->gates;
     return ctx;
 }
 
@@ -108,6 +110,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;
+    if (ctx->gates)
+        htc_gates_install(ctx->gates);
     switcher = user_switching_module();
     if (switcher) {
         ctx->off_reason = apr_pstrcat(

@@ -52,6 +52,8 @@ typedef struct htc_map_list htc_map_list;     /* glue_map.h */
 typedef struct htc_redirects htc_redirects;   /* glue_map.h */
 typedef struct htc_held_table htc_held_table; /* glue_map.c */
 typedef struct htc_fold_list htc_fold_list;   /* glue_fold.h */
+typedef struct htc_gate htc_gate;             /* glue_fold_gate.c */
+typedef struct htc_gates htc_gates;           /* glue_fold_gate.c */
 
 /** Lines that could be folded, and those that were. */
 typedef struct htc_fold_counts {
@@ -68,8 +70,10 @@ typedef struct htc_walk {
     bool linear;    /* HtCacheFold Off in a .htaccess file: no table, but in the same order */
     bool redirects; /* mod_alias is there, and its directives are its own */
     bool rewrites;  /* so is mod_rewrite */
+    bool once;      /* what comes of the tree is for one request only */
     bool opaque;    /* RegexDefaultOptions is in use: regexes are not looked into */
     bool knows_3f;  /* mod_rewrite has the flag UnsafeAllow3F */
+    bool gates;     /* it can be kept from trying rules that cannot match */
     uint64_t secret;
 } htc_walk;
 
@@ -82,6 +86,7 @@ typedef struct htc_dir_conf {
     const htc_map_list *maps;   /* or NULL */
     const htc_fold_list *folds; /* folded Redirect lines, or NULL */
     bool expression;            /* a Redirect that mod_alias tries before all others stands here */
+    const htc_gate *gate;       /* of the RewriteRules that stand here, or NULL */
 } htc_dir_conf;
 
 /** What applies to one directory level of one server. */
@@ -122,6 +127,7 @@ struct htc_context {
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
     bool fold_dirs;                 /* Redirect lines of .htaccess files are folded */
+    htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
 
@@ -136,6 +142,7 @@ typedef struct htc_options {
     apr_array_header_t *changes; /* of the configuration tree, to be undone; glue_fold_tree.c */
     htc_fold_counts counts;
     htc_walk walk;      /* what is the same for every tree */
+    htc_gates *gates;   /* of RewriteRules; or NULL */
     bool regex_options; /* the configuration changes how regexes are compiled */
     bool fold_dirs;     /* Redirect lines of directories are folded, in .htaccess files too */
 } htc_options;

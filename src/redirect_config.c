@@ -166,6 +166,8 @@ static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule
         rule->skip = atoi(value);
         return REWRITE_SKIP;
     }
+    if (!strcasecmp(key, "N") || !strcasecmp(key, "next"))
+        return REWRITE_OTHER | REWRITE_NEXT;
     for (size_t i = 0; !*value && i < COUNT(plain_flags); i++) {
         if (strcasecmp(key, plain_flags[i].brief) && strcasecmp(key, plain_flags[i].full))
             continue;
@@ -197,6 +199,39 @@ static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
         rule->flags |= read_flag(word, value ? value : "", rule);
     }
     return true;
+}
+
+static rewrite_effect effect_of(const rewrite_rule *rule)
+{
+    if (rule->flags & (REWRITE_SKIP | REWRITE_CHAIN | REWRITE_NEXT))
+        return REWRITE_CHANGES;
+    if (rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH))
+        return REWRITE_ENDS;
+    return strcmp(rule->output, "-") ? REWRITE_CHANGES : REWRITE_KEEPS;
+}
+
+/* Only a string that has to be there can be looked up. The whole path may be empty. */
+static bool says_nothing(const rewrite_rule *rule)
+{
+    const redirect_regex_facts *facts = &rule->facts;
+
+    if (*rule->pattern == '!' || facts->kind == REDIRECT_REGEX_NONE)
+        return true;
+    for (unsigned i = 0; i < facts->count; i++) {
+        if (!facts->strings[i].len && facts->kind != REDIRECT_REGEX_FINITE)
+            return true;
+    }
+    return false;
+}
+
+static void read_pattern(rewrite_rule *rule, unsigned regex_flags, apr_pool_t *pool)
+{
+    if (rule->flags & REWRITE_NOCASE)
+        regex_flags |= REDIRECT_REGEX_ICASE;
+    redirect_regex_read(rule->pattern, strlen(rule->pattern), regex_flags, NULL, pool,
+                        &rule->facts);
+    rule->any = says_nothing(rule);
+    rule->effect = effect_of(rule);
 }
 
 static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
@@ -251,9 +286,10 @@ static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
     return NULL;
 }
 
-/* NULL: it can be part of a block. A path made in the server's context may be looked for on the
- * disk, depending on how the substitution begins, so it must be mod_rewrite that sees it. */
-static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr_pool_t *pool)
+/* NULL: it can be part of a block of a server. A path made in the server's context may be looked
+ * for on the disk, depending on how the substitution begins, so it must be mod_rewrite that sees
+ * it. */
+static const char *rule_fault(rewrite_rule *rule, int reserved, apr_pool_t *pool)
 {
     if (rule->conditions)
         return "it has conditions";
@@ -267,7 +303,7 @@ static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr
         return "it has a flag that only mod_rewrite can carry out";
     if (!(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
         return "it does not end the processing: no L, END, F, G or PT";
-    if (!in_dir && !(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
+    if (!(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
         return "it makes a path that mod_rewrite may look for on the disk: no R or PT";
     return output_fault(rule, pool);
 }
@@ -304,12 +340,68 @@ static int still_reserved(const rewrite_rule *rule, int reserved)
     return reserved;
 }
 
+/* The rules of a server, read: find the blocks. */
+static void find_blocks(rewrite_rule *rules, size_t n, apr_pool_t *pool)
+{
+    int reserved = 0; /* rules that a skip or a chain counts */
+    size_t run = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        rewrite_rule *rule = &rules[i];
+
+        rule->counted = reserved > 0;
+        rule->why = rule_fault(rule, reserved, pool);
+        if (run && (rule->why || !same_kind(rule, rule - 1))) {
+            end_block(rules, i, run);
+            run = 0;
+        }
+        run += !rule->why;
+        reserved = still_reserved(rule, reserved);
+    }
+    end_block(rules, n, run);
+}
+
+/* Behind a rule that any path may match, and that makes another path of it, all must be tried. */
+static const char *directory_fault(const rewrite_rule *rule, bool changed)
+{
+    if (changed)
+        return "a rule before it that may match any path changes the path or counts rules";
+    if (rule->follows)
+        return "it is part of a chain, whose first rule decides";
+    if (*rule->pattern == '!')
+        return "its pattern is negated";
+    return rule->any ? "its pattern does not say how a path that it matches begins, nor what is "
+                       "in it"
+                     : NULL;
+}
+
+/* The rules of a directory, read: which are found by look-up? */
+static void find_passed(rewrite_rule *rules, size_t n)
+{
+    size_t folded = 0;
+    bool changed = false, any = false;
+
+    for (size_t i = 0; i < n; i++) {
+        rewrite_rule *rule = &rules[i];
+
+        rule->why = directory_fault(rule, changed);
+        folded += !rule->why;
+        any = any || (rule->any && !rule->follows);
+        changed = changed || (rule->any && !rule->follows && rule->effect == REWRITE_CHANGES);
+    }
+    if (!any || folded >= REDIRECT_CONFIG_MIN_RULES)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        if (!rules[i].why)
+            rules[i].why = "there are fewer than 8 like it, beside a rule that is tried anyway";
+    }
+}
+
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
-                                rewrite_rule *rules, apr_pool_t *pool)
+                                unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool)
 {
     bool conditions = false;
-    int reserved = 0; /* rules that a skip or a chain counts */
-    size_t count = 0, run = 0;
+    size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
         rewrite_rule *rule = &rules[count];
@@ -320,21 +412,27 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
         }
         memset(rule, 0, sizeof(*rule));
         rule->conditions = conditions;
-        rule->counted = reserved > 0;
+        rule->follows = count && (rules[count - 1].flags & REWRITE_CHAIN);
         if (!read_rule(lines[i].args, rule, pool))
             rule->flags = REWRITE_OTHER;
-        rule->why = rule_fault(rule, in_dir, reserved, pool);
-        if (run && (rule->why || !same_kind(rule, rule - 1))) {
-            end_block(rules, count, run);
-            run = 0;
-        }
-        run += !rule->why;
-        reserved = still_reserved(rule, reserved);
+        read_pattern(rule, regex_flags, pool);
         conditions = false;
         count++;
     }
-    end_block(rules, count, run);
+    if (in_dir)
+        find_passed(rules, count);
+    else
+        find_blocks(rules, count, pool);
     return count;
+}
+
+bool redirect_config_passable(const rewrite_rule *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i].any && !rules[i].follows)
+            return false;
+    }
+    return n > 0;
 }
 
 bool redirect_config_open_end(const rewrite_rule *rules, size_t n)

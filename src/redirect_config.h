@@ -16,6 +16,7 @@
 #include <apr_pools.h>
 
 #include "redirect_map.h"
+#include "redirect_regex.h"
 
 /** Fewer RewriteRules than that in a block are no slower than a table. */
 #define REDIRECT_CONFIG_MIN_RULES 8
@@ -64,8 +65,16 @@ enum {
     REWRITE_CHAIN = 2048,
     REWRITE_UNSAFE_3F = 4096,
     REWRITE_FORBIDDEN = 8192, /* F, with REWRITE_STATUS */
-    REWRITE_GONE = 16384      /* G, likewise */
+    REWRITE_GONE = 16384,     /* G, likewise */
+    REWRITE_NEXT = 32768      /* N: all rules are tried again */
 };
+
+/** What a rule that matches makes of the rules behind it. */
+typedef enum rewrite_effect {
+    REWRITE_ENDS,   /* they are not tried */
+    REWRITE_KEEPS,  /* they are tried with the same path */
+    REWRITE_CHANGES /* they are tried with another path, or are counted, or all begins again */
+} rewrite_effect;
 
 /** A RewriteRule line, understood. */
 typedef struct rewrite_rule {
@@ -76,12 +85,16 @@ typedef struct rewrite_rule {
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */
     bool conditions;  /* RewriteConds stand before it */
-    const char *why;  /* it is not folded; NULL: it is */
-    unsigned block;   /* of a rule that is folded: number of rules from it to the end of its block;
-                       * all rules of a block stand one behind the other */
-    bool first;       /* of its block */
-    bool alone;       /* it could be folded, but for too few like it beside it */
-    bool counted;     /* a skip or a chain before it counts it: nothing may be put before it */
+    rewrite_effect effect;
+    redirect_regex_facts facts; /* of its pattern */
+    bool follows;    /* the rule before it has C: it is tried only where that one matches */
+    bool any;        /* nothing that can be looked up is known of the paths that it matches */
+    const char *why; /* it is not folded; NULL: it is */
+    unsigned block;  /* of a rule that is folded: number of rules from it to the end of its block;
+                      * all rules of a block stand one behind the other */
+    bool first;      /* of its block */
+    bool alone;      /* it could be folded, but for too few like it beside it */
+    bool counted;    /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
 
 /** A line of one container, in order: all others between them are of no matter. */
@@ -91,12 +104,21 @@ typedef struct rewrite_line {
 } rewrite_line;
 
 /**
- * Find the blocks among the RewriteRules of one container: rules without conditions, one behind the
- * other, that end the processing and have the same flags, and that no skip or chain counts. @a
- * rules has room for as many as there are lines; the return value is how many were filled.
+ * Say of each RewriteRule of one container whether it is folded. @a rules has room for as many as
+ * there are lines; the return value is how many were filled. What the rules point to is allocated
+ * from @a pool. @a regex_flags: how httpd compiles regexes, REDIRECT_REGEX_DEFAULT.
+ *
+ * In a directory (@a in_dir) a request runs only the rules that may match its path, in their order:
+ * those found by look-up, which are the folded ones, and those of which nothing can be looked up.
+ *
+ * In a server, blocks of rules without conditions, one behind the other, that end the processing
+ * and have the same flags, and that no skip or chain counts, are folded.
  */
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
-                                rewrite_rule *rules, apr_pool_t *pool);
+                                unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool);
+
+/** Can it be said of some path, without running a regex, that none of these rules matches it? */
+bool redirect_config_passable(const rewrite_rule *rules, size_t n);
 
 /** Do the last of these rules leave a skip or a chain open, that goes on with rules that are
  * inherited? */

@@ -80,7 +80,7 @@ static void container_end(checker *c)
         rewrite_rule *rules = apr_palloc(c->pool, n * sizeof(*rules));
 
         n = redirect_config_rewrites((const rewrite_line *)done->lines->elts, n, done->in_dir,
-                                     rules, c->pool);
+                                     REDIRECT_REGEX_DEFAULT, rules, c->pool);
         report_rules(c, rules, n, (const uint32_t *)done->numbers->elts);
     }
 }

@@ -100,46 +100,47 @@ END_TEST
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
-/* Eight equal rules with one more, which is folded with them, on its own, or not at all. */
+/* In a server: eight equal rules with one more, which is folded with them, on its own, or not at
+ * all. */
 static const struct {
     const char *args;
-    bool server, directory; /* folded there */
+    bool folded;
 } rules[] = {
-    {"^x$ http://t/ [R=301,L]", true, true},
-    {"^x$ http://t/ [L,R=permanent]", true, true},
-    {"^x$ http://t/ \"[ R=301 , last ]\"", true, true},
-    {"^x$ http://t/ [R=301, L]", false, false},
-    {"\"^x y$\" 'http://t/ z' [R=301,L]", true, true},
-    {"^x$ http://t/$1 [R=301,L,NC]", true, true},
-    {"^x$ http://t/?a=b [R=301,L]", false, false}, /* needs another flag: a block of its own */
-    {"^x$ http://t/$1?a=b [R=301,L]", false, false},
-    {"^x$ http://t/? [R=301,L]", false, false},
-    {"^x$ http://t/%1 [R=301,L]", false, false},
-    {"^x$ http://t/%{HTTP_HOST} [R=301,L]", false, false},
-    {"^x$ ${m:$1} [R=301,L]", false, false},
-    {"^x$ http://t/100% [R=301,L]", true, true},
-    {"^x$ http://t/\\$1 [R=301,L]", true, true},
-    {"^x$ //t/ [R=301,L]", false, false},
-    {"!^x$ http://t/ [R=301,L]", false, false},
-    {"^x$ http://t/ [R=302,L]", false, false},
-    {"^x$ http://t/ [R=301]", false, false},
-    {"^x$ http://t/ [R=301,L,E=a:b]", false, false},
-    {"^x$ http://t/ [R=301,L,S=1]", false, false},
-    {"^x$ http://t/ [R=301,L,B]", false, false},
-    {"^x$ - [R=301,L]", false, false},
-    {"^x$ http://t/ [R=301,,L]", false, false},
-    {"^x$ http://t/ [R=301,L,]", false, false},
-    {"^x$ http://t/ [R=999,L]", false, false},
-    {"^x$ http://t/ [R=000,L]", false, false},
-    {"^x$ - [F]", false, false},
-    {"^x$", false, false},
+    {"^x$ http://t/ [R=301,L]", true},
+    {"^x$ http://t/ [L,R=permanent]", true},
+    {"^x$ http://t/ \"[ R=301 , last ]\"", true},
+    {"^x$ http://t/ [R=301, L]", false},
+    {"\"^x y$\" 'http://t/ z' [R=301,L]", true},
+    {"^x$ http://t/$1 [R=301,L,NC]", true},
+    {"^x$ http://t/?a=b [R=301,L]", false}, /* needs another flag: a block of its own */
+    {"^x$ http://t/$1?a=b [R=301,L]", false},
+    {"^x$ http://t/? [R=301,L]", false},
+    {"^x$ http://t/%1 [R=301,L]", false},
+    {"^x$ http://t/%{HTTP_HOST} [R=301,L]", false},
+    {"^x$ ${m:$1} [R=301,L]", false},
+    {"^x$ http://t/100% [R=301,L]", true},
+    {"^x$ http://t/\\$1 [R=301,L]", true},
+    {"^x$ //t/ [R=301,L]", false},
+    {"!^x$ http://t/ [R=301,L]", false},
+    {"^x$ http://t/ [R=302,L]", false},
+    {"^x$ http://t/ [R=301]", false},
+    {"^x$ http://t/ [R=301,L,E=a:b]", false},
+    {"^x$ http://t/ [R=301,L,S=1]", false},
+    {"^x$ http://t/ [R=301,L,B]", false},
+    {"^x$ - [R=301,L]", false},
+    {"^x$ http://t/ [R=301,,L]", false},
+    {"^x$ http://t/ [R=301,L,]", false},
+    {"^x$ http://t/ [R=999,L]", false},
+    {"^x$ http://t/ [R=000,L]", false},
+    {"^x$ - [F]", false},
+    {"^x$", false},
 };
 
 static rewrite_rule found[64];
 
 static size_t read_rules(const rewrite_line *lines, size_t n, bool in_dir)
 {
-    return redirect_config_rewrites(lines, n, in_dir, found, pool);
+    return redirect_config_rewrites(lines, n, in_dir, REDIRECT_REGEX_DEFAULT, found, pool);
 }
 
 START_TEST(a_rule_behind_a_block)
@@ -150,22 +151,18 @@ START_TEST(a_rule_behind_a_block)
         lines[i] = (rewrite_line){false, "^a$ http://t/ [R=301,L]"};
     lines[8] = (rewrite_line){false, rules[_i].args};
     ck_assert_uint_eq(read_rules(lines, 9, false), 9);
-    ck_assert_msg(!found[8].why == rules[_i].server, "%s: %s", rules[_i].args, found[8].why);
+    ck_assert_msg(!found[8].why == rules[_i].folded, "%s: %s", rules[_i].args, found[8].why);
     ck_assert_ptr_null(found[0].why);
-    ck_assert_uint_eq(found[0].block, rules[_i].server ? 9 : 8);
-    read_rules(lines, 9, true);
-    ck_assert_int_eq(!found[8].why, rules[_i].directory);
+    ck_assert_uint_eq(found[0].block, rules[_i].folded ? 9 : 8);
 }
 END_TEST
 
-START_TEST(paths_are_folded_in_directories_only)
+START_TEST(paths_are_not_made_in_blocks)
 {
     rewrite_line lines[8];
 
     for (size_t i = 0; i < 8; i++)
         lines[i] = (rewrite_line){false, "^a$ /b [L]"};
-    read_rules(lines, 8, true);
-    ck_assert_ptr_null(found[0].why);
     read_rules(lines, 8, false);
     ck_assert_ptr_nonnull(found[0].why);
     for (size_t i = 0; i < 8; i++)
@@ -220,6 +217,90 @@ START_TEST(blocks)
 }
 END_TEST
 
+/* In a directory: one letter a rule, in both strings. l one with a literal, L the same behind
+ * conditions, n a negated one, a one that any path may match and that ends the processing, k one
+ * that any path may match and that changes nothing, x one that changes the path, s one that skips,
+ * h one that chains, N one that begins again, c one that chains and any path may match. Expected: +
+ * for a rule that is found by look-up. */
+static const struct {
+    const char *rules, *folded;
+} directories[] = {
+    {"l", "+"},
+    {"lL", "++"},
+    {"la", "--"},
+    {"lllllll", "+++++++"},
+    {"lllllllk", "--------"},
+    {"llllllllk", "++++++++-"},
+    {"klllLllll", "-++++++++"},
+    {"allllllll", "-++++++++"},
+    {"nllllllll", "-++++++++"},
+    {"xllllllll", "---------"},
+    {"llllllllxl", "++++++++--"},
+    {"sll", "+++"},
+    {"hll", "+-+"},
+    {"hhll", "+--+"},
+    {"Nll", "+++"},
+    {"lcl", "---"},
+};
+
+static const char *directory_rule(char letter)
+{
+    switch (letter) {
+    case 'n':
+        return "!^a - [F]";
+    case 'a':
+        return ".* http://t/ [R,L]";
+    case 'k':
+        return ".* - [E=a:b]";
+    case 'x':
+        return "(.*) $1x";
+    case 's':
+        return "^s - [S=1]";
+    case 'h':
+        return "^h - [C]";
+    case 'N':
+        return "^n(.*) $1 [N]";
+    case 'c':
+        return ".* - [C]";
+    default:
+        return "^l(.*)$ %{HTTP_HOST}/$1 [R=301,L,E=a:$1]";
+    }
+}
+
+START_TEST(rules_of_a_directory)
+{
+    rewrite_line lines[32] = {{false, NULL}};
+    size_t n = strlen(directories[_i].rules), count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (directories[_i].rules[i] == 'L')
+            lines[count++] = (rewrite_line){true, ""};
+        lines[count++] = (rewrite_line){false, directory_rule(directories[_i].rules[i])};
+    }
+    ck_assert_uint_eq(read_rules(lines, count, true), n);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_msg(!found[i].why == (directories[_i].folded[i] == '+'), "%s at %d: %s",
+                      directories[_i].rules, (int)i, found[i].why);
+}
+END_TEST
+
+static const struct {
+    const char *rules;
+    bool passable;
+} passables[] = {{"", false}, {"l", true}, {"lL", true}, {"a", false}, {"la", false}, {"ha", true}};
+
+START_TEST(rules_that_can_all_be_passed_over)
+{
+    rewrite_line lines[8] = {{false, NULL}};
+    size_t n = strlen(passables[_i].rules);
+
+    for (size_t i = 0; i < n; i++)
+        lines[i] = (rewrite_line){false, directory_rule(passables[_i].rules[i])};
+    n = read_rules(lines, n, false);
+    ck_assert_int_eq(redirect_config_passable(found, n), passables[_i].passable);
+}
+END_TEST
+
 /* F and G hold in subrequests, R=403 does not; so they are not the same. */
 START_TEST(refusals_are_told_apart)
 {
@@ -228,7 +309,7 @@ START_TEST(refusals_are_told_apart)
 
     for (size_t i = 0; i < 32; i++)
         lines[i] = (rewrite_line){false, apr_pstrcat(pool, "^a$ - ", flags[i / 8], NULL)};
-    ck_assert_uint_eq(read_rules(lines, 32, true), 32);
+    ck_assert_uint_eq(read_rules(lines, 32, false), 32);
     for (size_t i = 0; i < 32; i++) {
         ck_assert_ptr_null(found[i].why);
         ck_assert_uint_eq(found[i].block, 8 - i % 8);
@@ -296,9 +377,9 @@ START_TEST(a_configuration_file)
     ck_assert_uint_eq(totals.redirects_seen, 4);
     ck_assert_uint_eq(totals.redirects_folded, 2);
     ck_assert_uint_eq(totals.rewrite_rules_seen, 10);
-    ck_assert_uint_eq(totals.rewrite_rules_folded, 8);
+    ck_assert_uint_eq(totals.rewrite_rules_folded, 9);
     ck_assert_uint_eq(totals.conditional, 1);
-    ck_assert_str_eq(reported, "5:Redirect st;7:Redirect st;19:RewriteRule;21:RewriteRule;");
+    ck_assert_str_eq(reported, "5:Redirect st;7:Redirect st;21:RewriteRule;");
 }
 END_TEST
 
@@ -328,8 +409,10 @@ int main(void)
     tcase_add_test(tc, other_directives_are_no_redirects);
     tcase_add_loop_test(tc, a_first_word, 0, COUNT_OF(first_words));
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
-    tcase_add_test(tc, paths_are_folded_in_directories_only);
+    tcase_add_test(tc, paths_are_not_made_in_blocks);
     tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));
+    tcase_add_loop_test(tc, rules_of_a_directory, 0, COUNT_OF(directories));
+    tcase_add_loop_test(tc, rules_that_can_all_be_passed_over, 0, COUNT_OF(passables));
     tcase_add_test(tc, refusals_are_told_apart);
     tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     tcase_add_test(tc, a_configuration_file);

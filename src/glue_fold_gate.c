@@ -1,0 +1,591 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Standing in for mod_rewrite's hooks: a request whose path no rule can match is done without them,
+ * and one in a directory runs the few rules that may match, with mod_rewrite as the engine and the
+ * rules as it keeps them. As long as no pattern matches, mod_rewrite changes nothing, so leaving
+ * such rules out is what trying them would have come to. Called by httpd for each request.
+ */
+#include "glue_fold.h"
+#include "glue_fold_gate.h"
+
+#include "http_main.h"
+#include "http_protocol.h"
+
+#define SHORT_MAX  24 /* literals: fewer are compared one after the other */
+#define PICKED_MAX 12 /* rules for a request; with more, all behind the last one are tried */
+
+/* Something of which a rule's matches begin, consist or have in them. */
+typedef struct gate_literal {
+    const char *text;
+    size_t len;
+    int rule;
+    enum { GATE_WHOLE, GATE_PREFIX, GATE_INSIDE } kind;
+    bool caseless;
+} gate_literal;
+
+struct htc_gate {
+    const redirect_table *table; /* NULL: few literals */
+    const gate_literal *literals;
+    int nliterals;
+    const int *any; /* rules that any path may match, ascending */
+    int nany;
+    const uint8_t *effects; /* rewrite_effect of each rule */
+    int expected;
+    bool in_dir;
+    bool whole; /* only all rules or none: they begin again, or conditions ask for other paths */
+
+    /* Of mod_rewrite, once it has read the rules. */
+    const apr_array_header_t *rules;
+    const char *directory;
+    size_t directory_len;
+};
+
+/* How mod_rewrite's configurations begin, in all of httpd 2.4. htc_gates_create() makes sure. */
+typedef struct dir_view {
+    int state, options;
+    apr_array_header_t *conds, *rules;
+    char *directory;
+} dir_view;
+
+typedef struct server_view {
+    int state, options;
+    apr_hash_t *maps;
+    apr_array_header_t *conds, *rules;
+    server_rec *server;
+} server_view;
+
+struct htc_gates {
+    module *rewrite;
+    int enabled; /* a state */
+    dir_view *blank;
+    size_t vector_size; /* bytes of a vector that modules use */
+    ap_HOOK_translate_name_t *translate;
+    ap_HOOK_fixups_t *fixup;
+};
+
+/* --- making a gate ----------------------------------------------------------------------------*/
+
+static gate_literal literal_of(const rewrite_rule *rule, unsigned i, int number, apr_pool_t *pool)
+{
+    const redirect_regex_facts *facts = &rule->facts;
+    const redirect_regex_string *string = &facts->strings[i];
+    gate_literal made = {apr_pstrmemdup(pool, string->text, string->len), string->len, number,
+                         GATE_PREFIX, facts->caseless};
+
+    if (facts->kind == REDIRECT_REGEX_FLOATING)
+        made.kind = GATE_INSIDE;
+    else if (facts->kind >= REDIRECT_REGEX_FINITE_MIXED && !string->rest)
+        made.kind = GATE_WHOLE;
+    return made;
+}
+
+/* With its number for a pattern, so that rules with the same literal are not taken for the same. */
+static redirect_outcome add_to_table(redirect_builder *builder, const gate_literal *literal)
+{
+    char number[16];
+    redirect_rule rule = {.kind = REDIRECT_LITERAL_PREFIX,
+                          .status = HTTP_MOVED_TEMPORARILY,
+                          .source = literal->text,
+                          .source_len = literal->len,
+                          .flags = literal->caseless ? REDIRECT_ICASE : 0,
+                          .pattern = number,
+                          .line = (uint32_t)literal->rule};
+
+    rule.pattern_len = (size_t)apr_snprintf(number, sizeof(number), "%d", literal->rule);
+
+    if (literal->kind == GATE_WHOLE)
+        rule.kind = REDIRECT_LITERAL;
+    if (literal->kind == GATE_INSIDE) {
+        rule.kind = REDIRECT_PATTERN;
+        rule.flags |= REDIRECT_FLOATING;
+    }
+    return redirect_builder_add(builder, &rule);
+}
+
+static bool make_table(htc_gate *gate, apr_pool_t *pool)
+{
+    redirect_builder *builder = redirect_builder_create((size_t)gate->nliterals, 0);
+    redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
+
+    for (int i = 0; i < gate->nliterals && outcome == REDIRECT_ADDED; i++)
+        outcome = add_to_table(builder, &gate->literals[i]);
+    gate->table = htc_fold_finish_table(builder, outcome, pool);
+    return gate->table != NULL;
+}
+
+/* Into `scratch` what a table is made of, which has copies of it; into the gate's pool what is
+ * compared one after the other. */
+static bool add_literals(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+{
+    apr_array_header_t *found;
+    apr_pool_t *scratch;
+    bool good = true;
+
+    apr_pool_create(&scratch, pool);
+    found = apr_array_make(scratch, 64, sizeof(gate_literal));
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned k = 0; !rules[i].any && !rules[i].follows && k < rules[i].facts.count; k++)
+            APR_ARRAY_PUSH(found, gate_literal) = literal_of(&rules[i], k, (int)i, scratch);
+    }
+    gate->nliterals = found->nelts;
+    gate->literals = (const gate_literal *)found->elts;
+    if (found->nelts > SHORT_MAX) {
+        good = make_table(gate, pool);
+        gate->literals = NULL;
+    } else {
+        gate_literal *kept = apr_pmemdup(pool, found->elts, sizeof(*kept) * (size_t)found->nelts);
+
+        for (int i = 0; i < found->nelts; i++)
+            kept[i].text = apr_pstrmemdup(pool, kept[i].text, kept[i].len);
+        gate->literals = kept;
+    }
+    apr_pool_destroy(scratch);
+    return good;
+}
+
+htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
+                          bool plain, apr_pool_t *pool)
+{
+    htc_gate *gate = apr_pcalloc(pool, sizeof(*gate));
+    uint8_t *effects = apr_palloc(pool, n);
+    int *any = apr_palloc(pool, n * sizeof(*any));
+
+    gate->in_dir = in_dir;
+    gate->whole = !plain;
+    gate->expected = (int)expected;
+    gate->effects = effects;
+    gate->any = any;
+    for (size_t i = 0; i < n; i++) {
+        effects[i] = (uint8_t)rules[i].effect;
+        gate->whole = gate->whole || (rules[i].flags & REWRITE_NEXT);
+        if (rules[i].any && !rules[i].follows)
+            any[gate->nany++] = (int)i;
+    }
+    return add_literals(gate, rules, n, pool) ? gate : NULL;
+}
+
+const char *htc_gate_id(const htc_gate *gate, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "%" APR_UINT64_T_HEX_FMT, (apr_uint64_t)(uintptr_t)gate);
+}
+
+/* The line stands behind the rules, so mod_rewrite has them by now. */
+const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args)
+{
+    const htc_gates *gates = htc_options_get()->gates;
+    htc_gate *gate;
+
+    if (!htc_fold_made(cmd))
+        return htc_refuse_private(cmd);
+    gate = (htc_gate *)(uintptr_t)apr_strtoi64(args, NULL, 16);
+    if (gate->in_dir && cmd->path) {
+        const dir_view *conf =
+            ap_get_module_config((ap_conf_vector_t *)cmd->context, gates->rewrite);
+
+        if (!conf || conf->rules->nelts != gate->expected || !conf->directory)
+            return NULL;
+        gate->rules = conf->rules;
+        gate->directory = conf->directory;
+        gate->directory_len = strlen(conf->directory);
+        ((htc_dir_conf *)dir_conf)->gate = gate;
+    } else if (!gate->in_dir && !cmd->path) {
+        const server_view *conf = ap_get_module_config(cmd->server->module_config, gates->rewrite);
+
+        if (!conf || conf->rules->nelts != gate->expected)
+            return NULL;
+        gate->rules = conf->rules;
+        htc_server_conf_of(cmd->server)->own.gate = gate;
+    }
+    return NULL;
+}
+
+/* --- looking up -------------------------------------------------------------------------------*/
+
+/* The rules of a request, ascending; from `tail` on all that there are. */
+typedef struct picked {
+    int n, tail;
+    int rules[PICKED_MAX];
+} picked;
+
+static bool admits(const gate_literal *literal, const char *path, size_t len)
+{
+    if (literal->kind == GATE_INSIDE)
+        return literal->caseless ? strcasestr(path, literal->text) != NULL
+                                 : strstr(path, literal->text) != NULL;
+    if (len < literal->len || (literal->kind == GATE_WHOLE && len > literal->len + 1))
+        return false;
+    return literal->caseless ? !strncasecmp(path, literal->text, literal->len)
+                             : !memcmp(path, literal->text, literal->len);
+}
+
+static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                      const char *subject, size_t len)
+{
+    (void)baton;
+    (void)id;
+    (void)pattern;
+    (void)flags;
+    (void)subject;
+    (void)len;
+    return true;
+}
+
+/* Where a walk over the rules that look-up finds is. */
+typedef struct walk {
+    const htc_gate *gate;
+    const char *path;
+    size_t len;
+    int literal;
+    uint32_t from;
+} walk;
+
+#define NO_RULE INT_MAX
+
+static int next_found(walk *w, int behind)
+{
+    const htc_gate *gate = w->gate;
+    redirect_request asked = {.path = w->path, .path_len = w->len, .regex = may_match};
+    redirect_match match;
+    int rule;
+
+    while (!gate->table && w->literal < gate->nliterals) {
+        const gate_literal *literal = &gate->literals[w->literal++];
+
+        if (literal->rule > behind && admits(literal, w->path, w->len))
+            return literal->rule;
+    }
+    while (gate->table && redirect_table_lookup(gate->table, &asked, w->from, &match)) {
+        w->from = match.rule + 1;
+        rule = (int)redirect_table_line(gate->table, match.rule, NULL);
+        if (rule > behind)
+            return rule;
+    }
+    return NO_RULE;
+}
+
+static bool pick(const htc_gate *gate, const char *path, size_t len, picked *out)
+{
+    walk w = {.gate = gate, .path = path, .len = len};
+    int found = next_found(&w, -1), any = 0;
+
+    out->n = 0;
+    out->tail = gate->expected;
+    while (true) {
+        int tried = any < gate->nany ? gate->any[any] : NO_RULE;
+        int rule = found < tried ? found : tried;
+
+        if (rule == NO_RULE)
+            return out->n > 0 || out->tail < gate->expected;
+        if (out->n == PICKED_MAX || gate->effects[rule] == REWRITE_CHANGES) {
+            out->tail = rule;
+            return true;
+        }
+        out->rules[out->n++] = rule;
+        if (rule == found)
+            found = next_found(&w, rule);
+        else
+            any++;
+    }
+}
+
+/* Is there a rule that the path may match? */
+static bool any_rule(const htc_gate *gate, const char *path, size_t len)
+{
+    walk w = {.gate = gate, .path = path, .len = len};
+
+    return gate->nany > 0 || next_found(&w, -1) != NO_RULE;
+}
+
+/* --- a request in a directory -----------------------------------------------------------------*/
+
+static bool logs(const request_rec *r, const htc_gates *gates)
+{
+    return APLOG_R_MODULE_IS_LEVEL(r, gates->rewrite->module_index, APLOG_TRACE1);
+}
+
+/* What the rules are matched against, as mod_rewrite puts it together. */
+static const char *subject_of(request_rec *r, const htc_gate *gate, size_t *len)
+{
+    const char *path = r->filename;
+
+    if (r->path_info && *r->path_info)
+        path = apr_pstrcat(r->pool, path, r->path_info, NULL);
+    *len = strlen(path);
+    if (*len >= gate->directory_len && !memcmp(path, gate->directory, gate->directory_len)) {
+        path += gate->directory_len;
+        *len -= gate->directory_len;
+    }
+    return path;
+}
+
+/* mod_rewrite's array with these rules only. It looks at the one behind the last when that one has
+ * C, so there must be one. */
+static apr_array_header_t *some_rules(const htc_gate *gate, const picked *some, apr_pool_t *pool)
+{
+    const apr_array_header_t *all = gate->rules;
+    apr_array_header_t *made = apr_pmemdup(pool, all, sizeof(*all));
+    size_t size = (size_t)all->elt_size;
+    char *to;
+
+    made->pool = pool;
+    made->nelts = some->n + all->nelts - some->tail;
+    made->nalloc = made->nelts + 1;
+    to = made->elts = apr_palloc(pool, size * (size_t)made->nalloc);
+    for (int i = 0; i < some->n; i++, to += size)
+        memcpy(to, all->elts + size * (size_t)some->rules[i], size);
+    memcpy(to, all->elts + size * (size_t)some->tail, size * (size_t)(all->nelts - some->tail));
+    memset(made->elts + size * (size_t)made->nelts, 0, size);
+    return made;
+}
+
+/* mod_rewrite's own hook, as if these were all the rules. */
+static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate,
+                    const picked *some)
+{
+    ap_conf_vector_t *all = r->per_dir_config, *vector = ap_create_per_dir_config(r->pool);
+    dir_view *conf = gates->rewrite->merge_dir_config(r->pool, gates->blank,
+                                                      ap_get_module_config(all, gates->rewrite));
+    int status;
+
+    if (conf->state != gates->enabled)
+        return gates->fixup(r);
+    conf->rules = some_rules(gate, some, r->pool);
+    memcpy(vector, all, gates->vector_size);
+    ap_set_module_config(vector, gates->rewrite, conf);
+    r->per_dir_config = vector;
+    status = gates->fixup(r);
+    if (r->per_dir_config == vector)
+        r->per_dir_config = all;
+    return status;
+}
+
+/* Few rules left out do not pay for a list of those that are left. */
+#define WORTHWHILE 6
+
+static int gate_fixup(request_rec *r)
+{
+    const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    const htc_gate *gate = dc ? dc->gate : NULL;
+    const dir_view *conf;
+    const char *subject;
+    picked some;
+    size_t len;
+
+    if (!gate)
+        return gates->fixup(r);
+    conf = ap_get_module_config(r->per_dir_config, gates->rewrite);
+    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
+        conf->state != gates->enabled || !r->filename || r->proxyreq || logs(r, gates) ||
+        !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
+        return gates->fixup(r);
+    subject = subject_of(r, gate, &len);
+    if (!pick(gate, subject, len, &some))
+        return DECLINED;
+    if (gate->whole || some.tail - some.n < WORTHWHILE)
+        return gates->fixup(r);
+    return run_some(r, gates, gate, &some);
+}
+
+/* --- a request in a server --------------------------------------------------------------------*/
+
+/* mod_rewrite would be asked about the path for the first time, of a request of a client. */
+static bool begins(request_rec *r, const htc_gates *gates, const htc_gate *gate)
+{
+    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
+    const dir_view *dir = ap_get_module_config(r->per_dir_config, gates->rewrite);
+    void *ended = NULL;
+
+    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
+        conf->server != r->server || !dir || dir->state != gates->enabled || r->main ||
+        r->filename || !r->uri || *r->uri != '/' || *r->unparsed_uri == '*' || logs(r, gates))
+        return false;
+    apr_pool_userdata_get(&ended, "rewrite_really_last", r->pool);
+    return !ended && !apr_table_get(r->notes, "mod_rewrite_rewritten");
+}
+
+/* ":8080", or nothing for the port that the scheme implies. */
+static size_t port_text(request_rec *r, char *to)
+{
+    apr_port_t port = ap_get_server_port(r);
+    char digits[8];
+    size_t n = 0, len = 0;
+
+    if (ap_is_default_port(port, r))
+        return 0;
+    do
+        digits[n++] = (char)('0' + port % 10);
+    while ((port /= 10) && n < sizeof(digits));
+    to[len++] = ':';
+    while (n)
+        to[len++] = digits[--n];
+    return len;
+}
+
+static char *append(char *to, const char *text, size_t len)
+{
+    memcpy(to, text, len);
+    return to + len;
+}
+
+/* What mod_rewrite leaves of a request that none of its rules matches. */
+static void leave_traces(request_rec *r)
+{
+    const char *url = apr_table_get(r->subprocess_env, "REDIRECT_SCRIPT_URL");
+    const char *scheme = ap_http_scheme(r), *name = ap_get_server_name_for_url(r);
+    size_t scheme_len = strlen(scheme), name_len = strlen(name), port_len, url_len;
+    char port[16], *uri, *to;
+
+    if (!url)
+        url = r->uri;
+    url_len = strlen(url);
+    port_len = port_text(r, port);
+    uri = to = apr_palloc(r->pool, scheme_len + 3 + name_len + port_len + url_len + 1);
+    to = append(to, scheme, scheme_len);
+    to = append(to, "://", 3);
+    to = append(to, name, name_len);
+    to = append(to, port, port_len);
+    append(to, url, url_len + 1);
+    apr_table_setn(r->subprocess_env, "SCRIPT_URL", url);
+    apr_table_setn(r->subprocess_env, "SCRIPT_URI", uri);
+    r->filename = apr_pstrdup(r->pool, r->uri);
+    apr_table_setn(r->notes, "mod_rewrite_rewritten", "0");
+}
+
+static int gate_translate(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    const htc_gates *gates = sc->ctx->gates;
+    const htc_gate *gate = sc->own.gate;
+
+    if (!gate || !begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
+        return gates->translate(r);
+    leave_traces(r);
+    return DECLINED;
+}
+
+/* --- standing in ------------------------------------------------------------------------------*/
+
+static const command_rec *command(const module *m, const char *name)
+{
+    const command_rec *cmd = m->cmds;
+
+    while (cmd && cmd->name && strcasecmp(cmd->name, name))
+        cmd++;
+    return cmd && cmd->name ? cmd : NULL;
+}
+
+/* Is it something that was allocated at about the same time? */
+static bool near(const void *conf, const void *thing)
+{
+    ptrdiff_t distance = (const char *)thing - (const char *)conf;
+
+    return thing && !((uintptr_t)thing % sizeof(void *)) && distance > -4096 && distance < 4096;
+}
+
+static bool is_empty_array(const void *conf, const apr_array_header_t *array)
+{
+    return near(conf, array) && !array->nelts && near(conf, array->elts) &&
+           array->elt_size > (int)sizeof(void *) && array->elt_size < 1024;
+}
+
+/* Ask its handlers for a rule, and look whether it is where it should be. */
+static bool dir_as_expected(htc_gates *gates, cmd_parms *parms, const command_rec *engine,
+                            const command_rec *rule)
+{
+    dir_view *conf = gates->rewrite->create_dir_config(parms->pool, parms->path);
+    int disabled;
+
+    if (!near(conf, conf->conds) || !is_empty_array(conf, conf->rules) ||
+        !near(conf, conf->directory) || strcmp(conf->directory, "/d/"))
+        return false;
+    disabled = conf->state;
+    parms->cmd = engine;
+    if (engine->AP_FLAG(parms, conf, 1) || conf->state == disabled)
+        return false;
+    gates->enabled = conf->state;
+    parms->cmd = rule;
+    return !rule->AP_RAW_ARGS(parms, conf, "^ -") && conf->rules->nelts == 1;
+}
+
+static bool server_as_expected(const htc_gates *gates, cmd_parms *parms, const command_rec *rule)
+{
+    server_rec *server = apr_pmemdup(parms->pool, ap_server_conf, sizeof(*server));
+    server_view *conf = gates->rewrite->create_server_config(parms->pool, server);
+
+    server->module_config = (ap_conf_vector_t *)ap_create_per_dir_config(parms->pool);
+    ap_set_module_config(server->module_config, gates->rewrite, conf);
+    if (!near(conf, conf->conds) || !is_empty_array(conf, conf->rules) || conf->server != server)
+        return false;
+    parms->server = server;
+    parms->path = NULL;
+    return !rule->AP_RAW_ARGS(parms, gates->blank, "^ -") && conf->rules->nelts == 1;
+}
+
+static bool as_expected(htc_gates *gates, apr_pool_t *ptemp)
+{
+    const command_rec *engine = command(gates->rewrite, "RewriteEngine");
+    const command_rec *rule = command(gates->rewrite, "RewriteRule");
+    cmd_parms parms = {.server = ap_server_conf, .path = (char *)"/d"};
+    apr_pool_t *pool;
+    bool good = false;
+
+    if (!engine || !rule || engine->args_how != FLAG || rule->args_how != RAW_ARGS ||
+        !gates->rewrite->create_dir_config || !gates->rewrite->merge_dir_config ||
+        !gates->rewrite->create_server_config)
+        return false;
+    apr_pool_create(&pool, ptemp);
+    parms.pool = parms.temp_pool = pool;
+    good = dir_as_expected(gates, &parms, engine, rule) && server_as_expected(gates, &parms, rule);
+    apr_pool_destroy(pool);
+    return good;
+}
+
+htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    htc_gates *gates = apr_pcalloc(pconf, sizeof(*gates));
+    int last = htcache_module.module_index;
+
+    gates->rewrite = ap_find_linked_module("mod_rewrite.c");
+    if (!gates->rewrite || !ap_server_conf)
+        return NULL;
+    gates->blank = gates->rewrite->create_dir_config(pconf, NULL);
+    if (!as_expected(gates, ptemp)) {
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
+                     "HtCache: this mod_rewrite is built in a way not known here; RewriteRules of "
+                     "directories and .htaccess files are left to it");
+        return NULL;
+    }
+    for (const module *m = ap_top_module; m; m = m->next)
+        last = m->module_index > last ? m->module_index : last;
+    gates->vector_size = ((size_t)last + 1) * sizeof(void *);
+    return gates;
+}
+
+void htc_gates_install(htc_gates *gates)
+{
+    apr_array_header_t *translates = ap_hook_get_translate_name();
+    apr_array_header_t *fixups = ap_hook_get_fixups();
+    ap_LINK_translate_name_t *translate = NULL;
+    ap_LINK_fixups_t *fixup = NULL;
+
+    for (int i = 0; translates && i < translates->nelts; i++) {
+        ap_LINK_translate_name_t *link = &APR_ARRAY_IDX(translates, i, ap_LINK_translate_name_t);
+
+        if (!strcmp(link->szName, "mod_rewrite.c"))
+            translate = translate ? NULL : link;
+    }
+    /* Its other one, for types, is the last of all. */
+    for (int i = 0; fixups && i < fixups->nelts; i++) {
+        ap_LINK_fixups_t *link = &APR_ARRAY_IDX(fixups, i, ap_LINK_fixups_t);
+
+        if (!strcmp(link->szName, "mod_rewrite.c") && link->nOrder == APR_HOOK_FIRST)
+            fixup = link;
+    }
+    if (!translate || !fixup || translate->pFunc == gate_translate || fixup->pFunc == gate_fixup)
+        return;
+    gates->translate = translate->pFunc;
+    gates->fixup = fixup->pFunc;
+    translate->pFunc = gate_translate;
+    fixup->pFunc = gate_fixup;
+}

@@ -1,0 +1,37 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file glue_fold_gate.h
+ * RewriteRules of directories that stay as they are, and of which each request runs only those that
+ * its path may match: a gate says by look-up which ones these are. The same for a server, where it
+ * only says whether there are any. Used by glue_fold_rewrite.c, which reads the rules, and by
+ * mod_htcache.c.
+ *
+ * mod_rewrite's two hooks are called by ours, which stand in their place in httpd's lists, so that
+ * the order of hooks is what it was. A gate belongs to the array in which mod_rewrite keeps the
+ * rules that the gate was made of; a request whose rules are in another array (inherited ones,
+ * those of a file that httpd read by itself) is left to mod_rewrite.
+ */
+#ifndef GLUE_FOLD_GATE_H
+#define GLUE_FOLD_GATE_H
+
+#include "mod_htcache.h"
+#include "redirect_config.h"
+
+/** Ends the lines that have a gate, in the tree. */
+#define HTC_FOLD_GATE "HtCacheFoldGate"
+
+/** The gate of these rules, or NULL when it would be of no use. @a expected: of how many rules
+ *  mod_rewrite will know. @a plain: no condition makes subrequests. */
+htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
+                          bool plain, apr_pool_t *pool);
+/** Arguments of the directive. */
+const char *htc_gate_id(const htc_gate *gate, apr_pool_t *pool);
+const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args);
+
+/** pre_config: find out where mod_rewrite keeps its rules. NULL: not where it is expected, which is
+ *  logged; then there are no gates. */
+htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp);
+/** post_config, once all hooks are sorted: stand in for mod_rewrite's. */
+void htc_gates_install(htc_gates *gates);
+
+#endif
