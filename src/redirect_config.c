@@ -286,10 +286,10 @@ static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
     return NULL;
 }
 
-/* NULL: it can be part of a block of a server. A path made in the server's context may be looked
+/* NULL: it can stand in a table. A path made in the server's context may be looked
  * for on the disk, depending on how the substitution begins, so it must be mod_rewrite that sees
  * it. */
-static const char *rule_fault(rewrite_rule *rule, int reserved, apr_pool_t *pool)
+static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr_pool_t *pool)
 {
     if (rule->conditions)
         return "it has conditions";
@@ -303,7 +303,7 @@ static const char *rule_fault(rewrite_rule *rule, int reserved, apr_pool_t *pool
         return "it has a flag that only mod_rewrite can carry out";
     if (!(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
         return "it does not end the processing: no L, END, F, G or PT";
-    if (!(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
+    if (!in_dir && !(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS | REWRITE_PASSTHROUGH)))
         return "it makes a path that mod_rewrite may look for on the disk: no R or PT";
     return output_fault(rule, pool);
 }
@@ -322,10 +322,8 @@ static void end_block(rewrite_rule *rules, size_t end, size_t n)
 
         rule->first = i == 0;
         rule->block = (unsigned)(n - i);
-        if (n < REDIRECT_CONFIG_MIN_RULES) {
-            rule->alone = true;
+        if (n < REDIRECT_CONFIG_MIN_RULES)
             rule->why = "fewer than 8 rules like it stand together";
-        }
     }
 }
 
@@ -340,23 +338,31 @@ static int still_reserved(const rewrite_rule *rule, int reserved)
     return reserved;
 }
 
-/* The rules of a server, read: find the blocks. */
-static void find_blocks(rewrite_rule *rules, size_t n, apr_pool_t *pool)
+static void find_faults(rewrite_rule *rules, size_t n, bool in_dir, apr_pool_t *pool)
 {
     int reserved = 0; /* rules that a skip or a chain counts */
+
+    for (size_t i = 0; i < n; i++) {
+        rules[i].counted = reserved > 0;
+        rules[i].fault = rule_fault(&rules[i], in_dir, reserved, pool);
+        reserved = still_reserved(&rules[i], reserved);
+    }
+}
+
+/* The rules of a server, read: find the blocks. */
+static void find_blocks(rewrite_rule *rules, size_t n)
+{
     size_t run = 0;
 
     for (size_t i = 0; i < n; i++) {
         rewrite_rule *rule = &rules[i];
 
-        rule->counted = reserved > 0;
-        rule->why = rule_fault(rule, reserved, pool);
+        rule->why = rule->fault;
         if (run && (rule->why || !same_kind(rule, rule - 1))) {
             end_block(rules, i, run);
             run = 0;
         }
         run += !rule->why;
-        reserved = still_reserved(rule, reserved);
     }
     end_block(rules, n, run);
 }
@@ -419,10 +425,11 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
         conditions = false;
         count++;
     }
+    find_faults(rules, count, in_dir, pool);
     if (in_dir)
         find_passed(rules, count);
     else
-        find_blocks(rules, count, pool);
+        find_blocks(rules, count);
     return count;
 }
 

@@ -87,14 +87,14 @@ typedef struct rewrite_rule {
     bool conditions;  /* RewriteConds stand before it */
     rewrite_effect effect;
     redirect_regex_facts facts; /* of its pattern */
-    bool follows;    /* the rule before it has C: it is tried only where that one matches */
-    bool any;        /* nothing that can be looked up is known of the paths that it matches */
-    const char *why; /* it is not folded; NULL: it is */
-    unsigned block;  /* of a rule that is folded: number of rules from it to the end of its block;
-                      * all rules of a block stand one behind the other */
-    bool first;      /* of its block */
-    bool alone;      /* it could be folded, but for too few like it beside it */
-    bool counted;    /* a skip or a chain before it counts it: nothing may be put before it */
+    bool follows;      /* the rule before it has C: it is tried only where that one matches */
+    bool any;          /* nothing that can be looked up is known of the paths that it matches */
+    const char *fault; /* it is more than a row of a table could be, NULL: it is not */
+    const char *why;   /* it is not folded; NULL: it is */
+    unsigned block;    /* of a rule that is folded: number of rules from it to the end of its block;
+                        * all rules of a block stand one behind the other */
+    bool first;        /* of its block */
+    bool counted;      /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
 
 /** A line of one container, in order: all others between them are of no matter. */

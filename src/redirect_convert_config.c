@@ -342,8 +342,8 @@ static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
 {
     if (s->fault)
         return s->fault;
-    if (rule->why && !rule->alone)
-        return rule->why;
+    if (rule->fault)
+        return rule->fault;
     if (!(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS)))
         return "it is no redirect";
     if (s->in_dir && !s->base)
@@ -390,8 +390,8 @@ static void take_rewrites(reader *r)
     size_t n = (size_t)s->lines->nelts;
     rewrite_rule *rules = apr_palloc(r->pool, (n ? n : 1) * sizeof(*rules));
 
-    n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir, rules,
-                                 r->pool);
+    n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
+                                 REDIRECT_REGEX_DEFAULT, rules, r->pool);
     for (size_t i = 0; i < n; i++)
         take_rewrite(r, &rules[i], APR_ARRAY_IDX(s->numbers, i, uint32_t));
 }
