@@ -204,9 +204,11 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
 
 /* --- answers ----------------------------------------------------------------------------------*/
 
-/* mod_alias's RedirectRelative is kept where its own command record says. */
+/* mod_alias's RedirectRelative is kept where its own command record says; httpd before 2.4.58 has
+ * none. */
 static struct {
     const module *alias;
+    bool known;
     size_t offset;
 } relative;
 
@@ -215,10 +217,11 @@ void htc_map_find_alias(void)
     const module *alias = ap_find_linked_module("mod_alias.c");
     const command_rec *cmd = alias ? alias->cmds : NULL;
 
-    relative.alias = NULL;
+    relative.alias = alias;
+    relative.known = false;
     for (; cmd && cmd->name; cmd++) {
         if (!strcmp(cmd->name, "RedirectRelative") && cmd->AP_FLAG == ap_set_flag_slot) {
-            relative.alias = alias;
+            relative.known = true;
             relative.offset = (size_t)cmd->cmd_data;
         }
     }
@@ -227,7 +230,7 @@ void htc_map_find_alias(void)
 bool htc_relative_allowed(const request_rec *r)
 {
     const char *conf =
-        relative.alias ? ap_get_module_config(r->per_dir_config, relative.alias) : NULL;
+        relative.known ? ap_get_module_config(r->per_dir_config, relative.alias) : NULL;
     int value = 0;
 
     if (conf)

@@ -9,7 +9,7 @@ use warnings;
 use Test::More;
 use HtCache::Cases;
 use HtCache::Diff qw(diff_answers diff_logs log_lines);
-use HtCache::Env qw(work_dir libexecdir mpm wait_until wait_past_racy);
+use HtCache::Env qw(work_dir libexecdir mpm read_file wait_until wait_past_racy);
 use HtCache::Server;
 
 my $root    = work_dir('cases');
@@ -27,11 +27,23 @@ sub lacks {
     return !-e libexecdir() . "/mod_$module.so" && $binary !~ /^\s*mod_$module\.c$/m;
 }
 
+# Older httpds do not have every directive: is its name in what the module's file holds?
+sub lacks_directive {
+    my ($module, $directive) = @_;
+    my ($name) = $module =~ /^(.*)\.c$/;
+    my $bytes = read_file(libexecdir() . "/$name.so") // return 0;
+    return $bytes !~ /\0<?\Q$directive\E\0/i;
+}
+
 my (@cases, @skipped);
 for my $case (grep { $_->{name} =~ /$only/ } HtCache::Cases::all()) {
     my @modules = map { loaded_as($_) } @{ $case->{modules} };
     if (my ($missing) = grep { lacks($_) } @modules) {
         push @skipped, "$case->{name}: no mod_$missing";
+    } elsif (lacks_directive(@{$case}{qw(module directive)})) {
+        push @skipped, "$case->{name}: this httpd's $case->{module} does not know it";
+    } elsif (HtCache::Env::version() < ($case->{since} // 0)) {
+        push @skipped, "$case->{name}: works from httpd 2.4.$case->{since} on";
     } else {
         push @cases, { %$case, modules => \@modules };
     }
@@ -55,7 +67,7 @@ sub host {
 sub servers {
     my ($name, @cases) = @_;
     # In alphabetical order every module comes after those it needs to be loaded before it.
-    my %modules = map { $_ => 1 } qw(authz_core dir mime), map { @{ $_->{modules} } } @cases;
+    my %modules = map { $_ => 1 } qw(authz_core dir mime unixd), map { @{ $_->{modules} } } @cases;
     my %args    = (mpm_conf => $one_process, modules => [sort keys %modules]);
     return (
         HtCache::Server->new(name => "$name-stock", ports => ['stock'], %args,

@@ -21,7 +21,7 @@ my $requests = $ENV{HTCACHE_REQUESTS} // 1500;
 my $rounds   = ($ENV{HTCACHE_LONG} || 1) * (mpm() eq 'event' ? 36 : 4);
 my @rounds   = defined $ENV{HTCACHE_ROUND} ? split(/,/, $ENV{HTCACHE_ROUND}) : 1 .. $rounds;
 my $at_once  = 12;    # configurations written before the wait that makes their files old
-my ($version) = qx{"@{[HtCache::Env::httpd()]}" -v} =~ m{Apache/2\.4\.(\d+)};
+my $version = HtCache::Env::version();
 note "HTCACHE_SEED=$seed";
 
 my %server_args = (

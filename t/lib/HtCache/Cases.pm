@@ -99,6 +99,10 @@ see masked(). The C<Date> field always differs and is not listed.
 
 True if no answer shows the directive's effect; there is no control then.
 
+=item since *
+
+The first httpd 2.4.N in which the directive does what the case wants to see.
+
 =item taints *
 
 True if the directive changes the server process itself, as stock httpd does. Such cases are at the

@@ -11,7 +11,7 @@ use File::Temp ();
 use Time::HiRes qw(sleep time);
 use Exporter 'import';
 our @EXPORT_OK = qw(apxs_query httpd libexecdir module_path mpm work_dir write_file read_file
-    wait_until wait_past_racy t_dir);
+    version wait_until wait_past_racy t_dir);
 
 sub t_dir {
     return abs_path(dirname(__FILE__) . '/../..');
@@ -29,6 +29,13 @@ sub apxs_query {
 
 sub httpd {
     return $ENV{HTCACHE_HTTPD} ||= apxs_query('SBINDIR') . '/' . apxs_query('PROGNAME');
+}
+
+# N of the 2.4.N under test.
+my $version;
+
+sub version {
+    return $version //= qx{"@{[httpd()]}" -v} =~ m{Apache/2\.4\.(\d+)} ? $1 : die "no httpd 2.4\n";
 }
 
 sub libexecdir {

@@ -431,7 +431,7 @@ sub _server_lines {
     my @nodes;
     my $at = { hosts => $hosts, url => '/' };
     push @nodes, _line('AllowEncodedSlashes', pick('On', 'NoDecode')) if chance(0.4);
-    push @nodes, _line('MergeSlashes', 'Off') if chance(0.15);
+    push @nodes, _line('MergeSlashes', 'Off') if $self->{version} >= 39 && chance(0.15);
     push @nodes, _line('UseCanonicalName', 'On') if chance(0.1);
     push @nodes, _line('LogLevel', 'info') if $self->{info};
     push @nodes, _line('RewriteMap', 'lc', 'int:tolower');
