@@ -7,11 +7,12 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
 import time
+
+from kit import cleanup
 
 # The modules that Debian enables by default, less the MPM.
 DEBIAN_MODULES = """access_compat alias auth_basic authn_core authn_file authz_core authz_host authz_user
@@ -44,7 +45,7 @@ class Httpd:
     None for stock."""
 
     def __init__(self, root, name, docroot, directives, module=None, mpm="event", processes=2,
-                 threads=8, modules=DEBIAN_MODULES):
+                 threads=8, modules=DEBIAN_MODULES, own=()):
         self.dir = os.path.join(root, name)
         shutil.rmtree(self.dir, ignore_errors=True)
         os.makedirs(self.dir)
@@ -57,6 +58,7 @@ class Httpd:
                   if os.path.exists(f"{libexec}/mod_{m}.so")]
         if module:
             lines.append(f"LoadModule htcache_module {module}")
+        lines += [f"LoadModule {m}_module {libexec}/mod_{m}.so" for m in own]
         lines += [f"ServerRoot {self.dir}", f"DefaultRuntimeDir {self.dir}",
                   f"PidFile {self.dir}/pid", f"ErrorLog {self.dir}/error_log", "LogLevel warn",
                   f"Listen 127.0.0.1:{self.port}", "ServerName localhost",
@@ -83,9 +85,11 @@ class Httpd:
         if demote and os.getuid() == 0:
             entry = pwd.getpwnam(USER)
             options = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+            for file in os.listdir(self.dir):  # a start as root may have left logs
+                shutil.chown(os.path.join(self.dir, file), USER)
         self.log = open(os.path.join(self.dir, "stderr"), "w")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, cwd=self.dir,
-                                        **options)
+        self.process = cleanup.start(command, stdout=self.log, stderr=self.log, cwd=self.dir, **options)
+        cleanup.add(self)
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -100,10 +104,10 @@ class Httpd:
 
     def stop(self):
         if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(120)
+            cleanup.end(self.process, 120)
             self.log.close()
         self.process = None
+        cleanup.remove(self)
 
     def __enter__(self):
         return self
@@ -115,12 +119,13 @@ class Httpd:
 class Connection:
     """A keep-alive connection that asks with as little of its own as possible."""
 
-    def __init__(self, port):
+    def __init__(self, port, host="localhost"):
+        self.host = host
         self.socket = socket.create_connection(("127.0.0.1", port), 60)
         self.buffer = b""
 
     def get(self, path):
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode())
         while b"\r\n\r\n" not in self.buffer:
             self.more()
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)

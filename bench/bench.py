@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Remakes the figures that the project claims: runs experiments, keeps their figures in bench/results/, and
+writes bench/REPORT.md. 'make bench' calls it.
+
+    bench/bench.py                     everything
+    bench/bench.py NAME[:PART]...      some experiments, or parts of them
+    bench/bench.py --list              what there is
+    bench/bench.py --report            only the report, from the figures that are there
+
+    --quick, --short    how much: a smoke run of seconds, whose figures are thrown away; or fewer rounds and
+                        requests. Figures of a longer run are never replaced by those of a shorter one.
+    --resume            leave out parts that have figures of this effort already
+    --force             replace figures of longer runs
+    --build DIR         where the module and slowfs were built
+    --out DIR           where results/, plots/ and REPORT.md go
+    --no-install        do not install missing packages
+
+HTCACHE_CORPUS names the folder of real trees for 'realtrees'; BENCH_DIR where servers run."""
+
+import argparse
+import fcntl
+import os
+import resource
+import shutil
+import sys
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+
+import htbench
+from kit import cleanup, counts, machine, packages, report, results
+
+TOP = os.path.dirname(HERE)
+
+
+class Skip(Exception):
+    """A part cannot be run here; the text says why."""
+
+
+class Bench:
+    """What a part of an experiment is given."""
+    Skip = Skip
+
+    def __init__(self, options):
+        self.effort = "quick" if options.quick else "short" if options.short else "full"
+        self.module = os.path.join(options.build, "src", ".libs", "mod_htcache.so")
+        self.slowfs_program = os.path.join(options.build, "bench", "slowfs")
+        self.tool = os.path.join(options.build, "src", "htcachectl")
+        self.corpus = os.environ.get("HTCACHE_CORPUS")
+        self.root = os.path.join(htbench.workdir(), "run")
+        self.now = ""
+
+    def pick(self, quick, short, full):
+        return {"quick": quick, "short": short, "full": full}[self.effort]
+
+    def say(self, text):
+        if sys.stderr.isatty():
+            print(f"\r\033[K{self.now}: {text}", end="", file=sys.stderr, flush=True)
+        else:
+            print(f"{self.now}: {text}", file=sys.stderr, flush=True)
+
+    def directory(self, *names):
+        path = os.path.join(self.root, *names)
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+        return path
+
+    def httpd(self, name, docroot, directives, module=False, **more):
+        return htbench.Httpd(self.root, name, docroot, directives, self.module if module else None,
+                             **more)
+
+    def slowfs(self, source, mount, *options):
+        why_not = counts.usable(self.slowfs_program)
+        if why_not:
+            raise Skip(why_not)
+        return counts.SlowFs(self.slowfs_program, source, mount, *options)
+
+
+def raise_descriptors():
+    """Thousands of connections need thousands of descriptors."""
+    want = 65536
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(want, hard), max(want, hard)))
+    except (ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def only_one(root):
+    lock = open(os.path.join(root, "lock"), "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SystemExit("another benchmark runs; BENCH_DIR=... makes this one independent")
+    return lock
+
+
+def chosen(names):
+    """[(experiment, part), ...] in order."""
+    wanted = []
+    for name in names or report.EXPERIMENTS:
+        experiment, _, part = name.partition(":")
+        parts = report.experiment(experiment).PARTS
+        if part and part not in parts:
+            raise SystemExit(f"{experiment} has no part {part}; it has: {', '.join(parts)}")
+        wanted += [(experiment, p) for p in ([part] if part else parts)]
+    return wanted
+
+
+def run_part(bench, options, store, name, part):
+    module = report.experiment(name)
+    bench.now = f"{name}:{part}"
+    if options.resume and store.has(name, part, bench.effort):
+        print(f"{bench.now}: there already", flush=True)
+        return True
+    missing = [] if options.no_install else packages.install(module.PACKAGES)
+    if missing:
+        print(f"{bench.now}: left out, {', '.join(missing)} could not be installed", flush=True)
+        return False
+    shutil.rmtree(bench.root, ignore_errors=True)
+    os.makedirs(bench.root)
+    begin = time.monotonic()
+    try:
+        figures = module.PARTS[part](bench)
+    except Skip as why:
+        print(f"{bench.now}: left out, {why}", flush=True)
+        return True
+    finally:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+    seconds = time.monotonic() - begin
+    kept = bench.effort != "quick" and store.save(
+        name, part, bench.effort, machine.describe(htbench.httpd_binary()), results.version_of(TOP), seconds,
+        figures, options.force)
+    note = "" if kept else ", figures not kept" + (
+        "" if bench.effort == "quick" else ": those of a longer run are there")
+    print(f"{bench.now}: {seconds:.0f} s{note}", flush=True)
+    return True
+
+
+def run(options):
+    bench = Bench(options)
+    if not os.path.exists(bench.module):
+        raise SystemExit(f"{bench.module} is missing: build it first, or say where with --build")
+    htbench.httpd_binary()
+    raise_descriptors()
+    lock = only_one(htbench.workdir())
+    cleanup.install()
+    store = results.Results(os.path.join(options.out, "results"))
+    failed = []
+    for name, part in chosen(options.names):
+        try:
+            if not run_part(bench, options, store, name, part):
+                failed.append(f"{name}:{part}")
+        except (Exception, SystemExit) as error:
+            if isinstance(error, SystemExit) and isinstance(error.code, int):
+                raise  # a signal
+            traceback.print_exc()
+            failed.append(f"{name}:{part}")
+            cleanup.stop_things()
+    shutil.rmtree(bench.root, ignore_errors=True)
+    if bench.effort != "quick":
+        report.write(options.out)
+        print(f"report: {os.path.relpath(os.path.join(options.out, 'REPORT.md'))}")
+    lock.close()
+    if failed:
+        raise SystemExit("failed: " + " ".join(failed))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for flag in ("list", "report", "quick", "short", "resume", "force", "no-install"):
+        parser.add_argument("--" + flag, action="store_true")
+    parser.add_argument("--build", default=TOP)
+    parser.add_argument("--out", default=HERE)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    options.build, options.out = os.path.abspath(options.build), os.path.abspath(options.out)
+    if options.list:
+        for name in report.EXPERIMENTS:
+            module = report.experiment(name)
+            print(f"{name:14s} {module.TITLE}\n{'':14s} parts: {', '.join(module.PARTS)}")
+    elif options.report:
+        report.write(options.out)
+    else:
+        run(options)
+
+
+main()

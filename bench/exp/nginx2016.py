@@ -1,0 +1,147 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""httpd against nginx: "Apache vs Nginx: how to make Apache faster than Nginx" (2016)."""
+
+import os
+
+from kit import counts, load, peers
+from kit.report import Standing, ratio
+
+TITLE = "Apache against nginx (2016)"
+ABOUT = """Ten pages `/0` to `/9`, asked for directly and through rewrites, ten URLs in turn over keep-alive connections. httpd: event,
+4 processes of 25 threads, ListenBacklog 2, MaxKeepAliveRequests 0, EnableMMAP, EnableSendfile,
+`-FollowSymLinks`, the rules of the publication in the server; nginx: 4 workers, `open_file_cache`. Neither writes an access log.
+*module* has `HtCache On`, so the rules are folded where they can be; *.htaccess* has the rules there, for stock and for the
+module, with AllowOverride All. The publication has charts only; its claim is that httpd answers within 21 ms where nginx needs up to 400."""
+PACKAGES = ["nginx-light", "wrk", "valgrind", "strace"]
+
+DIRECT = [f"/{i}" for i in range(10)]
+REWRITTEN = ["/file1", "/file2", "/file3", "/file4", "/list/4", "/list2/5", "/list3/6", "/list4/7", "/list/8", "/list2/9"]
+RULES = "".join(f"RewriteRule ^/file{n} /{n - 1} [END,PT]\n" for n in range(1, 5)) +     "RewriteRule ^/list([234]){0,1}/(.*) /$2 [END,PT]\n"
+TUNED = """ListenBacklog 2
+EnableMMAP On
+EnableSendfile On
+LimitRequestBody 1048576
+"""
+
+
+def pages(docroot):
+    for path in DIRECT:
+        with open(docroot + path, "w") as f:
+            f.write("<!DOCTYPE html><title>page</title>" + "x" * 1000)
+
+
+def httpd(b, name, docroot, module=False, rules=RULES, override="None"):
+    on = "HtCache On\n" if module else ""
+    server_rules = f"RewriteEngine On\n{rules}" if override == "None" else ""
+    return b.httpd(name, docroot, f"{TUNED}{on}<Directory {docroot}>\nOptions -FollowSymLinks"
+                   f"{' +SymLinksIfOwnerMatch' if override != 'None' else ''}\nAllowOverride {override}\n"
+                   f"</Directory>\n{server_rules}", module, processes=4, threads=25)
+
+
+def nginx(b, docroot):
+    rewrites = "".join(f"rewrite ^/file{n}$ /{n - 1} last;\n" for n in range(1, 5)) +         'rewrite "^/list([234]){0,1}/(.*)$" /$2 last;\n'
+    return peers.Nginx(b.root, "nginx", f"access_log off;\nsendfile on;\ntcp_nopush on;\n"
+                       "open_file_cache max=1000 inactive=20s;\n"
+                       f"server {{\nlisten 127.0.0.1:@PORT@ backlog=4096;\nroot {docroot};\n{rewrites}}}\n")
+
+
+def script(b, name, paths):
+    lua = os.path.join(b.root, name + ".lua")
+    with open(lua, "w") as f:
+        listed = ", ".join(f'"{p}"' for p in paths)
+        f.write(f"local paths, n = {{{listed}}}, 0\nfunction request()\n  n = n + 1\n"
+                "  return wrk.format('GET', paths[n % #paths + 1])\nend\n")
+    return lua
+
+
+def servers(b):
+    docroot, with_file = b.directory("www"), b.directory("www2")
+    pages(docroot)
+    pages(with_file)
+    with open(os.path.join(with_file, ".htaccess"), "w") as f:
+        f.write("RewriteEngine On\n" + RULES.replace("^/", "^"))
+    return {"stock": httpd(b, "stock", docroot), "module": httpd(b, "module", docroot, True),
+            ".htaccess, stock": httpd(b, "htaccess-stock", with_file, override="All"),
+            ".htaccess, module": httpd(b, "htaccess-module", with_file, True, override="All"),
+            "nginx": nginx(b, docroot)}
+
+
+def at(connections):
+    def part(b):
+        made = servers(b)
+        counts.settle()
+        seconds, rounds = b.pick(1, 1, 3), b.pick(1, 3, 8)
+        every = {}
+        for name, one in made.items():
+            for kind, paths in (("direct", DIRECT), ("rewritten", REWRITTEN)):
+                lua = script(b, kind, paths)
+                every[f"{name}, {kind}"] = load.Contender(one, lambda port, lua=lua: load.wrk(
+                    port, connections=b.pick(50, connections, connections), seconds=seconds, script=lua))
+        for one in made.values():
+            one.start()
+        figures = load.in_turn(every, "stock, direct", rounds, restart=0, say=b.say)
+        for one in made.values():
+            one.stop()
+        return {"connections": connections, "pairs": figures, "rewriting": rewriting(every)}
+    return part
+
+
+def rewriting(every):
+    """Rewritten against direct, of the same server and round."""
+    costs = {}
+    for name in {n.rsplit(", ", 1)[0] for n in every}:
+        pairs = zip(every[f"{name}, rewritten"].seen, every[f"{name}, direct"].seen)
+        costs[name] = load.spread([a["rate"] / b["rate"] for a, b in pairs])
+    return costs
+
+
+def exact(b):
+    made = servers(b)
+    figures = {}
+    for name, one in made.items():
+        for kind, paths in (("direct", DIRECT), ("rewritten", REWRITTEN)):
+            b.say(f"{name}, {kind}")
+            entry = {"instructions": counts.instructions(lambda server=one: server, paths, warm=30,
+                                                         counted=b.pick(10, 100, 200))}
+            one.start()
+            entry["system calls"] = counts.system_calls(one, paths)["all"]
+            one.stop()
+            figures[f"{name}, {kind}"] = entry
+    return figures
+
+
+PARTS = {"counts": exact}
+PARTS.update({f"c{n}": at(n) for n in (100, 1000, 5000, 10000, 20000)})
+
+
+def standing(parts):
+    rows = []
+    for part, figures in parts.items():
+        if part == "counts":
+            continue
+        contenders = figures["pairs"]["contenders"]
+        for kind in ("direct", "rewritten"):
+            ours, theirs = contenders[f"module, {kind}"], contenders[f"nginx, {kind}"]
+            value = ours["ratio"]["median"] / theirs["ratio"]["median"]
+            rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value))
+    return rows
+
+
+def report(page, parts):
+    exact_figures = parts.get("counts", {})
+    lines = {}
+    for part in sorted((p for p in parts if p != "counts"), key=lambda p: parts[p]["connections"]):
+        figures = parts[part]
+        page.text(f"### {figures['connections']:,} connections")
+        page.pairs(figures["pairs"], {name: {k: f"{v:,}" for k, v in entry.items()}
+                                      for name, entry in exact_figures.items()}, ["instructions", "system calls"])
+        page.text("Rewritten against direct URLs of the same server: " + "; ".join(
+            f"{name} {ratio(value)}" for name, value in sorted(figures["rewriting"].items())) + ".")
+        for name, entry in figures["pairs"]["contenders"].items():
+            if name.endswith("rewritten"):
+                lines.setdefault(name[:-11], []).append((figures["connections"], entry["p99_ms"]))
+    page.plot("nginx2016", "Rewritten URLs: 99 % of requests within", "connections", "ms", lines, log_x=True,
+              log_y=True)
+    if exact_figures and not lines:
+        page.table(["", "instructions", "system calls"],
+                   [[name, f"{e['instructions']:,}", e["system calls"]] for name, e in exact_figures.items()])

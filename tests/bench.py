@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Tests of the benchmarks themselves: figures are summed up rightly and kept safely, the report and README say what the
+results say, no result names a place on the machine, whatever is started is gone after Ctrl-C or a kill, and an
+experiment runs from end to end. HTCACHE_BENCH_LONG=1 runs a smoke run of every experiment."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from xml.dom import minidom
+
+TOP = os.path.abspath(os.environ.get("srcdir", "."))
+BUILD = os.path.abspath(".")
+BENCH = os.path.join(TOP, "bench")
+sys.path.insert(0, BENCH)
+
+from kit import counts, load, report, results, svg
+
+SLOWFS = os.path.join(BUILD, "bench", "slowfs")
+
+
+class Figures(unittest.TestCase):
+    def test_in_turn(self):
+        order = []
+
+        class Server:
+            def __init__(self, name):
+                self.port, self.starts = name, 0
+
+            def start(self):
+                self.starts += 1
+
+            def stop(self):
+                pass
+
+        def run(name):
+            order.append(name)
+            return {"rate": {"a": 100.0, "b": 50.0}[name] * (1 + len(order) % 7), "longest": len(order), "failed": 1}
+        servers = {name: Server(name) for name in "ab"}
+        figures = load.in_turn({name: load.Contender(s, run) for name, s in servers.items()}, "b", 6, restart=4)
+        self.assertEqual("".join(order), "ab" + "ab" + "ba" + "ab" + "ba" + "ab" + "ab" + "ba")
+        self.assertEqual(servers["a"].starts, 2)
+        self.assertEqual(figures["contenders"]["b"]["ratio"], {"median": 1, "low": 1, "high": 1})
+        self.assertEqual(figures["contenders"]["a"]["failed"], 6)
+        self.assertEqual(figures["contenders"]["a"]["longest_ms"], 16)
+        ratio = figures["contenders"]["a"]["ratio"]
+        self.assertTrue(ratio["low"] <= ratio["median"] <= ratio["high"])
+
+    def test_spread(self):
+        self.assertEqual(load.spread([3]), {"median": 3, "low": 3, "high": 3})
+        self.assertEqual(load.spread([1, 2, 3, 4, 5]), {"low": 2, "median": 3, "high": 4})
+
+    def test_milliseconds(self):
+        self.assertEqual([load.milliseconds(t) for t in ("250.00us", "1.5ms", "2.00s")], [.25, 1.5, 2000])
+
+    def test_standing(self):
+        behind = [report.Standing("", "", .94).behind(), report.Standing("", "", .96).behind(),
+                  report.Standing("", "", 1.06, "lower").behind(), report.Standing("", "", .5, "lower").behind()]
+        self.assertEqual(behind, [True, False, True, False])
+
+
+class Kept(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.store = results.Results(self.dir)
+
+    def save(self, effort, value, **more):
+        return self.store.save("x", "p", effort, {}, "v", 1, {"value": value}, **more)
+
+    def value(self):
+        return self.store.load("x")["p"]["figures"]["value"]
+
+    def test_shorter_runs_replace_nothing(self):
+        self.assertTrue(self.save("full", 1))
+        self.assertFalse(self.save("short", 2))
+        self.assertEqual(self.value(), 1)
+        self.assertTrue(self.save("full", 3))
+        self.assertEqual(self.value(), 3)
+        self.assertTrue(self.save("short", 4, force=True))
+        self.assertEqual(self.value(), 4)
+
+    def test_what_is_there(self):
+        self.assertFalse(self.store.has("x", "p", "short"))
+        self.save("short", 1)
+        self.assertTrue(self.store.has("x", "p", "short"))
+        self.assertFalse(self.store.has("x", "p", "full"))
+        self.assertFalse(self.store.has("x", "other", "short"))
+
+    def test_parts_are_apart(self):
+        self.save("full", 1)
+        self.store.save("x", "q", "short", {}, "v", 1, {})
+        self.assertEqual(sorted(self.store.load("x")), ["p", "q"])
+
+
+class Plots(unittest.TestCase):
+    def test_plot(self):
+        text = svg.plot("a < b", "x", "y", {"one & two": [(1, 10), (10, 400)], "b": [(1, 3), (100, 50)]}, log_x=True)
+        document = minidom.parseString(text)
+        self.assertEqual(len(document.getElementsByTagName("polyline")), 2)
+        self.assertEqual(len(document.getElementsByTagName("circle")), 4)
+
+    def test_edges(self):
+        for lines in ({"a": [(1, 1)]}, {"a": [(0, 0), (5, 0)]}, {"a": [(1, 7), (2, 7)]}, {"a": [(1, .001), (9, 1e7)]}):
+            for log in (False, True):
+                minidom.parseString(svg.plot("t", "x", "y", lines, log_x=log, log_y=log))
+        self.assertIsNone(svg.plot("t", "x", "y", {"a": []}))
+
+
+class Written(unittest.TestCase):
+    """What is under version control."""
+
+    def test_experiments(self):
+        for name in report.EXPERIMENTS:
+            module = report.experiment(name)
+            for attribute in ("TITLE", "ABOUT", "PACKAGES", "PARTS", "standing", "report"):
+                self.assertTrue(hasattr(module, attribute), f"{name}.{attribute}")
+            self.assertTrue(module.PARTS)
+
+    def test_results_name_no_place(self):
+        place = re.compile(r"/(tmp|var|home|root|work|build|usr|mnt|srv)\b|" + re.escape(os.uname().nodename) + r"\b")
+        directory = os.path.join(BENCH, "results")
+        for file in os.listdir(directory) if os.path.isdir(directory) else ():
+            with open(os.path.join(directory, file)) as f:
+                text = f.read()
+            self.assertIsNone(place.search(text), file)
+            for part in json.loads(text)["parts"].values():
+                self.assertIn(part["effort"], ("short", "full"), file)
+
+    def test_report_says_what_the_results_say(self):
+        with tempfile.TemporaryDirectory() as out:
+            if os.path.isdir(os.path.join(BENCH, "results")):
+                shutil.copytree(os.path.join(BENCH, "results"), os.path.join(out, "results"))
+            report.write(out)
+            made = [os.path.join("plots", f) for f in os.listdir(os.path.join(out, "plots"))] \
+                if os.path.isdir(os.path.join(out, "plots")) else []
+            for name in ["REPORT.md"] + made:
+                with open(os.path.join(out, name)) as new, open(os.path.join(BENCH, name)) as old:
+                    self.assertEqual(new.read(), old.read(), f"{name}: make bench-report")
+
+    def test_readme_says_what_the_results_say(self):
+        subprocess.run([sys.executable, os.path.join(BENCH, "readme.py"), "--check"], check=True,
+                       stdout=subprocess.DEVNULL)
+
+
+# --- with servers ---------------------------------------------------------------------------------------
+
+HELD = """
+import sys, time
+sys.path.insert(0, sys.argv[1])
+import htbench
+from kit import cleanup, counts
+cleanup.install()
+root, slowfs = sys.argv[2:4]
+pids = []
+if slowfs:
+    fs = counts.SlowFs(slowfs, root + "/source", root + "/mount", "--set", "cache=60")
+    pids.append(fs.process.pid)
+one = htbench.Httpd(root, "held", root + "/mount", "").start()
+print("ready", *pids, *counts.processes_of(one.process.pid), flush=True)
+time.sleep(600)
+"""
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(.05)
+    return False
+
+
+class Servers(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        os.chmod(self.root, 0o755)
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        for name in ("source", "mount"):
+            os.mkdir(os.path.join(self.root, name))
+
+    def mountable(self):
+        """Whether this user may mount, as t/TEST finds out, too."""
+        if counts.usable(SLOWFS):
+            return False
+        mount = os.path.join(self.root, "mount")
+        if subprocess.run([SLOWFS, self.root + "/source", mount], stderr=subprocess.DEVNULL).returncode:
+            return False
+        subprocess.run(["fusermount3", "-u", mount], check=True)
+        return True
+
+    def gone_after(self, signum):
+        slowfs = SLOWFS if self.mountable() else ""
+        holder = subprocess.Popen([sys.executable, "-c", HELD, BENCH, self.root, slowfs], stdout=subprocess.PIPE,
+                                  text=True)
+        self.addCleanup(holder.stdout.close)
+        line = holder.stdout.readline().split()
+        self.assertEqual(line[:1], ["ready"])
+        pids = [int(p) for p in line[1:]]
+        self.assertTrue(all(alive(p) for p in pids))
+        self.assertEqual(os.path.exists(self.root + "/mount/.slowfs"), bool(slowfs))
+        holder.send_signal(signum)
+        holder.wait(120)
+        self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids)), "servers are left")
+        self.assertTrue(wait_until(lambda: not os.path.exists(self.root + "/mount/.slowfs")), "a mount is left")
+        return holder.returncode
+
+    def test_nothing_is_left_after_ctrl_c(self):
+        self.assertEqual(self.gone_after(signal.SIGINT), 128 + signal.SIGINT)
+
+    def test_nothing_is_left_after_a_kill(self):
+        self.assertEqual(self.gone_after(signal.SIGKILL), -signal.SIGKILL)
+
+    def bench(self, *names):
+        environment = dict(os.environ, BENCH_DIR=self.root)
+        return subprocess.run([sys.executable, os.path.join(BENCH, "bench.py"), "--quick", "--no-install", "--build",
+                               BUILD, "--out", os.path.join(self.root, "out"), *names], env=environment,
+                              capture_output=True, text=True, timeout=900)
+
+    def test_an_experiment_runs(self):
+        if not shutil.which("ab"):
+            self.skipTest("there is no ab")
+        names = [] if os.environ.get("HTCACHE_BENCH_LONG") else ["htaccess:local"]
+        out = self.bench(*names)
+        self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
+        self.assertIn("htaccess:local", out.stdout)
+        self.assertFalse(os.path.exists(os.path.join(self.root, "out")), "a smoke run keeps no figures")
+
+    def test_wrong_names_are_refused(self):
+        self.assertNotEqual(self.bench("none").returncode, 0)
+        self.assertNotEqual(self.bench("htaccess:none").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
