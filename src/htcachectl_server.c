@@ -48,7 +48,7 @@ static void put_time(json_int_t seconds)
 
 static bool is_time(const char *key)
 {
-    return ends_in(key, "_at") || !strcmp(key, "now") || !strcmp(key, "last_hit");
+    return ends_in(key, "_at") || !strcmp(key, "now");
 }
 
 static void put_number(const char *key, json_int_t n, json_int_t lookups)
@@ -178,33 +178,199 @@ int tool_status(const tool_options *o, apr_pool_t *pool)
     free(bytes);
     return code;
 }
-int tool_top(const tool_options *o, apr_pool_t *p)
+
+/* --- top and unused ---------------------------------------------------------------------------*/
+
+#define PAGE_ROWS     10000
+#define DEFAULT_LIMIT 20
+
+static json_int_t number_of(const json_t *object, const char *key)
 {
-    (void)o;
-    (void)p;
-    return 0;
+    return json_integer_value(json_object_get(object, key));
 }
-int tool_unused(const tool_options *o, apr_pool_t *p)
+
+static const char *text_of(const json_t *object, const char *key)
 {
-    (void)o;
-    (void)p;
-    return 0;
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
 }
-int tool_explain(const tool_options *o, apr_pool_t *p)
+
+static void put_redirect(const tool_options *o, const json_t *row)
 {
-    (void)o;
-    (void)p;
-    return 0;
+    const char *target = json_string_value(json_object_get(row, "target"));
+    json_int_t hits = number_of(row, "hits");
+
+    printf("%s%12" JSON_INTEGER_FORMAT "%s  ", tool_begin(o, hits ? COLOUR_GREEN : COLOUR_YELLOW),
+           hits, tool_end(o));
+    put_time(number_of(row, "last_hit_at"));
+    printf("  %" JSON_INTEGER_FORMAT "  ", number_of(row, "status"));
+    fputs(tool_begin(o, COLOUR_BOLD), stdout);
+    tool_put(stdout, text_of(row, "rule"));
+    fputs(tool_end(o), stdout);
+    if (target) {
+        fputs(" -> ", stdout);
+        tool_put(stdout, target);
+    }
+    printf("  %s", tool_begin(o, COLOUR_DIM));
+    tool_put(stdout, text_of(row, "file"));
+    printf(":%" JSON_INTEGER_FORMAT "%s\n", number_of(row, "line"), tool_end(o));
 }
-int tool_purge(const tool_options *o, apr_pool_t *p)
+
+/* A page of the list is added to *all, which is made of the first. */
+static int ask_page(const tool_options *o, const char *order, long offset, long limit, json_t **all)
 {
-    (void)o;
-    (void)p;
-    return 0;
+    char at[24], most[24];
+    const char *query[] = {"redirects", order, "offset", at, "limit", most, NULL, NULL, NULL};
+    json_t *page = NULL;
+    int code;
+
+    snprintf(at, sizeof(at), "%ld", offset);
+    snprintf(most, sizeof(most), "%ld", limit);
+    if (o->since) {
+        query[6] = "since";
+        query[7] = o->since;
+    }
+    code = tool_ask(o, query, NULL, &page, NULL);
+    if (code == TOOL_GOOD && !json_is_array(json_object_get(page, "rows"))) {
+        tool_say("%s does not list redirects", o->url);
+        code = TOOL_FOUND;
+    }
+    if (code == TOOL_GOOD && !*all)
+        *all = json_incref(page);
+    else if (code == TOOL_GOOD)
+        json_array_extend(json_object_get(*all, "rows"), json_object_get(page, "rows"));
+    json_decref(page);
+    return code;
 }
-int tool_reset(const tool_options *o, apr_pool_t *p)
+
+/* All pages up to the limit. */
+static int ask_redirects(const tool_options *o, const char *order, json_t **all)
 {
-    (void)o;
-    (void)p;
-    return 0;
+    long limit = o->limit < 0 ? DEFAULT_LIMIT : o->limit, before = -1, have = 0;
+    int code = TOOL_GOOD;
+
+    *all = NULL;
+    while (code == TOOL_GOOD && have > before && (!limit || have < limit)) {
+        long more = limit && limit - have < PAGE_ROWS ? limit - have : PAGE_ROWS;
+
+        before = have;
+        code = ask_page(o, order, have, more, all);
+        have = (long)json_array_size(json_object_get(*all, "rows"));
+        if (have < before + more)
+            break;
+    }
+    return code;
+}
+
+static int put_redirects(const tool_options *o, json_t *all)
+{
+    const json_t *rows = json_object_get(all, "rows"), *of = json_object_get(all, "redirects");
+    json_int_t total = number_of(of, "total");
+    size_t i;
+    json_t *row;
+
+    if (o->json) {
+        int code = tool_print_json(json_incref(all));
+
+        return code != TOOL_GOOD ? code : json_array_size(rows) ? TOOL_GOOD : TOOL_FOUND;
+    }
+    json_array_foreach(rows, i, row) put_redirect(o, row);
+    if (!json_array_size(rows))
+        puts("none");
+    else if (total > (json_int_t)json_array_size(rows))
+        printf("%s%zu of %" JSON_INTEGER_FORMAT "; --limit shows more%s\n",
+               tool_begin(o, COLOUR_DIM), json_array_size(rows), total, tool_end(o));
+    if (json_is_false(json_object_get(of, "complete")))
+        tool_say("the server had no memory to look at all redirects");
+    return json_array_size(rows) ? TOOL_GOOD : TOOL_FOUND;
+}
+
+static int list_redirects(const tool_options *o, const char *order)
+{
+    json_t *all = NULL;
+    int code = no_words(o, order);
+
+    if (code == TOOL_GOOD)
+        code = ask_redirects(o, order, &all);
+    if (code == TOOL_GOOD)
+        code = put_redirects(o, all);
+    json_decref(all);
+    return code;
+}
+
+int tool_top(const tool_options *o, apr_pool_t *pool)
+{
+    (void)pool;
+    return list_redirects(o, "top");
+}
+
+int tool_unused(const tool_options *o, apr_pool_t *pool)
+{
+    (void)pool;
+    return list_redirects(o, "unused");
+}
+
+/* --- explain ----------------------------------------------------------------------------------*/
+
+int tool_explain(const tool_options *o, apr_pool_t *pool)
+{
+    const char *query[] = {"explain", o->words == 1 ? o->word[0] : "", NULL};
+    json_t *root = NULL;
+    char *bytes = NULL;
+    int code = TOOL_USAGE;
+
+    (void)pool;
+    if (o->words != 1)
+        tool_say("explain which URL? One, in quotes if it has blanks or '&'");
+    else
+        code = tool_ask(o, query, NULL, &root, &bytes);
+    if (code == TOOL_GOOD && o->json)
+        fputs(bytes, stdout);
+    else if (code == TOOL_GOOD)
+        put_object(o, root, 0, 0);
+    json_decref(root);
+    free(bytes);
+    return code;
+}
+
+/* --- purge and reset-counters -----------------------------------------------------------------*/
+
+static int change(const tool_options *o, const char *action, const char *const *query)
+{
+    json_t *root, *done;
+    int code = tool_ask(o, query, action, &root, NULL);
+
+    done = json_object_get(root, "done");
+    if (code == TOOL_GOOD && !json_is_object(done)) {
+        tool_say("%s does not say that it was done", o->url);
+        code = TOOL_FOUND;
+    } else if (code == TOOL_GOOD && o->json)
+        code = tool_print_json(json_incref(root));
+    else if (code == TOOL_GOOD && !strcmp(action, "purge"))
+        printf("%" JSON_INTEGER_FORMAT " records forgotten\n", number_of(done, "records"));
+    else if (code == TOOL_GOOD)
+        puts("counters set to 0");
+    json_decref(root);
+    return code;
+}
+
+int tool_purge(const tool_options *o, apr_pool_t *pool)
+{
+    const char *query[] = {"path", o->words == 1 ? o->word[0] : "", NULL};
+
+    (void)pool;
+    if (o->words > 1 || (o->words == 1 && o->word[0][0] != '/')) {
+        tool_say("purge takes one directory, from its '/' on");
+        return TOOL_USAGE;
+    }
+    return change(o, "purge", o->words ? query : NULL);
+}
+
+int tool_reset(const tool_options *o, apr_pool_t *pool)
+{
+    int code = no_words(o, "reset-counters");
+
+    (void)pool;
+    return code == TOOL_GOOD ? change(o, "reset", NULL) : code;
 }
