@@ -32,6 +32,7 @@ typedef struct coster {
     rule_cost next;         /* of the conditions before the next rule */
     apr_hash_t *rules;      /* by line: rule_cost */
     uint32_t engine_line;
+    unsigned if_modules;
 } coster;
 
 static void advise(coster *c, uint32_t line, const char *text)
@@ -296,9 +297,10 @@ static void take_other(coster *c, const config_line *line)
     if (!strcasecmp(line->name, "RewriteEngine")) {
         c->engine_on = !strncasecmp(line->args, "on", 2);
         c->engine_line = line->number;
-    } else if (!strcasecmp(line->name, "<IfModule"))
+    } else if (!strcasecmp(line->name, "<IfModule") && !c->if_modules++)
         advise(c, line->number,
-               "<IfModule> hides it when a module is missing; without it httpd says so");
+               "<IfModule> hides it when a module is missing; without it httpd says so (this is "
+               "the first)");
     else if (!strcasecmp(line->name, "Require") && !strncasecmp(line->args, "host", 4))
         advise(c, line->number, "Require host asks the DNS for each client; Require ip does not");
     else if ((!strcasecmp(line->name, "Allow") || !strcasecmp(line->name, "Deny")) &&
