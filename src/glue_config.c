@@ -149,13 +149,18 @@ static const char *set_revalidate(cmd_parms *cmd, void *dir_conf, const char *ar
 
     if (err)
         return err;
+    if (!strcasecmp(arg, "auto")) {
+        target_conf(cmd, dir_conf)->revalidate_ms = HTC_REVALIDATE_AUTO;
+        return NULL;
+    }
     errno = 0;
     if (!apr_isdigit(*arg) || ap_timeout_parameter_parse(arg, &interval, "s") != APR_SUCCESS ||
         apr_time_as_msec(interval) > HTC_MAX_REVALIDATE_MS ||
         (interval > 0 && apr_time_as_msec(interval) == 0))
         return apr_psprintf(cmd->pool,
-                            "HtCacheRevalidate '%s': give 0 to compare with the disk on every "
-                            "request, or a time such as 500ms, 1s or 1min, up to 24h",
+                            "HtCacheRevalidate '%s': give auto to be told of changes by the "
+                            "kernel, 0 to compare with the disk on every request, or a time such "
+                            "as 500ms, 1s or 1min, up to 24h",
                             arg);
     target_conf(cmd, dir_conf)->revalidate_ms = apr_time_as_msec(interval);
     return NULL;
@@ -310,8 +315,8 @@ const command_rec htc_directives[] = {
     AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,
                   "Most memory for parsed configurations in each process, such as 64M"),
     AP_INIT_TAKE1("HtCacheRevalidate", set_revalidate, NULL, ANYWHERE_BUT_HTACCESS,
-                  "How long an entry is trusted without asking the disk, such as 1s; 0 for not at "
-                  "all"),
+                  "How long an entry is trusted without asking the disk: auto for as long as the "
+                  "kernel reports no change, or a time such as 1s; 0 for not at all"),
     AP_INIT_TAKE1("HtCacheDocumentRootShare", set_share, NULL, RSRC_CONF,
                   "Most of the shared memory that one document root may hold while others want "
                   "room, such as 25%"),

@@ -26,7 +26,8 @@ typedef struct lookup {
     const char *path; /* dir and the name asked for */
     size_t path_len;
     uint64_t hash;
-    htc_info info; /* the record; kind NONE when there is none */
+    htc_info info;   /* the record; kind NONE when there is none */
+    htc_trust trust; /* mark NULL: none is sought */
 } lookup;
 
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
@@ -124,6 +125,20 @@ static htc_seen *seen_for(lookup *lk)
     return rq->last_seen = seen;
 }
 
+static htc_dep dep_of(const lookup *lk)
+{
+    return (htc_dep){lk->path, lk->info.ref, lk->info.kind, (lk->info.flags & HTC_RF_RACY) != 0,
+                     lk->info.id};
+}
+
+/* A record too young to be trusted by its identity is trusted when the kernel would tell of any
+ * change since it was read. */
+static bool watched(const lookup *lk)
+{
+    return lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO &&
+           lk->info.checked_at == htc_watch_fresh(lk->ctx->watch);
+}
+
 /* Remember what the answer rests on, unless nothing will be learned from this request. */
 static htc_seen *seen_add(lookup *lk)
 {
@@ -133,18 +148,18 @@ static htc_seen *seen_add(lookup *lk)
     if (lk->rq->cold || lk->rq->inherited)
         return NULL;
     seen = seen_for(lk);
-    if (seen->ndeps == HTC_MAX_DEPS || !lk->info.ref.version || (lk->info.flags & HTC_RF_RACY)) {
+    if (seen->ndeps == HTC_MAX_DEPS || !lk->info.ref.version ||
+        ((lk->info.flags & HTC_RF_RACY) && !watched(lk))) {
         seen->listable = false;
         return seen;
     }
     dep = apr_palloc(lk->r->pool, sizeof(*dep));
-    *dep = (htc_dep){lk->path, lk->info.ref, lk->info.kind, lk->info.id};
+    *dep = dep_of(lk);
     seen->deps[seen->ndeps++] = dep;
     return seen;
 }
 
-/* One stat: is the file still what the record says? */
-static bool same_file(const htc_dep *dep)
+bool htc_same_file(const htc_dep *dep)
 {
     struct stat st;
     htc_identity now;
@@ -162,13 +177,17 @@ bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_i
 {
     bool same;
 
+    if (ttl == HTC_REVALIDATE_AUTO)
+        return htc_fresh_recheck(ctx, slot, dep, checked_at);
+    if (!now)
+        now = htc_mono_ms();
     if (ttl > 0) {
         apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
 
         if (!htc_store_claim(slot, checked_at, now - ttl + lease))
             return true;
     }
-    same = same_file(dep);
+    same = htc_same_file(dep);
     htc_count(ctx->store, HTC_C_revalidations, 1);
     htc_count(ctx->store, HTC_C_file_stats, 1);
     /* What is known to be untrue must not be used by anybody, until it is read again. */
@@ -180,16 +199,18 @@ bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_i
 static bool record_current(lookup *lk)
 {
     htc_slot_hot *slot = htc_store_slot(lk->ctx->store, lk->info.ref.slot);
-    apr_int64_t now = htc_mono_ms(), ttl = lk->scope.revalidate_ms;
-    const htc_dep dep = {lk->path, lk->info.ref, lk->info.kind, lk->info.id};
+    int64_t mark = lk->info.checked_at, fresh = htc_watch_fresh(lk->ctx->watch);
+    apr_int64_t now = 0, ttl = lk->scope.revalidate_ms;
+    const htc_dep dep = dep_of(lk);
 
-    if (lk->info.flags & HTC_RF_RACY) {
+    htc_store_touch(slot);
+    if (dep.racy && (ttl != HTC_REVALIDATE_AUTO || mark != fresh)) {
         htc_count(lk->ctx->store, HTC_C_racy, 1);
+        if (ttl == HTC_REVALIDATE_AUTO)
+            htc_trust_begin(lk->ctx, &lk->trust, &slot->checked_at, mark, lk->path, lk->info.ref);
         return false;
     }
-    htc_store_touch(slot);
-    return (ttl > 0 && now - lk->info.checked_at < ttl) ||
-           htc_recheck(lk->ctx, slot, &dep, lk->info.checked_at, ttl, now);
+    return htc_trusted(mark, ttl, fresh, &now) || htc_recheck(lk->ctx, slot, &dep, mark, ttl, now);
 }
 
 /* Bytes that are the same as before need no new parse, whatever happened to the file's times. */
@@ -415,7 +436,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
     if (!lk->rq->cold)
         lk->rq->asked_at = htc_mono_ms();
     lk->rq->cold = true;
-    text.checked_at = lk->rq->asked_at;
+    text.checked_at = htc_fresh_mark(lk->ctx, lk->scope.revalidate_ms, lk->rq->asked_at);
     rv = htc_text_read(&text, lk->path, max, lk->r->pool);
     switch (rv) {
     case APR_ENOENT:
@@ -435,7 +456,9 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
         lk->info.id = text.id;
         htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
-                             text.checked_at);
+                             lk->trust.mark ? HTC_STORE_KEEP : text.checked_at);
+        if (lk->trust.mark)
+            htc_trust_end(&lk->trust);
         htc_count(lk->ctx->store, HTC_C_unchanged, 1);
         htc_count_answer(lk->ctx, HTC_C_misses);
         return answer_record(lk, true, cfg);
@@ -482,6 +505,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
     if (is_file_itself(r, dir))
         return APR_ENOTDIR;
     lk.ctx = sc->ctx;
+    lk.trust.mark = NULL;
     lk.r = r;
     lk.rq = rq ? rq : htc_request_get(r);
     lk.dir = dir;

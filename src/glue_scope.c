@@ -51,6 +51,19 @@ static bool any_enabled(const htc_server_conf *sc)
     return false;
 }
 
+static bool any_auto(const htc_server_conf *sc)
+{
+    if (!sc->may_be_enabled)
+        return false;
+    if (sc->plain.revalidate_ms == HTC_REVALIDATE_AUTO || sc->location_used)
+        return true;
+    for (int i = 0; i < sc->sections->nelts; i++) {
+        if (APR_ARRAY_IDX(sc->sections, i, htc_section).conf->revalidate_ms == HTC_REVALIDATE_AUTO)
+            return true;
+    }
+    return false;
+}
+
 void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any)
 {
     for (server_rec *s = main_server; s; s = s->next) {
@@ -69,6 +82,7 @@ void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any)
         sc->plain = (htc_scope){false, HTC_DEFAULT_REVALIDATE_MS};
         overlay(&sc->plain, &sc->own);
         sc->map_ttl = sc->plain.revalidate_ms;
+        sc->may_be_auto = any_auto(sc);
         *any = *any || sc->may_be_enabled;
     }
 }

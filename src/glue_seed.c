@@ -67,7 +67,8 @@ void htc_level_free(void *data)
     free(level);
 }
 
-static inline bool level_current(htc_context *ctx, const htc_level *level, apr_int64_t now)
+static inline bool level_current(htc_context *ctx, const htc_level *level, int64_t fresh,
+                                 apr_int64_t *now)
 {
     for (unsigned i = 0; i < level->ndeps; i++) {
         htc_slot_hot *slot = htc_store_slot(ctx->store, level->refs[i].slot);
@@ -76,8 +77,8 @@ static inline bool level_current(htc_context *ctx, const htc_level *level, apr_i
         if (!htc_store_current(slot, level->refs[i].version, &checked_at))
             return false;
         htc_store_touch(slot);
-        if ((!level->revalidate_ms || now - checked_at >= level->revalidate_ms) &&
-            !htc_recheck(ctx, slot, &level->deps[i], checked_at, level->revalidate_ms, now))
+        if (!htc_trusted(checked_at, level->revalidate_ms, fresh, now) &&
+            !htc_recheck(ctx, slot, &level->deps[i], checked_at, level->revalidate_ms, *now))
             return false;
     }
     return true;
@@ -87,10 +88,11 @@ static inline bool level_current(htc_context *ctx, const htc_level *level, apr_i
 static const htc_level *current_part(htc_context *ctx, const htc_level *leaf)
 {
     const htc_level *start = leaf;
-    apr_int64_t now = htc_mono_ms();
+    int64_t fresh = htc_watch_fresh(ctx->watch);
+    apr_int64_t now = 0;
 
     for (const htc_level *level = leaf; level; level = level->parent) {
-        if (!level_current(ctx, level, now))
+        if (!level_current(ctx, level, fresh, &now))
             start = level->parent;
     }
     return start;

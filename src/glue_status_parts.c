@@ -3,6 +3,7 @@
  * What the parts of the module report: the cache of .htaccess files, folded lines, redirect tables.
  * Called by htc_report_make(); the order of the list at the end is that of the page.
  */
+#include "glue_fresh.h"
 #include "glue_map.h"
 #include "glue_status.h"
 
@@ -217,5 +218,5 @@ static void report_tables(htc_report *report)
 
 /* --- all --------------------------------------------------------------------------------------*/
 
-htc_reporter *const htc_reporters[] = {report_server, report_htaccess, report_fold, report_tables,
-                                       NULL};
+htc_reporter *const htc_reporters[] = {report_server, report_htaccess, htc_fresh_report,
+                                       report_fold,   report_tables,   NULL};

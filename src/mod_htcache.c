@@ -10,6 +10,8 @@
 #include "glue_status.h"
 
 #include "ap_mpm.h"
+#include "http_protocol.h"
+#include "mpm_common.h"
 #include "scoreboard.h"
 
 /* Modules that change the user a request runs as. What one user may read must not be remembered
@@ -121,7 +123,10 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     }
     htc_commands_prepare(ctx, s);
     htc_commands_admit(s);
-    return create_store(ctx, s);
+    rv = create_store(ctx, s);
+    if (rv == OK)
+        htc_fresh_create(ctx, s);
+    return rv;
 }
 
 /* The map is never destroyed: requests may still release what they hold while a child ends. */
@@ -179,6 +184,8 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_check_config(htc_fold_check_config, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_post_read_request(htc_fresh_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_monitor(htc_fresh_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(htc_translate, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_translate_name(redirect_translate, NULL, ahead_of_alias, APR_HOOK_MIDDLE);
     ap_hook_fixups(redirect_fixup, NULL, ahead_of_alias, APR_HOOK_MIDDLE);

@@ -4,8 +4,9 @@
  * What the glue files share: the module's configuration, the one context per process, and the
  * functions that pass between glue_config.c (directives), glue_scope.c (what applies where),
  * glue_commands.c (what may be kept of which directive), glue_read.c (from disk to record),
- * glue_htaccess.c (the open_htaccess hook and the private directive), glue_seed.c (answering ahead
- * of core) and glue_status.c (the status handler). Nothing here is visible outside the module.
+ * glue_fresh.c (being told of changes), glue_htaccess.c (the open_htaccess hook and the private
+ * directive), glue_seed.c (answering ahead of core) and glue_status.c (the status handler). Nothing
+ * here is visible outside the module.
  */
 #ifndef MOD_HTCACHE_H
 #define MOD_HTCACHE_H
@@ -24,6 +25,7 @@
 #include "core/htc_map.h"
 #include "core/htc_record.h"
 #include "core/htc_store.h"
+#include "core/htc_watch.h"
 #include "allow_list.h"
 
 extern module AP_MODULE_DECLARE_DATA htcache_module;
@@ -38,8 +40,14 @@ APLOG_USE_MODULE(htcache);
 
 #define HTC_DEFAULT_MEMORY         (UINT64_C(64) << 20)
 #define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(64) << 20)
-#define HTC_DEFAULT_REVALIDATE_MS  1000
-#define HTC_DEFAULT_SHARE_PERCENT  25
+/** HtCacheRevalidate auto: the kernel tells of changes. */
+#define HTC_REVALIDATE_AUTO (-2)
+/** What cannot be watched is compared with the disk that often. */
+#define HTC_ASK_MS 1000
+/** What was asked for once only within this time is not watched. */
+#define HTC_WATCH_SOON_MS         60000
+#define HTC_DEFAULT_REVALIDATE_MS HTC_REVALIDATE_AUTO
+#define HTC_DEFAULT_SHARE_PERCENT 25
 /** A process that dies while it revalidates keeps a record unchecked for no longer than this. */
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
@@ -92,7 +100,8 @@ typedef struct htc_dir_conf {
 /** What applies to one directory level of one server. */
 typedef struct htc_scope {
     bool enabled;
-    apr_int64_t revalidate_ms; /* 0: compare with the disk on every request */
+    apr_int64_t
+        revalidate_ms; /* or HTC_REVALIDATE_AUTO; 0: compare with the disk on every request */
 } htc_scope;
 
 typedef struct htc_context htc_context;
@@ -108,6 +117,7 @@ typedef struct htc_server_conf {
     htc_context *ctx;             /* NULL: the cache is off everywhere */
     apr_array_header_t *sections; /* htc_section, glue_scope.c */
     bool may_be_enabled;          /* somewhere in this server */
+    bool may_be_auto;             /* HtCacheRevalidate auto applies somewhere in it */
     bool special;                 /* it has sections or exclusions: ask for each directory */
     htc_scope plain;              /* what applies everywhere when it has none */
 
@@ -120,6 +130,7 @@ struct htc_context {
     apr_pool_t *pconf;
     htc_store *store;
     htc_map *map;         /* per process; NULL until child_init */
+    htc_watch *watch;     /* NULL: nothing is watched */
     apr_hash_t *commands; /* glue_commands.c */
     uint64_t memory;
     uint64_t process_memory;
@@ -128,6 +139,7 @@ struct htc_context {
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
     bool fold_dirs;                 /* Redirect lines of .htaccess files are folded */
     htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
+    _Atomic apr_int64_t swept;      /* the second in which this process swept last */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
 
@@ -171,6 +183,7 @@ typedef struct htc_dep {
     const char *path;
     htc_ref ref;
     htc_kind kind;
+    bool racy; /* trusted only while it is watched */
     htc_identity id;
 } htc_dep;
 
@@ -294,6 +307,46 @@ bool htc_is_restart(void);
 /* glue_apply.c */
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
+
+/* glue_fresh.c */
+/** From a look at a mark to trust in it; see core/htc_watch.h for the steps. */
+typedef struct htc_trust {
+    _Atomic int64_t *mark;
+    int64_t fresh, own;
+    bool mine; /* the mark is this one's own doubt */
+    bool known;
+    htc_watch_why why;
+} htc_trust;
+/** Make the instance, before the children fork. */
+void htc_fresh_create(htc_context *ctx, server_rec *s);
+/** post_read_request: publish what was reported. */
+int htc_fresh_request(request_rec *r);
+/** monitor: the same in the parent, now and then. */
+int htc_fresh_monitor(apr_pool_t *pool, server_rec *s);
+/** The mark of a record that is looked for on disk now and stored afterwards. */
+int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now);
+/** Before the disk is looked at: claim the mark, seen as @a seen, and have the path watched. */
+void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
+                     const char *path, htc_ref ref);
+/** What was seen on disk since then is what is remembered. */
+void htc_trust_end(htc_trust *trust);
+/** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
+ * be used. */
+bool htc_fresh_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark);
+/** One stat: is the file still what the record says? */
+bool htc_same_file(const htc_dep *dep);
+/** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
+ * needed. */
+static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)
+{
+    if (mark == fresh)
+        return ttl != 0;
+    if (ttl <= 0)
+        return false;
+    if (!*now)
+        *now = htc_mono_ms();
+    return *now - htc_mark_time(mark, fresh) < ttl;
+}
 
 /* glue_htaccess.c */
 /** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a

@@ -39,6 +39,12 @@
     X(htaccess, redirects_folded, "those that became part of a table")                            \
     X(htaccess, rewrite_rules_seen, "RewriteRule lines in .htaccess files, counted likewise")     \
     X(htaccess, rewrite_rules_folded, "those that became part of a table")                        \
+    X(watch, events, "changes in watched directories and files that the kernel reported")         \
+    X(watch, drains, "times they were taken from the kernel's queue")                             \
+    X(watch, overflows, "times that queue was full, so that changes were lost")                   \
+    X(watch, distrusts,                                                                           \
+      "times every entry became doubtful: after an overflow, or a process that died")             \
+    X(watch, unwatched, "comparisons with the disk of entries that cannot be watched")            \
     X(htaccess, recoveries, "times shared memory was repaired after a process died while writing")
 
 enum htc_counter {

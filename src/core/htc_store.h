@@ -52,6 +52,8 @@
 #define HTC_STORE_MAX_BYTES (UINT64_C(256) << 30)
 #define HTC_STORE_MAX_KEY   4096 /* bytes; no path that can be opened is longer */
 #define HTC_STORE_LOCK_MS   20
+/** For htc_store_reidentify(): leave checked_at as it is. */
+#define HTC_STORE_KEEP INT64_MIN
 
 typedef struct htc_store htc_store; /* process-local handle; the segment itself is private */
 

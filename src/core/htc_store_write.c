@@ -425,7 +425,8 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     HTCS_SET(slot->flags, flags);
     cursor = (htcs_cursor){view.first, 0};
     write_front(store, &cursor, &view, &front);
-    atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
+    if (checked_at != HTC_STORE_KEEP)
+        atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
     slot_end(slot);
 }

@@ -1,0 +1,393 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The shared inotify instance: creation, the lock, draining and figures. What is watched and why is
+ * in htc_watch_tree.c.
+ *
+ * A request that finds the kernel's queue empty must know that nobody has taken an event out of it
+ * and not published it yet. So emptiness is asked without taking anything (FIONREAD), and whoever
+ * takes events does so under the lock, after setting `busy`, which is cleared when all are
+ * published. The kernel guards its queue with a lock of its own: who sees the queue without an
+ * event that was in it sees everything that the taker did before, `busy` included.
+ */
+#include "htc_watch_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <apr_general.h>
+#include <apr_strings.h>
+
+/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LOCK_WITHOUT_CLOCK
+#endif
+#endif
+#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
+#define LOCK_WITHOUT_CLOCK
+#endif
+
+#ifdef LOCK_WITHOUT_CLOCK
+#define LOCK_CLOCK             CLOCK_REALTIME
+#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
+#else
+#define LOCK_CLOCK             CLOCK_MONOTONIC
+#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
+#endif
+
+#define MIN_NODES 256
+#define ALIGN     64
+
+/* --- creation ---------------------------------------------------------------------------------*/
+
+static uint64_t limit_of(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    char line[32];
+    uint64_t value = 0;
+
+    if (file && fgets(line, sizeof(line), file))
+        value = strtoull(line, NULL, 10);
+    if (file)
+        fclose(file);
+    return value;
+}
+
+static apr_status_t destroy(void *data)
+{
+    htc_watch *w = data;
+
+    close(w->fd);
+    munmap(w->base, w->bytes);
+    return APR_SUCCESS;
+}
+
+static size_t aligned(size_t size)
+{
+    return (size + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static apr_status_t map_tree(htc_watch *w)
+{
+    size_t header = aligned(sizeof(htcw_header)), buckets = aligned(w->nbuckets * sizeof(uint32_t));
+    unsigned char *at;
+
+    w->bytes = header + 2 * buckets + w->nnodes * sizeof(htcw_node);
+    at = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        return APR_FROM_OS_ERROR(errno);
+    w->base = at;
+    w->header = (htcw_header *)(void *)at;
+    w->names = (uint32_t *)(void *)(at + header);
+    w->wds = (uint32_t *)(void *)(at + header + buckets);
+    w->nodes = (htcw_node *)(void *)(at + header + 2 * buckets);
+    return APR_SUCCESS;
+}
+
+static apr_status_t init_header(htc_watch *w)
+{
+    pthread_mutexattr_t attr;
+    int rc = pthread_mutexattr_init(&attr);
+
+    if (!rc)
+        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    if (!rc)
+        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+    if (!rc)
+        rc = pthread_mutex_init(&w->header->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    if (rc)
+        return APR_FROM_OS_ERROR(rc);
+    atomic_store(&w->header->epoch, 1);
+    atomic_store(&w->header->holder, 1);
+    htcw_reset(w);
+    return apr_generate_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
+}
+
+static const char *why_no_instance(int err, apr_pool_t *pool)
+{
+    if (err == EMFILE)
+        return "no inotify instance is to be had; raise the sysctl fs.inotify.max_user_instances "
+               "(or the limit of open files)";
+    return apr_psprintf(pool, "no inotify instance is to be had: %s", strerror(err));
+}
+
+apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t nodes, apr_pool_t *pool,
+                              const char **why)
+{
+    htc_watch *w = apr_pcalloc(pool, sizeof(*w));
+    apr_status_t rv;
+
+    w->store = store;
+    w->nnodes = nodes < MIN_NODES ? MIN_NODES : nodes;
+    for (w->nbuckets = MIN_NODES; w->nbuckets < w->nnodes; w->nbuckets *= 2)
+        ;
+    w->limit = limit_of("/proc/sys/fs/inotify/max_user_watches");
+    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (w->fd < 0) {
+        int err = errno;
+
+        *why = why_no_instance(err, pool);
+        return APR_FROM_OS_ERROR(err);
+    }
+    rv = map_tree(w);
+    if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(pool, "no memory for what is watched: %pm", &rv);
+        close(w->fd);
+        return rv;
+    }
+    apr_pool_cleanup_register(pool, w, destroy, apr_pool_cleanup_null);
+    rv = init_header(w);
+    if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(pool, "what is watched could not be prepared: %pm", &rv);
+        apr_pool_cleanup_run(pool, w, destroy);
+        return rv;
+    }
+    *watch = w;
+    return APR_SUCCESS;
+}
+
+/* --- marks ------------------------------------------------------------------------------------*/
+
+int64_t htc_watch_fresh(const htc_watch *watch)
+{
+    if (!watch)
+        return HTC_MARK_NONE;
+    return HTC_MARK_WATCHED +
+           (int64_t)atomic_load_explicit(&watch->header->epoch, memory_order_acquire);
+}
+
+/* The time, and a number that tells those of one millisecond apart. */
+int64_t htc_watch_doubt(htc_watch *watch)
+{
+    uint64_t n = atomic_fetch_add_explicit(&watch->header->doubts, 1, memory_order_relaxed);
+    uint64_t time = (uint64_t)htc_mono_ms() & ((UINT64_C(1) << 39) - 1);
+
+    return HTC_MARK_DOUBT + (int64_t)(time << 20 | (n & 0xFFFFF));
+}
+
+void htc_watch_distrust(htc_watch *watch)
+{
+    atomic_fetch_add(&watch->header->epoch, 1);
+    htc_count(watch->store, HTC_C_distrusts, 1);
+}
+
+_Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word)
+{
+    return &watch->header->words[word < HTC_WATCH_WORDS ? word : 0];
+}
+
+/* --- the lock ---------------------------------------------------------------------------------*/
+
+/* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. */
+static int wait_for_lock(htcw_header *header)
+{
+    uint64_t holder = atomic_load(&header->holder);
+    struct timespec until;
+    int rc;
+
+    if (atomic_load(&header->stuck_holder) == holder)
+        return EBUSY;
+    clock_gettime(LOCK_CLOCK, &until);
+    until.tv_nsec += HTC_WATCH_LOCK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    rc = lock_until(&header->lock, &until);
+    if (rc == ETIMEDOUT && atomic_load(&header->holder) == holder)
+        atomic_store(&header->stuck_holder, holder);
+    return rc;
+}
+
+/* What the dead holder had taken from the queue is lost, and the tree may be half changed. */
+static void recover(htc_watch *w)
+{
+    htcw_reset(w);
+    htc_watch_distrust(w);
+    atomic_store(&w->header->busy, 0);
+}
+
+static bool lock(htc_watch *w, bool wait)
+{
+    htcw_header *header = w->header;
+    int rc = pthread_mutex_trylock(&header->lock);
+
+    if (rc == EBUSY && wait)
+        rc = wait_for_lock(header);
+    if (rc == EOWNERDEAD) {
+        recover(w);
+        rc = pthread_mutex_consistent(&header->lock);
+    }
+    if (rc)
+        return false;
+    atomic_store(&header->holder, atomic_load(&header->holder) + 1);
+    return true;
+}
+
+static void unlock(htc_watch *w)
+{
+    pthread_mutex_unlock(&w->header->lock);
+}
+
+/* --- draining ---------------------------------------------------------------------------------*/
+
+static size_t queued(const htc_watch *w)
+{
+    int n = 0;
+
+    return ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+}
+
+/* Publish what was read. Returns how many events that were. */
+static unsigned publish(htc_watch *w, const char *bytes, size_t len)
+{
+    unsigned n = 0;
+
+    for (size_t at = 0; at + sizeof(struct inotify_event) <= len; n++) {
+        struct inotify_event event;
+
+        memcpy(&event, bytes + at, sizeof(event));
+        at += sizeof(event);
+        if (event.mask & IN_Q_OVERFLOW) {
+            htc_count(w->store, HTC_C_overflows, 1);
+            htc_watch_distrust(w);
+        } else {
+            htcw_event(w, event.wd, event.mask, event.len ? bytes + at : NULL);
+        }
+        at += event.len;
+    }
+    return n;
+}
+
+/* Take what is in the queue now; what others add meanwhile is for their own requests. */
+static void take(htc_watch *w)
+{
+    _Alignas(struct inotify_event) char bytes[HTCW_READ_BYTES];
+    size_t left = queued(w);
+    uint64_t events = 0;
+
+    if (!left)
+        return;
+    atomic_store(&w->header->busy, 1);
+    HTCW_CRASH_POINT("busy");
+    while (left) {
+        ssize_t n = read(w->fd, bytes, sizeof(bytes));
+
+        if (n <= 0)
+            break;
+        HTCW_CRASH_POINT("read");
+        events += publish(w, bytes, (size_t)n);
+        left -= (size_t)n < left ? (size_t)n : left;
+    }
+    HTCW_CRASH_POINT("published");
+    atomic_store(&w->header->busy, 0);
+    htc_count(w->store, HTC_C_events, events);
+    htc_count(w->store, HTC_C_drains, 1);
+}
+
+/* Somebody is publishing, or there is something to publish. Who cannot find out what makes every
+ * record doubtful. */
+static __attribute__((noinline)) void drain(htc_watch *w)
+{
+    if (!lock(w, true)) {
+        htc_watch_distrust(w);
+        return;
+    }
+    take(w);
+    unlock(w);
+}
+
+void htc_watch_drain(htc_watch *watch)
+{
+    if (queued(watch) || atomic_load(&watch->header->busy))
+        drain(watch);
+}
+
+/* --- entering ---------------------------------------------------------------------------------*/
+
+static htc_watch_why enter(htc_watch *w, const char *path, uint32_t entered, uint64_t version,
+                           bool *known)
+{
+    htc_watch_why why;
+    uint32_t index;
+    htcw_node *node;
+
+    *known = false;
+    if (!lock(w, true))
+        return HTC_WATCH_AGAIN;
+    why = htcw_settle_path(w, path, &index, known);
+    /* Versions count up: a record that was replaced meanwhile must not hide its successor. */
+    if (why == HTC_WATCH_OK && w->nodes[index].entered != HTCW_NIL &&
+        w->nodes[index].version > version)
+        why = HTC_WATCH_AGAIN;
+    if (why == HTC_WATCH_OK) {
+        node = &w->nodes[index];
+        *known = *known && node->entered == entered && node->version == version;
+        node->version = version;
+        HTCW_CRASH_POINT("version");
+        node->entered = entered;
+    }
+    unlock(w);
+    if (why > HTC_WATCH_AGAIN)
+        atomic_fetch_add(&w->header->failures[why], 1);
+    return why;
+}
+
+htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known)
+{
+    return enter(watch, path, ref.slot & ~HTCW_WORD, ref.version, known);
+}
+
+htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known)
+{
+    *known = false;
+    if (word >= HTC_WATCH_WORDS)
+        return HTC_WATCH_FULL;
+    return enter(watch, path, word | HTCW_WORD, 0, known);
+}
+
+/* --- the sweep --------------------------------------------------------------------------------*/
+
+void htc_watch_sweep(htc_watch *watch, int64_t now)
+{
+    htcw_header *header = watch->header;
+    int64_t seen = atomic_load_explicit(&header->swept_at, memory_order_relaxed);
+
+    if (now - seen < 1000 || !atomic_compare_exchange_strong(&header->swept_at, &seen, now))
+        return;
+    if (!lock(watch, false))
+        return;
+    htcw_sweep(watch, now);
+    unlock(watch);
+}
+
+/* --- figures ----------------------------------------------------------------------------------*/
+
+void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats)
+{
+    const htcw_header *header = watch->header;
+
+    stats->watches = atomic_load(&header->watches);
+    stats->watches_limit = watch->limit;
+    stats->nodes = atomic_load(&header->used);
+    stats->nodes_limit = watch->nnodes;
+    stats->bytes = stats->nodes * (sizeof(htcw_node) + 2 * sizeof(uint32_t));
+    for (int i = 0; i < HTC_WATCH_WHYS; i++)
+        stats->failures[i] = atomic_load(&header->failures[i]);
+}
+
+bool htc_watch_first(htc_watch *watch, htc_watch_why why)
+{
+    return !atomic_exchange(&watch->header->told[why], 1);
+}
+
+int htc_watch_fd(const htc_watch *watch)
+{
+    return watch->fd;
+}

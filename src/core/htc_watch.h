@@ -1,0 +1,160 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file htc_watch.h
+ * Being told of changes instead of asking: one inotify instance that all processes of the server
+ * share, and, in a shared segment of its own, a tree of what is watched.
+ *
+ * A node stands for one path as it is written: "/srv", "/srv/www", "/srv/www/.htaccess". It is
+ * valid while nothing was reported that could change what this path leads to: its parent is valid
+ * (and the directory's watch reports whatever happens to names in it), the node that a symbolic
+ * link leads to is valid, and, of a directory or a file, its own watch reported nothing. A reported
+ * change makes the nodes that it may concern, and all below and behind them, invalid, and marks the
+ * records that rest on them as doubtful. A record becomes trusted again by one look at the disk
+ * with valid nodes beneath it.
+ *
+ * Marks. When a record was found to be true is a word of its slot (htc_slot_hot::checked_at), which
+ * every process reads without a lock. Its value is
+ *
+ *     a doubt (far below 0)     compare with the disk. Each is a number of its own, and tells when
+ *                               it was made
+ *     HTC_MARK_WATCHED + epoch  trusted without asking while the epoch is the current one
+ *     HTC_MARK_ASKED + time     cannot be watched; true at that time (htc_mono_ms())
+ *     else                      true at that time, says somebody who does not watch
+ *
+ * Order. A record is stored with a doubt. Whoever wants to trust it (1) loads the epoch, (2)
+ * exchanges the doubt found with the record for one of its own, which fails when the slot was given
+ * to another record since it was found (a time would not tell), (3) has the path watched and the
+ * record entered at its node, (4) looks at the disk, and (5) exchanges its doubt for
+ * HTC_MARK_WATCHED + epoch. A change after (4) is reported to a watch that is there since (3);
+ * whoever publishes it stores another doubt, so that (5) fails, or undoes (5). A request calls
+ * htc_watch_drain() before it uses any record: when that returns, every change that was complete
+ * before the call is published. See docs/design.md.
+ *
+ * Whatever cannot be known (the kernel's queue overflowed, a process died or hung while it held
+ * events, the tree is damaged) increments the epoch: then no record is trusted before it is
+ * compared once.
+ *
+ * Thread and process safety: every function may be called by any thread of any process that
+ * inherited the handle. One robust mutex guards the tree; it is waited for no longer than
+ * HTC_WATCH_LOCK_MS.
+ */
+#ifndef HTC_WATCH_H
+#define HTC_WATCH_H
+
+#include "htc_store.h"
+
+#define HTC_MARK_DOUBT   (-(INT64_C(1) << 62))
+#define HTC_MARK_ASKED   (INT64_C(1) << 60)
+#define HTC_MARK_WATCHED (INT64_C(1) << 62)
+/** What htc_watch_fresh() is where nothing is watched: no mark. */
+#define HTC_MARK_NONE     INT64_MAX
+
+#define HTC_WATCH_LOCK_MS 50
+/** Nodes that are invalid, or whose record is gone, for longer are given up by the sweep. */
+#define HTC_WATCH_KEEP_MS 3000
+/** What could not be watched is not tried again before. */
+#define HTC_WATCH_RETRY_MS 30000
+/** A trusted entry is compared with the disk about that often, for what is never reported... */
+#define HTC_WATCH_NET_MS 10000
+/** ...but no more than this number of them each second. */
+#define HTC_WATCH_NET_RATE 200
+/** Words that things other than records may be entered with. */
+#define HTC_WATCH_WORDS 1024
+
+typedef struct htc_watch htc_watch; /* process-local handle */
+
+/** Why something cannot be watched. */
+typedef enum htc_watch_why {
+    HTC_WATCH_OK = 0,
+    HTC_WATCH_AGAIN,      /* it changed while it was looked at, or the lock was busy */
+    HTC_WATCH_KERNEL,     /* fs.inotify.max_user_watches, or no memory in the kernel */
+    HTC_WATCH_FULL,       /* the tree is */
+    HTC_WATCH_FILESYSTEM, /* one whose changes the kernel does not see */
+    HTC_WATCH_DENIED,     /* a directory on the way may not be read by this user */
+    HTC_WATCH_PATH        /* too deep, or too many links */
+} htc_watch_why;
+
+#define HTC_WATCH_WHYS (HTC_WATCH_PATH + 1)
+
+/**
+ * Make the instance and a tree of @a nodes nodes (of about 100 bytes, which take memory when they
+ * are used). Both live until @a pool is cleaned up, in children until they end.
+ * @param why on failure, a sentence for the administrator that names the limit.
+ */
+apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t nodes, apr_pool_t *pool,
+                              const char **why);
+
+/** The mark of what is trusted now. @a watch may be NULL. */
+int64_t htc_watch_fresh(const htc_watch *watch);
+
+/** The time that a mark stands for, to be compared with an interval; @a fresh from
+ *  htc_watch_fresh(). Negative for a doubt, far in the future for what is watched. */
+static inline int64_t htc_mark_time(int64_t mark, int64_t fresh)
+{
+    if (mark < HTC_MARK_ASKED)
+        return mark;
+    if (mark < HTC_MARK_WATCHED)
+        return mark - HTC_MARK_ASKED;
+    return mark == fresh ? HTC_MARK_ASKED : HTC_MARK_DOUBT;
+}
+
+static inline bool htc_mark_is_doubt(int64_t mark)
+{
+    return mark < HTC_MARK_DOUBT / 2;
+}
+
+/** The time at which a doubt was made. */
+static inline int64_t htc_mark_doubted_at(int64_t mark)
+{
+    return (mark - HTC_MARK_DOUBT) >> 20;
+}
+
+/** A new doubt, different from every other one. */
+int64_t htc_watch_doubt(htc_watch *watch);
+
+/**
+ * Publish what was reported until now. One system call when nothing was. Afterwards every change
+ * that was complete before the call can be seen in the marks, or the epoch is another one.
+ */
+void htc_watch_drain(htc_watch *watch);
+
+/**
+ * Have everything watched that decides what @a path (absolute) leads to, and enter the record
+ * @a ref at it. *known is set when all of it was watched and the record entered already.
+ * HTC_WATCH_AGAIN when a later record of this path was entered.
+ */
+htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known);
+
+/** The same for word @a word, below HTC_WATCH_WORDS, instead of a record. */
+htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known);
+
+/** The mark of a word; 0 at first. */
+_Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word);
+
+/** No record is trusted any more before it is compared once. */
+void htc_watch_distrust(htc_watch *watch);
+
+/**
+ * Give up what nobody needs any more, and let a few entries be compared with the disk (see
+ * HTC_WATCH_NET_MS). Does nothing when it was done within the last second by anybody.
+ * @param now htc_mono_ms()
+ */
+void htc_watch_sweep(htc_watch *watch, int64_t now);
+
+typedef struct htc_watch_stats {
+    uint64_t watches;       /* of this instance */
+    uint64_t watches_limit; /* fs.inotify.max_user_watches, for all of this user's instances */
+    uint64_t nodes, nodes_limit;
+    uint64_t bytes;                    /* of the tree, as far as it was ever used */
+    uint64_t failures[HTC_WATCH_WHYS]; /* times something could not be watched */
+} htc_watch_stats;
+
+void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats);
+
+/** True for the first caller, of all processes, with this reason: for messages said once. */
+bool htc_watch_first(htc_watch *watch, htc_watch_why why);
+
+/** The instance's descriptor, for tests. */
+int htc_watch_fd(const htc_watch *watch);
+
+#endif

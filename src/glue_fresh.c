@@ -1,0 +1,254 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * HtCacheRevalidate auto: the kernel tells of changes. The shared inotify instance is made here
+ * before the children fork, drained at the start of each request, and a record is trusted here from
+ * the time its path is watched. What cannot be watched is compared with the disk every second, and
+ * the error log says once why. The mechanism itself is in core/htc_watch.c.
+ */
+#include "glue_fresh.h"
+
+#include "http_main.h"
+
+/* A record, the directories on its way, and links: nodes for each slot of the store. */
+#define NODES_PER_SLOT 2
+
+static bool wanted(const server_rec *s)
+{
+    for (; s; s = s->next) {
+        if (htc_server_conf_of(s)->may_be_auto)
+            return true;
+    }
+    return false;
+}
+
+void htc_fresh_create(htc_context *ctx, server_rec *s)
+{
+    const char *why = NULL;
+    htc_store_stats stats;
+    apr_status_t rv;
+
+    if (!ctx->store || !wanted(s))
+        return;
+    htc_store_stats_get(ctx->store, &stats);
+    rv = htc_watch_create(&ctx->watch, ctx->store, (uint32_t)stats.slots_total * NODES_PER_SLOT,
+                          ctx->pconf, &why);
+    if (rv == APR_SUCCESS)
+        return;
+    ctx->watch = NULL;
+    ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
+                 "HtCacheRevalidate auto: %s. Until the next restart entries are compared with the "
+                 "disk every second instead",
+                 why);
+}
+
+/* --- draining ---------------------------------------------------------------------------------*/
+
+/* Once a second and process; htc_watch_sweep() sees to it that one process of all does it. */
+static void sweep_sometimes(htc_context *ctx, const request_rec *r)
+{
+    apr_int64_t second = apr_time_sec(r->request_time);
+
+    if (atomic_load_explicit(&ctx->swept, memory_order_relaxed) == second)
+        return;
+    atomic_store_explicit(&ctx->swept, second, memory_order_relaxed);
+    htc_watch_sweep(ctx->watch, htc_mono_ms());
+}
+
+int htc_fresh_request(request_rec *r)
+{
+    htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+
+    if (ctx && ctx->watch) {
+        htc_watch_drain(ctx->watch);
+        sweep_sometimes(ctx, r);
+    }
+    return DECLINED;
+}
+
+/* A server that is asked for nothing must not let the kernel's queue overflow. */
+int htc_fresh_monitor(apr_pool_t *pool, server_rec *s)
+{
+    const htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    (void)pool;
+    if (ctx && ctx->watch) {
+        htc_watch_drain(ctx->watch);
+        htc_watch_sweep(ctx->watch, htc_mono_ms());
+    }
+    return DECLINED;
+}
+
+/* --- trust ------------------------------------------------------------------------------------*/
+
+static const struct {
+    int level;
+    const char *text; /* NULL: nothing to say */
+} messages[HTC_WATCH_WHYS] = {
+    [HTC_WATCH_KERNEL] = {APLOG_WARNING, "no more inotify watches are to be had; raise the sysctl "
+                                         "fs.inotify.max_user_watches"},
+    [HTC_WATCH_FULL] = {APLOG_WARNING, "there is no room for more of what is watched; raise "
+                                       "HtCacheMemory"},
+    [HTC_WATCH_FILESYSTEM] = {APLOG_NOTICE,
+                              "it lies on a file system that is not known to report all changes"},
+    [HTC_WATCH_DENIED] = {APLOG_NOTICE, "a directory on the way may not be read by the server's "
+                                        "user; give it read permission"},
+    [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep or has links that cannot be followed"}};
+
+static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
+{
+    if (messages[why].text && htc_watch_first(ctx->watch, why))
+        ap_log_error(APLOG_MARK, messages[why].level, 0, ap_server_conf,
+                     "HtCacheRevalidate auto: %s cannot be watched and is compared with the disk "
+                     "every second instead: %s. Not logged again for others",
+                     path, messages[why].text);
+}
+
+int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now)
+{
+    return ttl == HTC_REVALIDATE_AUTO && ctx->watch ? htc_watch_doubt(ctx->watch) : now;
+}
+
+/* Anything but a doubt may be there twice, the second time with another record in the slot. */
+static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen)
+{
+    bool was_doubt = htc_mark_is_doubt(seen);
+
+    *trust = (htc_trust){
+        .mark = mark, .fresh = htc_watch_fresh(ctx->watch), .own = htc_watch_doubt(ctx->watch)};
+    trust->mine = atomic_compare_exchange_strong(mark, &seen, trust->own) && was_doubt;
+}
+
+void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
+                     const char *path, htc_ref ref)
+{
+    if (!ctx->watch) {
+        trust->mark = NULL;
+        return;
+    }
+    claim(ctx, trust, mark, seen);
+    if (!trust->mine)
+        return;
+    trust->why = htc_watch_record(ctx->watch, path, ref, &trust->known);
+    say_once(ctx, trust->why, path);
+}
+
+void htc_trust_end(htc_trust *trust)
+{
+    int64_t own = trust->own, mark = trust->fresh;
+
+    if (!trust->mine || trust->why == HTC_WATCH_AGAIN)
+        return;
+    if (trust->why != HTC_WATCH_OK)
+        mark = HTC_MARK_ASKED + htc_mono_ms();
+    atomic_compare_exchange_strong(trust->mark, &own, mark);
+}
+
+/* The file is another one although all that was watched reported nothing: something happened that
+ * is never reported, and may have happened to others. */
+static void note_untrue(htc_context *ctx, const htc_trust *trust)
+{
+    if (!trust->mine || !trust->known || trust->why != HTC_WATCH_OK)
+        return;
+    htc_watch_drain(ctx->watch);
+    if (atomic_load(trust->mark) == trust->own)
+        htc_watch_distrust(ctx->watch);
+}
+
+static bool compare(htc_context *ctx, const htc_dep *dep)
+{
+    htc_count(ctx->store, HTC_C_revalidations, 1);
+    htc_count(ctx->store, HTC_C_file_stats, 1);
+    return htc_same_file(dep);
+}
+
+/* What cannot be watched is asked for once a second, by one for all. */
+static bool recheck_asked(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
+                          int64_t now)
+{
+    int64_t time = htc_mark_time(mark, HTC_MARK_NONE);
+    bool known, same;
+
+    if (now - time < HTC_ASK_MS)
+        return true;
+    if (!htc_store_claim(slot, mark, HTC_MARK_ASKED + now))
+        return true;
+    htc_count(ctx->store, HTC_C_unwatched, 1);
+    same = compare(ctx, dep);
+    if (!same)
+        htc_store_confirm(slot, HTC_NEVER_CHECKED);
+    else if (ctx->watch && htc_watch_record(ctx->watch, dep->path, dep->ref, &known) == 0)
+        htc_store_confirm(slot, htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
+    return same;
+}
+
+/* Asked for after a long time, or found with a mark of somebody who does not watch: one look at the
+ * disk, and the next request may trust it. */
+static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark)
+{
+    htc_trust trust;
+
+    claim(ctx, &trust, &slot->checked_at, mark);
+    return compare(ctx, dep);
+}
+
+/* Without an instance all is asked for. */
+static bool recheck_without(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
+                            int64_t now)
+{
+    if (now - htc_mark_time(mark, HTC_MARK_NONE) < HTC_ASK_MS)
+        return true;
+    return htc_recheck(ctx, slot, dep, mark, HTC_ASK_MS, now);
+}
+
+bool htc_fresh_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark)
+{
+    int64_t now = htc_mono_ms();
+    htc_trust trust;
+
+    if (dep->racy)
+        return false;
+    if (!ctx->watch)
+        return recheck_without(ctx, slot, dep, mark, now);
+    if (mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED)
+        return recheck_asked(ctx, slot, dep, mark, now);
+    if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
+        return recheck_once(ctx, slot, dep, mark);
+    htc_trust_begin(ctx, &trust, &slot->checked_at, mark, dep->path, dep->ref);
+    if (compare(ctx, dep)) {
+        htc_trust_end(&trust);
+        return true;
+    }
+    note_untrue(ctx, &trust);
+    return false;
+}
+
+/* --- status -----------------------------------------------------------------------------------*/
+
+void htc_fresh_report(htc_report *report)
+{
+    htc_group *group = htc_report_group(report, "watch", "Being told of changes",
+                                        "how HtCacheRevalidate auto learns of edits");
+    const htc_watch *watch = report->ctx ? report->ctx->watch : NULL;
+    htc_watch_stats now = {0};
+
+    if (watch)
+        htc_watch_stats_get(watch, &now);
+    htc_add_counters(group);
+    htc_add_flag(group, "active", watch != NULL, "whether the kernel is asked to tell");
+    htc_add_gauge(group, "watches", HTC_UNIT_ONE, now.watches, "inotify watches in use");
+    htc_add_gauge(group, "watches_allowed", HTC_UNIT_ONE, now.watches_limit,
+                  "fs.inotify.max_user_watches");
+    htc_add_gauge(group, "watch_nodes", HTC_UNIT_ONE, now.nodes,
+                  "paths in the table of what is watched");
+    htc_add_gauge(group, "watch_bytes", HTC_UNIT_BYTES, now.bytes, "memory of that table");
+    htc_add_counter(group, "refused_limit", HTC_UNIT_ONE, now.failures[HTC_WATCH_KERNEL],
+                    "times the kernel gave no more watches");
+    htc_add_counter(group, "refused_table", HTC_UNIT_ONE, now.failures[HTC_WATCH_FULL],
+                    "times the table of what is watched was full");
+    htc_add_counter(group, "refused_filesystem", HTC_UNIT_ONE, now.failures[HTC_WATCH_FILESYSTEM],
+                    "times a path lay on a file system that may not report all changes");
+    htc_add_counter(group, "refused_permission", HTC_UNIT_ONE, now.failures[HTC_WATCH_DENIED],
+                    "times a directory on the way could not be read");
+    htc_add_counter(group, "refused_path", HTC_UNIT_ONE, now.failures[HTC_WATCH_PATH],
+                    "times a path was too deep, or had links that cannot be followed");
+}
