@@ -1,0 +1,72 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Completion of htcachectl for bash. Held against the tool's own help by tests/htcachectl-agree.sh.
+
+_htcachectl_options() { # command
+    local all="--json --color= --help --version"
+    case $1 in
+    status | explain | purge | reset-counters) all+=" --url=" ;;
+    top) all+=" --url= --limit=" ;;
+    unused) all+=" --url= --limit= --since=" ;;
+    check) all+=" --format= --cost --follow --limit=" ;;
+    lookup) all+=" --format= --follow" ;;
+    convert) all+=" --format= --to= --base= --output= --keep-going" ;;
+    *) all="--help --version" ;;
+    esac
+    printf '%s\n' "$all"
+}
+
+_htcachectl_values() { # option
+    case $1 in
+    --color) echo auto never always ;;
+    --format | --to | -f | -t) echo text csv netlify nginx json httpd ;;
+    --since) echo 30d 90d 365d ;;
+    --limit | -n) echo 0 20 100 ;;
+    esac
+}
+
+_htcachectl() {
+    local commands="status top unused explain purge reset-counters check lookup convert"
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command="" i
+
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -* | =) ;;
+        *) [[ " $commands " == *" ${COMP_WORDS[i]} "* ]] && command=${COMP_WORDS[i]} && break ;;
+        esac
+    done
+    # "--to=text" are three words where "=" divides words, and one where it does not.
+    if [[ $before == = ]]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [[ $current == = ]]; then
+        current=""
+    elif [[ $current == --*=* ]]; then
+        mapfile -t COMPREPLY < <(compgen -P "${current%%=*}=" -W "$(_htcachectl_values "${current%%=*}")" -- "${current#*=}")
+        return
+    fi
+    case $before in
+    --color | --format | --to | --since | --limit | -f | -t | -n)
+        mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_values "$before")" -- "$current")
+        return
+        ;;
+    --output | -o)
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
+    --url | --base | -u) return ;;
+    esac
+    if [[ $current == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_options "$command")" -- "$current")
+        if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]]; then
+            compopt -o nospace 2>/dev/null
+        fi
+    elif [[ -z $command ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
+    else
+        case $command in
+        check | lookup | convert | purge) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        esac
+    fi
+}
+
+complete -o filenames -F _htcachectl htcachectl
