@@ -7,3 +7,15 @@ for dir in "$corpus"/*/; do
     name=$(basename "$dir")
     "./tests/fuzz/replay_$name" "$dir" || exit 1
 done
+
+# Inputs of the current format, of targets that have a program to make some.
+for program in ./tests/fuzz/seed_*; do
+    [ -x "$program" ] || continue
+    name=${program##*/seed_}
+    case $name in *.* | *-*) continue ;; esac
+    dir=$(mktemp -d) || exit 1
+    "$program" "$dir" && "./tests/fuzz/replay_$name" "$dir"
+    status=$?
+    rm -rf "$dir"
+    [ $status = 0 ] || exit 1
+done

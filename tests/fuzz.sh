@@ -22,15 +22,15 @@ if [ "$name" = all ]; then
     exit
 fi
 
-# Only what the target's library needs: everything but httpd.
+# Only what the target's library needs: everything but httpd. The first argument is what to build.
 build() {
     # shellcheck disable=SC2086,SC2046
-    "$clang" -g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined \
+    "$clang" -g -O1 -fno-omit-frame-pointer -fsanitize="$2" \
         -fno-sanitize-recover=undefined -D_GNU_SOURCE ${FUZZ_CPPFLAGS:-$(apr-1-config --includes --cppflags)} \
-        -I"$srcdir/src/core" -I"$srcdir/src" "$srcdir/tests/fuzz/fuzz_$name.c" \
+        -I"$srcdir/src/core" -I"$srcdir/src" "$srcdir/tests/fuzz/$1_$name.c" \
         $(find "$srcdir/src" -name '*.c' ! -name 'glue_*' ! -name 'mod_*' ! -name 'htcachectl*' \
             ! -name 'allow_list.c') \
-        ${FUZZ_LIBS:-$(apr-1-config --link-ld --libs) -lxxhash} -lpthread -o "$work/bin/fuzz_$name"
+        ${FUZZ_LIBS:-$(apr-1-config --link-ld --libs) -lxxhash} -lpthread -o "$work/bin/$1_$name"
 }
 
 idle() {
@@ -41,10 +41,14 @@ idle() {
     fi
 }
 
-build
+build fuzz fuzzer,address,undefined
 corpus=$srcdir/tests/fuzz/corpus/$name
 found=$work/found/$name
 mkdir -p "$found"
+if [ -f "$srcdir/tests/fuzz/seed_$name.c" ]; then
+    build seed address,undefined
+    "$work/bin/seed_$name" "$found"
+fi
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
 
 if [ "${MINIMIZE:-0}" != 0 ]; then
