@@ -15,7 +15,7 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = 80
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 80))
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))

@@ -22,7 +22,7 @@ import sys
 
 import htbench
 
-ROUNDS = 24
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 24))
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = "/1/2/page.html"
 

@@ -17,7 +17,8 @@ ABOUT = """Paths six directories deep with absolute targets, in no order, 77 byt
 answer, less the same of a server without rows where it is httpd (the best of three); memory is that of all processes (PSS), and the
 most that one of them had at a time. Requests match a row, or none, at random. Then the rows are changed every two seconds under
 load, in the way of each server: the file alone for ours and for RewriteMap, `HUP` for nginx, a graceful restart for
-`Redirect` lines; the longest request is the figure."""
+`Redirect` lines; the longest request is the figure.
+HAProxy and Traffic Server take new rows only with a second process that replaces or manages the first, and are left out there."""
 PACKAGES = ["nginx-light", "haproxy", "trafficserver", "wrk", "apache2-utils", "valgrind"]
 SIZES = (10000, 100000, 1000000)
 

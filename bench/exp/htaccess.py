@@ -87,6 +87,23 @@ def variants(lustre):
     return part
 
 
+def exact(b):
+    """Instructions and system calls of the local variants, at depth 10."""
+    source = b.directory("trees")
+    for name, text in (("absent", None), ("empty", "")):
+        htbench.make_tree(os.path.join(source, name), 10, text)
+    counts.settle()
+    figures = {}
+    docroots = {n: os.path.join(source, n) for n in ("absent", "empty")}
+    for name, one in servers(b, docroots, False, "1h").items():
+        b.say(f"{name}")
+        instructions = counts.instructions(lambda: one, [path_at(10)], counted=b.pick(5, 100, 200))
+        one.start()
+        figures[name] = {"instructions": instructions, **counts.system_calls(one, [path_at(10)])}
+        one.stop()
+    return figures
+
+
 def operation_counts(b, fs, made):
     """Exact: the kernel keeps what it found, and the module trusts what it knows, for the whole count."""
     seen = {}
@@ -191,7 +208,7 @@ def trees(lustre):
     return part
 
 
-PARTS = {"local": variants(False), "lustre": variants(True), "trees-local": trees(False),
+PARTS = {"counts": exact, "local": variants(False), "lustre": variants(True), "trees-local": trees(False),
          "trees-lustre": trees(True)}
 
 
@@ -235,8 +252,18 @@ def variant_tables(page, part, figures):
     page.table(head, ratios)
 
 
+def exact_table(page, figures):
+    page.text("### Exact counts at depth 10, local disk", "Per request; calls about files are open, stat and their like.")
+    page.table(["variant", "", "instructions", "system calls", "about files"],
+               [[f"{name.split()[0]} {VARIANTS[int(name.split()[0])][0]}", name.split()[1],
+                 f"{f['instructions']:,} ({f['instructions'] / figures['1 stock']['instructions']:.2f})", f["all"],
+                 f["files"]] for name, f in figures.items()])
+
+
 def report(page, parts):
     lines = {}
+    if "counts" in parts:
+        exact_table(page, parts["counts"])
     for part in ("local", "lustre"):
         if part not in parts:
             continue

@@ -7,7 +7,7 @@ import os
 from kit import results as results_module
 from kit import svg
 
-EXPERIMENTS = ("tenk", "htaccess", "nginx2016", "trafficserver", "dxr", "realtrees", "bulk", "growth")
+EXPERIMENTS = ("tenk", "htaccess", "nginx2016", "trafficserver", "dxr", "realtrees", "bulk", "growth", "claims")
 EFFORT_WORDS = {"full": "in full", "short": "shortened: fewer rounds and requests", "quick": "smoke run"}
 
 
