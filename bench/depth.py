@@ -21,7 +21,7 @@ FIRST = 50
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def server(root, name, docroot, override, module=None, revalidate="1h", **more):
+def server(root, name, docroot, override, module=None, revalidate="auto", **more):
     directives = f"<Directory {docroot}>\nAllowOverride {override}\n</Directory>\n"
     if module:
         directives += f"HtCache On\nHtCacheRevalidate {revalidate}\n"
@@ -116,7 +116,7 @@ def pairs(root, module):
         for label, override, so in (("None again", "None", None), ("All, stock", "All", None),
                                     ("All, module", "All", module)):
             one = htbench.Httpd(**server(root, f"{label[-6:].strip()}-{name}", docroot, override,
-                                         so, revalidate="1s"))
+                                         so))
             figures = htbench.pairs(one, none, url, url, ROUNDS)
             results[f"{label} {name}"] = figures
             print(f"{label:11s} {name:6s} against None: {figures['a']:7.0f} / "

@@ -15,14 +15,16 @@ sub unavailable {
     return 'strace does not work here: ' . ($out =~ s/\n.*//sr || 'not installed');
 }
 
-# Attach to the given processes (all their threads, and children to come).
+# Attach to the given processes (all their threads, and children to come). In front of them, options
+# may stand: calls, to see others than those that name files (to be read from the file then).
 sub attach {
     my ($class, $file, @pids) = @_;
+    my %options = ref $pids[0] ? %{ shift @pids } : ();
     my $pid = fork // die "cannot fork: $!\n";
     if (!$pid) {
         open STDERR, '>', "$file.err";
         # Not on older kernels' call lists: strace ignores names behind a question mark.
-        my $calls = join ',', map {"?$_"} split /,/, $CALLS;
+        my $calls = join ',', map {"?$_"} split /,/, $options{calls} || $CALLS;
         exec 'strace', '-f', '-ttt', '-s', '4096', '-o', $file, '-e', "trace=$calls",
             map { ('-p', $_) } @pids;
         die "cannot run strace: $!\n";

@@ -1,0 +1,408 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# HtCacheRevalidate auto: edits of every kind, each followed at once by a request on another
+# connection, are all seen; also with many writers at once and with children that are killed. In
+# between requests are answered without a look at the disk, for one system call each. What cannot
+# be watched says so, and watches of directories that are gone are given up.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Env qw(work_dir write_file read_file wait_until mpm);
+use HtCache::Server;
+use HtCache::Strace;
+
+my $edits = $ENV{HTCACHE_EDITS} || (mpm() eq 'event' ? 1000 : 250);
+my $tree  = work_dir('auto');
+my $apart = work_dir('auto-apart');
+
+my $server = HtCache::Server->new(
+    name => 'auto', ports => ['site'], htcache => 1,
+    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
+    conf => <<"CONF")->start;
+LogLevel htcache:info
+LogFormat "%P" pid
+CustomLog "\@ROOT\@/logs/pids" pid
+<VirtualHost *:\@PORT:site\@>
+    DocumentRoot "$tree"
+    AccessFileName .first .htaccess
+    HtCache On
+    Alias /kernel /proc
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+    <Directory "/proc">
+        AllowOverride All
+        Require all granted
+    </Directory>
+</VirtualHost>
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
+CONF
+
+sub figures { return $server->status('main')->{ $_[0] } }
+
+# What the next request says: the status unless it is 200, else X-V. A child that was killed under
+# the request is no answer.
+sub seen {
+    my ($uri, $client) = @_;
+    my $answer;
+    for (1 .. 20) {
+        $answer = ($client || $server->client('site', keepalive => 0))->request($uri);
+        last if !$answer->{error};
+    }
+    return "error: $answer->{error}" if $answer->{error};
+    return $answer->{status} if $answer->{status} != 200;
+    return HtCache::Client::header($answer, 'X-V') // '';
+}
+
+# --- edits --------------------------------------------------------------------------------------
+# A site is one directory with some state; each edit returns what must be seen afterwards.
+
+sub text { return sprintf "Header set X-V %06d\n", $_[0] }
+sub shown { return sprintf '%06d', $_[0] }
+
+sub put {
+    my ($path, $text, $mode) = @_;
+    open my $out, $mode || '>', $path or die "$path: $!\n";
+    print {$out} $text;
+    close $out or die "$path: $!\n";
+}
+
+sub present {
+    my ($site) = @_;
+    return if $site->{there};
+    put("$site->{dir}/.htaccess", text($site->{now} = 0));
+    $site->{there} = 1;
+}
+
+# Same size, same modification time.
+sub in_place {
+    my ($site, $n) = @_;
+    present($site);
+    my $path = "$site->{dir}/.htaccess";
+    my @st = stat $path;
+    put($path, text($site->{now} = $n), '+<');
+    utime @st[8, 9], $path or die "$path: $!\n";
+}
+
+sub by_hard_link {
+    my ($site, $n) = @_;
+    present($site);
+    my $other = "$apart/link-$site->{name}";
+    unlink $other;
+    link "$site->{dir}/.htaccess", $other or die "$other: $!\n";
+    put($other, text($site->{now} = $n), '+<');
+}
+
+sub renamed_over {
+    my ($site, $n) = @_;
+    put("$apart/new-$site->{name}", text($site->{now} = $n));
+    rename "$apart/new-$site->{name}", "$site->{dir}/.htaccess" or die "rename: $!\n";
+    $site->{there} = 1;
+}
+
+sub deleted {
+    my ($site) = @_;
+    unlink "$site->{dir}/.htaccess";
+    @$site{qw(there now)} = (0, undef);
+}
+
+sub created {
+    my ($site, $n) = @_;
+    deleted($site);
+    put("$site->{dir}/.htaccess", text($site->{now} = $n));
+    $site->{there} = 1;
+}
+
+sub closed_and_opened {
+    my ($site) = @_;
+    present($site);
+    my $path = "$site->{dir}/.htaccess";
+    chmod 0, $path or die "$path: $!\n";
+    return (403, sub { chmod 0644, $path or die "$path: $!\n" });
+}
+
+# The owner can be changed by root only; the call itself reports a change all the same.
+sub owned {
+    my ($site) = @_;
+    present($site);
+    chown -1, $) + 0, "$site->{dir}/.htaccess" or die "chown: $!\n";
+}
+
+sub new_dir {
+    my ($dir, $n) = @_;
+    write_file("$dir/page.html", "page\n");
+    write_file("$dir/.htaccess", text($n)) if defined $n;
+}
+
+sub directory_replaced {
+    my ($site, $n) = @_;
+    rename $site->{dir}, "$apart/away-$site->{name}-$n" or die "rename: $!\n";
+    new_dir($site->{dir}, $site->{now} = $n);
+    $site->{there} = 1;
+}
+
+sub parent_replaced {
+    my ($site, $n) = @_;
+    rename "$tree/$site->{name}", "$apart/up-$site->{name}-$n" or die "rename: $!\n";
+    new_dir($site->{dir}, $site->{now} = $n);
+    $site->{there} = 1;
+}
+
+sub earlier_name {
+    my ($site, $n) = @_;
+    my $path = "$site->{dir}/.first";
+    put($path, text($n));
+    return (shown($n), sub { unlink $path });
+}
+
+# /NAME/now -> releases/N, and now/sub holds the page.
+sub release_switched {
+    my ($site, $n) = @_;
+    my $top = "$tree/$site->{name}";
+    new_dir("$apart/$site->{name}/r$n/sub", $n);
+    symlink "$apart/$site->{name}/r$n", "$top/next" or die "symlink: $!\n";
+    rename "$top/next", "$top/now" or die "rename: $!\n";
+    @$site{qw(there now)} = (1, $n);
+}
+
+# The same where "now" is a link to a link, and that one is switched.
+sub inner_link_switched {
+    my ($site, $n) = @_;
+    my $middle = "$apart/$site->{name}/middle";
+    new_dir("$apart/$site->{name}/r$n/sub", $n);
+    symlink "r$n", "$middle.next" or die "symlink: $!\n";
+    rename "$middle.next", $middle or die "rename: $!\n";
+    symlink "../../auto-apart/$site->{name}/middle", "$tree/$site->{name}/next" or die "symlink: $!\n";
+    rename "$tree/$site->{name}/next", "$tree/$site->{name}/now" or die "rename: $!\n";
+    @$site{qw(there now)} = (1, $n);
+}
+
+my %plain = (
+    'written in place, same size and time' => \&in_place,
+    'written through a hard link'          => \&by_hard_link,
+    'renamed over'                         => \&renamed_over,
+    'deleted'                              => \&deleted,
+    'created'                              => \&created,
+    'chmod'                                => \&closed_and_opened,
+    'chown'                                => \&owned,
+    'directory replaced'                   => \&directory_replaced,
+    'parent replaced'                      => \&parent_replaced,
+    'earlier AccessFileName'               => \&earlier_name,
+);
+my %linked = (
+    'written in place, same size and time' => \&in_place,
+    'renamed over'                         => \&renamed_over,
+    'deleted'                              => \&deleted,
+    'earlier AccessFileName'               => \&earlier_name,
+    'release switched'                     => \&release_switched,
+    'release switched, link to a link'     => \&inner_link_switched,
+);
+
+sub plain_site {
+    my ($name) = @_;
+    new_dir("$tree/$name/sub");
+    return { name => $name, dir => "$tree/$name/sub", uri => "/$name/sub/page.html",
+        kinds => \%plain };
+}
+
+sub linked_site {
+    my ($name) = @_;
+    mkdir "$tree/$name";
+    my $site = { name => $name, dir => "$tree/$name/now/sub", uri => "/$name/now/sub/page.html",
+        kinds => \%linked };
+    release_switched($site, 0);
+    return $site;
+}
+
+# One edit and the request after it; '' or what was wrong. @others: connections that stay, so that
+# several processes have the site in their memory by the next edit.
+sub edit_and_ask {
+    my ($site, $n, $random, @others) = @_;
+    my @kinds = sort keys %{ $site->{kinds} };
+    my $kind = $kinds[ $random->() % @kinds ];
+    my ($expected, $undo) = $site->{kinds}{$kind}->($site, $n);
+    undef $undo if ref $undo ne 'CODE';
+    my @wrong;
+    my $check = sub {
+        my ($what, $want) = @_;
+        my $got = seen($site->{uri});
+        push @wrong, "$site->{name}, $what, edit $n: '$got' instead of '$want'" if $got ne $want;
+        seen($site->{uri}, $_) for @others, @others;
+    };
+    my $now = sub { defined $site->{now} ? shown($site->{now}) : '' };
+    $check->($kind, $undo ? $expected : $now->());
+    if ($undo) {
+        $undo->();
+        $check->("$kind, undone", $now->());
+    }
+    return @wrong;
+}
+
+# A generator of its own, so that a run can be repeated.
+sub generator {
+    my ($state) = @_;
+    return sub { return ($state = ($state * 1103515245 + 12345) & 0x7fffffff) >> 8 };
+}
+
+my $seed = $ENV{HTCACHE_SEED} || 1;
+diag "HTCACHE_SEED=$seed" if $seed != 1;
+
+# --- one writer ---------------------------------------------------------------------------------
+
+my @sites = ((map { plain_site("p$_") } 1 .. 4), (map { linked_site("l$_") } 1 .. 3));
+my $random = generator($seed);
+my @clients = map { $server->client('site') } 1 .. 2;
+my @wrong;
+for my $n (1 .. $edits) {
+    push @wrong, edit_and_ask($sites[ $random->() % @sites ], $n, $random, @clients);
+    last if @wrong > 5;
+}
+is join("\n", @wrong), '', "$edits edits, each seen by the next request";
+my $watch = figures('watch');
+cmp_ok $watch->{events}, '>', $edits / 2, 'the kernel told of them';
+is $watch->{active}, JSON::PP::true(), 'the page says so';
+my %pids = map { $_ => 1 } split /\n/, read_file("$server->{root}/logs/pids");
+cmp_ok scalar keys %pids, '>', 1, 'several processes answered';
+
+# --- many writers -------------------------------------------------------------------------------
+
+sub in_parallel {
+    my ($name, $writers, $each, $meanwhile) = @_;
+    my @pids;
+    for my $w (1 .. $writers) {
+        my $pid = fork // die "cannot fork: $!\n";
+        if (!$pid) {
+            my $mine = $w % 2 ? plain_site("$name$w") : linked_site("$name$w");
+            my $own  = generator($seed * 100 + $w);
+            my @bad;
+            eval { push @bad, edit_and_ask($mine, $_, $own) for 1 .. $each; 1 } or push @bad, $@;
+            write_file("$apart/wrong-$name$w", join "\n", @bad);
+            require POSIX;
+            POSIX::_exit(0);
+        }
+        push @pids, $pid;
+    }
+    $meanwhile->(\@pids) if $meanwhile;
+    waitpid $_, 0 for @pids;
+    return join "\n", grep {length} map { read_file("$apart/wrong-$name$_") // 'no result' } 1 .. $writers;
+}
+
+is in_parallel('w', 4, $edits / 8), '', 'four writers at once: every edit is seen';
+is_deeply [$server->crashes], [], 'no child crashed';
+
+# --- killed children ----------------------------------------------------------------------------
+
+# With the writers still going on; a child that is killed may be publishing.
+sub kill_some {
+    my ($writers) = @_;
+    my $kills = 0;
+    while ($kills < 6) {
+        my ($child) = $server->children or next;
+        kill 'KILL', $child and $kills++;
+        wait_until(sub { !grep { $_ == $child } $server->children });
+        select undef, undef, undef, 0.2;
+    }
+    return $kills;
+}
+
+my $kills = 0;
+is in_parallel('k', 3, $edits / 8, sub { $kills = kill_some(@_) }), '',
+    'with children that are killed every edit is seen';
+is $kills, 6, 'six were killed';
+is_deeply [$server->crashes], [], 'no child crashed otherwise';
+
+# --- steady state -------------------------------------------------------------------------------
+
+my $warm = $server->client('site');
+seen($sites[0]{uri}, $warm) for 1 .. 6;
+SKIP: {
+    my $why_not = HtCache::Strace::unavailable();
+    skip $why_not, 4 if $why_not;
+    my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->children);
+    my @answers = map { seen($sites[0]{uri}, $warm) } 1 .. 200;
+    my @calls = $strace->finish;
+    my $nodes = figures('watch')->{watch_nodes};
+    my $elapsed = @calls ? $calls[-1]{at} - $calls[0]{at} : 0;
+    my @own = grep { $_->{path} =~ m{/\.(?:htaccess|first)$} } @calls;
+    is scalar(grep { $_->{kind} eq 'open' } @own), 0, 'no .htaccess is opened';
+    # All entries are looked at about every 10 s, some each second.
+    cmp_ok scalar(@own), '<=', ($elapsed + 2) * ($nodes / 10 + 1),
+        sprintf '%d looks for 200 requests in %.1f s', scalar(@own), $elapsed;
+
+    $strace = HtCache::Strace->attach("$server->{root}/strace-ioctl",
+        { calls => 'ioctl,read' }, $server->children);
+    seen($sites[0]{uri}, $warm) for 1 .. 100;
+    $strace->finish;
+    my $text = read_file("$server->{root}/strace-ioctl");
+    # Directories on the way, such as /tmp, are others' too: their changes are reported as well, and
+    # who finds some asks a second time, under the lock.
+    my $quiet = () = $text =~ /FIONREAD, \[0\]/g;
+    my $busy  = () = $text =~ /FIONREAD, \[[1-9]/g;
+    is int($quiet + $busy / 2), 100, "one question to the kernel for each request ($busy found something)";
+    cmp_ok scalar(() = $text =~ /^\d+ +[\d.]+ ioctl/mg), '<=', 101 + $busy, 'and nothing else';
+}
+
+# --- what cannot be watched ---------------------------------------------------------------------
+
+is $server->client('site')->request('/kernel/version')->{status}, 200, 'a file of another file system'
+    for 1 .. 4;
+cmp_ok figures('watch')->{refused_filesystem}, '>', 0, 'is not watched';
+is scalar(() = $server->error_log =~ /cannot be watched.*file system/g), 1, 'the log says so once';
+
+# --- what is given up ---------------------------------------------------------------------------
+
+# As the kernel counts them.
+sub kernel_watches {
+    my ($pid) = @_;
+    my $n = 0;
+    for my $file (glob "/proc/$pid/fdinfo/*") {
+        $n += () = (read_file($file) // '') =~ /^inotify wd:/mg;
+    }
+    return $n;
+}
+
+my $before = figures('watch')->{watches};
+for my $round (1 .. 3) {
+    my @dirs = map {"$tree/churn-$round-$_"} 1 .. 60;
+    new_dir($_, 1) for @dirs;
+    for my $dir (@dirs) {
+        (my $uri = $dir) =~ s{^.*/}{/};
+        seen("$uri/page.html", $warm) for 1 .. 3;
+    }
+    for my $dir (@dirs) {
+        if ($round == 2) {
+            rename $dir, "$apart/gone-" . ($dir =~ s{^.*/}{}r) or die "rename: $!\n";
+        } else {
+            unlink "$dir/.htaccess", "$dir/page.html";
+            rmdir $dir or die "$dir: $!\n";
+        }
+    }
+}
+cmp_ok figures('watch')->{events}, '>', 180, 'directories come and go';
+ok wait_until(sub { sleep 1; figures('watch')->{watches} <= $before }),
+    'their watches are given up';
+my $counted = wait_until(sub {
+    my $now = figures('watch')->{watches};
+    return $now == kernel_watches($server->pid) && "$now";
+});
+ok defined $counted, 'the kernel counts as many as the page' or diag kernel_watches($server->pid);
+
+# --- restart ------------------------------------------------------------------------------------
+
+my $generation = $server->status('main')->{server}{generation};
+$server->signal('USR1');
+ok wait_until(sub {
+    my $status = eval { $server->status('main') };
+    return $status && $status->{server}{generation} > $generation;
+}), 'restarted';
+push @wrong, edit_and_ask($sites[ $_ % @sites ], $edits + $_, $random) for 1 .. 20;
+is join("\n", @wrong), '', 'after a graceful restart edits are seen';
+my @instances = grep { (readlink $_ // '') =~ /inotify/ } glob '/proc/' . $server->pid . '/fd/*';
+is scalar @instances, 1, 'the parent has one instance';
+
+is_deeply [$server->crashes], [], 'no child crashed';
+$server->stop;
+done_testing;
