@@ -403,6 +403,58 @@ int htc_map_fixup(request_rec *r)
     return ask_list(r, redirects, dc->maps);
 }
 
+/* --- explaining -------------------------------------------------------------------------------*/
+
+static void describe_match(request_rec *r, htc_table *table, const redirect_match *match,
+                           htc_map_hit *hit)
+{
+    char *buffer = apr_palloc(r->pool, REDIRECT_MAX_TEXT);
+    redirect_rule rule;
+
+    redirect_table_rule(table->table, match->rule, &rule, buffer, NULL);
+    hit->line = rule.line;
+    hit->status = rule.status;
+    hit->rule = rule.pattern ? apr_pstrmemdup(r->pool, rule.pattern, rule.pattern_len)
+                             : apr_pstrmemdup(r->pool, rule.source, rule.source_len);
+    if (rule.target)
+        hit->target = apr_pstrmemdup(r->pool, rule.target, rule.target_len);
+}
+
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit)
+{
+    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+    redirect_group groups[MAX_GROUPS];
+    redirect_request asked;
+    redirect_match match;
+    bool found, refused = false;
+    htc_node *node;
+    htc_table *table;
+
+    memset(hit, 0, sizeof(*hit));
+    if (!redirects || !redirects->tables || map->slot == REDIRECT_AREA_NIL)
+        return false;
+    node = htc_table_acquire(redirects, map->slot);
+    if (!node)
+        return false;
+    hit->known = true;
+    table = htc_node_data(node);
+    fill_request(&asked, r, table);
+    found = redirect_table_lookup(table->table, &asked, 0, &match);
+    if (found) {
+        describe_match(r, table, &match, hit);
+        asked.path = r->uri;
+        asked.query = r->args;
+        asked.query_len = r->args ? strlen(r->args) : 0;
+        hit->location = redirect_map_location(
+            &match, &asked, groups, run_groups(table, &match, r, groups), r->pool, &refused);
+        if (hit->location && *hit->location == '/' && !htc_relative_allowed(r))
+            hit->location = ap_construct_url(r->pool, hit->location, r);
+        hit->location = hit->location ? apr_pstrdup(r->pool, hit->location) : NULL;
+    }
+    htc_node_release(redirects->tables, node);
+    return found && !refused;
+}
+
 /* --- status -----------------------------------------------------------------------------------*/
 
 static void add_report(htc_redirects *redirects, const htc_redirect_map *map,

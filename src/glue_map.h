@@ -67,6 +67,11 @@ typedef struct htc_table {
 
 /* glue_map_conf.c */
 const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[]);
+/** The map of a HtCacheRedirectMap line that was read before, with these arguments. @a htaccess:
+ * the directory of the .htaccess file that it stands in, else NULL; then it is found by @a where,
+ * "file:line". NULL: it is not known. */
+const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
+                                        const char *htaccess, const char *args, apr_pool_t *pool);
 /** The list of both, @a first asked first; either may be NULL. */
 const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
                                        const htc_map_list *second);
@@ -99,6 +104,18 @@ typedef struct htc_map_report {
 
 /** An htc_map_report for each map, in @a pool; NULL when there are no redirect maps at all. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** What one map says to a request. */
+typedef struct htc_map_hit {
+    bool known; /* the map has a table */
+    uint32_t line;
+    const char *rule, *target; /* as written; NULL: none */
+    int status;
+    const char *location; /* as it would be sent; NULL: none */
+} htc_map_hit;
+
+/** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
+ * when it is false. */
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
 /** The open table of a map's current image, with a reference on the node of redirects->tables; NULL
  * when it has none. */
 htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);

@@ -287,6 +287,17 @@ static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_see
     return htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
 }
 
+bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir)
+{
+    level_key key = {s, dir, strlen(dir)};
+    htc_node *node =
+        ctx->map ? htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key) : NULL;
+
+    if (node)
+        htc_node_release(ctx->map, node);
+    return node != NULL;
+}
+
 static bool was_seen(const htc_seen *seen, const char *dir)
 {
     while (seen && strcmp(seen->dir, dir))

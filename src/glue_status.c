@@ -324,19 +324,24 @@ static bool read_query(request_rec *r, question *q)
     return !(q->explain && q->redirects) && (!(q->explain || q->redirects) || q->form->lists);
 }
 
+/* NULL: what is to be explained is no URL. */
 static htc_report *answer(request_rec *r, const question *q)
 {
     htc_report *report;
 
-    if (!q->redirects)
+    if (!q->redirects && !q->explain)
         return htc_report_make(r, q->form->lists);
     report = htc_report_empty(r);
-    htc_redirects_report(report, &q->which);
+    if (q->redirects)
+        htc_redirects_report(report, &q->which);
+    else if (!htc_explain_report(report, q->explain))
+        return NULL;
     return report;
 }
 
 int htc_status_handler(request_rec *r)
 {
+    const htc_report *report;
     question q;
 
     if (!r->handler || strcmp(r->handler, "htcache-status"))
@@ -346,11 +351,11 @@ int htc_status_handler(request_rec *r)
         return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
-    if (!read_query(r, &q))
+    if (!read_query(r, &q) || !(report = answer(r, &q)))
         return HTTP_BAD_REQUEST;
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_setn(r->headers_out, "X-Content-Type-Options", "nosniff");
     ap_set_content_type(r, q.form->content_type);
-    q.form->send(answer(r, &q));
+    q.form->send(report);
     return OK;
 }

@@ -47,6 +47,9 @@ typedef enum htc_type {
 
 typedef enum htc_unit { HTC_UNIT_ONE, HTC_UNIT_BYTES, HTC_UNIT_MS } htc_unit;
 
+/** A number that is not known: JSON has null. */
+#define HTC_UNKNOWN UINT64_MAX
+
 typedef struct htc_value {
     uint64_t number; /* COUNTER, GAUGE, TIME, FLAG */
     double ratio;
@@ -167,6 +170,11 @@ typedef struct htc_redirect_query {
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+
+/* --- one URL: glue_explain.c -------------------------------------------------------------------*/
+
+/** Add what is known of @a url. False: it is no URL of a server. */
+bool htc_explain_report(htc_report *report, const char *url);
 
 /* --- the parts: glue_status_parts.c -----------------------------------------------------------*/
 

@@ -45,6 +45,10 @@ static void send_figure(const htc_group *group, const htc_figure *figure)
             ap_rprintf(r, "%.6f", figure->value.ratio);
         break;
     default:
+        if (figure->value.number == HTC_UNKNOWN) {
+            ap_rputs("-", r);
+            break;
+        }
         ap_rprintf(r, "%" APR_UINT64_T_FMT, (apr_uint64_t)figure->value.number);
     }
     ap_rputs("\n", r);

@@ -35,6 +35,8 @@ static void send_value(const htc_report *report, htc_type type, const htc_value 
             r);
         break;
     default:
+        if (value->number == HTC_UNKNOWN)
+            break;
         ap_rprintf(r, "%" APR_UINT64_T_FMT, (apr_uint64_t)value->number);
     }
 }

@@ -37,6 +37,10 @@ static void send_value(const htc_report *report, htc_type type, const htc_value 
         }
         /* fall through */
     default:
+        if (value->number == HTC_UNKNOWN) {
+            ap_rputs("null", r);
+            break;
+        }
         ap_rprintf(r, "%" APR_UINT64_T_FMT, (apr_uint64_t)value->number);
     }
 }

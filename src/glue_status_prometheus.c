@@ -61,6 +61,8 @@ static const char *number(apr_pool_t *pool, htc_type type, htc_unit unit, const 
 {
     if (type == HTC_RATIO)
         return value->ratio < 0 ? "NaN" : apr_psprintf(pool, "%.6f", value->ratio);
+    if (value->number == HTC_UNKNOWN)
+        return "NaN";
     if (unit == HTC_UNIT_MS)
         return apr_psprintf(pool, "%" APR_UINT64_T_FMT ".%03u", (apr_uint64_t)value->number / 1000,
                             (unsigned)(value->number % 1000));

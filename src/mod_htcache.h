@@ -377,5 +377,7 @@ void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 int htc_seed(request_rec *r);
 int htc_learn(request_rec *r);
 void htc_level_free(void *data);
+/** Can this process answer for directory @a dir (ends with '/') ahead of core? */
+bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir);
 
 #endif

@@ -12,7 +12,8 @@ my $top = $ENV{srcdir} // '.';
 sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!\n"; local $/; return <$in> }
 
 # Schema, its page, and how deep the headings of the sections are there.
-my @pairs = (['status', 'status.md', '##'], ['redirects', 'status.md', '###']);
+my @pairs = (['status', 'status.md', '##'], ['explain', 'explain.md', '##'],
+    ['redirects', 'status.md', '###']);
 
 sub documented {
     my ($page, $depth) = @_;

@@ -1,0 +1,427 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Which Redirect, RewriteRule and map lines match a path, in the order in which httpd comes to
+ * them: first those of the server (mod_rewrite, maps, Redirect), then those of directories. Lines
+ * are read from the configuration tree and from records, and compared one by one, as a person
+ * would: nothing here has to be fast, and nothing is taken from the tables that is to be explained
+ * by them. Called by glue_explain.c.
+ */
+#include "glue_explain.h"
+#include "redirect_config.h"
+
+/* --- the list ---------------------------------------------------------------------------------*/
+
+/* A line that matches. */
+typedef struct rule_line {
+    const char *kind;
+    const ap_directive_t *node;
+    const char *file; /* if not the node's */
+    unsigned line;
+    bool server;
+    const char *rule, *target, *location;
+    int status;
+    unsigned conditions;
+    bool folded;
+} rule_line;
+
+/* The first that answers is the answer; what comes before and may answer makes it uncertain. */
+static void add_rule(explain *e, const rule_line *l)
+{
+    const char *file = l->file ? l->file : l->node->filename;
+    unsigned line = l->file ? l->line : (unsigned)l->node->line_num;
+
+    if (e->answered || htc_list_rows(e->rules) >= EXPLAIN_MAX_RULES)
+        return;
+    htc_cell_text(e->rules, l->kind);
+    htc_cell_text(e->rules, l->server ? "server" : "directory");
+    htc_cell_text(e->rules, file);
+    htc_cell_number(e->rules, line);
+    htc_cell_text(e->rules, l->rule ? l->rule : "");
+    htc_cell_text(e->rules, l->target);
+    htc_cell_number(e->rules, (uint64_t)l->status);
+    htc_cell_text(e->rules, l->location);
+    htc_cell_number(e->rules, l->conditions);
+    htc_cell_number(e->rules, l->folded);
+    if (l->conditions || !l->status) {
+        e->certain = false;
+        return;
+    }
+    e->answered = true;
+    e->status = l->status;
+    e->location = l->location;
+    e->answer = apr_psprintf(e->pool, "%s in %s line %u answers %d%s%s", l->kind, file, line,
+                             l->status, l->location ? ", to " : "", l->location ? l->location : "");
+}
+
+/* --- Redirect ---------------------------------------------------------------------------------*/
+
+/* A Redirect line, understood as mod_alias does. */
+typedef struct redirect {
+    int status;
+    const char *source, *target;
+    bool regex;
+} redirect;
+
+static bool read_redirect(const explain *e, const ap_directive_t *node, redirect *redirect)
+{
+    int which = redirect_config_alias(node->directive);
+    const char *args = node->args ? node->args : "";
+    const char *first = ap_getword_conf(e->pool, &args);
+
+    if (which < 0)
+        return false;
+    redirect->regex = !strcasecmp(node->directive, "RedirectMatch");
+    redirect->status = !strcasecmp(node->directive, "RedirectPermanent") ? 301 : 302;
+    if (redirect_config_status(first, &redirect->status) == REDIRECT_WORD_SOURCE)
+        redirect->source = first;
+    else
+        redirect->source = ap_getword_conf(e->pool, &args);
+    redirect->target = *args ? ap_getword_conf(e->pool, &args) : NULL;
+    return *redirect->source != '\0';
+}
+
+/* As mod_alias: bytes of the path that the prefix takes, or 0. */
+static size_t prefix_length(const char *path, const char *prefix)
+{
+    const char *p = path;
+    bool slash = false;
+
+    while (*prefix) {
+        slash = *prefix == '/';
+        if (*p != *prefix)
+            return 0;
+        p += slash ? strspn(p, "/") : 1;
+        prefix += slash ? strspn(prefix, "/") : 1;
+    }
+    return slash || !*p || *p == '/' ? (size_t)(p - path) : 0;
+}
+
+/* Location as mod_alias completes it. NULL: there is none. */
+static const char *complete(const explain *e, int status, const char *target)
+{
+    if (!target || !ap_is_HTTP_REDIRECT(status))
+        return NULL;
+    if (*target == '/')
+        target = ap_construct_url(e->pool, target, e->r);
+    return e->query && !strchr(target, '?') ? apr_pstrcat(e->pool, target, "?", e->query, NULL)
+                                            : target;
+}
+
+static bool match_redirect(const explain *e, const redirect *redirect, const char **location)
+{
+    ap_regmatch_t groups[AP_MAX_REG_MATCH];
+    const char *target = redirect->target;
+    ap_regex_t *regex;
+    size_t taken;
+
+    if (!redirect->regex) {
+        taken = prefix_length(e->path, redirect->source);
+        if (taken && target)
+            target =
+                apr_pstrcat(e->pool, target, ap_os_escape_path(e->pool, e->path + taken, 1), NULL);
+        *location = complete(e, redirect->status, target);
+        return taken > 0;
+    }
+    regex = ap_pregcomp(e->pool, redirect->source, AP_REG_EXTENDED);
+    if (!regex || ap_regexec(regex, e->path, AP_MAX_REG_MATCH, groups, 0))
+        return false;
+    if (target)
+        target = ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups);
+    *location = complete(e, redirect->status, target);
+    return true;
+}
+
+static void redirects_of(explain *e, const ap_directive_t *node, bool server)
+{
+    for (; node && !e->answered; node = node->next) {
+        redirect redirect = {0};
+        const char *location = NULL, *reason;
+
+        if (!read_redirect(e, node, &redirect) || !match_redirect(e, &redirect, &location))
+            continue;
+        add_rule(e, &(rule_line){.kind = node->directive,
+                                 .node = node,
+                                 .server = server,
+                                 .rule = redirect.source,
+                                 .target = redirect.target,
+                                 .location = location,
+                                 .status = redirect.status,
+                                 .folded = e->sc->ctx &&
+                                           redirect_config_redirect(
+                                               redirect_config_alias(node->directive), node->args,
+                                               !server, e->pool, &reason) == REDIRECT_LINE_FOLD});
+    }
+}
+
+/* --- RewriteRule ------------------------------------------------------------------------------*/
+
+static bool engine_is_on(const ap_directive_t *node, bool before)
+{
+    for (node = explain_next(node, "RewriteEngine"); node;
+         node = explain_next(node->next, "RewriteEngine"))
+        before = !strcasecmp(node->args, "on");
+    return before;
+}
+
+/* Rules and conditions of one context, and their nodes. */
+typedef struct ruleset {
+    rewrite_rule *rules;
+    const ap_directive_t **nodes;
+    unsigned *conditions;
+    size_t n;
+} ruleset;
+
+static ruleset read_rules(const explain *e, const ap_directive_t *first, bool in_dir)
+{
+    apr_array_header_t *lines = apr_array_make(e->pool, 16, sizeof(rewrite_line));
+    ruleset set = {0};
+    unsigned conditions = 0;
+    size_t n = 0, all = 0;
+
+    for (const ap_directive_t *node = first; node; node = node->next)
+        all += !strcasecmp(node->directive, "RewriteRule");
+    set.rules = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.rules));
+    set.nodes = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.nodes));
+    set.conditions = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.conditions));
+    for (const ap_directive_t *node = first; node; node = node->next) {
+        bool condition = !strcasecmp(node->directive, "RewriteCond");
+
+        if (!condition && strcasecmp(node->directive, "RewriteRule"))
+            continue;
+        APR_ARRAY_PUSH(lines, rewrite_line) = (rewrite_line){condition, node->args};
+        if (!condition) {
+            set.nodes[n] = node;
+            set.conditions[n++] = conditions;
+        }
+        conditions = condition ? conditions + 1 : 0;
+    }
+    set.n = redirect_config_rewrites((const rewrite_line *)lines->elts, (size_t)lines->nelts,
+                                     in_dir, set.rules, e->pool);
+    return set;
+}
+
+/* Location of a redirect by a rule, where it follows from the path alone. */
+static const char *rewrite_location(const explain *e, const rewrite_rule *rule, const char *subject,
+                                    const ap_regmatch_t *groups)
+{
+    const char *target;
+
+    if (!(rule->flags & REWRITE_REDIRECT) || !ap_is_HTTP_REDIRECT(rule->status) ||
+        strchr(rule->output, '%') || !strcmp(rule->output, "-"))
+        return NULL;
+    target = ap_pregsub(e->pool, rule->output, subject, AP_MAX_REG_MATCH, (ap_regmatch_t *)groups);
+    if (!target || (!ap_is_url(target) && *target != '/'))
+        return NULL;
+    if (rule->drops_query && *target == '/')
+        return ap_construct_url(e->pool, target, e->r);
+    return rule->drops_query ? target : complete(e, rule->status, target);
+}
+
+/* What a rule's status is when it ends the request; 0: the request goes on. */
+static int rewrite_status(const rewrite_rule *rule)
+{
+    if (rule->flags & REWRITE_FORBIDDEN)
+        return HTTP_FORBIDDEN;
+    if (rule->flags & REWRITE_GONE)
+        return HTTP_GONE;
+    if (rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS))
+        return rule->status ? rule->status : HTTP_MOVED_TEMPORARILY;
+    return ap_is_url(rule->output) ? HTTP_MOVED_TEMPORARILY : 0;
+}
+
+static bool rule_matches(const explain *e, const rewrite_rule *rule, const char *subject,
+                         ap_regmatch_t *groups)
+{
+    bool negated = *rule->pattern == '!';
+    int flags = AP_REG_EXTENDED | (rule->flags & REWRITE_NOCASE ? AP_REG_ICASE : 0);
+    ap_regex_t *regex = ap_pregcomp(e->pool, rule->pattern + negated, flags);
+
+    for (int i = 0; i < AP_MAX_REG_MATCH; i++)
+        groups[i].rm_so = groups[i].rm_eo = -1;
+    return regex && (ap_regexec(regex, subject, AP_MAX_REG_MATCH, groups, 0) != 0) == negated;
+}
+
+/* A rule that redirects or ends the processing without a condition is the last that counts. */
+static void rewrites_of(explain *e, const ap_directive_t *first, const char *subject, bool server)
+{
+    ruleset set = read_rules(e, first, !server);
+
+    for (size_t i = 0; i < set.n && !e->answered; i++) {
+        const rewrite_rule *rule = &set.rules[i];
+        ap_regmatch_t groups[AP_MAX_REG_MATCH];
+        unsigned conditions = set.conditions[i] + (rule->counted ? 1 : 0);
+
+        if (!rule->pattern || !rule->output || !rule_matches(e, rule, subject, groups))
+            continue;
+        add_rule(e, &(rule_line){.kind = "RewriteRule",
+                                 .node = set.nodes[i],
+                                 .server = server,
+                                 .rule = rule->pattern,
+                                 .target = rule->output,
+                                 .location = rewrite_location(e, rule, subject, groups),
+                                 .status = rewrite_status(rule),
+                                 .conditions = conditions,
+                                 .folded = e->sc->ctx && !rule->why});
+        if (!conditions && !rewrite_status(rule) && (rule->flags & (REWRITE_LAST | REWRITE_END)) &&
+            strcmp(rule->output, "-")) {
+            explain_note(e,
+                         "%s line %d rewrites the path to '%s'; what follows is not looked into "
+                         "from there on.",
+                         set.nodes[i]->filename, set.nodes[i]->line_num, rule->output);
+            return;
+        }
+    }
+}
+
+/* --- maps -------------------------------------------------------------------------------------*/
+
+static void ask_map(explain *e, const htc_redirect_map *map, const char *where, bool server)
+{
+    htc_map_hit hit;
+
+    if (!map || e->answered)
+        return;
+    if (htc_map_explain(e->r, map, &hit)) {
+        add_rule(e, &(rule_line){.kind = "map",
+                                 .file = map->file,
+                                 .line = hit.line,
+                                 .server = server,
+                                 .rule = hit.rule,
+                                 .target = hit.target,
+                                 .location = hit.location,
+                                 .status = hit.status,
+                                 .folded = true});
+        explain_note(e, "The map %s is named in %s.", map->file, where);
+    } else if (!hit.known) {
+        explain_note(e, "The map %s, named in %s, has not been loaded.", map->file, where);
+        e->certain = false;
+    }
+}
+
+static void maps_of(explain *e, const ap_directive_t *node, const char *htaccess_dir, bool server)
+{
+    for (node = explain_next(node, "HtCacheRedirectMap"); node;
+         node = explain_next(node->next, "HtCacheRedirectMap")) {
+        const char *where = explain_where(e, node);
+
+        ask_map(e, htc_map_of_line(e->server, where, htaccess_dir, node->args, e->pool), where,
+                server);
+    }
+}
+
+/* --- the order --------------------------------------------------------------------------------*/
+
+static const ap_directive_t *host_lines(const explain *e)
+{
+    return e->host ? e->host->first_child : NULL;
+}
+
+static void rules_of_server(explain *e)
+{
+    const ap_directive_t *own = e->host ? host_lines(e) : ap_conftree;
+
+    if (engine_is_on(own, engine_is_on(e->host ? ap_conftree : NULL, false)))
+        rewrites_of(e, own, e->path, true);
+    maps_of(e, host_lines(e), NULL, true);
+    maps_of(e, ap_conftree, NULL, true);
+    redirects_of(e, host_lines(e), true);
+    redirects_of(e, ap_conftree, true);
+}
+
+static void add_context(explain *e, const ap_directive_t *first, const char *dir, bool htaccess)
+{
+    if (first)
+        APR_ARRAY_PUSH(e->contexts, explain_context) = (explain_context){first, dir, htaccess};
+}
+
+/* At each level its <Directory> sections, then its file; then sections with regexes. */
+static void find_contexts(explain *e)
+{
+    int next = 0;
+
+    e->contexts = apr_array_make(e->pool, 16, sizeof(explain_context));
+    for (int i = 0; i < e->levels->nelts; i++) {
+        const explain_level *level = &APR_ARRAY_IDX(e->levels, i, explain_level);
+
+        for (; next < e->sections->nelts; next++) {
+            const ap_directive_t *section =
+                APR_ARRAY_IDX(e->sections, next, const ap_directive_t *);
+
+            if (explain_section_depth(e, section) > (unsigned)i + 1)
+                break;
+            add_context(e, section->first_child, level->directory, false);
+        }
+        add_context(e, level->tree, level->directory, true);
+    }
+    for (; next < e->sections->nelts; next++)
+        add_context(e, APR_ARRAY_IDX(e->sections, next, const ap_directive_t *)->first_child, "/",
+                    false);
+}
+
+static bool has_rewrites(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (!strncasecmp(node->directive, "Rewrite", 7))
+            return true;
+    }
+    return false;
+}
+
+/* The deepest context that has any of mod_rewrite's directives has all that counts. */
+static void rewrites_of_directories(explain *e)
+{
+    const explain_context *last = NULL;
+    bool on = false;
+
+    for (int i = 0; i < e->contexts->nelts; i++) {
+        const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
+
+        if (!has_rewrites(c->first))
+            continue;
+        on = engine_is_on(c->first, on);
+        last = c;
+    }
+    if (last && on && e->file && !strncmp(e->file, last->directory, strlen(last->directory)))
+        rewrites_of(e, last->first, e->file + strlen(last->directory), false);
+}
+
+static void rules_of_directories(explain *e)
+{
+    find_contexts(e);
+    rewrites_of_directories(e);
+    for (int i = e->contexts->nelts - 1; i >= 0; i--) {
+        const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
+
+        maps_of(e, c->first, c->htaccess ? c->directory : NULL, false);
+    }
+    for (int i = e->contexts->nelts - 1; i >= 0; i--)
+        redirects_of(e, APR_ARRAY_IDX(e->contexts, i, explain_context).first, false);
+}
+
+/* Files of which there is no record have lines that nobody here knows. */
+static void note_unknown(explain *e)
+{
+    for (int i = 0; i < e->levels->nelts; i++) {
+        const explain_level *level = &APR_ARRAY_IDX(e->levels, i, explain_level);
+
+        if (strcasecmp(level->override, "None") &&
+            !strcmp(htc_list_cell(e->levels_list, i, 4)->text, "none")) {
+            explain_note(e, "Nobody has asked for %s.htaccess yet: its lines are not known here.",
+                         level->directory);
+            e->certain = false;
+        }
+    }
+}
+
+void explain_rules(explain *e)
+{
+    rules_of_server(e);
+    if (!e->answered) {
+        note_unknown(e);
+        rules_of_directories(e);
+    }
+    if (!e->answer)
+        e->answer = htc_list_rows(e->rules)
+                        ? "no line is certain to answer; see the rules that match"
+                        : "no redirect answers";
+}

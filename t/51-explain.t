@@ -1,0 +1,185 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# ?explain=URL: what it says of each URL is what a request then gets, by the server itself as the
+# oracle: who answers, with which status and Location, from which file and line. It makes no request,
+# counts nothing, stays inside the URL space, and shows hostile URLs escaped.
+use strict;
+use warnings;
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy);
+use HtCache::Schema;
+use HtCache::Server;
+
+my $dir  = work_dir('explain');
+my $root = "$dir/root";
+write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.html rules/page.html
+    stock/page.html replay/page.html maps/page.html other/page.html off/page.html fresh/page.html);
+write_file("$dir/alias/page.html", "page\n");
+write_file("$dir/vhost/page.html", "page\n");
+write_file("$root/a/.htaccess",    "Header set X-A yes\nHeader set X-B yes\n");
+write_file("$root/redirects/.htaccess", join '', "# first line\n",
+    (map { "Redirect 301 /redirects/old-$_ http://example.org/new-$_\n" } 1 .. 20),
+    "RedirectMatch 302 ^/redirects/m-(\\d+)\$ /redirects/page.html?id=\$1\n",
+    "Redirect gone /redirects/gone\n");
+write_file("$root/rules/.htaccess", join '', "RewriteEngine On\n",
+    "RewriteCond %{HTTP_USER_AGENT} Never\n", "RewriteRule ^maybe\$ http://example.org/maybe [R=301,L]\n",
+    "RewriteRule ^maybe\$ http://example.org/surely [R=302,L]\n",
+    (map { "RewriteRule ^old-$_\$ http://example.org/rule-$_ [R=301,L]\n" } 1 .. 12),
+    "RewriteRule ^forbidden - [F]\n", "RewriteRule ^inner\$ page.html [L]\n");
+write_file("$root/stock/.htaccess",  "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
+write_file("$root/replay/.htaccess", "SetEnvIf X y z\nFilterDeclare odd\n");
+write_file("$root/maps/map.txt",     "/maps/row http://example.org/row 307\n");
+write_file("$root/maps/.htaccess",   "HtCacheRedirectMap map.txt\n");
+write_file("$dir/server.csv", "from,to\nhttp://test.example/mapped,http://example.org/by-map\n/plain,/other/page.html\n");
+
+my $server = HtCache::Server->new(name => 'explain', htcache => 1, ports => ['vhost'], conf => <<"EOT");
+HtCache On
+HtCacheRevalidate 5min
+DocumentRoot "$root"
+<Directory "$dir">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Directory "$root/off">
+    AllowOverride None
+</Directory>
+HtCacheRedirectMap "$dir/server.csv" status=308
+Redirect 301 /server-old http://example.org/server-new
+Alias /alias "$dir/alias"
+<Location /htcache-status>
+    SetHandler htcache-status
+    Require local
+</Location>
+<Location /a>
+    Header set X-Location yes
+</Location>
+<VirtualHost *:\@PORT:vhost\@>
+    ServerName vhost.example
+    ServerAlias *.vhost.example
+    DocumentRoot "$dir/vhost"
+    Redirect 303 /vhost-old http://example.org/vhost-new
+</VirtualHost>
+EOT
+$server->start;
+my $client = $server->client('main', host => 'test.example');
+my $port   = $server->port('main');
+my $schema = decode_json(read_file(t_dir() . '/explain.schema.json'));
+
+sub encode { return $_[0] =~ s/([^\w.-])/sprintf '%%%02X', ord $1/ger }
+sub ask { return $client->request("/htcache-status?explain=" . encode($_[0]) . ($_[1] // '')) }
+sub explained {
+    my ($url) = @_;
+    my $answer = ask($url, '&format=json');
+    return diag("$url: $answer->{status}") && {} if $answer->{status} != 200;
+    my $data = decode_json($answer->{body});
+    is_deeply [HtCache::Schema::problems($schema, $data)], [], "$url: as the schema says";
+    return $data;
+}
+sub counters { return decode_json($client->request('/htcache-status?format=json')->{body})->{htaccess} }
+sub level { return (grep { $_->{directory} eq "$root$_[1]" } @{ $_[0]{levels} })[0] }
+
+# --- before anybody asked for a page -------------------------------------------------------------
+
+wait_past_racy();
+counters();
+my $before = counters();
+my $first  = explained('/fresh/page.html');
+is level($first, '/fresh/')->{record}, 'none', 'a directory that nobody asked for has no record';
+ok !$first->{explain}{certain}, 'so nothing is certain';
+is_deeply [grep { $before->{$_} != counters()->{$_} } qw(file_reads parses entries)], [],
+    'nothing was read, nothing counted';
+
+# --- the server is the oracle --------------------------------------------------------------------
+
+# URL, file and line that answer.
+my @urls = (
+    ['/redirects/old-7',    "$root/redirects/.htaccess", 8],
+    ['/redirects/old-20/x', "$root/redirects/.htaccess", 21],
+    ['/redirects/m-42?q=1', "$root/redirects/.htaccess", 22],
+    ['/redirects/gone',     "$root/redirects/.htaccess", 23],
+    ['/redirects/page.html'],
+    ['/rules/old-12',       "$root/rules/.htaccess", 16],
+    ['/rules/old-3?a=b',    "$root/rules/.htaccess", 7],
+    ['/rules/forbidden-x',  "$root/rules/.htaccess", 17],
+    ['/maps/row',           "$root/maps/map.txt", 1],
+    ['/mapped',             "$dir/server.csv", 2],
+    ['/plain?x=y',          "$dir/server.csv", 3],
+    ['/server-old/below?z', $server->conf],
+    ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'],
+    ['/stock/page.html'], ['/replay/page.html'],
+);
+$client->request($_->[0]) for @urls, @urls;
+$before = counters();
+for my $case (@urls) {
+    my ($url, $file, $line) = @$case;
+    my $got  = $client->request($url);
+    my $said = explained("http://test.example:$port$url");
+    my ($rule) = $said->{rules}[-1] // {};
+    if (!$file) {
+        is $got->{status}, 200, "$url: is a page";
+        is_deeply [@{ $said->{explain} }{qw(status location)}], [0, undef], "$url: no redirect answers";
+        next;
+    }
+    is $said->{explain}{status}, $got->{status}, "$url: status $got->{status}";
+    is $said->{explain}{location}, HtCache::Client::header($got, 'Location'), "$url: its Location";
+    is $rule->{file}, $file, "$url: the file";
+    is $rule->{line}, $line, "$url: the line" if $line;
+    ok $said->{explain}{certain}, "$url: is certain";
+}
+
+# --- what it says beside that --------------------------------------------------------------------
+
+my $a = explained('/a/b/page.html');
+is $a->{explain}{file}, "$root/a/b/page.html", 'the file';
+like $a->{explain}{mapped_by}, qr/^DocumentRoot/, 'by the document root';
+is level($a, '/a/')->{directives}, 2, 'two directives in its file';
+like level($a, '/a/')->{record}, qr/^(cached|shared)$/, 'which is kept';
+like level($a, '/a/')->{allowed_by}, qr/httpd\.conf:\d+$/, 'as the configuration allows, by line';
+is level($a, '/a/b/')->{record}, 'absent', 'below it there is none';
+is $a->{levels}[0]{record}, 'off', 'and above AllowOverride is None';
+ok +(grep { $_->{section} =~ m{^<Location /a>} } @{ $a->{sections} }), 'a <Location> that applies is named'
+    or diag(explain($a->{sections}));
+is level(explained('/off/page.html'), '/off/')->{record}, 'off', 'AllowOverride None is seen';
+is level(explained('/stock/page.html'), '/stock/')->{record}, 'stock', 'a file left to httpd';
+like level(explained('/stock/page.html'), '/stock/')->{reason}, qr/IfFile/, 'and why';
+my $replay = level(explained('/replay/page.html'), '/replay/');
+is $replay->{record}, 'replayed', 'a file whose directives are run each time';
+like $replay->{reason}, qr/^line \d+: \w+ /, 'and why: line and directive';
+like explained('/alias/page.html')->{explain}{mapped_by}, qr/^Alias .*httpd\.conf:\d+\)$/, 'an alias, by line';
+
+my $maybe = explained('/rules/maybe');
+is scalar @{ $maybe->{rules} }, 2, 'a rule with a condition is shown, and the one behind it';
+is_deeply [map { $_->{conditions} } @{ $maybe->{rules} }], [1, 0], 'with the number of conditions';
+ok !$maybe->{explain}{certain}, 'and the answer is not certain';
+
+my $vhost = explained('http://www.vhost.example:' . $server->port('vhost') . '/vhost-old');
+is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'],
+    'another virtual host, by an alias of its name';
+like $vhost->{explain}{server}, qr/^vhost\.example:/, 'which is named';
+like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
+
+# --- hostile URLs --------------------------------------------------------------------------------
+
+for my $url ('/../../../etc/passwd', '/a/../../../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd',
+    "http://test.example:$port/..%2f..%2fetc/passwd") {
+    my $answer = ask($url, '&format=json');
+    next if $answer->{status} == 400 && pass("$url: refused");
+    my $data = decode_json($answer->{body});
+    like $data->{explain}{file}, qr/^\Q$root\E\//, "$url: stays in the document root";
+    is scalar(grep { $_->{directory} =~ m{^/etc} } @{ $data->{levels} }), 0, "$url: no level outside";
+}
+my $odd = qq(/odd<script>"'&\n\x1b\xe9);
+my $html = ask($odd =~ s/([^\w\/])/sprintf '%%%02X', ord $1/ger)->{body};
+unlike $html, qr/<script>"|\x1b|\xe9/, 'a hostile path does not reach the page';
+like $html, qr/&lt;script&gt;&quot;&#39;&amp;\\x0a\\x1b\\xe9/, 'but escaped it does';
+for my $bad ('', 'ftp://test.example/', 'no-slash', 'http:///x', '/%zz', '/%00', 'http://test.example:99999/x') {
+    is ask($bad)->{status}, 400, "'$bad' is refused";
+}
+cmp_ok length(ask('/' . 'x/' x 2000)->{body}), '<', 200_000, 'a very deep path is bounded';
+is $client->request('/htcache-status?explain=/&redirects=top')->{status}, 400, 'one question at a time';
+is $client->request('/htcache-status?explain=/&format=prometheus')->{status}, 400, 'no metrics of a URL';
+is_deeply [map { counters()->{$_} } qw(file_reads parses)], [@$before{qw(file_reads parses)}],
+    'no file was read for all that';
+$server->stop;
+done_testing;
