@@ -7,6 +7,7 @@
  * by them. Called by glue_explain.c.
  */
 #include "glue_explain.h"
+#include "glue_fold.h"
 #include "redirect_config.h"
 
 /* --- the list ---------------------------------------------------------------------------------*/
@@ -196,7 +197,7 @@ static ruleset read_rules(const explain *e, const ap_directive_t *first, bool in
         conditions = condition ? conditions + 1 : 0;
     }
     set.n = redirect_config_rewrites((const rewrite_line *)lines->elts, (size_t)lines->nelts,
-                                     in_dir, set.rules, e->pool);
+                                     in_dir, htc_fold_regex_flags(), set.rules, e->pool);
     return set;
 }
 

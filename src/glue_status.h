@@ -33,6 +33,7 @@
 #ifndef GLUE_STATUS_H
 #define GLUE_STATUS_H
 
+#include "core/htc_history.h"
 #include "mod_htcache.h"
 
 /** What a figure is; decides its form everywhere. */
@@ -93,11 +94,14 @@ typedef struct htc_list {
     apr_array_header_t *cells; /* htc_value, ncolumns for each row */
 } htc_list;
 
+enum { HTC_GROUP_NO_METRICS = 1 /* derived from what is a metric itself */ };
+
 /** A JSON object, a table on the page. */
 typedef struct htc_group {
     htc_report *report;
     const char *name; /* JSON key */
     const char *title, *help;
+    unsigned flags;              /* HTC_GROUP_* */
     apr_array_header_t *figures; /* htc_figure */
     apr_array_header_t *lists;   /* htc_list *: lists within the object */
 } htc_group;
@@ -175,6 +179,17 @@ void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
 
 /** Add what is known of @a url. False: it is no URL of a server. */
 bool htc_explain_report(htc_report *report, const char *url);
+
+/* --- the last minutes: glue_status_history.c --------------------------------------------------*/
+
+/** post_config: where samples are kept. */
+int htc_history_post_config(server_rec *s);
+/** The monitor hook. */
+int htc_history_monitor(apr_pool_t *p, server_rec *s);
+/** The samples there are, and one of now behind them; @a samples has room for HTC_HISTORY_SAMPLES.
+ */
+size_t htc_history_get(const htc_report *report, htc_sample *samples);
+void htc_recent_report(htc_report *report);
 
 /* --- the parts: glue_status_parts.c -----------------------------------------------------------*/
 

@@ -218,5 +218,14 @@ static void report_tables(htc_report *report)
 
 /* --- all --------------------------------------------------------------------------------------*/
 
-htc_reporter *const htc_reporters[] = {report_server, report_htaccess, htc_fresh_report,
-                                       report_fold,   report_tables,   NULL};
+/* clang-format off: one for each line */
+htc_reporter *const htc_reporters[] = {
+    report_server,
+    htc_recent_report,
+    report_htaccess,
+    htc_fresh_report,
+    report_fold,
+    report_tables,
+    NULL
+};
+/* clang-format on */

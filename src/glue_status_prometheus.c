@@ -79,6 +79,8 @@ static void send_group(const htc_group *group)
 {
     const htc_report *report = group->report;
 
+    if (group->flags & HTC_GROUP_NO_METRICS)
+        return;
     for (int i = 0; i < group->figures->nelts; i++) {
         const htc_figure *f = &APR_ARRAY_IDX(group->figures, i, htc_figure);
         const char *name;

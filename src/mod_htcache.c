@@ -121,6 +121,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s", ctx->off_reason);
         return OK;
     }
+    htc_history_post_config(s);
     htc_commands_prepare(ctx, s);
     htc_commands_admit(s);
     rv = create_store(ctx, s);
@@ -194,6 +195,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
     htc_status_register_hook();
 }
