@@ -10,8 +10,8 @@ In the server (outside), a <Directory> (section) and a .htaccess file: a request
 against the same server without the lines, and one that matches the last line against one that
 matches the first. `instructions` counts instructions per request by callgrind instead, stock httpd
 beside it. `files` serves the .htaccess files below DIR, each in a tree of its own, and counts
-instructions of a request for a page there that the file does not rewrite, beside AllowOverride None
-and stock httpd.
+instructions of a request for a page there that no rule of the file names (if it is rewritten all the
+same, that is said), beside AllowOverride None and stock httpd.
 """
 
 import hashlib
@@ -73,7 +73,7 @@ def count(root, name, module, url, docroot=None, **where):
         f"{where.get('section', '')}</Directory>\n{where.get('outside', '')}"
     return htbench.instructions({"root": root, "name": "fold-" + name, "docroot": docroot,
                                  "directives": conf, "module": module}, url, warm=20,
-                                counted=200)
+                                counted=500, statuses=where.get("statuses", (200,)))
 
 
 def instructions(lines, kind, place, module):
@@ -102,9 +102,10 @@ def files(directory, module):
             f.write("<!DOCTYPE html><title>page</title><p>A small page.\n")
         htbench.wait_until_old()
         url = f"/{at}/{name}"
-        figures = [count(root, "files", so, url, docroot, override=override)
+        figures = [count(root, "files", so, url, docroot, override=override,
+                         statuses=(200, 301, 302, 303, 307, 308, 404))
                    for so, override in ((None, "None"), (module, "All"), (None, "All"))]
-        print(f"{at}: AllowOverride None {figures[0]:.0f}, with the module {figures[1]:.0f} "
+        print(f"{at}: {figures[1].status}, AllowOverride None {figures[0]:.0f}, with the module {figures[1]:.0f} "
               f"({figures[0] / figures[1]:.3f}), stock {figures[2]:.0f} "
               f"({figures[0] / figures[2]:.3f})", flush=True)
 

@@ -190,7 +190,13 @@ def wait_until_old():
     time.sleep(2.5)
 
 
-def instructions(server_args, url, warm, counted, settle=0.0):
+class Instructions(float):
+    """A number of instructions, with the status that was answered."""
+
+    status = 200
+
+
+def instructions(server_args, url, warm, counted, settle=0.0, statuses=(200,)):
     """Exact user-space instructions for `counted` requests after `warm` ones: the difference of two runs
     that differ in nothing else."""
     totals = []
@@ -201,20 +207,23 @@ def instructions(server_args, url, warm, counted, settle=0.0):
                      single=True, demote=True, timeout=120)
         connection = Connection(server.port)
         for i in range(warm):
-            check(connection.get(url))
+            status = check(connection.get(url), statuses)
             if i == 0 and settle:
                 time.sleep(settle)
         for _ in range(extra):
-            check(connection.get(url))
+            check(connection.get(url), statuses)
         connection.close()
         server.stop()
         totals.append(callgrind_total(out))
-    return (totals[1] - totals[0]) / counted
+    figure = Instructions((totals[1] - totals[0]) / counted)
+    figure.status = status
+    return figure
 
 
-def check(answer):
-    if answer[0] != 200:
+def check(answer, statuses=(200,)):
+    if answer[0] not in statuses:
         raise SystemExit(f"unexpected answer {answer[0]}")
+    return answer[0]
 
 
 def callgrind_total(path):

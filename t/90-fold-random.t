@@ -12,6 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
 use HtCache::FoldCases qw(cases wrong_lines);
+use HtCache::FoldNamed qw(named_cases);
 use HtCache::FoldRandom qw(scenario render all_nodes);
 use HtCache::Pipeline qw(ask_all);
 use HtCache::Server;
@@ -72,6 +73,7 @@ sub lines_by_request {
     for (split /\n/, substr $server->error_log, $before) {
         next if / htcache \w+ | mpm_\w+ \w+ |AH00094: Command line/;
         my ($id, $rest) = /^(\S+) (.*)/s or next;
+        $rest =~ s/\b([sr]id#)[0-9a-f]+/$1/g;
         # Which of several requests was the first to meet a thing said once is chance.
         $lines{$id} .= "$rest\n";
     }
@@ -275,10 +277,11 @@ my $only = $ENV{HTCACHE_CASES};
 if (!defined $ENV{HTCACHE_ROUND}) {
     my @cases = grep { !defined $only || $_->{name} =~ /$only/ } cases();
     my @alone = grep { $_->{alone} } @cases;
-    my @groups = (['cases', grep { !$_->{alone} } @cases], map { ["alone-$_", $alone[$_]] } 0 .. $#alone);
+    my @named = grep { !defined $only || $_->{name} =~ /$only/ } named_cases();
+    my @groups = (['cases', grep { !$_->{alone} } @cases], ['named', @named], map { ["alone-$_", $alone[$_]] } 0 .. $#alone);
     my @scenarios = map { scenario_of(@$_) } @groups;
     wait_past_racy();
-    run_cases($scenarios[$_], @{ $groups[$_] }) for 0 .. $#groups;
+    run_cases($scenarios[$_], @{ $groups[$_] }) for grep { @{ $groups[$_] } > 1 } 0 .. $#groups;
     run_dump() if !defined $only;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }
