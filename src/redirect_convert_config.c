@@ -118,6 +118,12 @@ static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
                                : (rewrite ? REWRITE : REDIRECT);
 
     APR_ARRAY_PUSH(r->phases[where], convert_rule) = *rule;
+    if (rule->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(rule) &&
+        strchr(rule->rule.target, '#'))
+        convert_report(
+            r->list, REDIRECT_WARNING, r->file, rule->rule.line,
+            "httpd puts a request's query behind the fragment of the target; maps put it "
+            "ahead of it, where it is a query");
 }
 
 static void set_target(convert_rule *rule, const char *target, apr_pool_t *pool)

@@ -34,6 +34,7 @@ same commands "$commands" "$(printf '%s\n' "$plain" |
 same options "$(options_of)" "$(printf '%s\n' "$plain" |
     sed -n '/^\.SH OPTIONS/,/^\.SH EXIT/s/^\.B[R]\{0,1\} \(-., *" *\|-. ", " \)\{0,1\}\(--[a-z-]*\).*/\2/p' |
     sort -u)" "$man"
+# shellcheck disable=SC2016
 same commands "$commands" "$(sed -n 's/^| `htcachectl \([a-z-]*\)[ `].*/\1/p' "$srcdir/README.md" | sort)" \
     README.md
 

@@ -1,0 +1,246 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# htcachectl against a running server: what its commands print, exit codes, JSON, colours on a terminal
+# only; servers that answer nonsense; and redirects of a configuration that are converted to a map are
+# answered as stock httpd answers the configuration.
+use strict;
+use warnings;
+use IO::Socket::INET;
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy);
+use HtCache::Schema;
+use HtCache::Server;
+
+my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
+delete $ENV{$_} for qw(HTCACHE_URL NO_COLOR);
+$ENV{TERM} = 'xterm';
+
+my $dir = work_dir('htcachectl');
+sub run {
+    my ($words) = @_;
+    my $out = qx{"$tool" $words 2>"$dir/err" </dev/null};
+    return ($? >> 8, $out, read_file("$dir/err"));
+}
+sub shell_quote { return "'" . $_[0] =~ s/'/'\\''/gr . "'" }
+
+write_file("$dir/map.txt", join '', map { "/row-$_ http://example.org/$_ 301\n" } 1 .. 30);
+write_file("$dir/odd.csv", qq(from,to,status\n"/odd\xc2\x9b<i>","http://example.org/odd",302\n));
+write_file("$dir/htdocs/.htaccess", "Header set X-Here 1\n");
+write_file("$dir/htdocs/page.html", "page\n");
+my $server = HtCache::Server->new(name => 'htcachectl', htcache => 1, conf => <<"EOT");
+HtCache On
+DocumentRoot "$dir/htdocs"
+<Directory "$dir/htdocs">
+    AllowOverride All
+    Require all granted
+</Directory>
+HtCacheRedirectMap "$dir/map.txt"
+HtCacheRedirectMap "$dir/odd.csv"
+<Location /htcache-status>
+    SetHandler htcache-status
+    Require local
+</Location>
+<Location /htcache-admin>
+    SetHandler htcache-status
+    HtCacheAdmin On
+    Require local
+</Location>
+<Location /closed>
+    SetHandler htcache-status
+    Require all denied
+</Location>
+EOT
+$server->start;
+my $base   = 'http://127.0.0.1:' . $server->port('main');
+my $status = "$base/htcache-status";
+my $client = $server->client('main');
+wait_past_racy();
+$client->request('/page.html') for 1 .. 3;
+
+# --- commands -----------------------------------------------------------------------------------
+
+my ($code, $out, $err) = run("status --url $status");
+is $code, 0, 'status: exit code 0';
+like $out, qr/^  lookups +\d+$/m, 'status: a table';
+unlike $out, qr/\e/, 'no colours in a pipe';
+($code, $out) = run("status --json --url $status");
+is_deeply [$code, decode_json($out)->{state}], [0, 'on'], 'status --json: what the server sent';
+
+($code, $out) = run("top --url $status");
+is_deeply [$code, $out], [1, "none\n"], 'top before any hit: none, exit code 1';
+$client->request('/row-7') for 1 .. 3;
+$client->request('/row-9');
+$client->request('/odd%C2%9B%3Ci%3E');
+($code, $out) = run("top --url $status");
+is $code, 0, 'top: exit code 0';
+my @lines = split /\n/, $out;
+is scalar @lines, 3, 'top: three redirects have answered';
+like $lines[0], qr{^ +3  \S+ \S+  301  /row-7 -> http://example\.org/7  \Q$dir\E/map\.txt:7$},
+    'top: most hits first, with file and line';
+like $out, qr/\Q\x9b\E<i>/, 'top: a control character of a row is escaped' or diag $out;
+unlike $out, qr/\xc2\x9b|\e/, 'top: and does not reach the terminal';
+($code, $out) = run("top --limit 1 --url $status");
+like $out, qr/\A[^\n]+row-7[^\n]+\n1 of 3; --limit shows more\n\z/, 'top --limit 1';
+($code, $out) = run("top --json --url $status");
+my $schema = decode_json(read_file(t_dir() . '/redirects.schema.json'));
+is_deeply [$code, HtCache::Schema::problems($schema, decode_json($out))], [0], 'top --json: as the schema says';
+
+($code, $out) = run("unused --limit 0 --url $status");
+is_deeply [$code, scalar(() = $out =~ /\n/g)], [0, 28], 'unused: all that have not answered';
+unlike $out, qr/row-7 /, 'unused: none that has';
+($code, $out) = run("unused --limit 0 --since 90d --url $status");
+is_deeply [$code, scalar(() = $out =~ /\n/g)], [0, 28], 'unused --since 90d: hits of today count';
+($code) = run("unused --since nonsense --url $status");
+is $code, 1, 'unused: a time that the server does not know, exit code 1';
+
+($code, $out, $err) = run("purge --url $status");
+is $code, 4, 'purge where HtCacheAdmin is Off: exit code 4';
+like $err, qr/HtCacheAdmin On/, 'and it says what is missing';
+($code, $out) = run("purge $dir/htdocs/ --url $base/htcache-admin");
+is $code, 0, 'purge PATH';
+like $out, qr/^[1-9]\d* records forgotten$/, 'says how many were forgotten';
+($code, $out) = run("purge --json --url $base/htcache-admin");
+is decode_json($out)->{done}{action}, 'purge', 'purge --json';
+($code, $out) = run("reset-counters --url $base/htcache-admin");
+is_deeply [$code, $out], [0, "counters set to 0\n"], 'reset-counters';
+is decode_json((run("status --json --url $status"))[1])->{htaccess}{parses}, 0, 'and so they are';
+
+# --- exit codes ---------------------------------------------------------------------------------
+
+my @codes = (
+    [1, "status --url $base/no-such-page"],
+    [1, "status --url $base/page.html"],
+    [4, "status --url $base/closed"],
+    [3, 'status --url http://127.0.0.1:' . HtCache::Server::free_port() . '/'],
+    [2, 'status --url file:///etc/passwd'],
+    [2, 'status --url "http://[bad"'],
+    [2, 'status --no-such-option'],
+    [2, 'status --limit 3'],
+    [2, 'status word'],
+    [2, 'top --limit many'],
+    [2, 'status --color=sometimes'],
+    [2, 'purge relative/path'],
+    [2, 'explain'],
+    [2, 'no-such-command'],
+    [2, ''],
+    [2, 'convert --to text'],
+    [2, "convert $dir/map.txt"],
+    [2, "convert $dir/map.txt --to roman"],
+    [2, "convert $dir/no-such-file --to text"],
+    [2, "check --cost $dir/no-such-file"],
+    [0, '--help'],
+    [0, 'convert --help'],
+    [0, '--version'],
+);
+for my $case (@codes) {
+    my ($want, $words) = @$case;
+    ($code, $out, $err) = run($words);
+    is $code, $want, "htcachectl $words: exit code $want" or diag $err;
+    isnt $err, '', 'and a word about it' if $want;
+}
+$ENV{HTCACHE_URL} = $status;
+is((run('status'))[0], 0, 'HTCACHE_URL is the default of --url');
+is((run("status --url $base/no-such-page"))[0], 1, 'but no more than that');
+
+# --- colours ------------------------------------------------------------------------------------
+
+SKIP: {
+    my ($script) = grep { -x } map {"$_/script"} split /:/, $ENV{PATH};
+    skip "the program 'script' is not here", 3 unless $script;
+    my $on_terminal = sub {
+        my ($words) = @_;
+        my $command = shell_quote(qq{"$tool" $words});
+        return qx{"$script" -qec $command /dev/null </dev/null 2>&1};
+    };
+    like $on_terminal->('status'), qr/\e\[1m/, 'colours on a terminal';
+    unlike $on_terminal->('status --color=never'), qr/\e/, 'not with --color=never';
+    local $ENV{NO_COLOR} = 1;
+    unlike $on_terminal->('status'), qr/\e/, 'nor with NO_COLOR';
+}
+like((run('status --color=always'))[1], qr/\e\[1m/, '--color=always in a pipe');
+
+# --- servers that are none ----------------------------------------------------------------------
+
+# One connection for each answer.
+sub strange_server {
+    my (@answers) = @_;
+    my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 5)
+        or die "no port: $!\n";
+    my $pid = fork // die "fork: $!\n";
+    return ($pid, $listen->sockport) if $pid;
+    alarm 120;
+    for my $body (@answers) {
+        my $peer = $listen->accept or last;
+        while (my $line = <$peer>) { last if $line =~ /^\r?\n$/ }
+        print $peer "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n$body";
+        close $peer;
+    }
+    require POSIX;
+    POSIX::_exit(0);
+}
+my @strange = (
+    ['nothing',             '',                                                    1],
+    ['no JSON',             "\e[2Jhello",                                          1],
+    ['deep JSON',           '[' x 100_000,                                         1],
+    ['deep objects',        '{"htaccess":' . '{"a":' x 1500 . '1' . '}' x 1501,    0],
+    ['a name twice',        '{"htaccess":{},"htaccess":{}}',                       1],
+    ['another kind of JSON', '{"htaccess":[1]}',                                   1],
+    ['names with controls', '{"htaccess":{"\u001b[2J\u009b":"\u001b]0;x\u0007\u202e"}}', 0],
+    ['a number too large',  '{"htaccess":{"lookups":99999999999999999999999}}',    1],
+);
+my ($pid, $port) = strange_server(map { $_->[1] } @strange);
+for my $case (@strange) {
+    my ($name, undef, $want) = @$case;
+    ($code, $out, $err) = run("status --url http://127.0.0.1:$port/");
+    is $code, $want, "$name: exit code $want" or diag $err;
+    unlike $out . $err, qr/[\e\x07]|\xc2\x9b|\xe2\x80\xae/, "$name: no control character is printed";
+}
+waitpid $pid, 0;
+
+# --- converted redirects answer as the configuration they come from ---------------------------------
+
+my $config = <<'EOT';
+Redirect 301 /old http://new.example/there
+Redirect 302 /dir/ http://new.example/d/
+Redirect gone /gone
+RedirectMatch 303 ^/x/(.*)\.php$ /y/$1.html
+RedirectMatch 301 "^/with blank/([0-9]+)$" "http://new.example/a b?n=$1"
+RewriteEngine On
+RewriteRule ^/rw/([a-z]+)/([0-9]+)$ http://new.example/$2/$1 [R=301,L]
+RewriteRule ^/rwq$ http://new.example/?q=1 [R=302,L]
+RewriteRule ^/rwd http://new.example/plain? [R=308,L]
+RewriteRule ^/RWN$ http://new.example/nc [R=301,NC,L]
+RewriteRule ^/rwe$ http://new.example/#frag [R=301,NE,L]
+RewriteRule ^/rwf$ - [F]
+EOT
+my $stock = HtCache::Server->new(name => 'convert-stock', conf => $config)->start;
+my @urls  = qw(/old /old/ /old/a%20b?q /older /dir /dir/ /dir/x?y /gone /gone/x /x/a/b.php?z /x/.php
+    /with%20blank/12 /with%20blank/x /rw/abc/12?k=v /rw/abc/x /rwq?a /rwd /rwdx?a /rwn?a /rwe /rwf /none);
+write_file("$dir/redirects.conf", $config);
+for my $format (qw(nginx json)) {
+    my $file = "$dir/converted." . ($format eq 'nginx' ? 'map' : 'json');
+    ($code, $out, $err) = run("convert $dir/redirects.conf --to $format --keep-going --output $file");
+    my ($options) = $err =~ /HtCacheRedirectMap FILE (.*)/;
+    like $err, qr/redirects\.conf:11: warning: httpd puts a request's query behind the fragment/,
+        "$format: a query beside a fragment is warned of";
+    my %lost = map { $_ => 1 } $err =~ /redirects\.conf:(\d+): error/g;
+    is $code, %lost ? 1 : 0, "$format: exit code says whether something was lost";
+    my $converted = HtCache::Server->new(name => "convert-$format", htcache => 1,
+        conf => qq(HtCacheRedirectMap "$file" format=$format ) . ($options // '') . "\n")->start;
+    my $same = 0;
+    for my $url (@urls) {
+        my ($want, $got) = map { $_->client('main', keepalive => 0)->request($url) } $stock, $converted;
+        my ($to, $is) = map {
+            join ' ', $_->{status}, HtCache::Client::header($_, 'Location') // ''
+        } $want, $got;
+        s/:\d+// for $to, $is;
+        if ($to eq $is) { $same++; next }
+        ok $is =~ /^404/ && %lost, "$format: $url: '$is' instead of '$to' only because it was reported";
+    }
+    cmp_ok $same, '>=', $format eq 'json' ? @urls - 1 : 8, "$format: $same of " . @urls . ' answers are equal';
+    $converted->stop;
+}
+$stock->stop;
+$server->stop;
+done_testing;
