@@ -284,7 +284,8 @@ static bool names_a_host(const char *args)
     while (*args) {
         size_t len = strcspn(args, " \t"), digits = strspn(args, "0123456789.:/abcdefABCDEF");
 
-        if (len && digits < len)
+        if (len && digits < len && strncasecmp(args, "all", len) != 0 &&
+            strncasecmp(args, "env=", 4) != 0)
             return true;
         args += len;
         args += strspn(args, " \t");
@@ -304,8 +305,7 @@ static void take_other(coster *c, const config_line *line)
     else if (!strcasecmp(line->name, "Require") && !strncasecmp(line->args, "host", 4))
         advise(c, line->number, "Require host asks the DNS for each client; Require ip does not");
     else if ((!strcasecmp(line->name, "Allow") || !strcasecmp(line->name, "Deny")) &&
-             !strncasecmp(line->args, "from ", 5) && strcasecmp(line->args + 5, "all") != 0 &&
-             strncasecmp(line->args + 5, "env=", 4) != 0 && names_a_host(line->args + 5))
+             !strncasecmp(line->args, "from ", 5) && names_a_host(line->args + 5))
         advise(c, line->number,
                "Allow and Deny with a host's name ask the DNS for each client; addresses do not");
     else if (!strncasecmp(line->name, "Include", 7) && c->options->include)
