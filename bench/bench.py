@@ -31,6 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
 import htbench
+import readme
 from kit import cleanup, counts, machine, packages, report, results
 
 TOP = os.path.dirname(HERE)
@@ -135,10 +136,19 @@ def run_part(bench, options, store, name, part):
     kept = bench.effort != "quick" and store.save(
         name, part, bench.effort, machine.describe(htbench.httpd_binary()), results.version_of(TOP), seconds,
         figures, options.force)
+    if kept:
+        write_up(options.out)
     note = "" if kept else ", figures not kept" + (
         "" if bench.effort == "quick" else ": those of a longer run are there")
     print(f"{bench.now}: {seconds:.0f} s{note}", flush=True)
     return True
+
+
+def write_up(out):
+    """After each part, so that what is written says what the figures say whenever a run is ended."""
+    report.write(out)
+    if out == HERE:
+        readme.write()
 
 
 def run(options):
@@ -163,7 +173,6 @@ def run(options):
             cleanup.stop_things()
     shutil.rmtree(bench.root, ignore_errors=True)
     if bench.effort != "quick":
-        report.write(options.out)
         print(f"report: {os.path.relpath(os.path.join(options.out, 'REPORT.md'))}")
     lock.close()
     if failed:
@@ -184,7 +193,7 @@ def main():
             module = report.experiment(name)
             print(f"{name:14s} {module.TITLE}\n{'':14s} parts: {', '.join(module.PARTS)}")
     elif options.report:
-        report.write(options.out)
+        write_up(options.out)
     else:
         run(options)
 

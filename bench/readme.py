@@ -14,6 +14,7 @@ sys.path.insert(0, HERE)
 from exp import bulk
 from kit import results
 
+README = os.path.join(os.path.dirname(HERE), "README.md")
 BEGIN, END = "<!-- figures: begin, written by bench/readme.py -->", "<!-- figures: end -->"
 
 
@@ -63,20 +64,30 @@ def table():
     return "\n".join(lines)
 
 
-def main():
-    path = os.path.join(os.path.dirname(HERE), "README.md")
-    with open(path) as f:
+def change():
+    """README as it is, and as it is to be."""
+    with open(README) as f:
         old = f.read()
     before, rest = old.split(BEGIN)
-    after = rest.split(END)[1]
-    new = f"{before}{BEGIN}\n{table()}\n{END}{after}"
-    if sys.argv[1:] == ["--check"]:
-        if new != old:
-            raise SystemExit("README.md does not say what bench/results/ says: make bench-readme")
-        print("README.md says what bench/results/ says")
-    elif new != old:
-        with open(path, "w") as f:
+    return old, f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+
+
+def write():
+    old, new = change()
+    if new != old:
+        with open(README, "w") as f:
             f.write(new)
 
 
-main()
+def main():
+    if sys.argv[1:] != ["--check"]:
+        write()
+        return
+    old, new = change()
+    if new != old:
+        raise SystemExit("README.md does not say what bench/results/ says: make bench-readme")
+    print("README.md says what bench/results/ says")
+
+
+if __name__ == "__main__":
+    main()
