@@ -459,9 +459,7 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
     int fd, error = 0;
 
     fd = openat(dir->fd, name, (fi->flags | O_CREAT | O_CLOEXEC) & ~O_NOFOLLOW, mode);
-    if (fd == -1)
-        error = errno;
-    else if (slowfs_of(req)->give_away && fchown(fd, who->uid, who->gid) == -1)
+    if (fd == -1 || (slowfs_of(req)->give_away && fchown(fd, who->uid, who->gid) == -1))
         error = errno;
     if (!error)
         error = find_entry(req, dir, name, &e);

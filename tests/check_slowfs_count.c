@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,7 +24,7 @@ START_TEST(every_profile_can_be_had)
     char names[128], *save = NULL;
     int count = 0;
 
-    strcpy(names, slowfs_profile_names());
+    snprintf(names, sizeof(names), "%s", slowfs_profile_names());
     for (char *name = strtok_r(names, ", ", &save); name; name = strtok_r(NULL, ", ", &save)) {
         ck_assert_str_eq(named(name).name, name);
         count++;
