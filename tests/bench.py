@@ -53,6 +53,20 @@ class Figures(unittest.TestCase):
         ratio = figures["contenders"]["a"]["ratio"]
         self.assertTrue(ratio["low"] <= ratio["median"] <= ratio["high"])
 
+    def test_who_fails_is_left_out(self):
+        class Server:
+            port = 0
+
+        def good(_):
+            return {"rate": 5}
+
+        def bad(_):
+            raise load.Failed("refused by 127.0.0.1:80")
+        made = {"a": load.Contender(Server(), bad), "b": load.Contender(Server(), good)}
+        figures = load.in_turn(made, "a", 3, restart=0)
+        self.assertEqual((figures["base"], list(figures["contenders"])), ("b", ["b"]))
+        self.assertEqual(figures["left_out"], {"a": "refused by it"})
+
     def test_spread(self):
         self.assertEqual(load.spread([3]), {"median": 3, "low": 3, "high": 3})
         self.assertEqual(load.spread([1, 2, 3, 4, 5]), {"low": 2, "median": 3, "high": 4})

@@ -267,8 +267,9 @@ def standing(parts):
                                     loading(figures, "HtCacheRedirectMap") / loading(figures, peer), "lower"))
                 out.append(Standing(f"{what}: memory", peer, figures["start"]["HtCacheRedirectMap"]["pss"] /
                                     figures["start"][peer]["pss"], "lower"))
-                out.append(Standing(f"{what}: matching requests", peer,
-                                    1 / figures["match"]["contenders"][peer]["ratio"]["median"]))
+                if figures["match"]["base"] == "HtCacheRedirectMap" and peer in figures["match"]["contenders"]:
+                    out.append(Standing(f"{what}: matching requests", peer,
+                                        1 / figures["match"]["contenders"][peer]["ratio"]["median"]))
     return out
 
 
@@ -282,11 +283,14 @@ def report(page, parts):
             match, none = (figures[k]["contenders"].get(name) for k in ("match", "none"))
             table.append([name, f"{loading(figures, name):.2f}" if name != "limit" else "–", megabytes(start["pss"]),
                           megabytes(start["peak"]), rate(match["rate"]["median"]) if match else "–",
-                          ratio(match["ratio"]) if match else "–", rate(none["rate"]["median"]), ratio(none["ratio"]),
+                          ratio(match["ratio"]) if match else "–", rate(none["rate"]["median"]) if none else "–", ratio(none["ratio"]) if none else "–",
                           f"{figures.get('instructions', {}).get(name, 0):,}".replace("0", "–", 1)
                           if name not in figures.get("instructions", {}) else f"{figures['instructions'][name]:,}"])
             if name != "limit":
                 points.setdefault(name, []).append((figures["rows"], loading(figures, name)))
+        for kind in ("match", "none"):
+            for name, why in figures[kind].get("left_out", {}).items():
+                page.text(f"Left out ({kind}), *{name}*: {why}.")
         page.table(["", "load s", "memory MB", "most MB", "match/s", "to ours", "none/s", "to limit",
                     "instructions, none"], table)
     page.plot("bulk-load", "Loading redirects", "rows", "seconds", points, log_x=True, log_y=True)

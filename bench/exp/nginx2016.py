@@ -89,7 +89,9 @@ def at(connections):
 def rewriting(every):
     """Rewritten against direct, of the same server and round."""
     costs = {}
-    for name in {n.rsplit(", ", 1)[0] for n in every}:
+    for name in sorted({n.rsplit(", ", 1)[0] for n in every}):
+        if len({len(every[f"{name}, {kind}"].seen) for kind in ("direct", "rewritten")}) > 1:
+            continue  # one of the two was left out
         pairs = zip(every[f"{name}, rewritten"].seen, every[f"{name}, direct"].seen)
         costs[name] = load.spread([a["rate"] / b["rate"] for a, b in pairs])
     return costs
@@ -121,7 +123,9 @@ def standing(parts):
             continue
         contenders = figures["pairs"]["contenders"]
         for kind in ("direct", "rewritten"):
-            ours, theirs = contenders[f"module, {kind}"], contenders[f"nginx, {kind}"]
+            ours, theirs = contenders.get(f"module, {kind}"), contenders.get(f"nginx, {kind}")
+            if not ours or not theirs:
+                continue
             value = ours["ratio"]["median"] / theirs["ratio"]["median"]
             rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value))
     return rows

@@ -13,16 +13,23 @@ import htbench
 EXTRA = 60  # seconds that a client may take beyond what it was told
 
 
+class Failed(RuntimeError):
+    """A client could not do what it was told: the server refused it, or did not answer in time."""
+
+
 def client(command, seconds):
-    out = subprocess.run(htbench.pinned((os.cpu_count() or 1) - 1) + command, capture_output=True, text=True,
-                         timeout=seconds + EXTRA)
+    try:
+        out = subprocess.run(htbench.pinned((os.cpu_count() or 1) - 1) + command, capture_output=True, text=True,
+                             timeout=seconds + EXTRA)
+    except subprocess.TimeoutExpired:
+        raise Failed(f"{command[0]} was not done in time")
     return out.stdout + "\n" + out.stderr
 
 
 def first_number(pattern, text, what):
     found = re.search(pattern, text)
     if not found:
-        raise RuntimeError(f"{what}: no figure in\n{text[-800:]}")
+        raise Failed(f"{what}: no figure in {text.strip()[-300:]}")
     return float(found.group(1))
 
 
@@ -121,25 +128,34 @@ def spread(values):
 def in_turn(contenders, base, rounds, restart=4, say=None):
     """Runs A B C, C B A, and so on; ratios are those of runs of the same round. Where a process's memory
     happens to lie makes one start of a server a few per cent faster than another, so all are
-    started anew every `restart` rounds; 0: they run and are not touched."""
-    order = list(contenders.values())
+    started anew every `restart` rounds; 0: they run and are not touched. A contender that fails is left out,
+    and named in the figures; when that is the base, the first of the others takes its place."""
+    order, failed = list(contenders), {}
     for number in range(rounds):
-        if restart and number % restart == 0:
-            for one in order:
-                one.server.stop()
-                one.server.start()
-        for one in order:
-            if not restart or number % restart == 0:
-                one.load(one.server.port)  # warms up, and is not counted
-        for one in order:
-            one.run()
+        fresh = restart and number % restart == 0
+        for name in order if fresh else ():
+            contenders[name].server.stop()
+            contenders[name].server.start()
+        for warming in (True, False) if fresh or not number else (False,):
+            for name in [n for n in order if n not in failed]:
+                try:
+                    one = contenders[name]
+                    if warming:
+                        one.load(one.server.port)  # not counted
+                    else:
+                        one.run()
+                except Failed as why:
+                    failed[name] = re.sub(r"127\.0\.0\.1:\d+", "it", str(why))
         order.reverse()
         if say:
             say(f"round {number + 1} of {rounds}")
     if restart:
-        for one in order:
+        for one in contenders.values():
             one.server.stop()
-    return summary(contenders, base, rounds)
+    rest = {name: one for name, one in contenders.items() if name not in failed}
+    if not rest:
+        raise RuntimeError(f"none could be measured: {failed}")
+    return {**summary(rest, base if base in rest else next(iter(rest)), rounds), "left_out": failed}
 
 
 def summary(contenders, base, rounds):

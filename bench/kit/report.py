@@ -68,6 +68,8 @@ class Page:
                    entry.get("p99_ms", "–"), entry.get("longest_ms", "–")]
             rows.append(row + [(counts or {}).get(name, {}).get(c, "–") for c in columns])
         self.table(head + list(columns), rows)
+        for name, why in figures.get("left_out", {}).items():
+            self.text(f"Left out, *{name}*: {why}.")
 
     def plot(self, name, title, x, y, lines, **options):
         text = svg.plot(title, x, y, lines, **options)
