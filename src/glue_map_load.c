@@ -460,23 +460,58 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
     return unfinished;
 }
 
-static void compare(htc_redirects *redirects, const htc_redirect_map *map)
+/* True when the image in use, or the failure that is known, is that of the file as it is. */
+static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
 {
     redirect_area_state state;
     htc_identity id = file_identity(map);
 
-    if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version ||
-        htc_identity_equal(&id, &state.id) ||
-        (state.failed && htc_identity_equal(&id, &state.failed_id)) ||
-        (id.ino && being_written(map, &id)))
+    if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version)
+        return false;
+    if (htc_identity_equal(&id, &state.id) ||
+        (state.failed && htc_identity_equal(&id, &state.failed_id)))
+        return true;
+    if (!id.ino || !being_written(map, &id))
+        build_in_background(redirects, map);
+    return false;
+}
+
+/* HtCacheRevalidate auto: looked at when the kernel reported a change, and each second until the
+ * image in use is that of the file. */
+static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch)
+{
+    _Atomic int64_t *mark = htc_watch_word_at(watch, map->slot);
+    int64_t fresh = htc_watch_word_fresh(watch, map->slot), seen = atomic_load(mark), own, now;
+    htc_watch_why why;
+    bool known;
+
+    if (seen == fresh)
         return;
-    build_in_background(redirects, map);
+    now = htc_mono_ms();
+    if (seen >= HTC_MARK_ASKED && seen < HTC_MARK_WATCHED &&
+        now - (seen - HTC_MARK_ASKED) < HTC_ASK_MS)
+        return;
+    own = htc_watch_doubt(watch);
+    if (!atomic_compare_exchange_strong(mark, &seen, own))
+        return;
+    why = htc_watch_word(watch, map->file, map->slot, &known);
+    if (!compare(redirects, map) || why != HTC_WATCH_OK)
+        fresh = HTC_MARK_ASKED + now;
+    atomic_compare_exchange_strong(mark, &own, fresh);
 }
 
 void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl)
 {
-    int64_t now = htc_mono_ms();
+    const htc_context *ctx = htc_server_conf_of(redirects->main_server)->ctx;
+    int64_t now;
 
+    if (ttl == HTC_REVALIDATE_AUTO && ctx && ctx->watch) {
+        refresh_told(redirects, map, ctx->watch);
+        return;
+    }
+    if (ttl == HTC_REVALIDATE_AUTO)
+        ttl = HTC_ASK_MS;
+    now = htc_mono_ms();
     if (!redirect_area_claim(redirects->area, map->slot, now, ttl, LEASE_MS))
         return;
     compare(redirects, map);

@@ -181,7 +181,12 @@ void htc_watch_distrust(htc_watch *watch)
 
 _Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word)
 {
-    return &watch->header->words[word < HTC_WATCH_WORDS ? word : 0];
+    return &watch->header->words[word % HTC_WATCH_WORDS];
+}
+
+int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word)
+{
+    return htc_watch_fresh(watch) + ((int64_t)word << HTCW_EPOCH_BITS);
 }
 
 /* --- the lock ---------------------------------------------------------------------------------*/
@@ -346,10 +351,7 @@ htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, 
 
 htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known)
 {
-    *known = false;
-    if (word >= HTC_WATCH_WORDS)
-        return HTC_WATCH_FULL;
-    return enter(watch, path, word | HTCW_WORD, 0, known);
+    return enter(watch, path, word % HTC_WATCH_WORDS | HTCW_WORD, 0, known);
 }
 
 /* --- the sweep --------------------------------------------------------------------------------*/

@@ -58,8 +58,8 @@
 #define HTC_WATCH_NET_MS 10000
 /** ...but no more than this number of them each second. */
 #define HTC_WATCH_NET_RATE 200
-/** Words that things other than records may be entered with. */
-#define HTC_WATCH_WORDS 1024
+/** Words that things other than records may be entered with; a power of two. */
+#define HTC_WATCH_WORDS 4096
 
 typedef struct htc_watch htc_watch; /* process-local handle */
 
@@ -125,8 +125,12 @@ void htc_watch_drain(htc_watch *watch);
  */
 htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known);
 
-/** The same for word @a word, below HTC_WATCH_WORDS, instead of a record. */
+/** The same for a word instead of a record. @a word is any number; those that agree in their low
+ *  bits share a mark, which is htc_watch_word_fresh() for one of them at a time. */
 htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known);
+
+/** What the mark of a word is while it is trusted. */
+int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word);
 
 /** The mark of a word; 0 at first. */
 _Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word);

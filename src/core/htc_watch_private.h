@@ -27,6 +27,7 @@ void htc_crash_point(const char *where);
 #define HTCW_ROOT        0 /* the node of "/" */
 #define HTCW_DEVICES     32
 #define HTCW_WORD        0x80000000u /* in htcw_node::entered: a word, not a slot */
+#define HTCW_EPOCH_BITS  29          /* of a word's mark; above these is the word's number */
 #define HTCW_MAX_PATH    4096
 #define HTCW_MAX_DEPTH   256
 #define HTCW_MAX_LINKS   20

@@ -647,14 +647,16 @@ static void doubt_some(htc_watch *w)
     for (; looks && due; looks--) {
         uint32_t i = header->net_hand < header->fresh ? header->net_hand : 0;
         _Atomic int64_t *mark;
+        int64_t seen;
 
         header->net_hand = i + 1;
         if (w->nodes[i].parent == HTCW_NIL)
             continue;
         mark = mark_of(w, &w->nodes[i]);
-        if (mark && atomic_load(mark) == fresh) {
-            atomic_compare_exchange_strong(mark, &fresh, htc_watch_doubt(w));
-            fresh = htc_watch_fresh(w);
+        seen = mark ? atomic_load(mark) : 0;
+        /* A word's mark has the word's number above the epoch. */
+        if (seen >= HTC_MARK_WATCHED && !((uint64_t)(seen - fresh) << (64 - HTCW_EPOCH_BITS))) {
+            atomic_compare_exchange_strong(mark, &seen, htc_watch_doubt(w));
             due--;
         }
     }
