@@ -46,7 +46,9 @@ tool_run tool_convert;
 /* htcachectl_cost.c; called by check --cost: */
 tool_run tool_cost;
 /* htcachectl_server.c: */
-tool_run tool_status, tool_top, tool_unused, tool_explain, tool_purge, tool_reset;
+tool_run tool_status, tool_top, tool_unused, tool_purge, tool_reset;
+/* htcachectl_explain.c: */
+tool_run tool_explain;
 
 typedef enum tool_colour {
     COLOUR_BOLD,

@@ -311,29 +311,6 @@ int tool_unused(const tool_options *o, apr_pool_t *pool)
     return list_redirects(o, "unused");
 }
 
-/* --- explain ----------------------------------------------------------------------------------*/
-
-int tool_explain(const tool_options *o, apr_pool_t *pool)
-{
-    const char *query[] = {"explain", o->words == 1 ? o->word[0] : "", NULL};
-    json_t *root = NULL;
-    char *bytes = NULL;
-    int code = TOOL_USAGE;
-
-    (void)pool;
-    if (o->words != 1)
-        tool_say("explain which URL? One, in quotes if it has blanks or '&'");
-    else
-        code = tool_ask(o, query, NULL, &root, &bytes);
-    if (code == TOOL_GOOD && o->json)
-        fputs(bytes, stdout);
-    else if (code == TOOL_GOOD)
-        put_object(o, root, 0, 0);
-    json_decref(root);
-    free(bytes);
-    return code;
-}
-
 /* --- purge and reset-counters -----------------------------------------------------------------*/
 
 static int change(const tool_options *o, const char *action, const char *const *query)

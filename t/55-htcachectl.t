@@ -106,6 +106,21 @@ is decode_json($out)->{done}{action}, 'purge', 'purge --json';
 is_deeply [$code, $out], [0, "counters set to 0\n"], 'reset-counters';
 is decode_json((run("status --json --url $status"))[1])->{htaccess}{parses}, 0, 'and so they are';
 
+($code, $out) = run("explain '$base/row-7?a=b&c' --url $status");
+is $code, 0, 'explain: exit code 0';
+like $out, qr{^  .*/row-7.* -> http://example\.org/7.*\Q$dir\E/map\.txt:7$}m, 'explain: the row that answers';
+like $out, qr{^  301 http://example\.org/7\?a=b&c$}m, 'explain: and with what, the whole URL having been sent';
+unlike $out, qr/\e/, 'explain: no colours in a pipe';
+($code, $out) = run("explain /page.html --url $status");
+like $out, qr{^  \Q$dir\E/htdocs/?  (cached|shared|absent|none)\b}m, 'explain: the directories and their records'
+    or diag $out;
+$schema = decode_json(read_file(t_dir() . '/explain.schema.json'));
+($code, $out) = run("explain --json /row-7 --url $status");
+is_deeply [$code, HtCache::Schema::problems($schema, decode_json($out))], [0], 'explain --json: as the schema says';
+($code, $out) = run(q{explain "/$(printf '\\033[2J\\302\\233')<i>" --url } . $status);
+is $code, 0, 'explain: control characters in the URL';
+unlike $out, qr/\e|\xc2\x9b/, 'explain: and none of them printed';
+
 # --- exit codes ---------------------------------------------------------------------------------
 
 my @codes = (
