@@ -3,7 +3,7 @@
  * SetHandler htcache-status: chooses the form that was asked for. And the report itself: what the
  * parts of the module call to put their figures in.
  */
-#include "glue_status.h"
+#include "glue_status_page.h"
 
 #include "http_protocol.h"
 
@@ -226,6 +226,7 @@ static const form forms[] = {
 typedef struct question {
     const form *form;
     const char *explain; /* a URL, or NULL */
+    const char *asset;   /* of the page, or NULL */
     bool redirects;
     htc_redirect_query which;
 } question;
@@ -288,6 +289,10 @@ static bool set_parameter(question *q, const char *name, const char *value)
         q->explain = value;
         return *value != '\0';
     }
+    if (!strcmp(name, "asset")) {
+        q->asset = value;
+        return !strcmp(value, "style") || !strcmp(value, "script");
+    }
     if (!strcmp(name, "redirects")) {
         q->redirects = true;
         q->which.used = !strcmp(value, "top");
@@ -339,6 +344,17 @@ static htc_report *answer(request_rec *r, const question *q)
     return report;
 }
 
+static int send_asset(request_rec *r, const char *asset)
+{
+    bool style = !strcmp(asset, "style");
+    const char *text = style ? htc_page_style : htc_page_script;
+
+    ap_set_content_type(r, style ? "text/css; charset=UTF-8" : "text/javascript; charset=UTF-8");
+    ap_set_content_length(r, (apr_off_t)strlen(text));
+    ap_rputs(text, r);
+    return OK;
+}
+
 int htc_status_handler(request_rec *r)
 {
     const htc_report *report;
@@ -351,10 +367,16 @@ int htc_status_handler(request_rec *r)
         return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
-    if (!read_query(r, &q) || !(report = answer(r, &q)))
+    if (!read_query(r, &q))
         return HTTP_BAD_REQUEST;
     apr_table_setn(r->headers_out, "Cache-Control", "no-store");
     apr_table_setn(r->headers_out, "X-Content-Type-Options", "nosniff");
+    apr_table_setn(r->headers_out, "Content-Security-Policy", HTC_PAGE_POLICY);
+    if (q.asset)
+        return send_asset(r, q.asset);
+    report = answer(r, &q);
+    if (!report)
+        return HTTP_BAD_REQUEST;
     ap_set_content_type(r, q.form->content_type);
     q.form->send(report);
     return OK;

@@ -1,67 +1,102 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The report as a page for people. Called by the handler in glue_status.c.
+ * The report as a page for people: what is wrong, a few big figures, the last hour, then all groups
+ * and lists. Called by the handler in glue_status.c.
  */
 #include "core/htc_escape.h"
-#include "glue_status.h"
+#include "glue_status_page.h"
 
 #include "http_protocol.h"
 
-static const char *esc(const htc_report *report, const char *text)
+const char *htc_page_text(const htc_report *report, const char *text)
 {
     return text ? htc_escape_html(report->pool, text) : "";
 }
 
-static void send_value(const htc_report *report, htc_type type, const htc_value *value)
-{
-    request_rec *r = report->r;
+/* --- values -----------------------------------------------------------------------------------*/
 
+static const char *value_text(const htc_report *report, htc_type type, htc_unit unit,
+                              const htc_value *value)
+{
     switch (type) {
     case HTC_TEXT:
-        ap_rputs(esc(report, value->text), r);
-        break;
+        return htc_page_text(report, value->text);
     case HTC_FLAG:
-        ap_rputs(value->number ? "yes" : "no", r);
-        break;
+        return value->number ? "yes" : "no";
     case HTC_RATIO:
-        if (value->ratio >= 0)
-            ap_rprintf(r, "%.2f %%", 100.0 * value->ratio);
-        break;
+        return value->ratio < 0 ? "\xe2\x80\x93"
+                                : apr_psprintf(report->pool, "%.2f %%", 100.0 * value->ratio);
     case HTC_TIME:
-        ap_rputs(
-            value->number
-                ? ap_ht_time(report->pool, apr_time_from_sec((apr_time_t)value->number), "%F %T", 0)
-                : "never",
-            r);
-        break;
+        return value->number ? ap_ht_time(report->pool,
+                                          apr_time_from_sec((apr_time_t)value->number), "%F %T", 0)
+                             : "never";
     default:
-        if (value->number == HTC_UNKNOWN)
-            break;
-        ap_rprintf(r, "%" APR_UINT64_T_FMT, (apr_uint64_t)value->number);
+        return htc_page_number(report->pool, unit, value->number);
     }
 }
 
-static void send_list(const htc_list *list)
+static bool is_number(htc_type type)
+{
+    return type == HTC_COUNTER || type == HTC_GAUGE || type == HTC_RATIO;
+}
+
+/* One cell; what a script sorts by stands beside what is shown. */
+static void send_cell(const htc_report *report, htc_type type, htc_unit unit,
+                      const htc_value *value)
+{
+    const char *text = value_text(report, type, unit, value);
+    request_rec *r = report->r;
+
+    if (type == HTC_RATIO)
+        ap_rprintf(r, "<td class=\"n\" data-v=\"%.6f\">%s</td>", value->ratio, text);
+    else if (is_number(type) || type == HTC_TIME)
+        ap_rprintf(r, "<td class=\"n\" data-v=\"%" APR_UINT64_T_FMT "\">%s</td>",
+                   (apr_uint64_t)(value->number == HTC_UNKNOWN ? 0 : value->number), text);
+    else
+        ap_rprintf(r, "<td class=\"%s\">%s</td>", type == HTC_TEXT ? "t" : "f", text);
+}
+
+/* --- lists and groups -------------------------------------------------------------------------*/
+
+static void send_rows(const htc_list *list)
 {
     const htc_report *report = list->report;
     request_rec *r = report->r;
 
-    if (!htc_list_rows(list))
-        return;
-    ap_rprintf(r, "<h2>%s</h2>\n<table>\n<tr>", list->title);
-    for (int i = 0; i < list->ncolumns; i++)
-        ap_rprintf(r, "<th>%s</th>", list->columns[i].title);
-    ap_rputs("</tr>\n", r);
+    ap_rprintf(r, "<div class=\"scroll\"><table class=\"sortable\" id=\"t-%s\"><thead><tr>",
+               list->name);
+    for (int i = 0; i < list->ncolumns; i++) {
+        htc_type type = list->columns[i].type;
+
+        ap_rprintf(r, "<th scope=\"col\" class=\"%s\" title=\"%s\">%s</th>",
+                   is_number(type) || type == HTC_TIME ? "n" : "t",
+                   htc_page_text(report, list->columns[i].help), list->columns[i].title);
+    }
+    ap_rputs("</tr></thead><tbody>\n", r);
     for (int row = 0; row < htc_list_rows(list); row++) {
         ap_rputs("<tr>", r);
-        for (int i = 0; i < list->ncolumns; i++) {
-            ap_rputs("<td>", r);
-            send_value(report, list->columns[i].type, htc_list_cell(list, row, i));
-            ap_rputs("</td>", r);
-        }
+        for (int i = 0; i < list->ncolumns; i++)
+            send_cell(report, list->columns[i].type, list->columns[i].unit,
+                      htc_list_cell(list, row, i));
         ap_rputs("</tr>\n", r);
     }
-    ap_rputs("</table>\n", r);
+    ap_rputs("</tbody></table></div>\n", r);
+}
+
+static void send_list(const htc_list *list)
+{
+    request_rec *r = list->report->r;
+    bool folded = (list->flags & HTC_LIST_FOLDED) != 0;
+
+    if (!htc_list_rows(list))
+        return;
+    ap_rprintf(r,
+               folded ? "<section><details id=\"d-%s\"><summary>%s<span>%s, %d</span></summary>\n"
+                      : "<section id=\"s-%s\"><h2>%s<span>%s, %d</span></h2>\n",
+               list->name, list->title, htc_page_text(list->report, list->help),
+               htc_list_rows(list));
+    send_rows(list);
+    ap_rputs(folded ? "</details></section>\n" : "</section>\n", r);
 }
 
 static void send_group(const htc_group *group)
@@ -69,37 +104,145 @@ static void send_group(const htc_group *group)
     const htc_report *report = group->report;
     request_rec *r = report->r;
 
-    ap_rprintf(r, "<h2>%s</h2>\n<table>\n", group->title);
+    ap_rprintf(r,
+               "<section><details id=\"d-%s\"%s><summary>%s<span>%s</span></summary>\n"
+               "<table class=\"figures\"><tbody>\n",
+               group->name, !strcmp(group->name, "explain") ? " open" : "", group->title,
+               htc_page_text(report, group->help));
     for (int i = 0; i < group->figures->nelts; i++) {
         const htc_figure *figure = &APR_ARRAY_IDX(group->figures, i, htc_figure);
 
-        ap_rprintf(r, "<tr><th>%s</th><td>", figure->name);
-        send_value(report, figure->type, &figure->value);
-        ap_rprintf(r, "</td><td>%s</td></tr>\n", esc(report, figure->help));
+        ap_rprintf(r, "<tr><th scope=\"row\">%s</th>", figure->name);
+        send_cell(report, figure->type, figure->unit, &figure->value);
+        ap_rprintf(r, "<td class=\"help\">%s</td></tr>\n", htc_page_text(report, figure->help));
     }
-    ap_rputs("</table>\n", r);
+    ap_rputs("</tbody></table>\n</details></section>\n", r);
     for (int i = 0; i < group->lists->nelts; i++)
         send_list(APR_ARRAY_IDX(group->lists, i, htc_list *));
 }
 
+/* --- the top ----------------------------------------------------------------------------------*/
+
+static uint64_t number_of(const htc_report *report, const char *group, const char *name)
+{
+    const htc_figure *figure = htc_report_figure(report, group, name);
+
+    return figure ? figure->value.number : 0;
+}
+
+static double ratio_of(const htc_report *report, const char *group, const char *name)
+{
+    const htc_figure *figure = htc_report_figure(report, group, name);
+
+    return figure ? figure->value.ratio : -1;
+}
+
+static const char *percent(const htc_report *report, double ratio)
+{
+    if (ratio < 0)
+        return "\xe2\x80\x93";
+    return apr_psprintf(report->pool, ratio > 0.9995 && ratio < 1 ? "%.3f %%" : "%.1f %%",
+                        100.0 * ratio);
+}
+
+static void send_card(const htc_report *report, const char *title, const char *big,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void send_card(const htc_report *report, const char *title, const char *big,
+                      const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    ap_rprintf(report->r, "<div class=\"card\"><h2>%s</h2><strong>%s</strong><p>", title, big);
+    ap_vrprintf(report->r, format, args);
+    va_end(args);
+    ap_rputs("</p></div>\n", report->r);
+}
+
+static const char *big(const htc_report *report, htc_unit unit, uint64_t number)
+{
+    return htc_page_number(report->pool, unit, number);
+}
+
+static void send_cards(const htc_report *report)
+{
+    uint64_t used = number_of(report, "htaccess", "bytes_used");
+    uint64_t total = number_of(report, "htaccess", "bytes_total");
+    uint64_t saved = number_of(report, "htaccess", "hits") +
+                     number_of(report, "htaccess", "absent_hits") +
+                     number_of(report, "htaccess", "replays");
+
+    ap_rputs("<div class=\"cards\">\n", report->r);
+    send_card(report, "Hit ratio, 5 minutes",
+              percent(report, ratio_of(report, "recent", "hit_ratio")), "%s since start",
+              percent(report, ratio_of(report, "htaccess", "hit_ratio")));
+    send_card(report, "Opens saved, 5 minutes",
+              big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_opens")),
+              "%s since start", big(report, HTC_UNIT_ONE, saved));
+    send_card(report, "Parses saved, 5 minutes",
+              big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_parses")),
+              "%s since start", big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "hits")));
+    send_card(
+        report, "Disk asked, 5 minutes",
+        big(report, HTC_UNIT_ONE,
+            number_of(report, "recent", "file_stats") + number_of(report, "recent", "file_reads")),
+        "%s stat, %s open since start",
+        big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_stats")),
+        big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_reads")));
+    ap_rprintf(report->r, "<div class=\"card\"><h2>Shared memory</h2><strong>%s</strong>",
+               big(report, HTC_UNIT_BYTES, used));
+    htc_bar(report, used, total);
+    ap_rprintf(report->r, "<p>of %s, %s evictions</p></div>\n", big(report, HTC_UNIT_BYTES, total),
+               big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "evictions")));
+    send_card(report, "Entries",
+              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries")),
+              "%s absent, %s parsed, %s left to httpd",
+              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_absent")),
+              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_parsed")),
+              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_stock")));
+    ap_rputs("</div>\n", report->r);
+}
+
 static void send_head(const htc_report *report)
 {
+    bool live = htc_report_figure(report, "server", "now") != NULL;
+    bool on = !strcmp(report->state, "on");
+
     ap_rprintf(report->r,
-               "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"UTF-8\">"
-               "<meta name=\"viewport\" content=\"width=device-width\">"
-               "<title>mod_htcache</title>\n<style>body{font-family:sans-serif;margin:1em auto;"
-               "max-width:60em;padding:0 1em;color-scheme:light dark}table{border-collapse:"
-               "collapse}th,td{text-align:left;padding:.15em .8em .15em 0;border-bottom:1px solid "
-               "#8884}td:nth-child(2){font-variant-numeric:tabular-nums}</style></head><body>\n"
-               "<h1>mod_htcache %s</h1>\n<p>State: <strong>%s</strong>. Other forms: <a "
-               "href=\"?auto\">text</a>, <a href=\"?format=json\">JSON</a>, <a "
-               "href=\"?format=prometheus\">Prometheus</a>.</p>\n",
-               HTC_VERSION, esc(report, report->state));
+               "<!DOCTYPE html>\n<html lang=\"en\"%s>\n<head>\n<meta charset=\"UTF-8\">\n"
+               "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+               "<meta name=\"robots\" content=\"noindex\">\n<title>mod_htcache</title>\n%s"
+               "<link rel=\"stylesheet\" href=\"?asset=style\">\n"
+               "<script src=\"?asset=script\" defer></script>\n</head>\n<body>\n",
+               live ? " data-live" : "",
+               live ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "");
+    ap_rprintf(report->r,
+               "<header><h1>mod_htcache <small>%s</small></h1><span class=\"pill %s\">%s</span>"
+               "<span class=\"dim\">%s</span><nav><a href=\"?\">Overview</a><a "
+               "href=\"?redirects=top\">Redirects</a><a href=\"?format=json\">JSON</a>"
+               "<a href=\"?format=prometheus\">Prometheus</a></nav></header>\n<main>\n",
+               HTC_VERSION, on ? "on" : "off", htc_page_text(report, report->state),
+               ap_ht_time(report->pool, report->now, "%F %T %Z", 0));
+}
+
+static void send_form(const htc_report *report)
+{
+    ap_rputs("<section><h2>Why does a URL go where it goes?</h2>\n<form method=\"get\">"
+             "<input name=\"explain\" aria-label=\"URL\" placeholder=\"/path or "
+             "https://host/path?query\" required><button>Explain</button></form></section>\n",
+             report->r);
 }
 
 void htc_status_html(const htc_report *report)
 {
     send_head(report);
+    if (htc_report_figure(report, "htaccess", "lookups")) {
+        send_cards(report);
+        htc_plots(report);
+    }
+    if (!htc_report_figure(report, "redirects", "total"))
+        send_form(report);
     for (int i = 0; i < report->sections->nelts; i++) {
         const htc_section *section = &APR_ARRAY_IDX(report->sections, i, htc_section);
 
@@ -108,5 +251,7 @@ void htc_status_html(const htc_report *report)
         else
             send_list(section->list);
     }
-    ap_rputs("</body></html>\n", report->r);
+    ap_rputs("</main>\n<footer>Figures since the last restart of httpd. They are explained in "
+             "docs/status.md.</footer>\n</body>\n</html>\n",
+             report->r);
 }

@@ -220,12 +220,6 @@ static void report_tables(htc_report *report)
 
 /* clang-format off: one for each line */
 htc_reporter *const htc_reporters[] = {
-    report_server,
-    htc_recent_report,
-    report_htaccess,
-    htc_fresh_report,
-    report_fold,
-    report_tables,
-    NULL
-};
+    report_server, htc_recent_report, report_htaccess, htc_fresh_report, report_fold, report_tables,
+    NULL};
 /* clang-format on */
