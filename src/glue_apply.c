@@ -353,6 +353,7 @@ static const char *apply_record(htc_job *job, cmd_parms *cmd)
         err = replay(job, cmd);
     else
         err = apply_kept(job, cmd, &replayed);
+    htc_request_get(job->r)->outcomes |= 1U << (replayed ? HTC_C_replays : HTC_C_hits);
     if (!job->counted)
         htc_count_answer(job->ctx, replayed ? HTC_C_replays : HTC_C_hits);
     return err;

@@ -186,13 +186,14 @@ static const char *complete(request_rec *r, const char *target, const phase *pha
     return NULL;
 }
 
-static void count_answer(const request_rec *r, const found_line *found)
+static void count_answer(request_rec *r, const found_line *found)
 {
     const htc_counted *counted = found->fold->counted;
     const htc_fold_entry *first = (const htc_fold_entry *)found->fold->entries->elts;
 
     if (counted)
         htc_count_hit(r, counted->counters, counted->count, (uint32_t)(found->entry - first));
+    htc_note_redirect(r, found->entry->file, (unsigned)found->entry->line);
 }
 
 static int answer(request_rec *r, const found_line *found, const phase *phase)

@@ -518,6 +518,7 @@ static char *look_up(request_rec *r, char *key)
     if (!entry)
         return NULL;
     log_answer(r, block, entry, path);
+    htc_note_redirect(r, block->filename, (unsigned)entry->line);
     if (block->counted)
         htc_count_hit(r, block->counted->counters, block->counted->count,
                       (uint32_t)(entry - (const rewrite_entry *)block->entries->elts));

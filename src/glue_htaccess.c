@@ -286,6 +286,7 @@ static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
 {
     struct htc_pending *pending = rq->pending;
 
+    rq->outcomes |= 1U << HTC_C_absent_hits;
     if (!pending) {
         pending = rq->pending = apr_palloc(r->pool, sizeof(*pending));
         pending->n = 0;
@@ -356,6 +357,7 @@ static apr_status_t answer_stock(lookup *lk)
     seen = seen_add(lk);
     if (seen)
         seen->listable = false;
+    lk->rq->outcomes |= 1U << HTC_C_bypasses;
     htc_count_answer(lk->ctx, HTC_C_bypasses);
     return AP_DECLINED;
 }
@@ -379,12 +381,14 @@ static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cf
     switch (lk->info.kind) {
     case HTC_KIND_ABSENT:
         seen_add(lk);
+        lk->rq->outcomes |= 1U << HTC_C_absent_hits;
         if (!counted)
             htc_count_answer(lk->ctx, HTC_C_absent_hits);
         return APR_ENOENT;
     case HTC_KIND_TREE:
         seen = seen_add(lk);
         if (lk->info.flags & HTC_RF_EMPTY) {
+            lk->rq->outcomes |= 1U << HTC_C_hits;
             if (!counted)
                 htc_count_answer(lk->ctx, HTC_C_hits);
             *cfg = htc_empty_open(lk->path, lk->r->pool);
@@ -417,6 +421,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
         *cfg = htc_empty_open(lk->path, lk->r->pool);
         return APR_SUCCESS;
     }
+    lk->rq->outcomes |= 1U << HTC_C_misses;
     htc_count_answer(lk->ctx, HTC_C_misses);
     job = apr_pcalloc(lk->r->pool, sizeof(*job));
     job->text = *text;

@@ -334,6 +334,7 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
             map->file, (unsigned)redirect_table_line(table->table, match->rule, NULL), r->uri);
         return DECLINED;
     }
+    htc_note_redirect(r, map->file, redirect_table_line(table->table, match->rule, NULL));
     if (!location)
         name_status(r, match->status);
     return location ? send_redirect(r, match->status, location) : match->status;

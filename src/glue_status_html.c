@@ -104,6 +104,11 @@ static void send_group(const htc_group *group)
     const htc_report *report = group->report;
     request_rec *r = report->r;
 
+    /* A group that only counts the rows of its list has nothing more to say than the list. */
+    for (int i = 0; group->figures->nelts <= 1 && i < group->lists->nelts; i++)
+        send_list(APR_ARRAY_IDX(group->lists, i, htc_list *));
+    if (group->figures->nelts <= 1)
+        return;
     ap_rprintf(r,
                "<section><details id=\"d-%s\"%s><summary>%s<span>%s</span></summary>\n"
                "<table class=\"figures\"><tbody>\n",
@@ -174,20 +179,21 @@ static void send_cards(const htc_report *report)
                      number_of(report, "htaccess", "replays");
 
     ap_rputs("<div class=\"cards\">\n", report->r);
-    send_card(report, "Hit ratio, 5 minutes",
-              percent(report, ratio_of(report, "recent", "hit_ratio")), "%s since start",
+    send_card(report, "Hit ratio", percent(report, ratio_of(report, "recent", "hit_ratio")),
+              "in 5 minutes; %s since start",
               percent(report, ratio_of(report, "htaccess", "hit_ratio")));
-    send_card(report, "Opens saved, 5 minutes",
+    send_card(report, "Opens saved",
               big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_opens")),
-              "%s since start", big(report, HTC_UNIT_ONE, saved));
-    send_card(report, "Parses saved, 5 minutes",
+              "in 5 minutes; %s since start", big(report, HTC_UNIT_ONE, saved));
+    send_card(report, "Parses saved",
               big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_parses")),
-              "%s since start", big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "hits")));
+              "in 5 minutes; %s since start",
+              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "hits")));
     send_card(
-        report, "Disk asked, 5 minutes",
+        report, "Disk asked",
         big(report, HTC_UNIT_ONE,
             number_of(report, "recent", "file_stats") + number_of(report, "recent", "file_reads")),
-        "%s stat, %s open since start",
+        "in 5 minutes; %s stat, %s open since start",
         big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_stats")),
         big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_reads")));
     ap_rprintf(report->r, "<div class=\"card\"><h2>Shared memory</h2><strong>%s</strong>",

@@ -35,7 +35,7 @@ const char htc_page_style[] =
     "color:var(--warn);border-left:4px solid currentColor}\n"
     ".problem b{display:block}\n"
     /* cards */
-    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,1fr));gap:1rem;"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:1rem;"
     "margin:1.25rem 0}\n"
     ".card,section{background:var(--card);border:1px solid var(--line);border-radius:.75rem}\n"
     ".card{padding:.9rem 1.1rem}\n"
@@ -47,7 +47,7 @@ const char htc_page_style[] =
     ".bar .all{fill:var(--line)}\n"
     ".bar .part{fill:var(--accent)}\n"
     /* plots */
-    ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(19rem,1fr));gap:1rem;"
+    ".plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:1rem;"
     "margin:0 0 1.25rem}\n"
     ".plot{margin:0;padding:.9rem 1.1rem}\n"
     ".plot figcaption{display:flex;justify-content:space-between;font-size:.85rem;gap:1rem;"
@@ -98,7 +98,8 @@ const char htc_page_style[] =
     /* telephones */
     "@media(max-width:40rem){header,main,footer{padding-left:.75rem;padding-right:.75rem}"
     "header nav{margin-left:0;width:100%}.cards{grid-template-columns:1fr 1fr;gap:.6rem}"
-    ".card{padding:.7rem .8rem}.card strong{font-size:1.35rem}"
+    ".card{padding:.7rem .8rem}.card "
+    "strong{font-size:1.35rem}.plots{grid-template-columns:1fr;gap:.6rem}"
     ".figures tr{display:grid;grid-template-columns:1fr auto;border-top:1px solid var(--line);"
     "padding:.3rem 0}.figures th,.figures td{border:0;padding:.1rem .8rem}"
     ".figures td.help{grid-column:1/-1;font-size:.8rem;padding-right:1.1rem;padding-left:1.1rem}}\n"

@@ -87,17 +87,25 @@ static double highest(const plot *p, const htc_sample *samples, size_t n)
     return most;
 }
 
+/* Seconds that the plots show: what there is, of the last hour. */
+static int64_t span_of(const htc_sample *samples, size_t n)
+{
+    int64_t span = samples[n - 1].at - samples[0].at;
+
+    return span > PLOT_SECONDS ? PLOT_SECONDS : span < 60 ? 60 : span;
+}
+
 /* Points of one curve; a gap where nothing is known. With @a area down to the ground. */
 static void send_curve(request_rec *r, plot_fn *value, double top, const htc_sample *samples,
                        size_t n, bool area, const char *class)
 {
-    int64_t end = samples[n - 1].at;
+    int64_t end = samples[n - 1].at, span = span_of(samples, n);
     double last_x = -1;
 
     ap_rprintf(r, "<path class=\"%s %s\" d=\"", area ? "area" : "curve", class);
     for (size_t i = 1; i < n; i++) {
         double v = value(&samples[i - 1], &samples[i]);
-        double x = WIDTH * (double)(PLOT_SECONDS - (end - samples[i].at)) / PLOT_SECONDS;
+        double x = WIDTH * (double)(span - (end - samples[i].at)) / (double)span;
         double y = HEIGHT - HEIGHT * (v > top ? top : v) / top;
 
         if (v < 0 || x < 0) {
@@ -138,9 +146,10 @@ static void send_plot(const htc_report *report, const plot *p, const htc_sample 
             send_curve(r, p->b, top, samples, n, false, "b");
     }
     ap_rprintf(r,
-               "</svg><p class=\"axis\"><span>60 minutes ago</span><span>top: %s%s</span>"
+               "</svg><p class=\"axis\"><span>%d minutes ago</span><span>top: %s%s</span>"
                "<span>now</span></p></figure>\n",
-               htc_page_number(report->pool, p->unit, (uint64_t)top), p->top == 100 ? " %" : "");
+               (int)((span_of(samples, n) + 30) / 60),
+               htc_page_number(report->pool, p->unit, (uint64_t)top), p->top > 0 ? " %" : "");
 }
 
 void htc_plots(const htc_report *report)

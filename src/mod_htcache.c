@@ -22,6 +22,7 @@ static const char *const user_switching[] = {
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     htc_options_reset(pconf);
+    htc_notes_pre_config();
     return htc_fold_pre_config(pconf, plog, ptemp);
 }
 

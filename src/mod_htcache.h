@@ -153,6 +153,7 @@ typedef struct htc_options {
     apr_array_header_t *counted; /* htc_counted *: the same */
     apr_array_header_t *changes; /* of the configuration tree, to be undone; glue_fold_tree.c */
     htc_fold_counts counts;
+    bool notes;         /* a log format names one of ours; glue_notes.c */
     htc_walk walk;      /* what is the same for every tree */
     htc_gates *gates;   /* of RewriteRules; or NULL */
     bool regex_options; /* the configuration changes how regexes are compiled */
@@ -210,6 +211,7 @@ typedef struct htc_request {
     htc_held_table *tables;       /* of the first request: redirect tables in use; or NULL */
     htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
     bool inherited;               /* started with another request's results: learn nothing */
+    unsigned outcomes;            /* 1 << enum htc_counter: how httpd's questions were answered */
     bool cold;                    /* a level was read from disk: learn the next time */
     struct htc_pending *pending;  /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
@@ -372,6 +374,12 @@ htc_request *htc_request_get(request_rec *r);
 
 /** Share what the request found out and has not shared yet. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
+
+/* glue_notes.c */
+/** Look whether a log format names one of the notes. After the tree was built, before it is run. */
+void htc_notes_pre_config(void);
+/** The request is redirected by this line. Does nothing unless a log wants to know. */
+void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

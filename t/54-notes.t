@@ -1,0 +1,70 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# %{htcache}n and %{htcache-redirect}n in an access log: how each request's .htaccess files were
+# answered, and which line redirected it. The first request for a directory reads, the next do not.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Server;
+
+my $dir  = work_dir('notes');
+my $root = "$dir/root";
+write_file("$root/$_/page.html", "page\n") for qw(plain with replay stock off redirects);
+write_file("$root/with/.htaccess",      "Header set X-A yes\n");
+write_file("$root/replay/.htaccess",    "FilterDeclare odd\n");
+write_file("$root/stock/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
+write_file("$root/redirects/.htaccess", "# one\nRedirect 301 /redirects/old http://example.org/new\n");
+write_file("$dir/map.txt",              "# one\n# two\n/mapped http://example.org/mapped\n");
+
+my $server = HtCache::Server->new(name => 'notes', htcache => 1, conf => <<"EOT");
+HtCache On
+HtCacheRevalidate 5min
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Directory "$root/off">
+    Options -Indexes
+</Directory>
+HtCacheRedirectMap "$dir/map.txt"
+Redirect 301 /from-conf http://example.org/conf
+LogFormat "%U %{htcache}n %{htcache-redirect}n" notes
+CustomLog "\@ROOT\@/logs/notes_log" notes
+EOT
+$server->start;
+my $client = $server->client('main');
+wait_past_racy();
+
+# Path, the words that may be logged at first, the word from then on, and the redirect.
+my $conf_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^Redirect 301 /from-conf.*}{}msr;
+my @cases = (
+    ['/plain/page.html',  qr/^absent$/, 'absent'],
+    ['/with/page.html',   qr/^parsed$/, 'hit'],
+    ['/replay/page.html', qr/^parsed$/, 'replayed'],
+    ['/stock/page.html',  qr/^stock$/,  'stock'],
+    ['/mapped',           qr/^-$/,      '-', "$dir/map.txt:3"],
+    ['/from-conf',        qr/^-$/,      '-', $server->conf . ":$conf_line"],
+    ['/redirects/old',    qr/^parsed$/, 'hit', "$root/redirects/.htaccess:2"],
+);
+# A process that has not parsed a file yet still answers it from memory: one that did is asked again.
+my $times = 4;
+for my $case (@cases) {
+    $client->request($case->[0]) for 1 .. $times;
+}
+my $log   = $server->log_file('notes_log');
+my $lines = sub { return grep { defined && length } split /\n/, read_file($log) // '' };
+ok wait_until(sub { $lines->() >= $times * @cases }), 'every request is logged';
+my %seen;
+push @{ $seen{ (split / /, $_)[0] } }, [(split / /, $_)[1, 2]] for $lines->();
+for my $case (@cases) {
+    my ($path, $first, $then, $redirect) = @$case;
+    my ($one, @others) = @{ $seen{$path} };
+    like $one->[0], $first, "$path: at first $one->[0]";
+    is_deeply [grep { $_->[0] ne $then } @others], [], "$path: then $then";
+    is_deeply [grep { $_->[1] ne ($redirect // '-') } $one, @others], [],
+        "$path: redirected by " . ($redirect // 'nothing');
+}
+$server->stop;
+done_testing;
