@@ -29,8 +29,15 @@ typedef struct answer {
     const char *location;
 } answer;
 
+#define HOSTS_MAX   16
+#define QUERIES_MAX 8
+
 typedef struct verifier {
     convert_list *list;
+    /* Rules with hosts and queries, a few different ones: formats that ask some kinds of rules
+     * first may answer other rules' paths by them. */
+    const convert_rule *hosts[HOSTS_MAX], *queries[QUERIES_MAX];
+    int nhosts, nqueries;
     asked from, to;
     apr_pool_t *pool; /* of one rule's probes */
     bool good;
@@ -110,14 +117,18 @@ static bool agree(verifier *v, const convert_rule *r, const redirect_request *re
     return false;
 }
 
+static const char *host_of(const convert_rule *r, apr_pool_t *pool)
+{
+    return r->rule.host && *r->rule.host == '*' ? apr_pstrcat(pool, "any", r->rule.host + 1, NULL)
+                                                : r->rule.host;
+}
+
 /* With its host and another one, with each query. */
 static bool agree_at(verifier *v, const convert_rule *r, const char *path)
 {
     const char *queries[] = {NULL, r->rule.query, "zz=1&utm_source=x", ""};
-    const char *host = r->rule.host;
+    const char *host = host_of(r, v->pool);
 
-    if (host && *host == '*')
-        host = apr_pstrcat(v->pool, "any", host + 1, NULL);
     for (int i = 0; i < 8; i++) {
         const char *query = queries[i & 3];
         redirect_request request = {.path = path,
@@ -134,6 +145,58 @@ static bool agree_at(verifier *v, const convert_rule *r, const char *path)
             return false;
     }
     return true;
+}
+
+static bool agree_with(verifier *v, const convert_rule *r, const char *path,
+                       const convert_rule *of_host, const convert_rule *of_query)
+{
+    redirect_request request = {.path = path,
+                                .path_len = strlen(path),
+                                .host = host_of(of_host, v->pool),
+                                .https = of_host->rule.flags & REDIRECT_HTTPS,
+                                .query = of_query->rule.query,
+                                .query_len = of_query->rule.query_len};
+
+    request.host_len = request.host ? strlen(request.host) : 0;
+    return agree(v, r, &request);
+}
+
+/* At the places of other rules. */
+static bool agree_elsewhere(verifier *v, const convert_rule *r, const char *path)
+{
+    for (int i = 0; i < v->nhosts; i++) {
+        if (!agree_with(v, r, path, v->hosts[i], r))
+            return false;
+    }
+    for (int i = 0; i < v->nqueries; i++) {
+        if (!agree_with(v, r, path, r, v->queries[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static void find_others(verifier *v)
+{
+    for (int i = 0; i < v->list->rules->nelts; i++) {
+        const convert_rule *r = &APR_ARRAY_IDX(v->list->rules, i, convert_rule);
+        unsigned scheme = r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
+        int h = 0, q = 0;
+
+        while (h < v->nhosts && (!same_text(r->rule.host, v->hosts[h]->rule.host) ||
+                                 (v->hosts[h]->rule.flags & scheme) != scheme))
+            h++;
+        if (h == v->nhosts && h < HOSTS_MAX && (r->rule.host || scheme))
+            v->hosts[v->nhosts++] = r;
+        while (q < v->nqueries && !same_text(r->rule.query, v->queries[q]->rule.query))
+            q++;
+        if (q == v->nqueries && q < QUERIES_MAX && r->rule.query)
+            v->queries[v->nqueries++] = r;
+    }
 }
 
 /* --- paths ------------------------------------------------------------------------------------*/
@@ -181,7 +244,7 @@ static void verify_rule(verifier *v, const convert_rule *r)
         /* Servers merge slashes before redirects are looked up, and so need formats not. */
         if (!paths[i] || *paths[i] != '/' || strstr(paths[i], "//"))
             continue;
-        if (!agree_at(v, r, paths[i]))
+        if (!agree_at(v, r, paths[i]) || (i % 2 == 0 && !agree_elsewhere(v, r, paths[i])))
             return;
     }
 }
@@ -216,6 +279,7 @@ bool tool_verify(convert_list *list, convert_format format, const redirect_map_o
     verifier v = {.list = list, .good = true};
 
     apr_pool_create(&v.pool, list->pool);
+    find_others(&v);
     if (!read_again(to, format, options, text, len) || !begin(&v.from, list) || !begin(&v.to, to)) {
         convert_report(list, REDIRECT_ERROR, "converted", 0,
                        "what was written cannot be read again");
