@@ -6,7 +6,8 @@
  *
  * A node stands for a file that the kernel knows: a descriptor opened with O_PATH, found again by
  * device and inode, freed when the kernel has forgotten it. So a node survives renames, and files
- * that are opened are reached through /proc/self/fd.
+ * that are opened are reached through /proc/self/fd. When there are no more descriptors, names that
+ * are new get ENFILE.
  */
 #define FUSE_USE_VERSION 312
 #include "slowfs.h"
@@ -32,6 +33,7 @@
 #define BUCKETS        65536
 #define MOST_THREADS   256
 #define PROC_PATH_SIZE 32
+#define RESERVED       512 /* descriptors for files that are open, and to end in order */
 
 typedef struct node {
     struct node *next; /* in its bucket */
@@ -46,7 +48,8 @@ typedef struct slowfs {
     slowfs_profile profile; /* under `lock`, as it can be changed while it is used */
     slowfs_counters counters;
     node root;
-    bool give_away;       /* made by root for others: files get their owner */
+    int highest;          /* descriptors above this one are not for nodes */
+    bool give_away;       /* run by root: what others make becomes theirs */
     pthread_mutex_t lock; /* protects also the buckets and all nodes' `lookups` */
     node *buckets[BUCKETS];
 } slowfs;
@@ -192,6 +195,10 @@ static int find_entry(fuse_req_t req, node *parent, const char *name, struct fus
     fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd == -1)
         return errno;
+    if (fd > slowfs_of(req)->highest) {
+        close(fd);
+        return ENFILE;
+    }
     if (fstatat(fd, "", &e->attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1) {
         int error = errno;
 
@@ -719,14 +726,15 @@ static const struct fuse_lowlevel_ops operations = {
 };
 
 /* One descriptor for each file that the kernel knows: as many as this process may have. */
-static void raise_descriptors(void)
+static void raise_descriptors(slowfs *fs)
 {
     struct rlimit limit = {1 << 20, 1 << 20};
 
-    if (setrlimit(RLIMIT_NOFILE, &limit) == 0 || getrlimit(RLIMIT_NOFILE, &limit) == -1)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    if (setrlimit(RLIMIT_NOFILE, &limit) == -1 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    fs->highest = (int)limit.rlim_cur - RESERVED;
 }
 
 static int open_source(slowfs *fs, const char *source)
@@ -815,10 +823,10 @@ int slowfs_serve(const slowfs_mount *config)
     }
     prctl(PR_SET_TIMERSLACK, 1); /* threads inherit it: delays are what was asked for */
     umask(0);
-    raise_descriptors();
     fs = calloc(1, sizeof(*fs));
     if (!fs)
         return 1;
+    raise_descriptors(fs);
     fs->profile = config->profile;
     fs->give_away = getuid() == 0;
     pthread_mutex_init(&fs->lock, NULL);

@@ -2,6 +2,7 @@
 """".htaccess files revisited: local disk and Lustre" (CatN, 2009), and trees of many directories."""
 
 import os
+import resource
 
 import htbench
 from kit import counts, load
@@ -127,7 +128,7 @@ def operation_counts(b, fs, made):
 
 # --- many directories -----------------------------------------------------------------------------------
 
-LUA = """local count, cold, n = {count}, {cold}, {first}
+LUA = """local count, cold, n = {count}, {cold}, 0
 function init() math.randomseed(os.time()) end
 function request()
   local i
@@ -148,10 +149,10 @@ def make_directories(source, count, text):
                 f.write(text)
 
 
-def lua(b, name, count, cold, first=0):
+def lua(b, name, count, cold):
     path = os.path.join(b.root, name + ".lua")
     with open(path, "w") as f:
-        f.write(LUA.format(count=count, cold=str(cold).lower(), first=first))
+        f.write(LUA.format(count=count, cold=str(cold).lower()))
     return path
 
 
@@ -169,6 +170,9 @@ def revalidates(b, docroot):
 def trees(lustre):
     def part(b):
         count = b.pick(200, 20000, 100000)
+        if lustre:  # slowfs holds a descriptor for each of a directory's three names
+            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            count = min(count, (hard - 1000) // 3000 * 1000)
         source = b.directory("many")
         make_directories(source, count, "Options -Indexes\n")
         docroot = source
@@ -185,13 +189,17 @@ def trees(lustre):
         counts.settle()
         figures = {"cold": {}, "directories": count}
         seconds = b.pick(1, 2, 4)
-        for number, (name, one) in enumerate(made.items()):
+        cold = lua(b, "cold", count, True)
+        for name, one in made.items():
             b.say(f"cold, {name}")
+            if fs:  # mounted anew, so that the kernel has not seen the tree
+                fs.stop()
+                fs = b.slowfs(source, docroot, "--profile", "lustre-2009")
             one.start()
-            # Another part of the tree for each, which the kernel has not seen through the mount.
-            first = number * count // len(made) if lustre else 0
-            figures["cold"][name] = load.wrk(one.port, seconds=seconds,
-                                             script=lua(b, f"cold{number}", count, True, first))
+            figures["cold"][name] = load.wrk(one.port, seconds=seconds, script=cold)
+            one.stop()
+        for one in made.values():
+            one.start()
         warm = lua(b, "warm", count, False)
         everything = lua(b, "all", count, True)
         for name, one in made.items():

@@ -50,7 +50,8 @@ def compare(b, name, docroot, paths, single):
         b.say(f"instructions, {name}, {label}")
         instructions[label] = counts.instructions(lambda server=one: server, paths, ANSWERS,
                                                   warm=10, counted=b.pick(5, 20, 50))
-    every = {label: load.Contender(one, lambda port: load.wrk(port, seconds=b.pick(1, 1, 3), script=lua))
+    every = {label: load.Contender(one, lambda port: load.wrk(port, seconds=b.pick(1, 1, 3), script=lua,
+                                                         errors=True))
              for label, one in made.items()}
     figures = load.in_turn(every, "limit", b.pick(1, 5, 16), say=lambda text: b.say(f"{name}: {text}"))
     return {"pairs": figures, "instructions": instructions, "paths": len(paths)}

@@ -160,6 +160,10 @@ class SlowFs:
     def stop(self):
         cleanup.remove(self)
         cleanup.end(self.process)
+        try:
+            os.stat(self.mount)
+        except OSError:  # it died, and its mount is dead, too
+            subprocess.run(["umount", "-l", self.mount], stderr=subprocess.DEVNULL)
         # A server that has not ended yet keeps the detached mount, not its place in the tree.
         cleanup.wait_for(lambda: not os.path.exists(self.control), "unmount")
 

@@ -52,8 +52,9 @@ def ab(port, path, requests=5000, connections=10, keepalive=False, seconds=60, r
     return figures
 
 
-def wrk(port, path="/", connections=8, seconds=2.0, threads=1, script=None):
-    """The same figures; `script` is Lua, for requests that differ."""
+def wrk(port, path="/", connections=8, seconds=2.0, threads=1, script=None, errors=False):
+    """The same figures; `script` is Lua, for requests that differ. Answers of 4xx and 5xx are wrong unless
+    `errors`."""
     command = ["wrk", "-t", str(threads), "-c", str(connections), "-d", f"{max(1, round(seconds))}s",
                "--timeout", "30s", "--latency"]
     if script:
@@ -62,6 +63,8 @@ def wrk(port, path="/", connections=8, seconds=2.0, threads=1, script=None):
     longest = re.search(r"Latency\s+\S+\s+\S+\s+(\S+)", text)
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
     other = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
+    if other and not errors:
+        raise Failed(f"{other.group(1)} answers were errors")
     return {"rate": first_number(r"Requests/sec:\s+([\d.]+)", text, "wrk"),
             "median": milliseconds(re.search(r"\n\s+50%\s+(\S+)", text).group(1)),
             "p99": milliseconds(re.search(r"\n\s+99%\s+(\S+)", text).group(1)),
