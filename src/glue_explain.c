@@ -145,8 +145,8 @@ static void report_scope(explain *e, htc_group *group)
     htc_add_flag(group, "enabled", scope.enabled && e->report->store,
                  "HtCache is On for the directory of that file");
     htc_add_gauge(group, "revalidate_ms", HTC_UNIT_MS,
-                  scope.revalidate_ms > 0 ? (uint64_t)scope.revalidate_ms : 0,
-                  "HtCacheRevalidate there");
+                  scope.revalidate_ms >= 0 ? (uint64_t)scope.revalidate_ms : HTC_UNKNOWN,
+                  "HtCacheRevalidate there; none: auto");
 }
 
 static void report_lead(explain *e, htc_group *group, const char *url)
@@ -159,7 +159,7 @@ static void report_lead(explain *e, htc_group *group, const char *url)
     htc_add_text(group, "path", e->path, "its path, decoded");
     htc_add_text(group, "query", e->query, "its query");
     htc_add_text(group, "server",
-                 apr_psprintf(e->pool, "%s:%u",
+                 apr_psprintf(e->pool, e->server->port ? "%s:%u" : "%s",
                               e->server->server_hostname ? e->server->server_hostname : "-",
                               e->server->port),
                  "virtual host");

@@ -156,7 +156,7 @@ ok !$maybe->{explain}{certain}, 'and the answer is not certain';
 my $vhost = explained('http://www.vhost.example:' . $server->port('vhost') . '/vhost-old');
 is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'],
     'another virtual host, by an alias of its name';
-like $vhost->{explain}{server}, qr/^vhost\.example:/, 'which is named';
+like $vhost->{explain}{server}, qr/^vhost\.example\b/, 'which is named';
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
 
 # --- hostile URLs --------------------------------------------------------------------------------
