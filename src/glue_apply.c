@@ -7,6 +7,7 @@
  */
 #include "mod_htcache.h"
 #include "glue_apply.h"
+#include "glue_farm.h"
 #include "glue_fold.h"
 
 /* Lines that this thread wrote to the error log. A parse that logs must log again for each request,
@@ -91,6 +92,8 @@ static void publish_tree(htc_job *job, const ap_directive_t *tree)
         htc_publish_stock(job->ctx, job->r, job->path, &job->text, stock);
     else if (htc_publish(job->ctx, job->r, &put, &ref) == APR_ENOSPC)
         htc_publish_too_large(job->ctx, job->r, job->path, &job->text);
+    else
+        htc_farm_publish(job->ctx, job->r, &put, htc_text_computed(&job->text));
 }
 
 /* Rename what can be folded. */

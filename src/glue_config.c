@@ -5,6 +5,7 @@
  */
 #include "mod_htcache.h"
 #include "glue_count.h"
+#include "glue_farm.h"
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
 #include "glue_map.h"
@@ -324,6 +325,13 @@ const command_rec htc_directives[] = {
                     "Directories whose .htaccess files are left to httpd"),
     AP_INIT_ITERATE("HtCacheTrustModule", add_trusted, NULL, RSRC_CONF,
                     "Modules whose parsed directives may be kept from request to request"),
+    AP_INIT_ITERATE("HtCacheMemcached", htc_farm_set_server, NULL, RSRC_CONF,
+                    "memcached servers, HOST:PORT, through which servers of a farm share what they "
+                    "read"),
+    AP_INIT_TAKE1("HtCacheMemcachedKeyFile", htc_farm_set_key_file, NULL, RSRC_CONF,
+                  "A file that only root may read, with the key that servers of a farm share"),
+    AP_INIT_TAKE1("HtCacheMemcachedTimeout", htc_farm_set_timeout, NULL, RSRC_CONF,
+                  "Most time that a request may spend on memcached in all, such as 20ms"),
     AP_INIT_TAKE1("HtCacheFold", set_fold, NULL, OR_FILEINFO,
                   "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
     AP_INIT_TAKE1("HtCacheCounters", set_counters, NULL, RSRC_CONF,

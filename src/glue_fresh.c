@@ -6,6 +6,7 @@
  * the error log says once why. The mechanism itself is in core/htc_watch.c.
  */
 #include "glue_fresh.h"
+#include "glue_farm.h"
 
 #include "http_main.h"
 
@@ -162,8 +163,8 @@ static bool compare(htc_context *ctx, const htc_dep *dep)
 }
 
 /* What cannot be watched is asked for once a second, by one for all. */
-static bool recheck_asked(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
-                          int64_t now)
+static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                          int64_t mark, int64_t now)
 {
     int64_t time = htc_mark_time(mark, HTC_MARK_NONE);
     bool known, same;
@@ -172,8 +173,13 @@ static bool recheck_asked(htc_context *ctx, htc_slot_hot *slot, const htc_dep *d
         return true;
     if (!htc_store_claim(slot, mark, HTC_MARK_ASKED + now))
         return true;
+    if (ctx->farm &&
+        htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, HTC_MARK_ASKED, now, &same))
+        return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
     same = compare(ctx, dep);
+    if (same && ctx->farm)
+        htc_farm_confirm(ctx, r, dep, HTC_ASK_MS, now);
     if (!same)
         htc_store_confirm(slot, HTC_NEVER_CHECKED);
     else if (ctx->watch && htc_watch_record(ctx->watch, dep->path, dep->ref, &known) == 0)
@@ -192,15 +198,16 @@ static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
 }
 
 /* Without an instance all is asked for. */
-static bool recheck_without(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
-                            int64_t now)
+static bool recheck_without(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
+                            const htc_dep *dep, int64_t mark, int64_t now)
 {
     if (now - htc_mark_time(mark, HTC_MARK_NONE) < HTC_ASK_MS)
         return true;
-    return htc_recheck(ctx, slot, dep, mark, HTC_ASK_MS, now);
+    return htc_recheck(ctx, r, slot, dep, mark, HTC_ASK_MS, now);
 }
 
-bool htc_fresh_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark)
+bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                       int64_t mark)
 {
     int64_t now = htc_mono_ms();
     htc_trust trust;
@@ -208,9 +215,9 @@ bool htc_fresh_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep,
     if (dep->racy)
         return false;
     if (!ctx->watch)
-        return recheck_without(ctx, slot, dep, mark, now);
+        return recheck_without(ctx, r, slot, dep, mark, now);
     if (mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED)
-        return recheck_asked(ctx, slot, dep, mark, now);
+        return recheck_asked(ctx, r, slot, dep, mark, now);
     if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
         return recheck_once(ctx, slot, dep, mark);
     htc_trust_begin(ctx, &trust, &slot->checked_at, mark, dep->path, dep->ref);

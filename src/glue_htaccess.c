@@ -6,13 +6,14 @@
  */
 #include "mod_htcache.h"
 #include "glue_apply.h"
+#include "glue_farm.h"
 
 /* A path deeper than that is stored in parts. */
 #define PENDING_MAX 16
 
 /* What a request found out and has not shared yet. */
 struct htc_pending {
-    size_t n;
+    size_t n, misses;
     htc_put puts[PENDING_MAX];
 };
 
@@ -169,16 +170,43 @@ bool htc_same_file(const htc_dep *dep)
     if (dep->kind == HTC_KIND_ABSENT)
         return false;
     htc_identity_from_stat(&now, &st);
+    /* What came from another server of a farm has no device: that is another number here. */
+    if (!dep->id.dev)
+        now.dev = 0;
     return htc_identity_equal(&now, &dep->id);
 }
 
-bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t checked_at,
-                 apr_int64_t ttl, apr_int64_t now)
+bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                    apr_int64_t ttl, int64_t base, apr_int64_t now, bool *usable)
+{
+    apr_int64_t checked_at = HTC_NEVER_CHECKED;
+
+    switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
+    case HTC_FARM_OWN:
+        return false;
+    case HTC_FARM_WAIT:
+        checked_at = now - ttl + HTC_FARM_WAIT_MS;
+        break;
+    default:
+        break;
+    }
+    *usable = checked_at != HTC_NEVER_CHECKED;
+    if (*usable)
+        checked_at = base + (checked_at < now ? checked_at : now);
+    htc_store_confirm(slot, checked_at);
+    return true;
+}
+
+bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
 {
     bool same;
 
+    /* Known to be untrue: nobody may use it again, not even while somebody looks. */
+    if (checked_at == HTC_NEVER_CHECKED)
+        return false;
     if (ttl == HTC_REVALIDATE_AUTO)
-        return htc_fresh_recheck(ctx, slot, dep, checked_at);
+        return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
     if (!now)
         now = htc_mono_ms();
     if (ttl > 0) {
@@ -187,11 +215,15 @@ bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_i
         if (!htc_store_claim(slot, checked_at, now - ttl + lease))
             return true;
     }
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, now, &same))
+        return same;
     same = htc_same_file(dep);
     htc_count(ctx->store, HTC_C_revalidations, 1);
     htc_count(ctx->store, HTC_C_file_stats, 1);
     /* What is known to be untrue must not be used by anybody, until it is read again. */
     htc_store_confirm(slot, same ? now : HTC_NEVER_CHECKED);
+    if (same && ctx->farm)
+        htc_farm_confirm(ctx, r, dep, ttl, now);
     return same;
 }
 
@@ -210,20 +242,18 @@ static bool record_current(lookup *lk)
             htc_trust_begin(lk->ctx, &lk->trust, &slot->checked_at, mark, lk->path, lk->info.ref);
         return false;
     }
-    return htc_trusted(mark, ttl, fresh, &now) || htc_recheck(lk->ctx, slot, &dep, mark, ttl, now);
+    return htc_trusted(mark, ttl, fresh, &now) ||
+           htc_recheck(lk->ctx, lk->r, slot, &dep, mark, ttl, now);
 }
 
 /* Bytes that are the same as before need no new parse, whatever happened to the file's times. */
-static bool same_text(lookup *lk, const htc_text *text)
+static bool same_text(lookup *lk, const htc_text *text, char **payload, size_t *len)
 {
-    char *payload;
-    size_t len;
-
     if (lk->info.kind != HTC_KIND_TREE ||
-        htc_store_copy(lk->ctx->store, lk->info.ref, lk->r->pool, &payload, &len) != APR_SUCCESS ||
-        htc_record_validate(payload, len) != APR_SUCCESS)
+        htc_store_copy(lk->ctx->store, lk->info.ref, lk->r->pool, payload, len) != APR_SUCCESS ||
+        htc_record_validate(*payload, *len) != APR_SUCCESS)
         return false;
-    return htc_text_hash_equal(htc_record_text_hash(payload), text->hash);
+    return htc_text_hash_equal(htc_record_text_hash(*payload), text->hash);
 }
 
 uint32_t htc_racy_flag(const htc_identity *id)
@@ -266,10 +296,10 @@ void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq)
 
     if (!pending || !pending->n)
         return;
-    htc_count(ctx->store, HTC_C_misses, pending->n);
+    htc_count(ctx->store, HTC_C_misses, pending->misses);
     set_owner(ctx, r, pending->puts, pending->n);
     htc_store_put_all(ctx->store, pending->puts, pending->n, refs);
-    pending->n = 0;
+    pending->n = pending->misses = 0;
 }
 
 /* A request whose walk ends in an error. */
@@ -289,11 +319,12 @@ static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
     rq->outcomes |= 1U << HTC_C_absent_hits;
     if (!pending) {
         pending = rq->pending = apr_palloc(r->pool, sizeof(*pending));
-        pending->n = 0;
+        pending->n = pending->misses = 0;
         apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
     }
     if (pending->n == PENDING_MAX)
         htc_publish_pending(ctx, r, rq);
+    pending->misses++;
     return &pending->puts[pending->n++];
 }
 
@@ -310,6 +341,7 @@ void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const
                    .checked_at = text->checked_at};
 
     htc_publish(ctx, r, &put, &ref);
+    htc_farm_publish(ctx, r, &put, true);
 }
 
 void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, const htc_text *text)
@@ -337,7 +369,7 @@ static htc_put *later(lookup *lk, htc_kind kind, apr_int64_t checked_at)
 
 static void publish_absent(lookup *lk, apr_int64_t checked_at)
 {
-    later(lk, HTC_KIND_ABSENT, checked_at);
+    htc_farm_publish(lk->ctx, lk->r, later(lk, HTC_KIND_ABSENT, checked_at), false);
 }
 
 static void publish_empty(lookup *lk, const htc_text *text)
@@ -348,6 +380,7 @@ static void publish_empty(lookup *lk, const htc_text *text)
     put->flags = htc_racy_flag(put->id) | HTC_RF_EMPTY;
     /* Of so small a record there is no failure but lack of memory, which aborts. */
     htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
+    htc_farm_publish(lk->ctx, lk->r, put, false);
 }
 
 static apr_status_t answer_stock(lookup *lk)
@@ -430,12 +463,68 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
     return answer_job(lk, job, cfg);
 }
 
+/* The farm is told of the new identity of old bytes. */
+static void tell_unchanged(const lookup *lk, const htc_text *text, const char *payload, size_t len)
+{
+    const htc_put put = {.key = lk->path,
+                         .kind = lk->info.kind,
+                         .flags = lk->info.flags,
+                         .id = &text->id,
+                         .payload = payload,
+                         .payload_len = len,
+                         .checked_at = text->checked_at};
+
+    htc_farm_publish(lk->ctx, lk->r, &put, htc_text_computed(text));
+}
+
+/* How long what another server found may be used here; 0: not at all. With auto that is so only
+ * where this server itself asks every second: below a directory that cannot be watched. */
+static apr_int64_t farm_ttl(const lookup *lk)
+{
+    apr_int64_t ttl = lk->scope.revalidate_ms;
+    const char *name = lk->path + strlen(lk->dir), *slash;
+    htc_info parent;
+    char *path;
+    size_t len;
+
+    if (ttl != HTC_REVALIDATE_AUTO || !lk->ctx->watch)
+        return ttl == HTC_REVALIDATE_AUTO ? HTC_ASK_MS : ttl;
+    slash = strlen(lk->dir) > 1 ? memrchr(lk->dir, '/', strlen(lk->dir) - 1) : NULL;
+    if (!slash || lk->trust.mark)
+        return 0;
+    path = apr_pstrcat(lk->r->pool, apr_pstrmemdup(lk->r->pool, lk->dir, slash - lk->dir + 1),
+                       name, NULL);
+    len = strlen(path);
+    if (!htc_store_find(lk->ctx->store, htc_store_hash(lk->ctx->store, path, len), path, len,
+                        &parent))
+        return 0;
+    return parent.checked_at >= HTC_MARK_ASKED && parent.checked_at < HTC_MARK_WATCHED ? HTC_ASK_MS
+                                                                                      : 0;
+}
+
+/* No usable record here: another server of the farm may have one. It becomes ours. */
+static bool record_from_farm(lookup *lk)
+{
+    htc_put put = {.key = lk->path, .key_len = lk->path_len};
+    htc_ref ref;
+
+    if (!htc_farm_fetch(lk->ctx, lk->r, farm_ttl(lk), &put))
+        return false;
+    if (lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO && lk->ctx->watch)
+        put.checked_at += HTC_MARK_ASKED;
+    return htc_publish(lk->ctx, lk->r, &put, &ref) == APR_SUCCESS &&
+           htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
+           lk->info.ref.version == ref.version;
+}
+
 /* No usable record: ask the file system. */
 static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
     uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
     htc_text text;
     apr_status_t rv;
+    char *payload;
+    size_t payload_len;
 
     /* One time for all of a request's files: the earlier, the sooner they are checked again. */
     if (!lk->rq->cold)
@@ -457,7 +546,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         htc_store_drop(lk->ctx->store, lk->info.ref);
         return answer_stock(lk);
     }
-    if (same_text(lk, &text)) {
+    if (same_text(lk, &text, &payload, &payload_len)) {
         lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
         lk->info.id = text.id;
         htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
@@ -465,6 +554,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         if (lk->trust.mark)
             htc_trust_end(&lk->trust);
         htc_count(lk->ctx->store, HTC_C_unchanged, 1);
+        tell_unchanged(lk, &text, payload, payload_len);
         htc_count_answer(lk->ctx, HTC_C_misses);
         return answer_record(lk, true, cfg);
     }
@@ -481,6 +571,8 @@ static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t 
     lk->hash = htc_store_hash(lk->ctx->store, lk->path, lk->path_len);
     if (htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
         record_current(lk))
+        return answer_record(lk, false, cfg);
+    if (lk->ctx->farm && record_from_farm(lk))
         return answer_record(lk, false, cfg);
     return answer_from_disk(lk, cfg);
 }

@@ -78,6 +78,11 @@ apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_p
     return rv;
 }
 
+bool htc_text_computed(const htc_text *text)
+{
+    return memmem(text->bytes, text->len, "${", 2) != NULL;
+}
+
 /* httpd's configuration reader over bytes in memory. */
 typedef struct memory_file {
     const char *next, *end;

@@ -12,6 +12,7 @@
  * for which something changed those defaults is not answered here.
  */
 #include "mod_htcache.h"
+#include "glue_farm.h"
 
 /* Prefixes of a path that are tried before the request is left to the hook. A path below a
  * directory that does not exist (a "pretty URL") has a few. */
@@ -67,8 +68,8 @@ void htc_level_free(void *data)
     free(level);
 }
 
-static inline bool level_current(htc_context *ctx, const htc_level *level, int64_t fresh,
-                                 apr_int64_t *now)
+static inline bool level_current(htc_context *ctx, request_rec *r, const htc_level *level,
+                                 int64_t fresh, apr_int64_t *now)
 {
     for (unsigned i = 0; i < level->ndeps; i++) {
         htc_slot_hot *slot = htc_store_slot(ctx->store, level->refs[i].slot);
@@ -78,21 +79,21 @@ static inline bool level_current(htc_context *ctx, const htc_level *level, int64
             return false;
         htc_store_touch(slot);
         if (!htc_trusted(checked_at, level->revalidate_ms, fresh, now) &&
-            !htc_recheck(ctx, slot, &level->deps[i], checked_at, level->revalidate_ms, *now))
+            !htc_recheck(ctx, r, slot, &level->deps[i], checked_at, level->revalidate_ms, *now))
             return false;
     }
     return true;
 }
 
 /* The deepest level from which all is current up to the top. */
-static const htc_level *current_part(htc_context *ctx, const htc_level *leaf)
+static const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
 {
     const htc_level *start = leaf;
     int64_t fresh = htc_watch_fresh(ctx->watch);
     apr_int64_t now = 0;
 
     for (const htc_level *level = leaf; level; level = level->parent) {
-        if (!level_current(ctx, level, fresh, &now))
+        if (!level_current(ctx, r, level, fresh, &now))
             start = level->parent;
     }
     return start;
@@ -153,7 +154,7 @@ int htc_seed(request_rec *r)
     node = find_level(ctx, r);
     if (!node)
         return DECLINED;
-    start = current_part(ctx, htc_node_data(node));
+    start = current_part(ctx, r, htc_node_data(node));
     if (start)
         seed_from(ctx, r, node, start);
     else
@@ -369,6 +370,7 @@ int htc_learn(request_rec *r)
     if (!rq || !ctx || !ctx->map)
         return DECLINED;
     htc_publish_pending(ctx, r, rq);
+    htc_farm_flush(ctx, r);
     if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)
         return DECLINED;
     if (anything_to_learn(rq->seen))

@@ -3,6 +3,7 @@
  * What the parts of the module report: the cache of .htaccess files, folded lines, redirect tables.
  * Called by htc_report_make(); the order of the list at the end is that of the page.
  */
+#include "glue_farm.h"
 #include "glue_fresh.h"
 #include "glue_map.h"
 #include "glue_status.h"
@@ -221,5 +222,5 @@ static void report_tables(htc_report *report)
 /* clang-format off: one for each line */
 htc_reporter *const htc_reporters[] = {
     report_server, htc_recent_report, report_htaccess, htc_fresh_report, report_fold, report_tables,
-    NULL};
+    htc_farm_report, NULL};
 /* clang-format on */

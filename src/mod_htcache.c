@@ -4,6 +4,7 @@
  * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
  */
 #include "mod_htcache.h"
+#include "glue_farm.h"
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
 #include "glue_map.h"
@@ -128,6 +129,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     rv = create_store(ctx, s);
     if (rv == OK)
         htc_fresh_create(ctx, s);
+        htc_farm_start(ctx, s);
     return rv;
 }
 
@@ -145,6 +147,7 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
                      "HtCache: no memory for this process's map; it serves without the cache. "
                      "Lower HtCacheProcessMemory");
     }
+    htc_farm_child_init(ctx, s);
 }
 
 /* <Location> settings are known here only: core forgets them before it walks directories. */

@@ -59,9 +59,13 @@ APLOG_USE_MODULE(htcache);
 typedef struct htc_map_list htc_map_list;     /* glue_map.h */
 typedef struct htc_redirects htc_redirects;   /* glue_map.h */
 typedef struct htc_held_table htc_held_table; /* glue_map.c */
-typedef struct htc_fold_list htc_fold_list;   /* glue_fold.h */
-typedef struct htc_gate htc_gate;             /* glue_fold_gate.c */
-typedef struct htc_gates htc_gates;           /* glue_fold_gate.c */
+struct htc_farm;                              /* glue_farm_private.h */
+struct htc_farm_options;
+struct htc_farm_request;
+struct htc_report;                          /* glue_status.h */
+typedef struct htc_fold_list htc_fold_list; /* glue_fold.h */
+typedef struct htc_gate htc_gate;           /* glue_fold_gate.c */
+typedef struct htc_gates htc_gates;         /* glue_fold_gate.c */
 
 /** Lines that could be folded, and those that were. */
 typedef struct htc_fold_counts {
@@ -123,6 +127,8 @@ typedef struct htc_server_conf {
 
     htc_redirects *redirects; /* NULL: no redirect maps */
     apr_int64_t map_ttl;      /* ms after which a map's file is compared */
+
+    const unsigned char *farm_print; /* of the configuration, for servers of a farm; or NULL */
 } htc_server_conf;
 
 /** One per configuration generation, allocated from pconf; the children inherit a copy. */
@@ -140,6 +146,8 @@ struct htc_context {
     bool fold_dirs;                 /* Redirect lines of .htaccess files are folded */
     htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */
+    struct htc_farm *farm;          /* NULL: alone */
+    const char *farm_off;           /* why, although a farm is configured; or NULL */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
 
@@ -147,11 +155,12 @@ struct htc_context {
 typedef struct htc_options {
     uint64_t memory;
     uint64_t process_memory;
-    apr_array_header_t *trusted; /* const char * */
-    apr_array_header_t *maps;    /* htc_redirect_map *: of the server's own configuration */
-    apr_array_header_t *folds;   /* htc_fold *: the same */
-    apr_array_header_t *counted; /* htc_counted *: the same */
-    apr_array_header_t *changes; /* of the configuration tree, to be undone; glue_fold_tree.c */
+    apr_array_header_t *trusted;   /* const char * */
+    apr_array_header_t *maps;      /* htc_redirect_map *: of the server's own configuration */
+    apr_array_header_t *folds;     /* htc_fold *: the same */
+    apr_array_header_t *counted;   /* htc_counted *: the same */
+    apr_array_header_t *changes;   /* of the configuration tree, to be undone; glue_fold_tree.c */
+    struct htc_farm_options *farm; /* NULL: no such directives */
     htc_fold_counts counts;
     bool notes;         /* a log format names one of ours; glue_notes.c */
     htc_walk walk;      /* what is the same for every tree */
@@ -216,6 +225,7 @@ typedef struct htc_request {
     struct htc_pending *pending;  /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
+    struct htc_farm_request *farm;   /* of a top-level request that asked the farm; or NULL */
     htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
 } htc_request;
 
@@ -282,6 +292,8 @@ typedef struct htc_text {
  *         (identity is valid); anything else: leave it to stock httpd.
  */
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
+/** Does what it says depend on definitions or the environment: has it ${...} in it? */
+bool htc_text_computed(const htc_text *text);
 /** What can be said of a text before it is parsed. */
 typedef struct htc_survey {
     unsigned directives;
@@ -334,7 +346,8 @@ void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, 
 void htc_trust_end(htc_trust *trust);
 /** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
  * be used. */
-bool htc_fresh_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark);
+bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                       int64_t mark);
 /** One stat: is the file still what the record says? */
 bool htc_same_file(const htc_dep *dep);
 /** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
@@ -354,9 +367,13 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
 /** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
  * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
  * what was found: checked at @a now, or not to be trusted any more; the others go on with it
- * meanwhile. True when the record may be used. */
-bool htc_recheck(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, apr_int64_t checked_at,
-                 apr_int64_t ttl, apr_int64_t now);
+ * meanwhile. True when the record may be used. In a farm, another server's look may do. */
+bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
+/** A claimed record's time is up: does another server of the farm know whether it is true? Then
+ *  the slot is marked with that time plus @a base, and *usable says so. False: look yourself. */
+bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                    apr_int64_t ttl, int64_t base, apr_int64_t now, bool *usable);
 /** Pool cleanup that releases the map node @a data. */
 apr_status_t htc_release_held(void *data);
 /** Count a level that httpd asked for and that had this outcome. */

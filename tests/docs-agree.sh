@@ -31,6 +31,7 @@ same directives "$directives" "$conf" src/glue_config.c conf/htcache.conf
 figures=$({
     sed -n 's/^ *X(\([a-z]*\), \([a-z_0-9]*\),.*/\1 \2/p' src/core/htc_counters.h |
         sed 's/^\([a-z]*\) \1_/\1 /; s/^[a-z]* //'
+    sed -n 's/^ *X(\([a-z_]*\), *".*/\1/p' src/core/htc_farm.h
     cat src/glue_*.c src/mod_htcache.c | tr '\n' ' ' | grep -o \
         -e 'htc_add_[a-z]*([a-z_>.-]*, *"[a-z_0-9]*"' \
         -e '{"[a-z_0-9]*", *"[^"]*", *HTC_[A-Z]*, *HTC_UNIT' |
@@ -39,7 +40,7 @@ figures=$({
 documented=$(cat docs/status.md docs/explain.md |
     sed -n 's/^| `\([a-z_0-9]*\)` |.*/\1/p' | sort -u)
 # Members of lists within a section have no rows of their own.
-members='listed path reason'
+members='listed path reason servers server exchanges timeouts failures skipped given_up clock_ms'
 figures=$(for name in $figures $members; do echo "$name"; done | sort -u)
 documented=$(for name in $documented $members; do echo "$name"; done | sort -u)
 same figures "$figures" "$documented" src "docs/status.md and docs/explain.md"

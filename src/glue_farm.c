@@ -1,0 +1,426 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The farm tier's policy. A lease is what another server's stat of a path gave, and when; it
+ * spares this server its own. One exchange asks for the leases of all levels of a request at once;
+ * records are fetched one by one, when a level needs one. What this server finds out itself is
+ * queued and told when the walk is over. When a lease has run out, the server that gets the office
+ * of that path (memcached's "add") looks at the disk; the others go on for a moment.
+ *
+ * Called by glue_htaccess.c; see glue_farm.h.
+ */
+#include "glue_farm_private.h"
+#include "glue_apply.h"
+
+#define MAX_LEVELS 48
+
+/* --- per request --------------------------------------------------------------------------------
+ */
+
+static apr_status_t flush_at_end(void *data)
+{
+    request_rec *top = data;
+
+    htc_farm_flush(htc_server_conf_of(top->server)->ctx, top);
+    return APR_SUCCESS;
+}
+
+/* The state of the top-level request, or NULL where there is no farm or no time left. */
+static htc_farm_request *farm_request(htc_context *ctx, request_rec *r)
+{
+    request_rec *top = r;
+    htc_farm_request *fr;
+    htc_request *rq;
+
+    if (!ctx->farm || !ctx->farm->mc)
+        return NULL;
+    while (top->main)
+        top = top->main;
+    rq = htc_request_get(top);
+    if (!rq->farm) {
+        fr = rq->farm = apr_pcalloc(top->pool, sizeof(*fr));
+        fr->farm = ctx->farm;
+        fr->pool = top->pool;
+        fr->budget_us = ctx->farm->timeout_us;
+        fr->leases = apr_array_make(top->pool, 16, sizeof(htc_farm_lease));
+        fr->out = apr_array_make(top->pool, 4, sizeof(htc_mc_item));
+        fr->duties = apr_array_make(top->pool, 4, sizeof(htc_farm_duty));
+        apr_pool_pre_cleanup_register(top->pool, top, flush_at_end);
+    }
+    return rq->farm->budget_us > 0 ? rq->farm : NULL;
+}
+
+static const unsigned char *print_of(const request_rec *r)
+{
+    return htc_server_conf_of(r->server)->farm_print;
+}
+
+static htc_farm_scope scope_of(const htc_farm_request *fr, const request_rec *r, const char *path)
+{
+    return (htc_farm_scope){&fr->farm->keys, print_of(r), path};
+}
+
+static htc_mc_item item_of(const htc_farm_request *fr, const request_rec *r, htc_farm_type type,
+                           const char *path, htc_mc_op op)
+{
+    htc_mc_item item = {.op = op};
+
+    htc_farm_name(item.key, type, print_of(r), path);
+    item.server = htc_farm_server_of(fr->farm, item.key + 1);
+    return item;
+}
+
+/* --- asking for leases --------------------------------------------------------------------------
+ */
+
+static htc_farm_lease *find_lease(htc_farm_request *fr, const char *path)
+{
+    for (int i = 0; i < fr->leases->nelts; i++) {
+        htc_farm_lease *lease = &APR_ARRAY_IDX(fr->leases, i, htc_farm_lease);
+        if (!strcmp(lease->path, path))
+            return lease;
+    }
+    return NULL;
+}
+
+/* A path that the request will want to know of soon: not known on this server, or not checked. */
+static bool wanted(htc_context *ctx, const char *path, apr_int64_t ttl, apr_int64_t now,
+                   bool deeper)
+{
+    size_t len = strlen(path);
+    htc_info info;
+
+    if (!htc_store_find(ctx->store, htc_store_hash(ctx->store, path, len), path, len, &info))
+        return deeper;
+    return now - htc_mark_time(info.checked_at, info.checked_at) >= ttl;
+}
+
+static void want(htc_farm_request *fr, const request_rec *r, const char *path)
+{
+    htc_farm_lease *lease;
+
+    if (find_lease(fr, path))
+        return;
+    lease = apr_array_push(fr->leases);
+    memset(lease, 0, sizeof(*lease));
+    lease->path = apr_pstrdup(fr->pool, path);
+    htc_farm_name(lease->name, HTC_FARM_LEASE, print_of(r), path);
+    lease->server = htc_farm_server_of(fr->farm, lease->name + 1);
+}
+
+/* The other levels of the request's path. */
+static void want_levels(htc_context *ctx, htc_farm_request *fr, request_rec *r, const char *path,
+                        apr_int64_t ttl)
+{
+    const core_server_config *core = ap_get_core_module_config(r->server->module_config);
+    apr_int64_t now = htc_mono_ms();
+    size_t asked = strlen(path);
+
+    if (!r->filename || *r->filename != '/')
+        return;
+    for (const char *slash = r->filename; slash; slash = strchr(slash + 1, '/')) {
+        const char *dir =
+            apr_pstrmemdup(fr->pool, r->filename, (apr_size_t)(slash - r->filename) + 1);
+        const char *names = core->access_name;
+
+        while (*names && fr->leases->nelts < MAX_LEVELS) {
+            const char *name = ap_getword_conf(fr->pool, &names);
+            const char *level = apr_pstrcat(fr->pool, dir, name, NULL);
+
+            if (wanted(ctx, level, ttl, now, strlen(level) >= asked))
+                want(fr, r, level);
+        }
+    }
+}
+
+/* Ask for the lease of a path, and for those of the path's other levels with it. */
+static htc_farm_lease *ask(htc_context *ctx, htc_farm_request *fr, request_rec *r, const char *path,
+                           apr_int64_t ttl)
+{
+    htc_farm_lease *lease = find_lease(fr, path);
+    htc_mc_item items[MAX_LEVELS + 1];
+    int first = fr->leases->nelts;
+    unsigned n = 0;
+
+    if (lease || first > MAX_LEVELS)
+        return lease;
+    want(fr, r, path);
+    want_levels(ctx, fr, r, path, ttl);
+    for (int i = first; i < fr->leases->nelts; i++) {
+        lease = &APR_ARRAY_IDX(fr->leases, i, htc_farm_lease);
+        items[n] = (htc_mc_item){.op = HTC_MC_GET, .server = lease->server};
+        memcpy(items[n++].key, lease->name, sizeof(lease->name));
+    }
+    htc_farm_run(fr, items, n);
+    for (unsigned i = 0; i < n; i++) {
+        htc_farm_scope scope;
+
+        lease = &APR_ARRAY_IDX(fr->leases, first + (int)i, htc_farm_lease);
+        scope = scope_of(fr, r, lease->path);
+        lease->valid = htc_farm_got(fr, &scope, &items[i], &lease->value);
+    }
+    return &APR_ARRAY_IDX(fr->leases, first, htc_farm_lease);
+}
+
+/* Is it young enough? *checked_at is then when it was true, by our clock, or earlier. */
+static bool fresh(const htc_farm_request *fr, const htc_farm_lease *lease, apr_int64_t ttl,
+                  apr_int64_t *checked_at)
+{
+    apr_int64_t now = htc_mono_ms(), age;
+    htc_farm_time time;
+
+    if (!lease || !lease->valid)
+        return false;
+    time = htc_farm_clock_at(&fr->farm->shared->clocks[lease->server], now);
+    age = time.high - lease->value.stamp;
+    if (time.epoch != lease->value.epoch || age < 0 || age >= ttl)
+        return false;
+    *checked_at = now - age;
+    return true;
+}
+
+/* --- telling ------------------------------------------------------------------------------------
+ */
+
+/* Queue a value that was true at our moment @a at and lives for @a life seconds. */
+static bool tell(htc_farm_request *fr, request_rec *r, const char *path, htc_farm_value *value,
+                 apr_int64_t at, uint32_t life)
+{
+    const htc_farm_scope scope = scope_of(fr, r, path);
+    htc_mc_item item = item_of(fr, r, value->type, path, HTC_MC_SET);
+    htc_farm_time time = htc_farm_now(fr, item.server, at);
+    apr_status_t rv;
+
+    if (!time.epoch)
+        return false;
+    value->epoch = time.epoch;
+    value->stamp = time.low;
+    /* memcached ends it sooner: this is for one that was kept and put back. */
+    value->expires = time.high + ((int64_t)life + 2) * 1000;
+    rv = htc_farm_encode(&scope, value, fr->pool, &item.value, &item.value_len);
+    if (rv == APR_ENOSPC)
+        htc_farm_count(fr->farm, HTC_FC_local_large, 1);
+    if (rv != APR_SUCCESS)
+        return false;
+    item.expire = life;
+    APR_ARRAY_PUSH(fr->out, htc_mc_item) = item;
+    return true;
+}
+
+static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, htc_kind kind,
+                       const htc_identity *id, uint32_t flags, apr_int64_t at, apr_int64_t ttl)
+{
+    htc_farm_value value = {.type = HTC_FARM_LEASE,
+                            .kind = kind == HTC_KIND_ABSENT ? kind : HTC_KIND_TREE,
+                            .flags = flags & HTC_RF_RACY};
+    htc_farm_lease *known = find_lease(fr, path);
+
+    if (value.kind == HTC_KIND_TREE)
+        value.id = *id;
+    /* What this request has been told is out of date now. */
+    if (known)
+        known->valid = false;
+    tell(fr, r, path, &value, at, (uint32_t)((ttl + 999) / 1000) + 2);
+}
+
+void htc_farm_flush(htc_context *ctx, request_rec *r)
+{
+    request_rec *top = r;
+    htc_farm_request *fr;
+
+    if (!ctx || !ctx->farm)
+        return;
+    while (top->main)
+        top = top->main;
+    fr = htc_request_get(top)->farm;
+    if (!fr || (!fr->out->nelts && !fr->duties->nelts))
+        return;
+    /* Offices are given up behind the leases, whatever became of the look. */
+    for (int i = 0; i < fr->duties->nelts; i++)
+        APR_ARRAY_PUSH(fr->out, htc_mc_item) = APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).item;
+    if (fr->budget_us > 0)
+        htc_farm_run(fr, (htc_mc_item *)(void *)fr->out->elts, (unsigned)fr->out->nelts);
+    else
+        htc_farm_count(fr->farm, HTC_FC_unanswered, (uint64_t)fr->out->nelts);
+    apr_array_clear(fr->out);
+    apr_array_clear(fr->duties);
+}
+
+/* --- offices ------------------------------------------------------------------------------------
+ */
+
+static bool has_office(const htc_farm_request *fr, const char *path)
+{
+    for (int i = 0; i < fr->duties->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).path, path))
+            return true;
+    }
+    return false;
+}
+
+/* Try to become the one server that looks at the disk. False: another one does just now. An office
+ * that is forged or old does not count, so that nobody can keep all from looking. */
+static bool take_office(htc_farm_request *fr, request_rec *r, const char *path)
+{
+    const htc_farm_scope scope = scope_of(fr, r, path);
+    htc_mc_item items[2] = {item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_ADD),
+                            item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_GET)};
+    htc_farm_value value = {.type = HTC_FARM_OFFICE};
+    htc_farm_time time = htc_farm_now(fr, items[0].server, htc_mono_ms());
+    htc_farm_duty *duty;
+
+    if (!time.epoch || has_office(fr, path))
+        return true;
+    value.epoch = time.epoch;
+    value.stamp = time.low;
+    value.expires = time.high + HTC_FARM_OFFICE_LIFE * 1000;
+    if (htc_farm_encode(&scope, &value, fr->pool, &items[0].value, &items[0].value_len) !=
+        APR_SUCCESS)
+        return true;
+    items[0].expire = HTC_FARM_OFFICE_LIFE;
+    htc_farm_run(fr, items, 2);
+    if (items[0].result == HTC_MC_EXISTS && htc_farm_got(fr, &scope, &items[1], &value)) {
+        htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
+        return false;
+    }
+    if (items[0].result == HTC_MC_DONE) {
+        htc_farm_count(fr->farm, HTC_FC_offices_won, 1);
+        duty = apr_array_push(fr->duties);
+        duty->path = apr_pstrdup(fr->pool, path);
+        duty->item = item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_DELETE);
+    }
+    return true;
+}
+
+/* --- what glue_htaccess.c calls -----------------------------------------------------------------
+ */
+
+/* Does the lease say what the record says? */
+static bool agrees(const htc_farm_value *lease, const htc_dep *dep)
+{
+    htc_identity id = dep->id;
+
+    if (lease->kind == HTC_KIND_ABSENT || dep->kind == HTC_KIND_ABSENT)
+        return lease->kind == dep->kind;
+    id.dev = 0;
+    return htc_identity_equal(&lease->id, &id);
+}
+
+htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *dep,
+                               apr_int64_t ttl, apr_int64_t *checked_at)
+{
+    htc_farm_request *fr = farm_request(ctx, r);
+    const htc_farm_lease *lease;
+
+    if (!fr || ttl <= 0)
+        return HTC_FARM_OWN;
+    lease = ask(ctx, fr, r, dep->path, ttl);
+    if (fresh(fr, lease, ttl, checked_at)) {
+        if (!agrees(&lease->value, dep)) {
+            htc_farm_count(fr->farm, HTC_FC_changes_learned, 1);
+            return HTC_FARM_CHANGED;
+        }
+        if (!(lease->value.flags & HTC_RF_RACY)) {
+            htc_farm_count(fr->farm, HTC_FC_leases_used, 1);
+            return HTC_FARM_SAME;
+        }
+        return HTC_FARM_OWN;
+    }
+    return fr->budget_us <= 0 || take_office(fr, r, dep->path) ? HTC_FARM_OWN : HTC_FARM_WAIT;
+}
+
+void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep, apr_int64_t ttl,
+                      apr_int64_t now)
+{
+    htc_farm_request *fr = farm_request(ctx, r);
+
+    if (fr && ttl > 0)
+        tell_lease(fr, r, dep->path, dep->kind, &dep->id, 0, now, ttl);
+}
+
+static bool fetch_record(htc_farm_request *fr, request_rec *r, const htc_farm_lease *lease,
+                         htc_put *put)
+{
+    const htc_farm_scope scope = scope_of(fr, r, put->key);
+    htc_mc_item item = item_of(fr, r, HTC_FARM_RECORD, put->key, HTC_MC_GET);
+    htc_farm_value record;
+
+    htc_farm_run(fr, &item, 1);
+    if (!htc_farm_got(fr, &scope, &item, &record) ||
+        !htc_identity_equal(&record.id, &lease->value.id))
+        return false;
+    put->flags = record.flags;
+    put->id = apr_pmemdup(fr->pool, &record.id, sizeof(record.id));
+    put->payload = record.body;
+    put->payload_len = record.body_len;
+    htc_farm_count(fr->farm, HTC_FC_records_used, 1);
+    return true;
+}
+
+bool htc_farm_fetch(htc_context *ctx, request_rec *r, apr_int64_t ttl, htc_put *put)
+{
+    htc_farm_request *fr = ttl > 0 ? farm_request(ctx, r) : NULL;
+    const htc_farm_lease *lease;
+    apr_int64_t checked_at;
+
+    if (!fr)
+        return false;
+    lease = ask(ctx, fr, r, put->key, ttl);
+    if (!fresh(fr, lease, ttl, &checked_at) || (lease->value.flags & HTC_RF_RACY))
+        return false;
+    put->kind = lease->value.kind;
+    put->checked_at = checked_at;
+    if (put->kind != HTC_KIND_ABSENT && !fetch_record(fr, r, lease, put))
+        return false;
+    htc_farm_count(fr->farm, HTC_FC_leases_used, 1);
+    return true;
+}
+
+/* What applies to the directory that a .htaccess lies in. */
+static apr_int64_t ttl_of(const request_rec *r, const char *path)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    const htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const char *slash = strrchr(path, '/');
+    apr_int64_t ttl;
+
+    if (!slash)
+        return 0;
+    ttl = htc_scope_of(sc, apr_pstrmemdup(r->pool, path, (apr_size_t)(slash - path) + 1),
+                       rq ? rq->location : NULL)
+              .revalidate_ms;
+    return ttl == HTC_REVALIDATE_AUTO ? HTC_ASK_MS : ttl;
+}
+
+/* May the parsed tree be used by others? */
+static bool shareable(htc_farm *farm, const htc_put *put, bool local)
+{
+    if (put->kind == HTC_KIND_STOCK)
+        htc_farm_count(farm, HTC_FC_local_stock, 1);
+    else if (put->flags & HTC_RF_REPLAY)
+        htc_farm_count(farm, HTC_FC_local_replay, 1);
+    else if (local)
+        htc_farm_count(farm, HTC_FC_local_environment, 1);
+    else
+        return put->kind == HTC_KIND_TREE && !(put->flags & HTC_RF_RACY);
+    return false;
+}
+
+void htc_farm_publish(htc_context *ctx, request_rec *r, const htc_put *put, bool local)
+{
+    htc_farm_request *fr = farm_request(ctx, r);
+    apr_int64_t ttl = fr ? ttl_of(r, put->key) : 0, at = htc_request_get(r)->asked_at;
+
+    if (ttl <= 0 || !at)
+        return;
+    if (shareable(fr->farm, put, local)) {
+        htc_farm_value record = {.type = HTC_FARM_RECORD,
+                                 .kind = put->kind,
+                                 .flags = put->flags,
+                                 .id = *put->id,
+                                 .body = put->payload,
+                                 .body_len = put->payload_len};
+
+        tell(fr, r, put->key, &record, at, HTC_FARM_RECORD_LIFE);
+    }
+    tell_lease(fr, r, put->key, put->kind, put->id, put->flags, at, ttl);
+}

@@ -1,0 +1,110 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The farm tier's figures. Reported also where it is off or not built, so that the status page has
+ * the same keys everywhere.
+ */
+#include "core/htc_farm.h"
+#include "glue_farm.h"
+#include "glue_status.h"
+
+#ifdef HAVE_LIBMEMCACHED
+#include "glue_farm_private.h"
+#endif
+
+static const struct {
+    const char *name, *help;
+} counter_texts[HTC_FARM_COUNTER_COUNT] = {
+#define X(name, help) {#name, help},
+    HTC_FARM_COUNTERS(X)
+#undef X
+};
+
+static const htc_column columns[] = {
+    {"server", "Server", HTC_TEXT, HTC_UNIT_ONE, "as in HtCacheMemcached"},
+    {"state", "State", HTC_TEXT, HTC_UNIT_ONE, "in use, or given up for the moment"},
+    {"exchanges", "Exchanges", HTC_COUNTER, HTC_UNIT_ONE, "times it answered"},
+    {"timeouts", "Too late", HTC_COUNTER, HTC_UNIT_ONE, "times it did not answer in time"},
+    {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE,
+     "times it refused, broke off or made no sense"},
+    {"skipped", "Not asked", HTC_COUNTER, HTC_UNIT_ONE, "exchanges without it, as it was given up"},
+    {"given_up", "Given up", HTC_COUNTER, HTC_UNIT_ONE, "times its circuit breaker opened"},
+    {"clock_ms", "Clock known to", HTC_GAUGE, HTC_UNIT_MS,
+     "how exactly its clock is known; 0: not at all"},
+};
+
+#ifdef HAVE_LIBMEMCACHED
+
+static const char *state_of(const htc_report *report)
+{
+    const htc_farm_options *options = htc_options_get()->farm;
+
+    if (report->ctx && report->ctx->farm)
+        return "on";
+    if (!options || !options->servers->nelts)
+        return "off: HtCacheMemcached stands nowhere in the configuration";
+    if (report->ctx && report->ctx->farm_off)
+        return apr_pstrcat(report->pool, "off: ", report->ctx->farm_off, NULL);
+    return "off: the cache itself is off";
+}
+
+static uint64_t counter_of(const htc_report *report, int which)
+{
+    return report->ctx && report->ctx->farm
+               ? atomic_load(&report->ctx->farm->shared->counters[which])
+               : 0;
+}
+
+static void add_servers(htc_list *list)
+{
+    const htc_farm *farm = list->report->ctx ? list->report->ctx->farm : NULL;
+
+    for (unsigned i = 0; farm && i < farm->n; i++) {
+        htc_mc_server *server = &farm->shared->servers[i];
+        htc_farm_time time = htc_farm_clock_at(&farm->shared->clocks[i], htc_mono_ms());
+
+        htc_cell_text(list, farm->names[i]);
+        htc_cell_text(list, htc_breaker_is_open(&server->breaker) ? "given up" : "in use");
+        htc_cell_number(list, atomic_load(&server->exchanges));
+        htc_cell_number(list, atomic_load(&server->timeouts));
+        htc_cell_number(list, atomic_load(&server->failures));
+        htc_cell_number(list, atomic_load(&server->skipped));
+        htc_cell_number(list, atomic_load(&server->breaker.opened));
+        htc_cell_number(list, time.epoch ? (uint64_t)(time.high - time.low) : 0);
+    }
+}
+
+#else
+
+static const char *state_of(const htc_report *report)
+{
+    (void)report;
+    return "off: built without libmemcached";
+}
+
+static uint64_t counter_of(const htc_report *report, int which)
+{
+    (void)report;
+    (void)which;
+    return 0;
+}
+
+static void add_servers(htc_list *list)
+{
+    (void)list;
+}
+
+#endif
+
+void htc_farm_report(htc_report *report)
+{
+    htc_group *group =
+        htc_report_group(report, "memcached", "Farm", "what servers share through memcached");
+
+    htc_add_text(group, "state", state_of(report), "whether it is used, and if not, why");
+    for (int i = 0; i < HTC_FARM_COUNTER_COUNT; i++)
+        htc_add_counter(group, counter_texts[i].name, HTC_UNIT_ONE, counter_of(report, i),
+                        counter_texts[i].help);
+    add_servers(htc_report_list(report, group, "servers", "memcached servers",
+                                "their state, as this server sees them", HTC_LIST_METRICS, columns,
+                                (int)(sizeof(columns) / sizeof(columns[0]))));
+}

@@ -1,0 +1,457 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# The farm tier against a real memcached: what one server read is used by the others, a change is
+# seen by all, nothing that was tampered with is believed, and whatever memcached does, every request
+# is answered as by stock httpd. Counts come from the servers' own status pages, which t/96 holds
+# against a file system that counts.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(mpm work_dir write_file read_file wait_past_racy wait_until);
+use HtCache::Memcached;
+use HtCache::Server;
+
+my $why_not = HtCache::Memcached::unavailable();
+plan skip_all => $why_not if $why_not;
+my $thorough = mpm() eq 'event'; # the other MPMs differ in processes and threads only
+
+my $dir = work_dir('farm');
+my $key = "$dir/key";
+sub write_key { write_file($_[0], join '', map {"$_\n"} @_[1 .. $#_]); chmod 0600, $_[0] }
+write_key($key, '# of the tests', 'k' x 40);
+
+# --- trees and servers --------------------------------------------------------------------------
+
+my @levels = ('', map {"/d$_"} 1 .. 4);
+
+# Every second level has a file; all share the page's name.
+sub write_tree {
+    my ($root, $text) = @_;
+    for my $i (0 .. $#levels) {
+        write_file("$root$levels[$i]/page.html", "page $levels[$i]\n");
+        write_file("$root$levels[$i]/.htaccess", "Header set X-Level level$i-$text\n") if $i % 2 == 0;
+    }
+    return $root;
+}
+my $present = grep { $_ % 2 == 0 } 0 .. $#levels;
+my $absent  = @levels - $present;
+
+my $names = 0;
+my @servers;
+
+# A server with the farm tier on. %opt: memcached (addresses), key, timeout, revalidate, more, check.
+sub server {
+    my ($root, %opt) = @_;
+    my $name = 'farm-' . ++$names;
+    my $farm = $opt{memcached} ? <<"CONF" : '';
+HtCacheMemcached $opt{memcached}
+@{[ ($opt{key} // $key) ? 'HtCacheMemcachedKeyFile "' . ($opt{key} // $key) . '"' : '' ]}
+HtCacheMemcachedTimeout @{[ $opt{timeout} // '5s' ]}
+CONF
+    my $server = HtCache::Server->new(name => $name, htcache => 1, conf => <<"CONF");
+DocumentRoot "$root"
+HtCache On
+HtCacheRevalidate @{[ $opt{revalidate} // '1h' ]}
+$farm
+@{[ $opt{more} // '' ]}
+<Directory "$root">
+    AllowOverride All
+    Options FollowSymLinks
+    Require all granted
+</Directory>
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
+CONF
+    return $server if $opt{check};
+    push @servers, $server;
+    return $server->start;
+}
+
+sub level_of {
+    my ($server, $path) = @_;
+    my $answer = $server->client('main')->request("$path/page.html");
+    return $answer->{error} if $answer->{error};
+    return "$answer->{status} " . (HtCache::Client::header($answer, 'X-Level') // 'none');
+}
+
+sub walk {
+    my ($server) = @_;
+    return [map { level_of($server, $_) } @levels];
+}
+
+sub expected {
+    my ($text) = @_;
+    return [map { '200 level' . ($_ % 2 ? 0 : $_) . "-$text" } 0 .. $#levels];
+}
+
+sub farm  { return $_[0]->status->{memcached} }
+sub reads { return $_[0]->status->{htaccess}{file_reads} }
+sub asked_disk {
+    my $h = $_[0]->status->{htaccess};
+    return $h->{misses} + $h->{file_stats};
+}
+
+sub done_with {
+    my (@these) = @_;
+    for my $server (@these) {
+        is_deeply [$server->crashes], [], "$server->{name}: no child crashed";
+        $server->stop;
+    }
+}
+
+# --- what one server read, the others need not --------------------------------------------------
+
+my $memcached = HtCache::Memcached->new->start;
+my $tree      = write_tree(work_dir('farm-tree'), 'one');
+wait_past_racy();
+{
+    my $alone = server($tree);
+    my ($first, $second) = map { server($tree, memcached => $memcached->address) } 1, 2;
+    is_deeply walk($_), expected('one'), "$_->{name}: right answers" for $alone, $first, $second;
+    is_deeply walk($_), expected('one'), "$_->{name}: again" for $alone, $first, $second;
+    is farm($alone)->{state}, 'off: HtCacheMemcached stands nowhere in the configuration',
+        'without the directive it is off';
+    is asked_disk($first), asked_disk($alone), 'the first server asks the disk as one alone does';
+    is asked_disk($second), 0, 'the second one not at all';
+    is reads($second), 0, 'and reads no file';
+    my $farm = farm($second);
+    is $farm->{leases_used}, scalar @levels, 'it used a lease for each level';
+    is $farm->{records_used}, $present, 'and a record for each file';
+    is $farm->{servers}[0]{state}, 'in use', 'memcached is in use';
+    is scalar($memcached->keys('l')), scalar @levels, 'memcached has a lease for each level';
+    is scalar($memcached->keys('r')), $present, 'and a record for each file';
+    is scalar(grep { !/^[rlc][0-9a-f]{32}$/ } $memcached->keys), 0, 'names are hashes';
+    my $htaccess = $second->status->{htaccess};
+    is $htaccess->{lookups}, $htaccess->{hits} + $htaccess->{absent_hits}, 'all its look-ups were hits';
+    done_with($alone, $first, $second);
+}
+
+# --- a change is seen by all --------------------------------------------------------------------
+
+{
+    my @farm = map { server($tree, memcached => $memcached->address, revalidate => '1s') } 1, 2;
+    is_deeply walk($_), expected('one'), "$_->{name}: before the change" for @farm;
+    write_tree($tree, 'two');
+    unlink "$tree$levels[2]/.htaccess";
+    write_file("$tree$levels[1]/.htaccess", "Header set X-Level new\n");
+    my $changed = expected('two');
+    $changed->[1] = '200 new';
+    $changed->[2] = $changed->[3];
+    for my $server (@farm) {
+        ok wait_until(sub { join('|', @{ walk($server) }) eq join('|', @$changed) }),
+            "$server->{name}: sees files changed, made and removed"
+            or diag explain walk($server);
+    }
+    # Steady state: one stat serves both.
+    wait_past_racy();
+    ok wait_until(sub {
+        walk($_) for @farm;
+        return farm($farm[0])->{leases_used} + farm($farm[1])->{leases_used} > 10;
+    }), 'each uses what the other found';
+    cmp_ok farm($_)->{offices_won}, '>', 0, "$_->{name}: looked at the disk for both at times"
+        for $farm[0];
+    is farm($_)->{drop_forged} + farm($_)->{drop_replayed} + farm($_)->{clock_refused}, 0,
+        "$_->{name}: nothing was dropped" for @farm;
+    done_with(@farm);
+    write_tree($tree, 'three');
+    unlink "$tree$levels[1]/.htaccess";
+    wait_past_racy();
+}
+
+# --- nothing that was tampered with is believed -------------------------------------------------
+
+# A server fills memcached, somebody changes what lies there, a fresh server must not use it.
+sub tampered {
+    my ($name, $counter, $tamper) = @_;
+    $memcached->ask("flush_all\r\n");
+    my $filler = server($tree, memcached => $memcached->address);
+    walk($filler);
+    my @before = ($memcached->keys('l'), $memcached->keys('r'));
+    is scalar @before, @levels + $present, "$name: there is something to tamper with";
+    $tamper->($filler);
+    my $fresh = server($tree, memcached => $memcached->address);
+    is_deeply walk($fresh), expected('three'), "$name: right answers";
+    my $farm = farm($fresh);
+    is $farm->{records_used}, 0, "$name: no record is used";
+    cmp_ok $farm->{$counter}, '>', 0, "$name: counted as $counter";
+    is reads($fresh), $present, "$name: every file is read";
+    my $lines = () = $fresh->error_log =~ /HtCache: from memcached/g;
+    is $lines, 1, "$name: logged once";
+    is_deeply [$fresh->crashes], [], "$name: no child crashed";
+    $_->stop for $filler, $fresh;
+}
+
+# Replace each record and lease by what the function makes of it.
+sub each_value {
+    my ($change) = @_;
+    for my $name ($memcached->keys('l'), $memcached->keys('r')) {
+        $memcached->set($name, $change->($memcached->get($name), $name));
+    }
+}
+
+my %attack = (
+    'a bit changed in the body' => [drop_forged => sub {
+        each_value(sub { my ($v) = @_; substr($v, -1) ^= "\x01"; return $v });
+    }],
+    'signed with another key' => [drop_forged => sub {
+        each_value(sub { my ($v) = @_; substr($v, 0, 32) = 'x' x 32; return $v });
+    }],
+    'cut short' => [drop_truncated => sub { each_value(sub { substr $_[0], 0, length($_[0]) - 3 }) }],
+    'with something behind it' => [drop_truncated => sub { each_value(sub {"$_[0]more"}) }],
+    'a few bytes' => [drop_truncated => sub { each_value(sub {'abc'}) }],
+    'large nonsense' => [drop_version => sub { each_value(sub { 'z' x 900_000 }) }],
+    'of other paths' => [drop_swapped => sub {
+        for my $type ('l', 'r') {
+            my @names  = $memcached->keys($type);
+            my @values = map { $memcached->get($_) } @names;
+            $memcached->set($names[$_], $values[$_ - 1]) for 0 .. $#names;
+        }
+    }],
+    'records for leases' => [drop_swapped => sub {
+        $memcached->set($_ =~ s/^r/l/r, $memcached->get($_)) for $memcached->keys('r');
+        $memcached->delete($_) for $memcached->keys('r');
+    }],
+    'of another epoch' => [drop_replayed => sub {
+        $memcached->delete($_) for $memcached->keys('c');
+    }],
+);
+for my $name ($thorough ? sort keys %attack : 'a bit changed in the body') {
+    tampered($name, @{ $attack{$name} });
+}
+
+# Old values, put back after a change, do not bring old answers back.
+{
+    $memcached->ask("flush_all\r\n");
+    my $filler = server($tree, memcached => $memcached->address, revalidate => '1s');
+    my %old;
+    walk($filler);
+    $old{$_} = $memcached->get($_) for $memcached->keys('l'), $memcached->keys('r');
+    write_tree($tree, 'four');
+    ok wait_until(sub { join('|', @{ walk($filler) }) eq join('|', @{ expected('four') }) }),
+        'put back: the change is seen';
+    $memcached->set($_, $old{$_}) for keys %old;
+    is_deeply walk($filler), expected('four'), 'put back: the old answers do not come back';
+    my $fresh = server($tree, memcached => $memcached->address, revalidate => '1s');
+    for my $round (1 .. 5) {
+        $memcached->set($_, $old{$_}) for keys %old;
+        is_deeply walk($fresh), expected('four'), "put back: nor on a fresh server ($round)";
+        select undef, undef, undef, 0.3;
+    }
+    done_with($filler, $fresh);
+}
+
+# An office that nobody holds does not keep servers from looking.
+{
+    $memcached->ask("flush_all\r\n");
+    my $server = server($tree, memcached => $memcached->address, revalidate => '1s');
+    walk($server);
+    $memcached->set($_ =~ s/^l/o/r, 'x' x 300) for $memcached->keys('l');
+    write_tree($tree, 'five');
+    ok wait_until(sub { join('|', @{ walk($server) }) eq join('|', @{ expected('five') }) }),
+        'forged offices: the change is seen';
+    is farm($server)->{offices_lost}, 0, 'forged offices: not one was believed';
+    done_with($server);
+    write_tree($tree, 'three');
+    wait_past_racy();
+}
+
+# --- keys ---------------------------------------------------------------------------------------
+
+sub state_with_key {
+    my ($path) = @_;
+    my $server = server($tree, memcached => $memcached->address, key => $path);
+    my $state  = farm($server)->{state};
+    is_deeply walk($server), expected('three'), 'the server goes on alone';
+    like $server->error_log, qr/HtCache: memcached is not used: .*This server goes on alone/,
+        'and says so' if $state ne 'on';
+    done_with($server);
+    return $state;
+}
+if ($thorough) {
+    like state_with_key(''), qr/^off: HtCacheMemcachedKeyFile is missing/, 'no key file: off';
+    like state_with_key("$dir/none"), qr/^off: .*cannot be opened/, 'a key file that is not there: off';
+    write_key("$dir/open", 'k' x 40);
+    chmod 0644, "$dir/open";
+    like state_with_key("$dir/open"), qr/^off: .*others may read/, 'one that others may read: off';
+    write_key("$dir/short", 'k' x 31);
+    like state_with_key("$dir/short"), qr/^off: .*shorter/, 'a short key: off';
+}
+{
+    $memcached->ask("flush_all\r\n");
+    write_key("$dir/other", 'n' x 40);
+    write_key("$dir/old-then-new", 'k' x 40, 'n' x 40);
+    write_key("$dir/new-then-old", 'n' x 40, 'k' x 40);
+    my @farm = map { server($tree, memcached => $memcached->address, key => "$dir/$_") }
+        'old-then-new', 'new-then-old';
+    walk($_) for @farm;
+    is asked_disk($farm[1]), 0, 'rotation: a server with the new key first uses what the old one signed';
+    $memcached->delete($_) for $memcached->keys('l');
+    my $third = server($tree, memcached => $memcached->address, key => "$dir/other");
+    walk($third);
+    is farm($third)->{records_used}, 0, 'a server with another key only uses nothing';
+    is reads($third), $present, 'and reads every file';
+    done_with(@farm, $third);
+}
+
+# --- configurations that differ -----------------------------------------------------------------
+
+{
+    $memcached->ask("flush_all\r\n");
+    my $filler = server($tree, memcached => $memcached->address);
+    walk($filler);
+    my %other = ('a definition' => 'Define FARM other', 'a name for .htaccess' => 'AccessFileName .htaccess .other');
+    $other{'a trusted module'} = 'HtCacheTrustModule mod_example.c' if $thorough;
+    for my $what (sort keys %other) {
+        my $server = server($tree, memcached => $memcached->address, more => $other{$what});
+        is_deeply walk($server), expected('three'), "$what differs: right answers";
+        is farm($server)->{records_used}, 0, "$what differs: nothing is shared";
+        is reads($server), $present, "$what differs: every file is read";
+        done_with($server);
+    }
+    my $same = server($tree, memcached => $memcached->address, more => 'LogLevel info');
+    walk($same);
+    is farm($same)->{records_used}, $present, 'what does not matter does not';
+    done_with($filler, $same);
+}
+
+# --- what stays local ---------------------------------------------------------------------------
+
+if ($thorough) {
+    my $local = work_dir('farm-local');
+    write_file("$local/$_/page.html", $_) for qw(replay stock large computed);
+    write_file("$local/replay/.htaccess", "CookieExpires 30\n");
+    write_file("$local/stock/.htaccess", "<IfFile /etc/passwd>\nHeader set X-Level stock\n</IfFile>\n");
+    write_file("$local/large/.htaccess", join '', map {"Redirect /large/$_/" . 'x' x 80 . " /t\n"} 1 .. 12_000);
+    write_file("$local/computed/.htaccess", "Define NOTHING\nHeader set X-Level \"\${PATH}\"\n" =~ s/Define.*\n//r);
+    wait_past_racy();
+    my @farm = map { server($local, memcached => $memcached->address) } 1, 2;
+    for my $server (@farm) {
+        for my $kind (qw(replay stock large computed)) {
+            my $answer = $server->client('main')->request("/$kind/page.html");
+            is $answer->{status}, 200, "$server->{name}, $kind: answered" or diag $answer->{error};
+        }
+    }
+    my $farm = farm($farm[0]);
+    for my $kind (qw(replay stock large environment)) {
+        is $farm->{"local_$kind"}, 1, "local_$kind is counted";
+    }
+    is farm($farm[1])->{records_used}, 0, 'no such record is used by the other server';
+    done_with(@farm);
+}
+
+# --- whatever memcached does --------------------------------------------------------------------
+
+# Requests that make the server turn to memcached each time: directories that it does not know yet.
+my $fresh_tree = work_dir('farm-fresh');
+write_file("$fresh_tree/.htaccess", "Header set X-Level top\n");
+write_file("$fresh_tree/$_/page.html", 'page') for 1 .. 400;
+my $next = 0;
+
+sub ask_new {
+    my ($server, $n) = @_;
+    return scalar grep { level_of($server, '/' . ++$next) eq '200 top' } 1 .. $n;
+}
+
+sub with_impostor {
+    my ($name, $serve) = @_;
+    $next = 0;
+    my $port     = HtCache::Server::free_port();
+    my $impostor = $serve && HtCache::Memcached->impostor($port, $serve);
+    my $server   = server($fresh_tree, memcached => "127.0.0.1:$port", timeout => '50ms');
+    is ask_new($server, 20), 20, "$name: every answer is right";
+    my $farm = farm($server);
+    cmp_ok $farm->{servers}[0]{timeouts} + $farm->{servers}[0]{failures}, '>', 0, "$name: failures are counted";
+    is $farm->{records_used} + $farm->{leases_used}, 0, "$name: nothing is used";
+    ok wait_until(sub { ask_new($server, 1); farm($server)->{servers}[0]{state} eq 'given up' || $next > 390 })
+        && $next <= 390, "$name: memcached is given up" or diag explain farm($server);
+    cmp_ok farm($server)->{servers}[0]{given_up}, '>', 0, "$name: and that is counted";
+    like $server->error_log, qr/memcached 127\.0\.0\.1:$port: .*going on without it/, "$name: logged";
+    $impostor->stop if $impostor;
+    done_with($server);
+}
+
+my %impostor = (
+    'nobody there'   => undef,
+    'a black hole'   => sub { sleep 300 },
+    'a slow drip'    => sub {
+        my ($sock) = @_;
+        sysread $sock, my $asked, 65536;
+        for my $byte (split //, 'VA 100000 t1000' . "\r\n" . 'x' x 10_000) {
+            syswrite $sock, $byte or last;
+            select undef, undef, undef, 0.02;
+        }
+    },
+    'nonsense'       => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, "\x00\xff" x 5000; sleep 1 },
+    'endless talk'   => sub { my ($sock) = @_; 1 while syswrite $sock, "VALUE x 0 1\r\n" x 1000 },
+    'breaks off'     => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, 'VA 200 t10' },
+    'a web server'   => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, "HTTP/1.1 400 Bad Request\r\n\r\n" },
+);
+with_impostor($_, $impostor{$_}) for $thorough ? sort keys %impostor : 'nobody there';
+
+# Killed, started again, paused, continued: used again each time, without a restart of httpd.
+{
+    $next = 0;
+    my $own    = HtCache::Memcached->new->start;
+    my $server = server($fresh_tree, memcached => $own->address, timeout => '250ms', revalidate => '1s');
+    my $used   = sub {
+        my $before = farm($server)->{servers}[0]{exchanges};
+        return wait_until(sub {
+            level_of($server, '/1');
+            return farm($server)->{servers}[0]{exchanges} > $before;
+        });
+    };
+    my $given_up = sub {
+        return wait_until(sub {
+            level_of($server, '/1') eq '200 top' or die 'wrong answer';
+            return farm($server)->{servers}[0]{state} eq 'given up';
+        });
+    };
+    ok $used->(), 'memcached is used';
+    $own->stop;
+    ok $given_up->(), 'killed: given up';
+    is ask_new($server, 20), 20, 'killed: every answer is right';
+    $own->start;
+    ok $used->(), 'started again: used again';
+    $own->stop;
+    $own->start;
+    ok $used->(), 'restarted at once: used again';
+    $own->signal('STOP');
+    ok $given_up->(), 'paused: given up';
+    is ask_new($server, 20), 20, 'paused: every answer is right';
+    $own->signal('CONT');
+    ok $used->(), 'continued: used again';
+    done_with($server);
+    $own->stop;
+}
+
+# Full: memcached evicts, or refuses; nobody notices but the counters.
+if ($thorough) {
+    $next = 0;
+    my $full = HtCache::Memcached->new('-m', '1', '-M', '-I', '1m')->start;
+    my $n    = 0;
+    1 while $n++ < 200 && eval { $full->set("fill$n", 'f' x 100_000); 1 };
+    1 while $n++ < 20_000 && eval { $full->set("fill$n", 'f' x 300); 1 };
+    my $server = server($fresh_tree, memcached => $full->address);
+    is ask_new($server, 20), 20, 'full: every answer is right';
+    cmp_ok farm($server)->{refused}, '>', 0, 'full: refusals are counted';
+    is farm($server)->{servers}[0]{state}, 'in use', 'full: which is no failure';
+    done_with($server);
+    $full->stop;
+}
+
+# --- directives ---------------------------------------------------------------------------------
+
+for my $case (
+    ['HtCacheMemcached', 'nonsense:port', qr/give HOST:PORT/],
+    ['HtCacheMemcachedTimeout', '0', qr/give a time from 1ms to 10s/],
+    ['HtCacheMemcachedTimeout', 'soon', qr/give a time from 1ms to 10s/],
+) {
+    my ($directive, $value, $want) = @$case;
+    my ($code, $said) = server($tree, check => 1, more => "$directive $value")->check_conf;
+    isnt $code, 0, "$directive $value is an error";
+    like $said, $want, 'and the message helps';
+}
+
+$memcached->stop;
+done_testing;
