@@ -77,7 +77,7 @@ const char *htc_farm_set_server(cmd_parms *cmd, void *dir_conf, const char *arg)
     if (err)
         return err;
     if (apr_parse_addr_port(&host, &scope_id, &port, arg, cmd->pool) != APR_SUCCESS || !host ||
-        scope_id)
+        scope_id || (strchr(host, ':') && host[strspn(host, "0123456789abcdefABCDEF:.")]))
         return apr_psprintf(cmd->pool,
                             "HtCacheMemcached '%s': give HOST:PORT, such as 10.0.0.5:11211", arg);
     if (options->servers->nelts == HTC_MC_MAX_SERVERS)

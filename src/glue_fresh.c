@@ -173,8 +173,7 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
         return true;
     if (!htc_store_claim(slot, mark, HTC_MARK_ASKED + now))
         return true;
-    if (ctx->farm &&
-        htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, HTC_MARK_ASKED, now, &same))
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, HTC_MARK_ASKED, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
     same = compare(ctx, dep);

@@ -492,14 +492,14 @@ static apr_int64_t farm_ttl(const lookup *lk)
     slash = strlen(lk->dir) > 1 ? memrchr(lk->dir, '/', strlen(lk->dir) - 1) : NULL;
     if (!slash || lk->trust.mark)
         return 0;
-    path = apr_pstrcat(lk->r->pool, apr_pstrmemdup(lk->r->pool, lk->dir, slash - lk->dir + 1),
-                       name, NULL);
+    path = apr_pstrcat(lk->r->pool, apr_pstrmemdup(lk->r->pool, lk->dir, slash - lk->dir + 1), name,
+                       NULL);
     len = strlen(path);
     if (!htc_store_find(lk->ctx->store, htc_store_hash(lk->ctx->store, path, len), path, len,
                         &parent))
         return 0;
     return parent.checked_at >= HTC_MARK_ASKED && parent.checked_at < HTC_MARK_WATCHED ? HTC_ASK_MS
-                                                                                      : 0;
+                                                                                       : 0;
 }
 
 /* No usable record here: another server of the farm may have one. It becomes ours. */

@@ -127,9 +127,10 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_commands_prepare(ctx, s);
     htc_commands_admit(s);
     rv = create_store(ctx, s);
-    if (rv == OK)
+    if (rv == OK) {
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
+    }
     return rv;
 }
 

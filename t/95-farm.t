@@ -428,7 +428,7 @@ with_impostor($_, $impostor{$_}) for $thorough ? sort keys %impostor : 'nobody t
 # Full: memcached evicts, or refuses; nobody notices but the counters.
 if ($thorough) {
     $next = 0;
-    my $full = HtCache::Memcached->new('-m', '1', '-M', '-I', '1m')->start;
+    my $full = HtCache::Memcached->new('-m', '2', '-M')->start;
     my $n    = 0;
     1 while $n++ < 200 && eval { $full->set("fill$n", 'f' x 100_000); 1 };
     1 while $n++ < 20_000 && eval { $full->set("fill$n", 'f' x 300); 1 };

@@ -51,7 +51,7 @@ sub stop {
     my ($self) = @_;
     my $pid = delete $self->{pid} or return;
     kill 'CONT', $pid;
-    kill 'KILL', $pid;
+    kill 'KILL', $self->{group} // (), $pid;
     waitpid $pid, 0;
 }
 
@@ -112,6 +112,8 @@ sub impostor {
         ReuseAddr => 1) or die "cannot listen on port $port: $!\n";
     my $pid = fork // die "cannot fork: $!\n";
     if (!$pid) {
+        POSIX::setpgid(0, 0); # so that stop() ends those that hold a connection, too
+        open STDOUT, '>', '/dev/null';
         $SIG{CHLD} = 'IGNORE';
         $SIG{PIPE} = 'DEFAULT';
         while (1) {
@@ -124,7 +126,8 @@ sub impostor {
         }
     }
     close $listen;
-    return bless { pid => $pid, owner => $parent, port => $port }, $class;
+    POSIX::setpgid($pid, $pid);
+    return bless { pid => $pid, group => -$pid, owner => $parent, port => $port }, $class;
 }
 
 1;
