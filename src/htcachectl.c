@@ -92,7 +92,7 @@ static const struct {
     {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", ONLINE,
      tool_purge},
     {"reset-counters", "", "set the counters of .htaccess files to 0", ONLINE, tool_reset},
-    {"check", "FILE... [key=value...]",
+    {"check", "FILE|DIR... [key=value...]",
      "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT), tool_check},
     {"lookup", "FILE URL [key=value...]",

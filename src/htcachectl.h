@@ -78,6 +78,12 @@ bool tool_take_words(const tool_options *command, redirect_map_options *options,
 /** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */
 bool tool_read_file(const char *name, char **bytes, size_t *len);
 
+bool tool_is_directory(const char *name);
+
+/** Call @a each for the .htaccess files below a directory. Links are not followed, so that no tree
+ *  is without end. False: a part of it cannot be read, which was said. */
+bool tool_tree(const char *name, void (*each)(void *baton, const char *path), void *baton);
+
 /** A string of bytes that need not be UTF-8: others stand as the character of the same number. */
 json_t *tool_json_string(const char *s);
 

@@ -9,11 +9,9 @@
 
 #include <apr_strings.h>
 #include <apr_time.h>
-#include <fts.h>
 #include <glob.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define INCLUDES_MAX 1000
@@ -95,8 +93,9 @@ static apr_time_t parse_time(const char *bytes, size_t len, const cost_options *
     return best;
 }
 
-static void read_one(survey *s, const char *name)
+static void read_one(void *baton, const char *name)
 {
+    survey *s = baton;
     cost_options options = {.htaccess = is_htaccess(name),
                             .compile = map_regexes_available() ? map_regexes_try : NULL,
                             .baton = s};
@@ -122,32 +121,12 @@ static void read_one(survey *s, const char *name)
         tool_progress(s->terminal, apr_psprintf(s->pool, "%u files: %s", s->seen, name), -1);
 }
 
-/* Links are not followed, so that no tree is without end. */
-static void read_tree(survey *s, const char *name)
-{
-    char *roots[] = {apr_pstrdup(s->pool, name), NULL};
-    FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    FTSENT *entry;
-
-    while (tree && (entry = fts_read(tree))) {
-        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR) {
-            tool_say("%s: %s", entry->fts_path, strerror(entry->fts_errno));
-            s->code = TOOL_USAGE;
-        } else if (entry->fts_info == FTS_F && !strcmp(entry->fts_name, ".htaccess"))
-            read_one(s, entry->fts_path);
-    }
-    if (tree)
-        fts_close(tree);
-}
-
 static void read_word(survey *s, const char *name)
 {
-    struct stat st;
-
-    if (stat(name, &st) == 0 && S_ISDIR(st.st_mode))
-        read_tree(s, name);
-    else
+    if (!tool_is_directory(name))
         read_one(s, name);
+    else if (!tool_tree(name, read_one, s))
+        s->code = TOOL_USAGE;
 }
 
 /* --- printing ---------------------------------------------------------------------------------*/

@@ -330,37 +330,58 @@ static int check_file(const char *name, const redirect_map_options *options, jso
     return code;
 }
 
+typedef struct checking {
+    const redirect_map_options *options;
+    json_t *list;
+    apr_pool_t *pool;
+    int code; /* the worst so far */
+} checking;
+
+static void check_one(void *baton, const char *name)
+{
+    checking *c = baton;
+    apr_pool_t *sub;
+    int one;
+
+    apr_pool_create(&sub, c->pool);
+    one = check_file(name, c->options, c->list, sub);
+    apr_pool_destroy(sub);
+    if (one > c->code)
+        c->code = one;
+}
+
+/* Of a directory: the .htaccess files in it. */
+static void check_word(checking *c, const char *name)
+{
+    if (!tool_is_directory(name))
+        check_one(c, name);
+    else if (!tool_tree(name, check_one, c))
+        c->code = TOOL_USAGE;
+}
+
 int tool_check(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 8, sizeof(const char *));
-    json_t *list = command->json ? json_array() : NULL;
     redirect_map_options options;
-    int code = TOOL_GOOD;
+    checking c = {.options = &options, .pool = pool};
 
     if (command->cost)
         return tool_cost(command, pool);
     if (!tool_take_words(command, &options, names, pool))
         return TOOL_USAGE;
     if (!names->nelts) {
-        fputs("htcachectl: check which file?\n", stderr);
+        tool_say("check which file?");
         return TOOL_USAGE;
     }
-    for (int i = 0; i < names->nelts; i++) {
-        apr_pool_t *sub;
-        int one;
+    c.list = command->json ? json_array() : NULL;
+    for (int i = 0; i < names->nelts; i++)
+        check_word(&c, APR_ARRAY_IDX(names, i, const char *));
+    if (c.list) {
+        int written = tool_print_json(json_pack("{so}", "files", c.list));
 
-        apr_pool_create(&sub, pool);
-        one = check_file(APR_ARRAY_IDX(names, i, const char *), &options, list, sub);
-        apr_pool_destroy(sub);
-        if (one > code)
-            code = one;
+        c.code = written > c.code ? written : c.code;
     }
-    if (list) {
-        int written = tool_print_json(json_pack("{so}", "files", list));
-
-        code = written > code ? written : code;
-    }
-    return code;
+    return c.code;
 }
 
 /* --- lookup ----------------------------------------------------------------------------------- */

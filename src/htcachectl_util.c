@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,33 @@ bool tool_read_file(const char *name, char **bytes, size_t *len)
     if (why)
         tool_say("%s: %s", name, why);
     return !why;
+}
+
+bool tool_is_directory(const char *name)
+{
+    struct stat st;
+
+    return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool tool_tree(const char *name, void (*each)(void *baton, const char *path), void *baton)
+{
+    char *copy = strdup(name), *roots[] = {copy, NULL};
+    FTS *tree = copy ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+    bool good = tree != NULL;
+    FTSENT *entry;
+
+    while (tree && (entry = fts_read(tree))) {
+        if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR) {
+            tool_say("%s: %s", entry->fts_path, strerror(entry->fts_errno));
+            good = false;
+        } else if (entry->fts_info == FTS_F && !strcmp(entry->fts_name, ".htaccess"))
+            each(baton, entry->fts_path);
+    }
+    if (tree)
+        fts_close(tree);
+    free(copy);
+    return good;
 }
 
 /* --- JSON -------------------------------------------------------------------------------------*/
