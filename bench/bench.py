@@ -12,6 +12,7 @@ writes bench/REPORT.md. 'make bench' calls it.
                         requests. Figures of a longer run are never replaced by those of a shorter one.
     --resume            leave out parts that have figures of this effort already
     --force             replace figures of longer runs
+    --note TEXT         said in the report of the parts that are run: what else the machine did, for example
     --build DIR         where the module and slowfs were built
     --out DIR           where results/, plots/ and REPORT.md go
     --no-install        do not install missing packages
@@ -135,7 +136,7 @@ def run_part(bench, options, store, name, part):
     seconds = time.monotonic() - begin
     kept = bench.effort != "quick" and store.save(
         name, part, bench.effort, machine.describe(htbench.httpd_binary()), results.version_of(TOP), seconds,
-        figures, options.force)
+        figures, options.force, options.note)
     if kept:
         write_up(options.out)
     note = "" if kept else ", figures not kept" + (
@@ -183,6 +184,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for flag in ("list", "report", "quick", "short", "resume", "force", "no-install"):
         parser.add_argument("--" + flag, action="store_true")
+    parser.add_argument("--note")
     parser.add_argument("--build", default=TOP)
     parser.add_argument("--out", default=HERE)
     parser.add_argument("names", nargs="*")

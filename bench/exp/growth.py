@@ -8,7 +8,9 @@ from kit import counts
 from kit.report import Standing
 
 TITLE = "Growth"
-ABOUT = """Exact figures: instructions per request by callgrind, one process, a warm cache; for processes, operations on `.htaccess` that
+ABOUT = """Instructions per request by callgrind, one process, a warm cache: the difference of two runs, exact but for what starts
+of one server differ by (some per cent of a request where there are 10,000 rules to read; with more it drowns the
+request, so that there are none). For processes, operations on `.htaccess` that
 slowfs counted for 400 requests over connections of their own, `HtCacheRevalidate 1h` and none cached by the kernel."""
 PACKAGES = ["valgrind", "fuse3"]
 
@@ -67,7 +69,7 @@ def rules(b):
     figures = {}
     docroot = b.directory("www")
     htbench.make_tree(docroot, 0)
-    for number in b.pick((1, 10), (10, 100, 1000, 10000), (10, 100, 1000, 10000, 100000)):
+    for number in b.pick((1, 10), (10, 100, 1000, 10000), (10, 100, 1000, 10000)):
         lines = "".join(f"Redirect permanent /old{i:06d}.bin http://example.org/{i}\n" for i in range(number))
         figures[number] = pair(b, f"{number} rules", docroot, outside=lines, paths=["/page.html"])
     return figures

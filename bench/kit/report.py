@@ -108,7 +108,7 @@ def standings(page, found):
 
 
 def how_it_was_run(page, parts):
-    rows = [[name, EFFORT_WORDS[p["effort"]], p["date"], p["version"] or "–", f"{p['seconds']:.0f} s"]
+    rows = [[name, EFFORT_WORDS[p["effort"]] + (f"; {p['note']}" if "note" in p else ""), p["date"], p["version"] or "–", f"{p['seconds']:.0f} s"]
             for name, p in parts.items()]
     page.text("How it was run:")
     page.table(["part", "", "date", "commit", "took"], rows)

@@ -29,7 +29,8 @@ class Results:
         old = self.load(experiment).get(part)
         return old is not None and EFFORTS.index(old["effort"]) >= EFFORTS.index(effort)
 
-    def save(self, experiment, part, effort, machine, version, seconds, figures, force=False):
+    def save(self, experiment, part, effort, machine, version, seconds, figures, force=False,
+             note=None):
         """False when better figures are there, which stay."""
         parts = self.load(experiment)
         old = parts.get(part)
@@ -38,6 +39,8 @@ class Results:
         parts[part] = {"effort": effort, "date": time.strftime("%Y-%m-%d", time.gmtime()),
                        "version": version, "machine": machine, "seconds": round(seconds, 1),
                        "figures": figures}
+        if note:
+            parts[part]["note"] = note
         os.makedirs(self.directory, exist_ok=True)
         temporary = self.path(experiment) + ".new"
         with open(temporary, "w") as f:
