@@ -87,20 +87,37 @@ class Httpd:
             options = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
             for file in os.listdir(self.dir):  # a start as root may have left logs
                 shutil.chown(os.path.join(self.dir, file), USER)
+        for _ in range(5):
+            if self.run(command, options, timeout):
+                return self
+            with open(os.path.join(self.dir, "stderr")) as f:
+                said = f.read()
+            self.stop()
+            if "Address already in use" not in said:
+                break
+            self.move()
+        raise SystemExit(f"httpd did not start, see {self.dir}/stderr and error_log:\n{said}")
+
+    def run(self, command, options, timeout):
         self.log = open(os.path.join(self.dir, "stderr"), "w")
         self.process = cleanup.start(command, stdout=self.log, stderr=self.log, cwd=self.dir, **options)
         cleanup.add(self)
         end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            if self.process.poll() is not None:
-                break
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return self
+                return self.process.poll() is None
             except OSError:
                 time.sleep(0.05)
-        raise SystemExit(f"httpd did not start, see {self.dir}/stderr and error_log:\n" +
-                         open(os.path.join(self.dir, "stderr")).read())
+        return False
+
+    def move(self):
+        """Another program took the port since it was chosen."""
+        with open(self.conf) as f:
+            text = f.read()
+        old, self.port = self.port, free_port()
+        with open(self.conf, "w") as f:
+            f.write(text.replace(f"127.0.0.1:{old}\n", f"127.0.0.1:{self.port}\n"))
 
     def stop(self):
         if self.process and self.process.poll() is None:
