@@ -55,13 +55,20 @@ ROWS = (("htaccess", "lustre", lustre), ("tenk", "lines-10000", redirects), ("bu
 
 def table():
     store = results.Results(os.path.join(HERE, "results"))
+    shortened = False
     lines = ["| | stock | with the module | for comparison | remade by |", "|---|---|---|---|---|"]
     for experiment, part, row in ROWS:
         found = store.load(experiment).get(part)
         if found:
             cells = row(found["figures"])
+            if found["effort"] != "full":
+                cells[0] += " \\*"
+                shortened = True
             lines.append("| " + " | ".join(cells[:4] + [f"`{cells[4]}`"]) + " |")
-    return "\n".join(lines)
+    notes = ["", "In brackets: of what stands beside it for comparison."]
+    if shortened:
+        notes.append("\\* a shortened run: the report says how it was run.")
+    return "\n".join(lines + notes)
 
 
 def change():
