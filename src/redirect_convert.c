@@ -389,3 +389,16 @@ const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len)
     *to = '\0';
     return start;
 }
+
+const char *convert_backslash(apr_pool_t *pool, const char *s, const char *chars)
+{
+    char *start = apr_palloc(pool, 2 * strlen(s) + 1), *to = start;
+
+    for (; *s; s++) {
+        if (strchr(chars, *s))
+            *to++ = '\\';
+        *to++ = *s;
+    }
+    *to = '\0';
+    return start;
+}

@@ -15,14 +15,9 @@
 /* A word for httpd's argument reader. */
 static const char *word_of(const char *text, apr_pool_t *pool)
 {
-    const char *out = "\"";
-
     if (*text && !strpbrk(text, " \t\"'\\#"))
         return text;
-    for (; *text; text++)
-        out = apr_pstrcat(pool, out, *text == '"' || *text == '\\' ? "\\" : "",
-                          apr_pstrmemdup(pool, text, 1), NULL);
-    return apr_pstrcat(pool, out, "\"", NULL);
+    return apr_pstrcat(pool, "\"", convert_backslash(pool, text, "\"\\"), "\"", NULL);
 }
 
 /* mod_alias escapes the path of what a RedirectMatch gives: here is what it escapes to @a target.

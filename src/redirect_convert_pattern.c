@@ -174,12 +174,7 @@ static void put_json_row(convert_writer *w, const convert_rule *r, const char *s
 /* Literal text of a pattern: what has a meaning there is escaped. */
 static const char *json_literal(const convert_piece *piece, apr_pool_t *pool)
 {
-    const char *path = convert_encode(pool, piece->text, piece->len, ""), *out = "";
-
-    for (const char *s = path; *s; s++)
-        out = apr_pstrcat(pool, out, strchr("(){}*+?:", *s) ? "\\" : "", apr_pstrmemdup(pool, s, 1),
-                          NULL);
-    return out;
+    return convert_backslash(pool, convert_encode(pool, piece->text, piece->len, ""), "(){}*+?:");
 }
 
 /* "^/a/(.*)$" as "/a/(.*)". NULL: it cannot be said. */

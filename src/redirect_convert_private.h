@@ -56,6 +56,8 @@ const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const ch
 const char *convert_host(const convert_rule *r, apr_pool_t *pool);
 /** "http://host/path?query" of a rule's source; bytes of the path in @a also are encoded, too. */
 const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also);
+/** A backslash in front of each of @a chars. */
+const char *convert_backslash(apr_pool_t *pool, const char *s, const char *chars);
 /** Bytes as a regex that matches them. */
 const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len);
 /** Where a target's query or fragment begins. */
