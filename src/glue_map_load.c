@@ -27,6 +27,10 @@
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
  * time. */
 #define FIRST_WAIT_MS 5000
+/* What failed for a reason that lies not in the file is tried again, though the file is the same.
+ */
+#define RETRY_MS        1000
+#define RETRY_MEMORY_MS 2000
 
 /* One load, from beginning to end. */
 typedef struct loading {
@@ -37,6 +41,7 @@ typedef struct loading {
     char *bytes;
     size_t len;
     htc_identity id;
+    uint32_t retry_ms; /* 0: what is wrong is wrong with the file */
     unsigned logged;
     redirect_report report;
 } loading;
@@ -76,6 +81,48 @@ static void log_summary(const loading *load, size_t size)
                  (apr_uint64_t)load->report.errors, size);
 }
 
+/* --- failures ---------------------------------------------------------------------------------*/
+
+/* Identities have a field to spare: when a failure is worth another attempt, in monotonic ms
+ * without their upper half; 0: when the file is another one. */
+static uint32_t soon(uint32_t ms)
+{
+    uint32_t at = (uint32_t)htc_mono_ms() + ms;
+
+    return at ? at : 1;
+}
+
+static bool same_file(const htc_identity *id, const redirect_area_state *state)
+{
+    htc_identity failed = state->failed_id;
+
+    failed.unused = 0;
+    return state->failed && htc_identity_equal(id, &failed);
+}
+
+/* Would reading the file as it is now be in vain again? */
+static bool in_vain(const htc_identity *id, const redirect_area_state *state)
+{
+    uint32_t retry = state->failed_id.unused;
+
+    return same_file(id, state) && (!retry || (int32_t)((uint32_t)htc_mono_ms() - retry) < 0);
+}
+
+/* A failure that is tried again and again is said once. */
+static void remember_failure(loading *load, const char *err)
+{
+    redirect_area *area = load->redirects->area;
+    redirect_area_state state;
+    htc_identity id = load->id;
+
+    if (!load->retry_ms || !redirect_area_state_get(area, load->map->slot, &state) ||
+        !same_file(&id, &state))
+        log_problem(load, err);
+    if (load->retry_ms)
+        id.unused = soon(load->retry_ms);
+    redirect_area_build_failed(area, load->map->slot, &id);
+}
+
 /* --- reading ----------------------------------------------------------------------------------*/
 
 /* Links may have changed since the .htaccess file was read. */
@@ -113,10 +160,12 @@ static bool stat_fd(int fd, htc_identity *id)
     return S_ISREG(st.st_mode);
 }
 
+/* errno is 0 when the file is shorter than it was. */
 static bool read_all(loading *load)
 {
     size_t done = 0;
 
+    errno = 0;
     load->len = (size_t)load->id.size;
     load->bytes = malloc(load->len + 1);
     if (!load->bytes)
@@ -126,6 +175,8 @@ static bool read_all(loading *load)
 
         if (n < 0 && errno == EINTR)
             continue;
+        if (n == 0)
+            errno = 0;
         if (n <= 0)
             return false;
         done += (size_t)n;
@@ -134,26 +185,31 @@ static bool read_all(loading *load)
     return true;
 }
 
-/* Why the file cannot be opened. Its identity is remembered, so that this is said once. */
-static const char *not_opened(loading *load)
+/* Why the file cannot be opened or read. Its identity is remembered, so that this is said once. */
+static const char *not_read(loading *load, const char *what)
 {
     apr_status_t rv = APR_FROM_OS_ERROR(errno);
     struct stat st;
 
+    load->retry_ms = rv == APR_ENOMEM ? RETRY_MEMORY_MS : RETRY_MS;
     if (stat(load->map->file, &st) == 0)
         htc_identity_from_stat(&load->id, &st);
-    return apr_psprintf(load->pool, "cannot be opened: %pm; the rows read last stay in use", &rv);
+    return apr_psprintf(load->pool, "cannot be %s: %pm; the rows read last stay in use", what, &rv);
 }
 
 /* The whole file in one consistent state. NULL, or what is wrong. */
 static const char *read_file(loading *load)
 {
     htc_identity after;
+    bool whole;
 
     load->fd = open(load->map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (load->fd < 0)
-        return not_opened(load);
-    if (!stat_fd(load->fd, &load->id))
+        return not_read(load, "opened");
+    errno = 0;
+    if (!stat_fd(load->fd, &load->id) && errno)
+        return not_read(load, "looked at");
+    if (!S_ISREG(load->id.mode))
         return "is not a plain file; the rows read last stay in use";
     if (!still_inside(load))
         return "lies outside of the directory of its .htaccess file; the rows read last stay in "
@@ -163,7 +219,10 @@ static const char *read_file(loading *load)
                             "has %" APR_UINT64_T_FMT " bytes; a map of a .htaccess file may have "
                             "%" APR_UINT64_T_FMT " (a quarter of HtCacheMemory)",
                             (apr_uint64_t)load->id.size, load->redirects->tree_limit);
-    if (!read_all(load) || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after))
+    whole = read_all(load);
+    if (!whole && errno)
+        return not_read(load, "read");
+    if (!whole || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after))
         return "changed while it was read; the rows read last stay in use";
     return NULL;
 }
@@ -264,9 +323,10 @@ static const char *build(loading *load, redirect_builder *builder)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
     if (rv == APR_SUCCESS)
         rv = replace_image(load, builder, size);
-    if (rv != APR_SUCCESS)
-        return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
-    return NULL;
+    if (rv == APR_SUCCESS)
+        return NULL;
+    load->retry_ms = rv == APR_ENOMEM ? RETRY_MEMORY_MS : 0;
+    return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
 }
 
 static const char *read_and_build(loading *load)
@@ -277,9 +337,12 @@ static const char *read_and_build(loading *load)
     if (err)
         return err;
     builder = redirect_builder_create(0, load->len);
-    err = builder ? build(load, builder) : "there is no memory to read it";
-    if (builder)
-        redirect_builder_destroy(builder);
+    if (!builder) {
+        load->retry_ms = RETRY_MEMORY_MS;
+        return "there is no memory to read it; the rows read last stay in use";
+    }
+    err = build(load, builder);
+    redirect_builder_destroy(builder);
     return err;
 }
 
@@ -294,10 +357,8 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     load.report.baton = &load;
     load.report.compile = try_pattern;
     err = read_and_build(&load);
-    if (err) {
-        log_problem(&load, err);
-        redirect_area_build_failed(redirects->area, map->slot, &load.id);
-    }
+    if (err)
+        remember_failure(&load, err);
     free(load.bytes);
     if (load.fd >= 0)
         close(load.fd);
@@ -346,11 +407,10 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     apr_pool_t *sub;
     apr_status_t rv;
 
-    /* What failed is tried again when the file is another one. */
     if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed) {
         htc_identity id = file_identity(map);
 
-        if (htc_identity_equal(&id, &state.failed_id))
+        if (in_vain(&id, &state))
             return APR_EGENERAL;
     }
     if (!redirect_area_build_begin(redirects->area, map->slot))
@@ -468,9 +528,10 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
 
     if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version)
         return false;
-    if (htc_identity_equal(&id, &state.id) ||
-        (state.failed && htc_identity_equal(&id, &state.failed_id)))
+    if (htc_identity_equal(&id, &state.id))
         return true;
+    if (in_vain(&id, &state))
+        return !state.failed_id.unused;
     if (!id.ino || !being_written(map, &id))
         build_in_background(redirects, map);
     return false;

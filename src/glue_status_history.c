@@ -14,12 +14,22 @@
 /* One for the process and its children, over restarts. */
 static htc_history *history;
 
+/* In a pool that is never destroyed: this module's code is gone when the process's own is, and what
+ * that would call for the history's end lies in it. */
+static bool create(void)
+{
+    apr_pool_t *own;
+
+    return apr_pool_create_unmanaged_ex(&own, NULL, NULL) == APR_SUCCESS &&
+           htc_history_create(&history, own) == APR_SUCCESS;
+}
+
 int htc_history_post_config(server_rec *s)
 {
     void *known = NULL;
 
     apr_pool_userdata_get(&known, PROCESS_KEY, s->process->pool);
-    if (!known && htc_history_create(&history, s->process->pool) != APR_SUCCESS) {
+    if (!known && !create()) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, APR_ENOMEM, s,
                      "HtCache: no memory for the history on the status page; it shows totals only");
         return OK;

@@ -34,7 +34,7 @@ build() {
         -fno-sanitize-recover=undefined -D_GNU_SOURCE ${FUZZ_CPPFLAGS:-$(apr-1-config --includes --cppflags)} \
         -I"$srcdir/src/core" -I"$srcdir/src" "$srcdir/tests/fuzz/$1_$name.c" \
         $(find "$srcdir/src" -name '*.c' ! -name 'glue_*' ! -name 'mod_*' ! -name 'htcachectl*' \
-            ! -name 'allow_list.c' ! -name "$without") \
+            ! -name "$without") \
         ${FUZZ_LIBS:-$(apr-1-config --link-ld --libs) -lxxhash} $more -lpthread -o "$work/bin/$1_$name"
 }
 

@@ -36,7 +36,8 @@ my %MPM_CONF = (
 );
 
 # %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
-# htcache => 1 to load the module, mpm, modules => [instead of modules()], mpm_conf.
+# htcache => 1 to load the module, mpm, modules => [instead of modules()], mpm_conf, env => { for httpd
+# alone }.
 sub new {
     my ($class, %args) = @_;
     my $self = bless { owner => $$, mpm => mpm(), modules => [modules()], ports => [], %args }, $class;
@@ -140,6 +141,7 @@ sub start {
     my ($self) = @_;
     for my $try (1 .. 5) {
         my $conf = $self->write_conf;
+        local @ENV{ keys %{ $self->{env} || {} } } = values %{ $self->{env} || {} };
         my $out  = qx{ulimit -c unlimited 2>/dev/null; "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
         last if $? == 0 && $self->_wait_up;
         my $said = $out . $self->error_log;
