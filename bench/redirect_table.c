@@ -14,6 +14,7 @@
  * are made, as a request's path is in the cache when a server looks it up; what is looked up lies
  * in random order. The table is in shared memory, as it is in the server.
  */
+#include "core/htc_pages.h"
 #include "redirect_table.h"
 
 #include <apr_general.h>
@@ -218,6 +219,16 @@ static size_t table_lookup(void *peer, const char *path, size_t len, char *to)
     return match.target_len;
 }
 
+/* As in the redirect area of the server. */
+static void *map_shared(size_t size)
+{
+    size_t room = size + HTC_LARGE_PAGE;
+    char *at = need(mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    size_t skip = HTC_LARGE_PAGE - (uintptr_t)at % HTC_LARGE_PAGE;
+
+    return at + skip;
+}
+
 static void *build_table(const data *d, redirect_kind kind, size_t *size, double *times)
 {
     redirect_builder *builder;
@@ -239,8 +250,9 @@ static void *build_table(const data *d, redirect_kind kind, size_t *size, double
     added = now();
     require(redirect_builder_finish(builder, NULL, NULL, size) == APR_SUCCESS, "finish");
     finished = now();
-    image = need(mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    image = map_shared(*size);
     redirect_builder_write(builder, image);
+    htc_pages_enlarge(image, *size);
     redirect_builder_destroy(builder);
     times[3] = now() - begin;
     times[0] = added - begin;

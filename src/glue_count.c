@@ -276,7 +276,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
         if (!node)
             continue;
         more = each_of_table(htc_node_data(node), map->name, target, fn, baton);
-        htc_node_release(redirects->tables, node);
+        htc_table_release(redirects, node);
     }
     for (int i = 0; more && i < all->nelts; i++)
         more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);

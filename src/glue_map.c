@@ -10,24 +10,26 @@
 #include "ap_regex.h"
 #include "http_protocol.h"
 
-#define MAX_GROUPS 10
+#define MAX_GROUPS     10
+#define MAX_REMEMBERED 8
 
-/* A table that a top-level request uses; kept to its end, so that all that belongs to the request
- * is answered from the same table. */
-struct htc_held_table {
-    htc_held_table *next;
-    htc_map *tables;
-    htc_node *node;
-};
+/* A table that a connection's requests use. What belongs to a top-level request is answered from
+ * the same table to its end, so that lies pinned; between requests it is only remembered. Kept with
+ * the connection, as what is kept with a request must be made and cleaned up for each. */
+typedef struct held_table {
+    struct held_table *next;
+    htc_redirects *redirects;
+    uint32_t slot;
+    htc_node *node;           /* or NULL */
+    const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
+    apr_time_t look_at;       /* the file's time may be up for requests from then on */
+} held_table;
 
 /* --- opening an image -------------------------------------------------------------------------*/
 
 void htc_table_free(void *data)
 {
-    htc_table *table = data;
-
-    redirect_area_unpin(table->redirects->area, &table->pin);
-    apr_pool_destroy(table->pool);
+    apr_pool_destroy(((htc_table *)data)->pool);
 }
 
 static apr_pool_t *own_pool(void)
@@ -46,7 +48,7 @@ static apr_pool_t *own_pool(void)
     return pool;
 }
 
-/* Takes over the pin, also when it fails. */
+/* The pin stays the caller's. */
 static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
 {
     apr_pool_t *pool = own_pool();
@@ -65,7 +67,6 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
         if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
             return table;
     }
-    redirect_area_unpin(redirects->area, pin);
     if (pool)
         apr_pool_destroy(pool);
     return NULL;
@@ -85,71 +86,153 @@ static uint64_t slot_hash(uint32_t slot)
     return h ^ h >> 32;
 }
 
-htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
+/* The table may be there already, made by another thread. */
+static htc_node *table_insert(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
 {
-    htc_node *node = htc_map_acquire(redirects->tables, slot_hash(slot), slot_match, &slot);
-    redirect_area_pin pin;
-    htc_table *table;
+    htc_table *table = table_open(redirects, slot, pin);
 
-    if (node) {
-        table = htc_node_data(node);
-        if (table->pin.version == redirect_area_version(redirects->area, slot))
-            return node;
-        htc_node_release(redirects->tables, node);
-    }
-    if (!redirect_area_pin_get(redirects->area, slot, &pin))
-        return NULL;
-    table = table_open(redirects, slot, &pin);
     return table ? htc_map_insert(redirects->tables, slot_hash(slot), slot_match, &slot, table,
                                   sizeof(*table))
                  : NULL;
 }
 
+htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
+{
+    htc_node *node = htc_map_acquire(redirects->tables, slot_hash(slot), slot_match, &slot);
+    redirect_area_pin pin;
+
+    if (node) {
+        if (redirect_area_pin_known(redirects->area, slot,
+                                    &((htc_table *)htc_node_data(node))->pin))
+            return node;
+        htc_node_release(redirects->tables, node);
+    }
+    if (!redirect_area_pin_get(redirects->area, slot, &pin))
+        return NULL;
+    node = table_insert(redirects, slot, &pin);
+    if (!node)
+        redirect_area_unpin(redirects->area, &pin);
+    return node;
+}
+
+static const redirect_area_pin *pin_of(const htc_node *node)
+{
+    return &((const htc_table *)htc_node_data(node))->pin;
+}
+
+void htc_table_release(htc_redirects *redirects, htc_node *node)
+{
+    redirect_area_unpin(redirects->area, pin_of(node));
+    htc_node_release(redirects->tables, node);
+}
+
 /* --- the table of a request -------------------------------------------------------------------*/
 
-static request_rec *first_request(request_rec *r)
+static const request_rec *first_request(const request_rec *r)
 {
     while (r->main || r->prev)
         r = r->main ? r->main : r->prev;
     return r;
 }
 
-static apr_status_t release_table(void *data)
+static void let_go(held_table *held)
 {
-    htc_held_table *held = data;
+    if (held->owner)
+        redirect_area_unpin(held->redirects->area, pin_of(held->node));
+    held->owner = NULL;
+}
 
-    htc_node_release(held->tables, held->node);
+static void forget(held_table *held)
+{
+    let_go(held);
+    if (held->node)
+        htc_node_release(held->redirects->tables, held->node);
+    held->node = NULL;
+}
+
+static apr_status_t forget_all(void *data)
+{
+    for (held_table *held = data; held; held = held->next)
+        forget(held);
     return APR_SUCCESS;
 }
 
-static htc_table *hold(htc_redirects *redirects, request_rec *first, htc_node *node)
+/* After all that a request has to ask. The connection's next one may have begun already. */
+int htc_map_done(request_rec *r)
 {
-    htc_request *rq = htc_request_get(first);
-    htc_held_table *held = apr_palloc(first->pool, sizeof(*held));
+    held_table *held = ap_get_module_config(r->connection->conn_config, &htcache_module);
 
-    *held = (htc_held_table){rq->tables, redirects->tables, node};
-    rq->tables = held;
-    apr_pool_cleanup_register(first->pool, held, release_table, apr_pool_cleanup_null);
-    return htc_node_data(node);
+    for (; held; held = held->next) {
+        if (held->owner == r)
+            let_go(held);
+    }
+    return DECLINED;
+}
+
+/* Its own, or one to be filled: a connection remembers few tables, and as many as a request needs.
+ */
+static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
+{
+    held_table *first = ap_get_module_config(c->conn_config, &htcache_module), *held, *idle = NULL;
+    int n = 0;
+
+    for (held = first; held; held = held->next, n++) {
+        if (held->slot == slot)
+            return held;
+        if (!held->owner)
+            idle = held;
+    }
+    if (n >= MAX_REMEMBERED && idle) {
+        forget(idle);
+        idle->slot = slot;
+        idle->look_at = 0;
+        return idle;
+    }
+    held = apr_pcalloc(c->pool, sizeof(*held));
+    held->redirects = redirects;
+    held->slot = slot;
+    if (first) { /* the first one is what the connection knows, for its cleanup */
+        held->next = first->next;
+        first->next = held;
+    } else {
+        ap_set_module_config(c->conn_config, &htcache_module, held);
+        apr_pool_cleanup_register(c->pool, held, forget_all, apr_pool_cleanup_null);
+    }
+    return held;
+}
+
+/* Requests come faster than the clock need be asked: an eighth of the time that the file is trusted
+ * for. The request's own time may be set back. */
+static void look_at_file(held_table *held, const request_rec *first, const htc_redirect_map *map)
+{
+    apr_int64_t ttl = htc_server_conf_of(first->server)->map_ttl;
+    apr_time_t pause = apr_time_from_msec(ttl < 1000 ? ttl : 1000) / 8;
+
+    if (first->request_time < held->look_at && held->look_at - first->request_time <= pause)
+        return;
+    held->look_at = first->request_time + pause;
+    htc_map_refresh(held->redirects, map, ttl);
 }
 
 static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
 {
-    request_rec *first = first_request(r);
-    const htc_request *rq = ap_get_module_config(first->request_config, &htcache_module);
-    htc_node *node;
+    const request_rec *first = first_request(r);
+    held_table *held = held_of(first->connection, redirects, map->slot);
 
-    for (const htc_held_table *held = rq ? rq->tables : NULL; held; held = held->next) {
-        htc_table *table = htc_node_data(held->node);
-
-        if (table->slot == map->slot)
-            return table;
+    if (held->owner == first)
+        return htc_node_data(held->node);
+    look_at_file(held, first, map);
+    let_go(held);
+    if (!held->node || !redirect_area_pin_known(redirects->area, map->slot, pin_of(held->node))) {
+        forget(held);
+        held->node = htc_table_acquire(redirects, map->slot);
+        if (!held->node && htc_map_load(redirects, map, r->pool) == APR_SUCCESS)
+            held->node = htc_table_acquire(redirects, map->slot);
     }
-    htc_map_refresh(redirects, map, htc_server_conf_of(r->server)->map_ttl);
-    node = htc_table_acquire(redirects, map->slot);
-    if (!node && htc_map_load(redirects, map, r->pool) == APR_SUCCESS)
-        node = htc_table_acquire(redirects, map->slot);
-    return node ? hold(redirects, first, node) : NULL;
+    if (!held->node)
+        return NULL;
+    held->owner = first;
+    return htc_node_data(held->node);
 }
 
 /* --- regexes ----------------------------------------------------------------------------------*/
@@ -276,7 +359,7 @@ static const char *one_form(request_rec *r)
 {
     char *path;
 
-    if (!strstr(r->uri, "%2f"))
+    if (!strchr(r->uri, '%') || !strstr(r->uri, "%2f"))
         return r->uri;
     path = apr_pstrdup(r->pool, r->uri);
     for (char *s = strstr(path, "%2f"); s; s = strstr(s, "%2f"))
@@ -452,7 +535,7 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
             hit->location = ap_construct_url(r->pool, hit->location, r);
         hit->location = hit->location ? apr_pstrdup(r->pool, hit->location) : NULL;
     }
-    htc_node_release(redirects->tables, node);
+    htc_table_release(redirects, node);
     return found && !refused;
 }
 
@@ -476,7 +559,7 @@ static void add_report(htc_redirects *redirects, const htc_redirect_map *map,
     node = htc_table_acquire(redirects, map->slot);
     if (node) {
         report->info = ((const htc_table *)htc_node_data(node))->info;
-        htc_node_release(redirects->tables, node);
+        htc_table_release(redirects, node);
     }
 }
 

@@ -5,8 +5,8 @@
  * shared image, at startup and in the background), glue_map.c (answering requests).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
- * process opens an image once (htc_table: the parsed header and the regexes compiled so far) and
- * keeps it pinned while the table is the current one or a request still uses it.
+ * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
+ * pinned while a request uses it, and only then: a process that is idle keeps no old image alive.
  */
 #ifndef GLUE_MAP_H
 #define GLUE_MAP_H
@@ -57,7 +57,7 @@ struct htc_redirects {
 typedef struct htc_table {
     htc_redirects *redirects;
     uint32_t slot;
-    redirect_area_pin pin;
+    redirect_area_pin pin; /* as it was when the image was opened; given up since */
     const redirect_table *table;
     redirect_table_info info;
     apr_pool_t *pool;               /* own allocator; this struct lies in it */
@@ -116,9 +116,12 @@ typedef struct htc_map_hit {
 /** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
  * when it is false. */
 bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
-/** The open table of a map's current image, with a reference on the node of redirects->tables; NULL
- * when it has none. */
+/** The open table of a map's current image, pinned, with a reference on the node of
+ * redirects->tables; NULL when it has none. */
 htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
+void htc_table_release(htc_redirects *redirects, htc_node *node);
+/** log_transaction: the request needs its tables no more. */
+int htc_map_done(request_rec *r);
 /** Free function of redirects->tables. */
 void htc_table_free(void *data);
 /** Has mod_alias a Redirect without a source for this request? It comes before all others. */

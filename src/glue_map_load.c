@@ -10,6 +10,9 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ap_mpm.h"
@@ -22,8 +25,9 @@
 /* A file changed more recently may still be being written. */
 #define QUIET_NS (INT64_C(1000000000))
 /* So may one that does not end with a line's end. */
-#define UNFINISHED_NS (10 * QUIET_NS)
-#define LEASE_MS      1000
+#define UNFINISHED_NS  (10 * QUIET_NS)
+#define LEASE_MS       1000
+#define BUILD_NICENESS 15
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
  * time. */
 #define FIRST_WAIT_MS 5000
@@ -360,10 +364,12 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     if (err)
         remember_failure(&load, err);
     free(load.bytes);
+    load.bytes = NULL;
     if (load.fd >= 0)
         close(load.fd);
     if (!err)
         check_table(&load);
+    redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__
     /* What was needed for a moment must not stay with each process that has built once. */
     malloc_trim(0);
@@ -430,12 +436,25 @@ typedef struct background {
     apr_pool_t *pool;
 } background;
 
+/* On Linux this is of the thread alone: what serves requests goes first. It is not idle priority,
+ * as a build must end on a busy server, too. */
+static void lower_priority(void)
+{
+#ifdef SYS_gettid
+    static const struct sched_param none;
+
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BUILD_NICENESS);
+    sched_setscheduler((pid_t)syscall(SYS_gettid), SCHED_BATCH, &none);
+#endif
+}
+
 static void *APR_THREAD_FUNC run_background(apr_thread_t *thread, void *data)
 {
     background *job = data;
     htc_redirects *redirects = job->redirects;
 
     (void)thread;
+    lower_priority();
     load_now(redirects, job->map, job->pool);
     apr_pool_destroy(job->pool);
     atomic_store(&redirects->loading, 0);

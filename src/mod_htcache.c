@@ -201,6 +201,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
     htc_status_register_hook();
 }

@@ -58,7 +58,6 @@ APLOG_USE_MODULE(htcache);
 
 typedef struct htc_map_list htc_map_list;     /* glue_map.h */
 typedef struct htc_redirects htc_redirects;   /* glue_map.h */
-typedef struct htc_held_table htc_held_table; /* glue_map.c */
 struct htc_farm;                              /* glue_farm_private.h */
 struct htc_farm_options;
 struct htc_farm_request;
@@ -217,7 +216,6 @@ typedef struct htc_seen {
 /** Per request; made only when something had to be asked. */
 typedef struct htc_request {
     const htc_dir_conf *location; /* <Location> settings, or NULL */
-    htc_held_table *tables;       /* of the first request: redirect tables in use; or NULL */
     htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
     bool inherited;               /* started with another request's results: learn nothing */
     unsigned outcomes;            /* 1 << enum htc_counter: how httpd's questions were answered */

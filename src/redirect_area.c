@@ -4,6 +4,7 @@
  * when the server starts, and by the status page.
  */
 #include "redirect_area_private.h"
+#include "core/htc_pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,27 +135,40 @@ static size_t lay_out(redirect_area *area)
     area->images = table(area, &at, sizeof(rda_image) * REDIRECT_AREA_IMAGES);
     area->counts = table(area, &at, sizeof(rda_counts) * REDIRECT_AREA_MAPS);
     area->cells = table(area, &at, sizeof(rda_cells) * REDIRECT_AREA_IMAGES);
+    at = round_up(at, HTC_LARGE_PAGE);
     area->room = table(area, &at, 0);
     return at;
 }
 
 /* --- creation ---------------------------------------------------------------------------------*/
 
-/* Map the tables and @a room bytes for images. */
+/* Map the tables and @a room bytes for images. For large pages the mapping must begin at a multiple
+ * of their size. */
 static bool map_range(redirect_area *area, uint64_t room, size_t tables)
 {
-    void *base;
+    size_t bytes = tables + (size_t)room, skip;
+    unsigned char *around;
 
-    if (room > SIZE_MAX - tables) {
+    if (room > SIZE_MAX - tables - HTC_LARGE_PAGE) {
         errno = ENOMEM;
         return false;
     }
-    base = mmap(NULL, tables + (size_t)room, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    around = mmap(NULL, bytes + HTC_LARGE_PAGE, PROT_NONE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (around == MAP_FAILED)
         return false;
-    area->base = base;
-    area->bytes = tables + (size_t)room;
+    skip = round_up((uintptr_t)around, HTC_LARGE_PAGE) - (uintptr_t)around;
+    area->base = mmap(around + skip, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (area->base == MAP_FAILED) {
+        munmap(around, bytes + HTC_LARGE_PAGE);
+        area->base = NULL;
+        return false;
+    }
+    if (skip)
+        munmap(around, skip);
+    munmap(around + skip + bytes, HTC_LARGE_PAGE - skip);
+    area->bytes = bytes;
     area->pages = (uint32_t)(room / area->page);
     return true;
 }

@@ -109,6 +109,10 @@ bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin 
 /** Pin the same image once more, for another user in this process. */
 void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
 
+/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free; for
+ * who has opened it before. @a known must be this process's. */
+bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
+
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 

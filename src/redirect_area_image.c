@@ -4,6 +4,7 @@
  * the memory of old ones back to the system. Called by the glue when a file is loaded.
  */
 #include "redirect_area_private.h"
+#include "core/htc_pages.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,17 +151,19 @@ static bool extents_locked(redirect_area *area, uint32_t *n)
     return true;
 }
 
-/* First fit. */
+/* First fit. What fills a large page begins on one. */
 static apr_status_t find_room_locked(redirect_area *area, uint32_t pages, uint32_t *first)
 {
+    uint64_t large = HTC_LARGE_PAGE / area->page, align = pages >= large ? large : 1, at = 0;
     uint32_t n;
 
     if (!extents_locked(area, &n))
         return APR_EGENERAL;
-    *first = 0;
-    for (uint32_t i = 0; i < n && area->extents[i].first - *first < pages; i++)
-        *first = area->extents[i].first + area->extents[i].pages;
-    return pages <= area->pages - *first ? APR_SUCCESS : APR_ENOSPC;
+    for (uint32_t i = 0; i < n && area->extents[i].first < at + pages; i++)
+        at =
+            ((uint64_t)area->extents[i].first + area->extents[i].pages + align - 1) / align * align;
+    *first = (uint32_t)at;
+    return at + pages <= area->pages ? APR_SUCCESS : APR_ENOSPC;
 }
 
 static uint32_t free_slot_locked(redirect_area *area)
@@ -278,8 +281,9 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
         return APR_EINVAL;
     if (pages > area->pages)
         return APR_ENOSPC;
+    redirect_area_sweep(area); /* or there would be three images for a while: two and an old one */
     rv = try_reserve(area, handle, &want, image);
-    if (rv == APR_ENOSPC) {
+    if (rv == APR_ENOSPC) { /* what this build had reserved before is free now */
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);
     }
@@ -332,10 +336,24 @@ static apr_status_t publish_locked(redirect_area *area, uint32_t handle, const h
     return APR_SUCCESS;
 }
 
+/* The image that this process is building is read at random places from now on. */
+static void enlarge_pages(const redirect_area *area, uint32_t handle)
+{
+    uint32_t slot = RDA_GET(rda_map_at(area, handle)->reserved);
+    rda_extent extent;
+
+    if (builds(area, handle) && slot < rda_images_end(area) &&
+        rda_image_extent(area, slot, &extent))
+        htc_pages_enlarge(area->room + (size_t)extent.first * area->page,
+                          RDA_GET(area->images[slot].size));
+}
+
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const htc_identity *id)
 {
-    apr_status_t rv = rda_lock(area);
+    apr_status_t rv;
 
+    enlarge_pages(area, handle);
+    rv = rda_lock(area);
     if (rv != APR_SUCCESS)
         return rv;
     rv = publish_locked(area, handle, id);

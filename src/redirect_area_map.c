@@ -349,6 +349,15 @@ bool redirect_area_pin_get(redirect_area *area, uint32_t handle, redirect_area_p
     return false;
 }
 
+bool redirect_area_pin_known(redirect_area *area, uint32_t handle, const redirect_area_pin *known)
+{
+    uint64_t serial = rda_own_serial(area);
+
+    return known->version && serial && serial == known->user &&
+           redirect_area_version(area, handle) == known->version &&
+           pin_version(area, rda_map_at(area, handle), known->version, serial);
+}
+
 /* A pin that a child inherited is its parent's. */
 static bool own_pin(const redirect_area *area, const redirect_area_pin *pin)
 {

@@ -320,6 +320,22 @@ static void try_segments(search *s, const chains *c, uint64_t depth, unsigned ha
     }
 }
 
+/* The EXACT rules of the path. */
+static void try_whole(search *s)
+{
+    for (unsigned i = 0; i < s->ncontexts; i++) {
+        const context *in = &s->contexts[i];
+
+        if (!(in->space->has & RT_WHOLE))
+            continue;
+        s->host = in->host;
+        probe(s,
+              rt_key(rt_hash_path(s->table->seed, s->path, s->len, in->space->icase), in->salt,
+                     RT_KEY_WHOLE),
+              0);
+    }
+}
+
 /* The rules of all segments so far and a part of the next, which may be empty. */
 static void try_partial(search *s, const context *in, uint64_t chain, const char *segment,
                         size_t len)
@@ -359,35 +375,6 @@ static void try_without_newline(search *s, chains c, const char *segment, size_t
     try_segments(s, &c, 0, RT_LITERAL);
 }
 
-/* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
- * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */
-static inline size_t segment_end(const char *path, size_t at, size_t len)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-
-    for (; at + 8 <= len; at += 8) {
-        uint64_t bytes, slashes;
-
-        memcpy(&bytes, path + at, 8);
-        bytes ^= ones * '/';
-        slashes = (bytes - ones) & ~bytes & ones << 7;
-        if (slashes)
-            return at + (size_t)__builtin_ctzll(slashes) / 8;
-    }
-#endif
-    while (at < len && path[at] != '/')
-        at++;
-    return at;
-}
-
-static inline size_t slashes_end(const char *path, size_t at, size_t len)
-{
-    while (at < len && path[at] == '/')
-        at++;
-    return at;
-}
-
 /* Rules whose key has no slash in it: the partial segment is what is in front of the first. */
 static void try_no_slash(search *s)
 {
@@ -395,7 +382,7 @@ static void try_no_slash(search *s)
     chains c = {chain, chain};
 
     if (s->has & RT_NO_SLASH)
-        try_partials(s, &c, 0, RT_NO_SLASH, s->path, segment_end(s->path, 0, s->len));
+        try_partials(s, &c, 0, RT_NO_SLASH, s->path, rt_segment_end(s->path, 0, s->len));
 }
 
 /* A place between segments: the path's first `at` bytes are `depth` segments, the next one is from
@@ -411,8 +398,10 @@ static void try_boundary(search *s, const chains *c, const boundary *b)
     uint64_t bit = rt_depth(b->depth);
     bool last = b->next == s->len, rooted = !s->len || s->path[0] == '/';
 
-    if ((b->depth || rooted) && (s->prefix_depths & bit || (last && s->has & RT_WHOLE)))
-        try_segments(s, c, bit, last ? RT_WHOLE : 0);
+    if ((b->depth || rooted) && (s->prefix_depths & bit || (last && s->has & RT_LITERAL)))
+        try_segments(s, c, bit, last ? RT_LITERAL : 0);
+    if (last && s->has & RT_WHOLE)
+        try_whole(s);
     if (b->next > b->at && s->partial_depths & bit)
         try_partials(s, c, bit, 0, segment, len);
     if (len && b->end == s->len && s->has & RT_LITERAL && segment[len - 1] == '\n')
@@ -426,15 +415,15 @@ static void walk_segments(search *s)
     bool rooted = !len || path[0] == '/', clean = true;
     uint64_t root = rooted ? rt_chain_root(s->table->seed) : rt_chain_no_slash(s->table->seed);
     uint64_t depths = s->prefix_depths | s->partial_depths;
-    bool whole = s->has & RT_WHOLE;
+    bool whole = s->has & (RT_WHOLE | RT_LITERAL);
     chains c = {root, root};
     boundary b = {0};
 
     for (;; b.depth++) {
         uint64_t bit = rt_depth(b.depth);
 
-        b.next = slashes_end(path, b.at, len);
-        b.end = segment_end(path, b.next, len);
+        b.next = rt_slashes_end(path, b.at, len);
+        b.end = rt_segment_end(path, b.next, len);
         if (clean)
             s->clean = b.at;
         if (depths & bit || b.end == len)
@@ -563,7 +552,7 @@ static void clear_contexts(search *s)
 
 static void walk(search *s)
 {
-    if (s->has & RT_WHOLE || s->prefix_depths || s->partial_depths)
+    if (s->has & (RT_WHOLE | RT_LITERAL) || s->prefix_depths || s->partial_depths)
         walk_segments(s);
     try_no_slash(s);
     walk_floating(s);
@@ -620,12 +609,18 @@ static bool try_patterns(search *s)
 
 void rt_fill_match(const redirect_table *t, uint32_t place, size_t matched, redirect_match *match)
 {
-    const rt_profile *profile;
-    size_t len;
     rt_record r;
 
     rt_decode(t->image + place, t->profiles, &r);
-    profile = r.profile;
+    rt_fill(t, place, &r, matched, match);
+}
+
+void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t matched,
+             redirect_match *match)
+{
+    const rt_profile *profile = r->profile;
+    size_t len;
+
     *match = (redirect_match){.rule = place,
                               .kind = profile->kind,
                               .flags = profile->flags,
@@ -636,17 +631,17 @@ void rt_fill_match(const redirect_table *t, uint32_t place, size_t matched, redi
                               .matched = matched};
     if (profile->strip)
         match->strip = rt_string(t->image, t->strips, profile->strip, &len);
-    if (r.pattern) {
-        match->pattern = rt_string(t->image, t->patterns, r.pattern, &len);
-        match->pattern_id = r.pattern - 1;
+    if (r->pattern) {
+        match->pattern = rt_string(t->image, t->patterns, r->pattern, &len);
+        match->pattern_id = r->pattern - 1;
     }
     if (profile->origin)
         match->part[0] = rt_string(t->image, t->origins, profile->origin, &match->part_len[0]);
-    match->part[1] = r.middle;
-    match->part_len[1] = r.middle_len;
-    match->part[2] = r.source + r.source_len - r.tail;
-    match->part_len[2] = r.tail;
-    match->target_len = match->part_len[0] + r.middle_len + r.tail;
+    match->part[1] = r->middle;
+    match->part_len[1] = r->middle_len;
+    match->part[2] = r->source + r->source_len - r->tail;
+    match->part_len[2] = r->tail;
+    match->target_len = match->part_len[0] + r->middle_len + r->tail;
 }
 
 bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
@@ -654,6 +649,8 @@ bool redirect_table_lookup(const redirect_table *table, const redirect_request *
 {
     search s; /* too large to be cleared for each look-up */
 
+    if (table->simple)
+        return rt_lookup_simple(table, request, from, match);
     s.table = table;
     s.request = request;
     s.path = request->path;
@@ -705,5 +702,7 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->nfilter = t->head->section[RT_FILTER].count;
     t->nspaces = t->head->section[RT_SPACES].count;
     t->records_end = t->head->records_end;
+    t->simple = rt_is_simple(t);
+    t->simple_salt = rt_salt(t->seed, 0, 0, 0);
     return t;
 }

@@ -18,8 +18,9 @@
 #define MAX_SCHEME_LEN 16
 #define MIN_TAIL       2 /* the tail's length takes a byte itself */
 #define FIRST_SLOTS    16
-#define BYTES_PER_RULE 16 /* of the index, at most, and a little more; marks are 1/85 of records \
-                           */
+#define BYTES_PER_RULE                                                        \
+    16 /* of the index, at most, and a little more; marks are 1/85 of records \
+        */
 #define BYTES_PER_NODE 64
 #define BYTES_PER_NAME 16
 
@@ -491,12 +492,18 @@ static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
     }
     if (rule->kind == REDIRECT_LITERAL_PREFIX || rule->kind == REDIRECT_PATTERN)
         return partial_key(b, d, space, salt, key);
+    if (rule->kind == REDIRECT_EXACT) {
+        *key = rt_key(rt_hash_path(b->seed, d->record.source, d->record.source_len, space->icase),
+                      salt, RT_KEY_WHOLE);
+        space->has |= RT_WHOLE;
+        return true;
+    }
     *key = rt_key(chain_of(b->seed, d->record.source, d->record.source_len, space->icase, &depth),
                   salt, RT_KEY_SEGMENTS);
     if (rule->kind == REDIRECT_PREFIX)
         space->prefix_depths |= rt_depth(depth);
     else
-        space->has |= rule->kind == REDIRECT_LITERAL ? RT_WHOLE | RT_LITERAL : RT_WHOLE;
+        space->has |= RT_LITERAL;
     return true;
 }
 

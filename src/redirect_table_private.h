@@ -4,6 +4,7 @@
  * The layout of a table's image, and what the table's source files know of each other:
  *
  *   redirect_table.c        look-ups
+ *   redirect_table_simple.c look-ups where all rules are of the simplest kinds
  *   redirect_table_text.c   comparing and hashing texts; rules as text again
  *   redirect_table_build.c  the builder: a rule becomes a record and a key
  *   redirect_table_index.c  the builder's end: duplicates, the index, the image
@@ -28,8 +29,8 @@
  *
  *   - the space: which of the things below make up the key (rt_space),
  *   - the number of its host; the hash of its query, unless it has one of too many strip sets,
- *   - of EXACT, PREFIX and LITERAL: the source's segments, without runs of slashes and a slash at
- *     the end;
+ *   - of EXACT: the source without runs of slashes and a slash at the end, hashed as a whole;
+ *   - of PREFIX and LITERAL: the source's segments, likewise;
  *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
  * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
  *     behind given segments is known from the nodes;
@@ -56,7 +57,7 @@
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
 #define RT_VERSION      2
 #define RT_WAYS         12  /* places in a bucket */
-#define RT_LOAD         85  /* per cent of the places that are used */
+#define RT_LOAD         75  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
 #define RT_FILTER_BITS  12  /* for each key */
 #define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
@@ -132,7 +133,7 @@ typedef enum rt_host_mode { RT_HOST_ANY, RT_HOST_NAME, RT_HOST_BELOW } rt_host_m
 
 /* What the keys of a space are of, besides what is said above. */
 enum {
-    RT_WHOLE = 1,    /* EXACT or LITERAL */
+    RT_WHOLE = 1,    /* EXACT */
     RT_LITERAL = 2,  /* LITERAL */
     RT_NO_SLASH = 4, /* LITERAL_PREFIX or PATTERN without a slash */
     RT_FLOAT_4 = 8,
@@ -174,6 +175,8 @@ struct redirect_table {
     const uint32_t *hosts, *strips, *origins, *patterns; /* offsets */
     uint64_t seed;
     uint32_t nbuckets, nfilter, nspaces, records_end;
+    bool simple; /* see redirect_table_simple.c */
+    uint64_t simple_salt;
 };
 
 /* A record taken apart. */
@@ -248,6 +251,7 @@ static inline const char *rt_string(const char *image, const uint32_t *offsets, 
 
 /* What a key is of. */
 #define RT_KEY_SEGMENTS UINT64_C(0xe7037ed1a0b428db)
+#define RT_KEY_WHOLE    UINT64_C(0xd6e8feb86659fd93)
 #define RT_KEY_NODE     UINT64_C(0x8ebc6af09c88c6e3)
 #define RT_KEY_PARTIAL  UINT64_C(0x589965cc75374cc3)
 #define RT_KEY_FLOAT_4  UINT64_C(0x1d8e4e27c47d124f)
@@ -342,29 +346,108 @@ static inline unsigned rt_partial(size_t len)
 void rt_fill_match(const redirect_table *table, uint32_t place, size_t matched,
                    redirect_match *match);
 
+/* The same, of a record that was taken apart already. */
+void rt_fill(const redirect_table *table, uint32_t place, const rt_record *record, size_t matched,
+             redirect_match *match);
+
+/* redirect_table_simple.c */
+bool rt_is_simple(const redirect_table *table);
+bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
+                      redirect_match *match);
+
+/* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
+ * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */
+static inline size_t rt_segment_end(const char *path, size_t at, size_t len)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    for (; at + 8 <= len; at += 8) {
+        uint64_t bytes, slashes;
+
+        memcpy(&bytes, path + at, 8);
+        bytes ^= ones * '/';
+        slashes = (bytes - ones) & ~bytes & ones << 7;
+        if (slashes)
+            return at + (size_t)__builtin_ctzll(slashes) / 8;
+    }
+#endif
+    while (at < len && path[at] != '/')
+        at++;
+    return at;
+}
+
+static inline size_t rt_slashes_end(const char *path, size_t at, size_t len)
+{
+    while (at < len && path[at] == '/')
+        at++;
+    return at;
+}
+
 /* With `icase`, of the bytes with letters in lower case. */
 uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase);
+
+/* Of the first eight bytes and the last eight; with fewer than that, what is missing is zero. */
+static inline uint64_t rt_hash_words(uint64_t seed, uint64_t first, uint64_t last, size_t len)
+{
+    return rt_mix(first ^ seed ^ RT_K1, last ^ rt_rotate(seed, 32) ^ len * RT_K2);
+}
 
 /* Segments are short, so these are hashed here, as wyhash does it: all bytes, some of them twice.
  */
 static inline uint64_t rt_hash(uint64_t seed, const char *bytes, size_t len, bool icase)
 {
-    uint64_t a = 0, b = 0;
+    uint64_t a = 0, b;
 
     if (len > 16 || icase)
         return rt_hash_long(seed, bytes, len, icase);
     if (len >= 8) {
         memcpy(&a, bytes, 8);
         memcpy(&b, bytes + len - 8, 8);
-    } else if (len >= 4) {
-        memcpy(&a, bytes, 4);
-        memcpy(&b, bytes + len - 4, 4);
-    } else if (len) {
-        a = (uint64_t)(unsigned char)bytes[0] << 16 | (uint64_t)(unsigned char)bytes[len / 2] << 8 |
-            (unsigned char)bytes[len - 1];
+        return rt_hash_words(seed, a, b, len);
     }
-    return rt_mix(a ^ seed ^ RT_K1, b ^ rt_rotate(seed, 32) ^ len * RT_K2);
+    if (len >= 4) {
+        uint32_t low, high;
+
+        memcpy(&low, bytes, 4);
+        memcpy(&high, bytes + len - 4, 4);
+        a = low | (uint64_t)high << 8 * (len - 4);
+    } else if (len) {
+        a = (uint64_t)(unsigned char)bytes[0] |
+            (uint64_t)(unsigned char)bytes[len / 2] << 8 * (len / 2) |
+            (uint64_t)(unsigned char)bytes[len - 1] << 8 * (len - 1);
+    }
+    return rt_hash_words(seed, a, a, len);
 }
+
+/* What hashes whole paths goes on with the next 16 bytes, or ends with the last 16. */
+static inline uint64_t rt_path_next(uint64_t hash, uint64_t seed, const char *bytes)
+{
+    uint64_t words[2];
+
+    memcpy(words, bytes, 16);
+    return rt_mix(words[0] ^ hash, words[1] ^ rt_rotate(seed, 32) ^ RT_K1);
+}
+
+static inline uint64_t rt_path_last(uint64_t hash, uint64_t seed, const char *bytes, size_t len)
+{
+    return rt_path_next(hash ^ len * RT_K2, seed, bytes);
+}
+
+/* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
+static inline uint64_t rt_hash_clean(uint64_t seed, const char *path, size_t len)
+{
+    uint64_t hash = seed ^ RT_K3;
+
+    if (len < 16)
+        return rt_hash(seed, path, len, false);
+    for (size_t i = 0; i + 16 < len; i += 16)
+        hash = rt_path_next(hash, seed, path + i);
+    return rt_path_last(hash, seed, path + len - 16, len);
+}
+
+/* Of the path, its runs of slashes taken for one, and none at its end. */
+uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase);
 
 static inline unsigned char rt_fold(char c)
 {

@@ -37,6 +37,32 @@ uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase)
     return hash;
 }
 
+/* What comes, without slashes that do not count, in blocks of 16 bytes; the block in front is kept,
+ * as the last bytes may be of both. */
+uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase)
+{
+    uint64_t hash = seed ^ RT_K3;
+    char block[32];
+    size_t n = 16, total = 0; /* block[0, 16) is the one in front */
+
+    while (len && path[len - 1] == '/')
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        if (path[i] == '/' && path[i + 1] == '/') /* it does not end in a slash */
+            continue;
+        if (n == 32) {
+            hash = rt_path_next(hash, seed, block + 16);
+            memcpy(block, block + 16, 16);
+            n = 16;
+        }
+        block[n++] = icase ? (char)rt_fold(path[i]) : path[i];
+        total++;
+    }
+    if (total < 16)
+        return rt_hash(seed, block + 16, total, false);
+    return rt_path_last(hash, seed, block + n - 16, total);
+}
+
 bool rt_equal_fold(const char *a, const char *b, size_t len)
 {
     for (size_t i = 0; i < len; i++) {

@@ -1,0 +1,401 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Look-ups in simple tables: those of which all rules are EXACT or PREFIX, in any mix, and have no
+ * condition but the path, with regard to the case of letters. Most bulk maps are such tables.
+ * Called by redirect_table_lookup(), with the same result as its own way.
+ *
+ * A processor that waits for memory goes on with whatever does not depend on what it waits for, for
+ * some hundreds of instructions, as long as it guesses the branches on the way: so there are few of
+ * both here. The bucket is asked for as soon as its number is known, while the filter is looked at;
+ * the record as soon as its place is known. A match costs a word of the filter, a line of the
+ * index, and the lines of one record.
+ */
+#include "redirect_table_private.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define NONE UINT32_MAX
+
+typedef struct quick {
+    const redirect_table *table;
+    const char *path;
+    size_t len;
+    size_t at;     /* the boundary: so many bytes of the path are in the key */
+    size_t clean;  /* so many bytes of the path have no run of slashes in them */
+    uint32_t from; /* rules in front of it are not asked for */
+    uint32_t best; /* the first rule known to match, or NONE */
+    size_t matched;
+    rt_record record; /* of the best */
+} quick;
+
+bool rt_is_simple(const redirect_table *t)
+{
+    const rt_header *head = t->head;
+    const rt_profile *profiles = t->profiles;
+    uint32_t n = head->section[RT_PROFILES].count;
+
+    if (t->nspaces != 1 || t->spaces->icase || t->spaces->query != RT_QUERY_ANY ||
+        t->spaces->host != RT_HOST_ANY || t->spaces->partial_depths ||
+        t->spaces->has & ~(unsigned)RT_WHOLE)
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        if (profiles[i].kind > REDIRECT_PREFIX ||
+            profiles[i].flags & ~(unsigned)REDIRECT_ANY_SLASH ||
+            profiles[i].has & ~(unsigned)(RT_TARGET | RT_TAIL))
+            return false;
+    }
+    return true;
+}
+
+/* As rt_decode(), for numbers of one byte each without a branch on what the record has. */
+static inline void decode(const redirect_table *t, uint32_t place, rt_record *r)
+{
+    const char *record = t->image + place;
+    const rt_profile *profile;
+    uint32_t numbers, has_tail, has_target, has_line;
+
+    memcpy(&numbers, record, sizeof(numbers));
+    profile = &t->profiles[(numbers & 0x7f) >> 1];
+    has_tail = profile->has / RT_TAIL & 1;
+    has_target = profile->has / RT_TARGET & 1;
+    has_line = numbers & 1;
+    if (__builtin_expect(numbers & UINT32_C(0x80808080) || !has_target || has_line, 0)) {
+        rt_decode(record, t->profiles, r);
+        return;
+    }
+    r->profile = profile;
+    r->pattern = 0;
+    r->source_len = numbers >> 8 & 0x7f;
+    r->middle_len = numbers >> 16 & 0x7f;
+    r->tail = numbers >> 24 & (0 - has_tail);
+    r->source = record + 3 + has_tail;
+    r->middle = r->source + r->source_len;
+}
+
+/* Where in the path the source ends, as runs of slashes equal one. */
+static bool skip_source(const quick *q, const char *source, size_t len, size_t *end)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < len; i++) {
+        if (at == q->len || source[i] != q->path[at])
+            return false;
+        at++;
+        while (source[i] == '/' && at < q->len && q->path[at] == '/')
+            at++;
+    }
+    *end = at;
+    return true;
+}
+
+/* In steps of 16, the last of which may overlap the one before. */
+static inline bool same_bytes(const char *a, const char *b, size_t len)
+{
+    uint64_t x[2], y[2], differ = 0;
+
+    if (len < 16)
+        return !memcmp(a, b, len);
+    for (size_t i = 0;; i += 16) {
+        if (i + 16 > len)
+            i = len - 16;
+        memcpy(x, a + i, 16);
+        memcpy(y, b + i, 16);
+        differ |= (x[0] ^ y[0]) | (x[1] ^ y[1]);
+        if (i + 16 == len)
+            return !differ;
+    }
+}
+
+/* Where the source's bytes end in the path, without a slash at its end. At a boundary of a clean
+ * path that is known beforehand, but for a hash that says too much. */
+static inline bool find_end(const quick *q, const rt_record *r, bool slash, size_t *end)
+{
+    *end = q->at;
+    if (__builtin_expect(q->at <= q->clean, 1))
+        return r->source_len - slash == q->at && same_bytes(r->source, q->path, q->at);
+    return skip_source(q, r->source, r->source_len - slash, end);
+}
+
+/* See match_segments() in redirect_table.c. */
+static inline bool matches(const quick *q, const rt_record *r, size_t *matched)
+{
+    bool slash = r->source_len && r->source[r->source_len - 1] == '/';
+    bool is_prefix = r->profile->kind == REDIRECT_PREFIX;
+    size_t end, rest;
+
+    if (!find_end(q, r, slash, &end))
+        return false;
+    for (rest = end; rest < q->len && q->path[rest] == '/'; rest++)
+        continue;
+    *matched = is_prefix && !slash ? end : rest;
+    if (rest < q->len && (!is_prefix || rest == end))
+        return false;
+    return r->profile->flags & REDIRECT_ANY_SLASH ||
+           (slash ? rest > end : is_prefix || rest == end);
+}
+
+static bool try_rule(quick *q, uint32_t place)
+{
+    size_t matched;
+    rt_record r;
+
+    __builtin_prefetch(q->table->image + place + 64);
+    decode(q->table, place, &r);
+    if (!matches(q, &r, &matched) || place < q->from)
+        return false;
+    if (place < q->best) {
+        q->best = place;
+        q->matched = matched;
+        q->record = r;
+    }
+    return true;
+}
+
+static bool try_place(quick *q, uint32_t place)
+{
+    const uint32_t *posting;
+
+    if (place < q->table->records_end)
+        return try_rule(q, place);
+    posting = (const uint32_t *)(q->table->image + place);
+    for (uint32_t i = 1; i <= posting[0]; i++) {
+        if (try_rule(q, posting[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The places in a bucket that have the tag, as bits. */
+static inline unsigned tagged(const rt_bucket *bucket, uint8_t tag)
+{
+    unsigned bits = 0;
+#ifdef __SSE2__
+    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
+
+    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
+#else
+    for (unsigned i = 0; i < RT_WAYS; i++)
+        bits |= (unsigned)(bucket->tag[i] == tag) << i;
+#endif
+    return bits & ((1u << bucket->used) - 1);
+}
+
+/* Try the rules of a key. Rules that match here have no other key, and those of one key lie
+ * together in their order: the first that matches ends it. */
+static inline void probe(quick *q, uint64_t key)
+{
+    const redirect_table *t = q->table;
+    uint32_t number = rt_bucket_of(key, t->nbuckets);
+    const rt_bucket *bucket = &t->buckets[number];
+    uint64_t bits = rt_filter_bits(key);
+
+    __builtin_prefetch(bucket);
+    if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
+        return;
+    for (unsigned reach = bucket->reach;; reach--) {
+        for (unsigned hits = tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
+            if (try_place(q, bucket->place[__builtin_ctz(hits)]))
+                return;
+        }
+        if (!reach)
+            break;
+        number = number + 1 < t->nbuckets ? number + 1 : 0;
+        bucket = &t->buckets[number];
+    }
+}
+
+/* --- the walk over the path, as walk_segments() in redirect_table.c ------------------------------
+ */
+
+#if defined(__SSE2__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+#define BLOCK 16 /* bytes that are looked at together; shorter paths are left to the other walk */
+
+/* The slashes among the 16 bytes, as bits. */
+static inline uint64_t slashes_of(const char *bytes)
+{
+    __m128i block = _mm_loadu_si128((const __m128i *)(const void *)bytes);
+
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8('/')));
+}
+
+/* Those of up to 64 bytes from `at` on; the path has BLOCK bytes or more. */
+static inline uint64_t slashes_from(const char *path, size_t at, size_t len)
+{
+    uint64_t bits = 0;
+    unsigned n = 0;
+
+    for (; n < 64 && at + n + BLOCK <= len; n += BLOCK)
+        bits |= slashes_of(path + at + n) << n;
+    if (n < 64 && at + n < len)
+        bits |= slashes_of(path + len - BLOCK) >> (BLOCK - (len - at - n)) << n;
+    return bits;
+}
+
+/* Hash of path[at, end) as rt_hash() makes it, with as few branches as can be. */
+static inline uint64_t hash_segment(uint64_t seed, const char *path, size_t at, size_t end)
+{
+    size_t n = end - at, from = end > 8 ? end - 8 : 0;
+    unsigned short_by = n < 8 ? 8 * (8 - (unsigned)n) : 0;
+    uint64_t first, last;
+
+    if (__builtin_expect(n > 16, 0))
+        return rt_hash_long(seed, path + at, n, false);
+    memcpy(&last, path + from, 8);
+    last = last << 8 * (8 - (end - from)) >> short_by;
+    memcpy(&first, path + (n > 8 ? at : 0), 8);
+    return rt_hash_words(seed, n > 8 ? first : last, last, n);
+}
+
+static inline void walk_blocks(quick *q)
+{
+    const redirect_table *t = q->table;
+    const char *path = q->path;
+    size_t len = q->len, window = 0, begin = path[0] == '/';
+    uint64_t seed = t->seed, depths = t->spaces->prefix_depths, bit = 1;
+    uint64_t chain = begin ? rt_chain_root(seed) : rt_chain_no_slash(seed);
+    uint64_t slashes = slashes_from(path, 0, len);
+
+    q->at = 0;
+    q->clean = len;
+    slashes &= ~(uint64_t)begin;
+    if (begin && depths & 1)
+        probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
+    for (;;) {
+        size_t end;
+
+        while (!slashes) {
+            window += 64;
+            if (window >= len)
+                break;
+            slashes = slashes_from(path, window, len);
+        }
+        end = slashes ? window + (size_t)__builtin_ctzll(slashes) : len;
+        slashes &= slashes - 1;
+        if (end == begin) { /* a run of slashes, or one at the path's end */
+            if (end == len)
+                break;
+            if (q->clean > q->at)
+                q->clean = q->at;
+        } else {
+            chain = rt_chain_next(chain, hash_segment(seed, path, begin, end));
+            bit <<= bit < UINT64_C(1) << 63;
+            q->at = end;
+            if (end == len)
+                break;
+            if (depths & bit)
+                probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
+            if (bit < UINT64_C(1) << 63 && depths < 2 * bit)
+                return;
+        }
+        begin = end + 1;
+    }
+    /* What a slash followed has been tried. */
+    if (depths & bit && q->at == len)
+        probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
+}
+#endif
+
+static void walk(quick *q)
+{
+    const redirect_table *t = q->table;
+    const char *path = q->path;
+    size_t len = q->len, at = 0;
+    uint64_t seed = t->seed, depths = t->spaces->prefix_depths;
+    bool clean = true, rooted = !len || path[0] == '/';
+    uint64_t chain = rooted ? rt_chain_root(seed) : rt_chain_no_slash(seed);
+
+    for (size_t depth = 0;; depth++) {
+        uint64_t bit = rt_depth(depth);
+        size_t next = rt_slashes_end(path, at, len), end;
+
+        q->at = at;
+        if (clean)
+            q->clean = at;
+        if (depths & bit && (depth || rooted))
+            probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
+        if (next == len || (depth < 63 && depths < 2 * bit))
+            return;
+        end = rt_segment_end(path, next, len);
+        chain = rt_chain_next(chain, rt_hash(seed, path + next, end - next, false));
+        clean = clean && next - at <= 1;
+        at = end;
+    }
+}
+
+static inline void try_prefixes(quick *q)
+{
+#ifdef BLOCK
+    if (q->len >= BLOCK) {
+        walk_blocks(q);
+        return;
+    }
+#endif
+    walk(q);
+}
+
+/* --- the whole path -----------------------------------------------------------------------------
+ */
+
+static inline bool has_run(const char *path, size_t len)
+{
+    size_t i = 0;
+
+#ifdef BLOCK
+    if (len > BLOCK) {
+        for (; i + BLOCK + 1 < len; i += BLOCK) {
+            if (slashes_of(path + i) & slashes_of(path + i + 1))
+                return true;
+        }
+        i = len - BLOCK - 1;
+        return slashes_of(path + i) & slashes_of(path + i + 1);
+    }
+#endif
+    for (; i + 1 < len; i++) {
+        if (path[i] == '/' && path[i + 1] == '/')
+            return true;
+    }
+    return false;
+}
+
+static inline void try_whole(quick *q)
+{
+    const redirect_table *t = q->table;
+    size_t len = q->len;
+    uint64_t hash;
+
+    if (__builtin_expect(has_run(q->path, len), 0)) {
+        hash = rt_hash_path(t->seed, q->path, len, false);
+        q->clean = 0;
+        q->at = len;
+    } else {
+        len -= len && q->path[len - 1] == '/';
+        hash = rt_hash_clean(t->seed, q->path, len);
+        q->clean = q->at = len;
+    }
+    probe(q, rt_key(hash, t->simple_salt, RT_KEY_WHOLE));
+}
+
+bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
+                      redirect_match *match)
+{
+    quick q;
+
+    q.table = table;
+    q.path = request->path;
+    q.len = request->path_len;
+    q.from = from;
+    q.best = NONE;
+    if (table->spaces->has & RT_WHOLE)
+        try_whole(&q);
+    if (table->spaces->prefix_depths)
+        try_prefixes(&q);
+    if (q.best == NONE) {
+        match->rule = 0;
+        return false;
+    }
+    rt_fill(table, q.best, &q.record, q.matched, match);
+    return true;
+}
