@@ -191,6 +191,9 @@ int htc_history_monitor(apr_pool_t *p, server_rec *s);
 size_t htc_history_get(const htc_report *report, htc_sample *samples);
 void htc_recent_report(htc_report *report);
 
+/* glue_status_problems.c: the last, as it looks at what the others said. */
+void htc_problems_report(htc_report *report);
+
 /* --- the parts: glue_status_parts.c -----------------------------------------------------------*/
 
 /** Ends with NULL. */

@@ -99,6 +99,11 @@ static void send_list(const htc_list *list)
     ap_rputs(folded ? "</details></section>\n" : "</section>\n", r);
 }
 
+static bool is_problems(const htc_list *list)
+{
+    return !strcmp(list->name, "problems");
+}
+
 static void send_group(const htc_group *group)
 {
     const htc_report *report = group->report;
@@ -240,9 +245,23 @@ static void send_form(const htc_report *report)
              report->r);
 }
 
+/* Ahead of everything else. */
+static void send_problems(const htc_report *report)
+{
+    for (int i = 0; i < report->sections->nelts; i++) {
+        const htc_list *list = APR_ARRAY_IDX(report->sections, i, htc_section).list;
+
+        for (int row = 0; list && is_problems(list) && row < htc_list_rows(list); row++)
+            ap_rprintf(report->r, "<p class=\"problem\"><b>%s</b>%s</p>\n",
+                       htc_page_text(report, htc_list_cell(list, row, 0)->text),
+                       htc_page_text(report, htc_list_cell(list, row, 1)->text));
+    }
+}
+
 void htc_status_html(const htc_report *report)
 {
     send_head(report);
+    send_problems(report);
     if (htc_report_figure(report, "htaccess", "lookups")) {
         send_cards(report);
         htc_plots(report);
@@ -254,7 +273,7 @@ void htc_status_html(const htc_report *report)
 
         if (section->group)
             send_group(section->group);
-        else
+        else if (!is_problems(section->list))
             send_list(section->list);
     }
     ap_rputs("</main>\n<footer>Figures since the last restart of httpd. They are explained in "

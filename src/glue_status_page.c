@@ -33,7 +33,7 @@ const char htc_page_style[] =
     "header nav{margin-left:auto;display:flex;gap:1rem;font-size:.9rem}\n"
     "footer{padding-bottom:2rem;color:var(--dim);font-size:.85rem}\n"
     /* what is wrong */
-    ".problem{margin:1rem 0 0;padding:.6rem 1rem;border-radius:.6rem;background:var(--warn-bg);"
+    ".problem{margin:0 0 1rem;padding:.6rem 1rem;border-radius:.6rem;background:var(--warn-bg);"
     "color:var(--warn);border-left:4px solid currentColor}\n"
     ".problem b{display:block}\n"
     /* cards */

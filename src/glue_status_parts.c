@@ -221,6 +221,14 @@ static void report_tables(htc_report *report)
 
 /* clang-format off: one for each line */
 htc_reporter *const htc_reporters[] = {
-    report_server, htc_recent_report, report_htaccess, htc_fresh_report, report_fold, report_tables,
-    htc_farm_report, NULL};
+    report_server,
+    htc_recent_report,
+    report_htaccess,
+    htc_fresh_report,
+    report_fold,
+    report_tables,
+    htc_farm_report,
+    htc_problems_report,
+    NULL
+};
 /* clang-format on */

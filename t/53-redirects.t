@@ -6,7 +6,7 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file t_dir);
+use HtCache::Env qw(work_dir write_file read_file t_dir wait_until);
 use HtCache::Schema;
 use HtCache::Server;
 
@@ -77,5 +77,14 @@ is ask($_)->{status}, 400, "?$_ is refused"
     for qw(redirects redirects=all redirects=top&limit=0 redirects=top&limit=99999 redirects=top&offset=-1
         redirects=top&since=soon redirects=top&since=9999999999d redirects=top&format=prometheus
         redirects=top&limit=1%00 redirects=%zz);
+
+# A map that cannot be used any more is a problem, which every form tells.
+sub problems { return decode_json(ask('format=json')->{body})->{problems} }
+is_deeply problems(), [], 'nothing is wrong';
+write_file("$dir/odd.csv", "from,to,status\n" . "\"not closed\n" x 3);
+my $seen = wait_until(sub { $client->request('/row-1'); return scalar @{ problems() } });
+ok $seen, 'a map that was broken is seen' and like problems()->[0]{problem}, qr/odd\.csv/, 'and named';
+like $client->request('/htcache-status')->{body}, qr/<p class="problem"><b>[^<]*odd\.csv/,
+    'the page says so at its top';
 $server->stop;
 done_testing;
