@@ -55,7 +55,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      2
+#define RT_VERSION      3
 #define RT_WAYS         12  /* places in a bucket */
 #define RT_LOAD         75  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
