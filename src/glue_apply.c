@@ -401,6 +401,8 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
     job = cmd->config_file->param;
     if (job->has_text)
         return apply_text(job, cmd, true);
+    if (job->from_disk)
+        return apply_from_disk(job, cmd);
     if (!tree_suits(job, cmd)) {
         htc_count(job->ctx->store, HTC_C_bypasses, job->counted ? 0 : 1);
         return apply_from_disk(job, cmd);

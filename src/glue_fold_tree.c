@@ -358,17 +358,28 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, a
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
 }
 
-/* What stands in the servers themselves; true when all of them fold. *any: when one does. */
+static bool caches(settings own, settings main_server)
+{
+    return (own.cache != -1 ? own.cache : main_server.cache) == 1;
+}
+
+/* What stands in the servers themselves; true when all of them fold. *any: when one does. *parts is
+ * also set when the .htaccess files of one are httpd's to read. */
 static bool fold_servers(htc_walk *w, bool *parts, bool *any)
 {
     settings none = {-1, -1}, main_server = scan(ap_conftree, false, parts);
     bool all = folds(main_server, none);
 
     *any = all;
+    *parts = *parts || !caches(main_server, none);
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
+        settings own;
+
         if (strcasecmp(node->directive, "<VirtualHost"))
             continue;
-        w->fold = folds(scan(node->first_child, false, parts), main_server);
+        own = scan(node->first_child, false, parts);
+        *parts = *parts || !caches(own, main_server);
+        w->fold = folds(own, main_server);
         all = all && w->fold;
         *any = *any || w->fold;
         fold_server_lines(w, &node->first_child);
@@ -382,7 +393,7 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     htc_options *options = htc_options_get();
     htc_walk *w = &options->walk;
-    bool parts = false, any = false, all;
+    bool parts = htc_switches_users(), any = false, all;
 
     (void)plog;
     if (!ap_conftree)

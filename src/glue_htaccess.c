@@ -328,6 +328,14 @@ static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
     return &pending->puts[pending->n++];
 }
 
+/* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above. */
+static uint32_t redirects_flag(const htc_text *text)
+{
+    return !text->bytes || strlen(text->bytes) != text->len || strcasestr(text->bytes, "redirect")
+               ? HTC_RF_REDIRECTS
+               : 0;
+}
+
 void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
                        const char *reason)
 {
@@ -335,6 +343,7 @@ void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const
     htc_put put = {.key = path,
                    .key_len = strlen(path),
                    .kind = HTC_KIND_STOCK,
+                   .flags = redirects_flag(text),
                    .id = &text->id,
                    .payload = reason,
                    .payload_len = strlen(reason) + 1,
@@ -405,6 +414,22 @@ static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
     return APR_SUCCESS;
 }
 
+/* A file that is left to httpd. With Redirect lines it is read here all the same, anew for each
+ * request as httpd would do, so that they are folded like those of other files and come in their
+ * place among them. */
+static apr_status_t answer_left(lookup *lk, bool redirects, ap_configfile_t **cfg)
+{
+    apr_status_t rv = answer_stock(lk);
+    htc_job *job;
+
+    if (!redirects || !lk->ctx->fold_dirs)
+        return rv;
+    job = apr_pcalloc(lk->r->pool, sizeof(*job));
+    job->from_disk = true;
+    job->counted = true;
+    return answer_job(lk, job, cfg);
+}
+
 /* A record is at hand and may be used. */
 static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cfg)
 {
@@ -434,7 +459,7 @@ static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cf
         job->counted = counted; /* if not, the directive counts the outcome */
         return answer_job(lk, job, cfg);
     default:
-        return answer_stock(lk);
+        return answer_left(lk, lk->info.flags & HTC_RF_REDIRECTS, cfg);
     }
 }
 
@@ -447,7 +472,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
     htc_text_survey(lk->ctx, text, &survey, lk->r->pool);
     if (survey.stock) {
         htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
-        return answer_stock(lk);
+        return answer_left(lk, redirects_flag(text), cfg);
     }
     if (!survey.directives) {
         publish_empty(lk, text);
@@ -538,7 +563,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         return APR_ENOENT;
     case APR_ENOSPC:
         htc_publish_too_large(lk->ctx, lk->r, lk->path, &text);
-        return answer_stock(lk);
+        return answer_left(lk, true, cfg);
     case APR_SUCCESS:
         htc_count(lk->ctx->store, HTC_C_file_reads, 1);
         break;

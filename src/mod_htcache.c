@@ -36,6 +36,11 @@ static const char *user_switching_module(void)
     return NULL;
 }
 
+bool htc_switches_users(void)
+{
+    return user_switching_module() != NULL;
+}
+
 /* Another module that opens .htaccess files itself must be asked each time, so core may not be
  * answered ahead of it. */
 static bool others_open_htaccess(void)

@@ -313,6 +313,8 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
 
 /* mod_htcache.c */
+/** Is there a module that changes the user a request runs as, so that the cache stays off? */
+bool htc_switches_users(void);
 /** Is the configuration being read for a restart, graceful or not? */
 bool htc_is_restart(void);
 

@@ -69,6 +69,7 @@ typedef enum htc_kind {
 #define HTC_RF_EMPTY        0x0002u /* the tree has no directives */
 #define HTC_RF_REPLAY       0x0004u /* not every directive is on the allow-list */
 #define HTC_RF_EXEC_ON_READ 0x0008u /* sections were resolved while the tree was built */
+#define HTC_RF_REDIRECTS    0x0010u /* of a STOCK file: it may have Redirect lines */
 
 /** Names one state of one record: valid as long as the slot still has this version. */
 typedef struct htc_ref {

@@ -207,8 +207,33 @@ sub _mixtures {
     );
 }
 
+# Files that httpd must read by itself, among others whose lines are folded.
+sub _stock {
+    my $r     = _redirects();
+    my @ask   = ('/a/b', '/a/b/c', '/a/x.html', '/a/other1', '/b', '/a/b?q', '/a/');
+    my %left  = (
+        '<IfFile> that is there'     => "<IfFile /etc/passwd>\nRedirect 301 /a/b http://t.test/left\n</IfFile>\n",
+        '<IfFile> that is not'       => "<IfFile /no/such/file>\nRedirect 301 /a/b http://t.test/left\n</IfFile>\nRedirect 303 /a/b/c http://t.test/other\n",
+        'a quoted name'              => qq{"Redirect" 301 /a/b http://t.test/left\n},
+        '<IfFile> and RedirectMatch' => "<IfFile /etc/passwd>\nRedirectMatch 301 ^/a/b http://t.test/left\n</IfFile>\n",
+        '<IfFile> and an expression' => "<IfFile /etc/passwd>\nRedirect 301 http://t.test/all\n</IfFile>\n",
+        '<IfFile> and RewriteRule'   => "<IfFile /etc/passwd>\n${ENGINE}RewriteRule ^b http://t.test/left [R,L]\n</IfFile>\n",
+        '<IfFile> and no Redirect'   => "<IfFile /etc/passwd>\nErrorDocument 404 none\n</IfFile>\n",
+        '<IfFile> and a wrong line'  => "<IfFile /etc/passwd>\nRedirect 301 /a/b\n</IfFile>\n",
+        '<IfFile> left open'         => "<IfFile /etc/passwd>\nRedirect 301 /a/b /x\n",
+    );
+    return map {
+        my ($what, $line) = ($_, $left{$_});
+        ({ name => "$what, below folded lines", files => { '.htaccess' => $r . "Redirect /a/b http://t.test/above\n", 'a/.htaccess' => $line }, requests => \@ask },
+            { name => "$what, above folded lines", files => { '.htaccess' => $line, 'a/.htaccess' => $r . "Redirect /a/b http://t.test/below\n" }, requests => \@ask },
+            { name => "$what, below a section", conf => qq{<Directory "\@ROOT\@">\n${r}Redirect /a/b http://t.test/section\n</Directory>\n}, files => { 'a/.htaccess' => $line }, requests => \@ask },
+            { name => "$what, below rules", files => { '.htaccess' => $ENGINE . _rules('', '[R,L]') . "RewriteRule b\$ http://t.test/above [R,L]\n", 'a/.htaccess' => $line }, requests => \@ask },
+        )
+    } sort keys %left;
+}
+
 sub named_cases {
-    return (_statuses(), _flags(), _bases(), _inherit(), _sequences(), _traces(), _logs(), _mixtures());
+    return (_statuses(), _flags(), _bases(), _inherit(), _sequences(), _traces(), _logs(), _mixtures(), _stock());
 }
 
 1;
