@@ -95,6 +95,10 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
  *  so no tables are made. */
 void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
                        htc_fold_counts *counts);
+/** Count the lines in the tree of a .htaccess file, which is changed, but is not run. @a replayed: it
+ *  would be run anew for each request. */
+void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
+                         htc_fold_counts *counts);
 /** Allow the private names wherever @a list allows the originals. */
 void htc_fold_admit(apr_table_t *list);
 /** Was the line that is being read made here? The private names mean nothing otherwise. */

@@ -360,7 +360,7 @@ static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate
 }
 
 /* Few rules left out do not pay for a list of those that are left. */
-#define WORTHWHILE 6
+#define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
 
 static int gate_fixup(request_rec *r)
 {

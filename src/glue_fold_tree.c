@@ -252,6 +252,19 @@ void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
     walk_level(&w, tree, true);
 }
 
+void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
+                         htc_fold_counts *counts)
+{
+    const cmd_parms cmd = {.pool = pool, .override = OR_ALL};
+
+    *counts = (htc_fold_counts){0};
+    htc_fold_htaccess(&tree, &cmd, true, counts);
+    if (!htc_options_get()->fold_dirs)
+        counts->redirects_folded = 0;
+    if (!htc_options_get()->fold_dirs || replayed)
+        counts->rewrite_rules_folded = 0;
+}
+
 /* --- the server's configuration ---------------------------------------------------------------*/
 
 static bool folds(settings own, settings main_server)
@@ -276,13 +289,62 @@ static void fold_server_lines(htc_walk *w, ap_directive_t **first)
     }
 }
 
+static const char *host_name(const ap_directive_t *node)
+{
+    for (const ap_directive_t *child = node->first_child; child; child = child->next) {
+        if (!strcasecmp(child->directive, "ServerName"))
+            return child->args;
+    }
+    return node->args;
+}
+
+/* The host that is counted for from now on, begun if need be. */
+static void count_for(htc_walk *w, const ap_directive_t *node)
+{
+    apr_array_header_t *hosts = htc_options_get()->hosts;
+    htc_fold_host *host;
+
+    for (int i = hosts->nelts - 1; i >= 0; i--) {
+        host = APR_ARRAY_IDX(hosts, i, htc_fold_host *);
+        if (host->node == node) {
+            w->counts = &host->counts;
+            return;
+        }
+    }
+    host = apr_pcalloc(w->pool, sizeof(*host));
+    host->node = node;
+    host->name = node ? apr_pstrdup(w->pool, host_name(node)) : "main server";
+    host->where = node ? apr_psprintf(w->pool, "%s:%d", node->filename, node->line_num) : NULL;
+    APR_ARRAY_PUSH(hosts, htc_fold_host *) = host;
+    w->counts = &host->counts;
+}
+
 static void fold_sections(htc_walk *w, ap_directive_t *node)
 {
     for (; node; node = node->next) {
         if (named(node, dir_sections, COUNT(dir_sections)))
             walk_level(w, &node->first_child, true);
-        else if (!strcasecmp(node->directive, "<VirtualHost"))
+        else if (!strcasecmp(node->directive, "<VirtualHost")) {
+            htc_fold_counts *around = w->counts;
+
+            count_for(w, node);
             fold_sections(w, node->first_child);
+            w->counts = around;
+        }
+    }
+}
+
+static void sum_up(htc_options *options)
+{
+    htc_fold_counts *sum = &options->counts;
+
+    for (int i = 0; i < options->hosts->nelts; i++) {
+        const htc_fold_counts *own = &APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->counts;
+
+        sum->redirects_seen += own->redirects_seen;
+        sum->redirects_folded += own->redirects_folded;
+        sum->rewrite_rules_seen += own->rewrite_rules_seen;
+        sum->rewrite_rules_folded += own->rewrite_rules_folded;
     }
 }
 
@@ -345,7 +407,8 @@ static bool open_end_somewhere(ap_directive_t **first, apr_pool_t *pool)
 static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     w->pool = pconf;
-    w->counts = &options->counts;
+    options->hosts = apr_array_make(pconf, 4, sizeof(htc_fold_host *));
+    count_for(w, NULL);
     w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
     w->redirects = alias_alone();
     w->opaque = options->regex_options = mentions(ap_conftree, "RegexDefaultOptions");
@@ -380,11 +443,13 @@ static bool fold_servers(htc_walk *w, bool *parts, bool *any)
         own = scan(node->first_child, false, parts);
         *parts = *parts || !caches(own, main_server);
         w->fold = folds(own, main_server);
+        count_for(w, node);
         all = all && w->fold;
         *any = *any || w->fold;
         fold_server_lines(w, &node->first_child);
     }
     w->fold = all;
+    count_for(w, NULL);
     fold_server_lines(w, &ap_conftree);
     return all;
 }
@@ -402,6 +467,7 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     all = fold_servers(w, &parts, &any);
     w->fold = options->fold_dirs = all && !parts;
     fold_sections(w, ap_conftree);
+    sum_up(options);
     if (!any)
         return OK;
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {

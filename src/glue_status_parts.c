@@ -6,6 +6,7 @@
 #include "glue_farm.h"
 #include "glue_fresh.h"
 #include "glue_map.h"
+#include "glue_fold.h"
 #include "glue_status.h"
 
 #include "ap_mpm.h"
@@ -151,6 +152,80 @@ static void report_htaccess(htc_report *report)
 
 /* --- folded lines -----------------------------------------------------------------------------*/
 
+#define FOLD_COLUMNS                                                                               \
+    {"redirects_seen", "Redirect", HTC_GAUGE, HTC_UNIT_ONE, "Redirect lines"},                     \
+        {"redirects_folded", "in a table", HTC_GAUGE, HTC_UNIT_ONE, "of these: part of a table"},  \
+        {"rewrite_rules_seen", "RewriteRule", HTC_GAUGE, HTC_UNIT_ONE, "RewriteRule lines"},       \
+    {                                                                                              \
+        "rewrite_rules_folded", "in a table", HTC_GAUGE, HTC_UNIT_ONE, "of these: part of a table" \
+    }
+
+static void fold_cells(htc_list *list, const htc_fold_counts *counts)
+{
+    htc_cell_number(list, counts->redirects_seen);
+    htc_cell_number(list, counts->redirects_folded);
+    htc_cell_number(list, counts->rewrite_rules_seen);
+    htc_cell_number(list, counts->rewrite_rules_folded);
+}
+
+static void report_fold_hosts(htc_report *report, htc_group *group)
+{
+    static const htc_column columns[] = {
+        {"name", "Host", HTC_TEXT, HTC_UNIT_ONE, "its ServerName, or its address"},
+        {"where", "Where", HTC_TEXT, HTC_UNIT_ONE, "file and line of the <VirtualHost>"},
+        FOLD_COLUMNS};
+    const apr_array_header_t *hosts = htc_options_get()->hosts;
+    htc_list *list = htc_report_list(report, group, "hosts", "Lines of each host",
+                                     "virtual hosts that have such lines, sections included",
+                                     HTC_LIST_FOLDED, COLUMNS(columns));
+
+    for (int i = 0; hosts && i < hosts->nelts && htc_list_rows(list) < MAX_LISTED_FILES; i++) {
+        const htc_fold_host *host = APR_ARRAY_IDX(hosts, i, htc_fold_host *);
+
+        if (!host->counts.redirects_seen && !host->counts.rewrite_rules_seen)
+            continue;
+        htc_cell_text(list, host->name);
+        htc_cell_text(list, host->where);
+        fold_cells(list, &host->counts);
+    }
+}
+
+/* The lines of one file, counted in its record. */
+static bool add_fold_file(void *baton, const char *key, size_t key_len, const htc_info *info)
+{
+    htc_list *list = baton;
+    apr_pool_t *pool;
+    htc_fold_counts counts = {0};
+    char *record;
+    size_t len;
+
+    if (info->kind != HTC_KIND_TREE || (info->flags & HTC_RF_EMPTY))
+        return true;
+    apr_pool_create(&pool, list->report->pool);
+    if (htc_store_copy(list->report->store, info->ref, pool, &record, &len) == APR_SUCCESS &&
+        htc_record_validate(record, len) == APR_SUCCESS)
+        htc_fold_count_tree(htc_tree_decode(record, "", pool), info->flags & HTC_RF_REPLAY, pool,
+                            &counts);
+    apr_pool_destroy(pool);
+    if (counts.redirects_seen || counts.rewrite_rules_seen) {
+        htc_cell_text(list, apr_pstrmemdup(list->report->pool, key, key_len));
+        fold_cells(list, &counts);
+    }
+    return htc_list_rows(list) < MAX_LISTED_FILES;
+}
+
+static void report_fold_files(htc_report *report, htc_group *group)
+{
+    static const htc_column columns[] = {{"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
+                                         FOLD_COLUMNS};
+    htc_list *list = htc_report_list(report, group, "files", "Lines of each .htaccess file",
+                                     "the first of those in the cache that have such lines",
+                                     HTC_LIST_FOLDED, COLUMNS(columns));
+
+    if (report->store && report->lists)
+        htc_store_each(report->store, add_fold_file, list);
+}
+
 /* Lines of the server's configuration and of .htaccess files together. */
 static void report_fold(htc_report *report)
 {
@@ -171,6 +246,8 @@ static void report_fold(htc_report *report)
     htc_add_counter(group, "rewrite_rules_folded", HTC_UNIT_ONE,
                     own->rewrite_rules_folded + counter(report, HTC_C_rewrite_rules_folded),
                     "those that became part of a table");
+    report_fold_hosts(report, group);
+    report_fold_files(report, group);
 }
 
 /* --- redirect tables --------------------------------------------------------------------------*/

@@ -71,6 +71,14 @@ typedef struct htc_fold_counts {
     uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
 } htc_fold_counts;
 
+/** Those of a virtual host or of the main server, sections included; .htaccess files are not. */
+typedef struct htc_fold_host {
+    const void *node;  /* the <VirtualHost>; NULL: the main server */
+    const char *name;  /* its ServerName, or what the <VirtualHost> says */
+    const char *where; /* "file:line" of the <VirtualHost>; NULL: the main server */
+    htc_fold_counts counts;
+} htc_fold_host;
+
 /** One pass over a directive tree; glue_fold.h. */
 typedef struct htc_walk {
     apr_pool_t *pool;            /* of the tree */
@@ -160,12 +168,13 @@ typedef struct htc_options {
     apr_array_header_t *counted;   /* htc_counted *: the same */
     apr_array_header_t *changes;   /* of the configuration tree, to be undone; glue_fold_tree.c */
     struct htc_farm_options *farm; /* NULL: no such directives */
-    htc_fold_counts counts;
-    bool notes;         /* a log format names one of ours; glue_notes.c */
-    htc_walk walk;      /* what is the same for every tree */
-    htc_gates *gates;   /* of RewriteRules; or NULL */
-    bool regex_options; /* the configuration changes how regexes are compiled */
-    bool fold_dirs;     /* Redirect lines of directories are folded, in .htaccess files too */
+    htc_fold_counts counts;        /* of all hosts */
+    apr_array_header_t *hosts;     /* htc_fold_host *: the main server first */
+    bool notes;                    /* a log format names one of ours; glue_notes.c */
+    htc_walk walk;                 /* what is the same for every tree */
+    htc_gates *gates;              /* of RewriteRules; or NULL */
+    bool regex_options;            /* the configuration changes how regexes are compiled */
+    bool fold_dirs; /* Redirect lines of directories are folded, in .htaccess files too */
 } htc_options;
 
 /** First in every payload of the process map. */

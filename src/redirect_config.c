@@ -395,11 +395,11 @@ static void find_passed(rewrite_rule *rules, size_t n)
         any = any || (rule->any && !rule->follows);
         changed = changed || (rule->any && !rule->follows && rule->effect == REWRITE_CHANGES);
     }
-    if (!any || folded >= REDIRECT_CONFIG_MIN_RULES)
+    if (!any || folded >= REDIRECT_CONFIG_MIN_PICKED)
         return;
     for (size_t i = 0; i < n; i++) {
         if (!rules[i].why)
-            rules[i].why = "there are fewer than 8 like it, beside a rule that is tried anyway";
+            rules[i].why = "there are fewer than 4 like it, beside a rule that is tried anyway";
     }
 }
 

@@ -21,6 +21,10 @@
 /** Fewer RewriteRules than that in a block are no slower than a table. */
 #define REDIRECT_CONFIG_MIN_RULES 8
 
+/** Fewer RewriteRules of a directory than that are no slower than picking those to be tried, if one
+ * has to be tried for each path. */
+#define REDIRECT_CONFIG_MIN_PICKED 4
+
 /** What becomes of a Redirect line. */
 typedef enum redirect_line {
     REDIRECT_LINE_FOLD,  /* part of a table */

@@ -273,6 +273,29 @@ sub run_dump {
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
 }
 
+# What the status page says of each host and of each .htaccess file.
+sub run_counts {
+    my $root   = work_dir('fold/counts');
+    my $server = HtCache::Server->new(name => 'fold-counts', %server_args, htcache => 1, conf => "HtCache On\n$STATUS"
+            . "Redirect /main http://t.test/\n<VirtualHost *:\@PORT:hosts\@>\nServerName counted.test\nDocumentRoot \"$root\"\n"
+            . "<Directory \"$root\">\nRequire all granted\nAllowOverride All\nRewriteEngine On\nRewriteRule ^a - [F]\nRewriteRule ^(.*)z - [F]\nRewriteRule . - [E=E:x]\n</Directory>\n"
+            . join('', map {"Redirect /r$_ http://t.test/$_\n"} 1 .. 9) . "</VirtualHost>\n");
+    write_file("$root/x.html", "x\n");
+    write_file("$root/.htaccess", "RewriteEngine On\n" . join('', map {"RewriteRule ^r$_ - [F]\n"} 1 .. 9) . "RewriteRule .? - [E=E:y]\nRedirect /h /x\nRedirect http://t.test/all\n");
+    wait_past_racy();
+    $server->start;
+    $server->client('hosts')->request('/x.html', headers => [[Host => 'counted.test']]) for 1 .. 3;
+    my $fold  = $server->status('status')->{fold};
+    my %host  = map { $_->{name} => $_ } @{ $fold->{hosts} };
+    my ($file) = @{ $fold->{files} };
+    my @names = qw(redirects_seen redirects_folded rewrite_rules_seen rewrite_rules_folded);
+    is_deeply [@{ $host{'main server'} }{@names}], [1, 1, 0, 0], 'lines of the main server';
+    is_deeply [@{ $host{'counted.test'} }{@names}], [9, 9, 3, 0], 'lines of a virtual host with its sections';
+    like $host{'counted.test'}{where}, qr/httpd\.conf:\d+$/, 'which is named';
+    is_deeply [@$file{ 'path', @names }], ["$root/.htaccess", 2, 1, 10, 9], 'lines of a .htaccess file';
+    $server->stop;
+}
+
 my $only = $ENV{HTCACHE_CASES};
 if (!defined $ENV{HTCACHE_ROUND}) {
     my @cases = grep { !defined $only || $_->{name} =~ /$only/ } cases();
@@ -283,6 +306,7 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     wait_past_racy();
     run_cases($scenarios[$_], @{ $groups[$_] }) for grep { @{ $groups[$_] } > 1 } 0 .. $#groups;
     run_dump() if !defined $only;
+    run_counts() if !defined $only || 'counts' =~ /$only/;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }
 
