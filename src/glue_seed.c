@@ -26,6 +26,8 @@ typedef struct htc_level {
     apr_int64_t revalidate_ms;
     unsigned ndeps;
     unsigned dir_len;
+    bool bare;      /* no directory down to here has anything, and core asks for no other */
+    unsigned depth; /* levels down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
     server_rec *server;
@@ -117,18 +119,29 @@ static htc_node *find_level(htc_context *ctx, const request_rec *r)
     return NULL;
 }
 
-static void seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start)
+static void count_levels(htc_context *ctx, const htc_level *start)
 {
-    request_rec *top = r;
-
-    while (top->main)
-        top = top->main;
-    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
-    r->htaccess = &start->result;
     if (start->hits)
         htc_count(ctx->store, HTC_C_hits, start->hits);
     if (start->absent)
         htc_count(ctx->store, HTC_C_absent_hits, start->absent);
+}
+
+static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start)
+{
+    htc_bare *bare = htc_server_conf_of(r->server)->bare;
+    request_rec *top = r;
+
+    count_levels(ctx, start);
+    if (start->bare && bare && htc_bare_suits(r, start->dir_len)) {
+        htc_node_release(ctx->map, node);
+        return htc_bare_walk(bare, r);
+    }
+    while (top->main)
+        top = top->main;
+    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
+    r->htaccess = &start->result;
+    return DECLINED;
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
@@ -156,9 +169,8 @@ int htc_seed(request_rec *r)
         return DECLINED;
     start = current_part(ctx, r, htc_node_data(node));
     if (start)
-        seed_from(ctx, r, node, start);
-    else
-        htc_node_release(ctx->map, node);
+        return seed_from(ctx, r, node, start);
+    htc_node_release(ctx->map, node);
     return DECLINED;
 }
 
@@ -219,6 +231,16 @@ static void level_counts(htc_level *level)
     }
 }
 
+/* Directories for which core had a result, from the top down to one of this length. */
+static unsigned asked_down_to(const request_rec *r, unsigned dir_len)
+{
+    unsigned n = 0;
+
+    for (const struct htaccess_result *result = r->htaccess; result; result = result->next)
+        n += strlen(result->dir) <= dir_len;
+    return n;
+}
+
 static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
                                const struct htaccess_result *result, htc_node *parent)
 {
@@ -252,6 +274,9 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
         htc_node_retain(seen->parsed);
     }
     level_counts(level);
+    level->depth = level->parent ? level->parent->depth + 1 : 1;
+    level->bare = !level->result.htaccess && (!level->parent || level->parent->bare) &&
+                  level->depth == asked_down_to(r, level->dir_len);
     return level;
 }
 

@@ -136,6 +136,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
     }
+    for (server_rec *v = s; v && ctx->seed; v = v->next)
+        htc_server_conf_of(v)->bare = htc_bare_create(pconf, v);
     return rv;
 }
 

@@ -4,6 +4,7 @@
  * What the glue files share: the module's configuration, the one context per process, and the
  * functions that pass between glue_config.c (directives), glue_scope.c (what applies where),
  * glue_commands.c (what may be kept of which directive), glue_read.c (from disk to record),
+ * glue_bare.c (walks without any .htaccess file),
  * glue_fresh.c (being told of changes), glue_htaccess.c (the open_htaccess hook and the private
  * directive), glue_seed.c (answering ahead of core) and glue_status.c (the status handler). Nothing
  * here is visible outside the module.
@@ -56,6 +57,7 @@ APLOG_USE_MODULE(htcache);
  */
 #define HTC_NODE_OVERHEAD 16
 
+typedef struct htc_bare htc_bare;             /* glue_bare.c */
 typedef struct htc_map_list htc_map_list;     /* glue_map.h */
 typedef struct htc_redirects htc_redirects;   /* glue_map.h */
 struct htc_farm;                              /* glue_farm_private.h */
@@ -131,6 +133,7 @@ typedef struct htc_server_conf {
     bool may_be_auto;             /* HtCacheRevalidate auto applies somewhere in it */
     bool special;                 /* it has sections or exclusions: ask for each directory */
     htc_scope plain;              /* what applies everywhere when it has none */
+    htc_bare *bare;               /* NULL: core's walk is never run with a stand-in */
 
     htc_redirects *redirects; /* NULL: no redirect maps */
     apr_int64_t map_ttl;      /* ms after which a map's file is compared */
@@ -406,6 +409,16 @@ void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 void htc_notes_pre_config(void);
 /** The request is redirected by this line. Does nothing unless a log wants to know. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line);
+
+/* glue_bare.c */
+/** A stand-in of the server, whose walk looks for no .htaccess file; NULL where there can be none.
+ * Called when the configuration is complete. */
+htc_bare *htc_bare_create(apr_pool_t *pool, const server_rec *s);
+/** Is the directory, of this length, that r->filename begins with the last one that core's walk
+ * will ask for? Looks at the file, as core's walk does. */
+bool htc_bare_suits(request_rec *r, size_t dir_len);
+/** Do what core's map_to_storage does, for a path of which no directory has anything. */
+int htc_bare_walk(htc_bare *bare, request_rec *r);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);
