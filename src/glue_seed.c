@@ -131,17 +131,18 @@ static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc
 {
     htc_bare *bare = htc_server_conf_of(r->server)->bare;
     request_rec *top = r;
+    int status = DECLINED;
 
     count_levels(ctx, start);
-    if (start->bare && bare && htc_bare_suits(r, start->dir_len)) {
-        htc_node_release(ctx->map, node);
-        return htc_bare_walk(bare, r);
-    }
     while (top->main)
         top = top->main;
     apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
-    r->htaccess = &start->result;
-    return DECLINED;
+    if (start->bare && bare && htc_bare_suits(r, start->dir_len))
+        status = htc_bare_walk(bare, r);
+    /* Core's walk would have found its results there, and so do subrequests. */
+    if (!r->htaccess)
+        r->htaccess = &start->result;
+    return status;
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
