@@ -281,3 +281,25 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
     for (int i = 0; more && i < all->nelts; i++)
         more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
 }
+
+void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        htc_node *node = htc_table_acquire(redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot);
+        const htc_table *table = node ? htc_node_data(node) : NULL;
+
+        if (!table)
+            continue;
+        redirect_counters_reset(table->pin.counters, table->pin.ncounters);
+        htc_table_release(redirects, node);
+    }
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        if (counted->counters)
+            redirect_counters_reset(counted->counters, counted->count);
+    }
+}

@@ -39,6 +39,9 @@ typedef bool htc_redirect_row_fn(void *baton, const htc_redirect_row *row);
  * context; maps first. Linear in the number of redirects. */
 void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
 
+/** Set the counters of all of these redirects to 0. */
+void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
+
 /** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted
  * unless HtCacheCounters is Off for the request's server. */
 void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n, uint32_t index);

@@ -6,6 +6,7 @@
  * refused. Called by the handler in glue_status.c.
  */
 #include "core/htc_escape.h"
+#include "glue_count.h"
 #include "glue_status.h"
 
 #include "http_protocol.h"
@@ -100,6 +101,8 @@ int htc_status_post(request_rec *r)
     if (!path || (*path && strcmp(action, "purge")))
         return refuse(r, HTTP_BAD_REQUEST,
                       "the only parameter is path=, a directory, and only with X-HtCache: purge");
+    if (!strcmp(action, "reset"))
+        htc_redirect_counts_reset(r->server, r->pool);
     if (!ctx || !ctx->store)
         return send_done(r, action, path, 0);
     if (!strcmp(action, "purge"))

@@ -91,7 +91,7 @@ static const struct {
      ONLINE, tool_explain},
     {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", ONLINE,
      tool_purge},
-    {"reset-counters", "", "set the counters of .htaccess files to 0", ONLINE, tool_reset},
+    {"reset-counters", "", "set the counters of .htaccess files and of redirects to 0", ONLINE, tool_reset},
     {"check", "FILE|DIR... [key=value...]",
      "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT), tool_check},

@@ -47,6 +47,14 @@ redirect_count redirect_counter_read(const redirect_counter *counter)
     return (redirect_count){word & HITS_MASK, last ? REDIRECT_COUNTER_EPOCH + (int64_t)last : 0};
 }
 
+void redirect_counters_reset(redirect_counter *counters, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (atomic_load_explicit(&counters[i].word, memory_order_relaxed))
+            atomic_store_explicit(&counters[i].word, 0, memory_order_relaxed);
+    }
+}
+
 /* Add what was counted elsewhere. */
 static void add(redirect_counter *counter, uint64_t word)
 {

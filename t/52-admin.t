@@ -7,7 +7,8 @@ use Apache::Test ();
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(write_file wait_past_racy);
+use HtCache::Env qw(work_dir write_file wait_past_racy);
+use HtCache::Server;
 
 my $config = Apache::Test::config();
 my $root   = Apache::Test::vars('documentroot');
@@ -89,4 +90,35 @@ is $after->{$_}, 0, "$_ is 0" for qw(lookups hits absent_hits misses replays fil
 is $after->{entries}, $entries, 'what is cached stays';
 visit(@pages);
 cmp_ok figures()->{hits}, '>=', 2, 'counting goes on';
+
+# --- reset of single redirects: rows of a map and folded lines ------------------------------------
+
+my $dir = work_dir('admin');
+write_file("$dir/map.txt", join '', map { "/row-$_ http://example.org/$_\n" } 1 .. 3);
+my $server = HtCache::Server->new(name => 'admin', htcache => 1, conf => <<"EOT");
+HtCache On
+HtCacheRedirectMap "$dir/map.txt"
+Redirect 302 /folded-a http://example.org/a
+Redirect 302 /folded-b http://example.org/b
+<Location /htcache-status>
+    SetHandler htcache-status
+    HtCacheAdmin On
+    Require local
+</Location>
+EOT
+$server->start;
+my $redirects = $server->client('main');
+
+sub hits {
+    my $rows = decode_json($redirects->request('/htcache-status?redirects=top&format=json')->{body})->{rows};
+    return { map { $_->{rule} => $_->{hits} } @$rows };
+}
+$redirects->request($_) for ('/row-2') x 3, ('/folded-b') x 2;
+is_deeply hits(), { '/row-2' => 3, '/folded-b' => 2 }, 'a row and a line have answered';
+is $redirects->request('/htcache-status', method => 'POST', headers => [['X-HtCache', 'reset']], body => '')
+    ->{status}, 200, 'reset';
+is_deeply hits(), {}, 'none has answered since';
+$redirects->request($_) for '/row-2', '/folded-a';
+is_deeply hits(), { '/row-2' => 1, '/folded-a' => 1 }, 'and counting goes on from 0';
+$server->stop;
 done_testing;

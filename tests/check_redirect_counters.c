@@ -60,6 +60,22 @@ START_TEST(counting_ends)
 }
 END_TEST
 
+START_TEST(reset_begins_again)
+{
+    redirect_counter counters[3] = {{0}};
+
+    redirect_counter_hit(&counters[0], EPOCH + 3);
+    redirect_counter_hit(&counters[2], EPOCH + 4);
+    redirect_counters_reset(counters, 2);
+    ck_assert_uint_eq(redirect_counter_read(&counters[0]).hits, 0);
+    ck_assert_int_eq(redirect_counter_read(&counters[0]).last, 0);
+    ck_assert_uint_eq(redirect_counter_read(&counters[2]).hits, 1);
+    redirect_counter_hit(&counters[0], EPOCH + 2);
+    ck_assert_uint_eq(redirect_counter_read(&counters[0]).hits, 1);
+    ck_assert_int_eq(redirect_counter_read(&counters[0]).last, EPOCH + 2);
+}
+END_TEST
+
 static void *count_many(void *counter)
 {
     for (int i = 0; i < EACH; i++)
@@ -192,6 +208,7 @@ int main(void)
     tcase_add_test(tc, nothing_was_hit);
     tcase_add_loop_test(tc, hits_are_counted, 0, sizeof(hits) / sizeof(hits[0]));
     tcase_add_test(tc, counting_ends);
+    tcase_add_test(tc, reset_begins_again);
     tcase_add_test(tc, threads_count_together);
     tcase_add_test(tc, counts_go_with_their_rules);
     tcase_add_test(tc, nothing_to_move);
