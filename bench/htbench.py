@@ -142,7 +142,13 @@ class Connection:
         self.buffer = b""
 
     def get(self, path):
+        self.ask(path)
+        return self.answer()
+
+    def ask(self, path):
         self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode())
+
+    def answer(self):
         while b"\r\n\r\n" not in self.buffer:
             self.more()
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
