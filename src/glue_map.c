@@ -541,25 +541,68 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
 
 /* --- status -----------------------------------------------------------------------------------*/
 
-static void add_report(htc_redirects *redirects, const htc_redirect_map *map,
-                       apr_array_header_t *reports)
+void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
+                  const redirect_report *report, const char *err)
+{
+    redirect_area_note note;
+
+    redirect_area_note_get(redirects->area, map->slot, &note);
+    apr_cpystrn(note.file, map->file, sizeof(note.file));
+    apr_cpystrn(note.where, map->where ? map->where : "", sizeof(note.where));
+    apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
+    note.htaccess = map->tree != NULL;
+    if (!err) {
+        note.load_ms = (uint64_t)load_ms;
+        note.refused = report->errors;
+        note.warnings = report->warnings;
+    }
+    redirect_area_note_set(redirects->area, map->slot, &note);
+}
+
+/* NULL: it is there already. */
+static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
+                                  apr_array_header_t *reports)
 {
     htc_map_report *report;
     htc_node *node;
 
     for (int i = 0; i < reports->nelts; i++) {
-        if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == map->slot)
-            return;
+        if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == slot)
+            return NULL;
     }
     report = apr_array_push(reports);
-    report->slot = map->slot;
-    report->name = map->file;
-    report->source = map->where;
-    redirect_area_state_get(redirects->area, map->slot, &report->state);
-    node = htc_table_acquire(redirects, map->slot);
+    memset(report, 0, sizeof(*report));
+    report->slot = slot;
+    redirect_area_state_get(redirects->area, slot, &report->state);
+    redirect_area_note_get(redirects->area, slot, &report->note);
+    node = htc_table_acquire(redirects, slot);
     if (node) {
         report->info = ((const htc_table *)htc_node_data(node))->info;
         htc_table_release(redirects, node);
+    }
+    return report;
+}
+
+/* Nobody has a list of these: each was given its name when it was loaded. */
+static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *reports,
+                                 apr_pool_t *pool)
+{
+    uint32_t place = 0, slot;
+    int added = 0;
+
+    while (added < HTC_MAX_HTACCESS_REPORTS &&
+           (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
+        redirect_area_note note;
+        htc_map_report *report;
+
+        if (!redirect_area_note_get(redirects->area, slot, &note) || !note.htaccess)
+            continue;
+        report = add_report(redirects, slot, reports);
+        if (!report)
+            continue;
+        report->name = apr_pstrdup(pool, note.file);
+        report->source = apr_pstrdup(pool, note.where);
+        added++;
     }
 }
 
@@ -573,9 +616,15 @@ apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
     reports = apr_array_make(pool, 4, sizeof(htc_map_report));
     for (int i = 0; i < redirects->maps->nelts; i++) {
         const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
+        htc_map_report *report =
+            map->slot != REDIRECT_AREA_NIL ? add_report(redirects, map->slot, reports) : NULL;
 
-        if (map->slot != REDIRECT_AREA_NIL)
-            add_report(redirects, map, reports);
+        if (!report)
+            continue;
+        report->name = map->file;
+        report->source = map->where;
+        report->note.htaccess = 0;
     }
+    add_htaccess_reports(redirects, reports, pool);
     return reports;
 }

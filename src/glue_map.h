@@ -100,10 +100,19 @@ typedef struct htc_map_report {
     uint32_t slot;
     redirect_area_state state;
     redirect_table_info info; /* zero when it has no image */
+    redirect_area_note note;
 } htc_map_report;
 
-/** An htc_map_report for each map, in @a pool; NULL when there are no redirect maps at all. */
+/** Of those that .htaccess files name, no more are reported. */
+#define HTC_MAX_HTACCESS_REPORTS 200
+
+/** An htc_map_report for each map of the configuration, then of those that .htaccess files name and
+ * that were asked for since the start, in @a pool; NULL when there are no redirect maps at all. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
+ * leaves the figures of the rows that are in use as they are. */
+void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
+                  const redirect_report *report, const char *err);
 /** What one map says to a request. */
 typedef struct htc_map_hit {
     bool known; /* the map has a table */

@@ -47,6 +47,8 @@ typedef struct loading {
     htc_identity id;
     uint32_t retry_ms; /* 0: what is wrong is wrong with the file */
     unsigned logged;
+    int64_t began;   /* monotonic ms */
+    int64_t load_ms; /* until others had the new rows */
     redirect_report report;
 } loading;
 
@@ -122,6 +124,7 @@ static void remember_failure(loading *load, const char *err)
     if (!load->retry_ms || !redirect_area_state_get(area, load->map->slot, &state) ||
         !same_file(&id, &state))
         log_problem(load, err);
+    htc_map_note(load->redirects, load->map, load->load_ms, &load->report, err);
     if (load->retry_ms)
         id.unused = soon(load->retry_ms);
     redirect_area_build_failed(area, load->map->slot, &id);
@@ -354,21 +357,25 @@ static const char *read_and_build(loading *load)
 static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map,
                              apr_pool_t *pool)
 {
-    loading load = {.redirects = redirects, .map = map, .pool = pool, .fd = -1};
+    loading load = {
+        .redirects = redirects, .map = map, .pool = pool, .fd = -1, .began = htc_mono_ms()};
     const char *err;
 
     load.report.fn = log_row;
     load.report.baton = &load;
     load.report.compile = try_pattern;
     err = read_and_build(&load);
+    load.load_ms = htc_mono_ms() - load.began;
     if (err)
         remember_failure(&load, err);
     free(load.bytes);
     load.bytes = NULL;
     if (load.fd >= 0)
         close(load.fd);
-    if (!err)
+    if (!err) {
         check_table(&load);
+        htc_map_note(redirects, map, load.load_ms, &load.report, NULL);
+    }
     redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__
     /* What was needed for a moment must not stay with each process that has built once. */

@@ -78,8 +78,8 @@ typedef struct htc_column {
 typedef struct htc_report htc_report;
 
 enum {
-    HTC_LIST_METRICS = 1, /* its figures are metrics too, with the list's texts as labels: only for
-                           * lists of which the administrator's configuration bounds the length */
+    HTC_LIST_METRICS = 1, /* its figures are metrics too, with the texts in front of them as labels:
+                           * only for lists of bounded length */
     HTC_LIST_FOLDED = 2   /* long: closed on the page until somebody opens it */
 };
 

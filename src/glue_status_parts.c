@@ -269,6 +269,11 @@ static void report_tables(htc_report *report)
         {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE, "times a file could not be loaded"},
         {"failed", "Bad now", HTC_FLAG, HTC_UNIT_ONE,
          "the file as it is now cannot be used, see the error log"},
+        {"load_ms", "Load time", HTC_GAUGE, HTC_UNIT_MS,
+         "from opening the file until the table was in use"},
+        {"refused", "Left out", HTC_GAUGE, HTC_UNIT_ONE, "rows of the file that could not be used"},
+        {"warnings", "Warnings", HTC_GAUGE, HTC_UNIT_ONE, "about the rows in use"},
+        {"error", "Error", HTC_TEXT, HTC_UNIT_ONE, "why the file as it is now cannot be used"},
     };
     apr_array_header_t *maps = htc_map_reports(report->server, report->pool);
     htc_list *list =
@@ -291,6 +296,10 @@ static void report_tables(htc_report *report)
         htc_cell_number(list, map->state.reloads);
         htc_cell_number(list, map->state.failures);
         htc_cell_number(list, map->state.failed);
+        htc_cell_number(list, map->note.load_ms);
+        htc_cell_number(list, map->note.refused);
+        htc_cell_number(list, map->note.warnings);
+        htc_cell_text(list, map->state.failed && *map->note.error ? map->note.error : NULL);
     }
 }
 

@@ -57,7 +57,8 @@ static void add_maps(htc_list *list)
     for (int i = 0; maps && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
 
-        if (map->state.failed)
+        /* Those of .htaccess files are their owners' affair. */
+        if (map->state.failed && !map->note.htaccess)
             add(list,
                 apr_psprintf(report->pool, "the redirect map %s cannot be used as it is now",
                              map->name),

@@ -93,18 +93,18 @@ static void send_group(const htc_group *group)
     }
 }
 
-/* name="...",source="..." of one row. */
+/* name="...",source="..." of one row: the texts in front of its figures. Those behind may change.
+ */
 static const char *labels_of(const htc_list *list, int row)
 {
     apr_pool_t *pool = list->report->pool;
     const char *labels = "";
 
-    for (int i = 0; i < list->ncolumns; i++) {
+    for (int i = 0; i < list->ncolumns && list->columns[i].type == HTC_TEXT; i++) {
         const char *text = htc_list_cell(list, row, i)->text;
 
-        if (list->columns[i].type == HTC_TEXT)
-            labels = apr_pstrcat(pool, labels, *labels ? "," : "", list->columns[i].name, "=\"",
-                                 text ? htc_escape_label(pool, text) : "", "\"", NULL);
+        labels = apr_pstrcat(pool, labels, *labels ? "," : "", list->columns[i].name, "=\"",
+                             text ? htc_escape_label(pool, text) : "", "\"", NULL);
     }
     return labels;
 }

@@ -134,6 +134,7 @@ static size_t lay_out(redirect_area *area)
     area->maps = table(area, &at, sizeof(rda_map) * REDIRECT_AREA_MAPS);
     area->images = table(area, &at, sizeof(rda_image) * REDIRECT_AREA_IMAGES);
     area->counts = table(area, &at, sizeof(rda_counts) * REDIRECT_AREA_MAPS);
+    area->notes = table(area, &at, sizeof(rda_note) * REDIRECT_AREA_MAPS);
     area->cells = table(area, &at, sizeof(rda_cells) * REDIRECT_AREA_IMAGES);
     at = round_up(at, HTC_LARGE_PAGE);
     area->room = table(area, &at, 0);

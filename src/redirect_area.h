@@ -93,6 +93,28 @@ typedef struct redirect_area_state {
  *  saying that a build was in vain died over it, `failed` is false. */
 bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
 
+#define REDIRECT_AREA_NOTE_TEXT 512
+
+/** What whoever loads a map says of it, for others to show. Longer texts are cut. */
+typedef struct redirect_area_note {
+    char file[REDIRECT_AREA_NOTE_TEXT];
+    char where[REDIRECT_AREA_NOTE_TEXT]; /* it is named */
+    char error[REDIRECT_AREA_NOTE_TEXT]; /* of the last load that was in vain; "": none */
+    uint64_t load_ms, refused, warnings; /* of the last load that was not: its time, and rows */
+    uint64_t htaccess;                   /* 1: named in a .htaccess file */
+} redirect_area_note;
+
+/** Say it. Does nothing when the map does not exist (any more), or the lock is not to be had. */
+void redirect_area_note_set(redirect_area *area, uint32_t map, const redirect_area_note *note);
+
+/** What was said last. All zeros and false: nothing, or it is being said now, or who was saying it
+ * has died over it. Without the lock. */
+bool redirect_area_note_get(const redirect_area *area, uint32_t map, redirect_area_note *note);
+
+/** The maps that exist, one after the other: *place is 0 at first and is changed here.
+ * REDIRECT_AREA_NIL: there are no more. */
+uint32_t redirect_area_next(const redirect_area *area, uint32_t *place);
+
 typedef struct redirect_area_pin {
     const void *image; /* 4096-byte aligned; NULL: not pinned */
     size_t size;
@@ -109,8 +131,8 @@ bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin 
 /** Pin the same image once more, for another user in this process. */
 void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
 
-/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free; for
- * who has opened it before. @a known must be this process's. */
+/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free;
+ * for who has opened it before. @a known must be this process's. */
 bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
 
 /** Lock-free; the memory is not given back here but by the next publish or collect. */

@@ -212,6 +212,58 @@ bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirec
     return rda_map_valid(area, handle);
 }
 
+/* --- notes ------------------------------------------------------------------------------------*/
+
+void redirect_area_note_set(redirect_area *area, uint32_t handle, const redirect_area_note *said)
+{
+    rda_note *note = &area->notes[rda_entry_of(handle)];
+    uint64_t words[RDA_NOTE_WORDS];
+    uint32_t seq;
+
+    if (rda_lock(area) != APR_SUCCESS)
+        return;
+    if (rda_map_valid(area, handle)) {
+        memcpy(words, said, sizeof(words));
+        seq = RDA_GET(note->seq) | 1;
+        RDA_SET(note->seq, seq);
+        RDA_SET(note->handle, handle);
+        for (size_t i = 0; i < RDA_NOTE_WORDS; i++)
+            RDA_SET(note->words[i], words[i]);
+        RDA_SET(note->seq, seq + 1);
+    }
+    rda_unlock(area);
+}
+
+bool redirect_area_note_get(const redirect_area *area, uint32_t handle, redirect_area_note *said)
+{
+    const rda_note *note = &area->notes[rda_entry_of(handle)];
+    uint64_t words[RDA_NOTE_WORDS];
+    uint32_t seq = RDA_GET(note->seq);
+
+    memset(said, 0, sizeof(*said));
+    if (seq % 2 || RDA_GET(note->handle) != handle)
+        return false;
+    for (size_t i = 0; i < RDA_NOTE_WORDS; i++)
+        words[i] = RDA_GET(note->words[i]);
+    if (RDA_GET(note->seq) != seq || !rda_map_valid(area, handle))
+        return false;
+    memcpy(said, words, sizeof(*said));
+    /* Whatever is there, it ends. */
+    said->file[REDIRECT_AREA_NOTE_TEXT - 1] = '\0';
+    said->where[REDIRECT_AREA_NOTE_TEXT - 1] = '\0';
+    said->error[REDIRECT_AREA_NOTE_TEXT - 1] = '\0';
+    return true;
+}
+
+uint32_t redirect_area_next(const redirect_area *area, uint32_t *place)
+{
+    uint32_t end = rda_maps_end(area), handle = 0;
+
+    while (!handle && *place < end)
+        handle = RDA_GET(area->names[(*place)++].handle);
+    return handle ? handle : RDA_NIL;
+}
+
 uint64_t redirect_area_version(const redirect_area *area, uint32_t handle)
 {
     uint64_t version = RDA_GET(rda_map_at(area, handle)->current);

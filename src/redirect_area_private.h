@@ -10,7 +10,7 @@
  *
  * Only these and the area's tests include this file.
  *
- *   header | processes | names | maps | images | counts | cells | room for images ...
+ *   header | processes | names | maps | images | counts | notes | cells | room for images ...
  *
  * All but the last lies at fixed places, so that a word that somebody writes too late (a pin that
  * is taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing
@@ -134,6 +134,16 @@ typedef struct rda_counts {
     rda_stripe stripes[RDA_STRIPES];
 } rda_counts;
 
+#define RDA_NOTE_WORDS (sizeof(redirect_area_note) / 8)
+static_assert(sizeof(redirect_area_note) % 8 == 0, "whole words");
+
+/* Changed under the lock; odd: somebody changes it, or died there. */
+typedef struct rda_note {
+    _Atomic uint32_t seq;
+    _Atomic uint32_t handle; /* of the map that it is for */
+    _Atomic uint64_t words[RDA_NOTE_WORDS];
+} rda_note;
+
 /* How often each process has pinned the image in the slot of this number. */
 typedef struct rda_cells {
     _Atomic uint32_t pins[REDIRECT_AREA_PROCESSES];
@@ -165,6 +175,7 @@ struct redirect_area {
     rda_map *maps;
     rda_image *images;
     rda_counts *counts;
+    rda_note *notes;
     rda_cells *cells;
     unsigned char *room;
     size_t page;

@@ -40,7 +40,7 @@ typedef struct redirect_count {
 redirect_count redirect_counter_read(const redirect_counter *counter);
 
 /** Of @a n counters: as if none of these rules had ever answered. What others count meanwhile may
- * go with it or stay. Writes nothing where nothing was counted, so no page is taken for it. */
+ * go with it or stay. */
 void redirect_counters_reset(redirect_counter *counters, uint32_t n);
 
 /** The keys of a table's rules, in their order. */

@@ -83,6 +83,9 @@ sub problems { return decode_json(ask('format=json')->{body})->{problems} }
 is_deeply problems(), [], 'nothing is wrong';
 write_file("$dir/odd.csv", "from,to,status\n" . "\"not closed\n" x 3);
 my $seen = wait_until(sub { $client->request('/row-1'); return scalar @{ problems() } });
+my ($table) = grep { $_->{name} eq "$dir/odd.csv" } @{ decode_json(ask('format=json')->{body})->{redirect_tables} };
+like $table->{error} // '', qr/rows read last stay in use$/, 'its table says why';
+unlike ask('format=prometheus')->{body}, qr/error=/, 'which is no label of a metric';
 ok $seen, 'a map that was broken is seen' and like problems()->[0]{problem}, qr/odd\.csv/, 'and named';
 like $client->request('/htcache-status')->{body}, qr/<p class="problem"><b>[^<]*odd\.csv/,
     'the page says so at its top';

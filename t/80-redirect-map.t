@@ -646,6 +646,12 @@ is(($now->{hits} // 0) - ($table->{hits} // 0), $hits, 'hits are counted exactly
 my $sub = table_of("$maps/main.csv");
 is_deeply [@$sub{qw(rules exact)}], [@forms - 1, 0], 'subpath=on makes prefixes; the duplicate is left out';
 is $sub->{prefix}, @forms - 1, 'and all of them';
+is_deeply [@$table{qw(refused warnings error)}], [0, 0, undef], 'a good file';
+like $table->{load_ms} // '', qr/^\d+$/, 'its load time is known';
+cmp_ok $sub->{warnings}, '>', 0, 'the duplicate is a warning';
+my $own = table_of("$tree/good-file/map.txt");
+like $own->{source} // '', qr{^\Q$tree\E/good-file/\.htaccess:1$}, 'a map in .htaccess is listed, with its line';
+is $own->{rules}, 1, 'and its rows';
 
 # --- wrong lines --------------------------------------------------------------------------------
 

@@ -267,6 +267,51 @@ END_TEST
 
 /* --- builds and states ------------------------------------------------------------------------*/
 
+START_TEST(notes_go_with_their_map)
+{
+    redirect_area_note note = {.file = "/maps/a.txt", .load_ms = 7, .refused = 2}, seen;
+    uint32_t a = new_map(1), b = new_map(2), place = 0;
+
+    ck_assert(!redirect_area_note_get(area, a, &seen));
+    ck_assert_uint_eq(seen.refused, 0);
+    redirect_area_note_set(area, a, &note);
+    ck_assert(redirect_area_note_get(area, a, &seen));
+    ck_assert_str_eq(seen.file, "/maps/a.txt");
+    ck_assert_uint_eq(seen.load_ms, 7);
+    ck_assert_uint_eq(seen.refused, 2);
+    ck_assert(!redirect_area_note_get(area, b, &seen));
+    ck_assert_uint_eq(redirect_area_next(area, &place), a);
+    ck_assert_uint_eq(redirect_area_next(area, &place), b);
+    ck_assert_uint_eq(redirect_area_next(area, &place), REDIRECT_AREA_NIL);
+
+    /* Forgotten: neither it nor another one in its place has the note. */
+    ck_assert_int_eq(redirect_area_join(area, 2), APR_SUCCESS);
+    redirect_area_collect(area, 2);
+    place = 0;
+    ck_assert_uint_eq(redirect_area_next(area, &place), REDIRECT_AREA_NIL);
+    ck_assert(!redirect_area_note_get(area, a, &seen));
+    redirect_area_note_set(area, a, &note);
+    ck_assert(!redirect_area_note_get(area, map_of(3, 2, true), &seen));
+}
+END_TEST
+
+/* Who wrote it died over it; and a text without an end. */
+START_TEST(half_a_note)
+{
+    redirect_area_note note = {.load_ms = 1}, seen;
+    uint32_t map = new_map(1);
+
+    memset(note.error, 'x', sizeof(note.error));
+    redirect_area_note_set(area, map, &note);
+    ck_assert(redirect_area_note_get(area, map, &seen));
+    ck_assert_uint_eq(strlen(seen.error), sizeof(seen.error) - 1);
+    RDA_SET(area->notes[rda_entry_of(map)].seq, 5);
+    ck_assert(!redirect_area_note_get(area, map, &seen));
+    redirect_area_note_set(area, map, &note);
+    ck_assert(redirect_area_note_get(area, map, &seen));
+}
+END_TEST
+
 START_TEST(a_new_map)
 {
     uint32_t map = new_map(1);
@@ -669,6 +714,8 @@ static void add_maps(Suite *s)
 
     tcase_add_test(tc, maps_by_key);
     tcase_add_test(tc, maps_are_limited);
+    tcase_add_test(tc, notes_go_with_their_map);
+    tcase_add_test(tc, half_a_note);
     tcase_add_test(tc, forgotten_map);
     tcase_add_test(tc, a_map_number_returns_late);
     tcase_add_test(tc, maps_live_as_long_as_their_generations);
