@@ -83,7 +83,7 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
 typedef struct convert_result {
     redirect_map_options options;
     const char *words; /* the same as words behind HtCacheRedirectMap FILE; "" for none */
-    unsigned written;  /* rules of the list, without those that were lost */
+    unsigned written;  /* rows or lines; a rule may take two, one that was lost takes none */
 } convert_result;
 
 /** Write all rules. Rules that cannot be said are reported and left out, or written as near as the

@@ -65,7 +65,7 @@ printf "%6d %s\n", $seen{$_}, $_ for sort keys %seen;
 
 sub look {
     my ($round) = @_;
-    for my $core (glob $server->root . '/core ' . $server->root . '/core.*') {
+    for my $core (grep { -e } glob $server->root . '/core ' . $server->root . '/core.*') {
         my $text  = HtCache::Crash::backtrace(httpd(), $core);
         my $known = HtCache::Crash::verdict($text);
         $seen{ $known // 'not known' }++;
