@@ -47,9 +47,9 @@ struct htc_redirects {
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
     htc_map *tables;               /* htc_table, by slot; NULL until child_init */
-    apr_pool_t *pchild;
     apr_thread_mutex_t *loader_lock;
-    apr_thread_t *loader; /* the background build, or the last one; under loader_lock */
+    apr_thread_t *loader;    /* the background build, or the last one; under loader_lock */
+    apr_pool_t *loader_pool; /* what it was made of */
     _Atomic int loading, stopping;
 };
 

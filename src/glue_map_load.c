@@ -487,16 +487,33 @@ static background *background_create(htc_redirects *redirects, const htc_redirec
     return job;
 }
 
-/* The thread before it is done; take its place. */
-static apr_status_t start_thread(htc_redirects *redirects, background *job)
+/* With the lock: wait for the thread, if there is one, and give back all that it was made of. */
+static void end_loader(htc_redirects *redirects)
 {
-    apr_status_t rv, ended;
+    apr_status_t ended;
 
-    apr_thread_mutex_lock(redirects->loader_lock);
     if (redirects->loader)
         apr_thread_join(&ended, redirects->loader);
+    if (redirects->loader_pool)
+        apr_pool_destroy(redirects->loader_pool);
     redirects->loader = NULL;
-    rv = apr_thread_create(&redirects->loader, NULL, run_background, job, redirects->pchild);
+    redirects->loader_pool = NULL;
+}
+
+/* The thread before it is done; take its place. APR's record of a thread lies in the pool that it
+ * is created in: so each has one of its own, as a child may live for thousands of reloads. */
+static apr_status_t start_thread(htc_redirects *redirects, background *job)
+{
+    apr_status_t rv;
+
+    apr_thread_mutex_lock(redirects->loader_lock);
+    end_loader(redirects);
+    rv = apr_pool_create_unmanaged_ex(&redirects->loader_pool, NULL, NULL);
+    if (rv == APR_SUCCESS)
+        rv = apr_thread_create(&redirects->loader, NULL, run_background, job,
+                               redirects->loader_pool);
+    if (rv != APR_SUCCESS)
+        redirects->loader = NULL;
     apr_thread_mutex_unlock(redirects->loader_lock);
     return rv;
 }
@@ -734,13 +751,10 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
 static apr_status_t stop_loader(void *data)
 {
     htc_redirects *redirects = data;
-    apr_status_t ended;
 
     atomic_store(&redirects->stopping, 1);
     apr_thread_mutex_lock(redirects->loader_lock);
-    if (redirects->loader)
-        apr_thread_join(&ended, redirects->loader);
-    redirects->loader = NULL;
+    end_loader(redirects);
     apr_thread_mutex_unlock(redirects->loader_lock);
     return APR_SUCCESS;
 }
@@ -751,7 +765,6 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
 
-    redirects->pchild = pchild;
     if (apr_thread_mutex_create(&redirects->fold_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||
         !redirects->area)
