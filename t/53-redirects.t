@@ -15,7 +15,7 @@ my $rows = 1500;
 my $odd  = qq(/odd<i>"&'\xe9);
 write_file("$dir/map.txt", join '', map { "/row-$_ http://example.org/$_ 301\n" } 1 .. $rows);
 write_file("$dir/odd.csv", qq(from,to,status\n"/odd<i>""&'\xe9","http://example.org/?<script>",302\n));
-my $server = HtCache::Server->new(name => 'redirects', htcache => 1, conf => <<"EOT");
+my $server = HtCache::Server->new(name => 'redirects', htcache => 1, ports => ["uncounted"], conf => <<"EOT");
 HtCache On
 HtCacheRedirectMap "$dir/map.txt"
 HtCacheRedirectMap "$dir/odd.csv"
@@ -25,6 +25,9 @@ Redirect 302 /folded-b http://example.org/b
     SetHandler htcache-status
     Require local
 </Location>
+<VirtualHost *:\@PORT:uncounted\@>
+    HtCacheCounters Off
+</VirtualHost>
 EOT
 $server->start;
 my $client = $server->client('main');
@@ -77,6 +80,45 @@ is ask($_)->{status}, 400, "?$_ is refused"
     for qw(redirects redirects=all redirects=top&limit=0 redirects=top&limit=99999 redirects=top&offset=-1
         redirects=top&since=soon redirects=top&since=9999999999d redirects=top&format=prometheus
         redirects=top&limit=1%00 redirects=%zz);
+
+# Counts stay with their rows: over a reload that moves them, and over graceful restarts.
+sub hits { return { map { ("$_->{rule} $_->{target}" => $_->{hits}) } @{ list('redirects=top&limit=1000')->{rows} } } }
+sub reload {
+    write_file("$dir/map.new", join '', @_);
+    my $old = (stat "$dir/map.txt")[9];
+    utime 1, $old - 1, "$dir/map.new";
+    rename "$dir/map.new", "$dir/map.txt" or die $!;
+}
+my $counted = hits();
+is $counted->{'/row-1400 http://example.org/1400'}, 5, 'what is counted so far';
+reload("/new http://example.org/new\n", map { "/row-$_ http://example.org/" . ($_ == 7 ? 'other' : $_) . " 301\n" }
+    grep { $_ != 3 } reverse 2 .. $rows);
+ok wait_until(sub { $client->request('/new')->{status} == 302 }), 'the map is loaded anew';
+my $now = hits();
+cmp_ok delete $now->{'/new http://example.org/new'}, '>=', 1, 'the new row counts';
+is_deeply $now, { map { $_ => $counted->{$_} } grep { !/^\/row-7 / } keys %$counted },
+    'rows that stay keep their counts wherever they stand; one with another target begins anew';
+hit('/row-7', 2);
+$now->{'/row-7 http://example.org/other'} = 2;
+my $parent = $server->pid;
+for my $round (1, 2) {
+    my $logged = () = $server->error_log =~ /resuming normal operations/g;
+    $server->signal('USR1');
+    ok wait_until(sub { (() = $server->error_log =~ /resuming normal operations/g) > $logged }), "graceful restart $round";
+    hit('/row-1400', 1);
+    $now->{'/row-1400 http://example.org/1400'}++;
+    my $kept = hits();
+    delete $kept->{'/new http://example.org/new'};
+    is_deeply $kept, $now, "counts are kept and go on, those of folded lines, too";
+}
+is $server->pid, $parent, 'by the same parent';
+
+# Where counters are off, answers are the same and nothing is counted.
+sub uncounted { return $server->client('uncounted')->request($_[0]) }
+my $before = hits();
+is uncounted('/row-1400')->{status}, 301, 'a row answers where counters are off';
+is uncounted('/folded-b')->{status}, 302, 'so does a folded line';
+is_deeply hits(), $before, 'none of them is counted';
 
 # A map that cannot be used any more is a problem, which every form tells.
 sub problems { return decode_json(ask('format=json')->{body})->{problems} }
