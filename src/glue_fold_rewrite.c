@@ -182,8 +182,6 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
  *     RewriteRule (?s)^.*$ - [S=n]
  */
-#define GUARD_MIN 12 /* rules; fewer cost no more than the guard */
-#define GUARD_MAX 32 /* a path that may match one of them goes through all */
 
 /* The container's rules, with the nodes at which they begin: their first condition, or they. */
 typedef struct container {
@@ -230,8 +228,8 @@ static const rewrite_block *guard_create(const htc_walk *w, const rewrite_rule *
     return block->table ? block : NULL;
 }
 
-/* Ahead of rules[at], to skip `skip` rules when none of the n from there on can match. */
-static void put_guard(htc_walk *w, const container *c, size_t at, size_t n, size_t skip)
+/* Ahead of rules[at], to skip the n rules from there on when none of them can match. */
+static void put_guard(htc_walk *w, const container *c, size_t at, size_t n)
 {
     const rewrite_block *block = guard_create(w, c->rules + at, n);
     ap_directive_t **link = c->links[at];
@@ -242,37 +240,18 @@ static void put_guard(htc_walk *w, const container *c, size_t at, size_t n, size
                     apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
                                  block_id(block, w->secret, w->pool)));
     htc_fold_insert(w, &(*link)->next, c->nodes[at], "RewriteRule",
-                    apr_psprintf(w->pool, "(?s)^.*$ - [S=%d]", (int)skip));
+                    apr_psprintf(w->pool, "(?s)^.*$ - [S=%d]", (int)n));
     c->links[at] = &(*link)->next->next;
-}
-
-/* Rules that stay, one behind the other, from `at` on. */
-static void guard_run(htc_walk *w, const container *c, size_t at, size_t end)
-{
-    while (at < end) {
-        size_t n = 1;
-
-        while (at + n < end && (n < GUARD_MAX || c->rules[at + n].counted))
-            n++;
-        if (n >= GUARD_MIN)
-            put_guard(w, c, at, n, n);
-        at += n;
-    }
 }
 
 static void guard_container(htc_walk *w, const container *c)
 {
-    size_t at = 0;
+    for (size_t at = 0, n; at < c->n; at += n ? n : 1) {
+        bool guarded;
 
-    while (at < c->n) {
-        size_t end = at;
-
-        while (end < c->n && c->rules[end].why)
-            end++;
-        guard_run(w, c, at, end);
-        while (end < c->n && !c->rules[end].why)
-            end++;
-        at = end;
+        n = redirect_config_run(c->rules, c->n, at, &guarded);
+        if (guarded)
+            put_guard(w, c, at, n);
     }
 }
 

@@ -433,6 +433,18 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
     return count;
 }
 
+size_t redirect_config_run(const rewrite_rule *rules, size_t n, size_t at, bool *guarded)
+{
+    size_t count = 0;
+    bool known = true;
+
+    while (at + count < n && rules[at + count].why &&
+           (count < REDIRECT_CONFIG_MAX_GUARDED || rules[at + count].counted))
+        known = !rules[at + count++].any && known;
+    *guarded = known && count >= REDIRECT_CONFIG_MIN_GUARDED;
+    return count;
+}
+
 bool redirect_config_passable(const rewrite_rule *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -124,6 +124,17 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
 /** Can it be said of some path, without running a regex, that none of these rules matches it? */
 bool redirect_config_passable(const rewrite_rule *rules, size_t n);
 
+/** Rules of a server that stay, one behind the other, are skipped together by a guard ahead of them
+ * when none of them can match: so many at least, as fewer cost no more than the guard. */
+#define REDIRECT_CONFIG_MIN_GUARDED 12
+/** And no more, unless a skip or a chain counts them: a path that may match one goes through all.
+ */
+#define REDIRECT_CONFIG_MAX_GUARDED 32
+
+/** How many of the @a n rules, from rules[at] on, stay and stand together; 0: that one is folded.
+ * *guarded: these may be put behind a guard. */
+size_t redirect_config_run(const rewrite_rule *rules, size_t n, size_t at, bool *guarded);
+
 /** Do the last of these rules leave a skip or a chain open, that goes on with rules that are
  * inherited? */
 bool redirect_config_open_end(const rewrite_rule *rules, size_t n);

@@ -53,8 +53,29 @@ static container *container_create(checker *c, container *parent, const char *na
     return made;
 }
 
-static void report_rules(checker *c, const rewrite_rule *rules, size_t n, const uint32_t *numbers)
+/* What a rule that stays costs requests that it does not match. @a together: 0, or the rules
+ * behind one guard. */
+static const char *cost_of(bool gate, size_t together, apr_pool_t *pool)
 {
+    const char *called =
+        gate ? "mod_rewrite is called only where the path may match one of the rules here, and "
+             : "";
+
+    if (together)
+        return apr_psprintf(pool,
+                            "%sa guard skips it, as one of %" APR_SIZE_T_FMT
+                            " rules, where the path can match none of these",
+                            called, together);
+    return apr_pstrcat(pool, called, "each request that gets to it costs one regular expression",
+                       NULL);
+}
+
+static void report_rules(checker *c, const rewrite_rule *rules, size_t n, bool in_dir,
+                         const uint32_t *numbers)
+{
+    bool gate = !in_dir && redirect_config_passable(rules, n), guarded = false;
+    size_t run = 0, end = 0;
+
     for (size_t i = 0; i < n; i++) {
         c->totals->rewrite_rules_seen++;
         c->totals->conditional += rules[i].conditions;
@@ -62,11 +83,13 @@ static void report_rules(checker *c, const rewrite_rule *rules, size_t n, const 
             c->totals->rewrite_rules_folded++;
             continue;
         }
+        if (i >= end) {
+            run = redirect_config_run(rules, n, i, &guarded);
+            end = i + run;
+        }
         c->report(c->baton, REDIRECT_NOTE, numbers[i],
-                  apr_psprintf(c->pool,
-                               "RewriteRule %s stays as it is: %s; each request that gets to it "
-                               "costs one regular expression",
-                               rules[i].pattern, rules[i].why));
+                  apr_psprintf(c->pool, "RewriteRule %s stays as it is: %s; %s", rules[i].pattern,
+                               rules[i].why, cost_of(gate, guarded && !in_dir ? run : 0, c->pool)));
     }
 }
 
@@ -81,7 +104,7 @@ static void container_end(checker *c)
 
         n = redirect_config_rewrites((const rewrite_line *)done->lines->elts, n, done->in_dir,
                                      REDIRECT_REGEX_DEFAULT, rules, c->pool);
-        report_rules(c, rules, n, (const uint32_t *)done->numbers->elts);
+        report_rules(c, rules, n, done->in_dir, (const uint32_t *)done->numbers->elts);
     }
 }
 

@@ -396,6 +396,53 @@ START_TEST(a_htaccess_file)
 }
 END_TEST
 
+/* A configuration of a server: what is said of the rule with "/last". */
+static const struct {
+    int before;         /* rules with conditions, each with a path of its own */
+    const char *middle; /* lines between them and /last */
+    const char *says;
+} costs[] = {
+    {0, "",
+     "mod_rewrite is called only where the path may match one of the rules here, and each "
+     "request that gets to it costs one regular expression"},
+    {10, "", "rules here, and each request that gets to it"},
+    {11, "", "rules here, and a guard skips it, as one of 12 rules,"},
+    {31, "", "rules here, and a guard skips it, as one of 32 rules,"},
+    {32, "", "rules here, and each request that gets to it"},
+    {43, "", "rules here, and a guard skips it, as one of 12 rules,"},
+    {11, "RewriteRule . - [E=A]\n", "conditions; each request that gets to it costs"},
+    {32, "RewriteRule . - [E=A]\n", "conditions; each request that gets to it costs"},
+    {11, "<Location /l>\nRewriteRule . - [E=A]\n</Location>\n", "one of 12 rules,"},
+};
+
+static char last_message[1024];
+
+static void collect_last(void *baton, redirect_severity severity, uint32_t line,
+                         const char *message)
+{
+    (void)baton;
+    (void)severity;
+    (void)line;
+    if (strstr(message, "/last"))
+        apr_cpystrn(last_message, message, sizeof(last_message));
+}
+
+START_TEST(a_rule_that_stays)
+{
+    redirect_config_totals totals = {0};
+    const char *text = "";
+
+    for (int i = 0; i < costs[_i].before; i++)
+        text = apr_psprintf(pool, "%sRewriteCond %%{QUERY_STRING} x\nRewriteRule ^/r%d$ /x [R,L]\n",
+                            text, i);
+    text = apr_pstrcat(pool, text, costs[_i].middle,
+                       "RewriteCond %{QUERY_STRING} x\nRewriteRule ^/last$ /x [R,L]\n", NULL);
+    last_message[0] = '\0';
+    redirect_config_check(text, strlen(text), false, collect_last, NULL, &totals, pool);
+    ck_assert_msg(strstr(last_message, costs[_i].says) != NULL, "%s", last_message);
+}
+END_TEST
+
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 int main(void)
@@ -418,6 +465,7 @@ int main(void)
     tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     tcase_add_test(tc, a_configuration_file);
     tcase_add_test(tc, a_htaccess_file);
+    tcase_add_loop_test(tc, a_rule_that_stays, 0, COUNT_OF(costs));
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
