@@ -47,7 +47,7 @@ package GenerationLoad {
             || !grep { $_ == $g } @{ $self->{allowed}{$map} };
         my $last = $self->{last}{$map} // 0;
         $self->{last}{$map} = $g;
-        $seen->{"$map$g"}++;
+        main::write_file("$dir/seen-$map$g", '') if !$seen->{"$map$g"}++;
         return $g < $last ? 'back' : 'right';
     }
 }
@@ -210,6 +210,7 @@ for my $edit (@good) {
             "$what, $name: the new rows answer";
     }
     sleep 0.3;
+    wait_until(sub { !grep { !-e "$dir/seen-$_" . ($map{$_}{g} + 1) } keys %map });
     my $seen = stop_load($load, $what);
     cmp_ok $seen->{ $_ . ($map{$_}{g} + 1) } // 0, '>', 0, "$what, $_: clients saw them"
         for sort keys %map;
