@@ -12,7 +12,7 @@ use Test::More;
 use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
 use HtCache::FoldCases qw(cases wrong_lines);
-use HtCache::FoldNamed qw(named_cases);
+use HtCache::FoldNamed qw(named_cases cases_without info_lines);
 use HtCache::FoldRandom qw(scenario render all_nodes);
 use HtCache::Pipeline qw(ask_all);
 use HtCache::Server;
@@ -34,7 +34,7 @@ my %server_args = (
 );
 my $FRAME = qq{ErrorLogFormat "%-{X-Id}i %-m %-l %-E %M"\nServerName main.test:8080\nUseCanonicalName Off\n};
 
-my $STATUS = "<VirtualHost *:\@PORT:status\@>\nRewriteOptions IgnoreInherit\n"
+my $STATUS = "<VirtualHost *:\@PORT:status\@>\n<IfModule mod_rewrite.c>\nRewriteOptions IgnoreInherit\n</IfModule>\n"
     . "<Location />\nSetHandler htcache-status\n</Location>\n</VirtualHost>\n";
 
 # --- one configuration --------------------------------------------------------------------------
@@ -58,6 +58,7 @@ sub write_htaccess {
 sub server_for {
     my ($scenario, $name, $with_module) = @_;
     my $server = HtCache::Server->new(name => "fold-$name", %server_args, htcache => $with_module,
+        ($scenario->{modules} ? (modules => $scenario->{modules}) : ()),
         conf => $FRAME . ($scenario->{info} ? "LogLevel info\n" : '') . render($scenario->{conf})
             . ($with_module ? $STATUS : ''));
     unlink $server->log_file;
@@ -273,6 +274,43 @@ sub run_dump {
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
 }
 
+# A module less than usual.
+sub run_without {
+    for my $module ('alias', 'rewrite') {
+        my @cases    = cases_without($module);
+        my $scenario = scenario_of("no-$module", @cases);
+        $scenario->{modules} = [grep { $_ ne $module } @{ $server_args{modules} }];
+        wait_past_racy();
+        run_cases($scenario, "no mod_$module", @cases);
+    }
+}
+
+# What mod_info shows of lines that are folded: the configuration and the modules, but for this one.
+sub run_info {
+    return note('this httpd has no mod_info') if !-e HtCache::Env::libexecdir() . '/mod_info.so';
+    my @pages = map {
+        my $server = HtCache::Server->new(name => 'fold-info', %server_args, htcache => $_,
+            modules => [@{ $server_args{modules} }, 'info'],
+            # One line more for the one that has a LoadModule line less.
+            mpm_conf => ($_ ? '' : "\n") . $server_args{mpm_conf},
+            conf => ($_ ? "HtCache On\n" : "\n") . info_lines() . "<VirtualHost *:\@PORT:hosts\@>\n" . info_lines()
+                . "RewriteEngine Off\n<Location /server-info>\nSetHandler server-info\n</Location>\n</VirtualHost>\n");
+        $server->start;
+        my %port = %{ $server->{port} };
+        my %page = map { $_ => $server->client('hosts')->request("/server-info?$_")->{body} } qw(config mod_alias.c mod_rewrite.c);
+        for my $page (values %page) {
+            $page =~ s/\b$port{$_}\b/PORT:$_/g for keys %port;
+            $page =~ s/^.*HtCache.*\n//mg;
+        }
+        $server->stop;
+        \%page;
+    } 0, 1;
+    for my $name (sort keys %{ $pages[0] }) {
+        is $pages[1]{$name}, $pages[0]{$name}, "mod_info shows the lines as they were written: $name";
+        like $pages[0]{$name}, qr/Redirect(?:Match)?.*http|RewriteRule.*http/, 'which are there';
+    }
+}
+
 # What the status page says of each host and of each .htaccess file.
 sub run_counts {
     my $root   = work_dir('fold/counts');
@@ -306,6 +344,8 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     wait_past_racy();
     run_cases($scenarios[$_], @{ $groups[$_] }) for grep { @{ $groups[$_] } > 1 } 0 .. $#groups;
     run_dump() if !defined $only;
+    run_without() if mpm() eq 'event' && (!defined $only || 'without' =~ /$only/);
+    run_info() if mpm() eq 'event' && (!defined $only || 'info' =~ /$only/);
     run_counts() if !defined $only || 'counts' =~ /$only/;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }

@@ -6,7 +6,7 @@ package HtCache::FoldNamed;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT_OK = qw(named_cases);
+our @EXPORT_OK = qw(named_cases cases_without info_lines);
 
 my $ENGINE = "RewriteEngine On\n";
 
@@ -230,6 +230,34 @@ sub _stock {
             { name => "$what, below rules", files => { '.htaccess' => $ENGINE . _rules('', '[R,L]') . "RewriteRule b\$ http://t.test/above [R,L]\n", 'a/.htaccess' => $line }, requests => \@ask },
         )
     } sort keys %left;
+}
+
+# One of the two modules is not loaded: what the other does is folded, and lines of the one are errors.
+sub cases_without {
+    my ($module) = @_;
+    my %lines = (
+        alias   => [_redirects(), "Redirect /a/b http://t.test/b\nRedirectMatch ^/a/c http://t.test/c\n"],
+        rewrite => [$ENGINE . _rules('(?:/?a/)?', '[R,L]'), "RewriteRule ^(?:/?a/)?b http://t.test/b [R,L]\nRewriteRule ^(?:/?a/)?c http://t.test/c [R,L]\n"],
+    );
+    my $gone   = join '', @{ $lines{$module} };
+    my $there  = join '', @{ $lines{ $module eq 'alias' ? 'rewrite' : 'alias' } };
+    my $hidden = "<IfModule mod_$module.c>\n$gone</IfModule>\n";
+    my @ask    = ('/a/b', '/a/c?d', '/a/other1', '/a/x.html', '/x.html', '/a/');
+    my %files  = ('lines of the other' => $there, 'its lines' => $gone, 'its lines in <IfModule>' => $hidden,
+        'lines of both' => $there . $gone, 'both, its own in <IfModule>' => $hidden . $there);
+    return (
+        (map { { name => "no mod_$module: $_, in .htaccess", files => { 'a/.htaccess' => $files{$_} }, requests => \@ask } } sort keys %files),
+        (map { { name => "no mod_$module: $_->[0], in the server", conf => $_->[1], requests => \@ask } }
+            ['lines of the other', $there], ['its lines in <IfModule>', $hidden], ['both', $hidden . $there]),
+    );
+}
+
+# A configuration of lines that are folded, in all contexts, for mod_info.
+sub info_lines {
+    my $lines = _redirects() . "RedirectMatch 301 ^/m/(.*) http://t.test/\$1\n" . $ENGINE . _rules('/?', '[R,L]')
+        . "RewriteCond %{QUERY_STRING} x\nRewriteRule ^/?c http://t.test/c [R,L]\n";
+    return $lines . qq{<Directory "\@ROOT\@/a">\n$lines</Directory>\n<Location /l>\n$lines</Location>\n}
+        . "<IfModule mod_alias.c>\nRedirect 410 /gone\n</IfModule>\n";
 }
 
 sub named_cases {
