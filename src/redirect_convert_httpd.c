@@ -55,12 +55,13 @@ static bool is_redirect_line(const convert_rule *r)
 {
     const redirect_rule *rule = &r->rule;
     const char *t = rule->target;
-    bool ends = rule->source[rule->source_len - 1] == '/';
+    bool ends;
 
     if (rule->kind != REDIRECT_PREFIX || rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH))
         return false;
     if (!t || r->joins)
         return true;
+    ends = rule->source[rule->source_len - 1] == '/'; /* only a pattern's may be empty */
     return rule->options & REDIRECT_OPT_APPEND_REST &&
            convert_target_path(t, rule->target_len) == rule->target_len &&
            (t[rule->target_len - 1] == '/') == ends;
