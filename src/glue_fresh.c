@@ -89,15 +89,46 @@ static const struct {
                                          "fs.inotify.max_user_watches"},
     [HTC_WATCH_FULL] = {APLOG_WARNING, "there is no room for more of what is watched; raise "
                                        "HtCacheMemory"},
-    [HTC_WATCH_FILESYSTEM] = {APLOG_NOTICE,
-                              "it lies on a file system that is not known to report all changes"},
     [HTC_WATCH_DENIED] = {APLOG_NOTICE, "a directory on the way may not be read by the server's "
                                         "user; give it read permission"},
     [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep or has links that cannot be followed"}};
 
+static const struct {
+    uint32_t type;
+    const char *name;
+} type_names[] = {{0x6969, "NFS"},      {0xFF534D42, "CIFS"},    {0xFE534D42, "SMB"},
+                  {0x65735546, "FUSE"}, {0x794C7630, "overlay"}, {0x0BD00BD0, "Lustre"},
+                  {0x00C36400, "Ceph"}, {0x01161970, "GFS2"},    {0x7461636F, "OCFS2"},
+                  {0x47504653, "GPFS"}, {0x5346414F, "AFS"},     {0x01021997, "9P"}};
+
+static const char *type_name(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
+        if (type_names[i].type == type)
+            return type_names[i].name;
+    }
+    return "unknown";
+}
+
+/* Those that were met since anybody said it last; mostly the one of this path. */
+static void say_file_systems(htc_context *ctx, const char *path)
+{
+    htc_watch_refusal one;
+
+    while (htc_watch_refused(ctx->watch, &one))
+        ap_log_error(
+            APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
+            "HtCacheRevalidate auto: the file system at %s (type 0x%x, %s) is not known to "
+            "report all changes: what lies there cannot be watched and is compared with "
+            "the disk every second instead. Met for %s. Not logged again for this one",
+            one.at, one.type, type_name(one.type), path);
+}
+
 static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
 {
-    if (messages[why].text && htc_watch_first(ctx->watch, why))
+    if (why == HTC_WATCH_FILESYSTEM)
+        say_file_systems(ctx, path);
+    else if (messages[why].text && htc_watch_first(ctx->watch, why))
         ap_log_error(APLOG_MARK, messages[why].level, 0, ap_server_conf,
                      "HtCacheRevalidate auto: %s cannot be watched and is compared with the disk "
                      "every second instead: %s. Not logged again for others",

@@ -350,7 +350,8 @@ SKIP: {
 is $server->client('site')->request('/kernel/version')->{status}, 200, 'a file of another file system'
     for 1 .. 4;
 cmp_ok figures('watch')->{refused_filesystem}, '>', 0, 'is not watched';
-is scalar(() = $server->error_log =~ /cannot be watched.*file system/g), 1, 'the log says so once';
+is scalar(() = $server->error_log =~ m{file system at /proc .*cannot be watched}g), 1,
+    'the log says so once, and where the file system is mounted';
 
 # --- what is given up ---------------------------------------------------------------------------
 

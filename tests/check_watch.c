@@ -522,6 +522,35 @@ START_TEST(other_file_systems)
 }
 END_TEST
 
+/* Each is told of once, with the place where it begins. */
+START_TEST(refused_file_systems)
+{
+    htc_watch_refusal one;
+
+    scene();
+    trust_new("a/.htaccess");
+    ck_assert(!htc_watch_refused(watch, &one));
+    trust("/proc/sys/kernel/.htaccess", put("/proc/sys/kernel/.htaccess", ""));
+    ck_assert(htc_watch_refused(watch, &one));
+    ck_assert_str_eq(one.at, "/proc");
+    ck_assert_uint_eq(one.type, 0x9fa0);
+    ck_assert(!htc_watch_refused(watch, &one));
+    /* Asked anew, and another path of the same. */
+    watch->header->devices[0].at = watch->header->devices[1].at = 1;
+    htc_watch_distrust(watch);
+    trust("/proc/sys/.htaccess", put("/proc/sys/.htaccess", ""));
+    ck_assert(!htc_watch_refused(watch, &one));
+    /* As if it was another. */
+    watch->header->refused[0].dev++;
+    watch->header->devices[0].at = watch->header->devices[1].at = 1;
+    watch->header->devices[2].at = watch->header->devices[3].at = 1;
+    htc_watch_distrust(watch);
+    trust("/proc/sys/.htaccess", put("/proc/sys/.htaccess", ""));
+    ck_assert(htc_watch_refused(watch, &one));
+    ck_assert(!htc_watch_refused(watch, &one));
+}
+END_TEST
+
 START_TEST(overflow)
 {
     FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
@@ -908,6 +937,7 @@ int main(void)
     tcase_add_test(tc, no_more_watches);
     tcase_add_test(tc, full_tree);
     tcase_add_test(tc, other_file_systems);
+    tcase_add_test(tc, refused_file_systems);
     tcase_add_test(tc, overflow);
     tcase_add_test(tc, churn_leaks_nothing);
     tcase_add_test(tc, records_that_are_gone);

@@ -389,6 +389,20 @@ bool htc_watch_first(htc_watch *watch, htc_watch_why why)
     return !atomic_exchange(&watch->header->told[why], 1);
 }
 
+bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal)
+{
+    for (int i = 0; i < HTCW_DEVICES; i++) {
+        htcw_refused *one = &watch->header->refused[i];
+        uint32_t untold = HTCW_UNTOLD;
+
+        if (atomic_compare_exchange_strong(&one->told, &untold, HTCW_TOLD)) {
+            *refusal = one->what;
+            return true;
+        }
+    }
+    return false;
+}
+
 int htc_watch_fd(const htc_watch *watch)
 {
     return watch->fd;

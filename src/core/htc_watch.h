@@ -158,6 +158,15 @@ void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats);
 /** True for the first caller, of all processes, with this reason: for messages said once. */
 bool htc_watch_first(htc_watch *watch, htc_watch_why why);
 
+/** A file system that cannot be watched. */
+typedef struct htc_watch_refusal {
+    uint32_t type; /* as of statfs */
+    char at[256];  /* where it was met first, from the top: its mount point; may be cut off */
+} htc_watch_refusal;
+
+/** The next file system that was refused and that nobody of all processes was given here before. */
+bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal);
+
 /** The instance's descriptor, for tests. */
 int htc_watch_fd(const htc_watch *watch);
 

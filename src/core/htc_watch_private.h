@@ -64,6 +64,15 @@ typedef struct htcw_device {
     bool local;
 } htcw_device;
 
+/* A file system that was refused. Written under the lock while it is empty, and then given away. */
+typedef enum htcw_told { HTCW_EMPTY = 0, HTCW_UNTOLD, HTCW_TOLD } htcw_told;
+
+typedef struct htcw_refused {
+    _Atomic uint32_t told;
+    uint64_t dev;
+    htc_watch_refusal what;
+} htcw_refused;
+
 typedef struct htcw_header {
     pthread_mutex_t lock;
     _Atomic uint64_t epoch;        /* from 1 */
@@ -86,6 +95,7 @@ typedef struct htcw_header {
     uint32_t net_hand; /* and where the doubting of trusted entries does */
     htcw_device devices[HTCW_DEVICES];
     uint32_t device_hand;
+    htcw_refused refused[HTCW_DEVICES]; /* further ones are not told of */
 } htcw_header;
 
 struct htc_watch {

@@ -359,16 +359,42 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
 
 /* --- settling ---------------------------------------------------------------------------------*/
 
-static bool type_is_local(const char *path)
+static bool type_is_local(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
+        if (type == local_types[i])
+            return true;
+    }
+    return false;
+}
+
+/* Paths are settled from the top, so the first one met is where it is mounted. */
+static void note_refused(htc_watch *w, uint64_t dev, uint32_t type, const char *path)
+{
+    for (int i = 0; i < HTCW_DEVICES; i++) {
+        htcw_refused *one = &w->header->refused[i];
+
+        if (atomic_load(&one->told) != HTCW_EMPTY && one->dev == dev)
+            return;
+        if (atomic_load(&one->told) == HTCW_EMPTY) {
+            one->dev = dev;
+            one->what.type = type;
+            snprintf(one->what.at, sizeof(one->what.at), "%s", path);
+            atomic_store(&one->told, HTCW_UNTOLD);
+            return;
+        }
+    }
+}
+
+static bool look_at_device(htc_watch *w, uint64_t dev, const char *path)
 {
     struct statfs fs;
 
     if (statfs(path, &fs) != 0)
         return false;
-    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
-        if ((uint32_t)fs.f_type == local_types[i])
-            return true;
-    }
+    if (type_is_local((uint32_t)fs.f_type))
+        return true;
+    note_refused(w, dev, (uint32_t)fs.f_type, path);
     return false;
 }
 
@@ -385,7 +411,7 @@ static bool device_is_local(htc_watch *w, uint64_t dev, const char *path)
             return device->local;
     }
     device = &header->devices[header->device_hand++ % HTCW_DEVICES];
-    *device = (htcw_device){dev, now, type_is_local(path)};
+    *device = (htcw_device){dev, now, look_at_device(w, dev, path)};
     return device->local;
 }
 
