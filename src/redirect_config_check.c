@@ -6,6 +6,7 @@
 #include "redirect_config.h"
 
 #include "config_lines.h"
+#include "redirect_map_private.h"
 
 #include <string.h>
 #include <strings.h>
@@ -30,6 +31,14 @@ typedef struct checker {
     apr_pool_t *pool;
     container *inner;
 } checker;
+
+/* Printable: redirect_report_say() escapes what is not. */
+static void say(checker *c, uint32_t line, const char *message)
+{
+    redirect_report report = {.fn = c->report, .baton = c->baton};
+
+    redirect_report_say(&report, REDIRECT_NOTE, line, "%s", message);
+}
 
 /* --- containers -------------------------------------------------------------------------------*/
 
@@ -87,9 +96,9 @@ static void report_rules(checker *c, const rewrite_rule *rules, size_t n, bool i
             run = redirect_config_run(rules, n, i, &guarded);
             end = i + run;
         }
-        c->report(c->baton, REDIRECT_NOTE, numbers[i],
-                  apr_psprintf(c->pool, "RewriteRule %s stays as it is: %s; %s", rules[i].pattern,
-                               rules[i].why, cost_of(gate, guarded && !in_dir ? run : 0, c->pool)));
+        say(c, numbers[i],
+            apr_psprintf(c->pool, "RewriteRule %s stays as it is: %s; %s", rules[i].pattern,
+                         rules[i].why, cost_of(gate, guarded && !in_dir ? run : 0, c->pool)));
     }
 }
 
@@ -117,8 +126,8 @@ static void check_redirect(checker *c, const config_line *line, int alias)
         REDIRECT_LINE_FOLD)
         c->totals->redirects_folded++;
     else
-        c->report(c->baton, REDIRECT_NOTE, line->number,
-                  apr_psprintf(c->pool, "%s stays with mod_alias: %s", line->name, reason));
+        say(c, line->number,
+            apr_psprintf(c->pool, "%s stays with mod_alias: %s", line->name, reason));
 }
 
 static void check_line(checker *c, const config_line *line)
