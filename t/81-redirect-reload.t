@@ -343,7 +343,10 @@ sub shared_memory {
     }
     return $sum;
 }
-sub tables { return @{ $server->status->{redirect_tables} || [] } }
+# Of the server's configuration: those of .htaccess files come with the first request for them.
+sub tables {
+    return grep { ($_->{source} // '') !~ m{/\.htaccess:\d+$} } @{ $server->status->{redirect_tables} || [] };
+}
 sub all_bytes { my $sum = 0; $sum += $_->{bytes} for tables(); return $sum }
 sub ask_all {
     my $client = $server->client('site');
