@@ -73,6 +73,10 @@ is scalar(@seen), $rows - 1, 'page by page';
 is scalar(keys %{ { map { $_ => 1 } @seen } }), $rows - 1, 'each comes once';
 ok !(grep { $_ eq '/row-7' } @seen), 'and none that answered';
 
+my $page = $client->request('/htcache-status')->{body};
+like $page, qr{>4 have answered, 1\S+499 never have: <a href="\?redirects=top">.*<a href="\?redirects=unused">},
+    'the overview says how many, and where they are';
+like $page, qr{<section id="s-redirects">.*?data-v="5".*?/row-1400.*?</section>}s, 'with those that answer most';
 my $html = ask('redirects=top')->{body};
 like $html, qr{/odd&lt;i&gt;&quot;&amp;&#39;\\xe9}, 'the page shows a hostile row escaped';
 unlike $html, qr/<i>|<script>/, 'and has no markup of it';
