@@ -215,6 +215,7 @@ bool htc_explain_report(htc_report *report, const char *url)
     e.notes = notes_list(report);
     explain_walk(&e);
     explain_rules(&e);
+    explain_note_unread(&e);
     explain_list_sections(&e);
     report_lead(&e, group, url);
     return true;

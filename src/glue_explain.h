@@ -69,6 +69,8 @@ void explain_find_sections(explain *e);
 void explain_override(const explain *e, explain_level *level);
 /** Add the list of all sections that apply. */
 void explain_list_sections(explain *e);
+/** After explain_rules(): note what may apply and is not looked into; then nothing is certain. */
+void explain_note_unread(explain *e);
 /** Slashes of its name; UINT_MAX for a regex. */
 unsigned explain_section_depth(const explain *e, const ap_directive_t *node);
 /** The next directive of this name (any case) from @a node on; NULL: there is none. */

@@ -269,6 +269,72 @@ void explain_list_sections(explain *e)
         list_sections(e, list, e->host->first_child, 0);
 }
 
+/* --- what is not looked into ------------------------------------------------------------------*/
+
+#define MOST_UNREAD 20
+
+static bool has_rules(const ap_directive_t *node, int depth)
+{
+    for (; node; node = node->next) {
+        if (!strncasecmp(node->directive, "Redirect", 8) ||
+            !strcasecmp(node->directive, "RewriteRule") ||
+            !strcasecmp(node->directive, "HtCacheRedirectMap") ||
+            (depth < 8 && has_rules(node->first_child, depth + 1)))
+            return true;
+    }
+    return false;
+}
+
+static bool inherits(const ap_directive_t *node)
+{
+    return !strcasecmp(node->directive, "RewriteOptions") && node->args &&
+           ap_strcasestr(node->args, "Inherit") && !ap_strcasestr(node->args, "IgnoreInherit");
+}
+
+/* Of the server's answers only <Location> comes first: all other sections hold later. */
+static bool may_change(const explain *e, section_kind kind)
+{
+    int last = htc_list_rows(e->rules) - 1;
+
+    return kind == LOCATION || !e->answered || last < 0 ||
+           strcmp(htc_list_cell(e->rules, last, 1)->text, "server");
+}
+
+static void note_unread(explain *e, const ap_directive_t *node, bool top, int *left)
+{
+    for (; node && *left > 0; node = node->next) {
+        section_kind kind = kind_of(node);
+
+        if (inherits(node)) {
+            explain_note(e, "RewriteOptions %s in %s: inherited rules are not looked into.",
+                         node->args, explain_where(e, node));
+        } else if (kind == DIRECTORY && top) {
+            if (section_applies(e, node, kind) && may_change(e, kind))
+                note_unread(e, node->first_child, false, left);
+            continue;
+        } else if (kind != NO_SECTION && section_applies(e, node, kind) && may_change(e, kind) &&
+                   has_rules(node->first_child, 0)) {
+            explain_note(e, "%s %s in %s has redirects or rules, which are not looked into.",
+                         node->directive, node->args ? node->args : "", explain_where(e, node));
+        } else {
+            continue;
+        }
+        e->certain = false;
+        --*left;
+    }
+}
+
+void explain_note_unread(explain *e)
+{
+    int left = MOST_UNREAD;
+
+    note_unread(e, ap_conftree, true, &left);
+    if (e->host)
+        note_unread(e, e->host->first_child, true, &left);
+    for (int i = 0; i < e->levels->nelts; i++)
+        note_unread(e, APR_ARRAY_IDX(e->levels, i, explain_level).tree, false, &left);
+}
+
 /* --- <Directory> ------------------------------------------------------------------------------*/
 
 static bool is_plain_directory(const explain *e, const ap_directive_t *node)

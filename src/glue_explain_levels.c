@@ -12,6 +12,7 @@ typedef struct found {
     const char *reason;
     int64_t age_ms; /* -1: there is no record */
     bool racy;
+    const char *freshness; /* as docs/explain.md has it */
     unsigned directives, redirects, rewrite_rules, maps;
 } found;
 
@@ -61,12 +62,36 @@ static void read_reason(explain *e, found *f, const htc_info *info)
         f->reason = reason;
 }
 
-static void describe(explain *e, explain_level *level, found *f, const htc_info *info)
+/* How one learns that the file has changed, and since when that is not known. */
+static void judge_freshness(const explain *e, const explain_level *level, found *f,
+                            const htc_info *info)
 {
-    f->age_ms = htc_mono_ms() - info->checked_at;
-    if (f->age_ms < 0 || info->checked_at == HTC_NEVER_CHECKED)
+    const htc_watch *watch = e->report->ctx->watch;
+    apr_int64_t ttl = htc_scope_of(e->sc, level->directory, NULL).revalidate_ms;
+    int64_t mark = info->checked_at, fresh = htc_watch_fresh(watch), since = mark;
+    bool asked = mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED;
+
+    if (asked)
+        since = htc_mark_time(mark, fresh);
+    else if (htc_mark_is_doubt(mark))
+        since = htc_mark_doubted_at(mark);
+    f->age_ms = htc_mono_ms() - since;
+    if (f->age_ms < 0 || mark == HTC_NEVER_CHECKED)
         f->age_ms = 0;
     f->racy = (info->flags & HTC_RF_RACY) != 0;
+    if (f->racy || !ttl)
+        f->freshness = "always";
+    else if (ttl != HTC_REVALIDATE_AUTO)
+        f->freshness = "interval";
+    else if (asked || !watch)
+        f->freshness = "unwatched";
+    else
+        f->freshness = mark == fresh ? "watched" : "doubtful";
+}
+
+static void describe(explain *e, explain_level *level, found *f, const htc_info *info)
+{
+    judge_freshness(e, level, f, info);
     switch (info->kind) {
     case HTC_KIND_ABSENT:
         f->record = "absent";
@@ -134,6 +159,7 @@ static void add_level(explain *e, htc_list *list, explain_level *level)
     htc_cell_number(list, f.redirects);
     htc_cell_number(list, f.rewrite_rules);
     htc_cell_number(list, f.maps);
+    htc_cell_text(list, f.freshness);
     APR_ARRAY_PUSH(e->levels, explain_level) = *level;
 }
 
@@ -152,6 +178,7 @@ static htc_list *make_list(explain *e)
         {"redirects", "Redirects", HTC_GAUGE, HTC_UNIT_ONE, "of these: Redirect lines"},
         {"rewrite_rules", "RewriteRules", HTC_GAUGE, HTC_UNIT_ONE, "of these: RewriteRule lines"},
         {"maps", "Maps", HTC_GAUGE, HTC_UNIT_ONE, "of these: HtCacheRedirectMap lines"},
+        {"freshness", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
     };
 
     return htc_report_list(e->report, NULL, "levels", "Directories on the way",

@@ -14,6 +14,7 @@ use HtCache::Server;
 my $dir  = work_dir('explain');
 my $root = "$dir/root";
 write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.html rules/page.html
+    nested/page.html inherit/page.html located/page.html
     stock/page.html replay/page.html maps/page.html other/page.html off/page.html fresh/page.html);
 write_file("$dir/alias/page.html", "page\n");
 write_file("$dir/vhost/page.html", "page\n");
@@ -27,6 +28,9 @@ write_file("$root/rules/.htaccess", join '', "RewriteEngine On\n",
     "RewriteRule ^maybe\$ http://example.org/surely [R=302,L]\n",
     (map { "RewriteRule ^old-$_\$ http://example.org/rule-$_ [R=301,L]\n" } 1 .. 12),
     "RewriteRule ^forbidden - [F]\n", "RewriteRule ^inner\$ page.html [L]\n");
+write_file("$root/nested/.htaccess",
+    "Header set X-A yes\n<If \"%{QUERY_STRING} == 'go'\">\nRedirect 302 /nested/page.html http://example.org/\n</If>\n");
+write_file("$root/inherit/.htaccess", "RewriteEngine On\nRewriteOptions Inherit\n");
 write_file("$root/stock/.htaccess",  "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
 write_file("$root/replay/.htaccess", "SetEnvIf X y z\nFilterDeclare odd\n");
 write_file("$root/maps/map.txt",     "/maps/row http://example.org/row 307\n");
@@ -53,6 +57,9 @@ Alias /alias "$dir/alias"
 </Location>
 <Location /a>
     Header set X-Location yes
+</Location>
+<Location /located>
+    RedirectMatch 302 ^/located/never http://example.org/
 </Location>
 <VirtualHost *:\@PORT:vhost\@>
     ServerName vhost.example
@@ -147,6 +154,20 @@ my $replay = level(explained('/replay/page.html'), '/replay/');
 is $replay->{record}, 'replayed', 'a file whose directives are run each time';
 like $replay->{reason}, qr/^line \d+: \w+ /, 'and why: line and directive';
 like explained('/alias/page.html')->{explain}{mapped_by}, qr/^Alias .*httpd\.conf:\d+\)$/, 'an alias, by line';
+
+is level($a, '/a/')->{freshness}, 'interval', 'compared with the disk now and then, as configured';
+cmp_ok level($a, '/a/')->{age_ms}, '<', 3600_000, 'its age';
+
+# What is not looked into makes an answer uncertain; sections that do not apply do not.
+for my $case (['/nested/page.html', qr/^<If .*\.htaccess:2 has redirects/], ['/inherit/page.html', qr/^RewriteOptions Inherit /],
+    ['/located/page.html', qr/^<Location \/located> in .*httpd\.conf:\d+ has redirects/]) {
+    my ($url, $note) = @$case;
+    $client->request($url) for 1 .. 2;
+    my $said = explained($url);
+    ok !$said->{explain}{certain}, "$url: is not certain";
+    ok +(grep { $_->{text} =~ $note } @{ $said->{notes} }), "$url: a note says why" or diag(explain($said->{notes}));
+}
+ok explained('/other/page.html')->{explain}{certain}, 'what is elsewhere changes nothing';
 
 my $maybe = explained('/rules/maybe');
 is scalar @{ $maybe->{rules} }, 2, 'a rule with a condition is shown, and the one behind it';
