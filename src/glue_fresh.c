@@ -171,7 +171,7 @@ void htc_trust_end(htc_trust *trust)
     if (!trust->mine || trust->why == HTC_WATCH_AGAIN)
         return;
     if (trust->why != HTC_WATCH_OK)
-        mark = HTC_MARK_ASKED + htc_mono_ms();
+        mark = htc_mark_asked(trust->why, htc_mono_ms());
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
@@ -197,24 +197,30 @@ static bool compare(htc_context *ctx, const htc_dep *dep)
 static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                           int64_t mark, int64_t now)
 {
-    int64_t time = htc_mark_time(mark, HTC_MARK_NONE);
+    int64_t base = mark - htc_mark_time(mark, HTC_MARK_NONE), claimed = base + now;
+    htc_watch_why why;
     bool known, same;
 
-    if (now - time < HTC_ASK_MS)
+    if (mark > claimed - HTC_ASK_MS)
         return true;
-    if (!htc_store_claim(slot, mark, HTC_MARK_ASKED + now))
+    if (!htc_store_claim(slot, mark, claimed))
         return true;
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, HTC_MARK_ASKED, now, &same))
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
     same = compare(ctx, dep);
     if (same && ctx->farm)
         htc_farm_confirm(ctx, r, dep, HTC_ASK_MS, now);
-    if (!same)
+    if (!same) {
         htc_store_confirm(slot, HTC_NEVER_CHECKED);
-    else if (ctx->watch && htc_watch_record(ctx->watch, dep->path, dep->ref, &known) == 0)
+        return false;
+    }
+    why = htc_watch_record(ctx->watch, dep->path, dep->ref, &known);
+    if (why == HTC_WATCH_OK)
         htc_store_confirm(slot, htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
-    return same;
+    else if (why != HTC_WATCH_AGAIN)
+        htc_store_claim(slot, claimed, htc_mark_asked(why, now));
+    return true;
 }
 
 /* Asked for after a long time, or found with a mark of somebody who does not watch: one look at the
@@ -246,7 +252,7 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
         return false;
     if (!ctx->watch)
         return recheck_without(ctx, r, slot, dep, mark, now);
-    if (mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED)
+    if (htc_mark_is_asked(mark))
         return recheck_asked(ctx, r, slot, dep, mark, now);
     if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
         return recheck_once(ctx, slot, dep, mark);

@@ -503,8 +503,9 @@ static void tell_unchanged(const lookup *lk, const htc_text *text, const char *p
 }
 
 /* How long what another server found may be used here; 0: not at all. With auto that is so only
- * where this server itself asks every second: below a directory that cannot be watched. */
-static apr_int64_t farm_ttl(const lookup *lk)
+ * where this server itself asks every second: below a directory that cannot be watched; *why says
+ * why that cannot be. */
+static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
 {
     apr_int64_t ttl = lk->scope.revalidate_ms;
     const char *name = lk->path + strlen(lk->dir), *slash;
@@ -523,20 +524,23 @@ static apr_int64_t farm_ttl(const lookup *lk)
     if (!htc_store_find(lk->ctx->store, htc_store_hash(lk->ctx->store, path, len), path, len,
                         &parent))
         return 0;
-    return parent.checked_at >= HTC_MARK_ASKED && parent.checked_at < HTC_MARK_WATCHED ? HTC_ASK_MS
-                                                                                       : 0;
+    if (!htc_mark_is_asked(parent.checked_at))
+        return 0;
+    *why = htc_mark_why(parent.checked_at);
+    return HTC_ASK_MS;
 }
 
 /* No usable record here: another server of the farm may have one. It becomes ours. */
 static bool record_from_farm(lookup *lk)
 {
     htc_put put = {.key = lk->path, .key_len = lk->path_len};
+    htc_watch_why why = HTC_WATCH_OK;
     htc_ref ref;
 
-    if (!htc_farm_fetch(lk->ctx, lk->r, farm_ttl(lk), &put))
+    if (!htc_farm_fetch(lk->ctx, lk->r, farm_ttl(lk, &why), &put))
         return false;
     if (lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO && lk->ctx->watch)
-        put.checked_at += HTC_MARK_ASKED;
+        put.checked_at = htc_mark_asked(why, put.checked_at);
     return htc_publish(lk->ctx, lk->r, &put, &ref) == APR_SUCCESS &&
            htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
            lk->info.ref.version == ref.version;

@@ -592,15 +592,14 @@ static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, 
     if (seen == fresh)
         return;
     now = htc_mono_ms();
-    if (seen >= HTC_MARK_ASKED && seen < HTC_MARK_WATCHED &&
-        now - (seen - HTC_MARK_ASKED) < HTC_ASK_MS)
+    if (htc_mark_is_asked(seen) && now - htc_mark_time(seen, fresh) < HTC_ASK_MS)
         return;
     own = htc_watch_doubt(watch);
     if (!atomic_compare_exchange_strong(mark, &seen, own))
         return;
     why = htc_watch_word(watch, map->file, map->slot, &known);
     if (!compare(redirects, map) || why != HTC_WATCH_OK)
-        fresh = HTC_MARK_ASKED + now;
+        fresh = htc_mark_asked(why, now);
     atomic_compare_exchange_strong(mark, &own, fresh);
 }
 

@@ -559,6 +559,57 @@ START_TEST(each_visits_every_record_once)
 }
 END_TEST
 
+/* By the time that su_put() gives a record: its own number. */
+static bool want_odd(void *baton, int64_t checked_at)
+{
+    (*(unsigned *)baton)++;
+    return checked_at % 2 != 0;
+}
+
+typedef struct odd_log {
+    unsigned asked; /* first: want_odd() counts here */
+    visit_log log;
+} odd_log;
+
+static bool log_odd(void *baton, const char *key, size_t key_len, const htc_info *info)
+{
+    odd_log *odd = baton;
+
+    odd->log.wrong += info->checked_at % 2 == 0;
+    return log_visit(&odd->log, key, key_len, info);
+}
+
+/* In pieces that end after so many records, or after so many were asked about. */
+static const struct {
+    unsigned visits;
+    uint32_t looks;
+} pieces[] = {{1, UINT32_MAX}, {7, UINT32_MAX}, {1000, 1}, {1000, 13}, {3, 4}, {1000, UINT32_MAX}};
+
+START_TEST(pieces_visit_every_record_once)
+{
+    odd_log odd = {0};
+    uint32_t place = 0;
+    unsigned calls = 0;
+
+    for (uint32_t i = 0; i < 100; i++)
+        atomic_store(&htc_store_slot(store, put_ok(i, i).slot)->checked_at, i);
+    for (; place != UINT32_MAX && calls < 1000; calls++) {
+        unsigned asked = odd.asked;
+
+        odd.log.left = pieces[_i].visits;
+        htc_store_some(store, &place, pieces[_i].looks, want_odd, log_odd, &odd);
+        ck_assert_uint_le(odd.asked - asked, pieces[_i].looks);
+    }
+    ck_assert_uint_eq(place, UINT32_MAX);
+    ck_assert_uint_eq(odd.asked, 100);
+    ck_assert_uint_eq(odd.log.wrong, 0);
+    for (unsigned i = 0; i < 100; i++)
+        ck_assert_uint_eq(odd.log.seen[i], i % 2);
+    htc_store_some(store, &place, UINT32_MAX, NULL, log_odd, &odd);
+    ck_assert_uint_eq(place, UINT32_MAX);
+}
+END_TEST
+
 /* --- the lock ---------------------------------------------------------------------------------*/
 
 static void end_child(pid_t child)
@@ -687,6 +738,8 @@ static void add_records(Suite *s)
     tcase_add_test(tc, equal_hashes_are_told_apart_by_key);
     tcase_add_test(tc, stats_count_what_is_there);
     tcase_add_test(tc, each_visits_every_record_once);
+    tcase_add_loop_test(tc, pieces_visit_every_record_once, 0,
+                        (int)(sizeof(pieces) / sizeof(pieces[0])));
     suite_add_tcase(s, tc);
 }
 

@@ -239,6 +239,16 @@ void htc_store_stats_get(const htc_store *store, htc_store_stats *stats);
 typedef bool (*htc_store_visit)(void *baton, const char *key, size_t key_len, const htc_info *info);
 void htc_store_each(htc_store *store, htc_store_visit visit, void *baton);
 
+/**
+ * The same from a place on, for who goes through all in pieces: *place is 0 at first, and is set to
+ * the place behind the last record looked at; UINT32_MAX: there are no more. @a wanted (may be
+ * NULL) is asked first, with the record's checked_at: what it does not want is not read at all. No
+ * more than @a looks records are asked about.
+ */
+typedef bool (*htc_store_wanted)(void *baton, int64_t checked_at);
+void htc_store_some(htc_store *store, uint32_t *place, uint32_t looks, htc_store_wanted wanted,
+                    htc_store_visit visit, void *baton);
+
 /** Per-process figures, shown on the status page; a dead process's entry is reused. */
 typedef struct htc_process_stats {
     int32_t pid;

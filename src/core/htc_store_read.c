@@ -370,18 +370,42 @@ static bool visit_slot(const htc_store *store, uint32_t index, htc_store_visit v
     return visit(baton, front.key, front.head.key_len, &info);
 }
 
-/* The map of used slots, not the slots themselves: most of these may never have been touched, and
- * looking at them would give them memory. */
-void htc_store_each(htc_store *store, htc_store_visit visit, void *baton)
+/* The next slot from @a index on that is used, or nslots. The map of used slots, not the slots
+ * themselves: most of these may never have been touched, and looking at them would give them
+ * memory. */
+static uint32_t next_used(const htc_store *store, uint32_t index)
 {
-    for (uint32_t base = 0; base < store->nslots; base += 64) {
-        uint64_t used = HTCS_GET(store->used[base / 64]);
+    while (index < store->nslots) {
+        uint64_t used = HTCS_GET(store->used[index / 64]) >> (index % 64);
 
-        for (; used; used &= used - 1) {
-            uint32_t index = base + (uint32_t)__builtin_ctzll(used);
+        if (used)
+            return index + (uint32_t)__builtin_ctzll(used);
+        index += 64 - index % 64;
+    }
+    return store->nslots;
+}
 
-            if (index < store->nslots && !visit_slot(store, index, visit, baton))
-                return;
+void htc_store_some(htc_store *store, uint32_t *place, uint32_t looks, htc_store_wanted wanted,
+                    htc_store_visit visit, void *baton)
+{
+    uint32_t index = next_used(store, *place);
+
+    for (; index < store->nslots && looks; index = next_used(store, index + 1), looks--) {
+        const htc_slot_hot *hot = &store->slots[index].hot;
+
+        if (wanted && !(HTCS_GET(hot->version) && wanted(baton, HTCS_GET(hot->checked_at))))
+            continue;
+        if (!visit_slot(store, index, visit, baton)) {
+            index++;
+            break;
         }
     }
+    *place = index < store->nslots ? index : UINT32_MAX;
+}
+
+void htc_store_each(htc_store *store, htc_store_visit visit, void *baton)
+{
+    uint32_t place = 0;
+
+    htc_store_some(store, &place, UINT32_MAX, NULL, visit, baton);
 }

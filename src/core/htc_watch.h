@@ -18,7 +18,7 @@
  *     a doubt (far below 0)     compare with the disk. Each is a number of its own, and tells when
  *                               it was made
  *     HTC_MARK_WATCHED + epoch  trusted without asking while the epoch is the current one
- *     HTC_MARK_ASKED + time     cannot be watched; true at that time (htc_mono_ms())
+ *     HTC_MARK_ASKED + why, time  cannot be watched, and why; true at that time (htc_mono_ms())
  *     else                      true at that time, says somebody who does not watch
  *
  * Order. A record is stored with a doubt. Whoever wants to trust it (1) loads the epoch, (2)
@@ -46,6 +46,8 @@
 #define HTC_MARK_DOUBT   (-(INT64_C(1) << 62))
 #define HTC_MARK_ASKED   (INT64_C(1) << 60)
 #define HTC_MARK_WATCHED (INT64_C(1) << 62)
+/** Of a mark of the third kind: the time lies below the reason. */
+#define HTC_MARK_TIME_BITS 48
 /** What htc_watch_fresh() is where nothing is watched: no mark. */
 #define HTC_MARK_NONE     INT64_MAX
 
@@ -94,8 +96,27 @@ static inline int64_t htc_mark_time(int64_t mark, int64_t fresh)
     if (mark < HTC_MARK_ASKED)
         return mark;
     if (mark < HTC_MARK_WATCHED)
-        return mark - HTC_MARK_ASKED;
+        return mark & ((INT64_C(1) << HTC_MARK_TIME_BITS) - 1);
     return mark == fresh ? HTC_MARK_ASKED : HTC_MARK_DOUBT;
+}
+
+/** What cannot be watched, because of @a why; true at @a time, which is not negative. */
+static inline int64_t htc_mark_asked(htc_watch_why why, int64_t time)
+{
+    return HTC_MARK_ASKED + ((int64_t)why << HTC_MARK_TIME_BITS) + time;
+}
+
+static inline bool htc_mark_is_asked(int64_t mark)
+{
+    return mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED;
+}
+
+/** Of a mark that is asked: why. HTC_WATCH_OK: it could be watched, and has not been yet. */
+static inline htc_watch_why htc_mark_why(int64_t mark)
+{
+    int64_t why = (mark - HTC_MARK_ASKED) >> HTC_MARK_TIME_BITS;
+
+    return why >= 0 && why < HTC_WATCH_WHYS ? (htc_watch_why)why : HTC_WATCH_OK;
 }
 
 static inline bool htc_mark_is_doubt(int64_t mark)
