@@ -2,7 +2,8 @@
 /*
  * slowfs: a pass-through file system that delays each operation as a network file system would, and
  * counts them. What its files share: profiles and counters (slowfs_count.c, which knows nothing of
- * FUSE and has unit tests) and the operations (slowfs_ops.c). slowfs.c has the command line.
+ * FUSE and has unit tests) and how it is mounted. slowfs.c has the command line; slowfs_fuse.h what
+ * the files share that serve.
  */
 #ifndef SLOWFS_H
 #define SLOWFS_H
@@ -44,11 +45,11 @@ enum slowfs_op {
 /* How a mount behaves. Times: delays in microseconds, the rest in seconds. */
 typedef struct slowfs_profile {
     const char *name;
-    uint32_t delay_us[SLOWFS_OP_COUNT];
-    double entry_s;    /* how long the kernel trusts a name that it found */
-    double attr_s;     /* and its attributes */
-    double negative_s; /* and that a name is not there; 0: it asks each time */
-    bool keep_cache;   /* data read once stays in the page cache while size and mtime stay */
+    uint32_t delay_us[SLOWFS_OP_COUNT][2]; /* [0] on names other than .htaccess, [1] on .htaccess */
+    double entry_s;                        /* how long the kernel trusts a name that it found */
+    double attr_s;                         /* and its attributes */
+    double negative_s;                     /* and that a name is not there; 0: it asks each time */
+    bool keep_cache; /* data read once stays in the page cache while size and mtime stay */
 } slowfs_profile;
 
 /* Operations so far, [0] on names other than .htaccess, [1] on .htaccess. Any thread may count,
@@ -70,7 +71,8 @@ const char *slowfs_profile_names(void);
  * Changes a profile as text says: settings NAME=VALUE, with commas or white space between them.
  *
  *   profile=NAME        everything at once; comes before others
- *   OPERATION=US, all=US  delays in microseconds, at most 10 s
+ *   OPERATION=US, all=US  delays in microseconds, at most 10 s; OPERATION.htaccess and
+ *                       OPERATION.other, as the counters are named, are of these names alone
  *   cache=S             how long names and attributes are trusted, in seconds
  *   negative=S          how long it is trusted that a name is not there
  *

@@ -32,27 +32,27 @@ static const char *const operation_names[SLOWFS_OP_COUNT] = {
  */
 static const slowfs_profile profiles[] = {
     {.name = "lustre-2009",
-     .delay_us = {[SLOWFS_lookup_hit] = 700,
-                  [SLOWFS_lookup_miss] = 700,
-                  [SLOWFS_getattr] = 700,
-                  [SLOWFS_open] = 2800,
-                  [SLOWFS_read] = 400,
-                  [SLOWFS_readdir] = 1500,
-                  [SLOWFS_change] = 2000,
-                  [SLOWFS_other] = 700},
+     .delay_us = {[SLOWFS_lookup_hit] = {700, 700},
+                  [SLOWFS_lookup_miss] = {700, 700},
+                  [SLOWFS_getattr] = {700, 700},
+                  [SLOWFS_open] = {1200, 2800},
+                  [SLOWFS_read] = {400, 400},
+                  [SLOWFS_readdir] = {1500, 1500},
+                  [SLOWFS_change] = {2000, 2000},
+                  [SLOWFS_other] = {700, 700}},
      .entry_s = 5,
      .attr_s = 5,
      .negative_s = 0,
      .keep_cache = true},
     {.name = "nfs",
-     .delay_us = {[SLOWFS_lookup_hit] = 300,
-                  [SLOWFS_lookup_miss] = 300,
-                  [SLOWFS_getattr] = 250,
-                  [SLOWFS_open] = 300,
-                  [SLOWFS_read] = 400,
-                  [SLOWFS_readdir] = 600,
-                  [SLOWFS_change] = 500,
-                  [SLOWFS_other] = 300},
+     .delay_us = {[SLOWFS_lookup_hit] = {300, 300},
+                  [SLOWFS_lookup_miss] = {300, 300},
+                  [SLOWFS_getattr] = {250, 250},
+                  [SLOWFS_open] = {300, 300},
+                  [SLOWFS_read] = {400, 400},
+                  [SLOWFS_readdir] = {600, 600},
+                  [SLOWFS_change] = {500, 500},
+                  [SLOWFS_other] = {300, 300}},
      .entry_s = 30,
      .attr_s = 3,
      .negative_s = 3,
@@ -77,13 +77,21 @@ const char *slowfs_profile_names(void)
     return "lustre-2009, nfs, local";
 }
 
-/* SLOWFS_OP_COUNT for "all", -1 for a name that is none. */
-static int operation_named(const char *name)
+/* Of a name with the operation's and, after a dot, whose: SLOWFS_OP_COUNT for "all", -1 for a name
+   that is none. `from` and `to` are the first and last index of the delays that are meant. */
+static int operation_named(const char *name, int *from, int *to)
 {
-    if (!strcmp(name, "all"))
+    const char *dot = strchr(name, '.');
+    size_t len = dot ? (size_t)(dot - name) : strlen(name);
+
+    *from = dot && !strcmp(dot, ".htaccess");
+    *to = !dot || *from;
+    if (dot && !*from && strcmp(dot, ".other") != 0)
+        return -1;
+    if (len == 3 && !strncmp(name, "all", len))
         return SLOWFS_OP_COUNT;
     for (int op = 0; op < SLOWFS_OP_COUNT; op++) {
-        if (!strcmp(operation_names[op], name))
+        if (strlen(operation_names[op]) == len && !strncmp(operation_names[op], name, len))
             return op;
     }
     return -1;
@@ -99,17 +107,18 @@ static bool read_number(const char *text, double most, double *number)
 
 static const char *set_delay(slowfs_profile *profile, const char *name, const char *value)
 {
-    int op = operation_named(name);
+    int from, to, op = operation_named(name, &from, &to);
     double us;
 
     if (op < 0)
         return "no such setting; there are: profile, cache, negative, all, lookup_hit, "
-               "lookup_miss, getattr, open, read, readdir, change, other";
+               "lookup_miss, getattr, open, read, readdir, change, other, and these with "
+               ".htaccess or .other behind";
     if (!read_number(value, MOST_US, &us))
         return "a delay is a number of microseconds from 0 to 10000000";
     for (int i = 0; i < SLOWFS_OP_COUNT; i++) {
-        if (i == op || op == SLOWFS_OP_COUNT)
-            profile->delay_us[i] = (uint32_t)us;
+        for (int whose = from; whose <= to && (i == op || op == SLOWFS_OP_COUNT); whose++)
+            profile->delay_us[i][whose] = (uint32_t)us;
     }
     return NULL;
 }

@@ -1,68 +1,34 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The file system of slowfs, with libfuse's low-level interface, where each request of the kernel
+ * The operations of slowfs, with libfuse's low-level interface, where each request of the kernel
  * is one call: that makes the counts exact. Each operation is done on the source first, then
  * counted, then delayed, then answered; several are under way at once, each in a thread of its own.
- *
- * A node stands for a file that the kernel knows: a descriptor opened with O_PATH, found again by
- * device and inode, freed when the kernel has forgotten it. So a node survives renames, and files
- * that are opened are reached through /proc/self/fd. When there are no more descriptors, names that
- * are new get ENFILE.
+ * When there are no more descriptors, names that are new get ENFILE.
  */
-#define FUSE_USE_VERSION 312
-#include "slowfs.h"
+#include "slowfs_fuse.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fuse_lowlevel.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#define CONTROL_NAME   ".slowfs"
-#define CONTROL_INO    2
-#define BUCKETS        65536
-#define MOST_THREADS   256
-#define PROC_PATH_SIZE 32
-#define RESERVED       512 /* descriptors for files that are open, and to end in order */
-
-typedef struct node {
-    struct node *next; /* in its bucket */
-    uint64_t lookups;  /* what the kernel has to forget before this may go */
-    dev_t dev;
-    ino_t ino;
-    int fd;
-    atomic_bool htaccess; /* it was last found under this name */
-} node;
-
-typedef struct slowfs {
-    slowfs_profile profile; /* under `lock`, as it can be changed while it is used */
-    slowfs_counters counters;
-    node root;
-    int highest;          /* descriptors above this one are not for nodes */
-    bool give_away;       /* run by root: what others make becomes theirs */
-    pthread_mutex_t lock; /* protects also the buckets and all nodes' `lookups` */
-    node *buckets[BUCKETS];
-} slowfs;
+#define CONTROL_NAME ".slowfs"
+#define CONTROL_INO  2
 
 static slowfs *slowfs_of(fuse_req_t req)
 {
     return fuse_req_userdata(req);
 }
 
-static node *node_of(fuse_req_t req, fuse_ino_t ino)
+static slowfs_node *node_of(fuse_req_t req, fuse_ino_t ino)
 {
     /* The kernel gives back the number that it was given, which was a pointer. */
-    return ino == FUSE_ROOT_ID ? &slowfs_of(req)->root : (node *)(uintptr_t)ino;
+    return ino == FUSE_ROOT_ID ? &slowfs_of(req)->root : (slowfs_node *)(uintptr_t)ino;
 }
 
 /* --- counting and waiting -----------------------------------------------------------------------
@@ -81,7 +47,7 @@ static slowfs_profile profile_of(fuse_req_t req)
 
 static void spend(fuse_req_t req, enum slowfs_op op, bool htaccess)
 {
-    uint32_t us = profile_of(req).delay_us[op];
+    uint32_t us = profile_of(req).delay_us[op][htaccess];
     struct timespec left = {us / 1000000, (long)(us % 1000000) * 1000};
 
     slowfs_count(&slowfs_of(req)->counters, op, htaccess);
@@ -103,90 +69,12 @@ static void reply_changed(fuse_req_t req, int result, bool htaccess)
     fuse_reply_err(req, error);
 }
 
-/* --- nodes --------------------------------------------------------------------------------------
- */
-
-static node **bucket_of(slowfs *fs, dev_t dev, ino_t ino)
-{
-    return &fs->buckets[(ino * 11400714819323198485ULL ^ dev) % BUCKETS];
-}
-
-static node *find_locked(slowfs *fs, const struct stat *st)
-{
-    node *n = *bucket_of(fs, st->st_dev, st->st_ino);
-
-    while (n && (n->ino != st->st_ino || n->dev != st->st_dev))
-        n = n->next;
-    return n;
-}
-
-/* Takes the descriptor. NULL: no memory. */
-static node *node_with(slowfs *fs, int fd, const struct stat *st)
-{
-    node *n;
-
-    pthread_mutex_lock(&fs->lock);
-    n = find_locked(fs, st);
-    if (n) {
-        close(fd);
-    } else if ((n = calloc(1, sizeof(*n)))) {
-        node **bucket = bucket_of(fs, st->st_dev, st->st_ino);
-
-        *n = (node){.next = *bucket, .dev = st->st_dev, .ino = st->st_ino, .fd = fd};
-        *bucket = n;
-    }
-    if (n)
-        n->lookups++;
-    else
-        close(fd);
-    pthread_mutex_unlock(&fs->lock);
-    return n;
-}
-
-static void forget_one(slowfs *fs, fuse_ino_t ino, uint64_t lookups)
-{
-    node *n = (node *)(uintptr_t)ino;
-    node **link;
-
-    if (ino == FUSE_ROOT_ID || ino == CONTROL_INO)
-        return;
-    pthread_mutex_lock(&fs->lock);
-    n->lookups -= lookups;
-    if (!n->lookups) {
-        for (link = bucket_of(fs, n->dev, n->ino); *link != n; link = &(*link)->next)
-            continue;
-        *link = n->next;
-        close(n->fd);
-        free(n);
-    }
-    pthread_mutex_unlock(&fs->lock);
-}
-
-static void free_nodes(slowfs *fs)
-{
-    for (size_t i = 0; i < BUCKETS; i++) {
-        while (fs->buckets[i]) {
-            node *n = fs->buckets[i];
-
-            fs->buckets[i] = n->next;
-            close(n->fd);
-            free(n);
-        }
-    }
-}
-
-/* What the kernel may open a node's file by; O_PATH descriptors cannot be read themselves. */
-static const char *proc_path(char path[PROC_PATH_SIZE], const node *n)
-{
-    snprintf(path, PROC_PATH_SIZE, "/proc/self/fd/%d", n->fd);
-    return path;
-}
-
 /* Finds a name and describes it to the kernel, which then holds one more look-up. 0 or errno. */
-static int find_entry(fuse_req_t req, node *parent, const char *name, struct fuse_entry_param *e)
+static int find_entry(fuse_req_t req, slowfs_node *parent, const char *name,
+                      struct fuse_entry_param *e)
 {
     slowfs_profile profile = profile_of(req);
-    node *n;
+    slowfs_node *n;
     int fd;
 
     memset(e, 0, sizeof(*e));
@@ -205,7 +93,7 @@ static int find_entry(fuse_req_t req, node *parent, const char *name, struct fus
         close(fd);
         return error;
     }
-    n = node_with(slowfs_of(req), fd, &e->attr);
+    n = slowfs_node_with(slowfs_of(req), fd, &e->attr);
     if (!n)
         return ENOMEM;
     n->htaccess = slowfs_is_htaccess(name);
@@ -311,16 +199,22 @@ static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
     }
 }
 
+static void forget_one(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
+{
+    if (ino != FUSE_ROOT_ID && ino != CONTROL_INO)
+        slowfs_node_forget(slowfs_of(req), node_of(req, ino), lookups);
+}
+
 static void do_forget(fuse_req_t req, fuse_ino_t ino, uint64_t lookups)
 {
-    forget_one(slowfs_of(req), ino, lookups);
+    forget_one(req, ino, lookups);
     fuse_reply_none(req);
 }
 
 static void do_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_data *forgets)
 {
     for (size_t i = 0; i < count; i++)
-        forget_one(slowfs_of(req), forgets[i].ino, forgets[i].nlookup);
+        forget_one(req, forgets[i].ino, forgets[i].nlookup);
     fuse_reply_none(req);
 }
 
@@ -359,13 +253,13 @@ static int set_times(const char *path, const struct stat *attr, int valid)
     return utimensat(AT_FDCWD, path, times, 0);
 }
 
-static int set_attributes(const node *n, const struct stat *attr, int valid)
+static int set_attributes(const slowfs_node *n, const struct stat *attr, int valid)
 {
-    char path[PROC_PATH_SIZE];
+    char path[SLOWFS_PROC_PATH_SIZE];
     uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
     gid_t gid = valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
 
-    proc_path(path, n);
+    slowfs_proc_path(path, n);
     if ((valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode) == -1)
         return -1;
     if ((valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
@@ -437,14 +331,14 @@ static void do_statfs(fuse_req_t req, fuse_ino_t ino)
 
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    char path[PROC_PATH_SIZE];
+    char path[SLOWFS_PROC_PATH_SIZE];
     int fd, error;
 
     if (ino == CONTROL_INO) {
         control_open(req, fi);
         return;
     }
-    fd = open(proc_path(path, node_of(req, ino)), (fi->flags & ~O_NOFOLLOW) | O_CLOEXEC);
+    fd = open(slowfs_proc_path(path, node_of(req, ino)), (fi->flags & ~O_NOFOLLOW) | O_CLOEXEC);
     error = fd == -1 ? errno : 0;
     spend_on(req, SLOWFS_open, ino);
     if (error) {
@@ -461,7 +355,7 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
                       struct fuse_file_info *fi)
 {
     const struct fuse_ctx *who = fuse_req_ctx(req);
-    node *dir = node_of(req, parent);
+    slowfs_node *dir = node_of(req, parent);
     struct fuse_entry_param e;
     int fd, error = 0;
 
@@ -612,7 +506,7 @@ static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 static void reply_made(fuse_req_t req, fuse_ino_t parent, const char *name, int result)
 {
     const struct fuse_ctx *who = fuse_req_ctx(req);
-    node *dir = node_of(req, parent);
+    slowfs_node *dir = node_of(req, parent);
     struct fuse_entry_param e;
     int error = result == -1 ? errno : 0;
 
@@ -645,12 +539,12 @@ static void do_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 
 static void do_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-    node *dir = node_of(req, parent);
+    slowfs_node *dir = node_of(req, parent);
     struct fuse_entry_param e;
-    char path[PROC_PATH_SIZE];
+    char path[SLOWFS_PROC_PATH_SIZE];
     int error = 0;
 
-    proc_path(path, node_of(req, ino));
+    slowfs_proc_path(path, node_of(req, ino));
     if (linkat(AT_FDCWD, path, dir->fd, name, AT_SYMLINK_FOLLOW) == -1)
         error = errno;
     if (!error)
@@ -677,29 +571,18 @@ static void do_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void do_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
-    slowfs *fs = slowfs_of(req);
     int to = node_of(req, new_parent)->fd;
     int result = renameat2(node_of(req, parent)->fd, name, to, new_name, flags);
     int error = errno;
     struct stat st;
 
-    if (result == 0 && fstatat(to, new_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        node *n;
-
-        pthread_mutex_lock(&fs->lock);
-        n = find_locked(fs, &st);
-        if (n)
-            n->htaccess = slowfs_is_htaccess(new_name);
-        pthread_mutex_unlock(&fs->lock);
-    }
+    if (result == 0 && fstatat(to, new_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        slowfs_node_renamed(slowfs_of(req), &st, slowfs_is_htaccess(new_name));
     errno = error;
     reply_changed(req, result, slowfs_is_htaccess(new_name));
 }
 
-/* --- serving ------------------------------------------------------------------------------------
- */
-
-static const struct fuse_lowlevel_ops operations = {
+const struct fuse_lowlevel_ops slowfs_operations = {
     .lookup = do_lookup,
     .forget = do_forget,
     .forget_multi = do_forget_multi,
@@ -724,117 +607,3 @@ static const struct fuse_lowlevel_ops operations = {
     .releasedir = do_releasedir,
     .statfs = do_statfs,
 };
-
-/* One descriptor for each file that the kernel knows: as many as this process may have. */
-static void raise_descriptors(slowfs *fs)
-{
-    struct rlimit limit = {1 << 20, 1 << 20};
-
-    if (setrlimit(RLIMIT_NOFILE, &limit) == -1 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-    fs->highest = (int)limit.rlim_cur - RESERVED;
-}
-
-static int open_source(slowfs *fs, const char *source)
-{
-    struct stat st;
-
-    fs->root.fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fs->root.fd == -1 || fstat(fs->root.fd, &st) == -1) {
-        fprintf(stderr, "slowfs: %s: %s\n", source, strerror(errno));
-        return 1;
-    }
-    fs->root.dev = st.st_dev;
-    fs->root.ino = st.st_ino;
-    return 0;
-}
-
-static int add_arguments(struct fuse_args *args, const char *options)
-{
-    /* The kernel checks permissions by the attributes that it sees, as on any file system. */
-    const char *own = getuid() == 0 ? "-oallow_other,default_permissions,fsname=slowfs"
-                                    : "-odefault_permissions,fsname=slowfs";
-
-    if (fuse_opt_add_arg(args, "slowfs") || fuse_opt_add_arg(args, own))
-        return -1;
-    return options && (fuse_opt_add_arg(args, "-o") || fuse_opt_add_arg(args, options)) ? -1 : 0;
-}
-
-/* Threads wait in place of a network: there may be many, and none is worth ending. */
-static int serve_requests(struct fuse_session *session)
-{
-    struct fuse_loop_config *loop = fuse_loop_cfg_create();
-    int error;
-
-    fuse_loop_cfg_set_clone_fd(loop, 0);
-    fuse_loop_cfg_set_idle_threads(loop, MOST_THREADS);
-    fuse_loop_cfg_set_max_threads(loop, MOST_THREADS);
-    error = fuse_session_loop_mt(session, loop);
-    fuse_loop_cfg_destroy(loop);
-    /* Above 0: ended by a signal, as it should be. */
-    return error < 0;
-}
-
-static int mount_and_serve(struct fuse_session *session, const slowfs_mount *config)
-{
-    int failed;
-
-    if (fuse_set_signal_handlers(session))
-        return 1;
-    if (fuse_session_mount(session, config->mount)) {
-        fuse_remove_signal_handlers(session);
-        return 1;
-    }
-    failed = fuse_daemonize(config->foreground) != 0 || serve_requests(session);
-    fuse_session_unmount(session);
-    fuse_remove_signal_handlers(session);
-    return failed;
-}
-
-static int serve(slowfs *fs, const slowfs_mount *config)
-{
-    struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
-    struct fuse_session *session;
-    int failed = 1;
-
-    if (add_arguments(&args, config->options) == 0) {
-        session = fuse_session_new(&args, &operations, sizeof(operations), fs);
-        if (session) {
-            failed = mount_and_serve(session, config);
-            fuse_session_destroy(session);
-        }
-    }
-    fuse_opt_free_args(&args);
-    return failed;
-}
-
-int slowfs_serve(const slowfs_mount *config)
-{
-    pid_t parent = getppid();
-    slowfs *fs;
-    int failed;
-
-    if (config->with_parent) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != parent)
-            return 1;
-    }
-    prctl(PR_SET_TIMERSLACK, 1); /* threads inherit it: delays are what was asked for */
-    umask(0);
-    fs = calloc(1, sizeof(*fs));
-    if (!fs)
-        return 1;
-    raise_descriptors(fs);
-    fs->profile = config->profile;
-    fs->give_away = getuid() == 0;
-    pthread_mutex_init(&fs->lock, NULL);
-    failed = open_source(fs, config->source) || serve(fs, config);
-    free_nodes(fs);
-    pthread_mutex_destroy(&fs->lock);
-    if (fs->root.fd > 0)
-        close(fs->root.fd);
-    free(fs);
-    return failed;
-}

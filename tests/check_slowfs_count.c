@@ -19,6 +19,13 @@ static slowfs_profile named(const char *name)
     return profile;
 }
 
+/* On both kinds of names. */
+static void ck_assert_delay(const slowfs_profile *profile, int op, uint32_t us)
+{
+    ck_assert_uint_eq(profile->delay_us[op][0], us);
+    ck_assert_uint_eq(profile->delay_us[op][1], us);
+}
+
 START_TEST(every_profile_can_be_had)
 {
     char names[128], *save = NULL;
@@ -41,9 +48,11 @@ START_TEST(profiles_are_what_they_say)
     ck_assert(lustre.entry_s > 1 && lustre.negative_s == 0);
     ck_assert(nfs.entry_s > 1 && nfs.negative_s > 0);
     for (int op = 0; op < SLOWFS_OP_COUNT; op++) {
-        ck_assert_uint_gt(lustre.delay_us[op], 0);
-        ck_assert_uint_gt(nfs.delay_us[op], 0);
-        ck_assert_uint_eq(local.delay_us[op], 0);
+        for (int whose = 0; whose < 2; whose++) {
+            ck_assert_uint_gt(lustre.delay_us[op][whose], 0);
+            ck_assert_uint_gt(nfs.delay_us[op][whose], 0);
+            ck_assert_uint_eq(local.delay_us[op][whose], 0);
+        }
     }
     ck_assert(!slowfs_profile_named(&none, "lustre"));
     ck_assert(!slowfs_profile_named(&none, ""));
@@ -55,23 +64,41 @@ START_TEST(settings_change_what_they_name)
     slowfs_profile profile = named("local");
 
     ck_assert_ptr_null(slowfs_set(&profile, "open=2900,lookup_miss=730\n cache=3600 reset"));
-    ck_assert_uint_eq(profile.delay_us[SLOWFS_open], 2900);
-    ck_assert_uint_eq(profile.delay_us[SLOWFS_lookup_miss], 730);
-    ck_assert_uint_eq(profile.delay_us[SLOWFS_lookup_hit], 0);
+    ck_assert_delay(&profile, SLOWFS_open, 2900);
+    ck_assert_delay(&profile, SLOWFS_lookup_miss, 730);
+    ck_assert_delay(&profile, SLOWFS_lookup_hit, 0);
     ck_assert(profile.entry_s == 3600 && profile.attr_s == 3600 && profile.negative_s == 0);
     ck_assert_ptr_null(slowfs_set(&profile, "negative=1.5"));
     ck_assert(profile.negative_s == 1.5 && profile.entry_s == 3600);
     ck_assert_ptr_null(slowfs_set(&profile, "all=5,read=6"));
     for (int op = 0; op < SLOWFS_OP_COUNT; op++)
-        ck_assert_uint_eq(profile.delay_us[op], op == SLOWFS_read ? 6 : 5);
+        ck_assert_delay(&profile, op, op == SLOWFS_read ? 6 : 5);
     ck_assert_ptr_null(slowfs_set(&profile, "profile=nfs,open=1"));
     ck_assert_str_eq(profile.name, "nfs");
-    ck_assert_uint_eq(profile.delay_us[SLOWFS_open], 1);
-    ck_assert_uint_eq(profile.delay_us[SLOWFS_read], named("nfs").delay_us[SLOWFS_read]);
+    ck_assert_delay(&profile, SLOWFS_open, 1);
+    ck_assert_delay(&profile, SLOWFS_read, named("nfs").delay_us[SLOWFS_read][0]);
+}
+END_TEST
+
+START_TEST(delays_of_htaccess_alone)
+{
+    slowfs_profile profile = named("local");
+
+    ck_assert_ptr_null(slowfs_set(&profile, "open=7,open.htaccess=8,read.other=9,all.htaccess=8"));
+    for (int op = 0; op < SLOWFS_OP_COUNT; op++) {
+        ck_assert_uint_eq(profile.delay_us[op][1], 8);
+        ck_assert_uint_eq(profile.delay_us[op][0],
+                          op == SLOWFS_open ? 7 : (op == SLOWFS_read ? 9 : 0));
+    }
 }
 END_TEST
 
 static const char *const nonsense[] = {
+    "open.=1",
+    "open.htacces=1",
+    "open.htaccess.other=1",
+    ".htaccess=1",
+    "ope.other=1",
     "opens=1",
     "open=",
     "open=-1",
@@ -193,6 +220,7 @@ int main(void)
     tcase_add_test(tc, every_profile_can_be_had);
     tcase_add_test(tc, profiles_are_what_they_say);
     tcase_add_test(tc, settings_change_what_they_name);
+    tcase_add_test(tc, delays_of_htaccess_alone);
     tcase_add_loop_test(tc, nonsense_is_refused, 0, sizeof(nonsense) / sizeof(nonsense[0]));
     tcase_add_test(tc, words_without_value_mean_nothing);
     tcase_add_test(tc, only_htaccess_is_counted_apart);
