@@ -119,9 +119,7 @@ def pairs(root, module):
                                          so))
             figures = htbench.pairs(one, none, url, url, ROUNDS)
             results[f"{label} {name}"] = figures
-            print(f"{label:11s} {name:6s} against None: {figures['a']:7.0f} / "
-                  f"{figures['b']:7.0f} requests/s, median ratio {figures['ratio']:.3f} "
-                  f"({figures['low']:.3f} to {figures['high']:.3f})", flush=True)
+            print(f"{label:11s} {name:6s} against None: {htbench.words(figures)}", flush=True)
     htbench.save("depth-pairs", results)
 
 
@@ -142,8 +140,7 @@ def rules(root, module):
     cached = htbench.Httpd(**server(root, "rules-module", docroot, "All", module, revalidate="1s"))
     stock = htbench.Httpd(**server(root, "rules-stock", docroot, "All"))
     figures = htbench.pairs(cached, stock, url, url, 9, 500)
-    print(f"1,226 lines of rules: module {figures['a']:.0f}, stock {figures['b']:.0f} requests/s, "
-          f"median ratio {figures['ratio']:.1f} ({figures['low']:.1f} to {figures['high']:.1f})")
+    print(f"1,226 lines of rules, module against stock: {htbench.words(figures)}")
     htbench.save("depth-rules", figures)
 
 

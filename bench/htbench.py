@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import time
 
-from kit import cleanup
+from kit import cleanup, stats
 
 # The modules that Debian enables by default, less the MPM.
 DEBIAN_MODULES = """access_compat alias auth_basic authn_core authn_file authz_core authz_host authz_user
@@ -272,27 +272,60 @@ def ab(port, url, requests=4000, connections=8):
     return float(re.search(r"Requests per second:\s+([\d.]+)", out).group(1))
 
 
+class Side:
+    """One of a pair: its server, what is asked, and what its turns gave."""
+
+    def __init__(self, server, url):
+        self.server, self.url = server, url
+        self.rates, self.cpu = [], []
+
+    def start(self, requests):
+        self.server.stop()
+        self.server.start()
+        ab(self.server.port, self.url, requests)
+
+    def turn(self, requests):
+        begin = stats.cpu_seconds(self.server.process.pid)
+        self.rates.append(ab(self.server.port, self.url, requests))
+        self.cpu.append((stats.cpu_seconds(self.server.process.pid) - begin) / requests * 1e6)
+
+
 def pairs(a, b, url_a, url_b, rounds, requests=4000):
-    """Requests per second of servers a and b, A B B A in turn in short runs; returns medians, the median
-    ratio a/b and its quartiles. Where a process's memory happens to lie makes one start of a server
-    a few per cent faster than another, so both are started anew for every four runs of each."""
-    rates_a, rates_b = [], []
-    order = [(a, url_a, rates_a), (b, url_b, rates_b)]
+    """Servers a and b, A B B A in turn in short runs: "a" and "b" are the medians of requests per second, "ratio" the median of
+    a/b, "low" and "high" its quartiles, "ci" its confidence interval (kit/stats.py) where there are pairs
+    enough. The same with "cpu_" before: processor time of the server's processes in microseconds for one request,
+    of which less is better, and which drifts less than throughput. Where a process's memory happens to lie makes one start of a server
+    a few per cent faster than another, so both are started anew for every four runs of each. BENCH_PAIR_SECONDS
+    bounds the time, once there are eight pairs."""
+    sides = [Side(a, url_a), Side(b, url_b)]
+    bound, begin = float(os.environ.get("BENCH_PAIR_SECONDS", 0)), time.monotonic()
     for i in range(rounds):
+        if bound and i >= 8 and time.monotonic() - begin > bound:
+            break
         if i % 4 == 0:
-            for server, url, _ in order:
-                server.stop()
-                server.start()
-                ab(server.port, url, requests)
-        for server, url, rates in order:
-            rates.append(ab(server.port, url, requests))
-        order.reverse()
+            for side in sides:
+                side.start(requests)
+        for side in sides if i % 2 == 0 else reversed(sides):
+            side.turn(requests)
     a.stop()
     b.stop()
-    ratios = [x / y for x, y in zip(rates_a, rates_b)]
-    low, median, high = statistics.quantiles(ratios)
-    return {"a": statistics.median(rates_a), "b": statistics.median(rates_b), "ratio": median,
-            "low": low, "high": high, "rounds": rounds}
+    one, other = sides
+    figures = {"rounds": len(one.rates)}
+    for name, x, y in (("", one.rates, other.rates), ("cpu_", one.cpu, other.cpu)):
+        ratio = stats.spread([p / q for p, q in zip(x, y)])
+        figures.update({name + "a": statistics.median(x), name + "b": statistics.median(y),
+                        name + "ratio": ratio["median"], name + "low": ratio["low"], name + "high": ratio["high"],
+                        name + "spread": ratio})
+        if "ci" in ratio:
+            figures[name + "ci"] = ratio["ci"]
+    return figures
+
+
+def words(figures):
+    """What pairs() found, in a line: median ratio, its 95 % interval, quartiles."""
+    return (f"{figures['a']:.0f} / {figures['b']:.0f} requests/s, ratio {stats.text(figures['spread'])}; "
+            f"{figures['cpu_a']:.1f} / {figures['cpu_b']:.1f} us of processor, ratio "
+            f"{stats.text(figures['cpu_spread'])}; {figures['rounds']} pairs")
 
 
 def workdir():

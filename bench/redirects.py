@@ -109,9 +109,7 @@ def throughput(root, module):
     with_map = server(root, "redirects-map", docroot, module, rows)
     without = server(root, "redirects-none", docroot, module)
     figures = htbench.pairs(with_map, without, PAGE, PAGE, ROUNDS)
-    print(f"no row matches, {ROWS} rows: with the map {figures['a']:.0f}, without {figures['b']:.0f} "
-          f"requests/s, median ratio {figures['ratio']:.3f} ({figures['low']:.3f} to "
-          f"{figures['high']:.3f})")
+    print(f"no row matches, {ROWS} rows, with the map against without: {htbench.words(figures)}")
     htbench.save("redirects-throughput", figures)
 
 

@@ -21,37 +21,61 @@ BUILD = os.path.abspath(".")
 BENCH = os.path.join(TOP, "bench")
 sys.path.insert(0, BENCH)
 
-from kit import counts, load, report, results, svg
+from kit import counts, load, report, results, stats, svg
 
 SLOWFS = os.path.join(BUILD, "bench", "slowfs")
 
 
 class Figures(unittest.TestCase):
-    def test_in_turn(self):
-        order = []
+    def turns(self, names, rounds, **more):
+        """What in_turn() makes of servers whose throughput falls by one with each turn, and halves for "b"."""
+        order, starts = [], dict.fromkeys(names, 0)
 
         class Server:
             def __init__(self, name):
-                self.port, self.starts = name, 0
+                self.port = name
 
             def start(self):
-                self.starts += 1
+                starts[self.port] += 1
 
             def stop(self):
                 pass
 
         def run(name):
             order.append(name)
-            return {"rate": {"a": 100.0, "b": 50.0}[name] * (1 + len(order) % 7), "longest": len(order), "failed": 1}
-        servers = {name: Server(name) for name in "ab"}
-        figures = load.in_turn({name: load.Contender(s, run) for name, s in servers.items()}, "b", 6, restart=4)
-        self.assertEqual("".join(order), "ab" + "ab" + "ba" + "ab" + "ba" + "ab" + "ab" + "ba")
-        self.assertEqual(servers["a"].starts, 2)
-        self.assertEqual(figures["contenders"]["b"]["ratio"], {"median": 1, "low": 1, "high": 1})
-        self.assertEqual(figures["contenders"]["a"]["failed"], 6)
-        self.assertEqual(figures["contenders"]["a"]["longest_ms"], 16)
-        ratio = figures["contenders"]["a"]["ratio"]
-        self.assertTrue(ratio["low"] <= ratio["median"] <= ratio["high"])
+            return {"rate": (1000.0 - len(order)) / (2 if name == "b" else 1), "longest": len(order), "failed": 1}
+        every = {name: load.Contender(Server(name), run) for name in names}
+        return load.in_turn(every, "a", rounds, **more), "".join(order), starts
+
+    def test_in_turn(self):
+        figures, order, starts = self.turns("ab", 6, restart=4)
+        self.assertEqual(order, "ab" + "aba" + "ba" * 3 + "ab" + "aba" + "ba")
+        self.assertEqual(starts, {"a": 2, "b": 2})
+        self.assertEqual(figures["rounds"], 6)
+        self.assertEqual(figures["contenders"]["a"]["ratio"]["median"], 1)
+        ratio = figures["contenders"]["b"]["ratio"]
+        for key in ("low", "median", "high"):  # an even drift drops out
+            self.assertAlmostEqual(ratio[key], .5, 12)
+        self.assertEqual(ratio["n"], 6)
+        self.assertEqual(figures["contenders"]["b"]["failed"], 6)
+
+    def test_in_turn_with_many(self):
+        figures, order, _ = self.turns("abcd", 2, restart=0)
+        self.assertEqual(order, "abcd" + "abcada" + "dcaba")
+        for name, wanted in (("b", .5), ("c", 1), ("d", 1)):
+            self.assertEqual(len(figures["contenders"][name]["ratios"]), 2)
+            for ratio in figures["contenders"][name]["ratios"]:
+                self.assertAlmostEqual(ratio, wanted, 12)
+
+    def test_time_ends_it(self):
+        self.assertEqual(self.turns("ab", 50, restart=0, seconds=1e-9)[0]["rounds"], 1)
+        self.assertEqual(self.turns("ab", 50, restart=0, seconds=1e-9, least=7)[0]["rounds"], 7)
+
+    def test_quotient(self):
+        figures = self.turns("abcd", 4, restart=0)[0]
+        self.assertAlmostEqual(load.quotient(figures, "b", "d")["median"], .5, 3)
+        self.assertIsNone(load.quotient(figures, "b", "none"))
+        self.assertIsNone(load.quotient(figures, "b", "d", "cpu_ratios"))
 
     def test_who_fails_is_left_out(self):
         class Server:
@@ -68,16 +92,52 @@ class Figures(unittest.TestCase):
         self.assertEqual(figures["left_out"], {"a": "refused by it"})
 
     def test_spread(self):
-        self.assertEqual(load.spread([3]), {"median": 3, "low": 3, "high": 3})
-        self.assertEqual(load.spread([1, 2, 3, 4, 5]), {"low": 2, "median": 3, "high": 4})
+        self.assertEqual(stats.spread([3]), {"median": 3, "low": 3, "high": 3, "n": 1})
+        self.assertEqual(stats.spread([1, 2, 3, 4, 5]), {"low": 2, "median": 3, "high": 4, "n": 5})
+        self.assertEqual(stats.spread([1, 2, 3, 4, 6, 5])["ci"], [1, 6])
+
+    def test_interval_of_the_median(self):
+        """Ranks as printed in tables of order statistics: the smallest and largest value of 6, the second of 9, ..."""
+        ranks = {5: None, 6: 0, 8: 0, 9: 1, 11: 1, 12: 2, 15: 3, 20: 5, 25: 7, 30: 9, 50: 17, 100: 39}
+        self.assertEqual({n: stats.median_rank(n) for n in ranks}, ranks)
+
+    def test_words(self):
+        self.assertEqual(stats.text(stats.spread([1.0])), "1.000")
+        self.assertEqual(stats.text(stats.spread([.9, .9, .9, 1, 1, 1])), "0.950 [0.900, 1.000] (0.90 to 1.00)")
+
+    def test_processor_time(self):
+        child = subprocess.Popen([sys.executable, "-c", "import subprocess, sys\nwhile sum(range(9999)): print(flush=True)"],
+                                 stdout=subprocess.PIPE)
+        self.addCleanup(child.stdout.close)
+        before = stats.cpu_seconds(child.pid)
+        for _ in range(200):
+            child.stdout.readline()
+        self.assertGreater(stats.cpu_seconds(child.pid), before)
+        child.kill()
+        child.wait()
+        self.assertEqual(stats.cpu_seconds(child.pid), 0)
 
     def test_milliseconds(self):
         self.assertEqual([load.milliseconds(t) for t in ("250.00us", "1.5ms", "2.00s")], [.25, 1.5, 2000])
 
     def test_standing(self):
-        behind = [report.Standing("", "", .94).behind(), report.Standing("", "", .96).behind(),
-                  report.Standing("", "", 1.06, "lower").behind(), report.Standing("", "", .5, "lower").behind()]
-        self.assertEqual(behind, [True, False, True, False])
+        def verdict(*arguments):
+            return report.Standing("", "", *arguments).verdict()
+        self.assertEqual([verdict(.94), verdict(.96), verdict(1.04), verdict(1.06)], ["behind", "level", "level", "ahead"])
+        self.assertEqual([verdict(x, "lower") for x in (1.06, 1.04, .5)], ["behind", "level", "ahead"])
+        spread = [{"median": .97, "low": .9, "high": 1, "ci": ci} for ci in ([.95, .99], [.95, 1.01], [.96, 1.2])]
+        self.assertEqual([verdict(s) for s in spread], ["behind", "level", "level"])
+        self.assertEqual(verdict({"median": .9, "low": .9, "high": .9, "ci": [.5, 1.5]}), "behind")
+        self.assertEqual(verdict({"median": .9, "low": .9, "high": .9, "ci": [.8, .95]}, "lower"), "ahead")
+
+    def test_every_part_has_its_time(self):
+        total = 0
+        for name in report.EXPERIMENTS:
+            module = report.experiment(name)
+            self.assertEqual(set(module.SECONDS), set(module.PARTS), name)
+            self.assertLessEqual(set(module.EXACT), set(module.PARTS), name)
+            total += sum(seconds[1] for seconds in module.SECONDS.values())
+        self.assertLess(total, 50 * 60, "make bench is to take less than an hour")
 
 
 class Kept(unittest.TestCase):
@@ -146,7 +206,7 @@ class Written(unittest.TestCase):
                 text = f.read()
             self.assertIsNone(place.search(text), file)
             for part in json.loads(text)["parts"].values():
-                self.assertIn(part["effort"], ("short", "full"), file)
+                self.assertIn(part["effort"], results.EFFORTS[1:], file)
 
     def test_report_says_what_the_results_say(self):
         with tempfile.TemporaryDirectory() as out:

@@ -21,6 +21,9 @@ load, in the way of each server: the file alone for ours and for RewriteMap, `HU
 HAProxy and Traffic Server take new rows only with a second process that replaces or manages the first, and are left out there."""
 PACKAGES = ["nginx-light", "haproxy", "trafficserver", "wrk", "apache2-utils", "valgrind"]
 SIZES = (10000, 100000, 1000000)
+SECONDS = {"rows-10000": (60, 110, 500), "rows-100000": (60, 90, 500), "rows-1000000": (60, 170, 700),
+           "reload": (25, 75, 500)}
+EXACT = ()
 
 
 def source_of(n):
@@ -163,16 +166,14 @@ def size_part(count):
             b.say(f"starting {name}")
             figures["start"][name] = start_figures(one, b.pick(1, 2, 3) if number <= 100000 else b.pick(1, 1, 3))
         match = lua(b, "match", 0, number)
-        seconds, rounds = b.pick(1, 1, 3), b.pick(1, 3, 12)
-        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=seconds, script=match))
+        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=1, script=match))
                  for name, one in made.items() if name != "limit"}
-        figures["match"] = load.in_turn(every, "HtCacheRedirectMap", rounds, restart=0,
-                                        say=lambda text: b.say("matching, " + text))
+        left = .35 if number <= 10000 else .5
+        figures["match"] = b.turns(every, "HtCacheRedirectMap", left, restart=0, least=3, what="matching, ")
         # Served by all alike: a page that is there, at the end of every server's own rules.
-        every = {name: load.Contender(one, lambda port: load.wrk(port, "/pages/page.html", seconds=seconds))
+        every = {name: load.Contender(one, lambda port: load.wrk(port, "/pages/page.html", seconds=1))
                  for name, one in made.items()}
-        figures["none"] = load.in_turn(every, "limit", rounds, restart=0,
-                                       say=lambda text: b.say("matching none, " + text))
+        figures["none"] = b.turns(every, "limit", .5 if number <= 10000 else 1, restart=0, least=4, what="matching none, ")
         for one in made.values():
             one.stop()
         if number <= 10000:
@@ -232,9 +233,11 @@ def reload_part(b):
                 done.wait(2)
         writer = threading.Thread(target=keep_changing)
         writer.start()
-        busy = load.wrk(one.port, seconds=seconds, connections=4, script=script)
-        done.set()
-        writer.join()
+        try:
+            busy = load.wrk(one.port, seconds=seconds, connections=4, script=script)
+        finally:
+            done.set()
+            writer.join()
         figures["reload"][name] = {"quiet": quiet, "during": busy, "changes": len(made),
                                    "pss": counts.pss(one.process.pid)}
         one.stop()
@@ -267,9 +270,9 @@ def standing(parts):
                                     loading(figures, "HtCacheRedirectMap") / loading(figures, peer), "lower"))
                 out.append(Standing(f"{what}: memory", peer, figures["start"]["HtCacheRedirectMap"]["pss"] /
                                     figures["start"][peer]["pss"], "lower"))
-                if figures["match"]["base"] == "HtCacheRedirectMap" and peer in figures["match"]["contenders"]:
-                    out.append(Standing(f"{what}: matching requests", peer,
-                                        1 / figures["match"]["contenders"][peer]["ratio"]["median"]))
+                value = load.quotient(figures["match"], "HtCacheRedirectMap", peer)
+                if value:
+                    out.append(Standing(f"{what}: matching requests", peer, value))
     return out
 
 

@@ -13,6 +13,8 @@ WSGI application otherwise, in `<Directory>` and in `.htaccess`; *application* a
 keep-alive at -c 2, 4 and 10. Published: RewriteRules 1,745 requests/s, 5.7 ms on average at -c 10 (median 5, 99 % 8); the
 application's median 14 ms at -c 10, 6 at -c 4, 3 at -c 2. *limit*: the file by its own name, AllowOverride None."""
 PACKAGES = ["libapache2-mod-wsgi-py3", "apache2-utils", "strace"]
+SECONDS = {"pages": (25, 75, 500)}
+EXACT = ()
 
 CONNECTIONS = (2, 4, 10)
 APPLICATION = '''import string
@@ -73,8 +75,8 @@ def part(b):
     for connections in CONNECTIONS:
         every = {name: load.Contender(one, lambda port, path=path, c=connections: load.ab(
             port, path, b.pick(50, 1000, 1000), c)) for name, (one, path) in made.items()}
-        figures[str(connections)] = load.in_turn(every, "limit", b.pick(1, 5, 16), restart=0,
-                                                 say=lambda text, c=connections: b.say(f"-c {c}: {text}"))
+        figures[str(connections)] = b.turns(every, "limit", .95 / (len(CONNECTIONS) - CONNECTIONS.index(connections)),
+                                            restart=0, least=6 if connections == 10 else 3, what=f"-c {connections}: ")
     for name, (one, path) in made.items():
         b.say(f"system calls, {name}")
         figures["calls"][name] = counts.system_calls(one, [path])["all"]

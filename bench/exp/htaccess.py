@@ -10,11 +10,14 @@ from kit.report import Standing, rate, ratio
 
 TITLE = "`.htaccess` on local disk and on Lustre (CatN, 2009)"
 ABOUT = """A tree `1/2/.../10` with a small page in each directory, asked for at depths 1, 2, 5 and 10 with
-`ab -n 5000 -c 10` without keep-alive. The eight variants of the publication, where a variant allows overrides without and with
+`ab -c 10` without keep-alive, 5,000 requests a turn as published in the long form, fewer in the others. The eight variants of the publication, where a variant allows overrides without and with
 the module; Lustre is `bench/slowfs --profile lustre-2009`. *Operations* are those on `.htaccess` for one request,
 counted by slowfs. Variants 1 and 4 are the limit. Then trees of 100,000 directories two levels deep, each asked for once after a
 start (cold) and then at random (warm)."""
 PACKAGES = ["apache2-utils", "wrk", "fuse3"]
+SECONDS = {"counts": (35, 40, 60), "local": (15, 100, 500), "lustre": (40, 150, 1500), "trees-local": (25, 80, 400),
+           "trees-lustre": (30, 90, 500)}
+EXACT = ("counts",)
 
 DEPTHS = (1, 2, 5, 10)
 # number: (what, on Lustre, override of the root, of what is below, text of .htaccess files)
@@ -70,7 +73,7 @@ def variants(lustre):
         made = servers(b, {n: os.path.join(top, n) for n in ("absent", "empty")}, lustre)
         counts.settle()
         operations = operation_counts(b, fs, made) if lustre else {}
-        requests, rounds = b.pick(50, 400, 5000), b.pick(1, 3, 5)
+        requests = b.pick(50, 400 if lustre else 2500, 5000)
         base = "4 stock" if lustre else "1 stock"
         figures = {}
         for one in made.values():
@@ -79,8 +82,8 @@ def variants(lustre):
             def ab(port, path=path_at(depth)):
                 return load.ab(port, path, requests, 10)
             every = {name: load.Contender(one, ab) for name, one in made.items()}
-            figures[str(depth)] = load.in_turn(every, base, rounds, restart=0,
-                                               say=lambda text, d=depth: b.say(f"depth {d}, {text}"))
+            figures[str(depth)] = b.turns(every, base, 1 / (len(DEPTHS) - DEPTHS.index(depth)), restart=0,
+                                          least=6 if depth == 10 or not lustre else 3, what=f"depth {depth}, ")
         for one in made.values():
             one.stop()
         fs.stop()
@@ -204,10 +207,10 @@ def trees(lustre):
         everything = lua(b, "all", count, True)
         for name, one in made.items():
             b.say(f"warming up, {name}")
-            load.wrk(one.port, connections=32, seconds=b.pick(1, 4, 60 if lustre else 15), script=everything)
-        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=seconds, script=warm))
+            load.wrk(one.port, connections=32, seconds=b.pick(1, 15 if lustre else 6, 60 if lustre else 15), script=everything)
+        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=1, script=warm))
                  for name, one in made.items()}
-        figures["warm"] = load.in_turn(every, "limit", b.pick(1, 3, 8), restart=0, say=b.say)
+        figures["warm"] = b.turns(every, "limit", restart=0)
         for one in made.values():
             one.stop()
         if fs:

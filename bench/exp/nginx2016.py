@@ -13,10 +13,14 @@ ABOUT = """Ten pages `/0` to `/9`, asked for directly and through rewrites, ten 
 *module* has `HtCache On`, so the rules are folded where they can be; *.htaccess* has the rules there, for stock and for the
 module, with AllowOverride All. The publication has charts only; its claim is that httpd answers within 21 ms where nginx needs up to 400."""
 PACKAGES = ["nginx-light", "wrk", "valgrind", "strace"]
+LEVELS = (100, 1000, 5000, 10000, 20000)
+SECONDS = {"counts": (60, 70, 110), **{f"c{n}": (30, 90 if n == 1000 else 40, 500) for n in LEVELS}}
+EXACT = ("counts",)
 
 DIRECT = [f"/{i}" for i in range(10)]
 REWRITTEN = ["/file1", "/file2", "/file3", "/file4", "/list/4", "/list2/5", "/list3/6", "/list4/7", "/list/8", "/list2/9"]
-RULES = "".join(f"RewriteRule ^/file{n} /{n - 1} [END,PT]\n" for n in range(1, 5)) +     "RewriteRule ^/list([234]){0,1}/(.*) /$2 [END,PT]\n"
+RULES = "".join(f"RewriteRule ^/file{n} /{n - 1} [END,PT]\n" for n in range(1, 5)) + \
+    "RewriteRule ^/list([234]){0,1}/(.*) /$2 [END,PT]\n"
 TUNED = """ListenBacklog 2
 EnableMMAP On
 EnableSendfile On
@@ -39,7 +43,8 @@ def httpd(b, name, docroot, module=False, rules=RULES, override="None"):
 
 
 def nginx(b, docroot):
-    rewrites = "".join(f"rewrite ^/file{n}$ /{n - 1} last;\n" for n in range(1, 5)) +         'rewrite "^/list([234]){0,1}/(.*)$" /$2 last;\n'
+    rewrites = "".join(f"rewrite ^/file{n}$ /{n - 1} last;\n" for n in range(1, 5)) + \
+        'rewrite "^/list([234]){0,1}/(.*)$" /$2 last;\n'
     return peers.Nginx(b.root, "nginx", f"access_log off;\nsendfile on;\ntcp_nopush on;\n"
                        "open_file_cache max=1000 inactive=20s;\n"
                        f"server {{\nlisten 127.0.0.1:@PORT@ backlog=4096;\nroot {docroot};\n{rewrites}}}\n")
@@ -70,30 +75,31 @@ def at(connections):
     def part(b):
         made = servers(b)
         counts.settle()
-        seconds, rounds = b.pick(1, 1, 3), b.pick(1, 3, 8)
+        seconds = b.pick(1, 1, 3)
         every = {}
         for name, one in made.items():
+            if connections > 1000 and name.startswith(".htaccess") and b.effort != "full":
+                continue
             for kind, paths in (("direct", DIRECT), ("rewritten", REWRITTEN)):
                 lua = script(b, kind, paths)
                 every[f"{name}, {kind}"] = load.Contender(one, lambda port, lua=lua: load.wrk(
                     port, connections=b.pick(50, connections, connections), seconds=seconds, script=lua))
         for one in made.values():
             one.start()
-        figures = load.in_turn(every, "stock, direct", rounds, restart=0, say=b.say)
+        figures = b.turns(every, "stock, direct", restart=0, least=6 if connections == 1000 else 3)
         for one in made.values():
             one.stop()
-        return {"connections": connections, "pairs": figures, "rewriting": rewriting(every)}
+        return {"connections": connections, "pairs": figures, "rewriting": rewriting(figures)}
     return part
 
 
-def rewriting(every):
-    """Rewritten against direct, of the same server and round."""
+def rewriting(figures):
+    """Rewritten against direct, of the same server and round; of both by throughput and by processor time."""
     costs = {}
-    for name in sorted({n.rsplit(", ", 1)[0] for n in every}):
-        if len({len(every[f"{name}, {kind}"].seen) for kind in ("direct", "rewritten")}) > 1:
-            continue  # one of the two was left out
-        pairs = zip(every[f"{name}, rewritten"].seen, every[f"{name}, direct"].seen)
-        costs[name] = load.spread([a["rate"] / b["rate"] for a, b in pairs])
+    for name in sorted({n.rsplit(", ", 1)[0] for n in figures["contenders"]}):
+        pair = [load.quotient(figures, f"{name}, rewritten", f"{name}, direct", what) for what in ("ratios", "cpu_ratios")]
+        if pair[0]:
+            costs[name] = dict(zip(("rate", "cpu"), pair))
     return costs
 
 
@@ -104,7 +110,7 @@ def exact(b):
         for kind, paths in (("direct", DIRECT), ("rewritten", REWRITTEN)):
             b.say(f"{name}, {kind}")
             entry = {"instructions": counts.instructions(lambda server=one: server, paths, warm=30,
-                                                         counted=b.pick(10, 100, 200))}
+                                                         counted=b.pick(10, 50, 200))}
             one.start()
             entry["system calls"] = counts.system_calls(one, paths)["all"]
             one.stop()
@@ -113,7 +119,7 @@ def exact(b):
 
 
 PARTS = {"counts": exact}
-PARTS.update({f"c{n}": at(n) for n in (100, 1000, 5000, 10000, 20000)})
+PARTS.update({f"c{n}": at(n) for n in LEVELS})
 
 
 def standing(parts):
@@ -121,13 +127,10 @@ def standing(parts):
     for part, figures in parts.items():
         if part == "counts":
             continue
-        contenders = figures["pairs"]["contenders"]
         for kind in ("direct", "rewritten"):
-            ours, theirs = contenders.get(f"module, {kind}"), contenders.get(f"nginx, {kind}")
-            if not ours or not theirs:
-                continue
-            value = ours["ratio"]["median"] / theirs["ratio"]["median"]
-            rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value))
+            value = load.quotient(figures["pairs"], f"module, {kind}", f"nginx, {kind}")
+            if value:
+                rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value))
     return rows
 
 
@@ -139,8 +142,10 @@ def report(page, parts):
         page.text(f"### {figures['connections']:,} connections")
         page.pairs(figures["pairs"], {name: {k: f"{v:,}" for k, v in entry.items()}
                                       for name, entry in exact_figures.items()}, ["instructions", "system calls"])
-        page.text("Rewritten against direct URLs of the same server: " + "; ".join(
-            f"{name} {ratio(value)}" for name, value in sorted(figures["rewriting"].items())) + ".")
+        page.text("Rewritten against direct URLs of the same server:")
+        page.table(["", "requests/s", "CPU us"], [
+            [name] + [ratio(value[k]) if value[k] else "–" for k in ("rate", "cpu")]
+            for name, value in sorted(figures["rewriting"].items())])
         for name, entry in figures["pairs"]["contenders"].items():
             if name.endswith("rewritten"):
                 lines.setdefault(name[:-11], []).append((figures["connections"], entry["p99_ms"]))

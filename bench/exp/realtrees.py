@@ -11,7 +11,10 @@ TITLE = "Real trees"
 ABOUT = """Where `HTCACHE_CORPUS` names a folder with `w3id/` (one tree) and `sites/` (one document root each): requests that no rule
 answers, for single directories and at random over all of them. *limit*: AllowOverride None. The files are used in place."""
 PACKAGES = ["wrk", "valgrind"]
+SECONDS = {"w3id": (40, 95, 400), "sites": (15, 110, 500)}
+EXACT = ()
 
+KNOWN = ("cms-wordpress", "cms-drupal", "cms-joomla", "h5bp")  # of the sites, unless all are to be run
 SINGLE = ("dpv", "ic/standards")
 ANSWERS = (200, 301, 302, 303, 403, 404, 406, 500)  # some rules send every miss in a circle
 
@@ -42,7 +45,7 @@ def servers(b, name, docroot):
             "module": b.httpd(f"{name}-module", docroot, "HtCache On\nHtCacheProcessMemory 128M\n" + section("All"), True)}
 
 
-def compare(b, name, docroot, paths, single):
+def compare(b, name, docroot, paths, single, share):
     made = servers(b, name, docroot)
     lua = script(b, name, paths)
     instructions = {}
@@ -50,10 +53,10 @@ def compare(b, name, docroot, paths, single):
         b.say(f"instructions, {name}, {label}")
         instructions[label] = counts.instructions(lambda server=one: server, paths, ANSWERS,
                                                   warm=10, counted=b.pick(5, 20, 50))
-    every = {label: load.Contender(one, lambda port: load.wrk(port, seconds=b.pick(1, 1, 3), script=lua,
+    every = {label: load.Contender(one, lambda port: load.wrk(port, seconds=1, script=lua,
                                                          errors=True))
              for label, one in made.items()}
-    figures = load.in_turn(every, "limit", b.pick(1, 5, 16), say=lambda text: b.say(f"{name}: {text}"))
+    figures = b.turns(every, "limit", share, what=f"{name}: ")
     return {"pairs": figures, "instructions": instructions, "paths": len(paths)}
 
 
@@ -61,11 +64,12 @@ def w3id(b):
     if not b.corpus or not os.path.isdir(os.path.join(b.corpus, "w3id")):
         raise b.Skip("HTCACHE_CORPUS names no folder with w3id/")
     docroot = os.path.join(b.corpus, "w3id")
-    figures = {name: compare(b, name.replace("/", "-"), docroot, [f"/{name}/no/such-page"], True) for name in SINGLE
-               if os.path.isfile(os.path.join(docroot, name, ".htaccess"))}
+    singles = [name for name in SINGLE if os.path.isfile(os.path.join(docroot, name, ".htaccess"))]
+    figures = {name: compare(b, name.replace("/", "-"), docroot, [f"/{name}/no/such-page"], True,
+                             1 / (len(singles) + 1 - i)) for i, name in enumerate(singles)}
     paths = [p + "/no-such-page" for p in directories(docroot)]
     random.Random(1).shuffle(paths)
-    figures["all directories"] = compare(b, "all", docroot, paths[:b.pick(20, 400, len(paths))], False)
+    figures["all directories"] = compare(b, "all", docroot, paths[:b.pick(20, 400, len(paths))], False, 1)
     return figures
 
 
@@ -73,10 +77,12 @@ def sites(b):
     if not b.corpus or not os.path.isdir(os.path.join(b.corpus, "sites")):
         raise b.Skip("HTCACHE_CORPUS names no folder with sites/")
     figures = {}
-    for site in sorted(os.listdir(os.path.join(b.corpus, "sites")))[:b.pick(1, 6, None)]:
+    there = sorted(os.listdir(os.path.join(b.corpus, "sites")))
+    chosen = b.pick(there[:1], [s for s in there if s in KNOWN] or there[:len(KNOWN)], there)
+    for number, site in enumerate(chosen):
         docroot = os.path.join(b.corpus, "sites", site)
         deepest = max(directories(docroot) or [""], key=lambda p: p.count("/"))
-        figures[site] = compare(b, site, docroot, [deepest + "/no-such-page.png"], True)
+        figures[site] = compare(b, site, docroot, [deepest + "/no-such-page.png"], True, 1 / (len(chosen) - number))
     return figures
 
 

@@ -6,7 +6,7 @@ import os
 
 import htbench
 from kit import counts, load
-from kit.report import Standing
+from kit.report import Standing, ratio
 
 TITLE = "10,000 redirects (2009)"
 ABOUT = """All redirects are declared in the `<Directory>` of the document root, as in the publication, and never
@@ -14,6 +14,9 @@ asked for; requests ask for files of 1 KB. `siege -b -i -c10` without keep-alive
 `wrk -c8` with keep-alive; then other numbers of lines with wrk, in the `<Directory>` and in the server. *limit*: the
 same server without the lines."""
 PACKAGES = ["siege", "wrk", "apache2-utils", "valgrind", "strace"]
+SECONDS = {"counts": (40, 60, 150), "siege": (20, 75, 600), "wrk": (15, 45, 400), "lines-1000": (15, 45, 400),
+           "lines-10000": (20, 90, 400), "lines-100000": (30, 65, 400), "lines-1000000": (35, 60, 300)}
+EXACT = ("counts",)
 
 PUBLISHED = {"one file of 1 KB": 3323, "following a redirect to it": 3044, "10,000 files": 3381,
              "Redirect": 2337, "RewriteRule": 504}
@@ -74,7 +77,7 @@ def contenders(b, docroot, lines, load_function):
 def published_siege(b):
     docroot, lines = b.directory("www"), b.pick(100, 10000, 10000)
     paths = files(docroot, lines)
-    seconds = b.pick(1, 2, 5)
+    seconds = b.pick(1, 1, 5)
 
     def siege(port, what=None):
         chosen = [what] if what else paths
@@ -85,7 +88,7 @@ def published_siege(b):
                                               lambda port: siege(port, "/f1k.bin"))
     made["following a redirect to it"] = load.Contender(
         redirecting(b, docroot), lambda port: siege(port, "/redir.bin"))
-    return load.in_turn(made, "10,000 files", b.pick(1, 3, 12), say=b.say)
+    return b.turns(made, "10,000 files", restart=0 if b.effort == "default" else 4)
 
 
 def redirecting(b, docroot):
@@ -101,45 +104,51 @@ def redirecting(b, docroot):
 def published_wrk(b):
     docroot, lines = b.directory("www"), b.pick(100, 10000, 10000)
     lua = script(b, files(docroot, lines))
-    made = contenders(b, docroot, lines, lambda port: load.wrk(port, seconds=b.pick(1, 1, 2), script=lua))
-    return load.in_turn(made, "10,000 files", b.pick(1, 5, 24), say=b.say)
+    made = contenders(b, docroot, lines, lambda port: load.wrk(port, seconds=1, script=lua))
+    return b.turns(made, "10,000 files")
+
+
+def lines_servers(b, lines):
+    """So many lines, each kind in each place; RewriteRules up to 100,000, with which stock answers a few requests a second."""
+    docroot = b.directory("www")
+    files(docroot, 1)
+    made = {"limit": server(b, "none", docroot)}
+    kinds = {"Redirect": redirects(lines)}
+    if lines <= 100000:
+        kinds["RewriteRule"] = rewrites(lines, "^/{}$")
+    for kind, text in kinds.items():
+        for place in ("section", "outside"):
+            where = {"section": "<Directory>", "outside": "server"}[place]
+            used = text.replace("RewriteRule ^/", "RewriteRule ^") if place == "section" else text
+            for label, module in (("stock", False), ("module", True)):
+                made[f"{kind} in {where}, {label}"] = server(
+                    b, f"{kind}-{place}-{label}", docroot, module, **{place: used})
+    return made
 
 
 def lines_part(count):
-    """So many lines, each kind in each place; one that could take the whole run is left out of stock."""
     def part(b):
-        lines = b.pick(min(count, 100), count, count)
-        docroot = b.directory("www")
-        files(docroot, 1)
-        made = {"limit": server(b, "none", docroot)}
-        kinds = {"Redirect": redirects(lines)}
-        if count <= 100000:
-            kinds["RewriteRule"] = rewrites(lines, "^/{}$")
-        for kind, text in kinds.items():
-            for place in ("section", "outside"):
-                where = {"section": "<Directory>", "outside": "server"}[place]
-                used = text.replace("RewriteRule ^/", "RewriteRule ^") if place == "section" else text
-                for label, module in (("stock", False), ("module", True)):
-                    made[f"{kind} in {where}, {label}"] = server(
-                        b, f"{kind}-{place}-{label}", docroot, module, **{place: used})
-        calls = instruction_counts(b, docroot, made) if count <= 10000 else {}
+        lines = b.pick(min(count, 100000), count, count)
+        made = lines_servers(b, lines)
         every = {name: load.Contender(one, lambda port: load.wrk(port, "/f1k.bin", seconds=1))
                  for name, one in made.items()}
-        figures = load.in_turn(every, "limit", b.pick(1, 3, 12), restart=b.pick(1, 3, 4), say=b.say)
-        return {"lines": lines, "pairs": figures, "instructions": calls}
+        figures = b.turns(every, "limit", restart=4 if count <= 10000 else 0, least=6 if count == 10000 else 3)
+        return {"lines": lines, "pairs": figures}
     return part
 
 
-def instruction_counts(b, docroot, made):
+def instruction_counts(b):
+    """{number of lines: {contender: instructions per request}}"""
     seen = {}
-    for name, one in made.items():
-        b.say(f"instructions, {name}")
-        seen[name] = counts.instructions(lambda server=one: server, ["/f1k.bin"], warm=5,
-                                         counted=b.pick(5, 20, 50))
+    for lines in b.pick((10,), (10000,), (1000, 10000)):
+        for name, one in lines_servers(b, lines).items():
+            b.say(f"{lines} lines, {name}")
+            seen.setdefault(str(lines), {})[name] = counts.instructions(
+                lambda server=one: server, ["/f1k.bin"], warm=5, counted=b.pick(5, 50, 100))
     return seen
 
 
-PARTS = {"siege": published_siege, "wrk": published_wrk}
+PARTS = {"counts": instruction_counts, "siege": published_siege, "wrk": published_wrk}
 PARTS.update({f"lines-{n}": lines_part(n) for n in (1000, 10000, 100000, 1000000)})
 
 
@@ -166,22 +175,20 @@ def report(page, parts):
             rows = []
             for name, entry in parts[part]["contenders"].items():
                 published = PUBLISHED.get(name.split(",")[0] if name not in PUBLISHED else name)
-                told = "" if "module" in name or not published else                     f"{published:,} ({published / PUBLISHED['10,000 files']:.2f})"
-                rows.append([name, f"{entry['rate']['median']:,.0f}", ratio_text(entry), told])
-            page.table(["", "transactions/s", "ratio to *10,000 files*", "published (ratio)"], rows)
+                told = "" if "module" in name or not published else \
+                    f"{published:,} ({published / PUBLISHED['10,000 files']:.2f})"
+                cpu = [f"{entry['cpu']['median']:.1f}", ratio(entry["cpu_ratio"])] if "cpu" in entry else ["–", "–"]
+                rows.append([name, f"{entry['rate']['median']:,.0f}", ratio(entry["ratio"]), *cpu, told])
+            page.table(["", "transactions/s", "ratio to *10,000 files*", "CPU us", "ratio", "published (ratio)"], rows)
     lines = {}
     for part, figures in parts.items():
         if not part.startswith("lines-"):
             continue
         page.text(f"### {figures['lines']:,} lines")
-        page.pairs(figures["pairs"], {name: {"instructions": f"{n:,}"} for name, n in
-                                      figures["instructions"].items()}, ["instructions"])
+        exact = parts.get("counts", {}).get(str(figures["lines"]), {})
+        page.pairs(figures["pairs"], {name: {"instructions": f"{n:,} ({n / exact['limit']:.3f})"} for name, n in exact.items()},
+                   ["instructions"] if exact else [])
         for name, entry in figures["pairs"]["contenders"].items():
             if name != "limit":
                 lines.setdefault(name, []).append((figures["lines"], entry["ratio"]["median"]))
     page.plot("tenk", "Throughput against a server without the lines", "lines", "ratio", lines, log_x=True)
-
-
-def ratio_text(entry):
-    r = entry["ratio"]
-    return f"{r['median']:.2f} ({r['low']:.2f} to {r['high']:.2f})"

@@ -12,6 +12,8 @@ rules: `redirect` lines of remap.config, `Redirect` lines of httpd, `HtCacheRedi
 requests/s (500 bytes, 2009), 105,341 (500 bytes, 2010), 153,792 (100 bytes, 2011, 2.1 ms to the first byte), each on a whole
 machine. Traffic Server listens on 127.0.0.1 alone and maps nothing but the objects."""
 PACKAGES = ["trafficserver", "wrk", "strace", "valgrind"]
+SECONDS = {"objects": (25, 65, 500)}
+EXACT = ()
 
 
 def old(i):
@@ -56,12 +58,12 @@ def part(b):
     kinds = {"100": dict(path="/keep/100.bin"), "500": dict(path="/keep/500.bin"),
              "redirect": dict(script=script(b, rules))}
     figures = {"rules": rules, "calls": {}, "memory": {}}
-    for kind, what in kinds.items():
-        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=b.pick(1, 1, 3),
+    for number, (kind, what) in enumerate(kinds.items()):
+        every = {name: load.Contender(one, lambda port: load.wrk(port, seconds=1,
                                                                 connections=32, **what))
                  for name, one in made.items() if kind != "redirect" or name != "limit"}
-        figures[kind] = load.in_turn(every, "limit" if kind != "redirect" else "HtCacheRedirectMap",
-                                     b.pick(1, 4, 16), restart=0, say=lambda text, k=kind: b.say(f"{k}: {text}"))
+        figures[kind] = b.turns(every, "limit" if kind != "redirect" else "HtCacheRedirectMap",
+                                .9 / (len(kinds) - number), restart=0, least=3, what=f"{kind}: ")
     for name, one in made.items():
         b.say(f"system calls, {name}")
         figures["calls"][name] = counts.system_calls(one, ["/keep/500.bin"])["all"]
@@ -78,9 +80,8 @@ def standing(parts):
     rows = []
     for kind, what in (("500", "500-byte object"), ("redirect", "a redirect")):
         if "objects" in parts:
-            contenders = parts["objects"][kind]["contenders"]
             for name in ("Redirect, module", "HtCacheRedirectMap"):
-                value = contenders[name]["ratio"]["median"] / contenders["Traffic Server"]["ratio"]["median"]
+                value = load.quotient(parts["objects"][kind], name, "Traffic Server")
                 rows.append(Standing(f"{what} beside {parts['objects']['rules']:,} rules, {name}", "Traffic Server",
                                      value))
     return rows

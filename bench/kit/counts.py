@@ -11,6 +11,7 @@ import time
 
 import htbench
 from kit import cleanup
+from kit.stats import processes_of
 
 
 def ask(port, paths, statuses=(200,)):
@@ -26,17 +27,6 @@ def ask(port, paths, statuses=(200,)):
         if status not in statuses:
             raise RuntimeError(f"{path}: {status} in place of {statuses}")
     connection.close()
-
-
-def processes_of(pid):
-    found = [pid]
-    for one in found:
-        try:
-            with open(f"/proc/{one}/task/{one}/children") as f:
-                found += [int(p) for p in f.read().split()]
-        except OSError:
-            pass
-    return found
 
 
 def pss(pid):

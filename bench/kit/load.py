@@ -1,14 +1,17 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 """Throughput: runs of ab, wrk and siege, each bounded, and comparisons in which the contenders take
-turns. The client is kept on the last processor, servers on the first (htbench.pinned)."""
+turns, with the processor time of each. The client is kept on the last processor, servers on the first
+(htbench.pinned)."""
 
 import json
 import os
 import re
 import statistics
 import subprocess
+import time
 
 import htbench
+from kit import stats
 
 EXTRA = 60  # seconds that a client may take beyond what it was told
 
@@ -45,6 +48,7 @@ def ab(port, path, requests=5000, connections=10, keepalive=False, seconds=60, r
     if "Non-2xx responses" in text and not redirects:
         raise RuntimeError(f"ab saw answers other than 2xx for {path}")
     figures = {"rate": first_number(r"Requests per second:\s+([\d.]+)", text, "ab"),
+               "requests": first_number(r"Complete requests:\s+(\d+)", text, "ab"),
                "mean": first_number(r"Time per request:\s+([\d.]+)", text, "ab"),
                "failed": first_number(r"Failed requests:\s+(\d+)", text, "ab")}
     for name, share in (("median", 50), ("p99", 99), ("longest", 100)):
@@ -61,15 +65,16 @@ def wrk(port, path="/", connections=8, seconds=2.0, threads=1, script=None, erro
         command += ["-s", script]
     text = client(command + [f"http://127.0.0.1:{port}{path}"], seconds)
     longest = re.search(r"Latency\s+\S+\s+\S+\s+(\S+)", text)
-    errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
+    socket_errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", text)
     other = re.search(r"Non-2xx or 3xx responses: (\d+)", text)
     if other and not errors:
         raise Failed(f"{other.group(1)} answers were errors")
     return {"rate": first_number(r"Requests/sec:\s+([\d.]+)", text, "wrk"),
+            "requests": first_number(r"(\d+) requests in", text, "wrk"),
             "median": milliseconds(re.search(r"\n\s+50%\s+(\S+)", text).group(1)),
             "p99": milliseconds(re.search(r"\n\s+99%\s+(\S+)", text).group(1)),
             "longest": milliseconds(longest.group(1)),
-            "failed": sum(map(int, errors.groups())) if errors else 0,
+            "failed": sum(map(int, socket_errors.groups())) if socket_errors else 0,
             "other": int(other.group(1)) if other else 0}
 
 
@@ -104,7 +109,7 @@ def siege(root, urls, connections=10, seconds=2.0, keepalive=False):
     text = client(["siege", "-R", resource, "-q", "-b", "-i", "-c", str(connections), "-t",
                    f"{max(1, round(seconds))}S", "-f", lists], seconds)
     figures = json.loads(text[text.index("{"):text.rindex("}") + 1])
-    return {"rate": figures["transaction_rate"], "failed": figures["failed_transactions"],
+    return {"rate": figures["transaction_rate"], "requests": figures["transactions"], "failed": figures["failed_transactions"],
             "longest": figures["longest_transaction"] * 1000}
 
 
@@ -115,62 +120,140 @@ class Contender:
 
     def __init__(self, server, load):
         self.server, self.load = server, load
-        self.seen = []
+        self.seen = []  # what its turns gave
+        self.ratios, self.cpu_ratios = [], []  # to the base, one for each round
 
     def run(self):
-        self.seen.append(self.load(self.server.port))
+        """One turn; "cpu" is its servers' processor time in microseconds for one request."""
+        process = getattr(self.server, "process", None)
+        begin = stats.cpu_seconds(process.pid) if process else 0
+        figures = self.load(self.server.port)
+        if process and figures.get("requests"):
+            figures["cpu"] = (stats.cpu_seconds(process.pid) - begin) / figures["requests"] * 1e6
+        self.seen.append(figures)
+        return figures
+
+    def compare(self, figures, before, after, at):
+        """With what the base would have had at this time, between its turns before and after: a straight line."""
+        def base(key):
+            return before[key] + (after[key] - before[key]) * at
+        self.ratios.append(figures["rate"] / base("rate"))
+        if all(f.get("cpu") for f in (figures, before, after)):
+            self.cpu_ratios.append(figures["cpu"] / base("cpu"))
 
 
-def spread(values):
-    if len(values) < 2:
-        return {"median": values[0], "low": values[0], "high": values[0]}
-    low, median, high = statistics.quantiles(values, method="inclusive")
-    return {"median": median, "low": low, "high": high}
+class BaseFailed(Exception):
+    pass
 
 
-def in_turn(contenders, base, rounds, restart=4, say=None):
-    """Runs A B C, C B A, and so on; ratios are those of runs of the same round. Where a process's memory
-    happens to lie makes one start of a server a few per cent faster than another, so all are
-    started anew every `restart` rounds; 0: they run and are not touched. A contender that fails is left out,
-    and named in the figures; when that is the base, the first of the others takes its place."""
-    order, failed = list(contenders), {}
-    for number in range(rounds):
-        fresh = restart and number % restart == 0
-        for name in order if fresh else ():
-            contenders[name].server.stop()
-            contenders[name].server.start()
-        for warming in (True, False) if fresh or not number else (False,):
-            for name in [n for n in order if n not in failed]:
-                try:
-                    one = contenders[name]
-                    if warming:
-                        one.load(one.server.port)  # not counted
-                    else:
-                        one.run()
-                except Failed as why:
-                    failed[name] = re.sub(r"127\.0\.0\.1:\d+", "it", str(why))
-        order.reverse()
-        if say:
-            say(f"round {number + 1} of {rounds}")
-    if restart:
-        for one in contenders.values():
-            one.server.stop()
-    rest = {name: one for name, one in contenders.items() if name not in failed}
-    if not rest:
-        raise RuntimeError(f"none could be measured: {failed}")
-    return {**summary(rest, base if base in rest else next(iter(rest)), rounds), "left_out": failed}
+class Turns:
+    """Rounds of turns, the base B before and after each two of the others: B c d B e f B, and B f e B d c B in the next. What
+    drifts evenly drops out of the ratios. With one or two others: B c B d B."""
+
+    def __init__(self, contenders, base):
+        self.contenders, self.base = contenders, base
+        self.others = [name for name in contenders if name != base]
+        self.failed = {}
+        self.last = None  # the base's turn just before
+
+    def guarded(self, name, action):
+        """None when the contender failed; it is left out from there on."""
+        try:
+            return action()
+        except Failed as why:
+            self.failed[name] = re.sub(r"127\.0\.0\.1:\d+", "it", str(why))
+            if name == self.base:
+                raise BaseFailed()
+            return None
+
+    def there(self):
+        return [name for name in self.others if name not in self.failed]
+
+    def start(self, anew):
+        """Every server started, if `anew`, and warm."""
+        self.last = None
+        for name in [self.base] + self.there():
+            one = self.contenders[name]
+            if anew:
+                one.server.stop()
+                one.server.start()
+            self.guarded(name, lambda: one.load(one.server.port))
+
+    def base_turn(self):
+        self.last = self.guarded(self.base, self.contenders[self.base].run)
+        return self.last
+
+    def round(self):
+        names = self.there()
+        size = 2 if len(names) > 2 else 1
+        for group in (names[i:i + size] for i in range(0, len(names), size)):
+            before = self.last or self.base_turn()
+            seen = [self.guarded(name, self.contenders[name].run) for name in group]
+            after = self.base_turn()
+            for i, (name, figures) in enumerate(zip(group, seen)):
+                if figures:
+                    self.contenders[name].compare(figures, before, after, (i + 1) / (len(group) + 1))
+        if not self.others:
+            self.base_turn()
+        self.contenders[self.base].ratios.append(1.0)
+        self.contenders[self.base].cpu_ratios.append(1.0)
+        self.others.reverse()
 
 
-def summary(contenders, base, rounds):
-    figures = {"rounds": rounds, "base": base, "contenders": {}}
-    reference = [f["rate"] for f in contenders[base].seen]
+def in_turn(contenders, base, rounds, restart=4, say=None, seconds=None, least=1):
+    """At most so many rounds, and no more than `least` once `seconds` are over. Where a process's memory happens to lie
+    makes one start of a server a few per cent faster than another, so all are started anew every
+    `restart` rounds; 0: they run and are not touched. A contender that fails is left out, and named in the figures;
+    when that is the base, the first of the others takes its place."""
+    turns = Turns(contenders, base)
+    begin = time.monotonic()
+    try:
+        for number in range(rounds):
+            if number >= least and seconds and (time.monotonic() - begin) * (number + 1) / number > seconds:
+                break
+            if not number or restart and number % restart == 0:
+                turns.start(bool(restart))
+            turns.round()
+            if say:
+                say(f"round {number + 1}")
+    except BaseFailed:
+        rest = {name: Contender(one.server, one.load) for name, one in contenders.items() if name not in turns.failed}
+        if not rest:
+            raise RuntimeError(f"none could be measured: {turns.failed}")
+        figures = in_turn(rest, next(iter(rest)), rounds, restart, say, seconds, least)
+        return {**figures, "left_out": {**turns.failed, **figures["left_out"]}}
+    finally:
+        if restart:
+            for one in contenders.values():
+                one.server.stop()
+    rest = {name: one for name, one in contenders.items() if name not in turns.failed}
+    return {**summary(rest, base), "left_out": turns.failed}
+
+
+def summary(contenders, base):
+    figures = {"rounds": len(contenders[base].ratios), "base": base, "contenders": {}}
     for name, one in contenders.items():
-        rates = [f["rate"] for f in one.seen]
-        entry = {"rate": spread(rates), "ratio": spread([a / b for a, b in zip(rates, reference)])}
+        entry = {"rate": stats.spread([f["rate"] for f in one.seen]), "ratio": stats.spread(one.ratios),
+                 "ratios": [round(r, 4) for r in one.ratios]}
+        if one.cpu_ratios and all(f.get("cpu") for f in one.seen):
+            entry["cpu"] = stats.spread([f["cpu"] for f in one.seen])
+            entry["cpu_ratio"] = stats.spread(one.cpu_ratios)
+            entry["cpu_ratios"] = [round(r, 4) for r in one.cpu_ratios]
         for key in ("mean", "median", "p99", "longest"):
             values = [f[key] for f in one.seen if key in f]
             if values:
-                entry[key + "_ms"] = max(values) if key == "longest" else statistics.median(values)
+                entry[key + "_ms"] = round(max(values) if key == "longest" else statistics.median(values), 3)
         entry["failed"] = sum(f.get("failed", 0) for f in one.seen)
         figures["contenders"][name] = entry
     return figures
+
+
+def quotient(figures, ours, theirs, what="ratios"):
+    """Spread of one contender against another, round by round; None when one of them is not there."""
+    a, b = (figures["contenders"].get(name) for name in (ours, theirs))
+    if not a or not b:
+        return None
+    if what not in a or what not in b:
+        middle = a[what[:-1]]["median"] / b[what[:-1]]["median"] if what[:-1] in a and what[:-1] in b else None
+        return middle and stats.spread([middle])
+    return stats.spread([x / y for x, y in zip(a[what], b[what])])

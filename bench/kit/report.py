@@ -5,10 +5,11 @@ import importlib
 import os
 
 from kit import results as results_module
-from kit import svg
+from kit import stats, svg
 
 EXPERIMENTS = ("tenk", "htaccess", "nginx2016", "trafficserver", "dxr", "realtrees", "bulk", "growth", "claims")
-EFFORT_WORDS = {"full": "in full", "short": "shortened: fewer rounds and requests", "quick": "smoke run"}
+EFFORT_WORDS = {"full": "the long form", "default": "the default form", "quick": "smoke run",
+                "short": "shortened: fewer rounds and requests"}
 
 
 def experiment(name):
@@ -21,11 +22,11 @@ def rate(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def ratio(entry):
-    digits = 3 if entry["median"] < 10 else 1
-    if entry["low"] == entry["high"]:
-        return f"{entry['median']:.{digits}f}"
-    return f"{entry['median']:.{digits}f} ({entry['low']:.{digits}f} to {entry['high']:.{digits}f})"
+ratio = stats.text
+
+
+def number(value):
+    return "–" if value is None else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
 
 
 def megabytes(size):
@@ -34,17 +35,23 @@ def megabytes(size):
 
 class Standing:
     """One line of the first table: the module against a limit or a peer. `better` is "higher" or
-    "lower"; `value` is ours divided by theirs."""
+    "lower"; `value` is ours divided by theirs, a number or a spread."""
 
     def __init__(self, what, against, value, better="higher"):
         self.what, self.against, self.better = what, against, better
         self.value = value if isinstance(value, dict) else {"median": value, "low": value, "high": value}
 
-    def behind(self):
-        """By more than a twentieth, which two starts of one server differ by, too."""
-        if self.better == "higher":
-            return self.value["median"] < .95
-        return self.value["median"] > 1.05
+    def verdict(self):
+        """Behind: by more than a twentieth, or by less where the whole interval says so. Ahead: the whole interval, or
+        where there is none more than a twentieth. Anything else is level: two starts of one server
+        differ by some per cent, too."""
+        low, high = self.value.get("ci") or (self.value["median"] / 1.05, self.value["median"] * 1.05)
+        middle = self.value["median"]
+        if self.better == "lower":
+            low, high, middle = 1 / high, 1 / low, 1 / middle
+        if middle < .95 or high < 1:
+            return "behind"
+        return "ahead" if low > 1 else "level"
 
 
 class Page:
@@ -61,11 +68,12 @@ class Page:
 
     def pairs(self, figures, counts=None, columns=()):
         """A table of what load.in_turn() gave. `counts`: {contender: {column: value}}."""
-        head = ["", "requests/s", f"ratio to *{figures['base']}*", "99 % ms", "longest ms"]
+        head = ["", "requests/s", f"ratio to *{figures['base']}*", "CPU us", "ratio", "99 % ms", "longest ms"]
         rows = []
         for name, entry in figures["contenders"].items():
-            row = [name, rate(entry["rate"]["median"]), ratio(entry["ratio"]),
-                   entry.get("p99_ms", "–"), entry.get("longest_ms", "–")]
+            cpu = ([f"{entry['cpu']['median']:.1f}", ratio(entry["cpu_ratio"])] if "cpu" in entry else ["–", "–"])
+            row = [name, rate(entry["rate"]["median"]), ratio(entry["ratio"]), *cpu,
+                   number(entry.get("p99_ms")), number(entry.get("longest_ms"))]
             rows.append(row + [(counts or {}).get(name, {}).get(c, "–") for c in columns])
         self.table(head + list(columns), rows)
         for name, why in figures.get("left_out", {}).items():
@@ -87,23 +95,29 @@ class Page:
 HEAD = """# Benchmarks
 
 Made by `make bench-report` from the figures in [results/](results/); `make bench` measures all of them anew,
-`make bench BENCH="NAME ..."` some, `make bench-list` names them. Contenders take turns; a ratio is the
-median over rounds of two runs of the same round, with its quartiles. Servers were kept on the first
-processor, the client on the last; everything went over 127.0.0.1. *Stock* is the same httpd without the module,
+`make bench BENCH="NAME ..."` some, `make bench-list` names them. *Stock* is the same httpd without the module,
 *limit* the server from which what the module removes was taken away by hand. The published figures are their authors',
-on their machines of the time: compare shapes, not values."""
+on their machines of the time: compare shapes, not values.
+
+Contenders take turns of about a second, and the one that they are compared with has a turn before and after each one or two of
+the others: a ratio is a turn divided by what lies between these two, so that what drifts evenly drops out. Quoted are the median of all
+rounds, in [ ] its confidence interval of 95 % (by order statistics, whatever the distribution; six rounds at least), in
+( ) the quartiles. *CPU us* is processor time of all processes of the server, user and system, in microseconds for one
+request; it drifts less than throughput does, and less of it is better. Servers were kept on the first processor,
+the client on the last; everything went over 127.0.0.1."""
 
 
 def standings(page, found):
-    rows = []
+    order, rows = ("behind", "level", "ahead"), []
     for name, parts in found.items():
         for s in experiment(name).standing({part: p["figures"] for part, p in parts.items()}):
-            word = "**behind**" if s.behind() else "level or ahead"
-            rows.append((s.behind(), [s.what, s.against, ratio(s.value) + (
-                "" if s.better == "higher" else ", lower is better"), word, name]))
-    rows.sort(key=lambda row: not row[0])
+            word = s.verdict()
+            rows.append((order.index(word), [s.what, s.against, ratio(s.value) + (
+                "" if s.better == "higher" else ", lower is better"), "**behind**" if word == "behind" else word, name]))
+    rows.sort(key=lambda row: row[0])
     page.text("## Where the module stands",
-              "Against its limit and against the peers; what it is behind comes first.")
+              "Against its limit and against the peers; what it is behind comes first: by more than a twentieth, or by "
+              "less where the whole interval says so.")
     page.table(["what", "against", "module / other", "", "experiment"], [row for _, row in rows])
 
 

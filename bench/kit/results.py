@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 
-EFFORTS = ("quick", "short", "full")
+EFFORTS = ("quick", "short", "default", "full")  # "short" is an earlier, smaller form of the default
 
 
 class Results:
