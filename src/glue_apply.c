@@ -114,6 +114,15 @@ static ap_directive_t *fold(const htc_job *job, const cmd_parms *cmd, ap_directi
     return tree;
 }
 
+/* Why the file of a syntax error is left to httpd, which says the same on each request. */
+static const char *syntax_error(const htc_job *job, const cmd_parms *parms, const char *err)
+{
+    return apr_psprintf(job->r->pool, "line %u: %s",
+                        parms->err_directive ? (unsigned)parms->err_directive->line_num
+                                             : parms->config_file->line_number,
+                        err);
+}
+
 /* Parse text into the request's vector, as httpd would have done; share the tree when asked to. */
 static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
 {
@@ -121,25 +130,31 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
     cmd_parms parms = nested_parms(cmd, cfg, cmd->pool);
     ap_directive_t *tree = NULL;
     unsigned before = lines_logged;
+    uint64_t began = htc_cost_begin();
     const char *err = ap_build_config(&parms, cmd->pool, cmd->pool, &tree);
 
     htc_count(job->ctx->store, HTC_C_parses, 1);
     if (publish && err)
-        htc_publish_stock(job->ctx, job->r, job->path, &job->text, "it has a syntax error");
+        htc_publish_stock(job->ctx, job->r, job->path, &job->text, syntax_error(job, &parms, err));
     else if (publish && lines_logged != before)
         htc_publish_stock(job->ctx, job->r, job->path, &job->text,
                           "reading it writes to the error log");
     else if (publish)
         publish_tree(job, tree);
-    return err ? err : ap_walk_config(fold(job, &parms, tree, true, publish), &parms, cmd->context);
+    if (!err)
+        err = ap_walk_config(fold(job, &parms, tree, true, publish), &parms, cmd->context);
+    htc_cost_end(job->ctx, job->path, HTC_COST_PARSES, began);
+    return err;
 }
 
 /* The shared record cannot be had any more, or does not suit this override: the stock way. */
 static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
 {
+    uint64_t began = htc_cost_begin();
     apr_status_t rv = htc_text_read(&job->text, job->path, UINT64_MAX >> 1, cmd->pool);
 
     htc_count(job->ctx->store, HTC_C_file_reads, 1);
+    htc_cost_end(job->ctx, job->path, HTC_COST_READS, began);
     if (rv == APR_SUCCESS)
         return apply_text(job, cmd, false);
     if (rv == APR_ENOENT)
@@ -173,15 +188,19 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
 
 static const char *replay(htc_job *job, cmd_parms *cmd)
 {
+    uint64_t began = htc_cost_begin();
     char *record = fetch_record(job, cmd->pool);
     cmd_parms parms;
+    const char *err;
 
     if (!record)
         return apply_from_disk(job, cmd);
     parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
-    return ap_walk_config(
+    err = ap_walk_config(
         fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), true, false), &parms,
         cmd->context);
+    htc_cost_end(job->ctx, job->path, HTC_COST_REPLAYS, began);
+    return err;
 }
 
 /* Key of a kept configuration. */
@@ -309,6 +328,7 @@ static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const 
     htc_parsed *parsed;
     htc_node *node;
     size_t cost;
+    uint64_t began = htc_cost_begin();
     const char *err;
 
     err = parse_record(job, cmd, &parsed, &cost);
@@ -317,6 +337,7 @@ static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const 
     if (!parsed)
         return apply_from_disk(job, cmd);
     htc_count(job->ctx->store, HTC_C_loads, 1);
+    htc_cost_end(job->ctx, job->path, HTC_COST_LOADS, began);
     node = htc_map_insert(job->ctx->map, hash, parsed_match, key, parsed, cost);
     htc_process_report(job->ctx);
     if (!node)

@@ -186,13 +186,6 @@ static void note_untrue(htc_context *ctx, const htc_trust *trust)
         htc_watch_distrust(ctx->watch);
 }
 
-static bool compare(htc_context *ctx, const htc_dep *dep)
-{
-    htc_count(ctx->store, HTC_C_revalidations, 1);
-    htc_count(ctx->store, HTC_C_file_stats, 1);
-    return htc_same_file(dep);
-}
-
 /* What cannot be watched is asked for once a second, by one for all. */
 static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                           int64_t mark, int64_t now)
@@ -208,7 +201,7 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
     if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
-    same = compare(ctx, dep);
+    same = htc_compare(ctx, dep);
     if (same && ctx->farm)
         htc_farm_confirm(ctx, r, dep, HTC_ASK_MS, now);
     if (!same) {
@@ -230,7 +223,7 @@ static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
     htc_trust trust;
 
     claim(ctx, &trust, &slot->checked_at, mark);
-    return compare(ctx, dep);
+    return htc_compare(ctx, dep);
 }
 
 /* Without an instance all is asked for. */
@@ -257,7 +250,7 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
     if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
         return recheck_once(ctx, slot, dep, mark);
     htc_trust_begin(ctx, &trust, &slot->checked_at, mark, dep->path, dep->ref);
-    if (compare(ctx, dep)) {
+    if (htc_compare(ctx, dep)) {
         htc_trust_end(&trust);
         return true;
     }

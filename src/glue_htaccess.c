@@ -176,6 +176,17 @@ bool htc_same_file(const htc_dep *dep)
     return htc_identity_equal(&now, &dep->id);
 }
 
+bool htc_compare(htc_context *ctx, const htc_dep *dep)
+{
+    uint64_t began = htc_cost_begin();
+    bool same = htc_same_file(dep);
+
+    htc_count(ctx->store, HTC_C_revalidations, 1);
+    htc_count(ctx->store, HTC_C_file_stats, 1);
+    htc_cost_end(ctx, dep->path, HTC_COST_CHECKS, began);
+    return same;
+}
+
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                     apr_int64_t ttl, int64_t base, apr_int64_t now, bool *usable)
 {
@@ -217,9 +228,7 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     }
     if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, now, &same))
         return same;
-    same = htc_same_file(dep);
-    htc_count(ctx->store, HTC_C_revalidations, 1);
-    htc_count(ctx->store, HTC_C_file_stats, 1);
+    same = htc_compare(ctx, dep);
     /* What is known to be untrue must not be used by anybody, until it is read again. */
     htc_store_confirm(slot, same ? now : HTC_NEVER_CHECKED);
     if (same && ctx->farm)
@@ -401,6 +410,7 @@ static apr_status_t answer_stock(lookup *lk)
         seen->listable = false;
     lk->rq->outcomes |= 1U << HTC_C_bypasses;
     htc_count_answer(lk->ctx, HTC_C_bypasses);
+    htc_cost_end(lk->ctx, lk->path, HTC_COST_STOCK, 0);
     return AP_DECLINED;
 }
 
@@ -551,6 +561,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
     uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
     htc_text text;
+    uint64_t began = htc_cost_begin();
     apr_status_t rv;
     char *payload;
     size_t payload_len;
@@ -570,6 +581,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         return answer_left(lk, true, cfg);
     case APR_SUCCESS:
         htc_count(lk->ctx->store, HTC_C_file_reads, 1);
+        htc_cost_end(lk->ctx, lk->path, HTC_COST_READS, began);
         break;
     default:
         htc_store_drop(lk->ctx->store, lk->info.ref);

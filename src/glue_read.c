@@ -137,14 +137,16 @@ ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool)
     return htc_text_open(&nothing, name, pool);
 }
 
-static const char *refusal(const htc_command *command, const char *reason, apr_pool_t *pool)
+static const char *refusal(const htc_command *command, unsigned line, const char *reason,
+                           apr_pool_t *pool)
 {
-    return apr_psprintf(pool, "%s%s %s", command->name, *command->name == '<' ? ">" : "", reason);
+    return apr_psprintf(pool, "line %u: %s%s %s", line, command->name,
+                        *command->name == '<' ? ">" : "", reason);
 }
 
 /* Take note of one line, already joined and trimmed by httpd's own reader. */
-static void survey_line(const htc_context *ctx, const char *line, htc_survey *survey,
-                        apr_pool_t *pool)
+static void survey_line(const htc_context *ctx, const char *line, unsigned number,
+                        htc_survey *survey, apr_pool_t *pool)
 {
     char word[64];
     const htc_command *command;
@@ -161,7 +163,8 @@ static void survey_line(const htc_context *ctx, const char *line, htc_survey *su
     word[n] = '\0';
     /* A quoted directive name is legal and unheard of; let httpd read such a file. */
     if (*word == '"' || *word == '\'' || strchr(word, '$')) {
-        survey->stock = "a directive's name is quoted or computed";
+        survey->stock =
+            apr_psprintf(pool, "line %u: a directive's name is quoted or computed", number);
         return;
     }
     command = htc_command_find(ctx, word);
@@ -169,7 +172,7 @@ static void survey_line(const htc_context *ctx, const char *line, htc_survey *su
         return;
     survey->sections_resolved = true;
     if (htc_command_judge(command, NULL, &reason) == HTC_ALLOW_STOCK)
-        survey->stock = refusal(command, reason, pool);
+        survey->stock = refusal(command, number, reason, pool);
 }
 
 void htc_text_survey(const htc_context *ctx, const htc_text *text, htc_survey *survey,
@@ -185,9 +188,10 @@ void htc_text_survey(const htc_context *ctx, const htc_text *text, htc_survey *s
     cfg = htc_text_open(text, "", pool);
     line = apr_palloc(pool, HUGE_STRING_LEN);
     while (!survey->stock && (rv = ap_cfg_getline(line, HUGE_STRING_LEN, cfg)) == APR_SUCCESS)
-        survey_line(ctx, line, survey, pool);
+        survey_line(ctx, line, cfg->line_number, survey, pool);
     if (!survey->stock && rv != APR_EOF)
-        survey->stock = "a line is too long for httpd";
+        survey->stock =
+            apr_psprintf(pool, "line %u: it is too long for httpd", cfg->line_number + 1);
 }
 
 /* Turns a tree into a record, depth first. */
@@ -208,12 +212,14 @@ static void encode_one(encoder *e, const ap_directive_t *node, uint32_t depth)
                        node->args ? node->args : ""};
 
     htc_record_add(e->builder, &d);
+    if (!strncasecmp(d.name, "Redirect", 8) || !strcasecmp(d.name, "RewriteRule"))
+        e->flags |= HTC_RF_REDIRECTS;
     if (command)
         allow = htc_command_judge(command, d.args, &reason);
     if (allow == HTC_ALLOW_REPLAY)
         e->flags |= HTC_RF_REPLAY;
     else if (allow == HTC_ALLOW_STOCK && !e->stock)
-        e->stock = refusal(command, reason, e->pool);
+        e->stock = refusal(command, d.line, reason, e->pool);
 }
 
 static void encode_level(encoder *e, const ap_directive_t *node, uint32_t depth)

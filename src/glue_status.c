@@ -227,8 +227,9 @@ typedef struct question {
     const form *form;
     const char *explain; /* a URL, or NULL */
     const char *asset;   /* of the page, or NULL */
-    bool redirects;
+    bool redirects, directories;
     htc_redirect_query which;
+    uint32_t limit; /* 0: not said */
 } question;
 
 static bool set_form(question *q, const char *name)
@@ -298,14 +299,29 @@ static bool set_parameter(question *q, const char *name, const char *value)
         q->which.used = !strcmp(value, "top");
         return q->which.used || !strcmp(value, "unused");
     }
+    if (!strcmp(name, "directories")) {
+        q->directories = true;
+        return !strcmp(value, "cost");
+    }
     if (!strcmp(name, "since"))
         return set_since(value, &q->which.since);
     if (!strcmp(name, "offset"))
         return set_number(value, UINT32_MAX, &q->which.offset);
     if (strcmp(name, "limit") || !set_number(value, HTC_REDIRECTS_MAX_LIMIT, &number) || !number)
         return false;
-    q->which.limit = (uint32_t)number;
+    q->limit = (uint32_t)number;
     return true;
+}
+
+/* One question at a time, in a form that has an answer. */
+static bool makes_sense(question *q)
+{
+    int questions = (q->explain != NULL) + q->redirects + q->directories;
+    uint32_t most = q->directories ? HTC_COSTS_MAX_LIMIT : HTC_REDIRECTS_MAX_LIMIT;
+
+    if (q->limit)
+        q->which.limit = q->limit;
+    return questions <= 1 && q->limit <= most && (!questions || q->form->lists);
 }
 
 /* False when there is something in the query that means nothing here. */
@@ -325,8 +341,7 @@ static bool read_query(request_rec *r, question *q)
             !set_parameter(q, pair, value))
             return false;
     }
-    /* The other forms have nothing to say of a URL, or of one redirect. */
-    return !(q->explain && q->redirects) && (!(q->explain || q->redirects) || q->form->lists);
+    return makes_sense(q);
 }
 
 /* NULL: what is to be explained is no URL. */
@@ -334,11 +349,14 @@ static htc_report *answer(request_rec *r, const question *q)
 {
     htc_report *report;
 
-    if (!q->redirects && !q->explain)
+    if (!q->redirects && !q->explain && !q->directories)
         return htc_report_make(r, q->form->lists);
     report = htc_report_empty(r);
+    report->lists = true;
     if (q->redirects)
         htc_redirects_report(report, &q->which);
+    else if (q->directories)
+        htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
     else if (!htc_explain_report(report, q->explain))
         return NULL;
     return report;

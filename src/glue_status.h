@@ -46,7 +46,7 @@ typedef enum htc_type {
     HTC_TEXT     /* any bytes; NULL: not known. No metric */
 } htc_type;
 
-typedef enum htc_unit { HTC_UNIT_ONE, HTC_UNIT_BYTES, HTC_UNIT_MS } htc_unit;
+typedef enum htc_unit { HTC_UNIT_ONE, HTC_UNIT_BYTES, HTC_UNIT_MS, HTC_UNIT_US } htc_unit;
 
 /** A number that is not known: JSON has null. */
 #define HTC_UNKNOWN UINT64_MAX
@@ -174,6 +174,22 @@ typedef struct htc_redirect_query {
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+
+/* --- single files: glue_status_costs.c ---------------------------------------------------------*/
+
+/** More files are not named on the page. */
+#define HTC_LISTED_FILES 200
+/** Of those that cost most, on the page and in ?directories=cost. */
+#define HTC_COSTS_LISTED    20
+#define HTC_COSTS_LIMIT     100
+#define HTC_COSTS_MAX_LIMIT 2000
+
+/** Files that cost most, the first 20. */
+void htc_costs_report(htc_report *report);
+/** The same, @a limit of them: ?directories=cost. */
+void htc_costs_list(htc_report *report, uint32_t limit);
+/** Files left to httpd, and files whose directives are run for each request. */
+void htc_files_report(htc_report *report);
 
 /* --- one URL: glue_explain.c -------------------------------------------------------------------*/
 

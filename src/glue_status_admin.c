@@ -108,5 +108,7 @@ int htc_status_post(request_rec *r)
     if (!strcmp(action, "purge"))
         return send_done(r, action, path, purge(ctx->store, path));
     htc_counters_reset(ctx->store);
+    if (ctx->costs)
+        htc_costs_reset(ctx->costs);
     return send_done(r, action, path, 0);
 }

@@ -201,6 +201,11 @@ const char *htc_page_number(apr_pool_t *pool, htc_unit unit, uint64_t number)
 
     if (number == HTC_UNKNOWN)
         return "\xe2\x80\x93";
+    if (unit == HTC_UNIT_US)
+        return number < 1000 ? apr_psprintf(pool, "%u \xc2\xb5s", (unsigned)number)
+               : number < 1000000
+                   ? apr_psprintf(pool, "%.1f ms", (double)number / 1000)
+                   : apr_psprintf(pool, "%s s", grouped(pool, (number + 500000) / 1000000));
     if (unit == HTC_UNIT_MS)
         return number < 10000 ? apr_psprintf(pool, "%s ms", grouped(pool, number))
                               : apr_psprintf(pool, "%s s", grouped(pool, number / 1000));

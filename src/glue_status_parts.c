@@ -12,7 +12,7 @@
 #include "ap_mpm.h"
 #include "scoreboard.h"
 
-#define MAX_LISTED_FILES     200
+#define MAX_LISTED_FILES     HTC_LISTED_FILES
 #define MAX_LISTED_PROCESSES 1024
 
 #define COLUMNS(list)        (list), (int)(sizeof(list) / sizeof((list)[0]))
@@ -101,43 +101,6 @@ static void report_processes(htc_report *report, htc_group *group)
     htc_add_gauge(group, "process_bytes", HTC_UNIT_BYTES, bytes, "memory accounted to these");
 }
 
-/* Files left to httpd, by name and with the reason that is their record's payload. */
-static bool add_stock_file(void *baton, const char *key, size_t key_len, const htc_info *info)
-{
-    htc_list *list = baton;
-    htc_report *report = list->report;
-    char *reason;
-    size_t len;
-
-    if (info->kind != HTC_KIND_STOCK)
-        return true;
-    if (htc_store_copy(report->store, info->ref, report->pool, &reason, &len) != APR_SUCCESS)
-        return true;
-    htc_cell_text(list, apr_pstrmemdup(report->pool, key, key_len));
-    htc_cell_text(list, reason);
-    return htc_list_rows(list) < MAX_LISTED_FILES;
-}
-
-static void report_stock_files(htc_report *report)
-{
-    static const htc_column columns[] = {
-        {"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
-        {"reason", "Why", HTC_TEXT, HTC_UNIT_ONE, "why it is not cached"},
-    };
-    htc_group *group = htc_report_group(report, "stock_files", "Files left to httpd",
-                                        "files that httpd reads itself on each request");
-    htc_list *list = htc_report_list(report, group, "listed", "Files left to httpd",
-                                     "the first of them", 0, COLUMNS(columns));
-    htc_store_stats stats = {0};
-
-    if (report->store) {
-        htc_store_stats_get(report->store, &stats);
-        if (report->lists && stats.stock)
-            htc_store_each(report->store, add_stock_file, list);
-    }
-    htc_add_gauge(group, "total", HTC_UNIT_ONE, stats.stock, "files left to httpd");
-}
-
 static void report_htaccess(htc_report *report)
 {
     htc_group *group = htc_report_group(report, "htaccess", "Cache of .htaccess files",
@@ -147,7 +110,6 @@ static void report_htaccess(htc_report *report)
     add_ratios(group);
     add_store_gauges(group);
     report_processes(report, group);
-    report_stock_files(report);
 }
 
 /* --- folded lines -----------------------------------------------------------------------------*/
@@ -199,8 +161,6 @@ static bool add_fold_file(void *baton, const char *key, size_t key_len, const ht
     char *record;
     size_t len;
 
-    if (info->kind != HTC_KIND_TREE || (info->flags & HTC_RF_EMPTY))
-        return true;
     apr_pool_create(&pool, list->report->pool);
     if (htc_store_copy(list->report->store, info->ref, pool, &record, &len) == APR_SUCCESS &&
         htc_record_validate(record, len) == APR_SUCCESS)
@@ -218,12 +178,13 @@ static void report_fold_files(htc_report *report, htc_group *group)
 {
     static const htc_column columns[] = {{"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
                                          FOLD_COLUMNS};
+    static const htc_selection with_lines = {.kind = HTC_KIND_TREE, .flags = HTC_RF_REDIRECTS};
     htc_list *list = htc_report_list(report, group, "files", "Lines of each .htaccess file",
                                      "the first of those in the cache that have such lines",
                                      HTC_LIST_FOLDED, COLUMNS(columns));
 
     if (report->store && report->lists)
-        htc_store_each(report->store, add_fold_file, list);
+        htc_store_each_of(report->store, &with_lines, add_fold_file, list);
 }
 
 /* Lines of the server's configuration and of .htaccess files together. */
@@ -306,15 +267,15 @@ static void report_tables(htc_report *report)
 /* --- all --------------------------------------------------------------------------------------*/
 
 /* clang-format off: one for each line */
-htc_reporter *const htc_reporters[] = {
-    report_server,
-    htc_recent_report,
-    report_htaccess,
-    htc_fresh_report,
-    report_fold,
-    report_tables,
-    htc_farm_report,
-    htc_problems_report,
-    NULL
-};
+htc_reporter *const htc_reporters[] = {report_server,
+                                       htc_recent_report,
+                                       report_htaccess,
+                                       htc_costs_report,
+                                       htc_files_report,
+                                       htc_fresh_report,
+                                       report_fold,
+                                       report_tables,
+                                       htc_farm_report,
+                                       htc_problems_report,
+                                       NULL};
 /* clang-format on */

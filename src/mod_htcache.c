@@ -133,6 +133,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_commands_admit(s);
     rv = create_store(ctx, s);
     if (rv == OK) {
+        htc_cost_create(ctx, s);
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
     }

@@ -25,6 +25,7 @@
 
 #include "core/htc_map.h"
 #include "core/htc_record.h"
+#include "core/htc_costs.h"
 #include "core/htc_store.h"
 #include "core/htc_watch.h"
 #include "allow_list.h"
@@ -147,6 +148,7 @@ struct htc_context {
     htc_store *store;
     htc_map *map;         /* per process; NULL until child_init */
     htc_watch *watch;     /* NULL: nothing is watched */
+    htc_costs *costs;     /* NULL: what is dear is not counted */
     apr_hash_t *commands; /* glue_commands.c */
     uint64_t memory;
     uint64_t process_memory;
@@ -334,6 +336,14 @@ bool htc_is_restart(void);
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
+/* glue_cost.c */
+/** Make the table, before the children fork. */
+void htc_cost_create(htc_context *ctx, server_rec *s);
+/** A clock in nanoseconds, to be read before what is dear. */
+uint64_t htc_cost_begin(void);
+/** This was done for the file @a path since @a began; 0: it took nobody knows how long. */
+void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
+
 /* glue_fresh.c */
 /** From a look at a mark to trust in it; see core/htc_watch.h for the steps. */
 typedef struct htc_trust {
@@ -362,6 +372,8 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
                        int64_t mark);
 /** One stat: is the file still what the record says? */
 bool htc_same_file(const htc_dep *dep);
+/** The same, counted. */
+bool htc_compare(htc_context *ctx, const htc_dep *dep);
 /** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
  * needed. */
 static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)

@@ -25,6 +25,13 @@ sub documented {
     return \%docs;
 }
 
+# What stands in two schemas is the same in both.
+my %both = map { $_ => JSON::PP->new->decode(slurp("$top/docs/$_.schema.json"))->{properties}{costs} }
+    qw(status directories);
+delete $_->{properties}{dearest}{maxItems} for values %both;
+is_deeply $both{directories}, $both{status}, 'directories and status describe costs alike';
+check_closed($both{directories}, 'directories');
+
 for my $pair (@pairs) {
     my ($what, $page, $depth) = @$pair;
     my $schema   = JSON::PP->new->decode(slurp("$top/docs/$what.schema.json"));

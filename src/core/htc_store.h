@@ -69,7 +69,9 @@ typedef enum htc_kind {
 #define HTC_RF_EMPTY        0x0002u /* the tree has no directives */
 #define HTC_RF_REPLAY       0x0004u /* not every directive is on the allow-list */
 #define HTC_RF_EXEC_ON_READ 0x0008u /* sections were resolved while the tree was built */
-#define HTC_RF_REDIRECTS    0x0010u /* of a STOCK file: it may have Redirect lines */
+#define HTC_RF_REDIRECTS                                                              \
+    0x0010u /* of a STOCK file: it may have Redirect lines; of a TREE: it has such or \
+             * RewriteRules */
 
 /** Names one state of one record: valid as long as the slot still has this version. */
 typedef struct htc_ref {
@@ -248,6 +250,23 @@ void htc_store_each(htc_store *store, htc_store_visit visit, void *baton);
 typedef bool (*htc_store_wanted)(void *baton, int64_t checked_at);
 void htc_store_some(htc_store *store, uint32_t *place, uint32_t looks, htc_store_wanted wanted,
                     htc_store_visit visit, void *baton);
+
+/** Some of the records; what is 0 selects nothing away. */
+typedef struct htc_selection {
+    htc_kind kind;
+    uint32_t flags; /* one of these at least */
+} htc_selection;
+
+/** The same for some; the others are passed over without a look at their bodies. */
+void htc_store_each_of(htc_store *store, const htc_selection *selection, htc_store_visit visit,
+                       void *baton);
+
+/** How many there are of these. */
+uint64_t htc_store_count_of(const htc_store *store, const htc_selection *selection);
+
+/** The key of a record, NUL-terminated and from @a pool, by its hash alone, and what
+ * htc_store_find() says of it. NULL: there is no such record. */
+char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info *info);
 
 /** Per-process figures, shown on the status page; a dead process's entry is reused. */
 typedef struct htc_process_stats {

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -282,6 +284,25 @@ bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key
     return false;
 }
 
+char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info *info)
+{
+    htcs_home home = htcs_home_of(store, hash);
+    htcs_view view;
+    htcs_front front;
+    htcs_cursor cursor;
+
+    for (uint32_t mask = htcs_used(store, home); mask; mask &= mask - 1) {
+        uint32_t index = htcs_candidate(home, (unsigned)__builtin_ctz(mask));
+
+        if (HTCS_GET(store->slots[index].tag) != hash ||
+            htcs_read(store, index, &view, &front, &cursor) != HTCS_OK || view.tag != hash)
+            continue;
+        fill_info(info, index, &view, &front);
+        return apr_pstrmemdup(pool, front.key, front.head.key_len);
+    }
+    return NULL;
+}
+
 /* --- copy -------------------------------------------------------------------------------------*/
 
 /* Where a payload is copied to; kept over the tries. */
@@ -408,4 +429,32 @@ void htc_store_each(htc_store *store, htc_store_visit visit, void *baton)
     uint32_t place = 0;
 
     htc_store_some(store, &place, UINT32_MAX, NULL, visit, baton);
+}
+
+/* --- some -------------------------------------------------------------------------------------*/
+
+static bool is_selected(const htc_store *store, uint32_t index, const htc_selection *s)
+{
+    const htcs_slot *slot = &store->slots[index];
+
+    return (!s->kind || HTCS_GET(slot->kind) == s->kind) &&
+           (!s->flags || HTCS_GET(slot->flags) & s->flags);
+}
+
+void htc_store_each_of(htc_store *store, const htc_selection *selection, htc_store_visit visit,
+                       void *baton)
+{
+    for (uint32_t i = next_used(store, 0); i < store->nslots; i = next_used(store, i + 1)) {
+        if (is_selected(store, i, selection) && !visit_slot(store, i, visit, baton))
+            return;
+    }
+}
+
+uint64_t htc_store_count_of(const htc_store *store, const htc_selection *selection)
+{
+    uint64_t n = 0;
+
+    for (uint32_t i = next_used(store, 0); i < store->nslots; i = next_used(store, i + 1))
+        n += is_selected(store, i, selection);
+    return n;
 }
