@@ -117,7 +117,7 @@ static bool read_url(explain *e, request_rec *r, const char *url)
     if (apr_uri_parse(e->pool, url, &uri) != APR_SUCCESS ||
         (uri.scheme && strcmp(uri.scheme, "http") && strcmp(uri.scheme, "https")) ||
         (!uri.scheme && *url != '/') || (uri.scheme && (!uri.hostname || !*uri.hostname)) ||
-        (uri.port_str && (*uri.port_str && atol(uri.port_str) != uri.port)) ||
+        (uri.port_str && (*uri.port_str && strtol(uri.port_str, NULL, 10) != uri.port)) ||
         !set_path(e, uri.path))
         return false;
     e->query = uri.query;

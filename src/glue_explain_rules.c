@@ -28,8 +28,9 @@ typedef struct rule_line {
 /* The first that answers is the answer; what comes before and may answer makes it uncertain. */
 static void add_rule(explain *e, const rule_line *l)
 {
-    const char *file = l->file ? l->file : l->node->filename;
-    unsigned line = l->file ? l->line : (unsigned)l->node->line_num;
+    const ap_directive_t *node = l->file ? NULL : l->node;
+    const char *file = node ? node->filename : l->file;
+    unsigned line = node ? (unsigned)node->line_num : l->line;
 
     if (e->answered || htc_list_rows(e->rules) >= EXPLAIN_MAX_RULES)
         return;

@@ -69,7 +69,8 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
                       const char *subject, size_t len)
 {
     const htc_fold *fold = baton;
-    const htc_fold_entry *entry = &APR_ARRAY_IDX(fold->entries, atoi(pattern), htc_fold_entry);
+    const htc_fold_entry *entry =
+        &APR_ARRAY_IDX(fold->entries, (int)strtol(pattern, NULL, 10), htc_fold_entry);
 
     (void)id;
     (void)flags;

@@ -398,8 +398,9 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
 
     (void)id;
     (void)flags;
-    return !ap_regexec_len(APR_ARRAY_IDX(block->entries, atoi(pattern), rewrite_entry).regex,
-                           subject, len, 0, NULL, 0);
+    return !ap_regexec_len(
+        APR_ARRAY_IDX(block->entries, (int)strtol(pattern, NULL, 10), rewrite_entry).regex, subject,
+        len, 0, NULL, 0);
 }
 
 /* A guard's patterns: that the literal is there is all it asks. */

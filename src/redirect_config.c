@@ -53,7 +53,7 @@ redirect_first_word redirect_config_status(const char *word, int *status)
     }
     if (!apr_isdigit(*word))
         return REDIRECT_WORD_SOURCE;
-    *status = atoi(word);
+    *status = (int)strtol(word, NULL, 10);
     return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
 }
 
@@ -136,8 +136,8 @@ static unsigned read_redirect(const char *value, int *status)
     else if (!strcasecmp(value, "seeother"))
         *status = 303;
     else if (strlen(value) == 3 && apr_isdigit(value[0]) && apr_isdigit(value[1]) &&
-             apr_isdigit(value[2]) && is_known_status(atoi(value)))
-        *status = atoi(value);
+             apr_isdigit(value[2]) && is_known_status((int)strtol(value, NULL, 10)))
+        *status = (int)strtol(value, NULL, 10);
     else
         return REWRITE_OTHER;
     return is_redirect(*status) ? REWRITE_REDIRECT : REWRITE_STATUS;
@@ -163,7 +163,7 @@ static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule
     if (!strcasecmp(key, "R") || !strcasecmp(key, "redirect"))
         return read_redirect(value, &rule->status);
     if (!strcasecmp(key, "S") || !strcasecmp(key, "skip")) {
-        rule->skip = atoi(value);
+        rule->skip = (int)strtol(value, NULL, 10);
         return REWRITE_SKIP;
     }
     if (!strcasecmp(key, "N") || !strcasecmp(key, "next"))

@@ -181,7 +181,7 @@ static redirect_words words_of(int alias, const char *args, apr_pool_t *pool)
     while (*args && n < 3)
         word[n++] = config_word(pool, &args);
     named = alias < 2 && redirect_config_status(word[0], &words.status) != REDIRECT_WORD_SOURCE;
-    words.source = word[named];
+    words.source = word[named] ? word[named] : "";
     words.target = word[named + 1 < 3 ? named + 1 : 2];
     if (named && n < 3)
         words.target = NULL;
@@ -590,7 +590,7 @@ static void take_line(reader *r, const config_line *line)
 
 static void read_lines(reader *r, config_reader *lines)
 {
-    int marks[PHASES];
+    int marks[PHASES] = {0};
     config_line line;
 
     while (config_next_line(lines, &line)) {

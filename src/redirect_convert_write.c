@@ -10,10 +10,12 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): r is the name of a variable. */
 #define EACH_RULE(w, r)                                                        \
     for (const convert_rule *r = (const convert_rule *)(w)->list->rules->elts, \
                             *end_ = r + (w)->list->rules->nelts;               \
          r < end_; r++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* --- what literal formats can say -------------------------------------------------------------*/
 

@@ -223,13 +223,18 @@ static void add_escaped(regex_reader *reader, regex_class *class)
     }
 }
 
+static bool is_posix_mark(char c)
+{
+    return c == ':' || c == '.' || c == '=';
+}
+
 static void add_member(regex_reader *reader, regex_class *class)
 {
     char c = *reader->at;
 
     if (c == '\\') {
         add_escaped(reader, class);
-    } else if (c == '[' && reader->end - reader->at >= 2 && memchr(":.=", reader->at[1], 3)) {
+    } else if (c == '[' && reader->end - reader->at >= 2 && is_posix_mark(reader->at[1])) {
         add_posix(reader, class);
     } else if (c == '-' && class->range_may_start && !class->in_range) {
         class->in_range = true;

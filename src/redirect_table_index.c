@@ -10,6 +10,7 @@
  */
 #include "redirect_table_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -266,7 +267,8 @@ static apr_status_t drop_duplicates(index_work *w)
     member *members = (member *)(void *)w->members.bytes;
     size_t n = w->members.len / sizeof(member), kept = 0, run = 0;
 
-    qsort(members, n, sizeof(member), by_identity);
+    if (n)
+        qsort(members, n, sizeof(member), by_identity);
     for (size_t i = 0; i < n; i++) {
         member m = members[i];
         size_t same;
@@ -453,6 +455,7 @@ static apr_status_t leave_out_duplicates(index_work *w, redirect_duplicate_fn *r
         return APR_ENOMEM;
     }
     line = (const uint32_t *)(const void *)lines.bytes;
+    assert(line || !w->nduplicates);
     qsort(duplicates, w->nduplicates, sizeof(duplicate), by_duplicate);
     for (uint32_t i = 0; i < w->nduplicates; i++) {
         rt_entries(b)[duplicates[i].number].prev = DUPLICATE;

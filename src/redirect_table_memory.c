@@ -6,6 +6,7 @@
  */
 #include "redirect_table_private.h"
 
+#include <assert.h>
 #include <sys/mman.h>
 
 #define FIRST_CAPACITY ((size_t)64 << 10)
@@ -77,6 +78,7 @@ static uint32_t *slot_of(const rt_strings *strings, uint64_t seed, const char *t
     uint32_t *slots = (uint32_t *)(void *)strings->slots.bytes;
     uint32_t i = (uint32_t)rt_hash(seed, text, len, false);
 
+    assert(slots);
     for (;; i++) {
         uint32_t *slot = &slots[i & (strings->nslots - 1)];
         size_t known_len;
@@ -86,7 +88,7 @@ static uint32_t *slot_of(const rt_strings *strings, uint64_t seed, const char *t
             return slot;
         known = rt_strings_get(strings, *slot, &known_len);
         if (known_len == len && !memcmp(known, text, len) &&
-            strings->kinds.bytes[*slot - 1] == kind)
+            (uint8_t)strings->kinds.bytes[*slot - 1] == kind)
             return slot;
     }
 }

@@ -101,12 +101,10 @@ static ptrdiff_t parse_clock(const char *bytes, size_t size, const char *line_en
 
 static ptrdiff_t parse_word(const char *bytes, size_t len, htc_mc_op op, htc_mc_answer *answer)
 {
-    if (op == HTC_MC_DELETE && is(bytes, len, "DELETED"))
+    if (is(bytes, len, op == HTC_MC_DELETE ? "DELETED" : "STORED"))
         answer->result = HTC_MC_DONE;
     else if (op == HTC_MC_DELETE && is(bytes, len, "NOT_FOUND"))
         answer->result = HTC_MC_MISS;
-    else if (op != HTC_MC_DELETE && is(bytes, len, "STORED"))
-        answer->result = HTC_MC_DONE;
     else if (op == HTC_MC_ADD && is(bytes, len, "NOT_STORED"))
         answer->result = HTC_MC_EXISTS;
     else
