@@ -137,10 +137,11 @@ sub check_conf {
 
 # --- life cycle ---------------------------------------------------------------------------------
 
+# same => 1: with the configuration and ports that it had before.
 sub start {
-    my ($self) = @_;
+    my ($self, %how) = @_;
     for my $try (1 .. 5) {
-        my $conf = $self->write_conf;
+        my $conf = $how{same} ? $self->conf : $self->write_conf;
         local @ENV{ keys %{ $self->{env} || {} } } = values %{ $self->{env} || {} };
         my $out  = qx{ulimit -c unlimited 2>/dev/null; "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
         last if $? == 0 && $self->_wait_up;
