@@ -282,6 +282,136 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
         more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
 }
 
+/* One that answered much: where it is to be found again. */
+typedef struct most_used {
+    uint64_t hits;
+    uint32_t slot, index;       /* of a map... */
+    uint64_t version;           /* ...while it has this image */
+    const htc_counted *counted; /* or one of these lines */
+} most_used;
+
+typedef struct most_list {
+    most_used all[HTC_REDIRECT_MOST];
+    unsigned n, max;
+} most_list;
+
+/* The list stays sorted; of equals the first stays ahead. */
+static void consider(most_list *list, const most_used *one)
+{
+    unsigned at = list->n < list->max ? list->n++ : list->max;
+
+    while (at > 0 && list->all[at - 1].hits < one->hits) {
+        if (at < list->max)
+            list->all[at] = list->all[at - 1];
+        at--;
+    }
+    if (at < list->max)
+        list->all[at] = *one;
+}
+
+static uint64_t most_of(most_list *list, const redirect_counter *counters, uint32_t n,
+                        most_used one)
+{
+    uint64_t used = 0, least = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        one.hits = redirect_counter_read(&counters[i]).hits;
+        if (!one.hits)
+            continue;
+        used++;
+        if (list->n == list->max)
+            least = list->all[list->max - 1].hits;
+        if (one.hits <= least)
+            continue;
+        one.index = i;
+        consider(list, &one);
+    }
+    return used;
+}
+
+/* Shows one of a map, unless that has been loaded anew since. */
+static bool show_of_map(htc_redirects *redirects, const most_used *one, const char *file,
+                        char *target, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_node *node = htc_table_acquire(redirects, one->slot);
+    const htc_table *table = node ? htc_node_data(node) : NULL;
+    htc_redirect_row row = {.file = file};
+    uint32_t rule = 0, index;
+    bool more = true;
+
+    if (table && table->pin.version == one->version)
+        rule = redirect_table_nth(table->table, one->index);
+    if (rule) {
+        redirect_table_rule(table->table, rule, &row.rule, target, &index);
+        row.line = row.rule.line;
+        row.key = redirect_table_key(table->table, rule);
+        row.count = redirect_counter_read(&table->pin.counters[one->index]);
+        more = fn(baton, &row);
+    }
+    if (node)
+        htc_table_release(redirects, node);
+    return more;
+}
+
+static bool show_of_lines(const most_used *one, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_redirect_row row = {.file = ""};
+
+    one->counted->describe(one->counted->owner, one->index, &row);
+    row.key = key_of_row(&row);
+    row.count = redirect_counter_read(&one->counted->counters[one->index]);
+    return fn(baton, &row);
+}
+
+static const char *file_of(const apr_array_header_t *maps, uint32_t slot)
+{
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        if (APR_ARRAY_IDX(maps, i, htc_map_report).slot == slot)
+            return APR_ARRAY_IDX(maps, i, htc_map_report).name;
+    }
+    return "";
+}
+
+void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
+                       void *baton, htc_redirect_totals *totals)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    most_list list = {.max = n < HTC_REDIRECT_MOST ? n : HTC_REDIRECT_MOST};
+    bool more = true;
+
+    *totals = (htc_redirect_totals){0};
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        most_used one = {.slot = APR_ARRAY_IDX(maps, i, htc_map_report).slot};
+        htc_node *node = htc_table_acquire(redirects, one.slot);
+        const htc_table *table = node ? htc_node_data(node) : NULL;
+
+        if (!table)
+            continue;
+        one.version = table->pin.version;
+        totals->all += table->info.rules;
+        totals->used += most_of(&list, table->pin.counters, table->pin.ncounters, one);
+        htc_table_release(redirects, node);
+    }
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        if (!counted->counters)
+            continue;
+        totals->all += counted->count;
+        totals->used +=
+            most_of(&list, counted->counters, counted->count, (most_used){.counted = counted});
+    }
+    for (unsigned i = 0; more && i < list.n; i++) {
+        const most_used *one = &list.all[i];
+
+        more = one->counted
+                   ? show_of_lines(one, fn, baton)
+                   : show_of_map(redirects, one, file_of(maps, one->slot), target, fn, baton);
+    }
+}
+
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;

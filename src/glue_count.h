@@ -39,6 +39,18 @@ typedef bool htc_redirect_row_fn(void *baton, const htc_redirect_row *row);
  * context; maps first. Linear in the number of redirects. */
 void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
 
+/** How many there are, and how many have answered. */
+typedef struct htc_redirect_totals {
+    uint64_t all, used;
+} htc_redirect_totals;
+
+/** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most, most hits first, and
+ * fill *totals. Goes through the counters only, 8 bytes for each redirect, not through the
+ * redirects. */
+#define HTC_REDIRECT_MOST 16
+void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
+                       void *baton, htc_redirect_totals *totals);
+
 /** Set the counters of all of these redirects to 0. */
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
 

@@ -227,7 +227,7 @@ typedef struct question {
     const form *form;
     const char *explain; /* a URL, or NULL */
     const char *asset;   /* of the page, or NULL */
-    bool redirects, directories;
+    bool redirects, directories, freshness;
     htc_redirect_query which;
     uint32_t limit; /* 0: not said */
 } question;
@@ -301,7 +301,8 @@ static bool set_parameter(question *q, const char *name, const char *value)
     }
     if (!strcmp(name, "directories")) {
         q->directories = true;
-        return !strcmp(value, "cost");
+        q->freshness = !strcmp(value, "freshness");
+        return q->freshness || !strcmp(value, "cost");
     }
     if (!strcmp(name, "since"))
         return set_since(value, &q->which.since);
@@ -355,6 +356,9 @@ static htc_report *answer(request_rec *r, const question *q)
     report->lists = true;
     if (q->redirects)
         htc_redirects_report(report, &q->which);
+    else if (q->freshness)
+        htc_freshness_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT,
+                           (uint32_t)q->which.offset);
     else if (q->directories)
         htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
     else if (!htc_explain_report(report, q->explain))

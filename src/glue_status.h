@@ -174,6 +174,10 @@ typedef struct htc_redirect_query {
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+/** The @a n with most hits as a list of @a report, and how many have answered and never have. Made
+ * for each refresh of the page: cheap also with a million of them. */
+const htc_list *htc_redirects_most(htc_report *report, unsigned n, uint64_t *used,
+                                   uint64_t *unused);
 
 /* --- single files: glue_status_costs.c ---------------------------------------------------------*/
 
@@ -190,6 +194,13 @@ void htc_costs_report(htc_report *report);
 void htc_costs_list(htc_report *report, uint32_t limit);
 /** Files left to httpd, and files whose directives are run for each request. */
 void htc_files_report(htc_report *report);
+
+/* --- how directories are kept fresh: glue_status_fresh.c ---------------------------------------*/
+
+/** Totals, and the first of which the kernel does not tell. */
+void htc_freshness_report(htc_report *report);
+/** @a limit directories from a place on: ?directories=freshness. */
+void htc_freshness_list(htc_report *report, uint32_t limit, uint32_t place);
 
 /* --- one URL: glue_explain.c -------------------------------------------------------------------*/
 

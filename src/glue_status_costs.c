@@ -4,7 +4,7 @@
  * directives are run for each request, each with the reason and what to do about it. Called by
  * htc_report_make(), and for ?directories=cost by the handler in glue_status.c.
  */
-#include "glue_status.h"
+#include "glue_fresh.h"
 
 #define COLUMNS(list) (list), (int)(sizeof(list) / sizeof((list)[0]))
 
@@ -67,20 +67,17 @@ static const char *record_name(const htc_info *info)
     }
 }
 
-/* How one learns that it has changed: by the mark alone, so that HtCacheRevalidate 0 looks like any
- * other interval. */
-static const char *freshness_of(const htc_report *report, const htc_info *info)
+/* Of the virtual host that the page is in. */
+static htc_fresh_entry fresh_entry_of(const htc_report *report, const char *path,
+                                      const htc_info *info)
 {
-    const htc_watch *watch = report->ctx->watch;
+    const char *slash = strrchr(path, '/');
+    htc_fresh_entry entry = {.mode = HTC_FRESH_STAT};
 
-    if (!info->kind)
-        return NULL;
-    if (info->checked_at == htc_watch_fresh(watch))
-        return "watched";
-    if (info->checked_at >= HTC_MARK_ASKED && info->checked_at < HTC_MARK_WATCHED)
-        return "unwatched";
-    return info->checked_at >= HTC_MARK_WATCHED || htc_mark_is_doubt(info->checked_at) ? "doubtful"
-                                                                                       : "interval";
+    htc_fresh_judge(report->ctx, report->server,
+                    apr_pstrmemdup(report->pool, path, slash ? (size_t)(slash - path) + 1 : 0),
+                    info, &entry);
+    return entry;
 }
 
 /* What most of its time went to. */
@@ -99,10 +96,22 @@ static htc_cost_kind dearest_kind(const htc_cost *cost)
     return n[HTC_COST_READS] > 2 ? HTC_COST_READS : HTC_COST_PARSES;
 }
 
-static const char *advice_of(const htc_report *report, const htc_cost *cost, const htc_info *info)
+/* Why it is looked at, and what to do. */
+static const char *advice_of_checks(const htc_report *report, const htc_fresh_entry *fresh)
 {
-    const char *freshness = freshness_of(report, info);
+    if (fresh->reason == HTC_FRESH_SETTING)
+        return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
+    if (fresh->mode != HTC_FRESH_INTERVAL)
+        return "it changes often, or is asked for seldom: nothing to do";
+    return apr_psprintf(report->pool,
+                        "compared each second: %s. HtCacheRevalidate with a longer "
+                        "time asks less often",
+                        htc_fresh_reason_text(fresh->reason));
+}
 
+static const char *advice_of(const htc_report *report, const htc_cost *cost,
+                             const htc_fresh_entry *fresh)
+{
     switch (dearest_kind(cost)) {
     case HTC_COST_STOCK:
         return "httpd reads it for each request: move the line named as the reason into the "
@@ -111,11 +120,7 @@ static const char *advice_of(const htc_report *report, const htc_cost *cost, con
         return "its directives are run for each request: move the one named as the reason into "
                "the server's configuration, or see HtCacheTrustModule";
     case HTC_COST_CHECKS:
-        if (freshness && !strcmp(freshness, "unwatched"))
-            return "it cannot be watched, and so is compared with the disk each second: a longer "
-                   "HtCacheRevalidate asks less often";
-        return "it is compared with the disk often: HtCacheRevalidate auto, or a longer time, asks "
-               "less often";
+        return advice_of_checks(report, fresh);
     case HTC_COST_READS:
         return "it is read again and again: it changes often, or its record is evicted (see "
                "evictions)";
@@ -131,18 +136,20 @@ static void add_cost(htc_list *list, const htc_cost *cost)
     const htc_report *report = list->report;
     htc_info info = {.kind = HTC_KIND_NONE};
     const char *name = htc_store_name(report->store, cost->key, report->pool, &info);
+    htc_fresh_entry fresh;
 
     if (!name)
         return;
+    fresh = fresh_entry_of(report, name, &info);
     htc_cell_text(list, name);
     htc_cell_number(list, htc_cost_weight(cost) / 1000);
     for (int i = 0; i < HTC_COST_KINDS; i++)
         htc_cell_number(list, cost->counts[i]);
     htc_cell_number(list, cost->counts[HTC_COST_PARSES] ? cost->parse_ns / 1000 : HTC_UNKNOWN);
     htc_cell_text(list, record_name(&info));
-    htc_cell_text(list, freshness_of(report, &info));
+    htc_cell_text(list, htc_fresh_mode_name(fresh.mode));
     htc_cell_text(list, reason_of(report, &info));
-    htc_cell_text(list, advice_of(report, cost, &info));
+    htc_cell_text(list, advice_of(report, cost, &fresh));
 }
 
 static htc_list *costs_list(htc_report *report, htc_group *group)

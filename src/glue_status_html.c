@@ -246,60 +246,23 @@ static void send_form(const htc_report *report)
              report->r);
 }
 
-/* Redirects are gone through each time the page refreshes itself; more than that are not. */
-#define MOST_REDIRECTS 100000
-#define TOP_REDIRECTS  5
-
-static uint64_t rows_of_maps(const htc_report *report)
-{
-    const apr_array_header_t *maps = htc_map_reports(report->server, report->pool);
-    uint64_t rows = 0;
-
-    for (int i = 0; maps && i < maps->nelts; i++)
-        rows += APR_ARRAY_IDX(maps, i, htc_map_report).info.rules;
-    return rows;
-}
-
-/* The list in the second section; its length, if it were whole, is @a total. */
-static const htc_list *redirects_list(const htc_report *report, bool used, uint64_t *total)
-{
-    htc_redirect_query query = {.used = used, .limit = TOP_REDIRECTS};
-    htc_report *own = htc_report_empty(report->r);
-
-    htc_redirects_report(own, &query);
-    *total = number_of(own, "redirects", "total");
-    for (int i = 0; i < own->sections->nelts; i++) {
-        const htc_list *list = APR_ARRAY_IDX(own->sections, i, htc_section).list;
-
-        if (list)
-            return list;
-    }
-    return NULL;
-}
+#define TOP_REDIRECTS 5
 
 static void send_redirects(const htc_report *report)
 {
     static const char links[] = "<a href=\"?redirects=top\">most used</a>, "
                                 "<a href=\"?redirects=unused\">never used</a>";
     uint64_t used, unused;
-    const htc_list *top;
+    const htc_list *top =
+        htc_redirects_most(htc_report_empty(report->r), TOP_REDIRECTS, &used, &unused);
 
-    if (rows_of_maps(report) > MOST_REDIRECTS) {
-        ap_rprintf(report->r,
-                   "<section id=\"s-redirects\"><h2>Redirects one by one<span>%s</span></h2>"
-                   "</section>\n",
-                   links);
-        return;
-    }
-    top = redirects_list(report, true, &used);
-    redirects_list(report, false, &unused);
     if (!used && !unused)
         return;
     ap_rprintf(report->r,
                "<section id=\"s-redirects\"><h2>Redirects that answer most<span>%s have answered, "
                "%s never have: %s</span></h2>\n",
                big(report, HTC_UNIT_ONE, used), big(report, HTC_UNIT_ONE, unused), links);
-    if (top && used)
+    if (used)
         send_rows(top);
     ap_rputs("</section>\n", report->r);
 }

@@ -163,6 +163,23 @@ static htc_list *make_list(htc_report *report)
                            (int)(sizeof(columns) / sizeof(columns[0])));
 }
 
+static bool add_most(void *baton, const htc_redirect_row *row)
+{
+    add_row(baton, row);
+    return true;
+}
+
+const htc_list *htc_redirects_most(htc_report *report, unsigned n, uint64_t *used, uint64_t *unused)
+{
+    htc_list *list = make_list(report);
+    htc_redirect_totals totals;
+
+    htc_redirect_most(report->server, report->pool, n, add_most, list, &totals);
+    *used = totals.used;
+    *unused = totals.all - totals.used;
+    return list;
+}
+
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
 {
     htc_group *group = htc_report_group(report, "redirects", "Redirects one by one",

@@ -205,6 +205,9 @@ uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);
 /** The line that @a rule was given with, and its index; cheaper than redirect_table_rule(). */
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
 
+/** The rule with this index, or 0: the other way round. */
+uint32_t redirect_table_nth(const redirect_table *table, uint32_t index);
+
 /** A hash of all that @a rule answers to and with: source, conditions, target and status, but not
  * its line or place. The same in every image and process, so that a rule is known again. */
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);

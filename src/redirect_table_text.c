@@ -292,6 +292,28 @@ uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_
     return mark.line;
 }
 
+uint32_t redirect_table_nth(const redirect_table *table, uint32_t index)
+{
+    const rt_span *span = &table->head->section[RT_MARKS];
+    const rt_mark *marks = (const rt_mark *)(table->image + span->at);
+    uint32_t low = 0, high = span->count, rule, number;
+
+    if (!high)
+        return 0;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (marks[middle].number <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    rule = marks[low].at;
+    for (number = marks[low].number; rule && number < index; number++)
+        rule = redirect_table_next(table, rule);
+    return number == index ? rule : 0;
+}
+
 /* With its length, so that no two lists of strings look the same. */
 static void hash_text(XXH3_state_t *state, const char *text, size_t len)
 {

@@ -56,6 +56,9 @@ is_deeply [map { [$_->{hits}, $_->{line}, $_->{status}] } @{ $top->{rows} }],
 like $top->{rows}[1]{file}, qr/httpd\.conf$/, 'the folded line is in the configuration';
 is((split /\n/, read_file($top->{rows}[1]{file}))[$top->{rows}[1]{line} - 1],
     'Redirect 302 /folded-b http://example.org/b', 'at its line');
+my $overview = $client->request('/htcache-status')->{body};
+like $overview =~ s/\xe2\x80\xaf//gr, qr/>4 have answered, @{[ $rows - 1 ]} never have/, 'the page counts them';
+like $overview, qr/row-1400.*folded-b.*row-7.*odd&lt;i/s, 'and shows the first of them, most hits first';
 is $top->{rows}[0]{rule}, '/row-1400', 'a row says what it answers to';
 is $top->{rows}[0]{target}, 'http://example.org/1400', 'and with';
 cmp_ok abs($top->{rows}[0]{last_hit_at} - time), '<', 3600, 'and when it did last';

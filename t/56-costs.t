@@ -95,7 +95,8 @@ like cost_of('unknown', $all)->{reason}, qr/^line 2: NoSuchDirective /, 'a direc
 
 my $checked = cost_of('checked', $all);
 is $checked->{checks}, 19, 'HtCacheRevalidate 0: compared for each request behind the first';
-is $checked->{freshness}, 'interval', 'by a stat, not by being told';
+is $checked->{freshness}, 'stat', 'not by being told';
+is $kept->{freshness}, 'interval', 'the others now and then';
 like $checked->{advice}, qr/HtCacheRevalidate/, 'what to do about it';
 is_deeply [map { $_->{spent_us} } @$all], [sort { $b <=> $a } map { $_->{spent_us} } @$all], 'the dearest come first';
 is scalar @{ dearest('&limit=2') }, 2, 'as many as asked for';
@@ -113,20 +114,38 @@ is $status->{stock_files}{total}, 3, 'and counted';
 is scalar(grep { $_->{reason} !~ /^line \d+: / } @{ $status->{stock_files}{listed} }), 0, 'each with line and directive';
 ok scalar @{ $status->{costs}{dearest} }, 'the overview has the dearest, too';
 
+# --- how each is kept fresh -----------------------------------------------------------------------
+
+my $fresh_schema = decode_json(read_file(t_dir() . '/freshness.schema.json'));
+my %fresh;
+for (my $next = 0; defined $next;) {
+    my $page = decode_json(ask("directories=freshness&format=json&limit=3&offset=$next")->{body});
+    is_deeply [HtCache::Schema::problems($fresh_schema, $page)], [], "freshness from $next on: as the schema says";
+    $fresh{ $_->{path} } = $_ for @{ $page->{freshness}{listed} };
+    $next = $page->{freshness}{next};
+}
+is scalar keys %fresh, $status->{htaccess}{entries}, 'page by page each record comes';
+is_deeply [@{ $fresh{"$root/kept/.htaccess"} }{qw(mode reason interval_ms)}], ['interval', 'setting', 300_000],
+    'how it is kept fresh: as configured';
+is $fresh{"$root/checked/.htaccess"}{mode}, 'stat', 'or always compared';
+is $fresh{"$root/absent/.htaccess"}{mode}, 'interval', 'also what there is not';
+is $status->{freshness}{setting}, $status->{htaccess}{entries}, 'the overview counts them';
+is scalar @{ $status->{freshness}{listed} }, $status->{htaccess}{entries}, 'and lists those that are looked at';
+
 # --- every form ---------------------------------------------------------------------------------
 
-for my $query ('', 'directories=cost') {
+for my $query ('', 'directories=cost', 'directories=freshness') {
     my $html = ask($query)->{body};
     unlike $html, qr/<i>|\x01|\xe9/, "'$query': no markup and no byte of a name";
     like $html, qr/odd&lt;i&gt;&quot;&amp;&#39;\\x0a\\x01\\xe9/, 'but the name, every byte seen';
-    like $html, qr/line 3: FilterDeclare/, 'and reasons';
+    like $html, qr/line 3: FilterDeclare/, 'and reasons' if $query !~ /freshness/;
 }
 my $metrics = ask('format=prometheus')->{body};
 like $metrics, qr/^htcache_costs \d+$/m, 'metrics have their number';
 unlike $metrics, qr/odd/, 'but no names, whose number nothing bounds';
 like ask('auto')->{body}, qr/^HtCacheCostsTotal: \d+$/m, '?auto has it';
 for my $bad ('directories=', 'directories=top', 'directories=cost&limit=0', 'directories=cost&limit=2001',
-    'directories=cost&redirects=top', 'directories=cost&explain=/', 'directories=cost&format=prometheus') {
+    'directories=cost&redirects=top', 'directories=cost&explain=/', 'directories=freshness&limit=2001', 'directories=cost&format=prometheus') {
     is ask($bad)->{status}, 400, "?$bad is refused";
 }
 

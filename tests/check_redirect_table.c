@@ -521,8 +521,11 @@ START_TEST(lines_survive_duplicates)
         place = redirect_table_next(table, place);
         ck_assert_uint_eq(redirect_table_line(table, place, &index), i * i);
         ck_assert_uint_eq(index, n++);
+        ck_assert_uint_eq(redirect_table_nth(table, index), place);
     }
     ck_assert_uint_eq(redirect_table_next(table, place), 0);
+    ck_assert_uint_eq(redirect_table_nth(table, index + 1), 0);
+    ck_assert_uint_eq(redirect_table_nth(table, UINT32_MAX), 0);
     free(made.bytes);
 }
 END_TEST

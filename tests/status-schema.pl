@@ -31,6 +31,11 @@ my %both = map { $_ => JSON::PP->new->decode(slurp("$top/docs/$_.schema.json"))-
 delete $_->{properties}{dearest}{maxItems} for values %both;
 is_deeply $both{directories}, $both{status}, 'directories and status describe costs alike';
 check_closed($both{directories}, 'directories');
+my %fresh = map { $_ => JSON::PP->new->decode(slurp("$top/docs/$_.schema.json"))->{properties}{freshness} }
+    qw(status freshness);
+check_closed($fresh{freshness}, 'freshness');
+delete $_->{properties}{listed}{maxItems}, delete $_->{properties}{next}, delete $_->{required} for values %fresh;
+is_deeply $fresh{freshness}, $fresh{status}, 'status and freshness describe it alike';
 
 for my $pair (@pairs) {
     my ($what, $page, $depth) = @$pair;
