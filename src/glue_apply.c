@@ -102,7 +102,7 @@ static ap_directive_t *fold(const htc_job *job, const cmd_parms *cmd, ap_directi
 {
     htc_fold_counts counts = {0};
 
-    if (!job->ctx->fold_dirs || !tree)
+    if (!htc_server_conf_of(job->r->server)->fold_dirs || !tree)
         return tree;
     htc_fold_htaccess(&tree, cmd, once, &counts);
     if (count) {

@@ -52,29 +52,30 @@ static int address_fits(const server_rec *s, const apr_sockaddr_t *local, apr_po
     return best;
 }
 
+static bool named_so(const server_rec *s, const char *host)
+{
+    return (s->server_hostname && !strcasecmp(host, s->server_hostname)) ||
+           name_listed(s->names, host, false) || name_listed(s->wild_names, host, true);
+}
+
 /* As httpd chooses: by address, then by name; the first of the address's hosts when no name is
- * right, the main server when there is none. */
+ * right, the main server when there is none. The list of servers has the last written first. */
 static server_rec *find_server(const request_rec *r, const char *host, apr_port_t port)
 {
     const apr_sockaddr_t *local = r->connection->local_addr;
-    server_rec *main_server = ap_server_conf, *first = NULL;
-    int best = 0;
+    server_rec *first = NULL, *by_name = NULL;
+    int best = 1;
 
-    for (server_rec *s = main_server->next; s; s = s->next) {
+    for (server_rec *s = ap_server_conf->next; s; s = s->next) {
         int fits = address_fits(s, local, port);
 
-        if (fits > best) {
-            best = fits;
-            first = s;
-        }
+        if (fits < best)
+            continue;
+        by_name = named_so(s, host) ? s : fits > best ? NULL : by_name;
+        best = fits;
+        first = s;
     }
-    for (server_rec *s = first; s; s = s->next) {
-        if (address_fits(s, local, port) == best &&
-            ((s->server_hostname && !strcasecmp(host, s->server_hostname)) ||
-             name_listed(s->names, host, false) || name_listed(s->wild_names, host, true)))
-            return s;
-    }
-    return first ? first : main_server;
+    return by_name ? by_name : first ? first : ap_server_conf;
 }
 
 /* --- the URL ----------------------------------------------------------------------------------*/

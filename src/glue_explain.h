@@ -49,6 +49,7 @@ typedef struct explain {
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
 
     htc_list *rules, *levels_list, *notes;
+    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
     bool answered, certain; /* whoever answers first is known; nothing before can change that */
     const char *answer, *location;
     int status;

@@ -6,6 +6,8 @@
  * would: nothing here has to be fast, and nothing is taken from the tables that is to be explained
  * by them. Called by glue_explain.c.
  */
+#include <http_main.h>
+
 #include "glue_explain.h"
 #include "glue_fold.h"
 #include "redirect_config.h"
@@ -133,6 +135,18 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
     return true;
 }
 
+/* Are the lines of a context folded, as far as they can be? */
+static bool folds(const explain *e, const ap_directive_t *node, bool server)
+{
+    bool shared = true;
+
+    for (const ap_directive_t *up = node->parent; up; up = up->parent)
+        shared = shared && strcasecmp(up->directive, "<VirtualHost");
+    if (server)
+        return (shared ? htc_server_conf_of(ap_server_conf) : e->sc)->fold_lines;
+    return e->sc->fold_dirs && (!shared || e->in_htaccess || htc_options_get()->fold_shared);
+}
+
 static void redirects_of(explain *e, const ap_directive_t *node, bool server)
 {
     for (; node && !e->answered; node = node->next) {
@@ -148,7 +162,7 @@ static void redirects_of(explain *e, const ap_directive_t *node, bool server)
                                  .target = redirect.target,
                                  .location = location,
                                  .status = redirect.status,
-                                 .folded = e->sc->ctx &&
+                                 .folded = folds(e, node, server) &&
                                            redirect_config_redirect(
                                                redirect_config_alias(node->directive), node->args,
                                                !server, e->pool, &reason) == REDIRECT_LINE_FOLD});
@@ -263,7 +277,7 @@ static void rewrites_of(explain *e, const ap_directive_t *first, const char *sub
                                  .location = rewrite_location(e, rule, subject, groups),
                                  .status = rewrite_status(rule),
                                  .conditions = conditions,
-                                 .folded = e->sc->ctx && !rule->why});
+                                 .folded = folds(e, set.nodes[i], server) && !rule->why});
         if (!conditions && !rewrite_status(rule) && (rule->flags & (REWRITE_LAST | REWRITE_END)) &&
             strcmp(rule->output, "-")) {
             explain_note(e,
@@ -383,6 +397,7 @@ static void rewrites_of_directories(explain *e)
         on = engine_is_on(c->first, on);
         last = c;
     }
+    e->in_htaccess = last && last->htaccess;
     if (last && on && e->file && !strncmp(e->file, last->directory, strlen(last->directory)))
         rewrites_of(e, last->first, e->file + strlen(last->directory), false);
 }
@@ -396,8 +411,12 @@ static void rules_of_directories(explain *e)
 
         maps_of(e, c->first, c->htaccess ? c->directory : NULL, false);
     }
-    for (int i = e->contexts->nelts - 1; i >= 0; i--)
-        redirects_of(e, APR_ARRAY_IDX(e->contexts, i, explain_context).first, false);
+    for (int i = e->contexts->nelts - 1; i >= 0; i--) {
+        const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
+
+        e->in_htaccess = c->htaccess;
+        redirects_of(e, c->first, false);
+    }
 }
 
 /* Files of which there is no record have lines that nobody here knows. */

@@ -27,6 +27,8 @@
 #define HTC_FOLD_MARK "HtCacheFoldMark"
 /** A RewriteRule that another line answers for. */
 #define HTC_FOLD_SILENT "HtCacheFoldSilent"
+/** In each server: which of its lines are folded. */
+#define HTC_FOLD_HOST "HtCacheFoldHost"
 
 /** Fewer lines than that are compared one after the other: it costs no more than hashing. */
 #define HTC_FOLD_MIN 8
@@ -95,8 +97,8 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
  *  so no tables are made. */
 void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
                        htc_fold_counts *counts);
-/** Count the lines in the tree of a .htaccess file, which is changed, but is not run. @a replayed: it
- *  would be run anew for each request. */
+/** Count the lines in the tree of a .htaccess file, which is changed, but is not run. @a replayed:
+ * it would be run anew for each request. */
 void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
                          htc_fold_counts *counts);
 /** Allow the private names wherever @a list allows the originals. */
@@ -119,6 +121,7 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *ru
                                     apr_pool_t *scratch);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
+const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs);
 /** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when
  * there is no memory or it has few lines. */
 const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock);

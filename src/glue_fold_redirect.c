@@ -109,6 +109,18 @@ const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args)
     return htc_fold_made(cmd) ? NULL : htc_refuse_private(cmd);
 }
 
+const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs)
+{
+    htc_server_conf *sc = htc_server_conf_of(cmd->server);
+
+    (void)dir_conf;
+    if (!htc_fold_made(cmd))
+        return htc_refuse_private(cmd);
+    sc->fold_lines = true;
+    sc->fold_dirs = dirs != 0;
+    return NULL;
+}
+
 static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
 {
     const htc_fold_entry *entry = &((const htc_fold_entry *)owner)[i];

@@ -6,7 +6,7 @@
  * DUMP_CONFIG and whoever else looks at the tree later find what the administrator wrote.
  *
  * mod_alias tries the lines of all contexts of a request in one list, deeper contexts first. Folded
- * lines are tried before that list, so lines of directories are folded everywhere or nowhere.
+ * lines are tried before that list, so in each host all lines of directories are folded, or none.
  */
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
@@ -299,7 +299,7 @@ static const char *host_name(const ap_directive_t *node)
 }
 
 /* The host that is counted for from now on, begun if need be. */
-static void count_for(htc_walk *w, const ap_directive_t *node)
+static htc_fold_host *count_for(htc_walk *w, const ap_directive_t *node)
 {
     apr_array_header_t *hosts = htc_options_get()->hosts;
     htc_fold_host *host;
@@ -308,7 +308,7 @@ static void count_for(htc_walk *w, const ap_directive_t *node)
         host = APR_ARRAY_IDX(hosts, i, htc_fold_host *);
         if (host->node == node) {
             w->counts = &host->counts;
-            return;
+            return host;
         }
     }
     host = apr_pcalloc(w->pool, sizeof(*host));
@@ -317,19 +317,18 @@ static void count_for(htc_walk *w, const ap_directive_t *node)
     host->where = node ? apr_psprintf(w->pool, "%s:%d", node->filename, node->line_num) : NULL;
     APR_ARRAY_PUSH(hosts, htc_fold_host *) = host;
     w->counts = &host->counts;
+    return host;
 }
 
-static void fold_sections(htc_walk *w, ap_directive_t *node)
+static void fold_sections(htc_walk *w, const ap_directive_t *node, ap_directive_t *first, bool fold)
 {
-    for (; node; node = node->next) {
-        if (named(node, dir_sections, COUNT(dir_sections)))
-            walk_level(w, &node->first_child, true);
-        else if (!strcasecmp(node->directive, "<VirtualHost")) {
-            htc_fold_counts *around = w->counts;
-
+    for (; first; first = first->next) {
+        if (named(first, dir_sections, COUNT(dir_sections))) {
             count_for(w, node);
-            fold_sections(w, node->first_child);
-            w->counts = around;
+            w->fold = fold;
+            walk_level(w, &first->first_child, true);
+        } else if (!strcasecmp(first->directive, "<VirtualHost")) {
+            fold_sections(w, first, first->first_child, count_for(w, first)->dirs);
         }
     }
 }
@@ -426,47 +425,86 @@ static bool caches(settings own, settings main_server)
     return (own.cache != -1 ? own.cache : main_server.cache) == 1;
 }
 
-/* What stands in the servers themselves; true when all of them fold. *any: when one does. *parts is
- * also set when the .htaccess files of one are httpd's to read. */
-static bool fold_servers(htc_walk *w, bool *parts, bool *any)
+/* Redirect lines in sections that stand outside of virtual hosts, and so belong to all of them. */
+static bool shares_redirects(const ap_directive_t *node, bool nested)
 {
-    settings none = {-1, -1}, main_server = scan(ap_conftree, false, parts);
-    bool all = folds(main_server, none);
+    for (; node; node = node->next) {
+        if ((nested && redirect_config_alias(node->directive) >= 0) ||
+            (strcasecmp(node->directive, "<VirtualHost") &&
+             shares_redirects(node->first_child,
+                              nested || named(node, dir_sections, COUNT(dir_sections)))))
+            return true;
+    }
+    return false;
+}
 
-    *any = all;
-    *parts = *parts || !caches(main_server, none);
+/* What is folded in each host. The lines of directories are, unless mod_alias must keep some of
+ * those that come together in its requests: in parts of the host that are not cached or folded, or
+ * in shared sections, when these parts are another host's. *parts: there are such parts everywhere.
+ * Returns true when all lines of all directories are folded. */
+static bool plan_hosts(htc_walk *w, bool parts)
+{
+    htc_options *options = htc_options_get();
+    settings none = {-1, -1}, main_server = scan(ap_conftree, false, &parts);
+    htc_fold_host *first = APR_ARRAY_IDX(options->hosts, 0, htc_fold_host *);
+    bool all_dirs;
+
+    first->lines = folds(main_server, none);
+    all_dirs = first->dirs = first->lines && caches(main_server, none) && !parts;
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
+        bool own_parts = parts;
+        htc_fold_host *host;
         settings own;
 
         if (strcasecmp(node->directive, "<VirtualHost"))
             continue;
-        own = scan(node->first_child, false, parts);
-        *parts = *parts || !caches(own, main_server);
-        w->fold = folds(own, main_server);
-        count_for(w, node);
-        all = all && w->fold;
-        *any = *any || w->fold;
-        fold_server_lines(w, &node->first_child);
+        own = scan(node->first_child, false, &own_parts);
+        host = count_for(w, node);
+        host->lines = folds(own, main_server);
+        host->dirs = host->lines && caches(own, main_server) && !own_parts;
+        all_dirs = all_dirs && host->dirs;
+        /* Every host has the lines of the main server behind its own. */
+        first->lines = first->lines && host->lines;
     }
-    w->fold = all;
-    count_for(w, NULL);
-    fold_server_lines(w, &ap_conftree);
-    return all;
+    if (!all_dirs && shares_redirects(ap_conftree, false)) {
+        for (int i = 0; i < options->hosts->nelts; i++)
+            APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->dirs = false;
+    }
+    return all_dirs;
+}
+
+/* Tell the server what was decided for it, see htc_fold_host_directive(). */
+static void fold_server(htc_walk *w, ap_directive_t **first, const ap_directive_t *node)
+{
+    htc_fold_host *host = count_for(w, node);
+
+    w->fold = host->lines;
+    fold_server_lines(w, first);
+    if (host->lines)
+        htc_fold_insert(w, first, node ? node : *first, HTC_FOLD_HOST, host->dirs ? "on" : "off");
+    htc_options_get()->fold_dirs |= host->dirs;
 }
 
 int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     htc_options *options = htc_options_get();
     htc_walk *w = &options->walk;
-    bool parts = htc_switches_users(), any = false, all;
+    bool all_dirs, any = false;
 
     (void)plog;
     if (!ap_conftree)
         return OK;
     prepare_walk(w, options, pconf, ptemp);
-    all = fold_servers(w, &parts, &any);
-    w->fold = options->fold_dirs = all && !parts;
-    fold_sections(w, ap_conftree);
+    all_dirs = plan_hosts(w, htc_switches_users());
+    for (int i = 0; i < options->hosts->nelts; i++)
+        any = any || APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->lines;
+    for (ap_directive_t *node = ap_conftree; node; node = node->next) {
+        if (!strcasecmp(node->directive, "<VirtualHost"))
+            fold_server(w, &node->first_child, node);
+    }
+    fold_server(w, &ap_conftree, NULL);
+    options->fold_shared = all_dirs;
+    fold_sections(w, NULL, ap_conftree, all_dirs);
     sum_up(options);
     if (!any)
         return OK;

@@ -432,7 +432,7 @@ static apr_status_t answer_left(lookup *lk, bool redirects, ap_configfile_t **cf
     apr_status_t rv = answer_stock(lk);
     htc_job *job;
 
-    if (!redirects || !lk->ctx->fold_dirs)
+    if (!redirects || !htc_server_conf_of(lk->r->server)->fold_dirs)
         return rv;
     job = apr_pcalloc(lk->r->pool, sizeof(*job));
     job->from_disk = true;

@@ -46,7 +46,9 @@ static void put_place(const tool_options *o, const json_t *explain)
     put_part("\n  file ", text_of(explain, "file"), "");
     put_part(", by ", text_of(explain, "mapped_by"), "");
     printf("\n  HtCache %s there", is_true(explain, "enabled") ? "On" : "Off");
-    if (is_true(explain, "enabled"))
+    if (is_true(explain, "enabled") && !json_is_integer(json_object_get(explain, "revalidate_ms")))
+        printf(", HtCacheRevalidate auto");
+    else if (is_true(explain, "enabled"))
         printf(", entries trusted for %" JSON_INTEGER_FORMAT " ms",
                number_of(explain, "revalidate_ms"));
     putchar('\n');

@@ -93,7 +93,6 @@ static htc_context *context_create(apr_pool_t *pconf)
     ctx->process_memory = options->process_memory;
     ctx->trusted = options->trusted;
     ctx->seed = !others_open_htaccess();
-    ctx->fold_dirs = options->fold_dirs;
     ctx->gates = options->gates;
     return ctx;
 }

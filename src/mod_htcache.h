@@ -58,10 +58,10 @@ APLOG_USE_MODULE(htcache);
  */
 #define HTC_NODE_OVERHEAD 16
 
-typedef struct htc_bare htc_bare;             /* glue_bare.c */
-typedef struct htc_map_list htc_map_list;     /* glue_map.h */
-typedef struct htc_redirects htc_redirects;   /* glue_map.h */
-struct htc_farm;                              /* glue_farm_private.h */
+typedef struct htc_bare htc_bare;           /* glue_bare.c */
+typedef struct htc_map_list htc_map_list;   /* glue_map.h */
+typedef struct htc_redirects htc_redirects; /* glue_map.h */
+struct htc_farm;                            /* glue_farm_private.h */
 struct htc_farm_options;
 struct htc_farm_request;
 struct htc_report;                          /* glue_status.h */
@@ -79,6 +79,7 @@ typedef struct htc_fold_host {
     const void *node;  /* the <VirtualHost>; NULL: the main server */
     const char *name;  /* its ServerName, or what the <VirtualHost> says */
     const char *where; /* "file:line" of the <VirtualHost>; NULL: the main server */
+    bool lines, dirs;  /* as htc_server_conf's fold_lines and fold_dirs */
     htc_fold_counts counts;
 } htc_fold_host;
 
@@ -127,6 +128,8 @@ typedef struct htc_server_conf {
     apr_array_header_t *exclude; /* const char *, absolute, ends with '/'; NULL: none */
     int counters;                /* count the answers of each redirect; -1: not set, which is On */
     bool location_used;          /* a <Location> of this server has HtCache directives */
+    bool fold_lines;             /* its own Redirect and RewriteRule lines are folded */
+    bool fold_dirs;              /* so are those of its directories, in .htaccess files too */
 
     htc_context *ctx;             /* NULL: the cache is off everywhere */
     apr_array_header_t *sections; /* htc_section, glue_scope.c */
@@ -155,7 +158,6 @@ struct htc_context {
     apr_array_header_t *trusted;    /* const char *: module names */
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
-    bool fold_dirs;                 /* Redirect lines of .htaccess files are folded */
     htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */
     struct htc_farm *farm;          /* NULL: alone */
@@ -179,7 +181,8 @@ typedef struct htc_options {
     htc_walk walk;                 /* what is the same for every tree */
     htc_gates *gates;              /* of RewriteRules; or NULL */
     bool regex_options;            /* the configuration changes how regexes are compiled */
-    bool fold_dirs; /* Redirect lines of directories are folded, in .htaccess files too */
+    bool fold_dirs;                /* lines of directories are folded in one host or more */
+    bool fold_shared;              /* so are those of sections outside of virtual hosts */
 } htc_options;
 
 /** First in every payload of the process map. */

@@ -67,6 +67,10 @@ Alias /alias "$dir/alias"
     DocumentRoot "$dir/vhost"
     Redirect 303 /vhost-old http://example.org/vhost-new
 </VirtualHost>
+<VirtualHost *:\@PORT:vhost\@>
+    ServerName second.example
+    DocumentRoot "$dir/vhost"
+</VirtualHost>
 EOT
 $server->start;
 my $client = $server->client('main', host => 'test.example');
@@ -178,6 +182,9 @@ my $vhost = explained('http://www.vhost.example:' . $server->port('vhost') . '/v
 is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'],
     'another virtual host, by an alias of its name';
 like $vhost->{explain}{server}, qr/^vhost\.example\b/, 'which is named';
+like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{explain}{server}, qr/^$_->[1]\b/,
+    "a request for $_->[0] is one of $_->[1]"
+    for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
 
 # --- hostile URLs --------------------------------------------------------------------------------

@@ -311,6 +311,30 @@ sub run_info {
     }
 }
 
+# A host without the cache leaves the lines of others folded, unless they share sections with Redirect lines.
+sub run_mixed {
+    for my $shared ('', "Redirect /shared http://t.test/\n") {
+        my $root   = work_dir('fold/mixed');
+        my $server = HtCache::Server->new(name => 'fold-mixed', %server_args, htcache => 1, conf => $STATUS
+                . "<Directory \"$root\">\nRequire all granted\nAllowOverride All\n$shared</Directory>\n"
+                . join '', map {"<VirtualHost *:\@PORT:hosts\@>\nServerName $_.test\nHtCache $_\nDocumentRoot \"$root\"\n</VirtualHost>\n"} qw(on off));
+        write_file("$root/x.html", "x\n");
+        write_file("$root/.htaccess", join '', map {"Redirect /h$_ http://t.test/$_\n"} 1 .. 9);
+        wait_past_racy();
+        $server->start;
+        my %to;
+        for my $host (qw(on off on off)) {
+            my $answer = $server->client('hosts')->request('/h7', headers => [[Host => "$host.test"]]);
+            $to{$host} = "$answer->{status} " . (scalar(HtCache::Client::header($answer, 'Location')) // '');
+        }
+        my $counted = $server->status('status')->{htaccess};
+        my $why     = $shared ? 'a section that both hosts share has a Redirect line' : 'no Redirect lines are shared';
+        is $to{on}, $to{off}, "$why: the hosts answer alike, with $to{off}";
+        is $counted->{redirects_folded}, $shared ? 0 : 9, "$why: lines folded in the host with the cache";
+        $server->stop;
+    }
+}
+
 # What the status page says of each host and of each .htaccess file.
 sub run_counts {
     my $root   = work_dir('fold/counts');
@@ -346,6 +370,7 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     run_dump() if !defined $only;
     run_without() if mpm() eq 'event' && (!defined $only || 'without' =~ /$only/);
     run_info() if mpm() eq 'event' && (!defined $only || 'info' =~ /$only/);
+    run_mixed() if !defined $only || 'mixed' =~ /$only/;
     run_counts() if !defined $only || 'counts' =~ /$only/;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }

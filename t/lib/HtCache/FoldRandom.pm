@@ -20,7 +20,7 @@ sub scenario {
         hosts   => ['main.test'],
         samples => {},
         style   => pick('mixed', 'mixed', 'redirects', 'rewrites'),
-        off     => chance(0.2),
+        off     => chance(0.3),
         odd     => pick(0.02, 0.1, 0.4),
     }, __PACKAGE__;
     push @{ $self->{hosts} }, map {"v$_.test"} 1 .. 3 + int rand 4;
@@ -447,7 +447,8 @@ sub _main_server {
     my ($self) = @_;
     my $hosts = ['main.test', @{ $self->{hosts} }];
     my @exclude = $self->{off} && chance(0.1) ? _only_htcache(qq{HtCacheExclude "$self->{root}/a"}) : ();
-    return (_only_htcache('HtCache On'), @exclude, _line(qq{DocumentRoot "$self->{root}"}), $self->_server_lines($hosts), $self->_sections($hosts));
+    my $cache   = $self->{off} && chance(0.3) ? 'Off' : 'On';
+    return (_only_htcache("HtCache $cache"), @exclude, _line(qq{DocumentRoot "$self->{root}"}), $self->_server_lines($hosts), $self->_sections($hosts));
 }
 
 sub _host {
@@ -455,7 +456,7 @@ sub _host {
     return { text => '<VirtualHost *:@PORT:hosts@>', close => '</VirtualHost>', kids => [
         _line('ServerName', "$name:8080"), _line(qq{DocumentRoot "$self->{root}"}),
         _only_htcache('HtCacheRevalidate ' . pick('0', '1s', '1s', '5min')),
-        $self->{off} && chance(0.1) ? _only_htcache('HtCache Off') : (), $self->_server_lines([$name]), $self->_sections([$name])] };
+        $self->{off} && chance(0.5) ? _only_htcache(pick('HtCache Off', 'HtCache On', 'HtCache On', 'HtCacheFold Off')) : (), $self->_server_lines([$name]), $self->_sections([$name])] };
 }
 
 # --- requests -----------------------------------------------------------------------------------
