@@ -15,7 +15,7 @@ import sys
 import htbench
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHURN_DIRS = 100000
+CHURN_DIRS = int(os.environ.get("BENCH_DIRS", 100000))
 CHURN_MEMORY = 4 << 20
 
 
@@ -64,8 +64,8 @@ def tree(root, docroot, module):
     urls = ["/" + os.path.relpath(d, docroot) + "/no-such-page"
             for d, _, files in os.walk(docroot) if ".htaccess" in files and d != docroot]
     with server(root, "memory-tree", docroot, module).start() as one:
-        child = children(one.process.pid)[0]
         ask(one, ["/htcache-status?auto"] * 50)
+        child = children(one.process.pid)[0]
         before = private_bytes(child)
         for _ in range(3):
             ask(one, urls)
@@ -99,8 +99,8 @@ def churn(root, module):
     limits = f"HtCacheMemory {CHURN_MEMORY}\nHtCacheProcessMemory {CHURN_MEMORY}\n" \
              "HtCacheDocumentRootShare 100%\n"
     with server(root, "memory-churn", docroot, module, limits).start() as one:
+        ask(one, urls[:50])  # answered: so there is a child
         child = children(one.process.pid)[0]
-        ask(one, urls[:50])
         before = private_bytes(child)
         for i in range(0, len(urls), 500):  # each piece twice, so that processes keep things too
             ask(one, urls[i:i + 500])

@@ -315,6 +315,28 @@ class Servers(unittest.TestCase):
         self.assertIn("htaccess:local", out.stdout)
         self.assertFalse(os.path.exists(os.path.join(self.root, "out")), "a smoke run keeps no figures")
 
+    def test_a_run_ended_by_ctrl_c_leaves_nothing(self):
+        """As a terminal sends it: to the benchmark and to the client that runs just then."""
+        if not shutil.which("ab"):
+            self.skipTest("there is no ab")
+        part = "htaccess:lustre" if self.mountable() else "htaccess:local"
+        run = subprocess.Popen([sys.executable, os.path.join(BENCH, "bench.py"), "--quick", "--no-install", "--build", BUILD,
+                                "--out", os.path.join(self.root, "out"), part], start_new_session=True, stderr=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, env=dict(os.environ, BENCH_DIR=self.root))
+        mount = os.path.join(self.root, "run", "mount")
+
+        def under_way():
+            mounted = os.path.exists(os.path.join(mount, ".slowfs")) or part == "htaccess:local"
+            return run.poll() is not None or mounted and len(stats.processes_of(run.pid)) >= 4
+        self.assertTrue(wait_until(under_way, 120))
+        pids = stats.processes_of(run.pid)[1:]
+        os.killpg(run.pid, signal.SIGINT)
+        self.assertEqual(run.wait(120), 128 + signal.SIGINT)
+        self.assertTrue(wait_until(lambda: not any(alive(p) for p in pids)), "processes are left")
+        with open("/proc/mounts") as f:
+            self.assertNotIn(mount, f.read())
+        self.assertFalse(os.path.exists(os.path.join(self.root, "run")), "a directory is left")
+
     def test_wrong_names_are_refused(self):
         self.assertNotEqual(self.bench("none").returncode, 0)
         self.assertNotEqual(self.bench("htaccess:none").returncode, 0)

@@ -61,7 +61,8 @@ def table(b):
     program = os.path.join(b.root, "redirect_table")
     subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I" + source, "-DHAVE_CDB", "-DHAVE_LMDB", "-o", program,
                     os.path.join(HERE, "redirect_table.c"), os.path.join(source, "redirect_table.c"),
-                    *sorted(glob.glob(os.path.join(source, "redirect_table_*.c"))), "-lcdb", "-llmdb", *apr],
+                    *sorted(glob.glob(os.path.join(source, "redirect_table_*.c"))),
+                    os.path.join(source, "core", "htc_pages.c"), "-lcdb", "-llmdb", *apr],
                    check=True, timeout=300)
     return {"lines": run(b, htbench.pinned(0) + [program, str(b.pick(1000, 1000000, 1000000)), str(b.pick(1, 3, 5))])}
 
@@ -74,7 +75,7 @@ PARTS = {"depth-instructions": script("depth.py", "instructions"),
          "redirects-throughput": script("redirects.py", "throughput", BENCH_ROWS=(1000, 1000000, 1000000)),
          "redirects-load": script("redirects.py", "load", BENCH_ROWS=(1000, 1000000, 1000000)),
          "redirects-reload": script("redirects.py", "reload", (12, 40, 120), BENCH_ROWS=(1000, 1000000, 1000000)),
-         "memory-churn": script("memory.py", "churn"),
+         "memory-churn": script("memory.py", "churn", BENCH_DIRS=(5000, 100000, 100000)),
          "redirect-table": table}
 
 

@@ -129,4 +129,4 @@ def report(page, parts):
         page.table([label] + names, [[f"{int(size):,}"] + [f"{parts[part][size][n]:,}" for n in names] for size in sizes])
         page.plot(f"growth-{part}", title, label, "operations" if part == "processes" else "instructions",
                   {n: [(int(size), parts[part][size][n]) for size in sizes] for n in names},
-                  log_x=int(sizes[-1]) > 50, log_y=part in ("rules", "processes"))
+                  log_x=int(sizes[-1]) > 50, log_y=part in ("length", "rules", "processes"))

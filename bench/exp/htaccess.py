@@ -5,13 +5,14 @@ import os
 import resource
 
 import htbench
-from kit import counts, load
+from kit import counts, load, lustre
 from kit.report import Standing, rate, ratio
 
 TITLE = "`.htaccess` on local disk and on Lustre (CatN, 2009)"
 ABOUT = """A tree `1/2/.../10` with a small page in each directory, asked for at depths 1, 2, 5 and 10 with
 `ab -c 10` without keep-alive, 5,000 requests a turn as published in the long form, fewer in the others. The eight variants of the publication, where a variant allows overrides without and with
-the module; Lustre is `bench/slowfs --profile lustre-2009`. *Operations* are those on `.htaccess` for one request,
+the module; Lustre is `bench/slowfs --profile lustre-2009`, its delays searched again on the machine (`bench/slowfs-calibrate.py`)
+so that stock httpd has the published ratios at depth 10. *Operations* are those on `.htaccess` for one request,
 counted by slowfs. Variants 1 and 4 are the limit. Then trees of 100,000 directories two levels deep, each asked for once after a
 start (cold) and then at random (warm)."""
 PACKAGES = ["apache2-utils", "wrk", "fuse3"]
@@ -47,10 +48,10 @@ def sections(docroot, root, below):
     return text
 
 
-def servers(b, docroots, lustre, revalidate="1s"):
+def servers(b, docroots, on_lustre, revalidate="1s"):
     made = {}
     for number, (_, slow, root, below, text) in VARIANTS.items():
-        if slow != lustre:
+        if slow != on_lustre:
             continue
         docroot = docroots["absent" if text is None else "empty"]
         for label, module in (("stock", False), ("module", True)):
@@ -62,33 +63,42 @@ def servers(b, docroots, lustre, revalidate="1s"):
     return made
 
 
-def variants(lustre):
+def variants(on_lustre):
     def part(b):
         source = b.directory("trees")
         for name, text in (("absent", None), ("empty", "")):
             htbench.make_tree(os.path.join(source, name), 10, text)
         mount = os.path.join(b.root, "mount")
-        fs = b.slowfs(source, mount, "--profile", "lustre-2009")
-        top = mount if lustre else source
-        made = servers(b, {n: os.path.join(top, n) for n in ("absent", "empty")}, lustre)
+        fs = b.slowfs(source, mount, "--profile", "lustre-2009") if on_lustre else None
+        top = mount if on_lustre else source
+        made = servers(b, {n: os.path.join(top, n) for n in ("absent", "empty")}, on_lustre)
         counts.settle()
-        operations = operation_counts(b, fs, made) if lustre else {}
-        requests = b.pick(50, 400 if lustre else 2500, 5000)
-        base = "4 stock" if lustre else "1 stock"
+        operations = operation_counts(b, fs, made) if on_lustre else {}
+        requests = b.pick(50, 400 if on_lustre else 2500, 5000)
+        base = "4 stock" if on_lustre else "1 stock"
         figures = {}
         for one in made.values():
             one.start()
+        calibration = calibrate(b, fs, made) if on_lustre else None
         for depth in DEPTHS:
             def ab(port, path=path_at(depth)):
                 return load.ab(port, path, requests, 10)
             every = {name: load.Contender(one, ab) for name, one in made.items()}
             figures[str(depth)] = b.turns(every, base, 1 / (len(DEPTHS) - DEPTHS.index(depth)), restart=0,
-                                          least=6 if depth == 10 or not lustre else 3, what=f"depth {depth}, ")
+                                          least=6 if depth == 10 or not on_lustre else 3, what=f"depth {depth}, ")
         for one in made.values():
             one.stop()
-        fs.stop()
-        return {"requests": requests, "depths": figures, "operations": operations}
+        if fs:
+            fs.stop()
+        return {"requests": requests, "depths": figures, "operations": operations, "calibration": calibration}
     return part
+
+
+def calibrate(b, fs, made):
+    """The file system's delays for this machine."""
+    one = lustre.Calibration(fs, {number: made[f"{number} stock"] for number in (4, 5, 6)}, b.say)
+    one.search(b.pick(1, 4, 6), b.pick(1, 3, 5))
+    return {"delays": one.text(), "check": one.check(b.pick(1, 5, 9))}
 
 
 def exact(b):
@@ -239,7 +249,16 @@ def standing(parts):
     return rows
 
 
+def calibration_table(page, figures):
+    page.text("### How slow the Lustre is", f"Delays in microseconds: `{figures['delays']}`. With these, stock httpd at depth 10:")
+    page.table(["variant", "requests/s", "published", "ratio to variant 4", "published", ""], [
+        [f"{number} {VARIANTS[int(number)][0]}", rate(f["rate"]), f"{lustre.PUBLISHED[int(number)]:,}", f"{f['ratio']:.3f}",
+         f"{f['published']:.3f}", f"{f['ratio'] / f['published'] - 1:+.0%}"] for number, f in figures["check"].items()])
+
+
 def variant_tables(page, part, figures):
+    if figures.get("calibration"):
+        calibration_table(page, figures["calibration"])
     page.text(f"### Variants on {'Lustre' if part == 'lustre' else 'local disk'}, ab -n {figures['requests']} -c 10",
               "Requests per second, with the publication's in brackets, and operations on `.htaccess` per request.")
     head = ["variant", ""] + [f"depth {d}" for d in DEPTHS]

@@ -7,6 +7,9 @@ from xml.sax.saxutils import escape
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 72, 160, 36, 48
 COLOURS = ("#d1495b", "#00798c", "#8a8a8a", "#edae49", "#66a182", "#8d6a9f", "#3d5a80", "#b56576")
+# The same in every plot.
+OWN_COLOURS = {"stock": "#d1495b", "module": "#00798c", "limit": "#8a8a8a"}
+OTHERS = [c for c in COLOURS if c not in OWN_COLOURS.values()]
 STYLE = """<style>
 text { font: 12px sans-serif; fill: #222 }
 .title { font-size: 14px; font-weight: bold }
@@ -76,8 +79,9 @@ def plot(title, x_label, y_label, lines, log_x=False, log_y=False):
                f'text-anchor="middle">{escape(x_label)}</text>')
     out.append(f'<text transform="translate(14 {TOP + (HEIGHT - TOP - BOTTOM) / 2}) rotate(-90)" '
                f'text-anchor="middle">{escape(y_label)}</text>')
+    colours = dict(zip((n for n in lines if n not in OWN_COLOURS), (OTHERS + list(OWN_COLOURS.values())) * len(lines)))
     for i, (name, line) in enumerate(lines.items()):
-        colour = COLOURS[i % len(COLOURS)]
+        colour = OWN_COLOURS.get(name) or colours[name]
         path = " ".join(f"{x.at(px):.1f},{y.at(py):.1f}" for px, py in sorted(line))
         out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{path}"/>')
         out += [f'<circle cx="{x.at(px):.1f}" cy="{y.at(py):.1f}" r="3" fill="{colour}"/>'
