@@ -478,7 +478,7 @@ static const command_rec *command(const module *m, const char *name)
 /* Is it something that was allocated at about the same time? */
 static bool near(const void *conf, const void *thing)
 {
-    ptrdiff_t distance = (const char *)thing - (const char *)conf;
+    ptrdiff_t distance = (intptr_t)thing - (intptr_t)conf;
 
     return thing && !((uintptr_t)thing % sizeof(void *)) && distance > -4096 && distance < 4096;
 }

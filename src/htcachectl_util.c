@@ -192,7 +192,7 @@ json_t *tool_json_string(const char *s)
 
     if (string)
         return string;
-    latin = to = malloc(2 * len + 1);
+    latin = to = calloc(2, len + 1);
     if (!latin)
         return NULL;
     for (; *s; s++) {

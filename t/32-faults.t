@@ -1,6 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # The system fails: .htaccess files and a map that cannot be opened, looked at or read, now and then or
-# always; no memory, no mapping, no thread for the module; a clock that jumps. A request is answered
+# always; no memory, no mapping, no thread for the module; a clock that jumps; no new process; a disk that is full
+# when a map is written; no descriptors left. A request is answered
 # rightly or as stock httpd answers it when the same call fails for it; no process dies; when the fault
 # is over, everything is right. The calls are made to fail by t/faults/faults.c.
 use strict;
@@ -61,8 +62,8 @@ CONF
 write_all(0);
 
 # Every how many calls one fails, and with which error.
-my @KINDS = qw(open stat fstat read mmap alloc thread clock);
-my %ERROR = (EIO => 5, EACCES => 13, EMFILE => 24, ENFILE => 23, ENOMEM => 12, EINTR => 4, ESTALE => 116, short => 0, forward => 0, back => 1);
+my @KINDS = qw(open stat fstat read mmap alloc thread clock fork);
+my %ERROR = (EIO => 5, EACCES => 13, EMFILE => 24, ENFILE => 23, ENOMEM => 12, EINTR => 4, ESTALE => 116, short => 0, forward => 0, back => 1, EAGAIN => 11);
 
 sub control_file { return "$dir/control.$_[0]" }
 
@@ -173,8 +174,96 @@ for my $fault (@faults) {
     is_deeply \@still, [], "$name: afterwards all is right";
     $read = $generation;
 }
+# --- no new process -----------------------------------------------------------------------------
+
+# One child dies and httpd cannot make another: those that are left answer.
+SKIP: {
+    skip 'httpd makes no children in time', 3 if !wait_until(sub { $cached->children > 1 });
+    my $right = answers_of_stock();
+    set_faults('cached', fork => [1, 'EAGAIN']);
+    my @children = sort { $a <=> $b } $cached->children;
+    kill 'KILL', $children[0];
+    ok wait_until(sub { failed_calls('cached', 'fork') > 0 }), 'httpd cannot make a process';
+    my @wrong = grep { diff_answers($right->{$_}, ask($cached, $_)) ne '' } (@uris) x 2;
+    is_deeply \@wrong, [], 'no new process: answers are right';
+    set_faults('cached');
+    my $had = @children;
+    ok wait_until(sub { $cached->children >= $had }), 'afterwards there are as many processes as before';
+}
+
+# --- a full disk --------------------------------------------------------------------------------
+
+# Who writes the map over the old one can write only a part of it: as long as that may go on, the old one holds.
+sub rows_of {
+    my ($name) = @_;
+    return join '', "/mapped http://example.org/$name\n", map {"/full/$_ http://example.org/$name/$_\n"} 1 .. 400;
+}
+sub map_answers { return map { HtCache::Client::header(ask($cached, $_), 'Location') // 'none' } '/mapped', '/full/1', '/full/399', '/full/400' }
+sub expected    { return map {"http://example.org/$_[0]$_"} '', '/1', '/399', '/400' }
+
+write_file("$dir/whole", rows_of('before'));
+rename "$dir/whole", "$dir/map.htaccess";
+my @got;
+ok wait_until(sub { @got = map_answers(); "@got" eq join ' ', expected('before') }), 'a map of 401 rows' or diag "@got";
+write_file("$dir/rows", rows_of('after'));
+system 'sh', '-c', 'trap "" XFSZ; ulimit -f 8; cat "$1" >"$2" 2>/dev/null', 'sh', "$dir/rows", "$dir/map.htaccess";
+my $written = -s "$dir/map.htaccess";
+cmp_ok $written, '<', length rows_of('after'), "no room for more than $written bytes of it";
+my @changed;
+for (1 .. 10) {
+    utime undef, undef, "$dir/map.htaccess";
+    @got = map_answers();
+    push @changed, "@got" if "@got" ne join ' ', expected('before');
+    select undef, undef, undef, 0.2;
+}
+is_deeply \@changed, [], 'a map of which a part is written is not used';
+write_file("$dir/map.htaccess", rows_of('after'));
+ok wait_until(sub { @got = map_answers(); "@got" eq join ' ', expected('after') }), 'when it is whole it is' or diag "@got";
+
 cmp_ok $happened, '>', 50, "$happened calls failed";
 is $cached->status->{state}, 'on', 'the cache is on';
 is_deeply [$cached->crashes], [], 'no child crashed';
 ok $_->stop, "$_->{name} stops" for $stock, $cached;
+
+# --- no descriptors left ------------------------------------------------------------------------
+
+# One connection more at a time, kept, until something fails: each answer is right, or the error that
+# stock httpd has for it; when they are closed all is right again.
+sub use_up {
+    my ($server, $right) = @_;
+    my (@kept, %said, @wrong);
+    for my $n (1 .. 90) {
+        my $client = $server->client('site', timeout => 20);
+        my $uri    = $uris[$n % @uris];
+        my $answer = $client->request($uri);
+        push @kept, $client;
+        $said{ $answer->{error} ? 'none' : $answer->{status} }++;
+        last if $answer->{error};
+        push @wrong, "$uri: $answer->{status_line}" if diff_answers($right->{$uri}, $answer, ignore => [qw(Connection Keep-Alive)]) ne ''
+            && $answer->{status} !~ /^(?:403|500|503)$/;
+        last if $answer->{status} =~ /^(?:403|500|503)$/ && keys %said && $said{ $answer->{status} } > 2;
+    }
+    $_->close for @kept;
+    return (\%said, \@wrong);
+}
+
+SKIP: {
+    skip 'one process for many connections', 10 if mpm() eq 'prefork';
+    my ($few, $right);
+    for my $htcache (0, 1) {
+        $few = HtCache::Server->new(name => "few-$htcache", ports => ['site'], htcache => $htcache, conf => $conf, descriptors => 64,
+            modules  => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
+            mpm_conf => "StartServers 1\nServerLimit 3\nThreadsPerChild 32\nThreadLimit 32\nMinSpareThreads 1\nMaxSpareThreads 96\nMaxRequestWorkers 96\n")->start;
+        $right = { map { $_ => ask($few, $_) } @uris } if !$htcache;
+        my ($said, $wrong) = use_up($few, $right);
+        note $few->{name} . ': ' . join ', ', map {"$said->{$_} times $_"} sort keys %$said;
+        is_deeply $wrong, [], "$few->{name}, no descriptors left: answers are right, or errors";
+        my @still;
+        wait_until(sub { @still = grep { diff_answers($right->{$_}, ask($few, $_)) ne '' } @uris; !@still });
+        is_deeply \@still, [], "$few->{name}: afterwards all is right";
+        like $few->error_log, qr/Too many open files/, "$few->{name}: there were none left";
+        is_deeply [$few->crashes], [], "$few->{name}: no child crashed";
+        ok $few->stop, "$few->{name} stops";
+    }
+}
 done_testing;

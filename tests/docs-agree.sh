@@ -1,5 +1,7 @@
 #!/bin/sh
 # Licensed under the Apache License, Version 2.0; see LICENSE.
+# Backquotes in patterns are what the documents have around names:
+# shellcheck disable=SC2016
 # Directives and the figures of the status page in the code, the shipped configuration and the documentation are
 # the same sets. Run by `make check`; a name that is missing anywhere fails.
 srcdir=${srcdir:-$(dirname "$0")/..}

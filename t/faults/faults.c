@@ -5,7 +5,8 @@
  * every how many calls one fails (0: none), with which errno (0: it comes short, of read alone), and
  * how many did. Calls on files count only where the path ends in what HTCACHE_FAULTS_PATH says;
  * allocations and threads only where mod_htcache asks for them, because httpd itself ends its process
- * when there is no memory.
+ * when there is no memory. New processes fail for whoever asks; httpd's parent, which then sleeps for ten
+ * seconds, does not.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, KINDS };
+enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, KINDS };
 
 typedef struct row {
     uint32_t every, error;
@@ -225,6 +226,20 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(v
     if (asked_by_module(THREAD, __builtin_return_address(0)) && fails(THREAD))
         return EAGAIN;
     return real(thread, attr, run, baton);
+}
+
+pid_t fork(void)
+{
+    REAL(fork);
+    return fails(FORK) ? -1 : real();
+}
+
+unsigned sleep(unsigned seconds)
+{
+    struct timespec time = {rows && rows[FORK].every ? 0 : seconds, 100000000};
+
+    nanosleep(&time, NULL);
+    return 0;
 }
 
 /* The wall clock jumps: "every" seconds forward, or back if "error" is set. */

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Which lines of the core the unit tests and kept fuzz inputs run: 'make coverage' builds in a directory of its
+# own, runs 'make check' there and prints each file's share and the whole; coverage/uncovered lists the other lines.
+set -eu
+srcdir=$(cd "${srcdir:-.}" && pwd)
+dir=$PWD/coverage
+mkdir -p "$dir"
+cd "$dir"
+# A source directory that is configured in place cannot be built elsewhere: use its files alone.
+mkdir -p src
+(cd "$srcdir" && git ls-files -z | xargs -0 tar cf -) | tar xf - -C src
+[ -x src/configure ] || (cd src && autoreconf -fi) >autoreconf.log 2>&1
+mkdir -p build
+cd build
+[ -f config.status ] || ../src/configure -q CFLAGS="-O0 -g --coverage" LDFLAGS=--coverage
+find . -name '*.gcda' -delete
+status=0
+make -s -k check TESTS="${TESTS_TO_RUN:-$(make -s print-core-tests)}" >"$dir/check.log" 2>&1 || status=$?
+python3 ../src/tests/coverage.py . "$dir/uncovered"
+[ $status = 0 ] || echo "some tests failed, see $dir/check.log" >&2
+exit $status
