@@ -382,8 +382,14 @@ int htc_status_handler(request_rec *r)
     const htc_report *report;
     question q;
 
-    if (!r->handler || strcmp(r->handler, "htcache-status"))
+    if (!r->handler || strcmp(r->handler, HTC_STATUS_HANDLER))
         return DECLINED;
+    if (!htc_status_is_configured(r)) {
+        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
+                      "the status page is not shown here: SetHandler " HTC_STATUS_HANDLER
+                      " must stand in the server's configuration, in a section for this path");
+        return DECLINED;
+    }
     r->allowed |= (AP_METHOD_BIT << M_GET) | (AP_METHOD_BIT << M_POST);
     if (r->method_number == M_POST)
         return htc_status_post(r);
