@@ -16,13 +16,19 @@ my $restarts = $ENV{HTCACHE_RESTARTS} || (mpm() eq 'event' ? 24 : 9);
 my $dirs     = 40;
 my $tree     = work_dir('restarts');
 
+# A request must not meet a file of which only a part is written.
+sub replace_file {
+    my ($path, $text) = @_;
+    write_file("$path.new", $text);
+    rename "$path.new", $path or die "cannot rename: $!\n";
+}
+
 # Other bytes each time, of one meaning.
 sub write_all {
     my ($round) = @_;
-    write_file("$tree/d$_/.htaccess", "# round $round\nHeader set X-Dir $_\nRedirect 302 /d$_/go http://example.org/$_\n"
+    replace_file("$tree/d$_/.htaccess", "# round $round\nHeader set X-Dir $_\nRedirect 302 /d$_/go http://example.org/$_\n"
         . ($_ % 8 ? '' : "HtCacheRedirectMap $tree/d$_/own.map format=text\n")) for $round ? 1 + $round % $dirs : 1 .. $dirs;
-    write_file("$tree.new", join '', "# round $round\n", map {"/mapped/$_ http://example.org/to/$_ 301\n"} 1 .. 500);
-    rename "$tree.new", "$tree.map";
+    replace_file("$tree.map", join '', "# round $round\n", map {"/mapped/$_ http://example.org/to/$_ 301\n"} 1 .. 500);
 }
 for my $n (1 .. $dirs) {
     write_file("$tree/d$n/sub/page.html", "page $n\n");
