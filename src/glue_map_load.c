@@ -623,29 +623,50 @@ void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_
 
 /* --- life cycle -------------------------------------------------------------------------------*/
 
-/* Kept over restarts. */
+/* Kept over restarts. The first two are the same in all builds of the module. */
 typedef struct lasting {
+    uint64_t layout; /* redirect_area_layout() */
     redirect_area *area;
     uint32_t generation;
 } lasting;
+
+static bool lasting_fits(const lasting *kept)
+{
+    return kept->layout == redirect_area_layout() && redirect_area_fits(kept->area);
+}
+
+/* A restart has brought another build of the module, to which this memory would say something else.
+ * The children of before go on with it. */
+static void lasting_abandon(server_rec *s, const lasting *kept)
+{
+    ap_log_error(
+        APLOG_MARK, APLOG_NOTICE, 0, s,
+        "HtCacheRedirectMap: this is another build of mod_htcache than before the restart; "
+        "all redirect maps are read anew, and the counts of redirects begin at 0");
+    redirect_area_abandon(kept->area);
+}
 
 /* This module's code may move from one restart to the next, so the process's pool must not be given
  * anything to call at its end: the area lies in a pool that is never destroyed. */
 static lasting *lasting_get(server_rec *s, const char **why, bool create)
 {
-    static const char key[] = "htcache-redirect-area";
+    static const char key[] = "htcache-redirects";
     apr_pool_t *pool = s->process->pool, *own;
     lasting *kept;
     void *data = NULL;
 
     apr_pool_userdata_get(&data, key, pool);
-    if (data || !create)
-        return data;
+    kept = data && lasting_fits(data) ? data : NULL;
+    if (kept || !create)
+        return kept;
+    if (data)
+        lasting_abandon(s, data);
     if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
         *why = "there is no memory";
         return NULL;
     }
     kept = apr_pcalloc(own, sizeof(*kept));
+    kept->layout = redirect_area_layout();
     if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS)
         return NULL;
     apr_pool_userdata_set(kept, key, apr_pool_cleanup_null, pool);

@@ -17,6 +17,11 @@
 
 #include <apr_strings.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "redirect_table_private.h"
+
 /* --- how much can be had ----------------------------------------------------------------------*/
 
 /* A small file of /proc as a string; empty when it cannot be read. */
@@ -119,7 +124,7 @@ static void *table(const redirect_area *area, size_t *at, size_t size)
     size_t start = *at;
 
     *at += round_up(size, area->page);
-    return area->base ? (unsigned char *)area->base + start : NULL;
+    return area->range.base ? (unsigned char *)area->range.base + start : NULL;
 }
 
 /* All follows from the sizes, so that nothing of it has to be kept in the area. Returns the size of
@@ -141,6 +146,49 @@ static size_t lay_out(redirect_area *area)
     return at;
 }
 
+/* --- between builds ---------------------------------------------------------------------------*/
+
+/* The area outlives configurations, and a restart may bring another build of the module, which must
+ * not take one thing for another. */
+uint64_t redirect_area_layout(void)
+{
+    static const char text[] = RDA_LAYOUT_TEXT;
+    const uint64_t sizes[] = {sizeof(redirect_area),
+                              sizeof(rda_header),
+                              sizeof(htc_lock),
+                              sizeof(rda_process),
+                              REDIRECT_AREA_PROCESSES,
+                              sizeof(rda_name),
+                              sizeof(rda_map),
+                              REDIRECT_AREA_MAPS,
+                              sizeof(rda_image),
+                              REDIRECT_AREA_IMAGES,
+                              sizeof(rda_counts),
+                              sizeof(rda_note),
+                              sizeof(rda_cells),
+                              sizeof(htc_identity),
+                              sizeof(redirect_counter),
+                              REDIRECT_COUNTER_HIT_BITS,
+                              (uint64_t)REDIRECT_COUNTER_EPOCH,
+                              RT_VERSION,
+                              sizeof(rt_header)};
+    uint64_t layout = XXH3_64bits_withSeed(sizes, sizeof(sizes), XXH3_64bits(text, sizeof(text)));
+
+    return layout ? layout : 1;
+}
+
+bool redirect_area_fits(const redirect_area *area)
+{
+    uint64_t layout = redirect_area_layout();
+
+    return area->range.layout == layout && area->header->layout == layout;
+}
+
+void redirect_area_abandon(redirect_area *area)
+{
+    munmap(area->range.base, area->range.bytes);
+}
+
 /* --- creation ---------------------------------------------------------------------------------*/
 
 /* Map the tables and @a room bytes for images. For large pages the mapping must begin at a multiple
@@ -159,17 +207,17 @@ static bool map_range(redirect_area *area, uint64_t room, size_t tables)
     if (around == MAP_FAILED)
         return false;
     skip = round_up((uintptr_t)around, HTC_LARGE_PAGE) - (uintptr_t)around;
-    area->base = mmap(around + skip, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    if (area->base == MAP_FAILED) {
+    area->range.base = mmap(around + skip, bytes, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (area->range.base == MAP_FAILED) {
         munmap(around, bytes + HTC_LARGE_PAGE);
-        area->base = NULL;
+        area->range.base = NULL;
         return false;
     }
     if (skip)
         munmap(around, skip);
     munmap(around + skip + bytes, HTC_LARGE_PAGE - skip);
-    area->bytes = bytes;
+    area->range.bytes = bytes;
     area->pages = (uint32_t)(room / area->page);
     return true;
 }
@@ -202,21 +250,6 @@ static apr_status_t map_most(redirect_area *area, uint64_t bytes, apr_pool_t *po
     return APR_SUCCESS;
 }
 
-static int init_lock(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
-
-    if (!rc)
-        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc)
-        rc = pthread_mutex_init(lock, &attr);
-    pthread_mutexattr_destroy(&attr);
-    return rc;
-}
-
 /* A page of this process alone. What it says must not be taken for true by a child that inherited
  * it; asking for the process id at each pin would cost a system call. */
 static apr_status_t map_own(redirect_area *area)
@@ -240,7 +273,7 @@ static apr_status_t unmap(void *data)
 
     if (area->creator != getpid())
         return APR_SUCCESS;
-    munmap(area->base, area->bytes);
+    munmap(area->range.base, area->range.bytes);
     if (area->own)
         munmap(area->own, area->page);
     return APR_SUCCESS;
@@ -249,16 +282,16 @@ static apr_status_t unmap(void *data)
 /* The kernel delivered zeros, which mean free and unused everywhere. */
 static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
 {
-    int rc;
+    apr_status_t rv;
 
     lay_out(area);
     /* Who writes a core file would fill the whole range, and it would stay filled. */
-    madvise(area->base, area->bytes, MADV_DONTDUMP);
+    madvise(area->range.base, area->range.bytes, MADV_DONTDUMP);
     area->extents = apr_palloc(pool, sizeof(rda_extent) * REDIRECT_AREA_IMAGES);
-    rc = init_lock(&area->header->lock);
-    if (rc)
-        return APR_FROM_OS_ERROR(rc);
-    RDA_SET(area->header->holder, 1);
+    rv = htc_lock_init(&area->header->lock);
+    if (rv != APR_SUCCESS)
+        return rv;
+    area->header->layout = area->range.layout = redirect_area_layout();
     return map_own(area);
 }
 

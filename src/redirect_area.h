@@ -39,6 +39,25 @@
 
 typedef struct redirect_area redirect_area;
 
+/** A number for what an area's memory means to this build of the module: of a version, counted up
+ *  when the meaning of something changes, the sizes of all that lies in it, and the version of
+ * table images. Never 0. */
+uint64_t redirect_area_layout(void);
+
+/** What is the same in all builds, at the beginning of what redirect_area_create() returns. */
+typedef struct redirect_area_range {
+    uint64_t layout;
+    void *base; /* of all shared memory of the area */
+    size_t bytes;
+} redirect_area_range;
+
+/** Was this area made by a build with the same layout? Looks at nothing else before. When it was
+ *  not, nothing but redirect_area_abandon() may be called with it. */
+bool redirect_area_fits(const redirect_area *area);
+
+/** Give back this process's mapping of an area, whichever build made it. Others keep theirs. */
+void redirect_area_abandon(redirect_area *area);
+
 /** Names a map: a hash of all that decides what its table holds (file, options). */
 typedef struct redirect_area_key {
     uint64_t word[2];

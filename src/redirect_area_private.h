@@ -34,19 +34,23 @@
 #define REDIRECT_AREA_PRIVATE_H
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "core/htc_lock.h"
 #include "redirect_area.h"
 
-#define RDA_ALIGN      128 /* two cache lines, which some processors fetch as one */
-#define RDA_STRIPES    32  /* of a map's counts */
-#define RDA_LOCK_MS    1000
-#define RDA_MAX_BYTES  (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
-#define RDA_LEAST_ROOM (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
-#define RDA_NIL        REDIRECT_AREA_NIL
-#define RDA_ID_WORDS   (sizeof(htc_identity) / 8)
+/* Counted up when what lies in the area gets another meaning without another size. A test looks for
+ * this text in the module. */
+#define RDA_LAYOUT_TEXT "redirect area layout 0001"
+
+#define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
+#define RDA_STRIPES     32  /* of a map's counts */
+#define RDA_LOCK_MS     1000
+#define RDA_MAX_BYTES   (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
+#define RDA_LEAST_ROOM  (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
+#define RDA_NIL         REDIRECT_AREA_NIL
+#define RDA_ID_WORDS    (sizeof(htc_identity) / 8)
 
 /* A test that kills a process between any two of its stores, or does something else there, defines
  * this function. */
@@ -67,9 +71,8 @@ void htc_crash_point(const char *where);
     } while (0)
 
 typedef struct rda_header {
-    pthread_mutex_t lock;
-    _Atomic uint64_t holder;       /* number of the lock's last holder */
-    _Atomic uint64_t stuck_holder; /* a holder that somebody waited for in vain */
+    uint64_t layout; /* redirect_area_layout(): first of all that is read */
+    htc_lock lock;
 
     /* All below changes under the lock only. */
     _Atomic uint64_t joins;    /* ever */
@@ -166,8 +169,7 @@ typedef struct rda_extent {
 /* All that is needed to stay within the area lies in private memory, so that damage to the area
  * cannot send anybody outside of it. */
 struct redirect_area {
-    void *base;
-    size_t bytes; /* tables included */
+    redirect_area_range range; /* tables included */
     pid_t creator;
     rda_header *header;
     rda_process *processes;

@@ -14,67 +14,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOCK_WITHOUT_CLOCK
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
-#define LOCK_WITHOUT_CLOCK
-#endif
-
-#ifdef LOCK_WITHOUT_CLOCK
-#define LOCK_CLOCK             CLOCK_REALTIME
-#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
-#else
-#define LOCK_CLOCK             CLOCK_MONOTONIC
-#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
-#endif
-
 /* --- the lock ---------------------------------------------------------------------------------*/
 
-/* A holder that was waited for in vain is stopped: nobody waits for it again. */
-static int wait_for_lock(rda_header *header)
-{
-    uint64_t holder = RDA_GET(header->holder);
-    struct timespec until;
-    int rc;
-
-    if (RDA_GET(header->stuck_holder) == holder)
-        return EBUSY;
-    clock_gettime(LOCK_CLOCK, &until);
-    until.tv_sec += RDA_LOCK_MS / 1000;
-    until.tv_nsec += RDA_LOCK_MS % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    rc = lock_until(&header->lock, &until);
-    if (rc == ETIMEDOUT && RDA_GET(header->holder) == holder)
-        RDA_SET(header->stuck_holder, holder);
-    return rc;
-}
-
+/* What a holder left when it died is consistent after each of its stores. */
 apr_status_t rda_lock(redirect_area *area)
 {
-    rda_header *header = area->header;
-    int rc = pthread_mutex_trylock(&header->lock);
-
-    if (rc == EBUSY)
-        rc = wait_for_lock(header);
-    /* What a holder left when it died is consistent after each of its stores. */
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(&header->lock);
-    if (rc)
-        return APR_EBUSY;
-    RDA_SET(header->holder, RDA_GET(header->holder) + 1);
-    return APR_SUCCESS;
+    return htc_lock_take(&area->header->lock, RDA_LOCK_MS) == HTC_LOCK_BUSY ? APR_EBUSY
+                                                                            : APR_SUCCESS;
 }
 
 void rda_unlock(redirect_area *area)
 {
-    RDA_CRASH_POINT("before the lock is given up");
-    pthread_mutex_unlock(&area->header->lock);
-    RDA_CRASH_POINT("after the lock was given up");
+    htc_lock_give(&area->header->lock);
 }
 
 /* --- what the system says of a process --------------------------------------------------------*/

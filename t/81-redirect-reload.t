@@ -481,6 +481,55 @@ is generation_of('s'), $map{s}{g}, 'started again';
 $server->kill_all;
 is_deeply [left_over($before)], [], 'SIGKILL of the parent: nothing is left';
 
+# --- another build ------------------------------------------------------------------------------
+# A copy of the module in which nothing but the text that its layout is known by is another one, moved
+# into the place of the one that runs: what that one has in memory must not be read.
+
+{
+    my $module = "$dir/mod_htcache.so";
+    my $bytes  = read_file(HtCache::Env::module_path());
+    write_file($module, $bytes);
+    my $other = HtCache::Server->new(name => 'reload-other', ports => ['http'], conf => <<"CONF")->start;
+LoadModule htcache_module $module
+DocumentRoot "$tree"
+HtCacheRedirectMap $map{s}{file}
+CONF
+    my $where = sub {
+        my $answer = $other->client('http', keepalive => 0)->request('/s/row-' . $_[0]);
+        return HtCache::Client::header($answer, 'Location') // $answer->{status} // 'none';
+    };
+    my ($row) = grep { has_row($map{s}{g}, $_) } 1 .. $rows;
+    my $right = "http://example.org/v$map{s}{g}/s/$row";
+    my $restart = sub {
+        my ($text) = @_;
+        my @old = $other->children;
+        write_file("$module.new", $text);
+        rename "$module.new", $module or die "rename: $!\n";
+        $other->signal('USR1');
+        ok wait_until(sub {
+            my %now = map { $_ => 1 } $other->children;
+            return %now && !grep { $now{$_} } @old;
+        }), 'restarted';
+    };
+    my $said = sub { return scalar(() = $other->error_log =~ /another build of mod_htcache/g) };
+    is $where->($row), $right, 'a map answers';
+    $restart->($bytes);
+    is $said->(), 0, 'the same build';
+    is $where->($row), $right, 'goes on with it';
+    my $changed = $bytes =~ s/redirect area layout 0001/redirect area layout 0002/gr;
+    isnt $changed, $bytes, 'another build';
+    $restart->($changed);
+    is $said->(), 1, 'says so';
+    is $where->($row), $right, 'and has read the map';
+    $restart->($changed);
+    is $said->(), 1, 'once';
+    $restart->($bytes);
+    is $said->(), 2, 'and back';
+    is $where->($row), $right, 'the map answers';
+    is_deeply [$other->crashes], [], 'no child crashed';
+    $other->stop;
+}
+
 # httpd ends without a fault of its own. Its exit code is seen only in the foreground.
 my $foreground = fork // die;
 if (!$foreground) {

@@ -65,6 +65,43 @@ START_TEST(each_form)
 }
 END_TEST
 
+static const struct {
+    const char *text;
+    size_t len, printable;
+} characters[] = {{"a", 1, 1},
+                  {" ", 1, 1},
+                  {"~", 1, 1},
+                  {"\x1f", 1, 0},
+                  {"\x7f", 1, 0},
+                  {"\x1b[0m", 4, 0},
+                  {"\xc3\xa9", 2, 2},
+                  {"\xc3\xa9", 1, 0}, /* cut off */
+                  {"\xc2\x9b", 2, 0}, /* a C1 control, which begins an escape sequence */
+                  {"\xc2\xa0", 2, 2},
+                  {"\xc0\x80", 2, 0}, /* overlong */
+                  {"\xe2\x82\xac", 3, 3},
+                  {"\xe2\x82\xac", 2, 0},
+                  {"\xe2\x80\xae", 3, 0}, /* from right to left */
+                  {"\xe2\x80\xa8", 3, 0}, /* a line separator */
+                  {"\xe2\x81\xa6", 3, 0},
+                  {"\xed\xa0\x80", 3, 0}, /* a surrogate */
+                  {"\xf0\x9f\x8d\xba", 4, 4},
+                  {"\xf0\x9f\x8d\xba", 3, 0},
+                  {"\xf4\x90\x80\x80", 4, 0}, /* beyond Unicode */
+                  {"\xff", 1, 0}};
+
+START_TEST(what_is_printable)
+{
+    /* At the end of its memory: nothing behind the length is read. */
+    unsigned char *copy = malloc(characters[_i].len);
+
+    ck_assert_ptr_nonnull(copy);
+    memcpy(copy, characters[_i].text, characters[_i].len);
+    ck_assert_uint_eq(htc_printable(copy, characters[_i].len), characters[_i].printable);
+    free(copy);
+}
+END_TEST
+
 START_TEST(null_stays_null)
 {
     ck_assert_ptr_null(htc_escape_json(pool, NULL));
@@ -131,6 +168,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, each_form, 0, (int)(sizeof(cases) / sizeof(cases[0])));
+    tcase_add_loop_test(tc, what_is_printable, 0,
+                        (int)(sizeof(characters) / sizeof(characters[0])));
     tcase_add_test(tc, null_stays_null);
     tcase_add_test(tc, random_texts_stay_harmless);
     suite_add_tcase(suite, tc);

@@ -6,7 +6,36 @@
  */
 #include "area_fixture.h"
 
+#include <errno.h>
 #include <sys/resource.h>
+
+/* --- between builds ---------------------------------------------------------------------------*/
+
+/* One word in either place: another build's. What else it left is never looked at. */
+START_TEST(another_builds_area)
+{
+    redirect_area *other = au_create(pool, ROOM);
+    unsigned char resident;
+    void *base = other->range.base;
+
+    ck_assert_uint_ne(redirect_area_layout(), 0);
+    ck_assert(redirect_area_fits(other));
+    other->header->layout++;
+    ck_assert(!redirect_area_fits(other));
+    other->header->layout--;
+    other->range.layout++;
+    other->header = NULL;
+    ck_assert(!redirect_area_fits(other));
+    redirect_area_abandon(other);
+    ck_assert_int_eq(mincore(base, other->page, &resident), -1);
+    ck_assert_int_eq(errno, ENOMEM);
+    /* This process's own build's is not touched by that. */
+    ck_assert(redirect_area_fits(area));
+    ck_assert_ptr_eq(area, (void *)&area->range);
+    ck_assert_ptr_eq(area->range.base, (void *)&area->header->layout);
+    other->range.bytes = 0; /* nothing is left for its pool to give back */
+}
+END_TEST
 
 /* --- reservation ------------------------------------------------------------------------------*/
 
@@ -23,8 +52,10 @@ START_TEST(little_is_touched)
     ck_assert_uint_eq(found.bytes_reserved % MEGABYTE, 0);
     ck_assert_uint_eq(found.bytes_used, 0);
     if (!au_huge_pages())
-        ck_assert_uint_le(
-            au_resident(big->base, (size_t)(big->room - (unsigned char *)big->base), big->page), 8);
+        ck_assert_uint_le(au_resident(big->range.base,
+                                      (size_t)(big->room - (unsigned char *)big->range.base),
+                                      big->page),
+                          8);
 }
 END_TEST
 
@@ -144,7 +175,7 @@ static bool smaps_flag(const void *at, const char *flag)
 /* A child that crashes must not fill the whole range while it writes its core file. */
 START_TEST(is_not_dumped)
 {
-    ck_assert(smaps_flag(area->base, " dd"));
+    ck_assert(smaps_flag(area->range.base, " dd"));
 }
 END_TEST
 
@@ -700,6 +731,7 @@ static void add_reservation(Suite *s)
 {
     TCase *tc = add_case(s, "reservation");
 
+    tcase_add_test(tc, another_builds_area);
     tcase_add_test(tc, little_is_touched);
     tcase_add_test(tc, sizes_are_checked);
     tcase_add_test(tc, limited_addresses);

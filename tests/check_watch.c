@@ -718,7 +718,9 @@ START_TEST(killed_anywhere)
         through = killed_after(++n, steps[_i]);
         htc_watch_drain(watch);
         ck_assert_msg(!trusted(ref) && !trusted(other), "step %d killed at %ld", _i, n);
-        ck_assert_int_eq(trust(at("a/b/.htaccess"), ref), HTC_WATCH_OK);
+        /* Who takes the lock over from the dead begins another epoch, so the first may be in vain. */
+        for (int i = 0; i < 2 && !trusted(ref); i++)
+            ck_assert_int_eq(trust(at("a/b/.htaccess"), ref), HTC_WATCH_OK);
         ck_assert(trusted(ref));
         write_text("a/c/hard", "three");
         htc_watch_drain(watch);
@@ -743,7 +745,7 @@ START_TEST(stopped_holder)
 
     scene();
     ref = trust_new("a/b/.htaccess");
-    pthread_mutex_lock(&watch->header->lock);
+    pthread_mutex_lock(&watch->header->lock.mutex);
     atomic_store(&watch->header->busy, 1);
     child = fork();
     if (!child) {
@@ -756,7 +758,7 @@ START_TEST(stopped_holder)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert(!trusted(ref));
     atomic_store(&watch->header->busy, 0);
-    pthread_mutex_unlock(&watch->header->lock);
+    pthread_mutex_unlock(&watch->header->lock.mutex);
 }
 END_TEST
 

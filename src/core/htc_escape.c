@@ -55,6 +55,18 @@ static bool control(unsigned char c)
     return c < 0x20 || c == 0x7F;
 }
 
+size_t htc_printable(const unsigned char *s, size_t len)
+{
+    unsigned char copy[5] = {0};
+    size_t n;
+
+    if (*s < 0x80)
+        return !control(*s);
+    memcpy(copy, s, len < 4 ? len : 4);
+    n = htc_utf8_length(copy);
+    return n && !invisible(utf8_number(copy, n)) ? n : 0;
+}
+
 /* One character at s, of len bytes in UTF-8 (0: one byte that is none), to `to`; returns its end.
  */
 typedef char *write_fn(char *to, const unsigned char *s, size_t len);

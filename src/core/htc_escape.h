@@ -17,6 +17,12 @@
  *  none. Overlong forms, surrogates and numbers beyond U+10FFFF are none. */
 size_t htc_utf8_length(const unsigned char *s);
 
+/** Length in bytes of the character at @a s, of @a len bytes (at least 1), that may be shown on a
+ *  terminal or in a log as it is; 0: the byte must be escaped. Control characters, bytes that are
+ * no UTF-8, and what is not seen or changes the direction of writing (which can make a name look
+ * like another) may not. */
+size_t htc_printable(const unsigned char *s, size_t len);
+
 /** A JSON string with its quotes. A byte that is no UTF-8 becomes the character of the same number;
  *  "<", ">" and "&" are written as \\u00.., so that the text may stand in a script element. */
 const char *htc_escape_json(apr_pool_t *pool, const char *text);

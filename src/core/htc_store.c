@@ -117,21 +117,6 @@ static void lay_out(htc_store *store)
     assert(at <= end);
 }
 
-static int init_lock(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
-
-    if (!rc)
-        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc)
-        rc = pthread_mutex_init(lock, &attr);
-    pthread_mutexattr_destroy(&attr);
-    return rc;
-}
-
 static apr_status_t unmap(void *data)
 {
     htc_store *store = data;
@@ -146,14 +131,12 @@ static apr_status_t unmap(void *data)
 static apr_status_t init_segment(htc_store *store)
 {
     apr_status_t rv;
-    int rc;
 
     lay_out(store);
-    rc = init_lock(&store->header->lock);
-    if (rc)
-        return APR_FROM_OS_ERROR(rc);
+    rv = htc_lock_init(&store->header->lock);
+    if (rv != APR_SUCCESS)
+        return rv;
     rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
-    HTCS_SET(store->header->holder, 1);
     HTCS_SET(store->header->free_head, HTCS_NIL);
     return rv;
 }

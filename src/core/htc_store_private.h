@@ -20,9 +20,9 @@
 #define HTC_STORE_PRIVATE_H
 
 #include <assert.h>
-#include <pthread.h>
 #include <stddef.h>
 
+#include "htc_lock.h"
 #include "htc_store.h"
 
 #define HTCS_ALIGN           128 /* of every area; two cache lines, which some processors fetch as one */
@@ -57,10 +57,8 @@ void htc_crash_point(const char *where);
     } while (0)
 
 typedef struct htcs_header {
-    pthread_mutex_t lock;
-    _Atomic uint64_t holder;       /* number of the lock's last holder */
-    _Atomic uint64_t stuck_holder; /* a holder that somebody waited for in vain */
-    _Atomic uint32_t dirty;        /* a writer is between two consistent states */
+    htc_lock lock;
+    _Atomic uint32_t dirty; /* a writer is between two consistent states */
 
     /* All below changes under the lock only. */
     _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */

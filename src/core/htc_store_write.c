@@ -10,44 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOCK_WITHOUT_CLOCK
-#endif
-#endif
-#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
-#define LOCK_WITHOUT_CLOCK
-#endif
-
-#ifdef LOCK_WITHOUT_CLOCK
-#define LOCK_CLOCK             CLOCK_REALTIME
-#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
-#else
-#define LOCK_CLOCK             CLOCK_MONOTONIC
-#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
-#endif
-
 /* --- the lock ---------------------------------------------------------------------------------*/
-
-/* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. */
-static int wait_for_lock(htcs_header *header)
-{
-    uint64_t holder = HTCS_GET(header->holder);
-    struct timespec until;
-    int rc;
-
-    if (HTCS_GET(header->stuck_holder) == holder)
-        return EBUSY;
-    clock_gettime(LOCK_CLOCK, &until);
-    until.tv_nsec += HTC_STORE_LOCK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    rc = lock_until(&header->lock, &until);
-    if (rc == ETIMEDOUT && HTCS_GET(header->holder) == holder)
-        HTCS_SET(header->stuck_holder, holder);
-    return rc;
-}
 
 static void repair(htc_store *store)
 {
@@ -59,17 +22,12 @@ static void repair(htc_store *store)
 static apr_status_t begin(htc_store *store)
 {
     htcs_header *header = store->header;
-    int rc = pthread_mutex_trylock(&header->lock);
 
-    if (rc == EBUSY)
-        rc = wait_for_lock(header);
-    if (rc == EOWNERDEAD)
-        rc = pthread_mutex_consistent(&header->lock);
-    if (rc) {
+    /* Who died left its mark: `dirty` says whether there is anything to repair. */
+    if (htc_lock_take(&header->lock, HTC_STORE_LOCK_MS) == HTC_LOCK_BUSY) {
         htc_count(store, HTC_C_lock_timeouts, 1);
         return APR_EBUSY;
     }
-    HTCS_SET(header->holder, HTCS_GET(header->holder) + 1);
     if (HTCS_GET(header->dirty))
         repair(store);
     HTCS_SET(header->dirty, 1);
@@ -81,7 +39,7 @@ static void end(htc_store *store)
 {
     atomic_store_explicit(&store->header->dirty, 0, memory_order_release);
     HTC_CRASH_POINT("clean");
-    pthread_mutex_unlock(&store->header->lock);
+    htc_lock_give(&store->header->lock);
 }
 
 /* --- changing a slot --------------------------------------------------------------------------*/

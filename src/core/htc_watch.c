@@ -24,24 +24,6 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 
-/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOCK_WITHOUT_CLOCK
-#endif
-#endif
-#if !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
-#define LOCK_WITHOUT_CLOCK
-#endif
-
-#ifdef LOCK_WITHOUT_CLOCK
-#define LOCK_CLOCK             CLOCK_REALTIME
-#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
-#else
-#define LOCK_CLOCK             CLOCK_MONOTONIC
-#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
-#endif
-
 #define MIN_NODES 256
 #define ALIGN     64
 
@@ -93,20 +75,11 @@ static apr_status_t map_tree(htc_watch *w)
 
 static apr_status_t init_header(htc_watch *w)
 {
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
+    apr_status_t rv = htc_lock_init(&w->header->lock);
 
-    if (!rc)
-        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc)
-        rc = pthread_mutex_init(&w->header->lock, &attr);
-    pthread_mutexattr_destroy(&attr);
-    if (rc)
-        return APR_FROM_OS_ERROR(rc);
+    if (rv != APR_SUCCESS)
+        return rv;
     atomic_store(&w->header->epoch, 1);
-    atomic_store(&w->header->holder, 1);
     htcw_reset(w);
     return apr_generate_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
 }
@@ -191,25 +164,6 @@ int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word)
 
 /* --- the lock ---------------------------------------------------------------------------------*/
 
-/* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. */
-static int wait_for_lock(htcw_header *header)
-{
-    uint64_t holder = atomic_load(&header->holder);
-    struct timespec until;
-    int rc;
-
-    if (atomic_load(&header->stuck_holder) == holder)
-        return EBUSY;
-    clock_gettime(LOCK_CLOCK, &until);
-    until.tv_nsec += HTC_WATCH_LOCK_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-    rc = lock_until(&header->lock, &until);
-    if (rc == ETIMEDOUT && atomic_load(&header->holder) == holder)
-        atomic_store(&header->stuck_holder, holder);
-    return rc;
-}
-
 /* What the dead holder had taken from the queue is lost, and the tree may be half changed. */
 static void recover(htc_watch *w)
 {
@@ -220,24 +174,16 @@ static void recover(htc_watch *w)
 
 static bool lock(htc_watch *w, bool wait)
 {
-    htcw_header *header = w->header;
-    int rc = pthread_mutex_trylock(&header->lock);
+    htc_lock_result result = htc_lock_take(&w->header->lock, wait ? HTC_WATCH_LOCK_MS : 0);
 
-    if (rc == EBUSY && wait)
-        rc = wait_for_lock(header);
-    if (rc == EOWNERDEAD) {
+    if (result == HTC_LOCK_INHERITED)
         recover(w);
-        rc = pthread_mutex_consistent(&header->lock);
-    }
-    if (rc)
-        return false;
-    atomic_store(&header->holder, atomic_load(&header->holder) + 1);
-    return true;
+    return result != HTC_LOCK_BUSY;
 }
 
 static void unlock(htc_watch *w)
 {
-    pthread_mutex_unlock(&w->header->lock);
+    htc_lock_give(&w->header->lock);
 }
 
 /* --- draining ---------------------------------------------------------------------------------*/

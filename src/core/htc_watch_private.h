@@ -12,8 +12,7 @@
 #ifndef HTC_WATCH_PRIVATE_H
 #define HTC_WATCH_PRIVATE_H
 
-#include <pthread.h>
-
+#include "htc_lock.h"
 #include "htc_watch.h"
 
 #ifdef HTC_CRASH_POINTS
@@ -74,11 +73,9 @@ typedef struct htcw_refused {
 } htcw_refused;
 
 typedef struct htcw_header {
-    pthread_mutex_t lock;
-    _Atomic uint64_t epoch;        /* from 1 */
-    _Atomic uint32_t busy;         /* events were taken from the queue and are not all published */
-    _Atomic uint64_t holder;       /* number of the lock's last holder */
-    _Atomic uint64_t stuck_holder; /* one that was waited for in vain */
+    htc_lock lock;
+    _Atomic uint64_t epoch; /* from 1 */
+    _Atomic uint32_t busy;  /* events were taken from the queue and are not all published */
     _Atomic uint64_t doubts;
     _Atomic int64_t swept_at;
     _Atomic uint64_t watches;

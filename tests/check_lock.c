@@ -1,0 +1,230 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of the lock of the shared segments: it excludes threads and processes, a holder that
+ * is killed is noticed, and one that is stopped is waited for once. Run by 'make check'.
+ */
+#include "htc_lock.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct shared {
+    htc_lock lock;
+    _Atomic unsigned ready;
+    uint64_t plain; /* changed under the lock only */
+} shared;
+
+static shared *sh;
+
+static void setup(void)
+{
+    sh = mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(sh, MAP_FAILED);
+    ck_assert_int_eq(htc_lock_init(&sh->lock), APR_SUCCESS);
+}
+
+static void teardown(void)
+{
+    munmap(sh, sizeof(*sh));
+}
+
+static pid_t fork_or_fail(void)
+{
+    pid_t child = fork();
+
+    ck_assert_int_ge(child, 0);
+    return child;
+}
+
+/* A child that stops while it holds the lock, and gives it back when it goes on. */
+static pid_t stopped_holder(void)
+{
+    pid_t child = fork_or_fail();
+    int status;
+
+    if (!child) {
+        bool held = htc_lock_take(&sh->lock, 0) != HTC_LOCK_BUSY;
+
+        raise(SIGSTOP);
+        htc_lock_give(&sh->lock);
+        _exit(!held);
+    }
+    ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+    ck_assert(WIFSTOPPED(status));
+    return child;
+}
+
+static void go_on(pid_t child)
+{
+    int status;
+
+    kill(child, SIGCONT);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void end(pid_t child)
+{
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+
+START_TEST(taken_and_given)
+{
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_HELD);
+        htc_lock_give(&sh->lock);
+    }
+    ck_assert_uint_eq(sh->lock.holder, 4);
+}
+END_TEST
+
+START_TEST(busy_is_no_wait_without_a_time)
+{
+    pid_t child = stopped_holder();
+
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_BUSY);
+    /* That was no wait in vain. */
+    ck_assert_uint_eq(sh->lock.stuck_holder, 0);
+    go_on(child);
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_HELD);
+    htc_lock_give(&sh->lock);
+}
+END_TEST
+
+/* The second one does not wait: with a minute each, 1,000 of them would take too long to end. */
+START_TEST(stopped_holder_is_waited_for_once)
+{
+    pid_t child = stopped_holder();
+
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 20), HTC_LOCK_BUSY);
+    ck_assert_uint_eq(sh->lock.stuck_holder, sh->lock.holder);
+    for (int i = 0; i < 1000; i++)
+        ck_assert_int_eq(htc_lock_take(&sh->lock, 60000), HTC_LOCK_BUSY);
+    go_on(child);
+    /* Whoever comes next is waited for again. */
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 20), HTC_LOCK_HELD);
+    ck_assert_uint_ne(sh->lock.stuck_holder, sh->lock.holder);
+    htc_lock_give(&sh->lock);
+}
+END_TEST
+
+START_TEST(killed_holder_is_noticed)
+{
+    for (int i = 0; i < 3; i++) {
+        end(stopped_holder());
+        ck_assert_int_eq(htc_lock_take(&sh->lock, i % 2 ? 60000 : 0), HTC_LOCK_INHERITED);
+        htc_lock_give(&sh->lock);
+        ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_HELD);
+        htc_lock_give(&sh->lock);
+    }
+}
+END_TEST
+
+/* Who inherits the lock may be killed as well, before it has repaired anything. */
+START_TEST(killed_heir_is_noticed)
+{
+    pid_t heir;
+
+    end(stopped_holder());
+    heir = stopped_holder();
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_BUSY);
+    end(heir);
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_INHERITED);
+    htc_lock_give(&sh->lock);
+}
+END_TEST
+
+/* A holder that is killed while somebody waits for it. */
+START_TEST(killed_while_waited_for)
+{
+    pid_t holder = stopped_holder(), waiter = fork_or_fail();
+    int status;
+
+    if (!waiter) {
+        atomic_store(&sh->ready, 1);
+        _exit(htc_lock_take(&sh->lock, 120000) == HTC_LOCK_INHERITED ? 0 : 1);
+    }
+    while (!atomic_load(&sh->ready))
+        usleep(1000);
+    usleep(20000);
+    end(holder);
+    ck_assert_int_eq(waitpid(waiter, &status, 0), waiter);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ck_assert_int_eq(htc_lock_take(&sh->lock, 0), HTC_LOCK_INHERITED);
+    htc_lock_give(&sh->lock);
+}
+END_TEST
+
+#define THREADS   3
+#define PROCESSES 3
+#define ADDITIONS 3000
+
+static void *add(void *data)
+{
+    (void)data;
+    for (int i = 0; i < ADDITIONS; i++) {
+        while (htc_lock_take(&sh->lock, 1000) == HTC_LOCK_BUSY)
+            usleep(10);
+        sh->plain = sh->plain + 1;
+        htc_lock_give(&sh->lock);
+    }
+    return NULL;
+}
+
+START_TEST(one_at_a_time)
+{
+    pid_t children[PROCESSES];
+
+    for (int i = 0; i < PROCESSES; i++) {
+        children[i] = fork_or_fail();
+        if (!children[i]) {
+            pthread_t threads[THREADS];
+
+            for (int t = 0; t < THREADS; t++) {
+                if (pthread_create(&threads[t], NULL, add, NULL))
+                    _exit(1);
+            }
+            for (int t = 0; t < THREADS; t++)
+                pthread_join(threads[t], NULL);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+
+        ck_assert_int_eq(waitpid(children[i], &status, 0), children[i]);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    ck_assert_uint_eq(sh->plain, PROCESSES * THREADS * ADDITIONS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lock");
+    TCase *tc = tcase_create("lock");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, taken_and_given);
+    tcase_add_test(tc, busy_is_no_wait_without_a_time);
+    tcase_add_test(tc, stopped_holder_is_waited_for_once);
+    tcase_add_test(tc, killed_holder_is_noticed);
+    tcase_add_test(tc, killed_heir_is_noticed);
+    tcase_add_test(tc, killed_while_waited_for);
+    tcase_add_test(tc, one_at_a_time);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
