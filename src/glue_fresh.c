@@ -57,13 +57,21 @@ static void sweep_sometimes(htc_context *ctx, const request_rec *r)
 
 int htc_fresh_request(request_rec *r)
 {
-    htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
 
-    if (ctx && ctx->watch) {
-        htc_watch_drain(ctx->watch);
-        sweep_sometimes(ctx, r);
+    if (sc->may_be_auto && sc->ctx && sc->ctx->watch) {
+        htc_watch_drain(sc->ctx->watch);
+        sweep_sometimes(sc->ctx, r);
     }
     return DECLINED;
+}
+
+void htc_fresh_drain(const server_rec *s)
+{
+    const htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    if (ctx && ctx->watch)
+        htc_watch_drain(ctx->watch);
 }
 
 /* A server that is asked for nothing must not let the kernel's queue overflow. */

@@ -22,7 +22,6 @@ typedef struct held_table {
     uint32_t slot;
     htc_node *node;           /* or NULL */
     const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
-    apr_time_t look_at;       /* the file's time may be up for requests from then on */
 } held_table;
 
 /* --- opening an image -------------------------------------------------------------------------*/
@@ -185,7 +184,6 @@ static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
     if (n >= MAX_REMEMBERED && idle) {
         forget(idle);
         idle->slot = slot;
-        idle->look_at = 0;
         return idle;
     }
     held = apr_pcalloc(c->pool, sizeof(*held));
@@ -201,17 +199,15 @@ static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
     return held;
 }
 
-/* Requests come faster than the clock need be asked: an eighth of the time that the file is trusted
- * for. The request's own time may be set back. */
-static void look_at_file(held_table *held, const request_rec *first, const htc_redirect_map *map)
+/* A host without HtCacheRevalidate auto for its .htaccess files has not asked the kernel yet. */
+static void look_at_file(const held_table *held, const request_rec *first,
+                         const htc_redirect_map *map)
 {
-    apr_int64_t ttl = htc_server_conf_of(first->server)->map_ttl;
-    apr_time_t pause = apr_time_from_msec(ttl < 1000 ? ttl : 1000) / 8;
+    const htc_server_conf *sc = htc_server_conf_of(first->server);
 
-    if (first->request_time < held->look_at && held->look_at - first->request_time <= pause)
-        return;
-    held->look_at = first->request_time + pause;
-    htc_map_refresh(held->redirects, map, ttl);
+    if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_auto)
+        htc_fresh_drain(held->redirects->main_server);
+    htc_map_refresh(held->redirects, map, sc->map_ttl);
 }
 
 static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)

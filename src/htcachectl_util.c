@@ -4,6 +4,7 @@
  * colours, JSON, progress.
  */
 #include "htcachectl.h"
+#include "core/htc_escape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,34 +17,10 @@
 
 /* --- printing ---------------------------------------------------------------------------------*/
 
-/* The length of a UTF-8 sequence that does not control a terminal; 0: escape the byte. */
-static size_t printable(const unsigned char *s, size_t len)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-
-    if (n == 1)
-        return s[0] >= 0x20 && s[0] != 0x7F;
-    if (n == 0 || n > len || s[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    if ((s[0] == 0xC2 && s[1] < 0xA0) || (s[0] == 0xE0 && s[1] < 0xA0) ||
-        (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    /* Marks that turn the direction of writing can make a name look like another. */
-    if (s[0] == 0xE2 && ((s[1] == 0x80 && s[2] >= 0xA8 && s[2] <= 0xAE) ||
-                         (s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9)))
-        return 0;
-    return n;
-}
-
 void tool_put_bytes(FILE *out, const char *s, size_t len)
 {
     while (len) {
-        size_t n = printable((const unsigned char *)s, len);
+        size_t n = htc_printable((const unsigned char *)s, len);
 
         if (n)
             fwrite(s, 1, n, out);

@@ -358,8 +358,11 @@ typedef struct htc_trust {
 } htc_trust;
 /** Make the instance, before the children fork. */
 void htc_fresh_create(htc_context *ctx, server_rec *s);
-/** post_read_request: publish what was reported. */
+/** post_read_request: publish what was reported. One system call for each request to a server in
+ *  which HtCacheRevalidate auto applies somewhere, none for one to another. */
 int htc_fresh_request(request_rec *r);
+/** The same, for what a server without auto rests on. */
+void htc_fresh_drain(const server_rec *s);
 /** monitor: the same in the parent, now and then. */
 int htc_fresh_monitor(apr_pool_t *pool, server_rec *s);
 /** The mark of a record that is looked for on disk now and stored afterwards. */

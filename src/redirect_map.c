@@ -5,6 +5,7 @@
  * in common when it comes to a row is in redirect_map_row.c.
  */
 #include "redirect_map_private.h"
+#include "core/htc_escape.h"
 
 #include <apr_lib.h>
 #include <apr_strings.h>
@@ -91,26 +92,6 @@ const char *redirect_map_line_end(const map_reader *r)
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* The length of the UTF-8 sequence at s that may be printed as it is; 0: escape the byte. */
-static size_t printable(const unsigned char *s, size_t len)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-
-    if (n == 1)
-        return s[0] >= 0x20 && s[0] != 0x7F;
-    if (n == 0 || n > len || s[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    if ((s[0] == 0xC2 && s[1] < 0xA0) || (s[0] == 0xE0 && s[1] < 0xA0) ||
-        (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return n;
-}
-
 /* Room for 4 bytes for each of s. */
 static void escape(const char *s, char *to)
 {
@@ -119,7 +100,7 @@ static void escape(const char *s, char *to)
     size_t len = strlen(s);
 
     while (len) {
-        size_t n = printable(p, len);
+        size_t n = htc_printable(p, len);
 
         if (n) {
             memcpy(to, p, n);
