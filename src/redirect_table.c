@@ -11,10 +11,6 @@
  */
 #include "redirect_table_private.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #define MAX_CONTEXTS 16  /* tried in one walk; with more of them there are several */
 #define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
 #define MAX_HOSTS    256 /* one name, and a wildcard for each dot */
@@ -230,21 +226,6 @@ static void try_posting(search *s, uint32_t place, size_t at)
     }
 }
 
-/* The places in a bucket that have the tag, as bits. */
-static unsigned tagged(const rt_bucket *bucket, uint8_t tag)
-{
-    unsigned bits = 0;
-#ifdef __SSE2__
-    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
-
-    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
-#else
-    for (unsigned i = 0; i < RT_WAYS; i++)
-        bits |= (unsigned)(bucket->tag[i] == tag) << i;
-#endif
-    return bits & ((1u << bucket->used) - 1);
-}
-
 /* Try all rules of a key, and perhaps some of others. */
 static void probe(search *s, uint64_t key, size_t at)
 {
@@ -257,7 +238,7 @@ static void probe(search *s, uint64_t key, size_t at)
     if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
         return;
     for (unsigned reach = bucket->reach;; reach--) {
-        for (unsigned hits = tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
+        for (unsigned hits = rt_tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
             uint32_t place = bucket->place[__builtin_ctz(hits)];
 
             if (place < t->records_end)

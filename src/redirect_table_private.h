@@ -51,6 +51,10 @@
 
 #include "redirect_table.h"
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -313,6 +317,21 @@ static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
 static inline uint8_t rt_tag(uint64_t key)
 {
     return (uint8_t)key;
+}
+
+/* The places in a bucket that have the tag, as bits. */
+static inline unsigned rt_tagged(const rt_bucket *bucket, uint8_t tag)
+{
+    unsigned bits = 0;
+#ifdef __SSE2__
+    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
+
+    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
+#else
+    for (unsigned i = 0; i < RT_WAYS; i++)
+        bits |= (unsigned)(bucket->tag[i] == tag) << i;
+#endif
+    return bits & ((1u << bucket->used) - 1);
 }
 
 static inline uint32_t rt_filter_word(uint64_t key, uint32_t words)

@@ -12,10 +12,6 @@
  */
 #include "redirect_table_private.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #define NONE UINT32_MAX
 
 typedef struct quick {
@@ -167,21 +163,6 @@ static bool try_place(quick *q, uint32_t place)
     return false;
 }
 
-/* The places in a bucket that have the tag, as bits. */
-static inline unsigned tagged(const rt_bucket *bucket, uint8_t tag)
-{
-    unsigned bits = 0;
-#ifdef __SSE2__
-    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
-
-    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
-#else
-    for (unsigned i = 0; i < RT_WAYS; i++)
-        bits |= (unsigned)(bucket->tag[i] == tag) << i;
-#endif
-    return bits & ((1u << bucket->used) - 1);
-}
-
 /* Try the rules of a key. Rules that match here have no other key, and those of one key lie
  * together in their order: the first that matches ends it. */
 static inline void probe(quick *q, uint64_t key)
@@ -195,7 +176,7 @@ static inline void probe(quick *q, uint64_t key)
     if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
         return;
     for (unsigned reach = bucket->reach;; reach--) {
-        for (unsigned hits = tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
+        for (unsigned hits = rt_tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
             if (try_place(q, bucket->place[__builtin_ctz(hits)]))
                 return;
         }
