@@ -105,6 +105,11 @@ static void make_request(explain *e, request_rec *r, const char *host)
     e->r->uri = apr_pstrdup(e->pool, e->path);
     e->r->args = e->query ? apr_pstrdup(e->pool, e->query) : NULL;
     e->r->headers_out = apr_table_make(e->pool, 4);
+    e->r->headers_in = apr_table_make(e->pool, 4);
+    e->r->subprocess_env = apr_table_make(e->pool, 4);
+    e->r->notes = apr_table_make(e->pool, 4);
+    e->r->method = "GET";
+    e->r->method_number = M_GET;
     e->r->htaccess = NULL;
     e->r->main = e->r->prev = e->r->next = NULL;
 }
@@ -130,6 +135,9 @@ static bool read_url(explain *e, request_rec *r, const char *url)
     }
     e->sc = htc_server_conf_of(e->server);
     make_request(e, r, host);
+    e->host_header = uri.hostinfo != NULL;
+    if (uri.hostinfo)
+        apr_table_setn(e->r->headers_in, "Host", uri.hostinfo);
     return true;
 }
 
@@ -216,7 +224,6 @@ bool htc_explain_report(htc_report *report, const char *url)
     e.notes = notes_list(report);
     explain_walk(&e);
     explain_rules(&e);
-    explain_note_unread(&e);
     explain_list_sections(&e);
     report_lead(&e, group, url);
     return true;

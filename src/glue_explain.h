@@ -5,8 +5,8 @@
  * sections are matched, from the configuration tree; records are read from shared memory; no hook
  * of another module runs, no file is opened, nothing is counted. glue_explain.c leads,
  * glue_explain_conf.c reads the configuration tree, glue_explain_levels.c the records,
- * glue_explain_rules.c compares Redirect, RewriteRule and map lines with the path. Private to
- * these.
+ * glue_explain_contexts.c finds the sections that hold, glue_explain_rules.c compares Redirect,
+ * RewriteRule and map lines with the path. Private to these.
  */
 #ifndef GLUE_EXPLAIN_H
 #define GLUE_EXPLAIN_H
@@ -14,16 +14,29 @@
 #include "glue_map.h"
 #include "glue_status.h"
 
-/** More levels and rules than that are not shown. */
+/** More levels, rules and notes of what is not looked into are not shown. */
 #define EXPLAIN_MAX_LEVELS 64
 #define EXPLAIN_MAX_RULES  50
+#define EXPLAIN_MAX_UNREAD 20
 
-/** Directives that hold together: the server's own, a section's, a .htaccess file's. */
+/** Directives that hold together: a section's, a .htaccess file's. */
 typedef struct explain_context {
     const ap_directive_t *first; /* and those behind it */
-    const char *directory;       /* of a section or file, ends with '/'; NULL: the server's */
-    bool htaccess;
+    const char *directory;       /* that it stands in or is for, ends with '/' */
+    bool htaccess;               /* it is in that directory's .htaccess file */
+    bool plain;                  /* RewriteRules in it are that directory's */
 } explain_context;
+
+typedef enum explain_section_kind {
+    EXPLAIN_NO_SECTION,
+    EXPLAIN_DIRECTORY,
+    EXPLAIN_LOCATION,
+    EXPLAIN_FILES,
+    EXPLAIN_IF,
+    EXPLAIN_ELSE_IF,
+    EXPLAIN_ELSE,
+    EXPLAIN_LIMIT
+} explain_section_kind;
 
 /** A directory on the way. */
 typedef struct explain_level {
@@ -40,7 +53,10 @@ typedef struct explain {
     server_rec *server;
     const htc_server_conf *sc;
     const char *path, *query;
+    bool host_header; /* the URL names a host, and so says what Host is */
     const char *file, *mapped_by;
+    const char *last_name;      /* that <Files> sections are compared with */
+    bool to_directory;          /* the file is a directory */
     const ap_directive_t *host; /* its <VirtualHost>, or NULL */
 
     apr_array_header_t
@@ -49,7 +65,11 @@ typedef struct explain {
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
 
     htc_list *rules, *levels_list, *notes;
-    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
+    bool in_htaccess; /* the lines that are looked at are those of a .htaccess file */
+    bool engine;      /* RewriteEngine of the server, which directories begin with */
+    unsigned rewrite_options;
+    bool rewritten;         /* by a rule; what follows is asked for another path */
+    unsigned unread;        /* notes of what is not looked into */
     bool answered, certain; /* whoever answers first is known; nothing before can change that */
     const char *answer, *location;
     int status;
@@ -70,17 +90,39 @@ void explain_find_sections(explain *e);
 void explain_override(const explain *e, explain_level *level);
 /** Add the list of all sections that apply. */
 void explain_list_sections(explain *e);
-/** After explain_rules(): note what may apply and is not looked into; then nothing is certain. */
-void explain_note_unread(explain *e);
 /** Slashes of its name; UINT_MAX for a regex. */
 unsigned explain_section_depth(const explain *e, const ap_directive_t *node);
+/** A <Directory> with wildcards or a regex. */
+bool explain_section_wild(const explain *e, const ap_directive_t *node);
+explain_section_kind explain_kind(const ap_directive_t *node);
+/** Does this <Directory>, <Location> or <Files> section match? */
+bool explain_section_applies(const explain *e, const ap_directive_t *node);
+/** Its arguments without the ">". */
+const char *explain_section_args(const explain *e, const ap_directive_t *node);
 /** The next directive of this name (any case) from @a node on; NULL: there is none. */
 const ap_directive_t *explain_next(const ap_directive_t *node, const char *name);
+
+/* glue_explain_contexts.c */
+/** The directive behind this one, also into and out of <Limit>; NULL: there is none. */
+const ap_directive_t *explain_step(const ap_directive_t *node);
+/** After explain_walk(): fill e->contexts, and note sections of which nobody knows. */
+void explain_find_contexts(explain *e);
+/** Note Redirects without a path: those of <Location>, which come before the server's own, or the
+ * others. */
+void explain_note_pathless(explain *e, bool server);
+/** Note what else may come between, when the server's own lines do not answer. */
+void explain_note_rest(explain *e);
+/** A directory's line answers: note what may refuse the request before. */
+void explain_note_access(explain *e);
 
 /* glue_explain_levels.c */
 void explain_walk(explain *e);
 
 /* glue_explain_rules.c */
 void explain_rules(explain *e);
+/** Does a Redirect line match the path? */
+bool explain_redirect_matches(const explain *e, const ap_directive_t *node);
+/** Is the first word of a Redirect line a status? Sets it then. */
+bool explain_is_status(const char *word, int *status);
 
 #endif

@@ -9,7 +9,7 @@
 const ap_directive_t *explain_next(const ap_directive_t *node, const char *name)
 {
     while (node && strcasecmp(node->directive, name))
-        node = node->next;
+        node = explain_step(node);
     return node;
 }
 
@@ -122,10 +122,15 @@ static const char *with_slash(apr_pool_t *pool, const char *dir)
     return len && dir[len - 1] == '/' ? dir : apr_pstrcat(pool, dir, "/", NULL);
 }
 
+const char *explain_section_args(const explain *e, const ap_directive_t *node)
+{
+    return config_section_args(e->pool, node->args ? node->args : "");
+}
+
 /* The pattern of a section. *regex: it is one. */
 static const char *section_pattern(const explain *e, const ap_directive_t *node, bool *regex)
 {
-    const char *args = config_section_args(e->pool, node->args ? node->args : "");
+    const char *args = explain_section_args(e, node);
     const char *pattern = ap_getword_conf(e->pool, &args);
     size_t len = strlen(node->directive);
 
@@ -192,63 +197,69 @@ static bool location_matches(const explain *e, const ap_directive_t *node)
 
 static bool files_match(const explain *e, const ap_directive_t *node)
 {
-    const char *slash = e->file ? strrchr(e->file, '/') : NULL;
     bool regex;
     const char *pattern = section_pattern(e, node, &regex);
 
-    if (!slash)
-        return false;
-    return regex                       ? regex_matches(e, pattern, slash + 1)
-           : apr_fnmatch_test(pattern) ? !apr_fnmatch(pattern, slash + 1, APR_FNM_PATHNAME)
-                                       : !strcmp(pattern, slash + 1);
+    return regex                       ? regex_matches(e, pattern, e->last_name)
+           : apr_fnmatch_test(pattern) ? !apr_fnmatch(pattern, e->last_name, APR_FNM_PATHNAME)
+                                       : !strcmp(pattern, e->last_name);
 }
 
-typedef enum section_kind { NO_SECTION, DIRECTORY, LOCATION, FILES, CONDITION } section_kind;
-
-static section_kind kind_of(const ap_directive_t *node)
+explain_section_kind explain_kind(const ap_directive_t *node)
 {
     static const struct {
         const char *name;
-        section_kind kind;
-    } kinds[] = {{"<Directory", DIRECTORY},  {"<DirectoryMatch", DIRECTORY},
-                 {"<Location", LOCATION},    {"<LocationMatch", LOCATION},
-                 {"<Files", FILES},          {"<FilesMatch", FILES},
-                 {"<If", CONDITION},         {"<ElseIf", CONDITION},
-                 {"<Else", CONDITION},       {"<Limit", CONDITION},
-                 {"<LimitExcept", CONDITION}};
+        explain_section_kind kind;
+    } kinds[] = {{"<Directory", EXPLAIN_DIRECTORY},
+                 {"<DirectoryMatch", EXPLAIN_DIRECTORY},
+                 {"<Location", EXPLAIN_LOCATION},
+                 {"<LocationMatch", EXPLAIN_LOCATION},
+                 {"<Files", EXPLAIN_FILES},
+                 {"<FilesMatch", EXPLAIN_FILES},
+                 {"<If", EXPLAIN_IF},
+                 {"<ElseIf", EXPLAIN_ELSE_IF},
+                 {"<Else", EXPLAIN_ELSE},
+                 {"<Limit", EXPLAIN_LIMIT},
+                 {"<LimitExcept", EXPLAIN_LIMIT}};
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; *node->directive == '<' && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (!strcasecmp(node->directive, kinds[i].name))
             return kinds[i].kind;
     }
-    return NO_SECTION;
+    return EXPLAIN_NO_SECTION;
 }
 
-static bool section_applies(const explain *e, const ap_directive_t *node, section_kind kind)
+bool explain_section_applies(const explain *e, const ap_directive_t *node)
 {
-    switch (kind) {
-    case DIRECTORY:
+    switch (explain_kind(node)) {
+    case EXPLAIN_DIRECTORY:
         return directory_matches(e, node, directory_of(e));
-    case LOCATION:
+    case EXPLAIN_LOCATION:
         return location_matches(e, node);
-    case FILES:
+    case EXPLAIN_FILES:
         return files_match(e, node);
     default:
-        return kind == CONDITION;
+        return false;
     }
+}
+
+static bool is_condition(explain_section_kind kind)
+{
+    return kind >= EXPLAIN_IF;
 }
 
 static void list_sections(explain *e, htc_list *list, const ap_directive_t *node, int depth)
 {
     for (; node; node = node->next) {
-        section_kind kind = kind_of(node);
+        explain_section_kind kind = explain_kind(node);
 
-        if (kind == NO_SECTION || !section_applies(e, node, kind))
+        if (kind == EXPLAIN_NO_SECTION ||
+            (!is_condition(kind) && !explain_section_applies(e, node)))
             continue;
         htc_cell_text(
             list, apr_psprintf(e->pool, "%s %s", node->directive, node->args ? node->args : ""));
         htc_cell_text(list, explain_where(e, node));
-        htc_cell_number(list, kind == CONDITION);
+        htc_cell_number(list, is_condition(kind));
         if (depth < 8)
             list_sections(e, list, node->first_child, depth + 1);
     }
@@ -269,72 +280,6 @@ void explain_list_sections(explain *e)
         list_sections(e, list, e->host->first_child, 0);
 }
 
-/* --- what is not looked into ------------------------------------------------------------------*/
-
-#define MOST_UNREAD 20
-
-static bool has_rules(const ap_directive_t *node, int depth)
-{
-    for (; node; node = node->next) {
-        if (!strncasecmp(node->directive, "Redirect", 8) ||
-            !strcasecmp(node->directive, "RewriteRule") ||
-            !strcasecmp(node->directive, "HtCacheRedirectMap") ||
-            (depth < 8 && has_rules(node->first_child, depth + 1)))
-            return true;
-    }
-    return false;
-}
-
-static bool inherits(const ap_directive_t *node)
-{
-    return !strcasecmp(node->directive, "RewriteOptions") && node->args &&
-           ap_strcasestr(node->args, "Inherit") && !ap_strcasestr(node->args, "IgnoreInherit");
-}
-
-/* Of the server's answers only <Location> comes first: all other sections hold later. */
-static bool may_change(const explain *e, section_kind kind)
-{
-    int last = htc_list_rows(e->rules) - 1;
-
-    return kind == LOCATION || !e->answered || last < 0 ||
-           strcmp(htc_list_cell(e->rules, last, 1)->text, "server");
-}
-
-static void note_unread(explain *e, const ap_directive_t *node, bool top, int *left)
-{
-    for (; node && *left > 0; node = node->next) {
-        section_kind kind = kind_of(node);
-
-        if (inherits(node)) {
-            explain_note(e, "RewriteOptions %s in %s: inherited rules are not looked into.",
-                         node->args, explain_where(e, node));
-        } else if (kind == DIRECTORY && top) {
-            if (section_applies(e, node, kind) && may_change(e, kind))
-                note_unread(e, node->first_child, false, left);
-            continue;
-        } else if (kind != NO_SECTION && section_applies(e, node, kind) && may_change(e, kind) &&
-                   has_rules(node->first_child, 0)) {
-            explain_note(e, "%s %s in %s has redirects or rules, which are not looked into.",
-                         node->directive, node->args ? node->args : "", explain_where(e, node));
-        } else {
-            continue;
-        }
-        e->certain = false;
-        --*left;
-    }
-}
-
-void explain_note_unread(explain *e)
-{
-    int left = MOST_UNREAD;
-
-    note_unread(e, ap_conftree, true, &left);
-    if (e->host)
-        note_unread(e, e->host->first_child, true, &left);
-    for (int i = 0; i < e->levels->nelts; i++)
-        note_unread(e, APR_ARRAY_IDX(e->levels, i, explain_level).tree, false, &left);
-}
-
 /* --- <Directory> ------------------------------------------------------------------------------*/
 
 static bool is_plain_directory(const explain *e, const ap_directive_t *node)
@@ -348,7 +293,7 @@ static bool is_plain_directory(const explain *e, const ap_directive_t *node)
 static void add_directories(explain *e, const ap_directive_t *node, const char *dir, bool plain)
 {
     for (; node; node = node->next) {
-        if (kind_of(node) == DIRECTORY && is_plain_directory(e, node) == plain &&
+        if (explain_kind(node) == EXPLAIN_DIRECTORY && is_plain_directory(e, node) == plain &&
             directory_matches(e, node, dir))
             APR_ARRAY_PUSH(e->sections, const ap_directive_t *) = node;
     }
@@ -360,6 +305,14 @@ unsigned explain_section_depth(const explain *e, const ap_directive_t *node)
     const char *pattern = section_pattern(e, node, &regex);
 
     return regex ? UINT_MAX : components(with_slash(e->pool, pattern));
+}
+
+bool explain_section_wild(const explain *e, const ap_directive_t *node)
+{
+    bool regex;
+    const char *pattern = section_pattern(e, node, &regex);
+
+    return regex || apr_fnmatch_test(pattern);
 }
 
 /* core goes from short to long names, and takes regexes last; a stable sort of a few. */

@@ -4,6 +4,7 @@
  * memory, and the directives in it. Called by glue_explain.c.
  */
 #include "glue_explain.h"
+#include "glue_fresh.h"
 
 /* What is known of one level's file. */
 typedef struct found {
@@ -12,7 +13,7 @@ typedef struct found {
     const char *reason;
     int64_t age_ms; /* -1: there is no record */
     bool racy;
-    const char *freshness; /* as docs/explain.md has it */
+    const char *freshness, *fresh_reason; /* as docs/explain.md has it */
     unsigned directives, redirects, rewrite_rules, maps;
 } found;
 
@@ -66,27 +67,14 @@ static void read_reason(explain *e, found *f, const htc_info *info)
 static void judge_freshness(const explain *e, const explain_level *level, found *f,
                             const htc_info *info)
 {
-    const htc_watch *watch = e->report->ctx->watch;
-    apr_int64_t ttl = htc_scope_of(e->sc, level->directory, NULL).revalidate_ms;
-    int64_t mark = info->checked_at, fresh = htc_watch_fresh(watch), since = mark;
-    bool asked = mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED;
+    htc_fresh_entry fresh;
 
-    if (asked)
-        since = htc_mark_time(mark, fresh);
-    else if (htc_mark_is_doubt(mark))
-        since = htc_mark_doubted_at(mark);
-    f->age_ms = htc_mono_ms() - since;
-    if (f->age_ms < 0 || mark == HTC_NEVER_CHECKED)
-        f->age_ms = 0;
+    htc_fresh_judge(e->report->ctx, e->server, level->directory, info, &fresh);
+    f->age_ms = fresh.age_ms < 0 ? 0 : fresh.age_ms;
     f->racy = (info->flags & HTC_RF_RACY) != 0;
-    if (f->racy || !ttl)
-        f->freshness = "always";
-    else if (ttl != HTC_REVALIDATE_AUTO)
-        f->freshness = "interval";
-    else if (asked || !watch)
-        f->freshness = "unwatched";
-    else
-        f->freshness = mark == fresh ? "watched" : "doubtful";
+    f->freshness = htc_fresh_mode_name(fresh.mode);
+    if (fresh.reason != HTC_FRESH_NO_REASON)
+        f->fresh_reason = htc_fresh_reason_text(fresh.reason);
 }
 
 static void describe(explain *e, explain_level *level, found *f, const htc_info *info)
@@ -160,6 +148,7 @@ static void add_level(explain *e, htc_list *list, explain_level *level)
     htc_cell_number(list, f.rewrite_rules);
     htc_cell_number(list, f.maps);
     htc_cell_text(list, f.freshness);
+    htc_cell_text(list, f.fresh_reason);
     APR_ARRAY_PUSH(e->levels, explain_level) = *level;
 }
 
@@ -179,6 +168,7 @@ static htc_list *make_list(explain *e)
         {"rewrite_rules", "RewriteRules", HTC_GAUGE, HTC_UNIT_ONE, "of these: RewriteRule lines"},
         {"maps", "Maps", HTC_GAUGE, HTC_UNIT_ONE, "of these: HtCacheRedirectMap lines"},
         {"freshness", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
+        {"fresh_reason", "Why so", HTC_TEXT, HTC_UNIT_ONE, "why not by being told"},
     };
 
     return htc_report_list(e->report, NULL, "levels", "Directories on the way",
@@ -197,23 +187,30 @@ static bool is_directory(explain *e, const char *path)
 void explain_walk(explain *e)
 {
     htc_list *list = make_list(e);
-    const char *slash = e->file && *e->file == '/' ? e->file : NULL;
+    const char *slash = e->file && *e->file == '/' ? e->file : NULL, *name = slash;
 
+    e->last_name = "";
     e->levels_list = list;
     e->levels = apr_array_make(e->pool, 16, sizeof(explain_level));
     while (slash) {
         explain_level level = {
             .directory = apr_pstrmemdup(e->pool, e->file, (apr_size_t)(slash - e->file) + 1)};
 
-        if (!is_directory(e, level.directory))
+        if (!is_directory(e, level.directory)) {
+            e->last_name = apr_pstrmemdup(e->pool, name, (apr_size_t)(slash - name));
             return;
+        }
         if (e->levels->nelts == EXPLAIN_MAX_LEVELS) {
             explain_note(e, "Only the first %d directories are shown.", EXPLAIN_MAX_LEVELS);
+            e->certain = false;
             return;
         }
         add_level(e, list, &level);
+        name = slash + 1;
         slash = strchr(slash + 1, '/');
     }
+    e->last_name = name ? name : "";
+    e->to_directory = name && (!*name || is_directory(e, e->file));
     /* "/dir" leads to a directory, too. */
     if (e->file && *e->file && e->file[strlen(e->file) - 1] != '/' && is_directory(e, e->file)) {
         explain_level level = {.directory = apr_pstrcat(e->pool, e->file, "/", NULL)};

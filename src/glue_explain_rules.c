@@ -66,6 +66,11 @@ typedef struct redirect {
     bool regex;
 } redirect;
 
+bool explain_is_status(const char *word, int *status)
+{
+    return redirect_config_status(word, status) != REDIRECT_WORD_SOURCE;
+}
+
 static bool read_redirect(const explain *e, const ap_directive_t *node, redirect *redirect)
 {
     int which = redirect_config_alias(node->directive);
@@ -147,9 +152,17 @@ static bool folds(const explain *e, const ap_directive_t *node, bool server)
     return e->sc->fold_dirs && (!shared || e->in_htaccess || htc_options_get()->fold_shared);
 }
 
+bool explain_redirect_matches(const explain *e, const ap_directive_t *node)
+{
+    redirect redirect = {0};
+    const char *location;
+
+    return read_redirect(e, node, &redirect) && match_redirect(e, &redirect, &location);
+}
+
 static void redirects_of(explain *e, const ap_directive_t *node, bool server)
 {
-    for (; node && !e->answered; node = node->next) {
+    for (; node && !e->answered; node = explain_step(node)) {
         redirect redirect = {0};
         const char *location = NULL, *reason;
 
@@ -174,7 +187,7 @@ static void redirects_of(explain *e, const ap_directive_t *node, bool server)
 static bool engine_is_on(const ap_directive_t *node, bool before)
 {
     for (node = explain_next(node, "RewriteEngine"); node;
-         node = explain_next(node->next, "RewriteEngine"))
+         node = explain_next(explain_step(node), "RewriteEngine"))
         before = !strcasecmp(node->args, "on");
     return before;
 }
@@ -194,12 +207,12 @@ static ruleset read_rules(const explain *e, const ap_directive_t *first, bool in
     unsigned conditions = 0;
     size_t n = 0, all = 0;
 
-    for (const ap_directive_t *node = first; node; node = node->next)
+    for (const ap_directive_t *node = first; node; node = explain_step(node))
         all += !strcasecmp(node->directive, "RewriteRule");
     set.rules = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.rules));
     set.nodes = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.nodes));
     set.conditions = apr_pcalloc(e->pool, (all + 1) * sizeof(*set.conditions));
-    for (const ap_directive_t *node = first; node; node = node->next) {
+    for (const ap_directive_t *node = first; node; node = explain_step(node)) {
         bool condition = !strcasecmp(node->directive, "RewriteCond");
 
         if (!condition && strcasecmp(node->directive, "RewriteRule"))
@@ -257,8 +270,9 @@ static bool rule_matches(const explain *e, const rewrite_rule *rule, const char 
     return regex && (ap_regexec(regex, subject, AP_MAX_REG_MATCH, groups, 0) != 0) == negated;
 }
 
-/* A rule that redirects or ends the processing without a condition is the last that counts. */
-static void rewrites_of(explain *e, const ap_directive_t *first, const char *subject, bool server)
+/* A rule that redirects or ends the processing without a condition is the last that counts: false
+ * then. */
+static bool rewrites_of(explain *e, const ap_directive_t *first, const char *subject, bool server)
 {
     ruleset set = read_rules(e, first, !server);
 
@@ -284,9 +298,11 @@ static void rewrites_of(explain *e, const ap_directive_t *first, const char *sub
                          "%s line %d rewrites the path to '%s'; what follows is not looked into "
                          "from there on.",
                          set.nodes[i]->filename, set.nodes[i]->line_num, rule->output);
-            return;
+            e->rewritten = true;
+            return false;
         }
     }
+    return true;
 }
 
 /* --- maps -------------------------------------------------------------------------------------*/
@@ -317,7 +333,7 @@ static void ask_map(explain *e, const htc_redirect_map *map, const char *where, 
 static void maps_of(explain *e, const ap_directive_t *node, const char *htaccess_dir, bool server)
 {
     for (node = explain_next(node, "HtCacheRedirectMap"); node;
-         node = explain_next(node->next, "HtCacheRedirectMap")) {
+         node = explain_next(explain_step(node), "HtCacheRedirectMap")) {
         const char *where = explain_where(e, node);
 
         ask_map(e, htc_map_of_line(e->server, where, htaccess_dir, node->args, e->pool), where,
@@ -332,79 +348,160 @@ static const ap_directive_t *host_lines(const explain *e)
     return e->host ? e->host->first_child : NULL;
 }
 
-static void rules_of_server(explain *e)
-{
-    const ap_directive_t *own = e->host ? host_lines(e) : ap_conftree;
-
-    if (engine_is_on(own, engine_is_on(e->host ? ap_conftree : NULL, false)))
-        rewrites_of(e, own, e->path, true);
-    maps_of(e, host_lines(e), NULL, true);
-    maps_of(e, ap_conftree, NULL, true);
-    redirects_of(e, host_lines(e), true);
-    redirects_of(e, ap_conftree, true);
-}
-
-static void add_context(explain *e, const ap_directive_t *first, const char *dir, bool htaccess)
-{
-    if (first)
-        APR_ARRAY_PUSH(e->contexts, explain_context) = (explain_context){first, dir, htaccess};
-}
-
-/* At each level its <Directory> sections, then its file; then sections with regexes. */
-static void find_contexts(explain *e)
-{
-    int next = 0;
-
-    e->contexts = apr_array_make(e->pool, 16, sizeof(explain_context));
-    for (int i = 0; i < e->levels->nelts; i++) {
-        const explain_level *level = &APR_ARRAY_IDX(e->levels, i, explain_level);
-
-        for (; next < e->sections->nelts; next++) {
-            const ap_directive_t *section =
-                APR_ARRAY_IDX(e->sections, next, const ap_directive_t *);
-
-            if (explain_section_depth(e, section) > (unsigned)i + 1)
-                break;
-            add_context(e, section->first_child, level->directory, false);
-        }
-        add_context(e, level->tree, level->directory, true);
-    }
-    for (; next < e->sections->nelts; next++)
-        add_context(e, APR_ARRAY_IDX(e->sections, next, const ap_directive_t *)->first_child, "/",
-                    false);
-}
-
 static bool has_rewrites(const ap_directive_t *node)
 {
-    for (; node; node = node->next) {
+    for (; node; node = explain_step(node)) {
         if (!strncasecmp(node->directive, "Rewrite", 7))
             return true;
     }
     return false;
 }
 
-/* The deepest context that has any of mod_rewrite's directives has all that counts. */
+static bool has_rewrites_below(const ap_directive_t *node, int depth)
+{
+    for (; node && depth < 8; node = node->next) {
+        if (!strncasecmp(node->directive, "Rewrite", 7) ||
+            has_rewrites_below(node->first_child, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+/* What mod_rewrite merges, from context to context. */
+typedef struct rewriting {
+    bool on;
+    unsigned options;           /* INHERIT_* */
+    explain_context chain[128]; /* whose rules are tried, in order */
+    int n;
+    const explain_context *last;
+} rewriting;
+
+enum {
+    INHERIT = 1,
+    INHERIT_BEFORE = 2,
+    INHERIT_DOWN = 4,
+    INHERIT_DOWN_BEFORE = 8,
+    IGNORE_INHERIT = 16
+};
+
+/* False: there are none here. */
+static bool options_of(const explain *e, const ap_directive_t *node, unsigned *options)
+{
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } names[] = {{"Inherit", INHERIT},
+                 {"InheritBefore", INHERIT_BEFORE},
+                 {"InheritDown", INHERIT_DOWN},
+                 {"InheritDownBefore", INHERIT_DOWN_BEFORE},
+                 {"IgnoreInherit", IGNORE_INHERIT}};
+    unsigned bits = 0;
+    bool any = false;
+
+    for (node = explain_next(node, "RewriteOptions"); node;
+         node = explain_next(explain_step(node), "RewriteOptions")) {
+        const char *args = node->args ? node->args : "", *word;
+
+        for (any = true; *(word = ap_getword_conf(e->pool, &args));) {
+            for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                bits |= strcasecmp(word, names[i].name) ? 0 : names[i].bit;
+        }
+    }
+    if (any)
+        *options = bits;
+    return any;
+}
+
+/* Options and state count in the next context, too; rules only if these say so. */
+static void merge_rewriting(const explain *e, rewriting *w, const explain_context *c)
+{
+    const ap_directive_t *first = c->first;
+    unsigned base = w->options;
+    bool first_own, first_base;
+
+    options_of(e, first, &w->options);
+    w->on = engine_is_on(first, w->on);
+    first_own = (w->options & INHERIT) || (base & INHERIT_DOWN && !(w->options & IGNORE_INHERIT));
+    first_base = !first_own && ((w->options & INHERIT_BEFORE) ||
+                                (base & INHERIT_DOWN_BEFORE && !(w->options & IGNORE_INHERIT)));
+    if ((!first_own && !first_base) || w->n == (int)(sizeof(w->chain) / sizeof(w->chain[0])))
+        w->n = 0;
+    if (first_own)
+        memmove(w->chain + 1, w->chain, (size_t)w->n * sizeof(w->chain[0]));
+    w->chain[first_own ? 0 : w->n] = *c;
+    w->n++;
+}
+
+static void try_chain(explain *e, const rewriting *w, const char *subject, bool server)
+{
+    bool going_on = true;
+
+    for (int i = 0; going_on && !e->answered && i < w->n; i++) {
+        e->in_htaccess = w->chain[i].htaccess;
+        going_on = rewrites_of(e, w->chain[i].first, subject, server);
+    }
+}
+
+static void note_rewrites(explain *e, const explain_context *c)
+{
+    const ap_directive_t *rule = explain_next(c->first, "RewriteRule");
+
+    if (!rule)
+        return;
+    e->certain = false;
+    if (e->unread++ < EXPLAIN_MAX_UNREAD)
+        explain_note(e,
+                     "RewriteRules in a section that is not of one directory are not looked "
+                     "into: %s.",
+                     explain_where(e, rule));
+}
+
 static void rewrites_of_directories(explain *e)
 {
-    const explain_context *last = NULL;
-    bool on = false;
+    rewriting w = {.on = e->engine, .options = e->rewrite_options};
 
     for (int i = 0; i < e->contexts->nelts; i++) {
         const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
 
         if (!has_rewrites(c->first))
             continue;
-        on = engine_is_on(c->first, on);
-        last = c;
+        merge_rewriting(e, &w, c);
+        w.last = c;
     }
-    e->in_htaccess = last && last->htaccess;
-    if (last && on && e->file && !strncmp(e->file, last->directory, strlen(last->directory)))
-        rewrites_of(e, last->first, e->file + strlen(last->directory), false);
+    if (!w.last || !w.on)
+        return;
+    for (int i = 0; i < e->contexts->nelts; i++) {
+        const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
+
+        if (!c->plain)
+            note_rewrites(e, c);
+    }
+    if (w.last->plain && e->file && !strncmp(e->file, w.last->directory, strlen(w.last->directory)))
+        try_chain(e, &w, e->file + strlen(w.last->directory), false);
+}
+
+static void rules_of_server(explain *e)
+{
+    rewriting w = {0};
+
+    merge_rewriting(e, &w, &(explain_context){.first = ap_conftree});
+    if (e->host)
+        merge_rewriting(e, &w, &(explain_context){.first = host_lines(e)});
+    /* Engine and options of the server are those that directories begin with. */
+    e->engine = w.on;
+    e->rewrite_options = w.options;
+    explain_note_pathless(e, true);
+    /* A virtual host without any directive of mod_rewrite's has it off. */
+    if (w.on && (!e->host || has_rewrites_below(host_lines(e), 0)))
+        try_chain(e, &w, e->path, true);
+    maps_of(e, host_lines(e), NULL, true);
+    maps_of(e, ap_conftree, NULL, true);
+    redirects_of(e, host_lines(e), true);
+    redirects_of(e, ap_conftree, true);
 }
 
 static void rules_of_directories(explain *e)
 {
-    find_contexts(e);
     rewrites_of_directories(e);
     for (int i = e->contexts->nelts - 1; i >= 0; i--) {
         const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
@@ -419,30 +516,51 @@ static void rules_of_directories(explain *e)
     }
 }
 
-/* Files of which there is no record have lines that nobody here knows. */
+static bool may_redirect(const char *override)
+{
+    return (ap_strcasestr(override, "All") || ap_strcasestr(override, "FileInfo")) &&
+           !ap_strcasestr(override, "Nonfatal") && !ap_strcasestr(override, "list");
+}
+
+/* Files whose lines nobody here knows, or knows to be allowed. */
 static void note_unknown(explain *e)
 {
     for (int i = 0; i < e->levels->nelts; i++) {
         const explain_level *level = &APR_ARRAY_IDX(e->levels, i, explain_level);
+        const char *record = htc_list_cell(e->levels_list, i, 4)->text, *why = NULL;
 
-        if (strcasecmp(level->override, "None") &&
-            !strcmp(htc_list_cell(e->levels_list, i, 4)->text, "none")) {
-            explain_note(e, "Nobody has asked for %s.htaccess yet: its lines are not known here.",
-                         level->directory);
-            e->certain = false;
-        }
+        if (!strcmp(record, "none"))
+            why = "Nobody has asked for %s.htaccess yet: its lines are not known here.";
+        else if (!strcmp(record, "uncached"))
+            why = "HtCache is Off for %s: lines of a .htaccess file there are not known here.";
+        else if (!strcmp(record, "stock"))
+            why = "The .htaccess file in %s is left to httpd: its lines are not known here.";
+        else if (level->tree && !may_redirect(level->override))
+            why = "AllowOverride may not allow all lines of %s.htaccess.";
+        if (!why)
+            continue;
+        explain_note(e, why, level->directory);
+        e->certain = false;
     }
 }
 
 void explain_rules(explain *e)
 {
+    explain_find_contexts(e);
     rules_of_server(e);
     if (!e->answered) {
         note_unknown(e);
+        explain_note_rest(e);
         rules_of_directories(e);
+        if (e->answered)
+            explain_note_access(e);
     }
     if (!e->answer)
         e->answer = htc_list_rows(e->rules)
                         ? "no line is certain to answer; see the rules that match"
-                        : "no redirect answers";
+                    : e->certain ? "no redirect answers"
+                                 : "no redirect answers, of those that are looked into";
+    else if (!e->certain)
+        e->answer =
+            apr_pstrcat(e->pool, e->answer, "; unless a condition or a note says otherwise", NULL);
 }

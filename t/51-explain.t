@@ -14,7 +14,8 @@ use HtCache::Server;
 my $dir  = work_dir('explain');
 my $root = "$dir/root";
 write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.html rules/page.html
-    nested/page.html inherit/page.html located/page.html
+    nested/page.html inherit/page.html inherit/a/page.html inherit/b/page.html located/page.html index/index.html
+    guarded/page.html errors/page.html pathless/page.html nested/agent.html
     stock/page.html replay/page.html maps/page.html other/page.html off/page.html fresh/page.html);
 write_file("$dir/alias/page.html", "page\n");
 write_file("$dir/vhost/page.html", "page\n");
@@ -28,9 +29,44 @@ write_file("$root/rules/.htaccess", join '', "RewriteEngine On\n",
     "RewriteRule ^maybe\$ http://example.org/surely [R=302,L]\n",
     (map { "RewriteRule ^old-$_\$ http://example.org/rule-$_ [R=301,L]\n" } 1 .. 12),
     "RewriteRule ^forbidden - [F]\n", "RewriteRule ^inner\$ page.html [L]\n");
-write_file("$root/nested/.htaccess",
-    "Header set X-A yes\n<If \"%{QUERY_STRING} == 'go'\">\nRedirect 302 /nested/page.html http://example.org/\n</If>\n");
-write_file("$root/inherit/.htaccess", "RewriteEngine On\nRewriteOptions Inherit\n");
+# Sections and inherited rules that the URL decides on.
+write_file("$root/nested/.htaccess", <<'EOT');
+Header set X-A yes
+<If "%{QUERY_STRING} == 'go'">
+Redirect 302 /nested/page.html http://example.org/if
+</If>
+<If "%{HTTP_USER_AGENT} == 'nobody'">
+Redirect 302 /nested/agent.html http://example.org/agent
+</If>
+<Files "inner.html">
+<Files "*">
+Redirect 302 /nested/inner.html http://example.org/inner
+</Files>
+</Files>
+<Files "*.old">
+Redirect 303 /nested http://example.org/files
+</Files>
+<FilesMatch "^new-\d+$">
+RedirectMatch 307 /new-(\d+)$ http://example.org/match/$1
+</FilesMatch>
+<Limit POST>
+Redirect 308 /nested/limit http://example.org/limit
+</Limit>
+<If "%{REQUEST_URI} == '/nested/uri'">
+Redirect 301 /nested/uri http://example.org/uri
+</If>
+<ElseIf "%{REQUEST_URI} == '/nested/uri2'">
+Redirect 301 /nested/uri2 http://example.org/uri2
+</ElseIf>
+<Else>
+Redirect 301 /nested/else http://example.org/else
+</Else>
+EOT
+write_file("$root/inherit/.htaccess", "RewriteEngine On\nRewriteRule ^(.*)above\$ http://example.org/\$1above [R=302,L]\n");
+write_file("$root/inherit/a/.htaccess", "RewriteOptions Inherit\nRewriteRule ^own\$ http://example.org/own [R=302,L]\n");
+write_file("$root/inherit/b/.htaccess", "RewriteRule ^own\$ http://example.org/own [R=302,L]\n");
+write_file("$root/guarded/.htaccess", "Redirect 302 /guarded/old http://example.org/\nRequire valid-user\nAuthType Basic\nAuthName x\n");
+write_file("$root/errors/.htaccess", "ErrorDocument 404 http://example.org/404\n");
 write_file("$root/stock/.htaccess",  "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
 write_file("$root/replay/.htaccess", "SetEnvIf X y z\nFilterDeclare odd\n");
 write_file("$root/maps/map.txt",     "/maps/row http://example.org/row 307\n");
@@ -60,6 +96,10 @@ Alias /alias "$dir/alias"
 </Location>
 <Location /located>
     RedirectMatch 302 ^/located/never http://example.org/
+    Redirect 302 /located/old http://example.org/located
+</Location>
+<Location /pathless>
+    Redirect 302 "http://example.org/pathless"
 </Location>
 <VirtualHost *:\@PORT:vhost\@>
     ServerName vhost.example
@@ -117,11 +157,18 @@ my @urls = (
     ['/mapped',             "$dir/server.csv", 2],
     ['/plain?x=y',          "$dir/server.csv", 3],
     ['/server-old/below?z', $server->conf],
+    ['/nested/page.html?go', "$root/nested/.htaccess", 3], ['/nested/page.html'], ['/nested/page.html?stay'],
+    ['/nested/x.old',       "$root/nested/.htaccess", 14], ['/nested/new-17', "$root/nested/.htaccess", 17],
+    ['/nested/limit/x',     "$root/nested/.htaccess", 20], ['/nested/uri', "$root/nested/.htaccess", 23],
+    ['/nested/uri2',        "$root/nested/.htaccess", 26], ['/nested/else', "$root/nested/.htaccess", 29],
+    ['/inherit/a/own',      "$root/inherit/a/.htaccess", 2], ['/inherit/a/above', "$root/inherit/.htaccess", 2],
+    ['/inherit/b/own',      "$root/inherit/b/.htaccess", 1], ['/inherit/b/page.html'],
+    ['/located/old',        $server->conf], ['/located/page.html'],
     ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'],
     ['/stock/page.html'], ['/replay/page.html'],
 );
 $client->request($_->[0]) for @urls, @urls;
-$client->request($_) for ('/nested/page.html', '/inherit/page.html', '/located/page.html') x 2;
+$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/pathless/page.html', '/guarded/old', '/errors/page.html') x 2;
 $before = counters();
 for my $case (@urls) {
     my ($url, $file, $line) = @$case;
@@ -163,9 +210,11 @@ like explained('/alias/page.html')->{explain}{mapped_by}, qr/^Alias .*httpd\.con
 is level($a, '/a/')->{freshness}, 'interval', 'compared with the disk now and then, as configured';
 cmp_ok level($a, '/a/')->{age_ms}, '<', 3600_000, 'its age';
 
-# What is not looked into makes an answer uncertain; sections that do not apply do not.
-for my $case (['/nested/page.html', qr/^<If .*\.htaccess:2 has redirects/], ['/inherit/page.html', qr/^RewriteOptions Inherit /],
-    ['/located/page.html', qr/^<Location \/located> in .*httpd\.conf:\d+ has redirects/]) {
+# What nobody can know makes an answer uncertain; sections that do not apply do not.
+for my $case (['/nested/agent.html', qr/^<If .*\.htaccess:5 has redirects.*more than the URL/],
+    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside of another/], ['/index/', qr/DirectoryIndex/],
+    ['/other', qr/DirectorySlash/], ['/pathless/page.html', qr/^Redirect in .*httpd\.conf:\d+ has no path/],
+    ['/guarded/old', qr/^Require in .*\.htaccess:2 may refuse/], ['/errors/page.html', qr/^ErrorDocument in .*:1 answers errors/]) {
     my ($url, $note) = @$case;
     my $said = explained($url);
     ok !$said->{explain}{certain}, "$url: is not certain";
