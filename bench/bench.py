@@ -68,7 +68,7 @@ class Bench:
     def turns(self, contenders, base, share=1.0, restart=4, least=6, what=""):
         """load.in_turn() for `share` of what is left of the part's declared time, and `least` rounds at least."""
         seconds = (self.end - time.monotonic()) * share
-        return load.in_turn(contenders, base, self.pick(1, 60, 200), restart=self.pick(1, restart, restart),
+        return load.in_turn(contenders, base, self.pick(1, 60, 200), restart=restart,
                             say=lambda text: self.say(what + text), seconds=max(1.0, seconds),
                             least=self.pick(1, least, least))
 

@@ -294,8 +294,8 @@ def pairs(a, b, url_a, url_b, rounds, requests=4000):
     """Servers a and b, A B B A in turn in short runs: "a" and "b" are the medians of requests per second, "ratio" the median of
     a/b, "low" and "high" its quartiles, "ci" its confidence interval (kit/stats.py) where there are pairs
     enough. The same with "cpu_" before: processor time of the server's processes in microseconds for one request,
-    of which less is better, and which drifts less than throughput. Where a process's memory happens to lie makes one start of a server
-    a few per cent faster than another, so both are started anew for every four runs of each. BENCH_PAIR_SECONDS
+    of which less is better, and which drifts less than throughput. One start of a server is
+    a few per cent faster than another, for all that follows, so both are started anew for every four runs of each. BENCH_PAIR_SECONDS
     bounds the time, once there are eight pairs."""
     sides = [Side(a, url_a), Side(b, url_b)]
     bound, begin = float(os.environ.get("BENCH_PAIR_SECONDS", 0)), time.monotonic()

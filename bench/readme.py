@@ -61,7 +61,7 @@ def table():
         found = store.load(experiment).get(part)
         if found:
             cells = row(found["figures"])
-            if found["effort"] != "full":
+            if found["effort"] == "short":
                 cells[0] += " \\*"
                 shortened = True
             lines.append("| " + " | ".join(cells[:4] + [f"`{cells[4]}`"]) + " |")

@@ -103,7 +103,7 @@ class Figures(unittest.TestCase):
 
     def test_words(self):
         self.assertEqual(stats.text(stats.spread([1.0])), "1.000")
-        self.assertEqual(stats.text(stats.spread([.9, .9, .9, 1, 1, 1])), "0.950 [0.900, 1.000] (0.90 to 1.00)")
+        self.assertEqual(stats.text(stats.spread([.9, .9, .9, 1, 1, 1])), "0.950 [0.900, 1.000] (0.900 to 1.000)")
 
     def test_processor_time(self):
         child = subprocess.Popen([sys.executable, "-c", "import subprocess, sys\nwhile sum(range(9999)): print(flush=True)"],

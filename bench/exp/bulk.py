@@ -263,7 +263,8 @@ def standing(parts):
             continue
         what = f"{figures['rows']:,} rows"
         out.append(Standing(f"{what}: requests that match none", "limit: no rows",
-                            figures["none"]["contenders"]["HtCacheRedirectMap"]["ratio"]))
+                            figures["none"]["contenders"]["HtCacheRedirectMap"]["ratio"],
+                            cpu=figures["none"]["contenders"]["HtCacheRedirectMap"].get("cpu_ratio")))
         for peer in PEERS:
             if peer in figures["start"]:
                 out.append(Standing(f"{what}: load time", peer,
@@ -272,7 +273,8 @@ def standing(parts):
                                     figures["start"][peer]["pss"], "lower"))
                 value = load.quotient(figures["match"], "HtCacheRedirectMap", peer)
                 if value:
-                    out.append(Standing(f"{what}: matching requests", peer, value))
+                    out.append(Standing(f"{what}: matching requests", peer, value,
+                                        cpu=load.quotient(figures["match"], "HtCacheRedirectMap", peer, "cpu_ratios")))
     return out
 
 

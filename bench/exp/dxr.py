@@ -91,7 +91,8 @@ def standing(parts):
     if "pages" not in parts:
         return []
     entry = parts["pages"]["10"]["contenders"]["rules in .htaccess, module"]
-    return [Standing("a file by `-f` rules in .htaccess, -c 10", "limit: the file itself", entry["ratio"])]
+    return [Standing("a file by `-f` rules in .htaccess, -c 10", "limit: the file itself", entry["ratio"],
+                     cpu=entry.get("cpu_ratio"))]
 
 
 def report(page, parts):

@@ -240,12 +240,12 @@ def standing(parts):
             entry = parts[part]["depths"]["10"]["contenders"].get(f"{number} module")
             if entry:
                 rows.append(Standing(f"depth 10, {VARIANTS[number][0]}", "limit: AllowOverride None",
-                                     entry["ratio"]))
+                                     entry["ratio"], cpu=entry.get("cpu_ratio")))
     for part in ("trees-local", "trees-lustre"):
         for name, entry in parts[part]["warm"]["contenders"].items() if part in parts else ():
             if name.startswith("module"):
                 rows.append(Standing(f"{parts[part]['directories']:,} directories, {part[6:]}, warm, {name}",
-                                     "limit: AllowOverride None", entry["ratio"]))
+                                     "limit: AllowOverride None", entry["ratio"], cpu=entry.get("cpu_ratio")))
     return rows
 
 

@@ -128,9 +128,10 @@ def standing(parts):
         if part == "counts":
             continue
         for kind in ("direct", "rewritten"):
-            value = load.quotient(figures["pairs"], f"module, {kind}", f"nginx, {kind}")
+            value, cpu = (load.quotient(figures["pairs"], f"module, {kind}", f"nginx, {kind}", what)
+                          for what in ("ratios", "cpu_ratios"))
             if value:
-                rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value))
+                rows.append(Standing(f"{kind} URLs, {figures['connections']:,} connections", "nginx", value, cpu=cpu))
     return rows
 
 

@@ -90,7 +90,8 @@ PARTS = {"w3id": w3id, "sites": sites}
 
 
 def standing(parts):
-    return [Standing(f"{part}, {name}", "limit: AllowOverride None", f["pairs"]["contenders"]["module"]["ratio"])
+    return [Standing(f"{part}, {name}", "limit: AllowOverride None", f["pairs"]["contenders"]["module"]["ratio"],
+                     cpu=f["pairs"]["contenders"]["module"].get("cpu_ratio"))
             for part, figures in parts.items() for name, f in figures.items()]
 
 

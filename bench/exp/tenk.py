@@ -158,13 +158,13 @@ def standing(parts):
         for kind in ("Redirect", "RewriteRule") if part in parts else ():
             entry = parts[part]["contenders"][f"{kind}, module"]
             rows.append(Standing(f"10,000 {kind} lines, none asked for ({part})", "limit: no lines",
-                                 entry["ratio"]))
+                                 entry["ratio"], cpu=entry.get("cpu_ratio")))
     for part, figures in parts.items():
         if part.startswith("lines-"):
             for name, entry in figures["pairs"]["contenders"].items():
                 if name.endswith("module"):
                     rows.append(Standing(f"{figures['lines']:,} lines, {name[:-8]}", "limit: no lines",
-                                         entry["ratio"]))
+                                         entry["ratio"], cpu=entry.get("cpu_ratio")))
     return rows
 
 

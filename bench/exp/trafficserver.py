@@ -81,9 +81,10 @@ def standing(parts):
     for kind, what in (("500", "500-byte object"), ("redirect", "a redirect")):
         if "objects" in parts:
             for name in ("Redirect, module", "HtCacheRedirectMap"):
-                value = load.quotient(parts["objects"][kind], name, "Traffic Server")
+                value, cpu = (load.quotient(parts["objects"][kind], name, "Traffic Server", what)
+                              for what in ("ratios", "cpu_ratios"))
                 rows.append(Standing(f"{what} beside {parts['objects']['rules']:,} rules, {name}", "Traffic Server",
-                                     value))
+                                     value, cpu=cpu))
     return rows
 
 

@@ -170,11 +170,11 @@ class Turns:
         return [name for name in self.others if name not in self.failed]
 
     def start(self, anew):
-        """Every server started, if `anew`, and warm."""
+        """Every server started, if `anew` or if it does not run, and warm."""
         self.last = None
         for name in [self.base] + self.there():
             one = self.contenders[name]
-            if anew:
+            if anew or not getattr(one.server, "process", True):
                 one.server.stop()
                 one.server.start()
             self.guarded(name, lambda: one.load(one.server.port))
@@ -201,11 +201,12 @@ class Turns:
 
 
 def in_turn(contenders, base, rounds, restart=4, say=None, seconds=None, least=1):
-    """At most so many rounds, and no more than `least` once `seconds` are over. Where a process's memory happens to lie
-    makes one start of a server a few per cent faster than another, so all are started anew every
-    `restart` rounds; 0: they run and are not touched. A contender that fails is left out, and named in the figures;
+    """At most so many rounds, and no more than `least` once `seconds` are over. One start of a
+    server is a few per cent faster than another, for all that follows, so all are started anew every
+    `restart` rounds; 0: those that run are not touched, the others are started once. A contender that fails is left out, and named in the figures;
     when that is the base, the first of the others takes its place."""
     turns = Turns(contenders, base)
+    ours = [one.server for one in contenders.values() if restart or not getattr(one.server, "process", True)]
     begin = time.monotonic()
     try:
         for number in range(rounds):
@@ -223,9 +224,8 @@ def in_turn(contenders, base, rounds, restart=4, say=None, seconds=None, least=1
         figures = in_turn(rest, next(iter(rest)), rounds, restart, say, seconds, least)
         return {**figures, "left_out": {**turns.failed, **figures["left_out"]}}
     finally:
-        if restart:
-            for one in contenders.values():
-                one.server.stop()
+        for server in ours:
+            server.stop()
     rest = {name: one for name, one in contenders.items() if name not in turns.failed}
     return {**summary(rest, base), "left_out": turns.failed}
 

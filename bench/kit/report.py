@@ -35,10 +35,10 @@ def megabytes(size):
 
 class Standing:
     """One line of the first table: the module against a limit or a peer. `better` is "higher" or
-    "lower"; `value` is ours divided by theirs, a number or a spread."""
+    "lower"; `value` is ours divided by theirs, a number or a spread; `cpu` the same of processor time per request."""
 
-    def __init__(self, what, against, value, better="higher"):
-        self.what, self.against, self.better = what, against, better
+    def __init__(self, what, against, value, better="higher", cpu=None):
+        self.what, self.against, self.better, self.cpu = what, against, better, cpu
         self.value = value if isinstance(value, dict) else {"median": value, "low": value, "high": value}
 
     def verdict(self):
@@ -112,13 +112,14 @@ def standings(page, found):
     for name, parts in found.items():
         for s in experiment(name).standing({part: p["figures"] for part, p in parts.items()}):
             word = s.verdict()
-            rows.append((order.index(word), [s.what, s.against, ratio(s.value) + (
-                "" if s.better == "higher" else ", lower is better"), "**behind**" if word == "behind" else word, name]))
+            rows.append((order.index(word), [
+                s.what, s.against, ratio(s.value) + ("" if s.better == "higher" else ", lower is better"),
+                ratio(s.cpu) if s.cpu else "–", "**behind**" if word == "behind" else word, name]))
     rows.sort(key=lambda row: row[0])
     page.text("## Where the module stands",
               "Against its limit and against the peers; what it is behind comes first: by more than a twentieth, or by "
-              "less where the whole interval says so.")
-    page.table(["what", "against", "module / other", "", "experiment"], [row for _, row in rows])
+              "less where the whole interval says so. Of processor time for a request, in the fourth column, less is better.")
+    page.table(["what", "against", "module / other", "CPU, module / other", "", "experiment"], [row for _, row in rows])
 
 
 def how_it_was_run(page, parts):

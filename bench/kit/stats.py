@@ -49,13 +49,13 @@ def spread(values):
 
 
 def text(entry):
-    """0.985 [0.970, 1.002] (0.95 to 1.02): the median, its interval, the quartiles."""
+    """0.985 [0.970, 1.002] (0.950 to 1.020): the median, its interval, the quartiles."""
     digits = 3 if entry["median"] < 10 else 1
     words = f"{entry['median']:.{digits}f}"
     if "ci" in entry:
         words += " [{:.{d}f}, {:.{d}f}]".format(*entry["ci"], d=digits)
     if entry["low"] != entry["high"]:
-        words += " ({:.{d}f} to {:.{d}f})".format(entry["low"], entry["high"], d=digits - 1)
+        words += " ({:.{d}f} to {:.{d}f})".format(entry["low"], entry["high"], d=digits)
     return words
 
 
