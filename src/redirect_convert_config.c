@@ -366,7 +366,7 @@ static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
 static void take_rewrite(reader *r, const rewrite_rule *from, uint32_t line)
 {
     convert_rule rule = {.file = r->file, .rule = {.line = line, .status = from->status}};
-    const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = NULL;
+    const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
     bool expand = false;
 
     if (!fault && !(pattern = whole_pattern(r->inner, from->pattern, r->pool)))

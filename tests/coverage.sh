@@ -1,7 +1,8 @@
 #!/bin/sh
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # Which lines of the core the unit tests and kept fuzz inputs run: 'make coverage' builds in a directory of its
-# own, runs 'make check' there and prints each file's share and the whole; coverage/uncovered lists the other lines.
+# own, runs the unit tests and replays the kept fuzz inputs there (but for tests whose children are killed, which count
+# nothing), and prints each file's share and the whole; coverage/uncovered lists the other lines.
 set -eu
 srcdir=$(cd "${srcdir:-.}" && pwd)
 dir=$PWD/coverage
