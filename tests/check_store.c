@@ -559,6 +559,37 @@ START_TEST(each_visits_every_record_once)
 }
 END_TEST
 
+/* Numbers up to 49 are trees, the others are absent. */
+START_TEST(some_by_kind_and_by_name)
+{
+    static const htc_selection trees = {.kind = HTC_KIND_TREE}, none = {.kind = HTC_KIND_STOCK},
+                               all = {0};
+    visit_log log = {.left = 1000}, first = {.left = 3};
+    htc_info info;
+
+    for (uint32_t i = 0; i < 50; i++) {
+        su_spec absent = {.number = 50 + i, .kind = HTC_KIND_ABSENT};
+        htc_ref ref;
+
+        put_ok(i, i);
+        ck_assert_int_eq(su_put(store, &absent, &ref), APR_SUCCESS);
+    }
+    ck_assert_uint_eq(htc_store_count_of(store, &trees), 50);
+    ck_assert_uint_eq(htc_store_count_of(store, &none), 0);
+    ck_assert_uint_eq(htc_store_count_of(store, &all), 100);
+    htc_store_each_of(store, &trees, log_visit, &log);
+    htc_store_each_of(store, &trees, log_visit, &first);
+    ck_assert_uint_eq(log.wrong + first.wrong + first.left, 0);
+    ck_assert_uint_eq(log.left, 950);
+    for (uint32_t i = 0; i < 100; i++) {
+        ck_assert_uint_eq(log.seen[i], i < 50);
+        ck_assert_str_eq(htc_store_name(store, su_hash(store, i), pool, &info), su_key(i));
+        ck_assert_uint_eq(info.kind, i < 50 ? HTC_KIND_TREE : HTC_KIND_ABSENT);
+    }
+    ck_assert_ptr_null(htc_store_name(store, su_hash(store, 100), pool, &info));
+}
+END_TEST
+
 /* By the time that su_put() gives a record: its own number. */
 static bool want_odd(void *baton, int64_t checked_at)
 {
@@ -645,7 +676,8 @@ START_TEST(a_busy_lock_is_no_wait_and_no_error)
     ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
     ck_assert_uint_eq(none.version, 0);
     /* From now on this holder is not waited for any more. */
-    ck_assert_uint_eq(HTCS_GET(store->header->lock.stuck_holder), HTCS_GET(store->header->lock.holder));
+    ck_assert_uint_eq(HTCS_GET(store->header->lock.stuck_holder),
+                      HTCS_GET(store->header->lock.holder));
     ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
     ck_assert_int_eq(htc_store_drop(store, ref), APR_EBUSY);
     ck_assert_int_eq(htc_store_reidentify(store, ref, &id, 0, 0), APR_EBUSY);
@@ -738,6 +770,7 @@ static void add_records(Suite *s)
     tcase_add_test(tc, equal_hashes_are_told_apart_by_key);
     tcase_add_test(tc, stats_count_what_is_there);
     tcase_add_test(tc, each_visits_every_record_once);
+    tcase_add_test(tc, some_by_kind_and_by_name);
     tcase_add_loop_test(tc, pieces_visit_every_record_once, 0,
                         (int)(sizeof(pieces) / sizeof(pieces[0])));
     suite_add_tcase(s, tc);
