@@ -59,8 +59,11 @@ def table():
     lines = ["| | stock | with the module | for comparison | remade by |", "|---|---|---|---|---|"]
     for experiment, part, row in ROWS:
         found = store.load(experiment).get(part)
-        if found:
-            cells = row(found["figures"])
+        try:
+            cells = found and row(found["figures"])
+        except KeyError:  # one of them could not be measured
+            cells = None
+        if cells:
             if found["effort"] == "short":
                 cells[0] += " \\*"
                 shortened = True

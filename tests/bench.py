@@ -219,6 +219,26 @@ class Written(unittest.TestCase):
                 with open(os.path.join(out, name)) as new, open(os.path.join(BENCH, name)) as old:
                     self.assertEqual(new.read(), old.read(), f"{name}: make bench-report")
 
+    def test_reports_without_a_contender_that_failed(self):
+        def lists_of_contenders(figures):
+            if isinstance(figures, dict):
+                if isinstance(figures.get("contenders"), dict):
+                    yield figures["contenders"]
+                for value in figures.values():
+                    yield from lists_of_contenders(value)
+        store = results.Results(os.path.join(BENCH, "results"))
+        for name in report.EXPERIMENTS:
+            kept = {part: p["figures"] for part, p in store.load(name).items()}
+            contenders = {c for found in lists_of_contenders(kept) for c in found}
+            for failed in contenders:
+                figures = json.loads(json.dumps(kept))
+                for found in lists_of_contenders(figures):
+                    found.pop(failed, None)
+                with self.subTest(experiment=name, failed=failed), tempfile.TemporaryDirectory() as out:
+                    for s in report.experiment(name).standing(figures):
+                        s.verdict()
+                    report.experiment(name).report(report.Page(out), figures)
+
     def test_readme_says_what_the_results_say(self):
         subprocess.run([sys.executable, os.path.join(BENCH, "readme.py"), "--check"], check=True,
                        stdout=subprocess.DEVNULL)

@@ -262,9 +262,10 @@ def standing(parts):
         if part == "reload":
             continue
         what = f"{figures['rows']:,} rows"
-        out.append(Standing(f"{what}: requests that match none", "limit: no rows",
-                            figures["none"]["contenders"]["HtCacheRedirectMap"]["ratio"],
-                            cpu=figures["none"]["contenders"]["HtCacheRedirectMap"].get("cpu_ratio")))
+        entry = figures["none"]["contenders"].get("HtCacheRedirectMap")
+        if entry:
+            out.append(Standing(f"{what}: requests that match none", "limit: no rows", entry["ratio"],
+                                cpu=entry.get("cpu_ratio")))
         for peer in PEERS:
             if peer in figures["start"]:
                 out.append(Standing(f"{what}: load time", peer,

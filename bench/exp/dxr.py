@@ -90,9 +90,9 @@ PARTS = {"pages": part}
 def standing(parts):
     if "pages" not in parts:
         return []
-    entry = parts["pages"]["10"]["contenders"]["rules in .htaccess, module"]
+    entry = parts["pages"]["10"]["contenders"].get("rules in .htaccess, module")
     return [Standing("a file by `-f` rules in .htaccess, -c 10", "limit: the file itself", entry["ratio"],
-                     cpu=entry.get("cpu_ratio"))]
+                     cpu=entry.get("cpu_ratio"))] if entry else []
 
 
 def report(page, parts):

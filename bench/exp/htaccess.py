@@ -268,7 +268,11 @@ def variant_tables(page, part, figures):
         number, label = name.split()
         row, line = [f"{number} {VARIANTS[int(number)][0]}", label], [f"{number} {VARIANTS[int(number)][0]}", label]
         for i, depth in enumerate(DEPTHS):
-            entry = figures["depths"][str(depth)]["contenders"][name]
+            entry = figures["depths"][str(depth)]["contenders"].get(name)
+            if not entry:  # left out there
+                row.append("–")
+                line.append("–")
+                continue
             text = rate(entry["rate"]["median"])
             if label == "stock":
                 text += f" [{PUBLISHED[int(number)][i]:,}]"
@@ -302,7 +306,7 @@ def report(page, parts):
         for number in (3, 6):
             for label in ("stock", "module"):
                 points = [(d, parts[part]["depths"][str(d)]["contenders"][f"{number} {label}"]["rate"]["median"])
-                          for d in DEPTHS if f"{number} {label}" in parts[part]["depths"]["1"]["contenders"]]
+                          for d in DEPTHS if f"{number} {label}" in parts[part]["depths"][str(d)]["contenders"]]
                 if points:
                     lines[f"{part}, {label}"] = points
     if lines:

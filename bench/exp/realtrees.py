@@ -92,7 +92,7 @@ PARTS = {"w3id": w3id, "sites": sites}
 def standing(parts):
     return [Standing(f"{part}, {name}", "limit: AllowOverride None", f["pairs"]["contenders"]["module"]["ratio"],
                      cpu=f["pairs"]["contenders"]["module"].get("cpu_ratio"))
-            for part, figures in parts.items() for name, f in figures.items()]
+            for part, figures in parts.items() for name, f in figures.items() if "module" in f["pairs"]["contenders"]]
 
 
 def report(page, parts):

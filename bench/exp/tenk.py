@@ -156,9 +156,10 @@ def standing(parts):
     rows = []
     for part in ("siege", "wrk"):
         for kind in ("Redirect", "RewriteRule") if part in parts else ():
-            entry = parts[part]["contenders"][f"{kind}, module"]
-            rows.append(Standing(f"10,000 {kind} lines, none asked for ({part})", "limit: no lines",
-                                 entry["ratio"], cpu=entry.get("cpu_ratio")))
+            entry = parts[part]["contenders"].get(f"{kind}, module")
+            if entry:
+                rows.append(Standing(f"10,000 {kind} lines, none asked for ({part})", "limit: no lines",
+                                     entry["ratio"], cpu=entry.get("cpu_ratio")))
     for part, figures in parts.items():
         if part.startswith("lines-"):
             for name, entry in figures["pairs"]["contenders"].items():
@@ -179,6 +180,8 @@ def report(page, parts):
                     f"{published:,} ({published / PUBLISHED['10,000 files']:.2f})"
                 cpu = [f"{entry['cpu']['median']:.1f}", ratio(entry["cpu_ratio"])] if "cpu" in entry else ["–", "–"]
                 rows.append([name, f"{entry['rate']['median']:,.0f}", ratio(entry["ratio"]), *cpu, told])
+            for name, why in parts[part]["left_out"].items():
+                page.text(f"Left out, *{name}*: {why}.")
             page.table(["", "transactions/s", "ratio to *10,000 files*", "CPU us", "ratio", "published (ratio)"], rows)
     lines = {}
     for part, figures in parts.items():

@@ -83,8 +83,9 @@ def standing(parts):
             for name in ("Redirect, module", "HtCacheRedirectMap"):
                 value, cpu = (load.quotient(parts["objects"][kind], name, "Traffic Server", what)
                               for what in ("ratios", "cpu_ratios"))
-                rows.append(Standing(f"{what} beside {parts['objects']['rules']:,} rules, {name}", "Traffic Server",
-                                     value, cpu=cpu))
+                if value:
+                    rows.append(Standing(f"{what} beside {parts['objects']['rules']:,} rules, {name}", "Traffic Server",
+                                         value, cpu=cpu))
     return rows
 
 
