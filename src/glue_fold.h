@@ -13,6 +13,7 @@
 #include "glue_count.h"
 #include "mod_htcache.h"
 #include "redirect_regex.h"
+#include "redirect_sieve.h"
 #include "redirect_table.h"
 
 #include "ap_regex.h"
@@ -48,8 +49,9 @@ typedef struct htc_fold {
     htc_counted *counted;        /* lines of the server's configuration; else NULL */
     apr_array_header_t *entries; /* htc_fold_entry */
     apr_pool_t *pool;
-    bool linear; /* HtCacheFold Off */
-    bool opaque; /* RegexDefaultOptions is in use: regexes are not looked into */
+    bool linear;           /* HtCacheFold Off */
+    bool opaque;           /* RegexDefaultOptions is in use: regexes are not looked into */
+    redirect_sieve *sieve; /* of the table, set before it */
     _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
 } htc_fold;
 
@@ -115,10 +117,11 @@ const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, cons
                             const char *a3);
 const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2);
 /** Add a rule that @a pattern decides on: its matches begin with known strings, or contain them, or
- * else it is a candidate for every path. @a opaque: do not look into it. */
-redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
-                                    const char *pattern, bool caseless, bool opaque,
-                                    apr_pool_t *scratch);
+ * else it is a candidate for every path. What its matches begin with is added to @a sieve, too,
+ * unless that is NULL. @a opaque: do not look into it. */
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
+                                    redirect_rule *rule, const char *pattern, bool caseless,
+                                    bool opaque, apr_pool_t *scratch);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs);

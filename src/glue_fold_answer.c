@@ -77,11 +77,10 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
     return !ap_regexec_len(entry->regex, subject, len, 0, NULL, 0);
 }
 
-static bool find_in_table(htc_fold *fold, const redirect_table *table, const char *path,
+static bool find_in_table(htc_fold *fold, const redirect_table *table, const char *path, size_t len,
                           found_line *found)
 {
-    redirect_request asked = {
-        .path = path, .path_len = strlen(path), .regex = run_regex, .baton = fold};
+    redirect_request asked = {.path = path, .path_len = len, .regex = run_regex, .baton = fold};
     redirect_match match;
 
     if (!redirect_table_lookup(table, &asked, 0, &match))
@@ -93,6 +92,16 @@ static bool find_in_table(htc_fold *fold, const redirect_table *table, const cha
     return true;
 }
 
+/* In a context with a table. */
+static bool find_own(htc_fold *fold, const redirect_table *table, const char *path,
+                     found_line *found)
+{
+    size_t len = strlen(path);
+
+    return redirect_sieve_passes(fold->sieve, path, len) &&
+           find_in_table(fold, table, path, len, found);
+}
+
 static bool find(const htc_fold_list *list, const char *path, apr_thread_mutex_t *lock,
                  found_line *found)
 {
@@ -102,7 +111,7 @@ static bool find(const htc_fold_list *list, const char *path, apr_thread_mutex_t
         if (list->own) {
             const redirect_table *table = htc_fold_table(list->own, lock);
 
-            if (table ? find_in_table(list->own, table, path, found)
+            if (table ? find_own(list->own, table, path, found)
                       : find_linear(list->own, path, found))
                 return true;
         }

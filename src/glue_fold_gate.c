@@ -8,6 +8,8 @@
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
 
+#include "redirect_sieve.h"
+
 #include "http_main.h"
 #include "http_protocol.h"
 
@@ -25,6 +27,7 @@ typedef struct gate_literal {
 
 struct htc_gate {
     const redirect_table *table; /* NULL: few literals */
+    const redirect_sieve *sieve; /* of the table, or NULL */
     const gate_literal *literals;
     int nliterals;
     const int *any; /* rules that any path may match, ascending */
@@ -105,10 +108,19 @@ static redirect_outcome add_to_table(redirect_builder *builder, const gate_liter
 static bool make_table(htc_gate *gate, apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create((size_t)gate->nliterals, 0);
+    redirect_sieve *sieve = redirect_sieve_create((size_t)gate->nliterals, pool);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
 
-    for (int i = 0; i < gate->nliterals && outcome == REDIRECT_ADDED; i++)
-        outcome = add_to_table(builder, &gate->literals[i]);
+    for (int i = 0; i < gate->nliterals && outcome == REDIRECT_ADDED; i++) {
+        const gate_literal *literal = &gate->literals[i];
+
+        outcome = add_to_table(builder, literal);
+        if (literal->kind == GATE_INSIDE)
+            redirect_sieve_open(sieve);
+        else
+            redirect_sieve_add(sieve, literal->text, literal->len, literal->kind == GATE_WHOLE);
+    }
+    gate->sieve = sieve;
     gate->table = htc_fold_finish_table(builder, outcome, pool);
     return gate->table != NULL;
 }
@@ -263,10 +275,17 @@ static int next_found(walk *w, int behind)
     return NO_RULE;
 }
 
+static int first_found(walk *w)
+{
+    const redirect_sieve *sieve = w->gate->sieve;
+
+    return sieve && !redirect_sieve_passes(sieve, w->path, w->len) ? NO_RULE : next_found(w, -1);
+}
+
 static bool pick(const htc_gate *gate, const char *path, size_t len, picked *out)
 {
     walk w = {.gate = gate, .path = path, .len = len};
-    int found = next_found(&w, -1), any = 0;
+    int found = first_found(&w), any = 0;
 
     out->n = 0;
     out->tail = gate->expected;
@@ -293,7 +312,7 @@ static bool any_rule(const htc_gate *gate, const char *path, size_t len)
 {
     walk w = {.gate = gate, .path = path, .len = len};
 
-    return gate->nany > 0 || next_found(&w, -1) != NO_RULE;
+    return gate->nany > 0 || first_found(&w) != NO_RULE;
 }
 
 /* --- a request in a directory -----------------------------------------------------------------*/
@@ -428,10 +447,20 @@ static char *append(char *to, const char *text, size_t len)
     return to + len;
 }
 
+/* As apr_table_setn(), which looks for the key even where there is none. */
+static void set_variable(apr_table_t *table, const char *key, const char *value)
+{
+    if (apr_is_empty_table(table))
+        apr_table_addn(table, key, value);
+    else
+        apr_table_setn(table, key, value);
+}
+
 /* What mod_rewrite leaves of a request that none of its rules matches. */
 static void leave_traces(request_rec *r)
 {
-    const char *url = apr_table_get(r->subprocess_env, "REDIRECT_SCRIPT_URL");
+    bool blank = apr_is_empty_table(r->subprocess_env);
+    const char *url = blank ? NULL : apr_table_get(r->subprocess_env, "REDIRECT_SCRIPT_URL");
     const char *scheme = ap_http_scheme(r), *name = ap_get_server_name_for_url(r);
     size_t scheme_len = strlen(scheme), name_len = strlen(name), port_len, url_len;
     char port[16], *uri, *to;
@@ -446,10 +475,15 @@ static void leave_traces(request_rec *r)
     to = append(to, name, name_len);
     to = append(to, port, port_len);
     append(to, url, url_len + 1);
-    apr_table_setn(r->subprocess_env, "SCRIPT_URL", url);
-    apr_table_setn(r->subprocess_env, "SCRIPT_URI", uri);
+    if (blank) {
+        apr_table_addn(r->subprocess_env, "SCRIPT_URL", url);
+        apr_table_addn(r->subprocess_env, "SCRIPT_URI", uri);
+    } else {
+        apr_table_setn(r->subprocess_env, "SCRIPT_URL", url);
+        apr_table_setn(r->subprocess_env, "SCRIPT_URI", uri);
+    }
     r->filename = apr_pstrdup(r->pool, r->uri);
-    apr_table_setn(r->notes, "mod_rewrite_rewritten", "0");
+    set_variable(r->notes, "mod_rewrite_rewritten", "0");
 }
 
 static int gate_translate(request_rec *r)

@@ -154,9 +154,19 @@ unsigned htc_fold_regex_flags(void)
            (cflags & AP_REG_DOLLAR_ENDONLY ? REDIRECT_REGEX_DOLLAR_ENDONLY : 0);
 }
 
-redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *rule,
-                                    const char *pattern, bool caseless, bool opaque,
-                                    apr_pool_t *scratch)
+/* Floating strings, and what is not known, may be anywhere. */
+static void add_to_sieve(redirect_sieve *sieve, const redirect_regex_facts *facts)
+{
+    if (facts->kind == REDIRECT_REGEX_NONE || facts->kind == REDIRECT_REGEX_FLOATING)
+        redirect_sieve_open(sieve);
+    else
+        for (unsigned i = 0; i < facts->count; i++)
+            redirect_sieve_add(sieve, facts->strings[i].text, facts->strings[i].len, false);
+}
+
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
+                                    redirect_rule *rule, const char *pattern, bool caseless,
+                                    bool opaque, apr_pool_t *scratch)
 {
     redirect_regex_facts facts = {.kind = REDIRECT_REGEX_NONE};
     redirect_outcome outcome = REDIRECT_ADDED;
@@ -166,6 +176,8 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_rule *ru
                             htc_fold_regex_flags() | (caseless ? REDIRECT_REGEX_ICASE : 0), NULL,
                             scratch, &facts);
     rule->kind = REDIRECT_PATTERN;
+    if (sieve)
+        add_to_sieve(sieve, &facts);
     if (facts.kind == REDIRECT_REGEX_NONE)
         return redirect_builder_add(builder, rule);
     if (facts.caseless)
@@ -191,11 +203,13 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
     if (!entry->regex) {
         rule.source = entry->source;
         rule.source_len = strlen(entry->source);
+        redirect_sieve_add_prefix(fold->sieve, rule.source, rule.source_len, pool);
         return redirect_builder_add(builder, &rule);
     }
     rule.pattern = apr_itoa(pool, i);
     rule.pattern_len = strlen(rule.pattern);
-    return htc_fold_add_regex(builder, &rule, entry->source, false, fold->opaque, pool);
+    return htc_fold_add_regex(builder, fold->sieve, &rule, entry->source, false, fold->opaque,
+                              pool);
 }
 
 static apr_status_t free_image(void *image)
@@ -229,6 +243,8 @@ static const redirect_table *build_table(htc_fold *fold)
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
     apr_pool_t *scratch;
 
+    if (!fold->sieve)
+        fold->sieve = redirect_sieve_create((size_t)fold->entries->nelts, fold->pool);
     apr_pool_create(&scratch, NULL);
     for (int i = 0; i < fold->entries->nelts && outcome == REDIRECT_ADDED; i++) {
         outcome = add_entry(builder, fold, i, scratch);

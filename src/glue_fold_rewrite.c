@@ -83,7 +83,7 @@ static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool op
 
         rule.pattern = apr_itoa(scratch, i);
         rule.pattern_len = strlen(rule.pattern);
-        outcome = htc_fold_add_regex(builder, &rule, rules[i].pattern,
+        outcome = htc_fold_add_regex(builder, NULL, &rule, rules[i].pattern,
                                      (rules[i].flags & REWRITE_NOCASE) != 0, opaque, scratch);
     }
     apr_pool_destroy(scratch);

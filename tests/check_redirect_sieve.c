@@ -1,0 +1,226 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of src/redirect_sieve.c: what has to pass does, for named paths and for millions of
+ * random ones, and of what need not pass almost nothing does. Run by 'make check'.
+ */
+#include "redirect_sieve.h"
+
+#include <check.h>
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static apr_pool_t *pool;
+
+static void setup(void)
+{
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+
+enum how { HEAD, WHOLE, PREFIX };
+
+static void add(redirect_sieve *sieve, const char *text, enum how how)
+{
+    if (how == PREFIX)
+        redirect_sieve_add_prefix(sieve, text, strlen(text), pool);
+    else
+        redirect_sieve_add(sieve, text, strlen(text), how == WHOLE);
+}
+
+static bool passes(const redirect_sieve *sieve, const char *path)
+{
+    return redirect_sieve_passes(sieve, path, strlen(path));
+}
+
+static const struct {
+    enum how how;
+    const char *text, *path;
+    bool passes;
+} cases[] = {
+    {HEAD, "", "/any", true},
+    {HEAD, "/a", "/a", true},
+    {HEAD, "/a", "/abc", true},
+    {HEAD, "/a", "/A/long/path/of/some/words", true},
+    {HEAD, "/a", "/", false},
+    {HEAD, "/a", "", false},
+    {HEAD, "/a", "/b", false},
+    {HEAD, "1234567", "1234567", true},
+    {HEAD, "12345678", "1234567", false},
+    {HEAD, "12345678", "12345678", true},
+    {HEAD, "12345678", "123456789", true},
+    {HEAD, "0123456789abcdef-", "0123456789abcdef-ghi", true},
+    {HEAD, "0123456789abcdef-", "0123456789abcdeX", false},
+    {WHOLE, "", "", true},
+    {WHOLE, "", "/", false},
+    {WHOLE, "", "\n", true},
+    {WHOLE, "/a", "/a", true},
+    {WHOLE, "/a", "/A", true},
+    {WHOLE, "/a", "/a\n", true},
+    {WHOLE, "/a", "/ab", false},
+    {WHOLE, "12345678", "12345678", true},
+    {WHOLE, "12345678", "123456789", false},
+    {WHOLE, "/0123456789abcdef", "/0123456789ABCDEF", true},
+    {WHOLE, "/0123456789abcdef", "/0123456789abcdeg", false},
+    {PREFIX, "/a", "/a/b", true},
+    {PREFIX, "//a", "/a", true},
+    {PREFIX, "/a//b", "/a/b/c", true},
+    {PREFIX, "/a/b", "/a//b", true},
+    {PREFIX, "/a/b/c/d/e/f", "/a/b/c///d/e/f", true},
+    {PREFIX, "/1234567/b", "/1234567//b", true},
+    {PREFIX, "/123456/7", "/123456//7", true},
+    {PREFIX, "/12345/7", "//12345/7", true},
+    {PREFIX, "/a/", "/a/", true},
+    {PREFIX, "/a/", "/a//", true},
+    {PREFIX, "/a", "/b/c/d", false},
+    {PREFIX, "/products/one", "/pictures/one/two", false},
+};
+
+START_TEST(named_paths)
+{
+    redirect_sieve *sieve = redirect_sieve_create(1, pool);
+
+    add(sieve, cases[_i].text, cases[_i].how);
+    ck_assert_msg(passes(sieve, cases[_i].path) == cases[_i].passes, "'%s' and '%s'",
+                  cases[_i].text, cases[_i].path);
+}
+END_TEST
+
+START_TEST(an_open_one)
+{
+    redirect_sieve *sieve = redirect_sieve_create(1, pool);
+
+    ck_assert(!passes(sieve, "/a") && !passes(sieve, ""));
+    redirect_sieve_open(sieve);
+    ck_assert(passes(sieve, "/a") && passes(sieve, ""));
+}
+END_TEST
+
+/* --- random ones ------------------------------------------------------------------------------*/
+
+static uint64_t state;
+
+static unsigned below(unsigned n)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(state >> 33) % n;
+}
+
+/* Of few different bytes, so that one string often begins another. */
+static void random_path(char *to, unsigned most)
+{
+    static const char bytes[] = "//aaAAbB.\x01\xe4\xc4";
+    unsigned n = below(most + 1);
+
+    for (unsigned i = 0; i < n; i++)
+        to[i] = bytes[below(sizeof(bytes) - 1)];
+    to[n] = '\0';
+}
+
+/* Bytes of the path that a prefix takes, as mod_alias finds it, or false. */
+static bool alias_matches(const char *path, const char *prefix)
+{
+    while (*prefix) {
+        if (*path != *prefix)
+            return false;
+        if (*prefix != '/') {
+            path++;
+            prefix++;
+            continue;
+        }
+        path += strspn(path, "/");
+        prefix += strspn(prefix, "/");
+    }
+    return true;
+}
+
+static bool has_to_pass(const char *text, enum how how, const char *path)
+{
+    if (how == PREFIX)
+        return alias_matches(path, text);
+    return how == WHOLE ? !strcasecmp(text, path) : !strncasecmp(text, path, strlen(text));
+}
+
+START_TEST(random_paths)
+{
+    char texts[8][80], path[100];
+    enum how hows[8];
+
+    state = (uint64_t)_i + 1;
+    for (unsigned round = 0; round < 3000; round++) {
+        unsigned n = 1 + below(8), longest = below(4) ? 20 : 79;
+        redirect_sieve *sieve;
+
+        apr_pool_clear(pool);
+        sieve = redirect_sieve_create(n, pool);
+        for (unsigned i = 0; i < n; i++) {
+            random_path(texts[i], longest);
+            hows[i] = (enum how)below(3);
+            add(sieve, texts[i], hows[i]);
+        }
+        for (unsigned asked = 0; asked < 60; asked++) {
+            unsigned from = below(2 * n);
+
+            random_path(path, 18);
+            if (from < n) { /* one of them, with something behind it */
+                memmove(path + strlen(texts[from]), path, strlen(path) + 1);
+                memcpy(path, texts[from], strlen(texts[from]));
+                if (below(2))
+                    path[strlen(texts[from])] = '\0';
+            }
+            for (unsigned i = 0; i < n; i++)
+                ck_assert_msg(!has_to_pass(texts[i], hows[i], path) || passes(sieve, path),
+                              "'%s' (%d) and '%s'", texts[i], hows[i], path);
+        }
+    }
+}
+END_TEST
+
+START_TEST(few_others_pass)
+{
+    static const enum how hows[] = {HEAD, WHOLE, PREFIX};
+    redirect_sieve *sieve = redirect_sieve_create(10000, pool);
+    unsigned passed = 0;
+    char path[64];
+
+    for (unsigned i = 0; i < 10000; i++) {
+        snprintf(path, sizeof(path), "/%08x/%u", i * 2654435761u, i);
+        add(sieve, path, hows[_i]);
+    }
+    for (unsigned i = 0; i < 10000; i++) {
+        snprintf(path, sizeof(path), "/%08x/%u.html", i * 2654435761u + 77, i);
+        passed += passes(sieve, path);
+    }
+    ck_assert_uint_lt(passed, 300);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_sieve");
+    TCase *tests = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, named_paths, 0, (int)(sizeof(cases) / sizeof(cases[0])));
+    tcase_add_test(tests, an_open_one);
+    tcase_add_loop_test(tests, random_paths, 0, 4);
+    tcase_add_loop_test(tests, few_others_pass, 0, 3);
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
