@@ -1,0 +1,107 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Merging the Redirect and RewriteRule lines of directories, and of servers, costs the same whatever their
+# number: a request takes as many bytes from httpd's pools with thousands of lines in each context as
+# with ten. Stock httpd, whose mod_alias copies all lines of a directory for each request below it, shows
+# that this would be seen. The bytes are counted by t/faults/pools.c.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Env qw(work_dir write_file t_dir wait_past_racy);
+use HtCache::Server;
+
+plan skip_all => 'another library is loaded ahead of all others' if $ENV{LD_PRELOAD};
+my $dir     = work_dir('merge');
+my $library = "$dir/pools.so";
+my ($cc)    = grep { -x $_ } map { ("$_/cc", "$_/gcc") } split /:/, $ENV{PATH};
+plan skip_all => 'no C compiler' if !$cc;
+my $said = qx{"$cc" -std=gnu11 -O1 -shared -fPIC -o "$library" "@{[t_dir()]}/faults/pools.c" -ldl 2>&1};
+plan skip_all => "pools.c cannot be compiled here: $said" if $?;
+
+my $MANY  = 1500;    # a pointer for each line of one context would be 12,000 bytes
+my $ASKED = 16;
+
+# Lines that match nothing, of equal length whatever their number.
+my %LINES = (
+    Redirect      => sub { join '', map { sprintf "Redirect 301 /gone-%06d http://example.org/\n", $_ } 1 .. $_[0] },
+    RedirectMatch => sub { join '', map { sprintf "RedirectMatch 301 ^/gone-%06d\$ http://example.org/\n", $_ } 1 .. $_[0] },
+    RewriteRule   => sub {
+        join '', "RewriteEngine On\n", map { sprintf "RewriteRule ^gone-%06d\$ http://example.org/ [R=301,L]\n", $_ } 1 .. $_[0];
+    },
+);
+
+# Where they stand: in each, one context is merged with another that has lines, too.
+my %CONTEXTS = (
+    directories => [qw(dir dir)],
+    htaccess    => [qw(htaccess htaccess)],
+    mixed       => [qw(dir htaccess)],
+);
+
+sub counted {
+    open my $fh, '<:raw', "$dir/count" or die "no count: $!\n";
+    sysread $fh, my $bytes, 8;
+    return unpack 'Q', $bytes;
+}
+
+# Lines in a directory and in one below it, as configuration; or written into files.
+sub place {
+    my ($at, $how, $lines) = @_;
+    write_file("$at/page.html", "page\n");
+    return "<Directory \"$at\">\n$lines</Directory>\n" if $how eq 'dir';
+    write_file("$at/.htaccess", $lines);
+    return '';
+}
+
+# For each kind of line and each context: the fewest bytes that one of some requests took.
+sub bytes_per_request {
+    my ($n, $htcache, @kinds) = @_;
+    my $tree = "$dir/tree-" . sprintf '%05d', $n;
+    my $conf = '';
+    for my $kind (@kinds) {
+        my $lines = $LINES{$kind}->($n);
+        for my $context (sort keys %CONTEXTS) {
+            my ($outer, $inner) = @{ $CONTEXTS{$context} };
+            $conf .= place("$tree/$kind/$context", $outer, $lines) . place("$tree/$kind/$context/b", $inner, $lines);
+        }
+    }
+    wait_past_racy();
+    write_file("$dir/count", "\0" x 4096);
+    my $server = HtCache::Server->new(name => 'merge', ports => ['site'], htcache => $htcache,
+        env => { LD_PRELOAD => $library, HTCACHE_POOLS => "$dir/count" }, conf => <<"CONF")->start;
+@{[join '', map { $LINES{$_}->($n) } @kinds]}
+<VirtualHost *:\@PORT:site\@>
+    DocumentRoot "$tree"
+    <IfModule htcache_module>
+        HtCache On
+        HtCacheRevalidate 1h
+    </IfModule>
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+    $conf
+</VirtualHost>
+CONF
+    my %bytes;
+    for my $at (map { my $kind = $_; map { "$kind/$_" } sort keys %CONTEXTS } @kinds) {
+        my @each;
+        for (1 .. $ASKED) {
+            my $before = counted();
+            my $answer = $server->client('site', keepalive => 0)->request("/$at/b/page.html");
+            die "/$at/b/page.html: answered $answer->{status}\n" if $answer->{status} != 200;
+            push @each, counted() - $before;
+        }
+        ($bytes{$at}) = sort { $a <=> $b } @each;
+    }
+    $server->stop;
+    return \%bytes;
+}
+
+my ($few, $many) = map { bytes_per_request($_, 1, sort keys %LINES) } 10, $MANY;
+for my $at (sort keys %$few) {
+    cmp_ok abs($many->{$at} - $few->{$at}), '<', 1024,
+        "$at: a request takes $few->{$at} bytes with 10 lines each, $many->{$at} with $MANY";
+}
+my ($stock_few, $stock_many) = map { bytes_per_request($_, 0, 'Redirect')->{'Redirect/directories'} } 10, $MANY;
+cmp_ok $stock_many - $stock_few, '>', 8 * $MANY, "stock httpd: $stock_few bytes with 10 lines each, $stock_many with $MANY";
+done_testing;
