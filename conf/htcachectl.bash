@@ -7,7 +7,7 @@ _htcachectl_options() { # command
     status | explain | purge | reset-counters) all+=" --url=" ;;
     top) all+=" --url= --limit=" ;;
     unused) all+=" --url= --limit= --since=" ;;
-    check) all+=" --format= --cost --follow --limit=" ;;
+    check) all+=" --url= --format= --cost --follow --limit=" ;;
     lookup) all+=" --format= --follow" ;;
     convert) all+=" --format= --to= --base= --output= --keep-going" ;;
     *) all="--help --version" ;;

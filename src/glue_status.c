@@ -308,7 +308,7 @@ static bool set_parameter(question *q, const char *name, const char *value)
         return set_since(value, &q->which.since);
     if (!strcmp(name, "offset"))
         return set_number(value, UINT32_MAX, &q->which.offset);
-    if (strcmp(name, "limit") || !set_number(value, HTC_REDIRECTS_MAX_LIMIT, &number) || !number)
+    if (strcmp(name, "limit") || !set_number(value, HTC_COSTS_MAX_LIMIT, &number) || !number)
         return false;
     q->limit = (uint32_t)number;
     return true;

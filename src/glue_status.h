@@ -186,7 +186,7 @@ const htc_list *htc_redirects_most(htc_report *report, unsigned n, uint64_t *use
 /** Of those that cost most, on the page and in ?directories=cost. */
 #define HTC_COSTS_LISTED    20
 #define HTC_COSTS_LIMIT     100
-#define HTC_COSTS_MAX_LIMIT 2000
+#define HTC_COSTS_MAX_LIMIT HTC_COSTS_ENTRIES
 
 /** Files that cost most, the first 20. */
 void htc_costs_report(htc_report *report);

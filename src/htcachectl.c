@@ -52,7 +52,8 @@ static const struct {
 } options[] = {
     [OPT_URL] = {"url", "URL", 'u',
                  "the status page (default: $" URL_ENV
-                 ", else where the installed configuration has it on this machine)"},
+                 ", else where the installed configuration has it on this machine); check --cost: ask "
+                 "it how long it parsed each file"},
     [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
     [OPT_COLOR] = {"color", "WHEN", 0,
                    "auto (default: on a terminal without NO_COLOR), never or always"},
@@ -94,7 +95,8 @@ static const struct {
     {"reset-counters", "", "set the counters of .htaccess files and of redirects to 0", ONLINE, tool_reset},
     {"check", "FILE|DIR... [key=value...]",
      "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
-     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT), tool_check},
+     EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
+     tool_check},
     {"lookup", "FILE URL [key=value...]",
      "which row of a redirect map answers a URL, and with what",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW), tool_lookup},
@@ -346,6 +348,7 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
                                NULL);
     }
     o->colour = wants_colour(p->colour);
+    o->url_given = o->url || getenv(URL_ENV);
     if (!o->url)
         o->url = default_url(pool);
     code = commands[command].run(o, pool);

@@ -29,6 +29,7 @@ typedef enum tool_exit {
 /** What was said on the command line. */
 typedef struct tool_options {
     const char *url; /* of the status page */
+    bool url_given;  /* by the option or the environment */
     const char *format, *to, *base, *since, *output;
     long limit; /* -1: not said */
     bool json, follow, cost, keep_going;

@@ -4,9 +4,10 @@
  * first, and what to change. Called by htcachectl.c through check.
  */
 #include "config_cost.h"
-#include "htcachectl.h"
+#include "htcachectl_http.h"
 #include "htcachectl_map.h"
 
+#include <apr_hash.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 #include <glob.h>
@@ -20,7 +21,8 @@
 typedef struct cost_file {
     const char *name;
     size_t bytes;
-    apr_time_t parse; /* microseconds, the shortest of some */
+    apr_time_t parse;   /* microseconds that this tool takes, the shortest of some */
+    apr_int64_t server; /* that httpd took; -1: not known */
     cost_report report;
 } cost_file;
 
@@ -28,6 +30,7 @@ typedef struct survey {
     const tool_options *command;
     apr_pool_t *pool;
     apr_array_header_t *files; /* cost_file */
+    apr_hash_t *server;        /* by file: apr_int64_t, microseconds; NULL: nobody was asked */
     apr_array_header_t *more;  /* const char *: names of files still to be read */
     const char *including;     /* the file whose Include lines are seen; NULL: not followed */
     bool terminal;
@@ -93,6 +96,40 @@ static apr_time_t parse_time(const char *bytes, size_t len, const cost_options *
     return best;
 }
 
+/* The server knows files by where they are. */
+static apr_int64_t server_time(const survey *s, const char *name)
+{
+    char *real = s->server ? realpath(name, NULL) : NULL;
+    const apr_int64_t *us = real ? apr_hash_get(s->server, real, APR_HASH_KEY_STRING) : NULL;
+
+    free(real);
+    return us ? *us : -1;
+}
+
+/* How long httpd took for the last parse of each file that it still knows of. A server that cannot
+ * be asked has said so, and that is all. */
+static void ask_server(survey *s)
+{
+    static const char *const query[] = {"directories", "cost", "limit", "16384", NULL};
+    json_t *root, *file;
+    size_t i;
+
+    if (tool_ask(s->command, query, NULL, &root, NULL) != TOOL_GOOD)
+        return;
+    s->server = apr_hash_make(s->pool);
+    json_array_foreach(json_object_get(json_object_get(root, "costs"), "dearest"), i, file)
+    {
+        const char *path = json_string_value(json_object_get(file, "path"));
+        const json_t *us = json_object_get(file, "parse_us");
+        apr_int64_t *kept = apr_palloc(s->pool, sizeof(*kept));
+
+        *kept = json_integer_value(us);
+        if (path && json_is_integer(us))
+            apr_hash_set(s->server, apr_pstrdup(s->pool, path), APR_HASH_KEY_STRING, kept);
+    }
+    json_decref(root);
+}
+
 static void read_one(void *baton, const char *name)
 {
     survey *s = baton;
@@ -115,6 +152,7 @@ static void read_one(void *baton, const char *name)
     file->name = apr_pstrdup(s->pool, name);
     file->bytes = len;
     file->parse = parse_time(bytes, len, &options, s->pool);
+    file->server = server_time(s, name);
     cost_read(bytes, len, &options, &file->report, s->pool);
     free(bytes);
     if (++s->seen % 64 == 0)
@@ -178,11 +216,13 @@ static void put_file(const tool_options *o, const cost_file *file)
         tool_put(stdout, r->class_directive);
         printf(")");
     }
-    printf(
-        "\n  %zu bytes, parsed in %.3f ms: %u directives, %u rules, %u conditions, %u redirects, "
-        "%u patterns\n",
-        file->bytes, (double)file->parse / 1000.0, r->directives, r->rules, r->conditions,
-        r->redirects, r->regexes);
+    printf("\n  %zu bytes, ", file->bytes);
+    if (file->server >= 0)
+        printf("parsed by the server in %.3f ms, ", (double)file->server / 1000.0);
+    printf("read by this tool in %.3f ms: %u directives, %u rules, %u conditions, %u redirects, "
+           "%u patterns\n",
+           (double)file->parse / 1000.0, r->directives, r->rules, r->conditions, r->redirects,
+           r->regexes);
     printf("  folded: %" APR_UINT64_T_FMT " of %" APR_UINT64_T_FMT " redirects, %" APR_UINT64_T_FMT
            " of %" APR_UINT64_T_FMT " rules; each request may run %u patterns and ask the disk %u "
            "times\n",
@@ -220,6 +260,8 @@ static json_t *json_file(const cost_file *file)
                         r->class_directive ? tool_json_string(r->class_directive) : json_null());
     set_number(one, "class_line", r->class_line);
     json_object_set_new(one, "parse_ms", json_real((double)file->parse / 1000.0));
+    json_object_set_new(one, "server_parse_ms",
+                        file->server < 0 ? json_null() : json_real((double)file->server / 1000.0));
     set_number(one, "points", r->points);
     set_number(one, "bytes", file->bytes);
     set_number(one, "directives", r->directives);
@@ -246,8 +288,9 @@ static void put_total(const survey *s)
         classes[file->report.class]++;
         parse += file->parse;
     }
-    printf("%d files: %u kept, %u replayed, %u stock; parsed in %.3f ms\n", s->files->nelts,
-           classes[COST_KEPT], classes[COST_REPLAYED], classes[COST_STOCK], (double)parse / 1000.0);
+    printf("%d files: %u kept, %u replayed, %u stock; read by this tool in %.3f ms\n",
+           s->files->nelts, classes[COST_KEPT], classes[COST_REPLAYED], classes[COST_STOCK],
+           (double)parse / 1000.0);
 }
 
 static int put_survey(survey *s)
@@ -287,6 +330,8 @@ int tool_cost(const tool_options *command, apr_pool_t *pool)
         tool_say("check --cost which files or directories?");
         return TOOL_USAGE;
     }
+    if (command->url_given)
+        ask_server(&s);
     for (int i = 0; i < command->words; i++)
         read_word(&s, command->word[i]);
     for (int i = 0; i < s.more->nelts; i++)

@@ -144,9 +144,30 @@ my $metrics = ask('format=prometheus')->{body};
 like $metrics, qr/^htcache_costs \d+$/m, 'metrics have their number';
 unlike $metrics, qr/odd/, 'but no names, whose number nothing bounds';
 like ask('auto')->{body}, qr/^HtCacheCostsTotal: \d+$/m, '?auto has it';
-for my $bad ('directories=', 'directories=top', 'directories=cost&limit=0', 'directories=cost&limit=2001',
-    'directories=cost&redirects=top', 'directories=cost&explain=/', 'directories=freshness&limit=2001', 'directories=cost&format=prometheus') {
+for my $bad ('directories=', 'directories=top', 'directories=cost&limit=0', 'directories=cost&limit=16385',
+    'directories=cost&redirects=top', 'directories=cost&explain=/', 'directories=freshness&limit=16385', 'directories=cost&format=prometheus') {
     is ask($bad)->{status}, 400, "?$bad is refused";
+}
+
+# --- check --cost asks for the parse time ---------------------------------------------------------
+
+SKIP: {
+    my $tool = $ENV{HTCACHECTL};
+    skip 'htcachectl was not built beside the module', 6 unless $tool && -x $tool;
+    my $url = 'http://127.0.0.1:' . $server->port('main') . '/htcache-status';
+    write_file("$root/never/.htaccess", "Header set X-Never yes\n");
+    my %said = map { $_->{file} => $_ } @{ decode_json(scalar qx{"$tool" check --cost --json --url="$url" "$root/kept" "$root/never"})->{files} };
+    is $?, 0, 'htcachectl check --cost --url';
+    my $parse = cost_of('kept')->{parse_us};
+    is sprintf('%.3f', $said{"$root/kept/.htaccess"}{server_parse_ms} // -1), sprintf('%.3f', $parse / 1000),
+        'says how long the server took to parse a file';
+    is $said{"$root/never/.htaccess"}{server_parse_ms}, undef, 'but not of one that it did not parse';
+    my $text = qx{"$tool" check --cost --url="$url" "$root/kept"};
+    like $text, qr/parsed by the server in \d+\.\d{3} ms/, 'in words, too';
+    like qx{"$tool" check --cost "$root/kept"}, qr/read by this tool in \d+\.\d{3} ms/, 'without --url it is the tool that reads';
+    my $free = HtCache::Server::free_port();
+    like qx{"$tool" check --cost --url=http://127.0.0.1:$free/ "$root/kept" 2>&1}, qr/read by this tool/,
+        'a server that is not there is no reason not to';
 }
 
 # --- reset --------------------------------------------------------------------------------------
