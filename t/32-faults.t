@@ -176,19 +176,18 @@ for my $fault (@faults) {
 }
 # --- no new process -----------------------------------------------------------------------------
 
-# One child dies and httpd cannot make another: those that are left answer.
+# All children but one die, and httpd cannot make others: the one that is left answers.
 SKIP: {
     skip 'httpd makes no children in time', 3 if !wait_until(sub { $cached->children > 1 });
     my $right = answers_of_stock();
     set_faults('cached', fork => [1, 'EAGAIN']);
     my @children = sort { $a <=> $b } $cached->children;
-    kill 'KILL', $children[0];
+    kill 'KILL', @children[1 .. $#children];
     ok wait_until(sub { failed_calls('cached', 'fork') > 0 }), 'httpd cannot make a process';
     my @wrong = grep { diff_answers($right->{$_}, ask($cached, $_)) ne '' } (@uris) x 2;
     is_deeply \@wrong, [], 'no new process: answers are right';
     set_faults('cached');
-    my $had = @children;
-    ok wait_until(sub { $cached->children >= $had }), 'afterwards there are as many processes as before';
+    ok wait_until(sub { $cached->children > 1 }), 'afterwards there are several again';
 }
 
 # --- a full disk --------------------------------------------------------------------------------
