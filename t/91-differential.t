@@ -79,13 +79,13 @@ sub ask_both {
     return map { [$answers[$_], $logs[$_]] } 0, 1;
 }
 
-# AH02651: whether a program that reads nothing had ended before it was written to is a matter of time.
+# AH02430 comes with what of_freed_memory() is about. AH02651: whether a program that reads nothing had ended before it was written to is a matter of time.
 sub log_since {
     my ($server, $from) = @_;
     open my $fh, '<:raw', $server->log_file or return [];
     seek $fh, $from, 0;
     local $/;
-    my @lines = log_lines(scalar(<$fh>) // '', drop => qr/\[(?:mpm_\w+:\w+|core:notice)\]|\[htcache:|AH02651:/);
+    my @lines = log_lines(scalar(<$fh>) // '', drop => qr/\[(?:mpm_\w+:\w+|core:notice)\]|\[htcache:|AH02(?:430|651):/);
     s/\b(?:3[2-9]|[45]\d|6[0-5])\d{3}\b/PORT/g for @lines;
     return \@lines;
 }
@@ -161,6 +161,13 @@ sub conf_of {
     return ($conf, $names[0]);
 }
 
+# mod_negotiation answers a type map with the Location that mod_alias set in a subrequest, whose pool is gone by
+# then: stock httpd sends it, or something else, or 500 (AH02430), as chance will have it. Seed 30047514 had one.
+sub of_freed_memory {
+    my ($request, @answers) = @_;
+    return $request->{uri} =~ m{/v\.var} && 2 == grep { ($_->{status} // 0) =~ /^(?:30[12378]|500)$/ } @answers;
+}
+
 my ($compared, $logged, %status, @differences) = (0, 0);
 
 sub compare {
@@ -171,7 +178,8 @@ sub compare {
             ignore => [qw(Connection Keep-Alive Transfer-Encoding)]);
         $compared++;
         $status{ $expected->[0][$i]{status} // 'none' }++;
-        found($round, $host, $requests->[$i], $when, $diff) if $diff ne '';
+        found($round, $host, $requests->[$i], $when, $diff)
+            if $diff ne '' && !of_freed_memory($requests->[$i], $expected->[0][$i], $got->[0][$i]);
     }
     $logged += @{ $expected->[1] };
     my $diff = diff_logs($expected->[1], $got->[1]);
