@@ -86,10 +86,16 @@ class Figures(unittest.TestCase):
 
         def bad(_):
             raise load.Failed("refused by 127.0.0.1:80")
+
+        def silent(_):
+            return {"rate": 0.0}
         made = {"a": load.Contender(Server(), bad), "b": load.Contender(Server(), good)}
         figures = load.in_turn(made, "a", 3, restart=0)
         self.assertEqual((figures["base"], list(figures["contenders"])), ("b", ["b"]))
         self.assertEqual(figures["left_out"], {"a": "refused by it"})
+        made = {"a": load.Contender(Server(), silent), "b": load.Contender(Server(), good)}
+        figures = load.in_turn(made, "b", 3, restart=0)
+        self.assertEqual((list(figures["contenders"]), list(figures["left_out"])), (["b"], ["a"]))
 
     def test_spread(self):
         self.assertEqual(stats.spread([3]), {"median": 3, "low": 3, "high": 3, "n": 1})

@@ -2,6 +2,7 @@
 """httpd against nginx: "Apache vs Nginx: how to make Apache faster than Nginx" (2016)."""
 
 import os
+import resource
 
 from kit import counts, load, peers
 from kit.report import Standing, ratio
@@ -71,11 +72,13 @@ def servers(b):
             "nginx": nginx(b, docroot)}
 
 
-def at(connections):
+def at(wanted):
+    """So many connections, or as many as a process may have descriptors for."""
     def part(b):
+        connections = min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200)
         made = servers(b)
         counts.settle()
-        seconds = b.pick(1, 1, 3)
+        seconds = b.pick(1, 1 if connections <= 1000 else 2, 3)
         every = {}
         for name, one in made.items():
             if connections > 1000 and name.startswith(".htaccess") and b.effort != "full":
@@ -86,7 +89,7 @@ def at(connections):
                     port, connections=b.pick(50, connections, connections), seconds=seconds, script=lua))
         for one in made.values():
             one.start()
-        figures = b.turns(every, "stock, direct", restart=0, least=6 if connections == 1000 else 3)
+        figures = b.turns(every, "stock, direct", restart=0, least=6 if connections == 1000 else 3 if connections < 1000 else 2)
         for one in made.values():
             one.stop()
         return {"connections": connections, "pairs": figures, "rewriting": rewriting(figures)}

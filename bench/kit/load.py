@@ -137,6 +137,8 @@ class Contender:
         process = getattr(self.server, "process", None)
         begin = stats.cpu_seconds(process.pid) if process else 0
         figures = self.load(self.server.port)
+        if not figures["rate"]:
+            raise Failed("not one request was answered in a turn")
         if process and figures.get("requests"):
             figures["cpu"] = (stats.cpu_seconds(process.pid) - begin) / figures["requests"] * 1e6
         self.seen.append(figures)
