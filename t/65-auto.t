@@ -15,7 +15,7 @@ my $tree  = work_dir('auto');
 my $apart = work_dir('auto-apart');
 
 my $server = HtCache::Server->new(
-    name => 'auto', ports => ['site'], htcache => 1,
+    name => 'auto', ports => ['site', 'off', 'timed'], htcache => 1,
     modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
     conf => <<"CONF")->start;
 LogLevel htcache:info
@@ -33,6 +33,25 @@ CustomLog "\@ROOT\@/logs/pids" pid
     </Directory>
     <Directory "/proc">
         AllowOverride All
+        Require all granted
+    </Directory>
+</VirtualHost>
+<VirtualHost *:\@PORT:off\@>
+    DocumentRoot "$tree"
+    HtCache Off
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+</VirtualHost>
+<VirtualHost *:\@PORT:timed\@>
+    DocumentRoot "$tree"
+    HtCache On
+    HtCacheRevalidate 5s
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
         Require all granted
     </Directory>
 </VirtualHost>
@@ -320,7 +339,7 @@ my $warm = $server->client('site');
 seen($sites[0]{uri}, $warm) for 1 .. 6;
 SKIP: {
     my $why_not = HtCache::Strace::unavailable();
-    skip $why_not, 4 if $why_not;
+    skip $why_not, 6 if $why_not;
     my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->children);
     my @answers = map { seen($sites[0]{uri}, $warm) } 1 .. 200;
     my @calls = $strace->finish;
@@ -343,6 +362,19 @@ SKIP: {
     my $busy  = () = $text =~ /FIONREAD, \[[1-9]/g;
     is int($quiet + $busy / 2), 100, "one question to the kernel for each request ($busy found something)";
     cmp_ok scalar(() = $text =~ /^\d+ +[\d.]+ ioctl/mg), '<=', 101 + $busy, 'and nothing else';
+
+    # Hosts that do not use what the kernel tells do not ask it.
+    for my $host ('off', 'timed') {
+        my $client = $server->client($host);
+        $client->request($sites[0]{uri}) for 1 .. 3;
+        $strace = HtCache::Strace->attach("$server->{root}/strace-$host", { calls => 'ioctl,read' },
+            $server->children);
+        $client->request($sites[0]{uri}) for 1 .. 50;
+        $strace->finish;
+        my $text = read_file("$server->{root}/strace-$host");
+        my ($asked, $read) = map { scalar(() = $text =~ /$_/g) } qr/FIONREAD/, qr/"GET /;
+        is "$asked $read", '0 50', "no question for a request to a host without auto ($host)";
+    }
 }
 
 # --- what cannot be watched ---------------------------------------------------------------------

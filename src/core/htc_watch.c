@@ -172,7 +172,7 @@ static void recover(htc_watch *w)
     atomic_store(&w->header->busy, 0);
 }
 
-static bool lock(htc_watch *w, bool wait)
+bool htcw_lock(htc_watch *w, bool wait)
 {
     htc_lock_result result = htc_lock_take(&w->header->lock, wait ? HTC_WATCH_LOCK_MS : 0);
 
@@ -181,7 +181,7 @@ static bool lock(htc_watch *w, bool wait)
     return result != HTC_LOCK_BUSY;
 }
 
-static void unlock(htc_watch *w)
+void htcw_unlock(htc_watch *w)
 {
     htc_lock_give(&w->header->lock);
 }
@@ -246,12 +246,12 @@ static void take(htc_watch *w)
  * record doubtful. */
 static __attribute__((noinline)) void drain(htc_watch *w)
 {
-    if (!lock(w, true)) {
+    if (!htcw_lock(w, true)) {
         htc_watch_distrust(w);
         return;
     }
     take(w);
-    unlock(w);
+    htcw_unlock(w);
 }
 
 void htc_watch_drain(htc_watch *watch)
@@ -262,29 +262,34 @@ void htc_watch_drain(htc_watch *watch)
 
 /* --- entering ---------------------------------------------------------------------------------*/
 
+typedef struct entry {
+    uint32_t entered;
+    uint64_t version;
+    bool same; /* it was entered there already */
+} entry;
+
+/* Versions count up: a record that was replaced meanwhile must not hide its successor. */
+static htc_watch_why enter_at(htc_watch *w, uint32_t index, void *data)
+{
+    htcw_node *node = &w->nodes[index];
+    entry *e = data;
+
+    if (node->entered != HTCW_NIL && node->version > e->version)
+        return HTC_WATCH_AGAIN;
+    e->same = node->entered == e->entered && node->version == e->version;
+    node->version = e->version;
+    HTCW_CRASH_POINT("version");
+    node->entered = e->entered;
+    return HTC_WATCH_OK;
+}
+
 static htc_watch_why enter(htc_watch *w, const char *path, uint32_t entered, uint64_t version,
                            bool *known)
 {
-    htc_watch_why why;
-    uint32_t index;
-    htcw_node *node;
+    entry e = {entered, version, false};
+    htc_watch_why why = htcw_settle(w, path, known, enter_at, &e);
 
-    *known = false;
-    if (!lock(w, true))
-        return HTC_WATCH_AGAIN;
-    why = htcw_settle_path(w, path, &index, known);
-    /* Versions count up: a record that was replaced meanwhile must not hide its successor. */
-    if (why == HTC_WATCH_OK && w->nodes[index].entered != HTCW_NIL &&
-        w->nodes[index].version > version)
-        why = HTC_WATCH_AGAIN;
-    if (why == HTC_WATCH_OK) {
-        node = &w->nodes[index];
-        *known = *known && node->entered == entered && node->version == version;
-        node->version = version;
-        HTCW_CRASH_POINT("version");
-        node->entered = entered;
-    }
-    unlock(w);
+    *known = *known && e.same;
     if (why > HTC_WATCH_AGAIN)
         atomic_fetch_add(&w->header->failures[why], 1);
     return why;
@@ -309,10 +314,10 @@ void htc_watch_sweep(htc_watch *watch, int64_t now)
 
     if (now - seen < 1000 || !atomic_compare_exchange_strong(&header->swept_at, &seen, now))
         return;
-    if (!lock(watch, false))
+    if (!htcw_lock(watch, false))
         return;
     htcw_sweep(watch, now);
-    unlock(watch);
+    htcw_unlock(watch);
 }
 
 /* --- figures ----------------------------------------------------------------------------------*/

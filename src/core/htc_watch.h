@@ -36,7 +36,7 @@
  *
  * Thread and process safety: every function may be called by any thread of any process that
  * inherited the handle. One robust mutex guards the tree; it is waited for no longer than
- * HTC_WATCH_LOCK_MS.
+ * HTC_WATCH_LOCK_MS, and nothing is asked of a file system while it is held.
  */
 #ifndef HTC_WATCH_H
 #define HTC_WATCH_H

@@ -1,57 +1,25 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * What is watched: a tree of nodes in shared memory, one for each path as it is written. Called by
- * htc_watch.c, under the lock.
+ * htc_watch.c and htc_watch_settle.c, under the lock.
  *
  * A valid node's parent is valid, and so is the node that its symbolic link leads to; so whatever
  * hangs on an invalid node is invalid as well, and making a node invalid ends at those that are.
- * A node is settled from the top down, each after its parent's directory is watched: a change
- * after the look at it is reported.
  */
 #include "htc_watch_private.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/statfs.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define DIRECTORY_MASK                                                                \
-    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF | \
-     IN_DELETE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW)
-/* IN_CLOSE_WRITE tells of a file that was written through a mapping. */
-#define FILE_MASK \
-    (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT_FOLLOW)
-
-/* File systems on which all changes are made through this kernel and are reported: those of
- * linux/magic.h that keep their files on this machine. Not overlayfs, FUSE, network and cluster
- * file systems, and what is not known. */
-static const uint32_t local_types[] = {
-    0xEF53,     /* ext2, ext3, ext4 */
-    0x58465342, /* xfs */
-    0x9123683E, /* btrfs */
-    0x01021994, /* tmpfs */
-    0x858458F6, /* ramfs */
-    0xF2F52010, /* f2fs */
-    0x2FC12FC1, /* zfs */
-    0xCA451A4E, /* bcachefs */
-    0x52654973, /* reiserfs */
-    0x3153464A, /* jfs */
-    0x4D44,     /* vfat */
-    0x2011BAB0, /* exfat */
-    0x73717368, /* squashfs */
-    0xE0F5E1E2, /* erofs */
-    0x9660,     /* iso9660 */
-};
-
 /* --- lists and buckets ------------------------------------------------------------------------*/
 
-static uint64_t name_hash(const htc_watch *w, const char *name, size_t len)
+uint64_t htcw_name_hash(const htc_watch *w, const char *name, size_t len)
 {
     return XXH3_64bits_withSeed(name, len, w->seed);
 }
@@ -74,7 +42,7 @@ static uint32_t head_of(const uint32_t *bucket)
     return *bucket - 1;
 }
 
-static uint32_t find_child(const htc_watch *w, uint32_t parent, uint64_t name)
+uint32_t htcw_find_child(const htc_watch *w, uint32_t parent, uint64_t name)
 {
     uint32_t i = head_of(name_bucket(w, parent, name));
 
@@ -91,12 +59,12 @@ static uint32_t with_wd(const htc_watch *w, uint32_t i, int32_t wd)
     return i;
 }
 
-static uint32_t first_with_wd(const htc_watch *w, int32_t wd)
+uint32_t htcw_first_with_wd(const htc_watch *w, int32_t wd)
 {
     return with_wd(w, head_of(wd_bucket(w, wd)), wd);
 }
 
-static bool settled(const htc_watch *w, const htcw_node *n)
+bool htcw_settled(const htc_watch *w, const htcw_node *n)
 {
     return n->epoch == atomic_load_explicit(&w->header->epoch, memory_order_relaxed);
 }
@@ -127,7 +95,7 @@ static void remove_sibling(htc_watch *w, uint32_t i)
         w->nodes[links.next].sibling.prev = links.prev;
 }
 
-static void set_target(htc_watch *w, uint32_t i, uint32_t target)
+void htcw_set_target(htc_watch *w, uint32_t i, uint32_t target)
 {
     htcw_node *n = &w->nodes[i];
 
@@ -171,30 +139,30 @@ static void count_watches(htc_watch *w, int64_t n)
 }
 
 /* The node is not at this wd any more. @a gone: neither is the kernel. */
-static void drop_wd(htc_watch *w, uint32_t i, bool gone)
+void htcw_drop_wd(htc_watch *w, uint32_t i, bool gone)
 {
     int32_t wd = w->nodes[i].wd;
 
     if (wd < 0)
         return;
     unlink_wd(w, i);
-    if (first_with_wd(w, wd) != HTCW_NIL)
+    if (htcw_first_with_wd(w, wd) != HTCW_NIL)
         return;
     if (!gone)
         inotify_rm_watch(w->fd, wd);
     count_watches(w, -1);
 }
 
-static void set_wd(htc_watch *w, uint32_t i, int32_t wd)
+void htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd)
 {
     htcw_node *n = &w->nodes[i];
     uint32_t *bucket = wd_bucket(w, wd);
 
     if (n->wd == wd)
         return;
-    if (first_with_wd(w, wd) == HTCW_NIL)
+    if (htcw_first_with_wd(w, wd) == HTCW_NIL)
         count_watches(w, 1);
-    drop_wd(w, i, false);
+    htcw_drop_wd(w, i, false);
     HTCW_CRASH_POINT("wd");
     n->wd = wd;
     n->wd_next = head_of(bucket);
@@ -218,7 +186,7 @@ static uint32_t take_node(htc_watch *w)
     return i;
 }
 
-static uint32_t add_node(htc_watch *w, uint32_t parent, uint64_t name)
+uint32_t htcw_add_node(htc_watch *w, uint32_t parent, uint64_t name)
 {
     uint32_t i = take_node(w), *bucket = name_bucket(w, parent, name);
     htcw_node *n;
@@ -227,6 +195,7 @@ static uint32_t add_node(htc_watch *w, uint32_t parent, uint64_t name)
         return HTCW_NIL;
     n = &w->nodes[i];
     *n = (htcw_node){.name = name,
+                     .epoch = HTCW_INVALID | ++w->header->invalids,
                      .entered = HTCW_NIL,
                      .wd = -1,
                      .parent = parent,
@@ -259,8 +228,8 @@ static void unlink_name(htc_watch *w, uint32_t i)
 /* A node without children and linkers. */
 static void free_node(htc_watch *w, uint32_t i)
 {
-    drop_wd(w, i, false);
-    set_target(w, i, HTCW_NIL);
+    htcw_drop_wd(w, i, false);
+    htcw_set_target(w, i, HTCW_NIL);
     remove_sibling(w, i);
     HTCW_CRASH_POINT("free");
     unlink_name(w, i);
@@ -278,8 +247,6 @@ void htcw_reset(htc_watch *w)
         if (w->nodes[i].parent != HTCW_NIL && w->nodes[i].wd >= 0)
             inotify_rm_watch(w->fd, w->nodes[i].wd);
     }
-    /* The kernel counts up: one that was added and could not be entered any more. */
-    inotify_rm_watch(w->fd, header->last_wd + 1);
     header->free = HTCW_NIL;
     header->fresh = header->hand = header->net_hand = 0;
     atomic_store(&header->used, 0);
@@ -287,7 +254,7 @@ void htcw_reset(htc_watch *w)
     memset(w->names, 0, w->nbuckets * sizeof(*w->names));
     memset(w->wds, 0, w->nbuckets * sizeof(*w->wds));
     /* Its parent is no node, but it must not look free. */
-    add_node(w, HTCW_ROOT, 0);
+    htcw_add_node(w, HTCW_ROOT, 0);
 }
 
 /* --- dooming ----------------------------------------------------------------------------------*/
@@ -313,325 +280,59 @@ static void doubt(htc_watch *w, const htcw_node *n)
         atomic_store(mark, htc_watch_doubt(w));
 }
 
-/* Whatever this node leads to may have changed. */
-static void doom(htc_watch *w, uint32_t i)
+/* A number for an invalid node that no node ever had. */
+static uint64_t invalid(htc_watch *w)
+{
+    return HTCW_INVALID | ++w->header->invalids;
+}
+
+/* Whatever this node leads to may have changed. Who is looking at it, or at a child of a node that
+ * was valid, sees by the number that what was seen is not to be relied on. */
+void htcw_doom(htc_watch *w, uint32_t i)
 {
     htcw_node *n = &w->nodes[i];
+    bool was_valid = !(n->epoch & HTCW_INVALID);
 
-    if (!n->epoch)
+    n->epoch = invalid(w);
+    if (!was_valid)
         return;
-    n->epoch = 0;
     n->since = htc_mono_ms();
     doubt(w, n);
     HTCW_CRASH_POINT("doom");
     for (uint32_t c = n->children; c != HTCW_NIL; c = w->nodes[c].sibling.next)
-        doom(w, c);
+        htcw_doom(w, c);
     for (uint32_t l = n->linkers; l != HTCW_NIL; l = w->nodes[l].linker.next)
-        doom(w, l);
+        htcw_doom(w, l);
 }
 
 /* The kernel has given the watch up. */
 static void wd_gone(htc_watch *w, int32_t wd)
 {
-    for (uint32_t i = first_with_wd(w, wd); i != HTCW_NIL; i = first_with_wd(w, wd)) {
-        doom(w, i);
-        drop_wd(w, i, true);
+    for (uint32_t i = htcw_first_with_wd(w, wd); i != HTCW_NIL; i = htcw_first_with_wd(w, wd)) {
+        htcw_doom(w, i);
+        htcw_drop_wd(w, i, true);
     }
 }
 
 void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
 {
-    uint64_t hash = name ? name_hash(w, name, strlen(name)) : 0;
-    uint32_t i = first_with_wd(w, wd);
+    uint64_t hash = name ? htcw_name_hash(w, name, strlen(name)) : 0;
+    uint32_t i = htcw_first_with_wd(w, wd);
 
-    /* Added by a process that died before it could say so. What was given up may still report. */
-    if (i == HTCW_NIL && wd > w->header->last_wd && !(mask & IN_IGNORED))
+    /* Added by a process that has not entered it yet, or has died; who has not will see that it is
+     * gone. What was given up may still report. */
+    if (i == HTCW_NIL && !(mask & IN_IGNORED))
         inotify_rm_watch(w->fd, wd);
     for (; i != HTCW_NIL; i = with_wd(w, w->nodes[i].wd_next, wd)) {
-        uint32_t child = name ? find_child(w, i, hash) : i;
+        uint32_t child = name ? htcw_find_child(w, i, hash) : i;
 
         if (child != HTCW_NIL)
-            doom(w, child);
+            htcw_doom(w, child);
     }
-    if (mask & IN_IGNORED)
+    if (mask & IN_IGNORED) {
+        w->header->gone[w->header->ngone++ % HTCW_GONE] = wd;
         wd_gone(w, wd);
-}
-
-/* --- settling ---------------------------------------------------------------------------------*/
-
-static bool type_is_local(uint32_t type)
-{
-    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
-        if (type == local_types[i])
-            return true;
     }
-    return false;
-}
-
-/* Paths are settled from the top, so the first one met is where it is mounted. */
-static void note_refused(htc_watch *w, uint64_t dev, uint32_t type, const char *path)
-{
-    for (int i = 0; i < HTCW_DEVICES; i++) {
-        htcw_refused *one = &w->header->refused[i];
-
-        if (atomic_load(&one->told) != HTCW_EMPTY && one->dev == dev)
-            return;
-        if (atomic_load(&one->told) == HTCW_EMPTY) {
-            one->dev = dev;
-            one->what.type = type;
-            snprintf(one->what.at, sizeof(one->what.at), "%s", path);
-            atomic_store(&one->told, HTCW_UNTOLD);
-            return;
-        }
-    }
-}
-
-static bool look_at_device(htc_watch *w, uint64_t dev, const char *path)
-{
-    struct statfs fs;
-
-    if (statfs(path, &fs) != 0)
-        return false;
-    if (type_is_local((uint32_t)fs.f_type))
-        return true;
-    note_refused(w, dev, (uint32_t)fs.f_type, path);
-    return false;
-}
-
-/* Numbers of devices are given anew, so what is known of one is not known for long. */
-static bool device_is_local(htc_watch *w, uint64_t dev, const char *path)
-{
-    htcw_header *header = w->header;
-    int64_t now = htc_mono_ms();
-    htcw_device *device;
-
-    for (int i = 0; i < HTCW_DEVICES; i++) {
-        device = &header->devices[i];
-        if (device->at && device->dev == dev && now - device->at < 5000)
-            return device->local;
-    }
-    device = &header->devices[header->device_hand++ % HTCW_DEVICES];
-    *device = (htcw_device){dev, now, look_at_device(w, dev, path)};
-    return device->local;
-}
-
-static htc_watch_why add_watch(htc_watch *w, uint32_t i, const char *path, uint32_t mask)
-{
-    htcw_header *header = w->header;
-    int64_t now = htc_mono_ms();
-    int wd;
-
-    if (header->full_at && now - header->full_at < HTC_WATCH_RETRY_MS)
-        return HTC_WATCH_KERNEL;
-    if (w->own_limit && w->nodes[i].wd < 0 && atomic_load(&header->watches) >= w->own_limit) {
-        wd = -1;
-        errno = ENOSPC;
-    } else {
-        wd = inotify_add_watch(w->fd, path, mask);
-    }
-    HTCW_CRASH_POINT("add_watch");
-    if (wd >= 0) {
-        set_wd(w, i, wd);
-        return HTC_WATCH_OK;
-    }
-    switch (errno) {
-    case ENOENT:
-    case ENOTDIR:
-    case ELOOP:
-        return HTC_WATCH_AGAIN;
-    case EACCES:
-    case EPERM:
-        return HTC_WATCH_DENIED;
-    default:
-        header->full_at = now;
-        return HTC_WATCH_KERNEL;
-    }
-}
-
-static htc_watch_why settle_from(htc_watch *w, char *path, unsigned links, uint32_t *node,
-                                 bool *known);
-
-/* A path without "." and ".." that means the same as the link's text does at @a at, or NULL. A ".."
- * behind a name of the text cannot be resolved without following that name: none of these. */
-static char *target_path(const char *at, const char *text)
-{
-    char *parent = strdup(at), *base = NULL, *path = NULL;
-    char *slash = parent ? strrchr(parent, '/') : NULL;
-
-    if (*text == '/') {
-        base = strdup("");
-    } else if (slash) {
-        slash[slash == parent] = '\0';
-        base = realpath(parent, NULL);
-    }
-    free(parent);
-    while (base && *text != '/' && *text == '.') {
-        size_t dots = strspn(text, ".");
-
-        if (dots > 2 || (text[dots] != '/' && text[dots]))
-            break;
-        slash = dots == 2 ? strrchr(base, '/') : NULL;
-        if (slash)
-            slash[slash == base] = '\0';
-        text += dots;
-        text += strspn(text, "/");
-    }
-    if (base && asprintf(&path, "%s/%s", base, text) < 0)
-        path = NULL;
-    free(base);
-    return path;
-}
-
-static htc_watch_why settle_link(htc_watch *w, uint32_t i, const char *path, unsigned links)
-{
-    char text[HTCW_MAX_PATH], *target;
-    ssize_t len = readlink(path, text, sizeof(text) - 1);
-    htc_watch_why why = HTC_WATCH_PATH;
-    uint32_t node;
-    bool known = true;
-
-    if (len < 0)
-        return HTC_WATCH_AGAIN;
-    text[len] = '\0';
-    if (!len || links >= HTCW_MAX_LINKS)
-        return HTC_WATCH_PATH;
-    target = target_path(path, text);
-    if (target && strlen(target) < HTCW_MAX_PATH)
-        why = settle_from(w, target, links + 1, &node, &known);
-    free(target);
-    if (why != HTC_WATCH_OK)
-        return why;
-    set_target(w, i, node);
-    w->nodes[i].absent = w->nodes[node].absent;
-    if (w->nodes[node].wd >= 0)
-        set_wd(w, i, w->nodes[node].wd);
-    else
-        drop_wd(w, i, false);
-    return HTC_WATCH_OK;
-}
-
-static htc_watch_why settle_present(htc_watch *w, uint32_t i, const char *path, bool last,
-                                    unsigned links, const struct stat *st)
-{
-    w->nodes[i].absent = 0;
-    if (S_ISLNK(st->st_mode))
-        return settle_link(w, i, path, links);
-    set_target(w, i, HTCW_NIL);
-    if (S_ISDIR(st->st_mode))
-        return device_is_local(w, st->st_dev, path) ? add_watch(w, i, path, DIRECTORY_MASK)
-                                                    : HTC_WATCH_FILESYSTEM;
-    if (last && S_ISREG(st->st_mode))
-        return device_is_local(w, st->st_dev, path) ? add_watch(w, i, path, FILE_MASK)
-                                                    : HTC_WATCH_FILESYSTEM;
-    drop_wd(w, i, false);
-    return HTC_WATCH_OK;
-}
-
-/* The parent is settled. */
-static htc_watch_why settle(htc_watch *w, uint32_t i, const char *path, bool last, unsigned links)
-{
-    uint64_t epoch = atomic_load(&w->header->epoch);
-    htc_watch_why why = HTC_WATCH_OK;
-    htcw_node *n = &w->nodes[i];
-    int32_t wd = n->wd;
-    uint32_t target = n->target;
-    struct stat st;
-
-    if (lstat(path, &st) == 0) {
-        why = settle_present(w, i, path, last, links, &st);
-    } else if (errno == ENOENT || errno == ENOTDIR) {
-        drop_wd(w, i, false);
-        set_target(w, i, HTCW_NIL);
-        n->absent = 1;
-    } else {
-        why = HTC_WATCH_DENIED;
-    }
-    /* It leads elsewhere, and nothing was reported: a file system was mounted or unmounted. */
-    if (n->epoch && (n->wd != wd || n->target != target))
-        doom(w, i);
-    n->why = (uint8_t)why;
-    n->since = htc_mono_ms();
-    HTCW_CRASH_POINT("settle");
-    if (why != HTC_WATCH_AGAIN)
-        n->epoch = epoch;
-    return why;
-}
-
-/* A file that so far was on the way only (to something that cannot be below it) is not watched. */
-static bool needs_own(const htcw_node *n, bool last)
-{
-    return last && !n->absent && n->wd < 0;
-}
-
-static htc_watch_why settle_node(htc_watch *w, uint32_t i, const char *path, bool last,
-                                 unsigned links, bool *known)
-{
-    const htcw_node *n = &w->nodes[i];
-
-    if (settled(w, n)) {
-        if (n->why == HTC_WATCH_OK && !needs_own(n, last))
-            return HTC_WATCH_OK;
-        if (n->why != HTC_WATCH_OK && htc_mono_ms() - n->since < HTC_WATCH_RETRY_MS)
-            return n->why;
-    }
-    *known = false;
-    return settle(w, i, path, last, links);
-}
-
-/* One component of the path. */
-static htc_watch_why settle_step(htc_watch *w, char *path, char *name, size_t len, unsigned links,
-                                 uint32_t *node, bool *known)
-{
-    uint64_t hash = name_hash(w, name, len);
-    uint32_t child = find_child(w, *node, hash);
-    char *end = name + len, keep = *end;
-    bool last = !end[strspn(end, "/")];
-    htc_watch_why why;
-
-    if (*name == '.' && (len == 1 || (len == 2 && name[1] == '.')))
-        return HTC_WATCH_PATH;
-    if (child == HTCW_NIL)
-        child = add_node(w, *node, hash);
-    if (child == HTCW_NIL)
-        return HTC_WATCH_FULL;
-    *end = '\0';
-    why = settle_node(w, child, path, last, links, known);
-    *end = keep;
-    *node = child;
-    return why;
-}
-
-/* The path is changed and restored meanwhile. */
-static htc_watch_why settle_from(htc_watch *w, char *path, unsigned links, uint32_t *node,
-                                 bool *known)
-{
-    char *at = path + strspn(path, "/");
-    htc_watch_why why;
-
-    *node = HTCW_ROOT;
-    why = settle_node(w, HTCW_ROOT, "/", false, links, known);
-    for (unsigned depth = 0; *at && why == HTC_WATCH_OK; depth++) {
-        size_t len = strcspn(at, "/");
-
-        if (depth == HTCW_MAX_DEPTH)
-            return HTC_WATCH_PATH;
-        why = settle_step(w, path, at, len, links, node, known);
-        at += len;
-        at += strspn(at, "/");
-    }
-    return why;
-}
-
-htc_watch_why htcw_settle_path(htc_watch *w, const char *path, uint32_t *node, bool *known)
-{
-    char copy[HTCW_MAX_PATH];
-    size_t len = strlen(path);
-
-    *known = true;
-    if (*path != '/' || len >= sizeof(copy))
-        return HTC_WATCH_PATH;
-    memcpy(copy, path, len + 1);
-    return settle_from(w, copy, 0, node, known);
 }
 
 /* --- the sweep --------------------------------------------------------------------------------*/
@@ -641,7 +342,7 @@ static bool needed(const htc_watch *w, const htcw_node *n, int64_t now)
     int64_t keep = n->why ? HTC_WATCH_RETRY_MS : HTC_WATCH_KEEP_MS;
 
     return n->children != HTCW_NIL || n->linkers != HTCW_NIL || now - n->since < keep ||
-           (settled(w, n) && mark_of(w, n));
+           (htcw_settled(w, n) && mark_of(w, n));
 }
 
 static void give_up_some(htc_watch *w, int64_t now)
@@ -688,8 +389,30 @@ static void doubt_some(htc_watch *w)
     }
 }
 
+/* A process was killed after the kernel had given it a watch and before that was entered. The
+ * kernel counts up, so it has one of the numbers since then. One that somebody else is about to
+ * enter may go, too: that is noticed there. */
+static void give_up_unentered(htc_watch *w)
+{
+    htcw_header *header = w->header;
+
+    for (int i = 0; i < HTCW_ADDING; i++) {
+        htcw_adding *adding = &header->adding[i];
+        int32_t end = header->last_wd + HTCW_ADDING;
+
+        if (!adding->pid || kill(adding->pid, 0) == 0 || errno != ESRCH)
+            continue;
+        for (int32_t wd = adding->after + 1; wd <= end && wd - adding->after < 10000; wd++) {
+            if (htcw_first_with_wd(w, wd) == HTCW_NIL)
+                inotify_rm_watch(w->fd, wd);
+        }
+        adding->pid = 0;
+    }
+}
+
 void htcw_sweep(htc_watch *w, int64_t now)
 {
+    give_up_unentered(w);
     give_up_some(w, now);
     doubt_some(w);
 }
