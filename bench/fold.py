@@ -5,19 +5,24 @@
     bench/fold.py [LINES] [MODULE.so]    10,000 lines unless said otherwise
     bench/fold.py instructions LINES Redirect|RewriteRule outside|section|htaccess|all [MODULE.so]
     bench/fold.py files DIR [MODULE.so]
+    bench/fold.py start LINES [MODULE.so]
 
 In the server (outside), a <Directory> (section) and a .htaccess file: a request that matches none
 against the same server without the lines, and one that matches the last line against one that
-matches the first. `instructions` counts instructions per request by callgrind instead, stock httpd
-beside it. `files` serves the .htaccess files below DIR, each in a tree of its own, and counts
-instructions of a request for a page there that no rule of the file names (if it is rewritten all the
-same, that is said), beside AllowOverride None and stock httpd.
+matches the first. `instructions` counts instructions of a request that matches none instead, by
+callgrind: beside the server with nothing at all, and beside the one from which only the lines are
+taken, so that RewriteEngine On, or a .htaccess file with another directive in it, stays. `files`
+serves the .htaccess files below DIR, each in a tree of its own, and counts instructions of a request
+for a page there that no rule of the file names (if it is redirected all the same, a redirect by one
+line is counted, too), beside AllowOverride None, stock httpd, and the file without its rules. `start`
+starts a server with that many Redirect lines, stock and with the module.
 """
 
 import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import htbench
@@ -57,34 +62,64 @@ def show(name, figures):
           f"{figures['ratio']:.3f} ({figures['low']:.3f} to {figures['high']:.3f})", flush=True)
 
 
-def count(root, name, module, url, docroot=None, **where):
+def exact(root, name, docroot, conf, module, url, statuses=(200,)):
+    """Instructions of one request, by callgrind: the least of some, each counted for itself. (What is
+    more in others is a wake-up of the thread that listens.)"""
+    server = htbench.Httpd(root, name, docroot, conf, module)
+    out = os.path.join(server.dir, "callgrind.out")
+    server.start(wrapper=["valgrind", "--tool=callgrind", "-q", f"--callgrind-out-file={out}",
+                          "--dump-before=ap_run_log_transaction"],
+                 single=True, demote=True, timeout=900)
+    connection = htbench.Connection(server.port)
+    for _ in range(36):
+        status = htbench.check(connection.get(url), statuses)
+    connection.close()
+    server.stop()
+    dumps = sorted((f for f in os.listdir(server.dir) if re.match(r"callgrind\.out\.\d+$", f)),
+                   key=lambda f: int(f.rsplit(".", 1)[1]))
+    figure = htbench.Instructions(min(htbench.callgrind_total(os.path.join(server.dir, f))
+                                      for f in dumps[-16:]))
+    figure.status = status
+    return figure
+
+
+def count(root, module, url, docroot=None, outside="", section="", htaccess=None, override="All",
+          statuses=(200,)):
     """Instructions per request; a server without HtCache when module is None."""
     if docroot is None:
         docroot = os.path.join(root, "fold-count-tree")
         shutil.rmtree(docroot, ignore_errors=True)
         htbench.make_tree(docroot, 2)
-        if "htaccess" in where:
+        if htaccess is not None:
             with open(os.path.join(docroot, ".htaccess"), "w") as f:
-                f.write(where["htaccess"])
+                f.write(htaccess)
             htbench.wait_until_old()
-    override = where.get("override", "All")
     conf = ("HtCache On\nHtCacheRevalidate 1h\n" if module else "") + \
-        f"<Directory {docroot}>\nOptions All\nAllowOverride {override}\n" + \
-        f"{where.get('section', '')}</Directory>\n{where.get('outside', '')}"
-    return htbench.instructions({"root": root, "name": "fold-" + name, "docroot": docroot,
-                                 "directives": conf, "module": module}, url, warm=20,
-                                counted=500, statuses=where.get("statuses", (200,)))
+        f"<Directory {docroot}>\nOptions All\nAllowOverride {override}\n{section}" + \
+        f"</Directory>\n{outside}"
+    return exact(root, "fold-count", docroot, conf, module, url, statuses)
+
+
+# What stays in a place when its lines are taken away.
+WITHOUT = {"Redirect": {"htaccess": "DirectoryIndex index.html\n"},
+           "RewriteRule": dict.fromkeys(("outside", "section", "htaccess"), "RewriteEngine On\n")}
 
 
 def instructions(lines, kind, place, module):
     root = htbench.workdir()
     text = {"Redirect": redirects, "RewriteRule": rewrites}[kind](lines)
-    plain = count(root, "plain", module, PAGE)
-    print(f"no lines: {plain:.0f} instructions per request", flush=True)
+    plain = count(root, module, PAGE)
+    print(f"nothing at all: {plain:.0f} instructions per request", flush=True)
     for at in ("outside", "section", "htaccess") if place == "all" else (place,):
-        with_lines = count(root, "lines", module, PAGE, **{at: text})
-        print(f"{lines} {kind} lines, {at}, none matches: {with_lines:.0f}, "
-              f"{plain / with_lines:.3f} of no lines", flush=True)
+        without = count(root, module, PAGE, **{at: WITHOUT[kind].get(at, "")})
+        with_lines = count(root, module, PAGE, **{at: text})
+        print(f"{lines} {kind} lines, {at}, none matches: {with_lines:.0f}, {without / with_lines:.3f} of "
+              f"{without:.0f} without them, {plain / with_lines:.3f} of nothing at all", flush=True)
+
+
+def without_rules(text):
+    return "".join(line for line in text.splitlines(True)
+                   if not re.match(r"\s*Rewrite(Rule|Cond)\b", line, re.I))
 
 
 def files(directory, module):
@@ -96,18 +131,58 @@ def files(directory, module):
         shutil.rmtree(docroot, ignore_errors=True)
         at = os.path.relpath(path, directory)
         os.makedirs(os.path.join(docroot, at))
-        shutil.copy(os.path.join(path, ".htaccess"), os.path.join(docroot, at))
+        own = os.path.join(docroot, at, ".htaccess")
+        shutil.copy(os.path.join(path, ".htaccess"), own)
         name = "unlikely-page-name.html"
         with open(os.path.join(docroot, at, name), "w") as f:
             f.write("<!DOCTYPE html><title>page</title><p>A small page.\n")
         htbench.wait_until_old()
         url = f"/{at}/{name}"
-        figures = [count(root, "files", so, url, docroot, override=override,
-                         statuses=(200, 301, 302, 303, 307, 308, 404))
-                   for so, override in ((None, "None"), (module, "All"), (None, "All"))]
-        print(f"{at}: {figures[1].status}, AllowOverride None {figures[0]:.0f}, with the module {figures[1]:.0f} "
-              f"({figures[0] / figures[1]:.3f}), stock {figures[2]:.0f} "
-              f"({figures[0] / figures[2]:.3f})", flush=True)
+        any_status = (200, 301, 302, 303, 307, 308, 404)
+        none, ours, stock = [count(root, so, url, docroot, override=override, statuses=any_status)
+                             for so, override in ((None, "None"), (module, "All"), (None, "All"))]
+        print(f"{at}: {ours.status}; AllowOverride None {none:.0f}, with the module {ours:.0f} "
+              f"({none / ours:.3f}), stock {stock:.0f} ({none / stock:.4f})", flush=True)
+        if 300 <= ours.status < 400:
+            same = count(root, None, url, docroot, override="None", statuses=any_status, outside=
+                         f"RewriteEngine On\nRewriteRule ^/(.*)$ http://example.org/$1 [R={ours.status},L]\n")
+            print(f"  a {same.status} by one RewriteRule of the server, AllowOverride None: {same:.0f} "
+                  f"({same / ours:.3f})", flush=True)
+        with open(own, errors="surrogateescape") as f:
+            text = without_rules(f.read())
+        with open(own, "w", errors="surrogateescape") as f:
+            f.write(text)
+        htbench.wait_until_old()
+        rest = count(root, module, url, docroot, statuses=any_status)
+        print(f"  the file without its rules: {rest.status}, {rest:.0f} ({none / rest:.3f})", flush=True)
+
+
+def memory(process):
+    """Memory of the process and its children, shared pages divided among them, in MB."""
+    pids = [process.pid] + [int(pid) for pid in subprocess.run(
+        ["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()]
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            total += int(re.search(r"^Pss:\s+(\d+)", f.read(), re.M).group(1))
+    return total / 1024
+
+
+def start(lines, module):
+    root = htbench.workdir()
+    docroot = os.path.join(root, "fold-start-tree")
+    shutil.rmtree(docroot, ignore_errors=True)
+    htbench.make_tree(docroot, 2)
+    for name, so in (("stock", None), ("with the module", module)):
+        conf = ("HtCache On\n" if so else "") + redirects(lines)
+        with htbench.Httpd(root, "fold-start", docroot, conf, so) as server:
+            server.start(timeout=600)
+            last = htbench.Connection(server.port).get("/" + names(lines)[-1])
+            with open(f"/proc/{server.process.pid}/stat") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+            seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            print(f"{lines} Redirect lines, {name}: started after {seconds:.2f} s of processor time, "
+                  f"{memory(server.process):.0f} MB, the last line answers {last[0]}", flush=True)
 
 
 def the_module(args):
@@ -124,6 +199,8 @@ def main():
         instructions(int(args[1]), args[2], args[3], the_module(args[4:]))
     elif args[:1] == ["files"] and len(args) >= 2:
         files(args[1], the_module(args[2:]))
+    elif args[:1] == ["start"] and len(args) >= 2:
+        start(int(args[1]), the_module(args[2:]))
     else:
         throughput(args)
 
