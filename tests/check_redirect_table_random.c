@@ -56,6 +56,7 @@ typedef struct taste {
     unsigned strip_sets;
     bool one_source;
     bool long_sources;
+    bool plain; /* neither conditions nor patterns */
 } taste;
 
 static void put(list_string *s, const char *bytes, size_t len)
@@ -229,7 +230,7 @@ static void random_rule(const taste *t, list_item *it)
         random_strip(&strip, t->strip_sets);
     if (chance(t->target))
         random_target(&target, &source);
-    if (rule->kind == REDIRECT_PATTERN || chance(5))
+    if (rule->kind == REDIRECT_PATTERN || (!t->plain && chance(5)))
         random_pattern(&pattern);
     rule->flags = random_flags(t, rule->kind, query.there);
     rule->status = chance(80) ? 301 : 100 + (int)below(900);
@@ -267,6 +268,11 @@ static taste random_taste(void)
 
     if (!t.kinds)
         t.kinds = 62;
+    if (chance(30)) { /* these have look-ups of their own, see redirect_table_simple.c */
+        t.plain = true;
+        t.kinds = (1 + below(3)) << REDIRECT_EXACT;
+        t.icase = t.host = t.query = t.scheme = 0;
+    }
     return t;
 }
 
