@@ -143,13 +143,13 @@ static void add_cost(htc_list *list, const htc_cost *cost)
     fresh = fresh_entry_of(report, name, &info);
     htc_cell_text(list, name);
     htc_cell_number(list, htc_cost_weight(cost) / 1000);
+    htc_cell_text(list, reason_of(report, &info));
+    htc_cell_text(list, advice_of(report, cost, &fresh));
     for (int i = 0; i < HTC_COST_KINDS; i++)
         htc_cell_number(list, cost->counts[i]);
     htc_cell_number(list, cost->counts[HTC_COST_PARSES] ? cost->parse_ns / 1000 : HTC_UNKNOWN);
     htc_cell_text(list, record_name(&info));
     htc_cell_text(list, htc_fresh_mode_name(fresh.mode));
-    htc_cell_text(list, reason_of(report, &info));
-    htc_cell_text(list, advice_of(report, cost, &fresh));
 }
 
 static htc_list *costs_list(htc_report *report, htc_group *group)
@@ -158,6 +158,8 @@ static htc_list *costs_list(htc_report *report, htc_group *group)
         {"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
         {"spent_us", "Time", HTC_GAUGE, HTC_UNIT_US,
          "spent on it in all; 50 \xc2\xb5s taken for each request for which httpd read it itself"},
+        {"reason", "Why", HTC_TEXT, HTC_UNIT_ONE, "why it is not kept for all requests"},
+        {"advice", "What to do", HTC_TEXT, HTC_UNIT_ONE, "about it"},
         {"checks", "Compared", HTC_GAUGE, HTC_UNIT_ONE, "times it was compared with the disk"},
         {"reads", "Read", HTC_GAUGE, HTC_UNIT_ONE, "times it was read"},
         {"parses", "Parsed", HTC_GAUGE, HTC_UNIT_ONE, "times its text was parsed"},
@@ -169,8 +171,6 @@ static htc_list *costs_list(htc_report *report, htc_group *group)
         {"parse_us", "Parse", HTC_GAUGE, HTC_UNIT_US, "time of the last parse"},
         {"record", "Record", HTC_TEXT, HTC_UNIT_ONE, "what the cache has"},
         {"freshness", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
-        {"reason", "Why", HTC_TEXT, HTC_UNIT_ONE, "why it is not kept for all requests"},
-        {"advice", "What to do", HTC_TEXT, HTC_UNIT_ONE, "about it"},
     };
 
     return htc_report_list(report, group, "dearest", "Directories that cost most",

@@ -232,7 +232,8 @@ static void send_head(const htc_report *report)
     ap_rprintf(report->r,
                "<header><h1>mod_htcache <small>%s</small></h1><span class=\"pill %s\">%s</span>"
                "<span class=\"dim\">%s</span><nav><a href=\"?\">Overview</a><a "
-               "href=\"?redirects=top\">Redirects</a><a href=\"?format=json\">JSON</a>"
+               "href=\"?redirects=top\">Redirects</a><a "
+               "href=\"?directories=cost\">Directories</a><a href=\"?format=json\">JSON</a>"
                "<a href=\"?format=prometheus\">Prometheus</a></nav></header>\n<main>\n",
                HTC_VERSION, on ? "on" : "off", htc_page_text(report, report->state),
                ap_ht_time(report->pool, report->now, "%F %T %Z", 0));

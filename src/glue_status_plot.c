@@ -146,7 +146,7 @@ static void send_plot(const htc_report *report, const plot *p, const htc_sample 
             send_curve(r, p->b, top, samples, n, false, "b");
     }
     ap_rprintf(r,
-               "</svg><p class=\"axis\"><span>%d minutes ago</span><span>top: %s%s</span>"
+               "</svg><p class=\"axis\"><span>%d min ago</span><span>top: %s%s</span>"
                "<span>now</span></p></figure>\n",
                (int)((span_of(samples, n) + 30) / 60),
                htc_page_number(report->pool, p->unit, (uint64_t)top), p->top > 0 ? " %" : "");

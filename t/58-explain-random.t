@@ -53,19 +53,20 @@ sub rewrite_rule {
 sub section {
     my ($dir, $where, $depth) = @_;
     my ($open, $close) = @{ any(
-            ['<Files "' . any(@names, '*.html', 'old-*', '[on]*') . '">', 'Files'],
-            ['<FilesMatch "' . any('^old', '\.html$', 'e$', '^(one|two)$') . '">', 'FilesMatch'],
+            $where eq 'location' ? () : (['<Files "' . any(@names, '*.html', 'old-*', '[on]*') . '">', 'Files'],
+            ['<FilesMatch "' . any('^old', '\.html$', 'e$', '^(one|two)$') . '">', 'FilesMatch']), # not in <Location>
             ['<If "' . any("%{QUERY_STRING} == 'go'", "%{REQUEST_URI} == '/a/one'", "%{REQUEST_URI} != '/c/two'",
                 "%{HTTP_USER_AGENT} == 'x'", "%{QUERY_STRING} != ''", 'true', "%{REQUEST_URI} -strmatch '*e'",
                 "!(%{QUERY_STRING} == 'go')", "%{REQUEST_URI} =~ /one/") . '">', 'If'],
             $where ne 'server' ? ['<Limit ' . any('GET', 'POST') . '>', 'Limit'] : (),
             $where eq 'server' ? ['<Location "' . any('/a', '/c/d', '/a/one', '/c*') . '">', 'Location'] : ()) };
     put($open);
-    lines_of($dir, 'section', $close eq 'Limit' ? 2 : $depth + 1); # no section may stand in <Limit>
+    my $in = $close eq 'Location' || $where eq 'location' ? 'location' : 'section';
+    lines_of($dir, $in, $close eq 'Limit' ? 2 : $depth + 1); # no section may stand in <Limit>
     put("</$close>");
     return unless $close eq 'If' && rarely(0.4);
     put('<Else>');
-    lines_of($dir, 'section', $depth + 1);
+    lines_of($dir, $in, $depth + 1);
     put('</Else>');
     return;
 }
