@@ -165,6 +165,8 @@ static struct connection {
 } connections[MAX_CONNECTIONS];
 
 static int64_t now;
+static unsigned nested; /* threads that come while one waits, one after the other */
+static void run_nested(void);
 static unsigned opened, closed, waits;
 static const script *scripts[8][4]; /* of each server: one connection after the other */
 static unsigned nth[8];
@@ -220,7 +222,8 @@ static ptrdiff_t net_send(void *baton, int handle, const void *bytes, size_t len
         snprintf(c->first, sizeof(c->first), "%.*s", (int)(len < 60 ? len : 60),
                  (const char *)bytes);
         c->ready_at = now + c->script->first_us;
-    }
+    } else if (!c->script->closes && !c->script->says[c->said])
+        c->said = 0; /* says it again */
     c->heard += len;
     return (ptrdiff_t)len;
 }
@@ -258,6 +261,10 @@ static int net_wait(void *baton, htc_mc_wait *wait, unsigned n, int64_t us)
     (void)baton;
     waits++;
     ck_assert_int_gt(us, 0);
+    if (nested) {
+        nested--;
+        run_nested();
+    }
     for (;;) {
         int came = 0;
         int64_t next = end;
@@ -311,7 +318,7 @@ static void setup(void)
     memset(nth, 0, sizeof(nth));
     memset(servers, 0, sizeof(servers));
     now = 1000000;
-    opened = closed = waits = 0;
+    opened = closed = waits = nested = 0;
     news_open = news_closed = 0;
     ck_assert_int_eq(htc_mc_create(&mc, &io, servers, 8, on_news, NULL, pool), APR_SUCCESS);
 }
@@ -357,11 +364,42 @@ START_TEST(gets_and_keeps_the_connection)
     ck_assert(!memcmp(item.got, "abc", 3));
     ck_assert_str_eq(connections[0].first, "get k1\r\n");
     ck_assert_uint_eq(closed, 0);
-    connections[0].said = 0; /* says it again */
     run(&item, 1);
     ck_assert_int_eq(item.result, HTC_MC_HIT);
     ck_assert_uint_eq(opened, 1);
     ck_assert_uint_eq(servers[0].exchanges, 2);
+    ck_assert_uint_eq(servers[0].connects, 1);
+    ck_assert_uint_eq(servers[0].reused, 1);
+}
+END_TEST
+
+static void run_nested(void)
+{
+    htc_mc_item item = get_of(0);
+
+    run(&item, 1);
+    ck_assert_int_eq(item.result, HTC_MC_HIT);
+}
+
+/* As many connections as threads at a time; of those HTC_MC_KEEP are kept, and used again. */
+START_TEST(no_more_connections_than_threads)
+{
+    const unsigned threads = HTC_MC_KEEP + 4;
+    _Atomic int32_t open = 0;
+
+    scripts[0][0] = &good;
+    htc_mc_count_open(mc, &open);
+    for (unsigned round = 0; round < 3; round++) {
+        nested = threads - 1;
+        run_nested();
+        ck_assert_uint_eq(nested, 0);
+        ck_assert_int_eq(open, HTC_MC_KEEP);
+        ck_assert_uint_eq(opened - closed, HTC_MC_KEEP);
+        ck_assert_uint_eq(servers[0].connects, threads + round * (threads - HTC_MC_KEEP));
+        ck_assert_uint_eq(servers[0].reused, round * HTC_MC_KEEP);
+    }
+    htc_mc_close(mc);
+    ck_assert_int_eq(open, 0);
 }
 END_TEST
 
@@ -402,6 +440,33 @@ START_TEST(never_longer_than_the_budget)
     ck_assert_uint_eq(servers[1].failures + servers[1].timeouts, 0);
     if (strcmp(bad[_i].name, "says too much") != 0)
         ck_assert_int_eq(items[0].result, HTC_MC_NONE);
+}
+END_TEST
+
+/* All that one request does, with a server that fails in each way in turn: connections that are
+ * replaced, breakers that open and let a try through, and more calls than there is time for. */
+START_TEST(many_calls_within_one_budget)
+{
+    int64_t budget = BUDGET, start = now, allowed = 3000;
+
+    for (unsigned i = 0; i < 8; i++)
+        scripts[i][0] = &bad[((unsigned)_i + i) % (sizeof(bad) / sizeof(bad[0]))].script;
+    for (int call = 0; call < 50; call++) {
+        htc_mc_item items[8];
+        int64_t before = now, had = budget;
+
+        for (unsigned i = 0; i < 8; i++)
+            items[i] = get_of(i);
+        if (opened + 8 > MAX_CONNECTIONS)
+            break;
+        /* Other work between the calls is none of the budget's. */
+        htc_mc_run(mc, items, 8, &budget, BUDGET / 2, pool);
+        ck_assert_int_eq(had - budget, now - before);
+        now += allowed;
+        start += allowed;
+    }
+    ck_assert_int_le(now - start, BUDGET);
+    ck_assert_int_eq(budget, 0);
 }
 END_TEST
 
@@ -547,7 +612,9 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, parses, 0, (int)(sizeof(answers) / sizeof(answers[0])));
     tcase_add_test(tc, a_line_that_does_not_end_is_nonsense);
     tcase_add_test(tc, gets_and_keeps_the_connection);
+    tcase_add_test(tc, no_more_connections_than_threads);
     tcase_add_loop_test(tc, never_longer_than_the_budget, 0, (int)(sizeof(bad) / sizeof(bad[0])));
+    tcase_add_loop_test(tc, many_calls_within_one_budget, 0, (int)(sizeof(bad) / sizeof(bad[0])));
     tcase_add_test(tc, given_up_and_tried_again);
     tcase_add_test(tc, a_kept_connection_that_was_closed_is_no_failure);
     tcase_add_test(tc, nor_one_that_is_closed_as_it_is_used);

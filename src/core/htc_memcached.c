@@ -33,6 +33,7 @@ struct htc_mc {
     void *news_baton;
     pthread_mutex_t lock; /* of kept; held for a few instructions, or for an idle() */
     kept_list *kept;
+    _Atomic int32_t *open; /* NULL: nobody wants to know */
 };
 
 typedef enum lane_state { LANE_CONNECTING, LANE_TALKING, LANE_FINISHED, LANE_LOST } lane_state;
@@ -42,8 +43,9 @@ typedef struct lane {
     unsigned server;
     lane_state state;
     int handle;
-    bool kept; /* from an earlier call, and nothing was received yet */
-    char *out; /* in the call's pool */
+    bool kept;   /* from an earlier call, and nothing was received yet */
+    bool reused; /* from an earlier call */
+    char *out;   /* in the call's pool */
     size_t out_len, out_done;
     unsigned first, last; /* items of this server lie between these; others may, too */
     unsigned next;        /* the item whose answer is awaited */
@@ -66,6 +68,25 @@ static int64_t now_us(const htc_mc *mc)
     return mc->io.now_us(mc->io.baton);
 }
 
+static int open_connection(htc_mc *mc, unsigned server)
+{
+    int handle = mc->io.open(mc->io.baton, server);
+
+    if (handle < 0)
+        return handle;
+    atomic_fetch_add(&mc->servers[server].connects, 1);
+    if (mc->open)
+        atomic_fetch_add(mc->open, 1);
+    return handle;
+}
+
+static void close_connection(htc_mc *mc, int handle)
+{
+    mc->io.close(mc->io.baton, handle);
+    if (mc->open)
+        atomic_fetch_sub(mc->open, 1);
+}
+
 /* --- kept connections --------------------------------------------------------------------------
  */
 
@@ -80,7 +101,7 @@ static int take_kept(htc_mc *mc, unsigned server)
     while (handle < 0 && kept->n) {
         handle = kept->handles[--kept->n];
         if (!mc->io.idle(mc->io.baton, handle)) {
-            mc->io.close(mc->io.baton, handle);
+            close_connection(mc, handle);
             handle = -1;
         }
     }
@@ -99,14 +120,19 @@ static void keep(htc_mc *mc, unsigned server, int handle)
         kept->handles[kept->n++] = handle;
     pthread_mutex_unlock(&mc->lock);
     if (!room)
-        mc->io.close(mc->io.baton, handle);
+        close_connection(mc, handle);
+}
+
+void htc_mc_count_open(htc_mc *mc, _Atomic int32_t *open)
+{
+    mc->open = open;
 }
 
 void htc_mc_close(htc_mc *mc)
 {
     for (unsigned i = 0; i < mc->nservers; i++) {
         while (mc->kept[i].n)
-            mc->io.close(mc->io.baton, mc->kept[i].handles[--mc->kept[i].n]);
+            close_connection(mc, mc->kept[i].handles[--mc->kept[i].n]);
     }
 }
 
@@ -147,9 +173,9 @@ static void lane_failed(lane *l, const char *why)
 
 static void lane_connect(lane *l)
 {
-    l->kept = false;
+    l->kept = l->reused = false;
     l->out_done = 0;
-    l->handle = l->mc->io.open(l->mc->io.baton, l->server);
+    l->handle = open_connection(l->mc, l->server);
     if (l->handle < 0)
         lane_failed(l, "no connection can be made");
     else
@@ -159,7 +185,7 @@ static void lane_connect(lane *l)
 static void lane_close(lane *l)
 {
     if (l->handle >= 0)
-        l->mc->io.close(l->mc->io.baton, l->handle);
+        close_connection(l->mc, l->handle);
     l->handle = -1;
 }
 
@@ -182,6 +208,8 @@ static void lane_finished(lane *l)
     keep(l->mc, l->server, l->handle);
     l->handle = -1;
     atomic_fetch_add(&server->exchanges, 1);
+    if (l->reused)
+        atomic_fetch_add(&server->reused, 1);
     if (htc_breaker_success(&server->breaker))
         report(l, false, "it answers again");
 }
@@ -413,7 +441,7 @@ static void lane_start(exchange *x, lane *l)
         lane_connect(l);
         return;
     }
-    l->kept = true;
+    l->kept = l->reused = true;
     l->state = LANE_TALKING;
     lane_send(l);
 }

@@ -128,6 +128,8 @@ typedef struct htc_mc_server {
     _Atomic uint64_t timeouts;  /* not answered in time */
     _Atomic uint64_t failures;  /* refused, broken off, nonsense */
     _Atomic uint64_t skipped;   /* not asked because the breaker was open */
+    _Atomic uint64_t connects;  /* connections that were opened */
+    _Atomic uint64_t reused;    /* exchanges that went through over a kept one */
 } htc_mc_server;
 
 typedef struct htc_mc htc_mc;
@@ -137,10 +139,16 @@ typedef void (*htc_mc_news)(void *baton, unsigned server, bool open, const char 
 
 /**
  * A client of @a n servers; one per process. @a servers is in shared memory.
- * Connections stay open until htc_mc_close(): threads may still use them while a child ends.
+ * Connections stay open until htc_mc_close(): threads may still use them while a child ends. A new
+ * one is opened only when none is kept, so there are never more to one server than threads that
+ * called htc_mc_run() at one time; of those that nobody uses, HTC_MC_KEEP are kept.
  */
 apr_status_t htc_mc_create(htc_mc **mc, const htc_mc_io *io, htc_mc_server *servers, unsigned n,
                            htc_mc_news news, void *news_baton, apr_pool_t *pool);
+
+/** From now on *open goes up with each connection that is opened, to whatever server, and down with
+ *  each that is closed. */
+void htc_mc_count_open(htc_mc *mc, _Atomic int32_t *open);
 
 /** Close the connections that nobody uses. */
 void htc_mc_close(htc_mc *mc);
