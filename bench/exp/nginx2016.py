@@ -15,7 +15,7 @@ ABOUT = """Ten pages `/0` to `/9`, asked for directly and through rewrites, ten 
 module, with AllowOverride All. The publication has charts only; its claim is that httpd answers within 21 ms where nginx needs up to 400."""
 PACKAGES = ["nginx-light", "wrk", "valgrind", "strace"]
 LEVELS = (100, 1000, 5000, 10000, 20000)
-SECONDS = {"counts": (60, 70, 110), **{f"c{n}": (30, 90 if n == 1000 else 40, 500) for n in LEVELS}}
+SECONDS = {"counts": (60, 70, 110), **{f"c{n}": (30, 90 if n == 1000 else 40 if n < 1000 else 75, 500) for n in LEVELS}}
 EXACT = ("counts",)
 
 DIRECT = [f"/{i}" for i in range(10)]
@@ -78,7 +78,7 @@ def at(wanted):
         connections = min(wanted, resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200)
         made = servers(b)
         counts.settle()
-        seconds = b.pick(1, 1 if connections <= 1000 else 2, 3)
+        seconds = b.pick(1, 1 if connections <= 1000 else 3, 4)
         every = {}
         for name, one in made.items():
             if connections > 1000 and name.startswith(".htaccess") and b.effort != "full":
