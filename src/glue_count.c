@@ -280,6 +280,8 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
     }
     for (int i = 0; more && i < all->nelts; i++)
         more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
+    if (more)
+        htc_hits_rows(s, pool, fn, baton);
 }
 
 /* One that answered much: where it is to be found again. */
@@ -288,6 +290,7 @@ typedef struct most_used {
     uint32_t slot, index;       /* of a map... */
     uint64_t version;           /* ...while it has this image */
     const htc_counted *counted; /* or one of these lines */
+    bool htaccess;              /* or a line of a .htaccess file */
 } most_used;
 
 typedef struct most_list {
@@ -403,9 +406,16 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
         totals->used +=
             most_of(&list, counted->counters, counted->count, (most_used){.counted = counted});
     }
+    if (redirects && redirects->hits.names)
+        totals->htaccess = most_of(&list, redirects->hits.counters, REDIRECT_HITS_ENTRIES,
+                                   (most_used){.htaccess = true});
     for (unsigned i = 0; more && i < list.n; i++) {
         const most_used *one = &list.all[i];
 
+        if (one->htaccess) {
+            htc_hits_show(s, pool, one->index, fn, baton);
+            continue;
+        }
         more = one->counted
                    ? show_of_lines(one, fn, baton)
                    : show_of_map(redirects, one, file_of(maps, one->slot), target, fn, baton);
@@ -432,4 +442,5 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
         if (counted->counters)
             redirect_counters_reset(counted->counters, counted->count);
     }
+    htc_hits_reset(s);
 }

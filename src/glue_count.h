@@ -4,7 +4,7 @@
  * Counters of single redirects in httpd: rows of redirect maps, and folded lines of the server's
  * configuration. Counts lie in the redirect area, so all processes share them, and rows that stay
  * keep theirs when a map is loaded anew and when the server is restarted gracefully; nothing is
- * written to disk. Lines of .htaccess files other than HtCacheRedirectMap are not counted.
+ * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own.
  */
 #ifndef GLUE_COUNT_H
 #define GLUE_COUNT_H
@@ -42,6 +42,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 /** How many there are, and how many have answered. */
 typedef struct htc_redirect_totals {
     uint64_t all, used;
+    uint64_t htaccess; /* lines of .htaccess files that have; how many there are nobody knows */
 } htc_redirect_totals;
 
 /** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most, most hits first, and
@@ -66,6 +67,18 @@ htc_counted *htc_counted_add(const void *owner, uint32_t count,
 void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
 void htc_counted_keep(htc_redirects *redirects);
+
+/* glue_count_htaccess.c: the same for Redirect lines in .htaccess files. */
+struct htc_fold_entry;
+void htc_count_htaccess(const request_rec *r, const struct htc_fold_entry *entry);
+void htc_hits_prepare(htc_redirects *redirects);
+void htc_hits_keep(htc_redirects *redirects);
+void htc_hits_reset(const server_rec *s);
+/** Call @a fn for those in all files that the cache has at the moment. False: it ended it. */
+bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
+/** Call @a fn for the one that counter number @a index is of, if its file is in the cache. */
+void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
+                   void *baton);
 
 /** Let rows of the map's image that has been @a old keep their counts in its current one. */
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,

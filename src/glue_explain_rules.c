@@ -73,20 +73,14 @@ bool explain_is_status(const char *word, int *status)
 
 static bool read_redirect(const explain *e, const ap_directive_t *node, redirect *redirect)
 {
-    int which = redirect_config_alias(node->directive);
-    const char *args = node->args ? node->args : "";
-    const char *first = ap_getword_conf(e->pool, &args);
+    htc_fold_entry entry;
 
-    if (which < 0)
+    if (!htc_fold_read_line(node, e->pool, &entry, &redirect->regex))
         return false;
-    redirect->regex = !strcasecmp(node->directive, "RedirectMatch");
-    redirect->status = !strcasecmp(node->directive, "RedirectPermanent") ? 301 : 302;
-    if (redirect_config_status(first, &redirect->status) == REDIRECT_WORD_SOURCE)
-        redirect->source = first;
-    else
-        redirect->source = ap_getword_conf(e->pool, &args);
-    redirect->target = *args ? ap_getword_conf(e->pool, &args) : NULL;
-    return *redirect->source != '\0';
+    redirect->status = entry.status;
+    redirect->source = entry.source;
+    redirect->target = entry.target;
+    return true;
 }
 
 /* As mod_alias: bytes of the path that the prefix takes, or 0. */

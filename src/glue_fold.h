@@ -44,6 +44,11 @@ typedef struct htc_fold_entry {
     const char *file; /* in which it stands */
 } htc_fold_entry;
 
+/** A Redirect line as mod_alias understands its words, without a look at whether they are right;
+ * of a RedirectMatch the regex is not compiled. False: it is none. */
+bool htc_fold_read_line(const ap_directive_t *node, apr_pool_t *pool, htc_fold_entry *entry,
+                        bool *is_regex);
+
 /** The folded lines of one context, in their order. */
 typedef struct htc_fold {
     htc_counted *counted;        /* lines of the server's configuration; else NULL */

@@ -93,6 +93,28 @@ const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const
     return add(cmd, dir_conf, a1, a2, NULL, false);
 }
 
+bool htc_fold_read_line(const ap_directive_t *node, apr_pool_t *pool, htc_fold_entry *entry,
+                        bool *is_regex)
+{
+    int which = redirect_config_alias(node->directive);
+    const char *args = node->args ? node->args : "";
+    const char *first = ap_getword_conf(pool, &args);
+
+    if (which < 0)
+        return false;
+    *is_regex = !strcasecmp(node->directive, "RedirectMatch");
+    *entry = (htc_fold_entry){.source = first,
+                              .status = strcasecmp(node->directive, "RedirectPermanent")
+                                            ? HTTP_MOVED_TEMPORARILY
+                                            : HTTP_MOVED_PERMANENTLY,
+                              .line = node->line_num,
+                              .file = node->filename};
+    if (redirect_config_status(first, &entry->status) != REDIRECT_WORD_SOURCE)
+        entry->source = ap_getword_conf(pool, &args);
+    entry->target = *args ? ap_getword_conf(pool, &args) : NULL;
+    return *entry->source != '\0';
+}
+
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf)
 {
     if (!htc_fold_made(cmd))

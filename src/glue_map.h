@@ -13,6 +13,7 @@
 
 #include "mod_htcache.h"
 #include "redirect_area.h"
+#include "redirect_hits.h"
 #include "redirect_map.h"
 #include "redirect_table.h"
 
@@ -39,6 +40,9 @@ struct htc_redirects {
     uint32_t generation;
     uint32_t counted_slot;    /* in the area: counters of folded lines, see glue_count.c */
     uint64_t counted_version; /* of their image; 0: none */
+    uint32_t hits_slot;       /* the same for lines of .htaccess files, glue_count_htaccess.c */
+    uint64_t hits_version;
+    redirect_hits hits; /* NULL in it: they are not counted */
     server_rec *main_server;
     apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
     uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */

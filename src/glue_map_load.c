@@ -762,6 +762,7 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     }
     rv = load_all(redirects, ptemp);
     htc_counted_prepare(redirects, ptemp);
+    htc_hits_prepare(redirects);
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
     return rv;
@@ -800,6 +801,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         return;
     }
     htc_counted_keep(redirects);
+    htc_hits_keep(redirects);
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
 }
 

@@ -34,6 +34,7 @@
 #define GLUE_STATUS_H
 
 #include "core/htc_history.h"
+#include "glue_count.h"
 #include "mod_htcache.h"
 
 /** What a figure is; decides its form everywhere. */
@@ -176,8 +177,7 @@ typedef struct htc_redirect_query {
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
 /** The @a n with most hits as a list of @a report, and how many have answered and never have. Made
  * for each refresh of the page: cheap also with a million of them. */
-const htc_list *htc_redirects_most(htc_report *report, unsigned n, uint64_t *used,
-                                   uint64_t *unused);
+const htc_list *htc_redirects_most(htc_report *report, unsigned n, htc_redirect_totals *totals);
 
 /* --- single files: glue_status_costs.c ---------------------------------------------------------*/
 

@@ -253,16 +253,17 @@ static void send_redirects(const htc_report *report)
 {
     static const char links[] = "<a href=\"?redirects=top\">most used</a>, "
                                 "<a href=\"?redirects=unused\">never used</a>";
-    uint64_t used, unused;
-    const htc_list *top =
-        htc_redirects_most(htc_report_empty(report->r), TOP_REDIRECTS, &used, &unused);
+    htc_redirect_totals totals;
+    const htc_list *top = htc_redirects_most(htc_report_empty(report->r), TOP_REDIRECTS, &totals);
+    uint64_t used = totals.used + totals.htaccess;
 
-    if (!used && !unused)
+    if (!totals.all && !used)
         return;
     ap_rprintf(report->r,
                "<section id=\"s-redirects\"><h2>Redirects that answer most<span>%s have answered, "
-               "%s never have: %s</span></h2>\n",
-               big(report, HTC_UNIT_ONE, used), big(report, HTC_UNIT_ONE, unused), links);
+               "%s never have%s: %s</span></h2>\n",
+               big(report, HTC_UNIT_ONE, used), big(report, HTC_UNIT_ONE, totals.all - totals.used),
+               totals.htaccess ? " outside of .htaccess files" : "", links);
     if (used)
         send_rows(top);
     ap_rputs("</section>\n", report->r);

@@ -169,14 +169,11 @@ static bool add_most(void *baton, const htc_redirect_row *row)
     return true;
 }
 
-const htc_list *htc_redirects_most(htc_report *report, unsigned n, uint64_t *used, uint64_t *unused)
+const htc_list *htc_redirects_most(htc_report *report, unsigned n, htc_redirect_totals *totals)
 {
     htc_list *list = make_list(report);
-    htc_redirect_totals totals;
 
-    htc_redirect_most(report->server, report->pool, n, add_most, list, &totals);
-    *used = totals.used;
-    *unused = totals.all - totals.used;
+    htc_redirect_most(report->server, report->pool, n, add_most, list, totals);
     return list;
 }
 

@@ -139,4 +139,45 @@ ok $seen, 'a map that was broken is seen' and like problems()->[0]{problem}, qr/
 like $client->request('/htcache-status')->{body}, qr/<p class="problem"><b>[^<]*odd\.csv/,
     'the page says so at its top';
 $server->stop;
+
+# Redirect lines of .htaccess files are counted by what they say, wherever they stand in their file.
+write_file("$dir/www/page.html", "page\n");
+my @lines = ("Redirect 301 /a http://example.org/a\n", "RedirectMatch 302 ^/b(.*)\$ http://example.org/b\n",
+    "<Files c.html>\nRedirect gone /c.html\n</Files>\n", "Redirect 301 /never http://example.org/<never>\n");
+write_file("$dir/www/.htaccess", join '', @lines);
+my $htaccess = HtCache::Server->new(name => 'redirects-htaccess', htcache => 1, conf => <<"EOT");
+HtCache On
+DocumentRoot "$dir/www"
+<Directory "$dir/www">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Location /htcache-status>
+    SetHandler htcache-status
+    Require local
+</Location>
+EOT
+$htaccess->start;
+$client = $htaccess->client('main');
+sub shown { return [map { [@$_{qw(hits line rule status)}] } @{ list("redirects=$_[0]")->{rows} }] }
+is $client->request('/page.html')->{status}, 200, 'a page beside the file';
+is_deeply shown('unused'), [[0, 1, '/a', 301], [0, 2, '^/b(.*)$', 302], [0, 4, '/c.html', 410], [0, 6, '/never', 301]],
+    'its lines have never answered';
+hit('/a/x', 2);
+hit('/bcd', 3);
+hit('/c.html', 1);
+is_deeply shown('top'), [[3, 2, '^/b(.*)$', 302], [2, 1, '/a', 301], [1, 4, '/c.html', 410]], 'those that answered, most hits first';
+is_deeply shown('unused'), [[0, 6, '/never', 301]], 'and the one that never did';
+is list('redirects=top')->{rows}[0]{file}, "$dir/www/.htaccess", 'with their file';
+like $client->request('/htcache-status')->{body}, qr{>3 have answered, 0 never have outside of \.htaccess files: .*b\(\.\*\).*/a<}s,
+    'the page shows them';
+write_file("$dir/www/.htaccess", join '', reverse @lines[0, 1, 3]);
+ok wait_until(sub { $client->request('/page.html'); return @{ shown('unused') } && shown('unused')->[0][1] == 1 }), 'the file is edited';
+is_deeply shown('top'), [[3, 2, '^/b(.*)$', 302], [2, 3, '/a', 301]], 'lines that stay keep their counts';
+my $resumed = () = $htaccess->error_log =~ /resuming normal operations/g;
+$htaccess->signal('USR1');
+ok wait_until(sub { (() = $htaccess->error_log =~ /resuming normal operations/g) > $resumed }), 'a graceful restart';
+hit('/a', 1);
+is_deeply shown('top'), [[3, 2, '^/b(.*)$', 302], [3, 3, '/a', 301]], 'they keep them, and go on';
+$htaccess->stop;
 done_testing;
