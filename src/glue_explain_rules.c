@@ -351,16 +351,6 @@ static bool has_rewrites(const ap_directive_t *node)
     return false;
 }
 
-static bool has_rewrites_below(const ap_directive_t *node, int depth)
-{
-    for (; node && depth < 8; node = node->next) {
-        if (!strncasecmp(node->directive, "Rewrite", 7) ||
-            has_rewrites_below(node->first_child, depth + 1))
-            return true;
-    }
-    return false;
-}
-
 /* What mod_rewrite merges, from context to context. */
 typedef struct rewriting {
     bool on;
@@ -485,8 +475,7 @@ static void rules_of_server(explain *e)
     e->engine = w.on;
     e->rewrite_options = w.options;
     explain_note_pathless(e, true);
-    /* A virtual host without any directive of mod_rewrite's has it off. */
-    if (w.on && (!e->host || has_rewrites_below(host_lines(e), 0)))
+    if (w.on)
         try_chain(e, &w, e->path, true);
     maps_of(e, host_lines(e), NULL, true);
     maps_of(e, ap_conftree, NULL, true);
