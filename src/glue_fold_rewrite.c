@@ -229,30 +229,35 @@ static const rewrite_block *guard_create(const htc_walk *w, const rewrite_rule *
 }
 
 /* Ahead of rules[at], to skip the n rules from there on when none of them can match. */
-static void put_guard(htc_walk *w, const container *c, size_t at, size_t n)
+static bool put_guard(htc_walk *w, const container *c, size_t at, size_t n)
 {
     const rewrite_block *block = guard_create(w, c->rules + at, n);
     ap_directive_t **link = c->links[at];
 
     if (!block)
-        return;
+        return false;
     htc_fold_insert(w, link, c->nodes[at], "RewriteCond",
                     apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
                                  block_id(block, w->secret, w->pool)));
     htc_fold_insert(w, &(*link)->next, c->nodes[at], "RewriteRule",
                     apr_psprintf(w->pool, "(?s)^.*$ - [S=%d]", (int)n));
     c->links[at] = &(*link)->next->next;
+    return true;
 }
 
-static void guard_container(htc_walk *w, const container *c)
+/* How many rules are behind guards. */
+static uint64_t guard_container(htc_walk *w, const container *c)
 {
+    uint64_t all = 0;
+
     for (size_t at = 0, n; at < c->n; at += n ? n : 1) {
         bool guarded;
 
         n = redirect_config_run(c->rules, c->n, at, &guarded);
-        if (guarded)
-            put_guard(w, c, at, n);
+        if (guarded && put_guard(w, c, at, n))
+            all += n;
     }
+    return all;
 }
 
 /* --- a container ------------------------------------------------------------------------------*/
@@ -294,6 +299,16 @@ bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool)
         rules, redirect_config_rewrites(lines, n, true, REDIRECT_REGEX_DEFAULT, rules, pool));
 }
 
+/* Then mod_rewrite puts other rules beside these, in an array of its own. */
+static bool inherits(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, "RewriteOptions") && redirect_config_inherits(node->args))
+            return true;
+    }
+    return false;
+}
+
 /* Of the rules that mod_rewrite will have by then. */
 static size_t count_rules(const ap_directive_t *node)
 {
@@ -304,19 +319,11 @@ static size_t count_rules(const ap_directive_t *node)
     return n;
 }
 
-/* Conditions that ask what another path would come to make httpd go through all of this for that
- * path, with the rules of this one. "-F", "-U", and "LA-" of look-aheads, in either syntax. */
 static bool looks_ahead(const ap_directive_t *node)
 {
-    static const char *const signs[] = {"-F", "-U", "-A", "LA-"};
-
     for (; node; node = node->next) {
-        if (strcasecmp(node->directive, "RewriteCond"))
-            continue;
-        for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
-            if (strstr(node->args, signs[i]))
-                return true;
-        }
+        if (!strcasecmp(node->directive, "RewriteCond") && redirect_config_looks_ahead(node->args))
+            return true;
     }
     return false;
 }
@@ -341,6 +348,8 @@ static void fold_directory(htc_walk *w, ap_directive_t **first, const container 
 
     for (size_t i = 0; i < c->n; i++)
         folded += !c->rules[i].why;
+    if (inherits(*first))
+        return;
     if (w->gates && folded && (w->once || put_gate(w, first, c, true)))
         w->counts->rewrite_rules_folded += folded;
 }
@@ -356,8 +365,9 @@ static void fold_server(htc_walk *w, ap_directive_t **first, const container *c)
         if (!c->rules[i].why && c->rules[i].first)
             replace_block(w, c->nodes + i, c->rules + i, (int)c->rules[i].block);
     }
-    guard_container(w, c);
-    if (w->gates && redirect_config_passable(c->rules, c->n) && put_gate(w, first, c, false))
+    folded += guard_container(w, c);
+    if (w->gates && redirect_config_passable(c->rules, c->n) && !inherits(*first) &&
+        put_gate(w, first, c, false))
         folded = c->n;
     w->counts->rewrite_rules_folded += folded;
 }

@@ -135,7 +135,21 @@ static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir
     if (!w->fold)
         return;
     htc_fold_rename(w, node, renamed[which], node->args);
-    w->counts->redirects_folded++;
+    w->counts->redirects_folded += !w->off;
+}
+
+/* Lines that are left to httpd with what is around them. */
+static void count_only(htc_walk *w, const ap_directive_t *node, bool rules_only)
+{
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, "RewriteRule"))
+            w->counts->rewrite_rules_seen++;
+        else if (!rules_only && w->redirects && !node->first_child &&
+                 redirect_config_alias(node->directive) >= 0)
+            w->counts->redirects_seen++;
+        else if (!rules_only)
+            count_only(w, node->first_child, false);
+    }
 }
 
 static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir);
@@ -166,6 +180,8 @@ static void fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
 {
     if (w->rewrites && !limits_rewrites(*first))
         htc_fold_rewrites(w, first, in_dir);
+    else
+        count_only(w, *first, true);
 }
 
 static void walk_limit(htc_walk *w, ap_directive_t **first, bool in_dir)
@@ -189,6 +205,8 @@ static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
             walk_level(w, &node->first_child, true);
         else if (named(node, limits, COUNT(limits)))
             walk_limit(w, &node->first_child, in_dir);
+        else
+            count_only(w, node->first_child, false);
     }
 }
 
@@ -245,10 +263,10 @@ void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
     w.cmd = cmd;
     w.counts = counts;
     w.fold = true;
-    w.linear = scan(*tree, false, &parts).fold == 0;
-    w.rewrites = w.rewrites && !w.linear && (cmd->override & OR_FILEINFO);
+    w.off = scan(*tree, false, &parts).fold == 0;
+    w.rewrites = w.rewrites && !w.off && (cmd->override & OR_FILEINFO);
     w.once = once;
-    w.linear = w.linear || once;
+    w.linear = w.off || once;
     walk_level(&w, tree, true);
 }
 
@@ -259,10 +277,8 @@ void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
 
     *counts = (htc_fold_counts){0};
     htc_fold_htaccess(&tree, &cmd, true, counts);
-    if (!htc_options_get()->fold_dirs)
-        counts->redirects_folded = 0;
     if (!htc_options_get()->fold_dirs || replayed)
-        counts->rewrite_rules_folded = 0;
+        counts->redirects_folded = counts->rewrite_rules_folded = 0;
 }
 
 /* --- the server's configuration ---------------------------------------------------------------*/
@@ -329,6 +345,9 @@ static void fold_sections(htc_walk *w, const ap_directive_t *node, ap_directive_
             walk_level(w, &first->first_child, true);
         } else if (!strcasecmp(first->directive, "<VirtualHost")) {
             fold_sections(w, first, first->first_child, count_for(w, first)->dirs);
+        } else {
+            count_for(w, node);
+            count_only(w, first->first_child, false);
         }
     }
 }

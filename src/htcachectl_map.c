@@ -261,51 +261,146 @@ static int code_of(const map_file *f, apr_status_t rv)
     return rv != APR_SUCCESS || f->report.errors ? TOOL_FOUND : TOOL_GOOD;
 }
 
+/* What is found out about all files. */
+typedef struct checking {
+    const redirect_map_options *options;
+    json_t *list; /* NULL unless JSON is wanted */
+    apr_pool_t *pool;
+    int code;                   /* the worst so far */
+    redirect_config_totals sum; /* of configurations */
+    unsigned configurations;
+} checking;
+
+static void add_totals(checking *c, const redirect_config_totals *t)
+{
+    c->configurations++;
+    c->sum.redirects_seen += t->redirects_seen;
+    c->sum.redirects_folded += t->redirects_folded;
+    c->sum.rewrite_rules_seen += t->rewrite_rules_seen;
+    c->sum.rewrite_rules_folded += t->rewrite_rules_folded;
+    c->sum.gated += t->gated;
+    c->sum.conditional += t->conditional;
+}
+
+static json_t *json_totals(const redirect_config_totals *t)
+{
+    return json_pack("{sIsIsIsIsIsIsIsI}", "redirects_seen", (json_int_t)t->redirects_seen,
+                     "redirects_folded", (json_int_t)t->redirects_folded, "redirects_left",
+                     (json_int_t)(t->redirects_seen - t->redirects_folded), "rewrite_rules_seen",
+                     (json_int_t)t->rewrite_rules_seen, "rewrite_rules_folded",
+                     (json_int_t)t->rewrite_rules_folded, "rewrite_rules_gated",
+                     (json_int_t)t->gated, "rewrite_rules_left",
+                     (json_int_t)(t->rewrite_rules_seen - t->rewrite_rules_folded),
+                     "rewrite_rules_conditional", (json_int_t)t->conditional);
+}
+
+static void print_totals(const redirect_config_totals *t)
+{
+    printf("%" U64 " of %" U64 " Redirect lines and %" U64 " of %" U64
+           " RewriteRules become tables, %" U64 " more are skipped together; %" U64
+           " RewriteRules have conditions\n",
+           t->redirects_folded, t->redirects_seen, t->rewrite_rules_folded - t->gated,
+           t->rewrite_rules_seen, t->gated, t->conditional);
+}
+
 /* A configuration: which of its lines become tables, and why others do not. */
-static int check_configuration(map_file *f, json_t *list)
+static int check_configuration(map_file *f, checking *c)
 {
     const char *slash = strrchr(f->name, '/');
     bool htaccess = !strcmp(slash ? slash + 1 : f->name, ".htaccess");
-    redirect_config_totals t = {0};
+    redirect_config_totals t = {.reasons = c->sum.reasons};
 
     redirect_config_check(f->bytes, f->len, htaccess, collect, f, &t, f->pool);
+    add_totals(c, &t);
     if (f->count)
         qsort(f->messages, f->count, sizeof(*f->messages), compare);
-    if (list) {
-        json_array_append_new(
-            list, json_pack("{sosIsIsIsIsIso}", "file", tool_json_string(f->name), "redirects_seen",
-                            (json_int_t)t.redirects_seen, "redirects_folded",
-                            (json_int_t)t.redirects_folded, "rewrite_rules_seen",
-                            (json_int_t)t.rewrite_rules_seen, "rewrite_rules_folded",
-                            (json_int_t)t.rewrite_rules_folded, "rewrite_rules_conditional",
-                            (json_int_t)t.conditional, "messages", json_messages(f)));
+    if (c->list) {
+        json_t *one = json_totals(&t);
+
+        json_object_set_new(one, "file", tool_json_string(f->name));
+        json_object_set_new(one, "messages", json_messages(f));
+        json_array_append_new(c->list, one);
         return TOOL_GOOD;
     }
     print_messages(f);
     tool_put(stdout, f->name);
-    printf(": %" U64 " of %" U64 " Redirect lines and %" U64 " of %" U64
-           " RewriteRules become tables; %" U64 " RewriteRules have conditions\n",
-           t.redirects_folded, t.redirects_seen, t.rewrite_rules_folded, t.rewrite_rules_seen,
-           t.conditional);
+    fputs(": ", stdout);
+    print_totals(&t);
     return TOOL_GOOD;
 }
 
-/* The exit code. *list is NULL unless JSON is wanted. */
-static int check_file(const char *name, const redirect_map_options *options, json_t *list,
-                      apr_pool_t *pool)
+typedef struct reason {
+    const char *text;
+    uint64_t times;
+} reason;
+
+static int compare_reasons(const void *a, const void *b)
+{
+    const reason *x = a, *y = b;
+
+    if (x->times != y->times)
+        return x->times > y->times ? -1 : 1;
+    return strcmp(x->text, y->text);
+}
+
+/* Those for which lines are neither in tables nor skipped, the most frequent first. */
+static const apr_array_header_t *sorted_reasons(const checking *c)
+{
+    apr_array_header_t *all = apr_array_make(c->pool, 16, sizeof(reason));
+
+    for (apr_hash_index_t *at = apr_hash_first(c->pool, c->sum.reasons); at; at = apr_hash_next(at))
+        APR_ARRAY_PUSH(all, reason) =
+            (reason){apr_hash_this_key(at), *(uint64_t *)apr_hash_this_val(at)};
+    if (all->nelts)
+        qsort(all->elts, (size_t)all->nelts, sizeof(reason), compare_reasons);
+    return all;
+}
+
+static json_t *json_sum(const checking *c)
+{
+    const apr_array_header_t *reasons = sorted_reasons(c);
+    json_t *sum = json_totals(&c->sum), *list = json_array();
+
+    for (int i = 0; i < reasons->nelts; i++) {
+        const reason *one = &APR_ARRAY_IDX(reasons, i, reason);
+
+        json_array_append_new(
+            list, json_pack("{sIss}", "lines", (json_int_t)one->times, "reason", one->text));
+    }
+    json_object_set_new(sum, "files", json_integer((json_int_t)c->configurations));
+    json_object_set_new(sum, "reasons", list);
+    return sum;
+}
+
+/* Of one file its own lines say it. */
+static void print_sum(const checking *c)
+{
+    const apr_array_header_t *reasons = sorted_reasons(c);
+
+    if (c->configurations < 2)
+        return;
+    printf("%u configurations: ", c->configurations);
+    print_totals(&c->sum);
+    for (int i = 0; i < reasons->nelts; i++)
+        printf("%8" U64 " left: %s\n", APR_ARRAY_IDX(reasons, i, reason).times,
+               APR_ARRAY_IDX(reasons, i, reason).text);
+}
+
+/* The exit code. */
+static int check_file(const char *name, checking *c, apr_pool_t *pool)
 {
     map_file f;
     apr_status_t rv;
     bool readable;
     int code = TOOL_USAGE;
 
-    begin_file(&f, name, options, pool);
+    begin_file(&f, name, c->options, pool);
     f.keep_notes = true;
     f.terminal = isatty(STDERR_FILENO);
     readable = tool_read_file(f.name, &f.bytes, &f.len);
     if (readable && f.options.format == REDIRECT_FORMAT_AUTO &&
         redirect_map_is_httpd(name, f.bytes, f.len)) {
-        code = check_configuration(&f, list);
+        code = check_configuration(&f, c);
     } else if (readable) {
         unsigned hosts = 0;
 
@@ -317,8 +412,8 @@ static int check_file(const char *name, const redirect_map_options *options, jso
         if (f.count)
             qsort(f.messages, f.count, sizeof(*f.messages), compare);
         clear_progress(&f);
-        if (list)
-            json_array_append_new(list, json_summary(&f, hosts));
+        if (c->list)
+            json_array_append_new(c->list, json_summary(&f, hosts));
         else
             print_summary(&f, hosts);
         code = code_of(&f, rv);
@@ -330,13 +425,6 @@ static int check_file(const char *name, const redirect_map_options *options, jso
     return code;
 }
 
-typedef struct checking {
-    const redirect_map_options *options;
-    json_t *list;
-    apr_pool_t *pool;
-    int code; /* the worst so far */
-} checking;
-
 static void check_one(void *baton, const char *name)
 {
     checking *c = baton;
@@ -344,7 +432,7 @@ static void check_one(void *baton, const char *name)
     int one;
 
     apr_pool_create(&sub, c->pool);
-    one = check_file(name, c->options, c->list, sub);
+    one = check_file(name, c, sub);
     apr_pool_destroy(sub);
     if (one > c->code)
         c->code = one;
@@ -374,13 +462,16 @@ int tool_check(const tool_options *command, apr_pool_t *pool)
         return TOOL_USAGE;
     }
     c.list = command->json ? json_array() : NULL;
+    c.sum.reasons = apr_hash_make(pool);
     for (int i = 0; i < names->nelts; i++)
         check_word(&c, APR_ARRAY_IDX(names, i, const char *));
     if (c.list) {
-        int written = tool_print_json(json_pack("{so}", "files", c.list));
+        int written =
+            tool_print_json(json_pack("{soso}", "files", c.list, "summary", json_sum(&c)));
 
         c.code = written > c.code ? written : c.code;
-    }
+    } else
+        print_sum(&c);
     return c.code;
 }
 

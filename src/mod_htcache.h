@@ -90,7 +90,8 @@ typedef struct htc_walk {
     const cmd_parms *cmd;        /* of a .htaccess file: its rights; else NULL */
     htc_fold_counts *counts;
     bool fold;      /* else only count */
-    bool linear;    /* HtCacheFold Off in a .htaccess file: no table, but in the same order */
+    bool linear;    /* no table, but in the same order */
+    bool off;       /* HtCacheFold Off in a .htaccess file */
     bool redirects; /* mod_alias is there, and its directives are its own */
     bool rewrites;  /* so is mod_rewrite */
     bool once;      /* what comes of the tree is for one request only */

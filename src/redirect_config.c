@@ -367,13 +367,14 @@ static void find_blocks(rewrite_rule *rules, size_t n)
     end_block(rules, n, run);
 }
 
-/* Behind a rule that any path may match, and that makes another path of it, all must be tried. */
+/* Behind a rule that any path may match, and that makes another path of it, all must be tried. The
+ * rules of a chain are tried where its first one is. */
 static const char *directory_fault(const rewrite_rule *rule, bool changed)
 {
     if (changed)
         return "a rule before it that may match any path changes the path or counts rules";
     if (rule->follows)
-        return "it is part of a chain, whose first rule decides";
+        return rule[-1].why ? "it is part of a chain, whose first rule decides" : NULL;
     if (*rule->pattern == '!')
         return "its pattern is negated";
     return rule->any ? "its pattern does not say how a path that it matches begins, nor what is "
@@ -381,8 +382,17 @@ static const char *directory_fault(const rewrite_rule *rule, bool changed)
                      : NULL;
 }
 
-/* The rules of a directory, read: which are found by look-up? */
-static void find_passed(rewrite_rule *rules, size_t n)
+static void leave_rest(rewrite_rule *rules, size_t n, const char *why)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!rules[i].why)
+            rules[i].why = why;
+    }
+}
+
+/* The rules of a directory, read: which are found by look-up? @a whole: only all or none of them
+ * can be tried. */
+static void find_passed(rewrite_rule *rules, size_t n, bool whole)
 {
     size_t folded = 0;
     bool changed = false, any = false;
@@ -395,18 +405,47 @@ static void find_passed(rewrite_rule *rules, size_t n)
         any = any || (rule->any && !rule->follows);
         changed = changed || (rule->any && !rule->follows && rule->effect == REWRITE_CHANGES);
     }
-    if (!any || folded >= REDIRECT_CONFIG_MIN_PICKED)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        if (!rules[i].why)
-            rules[i].why = "there are fewer than 4 like it, beside a rule that is tried anyway";
+    if (any && whole)
+        leave_rest(rules, n,
+                   "with a flag N here, or a condition that looks ahead, it is all rules or none, "
+                   "and one may match any path");
+    else if (any && folded < REDIRECT_CONFIG_MIN_PICKED)
+        leave_rest(rules, n, "there are fewer than 4 like it, beside a rule that is tried anyway");
+}
+
+bool redirect_config_looks_ahead(const char *condition)
+{
+    static const char *const signs[] = {"-F", "-U", "-A", "LA-"};
+
+    for (size_t i = 0; i < COUNT(signs); i++) {
+        if (strstr(condition, signs[i]))
+            return true;
     }
+    return false;
+}
+
+bool redirect_config_inherits(const char *options)
+{
+    static const char *const names[] = {"Inherit", "InheritBefore"};
+
+    while (*options) {
+        size_t len;
+
+        options += strspn(options, " \t\"'");
+        len = strcspn(options, " \t\"'");
+        for (size_t i = 0; i < COUNT(names); i++) {
+            if (len == strlen(names[i]) && !strncasecmp(options, names[i], len))
+                return true;
+        }
+        options += len;
+    }
+    return false;
 }
 
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool)
 {
-    bool conditions = false;
+    bool conditions = false, whole = false;
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -414,6 +453,7 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
 
         if (lines[i].condition) {
             conditions = true;
+            whole = whole || redirect_config_looks_ahead(lines[i].args);
             continue;
         }
         memset(rule, 0, sizeof(*rule));
@@ -423,11 +463,12 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
             rule->flags = REWRITE_OTHER;
         read_pattern(rule, regex_flags, pool);
         conditions = false;
+        whole = whole || (rule->flags & REWRITE_NEXT);
         count++;
     }
     find_faults(rules, count, in_dir, pool);
     if (in_dir)
-        find_passed(rules, count);
+        find_passed(rules, count, whole);
     else
         find_blocks(rules, count);
     return count;

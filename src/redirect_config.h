@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include <apr_hash.h>
 #include <apr_pools.h>
 
 #include "redirect_map.h"
@@ -103,9 +104,17 @@ typedef struct rewrite_rule {
 
 /** A line of one container, in order: all others between them are of no matter. */
 typedef struct rewrite_line {
-    bool condition;   /* RewriteCond; else RewriteRule */
-    const char *args; /* of a RewriteRule */
+    bool condition; /* RewriteCond; else RewriteRule */
+    const char *args;
 } rewrite_line;
+
+/** Does a RewriteCond with these arguments ask what another path would come to? Then httpd goes
+ * through all of this for that path, with the rules of this one. "-F", "-U", and "LA-" of
+ * look-aheads, in either syntax. */
+bool redirect_config_looks_ahead(const char *condition);
+
+/** Do these arguments of RewriteOptions put other contexts' rules beside those of this one? */
+bool redirect_config_inherits(const char *options);
 
 /**
  * Say of each RewriteRule of one container whether it is folded. @a rules has room for as many as
@@ -113,7 +122,8 @@ typedef struct rewrite_line {
  * from @a pool. @a regex_flags: how httpd compiles regexes, REDIRECT_REGEX_DEFAULT.
  *
  * In a directory (@a in_dir) a request runs only the rules that may match its path, in their order:
- * those found by look-up, which are the folded ones, and those of which nothing can be looked up.
+ * those found by look-up, which are the folded ones (with the rest of the chain that such a one
+ * begins), and those of which nothing can be looked up.
  *
  * In a server, blocks of rules without conditions, one behind the other, that end the processing
  * and have the same flags, and that no skip or chain counts, are folded.
@@ -139,16 +149,23 @@ size_t redirect_config_run(const rewrite_rule *rules, size_t n, size_t at, bool 
  * inherited? */
 bool redirect_config_open_end(const rewrite_rule *rules, size_t n);
 
-/** What a configuration or .htaccess file holds. */
+/** What a configuration or .htaccess file holds: counts of lines, as the status page has them. */
 typedef struct redirect_config_totals {
     uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
+    /** Of the rules folded: they stand in no table, but a request that can match none of them, and
+     * of those around them, does not get to them. */
+    uint64_t gated;
     uint64_t conditional; /* of the rules seen: those with conditions */
+    /** Each reason for which a line is not folded, to the uint64_t how often it was; may be NULL,
+     * else of a pool that lives long enough for more than one file. The reasons are constants. */
+    apr_hash_t *reasons;
 } redirect_config_totals;
 
 /**
  * Read a configuration (@a htaccess: the text of a .htaccess file, all of which is a directory's)
- * and report each Redirect and RewriteRule line that is not folded, with the reason and what it
- * costs. <IfModule> and the like are taken to hold; files that are included are not read.
+ * and report each Redirect and RewriteRule line that is in no table, with the reason and what it
+ * costs a request that it does not match. <IfModule> and the like are taken to hold; files that are
+ * included are not read; HtCache is taken to be On where the text does not say that it is Off.
  */
 void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirect_report_fn *report,
                            void *baton, redirect_config_totals *totals, apr_pool_t *pool);

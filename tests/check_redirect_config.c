@@ -220,8 +220,8 @@ END_TEST
 /* In a directory: one letter a rule, in both strings. l one with a literal, L the same behind
  * conditions, n a negated one, a one that any path may match and that ends the processing, k one
  * that any path may match and that changes nothing, x one that changes the path, s one that skips,
- * h one that chains, N one that begins again, c one that chains and any path may match. Expected: +
- * for a rule that is found by look-up. */
+ * h one that chains, N one that begins again, c one that chains and any path may match, A l behind
+ * a condition that looks ahead. Expected: + for a rule that is found by look-up. */
 static const struct {
     const char *rules, *folded;
 } directories[] = {
@@ -238,9 +238,12 @@ static const struct {
     {"xllllllll", "---------"},
     {"llllllllxl", "++++++++--"},
     {"sll", "+++"},
-    {"hll", "+-+"},
-    {"hhll", "+--+"},
+    {"hll", "+++"},
+    {"hhll", "++++"},
     {"Nll", "+++"},
+    {"llllllNk", "--------"},
+    {"llllllAk", "--------"},
+    {"llA", "+++"},
     {"lcl", "---"},
 };
 
@@ -274,8 +277,9 @@ START_TEST(rules_of_a_directory)
     size_t n = strlen(directories[_i].rules), count = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (directories[_i].rules[i] == 'L')
-            lines[count++] = (rewrite_line){true, ""};
+        if (strchr("LA", directories[_i].rules[i]))
+            lines[count++] =
+                (rewrite_line){true, directories[_i].rules[i] == 'A' ? "/x -F" : "%{HTTPS} on"};
         lines[count++] = (rewrite_line){false, directory_rule(directories[_i].rules[i])};
     }
     ck_assert_uint_eq(read_rules(lines, count, true), n);
@@ -378,9 +382,10 @@ START_TEST(a_configuration_file)
     ck_assert_uint_eq(totals.redirects_seen, 4);
     ck_assert_uint_eq(totals.redirects_folded, 2);
     ck_assert_uint_eq(totals.rewrite_rules_seen, 10);
-    ck_assert_uint_eq(totals.rewrite_rules_folded, 9);
+    ck_assert_uint_eq(totals.rewrite_rules_folded, 10);
+    ck_assert_uint_eq(totals.gated, 1);
     ck_assert_uint_eq(totals.conditional, 1);
-    ck_assert_str_eq(reported, "5:Redirect st;7:Redirect st;21:RewriteRule;");
+    ck_assert_str_eq(reported, "5:Redirect st;21:RewriteRule;7:Redirect st;");
 }
 END_TEST
 
@@ -443,6 +448,81 @@ START_TEST(a_rule_that_stays)
 }
 END_TEST
 
+/* Eight rules that a directory or a server folds, and one Redirect, with something else in the
+ * text: how many of each are folded, and the reason that is given for those that are not. */
+#define EIGHT                                                            \
+    "RewriteRule ^/a http://t/ [R,L]\nRewriteRule ^/b http://t/ [R,L]\n" \
+    "RewriteRule ^/c http://t/ [R,L]\nRewriteRule ^/d http://t/ [R,L]\n" \
+    "RewriteRule ^/e http://t/ [R,L]\nRewriteRule ^/f http://t/ [R,L]\n" \
+    "RewriteRule ^/g http://t/ [R,L]\nRewriteRule ^/h http://t/ [R,L]\nRedirect /r http://t/\n"
+
+static const struct {
+    const char *text;
+    unsigned redirects, rules;
+    const char *reason;
+    bool server_only;
+} others[] = {
+    {EIGHT, 1, 8, NULL, false},
+    {EIGHT "HtCacheFold Off\n", 0, 0, "Off", false},
+    {EIGHT "HtCacheFold On\n", 1, 8, NULL, false},
+    {"HtCache Off\n" EIGHT, 0, 0, "Off for one", true},
+    {"HtCache Off\nHtCacheFold On\n" EIGHT, 1, 8, NULL, true},
+    {EIGHT "<VirtualHost *>\nHtCacheFold Off\n</VirtualHost>\n", 0, 0, "one of the servers", true},
+    {"<VirtualHost *>\n" EIGHT "HtCacheFold Off\n</VirtualHost>\n", 0, 0, "Off here", true},
+    {"HtCache Off\n<VirtualHost *>\n" EIGHT "HtCache On\n</VirtualHost>\n", 1, 8, NULL, true},
+    {"<Directory />\n" EIGHT "</Directory>\n", 1, 8, NULL, true},
+    {"<Directory />\n" EIGHT "HtCacheFold Off\n</Directory>\n", 0, 0, "leaves a part", true},
+    {"HtCacheExclude /x\n<Directory />\n" EIGHT "</Directory>\n", 0, 0, "leaves a part", true},
+    {"HtCacheExclude /x\n" EIGHT, 1, 8, NULL, true},
+    {"<Location /x>\nHtCacheFold Off\n</Location>\n<VirtualHost *>\n<Files x>\n" EIGHT
+     "</Files>\n</VirtualHost>\n",
+     0, 0, "leaves a part", true},
+    {"<VirtualHost *>\nHtCacheExclude /x\n</VirtualHost>\n<VirtualHost *>\n<Files x>\n" EIGHT
+     "</Files>\n</VirtualHost>\n",
+     1, 8, NULL, true},
+    {"<VirtualHost *>\nHtCacheExclude /x\n</VirtualHost>\n<Files x>\n" EIGHT "</Files>\n", 0, 0,
+     "leaves a part", true},
+    {"<VirtualHost *>\nHtCacheFold Off\n</VirtualHost>\n<VirtualHost *>\n<Files x>\n" EIGHT
+     "</Files>\n</VirtualHost>\n",
+     1, 8, NULL, true},
+    {"<Location /x>\nHtCache Off\n</Location>\n" EIGHT, 1, 8, NULL, true},
+    {"<Files x>\n" EIGHT "</Files>\n", 1, 8, NULL, false},
+    {"<IfModule x.c>\n" EIGHT "</IfModule>\n", 1, 8, NULL, false},
+    {"<Limit GET>\n" EIGHT "</Limit>\n", 1, 0, "<Limit>", false},
+    {"<Limit GET>\n<Files x>\n" EIGHT "</Files>\n</Limit>\n", 1, 0, "<Limit>", false},
+    {EIGHT "<Limit GET>\n<IfModule x.c>\nRewriteCond a b\n</IfModule>\n</Limit>\n", 1, 0, "<Limit>",
+     false},
+    {EIGHT "<Limit GET>\nRequire x\n</Limit>\n", 1, 8, NULL, false},
+    {"<RequireAny>\n" EIGHT "</RequireAny>\n", 0, 0, "left to httpd", false},
+    {"RegexDefaultOptions +DOTALL\n" EIGHT, 1, 0, "RegexDefaultOptions", true},
+    {EIGHT "<Directory /x>\nRewriteRule ^x - [C]\n</Directory>\n", 1, 0, "within a skip", true},
+    {"<Directory />\nRewriteOptions Inherit\n" EIGHT "</Directory>\n", 1, 0, "Inherit", true},
+    {"<Directory />\nRewriteOptions MergeBase InheritBefore\n" EIGHT "</Directory>\n", 1, 0,
+     "Inherit", true},
+    {"RewriteOptions InheritDown\n" EIGHT, 1, 8, NULL, false},
+};
+
+START_TEST(what_else_stands_there)
+{
+    for (int htaccess = 0; htaccess < 2 - others[_i].server_only; htaccess++) {
+        redirect_config_totals totals = {.reasons = apr_hash_make(pool)};
+        apr_hash_index_t *first;
+
+        reported[0] = '\0';
+        redirect_config_check(others[_i].text, strlen(others[_i].text), htaccess, collect, NULL,
+                              &totals, pool);
+        ck_assert_uint_eq(totals.redirects_seen, 1);
+        ck_assert_uint_ge(totals.rewrite_rules_seen, 8);
+        ck_assert_uint_eq(totals.redirects_folded, others[_i].redirects);
+        ck_assert_msg(totals.rewrite_rules_folded == others[_i].rules, "%s: %d", others[_i].text,
+                      (int)totals.rewrite_rules_folded);
+        first = apr_hash_first(pool, totals.reasons);
+        ck_assert_int_eq(!first, !others[_i].reason);
+        ck_assert(!first || strstr(apr_hash_this_key(first), others[_i].reason));
+    }
+}
+END_TEST
+
 #define COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 int main(void)
@@ -465,6 +545,7 @@ int main(void)
     tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     tcase_add_test(tc, a_configuration_file);
     tcase_add_test(tc, a_htaccess_file);
+    tcase_add_loop_test(tc, what_else_stands_there, 0, COUNT_OF(others));
     tcase_add_loop_test(tc, a_rule_that_stays, 0, COUNT_OF(costs));
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
