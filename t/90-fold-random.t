@@ -8,12 +8,13 @@
 use strict;
 use warnings;
 use File::Path qw(remove_tree);
+use JSON::PP ();
 use List::Util qw(sum0);
 use Test::More;
 use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
 use HtCache::FoldCases qw(cases wrong_lines);
-use HtCache::FoldNamed qw(named_cases cases_without info_lines);
+use HtCache::FoldNamed qw(named_cases cases_without info_lines error_files);
 use HtCache::FoldShare qw(check_tree);
 use HtCache::FoldRandom qw(scenario render all_nodes);
 use HtCache::Pipeline qw(ask_all);
@@ -298,11 +299,63 @@ sub run_check {
     is $said[1], $said[0], "-t: $line";
 }
 
+# What -t says of one wrong line among many that are folded: file and line are those of stock httpd.
+sub run_errors {
+    my $file = work_dir('fold/errors') . '/included.conf';
+    for my $case (error_files()) {
+        my ($name, $text, $included) = @$case;
+        write_file($file, $included // '');
+        my @said = map {
+            my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_, modules => [@{ $server_args{modules} }, 'macro'],
+                # One line more for the one that has a LoadModule line less.
+                conf => ($_ ? "HtCache On\n" : "\n\n") . ($text =~ s/\@FILE\@/$file/gr));
+            my ($code, $output) = $server->check_conf;
+            "$code: $output";
+        } 0, 1;
+        is $said[1], $said[0], "-t: $name";
+        like $said[0], $name =~ /macro/ ? qr/^1: .*macro 'lines'.* line \d+/s : qr/^1: .*line \d+ of \S+\.conf/s, 'which names file and line';
+    }
+}
+
+# The trace of a server's rules: those in tables by a line of their own, others as ever.
+sub run_trace {
+    my @lines  = ('RewriteEngine On', map({"RewriteRule ^/t$_(\$|/) http://t.test/$_ [R,L]"} 1 .. 12), 'RewriteCond %{QUERY_STRING} q', 'RewriteRule ^/c http://t.test/c [R,L]');
+    my $server = HtCache::Server->new(name => 'fold-trace', %server_args, htcache => 1, conf => $FRAME
+            . "HtCache On\nLogLevel rewrite:trace8\n$STATUS<VirtualHost *:\@PORT:hosts\@>\n" . join("\n", @lines) . "\n</VirtualHost>\n");
+    $server->start;
+    my $number = 0;
+    my %at     = map { $number++; s/^\s+|\s+$//gr => $number } split /\n/, read_file($server->conf);
+    my %lines;
+    my $ask = sub {
+        my ($id, $uri) = @_;
+        my $answer = $server->client('hosts')->request($uri, headers => [['X-Id', $id]]);
+        wait_until(sub { ($lines{$id} = join '', grep {/^$id /} split /^/, $server->error_log) =~ /redirect to|pass through/ });
+        return scalar(HtCache::Client::header($answer, 'Location')) // '';
+    };
+    for my $i (1, 7, 12) {
+        is $ask->("t$i", "/t$i/x"), "http://t.test/$i", "rule $i of a server answers";
+        my $at = $at{ $lines[$i] };
+        like $lines{"t$i"}, qr/folded: '\/t$i\/x' matches RewriteRule \^\/t$i\(\$\|\/\) in \Q@{[$server->conf]}\E line $at$/m, 'and the trace names its line';
+        is scalar(() = $lines{"t$i"} =~ /folded:/g), 1, 'and no other';
+        like $lines{"t$i"}, qr/redirect to http:\/\/t\.test\/$i/, 'and where it goes';
+    }
+    is $ask->('c', '/c?q'), 'http://t.test/c?q', 'a rule with a condition answers';
+    like $lines{c}, qr/applying pattern '\^\/c' to uri '\/c'/, 'and the trace shows it as ever';
+    like $lines{c}, qr/RewriteCond: input='q' pattern='q'.* => matched/, 'with its condition';
+    is $ask->('n', '/none'), '', 'none answers';
+    like $lines{n}, qr/applying pattern '\^\/c' to uri '\/none'.*pass through \/none/s, 'and the trace shows that they were tried';
+    unlike $lines{n}, qr/folded:/, 'and that no rule of the table matched';
+    $server->stop;
+}
+
 # What -D DUMP_CONFIG shows of all lines that can be folded.
 sub run_dump {
-    my @lines = map { $_->{conf} // () } cases();
+    my $file = work_dir('fold/dump') . '/included.conf';
+    my $text = info_lines() =~ s/\@ROOT\@/$file.d/gr;
+    write_file($file, $text);
+    my @lines = (map({ $_->{conf} // () } cases()), "Include $file\n", "<IfDefine !NOPE>\n$text</IfDefine>\n", "<Macro lines \$a>\n$text</Macro>\nUse lines x\n");
     my @said = map {
-        my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_,
+        my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_, modules => [@{ $server_args{modules} }, 'macro'],
             conf => ($_ ? "HtCache On\n" : "DirectoryIndex index.html\nDirectorySlash On\n")
                 . join '', map {"<VirtualHost *:\@PORT:hosts\@>\n$_</VirtualHost>\n"} @lines);
         my $conf = $server->write_conf;
@@ -310,6 +363,7 @@ sub run_dump {
         $said =~ s/^(?:HtCache On|Directory(?:Index|Slash) .*|# +(?:2[0-9]|3[0-9]|4[0-9]|[0-9]|1[0-9])|.*:\d+>?)\n//mgr;
     } 0, 1;
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
+    is scalar(() = $said[0] =~ m{^\s*Redirect /a/other5 http://t\.test/5$}mg), 9, 'those of an included file, of <IfDefine> and of a macro, too';
 }
 
 # A module less than usual.
@@ -393,6 +447,9 @@ sub run_counts {
     is_deeply [@{ $host{'counted.test'} }{@names}], [9, 9, 3, 0], 'lines of a virtual host with its sections';
     like $host{'counted.test'}{where}, qr/httpd\.conf:\d+$/, 'which is named';
     is_deeply [@$file{ 'path', @names }], ["$root/.htaccess", 2, 1, 10, 9], 'lines of a .htaccess file';
+    # Lines that are not counted one by one are not called unused.
+    my $unused = JSON::PP::decode_json($server->client('status')->request('/?redirects=unused&format=json')->{body});
+    is_deeply [sort map { $_->{rule} } @{ $unused->{rows} }], ['/main', map {"/r$_"} 1 .. 9], 'unused are those that are counted one by one, and no others';
     $server->stop;
 }
 
@@ -410,6 +467,8 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     run_info() if mpm() eq 'event' && (!defined $only || 'info' =~ /$only/);
     run_mixed() if !defined $only || 'mixed' =~ /$only/;
     run_counts() if !defined $only || 'counts' =~ /$only/;
+    run_errors() if mpm() eq 'event' && (!defined $only || 'errors' =~ /$only/);
+    run_trace() if !defined $only || 'trace' =~ /$only/;
     run_check($_) for grep { !defined $only || /$only/ } wrong_lines();
 }
 

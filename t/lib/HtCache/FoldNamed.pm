@@ -6,7 +6,7 @@ package HtCache::FoldNamed;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT_OK = qw(named_cases cases_without info_lines);
+our @EXPORT_OK = qw(named_cases cases_without info_lines error_files);
 
 my $ENGINE = "RewriteEngine On\n";
 
@@ -175,7 +175,16 @@ sub _traces {
 
 # The trace names each rule that is tried: for those of directories it is as stock httpd's.
 sub _logs {
-    return map {
+    my @contexts = grep { $_ ne 'the server' } sort keys %CONTEXT;
+    my @trace = map {
+        my $context = $_;
+        my $start   = _start($context);
+        my ($what, $lines) = $CONTEXT{$context}->($ENGINE . _rules($start, '[R,L]') . "RewriteCond %{QUERY_STRING} x\nRewriteRule ^${start}b(.*) http://t.test/\$1 [R,L]\n"
+            . "RewriteRule ^${start}c - [F]\n");
+        { name => "LogLevel rewrite:trace8, rules in $context", conf => "LogLevel rewrite:trace8\n" . ($what eq 'conf' ? $lines : ''), files => $what eq 'files' ? $lines : {},
+            requests => ['/a/b?x', '/a/b', '/a/c', '/a/x.html', '/a/other9', '/a/other1/', '/a/'] }
+    } @contexts;
+    return @trace, map {
         my $level = $_;
         { name => "LogLevel rewrite:$level", conf => "LogLevel rewrite:$level\n", files => { 'a/.htaccess' => $ENGINE . _rules('', '[R,L]') . "RewriteRule ^b(.*) http://t.test/\$1 [R,L]\n" },
             requests => ['/a/b', '/a/x.html', '/a/other9', '/a/'] }
@@ -250,6 +259,38 @@ sub cases_without {
         (map { { name => "no mod_$module: $_->[0], in the server", conf => $_->[1], requests => \@ask } }
             ['lines of the other', $there], ['its lines in <IfModule>', $hidden], ['both', $hidden . $there]),
     );
+}
+
+# Configurations with one line that httpd refuses, among others that are folded: (name, text, text of
+# the file that @FILE@ names).
+sub error_files {
+    my %wrong = (
+        'a pattern'      => 'RewriteRule ^(wrong http://t.test/ [R,L]',
+        'a flag'         => 'RewriteRule ^wrong$ http://t.test/ [R,NOPE]',
+        'a pattern of RedirectMatch' => 'RedirectMatch ^/(wrong http://t.test/',
+        'a target'       => 'Redirect /wrong t.test',
+        'no target'      => 'Redirect 301 /wrong',
+    );
+    my @cases;
+    for my $what (sort keys %wrong) {
+        my $line  = $wrong{$what};
+        my @lines = split /\n/, $ENGINE . _rules('/?', '[R,L]') . _redirects();
+        my $deep  = join "\n", @lines[0 .. 6], $line, @lines[7 .. $#lines], '';
+        my $last  = join "\n", @lines, $line, '';
+        push @cases, map { [ "$what, $_->[0]", @$_[1, 2] ] } (
+            ['deep in the server', $deep], ['last in the server', $last],
+            ['deep in a virtual host', "<VirtualHost *:\@PORT:hosts\@>\n$deep</VirtualHost>\n"],
+            ['deep in <Directory>', "<Directory />\n$deep</Directory>\n"], ['last in <Location>', "<Location /a>\n$last</Location>\n"],
+            ['deep in <If> in <Directory>', "<Directory />\n<If true>\n$deep</If>\n</Directory>\n"],
+            ['in an included file', "${ENGINE}Include \@FILE\@\n", $deep], ['in a file included in <Directory>', "<Directory />\nInclude \@FILE\@\n</Directory>\n", $last],
+            ['behind an included file', "Include \@FILE\@\n$deep", join("\n", @lines, '')],
+            ['in <IfDefine>', "<IfDefine !NOPE>\n$deep</IfDefine>\n"], ['in <IfModule> in <Directory>', "<Directory />\n<IfModule mod_alias.c>\n$deep</IfModule>\n</Directory>\n"],
+            ['behind continued lines', "Redirect /continued \\\n  http://t.test/\n$deep"],
+            ['in a macro', "<Macro lines \$a>\n$deep</Macro>\n" . join("\n", @lines, '') . "Use lines x\n"],
+            ['in a macro in <Directory>', "<Macro lines \$a>\n$last</Macro>\n<Directory />\nUse lines x\n</Directory>\n"],
+        );
+    }
+    return @cases;
 }
 
 # A configuration of lines that are folded, in all contexts, for mod_info.
