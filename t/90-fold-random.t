@@ -353,7 +353,7 @@ sub run_dump {
     my $file = work_dir('fold/dump') . '/included.conf';
     my $text = info_lines() =~ s/\@ROOT\@/$file.d/gr;
     write_file($file, $text);
-    my @lines = (map({ $_->{conf} // () } cases()), "Include $file\n", "<IfDefine !NOPE>\n$text</IfDefine>\n", "<Macro lines \$a>\n$text</Macro>\nUse lines x\n");
+    my @lines = (map({ $_->{conf} // () } cases()), "Include $file\n", "<IfDefine !NOPE>\n$text</IfDefine>\n", "<Macro lines>\n$text</Macro>\nUse lines\n");
     my @said = map {
         my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_, modules => [@{ $server_args{modules} }, 'macro'],
             conf => ($_ ? "HtCache On\n" : "DirectoryIndex index.html\nDirectorySlash On\n")

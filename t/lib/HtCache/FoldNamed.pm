@@ -286,8 +286,8 @@ sub error_files {
             ['behind an included file', "Include \@FILE\@\n$deep", join("\n", @lines, '')],
             ['in <IfDefine>', "<IfDefine !NOPE>\n$deep</IfDefine>\n"], ['in <IfModule> in <Directory>', "<Directory />\n<IfModule mod_alias.c>\n$deep</IfModule>\n</Directory>\n"],
             ['behind continued lines', "Redirect /continued \\\n  http://t.test/\n$deep"],
-            ['in a macro', "<Macro lines \$a>\n$deep</Macro>\n" . join("\n", @lines, '') . "Use lines x\n"],
-            ['in a macro in <Directory>', "<Macro lines \$a>\n$last</Macro>\n<Directory />\nUse lines x\n</Directory>\n"],
+            ['in a macro', "<Macro lines>\n$deep</Macro>\n" . join("\n", @lines, '') . "Use lines\n"],
+            ['in a macro in <Directory>', "<Macro lines>\n$last</Macro>\n<Directory />\nUse lines\n</Directory>\n"],
         );
     }
     return @cases;
