@@ -269,7 +269,7 @@ sub error_files {
         'a flag'         => 'RewriteRule ^wrong$ http://t.test/ [R,NOPE]',
         'a pattern of RedirectMatch' => 'RedirectMatch ^/(wrong http://t.test/',
         'a target'       => 'Redirect /wrong t.test',
-        'no target'      => 'Redirect 301 /wrong',
+        'a target too many' => 'Redirect gone /wrong http://t.test/',
     );
     my @cases;
     for my $what (sort keys %wrong) {
