@@ -500,15 +500,18 @@ CONF
     };
     my ($row) = grep { has_row($map{s}{g}, $_) } 1 .. $rows;
     my $right = "http://example.org/v$map{s}{g}/s/$row";
+    # The parent says so when all of the configuration was read; its children alone do not tell, as
+    # the old ones are told to end before and mod_cgid's daemon is another one in between.
+    my $runs = sub { return scalar(() = $other->error_log =~ /resuming normal operations/g) };
     my $restart = sub {
         my ($text) = @_;
-        my @old = $other->children;
+        my ($before, @old) = ($runs->(), $other->children);
         write_file("$module.new", $text);
         rename "$module.new", $module or die "rename: $!\n";
         $other->signal('USR1');
         ok wait_until(sub {
             my %now = map { $_ => 1 } $other->children;
-            return %now && !grep { $now{$_} } @old;
+            return $runs->() > $before && %now && !grep { $now{$_} } @old;
         }), 'restarted';
     };
     my $said = sub { return scalar(() = $other->error_log =~ /another build of mod_htcache/g) };
