@@ -65,9 +65,8 @@ typedef struct explain {
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
 
     htc_list *rules, *levels_list, *notes;
-    bool in_htaccess; /* the lines that are looked at are those of a .htaccess file */
-    bool engine;      /* RewriteEngine of the server, which directories begin with */
-    unsigned rewrite_options;
+    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
+    bool engine;            /* RewriteEngine of the server, which directories begin with */
     bool rewritten;         /* by a rule; what follows is asked for another path */
     unsigned unread;        /* notes of what is not looked into */
     bool answered, certain; /* whoever answers first is known; nothing before can change that */

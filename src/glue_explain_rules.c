@@ -442,7 +442,9 @@ static void note_rewrites(explain *e, const explain_context *c)
 
 static void rewrites_of_directories(explain *e)
 {
-    rewriting w = {.on = e->engine, .options = e->rewrite_options};
+    /* httpd merges directories with each other first: the server's Inherit options come too late.
+     */
+    rewriting w = {.on = e->engine};
 
     for (int i = 0; i < e->contexts->nelts; i++) {
         const explain_context *c = &APR_ARRAY_IDX(e->contexts, i, explain_context);
@@ -471,9 +473,8 @@ static void rules_of_server(explain *e)
     merge_rewriting(e, &w, &(explain_context){.first = ap_conftree});
     if (e->host)
         merge_rewriting(e, &w, &(explain_context){.first = host_lines(e)});
-    /* Engine and options of the server are those that directories begin with. */
+    /* Directories begin with the server's engine. */
     e->engine = w.on;
-    e->rewrite_options = w.options;
     explain_note_pathless(e, true);
     if (w.on)
         try_chain(e, &w, e->path, true);
