@@ -16,6 +16,15 @@
 /* --- per request --------------------------------------------------------------------------------
  */
 
+/* What the client asked for: the state of subrequests and of what they, or it, were redirected to
+ * is kept there, so that all of it has one limit of time. */
+static request_rec *top_of(request_rec *r)
+{
+    while (r->main || r->prev)
+        r = r->main ? r->main : r->prev;
+    return r;
+}
+
 static apr_status_t flush_at_end(void *data)
 {
     request_rec *top = data;
@@ -27,14 +36,13 @@ static apr_status_t flush_at_end(void *data)
 /* The state of the top-level request, or NULL where there is no farm or no time left. */
 static htc_farm_request *farm_request(htc_context *ctx, request_rec *r)
 {
-    request_rec *top = r;
+    request_rec *top;
     htc_farm_request *fr;
     htc_request *rq;
 
     if (!ctx->farm || !ctx->farm->mc)
         return NULL;
-    while (top->main)
-        top = top->main;
+    top = top_of(r);
     rq = htc_request_get(top);
     if (!rq->farm) {
         fr = rq->farm = apr_pcalloc(top->pool, sizeof(*fr));
@@ -224,14 +232,11 @@ static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, h
 
 void htc_farm_flush(htc_context *ctx, request_rec *r)
 {
-    request_rec *top = r;
     htc_farm_request *fr;
 
     if (!ctx || !ctx->farm)
         return;
-    while (top->main)
-        top = top->main;
-    fr = htc_request_get(top)->farm;
+    fr = htc_request_get(top_of(r))->farm;
     if (!fr || (!fr->out->nelts && !fr->duties->nelts))
         return;
     /* Offices are given up behind the leases, whatever became of the look. */
@@ -258,12 +263,16 @@ static bool has_office(const htc_farm_request *fr, const char *path)
 }
 
 /* Try to become the one server that looks at the disk. False: another one does just now. An office
- * that is forged or old does not count, so that nobody can keep all from looking. */
-static bool take_office(htc_farm_request *fr, request_rec *r, const char *path)
+ * that is forged or old does not count, so that nobody can keep all from looking. The lease is
+ * asked for again behind it: a server that had the office has told what it found before it gave the
+ * office up, so that nobody who gets it afterwards looks once more for want of having heard. */
+static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
+                        htc_farm_lease *lease)
 {
     const htc_farm_scope scope = scope_of(fr, r, path);
-    htc_mc_item items[2] = {item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_ADD),
-                            item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_GET)};
+    htc_mc_item items[3] = {item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_ADD),
+                            item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_GET),
+                            item_of(fr, r, HTC_FARM_LEASE, path, HTC_MC_GET)};
     htc_farm_value value = {.type = HTC_FARM_OFFICE};
     htc_farm_time time = htc_farm_now(fr, items[0].server, htc_mono_ms());
     htc_farm_duty *duty;
@@ -277,7 +286,9 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path)
         APR_SUCCESS)
         return true;
     items[0].expire = HTC_FARM_OFFICE_LIFE;
-    htc_farm_run(fr, items, 2);
+    htc_farm_run(fr, items, lease ? 3 : 2);
+    if (lease)
+        lease->valid = htc_farm_got(fr, &scope, &items[2], &lease->value);
     if (items[0].result == HTC_MC_EXISTS && htc_farm_got(fr, &scope, &items[1], &value)) {
         htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
         return false;
@@ -288,6 +299,34 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path)
         duty->path = apr_pstrdup(fr->pool, path);
         duty->item = item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_DELETE);
     }
+    return true;
+}
+
+/* Another server looks at the disk. May this one go on with a record that was checked at
+ * *checked_at? Not when that is long ago: whoever has the office may never tell what he found, and
+ * the next one neither. The time of a record that goes on is moved, so what it really was is kept
+ * in a table. Where it has no room, and where two processes change an entry at a time, the disk is
+ * asked once more. */
+static bool may_wait(htc_farm_request *fr, const char *path, apr_int64_t ttl,
+                     apr_int64_t *checked_at)
+{
+    apr_ssize_t len = APR_HASH_KEY_STRING;
+    const uint64_t hash = UINT64_C(1) << 32 | apr_hashfunc_default(path, &len);
+    htc_farm_waiting *entry = &fr->farm->shared->waiting[hash % HTC_FARM_WAITING];
+    apr_int64_t now = htc_mono_ms(), most = ttl + HTC_FARM_WAIT_MOST_MS, truth = *checked_at;
+    bool ours = atomic_load(&entry->path) == hash;
+
+    if (!ours && atomic_load(&entry->path) && now - atomic_load(&entry->truth) < most)
+        return false;
+    if (ours && atomic_load(&entry->marked) == truth)
+        truth = atomic_load(&entry->truth);
+    if (now - truth >= most)
+        return false;
+    *checked_at = now - ttl + HTC_FARM_WAIT_MS;
+    atomic_store(&entry->path, 0);
+    atomic_store(&entry->truth, truth);
+    atomic_store(&entry->marked, *checked_at);
+    atomic_store(&entry->path, hash);
     return true;
 }
 
@@ -305,27 +344,36 @@ static bool agrees(const htc_farm_value *lease, const htc_dep *dep)
     return htc_identity_equal(&lease->id, &id);
 }
 
+/* What a lease that is young enough says. */
+static htc_farm_word word_of(htc_farm_request *fr, const htc_farm_lease *lease, const htc_dep *dep)
+{
+    if (!agrees(&lease->value, dep)) {
+        htc_farm_count(fr->farm, HTC_FC_changes_learned, 1);
+        return HTC_FARM_CHANGED;
+    }
+    if (lease->value.flags & HTC_RF_RACY)
+        return HTC_FARM_OWN;
+    htc_farm_count(fr->farm, HTC_FC_leases_used, 1);
+    return HTC_FARM_SAME;
+}
+
 htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *dep,
                                apr_int64_t ttl, apr_int64_t *checked_at)
 {
     htc_farm_request *fr = farm_request(ctx, r);
-    const htc_farm_lease *lease;
+    htc_farm_lease *lease;
+    bool ours = true;
 
     if (!fr || ttl <= 0)
         return HTC_FARM_OWN;
     lease = ask(ctx, fr, r, dep->path, ttl);
-    if (fresh(fr, lease, ttl, checked_at)) {
-        if (!agrees(&lease->value, dep)) {
-            htc_farm_count(fr->farm, HTC_FC_changes_learned, 1);
-            return HTC_FARM_CHANGED;
-        }
-        if (!(lease->value.flags & HTC_RF_RACY)) {
-            htc_farm_count(fr->farm, HTC_FC_leases_used, 1);
-            return HTC_FARM_SAME;
-        }
-        return HTC_FARM_OWN;
+    if (!fresh(fr, lease, ttl, checked_at)) {
+        if (fr->budget_us > 0)
+            ours = take_office(fr, r, dep->path, lease);
+        if (!fresh(fr, lease, ttl, checked_at))
+            return ours || !may_wait(fr, dep->path, ttl, checked_at) ? HTC_FARM_OWN : HTC_FARM_WAIT;
     }
-    return fr->budget_us <= 0 || take_office(fr, r, dep->path) ? HTC_FARM_OWN : HTC_FARM_WAIT;
+    return word_of(fr, lease, dep);
 }
 
 void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep, apr_int64_t ttl,

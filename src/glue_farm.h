@@ -20,10 +20,12 @@ typedef enum htc_farm_word {
     HTC_FARM_OWN,     /* nothing, or that this server is to look: compare with the disk */
     HTC_FARM_SAME,    /* another server found it true at *checked_at */
     HTC_FARM_CHANGED, /* another server found something else */
-    HTC_FARM_WAIT,    /* another server is looking just now: go on for HTC_FARM_WAIT_MS */
+    HTC_FARM_WAIT, /* another server is looking just now: go on with it until *checked_at + ttl */
 } htc_farm_word;
 
-#define HTC_FARM_WAIT_MS 50
+/** How long to go on at a time, and at most, after a record has run out. */
+#define HTC_FARM_WAIT_MS      50
+#define HTC_FARM_WAIT_MOST_MS 2000
 
 typedef struct htc_farm_options htc_farm_options; /* directives as read */
 typedef struct htc_farm htc_farm;                 /* one per configuration generation */
@@ -42,7 +44,7 @@ void htc_farm_report(struct htc_report *report);
 void htc_farm_start(htc_context *ctx, server_rec *s);
 void htc_farm_child_init(htc_context *ctx, server_rec *s);
 
-/** The record @a dep of this server has not been checked for @a ttl ms. */
+/** The record @a dep of this server was checked at *checked_at, @a ttl ms ago or longer. */
 htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *dep,
                                apr_int64_t ttl, apr_int64_t *checked_at);
 

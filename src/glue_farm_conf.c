@@ -380,8 +380,11 @@ void htc_farm_child_init(htc_context *ctx, server_rec *s)
         return;
     io = htc_mc_sockets(ctx->farm->addresses);
     if (htc_mc_create(&ctx->farm->mc, &io, ctx->farm->shared->servers, ctx->farm->n, news,
-                      ctx->farm, ctx->pconf) == APR_SUCCESS)
+                      ctx->farm, ctx->pconf) == APR_SUCCESS) {
+        htc_mc_count_open(ctx->farm->mc,
+                          htc_census_join(&ctx->farm->shared->connections, (int32_t)getpid()));
         return;
+    }
     ctx->farm->mc = NULL;
     ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
                  "HtCache: this process has no memory for memcached; it goes on alone");

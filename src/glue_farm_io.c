@@ -104,9 +104,20 @@ static void count_items(htc_farm *farm, const htc_mc_item *items, unsigned n)
     htc_farm_count(farm, HTC_FC_unanswered, unanswered);
 }
 
+/* What the request has spent up to now. */
+static void note_spent(const htc_farm_request *fr)
+{
+    _Atomic uint64_t *longest = &fr->farm->shared->longest_us;
+    uint64_t spent = (uint64_t)(fr->farm->timeout_us - fr->budget_us), known = atomic_load(longest);
+
+    while (spent > known && !atomic_compare_exchange_weak(longest, &known, spent))
+        ;
+}
+
 static void exchange(htc_farm_request *fr, htc_mc_item *items, unsigned n)
 {
     htc_mc_run(fr->farm->mc, items, n, &fr->budget_us, fr->farm->timeout_us / 2, fr->pool);
+    note_spent(fr);
     count_items(fr->farm, items, n);
     if (fr->budget_us <= 0 && !fr->spent) {
         fr->spent = true;

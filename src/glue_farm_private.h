@@ -6,6 +6,7 @@
 #ifndef GLUE_FARM_PRIVATE_H
 #define GLUE_FARM_PRIVATE_H
 
+#include "core/htc_census.h"
 #include "core/htc_farm.h"
 #include "glue_farm.h"
 
@@ -19,12 +20,24 @@
 /** What htc_mono_ms() may be behind. */
 #define HTC_FARM_COARSE_MS 10
 
+/** A record with which this server goes on while another one looks. */
+typedef struct htc_farm_waiting {
+    _Atomic uint64_t path;  /* hash; 0: none */
+    _Atomic int64_t marked; /* what the record's time was set to */
+    _Atomic int64_t truth;  /* when it was really checked */
+} htc_farm_waiting;
+
+#define HTC_FARM_WAITING 1024
+
 /** In memory shared by all processes. */
 typedef struct htc_farm_shared {
     htc_mc_server servers[HTC_MC_MAX_SERVERS];
     htc_farm_clock clocks[HTC_MC_MAX_SERVERS];
     _Atomic uint64_t counters[HTC_FARM_COUNTER_COUNT];
-    _Atomic uint64_t told; /* a bit for each counter that was logged about */
+    _Atomic uint64_t told;       /* a bit for each counter that was logged about */
+    _Atomic uint64_t longest_us; /* the most that one request spent here in all */
+    htc_census connections;      /* open, of each process */
+    htc_farm_waiting waiting[HTC_FARM_WAITING];
 } htc_farm_shared;
 
 struct htc_farm_options {

@@ -27,10 +27,17 @@ static const htc_column columns[] = {
     {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE,
      "times it refused, broke off or made no sense"},
     {"skipped", "Not asked", HTC_COUNTER, HTC_UNIT_ONE, "exchanges without it, as it was given up"},
+    {"connects", "Connections made", HTC_COUNTER, HTC_UNIT_ONE, "connections opened to it"},
+    {"reused", "Reused", HTC_COUNTER, HTC_UNIT_ONE,
+     "exchanges over a connection that was open already"},
     {"given_up", "Given up", HTC_COUNTER, HTC_UNIT_ONE, "times its circuit breaker opened"},
     {"clock_ms", "Clock known to", HTC_GAUGE, HTC_UNIT_MS,
      "how exactly its clock is known; 0: not at all"},
 };
+
+typedef struct figures {
+    uint64_t longest_us, open, most;
+} figures;
 
 #ifdef HAVE_LIBMEMCACHED
 
@@ -54,6 +61,17 @@ static uint64_t counter_of(const htc_report *report, int which)
                : 0;
 }
 
+static figures figures_of(const htc_report *report)
+{
+    figures now = {0};
+
+    if (!report->ctx || !report->ctx->farm)
+        return now;
+    now.longest_us = atomic_load(&report->ctx->farm->shared->longest_us);
+    now.open = htc_census_sum(&report->ctx->farm->shared->connections, &now.most);
+    return now;
+}
+
 static void add_servers(htc_list *list)
 {
     const htc_farm *farm = list->report->ctx ? list->report->ctx->farm : NULL;
@@ -68,6 +86,8 @@ static void add_servers(htc_list *list)
         htc_cell_number(list, atomic_load(&server->timeouts));
         htc_cell_number(list, atomic_load(&server->failures));
         htc_cell_number(list, atomic_load(&server->skipped));
+        htc_cell_number(list, atomic_load(&server->connects));
+        htc_cell_number(list, atomic_load(&server->reused));
         htc_cell_number(list, atomic_load(&server->breaker.opened));
         htc_cell_number(list, time.epoch ? (uint64_t)(time.high - time.low) : 0);
     }
@@ -88,6 +108,12 @@ static uint64_t counter_of(const htc_report *report, int which)
     return 0;
 }
 
+static figures figures_of(const htc_report *report)
+{
+    (void)report;
+    return (figures){0};
+}
+
 static void add_servers(htc_list *list)
 {
     (void)list;
@@ -99,11 +125,18 @@ void htc_farm_report(htc_report *report)
 {
     htc_group *group =
         htc_report_group(report, "memcached", "Farm", "what servers share through memcached");
+    const figures now = figures_of(report);
 
     htc_add_text(group, "state", state_of(report), "whether it is used, and if not, why");
     for (int i = 0; i < HTC_FARM_COUNTER_COUNT; i++)
         htc_add_counter(group, counter_texts[i].name, HTC_UNIT_ONE, counter_of(report, i),
                         counter_texts[i].help);
+    htc_add_gauge(group, "longest_us", HTC_UNIT_ONE, now.longest_us,
+                  "the most that one request has spent on memcached in all, in microseconds");
+    htc_add_gauge(group, "connections", HTC_UNIT_ONE, now.open,
+                  "connections to memcached servers that this server has open");
+    htc_add_gauge(group, "connections_most", HTC_UNIT_ONE, now.most,
+                  "and the most of any one of its processes");
     add_servers(htc_report_list(report, group, "servers", "memcached servers",
                                 "their state, as this server sees them", HTC_LIST_METRICS, columns,
                                 (int)(sizeof(columns) / sizeof(columns[0]))));

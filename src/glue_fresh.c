@@ -206,7 +206,7 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
         return true;
     if (!htc_store_claim(slot, mark, claimed))
         return true;
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, now, &same))
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
     same = htc_compare(ctx, dep);

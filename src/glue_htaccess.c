@@ -188,15 +188,14 @@ bool htc_compare(htc_context *ctx, const htc_dep *dep)
 }
 
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t now, bool *usable)
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, apr_int64_t now,
+                    bool *usable)
 {
-    apr_int64_t checked_at = HTC_NEVER_CHECKED;
-
     switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
     case HTC_FARM_OWN:
         return false;
-    case HTC_FARM_WAIT:
-        checked_at = now - ttl + HTC_FARM_WAIT_MS;
+    case HTC_FARM_CHANGED:
+        checked_at = HTC_NEVER_CHECKED;
         break;
     default:
         break;
@@ -226,7 +225,7 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
         if (!htc_store_claim(slot, checked_at, now - ttl + lease))
             return true;
     }
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, now, &same))
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, now, &same))
         return same;
     same = htc_compare(ctx, dep);
     /* What is known to be untrue must not be used by anybody, until it is read again. */

@@ -401,10 +401,12 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
  * meanwhile. True when the record may be used. In a farm, another server's look may do. */
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
-/** A claimed record's time is up: does another server of the farm know whether it is true? Then
- *  the slot is marked with that time plus @a base, and *usable says so. False: look yourself. */
+/** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
+ *  whether it is true? Then the slot is marked with that time plus @a base, and *usable says so.
+ *  False: look yourself. */
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t now, bool *usable);
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, apr_int64_t now,
+                    bool *usable);
 /** Pool cleanup that releases the map node @a data. */
 apr_status_t htc_release_held(void *data);
 /** Count a level that httpd asked for and that had this outcome. */

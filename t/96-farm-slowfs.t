@@ -1,7 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # The farm tier's purpose, counted by the file system itself: operations on .htaccess files of several
-# servers on one tree, with memcached and without. Intervals are
-# long, so that the counts do not depend on how fast the machine is.
+# servers on one tree, with memcached and without. First with intervals that do not end; then with
+# such that all records run out again and again, and all servers are asked at the same moment.
 use strict;
 use warnings;
 use Test::More;
@@ -34,15 +34,20 @@ my $memcached = HtCache::Memcached->new->start;
 my $root      = $fs->path . "/$top";
 my $names     = 0;
 
+# %opt: revalidate; more.
 sub server {
-    my ($tier) = @_;
+    my ($tier, %opt) = @_;
     my $farm = $tier ? "HtCacheMemcached @{[$memcached->address]}\nHtCacheMemcachedKeyFile \"$key\"\n"
         . "HtCacheMemcachedTimeout 10s\n" : '';
     return HtCache::Server->new(name => 'farm-slowfs-' . ++$names, htcache => 1, conf => <<"CONF")->start;
 DocumentRoot "$root"
 HtCache On
-HtCacheRevalidate 1h
+HtCacheRevalidate @{[ $opt{revalidate} // '1h' ]}
 $farm
+@{[ $opt{more} // '' ]}
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
 <Directory "$root">
     AllowOverride All
     Require all granted
@@ -65,6 +70,10 @@ sub operations {
             is_deeply \@got, $answers, "$server->{name}: right answers" if $round == 1;
         }
     }
+    return counted();
+}
+
+sub counted {
     my $counts = $fs->htaccess;
     my $sum = 0;
     $sum += $_ for values %$counts;
@@ -101,5 +110,69 @@ for my $many (2, 4) {
     }
     $_->stop for @farm;
 }
+
+# --- all run out, and all are asked at once ---------------------------------------------------------
+
+# Each server by a client process of its own, which waits for the others.
+sub ask_at_once {
+    my ($pages, @servers) = @_;
+    my (@pids, @told);
+    pipe my $wait, my $go or die "no pipe: $!\n";
+    for my $server (@servers) {
+        pipe my $read, my $write or die "no pipe: $!\n";
+        my $pid = fork // die "cannot fork: $!\n";
+        if (!$pid) {
+            close $go;
+            my $client = $server->client('main', host => 'farm.example');
+            $client->request('/none');
+            syswrite $write, 'r';
+            sysread $wait, my $end, 1;
+            my @got = map { $client->request("$_/page.html")->{status} // 0 } @$pages;
+            syswrite $write, (grep { $_ != 200 } @got) ? 'bad' : 'good';
+            close $write;
+            kill 'KILL', $$; # not exit: END blocks are the driver's
+        }
+        close $write;
+        push @pids, $pid;
+        push @told, $read;
+    }
+    close $wait;
+    sysread $_, my $ready, 1 for @told;
+    close $go;
+    my @said = map { my $said = ''; 1 while sysread $_, $said, 16, length $said; $said } @told;
+    waitpid $_, 0 for @pids;
+    return scalar grep { $_ eq 'good' } @said;
+}
+
+# The interval is longer than what servers that have just started do not know of memcached's clock.
+my @few     = ('', @dirs[0 .. 11]);
+my $short   = 3;
+my %group   = (
+    'one alone' => [server(0, revalidate => "${short}s")],
+    map { my $many = $_; ("$many with the tier" => [map { server(1, revalidate => "${short}s",
+        more => "Define FARM of-$many") } 1 .. $many]) } 2, 4
+);
+ask_at_once(\@few, @$_) for values %group;
+my %sum;
+for my $round (1 .. 3) {
+    select undef, undef, undef, $short + 0.1;
+    for my $name (sort keys %group) {
+        # The root is asked for by the first request of each client.
+        $fs->reset_counts;
+        is ask_at_once(\@few, @{ $group{$name} }), scalar @{ $group{$name} }, "$name: answered ($round)";
+        $sum{$name} += counted();
+    }
+}
+my $one = $sum{'one alone'};
+my $files = grep { -e $fs->source . "/$top$_/.htaccess" } @few;
+cmp_ok $one, '>=', 3 * $files, "records run out in each of 3 rounds: $one operations of one alone";
+for my $many (2, 4) {
+    my $name = "$many with the tier";
+    cmp_ok $sum{$name}, '<=', 1.1 * $one, "$name, asked at once: $sum{$name}, at most 1.1 times those";
+    my $offices = 0;
+    $offices += $_->status->{memcached}{offices_won} for @{ $group{$name} };
+    cmp_ok $offices, '>=', 3 * @few, "$name: one of them was to look each time";
+}
+$_->stop for map {@$_} values %group;
 $memcached->stop;
 done_testing;

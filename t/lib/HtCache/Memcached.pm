@@ -102,6 +102,21 @@ sub keys {
     return defined $type ? grep {/^$type/} @keys : @keys;
 }
 
+# Many connections and as many values as it takes, until this process is killed or has sent a GB.
+sub flood {
+    my ($port) = @_;
+    local $SIG{PIPE} = 'IGNORE';
+    my @idle = map { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 1) // () } 1 .. 40;
+    my $sent = 0;
+    for (my $n = 0; $sent < 1 << 30; $n++) {
+        my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 1) or next;
+        for my $size (map { (300, 5_000, 90_000) } 1 .. 50) {
+            my $value = sprintf "set flood-%d-%d 0 60 %d noreply\r\n%s\r\n", $$, $n++, $size, 'f' x $size;
+            $sent += syswrite($sock, $value) // last;
+        }
+    }
+}
+
 # --- a server that is none ----------------------------------------------------------------------
 
 # In place of memcached on $port: $serve->($socket) for each connection, in a process of its own.
