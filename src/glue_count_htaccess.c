@@ -8,6 +8,7 @@
 #include "glue_count.h"
 #include "glue_fold.h"
 #include "glue_map.h"
+#include "redirect_config.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -85,10 +86,13 @@ void htc_hits_prepare(htc_redirects *redirects)
         rv = redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) && fits(&pin)
                  ? APR_SUCCESS
                  : publish_names(redirects->area, redirects->hits_slot);
-    if (rv == APR_SUCCESS && !pin.image &&
-        !redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin))
-        rv = APR_EGENERAL;
+    if (rv == APR_SUCCESS && !fits(&pin)) {
+        redirect_area_unpin(redirects->area, &pin);
+        if (!redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) || !fits(&pin))
+            rv = APR_EGENERAL;
+    }
     if (rv != APR_SUCCESS) {
+        redirect_area_unpin(redirects->area, &pin);
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of Redirect lines in "
                      ".htaccess files; they work, and are not counted");
@@ -128,9 +132,14 @@ static void visit_line(lines *l, const ap_directive_t *node)
 {
     htc_fold_entry entry;
     bool is_regex;
+    const char *reason;
     htc_redirect_row row = {.file = node->filename, .line = (uint32_t)node->line_num};
 
-    if (!htc_fold_read_line(node, l->pool, &entry, &is_regex))
+    /* What mod_alias keeps for itself is never counted. */
+    if (!htc_fold_read_line(node, l->pool, &entry, &is_regex) ||
+        redirect_config_redirect(redirect_config_alias(node->directive),
+                                 node->args ? node->args : "", true, l->pool,
+                                 &reason) != REDIRECT_LINE_FOLD)
         return;
     row.key = key_of_line(&entry, is_regex);
     if (l->only && l->only != row.key)

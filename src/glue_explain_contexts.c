@@ -84,8 +84,8 @@ static bool asks_more(const char **at)
     while (apr_isalnum(begin[len]) || begin[len] == '_')
         len++;
     *at = begin + len - 1;
-    if (*begin != '-')
-        return begin[len] == '(';
+    if (*begin != '-') /* httpd's scanner lets blanks stand before the parenthesis */
+        return begin[len + strspn(begin + len, " \t\n")] == '(';
     for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
         if (strlen(harmless[i]) == len && !strncasecmp(begin, harmless[i], len))
             return false;
@@ -112,7 +112,8 @@ static bool is_of_url(const explain *e, const char *text)
         } else if (apr_isalpha(*at) || *at == '-') {
             bool regex = at > text && at[-1] == '~';
 
-            if (regex || (*at == 'm' && !apr_isalnum(at[1]) && at[1] != ' ') || asks_more(&at))
+            if (regex || (strchr("ms", *at) && !apr_isalnum(at[1]) && at[1] != ' ') ||
+                asks_more(&at))
                 return false;
         }
     }
@@ -133,6 +134,7 @@ static truth evaluate(const explain *e, const ap_directive_t *node)
     info->filename = node->filename;
     info->line_number = (unsigned)node->line_num;
     info->module_index = APLOG_MODULE_INDEX;
+    info->flags = AP_EXPR_FLAG_RESTRICTED | AP_EXPR_FLAG_DONT_VARY; /* no file is read for this */
     if (ap_expr_parse(e->pool, e->pool, info, text, NULL))
         return IS_UNKNOWN;
     rc = ap_expr_exec(e->r, info, &err);

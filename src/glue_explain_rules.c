@@ -6,6 +6,7 @@
  * would: nothing here has to be fast, and nothing is taken from the tables that is to be explained
  * by them. Called by glue_explain.c.
  */
+#include <apr_uri.h>
 #include <http_main.h>
 
 #include "glue_explain.h"
@@ -104,10 +105,24 @@ static const char *complete(const explain *e, int status, const char *target)
 {
     if (!target || !ap_is_HTTP_REDIRECT(status))
         return NULL;
-    if (*target == '/')
+    if (*target == '/' && !htc_relative_allowed(e->r))
         target = ap_construct_url(e->pool, target, e->r);
     return e->query && !strchr(target, '?') ? apr_pstrcat(e->pool, target, "?", e->query, NULL)
                                             : target;
+}
+
+/* As mod_alias escapes what a pattern's substitution gave. */
+static const char *escape_target(apr_pool_t *pool, const char *target)
+{
+    apr_uri_t uri;
+    const char *escaped;
+
+    if (!target || apr_uri_parse(pool, target, &uri) != APR_SUCCESS)
+        return target;
+    escaped = ap_escape_uri(pool, apr_uri_unparse(pool, &uri, APR_URI_UNP_OMITQUERY));
+    if (uri.query)
+        escaped = apr_pstrcat(pool, escaped, "?", uri.query, NULL);
+    return uri.fragment ? apr_pstrcat(pool, escaped, "#", uri.fragment, NULL) : escaped;
 }
 
 static bool match_redirect(const explain *e, const redirect *redirect, const char **location)
@@ -129,7 +144,8 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
     if (!regex || ap_regexec(regex, e->path, AP_MAX_REG_MATCH, groups, 0))
         return false;
     if (target)
-        target = ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups);
+        target =
+            escape_target(e->pool, ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups));
     *location = complete(e, redirect->status, target);
     return true;
 }
@@ -146,12 +162,20 @@ static bool folds(const explain *e, const ap_directive_t *node, bool server)
     return e->sc->fold_dirs && (!shared || e->in_htaccess || htc_options_get()->fold_shared);
 }
 
+/* Nothing of a line that does not match is kept: there may be a million. */
 bool explain_redirect_matches(const explain *e, const ap_directive_t *node)
 {
+    explain one = *e;
     redirect redirect = {0};
     const char *location;
+    bool matches;
 
-    return read_redirect(e, node, &redirect) && match_redirect(e, &redirect, &location);
+    if (redirect_config_alias(node->directive) < 0)
+        return false;
+    apr_pool_create(&one.pool, e->pool);
+    matches = read_redirect(&one, node, &redirect) && match_redirect(&one, &redirect, &location);
+    apr_pool_destroy(one.pool);
+    return matches;
 }
 
 static void redirects_of(explain *e, const ap_directive_t *node, bool server)
@@ -160,7 +184,8 @@ static void redirects_of(explain *e, const ap_directive_t *node, bool server)
         redirect redirect = {0};
         const char *location = NULL, *reason;
 
-        if (!read_redirect(e, node, &redirect) || !match_redirect(e, &redirect, &location))
+        if (!explain_redirect_matches(e, node) || !read_redirect(e, node, &redirect) ||
+            !match_redirect(e, &redirect, &location))
             continue;
         add_rule(e, &(rule_line){.kind = node->directive,
                                  .node = node,
@@ -235,6 +260,12 @@ static const char *rewrite_location(const explain *e, const rewrite_rule *rule, 
     target = ap_pregsub(e->pool, rule->output, subject, AP_MAX_REG_MATCH, (ap_regmatch_t *)groups);
     if (!target || (!ap_is_url(target) && *target != '/'))
         return NULL;
+    if (!(rule->flags & REWRITE_NOESCAPE)) {
+        size_t len = strcspn(target, "?");
+
+        target = apr_pstrcat(e->pool, ap_escape_uri(e->pool, apr_pstrmemdup(e->pool, target, len)),
+                             target + len, NULL);
+    }
     if (rule->drops_query && *target == '/')
         return ap_construct_url(e->pool, target, e->r);
     return rule->drops_query ? target : complete(e, rule->status, target);
@@ -257,11 +288,17 @@ static bool rule_matches(const explain *e, const rewrite_rule *rule, const char 
 {
     bool negated = *rule->pattern == '!';
     int flags = AP_REG_EXTENDED | (rule->flags & REWRITE_NOCASE ? AP_REG_ICASE : 0);
-    ap_regex_t *regex = ap_pregcomp(e->pool, rule->pattern + negated, flags);
+    ap_regex_t *regex;
+    apr_pool_t *pool;
+    bool matches;
 
+    apr_pool_create(&pool, e->pool);
+    regex = ap_pregcomp(pool, rule->pattern + negated, flags);
     for (int i = 0; i < AP_MAX_REG_MATCH; i++)
         groups[i].rm_so = groups[i].rm_eo = -1;
-    return regex && (ap_regexec(regex, subject, AP_MAX_REG_MATCH, groups, 0) != 0) == negated;
+    matches = regex && (ap_regexec(regex, subject, AP_MAX_REG_MATCH, groups, 0) != 0) == negated;
+    apr_pool_destroy(pool);
+    return matches;
 }
 
 /* A rule that redirects or ends the processing without a condition is the last that counts: false
@@ -286,15 +323,16 @@ static bool rewrites_of(explain *e, const ap_directive_t *first, const char *sub
                                  .status = rewrite_status(rule),
                                  .conditions = conditions,
                                  .folded = folds(e, set.nodes[i], server) && !rule->why});
-        if (!conditions && !rewrite_status(rule) && (rule->flags & (REWRITE_LAST | REWRITE_END)) &&
-            strcmp(rule->output, "-")) {
+        if (conditions || rewrite_status(rule) || !(rule->flags & (REWRITE_LAST | REWRITE_END)))
+            continue;
+        if (strcmp(rule->output, "-")) {
             explain_note(e,
                          "%s line %d rewrites the path to '%s'; what follows is not looked into "
                          "from there on.",
                          set.nodes[i]->filename, set.nodes[i]->line_num, rule->output);
             e->rewritten = true;
-            return false;
         }
+        return false;
     }
     return true;
 }

@@ -317,21 +317,20 @@ static const char *host_name(const ap_directive_t *node)
 /* The host that is counted for from now on, begun if need be. */
 static htc_fold_host *count_for(htc_walk *w, const ap_directive_t *node)
 {
-    apr_array_header_t *hosts = htc_options_get()->hosts;
-    htc_fold_host *host;
+    const htc_options *options = htc_options_get();
+    const void *key = node;
+    htc_fold_host *host = apr_hash_get(options->host_of, &key, sizeof(key));
 
-    for (int i = hosts->nelts - 1; i >= 0; i--) {
-        host = APR_ARRAY_IDX(hosts, i, htc_fold_host *);
-        if (host->node == node) {
-            w->counts = &host->counts;
-            return host;
-        }
+    if (host) {
+        w->counts = &host->counts;
+        return host;
     }
     host = apr_pcalloc(w->pool, sizeof(*host));
     host->node = node;
     host->name = node ? apr_pstrdup(w->pool, host_name(node)) : "main server";
     host->where = node ? apr_psprintf(w->pool, "%s:%d", node->filename, node->line_num) : NULL;
-    APR_ARRAY_PUSH(hosts, htc_fold_host *) = host;
+    APR_ARRAY_PUSH(options->hosts, htc_fold_host *) = host;
+    apr_hash_set(options->host_of, &host->node, sizeof(host->node), host);
     w->counts = &host->counts;
     return host;
 }
@@ -426,6 +425,7 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, a
 {
     w->pool = pconf;
     options->hosts = apr_array_make(pconf, 4, sizeof(htc_fold_host *));
+    options->host_of = apr_hash_make(pconf);
     count_for(w, NULL);
     w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
     w->redirects = alias_alone();

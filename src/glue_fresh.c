@@ -10,6 +10,8 @@
 
 #include "http_main.h"
 
+#include <unistd.h>
+
 /* A record, the directories on its way, and links: nodes for each slot of the store. */
 #define NODES_PER_SLOT 2
 
@@ -74,13 +76,15 @@ void htc_fresh_drain(const server_rec *s)
         htc_watch_drain(ctx->watch);
 }
 
-/* A server that is asked for nothing must not let the kernel's queue overflow. */
+/* A server that is asked for nothing need not let the kernel's queue overflow. But the parent
+ * mostly is root, and nothing in the tree is checked, which its children may write: then it stays
+ * away, and a queue that did overflow costs one comparison of each record. */
 int htc_fresh_monitor(apr_pool_t *pool, server_rec *s)
 {
     const htc_context *ctx = htc_server_conf_of(s)->ctx;
 
     (void)pool;
-    if (ctx && ctx->watch) {
+    if (ctx && ctx->watch && geteuid() != 0) {
         htc_watch_drain(ctx->watch);
         htc_watch_sweep(ctx->watch, htc_mono_ms());
     }

@@ -659,8 +659,10 @@ static lasting *lasting_get(server_rec *s, const char **why, bool create)
     kept = data && lasting_fits(data) ? data : NULL;
     if (kept || !create)
         return kept;
-    if (data)
+    if (data) {
         lasting_abandon(s, data);
+        apr_pool_userdata_set(NULL, key, apr_pool_cleanup_null, pool);
+    }
     if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
         *why = "there is no memory";
         return NULL;
@@ -785,12 +787,19 @@ static apr_status_t stop_loader(void *data)
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    apr_status_t joined = APR_EGENERAL;
 
+    if (redirects->area) {
+        joined = redirect_area_join(redirects->area, redirects->generation);
+        /* Who has not joined cannot pin, so these make it count nothing. */
+        htc_counted_keep(redirects);
+        htc_hits_keep(redirects);
+    }
     if (apr_thread_mutex_create(&redirects->fold_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||
         !redirects->area)
         return;
-    if (redirect_area_join(redirects->area, redirects->generation) != APR_SUCCESS ||
+    if (joined != APR_SUCCESS ||
         apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||
         htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
@@ -800,8 +809,6 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
                      "many processes, or there is no memory");
         return;
     }
-    htc_counted_keep(redirects);
-    htc_hits_keep(redirects);
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
 }
 

@@ -137,7 +137,7 @@ static void choose_page(walk *w)
     const htc_redirect_query *query = w->query;
     size_t from = 0;
 
-    if (query->used) {
+    if (query->used && w->n) {
         qsort(w->entries, w->n, sizeof(*w->entries), by_hits);
         from = query->offset < w->n ? (size_t)query->offset : w->n;
     }

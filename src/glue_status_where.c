@@ -25,7 +25,22 @@ static bool names_handler(request_rec *r, const core_dir_config *conf)
 
 static bool any_names_handler(request_rec *r, const apr_array_header_t *sections, int depth);
 
-/* The section, or one in it, whichever it is: all are the administrator's. */
+/* As ap_file_walk() and ap_if_walk() choose. <Else> has no condition of its own. */
+static bool holds(request_rec *r, const core_dir_config *conf)
+{
+    const char *slash = r->filename ? strrchr(r->filename, '/') : NULL, *err = NULL;
+    const char *name = slash ? slash + 1 : "";
+
+    if (conf->condition)
+        return ap_expr_exec(r, conf->condition, &err) > 0;
+    if (conf->r)
+        return !ap_regexec(conf->r, name, 0, NULL, 0);
+    if (conf->d_is_fnmatch)
+        return !apr_fnmatch(conf->d, name, APR_FNM_PATHNAME);
+    return !conf->d || !strcmp(conf->d, name);
+}
+
+/* The section, or one in it that holds: all are the administrator's. */
 static bool section_names_handler(request_rec *r, ap_conf_vector_t *section, int depth)
 {
     const core_dir_config *conf = ap_get_core_module_config(section);
@@ -38,7 +53,10 @@ static bool section_names_handler(request_rec *r, ap_conf_vector_t *section, int
 static bool any_names_handler(request_rec *r, const apr_array_header_t *sections, int depth)
 {
     for (int i = 0; sections && i < sections->nelts; i++) {
-        if (section_names_handler(r, APR_ARRAY_IDX(sections, i, ap_conf_vector_t *), depth))
+        ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
+
+        if (holds(r, ap_get_core_module_config(section)) &&
+            section_names_handler(r, section, depth))
             return true;
     }
     return false;

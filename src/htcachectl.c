@@ -50,10 +50,11 @@ static const struct {
     char letter;              /* 0: none */
     const char *help;
 } options[] = {
-    [OPT_URL] = {"url", "URL", 'u',
-                 "the status page (default: $" URL_ENV
-                 ", else where the installed configuration has it on this machine); check --cost: ask "
-                 "it how long it parsed each file"},
+    [OPT_URL] =
+        {"url", "URL", 'u',
+         "the status page (default: $" URL_ENV
+         ", else where the installed configuration has it on this machine); check --cost: ask "
+         "it how long it parsed each file"},
     [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
     [OPT_COLOR] = {"color", "WHEN", 0,
                    "auto (default: on a terminal without NO_COLOR), never or always"},
@@ -92,7 +93,8 @@ static const struct {
      ONLINE, tool_explain},
     {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", ONLINE,
      tool_purge},
-    {"reset-counters", "", "set the counters of .htaccess files and of redirects to 0", ONLINE, tool_reset},
+    {"reset-counters", "", "set the counters of .htaccess files and of redirects to 0", ONLINE,
+     tool_reset},
     {"check", "FILE|DIR... [key=value...]",
      "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
      EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
@@ -339,6 +341,7 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
 {
     tool_options *o = &p->options;
     unsigned wrong = p->given & ~commands[command].options;
+    const char *env = getenv(URL_ENV);
     int code;
 
     for (size_t i = 0; i < COUNT(options); i++) {
@@ -348,7 +351,7 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
                                NULL);
     }
     o->colour = wants_colour(p->colour);
-    o->url_given = o->url || getenv(URL_ENV);
+    o->url_given = o->url || (env && *env);
     if (!o->url)
         o->url = default_url(pool);
     code = commands[command].run(o, pool);

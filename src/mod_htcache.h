@@ -178,6 +178,7 @@ typedef struct htc_options {
     struct htc_farm_options *farm; /* NULL: no such directives */
     htc_fold_counts counts;        /* of all hosts */
     apr_array_header_t *hosts;     /* htc_fold_host *: the main server first */
+    apr_hash_t *host_of;           /* the same by `node` */
     bool notes;                    /* a log format names one of ours; glue_notes.c */
     htc_walk walk;                 /* what is the same for every tree */
     htc_gates *gates;              /* of RewriteRules; or NULL */

@@ -4,6 +4,7 @@
  * when the server starts, and by the status page.
  */
 #include "redirect_area_private.h"
+#include "redirect_hits.h"
 #include "core/htc_pages.h"
 
 #include <errno.h>
@@ -152,7 +153,9 @@ static size_t lay_out(redirect_area *area)
  * not take one thing for another. */
 uint64_t redirect_area_layout(void)
 {
-    static const char text[] = RDA_LAYOUT_TEXT;
+    /* Volatile, so that the text stands in the module's file as it is: a test changes it there. */
+    static const volatile char text[] = RDA_LAYOUT_TEXT;
+    char copy[sizeof(text)];
     const uint64_t sizes[] = {sizeof(redirect_area),
                               sizeof(rda_header),
                               sizeof(htc_lock),
@@ -170,10 +173,15 @@ uint64_t redirect_area_layout(void)
                               sizeof(redirect_counter),
                               REDIRECT_COUNTER_HIT_BITS,
                               (uint64_t)REDIRECT_COUNTER_EPOCH,
+                              sizeof(redirect_hits_name),
+                              REDIRECT_HITS_ENTRIES,
                               RT_VERSION,
                               sizeof(rt_header)};
-    uint64_t layout = XXH3_64bits_withSeed(sizes, sizeof(sizes), XXH3_64bits(text, sizeof(text)));
+    uint64_t layout;
 
+    for (size_t i = 0; i < sizeof(text); i++)
+        copy[i] = text[i];
+    layout = XXH3_64bits_withSeed(sizes, sizeof(sizes), XXH3_64bits(copy, sizeof(copy)));
     return layout ? layout : 1;
 }
 
