@@ -208,7 +208,10 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
 
     if (mark > claimed - HTC_ASK_MS)
         return true;
-    if (!htc_store_claim(slot, mark, claimed))
+    /* The others go on while one looks, but not with what nobody has looked at for long. */
+    if (mark <= claimed - 2 * HTC_ASK_MS)
+        claimed = mark;
+    else if (!htc_store_claim(slot, mark, claimed))
         return true;
     if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, now, &same))
         return same;

@@ -219,7 +219,8 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
         return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
     if (!now)
         now = htc_mono_ms();
-    if (ttl > 0) {
+    /* The others go on while one looks, but not with what nobody has looked at for long. */
+    if (ttl > 0 && now - checked_at < 2 * ttl) {
         apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
 
         if (!htc_store_claim(slot, checked_at, now - ttl + lease))
