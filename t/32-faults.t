@@ -252,7 +252,10 @@ SKIP: {
     for my $htcache (0, 1) {
         $few = HtCache::Server->new(name => "few-$htcache", ports => ['site'], htcache => $htcache, conf => $conf, descriptors => 64,
             modules  => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
-            mpm_conf => "StartServers 1\nServerLimit 3\nThreadsPerChild 32\nThreadLimit 32\nMinSpareThreads 1\nMaxSpareThreads 96\nMaxRequestWorkers 96\n")->start;
+            # worker has a thread for each connection: more of them than descriptors in one process.
+            mpm_conf => mpm() eq 'worker'
+                ? "StartServers 1\nServerLimit 1\nThreadsPerChild 96\nThreadLimit 96\nMinSpareThreads 1\nMaxSpareThreads 96\nMaxRequestWorkers 96\n"
+                : "StartServers 1\nServerLimit 3\nThreadsPerChild 32\nThreadLimit 32\nMinSpareThreads 1\nMaxSpareThreads 96\nMaxRequestWorkers 96\n")->start;
         $right = { map { $_ => ask($few, $_) } @uris } if !$htcache;
         my ($said, $wrong) = use_up($few, $right);
         note $few->{name} . ': ' . join ', ', map {"$said->{$_} times $_"} sort keys %$said;
