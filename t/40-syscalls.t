@@ -77,12 +77,17 @@ sub check_control {
         ->start;
     my $client = $server->client('present', keepalive => 0);
     $client->request($uri);
-    my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->pid, $server->children);
-    $client->request($uri) for 1 .. 10;
-    my @calls = htaccess_calls($strace->finish);
     my %opens;
-    # Stock also tries "page.html/.htaccess", where there can be none.
-    $opens{ $_->{path} }++ for grep { $_->{kind} eq 'open' && $_->{path} !~ /page\.html/ } @calls;
+    # A child that prefork makes while strace attaches may be missed: then once more.
+    for (1 .. 5) {
+        my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->pid, $server->children);
+        $client->request($uri) for 1 .. 10;
+        my @calls = htaccess_calls($strace->finish);
+        %opens = ();
+        # Stock also tries "page.html/.htaccess", where there can be none.
+        $opens{ $_->{path} }++ for grep { $_->{kind} eq 'open' && $_->{path} !~ /page\.html/ } @calls;
+        last if "@{[sort values %opens]}" eq "@{[(10) x $levels]}";
+    }
     is_deeply [sort values %opens], [(10) x $levels],
         'stock: one open per level and request is seen';
     $server->stop;

