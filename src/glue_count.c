@@ -132,8 +132,7 @@ static void move_array(const redirect_area_pin *old, const redirect_area_pin *pi
     redirect_counters_move(old->counters, &from, pin->counters, &to, NULL);
 }
 
-/* An image of these keys becomes the current one. */
-static apr_status_t publish_keys(redirect_area *area, uint32_t slot, const uint64_t *keys,
+apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
                                  uint32_t n)
 {
     static const htc_identity nothing;
@@ -142,9 +141,12 @@ static apr_status_t publish_keys(redirect_area *area, uint32_t slot, const uint6
 
     if (!redirect_area_build_begin(area, slot))
         return APR_EBUSY;
-    rv = redirect_area_reserve_counted(area, slot, n * sizeof(*keys), n, &image);
+    rv = redirect_area_reserve_counted(area, slot, len, n, &image);
     if (rv == APR_SUCCESS) {
-        memcpy(image, keys, n * sizeof(*keys));
+        if (bytes)
+            memcpy(image, bytes, len);
+        else
+            memset(image, 0, len);
         rv = redirect_area_publish(area, slot, &nothing);
     }
     if (rv != APR_SUCCESS)
@@ -164,7 +166,7 @@ static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t 
         *pin = old;
         return APR_SUCCESS;
     }
-    rv = publish_keys(area, slot, keys, n);
+    rv = htc_counted_publish(area, slot, keys, n * sizeof(*keys), n);
     if (rv == APR_SUCCESS && !redirect_area_pin_get(area, slot, pin))
         rv = APR_EGENERAL;
     if (rv == APR_SUCCESS && old.image)

@@ -68,6 +68,11 @@ void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
 void htc_counted_keep(htc_redirects *redirects);
 
+/** An image of @a len bytes, a copy of @a bytes or zeros, becomes the current one of @a slot, with
+ * @a n counters at 0. APR_EBUSY: somebody else is making one; otherwise there is no room. */
+apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
+                                 uint32_t n);
+
 /* glue_count_htaccess.c: the same for Redirect lines in .htaccess files. */
 struct htc_fold_entry;
 void htc_count_htaccess(const request_rec *r, const struct htc_fold_entry *entry);

@@ -55,24 +55,6 @@ static void set_hits(htc_redirects *redirects, const redirect_area_pin *pin)
     redirects->hits.counters = pin->counters;
 }
 
-static apr_status_t publish_names(redirect_area *area, uint32_t slot)
-{
-    static const htc_identity nothing;
-    void *image;
-    apr_status_t rv;
-
-    if (!redirect_area_build_begin(area, slot))
-        return APR_EBUSY;
-    rv = redirect_area_reserve_counted(area, slot, NAMES_BYTES, REDIRECT_HITS_ENTRIES, &image);
-    if (rv == APR_SUCCESS) {
-        memset(image, 0, NAMES_BYTES);
-        rv = redirect_area_publish(area, slot, &nothing);
-    }
-    if (rv != APR_SUCCESS)
-        redirect_area_build_failed(area, slot, &nothing);
-    return rv;
-}
-
 void htc_hits_prepare(htc_redirects *redirects)
 {
     static const redirect_area_key name = {{UINT64_C(0x6874616363657373), UINT64_C(0x68697473)}};
@@ -85,7 +67,8 @@ void htc_hits_prepare(htc_redirects *redirects)
     if (redirects->hits_slot != REDIRECT_AREA_NIL)
         rv = redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) && fits(&pin)
                  ? APR_SUCCESS
-                 : publish_names(redirects->area, redirects->hits_slot);
+                 : htc_counted_publish(redirects->area, redirects->hits_slot, NULL, NAMES_BYTES,
+                                       REDIRECT_HITS_ENTRIES);
     if (rv == APR_SUCCESS && !fits(&pin)) {
         redirect_area_unpin(redirects->area, &pin);
         if (!redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) || !fits(&pin))

@@ -1,8 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file glue_map.h
- * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_load.c (from file to
- * shared image, at startup and in the background), glue_map.c (answering requests).
+ * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_area.c (the memory that
+ * all processes share), glue_map_load.c (from file to shared image, at startup and in the
+ * background), glue_map.c (answering requests).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
@@ -79,6 +80,18 @@ const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
 /** The list of both, @a first asked first; either may be NULL. */
 const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
                                        const htc_map_list *second);
+
+/* glue_map_area.c */
+/** What is kept over restarts. The first two are the same in all builds of the module. */
+typedef struct htc_lasting {
+    uint64_t layout; /* redirect_area_layout() */
+    redirect_area *area;
+    uint32_t generation;
+} htc_lasting;
+
+/** That of this server process; without one, with @a create, it is made. NULL: there is none, and
+ * with @a create *why says what is in the way. Lives as long as the process. */
+htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create);
 
 /* glue_map_load.c */
 /** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what

@@ -18,8 +18,6 @@
 #include "ap_mpm.h"
 #include "ap_regex.h"
 
-/* Addresses reserved for images; memory is taken as they need it. */
-#define AREA_BYTES (UINT64_C(16) << 30)
 /* Messages about the rows of one file that go to the error log. */
 #define MAX_LOGGED 20
 /* A file changed more recently may still be being written. */
@@ -623,58 +621,6 @@ void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_
 
 /* --- life cycle -------------------------------------------------------------------------------*/
 
-/* Kept over restarts. The first two are the same in all builds of the module. */
-typedef struct lasting {
-    uint64_t layout; /* redirect_area_layout() */
-    redirect_area *area;
-    uint32_t generation;
-} lasting;
-
-static bool lasting_fits(const lasting *kept)
-{
-    return kept->layout == redirect_area_layout() && redirect_area_fits(kept->area);
-}
-
-/* A restart has brought another build of the module, to which this memory would say something else.
- * The children of before go on with it. */
-static void lasting_abandon(server_rec *s, const lasting *kept)
-{
-    ap_log_error(
-        APLOG_MARK, APLOG_NOTICE, 0, s,
-        "HtCacheRedirectMap: this is another build of mod_htcache than before the restart; "
-        "all redirect maps are read anew, and the counts of redirects begin at 0");
-    redirect_area_abandon(kept->area);
-}
-
-/* This module's code may move from one restart to the next, so the process's pool must not be given
- * anything to call at its end: the area lies in a pool that is never destroyed. */
-static lasting *lasting_get(server_rec *s, const char **why, bool create)
-{
-    static const char key[] = "htcache-redirects";
-    apr_pool_t *pool = s->process->pool, *own;
-    lasting *kept;
-    void *data = NULL;
-
-    apr_pool_userdata_get(&data, key, pool);
-    kept = data && lasting_fits(data) ? data : NULL;
-    if (kept || !create)
-        return kept;
-    if (data) {
-        lasting_abandon(s, data);
-        apr_pool_userdata_set(NULL, key, apr_pool_cleanup_null, pool);
-    }
-    if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
-        *why = "there is no memory";
-        return NULL;
-    }
-    kept = apr_pcalloc(own, sizeof(*kept));
-    kept->layout = redirect_area_layout();
-    if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS)
-        return NULL;
-    apr_pool_userdata_set(kept, key, apr_pool_cleanup_null, pool);
-    return kept;
-}
-
 /* At startup: what an earlier generation has read is good enough while the file is the same. */
 static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_pool_t *ptemp)
 {
@@ -708,7 +654,7 @@ static int load_all(htc_redirects *redirects, apr_pool_t *ptemp)
     return OK;
 }
 
-static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, lasting *kept)
+static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_lasting *kept)
 {
     htc_redirects *redirects = apr_pcalloc(pconf, sizeof(*redirects));
     const htc_options *options = htc_options_get();
@@ -739,7 +685,7 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
 {
     bool wanted = htc_options_get()->maps->nelts > 0;
     const char *why = NULL;
-    lasting *kept = wanted || htaccess ? lasting_get(s, &why, true) : NULL;
+    htc_lasting *kept = wanted || htaccess ? htc_lasting_get(s, &why, true) : NULL;
     htc_redirects *redirects = redirects_create(pconf, s, kept);
     int rv;
 
@@ -815,7 +761,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 bool htc_map_known(server_rec *s, const redirect_area_key *key)
 {
     const char *why = NULL;
-    lasting *kept = lasting_get(s, &why, false);
+    htc_lasting *kept = htc_lasting_get(s, &why, false);
     redirect_area_state state;
     uint32_t slot;
 

@@ -37,7 +37,7 @@ CONF
 write_file("$b/.htaccess", "Header set X-Tenant b\nHeader set X-Secret-B yes\n");
 # What a may try in files of his own.
 my %attempt = (
-    file     => "<If \"file('/etc/passwd') =~ /root/\">\nHeader set X-Read yes\n</If>\n",
+    file     => "<If \"file('$b/closed/page.html') =~ /page/\">\nHeader set X-Read yes\n</If>\n",
     file2    => "SetEnvIfExpr \"file('$b/closed/page.html') =~ /page/\" read\nHeader set X-Read yes env=read\n",
     exec     => "SessionCryptoPassphrase exec:$root/run.sh\nHeader set X-Ran yes\n",
     prg      => "RewriteMap run prg:$root/run.sh\n",
