@@ -1,67 +1,18 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of the shared store by one process: creation, records of all sizes, single operations,
- * totals and the lock. Run by 'make check'. See check_store_room.c for eviction and shares,
- * check_store_damage.c, check_store_crash.c and check_store_churn.c for what can go wrong.
+ * Unit tests of the shared store by one process: creation, records of all sizes, single operations
+ * and the lock. Run by 'make check'. See check_store_visits.c for totals and visits,
+ * check_store_room.c for eviction and shares, check_store_damage.c, check_store_crash.c and
+ * check_store_churn.c for what can go wrong.
  */
-#include "store_util.h"
+#include "store_fixture.h"
 
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define MB (UINT64_C(1) << 20)
-
-static apr_pool_t *pool, *scratch;
-static htc_store *store;
-
-static void setup(void)
-{
-    pool = su_pool();
-    apr_pool_create(&scratch, pool);
-    store = su_create(pool, MB);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-}
-
-static void assert_consistent(void)
-{
-    const char *wrong = su_inconsistent(store);
-
-    ck_assert_msg(!wrong, "%s", wrong);
-}
-
-static htc_ref put_ok(uint32_t number, size_t len)
-{
-    htc_ref ref;
-
-    ck_assert_int_eq(su_put(store, &(su_spec){.number = number, .len = len}, &ref), APR_SUCCESS);
-    return ref;
-}
-
-static su_found get(uint32_t number)
-{
-    htc_info info;
-
-    return su_get(store, number, scratch, &info);
-}
-
-static htc_store_stats stats(void)
-{
-    htc_store_stats s;
-
-    htc_store_stats_get(store, &s);
-    return s;
-}
 
 /* --- creation ---------------------------------------------------------------------------------*/
 
@@ -496,151 +447,6 @@ START_TEST(equal_hashes_are_told_apart_by_key)
 }
 END_TEST
 
-/* --- totals and visits ------------------------------------------------------------------------*/
-
-START_TEST(stats_count_what_is_there)
-{
-    htc_store_stats empty = stats(), s;
-    htc_ref ref;
-
-    ck_assert_uint_eq(empty.entries, 0);
-    ck_assert_uint_gt(empty.slots_total, 0);
-    put_ok(1, 100000);
-    su_put(store, &(su_spec){.number = 2, .kind = HTC_KIND_ABSENT, .owner = 5}, &ref);
-    su_put(store, &(su_spec){.number = 3, .kind = HTC_KIND_ABSENT, .owner = 5}, &ref);
-    su_put(store, &(su_spec){.number = 4, .kind = HTC_KIND_STOCK, .owner = 6}, &ref);
-    s = stats();
-    ck_assert_uint_eq(s.entries, 4);
-    ck_assert_uint_eq(s.trees, 1);
-    ck_assert_uint_eq(s.absent, 2);
-    ck_assert_uint_eq(s.stock, 1);
-    ck_assert_uint_eq(s.owners, 3);
-    ck_assert_uint_gt(s.bytes_used, 100000);
-    ck_assert_uint_lt(s.bytes_used, 110000);
-    ck_assert_uint_eq(s.bytes_total, MB);
-}
-END_TEST
-
-typedef struct visit_log {
-    unsigned seen[100];
-    unsigned left, wrong;
-} visit_log;
-
-static bool log_visit(void *baton, const char *key, size_t key_len, const htc_info *info)
-{
-    visit_log *log = baton;
-    uint32_t number = (uint32_t)info->id.ino;
-
-    if (number >= 100 || key_len != strlen(su_key(number)) || strcmp(key, su_key(number)) != 0 ||
-        info->payload_len != number)
-        log->wrong++;
-    else
-        log->seen[number]++;
-    return --log->left != 0;
-}
-
-START_TEST(each_visits_every_record_once)
-{
-    visit_log all = {.left = 1000}, some = {.left = 10}, none = {.left = 1};
-    unsigned visits = 0;
-
-    htc_store_each(store, log_visit, &none);
-    ck_assert_uint_eq(none.left, 1);
-    for (uint32_t i = 0; i < 100; i++)
-        put_ok(i, i);
-    htc_store_each(store, log_visit, &all);
-    htc_store_each(store, log_visit, &some);
-    ck_assert_uint_eq(all.wrong + some.wrong, 0);
-    for (int i = 0; i < 100; i++) {
-        ck_assert_uint_eq(all.seen[i], 1);
-        visits += some.seen[i];
-    }
-    ck_assert_uint_eq(visits, 10);
-}
-END_TEST
-
-/* Numbers up to 49 are trees, the others are absent. */
-START_TEST(some_by_kind_and_by_name)
-{
-    static const htc_selection trees = {.kind = HTC_KIND_TREE}, none = {.kind = HTC_KIND_STOCK},
-                               all = {0};
-    visit_log log = {.left = 1000}, first = {.left = 3};
-    htc_info info;
-
-    for (uint32_t i = 0; i < 50; i++) {
-        su_spec absent = {.number = 50 + i, .kind = HTC_KIND_ABSENT};
-        htc_ref ref;
-
-        put_ok(i, i);
-        ck_assert_int_eq(su_put(store, &absent, &ref), APR_SUCCESS);
-    }
-    ck_assert_uint_eq(htc_store_count_of(store, &trees), 50);
-    ck_assert_uint_eq(htc_store_count_of(store, &none), 0);
-    ck_assert_uint_eq(htc_store_count_of(store, &all), 100);
-    htc_store_each_of(store, &trees, log_visit, &log);
-    htc_store_each_of(store, &trees, log_visit, &first);
-    ck_assert_uint_eq(log.wrong + first.wrong + first.left, 0);
-    ck_assert_uint_eq(log.left, 950);
-    for (uint32_t i = 0; i < 100; i++) {
-        ck_assert_uint_eq(log.seen[i], i < 50);
-        ck_assert_str_eq(htc_store_name(store, su_hash(store, i), pool, &info), su_key(i));
-        ck_assert_uint_eq(info.kind, i < 50 ? HTC_KIND_TREE : HTC_KIND_ABSENT);
-    }
-    ck_assert_ptr_null(htc_store_name(store, su_hash(store, 100), pool, &info));
-}
-END_TEST
-
-/* By the time that su_put() gives a record: its own number. */
-static bool want_odd(void *baton, int64_t checked_at)
-{
-    (*(unsigned *)baton)++;
-    return checked_at % 2 != 0;
-}
-
-typedef struct odd_log {
-    unsigned asked; /* first: want_odd() counts here */
-    visit_log log;
-} odd_log;
-
-static bool log_odd(void *baton, const char *key, size_t key_len, const htc_info *info)
-{
-    odd_log *odd = baton;
-
-    odd->log.wrong += info->checked_at % 2 == 0;
-    return log_visit(&odd->log, key, key_len, info);
-}
-
-/* In pieces that end after so many records, or after so many were asked about. */
-static const struct {
-    unsigned visits;
-    uint32_t looks;
-} pieces[] = {{1, UINT32_MAX}, {7, UINT32_MAX}, {1000, 1}, {1000, 13}, {3, 4}, {1000, UINT32_MAX}};
-
-START_TEST(pieces_visit_every_record_once)
-{
-    odd_log odd = {0};
-    uint32_t place = 0;
-    unsigned calls = 0;
-
-    for (uint32_t i = 0; i < 100; i++)
-        atomic_store(&htc_store_slot(store, put_ok(i, i).slot)->checked_at, i);
-    for (; place != UINT32_MAX && calls < 1000; calls++) {
-        unsigned asked = odd.asked;
-
-        odd.log.left = pieces[_i].visits;
-        htc_store_some(store, &place, pieces[_i].looks, want_odd, log_odd, &odd);
-        ck_assert_uint_le(odd.asked - asked, pieces[_i].looks);
-    }
-    ck_assert_uint_eq(place, UINT32_MAX);
-    ck_assert_uint_eq(odd.asked, 100);
-    ck_assert_uint_eq(odd.log.wrong, 0);
-    for (unsigned i = 0; i < 100; i++)
-        ck_assert_uint_eq(odd.log.seen[i], i % 2);
-    htc_store_some(store, &place, UINT32_MAX, NULL, log_odd, &odd);
-    ck_assert_uint_eq(place, UINT32_MAX);
-}
-END_TEST
-
 /* --- the lock ---------------------------------------------------------------------------------*/
 
 static void end_child(pid_t child)
@@ -733,8 +539,6 @@ END_TEST
 
 /* --- suite ------------------------------------------------------------------------------------*/
 
-#define COUNT(table) ((int)(sizeof(table) / sizeof((table)[0])))
-
 static void add_creation(Suite *s)
 {
     TCase *tc = tcase_create("creation");
@@ -768,11 +572,6 @@ static void add_records(Suite *s)
     tcase_add_test(tc, any_slot_number_is_safe);
     tcase_add_test(tc, versions_are_never_used_twice);
     tcase_add_test(tc, equal_hashes_are_told_apart_by_key);
-    tcase_add_test(tc, stats_count_what_is_there);
-    tcase_add_test(tc, each_visits_every_record_once);
-    tcase_add_test(tc, some_by_kind_and_by_name);
-    tcase_add_loop_test(tc, pieces_visit_every_record_once, 0,
-                        (int)(sizeof(pieces) / sizeof(pieces[0])));
     suite_add_tcase(s, tc);
 }
 
