@@ -28,7 +28,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CONNECTIONS = 8
 # Calls on paths, and questions to inotify.
 CALLS = ("inotify_add_watch", "inotify_rm_watch", "openat", "newfstatat", "stat", "lstat", "fstat",
-         "readlink", "statfs", "ioctl")
+         "readlink", "statfs", "fstatfs", "ioctl")
 
 
 def slabs():

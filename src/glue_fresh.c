@@ -46,6 +46,38 @@ void htc_fresh_create(htc_context *ctx, server_rec *s)
 
 /* --- draining ---------------------------------------------------------------------------------*/
 
+#define ALL_COMPARED "every entry is compared with the disk once"
+
+static const struct {
+    int level;
+    const char *text;
+} troubles[HTC_TROUBLES] = {
+    [HTC_TROUBLE_OVERFLOW] =
+        {APLOG_WARNING,
+         "the kernel's queue of changes was full, and some of them are lost: " ALL_COMPARED
+         "; raise the sysctl fs.inotify.max_queued_events"},
+    [HTC_TROUBLE_DEATH] = {APLOG_WARNING,
+                           "a process died with changes that it had not told the others of, or "
+                           "while it noted what is watched: " ALL_COMPARED},
+    [HTC_TROUBLE_HANG] =
+        {APLOG_WARNING, "a process is stopped, or very slow, and holds changes that it has not "
+                        "told the others of: each request compares with the disk until it goes on"},
+    [HTC_TROUBLE_UNKNOWN] =
+        {APLOG_WARNING, "the kernel reported something that it was not asked for: " ALL_COMPARED},
+    [HTC_TROUBLE_UNMOUNT] = {APLOG_NOTICE,
+                             "a file system was unmounted; what was watched there is compared "
+                             "with the disk"}};
+
+static void say_troubles(const htc_context *ctx)
+{
+    for (int i = 0; i < HTC_TROUBLES; i++) {
+        if (htc_watch_troubled(ctx->watch, (htc_watch_trouble)i))
+            ap_log_error(APLOG_MARK, troubles[i].level, 0, ap_server_conf,
+                         "HtCacheRevalidate auto: %s. Not logged again until the next restart",
+                         troubles[i].text);
+    }
+}
+
 /* Once a second and process; htc_watch_sweep() sees to it that one process of all does it. */
 static void sweep_sometimes(htc_context *ctx, const request_rec *r)
 {
@@ -54,6 +86,7 @@ static void sweep_sometimes(htc_context *ctx, const request_rec *r)
     if (atomic_load_explicit(&ctx->swept, memory_order_relaxed) == second)
         return;
     atomic_store_explicit(&ctx->swept, second, memory_order_relaxed);
+    say_troubles(ctx);
     htc_watch_sweep(ctx->watch, htc_mono_ms());
 }
 
@@ -86,6 +119,7 @@ int htc_fresh_monitor(apr_pool_t *pool, server_rec *s)
     (void)pool;
     if (ctx && ctx->watch && geteuid() != 0) {
         htc_watch_drain(ctx->watch);
+        say_troubles(ctx);
         htc_watch_sweep(ctx->watch, htc_mono_ms());
     }
     return DECLINED;

@@ -1,16 +1,171 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of what is watched: limits, file systems and overflows end in doubt, what nobody needs
- * is given up, and what is looked at again is bounded. Run by 'make check'.
+ * Unit tests of what is watched: limits, file systems, overflows, unmounts and events that nobody
+ * asked for end in doubt, what nobody needs is given up, and what is looked at again is bounded.
+ * Those that need the kernel's own limits or a mount make a namespace for themselves, and say so
+ * where they may not. Run by 'make check'.
  */
 #include "watch_util.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 
 void htc_crash_point(const char *where)
 {
     (void)where;
 }
 
+/* --- namespaces -------------------------------------------------------------------------------*/
+
+static bool write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+/* This process may limit itself and mount from now on, and nobody else notices. Each test has a
+ * process of its own. False where that is not allowed. */
+static bool own_namespaces(int others)
+{
+    char map[64];
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+
+    if (unshare(CLONE_NEWUSER | others) != 0)
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned)uid, (unsigned)uid);
+    if (!write_file("/proc/self/uid_map", map) || !write_file("/proc/self/setgroups", "deny"))
+        return false;
+    snprintf(map, sizeof(map), "%u %u 1", (unsigned)gid, (unsigned)gid);
+    return write_file("/proc/self/gid_map", map);
+}
+
+static void skipped(const char *what)
+{
+    fprintf(stderr, "skipped: %s: not allowed here: %s\n", what, strerror(errno));
+}
+
+/* Another instance than that of the fixture. */
+static apr_status_t create_again(const char **why)
+{
+    return htc_watch_create(&watch, store, 8192, pool, why);
+}
+
 /* --- limits -----------------------------------------------------------------------------------*/
+
+/* As many descriptors as there are: the error is that of too many instances. */
+START_TEST(no_instance)
+{
+    struct rlimit limit;
+    const char *why = NULL;
+    int fd = dup(0);
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    close(fd);
+    limit.rlim_cur = (rlim_t)fd;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_int_eq(create_again(&why), EMFILE);
+    ck_assert_ptr_nonnull(strstr(why, "sysctl fs.inotify.max_user_instances"));
+    ck_assert_ptr_nonnull(strstr(why, "limit of open files"));
+    /* What there is goes on. */
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    scene();
+    htc_ref ref = trust_new("a/b/.htaccess");
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!trusted(ref));
+}
+END_TEST
+
+START_TEST(kernel_limit_of_instances)
+{
+    const char *why = NULL;
+
+    if (!own_namespaces(0) || !write_file("/proc/sys/user/max_inotify_instances", "0")) {
+        skipped("a limit on inotify instances");
+        return;
+    }
+    ck_assert_int_eq(create_again(&why), EMFILE);
+    ck_assert_ptr_nonnull(strstr(why, "sysctl fs.inotify.max_user_instances"));
+}
+END_TEST
+
+/* Children use their parent's instance, and need none. */
+START_TEST(children_need_no_instance)
+{
+    htc_ref ref;
+    int status;
+    pid_t child;
+
+    scene();
+    ref = trust_new("a/b/.htaccess");
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (!child) {
+        if (!own_namespaces(0) || !write_file("/proc/sys/user/max_inotify_instances", "0"))
+            skipped("a limit on inotify instances of children");
+        write_in_place();
+        htc_watch_drain(watch);
+        if (trusted(ref) || trust(at("a/b/.htaccess"), ref) != HTC_WATCH_OK || !trusted(ref))
+            _exit(1);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(trusted(ref));
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!trusted(ref));
+}
+END_TEST
+
+/* What was watched before stays so; what was not is not trusted, and tried again later. */
+START_TEST(kernel_limit_of_watches)
+{
+    const char *why = NULL, *path = at("a/b/.htaccess");
+    char limit[32];
+    htc_ref before, ref;
+
+    if (!own_namespaces(0)) {
+        skipped("a limit on inotify watches");
+        return;
+    }
+    scene();
+    /* An instance counts where it was made. */
+    ck_assert_int_eq(create_again(&why), APR_SUCCESS);
+    before = trust_new("a/.htaccess");
+    snprintf(limit, sizeof(limit), "%u", kernel_watches());
+    if (!write_file("/proc/sys/user/max_inotify_watches", limit)) {
+        skipped("a limit on inotify watches");
+        return;
+    }
+    ref = put(path, "");
+    ck_assert_int_eq(trust(path, ref), HTC_WATCH_KERNEL);
+    ck_assert(!trusted(ref));
+    ck_assert_uint_eq(stats().failures[HTC_WATCH_KERNEL], 1);
+    ck_assert(trusted(before));
+    write_text("a/.htaccess", "two");
+    htc_watch_drain(watch);
+    ck_assert(!trusted(before));
+    /* Raised, and HTC_WATCH_RETRY_MS later. */
+    ck_assert(write_file("/proc/sys/user/max_inotify_watches", "1000"));
+    ck_assert_int_eq(trust(path, ref), HTC_WATCH_KERNEL);
+    watch->header->full_at -= HTC_WATCH_RETRY_MS;
+    for (uint32_t i = 0; i < watch->header->fresh; i++)
+        watch->nodes[i].since -= HTC_WATCH_RETRY_MS;
+    ck_assert_int_eq(trust(path, ref), HTC_WATCH_OK);
+    ck_assert(trusted(ref));
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!trusted(ref));
+}
+END_TEST
 
 START_TEST(no_more_watches)
 {
@@ -98,11 +253,127 @@ START_TEST(overflow)
     htc_watch_drain(watch);
     ck_assert(!trusted(ref));
     ck_assert_uint_eq(htc_counter_read(store, HTC_C_overflows), 1);
+    ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_OVERFLOW));
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_OVERFLOW));
     trust(at("a/b/.htaccess"), ref);
     ck_assert(trusted(ref));
     write_in_place();
     htc_watch_drain(watch);
     ck_assert(!trusted(ref));
+}
+END_TEST
+
+/* --- unmounts ---------------------------------------------------------------------------------*/
+
+/* "m" becomes a file system of its own, of memory. */
+static bool mount_here(void)
+{
+    make_dir("m");
+    if ((geteuid() != 0 || unshare(CLONE_NEWNS) != 0) && !own_namespaces(CLONE_NEWNS))
+        return false;
+    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", at("m"), "tmpfs", 0, "size=1m,mode=0755") == 0;
+}
+
+static const char *const mounted[] = {"m/.htaccess", "m/d/.htaccess", "m/d/none", "links/m/none",
+                                      "m/e/absent/.htaccess"};
+
+#define MOUNTED (sizeof(mounted) / sizeof(mounted[0]))
+
+/* All that was watched there is in doubt, and nothing else. */
+START_TEST(unmount)
+{
+    htc_ref refs[MOUNTED], other, beside;
+
+    scene();
+    if (!mount_here()) {
+        skipped("an unmount");
+        return;
+    }
+    make_dir("m/d");
+    make_dir("m/e");
+    write_text("m/.htaccess", "one");
+    write_text("m/d/.htaccess", "one");
+    make_link("../m", "links/m");
+    other = trust_new("a/b/.htaccess");
+    beside = trust_new("n/.htaccess");
+    for (size_t i = 0; i < MOUNTED; i++)
+        refs[i] = trust_new(mounted[i]);
+    htc_watch_drain(watch);
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_UNMOUNT));
+    ck_assert_int_eq(umount(at("m")), 0);
+    htc_watch_drain(watch);
+    for (size_t i = 0; i < MOUNTED; i++)
+        ck_assert_msg(!trusted(refs[i]), "%s", mounted[i]);
+    ck_assert(trusted(other) && trusted(beside));
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 0);
+    ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_UNMOUNT));
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_UNMOUNT));
+    stats();
+    /* The directory that it was mounted over. */
+    for (size_t i = 0; i < MOUNTED; i++)
+        ck_assert_int_eq(trust(at(mounted[i]), refs[i]), HTC_WATCH_OK);
+    write_text("m/.htaccess", "two");
+    htc_watch_drain(watch);
+    ck_assert(!trusted(refs[0]) && trusted(refs[1]));
+    make_dir("m/d");
+    htc_watch_drain(watch);
+    ck_assert(!trusted(refs[1]) && !trusted(refs[2]));
+}
+END_TEST
+
+/* --- events that nobody asked for -------------------------------------------------------------*/
+
+/* As if the kernel had reported it. */
+static void report(int32_t wd, uint32_t mask)
+{
+    struct inotify_event event = {.wd = wd, .mask = mask};
+    int ends[2], instance = dup(watch->fd);
+
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(write(ends[1], &event, sizeof(event)), sizeof(event));
+    ck_assert_int_eq(dup2(ends[0], watch->fd), watch->fd);
+    htc_watch_drain(watch);
+    ck_assert_int_eq(dup2(instance, watch->fd), watch->fd);
+    close(ends[0]);
+    close(ends[1]);
+    close(instance);
+}
+
+static int32_t some_wd(void)
+{
+    for (uint32_t i = 0; i < watch->header->fresh; i++) {
+        if (watch->nodes[i].wd >= 0)
+            return watch->nodes[i].wd;
+    }
+    return -1;
+}
+
+/* Each bit that a mask may have, of a watch that there is and of one that there is not. */
+START_TEST(unknown_event)
+{
+    uint32_t bit = UINT32_C(1) << _i;
+    bool known = (bit & HTCW_EVENTS) != 0, told = false;
+
+    scene();
+    for (int round = 0; round < 2 && !known; round++) {
+        htc_ref ref = trust_new("a/b/.htaccess"), other = trust_new("links/deep/.first");
+        uint64_t distrusts = htc_counter_read(store, HTC_C_distrusts);
+
+        report(round ? 1000000 : some_wd(), bit);
+        ck_assert_msg(!trusted(ref) && !trusted(other), "bit %d", _i);
+        ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), distrusts + 1);
+        ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_UNKNOWN) != told);
+        told = true;
+        /* And on it goes. */
+        ck_assert_int_eq(trust(at("a/b/.htaccess"), ref), HTC_WATCH_OK);
+        ck_assert(trusted(ref));
+        write_in_place();
+        htc_watch_drain(watch);
+        ck_assert(!trusted(ref));
+    }
+    ck_assert_int_eq(known, (IN_ALL_EVENTS & bit & ~(IN_ACCESS | IN_OPEN | IN_CLOSE_NOWRITE)) ||
+                                (bit & (IN_ISDIR | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)));
 }
 END_TEST
 
@@ -231,11 +502,17 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, no_instance);
+    tcase_add_test(tc, kernel_limit_of_instances);
+    tcase_add_test(tc, children_need_no_instance);
+    tcase_add_test(tc, kernel_limit_of_watches);
     tcase_add_test(tc, no_more_watches);
     tcase_add_test(tc, full_tree);
     tcase_add_test(tc, other_file_systems);
     tcase_add_test(tc, refused_file_systems);
     tcase_add_test(tc, overflow);
+    tcase_add_test(tc, unmount);
+    tcase_add_loop_test(tc, unknown_event, 0, 32);
     tcase_add_test(tc, churn_leaks_nothing);
     tcase_add_test(tc, records_that_are_gone);
     tcase_add_test(tc, safety_net);

@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of what is watched: nothing is asked of a file system while the lock is held, and what
- * happens between a look and its end is not lost. Run by 'make check'.
+ * Unit tests of what is watched: nothing is asked of a file system while the lock is held, which
+ * file systems are taken for local, and what happens between a look and its end is not lost. Run by
+ * 'make check'.
  */
 #include "watch_util.h"
 
@@ -26,8 +27,12 @@ void htc_crash_point(const char *where)
 
 static bool observed;
 static unsigned asked, held;
+static long fake_type = -1;    /* of all file systems; -1: their own */
+static const char *seen_wrong; /* what lstat() sees there is what is at seen_instead */
+static const char *seen_instead;
 
-/* The library's functions that htc_watch_settle.c asks file systems with come here instead. */
+/* The library's functions that htc_watch_settle.c asks file systems with come here instead, but for
+ * open(), which is followed by fstatfs(). */
 static void ask_file_system(void)
 {
     if (!observed)
@@ -42,13 +47,20 @@ static void ask_file_system(void)
 int lstat(const char *restrict path, struct stat *restrict st)
 {
     ask_file_system();
+    if (seen_wrong && !strcmp(path, seen_wrong))
+        path = seen_instead;
     return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }
 
-int statfs(const char *path, struct statfs *fs)
+int fstatfs(int fd, struct statfs *fs)
 {
+    int rc;
+
     ask_file_system();
-    return (int)syscall(SYS_statfs, path, fs);
+    rc = (int)syscall(SYS_fstatfs, fd, fs);
+    if (fake_type >= 0)
+        fs->f_type = fake_type;
+    return rc;
 }
 
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
@@ -75,6 +87,69 @@ START_TEST(no_lock_is_held)
     observed = false;
     ck_assert_uint_gt(asked, 20);
     ck_assert_uint_eq(held, 0);
+}
+END_TEST
+
+/* The numbers of linux/magic.h, which not every system's has all of. */
+static const struct {
+    const char *name;
+    long type;
+    bool local;
+} types[] = {
+    {"ext4", 0xEF53, true},        {"xfs", 0x58465342, true},     {"btrfs", 0x9123683E, true},
+    {"tmpfs", 0x01021994, true},   {"f2fs", 0xF2F52010, true},    {"zfs", 0x2FC12FC1, true},
+    {"NFS", 0x6969, false},        {"Lustre", 0x0BD00BD0, false}, {"CIFS", 0xFF534D42, false},
+    {"SMB2", 0xFE534D42, false},   {"FUSE", 0x65735546, false},   {"overlay", 0x794C7630, false},
+    {"Ceph", 0x00C36400, false},   {"9P", 0x01021997, false},     {"GFS2", 0x01161970, false},
+    {"OCFS2", 0x7461636F, false},  {"AFS", 0x5346414F, false},    {"autofs", 0x0187, false},
+    {"ecryptfs", 0xF15F, false},   {"nothing", 0, false},         {"unheard of", 0x12345, false},
+    {"32 bits", 0xFFFFFFFF, false}};
+
+START_TEST(file_system_types)
+{
+    htc_watch_refusal refusal;
+    htc_watch_why why;
+    htc_ref ref;
+
+    scene();
+    fake_type = types[_i].type;
+    ref = put(at("a/b/.htaccess"), "");
+    why = trust(at("a/b/.htaccess"), ref);
+    fake_type = -1;
+    ck_assert_msg(why == (types[_i].local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM), "%s: %d",
+                  types[_i].name, why);
+    ck_assert_msg(trusted(ref) == types[_i].local, "%s", types[_i].name);
+    ck_assert(htc_watch_refused(watch, &refusal) == !types[_i].local);
+    if (!types[_i].local) {
+        ck_assert_uint_eq(refusal.type, (uint32_t)types[_i].type);
+        ck_assert_str_eq(refusal.at, "/");
+    }
+}
+END_TEST
+
+/* Its owner puts another directory in the place of one of a remote file system after that was seen:
+ * the remote one is not taken for local. */
+START_TEST(another_directory_asked)
+{
+    const char *path = at("a/b/.htaccess");
+    htc_ref ref;
+
+    scene();
+    trust_new("a/.htaccess");
+    seen_wrong = at("a/b");
+    seen_instead = "/proc";
+    for (int i = 0; i < HTCW_DEVICES; i++)
+        watch->header->devices[i].at = 0;
+    ref = put(path, "");
+    ck_assert_int_eq(trust(path, ref), HTC_WATCH_AGAIN);
+    ck_assert(!trusted(ref));
+    ck_assert_int_eq(trust("/proc/.htaccess", put("/proc/.htaccess", "")), HTC_WATCH_FILESYSTEM);
+    seen_wrong = NULL;
+    ck_assert_int_eq(trust(path, ref), HTC_WATCH_OK);
+    ck_assert(trusted(ref));
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!trusted(ref));
 }
 END_TEST
 
@@ -191,6 +266,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, no_lock_is_held);
+    tcase_add_loop_test(tc, file_system_types, 0, (int)(sizeof(types) / sizeof(types[0])));
+    tcase_add_test(tc, another_directory_asked);
     tcase_add_loop_test(tc, something_happens_meanwhile, 0,
                         (int)(sizeof(meddlers) / sizeof(meddlers[0])));
     suite_add_tcase(suite, tc);

@@ -5,12 +5,12 @@
  */
 #include "watch_util.h"
 
-static long countdown; /* steps until death; 0: never */
+static long countdown;     /* steps until death; 0: never */
+static const char *die_at; /* or where; NULL: nowhere */
 
 void htc_crash_point(const char *where)
 {
-    (void)where;
-    if (countdown && --countdown == 0)
+    if ((countdown && --countdown == 0) || (die_at && !strcmp(where, die_at)))
         raise(SIGKILL);
 }
 
@@ -89,6 +89,54 @@ START_TEST(killed_anywhere)
 }
 END_TEST
 
+static const char *const drain_points[] = {"busy", "read", "doom", "published"};
+
+#define DRAIN_POINTS ((int)(sizeof(drain_points) / sizeof(drain_points[0])))
+
+/* Who is killed after it began to publish, whether it took events or not: the next one who asks, of
+ * any process, relies on nothing, not even on what no event concerned. Said once. */
+START_TEST(drainer_killed)
+{
+    htc_ref written, switched, untouched;
+    int status;
+    pid_t child;
+
+    scene();
+    written = trust_new("a/b/.htaccess");
+    switched = trust_new("links/deep/.first");
+    untouched = trust_new("r2/.htaccess");
+    write_text("a/c/hard", "two");
+    switch_release();
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (!child) {
+        die_at = drain_points[_i];
+        htc_watch_drain(watch);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFSIGNALED(status), "not killed at %s", die_at);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (!child) {
+        htc_watch_drain(watch);
+        _exit(trusted(written) || trusted(switched) || trusted(untouched));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 1);
+    ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_DEATH));
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_DEATH));
+    ck_assert_int_eq(trust(at("links/deep/.first"), switched), HTC_WATCH_OK);
+    ck_assert(trusted(switched));
+    write_text("r2/d/.first", "");
+    htc_watch_drain(watch);
+    ck_assert(!trusted(switched));
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 1);
+    stats();
+}
+END_TEST
+
 /* One that holds what it read and does not go on: nobody relies on anything. */
 START_TEST(stopped_holder)
 {
@@ -109,6 +157,8 @@ START_TEST(stopped_holder)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert(!trusted(ref));
+    ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_HANG));
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_HANG));
     atomic_store(&watch->header->busy, 0);
     pthread_mutex_unlock(&watch->header->lock.mutex);
 }
@@ -282,6 +332,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, killed_anywhere, 0, (int)(sizeof(steps) / sizeof(steps[0])));
+    tcase_add_loop_test(tc, drainer_killed, 0, DRAIN_POINTS);
     tcase_add_test(tc, stopped_holder);
     tcase_add_test(tc, many_at_once);
     suite_add_tcase(suite, tc);

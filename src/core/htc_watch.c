@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -162,13 +161,38 @@ int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word)
     return htc_watch_fresh(watch) + ((int64_t)word << HTCW_EPOCH_BITS);
 }
 
+/* --- troubles ---------------------------------------------------------------------------------*/
+
+static void note_trouble(htc_watch *w, htc_watch_trouble trouble)
+{
+    uint32_t empty = HTCW_EMPTY;
+
+    atomic_compare_exchange_strong(&w->header->troubles[trouble], &empty, HTCW_UNTOLD);
+}
+
+bool htc_watch_troubled(htc_watch *watch, htc_watch_trouble trouble)
+{
+    _Atomic uint32_t *told = &watch->header->troubles[trouble];
+    uint32_t untold = HTCW_UNTOLD;
+
+    return atomic_load_explicit(told, memory_order_relaxed) == HTCW_UNTOLD &&
+           atomic_compare_exchange_strong(told, &untold, HTCW_TOLD);
+}
+
 /* --- the lock ---------------------------------------------------------------------------------*/
+
+/* No record is trusted before it is compared once, and the administrator is to be told why. */
+static void distrust_because(htc_watch *w, htc_watch_trouble trouble)
+{
+    htc_watch_distrust(w);
+    note_trouble(w, trouble);
+}
 
 /* What the dead holder had taken from the queue is lost, and the tree may be half changed. */
 static void recover(htc_watch *w)
 {
     htcw_reset(w);
-    htc_watch_distrust(w);
+    distrust_because(w, HTC_TROUBLE_DEATH);
     atomic_store(&w->header->busy, 0);
 }
 
@@ -195,6 +219,21 @@ static size_t queued(const htc_watch *w)
     return ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
+/* What an event means that nobody asked for is not known, but that a watch has ended is. */
+static void publish_one(htc_watch *w, const struct inotify_event *event, const char *name)
+{
+    if (event->mask & IN_Q_OVERFLOW) {
+        htc_count(w->store, HTC_C_overflows, 1);
+        distrust_because(w, HTC_TROUBLE_OVERFLOW);
+        return;
+    }
+    if (event->mask & ~(uint32_t)HTCW_EVENTS)
+        distrust_because(w, HTC_TROUBLE_UNKNOWN);
+    if (event->mask & IN_UNMOUNT)
+        note_trouble(w, HTC_TROUBLE_UNMOUNT);
+    htcw_event(w, event->wd, event->mask, name);
+}
+
 /* Publish what was read. Returns how many events that were. */
 static unsigned publish(htc_watch *w, const char *bytes, size_t len)
 {
@@ -205,12 +244,7 @@ static unsigned publish(htc_watch *w, const char *bytes, size_t len)
 
         memcpy(&event, bytes + at, sizeof(event));
         at += sizeof(event);
-        if (event.mask & IN_Q_OVERFLOW) {
-            htc_count(w->store, HTC_C_overflows, 1);
-            htc_watch_distrust(w);
-        } else {
-            htcw_event(w, event.wd, event.mask, event.len ? bytes + at : NULL);
-        }
+        publish_one(w, &event, event.len ? bytes + at : NULL);
         at += event.len;
     }
     return n;
@@ -247,7 +281,7 @@ static void take(htc_watch *w)
 static __attribute__((noinline)) void drain(htc_watch *w)
 {
     if (!htcw_lock(w, true)) {
-        htc_watch_distrust(w);
+        distrust_because(w, HTC_TROUBLE_HANG);
         return;
     }
     take(w);

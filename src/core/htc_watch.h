@@ -31,8 +31,9 @@
  * before the call is published. See docs/design.md.
  *
  * Whatever cannot be known (the kernel's queue overflowed, a process died or hung while it held
- * events, the tree is damaged) increments the epoch: then no record is trusted before it is
- * compared once.
+ * events, the kernel reported what nobody asked for) increments the epoch: then no record is
+ * trusted before it is compared once. What happened is remembered, to be said once
+ * (htc_watch_troubled()).
  *
  * Thread and process safety: every function may be called by any thread of any process that
  * inherited the handle. One robust mutex guards the tree; it is waited for no longer than
@@ -178,6 +179,21 @@ void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats);
 
 /** True for the first caller, of all processes, with this reason: for messages said once. */
 bool htc_watch_first(htc_watch *watch, htc_watch_why why);
+
+/** What made records doubtful although no file may have changed. */
+typedef enum htc_watch_trouble {
+    HTC_TROUBLE_OVERFLOW = 0, /* of the kernel's queue: fs.inotify.max_queued_events. All records */
+    HTC_TROUBLE_DEATH,        /* of a process that held events, or changed the tree. All records */
+    HTC_TROUBLE_HANG,         /* such a process does not go on. All records, until it does */
+    HTC_TROUBLE_UNKNOWN,      /* an event that nobody asked for. All records */
+    HTC_TROUBLE_UNMOUNT       /* of a file system. What was watched on it */
+} htc_watch_trouble;
+
+#define HTC_TROUBLES (HTC_TROUBLE_UNMOUNT + 1)
+
+/** True for the first caller, of all processes, after this happened: for messages said once. One
+ *  load when there is nothing to say. */
+bool htc_watch_troubled(htc_watch *watch, htc_watch_trouble trouble);
 
 /** A file system that cannot be watched. */
 typedef struct htc_watch_refusal {

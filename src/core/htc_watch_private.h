@@ -16,6 +16,8 @@
 #include "htc_lock.h"
 #include "htc_watch.h"
 
+#include <sys/inotify.h>
+
 #ifdef HTC_CRASH_POINTS
 void htc_crash_point(const char *where);
 #define HTCW_CRASH_POINT(where) htc_crash_point(where)
@@ -34,6 +36,15 @@ void htc_crash_point(const char *where);
 #define HTCW_READ_BYTES (32 * 1024)
 #define HTCW_GONE       64 /* watches that are remembered to be gone */
 #define HTCW_ADDING     64 /* watches that are being added at once, and are remembered */
+/* What is asked for of a directory and of a file. IN_CLOSE_WRITE tells of a file that was written
+ * through a mapping. */
+#define HTCW_DIRECTORY_EVENTS                                                         \
+    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF | \
+     IN_DELETE_SELF)
+#define HTCW_FILE_EVENTS (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVE_SELF | IN_DELETE_SELF)
+/* What may be reported, then. */
+#define HTCW_EVENTS \
+    (HTCW_DIRECTORY_EVENTS | HTCW_FILE_EVENTS | IN_ISDIR | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
 /* In htcw_node::epoch: it is not valid, and the rest is a number that it had never before. */
 #define HTCW_INVALID     (UINT64_C(1) << 63)
 #define HTCW_SWEEP_NODES 8192 /* looked at by one sweep */
@@ -68,8 +79,10 @@ typedef struct htcw_device {
     bool local;
 } htcw_device;
 
-/* A file system that was refused. Written under the lock while it is empty, and then given away. */
+/* Something to be said once: there is nothing, there is, it was. */
 typedef enum htcw_told { HTCW_EMPTY = 0, HTCW_UNTOLD, HTCW_TOLD } htcw_told;
+
+/* A file system that was refused. Written under the lock while it is empty, and then given away. */
 
 typedef struct htcw_refused {
     _Atomic uint32_t told;
@@ -93,6 +106,7 @@ typedef struct htcw_header {
     _Atomic uint64_t used; /* nodes */
     _Atomic uint64_t failures[HTC_WATCH_WHYS];
     _Atomic uint32_t told[HTC_WATCH_WHYS];
+    _Atomic uint32_t troubles[HTC_TROUBLES]; /* htcw_told */
     _Atomic int64_t words[HTC_WATCH_WORDS];
 
     uint64_t invalids;       /* numbers given to invalid nodes */

@@ -15,19 +15,16 @@
 #include "htc_watch_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#define DIRECTORY_MASK                                                                \
-    (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_MOVE_SELF | \
-     IN_DELETE_SELF | IN_ONLYDIR | IN_DONT_FOLLOW)
-/* IN_CLOSE_WRITE tells of a file that was written through a mapping. */
-#define FILE_MASK \
-    (IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVE_SELF | IN_DELETE_SELF | IN_DONT_FOLLOW)
+#define DIRECTORY_MASK (HTCW_DIRECTORY_EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW)
+#define FILE_MASK      (HTCW_FILE_EVENTS | IN_DONT_FOLLOW)
 
 /* File systems on which all changes are made through this kernel and are reported: those of
  * linux/magic.h that keep their files on this machine. Not overlayfs, FUSE, network and cluster
@@ -178,22 +175,44 @@ static bool type_is_local(uint32_t type)
     return false;
 }
 
-/* Numbers of devices are given anew, so what is known of one is not known for long. */
-static bool is_local(look *l, uint64_t dev)
+/* Device and file system are asked of one descriptor: who may change the path must not have a
+ * device taken for that of another file system, which all would rely on. */
+static htc_watch_why ask_device(look *l, int fd, const struct stat *seen)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
+        return HTC_WATCH_FILESYSTEM;
+    l->type = (uint32_t)fs.f_type;
+    l->device = (htcw_device){st.st_dev, htc_mono_ms(), type_is_local(l->type)};
+    l->asked_device = true;
+    if (st.st_dev != seen->st_dev || st.st_ino != seen->st_ino)
+        return HTC_WATCH_AGAIN;
+    return l->device.local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM;
+}
+
+/* Does it lie on a local file system? Numbers of devices are given anew, so what is known of one is
+ * not known for long. */
+static htc_watch_why is_local(look *l, const struct stat *seen)
 {
     int64_t now = htc_mono_ms();
-    struct statfs fs;
+    htc_watch_why why;
+    int fd;
 
     for (int i = 0; i < HTCW_DEVICES; i++) {
-        if (l->devices[i].at && l->devices[i].dev == dev && now - l->devices[i].at < 5000)
-            return l->devices[i].local;
+        const htcw_device *known = &l->devices[i];
+
+        if (known->at && known->dev == seen->st_dev && now - known->at < 5000)
+            return known->local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM;
     }
-    if (statfs(l->path, &fs) != 0)
-        return false;
-    l->type = (uint32_t)fs.f_type;
-    l->device = (htcw_device){dev, now, type_is_local(l->type)};
-    l->asked_device = true;
-    return l->device.local;
+    fd = open(l->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    /* Gone meanwhile, or there are no descriptors. */
+    if (fd < 0)
+        return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
+    why = ask_device(l, fd, seen);
+    close(fd);
+    return why;
 }
 
 static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
@@ -266,6 +285,7 @@ static htc_watch_why read_link(look *l, unsigned links)
 static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
 {
     struct stat st;
+    htc_watch_why why;
 
     if (lstat(l->path, &st) != 0) {
         l->absent = errno == ENOENT || errno == ENOTDIR;
@@ -275,8 +295,9 @@ static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
         return read_link(l, links);
     if (!S_ISDIR(st.st_mode) && !(l->last && S_ISREG(st.st_mode)))
         return HTC_WATCH_OK;
-    if (!is_local(l, st.st_dev))
-        return HTC_WATCH_FILESYSTEM;
+    why = is_local(l, &st);
+    if (why != HTC_WATCH_OK)
+        return why;
     return add_watch(w, l, S_ISDIR(st.st_mode) ? DIRECTORY_MASK : FILE_MASK);
 }
 

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
