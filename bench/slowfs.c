@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static void usage(FILE *out)
         "                        other, or all; with .htaccess or .other behind, of such names\n"
         "                        alone; for how many seconds the kernel keeps what it\n"
         "                        found (cache) and what it did not find (negative)\n"
+        "  -d, --descriptors N   at most N descriptors for files that the kernel knows (default:\n"
+        "                        what the process may have); root reaches others by handles\n"
         "  -f, --foreground      stay in the foreground; without it, return when MOUNT is ready\n"
         "  -P, --with-parent     end with the process that started this one; implies -f\n"
         "  -o OPTIONS            options for mount; root mounts with allow_other\n"
@@ -42,10 +45,25 @@ static int wrong(const char *what, const char *value)
 }
 
 static const struct option long_options[] = {
-    {"profile", required_argument, NULL, 'p'}, {"set", required_argument, NULL, 's'},
-    {"foreground", no_argument, NULL, 'f'},    {"with-parent", no_argument, NULL, 'P'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"profile", required_argument, NULL, 'p'},
+    {"set", required_argument, NULL, 's'},
+    {"descriptors", required_argument, NULL, 'd'},
+    {"foreground", no_argument, NULL, 'f'},
+    {"with-parent", no_argument, NULL, 'P'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
+
+static int read_descriptors(slowfs_mount *config, const char *value)
+{
+    char *end;
+    long n = strtol(value, &end, 10);
+
+    if (end == value || *end || n < 0 || n > INT_MAX)
+        return wrong("not a number of descriptors", value);
+    config->descriptors = (int)n;
+    return -1;
+}
 
 /* -1: go on. */
 static int read_option(slowfs_mount *config, int option, const char *value)
@@ -58,6 +76,8 @@ static int read_option(slowfs_mount *config, int option, const char *value)
     case 's':
         error = slowfs_set(&config->profile, value);
         return error ? wrong(error, value) : -1;
+    case 'd':
+        return read_descriptors(config, value);
     case 'P':
         config->with_parent = true;
         config->foreground = true;
@@ -98,11 +118,12 @@ static int serve(slowfs_mount *config, const char *source, const char *mount)
 
 int main(int argc, char **argv)
 {
-    slowfs_mount config = {0};
+    slowfs_mount config = {.descriptors = INT_MAX};
     int option, status = -1;
 
     slowfs_profile_named(&config.profile, "local");
-    while (status < 0 && (option = getopt_long(argc, argv, "p:s:fPo:h", long_options, NULL)) != -1)
+    while (status < 0 &&
+           (option = getopt_long(argc, argv, "p:s:d:fPo:h", long_options, NULL)) != -1)
         status = read_option(&config, option, optarg);
     if (status >= 0)
         return status;

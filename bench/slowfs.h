@@ -106,6 +106,7 @@ typedef struct slowfs_mount {
     const char *options;
     bool foreground;
     bool with_parent; /* end when the process that started this one ends */
+    int descriptors; /* most for files that the kernel knows; as far as the process may have them */
     slowfs_profile profile;
 } slowfs_mount;
 

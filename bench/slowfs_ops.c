@@ -3,7 +3,8 @@
  * The operations of slowfs, with libfuse's low-level interface, where each request of the kernel
  * is one call: that makes the counts exact. Each operation is done on the source first, then
  * counted, then delayed, then answered; several are under way at once, each in a thread of its own.
- * When there are no more descriptors, names that are new get ENFILE.
+ * When there are no more descriptors, and the source has no file handles or this is not root, names
+ * that are new get ENFILE.
  */
 #include "slowfs_fuse.h"
 
@@ -29,6 +30,17 @@ static slowfs_node *node_of(fuse_req_t req, fuse_ino_t ino)
 {
     /* The kernel gives back the number that it was given, which was a pointer. */
     return ino == FUSE_ROOT_ID ? &slowfs_of(req)->root : (slowfs_node *)(uintptr_t)ino;
+}
+
+/* A node's descriptor until release(); -1 with errno. */
+static int acquire(fuse_req_t req, fuse_ino_t ino)
+{
+    return slowfs_node_open(slowfs_of(req), node_of(req, ino));
+}
+
+static void release(fuse_req_t req, fuse_ino_t ino, int fd)
+{
+    slowfs_node_close(node_of(req, ino), fd);
 }
 
 /* --- counting and waiting -----------------------------------------------------------------------
@@ -70,8 +82,7 @@ static void reply_changed(fuse_req_t req, int result, bool htaccess)
 }
 
 /* Finds a name and describes it to the kernel, which then holds one more look-up. 0 or errno. */
-static int find_entry(fuse_req_t req, slowfs_node *parent, const char *name,
-                      struct fuse_entry_param *e)
+static int find_entry(fuse_req_t req, int dir, const char *name, struct fuse_entry_param *e)
 {
     slowfs_profile profile = profile_of(req);
     slowfs_node *n;
@@ -80,13 +91,9 @@ static int find_entry(fuse_req_t req, slowfs_node *parent, const char *name,
     memset(e, 0, sizeof(*e));
     e->entry_timeout = profile.entry_s;
     e->attr_timeout = profile.attr_s;
-    fd = openat(parent->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (fd == -1)
         return errno;
-    if (fd > slowfs_of(req)->highest) {
-        close(fd);
-        return ENFILE;
-    }
     if (fstatat(fd, "", &e->attr, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1) {
         int error = errno;
 
@@ -95,7 +102,7 @@ static int find_entry(fuse_req_t req, slowfs_node *parent, const char *name,
     }
     n = slowfs_node_with(slowfs_of(req), fd, &e->attr);
     if (!n)
-        return ENOMEM;
+        return errno;
     n->htaccess = slowfs_is_htaccess(name);
     e->ino = (uintptr_t)n;
     return 0;
@@ -180,13 +187,15 @@ static void do_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     double negative = profile_of(req).negative_s;
     struct fuse_entry_param e;
-    int error;
+    int dir, error;
 
     if (parent == FUSE_ROOT_ID && !strcmp(name, CONTROL_NAME)) {
         control_lookup(req);
         return;
     }
-    error = find_entry(req, node_of(req, parent), name, &e);
+    dir = acquire(req, parent);
+    error = dir == -1 ? errno : find_entry(req, dir, name, &e);
+    release(req, parent, dir);
     spend(req, error ? SLOWFS_lookup_miss : SLOWFS_lookup_hit, slowfs_is_htaccess(name));
     if (error == ENOENT && negative > 0) {
         e.ino = 0;
@@ -221,7 +230,7 @@ static void do_forget_multi(fuse_req_t req, size_t count, struct fuse_forget_dat
 static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     struct stat st;
-    int error = 0;
+    int fd, error = 0;
 
     (void)fi;
     if (ino == CONTROL_INO) {
@@ -229,8 +238,10 @@ static void do_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         fuse_reply_attr(req, &st, 3600);
         return;
     }
-    if (fstatat(node_of(req, ino)->fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+    fd = acquire(req, ino);
+    if (fd == -1 || fstatat(fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
         error = errno;
+    release(req, ino, fd);
     spend_on(req, SLOWFS_getattr, ino);
     if (error)
         fuse_reply_err(req, error);
@@ -253,17 +264,17 @@ static int set_times(const char *path, const struct stat *attr, int valid)
     return utimensat(AT_FDCWD, path, times, 0);
 }
 
-static int set_attributes(const slowfs_node *n, const struct stat *attr, int valid)
+static int set_attributes(int fd, const struct stat *attr, int valid)
 {
     char path[SLOWFS_PROC_PATH_SIZE];
     uid_t uid = valid & FUSE_SET_ATTR_UID ? attr->st_uid : (uid_t)-1;
     gid_t gid = valid & FUSE_SET_ATTR_GID ? attr->st_gid : (gid_t)-1;
 
-    slowfs_proc_path(path, n);
+    slowfs_proc_path(path, fd);
     if ((valid & FUSE_SET_ATTR_MODE) && chmod(path, attr->st_mode) == -1)
         return -1;
     if ((valid & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) &&
-        fchownat(n->fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+        fchownat(fd, "", uid, gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
         return -1;
     if ((valid & FUSE_SET_ATTR_SIZE) && truncate(path, attr->st_size) == -1)
         return -1;
@@ -276,7 +287,7 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
                        struct fuse_file_info *fi)
 {
     struct stat st;
-    int error = 0;
+    int fd, error = 0;
 
     (void)fi;
     if (ino == CONTROL_INO) {
@@ -286,9 +297,11 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
         fuse_reply_attr(req, &st, 3600);
         return;
     }
-    if (set_attributes(node_of(req, ino), attr, valid) == -1 ||
-        fstatat(node_of(req, ino)->fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
+    fd = acquire(req, ino);
+    if (fd == -1 || set_attributes(fd, attr, valid) == -1 ||
+        fstatat(fd, "", &st, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == -1)
         error = errno;
+    release(req, ino, fd);
     spend_on(req, SLOWFS_change, ino);
     if (error)
         fuse_reply_err(req, error);
@@ -299,9 +312,11 @@ static void do_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int va
 static void do_readlink(fuse_req_t req, fuse_ino_t ino)
 {
     char target[PATH_MAX + 1];
-    ssize_t len = readlinkat(node_of(req, ino)->fd, "", target, sizeof(target) - 1);
+    int fd = acquire(req, ino);
+    ssize_t len = fd == -1 ? -1 : readlinkat(fd, "", target, sizeof(target) - 1);
     int error = len == -1 ? errno : 0;
 
+    release(req, ino, fd);
     spend_on(req, SLOWFS_other, ino);
     if (error) {
         fuse_reply_err(req, error);
@@ -313,13 +328,17 @@ static void do_readlink(fuse_req_t req, fuse_ino_t ino)
 
 static void do_statfs(fuse_req_t req, fuse_ino_t ino)
 {
-    struct statvfs st;
-    int error = ino != CONTROL_INO && fstatvfs(node_of(req, ino)->fd, &st) == -1 ? errno : 0;
+    struct statvfs st = {0};
+    int fd, error;
 
-    if (ino == CONTROL_INO)
-        memset(&st, 0, sizeof(st));
-    else
-        spend_on(req, SLOWFS_other, ino);
+    if (ino == CONTROL_INO) {
+        fuse_reply_statfs(req, &st);
+        return;
+    }
+    fd = acquire(req, ino);
+    error = fd == -1 || fstatvfs(fd, &st) == -1 ? errno : 0;
+    release(req, ino, fd);
+    spend_on(req, SLOWFS_other, ino);
     if (error)
         fuse_reply_err(req, error);
     else
@@ -332,14 +351,17 @@ static void do_statfs(fuse_req_t req, fuse_ino_t ino)
 static void do_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     char path[SLOWFS_PROC_PATH_SIZE];
-    int fd, error;
+    int node, fd = -1, error;
 
     if (ino == CONTROL_INO) {
         control_open(req, fi);
         return;
     }
-    fd = open(slowfs_proc_path(path, node_of(req, ino)), (fi->flags & ~O_NOFOLLOW) | O_CLOEXEC);
+    node = acquire(req, ino);
+    if (node != -1)
+        fd = open(slowfs_proc_path(path, node), (fi->flags & ~O_NOFOLLOW) | O_CLOEXEC);
     error = fd == -1 ? errno : 0;
+    release(req, ino, node);
     spend_on(req, SLOWFS_open, ino);
     if (error) {
         fuse_reply_err(req, error);
@@ -355,15 +377,17 @@ static void do_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
                       struct fuse_file_info *fi)
 {
     const struct fuse_ctx *who = fuse_req_ctx(req);
-    slowfs_node *dir = node_of(req, parent);
+    int dir = acquire(req, parent);
     struct fuse_entry_param e;
-    int fd, error = 0;
+    int fd = -1, error = 0;
 
-    fd = openat(dir->fd, name, (fi->flags | O_CREAT | O_CLOEXEC) & ~O_NOFOLLOW, mode);
+    if (dir != -1)
+        fd = openat(dir, name, (fi->flags | O_CREAT | O_CLOEXEC) & ~O_NOFOLLOW, mode);
     if (fd == -1 || (slowfs_of(req)->give_away && fchown(fd, who->uid, who->gid) == -1))
         error = errno;
     if (!error)
         error = find_entry(req, dir, name, &e);
+    release(req, parent, dir);
     spend(req, SLOWFS_change, slowfs_is_htaccess(name));
     if (error) {
         if (fd != -1)
@@ -438,10 +462,12 @@ static void do_fsync(fuse_req_t req, fuse_ino_t ino, int data_only, struct fuse_
 
 static void do_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-    int fd = openat(node_of(req, ino)->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int node = acquire(req, ino);
+    int fd = node == -1 ? -1 : openat(node, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd == -1 ? NULL : fdopendir(fd);
     int error = dir ? 0 : errno;
 
+    release(req, ino, node);
     if (error) {
         if (fd != -1)
             close(fd);
@@ -502,19 +528,19 @@ static void do_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 /* --- making, renaming, removing ------------------------------------------------------------------
  */
 
-/* Answers with the entry that `result` says was made. */
-static void reply_made(fuse_req_t req, fuse_ino_t parent, const char *name, int result)
+/* Answers with the entry that `result` says was made in `dir`, and releases that. */
+static void reply_made(fuse_req_t req, fuse_ino_t parent, int dir, const char *name, int result)
 {
     const struct fuse_ctx *who = fuse_req_ctx(req);
-    slowfs_node *dir = node_of(req, parent);
     struct fuse_entry_param e;
     int error = result == -1 ? errno : 0;
 
     if (!error && slowfs_of(req)->give_away &&
-        fchownat(dir->fd, name, who->uid, who->gid, AT_SYMLINK_NOFOLLOW) == -1)
+        fchownat(dir, name, who->uid, who->gid, AT_SYMLINK_NOFOLLOW) == -1)
         error = errno;
     if (!error)
         error = find_entry(req, dir, name, &e);
+    release(req, parent, dir);
     spend(req, SLOWFS_change, slowfs_is_htaccess(name));
     if (error)
         fuse_reply_err(req, error);
@@ -524,31 +550,38 @@ static void reply_made(fuse_req_t req, fuse_ino_t parent, const char *name, int 
 
 static void do_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
-    reply_made(req, parent, name, mkdirat(node_of(req, parent)->fd, name, mode));
+    int dir = acquire(req, parent);
+
+    reply_made(req, parent, dir, name, mkdirat(dir, name, mode));
 }
 
 static void do_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t dev)
 {
-    reply_made(req, parent, name, mknodat(node_of(req, parent)->fd, name, mode, dev));
+    int dir = acquire(req, parent);
+
+    reply_made(req, parent, dir, name, mknodat(dir, name, mode, dev));
 }
 
 static void do_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
-    reply_made(req, parent, name, symlinkat(target, node_of(req, parent)->fd, name));
+    int dir = acquire(req, parent);
+
+    reply_made(req, parent, dir, name, symlinkat(target, dir, name));
 }
 
 static void do_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
-    slowfs_node *dir = node_of(req, parent);
+    int fd = acquire(req, ino), dir = acquire(req, parent);
     struct fuse_entry_param e;
     char path[SLOWFS_PROC_PATH_SIZE];
     int error = 0;
 
-    slowfs_proc_path(path, node_of(req, ino));
-    if (linkat(AT_FDCWD, path, dir->fd, name, AT_SYMLINK_FOLLOW) == -1)
+    if (linkat(AT_FDCWD, slowfs_proc_path(path, fd), dir, name, AT_SYMLINK_FOLLOW) == -1)
         error = errno;
     if (!error)
         error = find_entry(req, dir, name, &e);
+    release(req, parent, dir);
+    release(req, ino, fd);
     spend(req, SLOWFS_change, slowfs_is_htaccess(name));
     if (error)
         fuse_reply_err(req, error);
@@ -556,28 +589,37 @@ static void do_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const cha
         fuse_reply_entry(req, &e);
 }
 
+static void remove_name(fuse_req_t req, fuse_ino_t parent, const char *name, int flags)
+{
+    int dir = acquire(req, parent), result = unlinkat(dir, name, flags);
+
+    release(req, parent, dir);
+    reply_changed(req, result, slowfs_is_htaccess(name));
+}
+
 static void do_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    reply_changed(req, unlinkat(node_of(req, parent)->fd, name, 0), slowfs_is_htaccess(name));
+    remove_name(req, parent, name, 0);
 }
 
 static void do_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
-    reply_changed(req, unlinkat(node_of(req, parent)->fd, name, AT_REMOVEDIR),
-                  slowfs_is_htaccess(name));
+    remove_name(req, parent, name, AT_REMOVEDIR);
 }
 
 /* The kernel moves its entry without asking; the file's name for the counters moves with it. */
 static void do_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t new_parent,
                       const char *new_name, unsigned flags)
 {
-    int to = node_of(req, new_parent)->fd;
-    int result = renameat2(node_of(req, parent)->fd, name, to, new_name, flags);
+    int from = acquire(req, parent), to = acquire(req, new_parent);
+    int result = renameat2(from, name, to, new_name, flags);
     int error = errno;
     struct stat st;
 
     if (result == 0 && fstatat(to, new_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
         slowfs_node_renamed(slowfs_of(req), &st, slowfs_is_htaccess(new_name));
+    release(req, new_parent, to);
+    release(req, parent, from);
     errno = error;
     reply_changed(req, result, slowfs_is_htaccess(new_name));
 }

@@ -15,18 +15,24 @@
 #include <unistd.h>
 
 #define MOST_THREADS 256
-#define RESERVED     512 /* descriptors for files that are open, and to end in order */
+/* Descriptors for files that are open, for nodes that have none while a thread needs them, and to
+ * end in order. */
+#define RESERVED 2048
 
-/* One descriptor for each file that the kernel knows: as many as this process may have. */
-static void raise_descriptors(slowfs *fs)
+/* One descriptor for each file that the kernel knows, while there are some: as many as this process
+ * may have. */
+static void raise_descriptors(slowfs *fs, int most)
 {
     struct rlimit limit = {1 << 20, 1 << 20};
+    int left;
 
     if (setrlimit(RLIMIT_NOFILE, &limit) == -1 && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
-    fs->highest = (int)limit.rlim_cur - RESERVED;
+    left = (int)limit.rlim_cur > 2 * RESERVED ? (int)limit.rlim_cur - RESERVED
+                                              : (int)limit.rlim_cur / 2;
+    fs->descriptors = left < most ? left : most;
 }
 
 static int open_source(slowfs *fs, const char *source)
@@ -34,7 +40,8 @@ static int open_source(slowfs *fs, const char *source)
     struct stat st;
 
     fs->root.fd = open(source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fs->root.fd == -1 || fstat(fs->root.fd, &st) == -1) {
+    fs->source = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fs->root.fd == -1 || fs->source == -1 || fstat(fs->root.fd, &st) == -1) {
         fprintf(stderr, "slowfs: %s: %s\n", source, strerror(errno));
         return 1;
     }
@@ -118,7 +125,7 @@ int slowfs_serve(const slowfs_mount *config)
     fs = calloc(1, sizeof(*fs));
     if (!fs)
         return 1;
-    raise_descriptors(fs);
+    raise_descriptors(fs, config->descriptors);
     fs->profile = config->profile;
     fs->give_away = getuid() == 0;
     pthread_mutex_init(&fs->lock, NULL);
@@ -127,6 +134,8 @@ int slowfs_serve(const slowfs_mount *config)
     pthread_mutex_destroy(&fs->lock);
     if (fs->root.fd > 0)
         close(fs->root.fd);
+    if (fs->source > 0)
+        close(fs->source);
     free(fs);
     return failed;
 }

@@ -2,7 +2,6 @@
 """".htaccess files revisited: local disk and Lustre" (CatN, 2009), and trees of many directories."""
 
 import os
-import resource
 
 import htbench
 from kit import counts, load, lustre
@@ -13,8 +12,7 @@ ABOUT = """A tree `1/2/.../10` with a small page in each directory, asked for at
 `ab -c 10` without keep-alive, 5,000 requests a turn as published in the long form, fewer in the others. The eight variants of the publication, where a variant allows overrides without and with
 the module; Lustre is `bench/slowfs --profile lustre-2009`, its delays searched again on the machine (`bench/slowfs-calibrate.py`)
 so that stock httpd has the published ratios at depth 10. *Operations* are those on `.htaccess` for one request,
-counted by slowfs. Variants 1 and 4 are the limit. Then trees of 100,000 directories two levels deep, or as many as a process may have
-descriptors for on the slow file system, each asked for once after a
+counted by slowfs. Variants 1 and 4 are the limit. Then trees of 100,000 directories two levels deep, each asked for once after a
 start (cold) and then at random (warm)."""
 PACKAGES = ["apache2-utils", "wrk", "fuse3"]
 SECONDS = {"counts": (35, 40, 60), "local": (15, 100, 500), "lustre": (40, 150, 1500), "trees-local": (25, 120, 400),
@@ -184,9 +182,6 @@ def revalidates(b, docroot):
 def trees(on_lustre):
     def part(b):
         count = b.pick(200, 100000, 100000)
-        if on_lustre:  # slowfs holds a descriptor for each of a directory's three names
-            hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-            count = min(count, (hard - 1000) // 3000 * 1000)
         source = b.directory("many")
         make_directories(source, count, "Options -Indexes\n")
         docroot = source
