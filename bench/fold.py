@@ -5,6 +5,7 @@
     bench/fold.py [LINES] [MODULE.so]    10,000 lines unless said otherwise
     bench/fold.py instructions LINES Redirect|RewriteRule outside|section|htaccess|all [MODULE.so]
     bench/fold.py files DIR [MODULE.so]
+    bench/fold.py file-pairs DIR [MODULE.so]
     bench/fold.py start LINES [MODULE.so]
 
 In the server (outside), a <Directory> (section) and a .htaccess file: a request that matches none
@@ -14,8 +15,8 @@ callgrind: beside the server with nothing at all, and beside the one from which 
 taken, so that RewriteEngine On, or a .htaccess file with another directive in it, stays. `files`
 serves the .htaccess files below DIR, each in a tree of its own, and counts instructions of a request
 for a page there that no rule of the file names (if it is redirected all the same, a redirect by one
-line is counted, too), beside AllowOverride None, stock httpd, and the file without its rules. `start`
-starts a server with that many Redirect lines, stock and with the module.
+line is counted, too), beside AllowOverride None, stock httpd, and the file without its rules. `file-pairs`
+is the throughput of the same requests, with the module and stock, against AllowOverride None. `start` starts a server with that many Redirect lines, stock and with the module.
 """
 
 import hashlib
@@ -124,8 +125,9 @@ def without_rules(text):
                    if not re.match(r"\s*Rewrite(Rule|Cond)\b", line, re.I))
 
 
-def files(directory, module):
-    root = htbench.workdir()
+def file_trees(root, directory):
+    """For each .htaccess file below `directory`: its path there, the document root in which it now lies
+    alone, its own path, and the URL of a page beside it."""
     for path, _, names in sorted(os.walk(directory)):
         if ".htaccess" not in names:
             continue
@@ -139,7 +141,24 @@ def files(directory, module):
         with open(os.path.join(docroot, at, name), "w") as f:
             f.write("<!DOCTYPE html><title>page</title><p>A small page.\n")
         htbench.wait_until_old()
-        url = f"/{at}/{name}"
+        yield at, docroot, own, f"/{at}/{name}"
+
+
+def file_pairs(directory, module):
+    root = htbench.workdir()
+    for at, docroot, _, page in file_trees(root, directory):
+        url = page + "?no-such"  # it may be redirected
+        def one(name, override, so):
+            conf = f"<Directory {docroot}>\nOptions All\nAllowOverride {override}\n</Directory>\n"
+            return htbench.Httpd(root, "fold-files-" + name, docroot, ("HtCache On\n" if so else "") + conf, so)
+        for name, so in (("the module", module), ("stock", None)):
+            figures = htbench.pairs(one("ours", "All", so), one("none", "None", None), url, url, ROUNDS)
+            print(f"{at}, {name} against AllowOverride None: {htbench.words(figures)}", flush=True)
+
+
+def files(directory, module):
+    root = htbench.workdir()
+    for at, docroot, own, url in file_trees(root, directory):
         any_status = (200, 301, 302, 303, 307, 308, 404)
         none, ours, stock = [count(root, so, url, docroot, override=override, statuses=any_status)
                              for so, override in ((None, "None"), (module, "All"), (None, "All"))]
@@ -201,6 +220,8 @@ def main():
         instructions(int(args[1]), args[2], args[3], the_module(args[4:]))
     elif args[:1] == ["files"] and len(args) >= 2:
         files(args[1], the_module(args[2:]))
+    elif args[:1] == ["file-pairs"] and len(args) >= 2:
+        file_pairs(args[1], the_module(args[2:]))
     elif args[:1] == ["start"] and len(args) >= 2:
         start(int(args[1]), the_module(args[2:]))
     else:
