@@ -222,7 +222,7 @@ static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_r
     if (!held->node || !redirect_area_pin_known(redirects->area, map->slot, pin_of(held->node))) {
         forget(held);
         held->node = htc_table_acquire(redirects, map->slot);
-        if (!held->node && htc_map_load(redirects, map, r->pool) == APR_SUCCESS)
+        if (!held->node && htc_map_load(redirects, map, false, r->pool) == APR_SUCCESS)
             held->node = htc_table_acquire(redirects, map->slot);
     }
     if (!held->node)

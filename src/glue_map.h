@@ -2,8 +2,8 @@
 /**
  * @file glue_map.h
  * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_area.c (the memory that
- * all processes share), glue_map_load.c (from file to shared image, at startup and in the
- * background), glue_map.c (answering requests).
+ * all processes share), glue_map_load.c (from file to shared image, in whatever thread),
+ * glue_map_start.c (start, restart, stop), glue_map.c (answering requests).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
@@ -95,11 +95,19 @@ htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create);
 
 /* glue_map_load.c */
 /** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what
- * is found about the file to the error log. */
-apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+ * is found about the file to the error log: now with @a at_once; else a file that changed a moment
+ * ago and cannot be used is reported when it still is the same at a later look. */
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
+                          apr_pool_t *pool);
+/** What the map's file is now. All zero when there is none. */
+htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
  */
 void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
+/** With the lock: wait for the thread, if there is one, and give back all that it was made of. */
+void htc_map_end_loader(htc_redirects *redirects);
+
+/* glue_map_start.c */
 /** post_config, after all directives were read: prepare the area and load what changed. @a
  * htaccess: maps may also come from .htaccess files. */
 int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);

@@ -2,10 +2,10 @@
 /*
  * From a map's file to the image that all processes share: at startup in the parent, at first use
  * for maps of .htaccess files, and in a thread of its own when a file has changed. Whatever goes
- * wrong, the last good image stays in use, and the error log says once what to do.
+ * wrong, the last good image stays in use, and the error log says once what to do. What is wrong
+ * with a file that may be in the middle of a change is said when it still is so at the next look.
  */
 #include "glue_count.h"
-#include "glue_fold.h"
 #include "glue_map.h"
 
 #include <fcntl.h>
@@ -33,6 +33,15 @@
  */
 #define RETRY_MS        1000
 #define RETRY_MEMORY_MS 2000
+/* With the time of the next attempt: what is wrong was not said yet. */
+#define UNSAID UINT32_C(1)
+
+/* What is to be said of a row. */
+typedef struct row_message {
+    redirect_severity severity;
+    uint32_t line;
+    const char *text;
+} row_message;
 
 /* One load, from beginning to end. */
 typedef struct loading {
@@ -43,7 +52,10 @@ typedef struct loading {
     char *bytes;
     size_t len;
     htc_identity id;
-    uint32_t retry_ms; /* 0: what is wrong is wrong with the file */
+    bool at_once;             /* whatever is wrong is said now */
+    bool moving;              /* the file changed while it was read */
+    uint32_t retry_ms;        /* 0: what is wrong is wrong with the file */
+    apr_array_header_t *held; /* row_message: until it is known whether to say them */
     unsigned logged;
     int64_t began;   /* monotonic ms */
     int64_t load_ms; /* until others had the new rows */
@@ -64,9 +76,19 @@ static void log_row(void *baton, redirect_severity severity, uint32_t line, cons
 
     if (severity == REDIRECT_NOTE || load->logged++ >= MAX_LOGGED)
         return;
-    ap_log_error(APLOG_MARK, severity == REDIRECT_ERROR ? APLOG_ERR : APLOG_WARNING, 0,
-                 load->redirects->main_server, "HtCacheRedirectMap: %s line %u: %s",
-                 load->map->file, (unsigned)line, message);
+    APR_ARRAY_PUSH(load->held, row_message) =
+        (row_message){severity, line, apr_pstrdup(load->pool, message)};
+}
+
+static void say_rows(const loading *load)
+{
+    for (int i = 0; i < load->held->nelts; i++) {
+        const row_message *row = &APR_ARRAY_IDX(load->held, i, row_message);
+
+        ap_log_error(APLOG_MARK, row->severity == REDIRECT_ERROR ? APLOG_ERR : APLOG_WARNING, 0,
+                     load->redirects->main_server, "HtCacheRedirectMap: %s line %u: %s",
+                     load->map->file, (unsigned)row->line, row->text);
+    }
 }
 
 static void log_summary(const loading *load, size_t size)
@@ -88,12 +110,12 @@ static void log_summary(const loading *load, size_t size)
 /* --- failures ---------------------------------------------------------------------------------*/
 
 /* Identities have a field to spare: when a failure is worth another attempt, in monotonic ms
- * without their upper half; 0: when the file is another one. */
+ * without their upper half, the lowest bit being UNSAID; 0: when the file is another one. */
 static uint32_t soon(uint32_t ms)
 {
-    uint32_t at = (uint32_t)htc_mono_ms() + ms;
+    uint32_t at = ((uint32_t)htc_mono_ms() + ms) & ~UNSAID;
 
-    return at ? at : 1;
+    return at ? at : UNSAID + 1;
 }
 
 static bool same_file(const htc_identity *id, const redirect_area_state *state)
@@ -112,18 +134,32 @@ static bool in_vain(const htc_identity *id, const redirect_area_state *state)
     return same_file(id, state) && (!retry || (int32_t)((uint32_t)htc_mono_ms() - retry) < 0);
 }
 
-/* A failure that is tried again and again is said once. */
+/* May it be that somebody is about to write the file, or to put another one in its place? It has
+ * changed a moment ago, or is gone. */
+static bool unsettled(const loading *load)
+{
+    return load->moving || !load->id.ino || htc_identity_racy(&load->id, htc_wall_ns());
+}
+
+/* What fails again and again is said once, and not before the file has stayed as it is from one
+ * look to the next if it may be in the middle of a change. */
 static void remember_failure(loading *load, const char *err)
 {
     redirect_area *area = load->redirects->area;
     redirect_area_state state;
     htc_identity id = load->id;
+    bool again = redirect_area_state_get(area, load->map->slot, &state) && same_file(&id, &state);
+    bool said = again && !(state.failed_id.unused & UNSAID);
+    bool wait = !again && !load->at_once && unsettled(load);
 
-    if (!load->retry_ms || !redirect_area_state_get(area, load->map->slot, &state) ||
-        !same_file(&id, &state))
+    if (!said && !wait) {
+        say_rows(load);
         log_problem(load, err);
+    }
     htc_map_note(load->redirects, load->map, load->load_ms, &load->report, err);
-    if (load->retry_ms)
+    if (wait)
+        id.unused = soon(RETRY_MS) | UNSAID;
+    else if (load->retry_ms)
         id.unused = soon(load->retry_ms);
     redirect_area_build_failed(area, load->map->slot, &id);
 }
@@ -227,9 +263,8 @@ static const char *read_file(loading *load)
     whole = read_all(load);
     if (!whole && errno)
         return not_read(load, "read");
-    if (!whole || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after))
-        return "changed while it was read; the rows read last stay in use";
-    return NULL;
+    load->moving = !whole || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after);
+    return load->moving ? "changed while it was read; the rows read last stay in use" : NULL;
 }
 
 /* --- building ---------------------------------------------------------------------------------*/
@@ -275,10 +310,13 @@ static void check_table(loading *load)
     redirect_area *area = load->redirects->area;
     redirect_area_pin pin;
 
-    if (!redirect_area_pin_get(area, load->map->slot, &pin))
+    if (!redirect_area_pin_get(area, load->map->slot, &pin)) {
+        say_rows(load);
         return;
+    }
     redirect_map_check(redirect_table_open(pin.image, pin.size, load->pool), &load->report,
                        load->pool);
+    say_rows(load);
     log_summary(load, pin.size);
     redirect_area_unpin(area, &pin);
 }
@@ -352,11 +390,16 @@ static const char *read_and_build(loading *load)
 }
 
 /* With the right to build. */
-static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map,
+static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
                              apr_pool_t *pool)
 {
-    loading load = {
-        .redirects = redirects, .map = map, .pool = pool, .fd = -1, .began = htc_mono_ms()};
+    loading load = {.redirects = redirects,
+                    .map = map,
+                    .pool = pool,
+                    .fd = -1,
+                    .at_once = at_once,
+                    .held = apr_array_make(pool, 4, sizeof(row_message)),
+                    .began = htc_mono_ms()};
     const char *err;
 
     load.report.fn = log_row;
@@ -382,8 +425,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     return err ? APR_EGENERAL : APR_SUCCESS;
 }
 
-/* All zero when there is no file. */
-static htc_identity file_identity(const htc_redirect_map *map)
+htc_identity htc_map_file(const htc_redirect_map *map)
 {
     htc_identity id;
     struct stat st;
@@ -411,7 +453,8 @@ static apr_status_t wait_for_other(const htc_redirects *redirects, const htc_red
     return APR_TIMEUP;
 }
 
-apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
+                          apr_pool_t *pool)
 {
     redirect_area_state state;
     int64_t now = htc_mono_ms();
@@ -419,15 +462,15 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     apr_status_t rv;
 
     if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed) {
-        htc_identity id = file_identity(map);
+        htc_identity id = htc_map_file(map);
 
-        if (in_vain(&id, &state))
+        if (in_vain(&id, &state) && !(at_once && (state.failed_id.unused & UNSAID)))
             return APR_EGENERAL;
     }
     if (!redirect_area_build_begin(redirects->area, map->slot))
         return wait_for_other(redirects, map);
     apr_pool_create(&sub, pool);
-    rv = load_now(redirects, map, sub);
+    rv = load_now(redirects, map, at_once, sub);
     redirect_area_confirm(redirects->area, map->slot, now);
     apr_pool_destroy(sub);
     return rv;
@@ -460,7 +503,7 @@ static void *APR_THREAD_FUNC run_background(apr_thread_t *thread, void *data)
 
     (void)thread;
     lower_priority();
-    load_now(redirects, job->map, job->pool);
+    load_now(redirects, job->map, false, job->pool);
     apr_pool_destroy(job->pool);
     atomic_store(&redirects->loading, 0);
     return NULL;
@@ -485,8 +528,7 @@ static background *background_create(htc_redirects *redirects, const htc_redirec
     return job;
 }
 
-/* With the lock: wait for the thread, if there is one, and give back all that it was made of. */
-static void end_loader(htc_redirects *redirects)
+void htc_map_end_loader(htc_redirects *redirects)
 {
     apr_status_t ended;
 
@@ -505,7 +547,7 @@ static apr_status_t start_thread(htc_redirects *redirects, background *job)
     apr_status_t rv;
 
     apr_thread_mutex_lock(redirects->loader_lock);
-    end_loader(redirects);
+    htc_map_end_loader(redirects);
     rv = apr_pool_create_unmanaged_ex(&redirects->loader_pool, NULL, NULL);
     if (rv == APR_SUCCESS)
         rv = apr_thread_create(&redirects->loader, NULL, run_background, job,
@@ -565,7 +607,7 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
 static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
 {
     redirect_area_state state;
-    htc_identity id = file_identity(map);
+    htc_identity id = htc_map_file(map);
 
     if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version)
         return false;
@@ -617,157 +659,4 @@ void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_
         return;
     compare(redirects, map);
     redirect_area_confirm(redirects->area, map->slot, now);
-}
-
-/* --- life cycle -------------------------------------------------------------------------------*/
-
-/* At startup: what an earlier generation has read is good enough while the file is the same. */
-static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_pool_t *ptemp)
-{
-    redirect_area_state state;
-    htc_identity id = file_identity(map);
-    bool have;
-
-    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
-    if (map->slot == REDIRECT_AREA_NIL) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
-                     "HtCacheRedirectMap %s (%s): there are more than %d maps; it is not used",
-                     map->file, map->where, REDIRECT_AREA_MAPS);
-        return OK;
-    }
-    have = redirect_area_state_get(redirects->area, map->slot, &state) && state.version;
-    if (have && htc_identity_equal(&id, &state.id))
-        return OK;
-    if (htc_map_load(redirects, map, ptemp) == APR_SUCCESS || have || htc_is_restart())
-        return OK;
-    return HTTP_INTERNAL_SERVER_ERROR;
-}
-
-static int load_all(htc_redirects *redirects, apr_pool_t *ptemp)
-{
-    for (int i = 0; i < redirects->maps->nelts; i++) {
-        int rv =
-            load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), ptemp);
-        if (rv != OK)
-            return rv;
-    }
-    return OK;
-}
-
-static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_lasting *kept)
-{
-    htc_redirects *redirects = apr_pcalloc(pconf, sizeof(*redirects));
-    const htc_options *options = htc_options_get();
-
-    if (kept) {
-        redirects->area = kept->area;
-        redirects->generation = ++kept->generation;
-    }
-    redirects->main_server = s;
-    redirects->maps = options->maps;
-    redirects->fold_secret = options->walk.secret;
-    redirects->tree_limit = options->memory / 4;
-    return redirects;
-}
-
-/* Lines of the server's configuration become tables once, before the children fork. */
-static void fold_all(void)
-{
-    const apr_array_header_t *folds = htc_options_get()->folds;
-
-    for (int i = 0; i < folds->nelts; i++) {
-        htc_fold_table(APR_ARRAY_IDX(folds, i, htc_fold *), NULL);
-        htc_fold_count(APR_ARRAY_IDX(folds, i, htc_fold *));
-    }
-}
-
-int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess)
-{
-    bool wanted = htc_options_get()->maps->nelts > 0;
-    const char *why = NULL;
-    htc_lasting *kept = wanted || htaccess ? htc_lasting_get(s, &why, true) : NULL;
-    htc_redirects *redirects = redirects_create(pconf, s, kept);
-    int rv;
-
-    htc_map_find_alias();
-    fold_all();
-    for (server_rec *v = s; v; v = v->next)
-        htc_server_conf_of(v)->redirects = redirects;
-    if (!kept && !wanted && !htaccess)
-        return OK;
-    if (!kept) {
-        ap_log_error(APLOG_MARK, wanted ? APLOG_EMERG : APLOG_INFO, 0, s, "HtCacheRedirectMap: %s",
-                     why);
-        return wanted ? HTTP_INTERNAL_SERVER_ERROR : OK;
-    }
-    rv = redirect_area_join(redirects->area, redirects->generation);
-    if (rv != APR_SUCCESS) {
-        ap_log_error(
-            APLOG_MARK, wanted ? APLOG_ERR : APLOG_INFO, rv, s,
-            "HtCacheRedirectMap: there are too many processes of this server; the redirect "
-            "maps are not used until it is restarted with fewer");
-        return OK;
-    }
-    rv = load_all(redirects, ptemp);
-    htc_counted_prepare(redirects, ptemp);
-    htc_hits_prepare(redirects);
-    /* Only now are all maps marked that this generation uses. */
-    redirect_area_collect(redirects->area, redirects->generation);
-    return rv;
-}
-
-/* A build that is under way is waited for: it writes to memory that all share. */
-static apr_status_t stop_loader(void *data)
-{
-    htc_redirects *redirects = data;
-
-    atomic_store(&redirects->stopping, 1);
-    apr_thread_mutex_lock(redirects->loader_lock);
-    end_loader(redirects);
-    apr_thread_mutex_unlock(redirects->loader_lock);
-    return APR_SUCCESS;
-}
-
-/* The map of open tables is never destroyed: requests may still release what they hold while a
- * child ends. */
-void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
-{
-    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    apr_status_t joined = APR_EGENERAL;
-
-    if (redirects->area) {
-        joined = redirect_area_join(redirects->area, redirects->generation);
-        /* Who has not joined cannot pin, so these make it count nothing. */
-        htc_counted_keep(redirects);
-        htc_hits_keep(redirects);
-    }
-    if (apr_thread_mutex_create(&redirects->fold_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
-            APR_SUCCESS ||
-        !redirects->area)
-        return;
-    if (joined != APR_SUCCESS ||
-        apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
-            APR_SUCCESS ||
-        htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
-        redirects->tables = NULL;
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                     "HtCacheRedirectMap: this process cannot use the redirect maps; there are too "
-                     "many processes, or there is no memory");
-        return;
-    }
-    apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
-}
-
-bool htc_map_known(server_rec *s, const redirect_area_key *key)
-{
-    const char *why = NULL;
-    htc_lasting *kept = htc_lasting_get(s, &why, false);
-    redirect_area_state state;
-    uint32_t slot;
-
-    if (!kept)
-        return false;
-    slot = redirect_area_map(kept->area, key, kept->generation, false);
-    return slot != REDIRECT_AREA_NIL && redirect_area_state_get(kept->area, slot, &state) &&
-           state.version;
 }
