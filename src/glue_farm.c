@@ -4,7 +4,8 @@
  * spares this server its own. One exchange asks for the leases of all levels of a request at once;
  * records are fetched one by one, when a level needs one. What this server finds out itself is
  * queued and told when the walk is over. When a lease has run out, the server that gets the office
- * of that path (memcached's "add") looks at the disk; the others go on for a moment.
+ * of that path (memcached's "add") looks at the disk; the others go on for a moment, or, with what
+ * is too old for that, wait for what it finds, within the request's time for memcached.
  *
  * Called by glue_htaccess.c; see glue_farm.h.
  */
@@ -12,6 +13,11 @@
 #include "glue_apply.h"
 
 #define MAX_LEVELS 48
+
+/* Between two looks at whether another server has told what it found; each is twice the one before.
+ */
+#define PAUSE_FIRST_US 500
+#define PAUSE_MOST_US  8000
 
 /* --- per request --------------------------------------------------------------------------------
  */
@@ -189,6 +195,17 @@ static bool fresh(const htc_farm_request *fr, const htc_farm_lease *lease, apr_i
 /* --- telling ------------------------------------------------------------------------------------
  */
 
+/* If this request has the office of that path, it needs it no more. */
+static void office_done(htc_farm_request *fr, const char *path)
+{
+    for (int i = 0; i < fr->duties->nelts; i++) {
+        htc_farm_duty *duty = &APR_ARRAY_IDX(fr->duties, i, htc_farm_duty);
+
+        if (!strcmp(duty->path, path))
+            duty->done = true;
+    }
+}
+
 /* Queue a value that was true at our moment @a at and lives for @a life seconds. */
 static bool tell(htc_farm_request *fr, request_rec *r, const char *path, htc_farm_value *value,
                  apr_int64_t at, uint32_t life)
@@ -228,6 +245,30 @@ static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, h
     if (known)
         known->valid = false;
     tell(fr, r, path, &value, at, (uint32_t)((ttl + 999) / 1000) + 2);
+    office_done(fr, path);
+}
+
+/* Send what is to be told. Offices of which nothing more is to be told are given up behind it. */
+static void send_told(htc_farm_request *fr)
+{
+    int kept = 0;
+
+    for (int i = 0; i < fr->duties->nelts; i++) {
+        const htc_farm_duty duty = APR_ARRAY_IDX(fr->duties, i, htc_farm_duty);
+
+        if (duty.done)
+            APR_ARRAY_PUSH(fr->out, htc_mc_item) = duty.item;
+        else
+            APR_ARRAY_IDX(fr->duties, kept++, htc_farm_duty) = duty;
+    }
+    fr->duties->nelts = kept;
+    if (!fr->out->nelts)
+        return;
+    if (fr->budget_us > 0)
+        htc_farm_run(fr, (htc_mc_item *)(void *)fr->out->elts, (unsigned)fr->out->nelts);
+    else
+        htc_farm_count(fr->farm, HTC_FC_unanswered, (uint64_t)fr->out->nelts);
+    apr_array_clear(fr->out);
 }
 
 void htc_farm_flush(htc_context *ctx, request_rec *r)
@@ -237,17 +278,12 @@ void htc_farm_flush(htc_context *ctx, request_rec *r)
     if (!ctx || !ctx->farm)
         return;
     fr = htc_request_get(top_of(r))->farm;
-    if (!fr || (!fr->out->nelts && !fr->duties->nelts))
+    if (!fr)
         return;
-    /* Offices are given up behind the leases, whatever became of the look. */
+    /* Offices are given up now, whatever became of the look. */
     for (int i = 0; i < fr->duties->nelts; i++)
-        APR_ARRAY_PUSH(fr->out, htc_mc_item) = APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).item;
-    if (fr->budget_us > 0)
-        htc_farm_run(fr, (htc_mc_item *)(void *)fr->out->elts, (unsigned)fr->out->nelts);
-    else
-        htc_farm_count(fr->farm, HTC_FC_unanswered, (uint64_t)fr->out->nelts);
-    apr_array_clear(fr->out);
-    apr_array_clear(fr->duties);
+        APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).done = true;
+    send_told(fr);
 }
 
 /* --- offices ------------------------------------------------------------------------------------
@@ -289,13 +325,12 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
     htc_farm_run(fr, items, lease ? 3 : 2);
     if (lease)
         lease->valid = htc_farm_got(fr, &scope, &items[2], &lease->value);
-    if (items[0].result == HTC_MC_EXISTS && htc_farm_got(fr, &scope, &items[1], &value)) {
-        htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
+    if (items[0].result == HTC_MC_EXISTS && htc_farm_got(fr, &scope, &items[1], &value))
         return false;
-    }
     if (items[0].result == HTC_MC_DONE) {
         htc_farm_count(fr->farm, HTC_FC_offices_won, 1);
         duty = apr_array_push(fr->duties);
+        duty->done = false;
         duty->path = apr_pstrdup(fr->pool, path);
         duty->item = item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_DELETE);
     }
@@ -330,6 +365,69 @@ static bool may_wait(htc_farm_request *fr, const char *path, apr_int64_t ttl,
     return true;
 }
 
+/* Has another server the office still? Asks for the lease, too, behind that: see take_office(). */
+static bool others_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lease)
+{
+    const htc_farm_scope scope = scope_of(fr, r, lease->path);
+    htc_mc_item items[2] = {item_of(fr, r, HTC_FARM_OFFICE, lease->path, HTC_MC_GET),
+                            item_of(fr, r, HTC_FARM_LEASE, lease->path, HTC_MC_GET)};
+    htc_farm_value office;
+
+    htc_farm_run(fr, items, 2);
+    lease->valid = htc_farm_got(fr, &scope, &items[1], &lease->value);
+    return htc_farm_got(fr, &scope, &items[0], &office);
+}
+
+/* Another server looks, and what this one has is too old to go on with: wait for what that one
+ * tells, or until the office is free again. For half of the request's time at most: the rest is for
+ * its other levels, and for telling. Nobody waits with an office in hand, so that no two wait for
+ * each other. True: the lease is young now. */
+static bool await_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lease, apr_int64_t ttl,
+                       apr_int64_t *checked_at)
+{
+    const int64_t rest = fr->farm->timeout_us / 2;
+    int64_t pause = PAUSE_FIRST_US;
+
+    send_told(fr);
+    if (fr->duties->nelts || fr->budget_us <= rest)
+        return false;
+    htc_farm_count(fr->farm, HTC_FC_offices_awaited, 1);
+    while (fr->budget_us > rest) {
+        bool busy;
+
+        htc_farm_pause(fr, pause < fr->budget_us - rest ? pause : fr->budget_us - rest);
+        if (fr->budget_us <= 0)
+            break;
+        busy = others_look(fr, r, lease) || !take_office(fr, r, lease->path, lease);
+        if (!busy || fresh(fr, lease, ttl, checked_at))
+            break;
+        pause = pause < PAUSE_MOST_US / 2 ? pause * 2 : PAUSE_MOST_US;
+    }
+    return fresh(fr, lease, ttl, checked_at);
+}
+
+/* The lease is not young enough. HTC_FARM_SAME: it is now, as another server has looked. */
+static htc_farm_word who_looks(htc_farm_request *fr, request_rec *r, const char *path,
+                               htc_farm_lease *lease, apr_int64_t ttl, apr_int64_t *checked_at)
+{
+    bool ours = fr->budget_us <= 0 || take_office(fr, r, path, lease);
+
+    if (fresh(fr, lease, ttl, checked_at)) {
+        office_done(fr, path);
+        return HTC_FARM_SAME;
+    }
+    if (ours)
+        return HTC_FARM_OWN;
+    if (may_wait(fr, path, ttl, checked_at)) {
+        htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
+        return HTC_FARM_WAIT;
+    }
+    if (!lease || !await_look(fr, r, lease, ttl, checked_at))
+        return HTC_FARM_OWN;
+    office_done(fr, path);
+    return HTC_FARM_SAME;
+}
+
 /* --- what glue_htaccess.c calls -----------------------------------------------------------------
  */
 
@@ -362,18 +460,14 @@ htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *
 {
     htc_farm_request *fr = farm_request(ctx, r);
     htc_farm_lease *lease;
-    bool ours = true;
+    htc_farm_word word = HTC_FARM_SAME;
 
     if (!fr || ttl <= 0)
         return HTC_FARM_OWN;
     lease = ask(ctx, fr, r, dep->path, ttl);
-    if (!fresh(fr, lease, ttl, checked_at)) {
-        if (fr->budget_us > 0)
-            ours = take_office(fr, r, dep->path, lease);
-        if (!fresh(fr, lease, ttl, checked_at))
-            return ours || !may_wait(fr, dep->path, ttl, checked_at) ? HTC_FARM_OWN : HTC_FARM_WAIT;
-    }
-    return word_of(fr, lease, dep);
+    if (!fresh(fr, lease, ttl, checked_at))
+        word = who_looks(fr, r, dep->path, lease, ttl, checked_at);
+    return word == HTC_FARM_SAME ? word_of(fr, lease, dep) : word;
 }
 
 void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep, apr_int64_t ttl,

@@ -104,8 +104,8 @@ static void count_items(htc_farm *farm, const htc_mc_item *items, unsigned n)
     htc_farm_count(farm, HTC_FC_unanswered, unanswered);
 }
 
-/* What the request has spent up to now. */
-static void note_spent(const htc_farm_request *fr)
+/* The most that any request has spent. */
+static void note_longest(const htc_farm_request *fr)
 {
     _Atomic uint64_t *longest = &fr->farm->shared->longest_us;
     uint64_t spent = (uint64_t)(fr->farm->timeout_us - fr->budget_us), known = atomic_load(longest);
@@ -114,15 +114,27 @@ static void note_spent(const htc_farm_request *fr)
         ;
 }
 
+/* What the request has spent up to now. */
+static void note_spent(htc_farm_request *fr)
+{
+    note_longest(fr);
+    if (fr->budget_us <= 0 && !fr->spent) {
+        fr->spent = true;
+        htc_farm_count(fr->farm, HTC_FC_budget_spent, 1);
+    }
+}
+
 static void exchange(htc_farm_request *fr, htc_mc_item *items, unsigned n)
 {
     htc_mc_run(fr->farm->mc, items, n, &fr->budget_us, fr->farm->timeout_us / 2, fr->pool);
     note_spent(fr);
     count_items(fr->farm, items, n);
-    if (fr->budget_us <= 0 && !fr->spent) {
-        fr->spent = true;
-        htc_farm_count(fr->farm, HTC_FC_budget_spent, 1);
-    }
+}
+
+void htc_farm_pause(htc_farm_request *fr, int64_t us)
+{
+    htc_mc_pause(fr->farm->mc, us, &fr->budget_us);
+    note_spent(fr);
 }
 
 /* Begin a new epoch on a server. Whoever is first wins; all read what he has written. */

@@ -81,6 +81,7 @@ typedef struct htc_farm_request {
 
 typedef struct htc_farm_duty {
     const char *path;
+    bool done;        /* what was found is told, or need not be */
     htc_mc_item item; /* deletes the office */
 } htc_farm_duty;
 
@@ -92,6 +93,8 @@ void htc_farm_count(htc_farm *farm, enum htc_farm_counter counter, uint64_t n);
 /** Make the exchange within the request's budget, read the clocks of all servers concerned, and
  *  start a clock where there is none. Results are in the items. */
 void htc_farm_run(htc_farm_request *fr, htc_mc_item *items, unsigned n);
+/** Let @a us pass within the request's budget. */
+void htc_farm_pause(htc_farm_request *fr, int64_t us);
 /** The time of the server that @a name belongs to, at our moment @a now; asks for it if it is not
  *  known. */
 htc_farm_time htc_farm_now(htc_farm_request *fr, unsigned server, apr_int64_t now);

@@ -5,6 +5,7 @@
 # against a file system that counts.
 use strict;
 use warnings;
+use Digest::SHA qw(hmac_sha256);
 use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(mpm work_dir write_file read_file wait_past_racy wait_until);
@@ -106,7 +107,7 @@ sub done_with {
 # change files have trees of their own.
 my $memcached = HtCache::Memcached->new->start;
 my $tree      = write_tree(work_dir('farm-tree'), 'one');
-my %changing  = map { $_ => write_tree(work_dir("farm-tree-$_"), 'one') } qw(seen back office);
+my %changing  = map { $_ => write_tree(work_dir("farm-tree-$_"), 'one') } qw(seen back office dead);
 my $attacks   = work_dir('farm-attacks');
 write_tree("$attacks/$_", 'one') for 0 .. 9;
 my $local = work_dir('farm-local');
@@ -277,6 +278,40 @@ my @attack = (
     ok wait_until(sub { join('|', @{ walk($server) }) eq join('|', @{ expected('five') }) }),
         'forged offices: the change is seen';
     is farm($server)->{offices_lost}, 0, 'forged offices: not one was believed';
+    done_with($server);
+}
+
+# The office of a server that died with it, and so tells nothing. What was asked for lately is gone on with;
+# whoever has nothing that young waits for part of its time, and then looks itself.
+{
+    my $tree   = $changing{dead};
+    my %seen   = map { $_ => 1 } $memcached->keys;
+    my $server = server($tree, memcached => $memcached->address, revalidate => '1s', timeout => '200ms');
+    walk($server);
+    my @leases = grep { !$seen{$_} && /^l/ } $memcached->keys;
+    is scalar @leases, scalar @levels, 'a dead holder: there is a lease for each level';
+    # As the module writes them (src/core/htc_farm.c): MAC, header, path.
+    my %office;
+    for my $name (@leases) {
+        my $signed = substr $memcached->get($name), 32;
+        substr($signed, 8, 12) = pack 'L3', ord 'o', 0, 0;
+        substr($signed, 48, 8) = pack 'q', 600_000 + unpack 'q', substr $signed, 48, 8;
+        substr($signed, 88, 56) = "\0" x 56;
+        $office{ $name =~ s/^l/o/r } = hmac_sha256($signed, 'k' x 40) . $signed;
+    }
+    my $before = farm($server)->{offices_awaited};
+    my $stats  = $server->status->{htaccess}{file_stats};
+    select undef, undef, undef, 3.5;
+    $memcached->set($_, $office{$_}) for keys %office;
+    is_deeply walk($server), expected('one'), 'a dead holder: right answers';
+    cmp_ok farm($server)->{offices_awaited}, '>', $before, 'a dead holder: is waited for';
+    cmp_ok $server->status->{htaccess}{file_stats}, '>=', $stats + @levels, 'a dead holder: in vain';
+    write_tree($tree, 'six');
+    ok wait_until(sub {
+        $memcached->set($_, $office{$_}) for keys %office;
+        return join('|', @{ walk($server) }) eq join('|', @{ expected('six') });
+    }), 'a dead holder: a change is seen all the same';
+    is farm($server)->{"drop_$_"}, 0, "a dead holder: its office is a good one ($_)" for qw(forged swapped invalid replayed);
     done_with($server);
 }
 

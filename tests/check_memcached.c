@@ -559,6 +559,22 @@ START_TEST(nothing_is_done_without_a_budget)
 }
 END_TEST
 
+START_TEST(a_pause_is_within_the_budget)
+{
+    int64_t budget = BUDGET, start = now;
+
+    htc_mc_pause(mc, BUDGET / 4, &budget);
+    ck_assert_int_eq(now - start, BUDGET / 4);
+    ck_assert_int_eq(budget, BUDGET - BUDGET / 4);
+    htc_mc_pause(mc, 2 * BUDGET, &budget);
+    ck_assert_int_eq(now - start, BUDGET);
+    ck_assert_int_eq(budget, 0);
+    htc_mc_pause(mc, 1, &budget);
+    ck_assert_int_eq(now - start, BUDGET);
+    ck_assert_uint_eq(opened, 0);
+}
+END_TEST
+
 START_TEST(items_of_several_servers_are_asked_for_at_once)
 {
     static const script one = {.says = "END\r\nSTORED\r\nVA 3 t42\r\nabc\r\n", .first_us = 3000};
@@ -620,6 +636,7 @@ static Suite *suite(void)
     tcase_add_test(tc, nor_one_that_is_closed_as_it_is_used);
     tcase_add_test(tc, a_rest_of_budget_is_no_reason_to_give_up);
     tcase_add_test(tc, nothing_is_done_without_a_budget);
+    tcase_add_test(tc, a_pause_is_within_the_budget);
     tcase_add_test(tc, items_of_several_servers_are_asked_for_at_once);
     tcase_add_test(tc, a_large_value_arrives_whole);
     suite_add_tcase(s, tc);

@@ -49,6 +49,7 @@
     X(changes_learned, "changes learned from another server")                                  \
     X(offices_won, "times this server was the one to look at the disk for all")                \
     X(offices_lost, "times it went on while another server looked")                            \
+    X(offices_awaited, "times a request waited for what another server found")                 \
     X(budget_spent, "requests that had no more time for memcached")                            \
     X(local_large, "records larger than memcached takes, kept local")                          \
     X(local_replay, "records of files that are run for each request, kept local")              \

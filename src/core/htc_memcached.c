@@ -504,3 +504,13 @@ void htc_mc_run(htc_mc *mc, htc_mc_item *items, unsigned n, int64_t *budget_us, 
     }
     *budget_us -= now_us(mc) - start;
 }
+
+void htc_mc_pause(htc_mc *mc, int64_t us, int64_t *budget_us)
+{
+    int64_t start = now_us(mc), most = us < *budget_us ? us : *budget_us;
+
+    if (most <= 0)
+        return;
+    mc->io.wait(mc->io.baton, NULL, 0, most);
+    *budget_us -= now_us(mc) - start;
+}

@@ -163,4 +163,8 @@ void htc_mc_close(htc_mc *mc);
 void htc_mc_run(htc_mc *mc, htc_mc_item *items, unsigned n, int64_t *budget_us, int64_t fair_us,
                 apr_pool_t *pool);
 
+/** Let @a us microseconds pass, without an exchange, but for no longer than the budget, which is
+ *  reduced by what passed. It may be less when a signal comes. */
+void htc_mc_pause(htc_mc *mc, int64_t us, int64_t *budget_us);
+
 #endif
