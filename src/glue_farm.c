@@ -406,7 +406,8 @@ static bool await_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lea
     return fresh(fr, lease, ttl, checked_at);
 }
 
-/* The lease is not young enough. HTC_FARM_SAME: it is now, as another server has looked. */
+/* The lease is not young enough. HTC_FARM_SAME: it is now, as another server has looked. What
+ * *checked_at is of may be gone on with; HTC_NEVER_CHECKED: there is no record. */
 static htc_farm_word who_looks(htc_farm_request *fr, request_rec *r, const char *path,
                                htc_farm_lease *lease, apr_int64_t ttl, apr_int64_t *checked_at)
 {
@@ -418,7 +419,7 @@ static htc_farm_word who_looks(htc_farm_request *fr, request_rec *r, const char 
     }
     if (ours)
         return HTC_FARM_OWN;
-    if (may_wait(fr, path, ttl, checked_at)) {
+    if (*checked_at != HTC_NEVER_CHECKED && may_wait(fr, path, ttl, checked_at)) {
         htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
         return HTC_FARM_WAIT;
     }
@@ -501,13 +502,16 @@ static bool fetch_record(htc_farm_request *fr, request_rec *r, const htc_farm_le
 bool htc_farm_fetch(htc_context *ctx, request_rec *r, apr_int64_t ttl, htc_put *put)
 {
     htc_farm_request *fr = ttl > 0 ? farm_request(ctx, r) : NULL;
-    const htc_farm_lease *lease;
-    apr_int64_t checked_at;
+    htc_farm_lease *lease;
+    apr_int64_t checked_at = HTC_NEVER_CHECKED;
 
     if (!fr)
         return false;
     lease = ask(ctx, fr, r, put->key, ttl);
-    if (!fresh(fr, lease, ttl, &checked_at) || (lease->value.flags & HTC_RF_RACY))
+    if (!fresh(fr, lease, ttl, &checked_at) &&
+        who_looks(fr, r, put->key, lease, ttl, &checked_at) != HTC_FARM_SAME)
+        return false;
+    if (lease->value.flags & HTC_RF_RACY)
         return false;
     put->kind = lease->value.kind;
     put->checked_at = checked_at;

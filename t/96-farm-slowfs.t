@@ -144,6 +144,22 @@ sub ask_at_once {
     return scalar grep { $_ eq 'good' } @said;
 }
 
+# They start with an empty memcached, so nobody knows anything.
+for my $many (2, 4) {
+    my $sum;
+    for my $attempt (1 .. 3) {
+        $memcached->ask("flush_all\r\n");
+        my @farm = map { server(1) } 1 .. $many;
+        $fs->reset_counts;
+        is ask_at_once(['', @dirs], @farm), $many, "$many that start together: answered";
+        $sum = counted();
+        $_->stop for @farm;
+        last if $sum <= 1.1 * $alone;
+        diag "$many that start together, attempt $attempt: $sum";
+    }
+    cmp_ok $sum, '<=', 1.1 * $alone, "$many that start together: $sum operations, at most 1.1 times those of one";
+}
+
 # The interval is longer than what servers that have just started do not know of memcached's clock.
 my @few     = ('', @dirs[0 .. 11]);
 my $short   = 3;
