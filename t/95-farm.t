@@ -12,6 +12,16 @@ use HtCache::Env qw(mpm work_dir write_file read_file wait_past_racy wait_until)
 use HtCache::Memcached;
 use HtCache::Server;
 
+if (!HtCache::Memcached::built()) {
+    for my $line ('HtCacheMemcached 127.0.0.1:11211', 'HtCacheMemcachedKeyFile /none', 'HtCacheMemcachedTimeout 20ms') {
+        my ($directive) = split ' ', $line;
+        my ($code, $said) = HtCache::Server->new(name => 'farm-not-built', htcache => 1, conf => "$line\n")->check_conf;
+        isnt $code, 0, "built without libmemcached: $directive is an error";
+        like $said, qr/$directive needs a mod_htcache that was built with libmemcached .*--with-libmemcached/, 'and says why';
+    }
+    done_testing;
+    exit;
+}
 my $why_not = HtCache::Memcached::unavailable();
 plan skip_all => $why_not if $why_not;
 my $thorough = mpm() eq 'event'; # the other MPMs differ in processes and threads only

@@ -6,14 +6,17 @@ use strict;
 use warnings;
 use IO::Socket::INET;
 use POSIX ();
-use HtCache::Env qw(wait_until);
+use HtCache::Env qw(module_path read_file wait_until);
 use HtCache::Server;
 
-# '' when there is a memcached here, else why not.
+# '' when there is a memcached here and the module can use it, else why not.
 sub unavailable {
-    my $program = program();
-    return $program ? '' : 'memcached is not installed';
+    return 'the module was built without libmemcached' if !built();
+    return program() ? '' : 'memcached is not installed';
 }
+
+# Has the module the farm tier? One that has not says so where it is asked for it.
+sub built { return (read_file(module_path()) // '') !~ /that was built with libmemcached/ }
 
 sub program {
     my ($found) = grep {-x} map {"$_/memcached"} split(/:/, $ENV{PATH}), '/usr/bin', '/usr/local/bin';
