@@ -9,9 +9,6 @@
 
 #include "ap_mpm.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 /* What decides the contents of a table, and so whether two lines may share it. */
 static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
 {
@@ -20,9 +17,8 @@ static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
         apr_psprintf(pool, "%d %d %d %d %d %d\n%s\n%s\n%s\n%s", o->format, o->query, o->ignore_case,
                      o->ignore_slash, o->subpath, o->status, o->host ? o->host : "",
                      o->strip ? o->strip : "", map->tree ? map->tree : "", map->file);
-    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
 
-    return (redirect_area_key){{hash.low64, hash.high64}};
+    return redirect_area_key_of(text, strlen(text), pool);
 }
 
 const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,

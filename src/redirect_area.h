@@ -63,6 +63,11 @@ typedef struct redirect_area_key {
     uint64_t word[2];
 } redirect_area_key;
 
+/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. Who may
+ * choose a part of them cannot make them have the key of another map. @a pool is for scratch
+ * memory. */
+redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
+
 /**
  * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 50
  * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area

@@ -6,9 +6,25 @@
  */
 #include "redirect_area_private.h"
 
+#include <apr_random.h>
 #include <string.h>
 
 /* --- names ------------------------------------------------------------------------------------*/
+
+/* XXH3, which names other things, will not do: whoever knows a text can find another one with the
+ * same hash, also of 128 bits, within seconds, and a .htaccess file can name any file. */
+redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool)
+{
+    apr_crypto_hash_t *hash = apr_crypto_sha256_new(pool);
+    unsigned char digest[32];
+    redirect_area_key key;
+
+    hash->init(hash);
+    hash->add(hash, text, len);
+    hash->finish(hash, digest);
+    memcpy(&key, digest, sizeof(key));
+    return key;
+}
 
 /* The handle of the map with this key, or 0. Whoever looks without the lock may miss one that is
  * being made. */

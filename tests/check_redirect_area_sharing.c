@@ -7,6 +7,37 @@
  */
 #include "area_fixture.h"
 
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* --- names ------------------------------------------------------------------------------------*/
+
+/* Somebody who may write /srv/a/.htaccess can find names of files in there that look like a map of
+ * /srv/b to a hash that is not made against this: such as the second one, which took a moment to
+ * find. */
+START_TEST(names_cannot_be_chosen_to_be_those_of_others)
+{
+    static const char victim[] = "1 0 0 0 0 0\n\n\n/srv/b\n/srv/b/redirects.map";
+    static const char chosen[] =
+        "1 0 0 0 0 0\n\n\n/srv/a\n/srv/a/eszycidpyopuI\232\230\227\2039\314\350tyyawoixzhsdkaaauqdH"
+        "\227\242\r\371N\333\227\360Yx\017l\244hvhyojanrudfuxjdxkxwqnqvgjjspqms";
+    redirect_area_key keys[3];
+    XXH128_hash_t a = XXH3_128bits(victim, strlen(victim)),
+                  b = XXH3_128bits(chosen, strlen(chosen));
+
+    ck_assert_uint_eq(a.low64, b.low64);
+    ck_assert_uint_eq(a.high64, b.high64);
+    keys[0] = redirect_area_key_of(victim, strlen(victim), pool);
+    keys[1] = redirect_area_key_of(chosen, strlen(chosen), pool);
+    keys[2] = redirect_area_key_of(victim, strlen(victim), pool);
+    ck_assert_uint_ne(keys[0].word[0], keys[1].word[0]);
+    ck_assert_uint_ne(keys[0].word[1], keys[1].word[1]);
+    ck_assert_mem_eq(&keys[0], &keys[2], sizeof(keys[0]));
+}
+END_TEST
+
 /* --- pins and processes -----------------------------------------------------------------------*/
 
 START_TEST(pins_are_counted)
@@ -419,8 +450,10 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("redirect_area_sharing");
-    TCase *tc = add_case(s, "processes");
+    TCase *tc = add_case(s, "names");
 
+    tcase_add_test(tc, names_cannot_be_chosen_to_be_those_of_others);
+    tc = add_case(s, "processes");
     tcase_add_test(tc, pins_are_counted);
     tcase_add_test(tc, pins_of_others);
     tcase_add_loop_test(tc, a_forked_child_has_not_joined, 0, 2);
