@@ -59,6 +59,7 @@ typedef struct loading {
     unsigned logged;
     int64_t began;   /* monotonic ms */
     int64_t load_ms; /* until others had the new rows */
+    char wrong[512]; /* with the pattern of the row at hand */
     redirect_report report;
 } loading;
 
@@ -272,15 +273,17 @@ static const char *read_file(loading *load)
 static void log_duplicate(void *baton, uint32_t line, uint32_t first)
 {
     loading *load = baton;
+    char text[80];
 
     load->report.warnings++;
     load->report.duplicates++;
-    log_row(
-        load, REDIRECT_WARNING, line,
-        apr_psprintf(load->pool, "the same source as in line %u, which answers", (unsigned)first));
+    apr_snprintf(text, sizeof(text), "the same source as in line %u, which answers",
+                 (unsigned)first);
+    log_row(load, REDIRECT_WARNING, line, text);
 }
 
-/* A row's pattern, as redirect_report.compile. */
+/* A row's pattern, as redirect_report.compile. What it says is read at once: as many rows may be
+ * wrong as a tenant likes, so nothing of it stays in the load's pool. */
 static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
 {
     loading *load = baton;
@@ -294,7 +297,9 @@ static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
         return NULL;
     }
     ap_regerror(rc, &regex, text, sizeof(text));
-    return apr_psprintf(load->pool, "'%s' is not a valid regular expression: %s", pattern, text);
+    apr_snprintf(load->wrong, sizeof(load->wrong), "'%.200s' is not a valid regular expression: %s",
+                 pattern, text);
+    return load->wrong;
 }
 
 static bool has_image(const loading *load)

@@ -5,7 +5,11 @@
  */
 #include "redirect_counters.h"
 
+#include <apr_general.h>
 #include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define HITS_MASK ((UINT64_C(1) << REDIRECT_COUNTER_HIT_BITS) - 1)
 #define LAST_MOST (UINT64_MAX >> REDIRECT_COUNTER_HIT_BITS)
@@ -82,6 +86,7 @@ typedef struct hit_rule {
 typedef struct hit_rules {
     hit_rule *places;
     uint64_t mask;
+    uint64_t seed;
 } hit_rules;
 
 static bool was_hit(const redirect_counter *counter)
@@ -98,10 +103,11 @@ static uint32_t count_hit(const redirect_counter *counters, uint32_t n)
     return hit;
 }
 
-/* The key's place, or the empty one where it belongs. Keys are hashes already. */
+/* The key's place, or the empty one where it belongs. Keys are hashes already, but without a seed:
+ * who writes maps can choose many that lie side by side in any order of theirs that he knows. */
 static hit_rule *place_of(const hit_rules *rules, uint64_t key)
 {
-    uint64_t i = key ^ key >> 32;
+    uint64_t i = XXH3_64bits_withSeed(&key, sizeof(key), rules->seed);
 
     while (rules->places[i & rules->mask].used && rules->places[i & rules->mask].key != key)
         i++;
@@ -131,7 +137,7 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
                                     uint32_t *moved)
 {
     uint32_t hit = count_hit(from, from_keys->count), found = 0;
-    hit_rules rules = {NULL, 15};
+    hit_rules rules = {NULL, 15, 0};
 
     if (moved)
         *moved = 0;
@@ -142,6 +148,8 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
     rules.places = calloc(rules.mask + 1, sizeof(hit_rule));
     if (!rules.places)
         return APR_ENOMEM;
+    /* Without one it is slow at worst. */
+    (void)apr_generate_random_bytes((unsigned char *)&rules.seed, sizeof(rules.seed));
     gather(&rules, from, from_keys, hit);
     for (uint32_t i = 0; i < to_keys->count && found < hit; i++) {
         hit_rule *place = place_of(&rules, to_keys->next(to_keys->baton));

@@ -198,6 +198,32 @@ START_TEST(many_move)
 }
 END_TEST
 
+/* Keys as a map's author can choose them, whose halves cancel each other out, and ones whose low or
+ * high bits are all the same: each takes its place at once. Otherwise this would not end within the
+ * time of a test. */
+START_TEST(keys_that_collide_move)
+{
+    enum { N = 500000 };
+    uint64_t *keys = calloc(N, sizeof(*keys));
+    redirect_counter *from = calloc(N, sizeof(*from)), *to = calloc(N, sizeof(*to));
+    uint32_t moved;
+
+    for (uint64_t i = 0; i < N; i++) {
+        uint64_t low = _i == 0 ? i ^ 0x1234 : 0x1234;
+
+        keys[i] = _i == 2 ? i : i << 32 | low;
+        redirect_counter_hit(&from[i], EPOCH + 1);
+    }
+    ck_assert_int_eq(move(from, keys, N, to, keys, N, &moved), APR_SUCCESS);
+    ck_assert_uint_eq(moved, N);
+    for (unsigned i = 0; i < N; i++)
+        ck_assert_uint_eq(redirect_counter_read(&to[i]).hits, 1);
+    free(keys);
+    free(from);
+    free(to);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("redirect_counters");
@@ -213,6 +239,8 @@ int main(void)
     tcase_add_test(tc, counts_go_with_their_rules);
     tcase_add_test(tc, nothing_to_move);
     tcase_add_test(tc, many_move);
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, keys_that_collide_move, 0, 3);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
