@@ -10,7 +10,7 @@ use JSON::PP ();
 use POSIX ();
 use HtCache::Client;
 use HtCache::Diff qw(diff_answers);
-use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Env qw(libexecdir work_dir write_file read_file wait_until wait_past_racy);
 use HtCache::Metrics;
 use HtCache::Server;
 
@@ -40,6 +40,7 @@ my %attempt = (
     file     => "<If \"file('$b/closed/page.html') =~ /page/\">\nHeader set X-Read yes\n</If>\n",
     file2    => "SetEnvIfExpr \"file('$b/closed/page.html') =~ /page/\" read\nHeader set X-Read yes env=read\n",
     exec     => "SessionCryptoPassphrase exec:$root/run.sh\nHeader set X-Ran yes\n",
+    exec2    => "AuthLDAPBindPassword exec:$root/run.sh\nHeader set X-Ran yes\n",
     prg      => "RewriteMap run prg:$root/run.sh\n",
     include  => "Include $b/.htaccess\n",
     apply    => "HtCacheApply 1 2\n",
@@ -61,7 +62,8 @@ for my $name (sort keys %attempt) {
     write_file("$a/try/$name/page.html", "try $name\n");
     write_file("$a/try/$name/.htaccess", $attempt{$name});
 }
-write_file("$root/run.sh", "#!/bin/sh\necho ran >>$root/ran\necho passphrase\n");
+# It says for which server: httpd's child runs it, whose parent is the server.
+write_file("$root/run.sh", "#!/bin/sh\nread -r child name state server rest <\"/proc/\$PPID/stat\"\necho \"\$server\" >>$root/ran\necho passphrase\n");
 chmod 0755, "$root/run.sh";
 symlink $b,                 "$a/to-b";
 symlink "$b/closed",        "$a/to-closed";
@@ -89,7 +91,8 @@ for my $host (@hosts) {
         . "<Directory \"$root\">\n$rights\nRequire all granted\n</Directory>\n</VirtualHost>\n";
 }
 my @names   = map { $_->[0] } @hosts;
-my @servers = map { HtCache::Server->new(name => "security-$_->[0]", ports => [@names], htcache => $_->[1], conf => $conf
+my @servers = map { HtCache::Server->new(name => "security-$_->[0]", ports => [@names], htcache => $_->[1],
+    modules => [HtCache::Server::modules(), qw(ldap authnz_ldap)], conf => $conf
     . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n")->start } ['stock', 0], ['cached', 1];
 my ($stock, $cached) = @servers;
 wait_past_racy();
@@ -129,8 +132,11 @@ diag $_ for @differ[0 .. ($#differ > 4 ? 4 : $#differ)];
 is_deeply \@injected, [], 'nothing gets into a header';
 my $status = $cached->status;
 cmp_ok $status->{htaccess}{hits}, '>', 1000, 'the cache was at work';
-my @ran = split /\n/, read_file("$root/ran") // '';
-note @ran . ' runs of the program, by both servers';
+my %ran = map { $_->pid => 0 } @servers;
+$ran{$_}++ for split /\n/, read_file("$root/ran") // '';
+is_deeply [sort keys %ran], [sort map { $_->pid } @servers], 'programs were run by the two servers alone';
+is $ran{ $cached->pid }, $ran{ $stock->pid }, "exec: runs a program as often as with stock httpd, $ran{ $stock->pid } times";
+cmp_ok $ran{ $stock->pid }, '>', 0, 'which does run it' if -e libexecdir() . '/mod_authnz_ldap.so';
 
 # --- maps ---------------------------------------------------------------------------------------
 

@@ -719,6 +719,25 @@ START_TEST(any_seed_will_do)
 }
 END_TEST
 
+/* Who chooses sources that collide would have to know it. */
+START_TEST(each_table_has_a_seed_of_its_own)
+{
+    uint64_t seeds[4];
+
+    for (unsigned i = 0; i < COUNT_OF(seeds); i++) {
+        redirect_builder *builder = redirect_builder_create(0, 0);
+        image made;
+
+        ck_assert_ptr_nonnull(builder);
+        made = finish(builder, NULL, NULL);
+        seeds[i] = ((const rt_header *)(const void *)made.bytes)->seed;
+        for (unsigned j = 0; j < i; j++)
+            ck_assert_uint_ne(seeds[i], seeds[j]);
+        free(made.bytes);
+    }
+}
+END_TEST
+
 static Suite *redirect_table_suite(void)
 {
     Suite *suite = suite_create("redirect_table");
@@ -744,6 +763,7 @@ static Suite *redirect_table_suite(void)
     tcase_add_test(tc, truncated_images_are_refused);
     tcase_add_test(tc, images_can_be_moved);
     tcase_add_test(tc, any_seed_will_do);
+    tcase_add_test(tc, each_table_has_a_seed_of_its_own);
     suite_add_tcase(suite, tc);
     return suite;
 }

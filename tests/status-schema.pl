@@ -54,7 +54,40 @@ for my $pair (@pairs) {
     }
     check_closed($schema, $what);
 }
+
+# Members of lists have no rows of their own: they are named where the list is described.
+my %page_of = (status => 'status.md', redirects => 'status.md', directories => 'status.md', freshness => 'status.md',
+    explain => 'explain.md');
+for my $what (sort keys %page_of) {
+    my %named = map { $_ => 1 } slurp("$top/docs/$page_of{$what}") =~ /`(\w+)`/g;
+    my @keys  = keys_of(JSON::PP->new->decode(slurp("$top/docs/$what.schema.json")));
+    cmp_ok scalar @keys, '>', 5, "$what: the schema has keys";
+    is_deeply [grep { !$named{$_} } @keys], [], "$what: $page_of{$what} names each key, however deep";
+}
+
+# The tool has JSON of its own. Literals of calls that make some are its names, but for the formats.
+my (%made, %told);
+for my $file (qw(convert cost map)) {
+    my $code = slurp("$top/src/htcachectl_$file.c");
+    for my $call ($code =~ /\b(?:json_pack|json_object_set_new|set_number)\(([^;]*);/g) {
+        $made{$_} = 1 for $call =~ /"([a-z]\w*)"/g;
+    }
+}
+for my $row (slurp("$top/docs/htcachectl.md") =~ /^\| `(?:convert|check|check --cost|lookup)` \| (.*)$/mg) {
+    my ($names, $meaning) = split / \| /, $row, 2;
+    $told{$_} = 1 for $names =~ /`(\w+)`/g;
+    # Of a list its members.
+    $told{$_} = 1 for grep { $made{$_} } $meaning =~ /\blist\b/ ? $meaning =~ /`(\w+)`/g : ();
+}
+cmp_ok scalar keys %made, '>', 30, 'htcachectl makes JSON';
+is_deeply [sort keys %told], [sort keys %made], 'htcachectl: docs/htcachectl.md names the JSON that it makes';
 done_testing;
+
+sub keys_of {
+    my ($node) = @_;
+    my $in = $node->{properties} // {};
+    return ((map { ($_, keys_of($in->{$_})) } sort keys %$in), $node->{items} ? keys_of($node->{items}) : ());
+}
 
 # Every object closed, every key required.
 sub check_closed {
