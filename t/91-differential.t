@@ -7,6 +7,7 @@
 # Fixed seeds and one that is new each time and printed. HTCACHE_SEED=N: this seed alone;
 # HTCACHE_ANSWERS=N: new seeds until so many answers were compared ('make differential');
 # HTCACHE_TREES, HTCACHE_VERBOSE: how many trees a round has; all differences instead of three.
+# HTCACHE_LINES=N: other lines from the grammar than those of each run (1); a seed means other files with them.
 use strict;
 use warnings;
 use Test::More;
@@ -15,13 +16,14 @@ use Storable qw(store retrieve);
 use HtCache::Client;
 use HtCache::Diff qw(diff_answers log_lines diff_logs);
 use HtCache::Env qw(work_dir write_file mpm wait_until wait_past_racy);
-use HtCache::Grammar qw(pick chance candidates override conditions);
+use HtCache::Grammar qw(pick chance candidates twice_each override conditions);
 use HtCache::Server;
 use HtCache::Tree;
 
 my $whole   = mpm() eq 'event';
 my $trees   = $ENV{HTCACHE_TREES} || ($whole ? 20 : 12);
 my $answers = $ENV{HTCACHE_ANSWERS} || 0;
+my $grammar = $ENV{HTCACHE_LINES}   || 1;
 my $users   = work_dir('differential-users');
 write_file("$users/users",  "alice:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nbob:{SHA}x\n");    # alice:secret
 write_file("$users/groups", "staff: alice\n");
@@ -119,6 +121,9 @@ sub sorted_lines {
     my @directives = directives_of($server);
     cmp_ok scalar @directives, '>', 200, @directives . ' directives are known';
     my @lines = candidates($whole ? 1500 : 800, @directives);
+    push @lines, twice_each(@directives) if $grammar != 1;
+    my %named = map { lc $_ => 1 } map { /^\s*(<?[^\s<>]+)/ ? $1 : () } map { split /\n/ } @lines;
+    note scalar(grep { !$named{ lc $_ } } @directives) . ' directives are in no line';
     for my $i (0 .. $#lines) {
         my $text = $lines[$i] =~ s{\@(TREE|USERS|GROUPS)\@}{$1 eq 'TREE' ? $i : "$users/" . lc $1}ger;
         write_file("$root/$i/.htaccess", "$text\n");
@@ -192,7 +197,7 @@ sub found {
         : join ' ', 'of', map { $_->{uri} } @$request[0 .. ($#$request > 3 ? 3 : $#$request)];
     my ($name) = $what =~ m{/(t\d+)};
     my ($tree) = grep { $_->{name} eq ($name // '') } @{ $round->{trees} };
-    push @differences, "seed $round->{seed}, host $host, $when: $what: $diff";
+    push @differences, "seed $round->{seed}, lines $grammar, host $host, $when: $what: $diff";
     return if @differences > 3 && !$ENV{HTCACHE_VERBOSE};
     diag $differences[-1];
     diag $tree->shown if $tree;
@@ -250,9 +255,9 @@ sub run_round {
 # --- running ------------------------------------------------------------------------------------
 
 my @seeds = defined $ENV{HTCACHE_SEED} ? $ENV{HTCACHE_SEED} : $whole ? (1, time % 1_000_000) : time % 1_000_000;
-srand 1;
+srand $grammar;
 sorted_lines();
-note "seeds: @seeds";
+note "lines $grammar, seeds: @seeds";
 while (@seeds) {
     run_round(shift @seeds);
     push @seeds, time % 1_000_000 + 1_000_000 if !@seeds && $compared < $answers;

@@ -15,7 +15,7 @@ chmod 1777 "$dir"
 httpd=$("$(command -v apxs || command -v apxs2)" -q SBINDIR)/$("$(command -v apxs || command -v apxs2)" -q PROGNAME)
 cat >"$dir/httpd" <<EOF
 #!/bin/sh
-exec valgrind -q --trace-children=yes --trace-children-skip='*/sh,*/gdb' --leak-check=no --num-callers=30 \\
+exec valgrind -q --trace-children=yes --trace-children-skip='*/sh,*/gdb' --leak-check=no --keep-debuginfo=yes --num-callers=30 \\
     --suppressions='$dir/suppressions' --log-file='$dir/%p.log' '$httpd' "\$@"
 EOF
 # What is not the module's: system calls that httpd and glibc make with padding in their arguments.

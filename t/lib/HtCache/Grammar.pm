@@ -8,7 +8,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use HtCache::Cases;
-our @EXPORT_OK = qw(pick chance candidates htaccess edited override conditions);
+our @EXPORT_OK = qw(pick chance candidates twice_each htaccess edited override conditions);
 
 sub pick   { return $_[rand @_] }
 sub chance { return rand() < $_[0] }
@@ -214,6 +214,12 @@ sub line {
 sub candidates {
     my ($n, @directives) = @_;
     return map { line({ rough => 0.25, directives => \@directives }, 0) } 1 .. $n;
+}
+
+# Two lines of each directive, so that none is missing by chance.
+sub twice_each {
+    my (@directives) = @_;
+    return grep { !never($_) } map { (generic($_), generic($_)) } grep { !/^</ } @directives;
 }
 
 sub section {
