@@ -71,6 +71,8 @@ static const char *check_authority(const char *s, size_t len)
 {
     size_t n = host_length(s, len);
 
+    if (memchr(s, '@', len))
+        return "it names a user, which no request does";
     if (n == 0)
         return len && s[0] != ':'
                    ? "its host is not valid; write names that are not ASCII as xn--..."

@@ -339,7 +339,8 @@ END_TEST
 static const wrong source_wrongs[] = {
     {"ftp://h/a /b", "E1 the source's scheme is 'ftp'", 0},
     {"http:///a /b", "E1 the source cannot be used: its host is missing", 0},
-    {"http://u@h/a /b", "E1 the source cannot be used: its host is not valid", 0},
+    {"http://u@h/a /b", "E1 the source cannot be used: it names a user", 0},
+    {"http://u:p@h/a /b", "E1 the source cannot be used: it names a user", 0},
     {"http://h:x/a /b", "E1 the source cannot be used: its port", 0},
     {"http://h:70000/a /b", "E1 the source cannot be used: its port", 0},
     {"http://b\xC3\xBC.example/ /b", "E1 the source cannot be used: its host", 0},
