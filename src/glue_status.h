@@ -233,7 +233,8 @@ void htc_status_json(const htc_report *report);
 void htc_status_prometheus(const htc_report *report);
 void htc_status_auto(const htc_report *report);
 
-/* glue_status_where.c: does the server's configuration, not a .htaccess file, say that the page is here? */
+/* glue_status_where.c: does the server's configuration, not a .htaccess file, say that the page is
+ * here? */
 #define HTC_STATUS_HANDLER "htcache-status"
 bool htc_status_is_configured(request_rec *r);
 

@@ -90,7 +90,7 @@ int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const 
     pcre2_match_data *data = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
     int count = data ? pcre2_match(code, (PCRE2_SPTR)subject, len, 0, 0, data, NULL) : 0;
 
-    for (int i = 0; i < max && i < count; i++) {
+    for (int i = 0; groups && i < max && i < count; i++) {
         PCRE2_SIZE *place = pcre2_get_ovector_pointer(data) + 2 * (size_t)i;
 
         groups[i] = place[0] == PCRE2_UNSET ? (redirect_group){-1, -1}

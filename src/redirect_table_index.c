@@ -306,7 +306,8 @@ static apr_status_t put_posting(index_work *w, uint32_t *place)
     if (!rt_reserve(&w->postings, (n + 1) * sizeof(uint32_t)))
         return APR_ENOMEM;
     words = (uint32_t *)(void *)(w->postings.bytes + w->postings.len);
-    qsort(members, n, sizeof(member), by_number);
+    if (n)
+        qsort(members, n, sizeof(member), by_number);
     for (uint32_t i = 0; i < n; i++) {
         words[i + 1] = entries[members[i].number].place;
     }

@@ -23,8 +23,10 @@ optimized() {
 
 for file in src/.libs/mod_htcache.so src/htcachectl; do
     [ ! -f "src/.libs/${file##*/}" ] || file=src/.libs/${file##*/}
-    segments=$(readelf -lW "$file") && dynamic=$(readelf -dW "$file") && symbols=$(readelf --dyn-syms -W "$file") ||
-        { fail "$file cannot be read"; continue; }
+    segments=$(readelf -lW "$file")
+    dynamic=$(readelf -dW "$file")
+    symbols=$(readelf --dyn-syms -W "$file")
+    [ -n "$segments" ] || fail "$file cannot be read"
     case $HARDENED_LDFLAGS in *relro*)
         echo "$segments" | grep -q GNU_RELRO || fail "$file: no GNU_RELRO" ;;
     esac

@@ -69,9 +69,10 @@ else
     options="ASAN_OPTIONS='$asan:log_path=$dir/log/httpd'"
 fi
 httpd=$("$(command -v apxs || command -v apxs2)" -q SBINDIR)/$("$(command -v apxs || command -v apxs2)" -q PROGNAME)
+pools=${POOLS:+LD_LIBRARY_PATH=$POOLS}
 cat >"$dir/httpd" <<EOF
 #!/bin/sh
-exec env ${POOLS:+LD_LIBRARY_PATH='$POOLS'} $options env LD_PRELOAD="$ahead \$LD_PRELOAD" '$httpd' "\$@"
+exec env $pools $options env LD_PRELOAD="$ahead \$LD_PRELOAD" '$httpd' "\$@"
 EOF
 chmod 755 "$dir/httpd"
 for driver in $drivers; do

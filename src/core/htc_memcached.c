@@ -410,7 +410,7 @@ static void lane_step(exchange *x, lane *l, const htc_mc_wait *came)
 static bool go_on(exchange *x, int64_t left_us)
 {
     htc_mc_wait waits[HTC_MC_MAX_SERVERS];
-    lane *waiting[HTC_MC_MAX_SERVERS];
+    unsigned waiting[HTC_MC_MAX_SERVERS];
     unsigned n = 0;
 
     for (unsigned i = 0; i < x->nlanes; i++) {
@@ -421,13 +421,13 @@ static bool go_on(exchange *x, int64_t left_us)
         waits[n].handle = l->handle;
         waits[n].writable = l->state == LANE_CONNECTING || l->out_done < l->out_len;
         waits[n].readable = l->state == LANE_TALKING;
-        waiting[n++] = l;
+        waiting[n++] = i;
     }
     if (!n)
         return false;
     if (x->mc->io.wait(x->mc->io.baton, waits, n, left_us) > 0) {
         for (unsigned i = 0; i < n; i++)
-            lane_step(x, waiting[i], &waits[i]);
+            lane_step(x, &x->lanes[waiting[i]], &waits[i]);
     }
     return true;
 }

@@ -18,8 +18,8 @@ void htc_pages_enlarge(void *at, size_t bytes)
 
     /* One call for all would stop at the first that is not to be had, and keep the lock on this
      * process's addresses for long. */
-    /* In one call: the kernel makes all processors hand in what they hold back once in each. It goes
-     * on behind pages that cannot be had. */
+    /* In one call: the kernel makes all processors hand in what they hold back once in each. It
+     * goes on behind pages that cannot be had. */
     if (begin < end) {
         madvise((void *)begin, end - begin, MADV_HUGEPAGE);
         madvise((void *)begin, end - begin, MADV_COLLAPSE);

@@ -2,7 +2,8 @@
 /**
  * @file htc_pages.h
  * Large pages for memory that is read at random places: with pages of 4 KiB the processor has to
- * look up, in other memory, where nearly each of its reads goes. Part of the core: no httpd headers.
+ * look up, in other memory, where nearly each of its reads goes. Part of the core: no httpd
+ * headers.
  */
 #ifndef HTC_PAGES_H
 #define HTC_PAGES_H
@@ -13,11 +14,11 @@
 #define HTC_LARGE_PAGE ((size_t)2 << 20)
 
 /**
- * Ask the kernel to lay what it can of @a bytes bytes at @a at in large pages: the whole ones between
- * the first and the last multiple of HTC_LARGE_PAGE, so that no memory is taken that was not there
- * before. What is in them stays. Works for private and for shared anonymous memory, also where the
- * administrator has turned large pages off for shared memory as a default, from Linux 6.1 on. Where
- * there are none to be had, nothing happens. May take as long as copying the memory.
+ * Ask the kernel to lay what it can of @a bytes bytes at @a at in large pages: the whole ones
+ * between the first and the last multiple of HTC_LARGE_PAGE, so that no memory is taken that was
+ * not there before. What is in them stays. Works for private and for shared anonymous memory, also
+ * where the administrator has turned large pages off for shared memory as a default, from Linux 6.1
+ * on. Where there are none to be had, nothing happens. May take as long as copying the memory.
  */
 void htc_pages_enlarge(void *at, size_t bytes);
 
