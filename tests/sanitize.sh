@@ -17,8 +17,8 @@ drivers=${DRIVERS:-01-load 10-cases 20-corpus 30-restart 31-kill 33-restarts 35-
 [ "$kind" = thread ] && flag=thread || flag=address,undefined
 [ "$kind" != thread ] || drivers=${DRIVERS:-01-load 31-kill 81-redirect-reload}
 dir=$PWD/sanitize-$kind
-mkdir -p "$dir/log" "$dir/tmp"
-chmod 1777 "$dir/log" "$dir/tmp"
+mkdir -p "$dir/log"
+chmod 1777 "$dir/log"
 rm -f "$dir"/log/*
 cd "$dir"
 # A source directory that is configured in place cannot be built elsewhere: use its files alone.
@@ -49,7 +49,6 @@ else
     CK_TIMEOUT_MULTIPLIER=5 ASAN_OPTIONS="detect_leaks=1:log_path=$dir/log/unit" make -s -k check || status=1
 fi
 # httpd itself is not built so: the libraries are loaded ahead of it, of it alone.
-export TMPDIR="$dir/tmp"
 if [ "$kind" = thread ]; then
     ahead=$(gcc -print-file-name=libtsan.so)
     # What only passes through httpd's own code, and locks of which only a half is seen.
