@@ -286,7 +286,8 @@ static bool make_ring(htc_farm *farm, apr_pool_t *pool)
         const char *host =
             apr_pstrmemdup(pool, farm->names[i], (apr_size_t)(port - farm->names[i]));
 
-        if (memcached_failed(memcached_server_add(ring, host, (in_port_t)atoi(port + 1))))
+        if (memcached_failed(
+                memcached_server_add(ring, host, (in_port_t)strtol(port + 1, NULL, 10))))
             return false;
     }
     return true;

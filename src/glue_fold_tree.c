@@ -496,11 +496,13 @@ static bool plan_hosts(htc_walk *w, bool parts)
 static void fold_server(htc_walk *w, ap_directive_t **first, const ap_directive_t *node)
 {
     htc_fold_host *host = count_for(w, node);
+    const ap_directive_t *like;
 
     w->fold = host->lines;
     fold_server_lines(w, first);
-    if (host->lines)
-        htc_fold_insert(w, first, node ? node : *first, HTC_FOLD_HOST, host->dirs ? "on" : "off");
+    like = node ? node : *first;
+    if (host->lines && like)
+        htc_fold_insert(w, first, like, HTC_FOLD_HOST, host->dirs ? "on" : "off");
     htc_options_get()->fold_dirs |= host->dirs;
 }
 

@@ -16,16 +16,7 @@ httpd=$("$(command -v apxs || command -v apxs2)" -q SBINDIR)/$("$(command -v apx
 cat >"$dir/httpd" <<EOF
 #!/bin/sh
 exec valgrind -q --trace-children=yes --trace-children-skip='*/sh,*/gdb' --leak-check=no --keep-debuginfo=yes --num-callers=30 \\
-    --suppressions='$dir/suppressions' --log-file='$dir/%p.log' '$httpd' "\$@"
-EOF
-# What is not the module's: system calls that httpd and glibc make with padding in their arguments.
-cat >"$dir/suppressions" <<'EOF'
-{
-   padding of structures that httpd writes to pipes and sockets
-   Memcheck:Param
-   ...
-   obj:*/apache2
-}
+    --log-file='$dir/%p.log' '$httpd' "\$@"
 EOF
 chmod 755 "$dir/httpd"
 status=0

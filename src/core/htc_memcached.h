@@ -56,10 +56,10 @@ typedef struct htc_mc_item {
     size_t value_len;
     uint32_t expire; /* SET, ADD: seconds it lives; at most 30 days, 0: for ever */
 
-    htc_mc_result result;
+    uint32_t left;   /* CLOCK: seconds it has to live */
     const char *got; /* HIT: the value, in the call's pool */
     size_t got_len;
-    uint32_t left; /* CLOCK: seconds it has to live */
+    htc_mc_result result;
 } htc_mc_item;
 
 /* --- answers ---------------------------------------------------------------------------------- */
