@@ -10,6 +10,9 @@
 #include "glue_farm.h"
 #include "glue_fold.h"
 
+/* Bytes of a record that is run about as fast as what is kept of it is made. */
+#define SMALL_RECORD 4096
+
 /* Lines that this thread wrote to the error log. A parse that logs must log again for each request,
  * so its result cannot be kept. The error_log hook has no other way to say whose line it was. */
 static _Thread_local unsigned lines_logged;
@@ -186,7 +189,8 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
     return NULL;
 }
 
-static const char *replay(htc_job *job, cmd_parms *cmd)
+/* Run the record in the request's pool. @a what: what this is counted as. */
+static const char *run_record(htc_job *job, cmd_parms *cmd, htc_cost_kind what)
 {
     uint64_t began = htc_cost_begin();
     char *record = fetch_record(job, cmd->pool);
@@ -199,8 +203,13 @@ static const char *replay(htc_job *job, cmd_parms *cmd)
     err = ap_walk_config(
         fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), true, false), &parms,
         cmd->context);
-    htc_cost_end(job->ctx, job->path, HTC_COST_REPLAYS, began);
+    htc_cost_end(job->ctx, job->path, what, began);
     return err;
+}
+
+static const char *replay(htc_job *job, cmd_parms *cmd)
+{
+    return run_record(job, cmd, HTC_COST_REPLAYS);
 }
 
 /* Key of a kept configuration. */
@@ -234,20 +243,13 @@ static uint64_t parsed_hash(const htc_job *job, const cmd_parms *cmd)
 
 static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
 {
-    apr_allocator_t *allocator;
     apr_pool_t *pool;
     htc_parsed *parsed;
 
-    /* Its own allocator and no parent: any thread may destroy it when it drops the last
-     * reference. */
-    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+    /* No parent: any thread may destroy it when it drops the last reference. */
+    if (apr_pool_create_unmanaged_ex(&pool, apr_pool_abort_get(cmd->pool), job->ctx->allocator) !=
+        APR_SUCCESS)
         return NULL;
-    if (apr_pool_create_unmanaged_ex(&pool, apr_pool_abort_get(cmd->pool), allocator) !=
-        APR_SUCCESS) {
-        apr_allocator_destroy(allocator);
-        return NULL;
-    }
-    apr_allocator_owner_set(allocator, pool);
     apr_pool_tag(pool, "htcache_parsed");
     parsed = apr_pcalloc(pool, sizeof(*parsed));
     parsed->object.type = HTC_OBJ_PARSED;
@@ -266,7 +268,7 @@ static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
  * over real files the sum stays below this estimate, see docs/memory.md. */
 static size_t parsed_cost(size_t record_len)
 {
-    return 12 * 1024 + 6 * record_len;
+    return 9 * 1024 + 8 * record_len;
 }
 
 static void copy_vector(ap_conf_vector_t *to, const ap_conf_vector_t *from)
@@ -322,6 +324,22 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     return NULL;
 }
 
+/* When this process has no room, a small file that has not been asked for lately is run for this
+ * request alone: that costs no more than to make what would be kept, nobody else is driven out, and
+ * the large ones, which are dear to make, are kept. */
+static bool worth_keeping(const htc_job *job, uint64_t hash)
+{
+    size_t len = job->info.payload_len;
+
+    return len > SMALL_RECORD || htc_map_admit(job->ctx->map, hash, parsed_cost(len));
+}
+
+static const char *apply_once(htc_job *job, cmd_parms *cmd)
+{
+    htc_count(job->ctx->store, HTC_C_loads, 1);
+    return run_record(job, cmd, HTC_COST_LOADS);
+}
+
 /* First use in this process: parse, keep, use. */
 static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const parsed_key *key)
 {
@@ -365,7 +383,7 @@ static const char *apply_kept(htc_job *job, cmd_parms *cmd, bool *replayed)
     }
     if (node)
         htc_node_release(job->ctx->map, node);
-    return apply_new(job, cmd, hash, &key);
+    return worth_keeping(job, hash) ? apply_new(job, cmd, hash, &key) : apply_once(job, cmd);
 }
 
 static const char *apply_record(htc_job *job, cmd_parms *cmd)

@@ -15,6 +15,9 @@
 #include "mpm_common.h"
 #include "scoreboard.h"
 
+/* Memory of configurations that were given up, kept for others. */
+#define KEPT_FREE (1U << 20)
+
 /* Modules that change the user a request runs as. What one user may read must not be remembered
  * for another, so the cache stays off beside them. */
 static const char *const user_switching[] = {
@@ -141,7 +144,29 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     return rv;
 }
 
-/* The map is never destroyed: requests may still release what they hold while a child ends. */
+/* One for all configurations that this process keeps. Each has a pool of its own, which comes and
+ * goes; where APR takes memory from the kernel directly, as Debian's does, an allocator for each
+ * pool would map pages and give them back every time. */
+static apr_allocator_t *make_allocator(void)
+{
+    apr_allocator_t *allocator;
+    apr_thread_mutex_t *lock;
+    apr_pool_t *pool;
+
+    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+        return NULL;
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, allocator) != APR_SUCCESS ||
+        apr_thread_mutex_create(&lock, APR_THREAD_MUTEX_DEFAULT, pool) != APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return NULL;
+    }
+    apr_allocator_mutex_set(allocator, lock);
+    apr_allocator_max_free_set(allocator, KEPT_FREE);
+    return allocator;
+}
+
+/* The map is never destroyed, nor is what it holds: requests may still release what they hold while
+ * a child ends. */
 static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
@@ -149,7 +174,9 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     htc_maps_child_init(pchild, s);
     if (!ctx || !ctx->store)
         return;
-    if (htc_map_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
+    ctx->allocator = make_allocator();
+    if (!ctx->allocator ||
+        htc_map_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
         ctx->map = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
                      "HtCache: no memory for this process's map; it serves without the cache. "

@@ -150,10 +150,11 @@ typedef struct htc_server_conf {
 struct htc_context {
     apr_pool_t *pconf;
     htc_store *store;
-    htc_map *map;         /* per process; NULL until child_init */
-    htc_watch *watch;     /* NULL: nothing is watched */
-    htc_costs *costs;     /* NULL: what is dear is not counted */
-    apr_hash_t *commands; /* glue_commands.c */
+    htc_map *map;               /* per process; NULL until child_init */
+    apr_allocator_t *allocator; /* of what lies in the map; with a lock */
+    htc_watch *watch;           /* NULL: nothing is watched */
+    htc_costs *costs;           /* NULL: what is dear is not counted */
+    apr_hash_t *commands;       /* glue_commands.c */
     uint64_t memory;
     uint64_t process_memory;
     apr_array_header_t *trusted;    /* const char *: module names */

@@ -465,6 +465,30 @@ START_TEST(larger_than_the_bound)
 END_TEST
 
 /* Objects that cost nothing take nodes all the same: the bound holds for these too. */
+/* Two of these have the same place among those that were refused, the third has another. */
+START_TEST(what_comes_back_is_admitted)
+{
+    const uint64_t first = UINT64_C(0x1001) << 48, second = UINT64_C(0x2003) << 48,
+                   other = UINT64_C(0x1001) << 48 | 1 << 16;
+
+    map = new_map(65536);
+    ck_assert(htc_map_admit(map, first, 1000)); /* there is room */
+    for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
+        put(map, key, 1000);
+    ck_assert(!htc_map_admit(map, first, 1000));
+    ck_assert(htc_map_admit(map, first, 1000));
+    ck_assert(htc_map_admit(map, first, 1000)); /* its making may have failed */
+    ck_assert(!htc_map_admit(map, other, 1000));
+    ck_assert(htc_map_admit(map, first, 1000));
+    ck_assert(!htc_map_admit(map, second, 1000));
+    ck_assert(!htc_map_admit(map, first, 1000)); /* the second took its place */
+    ck_assert(htc_map_admit(map, other, 1000));
+    ck_assert(!htc_map_admit(map, second, 1000));
+    ck_assert(htc_map_admit(map, first, 1)); /* so little there is room for */
+    destroy_and_count(map);
+}
+END_TEST
+
 START_TEST(nodes_are_accounted_for)
 {
     const uint64_t room = 40000;
@@ -550,6 +574,7 @@ static Suite *map_suite(void)
     tcase_add_test(bound, used_go_when_all_are_used);
     tcase_add_test(bound, use_is_remembered_while_held);
     tcase_add_test(bound, held_are_never_evicted_for_room);
+    tcase_add_test(bound, what_comes_back_is_admitted);
     tcase_add_test(bound, unlinked_and_held_still_count);
     tcase_add_test(bound, replacement_uses_the_old_ones_room);
     tcase_add_loop_test(bound, larger_than_the_bound, 0, COUNT_OF(hopeless));

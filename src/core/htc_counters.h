@@ -26,7 +26,7 @@
     X(htaccess, file_stats, "stat calls made for .htaccess files")                                \
     X(htaccess, file_reads, "times a .htaccess file was opened by the cache")                     \
     X(htaccess, parses, "times the text of a .htaccess file was parsed")                          \
-    X(htaccess, loads, "times a process built its own configuration from a shared parsed file")   \
+    X(htaccess, loads, "times a process built a configuration from a shared parsed file")         \
     X(htaccess, unchanged, "files whose identity changed but whose bytes did not")                \
     X(htaccess, racy, "lookups of a file changed so recently that it had to be read again")       \
     X(htaccess, evictions, "records removed from shared memory to make room")                     \

@@ -33,12 +33,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAYS             8   /* slots of a set: one cache line */
-#define LINE             64  /* bytes of a cache line; nodes are aligned to it */
-#define BYTES_PER_OBJECT 512 /* assumed to size the table: one slot for so much of the bound */
-#define MIN_SETS         64
-#define MAX_SETS         ((size_t)1 << 22)
-#define SLAB_NODES       127 /* with the slab's link, 8 KB */
+#define WAYS              8   /* slots of a set: one cache line */
+#define LINE              64  /* bytes of a cache line; nodes are aligned to it */
+#define BYTES_PER_OBJECT  512 /* assumed to size the table: one slot for so much of the bound */
+#define MIN_SETS          64
+#define MAX_SETS          ((size_t)1 << 22)
+#define SLAB_NODES        127   /* with the slab's link, 8 KB */
+#define BYTES_PER_REFUSED 16384 /* of the bound, for each object that is remembered as refused */
+#define MIN_REFUSED       64
 
 /* Of the hash, the low half is the index of one set, the high half that of the other, and the top
  * bits are kept in the slot. */
@@ -71,7 +73,9 @@ struct htc_map {
     size_t nsets;    /* a power of two */
     htc_map_free free_fn;
     uint64_t max_bytes;
-    void *slots_memory; /* what slots lies in */
+    void *slots_memory;        /* what slots lies in */
+    _Atomic uint16_t *refused; /* hashes, shortened, of objects that were not admitted; 0: none */
+    size_t nrefused;           /* a power of two */
 
     alignas(LINE) pthread_mutex_t lock; /* taken to change anything below, or a slot */
     htc_slab *slabs;
@@ -493,6 +497,26 @@ void htc_map_remove(htc_map *map, htc_node *node)
     pthread_mutex_unlock(&map->lock);
 }
 
+/* --- admission ------------------------------------------------------------------------------- */
+
+/*
+ * A hash that was refused stands at its place until another one takes that. There are about as many
+ * places as objects fit in the map, so it is found again when it comes back before so many others
+ * have come: the ghost list of 2Q (Johnson and Shasha, 1994), with places instead of an order.
+ */
+bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost)
+{
+    _Atomic uint16_t *place = &map->refused[(hash >> 16) & (map->nrefused - 1)];
+    uint16_t mark = (uint16_t)(hash >> 48 | 1);
+
+    if (cost <= map->max_bytes - atomic_load_explicit(&map->bytes, memory_order_relaxed))
+        return true;
+    if (atomic_load_explicit(place, memory_order_relaxed) == mark)
+        return true;
+    atomic_store_explicit(place, mark, memory_order_relaxed);
+    return false;
+}
+
 /* --- life ------------------------------------------------------------------------------------ */
 
 static size_t sets_for(uint64_t max_bytes)
@@ -517,6 +541,17 @@ static bool make_slots(htc_map *map)
     return true;
 }
 
+static bool make_refused(htc_map *map)
+{
+    map->nrefused = MIN_REFUSED;
+    while (map->nrefused < map->max_bytes / BYTES_PER_REFUSED)
+        map->nrefused *= 2;
+    map->refused = calloc(map->nrefused, sizeof(*map->refused));
+    if (map->refused)
+        account_fixed(map, map->nrefused * sizeof(*map->refused));
+    return map->refused != NULL;
+}
+
 apr_status_t htc_map_create(htc_map **map_out, uint64_t max_bytes, htc_map_free free_fn)
 {
     htc_map *map = aligned_alloc(LINE, sizeof(*map));
@@ -534,7 +569,7 @@ apr_status_t htc_map_create(htc_map **map_out, uint64_t max_bytes, htc_map_free 
         free(map);
         return rv;
     }
-    if (!make_slots(map) || !add_slab(map))
+    if (!make_slots(map) || !make_refused(map) || !add_slab(map))
         rv = APR_ENOMEM;
     else if (map->fixed_bytes >= max_bytes)
         rv = APR_EINVAL;
@@ -566,6 +601,7 @@ void htc_map_destroy(htc_map *map)
         map->slabs = next;
     }
     free(map->slots_memory);
+    free((void *)map->refused);
     pthread_mutex_destroy(&map->lock);
     free(map);
 }

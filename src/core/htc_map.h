@@ -51,6 +51,14 @@ void *htc_node_data(const htc_node *node);
 htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key);
 
 /**
+ * Shall an object be made and inserted, or only used this once? It shall while there is room, and
+ * when there is none if it was refused a short time ago: then it would have been found. So what is
+ * asked for once in a long time neither costs what keeping costs nor drives others out. Takes no
+ * lock; now and then the answer is that of another object.
+ */
+bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost);
+
+/**
  * Insert @a data under @a hash, unlinking an object that matches @a key first, evicting as needed.
  * Takes ownership of @a data in every case. @a cost is its accounted size in bytes, without the
  * node. Not to be called from the free function.

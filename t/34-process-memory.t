@@ -1,0 +1,91 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# More .htaccess files than a process has room for: answers are the same, the disk is not asked, and
+# what is asked for all the time stays although the others go by.
+use strict;
+use warnings;
+use JSON::PP ();
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(work_dir write_file wait_past_racy mpm);
+use HtCache::Server;
+
+# 1 MB holds about a hundred small files.
+my ($many, $rounds) = (300, 4);
+my $root = work_dir('process-memory') . '/root';
+for my $n (0 .. $many - 1) {
+    write_file("$root/$n/page.html", "page $n\n");
+    write_file("$root/$n/.htaccess", <<"CONF" . ($n % 3 ? '' : "Deny from 192.0.2.$n\n"));
+Header set X-Number $n
+Redirect 302 /$n/old http://example.org/$n
+ErrorDocument 404 "no such page in $n"
+CONF
+}
+write_file("$root/often/page.html", "often\n");
+write_file("$root/often/.htaccess", "Header set X-Number often\n");
+
+# One process, as each has room of its own; with prefork it has one connection.
+my $one = mpm() eq 'prefork'
+    ? "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
+    : "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMinSpareThreads 8\nMaxSpareThreads 8\nMaxRequestWorkers 8\n";
+
+sub server {
+    my ($name, $more) = @_;
+    return HtCache::Server->new(name => "process-memory-$name", htcache => $more ne '', mpm_conf => $one, conf => <<"CONF");
+$more
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride All
+    Require all granted
+</Directory>
+CONF
+}
+my $stock = server('stock', '');
+my $cache = server('cache', <<'CONF');
+HtCache On
+HtCacheRevalidate 1h
+HtCacheProcessMemory 1M
+<Location "/htcache-status">
+    SetHandler htcache-status
+    Require local
+</Location>
+CONF
+wait_past_racy();
+$_->start for $stock, $cache;
+
+my @pages = qw(page.html old none);
+
+sub answer {
+    my ($client, $n, $page) = @_;
+    my $answer = $client->request("/$n/$page");
+    my $head   = join ' ', map { HtCache::Client::header($answer, $_) // '-' } qw(X-Number Location Content-Type);
+    return "$answer->{status} $head $answer->{body}" =~ s{127\.0\.0\.1:\d+|Port \d+|:\d+/}{}gr;
+}
+my ($old, $new) = ($stock->client('main'), $cache->client('main'));
+
+sub status { return JSON::PP::decode_json($new->request('/htcache-status?format=json')->{body})->{htaccess} }
+
+my %stock;
+for my $n (0 .. $many - 1) {
+    $stock{$n}{$_} = answer($old, $n, $_) for @pages;
+}
+$new->request("/$_/page.html") for 0 .. $many - 1, 'often', 'often';
+my $before    = status();
+my $different = 0;
+for my $page ((@pages) x $rounds) {
+    for my $n (0 .. $many - 1) {
+        my $answer = answer($new, $n, $page);
+        $different++ or is $answer, $stock{$n}{$page}, "directory $n" if $answer ne $stock{$n}{$page};
+        next if $n % 10;
+        $different++ if (HtCache::Client::header($new->request('/often/page.html'), 'X-Number') // '') ne 'often';
+    }
+}
+my $after = status();
+my %grown = map { $_ => $after->{$_} - $before->{$_} } qw(hits loads file_reads parses process_evictions);
+is $different, 0, 'every answer is that of stock httpd';
+is $grown{$_}, 0, "$_: none" for qw(file_reads parses);
+my $asked = 3 * $rounds * $many;
+cmp_ok $grown{loads}, '>', $asked / 2, 'most files did not fit';
+cmp_ok $grown{loads}, '<', $asked,     'some did';
+cmp_ok $grown{process_evictions}, '<', $grown{loads} / 2, 'what is asked for once did not drive others out';
+$_->stop for $stock, $cache;
+done_testing;
