@@ -3,21 +3,18 @@
 # always; no memory, no mapping, no thread for the module; a clock that jumps; no new process; a disk that is full
 # when a map is written; no descriptors left. A request is answered
 # rightly or as stock httpd answers it when the same call fails for it; no process dies; when the fault
-# is over, everything is right. The calls are made to fail by t/faults/faults.c.
+# is over, everything is right. The calls are made to fail by HtCache::Faults.
 use strict;
 use warnings;
 use Test::More;
 use HtCache::Diff qw(diff_answers);
-use HtCache::Env qw(work_dir write_file t_dir mpm wait_until wait_past_racy);
+use HtCache::Env qw(work_dir write_file mpm wait_until wait_past_racy);
+use HtCache::Faults;
 use HtCache::Server;
 
-plan skip_all => 'another library is loaded ahead of all others' if $ENV{LD_PRELOAD};
-my $dir     = work_dir('faults');
-my $library = "$dir/faults.so";
-my ($cc)    = grep { -x $_ } map { ("$_/cc", "$_/gcc") } split /:/, $ENV{PATH};
-plan skip_all => 'no C compiler' if !$cc;
-my $said = qx{"$cc" -std=gnu11 -O1 -shared -fPIC -o "$library" "@{[t_dir()]}/faults/faults.c" -ldl 2>&1};
-plan skip_all => "faults.c cannot be compiled here: $said" if $?;
+my $dir = work_dir('faults');
+my ($library, $why_not) = HtCache::Faults::library($dir);
+plan skip_all => $why_not if !$library;
 
 my $tree = "$dir/tree";
 my %text = (
@@ -61,33 +58,24 @@ my $conf = <<"CONF";
 CONF
 write_all(0);
 
+my %faults = map { $_ => HtCache::Faults->new($library, "$dir/control.$_", '.htaccess') } 'stock', 'cached';
+
 # Every how many calls one fails, and with which error.
-my @KINDS = qw(open stat fstat read mmap alloc thread clock fork);
-my %ERROR = (EIO => 5, EACCES => 13, EMFILE => 24, ENFILE => 23, ENOMEM => 12, EINTR => 4, ESTALE => 116, short => 0, forward => 0, back => 1, EAGAIN => 11);
-
-sub control_file { return "$dir/control.$_[0]" }
-
 sub set_faults {
     my ($name, %fault) = @_;
-    my $rows = join '', map { my $f = $fault{$_}; pack 'L4', $f ? ($f->[0], $ERROR{ $f->[1] }, 0, 0) : (0, 0, 0, 0) } @KINDS;
-    open my $fh, '+<:raw', control_file($name) or die "no control file: $!\n";
-    syswrite $fh, $rows;
+    $faults{$name}->set(%fault);
 }
 
 sub failed_calls {
     my ($name, $kind) = @_;
-    open my $fh, '<:raw', control_file($name) or die;
-    sysread $fh, my $rows, 16 * @KINDS;
-    my ($at) = grep { $KINDS[$_] eq $kind } 0 .. $#KINDS;
-    return (unpack 'L4', substr $rows, 16 * $at, 16)[3];
+    return $faults{$name}->failed($kind);
 }
 
 my ($stock, $cached) = map {
     my ($name, $htcache) = @$_;
-    write_file(control_file($name), "\0" x 4096);
     HtCache::Server->new(name => "faults-$name", ports => ['site'], htcache => $htcache, conf => $conf,
         modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
-        env => { LD_PRELOAD => $library, HTCACHE_FAULTS => control_file($name), HTCACHE_FAULTS_PATH => '.htaccess' })->start;
+        env => $faults{$name}->env)->start;
 } ['stock', 0], ['cached', 1];
 
 sub ask {

@@ -1,31 +1,34 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * A library to be loaded ahead of others (LD_PRELOAD) that makes calls fail: for t/32-faults.t, which
- * compiles it. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
+ * A library to be loaded ahead of others (LD_PRELOAD) that makes calls fail: HtCache::Faults compiles
+ * it for t/32-faults.t and t/66-auto-falls-back.t. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
  * every how many calls one fails (0: none), with which errno (0: it comes short, of read alone), and
  * how many did. Calls on files count only where the path ends in what HTCACHE_FAULTS_PATH says;
  * allocations and threads only where mod_htcache asks for them, because httpd itself ends its process
  * when there is no memory. New processes fail for whoever asks; httpd's parent, which then sleeps for ten
- * seconds, does not.
+ * seconds, does not. Of the last kind, who has taken changes out of inotify's queue is killed then and
+ * there, the first so many of them.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, KINDS };
+enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, INSTANCE, WATCH, DRAIN, KINDS };
 
 typedef struct row {
     uint32_t every, error;
@@ -65,17 +68,31 @@ static int ours(const char *path)
     return m && n >= m && !strcmp(path + n - m, ending);
 }
 
-static int ours_fd(int fd)
+static const char *name_of(int fd, char *path, size_t size)
 {
-    char name[64], path[4096];
+    char name[64];
     ssize_t n;
 
     snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-    n = readlink(name, path, sizeof(path) - 1);
-    if (n < 0)
-        return 0;
-    path[n] = 0;
-    return ours(path);
+    n = readlink(name, path, size - 1);
+    path[n < 0 ? 0 : n] = 0;
+    return path;
+}
+
+static int ours_fd(int fd)
+{
+    char path[4096];
+
+    return ours(name_of(fd, path, sizeof(path)));
+}
+
+static void die_with_changes(int fd)
+{
+    char path[64];
+
+    if (!strcmp(name_of(fd, path, sizeof(path)), "anon_inode:inotify") &&
+        atomic_fetch_add(&rows[DRAIN].failed, 1) < rows[DRAIN].every)
+        raise(SIGKILL);
 }
 
 static int asked_by_module(int kind, const void *caller)
@@ -168,13 +185,30 @@ FSTATTER(fstat64, struct stat64)
 
 ssize_t read(int fd, void *to, size_t n)
 {
+    ssize_t got;
+
     REAL(read);
     if (rows && rows[READ].every && ours_fd(fd) && fails(READ)) {
         if (rows[READ].error)
             return -1;
         n = n > 1 ? 1 : n;
     }
-    return real(fd, to, n);
+    got = real(fd, to, n);
+    if (got > 0 && rows && rows[DRAIN].every)
+        die_with_changes(fd);
+    return got;
+}
+
+int inotify_init1(int flags)
+{
+    REAL(inotify_init1);
+    return fails(INSTANCE) ? -1 : real(flags);
+}
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+    REAL(inotify_add_watch);
+    return fails(WATCH) ? -1 : real(fd, path, mask);
 }
 
 ssize_t pread(int fd, void *to, size_t n, off_t at)

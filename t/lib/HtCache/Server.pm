@@ -37,7 +37,7 @@ my %MPM_CONF = (
 
 # %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
 # htcache => 1 to load the module, mpm, modules => [instead of modules()], mpm_conf, env => { for httpd
-# alone }, descriptors => how many a process of it may have.
+# alone }, descriptors => how many a process of it may have, wrapper => words ahead of httpd's own.
 sub new {
     my ($class, %args) = @_;
     my $self = bless { owner => $$, mpm => mpm(), modules => [modules()], ports => [], %args }, $class;
@@ -144,7 +144,8 @@ sub start {
         my $conf = $how{same} ? $self->conf : $self->write_conf;
         local @ENV{ keys %{ $self->{env} || {} } } = values %{ $self->{env} || {} };
         my $few  = $self->{descriptors} ? "ulimit -n $self->{descriptors}; " : '';
-        my $out  = qx{${few}ulimit -c unlimited 2>/dev/null; "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
+        my $wrapper = $self->{wrapper} // '';
+        my $out  = qx{${few}ulimit -c unlimited 2>/dev/null; $wrapper "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
         last if $? == 0 && $self->_wait_up;
         my $said = $out . $self->error_log;
         next if $said =~ /Address already in use/ && $try < 5;
