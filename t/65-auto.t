@@ -6,13 +6,15 @@
 use strict;
 use warnings;
 use Test::More;
-use HtCache::Env qw(work_dir write_file read_file wait_until mpm);
+use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
 use HtCache::Server;
 use HtCache::Strace;
 
-my $edits = $ENV{HTCACHE_EDITS} || (mpm() eq 'event' ? 1000 : 250);
+my $edits = $ENV{HTCACHE_EDITS} || 2000;
 my $tree  = work_dir('auto');
 my $apart = work_dir('auto-apart');
+
+write_file("$apart/map.txt", "/mapped http://example.org/0\n");
 
 my $server = HtCache::Server->new(
     name => 'auto', ports => ['site', 'off', 'timed'], htcache => 1,
@@ -26,7 +28,14 @@ CustomLog "\@ROOT\@/logs/pids" pid
     AccessFileName .first .htaccess
     HtCache On
     Alias /kernel /proc
+    AliasMatch "^/up/([^/]+)/(.*)\$" "$apart/up-\$1/current/web/\$2"
+    HtCacheRedirectMap "$apart/map.txt"
     <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+    <Directory "$apart">
         AllowOverride All
         Options FollowSymLinks
         Require all granted
@@ -187,6 +196,16 @@ sub release_switched {
     @$site{qw(there now)} = (1, $n);
 }
 
+# The file is a link, and leads to another one.
+sub file_link_switched {
+    my ($site, $n) = @_;
+    my $next = "$apart/next-$site->{name}";
+    put("$apart/file-$site->{name}-$n", text($site->{now} = $n));
+    symlink "$apart/file-$site->{name}-$n", $next or die "symlink: $!\n";
+    rename $next, "$site->{dir}/.htaccess" or die "rename: $!\n";
+    $site->{there} = 1;
+}
+
 # The same where "now" is a link to a link, and that one is switched.
 sub inner_link_switched {
     my ($site, $n) = @_;
@@ -196,6 +215,32 @@ sub inner_link_switched {
     rename "$middle.next", $middle or die "rename: $!\n";
     symlink "../../auto-apart/$site->{name}/middle", "$tree/$site->{name}/next" or die "symlink: $!\n";
     rename "$tree/$site->{name}/next", "$tree/$site->{name}/now" or die "rename: $!\n";
+    @$site{qw(there now)} = (1, $n);
+}
+
+# A document root below a link, and what it leads to has a link on the way as well:
+# up-NAME/current -> rN, rN/web -> ../webN, webN/sub holds the page.
+sub new_web {
+    my ($top, $n, $link) = @_;
+    new_dir("$top/web$n/sub", $n);
+    symlink "../web$n", $link or die "symlink: $!\n";
+}
+
+sub root_switched {
+    my ($site, $n) = @_;
+    my $top = "$apart/up-$site->{name}";
+    write_file("$top/r$n/release", "$n\n");
+    new_web($top, $n, "$top/r$n/web");
+    symlink "r$n", "$top/next" or die "symlink: $!\n";
+    rename "$top/next", "$top/current" or die "rename: $!\n";
+    @$site{qw(there now)} = (1, $n);
+}
+
+sub link_in_root_switched {
+    my ($site, $n) = @_;
+    my $top = "$apart/up-$site->{name}";
+    new_web($top, $n, "$top/current/next");
+    rename "$top/current/next", "$top/current/web" or die "rename: $!\n";
     @$site{qw(there now)} = (1, $n);
 }
 
@@ -210,14 +255,26 @@ my %plain = (
     'directory replaced'                   => \&directory_replaced,
     'parent replaced'                      => \&parent_replaced,
     'earlier AccessFileName'               => \&earlier_name,
+    'the file is a link, switched'         => \&file_link_switched,
 );
-my %linked = (
+my %below_links = (
     'written in place, same size and time' => \&in_place,
+    'written through a hard link'          => \&by_hard_link,
     'renamed over'                         => \&renamed_over,
     'deleted'                              => \&deleted,
+    'chmod'                                => \&closed_and_opened,
+    'directory replaced'                   => \&directory_replaced,
     'earlier AccessFileName'               => \&earlier_name,
-    'release switched'                     => \&release_switched,
-    'release switched, link to a link'     => \&inner_link_switched,
+);
+my %linked = (
+    %below_links,
+    'release switched'                 => \&release_switched,
+    'release switched, link to a link' => \&inner_link_switched,
+);
+my %rooted = (
+    %below_links,
+    'release switched above the document root' => \&root_switched,
+    'link in a release switched'               => \&link_in_root_switched,
 );
 
 sub plain_site {
@@ -236,12 +293,23 @@ sub linked_site {
     return $site;
 }
 
+sub rooted_site {
+    my ($name) = @_;
+    my $site = { name => $name, dir => "$apart/up-$name/current/web/sub", uri => "/up/$name/sub/page.html",
+        kinds => \%rooted };
+    root_switched($site, 0);
+    return $site;
+}
+
+my %done; # how often each kind of edit was made and asked for
+
 # One edit and the request after it; '' or what was wrong. @others: connections that stay, so that
 # several processes have the site in their memory by the next edit.
 sub edit_and_ask {
     my ($site, $n, $random, @others) = @_;
     my @kinds = sort keys %{ $site->{kinds} };
     my $kind = $kinds[ $random->() % @kinds ];
+    $done{$kind}++;
     my ($expected, $undo) = $site->{kinds}{$kind}->($site, $n);
     undef $undo if ref $undo ne 'CODE';
     my @wrong;
@@ -271,7 +339,9 @@ diag "HTCACHE_SEED=$seed" if $seed != 1;
 
 # --- one writer ---------------------------------------------------------------------------------
 
-my @sites = ((map { plain_site("p$_") } 1 .. 4), (map { linked_site("l$_") } 1 .. 3));
+my @sites = (
+    (map { plain_site("p$_") } 1 .. 4), (map { linked_site("l$_") } 1 .. 3), map { rooted_site("r$_") } 1 .. 2
+);
 my $random = generator($seed);
 my @clients = map { $server->client('site') } 1 .. 2;
 my @wrong;
@@ -280,6 +350,8 @@ for my $n (1 .. $edits) {
     last if @wrong > 5;
 }
 is join("\n", @wrong), '', "$edits edits, each seen by the next request";
+my @kinds = do { my %kinds = (%plain, %linked, %rooted); sort keys %kinds };
+is join(', ', grep { ($done{$_} || 0) < $edits / 100 } @kinds), '', 'of each of ' . @kinds . ' kinds many';
 my $watch = figures('watch');
 cmp_ok $watch->{events}, '>', $edits / 2, 'the kernel told of them';
 is $watch->{active}, JSON::PP::true(), 'the page says so';
@@ -294,7 +366,7 @@ sub in_parallel {
     for my $w (1 .. $writers) {
         my $pid = fork // die "cannot fork: $!\n";
         if (!$pid) {
-            my $mine = $w % 2 ? plain_site("$name$w") : linked_site("$name$w");
+            my $mine = (\&rooted_site, \&plain_site, \&linked_site)[$w % 3]->("$name$w");
             my $own  = generator($seed * 100 + $w);
             my @bad;
             eval { push @bad, edit_and_ask($mine, $_, $own) for 1 .. $each; 1 } or push @bad, $@;
@@ -333,14 +405,54 @@ is in_parallel('k', 3, $edits / 8, sub { $kills = kill_some(@_) }), '',
 is $kills, 6, 'six were killed';
 is_deeply [$server->crashes], [], 'no child crashed otherwise';
 
+# --- an owner that no answer shows --------------------------------------------------------------
+
+# The cache opens the file again, and did not before.
+sub reads { return figures('htaccess')->{file_reads} }
+my $warm = $server->client('site');
+my ($unseen, $restless) = (0, 0);
+for (1 .. 20) {
+    owned($sites[0]);
+    seen($sites[0]{uri}, $warm) for 1 .. 4;
+    my $before = reads();
+    seen($sites[0]{uri});
+    $restless++ if reads() != $before;
+    owned($sites[0]);
+    seen($sites[0]{uri});
+    $unseen++ if reads() == $before;
+}
+is "$unseen $restless", '0 0', 'each chown is noticed by the next request, and nothing else';
+
+# --- a redirect map -----------------------------------------------------------------------------
+
+# A map is built beside the requests, so that not the next one has it.
+sub mapped { return HtCache::Client::header($warm->request('/mapped'), 'Location') // '' }
+sub write_map {
+    my ($n) = @_;
+    put("$apart/map.new", "/mapped http://example.org/$n\n");
+    rename "$apart/map.new", "$apart/map.txt" or die "rename: $!\n";
+}
+for my $n (1 .. 2) {
+    write_map($n);
+    ok wait_until(sub { mapped() eq "http://example.org/$n" }), "a redirect map is loaded anew ($n)";
+}
+
 # --- steady state -------------------------------------------------------------------------------
 
-my $warm = $server->client('site');
-seen($sites[0]{uri}, $warm) for 1 .. 6;
+# Read when it is no longer young, so that it need not be read again.
+wait_past_racy();
+put("$sites[0]{dir}/.htaccess", '', '+<');
+for (1 .. 6) { seen($sites[0]{uri}, $warm); mapped() }
 SKIP: {
     my $why_not = HtCache::Strace::unavailable();
-    skip $why_not, 6 if $why_not;
-    my $strace = HtCache::Strace->attach("$server->{root}/strace", $server->children);
+    skip $why_not, 7 if $why_not;
+    # Asked every second there would be three looks at least, and there may be one for the safety net.
+    my $strace = HtCache::Strace->attach("$server->{root}/strace-map", $server->children);
+    for (1 .. 20) { mapped(); select undef, undef, undef, 0.2 }
+    my @map_calls = grep { $_->{path} eq "$apart/map.txt" } $strace->finish;
+    cmp_ok scalar(@map_calls), '<=', 1, 'nobody looks at the redirect map in four seconds';
+
+    $strace = HtCache::Strace->attach("$server->{root}/strace", $server->children);
     my @answers = map { seen($sites[0]{uri}, $warm) } 1 .. 200;
     my @calls = $strace->finish;
     my $nodes = figures('watch')->{watch_nodes};
