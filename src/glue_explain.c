@@ -165,6 +165,8 @@ static void report_lead(explain *e, htc_group *group, const char *url)
     htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: none");
     htc_add_text(group, "location", e->location, "Location of the answer");
     htc_add_flag(group, "certain", e->certain, "no: conditions or other modules may change that");
+    htc_add_gauge(group, "rules_more", HTC_UNIT_ONE, e->more_rules,
+                  "rules that match, too, but are not listed");
     htc_add_text(group, "path", e->path, "its path, decoded");
     htc_add_text(group, "query", e->query, "its query");
     htc_add_text(group, "server",

@@ -14,7 +14,8 @@
 #include "glue_map.h"
 #include "glue_status.h"
 
-/** More levels, rules and notes of what is not looked into are not shown. */
+/** More levels, rules (beside the one that answers) and notes of what is not looked into are not
+ * shown. */
 #define EXPLAIN_MAX_LEVELS 64
 #define EXPLAIN_MAX_RULES  50
 #define EXPLAIN_MAX_UNREAD 20
@@ -65,6 +66,7 @@ typedef struct explain {
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
 
     htc_list *rules, *levels_list, *notes;
+    unsigned more_rules;      /* that match and are not listed */
     bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
     bool engine;            /* RewriteEngine of the server, which directories begin with */
     bool rewritten;         /* by a rule; what follows is asked for another path */

@@ -28,15 +28,8 @@ typedef struct rule_line {
     bool folded;
 } rule_line;
 
-/* The first that answers is the answer; what comes before and may answer makes it uncertain. */
-static void add_rule(explain *e, const rule_line *l)
+static void list_rule(explain *e, const rule_line *l, const char *file, unsigned line)
 {
-    const ap_directive_t *node = l->file ? NULL : l->node;
-    const char *file = node ? node->filename : l->file;
-    unsigned line = node ? (unsigned)node->line_num : l->line;
-
-    if (e->answered || htc_list_rows(e->rules) >= EXPLAIN_MAX_RULES)
-        return;
     htc_cell_text(e->rules, l->kind);
     htc_cell_text(e->rules, l->server ? "server" : "directory");
     htc_cell_text(e->rules, file);
@@ -47,7 +40,24 @@ static void add_rule(explain *e, const rule_line *l)
     htc_cell_text(e->rules, l->location);
     htc_cell_number(e->rules, l->conditions);
     htc_cell_number(e->rules, l->folded);
-    if (l->conditions || !l->status) {
+}
+
+/* The first that answers is the answer; what comes before and may answer makes it uncertain. Of
+ * more than are listed the one that answers is. */
+static void add_rule(explain *e, const rule_line *l)
+{
+    const ap_directive_t *node = l->file ? NULL : l->node;
+    const char *file = node ? node->filename : l->file;
+    unsigned line = node ? (unsigned)node->line_num : l->line;
+    bool answers = l->status && !l->conditions;
+
+    if (e->answered)
+        return;
+    if (answers || htc_list_rows(e->rules) < EXPLAIN_MAX_RULES)
+        list_rule(e, l, file, line);
+    else
+        e->more_rules++;
+    if (!answers) {
         e->certain = false;
         return;
     }

@@ -160,6 +160,9 @@ static int put_explanation(const tool_options *o, const json_t *root)
     put_list(o, root, "sections", "Sections that apply", put_section);
     put_list(o, root, "levels", "Directories, and their .htaccess files", put_level);
     put_list(o, root, "rules", "Redirects and rules that match", put_rule);
+    if (number_of(explain, "rules_more") > 0)
+        printf("  and %" JSON_INTEGER_FORMAT " more that match, which are not listed\n",
+               number_of(explain, "rules_more"));
     put_list(o, root, "notes", "Notes", put_note);
     put_answer(o, explain);
     return TOOL_GOOD;

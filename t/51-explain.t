@@ -18,6 +18,9 @@ write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.
     guarded/page.html errors/page.html pathless/page.html nested/agent.html
     stock/page.html replay/page.html maps/page.html other/page.html off/page.html fresh/page.html);
 write_file("$dir/alias/page.html", "page\n");
+write_file("$root/many/page.html", "page\n");
+write_file("$root/many/.htaccess", join '', "RewriteEngine On\n", (map { "RewriteCond %{HTTP_USER_AGENT} Never-$_\n"
+    . "RewriteRule ^x http://example.org/$_ [R=301,L]\n" } 1 .. 60), "RewriteRule ^x\$ http://example.org/last [R=302,L]\n");
 write_file("$dir/vhost/page.html", "page\n");
 write_file("$root/a/.htaccess",    "Header set X-A yes\nHeader set X-B yes\n");
 write_file("$root/redirects/.htaccess", join '', "# first line\n",
@@ -226,6 +229,16 @@ my $maybe = explained('/rules/maybe');
 is scalar @{ $maybe->{rules} }, 2, 'a rule with a condition is shown, and the one behind it';
 is_deeply [map { $_->{conditions} } @{ $maybe->{rules} }], [1, 0], 'with the number of conditions';
 ok !$maybe->{explain}{certain}, 'and the answer is not certain';
+
+# More rules than are listed: how many more, and the one that answers.
+$client->request('/many/page.html') for 1 .. 2;
+for my $case (['/many/x', 51, 10, 302], ['/many/xy', 50, 10, 0], ['/many/page.html', 0, 0, 0]) {
+    my ($url, $listed, $more, $status) = @$case;
+    my $said = explained($url);
+    is_deeply [scalar @{ $said->{rules} }, @{ $said->{explain} }{qw(rules_more status)}], [$listed, $more, $status],
+        "$url: $listed rules listed, $more more";
+    is $said->{rules}[-1]{line}, 122, "$url: the one that answers is the last" if $status;
+}
 
 my $vhost = explained('http://www.vhost.example:' . $server->port('vhost') . '/vhost-old');
 is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'],
