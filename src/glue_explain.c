@@ -9,13 +9,40 @@
 #include "http_main.h"
 #include "http_protocol.h"
 
-void explain_note(explain *e, const char *format, ...)
+static bool add_note(explain *e, const char *text)
+{
+    for (int i = 0; i < htc_list_rows(e->notes); i++) {
+        if (!strcmp(htc_list_cell(e->notes, i, 0)->text, text))
+            return false;
+    }
+    htc_cell_text(e->notes, text);
+    return true;
+}
+
+bool explain_note(explain *e, const char *format, ...)
 {
     va_list args;
+    const char *text;
 
     va_start(args, format);
-    htc_cell_text(e->notes, apr_pvsprintf(e->pool, format, args));
+    text = apr_pvsprintf(e->pool, format, args);
     va_end(args);
+    return add_note(e, text);
+}
+
+void explain_note_unsure(explain *e, const char *format, ...)
+{
+    va_list args;
+    const char *text;
+
+    va_start(args, format);
+    text = apr_pvsprintf(e->pool, format, args);
+    va_end(args);
+    e->certain = false;
+    if (e->unread < EXPLAIN_MAX_UNREAD)
+        e->unread += add_note(e, text);
+    else
+        add_note(e, "There is more of that kind, which is not listed.");
 }
 
 const char *explain_where(const explain *e, const ap_directive_t *node)
@@ -114,6 +141,18 @@ static void make_request(explain *e, request_rec *r, const char *host)
     e->r->main = e->r->prev = e->r->next = NULL;
 }
 
+void explain_set_path(explain *e, const char *path)
+{
+    e->path = path;
+    e->r->uri = apr_pstrdup(e->pool, path);
+}
+
+void explain_set_query(explain *e, const char *query)
+{
+    e->query = query;
+    e->r->args = query ? apr_pstrdup(e->pool, query) : NULL;
+}
+
 static bool read_url(explain *e, request_rec *r, const char *url)
 {
     apr_uri_t uri;
@@ -143,14 +182,19 @@ static bool read_url(explain *e, request_rec *r, const char *url)
 
 /* --- the report -------------------------------------------------------------------------------*/
 
-static void report_scope(explain *e, htc_group *group)
+/* What was asked for; the path may have become another since. */
+typedef struct asked {
+    const char *url, *path, *query, *file, *mapped_by;
+} asked;
+
+static void report_scope(explain *e, htc_group *group, const char *file)
 {
-    const char *slash = e->file ? strrchr(e->file, '/') : NULL;
+    const char *slash = file ? strrchr(file, '/') : NULL;
     htc_scope scope = e->sc->plain;
 
     if (slash)
-        scope = htc_scope_of(
-            e->sc, apr_pstrmemdup(e->pool, e->file, (apr_size_t)(slash - e->file) + 1), NULL);
+        scope = htc_scope_of(e->sc, apr_pstrmemdup(e->pool, file, (apr_size_t)(slash - file) + 1),
+                             NULL);
     htc_add_flag(group, "enabled", scope.enabled && e->report->store,
                  "HtCache is On for the directory of that file");
     htc_add_gauge(group, "revalidate_ms", HTC_UNIT_MS,
@@ -158,17 +202,17 @@ static void report_scope(explain *e, htc_group *group)
                   "HtCacheRevalidate there; none: auto");
 }
 
-static void report_lead(explain *e, htc_group *group, const char *url)
+static void report_lead(explain *e, htc_group *group, const asked *asked)
 {
-    htc_add_text(group, "url", url, "what was asked for");
+    htc_add_text(group, "url", asked->url, "what was asked for");
     htc_add_text(group, "answer", e->answer, "who answers");
     htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: none");
     htc_add_text(group, "location", e->location, "Location of the answer");
     htc_add_flag(group, "certain", e->certain, "no: conditions or other modules may change that");
     htc_add_gauge(group, "rules_more", HTC_UNIT_ONE, e->more_rules,
                   "rules that match, too, but are not listed");
-    htc_add_text(group, "path", e->path, "its path, decoded");
-    htc_add_text(group, "query", e->query, "its query");
+    htc_add_text(group, "path", asked->path, "its path, decoded");
+    htc_add_text(group, "query", asked->query, "its query");
     htc_add_text(group, "server",
                  apr_psprintf(e->pool, e->server->port ? "%s:%u" : "%s",
                               e->server->server_hostname ? e->server->server_hostname : "-",
@@ -176,15 +220,14 @@ static void report_lead(explain *e, htc_group *group, const char *url)
                  "virtual host");
     htc_add_text(group, "server_source", e->host ? explain_where(e, e->host) : NULL,
                  "where it stands");
-    htc_add_text(group, "file", e->file, "where the path leads");
-    htc_add_text(group, "mapped_by", e->mapped_by, "what leads there");
-    report_scope(e, group);
+    htc_add_text(group, "file", asked->file, "where the path leads");
+    htc_add_text(group, "mapped_by", asked->mapped_by, "what leads there");
+    report_scope(e, group, asked->file);
 }
 
-/* All lists in the order in which they are shown. */
-static void make_lists(explain *e)
+static htc_list *rules_list(htc_report *report)
 {
-    static const htc_column rules[] = {
+    static const htc_column columns[] = {
         {"kind", "Kind", HTC_TEXT, HTC_UNIT_ONE, "directive"},
         {"phase", "When", HTC_TEXT, HTC_UNIT_ONE, "server: before the path becomes a file"},
         {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
@@ -197,9 +240,25 @@ static void make_lists(explain *e)
         {"folded", "Table", HTC_FLAG, HTC_UNIT_ONE, "it is part of a table"},
     };
 
-    e->rules = htc_report_list(e->report, NULL, "rules", "Rules that match",
-                               "in the order in which httpd comes to them", 0, rules,
-                               (int)(sizeof(rules) / sizeof(rules[0])));
+    return htc_report_list(report, NULL, "rules", "Rules that match",
+                           "in the order in which httpd comes to them", 0, columns,
+                           (int)(sizeof(columns) / sizeof(columns[0])));
+}
+
+static htc_list *steps_list(htc_report *report)
+{
+    static const htc_column columns[] = {
+        {"by", "By", HTC_TEXT, HTC_UNIT_ONE, "directive"},
+        {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
+        {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line there"},
+        {"path", "Path", HTC_TEXT, HTC_UNIT_ONE, "from there on"},
+        {"query", "Query", HTC_TEXT, HTC_UNIT_ONE, "from there on"},
+        {"leads_to", "Leads to", HTC_TEXT, HTC_UNIT_ONE, "file"},
+    };
+
+    return htc_report_list(report, NULL, "steps", "The path becomes another",
+                           "without the browser's being told", 0, columns,
+                           (int)(sizeof(columns) / sizeof(columns[0])));
 }
 
 static htc_list *notes_list(htc_report *report)
@@ -210,9 +269,21 @@ static htc_list *notes_list(htc_report *report)
                            1);
 }
 
+/* All lists in the order in which they are shown. */
+static void make_lists(explain *e)
+{
+    e->rules = rules_list(e->report);
+    e->steps = steps_list(e->report);
+    e->notes = notes_list(e->report);
+    e->levels_list = explain_levels_list(e->report);
+    e->sections_list = explain_sections_list(e->report);
+    e->listed = apr_array_make(e->pool, 8, sizeof(const ap_directive_t *));
+}
+
 bool htc_explain_report(htc_report *report, const char *url)
 {
     explain e = {.report = report, .pool = report->pool, .certain = true};
+    asked asked = {.url = url};
     htc_group *group;
 
     if (!read_url(&e, report->r, url))
@@ -222,11 +293,11 @@ bool htc_explain_report(htc_report *report, const char *url)
     make_lists(&e);
     explain_find_host(&e);
     explain_map_path(&e);
-    explain_find_sections(&e);
-    e.notes = notes_list(report);
-    explain_walk(&e);
-    explain_rules(&e);
-    explain_list_sections(&e);
-    report_lead(&e, group, url);
+    asked.path = e.path;
+    asked.query = e.query;
+    asked.file = e.file;
+    asked.mapped_by = e.mapped_by;
+    explain_follow(&e);
+    report_lead(&e, group, &asked);
     return true;
 }

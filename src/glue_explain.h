@@ -4,21 +4,29 @@
  * ?explain=URL: what the module knows of one URL, found without a request. The path is mapped, and
  * sections are matched, from the configuration tree; records are read from shared memory; no hook
  * of another module runs, no file is opened, nothing is counted. glue_explain.c leads,
+ * glue_explain_steps.c goes from path to path as rules and DirectoryIndex lead on,
  * glue_explain_conf.c reads the configuration tree, glue_explain_levels.c the records,
- * glue_explain_contexts.c finds the sections that hold, glue_explain_rules.c compares Redirect,
- * RewriteRule and map lines with the path. Private to these.
+ * glue_explain_contexts.c finds the sections that hold, glue_explain_rules.c compares Redirect and
+ * map lines with the path, glue_explain_rewrite.c finds the RewriteRules that are tried, and
+ * glue_explain_run.c runs them. Private to these.
  */
 #ifndef GLUE_EXPLAIN_H
 #define GLUE_EXPLAIN_H
 
 #include "glue_map.h"
 #include "glue_status.h"
+#include "redirect_config.h"
 
 /** More levels, rules (beside the one that answers) and notes of what is not looked into are not
  * shown. */
 #define EXPLAIN_MAX_LEVELS 64
 #define EXPLAIN_MAX_RULES  50
 #define EXPLAIN_MAX_UNREAD 20
+/** A path is followed so often: httpd does not go on behind that either, unless
+ * LimitInternalRecursion says so. */
+#define EXPLAIN_MAX_STEPS 10
+/** And so many names of DirectoryIndex are tried. */
+#define EXPLAIN_MAX_INDEX 16
 
 /** Directives that hold together: a section's, a .htaccess file's. */
 typedef struct explain_context {
@@ -45,7 +53,22 @@ typedef struct explain_level {
     const char *override;  /* "None", "All", ... */
     const char *allowed_by;
     const ap_directive_t *tree; /* of its file, when that is known; else NULL */
+    const char *record;         /* as docs/explain.md has it */
 } explain_level;
+
+/** A line that matches. */
+typedef struct explain_line {
+    const char *kind;
+    const ap_directive_t *node;
+    const char *file; /* if not the node's */
+    unsigned line;
+    bool server;
+    const char *rule, *target, *location;
+    int status; /* 0: the request goes on */
+    unsigned conditions;
+    bool unsure; /* nobody here knows whether its conditions hold */
+    bool folded;
+} explain_line;
 
 typedef struct explain {
     htc_report *report;
@@ -53,32 +76,60 @@ typedef struct explain {
     request_rec *r; /* a copy of the status page's, made to look like one for the URL */
     server_rec *server;
     const htc_server_conf *sc;
-    const char *path, *query;
-    bool host_header; /* the URL names a host, and so says what Host is */
-    const char *file, *mapped_by;
-    const char *last_name;      /* that <Files> sections are compared with */
-    bool to_directory;          /* the file is a directory */
+    bool host_header;           /* the URL names a host, and so says what Host is */
     const ap_directive_t *host; /* its <VirtualHost>, or NULL */
 
+    /* Where the request is now. */
+    const char *path, *query;
+    const char *file, *mapped_by; /* where the path leads; NULL: that is not known yet */
+    const char *context_prefix, *context_root; /* of the Alias that leads there, or NULL */
+    const char *filename, *path_info; /* the file as far as it is there; and the rest, or NULL */
+    const char *last_name;            /* that <Files> sections are compared with */
+    bool to_directory;                /* the file is a directory */
+    bool subrequest;                  /* for a name of DirectoryIndex */
+    apr_array_header_t *server_rules; /* its RewriteRules, once they are read */
+    bool engine;      /* RewriteEngine of the server, which directories begin with */
+    bool rewrite_end; /* a rule with END: no rule is tried any more */
+    bool in_htaccess; /* the lines that are looked at are those of a .htaccess file */
     apr_array_header_t
         *sections;              /* const ap_directive_t *: <Directory> of the path, core's order */
     apr_array_header_t *levels; /* explain_level */
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
+    const char *next; /* path that a directory's rule leads to, when nobody answers; or NULL */
+    const ap_directive_t *next_by;
+    bool stopped; /* nobody here knows how it goes on; a note says why */
 
-    htc_list *rules, *levels_list, *notes;
-    unsigned more_rules;      /* that match and are not listed */
-    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
-    bool engine;            /* RewriteEngine of the server, which directories begin with */
-    bool rewritten;         /* by a rule; what follows is asked for another path */
-    unsigned unread;        /* notes of what is not looked into */
-    bool answered, certain; /* whoever answers first is known; nothing before can change that */
+    /* What led there, until it is listed. */
+    const char *step_by, *step_path, *step_query;
+    const ap_directive_t *step_node;
+
+    htc_list *rules, *steps, *levels_list, *sections_list, *notes;
+    apr_array_header_t *listed; /* const ap_directive_t *: sections */
+    unsigned more_rules;        /* that match and are not listed */
+    unsigned unread;            /* notes of what is not looked into */
+    bool answered, certain;     /* whoever answers first is known; nothing before can change that */
+    bool unsure;                /* a line before it might answer */
     const char *answer, *location;
     int status;
 } explain;
 
-void explain_note(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Add a note, unless it is there. False: it is. */
+bool explain_note(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The same of what is not known here: no answer is certain then. */
+void explain_note_unsure(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** "file:line" of a node. */
 const char *explain_where(const explain *e, const ap_directive_t *node);
+
+/** The request is for this path from now on; so is its copy. */
+void explain_set_path(explain *e, const char *path);
+void explain_set_query(explain *e, const char *query);
+
+/* glue_explain_steps.c */
+/** Go through all that httpd would for the URL, until somebody answers. */
+void explain_follow(explain *e);
+/** The path has become another, by this line (NULL: by default). It is listed when it is known
+ * where that leads. */
+void explain_set_step(explain *e, const char *by, const ap_directive_t *node, const char *path);
 
 /* glue_explain_conf.c */
 /** Find e->host: where the virtual host stands. */
@@ -89,7 +140,8 @@ void explain_map_path(explain *e);
 void explain_find_sections(explain *e);
 /** AllowOverride of a level. */
 void explain_override(const explain *e, explain_level *level);
-/** Add the list of all sections that apply. */
+/** The list of all sections that apply, and those of the path now in it. */
+htc_list *explain_sections_list(htc_report *report);
 void explain_list_sections(explain *e);
 /** Slashes of its name; UINT_MAX for a regex. */
 unsigned explain_section_depth(const explain *e, const ap_directive_t *node);
@@ -106,8 +158,16 @@ const ap_directive_t *explain_next(const ap_directive_t *node, const char *name)
 /* glue_explain_contexts.c */
 /** The directive behind this one, also into and out of <Limit>; NULL: there is none. */
 const ap_directive_t *explain_step(const ap_directive_t *node);
+/** Fill e->contexts with the <Location> sections of the path only: all that holds before it becomes
+ * a file. */
+void explain_find_locations(explain *e);
 /** After explain_walk(): fill e->contexts, and note sections of which nobody knows. */
 void explain_find_contexts(explain *e);
+/** Note that this line does something that nobody here looks into. */
+void explain_note_line(explain *e, const ap_directive_t *node, const char *what);
+/** What DirectoryIndex says here: const char *, never NULL. *where: the line, or NULL. False: other
+ * directives decide, which was noted. */
+bool explain_index_names(explain *e, apr_array_header_t **names, const ap_directive_t **where);
 /** Note Redirects without a path: those of <Location>, which come before the server's own, or the
  * others. */
 void explain_note_pathless(explain *e, bool server);
@@ -117,13 +177,52 @@ void explain_note_rest(explain *e);
 void explain_note_access(explain *e);
 
 /* glue_explain_levels.c */
+htc_list *explain_levels_list(htc_report *report);
+/** Find the directories on the way to e->file, and list those that are not listed. */
 void explain_walk(explain *e);
 
 /* glue_explain_rules.c */
-void explain_rules(explain *e);
+/** List a line that matches; the first that is sure to answer is the answer. */
+void explain_add_rule(explain *e, const explain_line *line);
+/** What is looked at before the path becomes a file, and behind that. */
+void explain_server_rules(explain *e);
+void explain_directory_rules(explain *e);
+/** Is a line that can be part of a table part of one here? */
+bool explain_folds(const explain *e, const ap_directive_t *node, bool server);
 /** Does a Redirect line match the path? */
 bool explain_redirect_matches(const explain *e, const ap_directive_t *node);
 /** Is the first word of a Redirect line a status? Sets it then. */
 bool explain_is_status(const char *word, int *status);
+
+/* glue_explain_rewrite.c: the server's RewriteRules, and those of directories. They may answer; set
+ * e->file, or the path; set e->next; or set e->stopped. */
+void explain_rewrite_server(explain *e);
+void explain_rewrite_directories(explain *e);
+
+/* glue_explain_run.c */
+/** A RewriteRule, with the arguments of its conditions. */
+typedef struct explain_rewrite_rule {
+    const rewrite_rule *rule;
+    const ap_directive_t *node;
+    const char *const *conditions;
+    unsigned nconditions;
+    bool folded;
+} explain_rewrite_rule;
+
+/** A path on its way through a list of rules, and what they make of it. */
+typedef struct explain_run {
+    const char *directory; /* whose rules they are, ends with '/'; NULL: the server's */
+    const char *base;      /* its RewriteBase, or NULL */
+    const char *filename, *path_info, *args;
+    bool changed, absolute;           /* by a rule; to a URL */
+    bool noescape, passed;            /* by one with NE; PT */
+    bool stopped;                     /* nobody here knows how it goes on */
+    const explain_rewrite_rule *last; /* that changed it */
+} explain_run;
+
+void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule *rules, int n);
+/** As mod_rewrite's subst_prefix_path(). */
+const char *explain_replace_prefix(const explain *e, const char *path, const char *from,
+                                   const char *to);
 
 #endif

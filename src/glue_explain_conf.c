@@ -44,7 +44,7 @@ static size_t alias_length(const char *path, const char *alias)
     return a == alias || a[-1] == '/' || !*p || *p == '/' ? (size_t)(p - path) : 0;
 }
 
-static const char *alias_target(const explain *e, const ap_directive_t *node, bool regex)
+static const char *alias_target(explain *e, const ap_directive_t *node, bool regex)
 {
     const char *args = node->args ? node->args : "";
     const char *source = ap_getword_conf(e->pool, &args);
@@ -57,6 +57,8 @@ static const char *alias_target(const explain *e, const ap_directive_t *node, bo
         return NULL;
     if (!regex) {
         taken = alias_length(e->path, source);
+        e->context_prefix = taken ? source : NULL;
+        e->context_root = taken ? target : NULL;
         target = ap_server_root_relative(e->pool, target);
         return taken ? apr_pstrcat(e->pool, target, e->path + taken, NULL) : NULL;
     }
@@ -96,6 +98,7 @@ void explain_map_path(explain *e)
 {
     const core_server_config *core = ap_get_core_module_config(e->server->module_config);
 
+    e->context_prefix = e->context_root = NULL;
     if ((e->host && map_by_alias(e, e->host->first_child)) || map_by_alias(e, ap_conftree))
         return;
     e->file =
@@ -248,7 +251,25 @@ static bool is_condition(explain_section_kind kind)
     return kind >= EXPLAIN_IF;
 }
 
-static void list_sections(explain *e, htc_list *list, const ap_directive_t *node, int depth)
+static bool is_listed(explain *e, const ap_directive_t *node)
+{
+    for (int i = 0; i < e->listed->nelts; i++) {
+        if (APR_ARRAY_IDX(e->listed, i, const ap_directive_t *) == node)
+            return true;
+    }
+    APR_ARRAY_PUSH(e->listed, const ap_directive_t *) = node;
+    return false;
+}
+
+static void list_section(const explain *e, const ap_directive_t *node, bool condition)
+{
+    htc_cell_text(e->sections_list,
+                  apr_psprintf(e->pool, "%s %s", node->directive, node->args ? node->args : ""));
+    htc_cell_text(e->sections_list, explain_where(e, node));
+    htc_cell_number(e->sections_list, condition);
+}
+
+static void list_sections(explain *e, const ap_directive_t *node, int depth)
 {
     for (; node; node = node->next) {
         explain_section_kind kind = explain_kind(node);
@@ -256,28 +277,30 @@ static void list_sections(explain *e, htc_list *list, const ap_directive_t *node
         if (kind == EXPLAIN_NO_SECTION ||
             (!is_condition(kind) && !explain_section_applies(e, node)))
             continue;
-        htc_cell_text(
-            list, apr_psprintf(e->pool, "%s %s", node->directive, node->args ? node->args : ""));
-        htc_cell_text(list, explain_where(e, node));
-        htc_cell_number(list, is_condition(kind));
+        if (!is_listed(e, node))
+            list_section(e, node, is_condition(kind));
         if (depth < 8)
-            list_sections(e, list, node->first_child, depth + 1);
+            list_sections(e, node->first_child, depth + 1);
     }
 }
 
-void explain_list_sections(explain *e)
+htc_list *explain_sections_list(htc_report *report)
 {
     static const htc_column columns[] = {
         {"section", "Section", HTC_TEXT, HTC_UNIT_ONE, "as it is written"},
         {"source", "Where", HTC_TEXT, HTC_UNIT_ONE, "its file and line"},
         {"condition", "Condition", HTC_FLAG, HTC_UNIT_ONE, "it depends on the request, too"},
     };
-    htc_list *list = htc_report_list(e->report, NULL, "sections", "Sections that apply",
-                                     "in the order of the configuration", 0, columns, 3);
 
-    list_sections(e, list, ap_conftree, 0);
+    return htc_report_list(report, NULL, "sections", "Sections that apply",
+                           "in the order of the configuration", 0, columns, 3);
+}
+
+void explain_list_sections(explain *e)
+{
+    list_sections(e, ap_conftree, 0);
     if (e->host)
-        list_sections(e, list, e->host->first_child, 0);
+        list_sections(e, e->host->first_child, 0);
 }
 
 /* --- <Directory> ------------------------------------------------------------------------------*/

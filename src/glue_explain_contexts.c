@@ -42,10 +42,9 @@ static bool may_answer(explain *e, const ap_directive_t *node, int depth)
 
 static void note_section(explain *e, const ap_directive_t *node, const char *what)
 {
-    e->certain = false;
-    if (e->unread++ < EXPLAIN_MAX_UNREAD)
-        explain_note(e, "%s %s in %s has redirects or rules, which are not looked into: %s.",
-                     node->directive, node->args ? node->args : "", explain_where(e, node), what);
+    explain_note_unsure(e, "%s %s in %s has redirects or rules, which are not looked into: %s.",
+                        node->directive, node->args ? node->args : "", explain_where(e, node),
+                        what);
 }
 
 static void add(explain *e, const ap_directive_t *first, const explain_context *around, bool plain)
@@ -246,6 +245,16 @@ static int servers_of(const explain *e, explain_context *servers)
     return e->host ? 2 : 1;
 }
 
+void explain_find_locations(explain *e)
+{
+    explain_context servers[2];
+    int nservers = servers_of(e, servers);
+
+    e->contexts = apr_array_make(e->pool, 8, sizeof(explain_context));
+    for (int i = 0; i < nservers; i++)
+        add_sections(e, &servers[i], EXPLAIN_LOCATION);
+}
+
 void explain_find_contexts(explain *e)
 {
     explain_context servers[2];
@@ -317,11 +326,9 @@ static bool is_errordocument(const explain *e, const ap_directive_t *node)
     return ap_is_url(args + (*args == '"'));
 }
 
-static void note_line(explain *e, const ap_directive_t *node, const char *what)
+void explain_note_line(explain *e, const ap_directive_t *node, const char *what)
 {
-    e->certain = false;
-    if (e->unread++ < EXPLAIN_MAX_UNREAD)
-        explain_note(e, "%s in %s %s.", node->directive, explain_where(e, node), what);
+    explain_note_unsure(e, "%s in %s %s.", node->directive, explain_where(e, node), what);
 }
 
 /* The last that says who may have the file counts. */
@@ -334,7 +341,8 @@ void explain_note_access(explain *e)
         for (; node; node = explain_step(node)) {
             decided = decided || !strcasecmp(node->directive, "Require");
             if (is_access(node)) {
-                note_line(e, node, "may refuse the request before a directory's redirects come");
+                explain_note_line(e, node,
+                                  "may refuse the request before a directory's redirects come");
                 return;
             }
         }
@@ -351,21 +359,95 @@ void explain_note_pathless(explain *e, bool server)
         for (const ap_directive_t *node = c->first; node; node = explain_step(node)) {
             if (is_pathless(e, node) &&
                 server == (node->parent && explain_kind(node->parent) == EXPLAIN_LOCATION))
-                note_line(e, node, "has no path: it may answer before all others");
+                explain_note_line(e, node, "has no path: it may answer before all others");
             else if (!server && is_errordocument(e, node))
-                note_line(e, node, "answers errors with a redirect");
+                explain_note_line(e, node, "answers errors with a redirect");
         }
     }
 }
 
+/* The last line of this name that holds, of those before the path becomes a file, too. */
+static const ap_directive_t *last_line(const explain *e, const char *name)
+{
+    explain_context servers[2];
+    int nservers = servers_of(e, servers);
+    const ap_directive_t *last = NULL;
+
+    for (int i = 0; i < nservers + e->contexts->nelts; i++) {
+        const explain_context *c =
+            i < nservers ? &servers[i] : &APR_ARRAY_IDX(e->contexts, i - nservers, explain_context);
+
+        for (const ap_directive_t *node = explain_next(c->first, name); node;
+             node = explain_next(explain_step(node), name))
+            last = node;
+    }
+    return last;
+}
+
+static bool is_regular_file(const explain *e)
+{
+    apr_finfo_t finfo;
+
+    return apr_stat(&finfo, e->filename, APR_FINFO_TYPE, e->pool) == APR_SUCCESS &&
+           finfo.filetype != APR_NOFILE && finfo.filetype != APR_DIR;
+}
+
 void explain_note_rest(explain *e)
 {
+    const ap_directive_t *fallback = last_line(e, "FallbackResource");
+
     explain_note_pathless(e, false);
-    if (e->to_directory) {
-        explain_note(e, "The path is a directory: %s.",
-                     e->path[strlen(e->path) - 1] == '/'
-                         ? "DirectoryIndex may lead on to a file in it, which has rules of its own"
-                         : "DirectorySlash answers with a redirect to the path with a slash");
-        e->certain = false;
+    if (fallback && !is_regular_file(e))
+        explain_note_line(e, fallback, "may lead to another path, which is not looked into");
+    if (e->to_directory && e->path[strlen(e->path) - 1] != '/')
+        explain_note_unsure(e, "The path is a directory: DirectorySlash answers with a redirect to "
+                               "the path with a slash.");
+}
+
+/* --- DirectoryIndex ---------------------------------------------------------------------------*/
+
+/* The lines of one context take the place of those before. */
+static void merge_index(const explain *e, const explain_context *c, apr_array_header_t **names,
+                        const ap_directive_t **where)
+{
+    const ap_directive_t *node = explain_next(c->first, "DirectoryIndex");
+
+    if (node)
+        *names = apr_array_make(e->pool, 4, sizeof(const char *));
+    for (; node; node = explain_next(explain_step(node), "DirectoryIndex")) {
+        const char *args = node->args ? node->args : "", *word;
+
+        *where = node;
+        if (!strcasecmp(args, "disabled")) {
+            apr_array_clear(*names);
+            continue;
+        }
+        while (*(word = ap_getword_conf(e->pool, &args)))
+            APR_ARRAY_PUSH(*names, const char *) = word;
     }
+}
+
+bool explain_index_names(explain *e, apr_array_header_t **names, const ap_directive_t **where)
+{
+    static const char *const others[] = {"DirectoryIndexRedirect", "DirectoryCheckHandler"};
+    explain_context servers[2];
+    int nservers = servers_of(e, servers);
+
+    *names = apr_array_make(e->pool, 1, sizeof(const char *));
+    *where = NULL;
+    APR_ARRAY_PUSH(*names, const char *) = AP_DEFAULT_INDEX;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const ap_directive_t *node = last_line(e, others[i]);
+
+        if (node) {
+            explain_note_line(e, node,
+                              "decides what DirectoryIndex does, which is not looked into");
+            return false;
+        }
+    }
+    for (int i = 0; i < nservers; i++)
+        merge_index(e, &servers[i], names, where);
+    for (int i = 0; i < e->contexts->nelts; i++)
+        merge_index(e, &APR_ARRAY_IDX(e->contexts, i, explain_context), names, where);
+    return true;
 }

@@ -121,7 +121,35 @@ static void find_record(explain *e, explain_level *level, found *f)
     }
 }
 
-static void add_level(explain *e, htc_list *list, explain_level *level)
+/* Paths on the way to the answer may have directories in common. */
+static bool is_listed(const htc_list *list, const char *directory)
+{
+    for (int i = 0; i < htc_list_rows(list); i++) {
+        if (!strcmp(htc_list_cell(list, i, 0)->text, directory))
+            return true;
+    }
+    return false;
+}
+
+static void list_level(htc_list *list, const explain_level *level, const found *f)
+{
+    htc_cell_text(list, level->directory);
+    htc_cell_text(list, f->file);
+    htc_cell_text(list, level->override);
+    htc_cell_text(list, level->allowed_by);
+    htc_cell_text(list, f->record);
+    htc_cell_text(list, f->reason);
+    htc_cell_number(list, f->age_ms < 0 ? HTC_UNKNOWN : (uint64_t)f->age_ms);
+    htc_cell_number(list, f->racy);
+    htc_cell_number(list, f->directives);
+    htc_cell_number(list, f->redirects);
+    htc_cell_number(list, f->rewrite_rules);
+    htc_cell_number(list, f->maps);
+    htc_cell_text(list, f->freshness);
+    htc_cell_text(list, f->fresh_reason);
+}
+
+static void add_level(explain *e, explain_level *level)
 {
     found f = {.age_ms = -1};
 
@@ -135,24 +163,13 @@ static void add_level(explain *e, htc_list *list, explain_level *level)
         f.file = NULL;
         find_record(e, level, &f);
     }
-    htc_cell_text(list, level->directory);
-    htc_cell_text(list, f.file);
-    htc_cell_text(list, level->override);
-    htc_cell_text(list, level->allowed_by);
-    htc_cell_text(list, f.record);
-    htc_cell_text(list, f.reason);
-    htc_cell_number(list, f.age_ms < 0 ? HTC_UNKNOWN : (uint64_t)f.age_ms);
-    htc_cell_number(list, f.racy);
-    htc_cell_number(list, f.directives);
-    htc_cell_number(list, f.redirects);
-    htc_cell_number(list, f.rewrite_rules);
-    htc_cell_number(list, f.maps);
-    htc_cell_text(list, f.freshness);
-    htc_cell_text(list, f.fresh_reason);
+    level->record = f.record;
+    if (!is_listed(e->levels_list, level->directory))
+        list_level(e->levels_list, level, &f);
     APR_ARRAY_PUSH(e->levels, explain_level) = *level;
 }
 
-static htc_list *make_list(explain *e)
+htc_list *explain_levels_list(htc_report *report)
 {
     static const htc_column columns[] = {
         {"directory", "Directory", HTC_TEXT, HTC_UNIT_ONE, "on the way to the file"},
@@ -171,7 +188,7 @@ static htc_list *make_list(explain *e)
         {"fresh_reason", "Why so", HTC_TEXT, HTC_UNIT_ONE, "why not by being told"},
     };
 
-    return htc_report_list(e->report, NULL, "levels", "Directories on the way",
+    return htc_report_list(report, NULL, "levels", "Directories on the way",
                            "each may have a .htaccess file", 0, columns,
                            (int)(sizeof(columns) / sizeof(columns[0])));
 }
@@ -184,13 +201,21 @@ static bool is_directory(explain *e, const char *path)
            finfo.filetype == APR_DIR;
 }
 
+/* The rest of the path behind a file, or behind what is not there. */
+static void split_path_info(explain *e, size_t len)
+{
+    e->filename = apr_pstrmemdup(e->pool, e->file, len);
+    e->path_info = e->file[len] ? e->file + len : NULL;
+}
+
 void explain_walk(explain *e)
 {
-    htc_list *list = make_list(e);
     const char *slash = e->file && *e->file == '/' ? e->file : NULL, *name = slash;
 
     e->last_name = "";
-    e->levels_list = list;
+    e->to_directory = false;
+    e->filename = e->file ? e->file : "";
+    e->path_info = NULL;
     e->levels = apr_array_make(e->pool, 16, sizeof(explain_level));
     while (slash) {
         explain_level level = {
@@ -198,6 +223,7 @@ void explain_walk(explain *e)
 
         if (!is_directory(e, level.directory)) {
             e->last_name = apr_pstrmemdup(e->pool, name, (apr_size_t)(slash - name));
+            split_path_info(e, (size_t)(slash - e->file));
             return;
         }
         if (e->levels->nelts == EXPLAIN_MAX_LEVELS) {
@@ -205,7 +231,7 @@ void explain_walk(explain *e)
             e->certain = false;
             return;
         }
-        add_level(e, list, &level);
+        add_level(e, &level);
         name = slash + 1;
         slash = strchr(slash + 1, '/');
     }
@@ -215,6 +241,6 @@ void explain_walk(explain *e)
     if (e->file && *e->file && e->file[strlen(e->file) - 1] != '/' && is_directory(e, e->file)) {
         explain_level level = {.directory = apr_pstrcat(e->pool, e->file, "/", NULL)};
 
-        add_level(e, list, &level);
+        add_level(e, &level);
     }
 }

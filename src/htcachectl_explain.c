@@ -114,6 +114,19 @@ static void put_rule(const tool_options *o, const json_t *rule)
     printf(":%" JSON_INTEGER_FORMAT "%s\n", number_of(rule, "line"), tool_end(o));
 }
 
+static void put_step(const tool_options *o, const json_t *step)
+{
+    put_part("  ", text_of(step, "path"), "");
+    put_part("?", text_of(step, "query"), "");
+    put_part(" by ", text_of(step, "by"), "");
+    put_part(", file ", text_of(step, "leads_to"), "");
+    fputs(tool_begin(o, COLOUR_DIM), stdout);
+    put_part("  ", text_of(step, "file"), "");
+    if (number_of(step, "line"))
+        printf(":%" JSON_INTEGER_FORMAT, number_of(step, "line"));
+    printf("%s\n", tool_end(o));
+}
+
 static void put_note(const tool_options *o, const json_t *note)
 {
     (void)o;
@@ -163,6 +176,7 @@ static int put_explanation(const tool_options *o, const json_t *root)
     if (number_of(explain, "rules_more") > 0)
         printf("  and %" JSON_INTEGER_FORMAT " more that match, which are not listed\n",
                number_of(explain, "rules_more"));
+    put_list(o, root, "steps", "The path becomes another", put_step);
     put_list(o, root, "notes", "Notes", put_note);
     put_answer(o, explain);
     return TOOL_GOOD;

@@ -95,8 +95,7 @@ redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir,
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
-/* One word as mod_rewrite reads it: a backslash keeps a blank in the word, and stays there. */
-static const char *rewrite_word(apr_pool_t *pool, const char **at, bool *closed)
+const char *redirect_config_word(apr_pool_t *pool, const char **at, bool *closed)
 {
     const char *s = *at, *start;
     char quote = '\0';
@@ -239,12 +238,12 @@ static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
     const char *flags;
     bool closed;
 
-    rule->pattern = rewrite_word(pool, &args, &closed);
+    rule->pattern = redirect_config_word(pool, &args, &closed);
     rule->output = "";
     if (!closed)
         return false;
-    rule->output = rewrite_word(pool, &args, &closed);
-    flags = rewrite_word(pool, &args, &closed);
+    rule->output = redirect_config_word(pool, &args, &closed);
+    flags = redirect_config_word(pool, &args, &closed);
     return !*flags || read_flags(pool, flags, rule);
 }
 

@@ -108,6 +108,11 @@ typedef struct rewrite_line {
     const char *args;
 } rewrite_line;
 
+/** One word of the arguments of mod_rewrite's directives, as it reads them: a backslash keeps a
+ * blank in the word, and stays there. @a at is moved behind it; *closed: something ended it but the
+ * end of the line. Empty when there is none. */
+const char *redirect_config_word(apr_pool_t *pool, const char **at, bool *closed);
+
 /** Does a RewriteCond with these arguments ask what another path would come to? Then httpd goes
  * through all of this for that path, with the rules of this one. "-F", "-U", and "LA-" of
  * look-aheads, in either syntax. */

@@ -32,6 +32,33 @@ write_file("$root/rules/.htaccess", join '', "RewriteEngine On\n",
     "RewriteRule ^maybe\$ http://example.org/surely [R=302,L]\n",
     (map { "RewriteRule ^old-$_\$ http://example.org/rule-$_ [R=301,L]\n" } 1 .. 12),
     "RewriteRule ^forbidden - [F]\n", "RewriteRule ^inner\$ page.html [L]\n");
+# Paths that become others, and rules of which nobody can say what they do.
+write_file("$root/$_", "page\n") for qw(moved/page.html moved/one.html fallback/page.html);
+write_file("$root/moved/.htaccess", <<'EOT');
+DirectoryIndex none.html one.html
+RewriteEngine On
+RewriteRule ^away$ /redirects/old-7 [L]
+RewriteRule ^query$ /nested/page.html?go [L]
+RewriteRule ^loop-a$ loop-b [L]
+RewriteRule ^loop-b$ loop-a [L]
+RewriteCond %{HTTP_USER_AGENT} Never
+RewriteRule ^maybe$ page.html [L]
+RewriteRule ^stop$ %{ENV:NOWHERE}/page.html [L]
+RewriteCond %{REQUEST_URI} never
+RewriteRule ^cond$ http://example.org/never [R=301,L]
+RewriteCond %{QUERY_STRING} ^a=(\d+)$
+RewriteRule ^cond$ http://example.org/a-%1? [R=301,L]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule ^(front/.*) page.html [L,QSA]
+RewriteRule ^skipped$ - [S=1]
+RewriteRule ^skipped$ http://example.org/skipped [R,L]
+RewriteRule ^chained http://example.org/chained [C]
+RewriteRule chain$ http://example.org/chain [R,L]
+Redirect 302 /moved/both http://example.org/both
+RewriteRule ^both$ page.html [L]
+EOT
+write_file("$root/fallback/.htaccess", "FallbackResource /moved/away\n");
 # Sections and inherited rules that the URL decides on.
 write_file("$root/nested/.htaccess", <<'EOT');
 Header set X-A yes
@@ -88,6 +115,10 @@ DocumentRoot "$root"
     AllowOverride None
 </Directory>
 HtCacheRedirectMap "$dir/server.csv" status=308
+RewriteEngine On
+RewriteRule ^/as-file/(.*)\$ /a/b/\$1 [L]
+RewriteRule ^/as-path/(.*)\$ /alias/\$1 [PT]
+RewriteRule ^/as-old\$ /server-old/x [PT,L]
 Redirect 301 /server-old http://example.org/server-new
 Alias /alias "$dir/alias"
 <Location /htcache-status>
@@ -169,17 +200,21 @@ my @urls = (
     ['/located/old',        $server->conf], ['/located/page.html'],
     ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'],
     ['/stock/page.html'], ['/replay/page.html'],
+    ['/moved/away',         "$root/redirects/.htaccess", 8], ['/moved/query', "$root/nested/.htaccess", 3],
+    ['/moved/cond', undef, undef, 404], ['/moved/cond?a=17', "$root/moved/.htaccess", 13], ['/moved/skipped', undef, undef, 404],
+    ['/moved/both',         "$root/moved/.htaccess", 21], ['/as-old?a', $server->conf],
+    ['/as-file/page.html'], ['/as-path/page.html'], ['/rules/inner'], ['/moved/front/x?a=b'], ['/index/'], ['/moved/'],
 );
 $client->request($_->[0]) for @urls, @urls;
-$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/pathless/page.html', '/guarded/old', '/errors/page.html') x 2;
+$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/moved/stop', '/moved/maybe', '/fallback/x', '/many/page.html', '/pathless/page.html', '/guarded/old', '/errors/page.html') x 2;
 $before = counters();
 for my $case (@urls) {
-    my ($url, $file, $line) = @$case;
+    my ($url, $file, $line, $status) = @$case;
     my $got  = $client->request($url);
     my $said = explained("http://test.example:$port$url");
     my ($rule) = $said->{rules}[-1] // {};
     if (!$file) {
-        is $got->{status}, 200, "$url: is a page";
+        is $got->{status}, $status // 200, "$url: is a page" . ($status ? ' that is not there' : '');
         is_deeply [@{ $said->{explain} }{qw(status location)}], [0, undef], "$url: no redirect answers";
         next;
     }
@@ -213,9 +248,32 @@ like explained('/alias/page.html')->{explain}{mapped_by}, qr/^Alias .*httpd\.con
 is level($a, '/a/')->{freshness}, 'interval', 'compared with the disk now and then, as configured';
 cmp_ok level($a, '/a/')->{age_ms}, '<', 3600_000, 'its age';
 
+# How a path became another: what made it so, the path, and the file.
+for my $case (['/rules/inner', ['RewriteRule', "$root/rules/.htaccess", 18, '/rules/page.html', undef, "$root/rules/page.html"]],
+    ['/moved/away', ['RewriteRule', "$root/moved/.htaccess", 3, '/redirects/old-7', undef, "$root/redirects/old-7"]],
+    ['/moved/query?x', ['RewriteRule', "$root/moved/.htaccess", 4, '/nested/page.html', 'go', "$root/nested/page.html"]],
+    ['/moved/front/x?a=b', ['RewriteRule', "$root/moved/.htaccess", 16, '/moved/page.html', 'a=b', "$root/moved/page.html"]],
+    ['/moved/?a=b', ['DirectoryIndex', "$root/moved/.htaccess", 1, '/moved/one.html', 'a=b', "$root/moved/one.html"]],
+    ['/index/', ['DirectoryIndex', undef, 0, '/index/index.html', undef, "$root/index/index.html"]],
+    ['/as-file/page.html', ['RewriteRule', $server->conf, undef, '/a/b/page.html', undef, "$root/a/b/page.html"]],
+    ['/as-path/page.html', ['RewriteRule', $server->conf, undef, '/alias/page.html', undef, "$dir/alias/page.html"]],
+    ['/as-old', ['RewriteRule', $server->conf, undef, '/server-old/x', undef, undef]],
+    ['/moved/cond'], ['/moved/both'], ['/other/page.html']) {
+    my ($url, @want) = @$case;
+    my $said  = explained($url);
+    my @steps = map { [@$_{qw(by file line path query leads_to)}] } @{ $said->{steps} };
+    ok $said->{explain}{certain}, "$url: is certain" or diag(explain($said->{notes}));
+    defined $want[$_][2] or $want[$_][2] = $steps[$_][2] for 0 .. $#want;
+    is_deeply \@steps, \@want, "$url: the steps" or diag(explain(\@steps));
+}
+ok level(explained('/moved/away'), '/redirects/'), 'directories that a path leads to later are shown, too';
+
 # What nobody can know makes an answer uncertain; sections that do not apply do not.
 for my $case (['/nested/agent.html', qr/^<If .*\.htaccess:5 has redirects.*more than the URL/],
-    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside of another/], ['/index/', qr/DirectoryIndex/],
+    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside of another/],
+    ['/fallback/x', qr/^FallbackResource in .*\.htaccess:1 may lead/], ['/moved/loop-a', qr/\.htaccess:5 leads on for the 11th time/],
+    ['/moved/maybe', qr/^RewriteRule in .*\.htaccess line 8 may rewrite the path: its conditions/],
+    ['/moved/stop', qr/^RewriteRule in .*\.htaccess line 9 rewrites the path to what depends on more/],
     ['/other', qr/DirectorySlash/], ['/pathless/page.html', qr/^Redirect in .*httpd\.conf:\d+ has no path/],
     ['/guarded/old', qr/^Require in .*\.htaccess:2 may refuse/], ['/errors/page.html', qr/^ErrorDocument in .*:1 answers errors/]) {
     my ($url, $note) = @$case;
@@ -231,7 +289,6 @@ is_deeply [map { $_->{conditions} } @{ $maybe->{rules} }], [1, 0], 'with the num
 ok !$maybe->{explain}{certain}, 'and the answer is not certain';
 
 # More rules than are listed: how many more, and the one that answers.
-$client->request('/many/page.html') for 1 .. 2;
 for my $case (['/many/x', 51, 10, 302], ['/many/xy', 50, 10, 0], ['/many/page.html', 0, 0, 0]) {
     my ($url, $listed, $more, $status) = @$case;
     my $said = explained($url);

@@ -40,14 +40,38 @@ sub redirect {
     return rule_line(any("Redirect gone $path", "Redirect 404 $path")) if ++$id;
 }
 
+# What decides whether a rule holds; of some nobody can know.
+sub conditions {
+    put('RewriteCond %{HTTP_USER_AGENT} nobody') if rarely(0.1);
+    return if !rarely(0.3);
+    for (1 .. any(1, 1, 2, 3)) {
+        put('RewriteCond ' . any('%{QUERY_STRING} ^go$', '%{QUERY_STRING} !go', '%{REQUEST_URI} one', '%{REQUEST_URI} !/C/ [NC]',
+            '%{REQUEST_URI} =/a/one', '%{REQUEST_FILENAME} -f', '%{REQUEST_FILENAME} !-f', '%{REQUEST_FILENAME} !-d',
+            '%{HTTP_HOST} ^VHOST [NC]', '$1 (.)', '%{REQUEST_URI}:%{QUERY_STRING} ^/(.*):go', '%{REQUEST_URI} old [OR]',
+            '%{QUERY_STRING} ^$ [OR]', '%{DOCUMENT_ROOT}/%1 -f', '%{HTTP_ACCEPT} . [OR]'));
+    }
+    return;
+}
+
+# What leads to another path inside of httpd.
+sub inner_rule {
+    my ($pattern) = @_;
+    my $to = any('one', 'page.html', '/a/one', '/c/d/page.html', 'b/$1', '/none', '/a/one?go', '/a/', '/alias/one', '/c/%1', '/c/$1?x=$2',
+        'http://vhost.example/a/one', '/two', '/c/d/e/', '/a/one?', '%{DOCUMENT_ROOT}/c/one', '/%{ENV:NOWHERE}a/one', '/x%20y');
+    ++$id;
+    return rule_line("RewriteRule $pattern $to " . any('[L]', '[L]', '', '[PT]', '[L,QSA]', '[END]', '[L,QSD]', '[NC,L]', '[S=1]',
+        '[C]', '[L,E=x:y]'));
+}
+
 sub rewrite_rule {
     my ($where) = @_;
-    my $pattern = any('^(.*)old-(\d+)$', 'one', '^two$', '\.txt$', '^(a|c)/', '^/?page', '^none$', 'd/e');
-    put('RewriteCond %{HTTP_USER_AGENT} nobody') if rarely(0.15);
-    return rule_line("RewriteRule $pattern " . target() . ' [R=' . any(301, 302) . any(',L', '', ',NC,L') . ']')
-        if rarely(0.75);
+    my $pattern = any('^(.*)old-(\d+)$', 'one', '^two$', '\.txt$', '^(a|c)/', '^/?page', '^none$', 'd/e', '!.', '^$', '(.*)/two$');
+    conditions();
+    return inner_rule($pattern) if rarely(0.35);
+    return rule_line("RewriteRule $pattern " . target() . any('', '', '$1', '%1', '?$1', '?go') . ' [R=' . any(301, 302)
+        . any(',L', '', ',NC,L', ',QSA,L', ',C', ',NE,L') . ']') if rarely(0.7);
     ++$id;
-    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]'));
+    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]'));
 }
 
 sub section {
@@ -75,6 +99,8 @@ sub lines_of {
     my ($dir, $where, $depth) = @_;
     my $rewrites = $depth == 0 && rarely(0.5);
     put('RewriteEngine ' . any('On', 'On', 'On', 'Off')) if $rewrites && rarely(0.8);
+    put('RewriteBase ' . any('/', url_dir($dir), '/alias/', '/c')) if $rewrites && $where ne 'server' && rarely(0.2);
+    put('DirectoryIndex ' . any('one', 'none one page.html', '/a/one', 'disabled', 'two one')) if $depth == 0 && rarely(0.3);
     put('RewriteOptions ' . any(qw(Inherit InheritBefore InheritDown InheritDownBefore IgnoreInherit)))
         if $depth == 0 && rarely(0.3);
     for (1 .. 1 + rand(4)) {
@@ -93,21 +119,29 @@ sub text_of {
     return $text;
 }
 
-my ($certain, $uncertain, $by_line) = (0, 0, 0);
+# The page that a path leads to, where nobody answers with a redirect; none for PATH_INFO behind a page.
+sub page_of {
+    my ($said) = @_;
+    my $step = $said->{steps}[-1];
+    my $file = $step ? $step->{leads_to} : $said->{explain}{file};
+    return -f $file ? read_file($file) : undef;
+}
+
+my ($certain, $uncertain, $by_line, $moved) = (0, 0, 0, 0);
 for my $round (1 .. $rounds) {
     my $dir  = work_dir("explain-random/$round");
     my $root = "$dir/root";
     %place = ();
     $id    = 0;
     for my $sub (@dirs) {
-        write_file("$root/$sub/$_", "page\n") for qw(page.html one);
+        write_file("$root/$sub/$_", "$sub/$_\n") for qw(page.html one);
         next if rarely(0.35);
         lines_of($sub, 'htaccess', 0);
         my $file = "$root/" . ($sub ? "$sub/" : '') . '.htaccess';
         write_file($file, text_of($file));
     }
     my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost'], conf => '');
-    put('HtCache On', 'HtCacheRevalidate 5min', "DocumentRoot \"$root\"", "<Directory \"$root\">", 'AllowOverride All',
+    put('HtCache On', 'HtCacheRevalidate 5min', "DocumentRoot \"$root\"", "Alias /alias \"$root/c\"", "<Directory \"$root\">", 'AllowOverride All',
         'Require all granted', '</Directory>');
     lines_of('', 'server', 0) if rarely(0.6);
     for my $sub (@dirs) {
@@ -132,7 +166,7 @@ for my $round (1 .. $rounds) {
     wait_past_racy();
     my $asker = $server->client('main');
 
-    my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more' } @dirs;
+    my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more', '' } @dirs, 'alias';
     for my $url (map { ($_, rarely(0.3) ? "$_?go" : ()) } @urls) {
         for my $port ('main', 'vhost') {
             my $client = $server->client($port, host => 'vhost.example');
@@ -150,12 +184,16 @@ for my $round (1 .. $rounds) {
             my $ok   = $said->{explain}{status}
                 ? $said->{explain}{status} == $got->{status} && ($said->{explain}{location} // '') eq ($location // '')
                 && (!defined $number || ($rule->{file} eq $place{$number}{file} && $rule->{line} == $place{$number}{line}))
-                : !defined $location && $got->{status} =~ /^(200|404)$/;
+                : !defined $location && defined page_of($said) ? $got->{status} == 200 && $got->{body} eq page_of($said)
+                : !defined $location && $got->{status} =~ /^40[34]$/; # 403: of a directory without an index
             $by_line += defined $number && $ok;
+            $moved   += @{ $said->{steps} } && $ok;
             next if $ok;
             fail("round $round, seed $seed: $port $url");
             diag("got $got->{status} ", $location // '', $number ? " of $place{$number}{file}:$place{$number}{line}" : '',
                 "; explained: $said->{explain}{answer}");
+            diag(join ', ', map { "$_->{by} $_->{file}:$_->{line} $_->{path}" . ($_->{leads_to} ? " at $_->{leads_to}" : '') }
+                map { +{ %$_, file => $_->{file} // '-' } } @{ $said->{steps} });
             diag("$root and ", $server->conf);
         }
     }
@@ -164,4 +202,5 @@ for my $round (1 .. $rounds) {
 my $all = $certain + $uncertain;
 cmp_ok $certain, '>', $all / 4, "of $all URLs, $certain are certain, and so the test could fail";
 cmp_ok $by_line, '>', $all / 20, "$by_line of these are answered by the line that it names";
+cmp_ok $moved, '>', $all / 50, "$moved of these are for a path that has become another";
 done_testing;
