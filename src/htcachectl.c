@@ -337,19 +337,36 @@ static bool wants_colour(const char *when)
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
+/* False, which was said: an option of another command, or one that would change nothing. */
+static bool are_taken(size_t command, const parsed *p, apr_pool_t *pool)
+{
+    unsigned wrong = p->given & ~commands[command].options, idle = 0;
+    const char *what = "";
+
+    if (commands[command].run == tool_check && p->options.cost) {
+        idle = p->given & BIT(OPT_FORMAT);
+        what = " with --cost";
+    } else if (commands[command].run == tool_check) {
+        idle = p->given & (BIT(OPT_URL) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT));
+        what = " without --cost";
+    }
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if ((wrong | idle) & BIT(i))
+            return usage_error(apr_psprintf(pool, "%s has no option --%s%s", commands[command].name,
+                                            options[i].name, wrong & BIT(i) ? "" : what),
+                               NULL) == TOOL_GOOD;
+    }
+    return true;
+}
+
 static int run(size_t command, parsed *p, apr_pool_t *pool)
 {
     tool_options *o = &p->options;
-    unsigned wrong = p->given & ~commands[command].options;
     const char *env = getenv(URL_ENV);
     int code;
 
-    for (size_t i = 0; i < COUNT(options); i++) {
-        if (wrong & BIT(i))
-            return usage_error(apr_psprintf(pool, "%s has no option --%s", commands[command].name,
-                                            options[i].name),
-                               NULL);
-    }
+    if (!are_taken(command, p, pool))
+        return TOOL_USAGE;
     o->colour = wants_colour(p->colour);
     o->url_given = o->url || (env && *env);
     if (!o->url)

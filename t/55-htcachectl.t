@@ -144,6 +144,11 @@ my @codes = (
     [2, "convert $dir/map.txt --to roman"],
     [2, "convert $dir/no-such-file --to text"],
     [2, "check --cost $dir/no-such-file"],
+    [2, "check --url $status $dir/htdocs"],
+    [2, "check --follow $dir/htdocs"],
+    [2, "check --limit 5 $dir/htdocs"],
+    [2, "check --cost --format text $dir/htdocs"],
+    [0, "check --cost --url $status --follow --limit 5 $dir/htdocs"],
     [0, "check $dir/htdocs"],
     [0, "check $dir/map.txt"],
     [0, "check --cost $dir/htdocs"],
@@ -160,6 +165,7 @@ for my $case (@codes) {
 $ENV{HTCACHE_URL} = $status;
 is((run('status'))[0], 0, 'HTCACHE_URL is the default of --url');
 is((run("status --url $base/no-such-page"))[0], 1, 'but no more than that');
+is((run("check $dir/htdocs"))[0], 0, 'and check without --cost does not mind it');
 
 # --- colours ------------------------------------------------------------------------------------
 
