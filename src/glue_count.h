@@ -52,7 +52,8 @@ typedef struct htc_redirect_totals {
 void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
                        void *baton, htc_redirect_totals *totals);
 
-/** Set the counters of all of these redirects to 0. */
+/** Set the counters of all of these redirects to 0: as they are listed, those of all virtual hosts.
+ */
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
 
 /** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted

@@ -121,4 +121,56 @@ is_deeply hits(), {}, 'none has answered since';
 $redirects->request($_) for '/row-2', '/folded-a';
 is_deeply hits(), { '/row-2' => 1, '/folded-a' => 1 }, 'and counting goes on from 0';
 $server->stop;
+
+# --- the page has what all virtual hosts did, and reset ends that ------------------------------------
+
+write_file("$dir/$_/.htaccess", "Redirect 302 /file-$_ http://example.org/file-$_\n" . "Header set X-Here $_\n") for qw(first second);
+write_file("$dir/$_/page.html", "page\n") for qw(first second);
+sub host {
+    my ($name) = @_;
+    return <<"EOT";
+<VirtualHost *:\@PORT:$name\@>
+    ServerName $name.example
+    DocumentRoot "$dir/$name"
+    HtCacheRedirectMap "$dir/map.txt"
+    Redirect 302 /line-$name http://example.org/line-$name
+    <Location /htcache-status>
+        SetHandler htcache-status
+        HtCacheAdmin On
+        Require local
+    </Location>
+</VirtualHost>
+EOT
+}
+my $hosts = HtCache::Server->new(name => 'admin-hosts', htcache => 1, ports => ['first', 'second'], conf => <<"EOT" . host('first') . host('second'));
+HtCache On
+HtCacheRevalidate 5min
+<Directory "$dir">
+    AllowOverride All
+    Require all granted
+</Directory>
+EOT
+$hosts->start;
+my %asker = map { $_ => $hosts->client($_) } qw(first second);
+
+sub hits_in {
+    my ($host) = @_;
+    my $rows = decode_json($asker{$host}->request('/htcache-status?redirects=top&format=json')->{body})->{rows};
+    return { map { $_->{rule} => $_->{hits} } @$rows };
+}
+sub lookups_in { return decode_json($asker{ $_[0] }->request('/htcache-status?format=json')->{body})->{htaccess}{lookups} }
+
+wait_past_racy();
+for my $name (qw(first second)) {
+    $asker{$name}->request($_) for "/line-$name", "/file-$name", '/row-1', '/page.html';
+}
+my %all = ('/line-first' => 1, '/line-second' => 1, '/file-first' => 1, '/file-second' => 1, '/row-1' => 2);
+is_deeply hits_in($_), \%all, "the page of $_ has the redirects of both, and the row of the map of both once" for qw(first second);
+my $lookups = lookups_in('first');
+cmp_ok $lookups, '>=', 4 * 2, 'and the look-ups of both: two directories for each request that comes so far';
+is $asker{first}->request('/htcache-status', method => 'POST', headers => [['X-HtCache', 'reset']], body => '')->{status}, 200,
+    'reset in the first';
+is_deeply hits_in($_), {}, "nothing has answered since, says $_" for qw(second first);
+cmp_ok lookups_in('second'), '<=', $lookups - 4 * 2, 'and all look-ups before are forgotten, those of the second, too';
+$hosts->stop;
 done_testing;
