@@ -26,6 +26,7 @@ typedef struct htc_level {
     apr_int64_t revalidate_ms;
     unsigned ndeps;
     unsigned dir_len;
+    const htc_slot_hot *slot; /* of its dep, when it has one and need not ask each time; or NULL */
     bool bare;      /* no directory down to here has anything, and core asks for no other */
     unsigned depth; /* levels down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
@@ -87,6 +88,20 @@ static inline bool level_current(htc_context *ctx, request_rec *r, const htc_lev
     return true;
 }
 
+/* The common case in few instructions: all down to here was looked at and has not changed since. */
+static inline bool all_fresh(const htc_level *leaf, int64_t fresh)
+{
+    for (const htc_level *level = leaf; level; level = level->parent) {
+        const htc_slot_hot *slot = level->slot;
+        int64_t checked_at;
+
+        if (!slot || !htc_store_current(slot, level->refs[0].version, &checked_at) ||
+            checked_at != fresh || !atomic_load_explicit(&slot->touched, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
 /* The deepest level from which all is current up to the top. */
 static const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
 {
@@ -94,6 +109,8 @@ static const htc_level *current_part(htc_context *ctx, request_rec *r, const htc
     int64_t fresh = htc_watch_fresh(ctx->watch);
     apr_int64_t now = 0;
 
+    if (all_fresh(leaf, fresh))
+        return leaf;
     for (const htc_level *level = leaf; level; level = level->parent) {
         if (!level_current(ctx, r, level, fresh, &now))
             start = level->parent;
@@ -258,6 +275,8 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     level->revalidate_ms = seen->revalidate_ms;
     level->ndeps = seen->ndeps;
     level_texts(level, seen);
+    if (level->ndeps == 1 && level->revalidate_ms != 0)
+        level->slot = htc_store_slot(ctx->store, level->refs[0].slot);
     level->result.override = result->override;
     level->result.override_opts = result->override_opts;
     if (parent) {
