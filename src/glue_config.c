@@ -8,6 +8,7 @@
 #include "glue_farm.h"
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
+#include "glue_fold_track.h"
 #include "glue_map.h"
 
 #define HTC_MAX_REVALIDATE_MS (INT64_C(24) * 3600 * 1000)
@@ -31,6 +32,7 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
     current_options->folds = apr_array_make(pconf, 2, sizeof(htc_fold *));
     current_options->counted = apr_array_make(pconf, 2, sizeof(htc_counted *));
+    current_options->tracked = apr_array_make(pconf, 2, sizeof(htc_counted *));
     current_options->maps = apr_array_make(pconf, 2, sizeof(htc_redirect_map *));
     apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
 }
@@ -84,6 +86,7 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
     dc->folds = NULL;
     dc->expression = false;
     dc->gate = NULL;
+    dc->tracks = NULL;
     return dc;
 }
 
@@ -99,6 +102,7 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     dc->folds = htc_fold_list_merge(p, add->folds, base->folds);
     dc->expression = add->expression || base->expression;
     dc->gate = add->gate ? add->gate : base->gate;
+    dc->tracks = htc_track_merge(p, add->tracks, base->tracks);
     return dc;
 }
 
@@ -349,6 +353,7 @@ const command_rec htc_directives[] = {
     AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_FLAG(HTC_FOLD_HOST, htc_fold_host_directive, NULL, RSRC_CONF, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_TRACK, htc_track_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
     {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};

@@ -4,7 +4,8 @@
  * Counters of single redirects in httpd: rows of redirect maps, and folded lines of the server's
  * configuration. Counts lie in the redirect area, so all processes share them, and rows that stay
  * keep theirs when a map is loaded anew and when the server is restarted gracefully; nothing is
- * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own.
+ * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own, and
+ * so are RewriteRules in them (glue_fold_track.h).
  */
 #ifndef GLUE_COUNT_H
 #define GLUE_COUNT_H
@@ -74,9 +75,13 @@ void htc_counted_keep(htc_redirects *redirects);
 apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
                                  uint32_t n);
 
-/* glue_count_htaccess.c: the same for Redirect lines in .htaccess files. */
+/* glue_count_htaccess.c: the same for lines of .htaccess files. */
 struct htc_fold_entry;
-void htc_count_htaccess(const request_rec *r, const struct htc_fold_entry *entry);
+/** The line of @a file that has this key has answered. */
+void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key);
+/** Of a Redirect line: the same as long as it says the same in the same file, wherever it stands in
+ * it. */
+uint64_t htc_count_key(const struct htc_fold_entry *entry, bool is_regex);
 void htc_hits_prepare(htc_redirects *redirects);
 void htc_hits_keep(htc_redirects *redirects);
 void htc_hits_reset(const server_rec *s);

@@ -1,12 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Counting the answers of Redirect lines in .htaccess files. Which lines there are changes with
- * every edit, so their counters are found by a hash (redirect_hits.h); the lines themselves are
- * those of the files that the cache has at the moment. Called by glue_count.c, and by
- * glue_fold_answer.c for each answer.
+ * Counting the answers of Redirect and RewriteRule lines in .htaccess files. Which lines there are
+ * changes with every edit, so their counters are found by a hash (redirect_hits.h); the lines
+ * themselves are those of the files that the cache has at the moment. Called by glue_count.c, and
+ * by glue_fold_answer.c and glue_fold_track.c for each answer.
  */
 #include "glue_count.h"
 #include "glue_fold.h"
+#include "glue_fold_track.h"
 #include "glue_map.h"
 #include "redirect_config.h"
 
@@ -15,8 +16,7 @@
 
 #define NAMES_BYTES (REDIRECT_HITS_ENTRIES * sizeof(redirect_hits_name))
 
-/* The same for a line as long as it says the same in the same file, wherever it stands in it. */
-static uint64_t key_of_line(const htc_fold_entry *entry, bool is_regex)
+uint64_t htc_count_key(const htc_fold_entry *entry, bool is_regex)
 {
     const char *target = entry->target ? entry->target : "";
     const int kind[2] = {entry->status, is_regex};
@@ -30,13 +30,13 @@ static uint64_t key_of_line(const htc_fold_entry *entry, bool is_regex)
     return XXH3_64bits_digest(&state);
 }
 
-void htc_count_htaccess(const request_rec *r, const htc_fold_entry *entry)
+void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
 
     if (sc->counters && sc->ctx && sc->ctx->store && sc->redirects->hits.names)
-        redirect_hits_add(&sc->redirects->hits, key_of_line(entry, entry->regex != NULL),
-                          htc_store_hash(sc->ctx->store, entry->file, strlen(entry->file)),
+        redirect_hits_add(&sc->redirects->hits, key,
+                          htc_store_hash(sc->ctx->store, file, strlen(file)),
                           apr_time_sec(r->request_time));
 }
 
@@ -77,8 +77,8 @@ void htc_hits_prepare(htc_redirects *redirects)
     if (rv != APR_SUCCESS) {
         redirect_area_unpin(redirects->area, &pin);
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
-                     "HtCacheCounters: there is no room to count the answers of Redirect lines in "
-                     ".htaccess files; they work, and are not counted");
+                     "HtCacheCounters: there is no room to count the answers of lines in .htaccess "
+                     "files; they work, and are not counted");
         return;
     }
     set_hits(redirects, &pin);
@@ -104,19 +104,36 @@ void htc_hits_keep(htc_redirects *redirects)
 typedef struct htc_lines {
     const htc_redirects *redirects;
     htc_store *store;
-    apr_pool_t *pool; /* of one file */
-    uint64_t only;    /* the line with this hash; 0: all */
+    apr_pool_t *pool;  /* of one file */
+    apr_hash_t *rules; /* htc_track_row by node, of one file */
+    uint64_t only;     /* the line with this hash; 0: all */
     htc_redirect_row_fn *fn;
     void *baton;
     bool more;
 } lines;
 
+static void show(lines *l, htc_redirect_row *row)
+{
+    if (l->only && l->only != row->key)
+        return;
+    row->count = redirect_hits_get(&l->redirects->hits, row->key);
+    l->more = l->fn(l->baton, row) && !l->only;
+}
+
 static void visit_line(lines *l, const ap_directive_t *node)
 {
+    const htc_track_row *rule = apr_hash_get(l->rules, &node, sizeof(node));
+    htc_redirect_row row = {.file = node->filename, .line = (uint32_t)node->line_num};
     htc_fold_entry entry;
     bool is_regex;
     const char *reason;
-    htc_redirect_row row = {.file = node->filename, .line = (uint32_t)node->line_num};
+
+    if (rule) {
+        row.key = rule->key;
+        row.rule = rule->rule;
+        show(l, &row);
+        return;
+    }
 
     /* What mod_alias keeps for itself is never counted. */
     if (!htc_fold_read_line(node, l->pool, &entry, &is_regex) ||
@@ -124,10 +141,7 @@ static void visit_line(lines *l, const ap_directive_t *node)
                                  node->args ? node->args : "", true, l->pool,
                                  &reason) != REDIRECT_LINE_FOLD)
         return;
-    row.key = key_of_line(&entry, is_regex);
-    if (l->only && l->only != row.key)
-        return;
-    row.count = redirect_hits_get(&l->redirects->hits, row.key);
+    row.key = htc_count_key(&entry, is_regex);
     row.rule = (redirect_rule){.kind = is_regex ? REDIRECT_PATTERN : REDIRECT_PREFIX,
                                .source = is_regex ? "" : entry.source,
                                .source_len = is_regex ? 0 : strlen(entry.source),
@@ -137,7 +151,7 @@ static void visit_line(lines *l, const ap_directive_t *node)
                                .target_len = entry.target ? strlen(entry.target) : 0,
                                .status = entry.status,
                                .line = row.line};
-    l->more = l->fn(l->baton, &row) && !l->only;
+    show(l, &row);
 }
 
 static void visit_lines(lines *l, const ap_directive_t *node)
@@ -152,14 +166,20 @@ static void visit_lines(lines *l, const ap_directive_t *node)
 static bool visit_file(void *baton, const char *key, size_t key_len, const htc_info *info)
 {
     lines *l = baton;
+    ap_directive_t *tree;
     char *record;
     size_t len;
 
     apr_pool_clear(l->pool);
-    if (!(info->flags & HTC_RF_EMPTY) &&
-        htc_store_copy(l->store, info->ref, l->pool, &record, &len) == APR_SUCCESS &&
-        htc_record_validate(record, len) == APR_SUCCESS)
-        visit_lines(l, htc_tree_decode(record, apr_pstrmemdup(l->pool, key, key_len), l->pool));
+    if ((info->flags & HTC_RF_EMPTY) ||
+        htc_store_copy(l->store, info->ref, l->pool, &record, &len) != APR_SUCCESS ||
+        htc_record_validate(record, len) != APR_SUCCESS)
+        return true;
+    tree = htc_tree_decode(record, apr_pstrmemdup(l->pool, key, key_len), l->pool);
+    if (tree) {
+        l->rules = htc_fold_tracked_of(tree, l->pool);
+        visit_lines(l, tree);
+    }
     return l->more;
 }
 

@@ -108,10 +108,15 @@ void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
  * it would be run anew for each request. */
 void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
                          htc_fold_counts *counts);
+/** The RewriteRules in the tree of a .htaccess file that would be tracked: htc_track_row by their
+ * nodes, which lie in @a pool. */
+apr_hash_t *htc_fold_tracked_of(ap_directive_t *tree, apr_pool_t *pool);
 /** Allow the private names wherever @a list allows the originals. */
 void htc_fold_admit(apr_table_t *list);
 /** Was the line that is being read made here? The private names mean nothing otherwise. */
 bool htc_fold_made(const cmd_parms *cmd);
+/** The same of a node of a tree. */
+bool htc_fold_made_node(const ap_directive_t *node);
 /** Is it to be compared line by line? */
 bool htc_fold_linear(const cmd_parms *cmd);
 

@@ -204,7 +204,8 @@ static void count_answer(request_rec *r, const found_line *found)
     if (counted)
         htc_count_hit(r, counted->counters, counted->count, (uint32_t)(found->entry - first));
     else
-        htc_count_htaccess(r, found->entry);
+        htc_count_htaccess(r, found->entry->file,
+                           htc_count_key(found->entry, found->entry->regex != NULL));
     htc_note_redirect(r, found->entry->file, (unsigned)found->entry->line);
 }
 

@@ -7,6 +7,7 @@
  */
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
+#include "glue_fold_track.h"
 
 #include "redirect_sieve.h"
 
@@ -57,11 +58,18 @@ typedef struct server_view {
     server_rec *server;
 } server_view;
 
+/* A variable that a rule sets. */
+typedef struct variable {
+    struct variable *next;
+    char *text;
+} variable;
+
 struct htc_gates {
     module *rewrite;
     int enabled; /* a state */
     dir_view *blank;
     size_t vector_size; /* bytes of a vector that modules use */
+    size_t variables;   /* where a rule has its list of them; 0: not known */
     ap_HOOK_translate_name_t *translate;
     ap_HOOK_fixups_t *fixup;
 };
@@ -381,9 +389,8 @@ static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate
 /* Few rules left out do not pay for a list of those that are left. */
 #define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
 
-static int gate_fixup(request_rec *r)
+static int run_fixup(request_rec *r, const htc_gates *gates)
 {
-    const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     const htc_gate *gate = dc ? dc->gate : NULL;
     const dir_view *conf;
@@ -404,6 +411,15 @@ static int gate_fixup(request_rec *r)
     if (gate->whole || some.tail - some.n < WORTHWHILE)
         return gates->fixup(r);
     return run_some(r, gates, gate, &some);
+}
+
+static int gate_fixup(request_rec *r)
+{
+    int status = run_fixup(r, htc_server_conf_of(r->server)->ctx->gates);
+
+    if (status != DECLINED && status != OK)
+        htc_track_answered(r, status, true);
+    return status;
 }
 
 /* --- a request in a server --------------------------------------------------------------------*/
@@ -491,11 +507,16 @@ static int gate_translate(request_rec *r)
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     const htc_gates *gates = sc->ctx->gates;
     const htc_gate *gate = sc->own.gate;
+    int status;
 
-    if (!gate || !begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
-        return gates->translate(r);
-    leave_traces(r);
-    return DECLINED;
+    if (gate && begins(r, gates, gate) && !any_rule(gate, r->uri, strlen(r->uri))) {
+        leave_traces(r);
+        return DECLINED;
+    }
+    status = gates->translate(r);
+    if (status != DECLINED && status != OK)
+        htc_track_answered(r, status, false);
+    return status;
 }
 
 /* --- standing in ------------------------------------------------------------------------------*/
@@ -509,18 +530,46 @@ static const command_rec *command(const module *m, const char *name)
     return cmd && cmd->name ? cmd : NULL;
 }
 
-/* Is it something that was allocated at about the same time? */
-static bool near(const void *conf, const void *thing)
+/* Was it allocated at about the same time? */
+static bool around(const void *conf, const void *thing)
 {
     ptrdiff_t distance = (intptr_t)thing - (intptr_t)conf;
 
-    return thing && !((uintptr_t)thing % sizeof(void *)) && distance > -4096 && distance < 4096;
+    return thing && distance > -4096 && distance < 4096;
+}
+
+/* And is it of its own? */
+static bool near(const void *conf, const void *thing)
+{
+    return around(conf, thing) && !((uintptr_t)thing % sizeof(void *));
 }
 
 static bool is_empty_array(const void *conf, const apr_array_header_t *array)
 {
     return near(conf, array) && !array->nelts && near(conf, array->elts) &&
            array->elt_size > (int)sizeof(void *) && array->elt_size < 1024;
+}
+
+/* What a rule that sets a variable has, and one that does not has not. 0: not found, and no rule
+ * is given any. */
+static size_t find_variables(dir_view *conf, cmd_parms *parms, const command_rec *rule)
+{
+    size_t n = (size_t)conf->rules->elt_size / sizeof(void *), found = 0;
+    variable *const *plain, *const *setting;
+
+    if (rule->AP_RAW_ARGS(parms, conf, "^ - [E=htcache:here]") || conf->rules->nelts != 2)
+        return 0;
+    plain = (variable *const *)(const void *)conf->rules->elts;
+    setting = (variable *const *)(const void *)(conf->rules->elts + conf->rules->elt_size);
+    for (size_t i = 1; i < n; i++) {
+        if (plain[i] || !setting[i])
+            continue;
+        if (found || !near(conf, setting[i]) || setting[i]->next ||
+            !around(conf, setting[i]->text) || strcmp(setting[i]->text, "htcache:here"))
+            return 0;
+        found = i * sizeof(void *);
+    }
+    return found;
 }
 
 /* Ask its handlers for a rule, and look whether it is where it should be. */
@@ -539,7 +588,10 @@ static bool dir_as_expected(htc_gates *gates, cmd_parms *parms, const command_re
         return false;
     gates->enabled = conf->state;
     parms->cmd = rule;
-    return !rule->AP_RAW_ARGS(parms, conf, "^ -") && conf->rules->nelts == 1;
+    if (rule->AP_RAW_ARGS(parms, conf, "^ -") || conf->rules->nelts != 1)
+        return false;
+    gates->variables = find_variables(conf, parms, rule);
+    return true;
 }
 
 static bool server_as_expected(const htc_gates *gates, cmd_parms *parms, const command_rec *rule)
@@ -596,7 +648,38 @@ htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp)
     return gates;
 }
 
-void htc_gates_install(htc_gates *gates)
+bool htc_gates_can_tell(const htc_gates *gates)
+{
+    return gates && gates->variables;
+}
+
+apr_array_header_t *htc_gates_rules(const htc_gates *gates, const cmd_parms *cmd)
+{
+    const dir_view *dir;
+    const server_view *server;
+
+    if (!gates)
+        return NULL;
+    if (cmd->path) {
+        dir = ap_get_module_config((ap_conf_vector_t *)cmd->context, gates->rewrite);
+        return dir ? dir->rules : NULL;
+    }
+    server = ap_get_module_config(cmd->server->module_config, gates->rewrite);
+    return server ? server->rules : NULL;
+}
+
+void htc_gates_give_variable(const htc_gates *gates, apr_array_header_t *rules, int number,
+                             char *text, apr_pool_t *pool)
+{
+    char *rule = rules->elts + (size_t)number * (size_t)rules->elt_size;
+    variable **first = (variable **)(void *)(rule + gates->variables);
+    variable *made = apr_palloc(pool, sizeof(*made));
+
+    *made = (variable){*first, text};
+    *first = made;
+}
+
+bool htc_gates_install(htc_gates *gates)
 {
     apr_array_header_t *translates = ap_hook_get_translate_name();
     apr_array_header_t *fixups = ap_hook_get_fixups();
@@ -616,10 +699,13 @@ void htc_gates_install(htc_gates *gates)
         if (!strcmp(link->szName, "mod_rewrite.c") && link->nOrder == APR_HOOK_FIRST)
             fixup = link;
     }
-    if (!translate || !fixup || translate->pFunc == gate_translate || fixup->pFunc == gate_fixup)
-        return;
+    if (!translate || !fixup || translate->pFunc == gate_translate || fixup->pFunc == gate_fixup) {
+        gates->variables = 0;
+        return false;
+    }
     gates->translate = translate->pFunc;
     gates->fixup = fixup->pFunc;
     translate->pFunc = gate_translate;
     fixup->pFunc = gate_fixup;
+    return true;
 }

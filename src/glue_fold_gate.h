@@ -31,7 +31,19 @@ const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args)
 /** pre_config: find out where mod_rewrite keeps its rules. NULL: not where it is expected, which is
  *  logged; then there are no gates. */
 htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp);
-/** post_config, once all hooks are sorted: stand in for mod_rewrite's. */
-void htc_gates_install(htc_gates *gates);
+/** post_config, once all hooks are sorted: stand in for mod_rewrite's. False: they were not found.
+ */
+bool htc_gates_install(htc_gates *gates);
+
+/** Can a rule be given variables to set? @a gates may be NULL. */
+bool htc_gates_can_tell(const htc_gates *gates);
+/** The rules that mod_rewrite has read so far in the context of @a cmd; NULL: none, or @a gates is.
+ */
+apr_array_header_t *htc_gates_rules(const htc_gates *gates, const cmd_parms *cmd);
+/** Let rules[number] set a variable, or more, ahead of its own, as if the line had the flag
+ * E=@a text. Only while the configuration of which the rules are is made. Both live as long as
+ * these. */
+void htc_gates_give_variable(const htc_gates *gates, apr_array_header_t *rules, int number,
+                             char *text, apr_pool_t *pool);
 
 #endif

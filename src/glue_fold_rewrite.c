@@ -14,6 +14,7 @@
  */
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
+#include "glue_fold_track.h"
 #include "glue_map.h"
 #include "redirect_config.h"
 #include "redirect_regex.h"
@@ -395,6 +396,8 @@ void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
         fold_directory(w, first, &c);
     else if (w->fold)
         fold_server(w, first, &c);
+    if (w->fold && w->gates && !w->dry && htc_gates_can_tell(htc_options_get()->gates))
+        htc_track_put(w, first, in_dir, scratch);
     apr_pool_destroy(scratch);
 }
 
@@ -488,18 +491,20 @@ static void log_answer(request_rec *r, const rewrite_block *block, const rewrite
                        block->filename, entry->line);
 }
 
-/* The map function. The answer begins with "=", so that an empty substitution is one, too; NULL: no
- * rule of the block matches. */
+/* The map function; for rules in no table, see glue_fold_track.h. The answer begins with "=", so
+ * that an empty substitution is one, too; NULL: no rule of the block matches. */
 static char *look_up(request_rec *r, char *key)
 {
-    const rewrite_block *block =
-        block_of(key, htc_server_conf_of(r->server)->redirects->fold_secret);
+    const rewrite_block *block;
     const char *path = key + 33;
     const rewrite_entry *entry;
     ap_regmatch_t groups[MAX_GROUPS];
     char *answer;
     size_t len;
 
+    if (*key == HTC_TRACK_SIGN)
+        return htc_track_told(r, key + 1);
+    block = block_of(key, htc_server_conf_of(r->server)->redirects->fold_secret);
     if (!block)
         return NULL;
     if (block->guard)

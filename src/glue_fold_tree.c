@@ -10,6 +10,7 @@
  */
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
+#include "glue_fold_track.h"
 #include "redirect_config.h"
 
 /* The names under which mod_alias's directives reach this module. */
@@ -100,10 +101,14 @@ static void undo(apr_array_header_t *changes)
     changes->nelts = 0;
 }
 
+bool htc_fold_made_node(const ap_directive_t *node)
+{
+    return node->data == &made_here || node->data == &made_linear;
+}
+
 bool htc_fold_made(const cmd_parms *cmd)
 {
-    return cmd->directive &&
-           (cmd->directive->data == &made_here || cmd->directive->data == &made_linear);
+    return cmd->directive && htc_fold_made_node(cmd->directive);
 }
 
 bool htc_fold_linear(const cmd_parms *cmd)
@@ -178,10 +183,12 @@ static bool limits_rewrites(const ap_directive_t *node)
 
 static void fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
 {
-    if (w->rewrites && !limits_rewrites(*first))
-        htc_fold_rewrites(w, first, in_dir);
-    else
+    if (!w->rewrites || limits_rewrites(*first))
         count_only(w, *first, true);
+    else if (w->tracked)
+        htc_track_collect(w, *first);
+    else
+        htc_fold_rewrites(w, first, in_dir);
 }
 
 static void walk_limit(htc_walk *w, ap_directive_t **first, bool in_dir)
@@ -252,8 +259,8 @@ void htc_fold_admit(apr_table_t *list)
     }
 }
 
-void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
-                       htc_fold_counts *counts)
+static htc_walk walk_htaccess(const ap_directive_t *tree, const cmd_parms *cmd, bool once,
+                              htc_fold_counts *counts)
 {
     htc_walk w = htc_options_get()->walk;
     bool parts = false;
@@ -263,20 +270,42 @@ void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
     w.cmd = cmd;
     w.counts = counts;
     w.fold = true;
-    w.off = scan(*tree, false, &parts).fold == 0;
+    w.off = scan(tree, false, &parts).fold == 0;
     w.rewrites = w.rewrites && !w.off && (cmd->override & OR_FILEINFO);
     w.once = once;
     w.linear = w.off || once;
+    return w;
+}
+
+void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
+                       htc_fold_counts *counts)
+{
+    htc_walk w = walk_htaccess(*tree, cmd, once, counts);
+
     walk_level(&w, tree, true);
+}
+
+apr_hash_t *htc_fold_tracked_of(ap_directive_t *tree, apr_pool_t *pool)
+{
+    const cmd_parms cmd = {.pool = pool, .override = OR_ALL};
+    htc_fold_counts counts = {0};
+    htc_walk w = walk_htaccess(tree, &cmd, true, &counts);
+
+    w.redirects = false;
+    w.tracked = apr_hash_make(pool);
+    walk_level(&w, &tree, true);
+    return w.tracked;
 }
 
 void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
                          htc_fold_counts *counts)
 {
     const cmd_parms cmd = {.pool = pool, .override = OR_ALL};
+    htc_walk w = walk_htaccess(tree, &cmd, true, counts);
 
     *counts = (htc_fold_counts){0};
-    htc_fold_htaccess(&tree, &cmd, true, counts);
+    w.dry = true;
+    walk_level(&w, &tree, true);
     if (!htc_options_get()->fold_dirs || replayed)
         counts->redirects_folded = counts->rewrite_rules_folded = 0;
 }
@@ -401,6 +430,32 @@ static bool mentions(const ap_directive_t *node, const char *directive)
     return false;
 }
 
+/* Does it ask for mod_rewrite's trace at a level at which that shows what becomes of variables? */
+static bool asks_for_trace(apr_pool_t *pool, const char *levels)
+{
+    while (*levels) {
+        const char *word = ap_getword_conf(pool, &levels), *level = strrchr(word, ':');
+
+        if (level && strncasecmp(word, "rewrite", 7) && strncasecmp(word, "mod_rewrite", 11))
+            continue;
+        level = level ? level + 1 : word;
+        if (!strncasecmp(level, "trace", 5) && level[5] >= '5')
+            return true;
+    }
+    return false;
+}
+
+static bool traces(const ap_directive_t *node, apr_pool_t *pool)
+{
+    for (; node; node = node->next) {
+        if (!strcasecmp(node->directive, "LogLevel") && asks_for_trace(pool, node->args))
+            return true;
+        if (traces(node->first_child, pool))
+            return true;
+    }
+    return false;
+}
+
 /* The map function must be known in each server whose rules may ask it. */
 static void declare_map(htc_walk *w, ap_directive_t **first, const ap_directive_t *like)
 {
@@ -436,6 +491,7 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, a
     w->knows_3f = w->rewrites && htc_fold_knows_3f();
     options->gates = w->rewrites ? htc_gates_create(pconf, ptemp) : NULL;
     w->gates = options->gates != NULL;
+    options->traced = ap_default_loglevel >= APLOG_TRACE5 || traces(ap_conftree, ptemp);
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
 }
 

@@ -7,6 +7,7 @@
 #include "glue_farm.h"
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
+#include "glue_fold_track.h"
 #include "glue_map.h"
 #include "glue_status.h"
 
@@ -109,6 +110,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
 
     (void)plog;
     htc_scope_prepare(pconf, s, &any);
+    if (!any)
+        htc_track_forget();
     rv = htc_maps_post_config(pconf, ptemp, s, any);
     if (rv != OK || !any)
         return rv;
@@ -121,8 +124,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;
-    if (ctx->gates)
-        htc_gates_install(ctx->gates);
+    if (ctx->gates && !htc_gates_install(ctx->gates))
+        htc_track_forget();
     switcher = user_switching_module();
     if (switcher) {
         ctx->off_reason = apr_pstrcat(

@@ -64,10 +64,11 @@ typedef struct htc_redirects htc_redirects; /* glue_map.h */
 struct htc_farm;                            /* glue_farm_private.h */
 struct htc_farm_options;
 struct htc_farm_request;
-struct htc_report;                          /* glue_status.h */
-typedef struct htc_fold_list htc_fold_list; /* glue_fold.h */
-typedef struct htc_gate htc_gate;           /* glue_fold_gate.c */
-typedef struct htc_gates htc_gates;         /* glue_fold_gate.c */
+struct htc_report;                            /* glue_status.h */
+typedef struct htc_fold_list htc_fold_list;   /* glue_fold.h */
+typedef struct htc_gate htc_gate;             /* glue_fold_gate.c */
+typedef struct htc_track_list htc_track_list; /* glue_fold_track.c */
+typedef struct htc_gates htc_gates;           /* glue_fold_gate.c */
 
 /** Lines that could be folded, and those that were. */
 typedef struct htc_fold_counts {
@@ -89,15 +90,17 @@ typedef struct htc_walk {
     apr_array_header_t *changes; /* to be undone; NULL: the tree is this module's own */
     const cmd_parms *cmd;        /* of a .htaccess file: its rights; else NULL */
     htc_fold_counts *counts;
-    bool fold;      /* else only count */
-    bool linear;    /* no table, but in the same order */
-    bool off;       /* HtCacheFold Off in a .htaccess file */
-    bool redirects; /* mod_alias is there, and its directives are its own */
-    bool rewrites;  /* so is mod_rewrite */
-    bool once;      /* what comes of the tree is for one request only */
-    bool opaque;    /* RegexDefaultOptions is in use: regexes are not looked into */
-    bool knows_3f;  /* mod_rewrite has the flag UnsafeAllow3F */
-    bool gates;     /* it can be kept from trying rules that cannot match */
+    bool fold;           /* else only count */
+    bool linear;         /* no table, but in the same order */
+    bool off;            /* HtCacheFold Off in a .htaccess file */
+    bool redirects;      /* mod_alias is there, and its directives are its own */
+    bool rewrites;       /* so is mod_rewrite */
+    bool once;           /* what comes of the tree is for one request only */
+    bool opaque;         /* RegexDefaultOptions is in use: regexes are not looked into */
+    bool knows_3f;       /* mod_rewrite has the flag UnsafeAllow3F */
+    bool gates;          /* it can be kept from trying rules that cannot match */
+    bool dry;            /* the tree is not run */
+    apr_hash_t *tracked; /* not NULL: find these only, fold nothing; glue_fold_track.h */
     uint64_t secret;
 } htc_walk;
 
@@ -111,6 +114,7 @@ typedef struct htc_dir_conf {
     const htc_fold_list *folds; /* folded Redirect lines, or NULL */
     bool expression;            /* a Redirect that mod_alias tries before all others stands here */
     const htc_gate *gate;       /* of the RewriteRules that stand here, or NULL */
+    const htc_track_list *tracks; /* those of them that tell when they answer, or NULL */
 } htc_dir_conf;
 
 /** What applies to one directory level of one server. */
@@ -175,6 +179,7 @@ typedef struct htc_options {
     apr_array_header_t *maps;      /* htc_redirect_map *: of the server's own configuration */
     apr_array_header_t *folds;     /* htc_fold *: the same */
     apr_array_header_t *counted;   /* htc_counted *: the same */
+    apr_array_header_t *tracked;   /* those of `counted` that are RewriteRules in no table */
     apr_array_header_t *changes;   /* of the configuration tree, to be undone; glue_fold_tree.c */
     struct htc_farm_options *farm; /* NULL: no such directives */
     htc_fold_counts counts;        /* of all hosts */
@@ -183,6 +188,7 @@ typedef struct htc_options {
     bool notes;                    /* a log format names one of ours; glue_notes.c */
     htc_walk walk;                 /* what is the same for every tree */
     htc_gates *gates;              /* of RewriteRules; or NULL */
+    bool traced;                   /* somewhere LogLevel asks for what mod_rewrite's variables do */
     bool regex_options;            /* the configuration changes how regexes are compiled */
     bool fold_dirs;                /* lines of directories are folded in one host or more */
     bool fold_shared;              /* so are those of sections outside of virtual hosts */
@@ -243,8 +249,10 @@ typedef struct htc_request {
     struct htc_pending *pending;  /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
-    struct htc_farm_request *farm;   /* of a top-level request that asked the farm; or NULL */
-    htc_node *held[HTC_HELD_RECENT]; /* of a top-level request: what was held last */
+    const struct htc_tracks *told_by; /* the container of `told`, or NULL */
+    const struct htc_tracked *told;   /* the RewriteRule that mod_rewrite applied last */
+    struct htc_farm_request *farm;    /* of a top-level request that asked the farm; or NULL */
+    htc_node *held[HTC_HELD_RECENT];  /* of a top-level request: what was held last */
 } htc_request;
 
 static inline htc_server_conf *htc_server_conf_of(const server_rec *s)

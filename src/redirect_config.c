@@ -155,6 +155,7 @@ static const struct {
                    {"QSD", "qsdiscard", REWRITE_QSDISCARD},
                    {"PT", "passthrough", REWRITE_PASSTHROUGH},
                    {"C", "chain", REWRITE_CHAIN},
+                   {"P", "proxy", REWRITE_OTHER | REWRITE_PROXY},
                    {"UnsafeAllow3F", "UnsafeAllow3F", REWRITE_UNSAFE_3F}};
 
 static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule)
@@ -245,6 +246,30 @@ static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
     rule->output = redirect_config_word(pool, &args, &closed);
     flags = redirect_config_word(pool, &args, &closed);
     return !*flags || read_flags(pool, flags, rule);
+}
+
+static bool names_server(const char *output)
+{
+    const char *s = output;
+
+    while (apr_isalnum(*s))
+        s++;
+    return s > output && !strncmp(s, "://", 3);
+}
+
+bool redirect_config_answers(const char *args, rewrite_rule *rule, apr_pool_t *pool)
+{
+    memset(rule, 0, sizeof(*rule));
+    if (!read_rule(args, rule, pool))
+        return false;
+    if (rule->flags & REWRITE_STATUS)
+        return true;
+    if ((rule->flags & REWRITE_PROXY) || !strcmp(rule->output, "-"))
+        return false;
+    if (rule->flags & REWRITE_REDIRECT)
+        return true;
+    rule->status = 302;
+    return names_server(rule->output);
 }
 
 /* Only groups of the rule's own pattern may stand in a substitution. A "?" that comes out of a

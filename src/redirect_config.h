@@ -71,7 +71,8 @@ enum {
     REWRITE_UNSAFE_3F = 4096,
     REWRITE_FORBIDDEN = 8192, /* F, with REWRITE_STATUS */
     REWRITE_GONE = 16384,     /* G, likewise */
-    REWRITE_NEXT = 32768      /* N: all rules are tried again */
+    REWRITE_NEXT = 32768,     /* N: all rules are tried again */
+    REWRITE_PROXY = 65536     /* P, with REWRITE_OTHER */
 };
 
 /** What a rule that matches makes of the rules behind it. */
@@ -101,6 +102,12 @@ typedef struct rewrite_rule {
     bool first;        /* of its block */
     bool counted;      /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
+
+/** Is the RewriteRule with these arguments one that redirects or refuses where it is applied? It
+ * has the flag R, F or G, or its substitution names a scheme and a server (whether that is this one
+ * is known when it is applied). Fills pattern, output, flags and status only, in @a pool, unless
+ * the line is wrong. */
+bool redirect_config_answers(const char *args, rewrite_rule *rule, apr_pool_t *pool);
 
 /** A line of one container, in order: all others between them are of no matter. */
 typedef struct rewrite_line {

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirect_hits.h
- * How often redirects have answered of which nobody knows beforehand which there are: the Redirect
- * lines of .htaccess files. Those that have answered are remembered by a hash, with a counter as in
+ * How often redirects have answered of which nobody knows beforehand which there are: lines of
+ * .htaccess files. Those that have answered are remembered by a hash, with a counter as in
  * redirect_counters.h, in memory that all processes share; those that never did take no room.
  *
  * Entries lie in sets of REDIRECT_HITS_WAYS, chosen by the hash. In a full set the one that has not

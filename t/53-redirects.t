@@ -180,4 +180,124 @@ ok wait_until(sub { (() = $htaccess->error_log =~ /resuming normal operations/g)
 hit('/a', 1);
 is_deeply shown('top'), [[3, 2, '^/b(.*)$', 302], [3, 3, '/a', 301]], 'they keep them, and go on';
 $htaccess->stop;
+
+# RewriteRules that mod_rewrite runs by itself tell when it applies them: in .htaccess files, folded or not,
+# in sections, and those of servers that are in no table. What only changes the path is no redirect.
+write_file("$dir/rules/$_/page.html", "page\n") for qw(plain section);
+write_file("$dir/rules/error.html", "error\n");
+my @rules = (
+    "RewriteEngine On\n",
+    "RewriteCond %{QUERY_STRING} ^one\$\nRewriteRule ^(?:same|like)\$ http://example.org/same [R=301,L]\n",
+    "RewriteCond %{QUERY_STRING} ^two\$\nRewriteRule ^(?:same|like)\$ http://example.org/same [R=301,L]\n",
+    (map {"RewriteRule ^list$_\$ http://example.org/$_ [R=301,L]\n"} 1 .. 40),
+    "RewriteRule ^secret - [F]\nRewriteRule ^gone - [G]\nRewriteRule ^teapot - [R=417]\n",
+    "RewriteRule ^first http://example.org/first [R=302]\nRewriteCond %{QUERY_STRING} last\nRewriteRule ^ http://example.org/last [R=303,E=a:b,L]\n",
+    "RewriteRule ^absolute http://example.org/absolute [NE]\nRewriteRule ^(proxied) http://example.org/ [P]\n",
+    "RewriteRule ^chain - [C]\nRewriteRule link http://example.org/chain [R,L]\n",
+    "RewriteRule ^inner page.html [L]\nRewriteRule ^own http://test.example/plain/page.html\n",
+    "<Files page.html>\nRewriteEngine On\nRewriteCond %{QUERY_STRING} files\nRewriteRule ^ http://example.org/files? [R,L]\n</Files>\n",
+    "RewriteRule (.*)never http://example.org/<never> [R,L]\n",
+);
+write_file("$dir/rules/plain/.htaccess", join '', @rules);
+write_file("$dir/rules/plain/below/.htaccess", "RewriteEngine On\nRewriteOptions Inherit\nRewriteRule ^own-below http://example.org/below [R,L]\n");
+my $rules = HtCache::Server->new(name => 'redirects-rules', htcache => 1, ports => ['uncounted'], conf => <<"EOT");
+HtCache On
+DocumentRoot "$dir/rules"
+ErrorDocument 417 /error.html
+RewriteEngine On
+RewriteCond %{QUERY_STRING} server
+RewriteRule ^/server(.*) http://example.org/server [R=307,L]
+RewriteRule ^/inner-server /plain/page.html [L]
+<Directory "$dir/rules">
+    AllowOverride All
+    Require all granted
+    Options FollowSymLinks
+</Directory>
+<Directory "$dir/rules/section">
+    RewriteEngine On
+    RewriteRule ^(.*)old\$ http://example.org/section/\$1 [R=308,L]
+    RewriteRule unused http://example.org/section/unused [R=308,L]
+</Directory>
+<Location /htcache-status>
+    SetHandler htcache-status
+    Require local
+</Location>
+<VirtualHost *:\@PORT:uncounted\@>
+    DocumentRoot "$dir/rules"
+    HtCacheCounters Off
+    RewriteEngine On
+</VirtualHost>
+EOT
+$rules->start;
+$client = $rules->client('main');
+my %line;    # by its text, of each file
+for my $file ($rules->conf, "$dir/rules/plain/.htaccess") {
+    my $number = 0;
+    for (split /\n/, read_file($file)) {
+        $number++;
+        $line{$1} //= $number if /^\s*RewriteRule (\S+)/;
+        $line{'second'} = $number if /^RewriteRule \^\(\?:same/;
+    }
+}
+sub all { return list("redirects=$_[0]&limit=1000")->{rows} }
+sub counted_rules { return { map { ("$_->{file}:$_->{line}" => $_->{hits}) } @{ all('top') } } }
+is $client->request('/plain/page.html')->{status}, 200, 'a page beside rules';
+is_deeply all('top'), [], 'of which none has answered';
+my %plain   = (page => "$dir/rules/plain/.htaccess", conf => $rules->conf);
+my %expect;    # by file and line
+sub ask_rule {
+    my ($times, $path, $status, $file, $line) = @_;
+    for (1 .. $times) {
+        my $answer = $client->request($path);
+        is $answer->{status}, $status, "$path: $status" if $_ == 1;
+    }
+    $expect{"$plain{$file}:" . ($line{$line} // die "no line $line")} += $times if $line;
+}
+ask_rule(3, '/plain/same?one', 301, page => '^(?:same|like)$');
+ask_rule(2, '/plain/same?two', 301, page => 'second');
+ask_rule(2, '/plain/same?three', 404);
+ask_rule(4, '/plain/list37', 301, page => '^list37$');
+ask_rule(1, '/plain/secret', 403, page => '^secret');
+ask_rule(2, '/plain/gone', 410, page => '^gone');
+ask_rule(1, '/plain/teapot', 417, page => '^teapot');
+ask_rule(2, '/plain/first', 302, page => '^first');
+ask_rule(2, '/plain/first?last', 303, page => '^');
+ask_rule(1, '/plain/absolute', 302, page => '^absolute');
+ask_rule(1, '/plain/chain', 404);
+ask_rule(2, '/plain/chainlink', 302, page => 'link');
+ask_rule(1, '/plain/link', 404);
+ask_rule(2, '/plain/inner', 200);
+ask_rule(2, '/plain/page.html', 200);
+ask_rule(1, '/server?server', 307, conf => '^/server(.*)');
+ask_rule(1, '/server', 404);
+ask_rule(2, '/inner-server', 200);
+ask_rule(3, '/section/a/old', 308, conf => '^(.*)old$');
+ask_rule(2, '/plain/below/list5', 301, page => '^list5$');
+$line{files} = 2 + $line{'^own'} + 2;
+ask_rule(2, '/plain/page.html?files', 302, page => 'files');
+is_deeply counted_rules(), \%expect, 'each rule is counted when it answers, and only then';
+my ($one) = grep { $_->{line} == $line{'^(?:same|like)$'} && $_->{file} eq $plain{page} } @{ all('top') };
+is_deeply [@$one{qw(hits rule target status)}], [3, '^(?:same|like)$', 'http://example.org/same', 301], 'a rule with what it says';
+cmp_ok abs($one->{last_hit_at} - time), '<', 3600, 'and when it answered last';
+is_deeply [sort map { $_->{rule} } grep { $_->{rule} !~ /^\^list/ } @{ all('unused') }], ['(.*)never', '^own', '^own-below', 'unused'],
+    'the others never did; those that only change the path are no redirects';
+is scalar(grep { $_->{rule} =~ /^\^list/ } @{ all('unused') }), 38, 'nor did the rest of the list';
+like $client->request('/htcache-status')->{body}, qr{/rules/plain/\.htaccess}, 'the page shows those with most hits';
+my $off = $rules->client('uncounted');
+is $off->request('/plain/list37')->{status}, 301, 'a rule answers where counters are off';
+is_deeply counted_rules(), \%expect, 'and is not counted';
+
+write_file("$dir/rules/plain/.htaccess", join '', "# moved\n", @rules);
+ok wait_until(sub { $client->request('/plain/page.html'); return exists counted_rules()->{"$plain{page}:" . ($line{'^list37$'} + 1)} }), 'lines are moved';
+%expect = map { my ($file, $line) = /(.*):(\d+)$/; ("$file:" . ($file eq $plain{page} ? $line + 1 : $line) => $expect{$_}) } keys %expect;
+is_deeply counted_rules(), \%expect, 'all keep their counts';
+$resumed = () = $rules->error_log =~ /resuming normal operations/g;
+$rules->signal('USR1');
+ok wait_until(sub { (() = $rules->error_log =~ /resuming normal operations/g) > $resumed }), 'a graceful restart';
+$line{$_}++ for '^list37$', '^gone';
+ask_rule(1, '/plain/list37', 301, page => '^list37$');
+ask_rule(1, '/plain/gone',   410, page => '^gone');
+ask_rule(1, '/section/old',  308, conf => '^(.*)old$');
+is_deeply counted_rules(), \%expect, 'they keep them, and go on';
+$rules->stop;
 done_testing;

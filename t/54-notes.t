@@ -10,11 +10,13 @@ use HtCache::Server;
 
 my $dir  = work_dir('notes');
 my $root = "$dir/root";
-write_file("$root/$_/page.html", "page\n") for qw(plain with replay stock off redirects);
+write_file("$root/$_/page.html", "page\n") for qw(plain with replay stock off redirects rules);
 write_file("$root/with/.htaccess",      "Header set X-A yes\n");
 write_file("$root/replay/.htaccess",    "FilterDeclare odd\n");
 write_file("$root/stock/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
 write_file("$root/redirects/.htaccess", "# one\nRedirect 301 /redirects/old http://example.org/new\n");
+write_file("$root/rules/.htaccess", "RewriteEngine On\nRewriteCond %{QUERY_STRING} no\nRewriteRule ^old http://example.org/no [R]\n"
+        . "RewriteRule ^old http://example.org/new [R=301]\nRewriteRule ^inner page.html\n");
 write_file("$dir/map.txt",              "# one\n# two\n/mapped http://example.org/mapped\n");
 
 my $server = HtCache::Server->new(name => 'notes', htcache => 1, conf => <<"EOT");
@@ -30,6 +32,13 @@ DocumentRoot "$root"
 </Directory>
 HtCacheRedirectMap "$dir/map.txt"
 Redirect 301 /from-conf http://example.org/conf
+<Directory "$root">
+    RewriteEngine On
+    RewriteRule ^rule-conf http://example.org/rule [R]
+    RewriteRule ^rule-none http://example.org/none [R]
+</Directory>
+RewriteEngine On
+RewriteRule ^/rule-server http://example.org/server [R]
 LogFormat "%U %{htcache}n %{htcache-redirect}n" notes
 CustomLog "\@ROOT\@/logs/notes_log" notes
 EOT
@@ -39,6 +48,7 @@ wait_past_racy();
 
 # Path, the words that may be logged at first, the word from then on, and the redirect.
 my $conf_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^Redirect 301 /from-conf.*}{}msr;
+my $rule_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^\s*RewriteRule \^rule-conf.*}{}msr;
 my @cases = (
     ['/plain/page.html',  qr/^absent$/, 'absent'],
     ['/with/page.html',   qr/^parsed$/, 'hit'],
@@ -47,6 +57,10 @@ my @cases = (
     ['/mapped',           qr/^-$/,      '-', "$dir/map.txt:3"],
     ['/from-conf',        qr/^-$/,      '-', $server->conf . ":$conf_line"],
     ['/redirects/old',    qr/^parsed$/, 'hit', "$root/redirects/.htaccess:2"],
+    ['/rules/old',        qr/^parsed$/, 'hit', "$root/rules/.htaccess:4"],
+    ['/rules/inner',      qr/^hit$/,    'hit'],
+    ['/rule-conf',        qr/^absent$/, 'absent', $server->conf . ":$rule_line"],
+    ['/rule-server',      qr/^-$/,      '-', $server->conf . ':' . ($rule_line + 4)],
 );
 # A process that has not parsed a file yet still answers it from memory: one that did is asked again.
 my $times = 4;

@@ -323,6 +323,40 @@ START_TEST(refusals_are_told_apart)
 END_TEST
 
 static const struct {
+    const char *args;
+    int status; /* 0: it neither redirects nor refuses */
+} answers[] = {{"^a http://t/ [R,L]", 302},
+               {"^a /b [R=301]", 301},
+               {"^a /b [redirect=permanent,NC]", 301},
+               {"^a - [F]", 403},
+               {"^a /b [G,L]", 410},
+               {"^a - [R=404]", 404},
+               {"^a http://t/$1", 302},
+               {"\"^a b\" \"HTTPS://t/ x\" [E=a:b,L]", 302},
+               {"^a /b [L]", 0},
+               {"^a b:c", 0},
+               {"^a ://b", 0},
+               {"^a /http://b", 0},
+               {"^a http://t/ [P]", 0},
+               {"^a http://t/ [proxy,R=301]", 0},
+               {"^a - [R=301]", 0},
+               {"^a -", 0},
+               {"^a http://t/ R=301", 0},
+               {"^a", 0},
+               {"", 0}};
+
+START_TEST(a_rule_that_answers)
+{
+    rewrite_rule rule;
+
+    if (redirect_config_answers(answers[_i].args, &rule, pool))
+        ck_assert_int_eq(rule.status, answers[_i].status);
+    else
+        ck_assert_int_eq(answers[_i].status, 0);
+}
+END_TEST
+
+static const struct {
     const char *lines;
     bool open;
 } ends[] = {{"rrr", false}, {"rs", true},  {"srr", false}, {"sr", true},
@@ -542,6 +576,7 @@ int main(void)
     tcase_add_loop_test(tc, rules_of_a_directory, 0, COUNT_OF(directories));
     tcase_add_loop_test(tc, rules_that_can_all_be_passed_over, 0, COUNT_OF(passables));
     tcase_add_test(tc, refusals_are_told_apart);
+    tcase_add_loop_test(tc, a_rule_that_answers, 0, COUNT_OF(answers));
     tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     tcase_add_test(tc, a_configuration_file);
     tcase_add_test(tc, a_htaccess_file);
