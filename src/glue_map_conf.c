@@ -5,8 +5,6 @@
  */
 #include "glue_map.h"
 
-#include <unistd.h>
-
 #include "ap_mpm.h"
 
 /* What decides the contents of a table, and so whether two lines may share it. */
@@ -119,7 +117,9 @@ static const char *adopt(const cmd_parms *cmd, htc_redirect_map *map)
     return NULL;
 }
 
-/* A file that is gone, or cannot be read, is no error while its rows are known. */
+/* A file that is gone, or is not what it should be, is no error while its rows are known: whoever
+ * loads it says so, and they stay in use in all processes, whenever each of them reads this line.
+ */
 static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
 {
     const char *err;
@@ -130,8 +130,6 @@ static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htacc
     err = htaccess ? check_inside(cmd, map) : NULL;
     if (!err)
         err = check_file(cmd, map);
-    if (err && !access(map->file, F_OK))
-        return err; /* it is there, and not what it should be */
     if (err && !htc_map_known(cmd->server, &map->key))
         return err;
     return htaccess ? adopt(cmd, map) : NULL;
