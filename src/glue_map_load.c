@@ -264,7 +264,10 @@ static const char *read_file(loading *load)
     whole = read_all(load);
     if (!whole && errno)
         return not_read(load, "read");
-    load->moving = !whole || !stat_fd(load->fd, &after) || !htc_identity_equal(&load->id, &after);
+    errno = 0;
+    if (whole && !stat_fd(load->fd, &after) && errno)
+        return not_read(load, "looked at");
+    load->moving = !whole || !htc_identity_equal(&load->id, &after);
     return load->moving ? "changed while it was read; the rows read last stay in use" : NULL;
 }
 
