@@ -5,7 +5,7 @@
 use strict;
 use warnings;
 use Test::More;
-use HtCache::Env qw(work_dir write_file wait_past_racy wait_until);
+use HtCache::Env qw(work_dir read_file write_file wait_past_racy wait_until);
 use HtCache::Load;
 use HtCache::Server;
 use HtCache::Strace;
@@ -146,4 +146,30 @@ for my $kind (sort keys %tree) {
 }
 is_deeply [$always->crashes], [], 'no child crashed';
 $always->stop;
+
+# --- HtCacheRevalidate auto, before anything is watched -----------------------------------------
+
+# AllowOverride None: nothing is cached. Directories of the other host are watched once it is asked.
+my $auto = HtCache::Server->new(name => 'sys-auto', ports => [sort keys %tree], htcache => 1,
+    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()],
+    conf    => hosts('auto') =~ s/absent@>.*?AllowOverride \KAll/None/sr)->start;
+my $none = $auto->client('absent');
+
+sub questions {
+    $none->request($uri);
+    my $strace = HtCache::Strace->attach("$auto->{root}/strace", { calls => 'ioctl,read' }, $auto->children);
+    $none->request($uri) for 1 .. 50;
+    $strace->finish;
+    my $text = read_file("$auto->{root}/strace");
+    my ($asked, $read) = map { scalar(() = $text =~ /$_/g) } qr/FIONREAD/, qr/"GET /;
+    return [$read, $asked];
+}
+wait_past_racy();
+is_deeply questions(), [50, 0], 'auto: a server that watches nothing asks the kernel nothing';
+my $present = $auto->client('present', keepalive => 0);
+$present->request($uri) for 1 .. 4;
+my ($read, $asked) = @{ questions() };
+ok $read == 50 && $asked >= 50, 'and once it watches something, it asks for each request';
+is_deeply [$auto->crashes], [], 'no child crashed';
+$auto->stop;
 done_testing;

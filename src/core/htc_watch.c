@@ -290,6 +290,9 @@ static __attribute__((noinline)) void drain(htc_watch *w)
 
 void htc_watch_drain(htc_watch *watch)
 {
+    /* A watch is entered before what it is for is looked at, so without any nothing is trusted. */
+    if (!atomic_load(&watch->header->last_wd))
+        return;
     if (queued(watch) || atomic_load(&watch->header->busy))
         drain(watch);
 }

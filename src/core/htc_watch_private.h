@@ -100,6 +100,7 @@ typedef struct htcw_header {
     htc_lock lock;
     _Atomic uint64_t epoch; /* from 1 */
     _Atomic uint32_t busy;  /* events were taken from the queue and are not all published */
+    _Atomic int32_t last_wd; /* the highest watch that was entered; 0: never any */
     _Atomic uint64_t doubts;
     _Atomic int64_t swept_at;
     _Atomic uint64_t watches;
@@ -113,7 +114,6 @@ typedef struct htcw_header {
     int32_t gone[HTCW_GONE]; /* the last watches that the kernel has given up */
     uint32_t ngone;          /* in all */
     htcw_adding adding[HTCW_ADDING];
-    int32_t last_wd;   /* the highest that was entered */
     int64_t full_at;   /* when the kernel's limit was met last; 0: never */
     uint32_t free;     /* list, through name_next */
     uint32_t fresh;    /* nodes from here on were never used */

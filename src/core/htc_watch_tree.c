@@ -166,8 +166,8 @@ void htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd)
     n->wd = wd;
     n->wd_next = head_of(bucket);
     *bucket = i + 1;
-    if (wd > w->header->last_wd)
-        w->header->last_wd = wd;
+    if (wd > atomic_load(&w->header->last_wd))
+        atomic_store(&w->header->last_wd, wd);
 }
 
 static uint32_t take_node(htc_watch *w)
