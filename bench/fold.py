@@ -6,7 +6,7 @@
     bench/fold.py instructions LINES Redirect|RewriteRule outside|section|htaccess|all [MODULE.so]
     bench/fold.py files DIR [MODULE.so]
     bench/fold.py file-pairs DIR [MODULE.so]
-    bench/fold.py start LINES [MODULE.so]
+    bench/fold.py start LINES [Redirect|RewriteRule] [MODULE.so]
 
 In the server (outside), a <Directory> (section) and a .htaccess file: a request that matches none
 against the same server without the lines, and one that matches the last line against one that
@@ -16,7 +16,8 @@ taken, so that RewriteEngine On, or a .htaccess file with another directive in i
 serves the .htaccess files below DIR, each in a tree of its own, and counts instructions of a request
 for a page there that no rule of the file names (if it is redirected all the same, a redirect by one
 line is counted, too), beside AllowOverride None, stock httpd, and the file without its rules. `file-pairs`
-is the throughput of the same requests, with the module and stock, against AllowOverride None. `start` starts a server with that many Redirect lines, stock and with the module.
+is the throughput of the same requests, with the module and stock, against AllowOverride None. `start` starts
+a server with that many lines, stock and with the module.
 """
 
 import hashlib
@@ -44,6 +45,9 @@ def redirects(lines):
 def rewrites(lines):
     return "RewriteEngine On\n" + "".join(
         f"RewriteRule ^/?{re.escape(n)}$ http://example.org/{n} [R=301,L]\n" for n in names(lines))
+
+
+TEXT = {"Redirect": redirects, "RewriteRule": rewrites}
 
 
 def server(root, name, module, outside="", section="", htaccess=None):
@@ -110,7 +114,7 @@ WITHOUT = {"Redirect": {"htaccess": "DirectoryIndex index.html\n"},
 
 def instructions(lines, kind, place, module):
     root = htbench.workdir()
-    text = {"Redirect": redirects, "RewriteRule": rewrites}[kind](lines)
+    text = TEXT[kind](lines)
     plain = count(root, module, PAGE)
     print(f"nothing at all: {plain:.0f} instructions per request", flush=True)
     for at in ("outside", "section", "htaccess") if place == "all" else (place,):
@@ -189,20 +193,20 @@ def memory(process):
     return total / 1024
 
 
-def start(lines, module):
+def start(lines, kind, module):
     root = htbench.workdir()
     docroot = os.path.join(root, "fold-start-tree")
     shutil.rmtree(docroot, ignore_errors=True)
     htbench.make_tree(docroot, 2)
     for name, so in (("stock", None), ("with the module", module)):
-        conf = ("HtCache On\n" if so else "") + redirects(lines)
+        conf = ("HtCache On\n" if so else "") + TEXT[kind](lines)
         with htbench.Httpd(root, "fold-start", docroot, conf, so) as server:
             server.start(timeout=600)
             last = htbench.Connection(server.port).get("/" + names(lines)[-1])
             with open(f"/proc/{server.process.pid}/stat") as f:
                 fields = f.read().rsplit(")", 1)[1].split()
             seconds = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            print(f"{lines} Redirect lines, {name}: started after {seconds:.2f} s of processor time, "
+            print(f"{lines} {kind} lines, {name}: started after {seconds:.2f} s of processor time, "
                   f"{memory(server.process):.0f} MB, the last line answers {last[0]}", flush=True)
 
 
@@ -223,7 +227,8 @@ def main():
     elif args[:1] == ["file-pairs"] and len(args) >= 2:
         file_pairs(args[1], the_module(args[2:]))
     elif args[:1] == ["start"] and len(args) >= 2:
-        start(int(args[1]), the_module(args[2:]))
+        kind = args.pop(2) if args[2:3] and args[2] in TEXT else "Redirect"
+        start(int(args[1]), kind, the_module(args[2:]))
     else:
         throughput(args)
 
@@ -233,7 +238,7 @@ def throughput(args):
     module = the_module(args)
     root = htbench.workdir()
     made = {}
-    for kind, text in (("Redirect", redirects(lines)), ("RewriteRule", rewrites(lines))):
+    for kind, text in ((kind, made_by(lines)) for kind, made_by in TEXT.items()):
         for place in ("outside", "section", "htaccess"):
             made[kind, place] = [server(root, f"{kind}-{place}-{i}", module, **{place: text})
                                  for i in range(2)]

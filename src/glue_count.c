@@ -67,44 +67,47 @@ htc_counted *htc_counted_add(const void *owner, uint32_t count,
     return counted;
 }
 
+static uint64_t add_text(uint64_t hash, const char *text, size_t len)
+{
+    return XXH3_64bits_withSeed(text ? text : "", text ? len : 0, hash);
+}
+
 static uint64_t key_of_row(const htc_redirect_row *row)
 {
     const redirect_rule *rule = &row->rule;
-    XXH3_state_t state;
+    uint64_t hash = add_text((uint64_t)rule->status, row->file, strlen(row->file));
 
-    XXH3_64bits_reset(&state);
-    XXH3_64bits_update(&state, row->file, strlen(row->file) + 1);
-    XXH3_64bits_update(&state, rule->source ? rule->source : "", rule->source_len);
-    XXH3_64bits_update(&state, "", 1);
-    XXH3_64bits_update(&state, rule->pattern ? rule->pattern : "", rule->pattern_len);
-    XXH3_64bits_update(&state, "", 1);
-    XXH3_64bits_update(&state, rule->target ? rule->target : "", rule->target_len);
-    XXH3_64bits_update(&state, &rule->status, sizeof(rule->status));
-    return XXH3_64bits_digest(&state);
+    hash = add_text(hash, rule->source, rule->source_len);
+    hash = add_text(hash, rule->pattern, rule->pattern_len);
+    return add_text(hash, rule->target, rule->target_len);
 }
+
+/* How often a key has been met. */
+typedef struct met_key {
+    uint64_t key;
+    uint32_t times;
+} met_key;
+
+#define KEYS_AHEAD 12 /* whose places are fetched beforehand */
 
 /* The same line may stand in several contexts, by Include or a macro: then the first is the first
- * after a restart, too. */
-static uint64_t nth_key(apr_hash_t *seen, uint64_t key, apr_pool_t *pool)
+ * after a restart, too. `slots` are a power of two, more than there are keys, none of them used. */
+static void tell_apart(uint64_t *keys, uint32_t n, met_key *slots, uint64_t nslots)
 {
-    uint64_t *times = apr_hash_get(seen, &key, sizeof(key));
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = keys[i];
 
-    if (!times) {
-        uint64_t *own = apr_palloc(pool, 2 * sizeof(*own));
-
-        own[0] = key;
-        own[1] = 0;
-        apr_hash_set(seen, own, sizeof(key), own + 1);
-        times = own + 1;
+        if (i + KEYS_AHEAD < n)
+            __builtin_prefetch(&slots[keys[i + KEYS_AHEAD] & (nslots - 1)], 1);
+        while (slots[at & (nslots - 1)].times && slots[at & (nslots - 1)].key != keys[i])
+            at++;
+        slots[at & (nslots - 1)].key = keys[i];
+        keys[i] += ++slots[at & (nslots - 1)].times * UINT64_C(0x9e3779b97f4a7c15);
     }
-    return key + ++*times * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n, apr_pool_t *pool)
+static void fill_keys(const apr_array_header_t *all, uint64_t *to)
 {
-    uint64_t *keys = apr_palloc(pool, n * sizeof(*keys)), *to = keys;
-    apr_hash_t *seen = apr_hash_make(pool);
-
     for (int i = 0; i < all->nelts; i++) {
         const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
 
@@ -112,9 +115,28 @@ static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n, apr_pool_t 
             htc_redirect_row row = {.file = ""};
 
             counted->describe(counted->owner, j, &row);
-            *to++ = nth_key(seen, key_of_row(&row), pool);
+            *to++ = key_of_row(&row);
         }
     }
+}
+
+/* To be freed; NULL when there is no memory. */
+static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n)
+{
+    uint64_t *keys = malloc(n * sizeof(*keys)), nslots = 16;
+    met_key *slots;
+
+    while (nslots < (uint64_t)n * 2)
+        nslots *= 2;
+    slots = calloc(nslots, sizeof(*slots));
+    if (keys && slots) {
+        fill_keys(all, keys);
+        tell_apart(keys, n, slots, nslots);
+    } else {
+        free(keys);
+        keys = NULL;
+    }
+    free(slots);
     return keys;
 }
 
@@ -186,7 +208,18 @@ static void set_counters(const apr_array_header_t *all, redirect_counter *counte
     }
 }
 
-void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp)
+/* Pin an image of the keys of all lines. */
+static apr_status_t pin_lines(redirect_area *area, uint32_t slot, const apr_array_header_t *all,
+                              uint32_t n, redirect_area_pin *pin)
+{
+    uint64_t *keys = all_keys(all, n);
+    apr_status_t rv = keys ? pin_keys(area, slot, keys, n, pin) : APR_ENOMEM;
+
+    free(keys);
+    return rv;
+}
+
+void htc_counted_prepare(htc_redirects *redirects)
 {
     static const redirect_area_key name = {{UINT64_C(0x666f6c646564), UINT64_C(0x6c696e6573)}};
     const apr_array_header_t *all = htc_options_get()->counted;
@@ -201,7 +234,7 @@ void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp)
     redirects->counted_slot =
         redirect_area_map(redirects->area, &name, redirects->generation, true);
     if (redirects->counted_slot != REDIRECT_AREA_NIL)
-        rv = pin_keys(redirects->area, redirects->counted_slot, all_keys(all, n, ptemp), n, &pin);
+        rv = pin_lines(redirects->area, redirects->counted_slot, all, n, &pin);
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of the server's "

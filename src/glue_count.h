@@ -66,7 +66,7 @@ htc_counted *htc_counted_add(const void *owner, uint32_t count,
                              void (*describe)(const void *owner, uint32_t i,
                                               htc_redirect_row *row));
 /** post_config, in a process that has joined @a area: give all announced lines their counters. */
-void htc_counted_prepare(htc_redirects *redirects, apr_pool_t *ptemp);
+void htc_counted_prepare(htc_redirects *redirects);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
 void htc_counted_keep(htc_redirects *redirects);
 

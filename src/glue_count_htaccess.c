@@ -24,7 +24,8 @@ uint64_t htc_count_key(const htc_fold_entry *entry, bool is_regex)
 
     XXH3_64bits_reset(&state);
     XXH3_64bits_update(&state, entry->file, strlen(entry->file) + 1);
-    XXH3_64bits_update(&state, entry->source, strlen(entry->source) + 1);
+    XXH3_64bits_update(&state, entry->source, entry->source_len);
+    XXH3_64bits_update(&state, "", 1);
     XXH3_64bits_update(&state, target, strlen(target) + 1);
     XXH3_64bits_update(&state, kind, sizeof(kind));
     return XXH3_64bits_digest(&state);
@@ -144,9 +145,9 @@ static void visit_line(lines *l, const ap_directive_t *node)
     row.key = htc_count_key(&entry, is_regex);
     row.rule = (redirect_rule){.kind = is_regex ? REDIRECT_PATTERN : REDIRECT_PREFIX,
                                .source = is_regex ? "" : entry.source,
-                               .source_len = is_regex ? 0 : strlen(entry.source),
+                               .source_len = is_regex ? 0 : entry.source_len,
                                .pattern = is_regex ? entry.source : NULL,
-                               .pattern_len = is_regex ? strlen(entry.source) : 0,
+                               .pattern_len = is_regex ? entry.source_len : 0,
                                .target = entry.target,
                                .target_len = entry.target ? strlen(entry.target) : 0,
                                .status = entry.status,

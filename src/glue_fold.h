@@ -30,19 +30,25 @@
 #define HTC_FOLD_SILENT "HtCacheFoldSilent"
 /** In each server: which of its lines are folded. */
 #define HTC_FOLD_HOST "HtCacheFoldHost"
+/** Stands for many Redirect lines. */
+#define HTC_FOLD_RUN "HtCacheFoldRun"
 
 /** Fewer lines than that are compared one after the other: it costs no more than hashing. */
 #define HTC_FOLD_MIN 8
 
-/** One folded line. */
+/** One folded line. There may be a million of them. */
 typedef struct htc_fold_entry {
-    const char *source; /* path prefix, or regex */
+    const char *source; /* path prefix, which need not end with a NUL; or regex, which does */
     const char *target; /* NULL: none */
     ap_regex_t *regex;  /* NULL: source is a path prefix */
+    const char *file;   /* in which it stands */
+    uint32_t source_len;
     int status;
     int line;
-    const char *file; /* in which it stands */
 } htc_fold_entry;
+
+/** The same text with a NUL behind its @a len bytes: itself when there is one, or else a copy. */
+const char *htc_fold_terminated(const char *text, size_t len, apr_pool_t *pool);
 
 /** A Redirect line as mod_alias understands its words, without a look at whether they are right;
  * of a RedirectMatch the regex is not compiled. False: it is none. */
@@ -75,6 +81,9 @@ void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const 
  * like. */
 void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
                      const char *name, const char *args);
+/** A node as the above puts one, with nothing behind it, not yet in the tree. */
+ap_directive_t *htc_fold_new_node(htc_walk *w, const ap_directive_t *like, const char *name,
+                                  const char *args);
 
 /** End the builder (or NULL) and open what it built, which goes away with @a pool. NULL: @a outcome
  * says that something was not taken, or there is no memory. */
@@ -82,6 +91,28 @@ const redirect_table *htc_fold_finish_table(redirect_builder *builder, redirect_
                                             apr_pool_t *pool);
 /** How httpd compiles regexes: REDIRECT_REGEX_* bits. */
 unsigned htc_fold_regex_flags(void);
+
+/* glue_fold_run.c */
+/** Redirect lines that stand one behind the other in the server's configuration, out of the tree
+ * while httpd processes it: one node stands for them. */
+typedef struct htc_fold_run {
+    ap_directive_t *node, *first;
+    ap_directive_t **link;      /* what points to the node */
+    const ap_directive_t *host; /* the <VirtualHost> that they stand in; NULL: the main server */
+    bool in_dir;
+    bool taken;                  /* its array has become that of a context */
+    int regexes;                 /* of how many the regex is still to be compiled */
+    apr_array_header_t *entries; /* htc_fold_entry */
+} htc_fold_run;
+
+/** Put a node in place of the lines from *link on that are foldable, if these are enough to be
+ * worth it; added to @a runs (htc_fold_run *). */
+void htc_fold_run_make(htc_walk *w, ap_directive_t **link, const ap_directive_t *host, bool in_dir,
+                       apr_array_header_t *runs);
+/** The run that this node stands for, or NULL. */
+const htc_fold_run *htc_fold_run_of(const ap_directive_t *node);
+/** The directive of such a node. */
+const char *htc_fold_run_directive(cmd_parms *cmd, void *dir_conf, const char *args);
 
 /* glue_fold_rewrite.c */
 /** Fold the RewriteRules among *first and the nodes behind it, which may put others before them. */
@@ -121,17 +152,18 @@ bool htc_fold_made_node(const ap_directive_t *node);
 bool htc_fold_linear(const cmd_parms *cmd);
 
 /* glue_fold_redirect.c */
+/** The lines of the context that @a cmd stands in, begun if need be. */
+htc_fold *htc_fold_here(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_take123(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
                              const char *a3);
 const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,
                             const char *a3);
 const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2);
-/** Add a rule that @a pattern decides on: its matches begin with known strings, or contain them, or
- * else it is a candidate for every path. What its matches begin with is added to @a sieve, too,
- * unless that is NULL. @a opaque: do not look into it. */
+/** Add a rule that a regex decides on, of which @a facts are known: its matches begin with known
+ * strings, or contain them, or else it is a candidate for every path. What its matches begin with
+ * is added to @a sieve, too, unless that is NULL. */
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
-                                    redirect_rule *rule, const char *pattern, bool caseless,
-                                    bool opaque, apr_pool_t *scratch);
+                                    redirect_rule *rule, const redirect_regex_facts *facts);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs);

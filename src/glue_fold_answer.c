@@ -26,14 +26,14 @@ typedef struct found_line {
 
 /* --- finding ----------------------------------------------------------------------------------*/
 
-/* Bytes of the path that the prefix takes, or 0: a run of slashes in one equals any in the other,
- * and a prefix that does not end in a slash ends where a segment of the path does. */
-static size_t prefix_length(const char *path, const char *prefix)
+/* Bytes of the path that the line's prefix takes, or 0: a run of slashes in one equals any in the
+ * other, and a prefix that does not end in a slash ends where a segment of the path does. */
+static size_t prefix_length(const char *path, const htc_fold_entry *entry)
 {
-    const char *p = path;
+    const char *prefix = entry->source, *end = prefix + entry->source_len, *p = path;
     bool slash = false;
 
-    while (*prefix) {
+    while (prefix < end) {
         slash = *prefix == '/';
         if (*p != *prefix)
             return 0;
@@ -42,19 +42,22 @@ static size_t prefix_length(const char *path, const char *prefix)
             prefix++;
             continue;
         }
-        p += strspn(p, "/");
-        prefix += strspn(prefix, "/");
+        while (*p == '/')
+            p++;
+        while (prefix < end && *prefix == '/')
+            prefix++;
     }
     return slash || !*p || *p == '/' ? (size_t)(p - path) : 0;
 }
 
 static bool find_linear(const htc_fold *fold, const char *path, found_line *found)
 {
-    for (int i = 0; i < fold->entries->nelts; i++) {
-        const htc_fold_entry *entry = &APR_ARRAY_IDX(fold->entries, i, htc_fold_entry);
+    const htc_fold_entry *entry = (const htc_fold_entry *)fold->entries->elts;
+
+    for (int left = fold->entries->nelts; left; left--, entry++) {
         size_t matched = 0;
         bool match = entry->regex ? !ap_regexec(entry->regex, path, 0, NULL, 0)
-                                  : (matched = prefix_length(path, entry->source)) > 0;
+                                  : (matched = prefix_length(path, entry)) > 0;
 
         if (match) {
             *found = (found_line){fold, entry, matched};
@@ -170,7 +173,8 @@ static const char *target_of(request_rec *r, const found_line *found)
 
     if (entry->regex)
         return regex_target(r, entry);
-    ap_set_context_info(r, entry->source, entry->target);
+    ap_set_context_info(r, htc_fold_terminated(entry->source, entry->source_len, r->pool),
+                        entry->target);
     return apr_pstrcat(r->pool, entry->target ? entry->target : "",
                        ap_os_escape_path(r->pool, r->uri + found->matched, 1), NULL);
 }

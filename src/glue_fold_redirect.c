@@ -9,11 +9,17 @@
 #include "redirect_config.h"
 #include "redirect_regex.h"
 
-static htc_fold_entry *new_entry(cmd_parms *cmd, void *dir_conf)
+#include <sys/mman.h>
+
+const char *htc_fold_terminated(const char *text, size_t len, apr_pool_t *pool)
+{
+    return text[len] ? apr_pstrmemdup(pool, text, len) : text;
+}
+
+htc_fold *htc_fold_here(cmd_parms *cmd, void *dir_conf)
 {
     htc_dir_conf *dc = cmd->path ? dir_conf : &htc_server_conf_of(cmd->server)->own;
     htc_fold_list *list;
-    htc_fold *fold;
 
     if (!dc->folds) {
         list = apr_pcalloc(cmd->pool, sizeof(*list));
@@ -25,9 +31,8 @@ static htc_fold_entry *new_entry(cmd_parms *cmd, void *dir_conf)
         if (cmd->pool != cmd->temp_pool)
             APR_ARRAY_PUSH(htc_options_get()->folds, htc_fold *) = list->own;
     }
-    fold = dc->folds->own;
-    fold->linear = htc_fold_linear(cmd);
-    return apr_array_push(fold->entries);
+    dc->folds->own->linear = htc_fold_linear(cmd);
+    return dc->folds->own;
 }
 
 const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *first,
@@ -70,9 +75,14 @@ static const char *add(cmd_parms *cmd, void *dir_conf, const char *a1, const cha
     } else if (!is_regex && !ap_is_url(target) && *target != '/') {
         return "Redirect to non-URL";
     }
-    entry = new_entry(cmd, dir_conf);
-    *entry = (htc_fold_entry){
-        source, target, regex, status, cmd->directive->line_num, cmd->directive->filename};
+    entry = apr_array_push(htc_fold_here(cmd, dir_conf)->entries);
+    *entry = (htc_fold_entry){.source = source,
+                              .source_len = (uint32_t)strlen(source),
+                              .target = target,
+                              .regex = regex,
+                              .status = status,
+                              .line = cmd->directive->line_num,
+                              .file = cmd->directive->filename};
     return NULL;
 }
 
@@ -111,8 +121,9 @@ bool htc_fold_read_line(const ap_directive_t *node, apr_pool_t *pool, htc_fold_e
                               .file = node->filename};
     if (redirect_config_status(first, &entry->status) != REDIRECT_WORD_SOURCE)
         entry->source = ap_getword_conf(pool, &args);
+    entry->source_len = (uint32_t)strlen(entry->source);
     entry->target = *args ? ap_getword_conf(pool, &args) : NULL;
-    return *entry->source != '\0';
+    return entry->source_len > 0;
 }
 
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf)
@@ -157,8 +168,8 @@ static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
                                 .target_len = target ? strlen(target) : 0,
                                 .status = entry->status,
                                 .line = row->line};
-    row->rule.source_len = strlen(row->rule.source);
-    row->rule.pattern_len = entry->regex ? strlen(entry->source) : 0;
+    row->rule.source_len = entry->regex ? 0 : entry->source_len;
+    row->rule.pattern_len = entry->regex ? entry->source_len : 0;
 }
 
 void htc_fold_count(htc_fold *fold)
@@ -187,28 +198,22 @@ static void add_to_sieve(redirect_sieve *sieve, const redirect_regex_facts *fact
 }
 
 redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
-                                    redirect_rule *rule, const char *pattern, bool caseless,
-                                    bool opaque, apr_pool_t *scratch)
+                                    redirect_rule *rule, const redirect_regex_facts *facts)
 {
-    redirect_regex_facts facts = {.kind = REDIRECT_REGEX_NONE};
     redirect_outcome outcome = REDIRECT_ADDED;
 
-    if (!opaque)
-        redirect_regex_read(pattern, strlen(pattern),
-                            htc_fold_regex_flags() | (caseless ? REDIRECT_REGEX_ICASE : 0), NULL,
-                            scratch, &facts);
     rule->kind = REDIRECT_PATTERN;
     if (sieve)
-        add_to_sieve(sieve, &facts);
-    if (facts.kind == REDIRECT_REGEX_NONE)
+        add_to_sieve(sieve, facts);
+    if (facts->kind == REDIRECT_REGEX_NONE)
         return redirect_builder_add(builder, rule);
-    if (facts.caseless)
+    if (facts->caseless)
         rule->flags |= REDIRECT_ICASE;
-    if (facts.kind == REDIRECT_REGEX_FLOATING)
+    if (facts->kind == REDIRECT_REGEX_FLOATING)
         rule->flags |= REDIRECT_FLOATING;
-    for (unsigned i = 0; i < facts.count && outcome == REDIRECT_ADDED; i++) {
-        rule->source = facts.strings[i].text;
-        rule->source_len = facts.strings[i].len;
+    for (unsigned i = 0; i < facts->count && outcome == REDIRECT_ADDED; i++) {
+        rule->source = facts->strings[i].text;
+        rule->source_len = facts->strings[i].len;
         outcome = redirect_builder_add(builder, rule);
     }
     return outcome;
@@ -219,19 +224,39 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
                                   apr_pool_t *pool)
 {
     const htc_fold_entry *entry = &APR_ARRAY_IDX(fold->entries, i, htc_fold_entry);
-    redirect_rule rule = {.kind = REDIRECT_PREFIX, .status = HTTP_MOVED_TEMPORARILY};
+    redirect_rule rule = {.kind = REDIRECT_PREFIX, .status = HTTP_MOVED_TEMPORARILY, .source = ""};
+    redirect_regex_facts facts = {.kind = REDIRECT_REGEX_NONE};
 
     rule.line = (uint32_t)i;
     if (!entry->regex) {
         rule.source = entry->source;
-        rule.source_len = strlen(entry->source);
+        rule.source_len = entry->source_len;
         redirect_sieve_add_prefix(fold->sieve, rule.source, rule.source_len, pool);
         return redirect_builder_add(builder, &rule);
     }
     rule.pattern = apr_itoa(pool, i);
     rule.pattern_len = strlen(rule.pattern);
-    return htc_fold_add_regex(builder, fold->sieve, &rule, entry->source, false, fold->opaque,
-                              pool);
+    if (!fold->opaque)
+        redirect_regex_read(entry->source, entry->source_len, htc_fold_regex_flags(), NULL, pool,
+                            &facts);
+    return htc_fold_add_regex(builder, fold->sieve, &rule, &facts);
+}
+
+/* From so many bytes on an image stays in the memory in which it was built. Others would take more
+ * of it than they need. */
+#define LARGE_IMAGE ((size_t)1 << 20)
+
+typedef struct mapping {
+    void *bytes;
+    size_t size;
+} mapping;
+
+static apr_status_t unmap_image(void *image)
+{
+    const mapping *mapped = image;
+
+    munmap(mapped->bytes, mapped->size);
+    return APR_SUCCESS;
 }
 
 static apr_status_t free_image(void *image)
@@ -240,20 +265,37 @@ static apr_status_t free_image(void *image)
     return APR_SUCCESS;
 }
 
+/* NULL: there is no memory. */
+static void *image_of(redirect_builder *builder, size_t size, apr_pool_t *pool)
+{
+    mapping *mapped;
+    void *image = NULL;
+
+    if (size >= LARGE_IMAGE) {
+        mapped = apr_palloc(pool, sizeof(*mapped));
+        mapped->bytes = redirect_builder_take(builder, &mapped->size);
+        apr_pool_cleanup_register(pool, mapped, unmap_image, apr_pool_cleanup_null);
+        return mapped->bytes;
+    }
+    if (posix_memalign(&image, 64, size))
+        return NULL;
+    redirect_builder_write(builder, image);
+    apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
+    return image;
+}
+
 const redirect_table *htc_fold_finish_table(redirect_builder *builder, redirect_outcome outcome,
                                             apr_pool_t *pool)
 {
     const redirect_table *table = NULL;
-    void *image = NULL;
+    const void *image = NULL;
     size_t size;
 
     if (builder && outcome == REDIRECT_ADDED &&
-        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS &&
-        !posix_memalign(&image, 64, size)) {
-        redirect_builder_write(builder, image);
-        apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
+        redirect_builder_finish(builder, NULL, NULL, &size) == APR_SUCCESS)
+        image = image_of(builder, size, pool);
+    if (image)
         table = redirect_table_open(image, size, pool);
-    }
     if (builder)
         redirect_builder_destroy(builder);
     return table;

@@ -71,23 +71,19 @@ static const rewrite_block *block_of(const char *id, uint64_t secret)
     return (const rewrite_block *)(uintptr_t)words[0];
 }
 
-static bool build_block(rewrite_block *block, const rewrite_rule *rules, bool opaque,
-                        apr_pool_t *pool)
+static bool build_block(rewrite_block *block, const rewrite_rule *rules, apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create((size_t)block->entries->nelts, 0);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
-    apr_pool_t *scratch;
 
-    apr_pool_create(&scratch, pool);
     for (int i = 0; i < block->entries->nelts && outcome == REDIRECT_ADDED; i++) {
-        redirect_rule rule = {.status = HTTP_MOVED_TEMPORARILY, .line = (uint32_t)i};
+        char number[16];
+        redirect_rule rule = {
+            .status = HTTP_MOVED_TEMPORARILY, .source = "", .pattern = number, .line = (uint32_t)i};
 
-        rule.pattern = apr_itoa(scratch, i);
-        rule.pattern_len = strlen(rule.pattern);
-        outcome = htc_fold_add_regex(builder, NULL, &rule, rules[i].pattern,
-                                     (rules[i].flags & REWRITE_NOCASE) != 0, opaque, scratch);
+        rule.pattern_len = (size_t)apr_snprintf(number, sizeof(number), "%d", i);
+        outcome = htc_fold_add_regex(builder, NULL, &rule, &rules[i].facts);
     }
-    apr_pool_destroy(scratch);
     block->table = htc_fold_finish_table(builder, outcome, pool);
     return block->table != NULL;
 }
@@ -111,7 +107,7 @@ static void describe(const void *owner, uint32_t i, htc_redirect_row *row)
 
 /* NULL: a regex is wrong, which mod_rewrite will say, or there is no memory. */
 static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *rules, int n,
-                                   bool opaque, apr_pool_t *pool)
+                                   apr_pool_t *pool)
 {
     rewrite_block *block = apr_pcalloc(pool, sizeof(*block));
 
@@ -129,7 +125,7 @@ static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *r
         if (!entry->regex)
             return NULL;
     }
-    return build_block(block, rules, opaque, pool) ? block : NULL;
+    return build_block(block, rules, pool) ? block : NULL;
 }
 
 /* The flags of the one rule: those of all, but for the case of letters, which each regex knows. */
@@ -155,7 +151,7 @@ static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool
 /* Two lines ask, the others are silent. */
 static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rule *rules, int n)
 {
-    rewrite_block *block = block_create(nodes, rules, n, w->opaque, w->pool);
+    rewrite_block *block = block_create(nodes, rules, n, w->pool);
     const char *output = rules[0].flags & REWRITE_STATUS ? "-"
                          : rules[0].drops_query          ? "%1?"
                                                          : "%1";
@@ -292,12 +288,18 @@ static size_t collect(ap_directive_t **link, rewrite_line *lines, container *c)
 bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool)
 {
     size_t n = collect(first, NULL, NULL);
-    rewrite_line *lines = apr_palloc(pool, (n + 1) * sizeof(*lines));
-    rewrite_rule *rules = apr_palloc(pool, (n + 1) * sizeof(*rules));
+    apr_pool_t *scratch;
+    rewrite_line *lines;
+    bool open;
 
+    if (!n)
+        return false;
+    apr_pool_create(&scratch, pool);
+    lines = apr_palloc(scratch, n * sizeof(*lines));
     collect(first, lines, NULL);
-    return redirect_config_open_end(
-        rules, redirect_config_rewrites(lines, n, true, REDIRECT_REGEX_DEFAULT, rules, pool));
+    open = redirect_config_lines_open_end(lines, n, scratch);
+    apr_pool_destroy(scratch);
+    return open;
 }
 
 /* Then mod_rewrite puts other rules beside these, in an array of its own. */

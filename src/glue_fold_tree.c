@@ -32,8 +32,8 @@ static char made_here, made_linear;
 /* One change of the tree. */
 typedef struct change {
     ap_directive_t *node;
-    const char *directive, *args; /* as they were; NULL: the node was inserted at *link */
-    ap_directive_t **link;
+    const char *directive, *args; /* as they were; NULL: the node was put at *link */
+    ap_directive_t **link, *was;  /* and what was there */
 } change;
 
 static bool named(const ap_directive_t *node, const char *const *names, size_t n)
@@ -47,30 +47,22 @@ static bool named(const ap_directive_t *node, const char *const *names, size_t n
 
 /* --- changing the tree ------------------------------------------------------------------------*/
 
-static void note(htc_walk *w, ap_directive_t *node, ap_directive_t **link)
+static void note(htc_walk *w, const change *made)
 {
-    change *c = w->changes ? apr_array_push(w->changes) : NULL;
-
-    if (!c)
-        return;
-    *c = (change){node, NULL, NULL, link};
-    if (!link) {
-        c->directive = node->directive;
-        c->args = node->args;
-    }
+    if (w->changes)
+        APR_ARRAY_PUSH(w->changes, change) = *made;
 }
 
 void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const char *args)
 {
-    note(w, node, NULL);
+    note(w, &(change){.node = node, .directive = node->directive, .args = node->args});
     node->directive = name;
     node->args = args;
     node->data = w->linear ? &made_linear : &made_here;
 }
 
-/* Ahead of the node that *link points to, whose place `like` is taken for the new one's. */
-void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
-                     const char *name, const char *args)
+ap_directive_t *htc_fold_new_node(htc_walk *w, const ap_directive_t *like, const char *name,
+                                  const char *args)
 {
     ap_directive_t *node = apr_pcalloc(w->pool, sizeof(*node));
 
@@ -79,10 +71,18 @@ void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *l
     node->filename = like->filename;
     node->line_num = like->line_num;
     node->parent = like->parent;
-    node->next = *link;
     node->data = &made_here;
+    return node;
+}
+
+void htc_fold_insert(htc_walk *w, ap_directive_t **link, const ap_directive_t *like,
+                     const char *name, const char *args)
+{
+    ap_directive_t *node = htc_fold_new_node(w, like, name, args);
+
+    note(w, &(change){.link = link, .was = *link});
+    node->next = *link;
     *link = node;
-    note(w, node, link);
 }
 
 static void undo(apr_array_header_t *changes)
@@ -95,7 +95,7 @@ static void undo(apr_array_header_t *changes)
             c->node->args = c->args;
             c->node->data = NULL;
         } else {
-            *c->link = c->node->next;
+            *c->link = c->was;
         }
     }
     changes->nelts = 0;
@@ -141,6 +141,18 @@ static void walk_line(htc_walk *w, ap_directive_t **link, int which, bool in_dir
         return;
     htc_fold_rename(w, node, renamed[which], node->args);
     w->counts->redirects_folded += !w->off;
+}
+
+/* Lines that one node stands for; only those that are folded are brought together. */
+static bool walk_run(htc_walk *w, const ap_directive_t *node)
+{
+    const htc_fold_run *run = htc_fold_run_of(node);
+
+    if (run) {
+        w->counts->redirects_seen += (uint64_t)run->entries->nelts;
+        w->counts->redirects_folded += (uint64_t)run->entries->nelts;
+    }
+    return run != NULL;
 }
 
 /* Lines that are left to httpd with what is around them. */
@@ -208,6 +220,8 @@ static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
 
         if (which >= 0 && !node->first_child)
             walk_line(w, link, which, in_dir);
+        else if (walk_run(w, node))
+            continue;
         else if (named(node, dir_sections, COUNT(dir_sections)))
             walk_level(w, &node->first_child, true);
         else if (named(node, limits, COUNT(limits)))
@@ -331,6 +345,8 @@ static void fold_server_lines(htc_walk *w, ap_directive_t **first)
 
         if (which >= 0)
             walk_line(w, link, which, false);
+        else
+            walk_run(w, node);
     }
 }
 
@@ -476,7 +492,28 @@ static bool open_end_somewhere(ap_directive_t **first, apr_pool_t *pool)
     return false;
 }
 
-static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, apr_pool_t *ptemp)
+/* Bring Redirect lines together, in a server and in what of its sections may be folded. */
+static void make_runs(htc_walk *w, ap_directive_t **link, const ap_directive_t *host, bool in_dir,
+                      apr_array_header_t *runs)
+{
+    for (; *link; link = &(*link)->next) {
+        ap_directive_t *node = *link;
+
+        if (!node->first_child)
+            htc_fold_run_make(w, link, host, in_dir, runs);
+        else if (named(node, dir_sections, COUNT(dir_sections)))
+            make_runs(w, &node->first_child, host, true, runs);
+        else if (in_dir && named(node, limits, COUNT(limits)))
+            make_runs(w, &node->first_child, host, true, runs);
+        else if (!host && !strcasecmp(node->directive, "<VirtualHost"))
+            make_runs(w, &node->first_child, node, false, runs);
+    }
+}
+
+/* Where httpd reads its configuration for the first time, only to see whether it can, mod_rewrite
+ * sees its rules as they are. */
+static void prepare_walk(htc_walk *w, htc_options *options, apr_array_header_t *runs,
+                         apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     w->pool = pconf;
     options->hosts = apr_array_make(pconf, 4, sizeof(htc_fold_host *));
@@ -484,8 +521,10 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_pool_t *pconf, a
     count_for(w, NULL);
     w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
     w->redirects = alias_alone();
+    if (w->redirects)
+        make_runs(w, &ap_conftree, NULL, false, runs);
     w->opaque = options->regex_options = mentions(ap_conftree, "RegexDefaultOptions");
-    w->rewrites = !w->opaque && !open_end_somewhere(&ap_conftree, ptemp) &&
+    w->rewrites = !htc_is_preflight() && !w->opaque && !open_end_somewhere(&ap_conftree, ptemp) &&
                   only_of("mod_rewrite.c", "RewriteRule") &&
                   only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
     w->knows_3f = w->rewrites && htc_fold_knows_3f();
@@ -504,7 +543,7 @@ static bool caches(settings own, settings main_server)
 static bool shares_redirects(const ap_directive_t *node, bool nested)
 {
     for (; node; node = node->next) {
-        if ((nested && redirect_config_alias(node->directive) >= 0) ||
+        if ((nested && (redirect_config_alias(node->directive) >= 0 || htc_fold_run_of(node))) ||
             (strcasecmp(node->directive, "<VirtualHost") &&
              shares_redirects(node->first_child,
                               nested || named(node, dir_sections, COUNT(dir_sections)))))
@@ -548,6 +587,22 @@ static bool plan_hosts(htc_walk *w, bool parts)
     return all_dirs;
 }
 
+/* Where it turns out that they are not folded they go back to their places, before anything else is
+ * changed in the tree. */
+static void settle_runs(htc_walk *w, const apr_array_header_t *runs, bool all_dirs)
+{
+    for (int i = 0; i < runs->nelts; i++) {
+        const htc_fold_run *run = APR_ARRAY_IDX(runs, i, const htc_fold_run *);
+        const htc_fold_host *host = count_for(w, run->host);
+        bool dirs = run->host ? host->dirs : all_dirs;
+
+        if (run->in_dir ? dirs : host->lines)
+            note(w, &(change){.link = run->link, .was = run->first});
+        else
+            *run->link = run->first;
+    }
+}
+
 /* Tell the server what was decided for it, see htc_fold_host_directive(). */
 static void fold_server(htc_walk *w, ap_directive_t **first, const ap_directive_t *node)
 {
@@ -566,13 +621,15 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     htc_options *options = htc_options_get();
     htc_walk *w = &options->walk;
+    apr_array_header_t *runs = apr_array_make(ptemp, 16, sizeof(htc_fold_run *));
     bool all_dirs, any = false;
 
     (void)plog;
     if (!ap_conftree)
         return OK;
-    prepare_walk(w, options, pconf, ptemp);
+    prepare_walk(w, options, runs, pconf, ptemp);
     all_dirs = plan_hosts(w, htc_switches_users());
+    settle_runs(w, runs, all_dirs);
     for (int i = 0; i < options->hosts->nelts; i++)
         any = any || APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->lines;
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {

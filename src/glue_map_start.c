@@ -77,7 +77,8 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     int rv;
 
     htc_map_find_alias();
-    fold_all();
+    if (!htc_is_preflight())
+        fold_all();
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->redirects = redirects;
     if (!kept && !wanted && !htaccess)
@@ -96,7 +97,8 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
         return OK;
     }
     rv = load_all(redirects, ptemp);
-    htc_counted_prepare(redirects, ptemp);
+    if (!htc_is_preflight())
+        htc_counted_prepare(redirects);
     htc_hits_prepare(redirects);
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);

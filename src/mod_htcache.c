@@ -26,9 +26,12 @@ static const char *const user_switching[] = {
 
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
+    int rv;
+
     htc_options_reset(pconf);
-    htc_notes_pre_config();
-    return htc_fold_pre_config(pconf, plog, ptemp);
+    rv = htc_fold_pre_config(pconf, plog, ptemp);
+    htc_notes_pre_config(); /* by now the tree may be much shorter */
+    return rv;
 }
 
 static const char *user_switching_module(void)
@@ -63,6 +66,11 @@ bool htc_is_restart(void)
 {
     int generation = 0;
     return ap_mpm_query(AP_MPMQ_GENERATION, &generation) == APR_SUCCESS && generation > 0;
+}
+
+bool htc_is_preflight(void)
+{
+    return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
 }
 
 static int create_store(htc_context *ctx, server_rec *s)
@@ -120,7 +128,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     /* httpd reads its configuration twice, and detaches from the terminal in between. Creating the
      * segment already now, though it goes away with pconf, lets a start that must fail do so where
      * the administrator sees it. */
-    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG)
+    if (htc_is_preflight())
         return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;

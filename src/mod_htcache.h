@@ -345,6 +345,8 @@ ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_po
 bool htc_switches_users(void);
 /** Is the configuration being read for a restart, graceful or not? */
 bool htc_is_restart(void);
+/** Does httpd read its configuration only to see whether it can? It reads it once more to serve. */
+bool htc_is_preflight(void);
 
 /* glue_apply.c */
 /** What httpd would say of the line being read if its directive did not exist. */

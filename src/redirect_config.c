@@ -24,10 +24,13 @@ static const struct {
     int min, max;
 } alias_words[REDIRECT_CONFIG_ALIASES] = {{1, 3}, {2, 3}, {2, 2}, {2, 2}};
 
+/* Asked of every line of a configuration, most of which are others. */
 int redirect_config_alias(const char *name)
 {
+    if ((*name != 'R' && *name != 'r') || strncasecmp(name, "Redirect", 8))
+        return -1;
     for (int i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
-        if (!strcasecmp(name, redirect_config_alias_names[i]))
+        if (!strcasecmp(name + 8, redirect_config_alias_names[i] + 8))
             return i;
     }
     return -1;
@@ -38,23 +41,37 @@ static bool is_redirect(int status)
     return status >= 300 && status < 400;
 }
 
-redirect_first_word redirect_config_status(const char *word, int *status)
+/* A part of a line, which nothing ends. */
+typedef struct span {
+    const char *text;
+    size_t len;
+} span;
+
+static redirect_first_word status_of(span word, int *status)
 {
     static const struct {
-        const char *word;
+        span word;
         int status;
-    } names[] = {{"permanent", 301}, {"temp", 302}, {"seeother", 303}, {"gone", 410}};
+    } names[] = {
+        {{"permanent", 9}, 301}, {{"temp", 4}, 302}, {{"seeother", 8}, 303}, {{"gone", 4}, 410}};
+    bool known = false;
 
-    for (size_t i = 0; i < COUNT(names); i++) {
-        if (!strcasecmp(word, names[i].word)) {
+    for (size_t i = 0; i < COUNT(names) && !known; i++) {
+        known =
+            word.len == names[i].word.len && !strncasecmp(word.text, names[i].word.text, word.len);
+        if (known)
             *status = names[i].status;
-            return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
-        }
     }
-    if (!apr_isdigit(*word))
+    if (!known && (!word.len || !apr_isdigit(*word.text)))
         return REDIRECT_WORD_SOURCE;
-    *status = (int)strtol(word, NULL, 10);
+    if (!known)
+        *status = (int)strtol(word.text, NULL, 10);
     return is_redirect(*status) ? REDIRECT_WORD_REDIRECT : REDIRECT_WORD_NO_TARGET;
+}
+
+redirect_first_word redirect_config_status(const char *word, int *status)
+{
+    return status_of((span){word, strlen(word)}, status);
 }
 
 static redirect_line leave(const char **reason, const char *why)
@@ -91,6 +108,74 @@ redirect_line redirect_config_redirect(int alias, const char *args, bool in_dir,
         return leave(reason, "its first argument is no status");
     return *words[first == REDIRECT_WORD_SOURCE ? 0 : 1] ? REDIRECT_LINE_FOLD
                                                          : leave(reason, "its source is empty");
+}
+
+/* Bytes over 127 are blanks in some locales. */
+static bool has_odd_blank(const char *text, size_t len)
+{
+    uint64_t all = 0, word;
+    size_t i = 0;
+
+    for (; i + sizeof(word) <= len; i += sizeof(word)) {
+        memcpy(&word, text + i, sizeof(word));
+        all |= word;
+    }
+    for (; i < len; i++)
+        all |= (unsigned char)text[i];
+    if (!(all & UINT64_C(0x8080808080808080)))
+        return false;
+    for (i = 0; i < len && !apr_isspace(text[i]); i++)
+        ;
+    return i < len;
+}
+
+/* The next word, if httpd takes it as it lies here. There may be millions of them. */
+static bool plain_word(const char **at, span *word)
+{
+    const char *s = *at, *stops = *s == '"' ? "\"\\" : *s == '\'' ? "'\\" : " \t\n\v\f\r\\";
+    bool quoted = *s == '"' || *s == '\'';
+
+    s += quoted;
+    word->text = s;
+    for (s += strcspn(s, stops); *s == '\\'; s += strcspn(s, stops)) {
+        if (quoted || s[1] == '\\')
+            return false;
+        s++;
+    }
+    word->len = (size_t)(s - word->text);
+    if (!word->len || (quoted && !*s) || (!quoted && has_odd_blank(word->text, word->len)))
+        return false;
+    s += quoted;
+    while (apr_isspace(*s))
+        s++;
+    *at = s;
+    return true;
+}
+
+bool redirect_config_plain(int alias, const char *args, redirect_plain *plain)
+{
+    span words[3] = {{NULL, 0}};
+    redirect_first_word first;
+    int n = 0, at;
+
+    while (apr_isspace(*args))
+        args++;
+    for (; *args && n < 3; n++) {
+        if (!plain_word(&args, &words[n]))
+            return false;
+    }
+    if (*args || n < 2 || n > alias_words[alias].max)
+        return false;
+    plain->status = alias == REDIRECT_CONFIG_PERMANENT ? 301 : 302;
+    first = status_of(words[0], &plain->status);
+    at = first != REDIRECT_WORD_SOURCE;
+    if (n - at != (first == REDIRECT_WORD_NO_TARGET ? 1 : 2))
+        return false;
+    plain->source = words[at].text;
+    plain->source_len = words[at].len;
+    plain->target = n - at > 1 ? words[at + 1].text : NULL;
+    plain->target_len = n - at > 1 ? words[at + 1].len : 0;
+    return true;
 }
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
@@ -525,5 +610,23 @@ bool redirect_config_open_end(const rewrite_rule *rules, size_t n)
 
     for (size_t i = 0; i < n; i++)
         reserved = still_reserved(&rules[i], reserved);
+    return reserved > 0;
+}
+
+bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool)
+{
+    int reserved = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const char *flags = strchr(lines[i].args, '[');
+        rewrite_rule rule = {.pattern = NULL};
+
+        if (lines[i].condition)
+            continue;
+        /* Most rules have no letter in their flags that could say so. */
+        if (flags && strpbrk(flags, "cCsS") && !read_rule(lines[i].args, &rule, pool))
+            rule.flags = REWRITE_OTHER;
+        reserved = still_reserved(&rule, reserved);
+    }
     return reserved > 0;
 }

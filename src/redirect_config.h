@@ -37,6 +37,9 @@ typedef enum redirect_line {
 int redirect_config_alias(const char *name);
 /** How many there are, and the name of each. */
 #define REDIRECT_CONFIG_ALIASES 4
+/** Those whose source is a regex, and whose status is 301 unless it is said. */
+#define REDIRECT_CONFIG_MATCH     1
+#define REDIRECT_CONFIG_PERMANENT 3
 extern const char *const redirect_config_alias_names[REDIRECT_CONFIG_ALIASES];
 
 /** Look at the arguments of directive @a alias. @a in_dir: it stands in a section or a .htaccess
@@ -53,6 +56,19 @@ typedef enum redirect_first_word {
 
 /** As mod_alias reads it; sets *status unless it is REDIRECT_WORD_SOURCE. */
 redirect_first_word redirect_config_status(const char *word, int *status);
+
+/** A Redirect line, taken apart where it lies: nothing is copied, nothing ends with a NUL. */
+typedef struct redirect_plain {
+    const char *source, *target; /* no target: NULL */
+    size_t source_len, target_len;
+    int status;
+} redirect_plain;
+
+/** Take the arguments of directive @a alias apart. True: it is a line with a source that takes as
+ *  many words as it has, and redirect_config_redirect() says REDIRECT_LINE_FOLD wherever it stands.
+ *  What target and regex are worth is not looked at. False: it is another one, or has to be
+ *  rewritten to be understood: a backslash within quotes, for example. */
+bool redirect_config_plain(int alias, const char *args, redirect_plain *plain);
 
 /** What of a RewriteRule's flags matters here. */
 enum {
@@ -164,6 +180,8 @@ bool redirect_config_open_end(const rewrite_rule *rules, size_t n);
 /** What a configuration or .htaccess file holds: counts of lines, as the status page has them. */
 typedef struct redirect_config_totals {
     uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
+/** The same of rules that have not been read. */
+bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool);
     /** Of the rules folded: they stand in no table, but a request that can match none of them, and
      * of those around them, does not get to them. */
     uint64_t gated;

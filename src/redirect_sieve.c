@@ -138,14 +138,19 @@ void redirect_sieve_add(redirect_sieve *sieve, const char *bytes, size_t len, bo
 void redirect_sieve_add_prefix(redirect_sieve *sieve, const char *bytes, size_t len,
                                apr_pool_t *scratch)
 {
-    char *single = apr_palloc(scratch, len + 1);
+    char *single;
     size_t n = 0;
 
+    sieve->prefixes = true;
+    if (!memmem(bytes, len, "//", 2)) {
+        add_head(sieve, bytes, len);
+        return;
+    }
+    single = apr_palloc(scratch, len + 1);
     for (size_t i = 0; i < len; i++) {
         if (bytes[i] != '/' || !n || single[n - 1] != '/')
             single[n++] = bytes[i];
     }
-    sieve->prefixes = true;
     add_head(sieve, single, n);
 }
 

@@ -115,6 +115,9 @@ uint32_t redirect_builder_rules(const redirect_builder *builder);
 
 /** Write the image, of the size that finish told, to @a to (8-byte aligned). Once, after finish. */
 void redirect_builder_write(redirect_builder *builder, void *to);
+/** Instead: the image where it was built, in memory from mmap(), whose size becomes *mapped; the
+ * caller's to munmap(). The builder is good for nothing but destroy then. */
+void *redirect_builder_take(redirect_builder *builder, size_t *mapped);
 
 void redirect_builder_destroy(redirect_builder *builder);
 

@@ -652,3 +652,12 @@ void redirect_builder_write(redirect_builder *builder, void *to)
         madvise(image->bytes + at, n, MADV_DONTNEED);
     }
 }
+
+void *redirect_builder_take(redirect_builder *builder, size_t *mapped)
+{
+    void *image = builder->image.bytes;
+
+    *mapped = builder->image.capacity;
+    builder->image = (rt_buffer){0};
+    return image;
+}

@@ -29,6 +29,9 @@ my %LINES = (
     },
 );
 
+# Among them a regex of which nothing is known but itself: the others are found by look-up all the same.
+$LINES{Unknown} = sub { "RedirectMatch 301 [0-9]{7} http://example.org/\n" . $LINES{Redirect}->($_[0]) };
+
 # Where they stand: in each, one context is merged with another that has lines, too.
 my %CONTEXTS = (
     directories => [qw(dir dir)],

@@ -6,11 +6,14 @@
  */
 #include "redirect_config.h"
 
+#include "config_lines.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <apr_general.h>
+#include <apr_lib.h>
 #include <apr_strings.h>
 
 static apr_pool_t *pool;
@@ -95,6 +98,96 @@ START_TEST(a_first_word)
 
     ck_assert_int_eq(redirect_config_status(first_words[_i].word, &status), first_words[_i].kind);
     ck_assert_int_eq(status, first_words[_i].status);
+}
+END_TEST
+
+static const struct {
+    const char *name, *args;
+    const char *source, *target; /* NULL: it cannot be taken apart; no target */
+    int status;
+} plain_lines[] = {
+    {"Redirect", "/a http://x/", "/a", "http://x/", 302},
+    {"Redirect", "  301   /a\t/b  ", "/a", "/b", 301},
+    {"redirectpermanent", "/a /b", "/a", "/b", 301},
+    {"RedirectTemp", "/a /b", "/a", "/b", 302},
+    {"RedirectTemp", "gone /a", "/a", NULL, 410},
+    {"RedirectMatch", "^/a\\.b$ /b", "^/a\\.b$", "/b", 302},
+    {"Redirect", "SeeOther \"/a b\" '/\"'", "/a b", "/\"", 303},
+    {"Redirect", "\"301\"/a /b", "/a", "/b", 301},
+    {"Redirect", "404 /a", "/a", NULL, 404},
+    {"Redirect", "200 /a", "/a", NULL, 200},
+    {"Redirect", "tempo /a", "tempo", "/a", 302},
+    {"Redirect", "/a", NULL, NULL, 0},
+    {"Redirect", "gone", NULL, NULL, 0},
+    {"Redirect", "gone /a /b", NULL, NULL, 0},
+    {"Redirect", "301 /b", NULL, NULL, 0},
+    {"Redirect", "/a /b /c", NULL, NULL, 0},
+    {"Redirect", "301 /a /b /c", NULL, NULL, 0},
+    {"RedirectPermanent", "/a /b /c", NULL, NULL, 0},
+    {"Redirect", "301 \"\" /b", NULL, NULL, 0},
+    {"Redirect", "/a \"/b", NULL, NULL, 0},
+    {"Redirect", "\"/a\\\"\" /b", NULL, NULL, 0},
+    {"Redirect", "/a\\\\b /b", NULL, NULL, 0},
+    {"Redirect", "", NULL, NULL, 0},
+};
+
+static void is_text(const char *text, size_t len, const char *expected)
+{
+    ck_assert_int_eq(!text, !expected);
+    if (text)
+        ck_assert_str_eq(apr_pstrmemdup(pool, text, len), expected);
+}
+
+START_TEST(a_line_taken_apart)
+{
+    redirect_plain plain;
+    int alias = redirect_config_alias(plain_lines[_i].name);
+    bool good = redirect_config_plain(alias, plain_lines[_i].args, &plain);
+
+    ck_assert_int_eq(good, plain_lines[_i].source != NULL);
+    if (!good)
+        return;
+    is_text(plain.source, plain.source_len, plain_lines[_i].source);
+    is_text(plain.target, plain.target_len, plain_lines[_i].target);
+    ck_assert_int_eq(plain.status, plain_lines[_i].status);
+}
+END_TEST
+
+/* What is taken apart is what httpd's own reader of words finds, in a line that is folded. */
+START_TEST(lines_taken_apart_are_read_as_httpd_reads_them)
+{
+    static const char *const pieces[] = {" ",   "\t", "\"",    "'",         "\\",
+                                         "/",   "a",  "301",   "gone ",     "404 ",
+                                         "/a ", "/b", "temp ", "http://x/ "};
+    unsigned taken = 0;
+
+    srand(1);
+    for (int i = 0; i < 200000; i++) {
+        char args[128] = "";
+        const char *reason, *at = args, *words[3] = {"", "", ""};
+        int alias = rand() % REDIRECT_CONFIG_ALIASES, n = 0, status = 302;
+        redirect_plain plain;
+
+        for (int k = rand() % 9; k >= 0; k--)
+            strcat(args, pieces[(size_t)rand() % (sizeof(pieces) / sizeof(pieces[0]))]);
+        if (!redirect_config_plain(alias, args, &plain))
+            continue;
+        taken++;
+        ck_assert_int_eq(redirect_config_redirect(alias, args, false, pool, &reason),
+                         REDIRECT_LINE_FOLD);
+        ck_assert_int_eq(redirect_config_redirect(alias, args, true, pool, &reason),
+                         REDIRECT_LINE_FOLD);
+        while (apr_isspace(*at))
+            at++;
+        while (*at && n < 3)
+            words[n++] = config_word(pool, &at);
+        n = redirect_config_status(words[0], &status) != REDIRECT_WORD_SOURCE;
+        is_text(plain.source, plain.source_len, words[n]);
+        is_text(plain.target, plain.target_len, *words[n + 1] ? words[n + 1] : NULL);
+        ck_assert_int_eq(plain.status, n || alias != REDIRECT_CONFIG_PERMANENT ? status : 301);
+        apr_pool_clear(pool);
+    }
+    ck_assert_uint_gt(taken, 10000);
 }
 END_TEST
 
@@ -419,6 +512,7 @@ START_TEST(a_configuration_file)
     ck_assert_uint_eq(totals.rewrite_rules_folded, 10);
     ck_assert_uint_eq(totals.gated, 1);
     ck_assert_uint_eq(totals.conditional, 1);
+    ck_assert_int_eq(redirect_config_lines_open_end(lines, n, pool), ends[_i].open);
     ck_assert_str_eq(reported, "5:Redirect st;21:RewriteRule;7:Redirect st;");
 }
 END_TEST
@@ -570,6 +664,8 @@ int main(void)
     tcase_add_loop_test(tc, a_redirect_line, 0, COUNT_OF(redirects));
     tcase_add_test(tc, other_directives_are_no_redirects);
     tcase_add_loop_test(tc, a_first_word, 0, COUNT_OF(first_words));
+    tcase_add_loop_test(tc, a_line_taken_apart, 0, COUNT_OF(plain_lines));
+    tcase_add_test(tc, lines_taken_apart_are_read_as_httpd_reads_them);
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
     tcase_add_test(tc, paths_are_not_made_in_blocks);
     tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));

@@ -65,6 +65,7 @@ static void fold(char *text, bool in_dir, unsigned regex_flags, apr_pool_t *pool
     rewrite_line lines[200];
     rewrite_rule rules[200];
     const char *reason;
+    redirect_plain plain;
     size_t n = 0, filled;
 
     for (char *state, *line = apr_strtok(text, "\n", &state); line && n < 200;
@@ -74,7 +75,9 @@ static void fold(char *text, bool in_dir, unsigned regex_flags, apr_pool_t *pool
         if (*args)
             *args++ = '\0';
         if (redirect_config_alias(line) >= 0)
-            redirect_config_redirect(redirect_config_alias(line), args, in_dir, pool, &reason);
+            require(redirect_config_redirect(redirect_config_alias(line), args, in_dir, pool,
+                                             &reason) == REDIRECT_LINE_FOLD ||
+                    !redirect_config_plain(redirect_config_alias(line), args, &plain));
         else if (!strcmp(line, "RewriteRule") || !strcmp(line, "RewriteCond"))
             lines[n++] = (rewrite_line){line[7] == 'C', args};
     }
@@ -85,7 +88,8 @@ static void fold(char *text, bool in_dir, unsigned regex_flags, apr_pool_t *pool
         require(rules[i].why || in_dir || (rules[i].block >= 1 && rules[i].block <= filled - i));
     }
     redirect_config_passable(rules, filled);
-    redirect_config_open_end(rules, filled);
+    require(redirect_config_open_end(rules, filled) ==
+            redirect_config_lines_open_end(lines, n, pool));
 }
 
 /* As htcachectl convert does it, into each format. */
