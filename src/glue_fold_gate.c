@@ -16,6 +16,7 @@
 
 #define SHORT_MAX  24 /* literals: fewer are compared one after the other */
 #define PICKED_MAX 12 /* rules for a request; with more, all behind the last one are tried */
+#define ACCEPT_MAX 32 /* different conditions on the header Accept */
 
 /* Something of which a rule's matches begin, consist or have in them. */
 typedef struct gate_literal {
@@ -26,6 +27,13 @@ typedef struct gate_literal {
     bool caseless;
 } gate_literal;
 
+/* A condition on the header Accept, which many rules may have: things are often offered in some
+ * formats, each by a rule. */
+typedef struct gate_accept {
+    ap_regex_t *regex;
+    bool absent; /* it holds where there is no such header */
+} gate_accept;
+
 struct htc_gate {
     const redirect_table *table; /* NULL: few literals */
     const redirect_sieve *sieve; /* of the table, or NULL */
@@ -34,6 +42,9 @@ struct htc_gate {
     const int *any; /* rules that any path may match, ascending */
     int nany;
     const uint8_t *effects; /* rewrite_effect of each rule */
+    const gate_accept *accepts;
+    const uint8_t
+        *accept_of; /* of each rule: 1 + number of its condition, 0: it has none; or NULL */
     int expected;
     bool in_dir;
     bool whole; /* only all rules or none: they begin again, or conditions ask for other paths */
@@ -163,6 +174,51 @@ static bool add_literals(htc_gate *gate, const rewrite_rule *rules, size_t n, ap
     return good;
 }
 
+/* The first of rules[0...i] with the same condition as rules[i]. */
+static size_t first_alike(const rewrite_rule *rules, size_t i, const size_t *known, int n)
+{
+    for (int k = 0; k < n; k++) {
+        const rewrite_rule *rule = &rules[known[k]];
+
+        if (rule->accept_nocase == rules[i].accept_nocase && !strcmp(rule->accept, rules[i].accept))
+            return known[k];
+    }
+    return i;
+}
+
+/* False: the regex is wrong, which mod_rewrite will say. */
+static bool compile_accept(gate_accept *accept, const rewrite_rule *rule, apr_pool_t *pool)
+{
+    accept->regex =
+        ap_pregcomp(pool, rule->accept, AP_REG_EXTENDED | (rule->accept_nocase ? AP_REG_ICASE : 0));
+    accept->absent = accept->regex && !ap_regexec(accept->regex, "", 0, NULL, 0);
+    return accept->regex != NULL;
+}
+
+static void add_accepts(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+{
+    gate_accept accepts[ACCEPT_MAX];
+    size_t known[ACCEPT_MAX], like;
+    uint8_t *numbers = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!rules[i].accept)
+            continue;
+        if (!numbers)
+            numbers = apr_pcalloc(pool, n);
+        like = first_alike(rules, i, known, count);
+        if (like < i) {
+            numbers[i] = numbers[like];
+        } else if (count < ACCEPT_MAX && compile_accept(&accepts[count], &rules[i], pool)) {
+            known[count++] = i;
+            numbers[i] = (uint8_t)count;
+        }
+    }
+    gate->accept_of = numbers;
+    gate->accepts = apr_pmemdup(pool, accepts, sizeof(*accepts) * (size_t)count);
+}
+
 htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
                           bool plain, apr_pool_t *pool)
 {
@@ -181,6 +237,8 @@ htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, 
         if (rules[i].any && !rules[i].follows)
             any[gate->nany++] = (int)i;
     }
+    if (in_dir)
+        add_accepts(gate, rules, n, pool);
     return add_literals(gate, rules, n, pool) ? gate : NULL;
 }
 
@@ -290,8 +348,35 @@ static int first_found(walk *w)
     return sieve && !redirect_sieve_passes(sieve, w->path, w->len) ? NO_RULE : next_found(w, -1);
 }
 
-static bool pick(const htc_gate *gate, const char *path, size_t len, picked *out)
+/* What is known of a request's header Accept. A bit is that of a condition. */
+typedef struct accepted {
+    const char *header; /* or NULL */
+    uint32_t asked, holds;
+} accepted;
+
+/* False: the rule's first condition does not hold, so mod_rewrite would do nothing for it. */
+static bool holds(const htc_gate *gate, int rule, accepted *accepted)
 {
+    unsigned number = gate->accept_of ? gate->accept_of[rule] : 0;
+    const gate_accept *accept;
+    uint32_t bit;
+
+    if (!number)
+        return true;
+    accept = &gate->accepts[number - 1];
+    bit = UINT32_C(1) << (number - 1);
+    if (!(accepted->asked & bit) &&
+        (accepted->header ? !ap_regexec(accept->regex, accepted->header, 0, NULL, 0)
+                          : accept->absent))
+        accepted->holds |= bit;
+    accepted->asked |= bit;
+    return accepted->holds & bit;
+}
+
+static bool pick(const htc_gate *gate, const request_rec *r, const char *path, size_t len,
+                 picked *out)
+{
+    accepted accepted = {gate->accept_of ? apr_table_get(r->headers_in, "Accept") : NULL, 0, 0};
     walk w = {.gate = gate, .path = path, .len = len};
     int found = first_found(&w), any = 0;
 
@@ -303,11 +388,13 @@ static bool pick(const htc_gate *gate, const char *path, size_t len, picked *out
 
         if (rule == NO_RULE)
             return out->n > 0 || out->tail < gate->expected;
-        if (out->n == PICKED_MAX || gate->effects[rule] == REWRITE_CHANGES) {
-            out->tail = rule;
-            return true;
+        if (holds(gate, rule, &accepted)) {
+            if (out->n == PICKED_MAX || gate->effects[rule] == REWRITE_CHANGES) {
+                out->tail = rule;
+                return true;
+            }
+            out->rules[out->n++] = rule;
         }
-        out->rules[out->n++] = rule;
         if (rule == found)
             found = next_found(&w, rule);
         else
@@ -406,7 +493,7 @@ static int run_fixup(request_rec *r, const htc_gates *gates)
         !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
         return gates->fixup(r);
     subject = subject_of(r, gate, &len);
-    if (!pick(gate, subject, len, &some))
+    if (!pick(gate, r, subject, len, &some))
         return DECLINED;
     if (gate->whole || some.tail - some.n < WORTHWHILE)
         return gates->fixup(r);

@@ -551,27 +551,48 @@ bool redirect_config_inherits(const char *options)
     return false;
 }
 
+/* The first condition of a rule. One that is false ends the matter, without a trace, unless it is
+ * joined to the next by OR. */
+static void read_accept(const char *args, rewrite_rule *rule, apr_pool_t *pool)
+{
+    bool closed, nocase;
+    const char *input = redirect_config_word(pool, &args, &closed), *pattern, *flags;
+
+    if (strcmp(input, "%{HTTP_ACCEPT}"))
+        return;
+    pattern = redirect_config_word(pool, &args, &closed);
+    flags = redirect_config_word(pool, &args, &closed);
+    nocase = !strcasecmp(flags, "[NC]") || !strcasecmp(flags, "[nocase]");
+    if (!*pattern || strchr("!-<=>", *pattern) || (*flags && !nocase))
+        return;
+    rule->accept = pattern;
+    rule->accept_nocase = nocase;
+}
+
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool)
 {
-    bool conditions = false, whole = false;
+    const char *first = NULL; /* of the conditions of the rule to come */
+    bool whole = false;
     size_t count = 0;
 
     for (size_t i = 0; i < n; i++) {
         rewrite_rule *rule = &rules[count];
 
         if (lines[i].condition) {
-            conditions = true;
+            first = first ? first : lines[i].args;
             whole = whole || redirect_config_looks_ahead(lines[i].args);
             continue;
         }
         memset(rule, 0, sizeof(*rule));
-        rule->conditions = conditions;
+        rule->conditions = first != NULL;
+        if (first)
+            read_accept(first, rule, pool);
         rule->follows = count && (rules[count - 1].flags & REWRITE_CHAIN);
         if (!read_rule(lines[i].args, rule, pool))
             rule->flags = REWRITE_OTHER;
         read_pattern(rule, regex_flags, pool);
-        conditions = false;
+        first = NULL;
         whole = whole || (rule->flags & REWRITE_NEXT);
         count++;
     }

@@ -107,6 +107,10 @@ typedef struct rewrite_rule {
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */
     bool conditions;  /* RewriteConds stand before it */
+    /* Regex that the header Accept has to match, for the first of its conditions says so; or NULL.
+     * What does not match it is as if the rule's pattern did not. */
+    const char *accept;
+    bool accept_nocase;
     rewrite_effect effect;
     redirect_regex_facts facts; /* of its pattern */
     bool follows;      /* the rule before it has C: it is tried only where that one matches */
@@ -176,12 +180,12 @@ size_t redirect_config_run(const rewrite_rule *rules, size_t n, size_t at, bool 
 /** Do the last of these rules leave a skip or a chain open, that goes on with rules that are
  * inherited? */
 bool redirect_config_open_end(const rewrite_rule *rules, size_t n);
+/** The same of rules that have not been read. */
+bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool);
 
 /** What a configuration or .htaccess file holds: counts of lines, as the status page has them. */
 typedef struct redirect_config_totals {
     uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
-/** The same of rules that have not been read. */
-bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool);
     /** Of the rules folded: they stand in no table, but a request that can match none of them, and
      * of those around them, does not get to them. */
     uint64_t gated;

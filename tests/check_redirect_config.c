@@ -236,6 +236,53 @@ static size_t read_rules(const rewrite_line *lines, size_t n, bool in_dir)
     return redirect_config_rewrites(lines, n, in_dir, REDIRECT_REGEX_DEFAULT, found, pool);
 }
 
+/* What the first condition of a rule says of the header Accept; NULL: nothing that can be judged.
+ */
+static const struct {
+    const char *conditions[3];
+    const char *accept;
+    bool nocase;
+} accepts[] = {
+    {{"%{HTTP_ACCEPT} text/turtle"}, "text/turtle", false},
+    {{"\"%{HTTP_ACCEPT}\"  'a b' "}, "a b", false},
+    {{"%{HTTP_ACCEPT} ^a\\ b [nc]"}, "^a\\ b", true},
+    {{"%{HTTP_ACCEPT} a [nocase]"}, "a", true},
+    {{"%{HTTP_ACCEPT} a", "%{QUERY_STRING} b [OR]", "$1 c"}, "a", false},
+    {{"%{QUERY_STRING} b", "%{HTTP_ACCEPT} a"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [NC,OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [NV]"}, NULL, false},
+    {{"%{HTTP_ACCEPT} !a"}, NULL, false},
+    {{"%{HTTP_ACCEPT} =a"}, NULL, false},
+    {{"%{HTTP_ACCEPT} -ge1"}, NULL, false},
+    {{"%{HTTP_ACCEPT} >a"}, NULL, false},
+    {{"%{HTTP_ACCEPT} \"\""}, NULL, false},
+    {{"%{HTTP_ACCEPT}"}, NULL, false},
+    {{"%{HTTP_ACCEPT}x a"}, NULL, false},
+    {{"%{http_accept} a"}, NULL, false},
+    {{"%{HTTP:Accept} a"}, NULL, false},
+    {{"expr a"}, NULL, false},
+    {{NULL}, NULL, false},
+};
+
+START_TEST(a_condition_on_accept)
+{
+    rewrite_line lines[5] = {{false, NULL}};
+    size_t n = 0;
+
+    for (; n < 3 && accepts[_i].conditions[n]; n++)
+        lines[n] = (rewrite_line){true, accepts[_i].conditions[n]};
+    lines[n++] = (rewrite_line){false, "^a http://t/ [R]"};
+    lines[n++] = (rewrite_line){false, "^b http://t/ [R]"};
+    ck_assert_uint_eq(read_rules(lines, n, true), 2);
+    is_text(found[0].accept, found[0].accept ? strlen(found[0].accept) : 0, accepts[_i].accept);
+    ck_assert_int_eq(found[0].accept_nocase, accepts[_i].nocase);
+    ck_assert_int_eq(found[0].conditions, n > 2);
+    ck_assert_ptr_null(found[1].accept);
+    ck_assert(!found[1].conditions);
+}
+END_TEST
+
 START_TEST(a_rule_behind_a_block)
 {
     rewrite_line lines[9];
@@ -465,6 +512,7 @@ START_TEST(an_end)
                                          : ends[_i].lines[i] == 'h' ? "^h$ - [C]"
                                                                     : "^a$ http://t/ [R,L]"};
     ck_assert_int_eq(redirect_config_open_end(found, read_rules(lines, n, true)), ends[_i].open);
+    ck_assert_int_eq(redirect_config_lines_open_end(lines, n, pool), ends[_i].open);
 }
 END_TEST
 
@@ -512,7 +560,6 @@ START_TEST(a_configuration_file)
     ck_assert_uint_eq(totals.rewrite_rules_folded, 10);
     ck_assert_uint_eq(totals.gated, 1);
     ck_assert_uint_eq(totals.conditional, 1);
-    ck_assert_int_eq(redirect_config_lines_open_end(lines, n, pool), ends[_i].open);
     ck_assert_str_eq(reported, "5:Redirect st;21:RewriteRule;7:Redirect st;");
 }
 END_TEST
@@ -666,6 +713,7 @@ int main(void)
     tcase_add_loop_test(tc, a_first_word, 0, COUNT_OF(first_words));
     tcase_add_loop_test(tc, a_line_taken_apart, 0, COUNT_OF(plain_lines));
     tcase_add_test(tc, lines_taken_apart_are_read_as_httpd_reads_them);
+    tcase_add_loop_test(tc, a_condition_on_accept, 0, COUNT_OF(accepts));
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
     tcase_add_test(tc, paths_are_not_made_in_blocks);
     tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));

@@ -295,8 +295,28 @@ sub _condition {
     return _line('RewriteCond', @{ pick(
         ['%{REQUEST_URI}', pick('a', '!b', '^/(.*)$', 'foo')], ['%{QUERY_STRING}', pick('^q', '!^$', '(.)=(.*)')],
         ['%{REQUEST_METHOD}', 'POST'], ['%{REQUEST_FILENAME}', pick('!-f', '-d', '!-d', '-f')],
-        ['%{ENV:E}', '^$'], ['%{REQUEST_METHOD}', '=GET', '[NV]'], ['$1', '^a'], ['%{REQUEST_URI}', 'FOO', '[NC,OR]'],
+        ['%{ENV:E}', '^$'], ['%{HTTP_ACCEPT}', 'turtle'], ['%{HTTP_ACCEPT}%{QUERY_STRING}', '^$'], ['%{REQUEST_METHOD}', '=GET', '[NV]'], ['$1', '^a'], ['%{REQUEST_URI}', 'FOO', '[NC,OR]'],
     ) });
+}
+
+# On the header Accept, in all ways of which only the plainest can be judged without mod_rewrite.
+sub _accept {
+    return _line('RewriteCond', '%{HTTP_ACCEPT}', pick('text/turtle', 'application/rdf\\+xml', '^text/(?:html|turtle)', 'html', '.', '^$', 'TURTLE', '(\\w+)/\\*',
+        '!turtle', '=text/turtle', '>text', '""', '"text/html, text"'), chance(0.35) ? pick('[NC]', '[nocase]', '[NV]', '[OR]', '[NC,OR]', '[NC,NV]') : ());
+}
+
+# Documents in some formats, for each a rule; now and then the last one takes what is left.
+sub _formats {
+    my ($self, $at) = @_;
+    my $path    = $self->_path(1);
+    my @flags   = _flags(@{ pick(['R', 'L'], ['R=303', 'L'], ['L'], ['R=302', 'L', 'NC'], ['E=E:$1'], ['C'], []) });
+    my $pattern = pick('^(.*)$', '^([^/]*)$', '^' . _escape($path) . '$', '^(.*)/$');
+    $self->_note($at, $at->{url} . $path);
+    my @rules = map {
+        ($self->_accept, chance(0.15) ? pick($self->_condition, $self->_accept) : (),
+            _line('RewriteRule', chance(0.8) ? $pattern : '^(.*)$', pick("http://t.test/\$1.$_", "http://t.test/$_-%1", '-'), @flags))
+    } 1 .. pick(3, 5, 7, 40);
+    return (@rules, chance(0.3) ? _line('RewriteRule', $pattern, 'http://t.test/$1', '[R,L]') : ());
 }
 
 # Rules that change what comes behind them.
@@ -327,6 +347,7 @@ sub _rewrites {
     for (1 .. pick(1, 1, 2, 3)) {
         push @nodes, $self->_spoiler($at) if chance(0.4);
         push @nodes, $self->_rewrite_block($at);
+        push @nodes, $self->_formats($at)  if chance(0.2);
         push @nodes, $self->_redirect($at) if chance(0.2);
     }
     push @nodes, $self->_spoiler($at) if chance(0.2) || (chance(0.5) && grep { $_->{text} =~ /Inherit/ } @nodes);
@@ -504,6 +525,8 @@ sub _uri {
     return $uri;
 }
 
+my @ACCEPTED = ('text/turtle', 'text/html, text/turtle;q=0.5', '*/*', 'application/rdf+xml', 'Text/Turtle', '', 'x');
+
 sub _requests {
     my ($self, $count) = @_;
     my @requests;
@@ -514,7 +537,7 @@ sub _requests {
             method => $method,
             uri    => chance(0.002) ? pick('*', 'x', '/', '//', '/%') : $self->_uri($host),
             port   => $host eq 'main.test' ? 'main' : 'hosts',
-            headers => [['Host', "$host:8080"], ['X-Id', "q$i"]],
+            headers => [['Host', "$host:8080"], ['X-Id', "q$i"], chance(0.3) ? ['Accept', pick(@ACCEPTED)] : ()],
             body    => $method eq 'POST' || $method eq 'PUT' ? 'x=1' : undef,
         };
     }
