@@ -12,7 +12,7 @@ use HtCache::Env qw(mpm work_dir read_file write_file wait_past_racy);
 use HtCache::Server;
 
 my $seed   = $ENV{HTCACHE_SEED} // 7;
-my $rounds = ($ENV{HTCACHE_LONG} // 1) * (mpm() eq 'event' ? 6 : 2);
+my $rounds = ($ENV{HTCACHE_LONG} // 1) * (mpm() eq 'event' ? 8 : 4);
 my @dirs   = ('', 'a', 'a/b', 'c', 'c/d', 'c/d/e');
 my @names  = qw(page.html one two old-1 old-22 new.txt);
 srand $seed;
@@ -67,9 +67,9 @@ sub rewrite_rule {
     my ($where) = @_;
     my $pattern = any('^(.*)old-(\d+)$', 'one', '^two$', '\.txt$', '^(a|c)/', '^/?page', '^none$', 'd/e', '!.', '^$', '(.*)/two$');
     conditions();
-    return inner_rule($pattern) if rarely(0.35);
+    return inner_rule($pattern) if rarely(0.45);
     return rule_line("RewriteRule $pattern " . target() . any('', '', '$1', '%1', '?$1', '?go') . ' [R=' . any(301, 302)
-        . any(',L', '', ',NC,L', ',QSA,L', ',C', ',NE,L') . ']') if rarely(0.7);
+        . any(',L', '', ',NC,L', ',QSA,L', ',C', ',NE,L') . ']') if rarely(0.65);
     ++$id;
     return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]'));
 }
@@ -140,6 +140,8 @@ for my $round (1 .. $rounds) {
         my $file = "$root/" . ($sub ? "$sub/" : '') . '.htaccess';
         write_file($file, text_of($file));
     }
+    # Whatever else comes of it, these become paths that the random lines are for.
+    write_file("$root/x/.htaccess", "RewriteEngine On\n" . join '', map { "RewriteRule ^$_\$ " . url_dir(any(@dirs)) . any(@names) . " [L]\n" } 1 .. 12);
     my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost'], conf => '');
     put('HtCache On', 'HtCacheRevalidate 5min', "DocumentRoot \"$root\"", "Alias /alias \"$root/c\"", "<Directory \"$root\">", 'AllowOverride All',
         'Require all granted', '</Directory>');
@@ -167,6 +169,7 @@ for my $round (1 .. $rounds) {
     my $asker = $server->client('main');
 
     my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more', '' } @dirs, 'alias';
+    push @urls, map { "/x/$_" } 1 .. 12;
     for my $url (map { ($_, rarely(0.3) ? "$_?go" : ()) } @urls) {
         for my $port ('main', 'vhost') {
             my $client = $server->client($port, host => 'vhost.example');
