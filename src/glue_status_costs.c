@@ -101,6 +101,9 @@ static const char *advice_of_checks(const htc_report *report, const htc_fresh_en
 {
     if (fresh->reason == HTC_FRESH_SETTING)
         return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
+    if (fresh->mode == HTC_FRESH_TOLD)
+        return "nothing: the kernel tells of changes, and it is compared every ten seconds all the "
+               "same";
     if (fresh->mode != HTC_FRESH_INTERVAL)
         return "it changes often, or is asked for seldom: nothing to do";
     return apr_psprintf(report->pool,

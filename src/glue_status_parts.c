@@ -152,15 +152,29 @@ static void report_fold_hosts(htc_report *report, htc_group *group)
     }
 }
 
+/* Records are read anew for each refresh of the page, which may take so many bytes of them; when
+ * less than the least is left, that is the end. */
+#define FOLD_FILES_BYTES (4U << 20)
+#define FOLD_FILES_LEAST 1024
+
+typedef struct fold_files {
+    htc_list *list;
+    uint32_t bytes; /* left */
+} fold_files;
+
 /* The lines of one file, counted in its record. */
 static bool add_fold_file(void *baton, const char *key, size_t key_len, const htc_info *info)
 {
-    htc_list *list = baton;
+    fold_files *files = baton;
+    htc_list *list = files->list;
     apr_pool_t *pool;
     htc_fold_counts counts = {0};
     char *record;
     size_t len;
 
+    if (info->payload_len > files->bytes)
+        return true;
+    files->bytes -= info->payload_len;
     apr_pool_create(&pool, list->report->pool);
     if (htc_store_copy(list->report->store, info->ref, pool, &record, &len) == APR_SUCCESS &&
         htc_record_validate(record, len) == APR_SUCCESS)
@@ -171,7 +185,7 @@ static bool add_fold_file(void *baton, const char *key, size_t key_len, const ht
         htc_cell_text(list, apr_pstrmemdup(list->report->pool, key, key_len));
         fold_cells(list, &counts);
     }
-    return htc_list_rows(list) < MAX_LISTED_FILES;
+    return htc_list_rows(list) < MAX_LISTED_FILES && files->bytes >= FOLD_FILES_LEAST;
 }
 
 static void report_fold_files(htc_report *report, htc_group *group)
@@ -182,9 +196,13 @@ static void report_fold_files(htc_report *report, htc_group *group)
     htc_list *list = htc_report_list(report, group, "files", "Lines of each .htaccess file",
                                      "the first of those in the cache that have such lines",
                                      HTC_LIST_FOLDED, COLUMNS(columns));
+    fold_files files = {.list = list, .bytes = FOLD_FILES_BYTES};
 
     if (report->store && report->lists)
-        htc_store_each_of(report->store, &with_lines, add_fold_file, list);
+        htc_store_each_of(report->store, &with_lines, add_fold_file, &files);
+    htc_add_gauge(group, "htaccess_files", HTC_UNIT_ONE,
+                  report->store ? htc_store_count_of(report->store, &with_lines) : 0,
+                  ".htaccess files in the cache that have such lines");
 }
 
 /* Lines of the server's configuration and of .htaccess files together. */

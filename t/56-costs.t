@@ -48,6 +48,20 @@ EOT
 $server->start;
 my $client = $server->client('main');
 
+# Lines of many large files are not counted anew for each page: some files are named, all are counted.
+for my $n (1 .. 7) {
+    write_file("$root/long/$n/.htaccess", join '', "RewriteEngine On\n", map { "RewriteRule ^no-$_\$ http://example.org/no-$_ [R=301,L]\n" } 1 .. 12000);
+    write_file("$root/long/$n/page.html", "page\n");
+}
+wait_past_racy();
+is $client->request("/long/$_/page.html")->{status}, 200, "large file $_" for 1 .. 7;
+my $fold = $server->status->{fold};
+is $fold->{htaccess_files}, 7, 'all files with such lines are counted';
+my $named = @{ $fold->{files} };
+ok $named > 0 && $named < 7, "of the lines of $named of these the page has the number" or diag(explain($fold->{files}));
+is_deeply [grep { $_->{rewrite_rules_seen} != 12000 } @{ $fold->{files} }], [], 'and that is right';
+$client->request('/htcache-status', method => 'POST', headers => [['X-HtCache', $_]], body => '') for 'purge', 'reset';
+
 sub ask { return $client->request("/htcache-status?$_[0]", @_[1 .. $#_]) }
 my $schema = decode_json(read_file(t_dir() . '/directories.schema.json'));
 sub dearest {
