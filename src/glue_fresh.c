@@ -94,7 +94,9 @@ int htc_fresh_request(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
 
-    if (sc->may_be_auto && sc->ctx && sc->ctx->watch) {
+    /* Also where a time is set: servers share records, and one that another server trusts because
+     * nothing was reported is not looked at by time any more. */
+    if (sc->may_be_enabled && sc->ctx && sc->ctx->watch) {
         htc_watch_drain(sc->ctx->watch);
         sweep_sometimes(sc->ctx, r);
     }
