@@ -398,35 +398,27 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
 {
     redirect_group groups[MAX_GROUPS];
     int n = run_groups(table, match, r, groups);
+    uint32_t index, line = redirect_table_line(table->table, match->rule, &index);
     bool refused = false;
     const char *location;
 
     asked->path = r->uri;
     asked->query = r->args;
     asked->query_len = r->args ? strlen(r->args) : 0;
+    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
     location = redirect_map_location(match, asked, groups, n, r->pool, &refused);
     if (refused) {
         ap_log_rerror(
             APLOG_MARK, APLOG_ERR, 0, r,
             "HtCacheRedirectMap: %s line %u: what was captured from '%s' would change the "
             "target's scheme or host; the row is not used",
-            map->file, (unsigned)redirect_table_line(table->table, match->rule, NULL), r->uri);
+            map->file, (unsigned)line, r->uri);
         return DECLINED;
     }
-    htc_note_redirect(r, map->file, redirect_table_line(table->table, match->rule, NULL));
+    htc_note_redirect(r, map->file, line);
     if (!location)
         name_status(r, match->status);
     return location ? send_redirect(r, match->status, location) : match->status;
-}
-
-static void count_answer(const request_rec *r, const htc_table *table, const redirect_match *match)
-{
-    uint32_t index;
-
-    if (!htc_server_conf_of(r->server)->counters)
-        return;
-    redirect_table_line(table->table, match->rule, &index);
-    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
 }
 
 static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
@@ -446,7 +438,6 @@ static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_
     redirect_area_count(redirects->area, map->slot, 1, found);
     if (!found)
         return DECLINED;
-    count_answer(r, table, &match);
     return answer_match(r, table, map, &asked, &match);
 }
 

@@ -59,7 +59,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      3
+#define RT_VERSION      4
 #define RT_WAYS         12  /* places in a bucket */
 #define RT_LOAD         75  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -67,7 +67,7 @@
 #define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
 #define RT_MAX_SPACES   60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
 #define RT_PARTIAL_MAX  63
-#define RT_MARK_SHIFT   10  /* bytes of records, as a power of two */
+#define RT_MARK_SHIFT   9   /* bytes of records, as a power of two */
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
 
 /* What a record of a profile has. */

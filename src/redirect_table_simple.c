@@ -19,6 +19,7 @@ typedef struct quick {
     const char *path;
     size_t len;
     size_t at;     /* the boundary: so many bytes of the path are in the key */
+    unsigned kind; /* of the rules that the key is of */
     size_t clean;  /* so many bytes of the path have no run of slashes in them */
     uint32_t from; /* rules in front of it are not asked for */
     uint32_t best; /* the first rule known to match, or NONE */
@@ -139,7 +140,7 @@ static bool try_rule(quick *q, uint32_t place)
 
     __builtin_prefetch(q->table->image + place + 64);
     decode(q->table, place, &r);
-    if (!matches(q, &r, &matched) || place < q->from)
+    if (r.profile->kind != q->kind || !matches(q, &r, &matched) || place < q->from)
         return false;
     if (place < q->best) {
         q->best = place;
@@ -163,8 +164,9 @@ static bool try_place(quick *q, uint32_t place)
     return false;
 }
 
-/* Try the rules of a key. Rules that match here have no other key, and those of one key lie
- * together in their order: the first that matches ends it. */
+/* Try the rules of a key. Rules of its kind that match here have no other key, and those of one key
+ * lie together in their order: the first that matches ends it. One of the other kind may only seem
+ * to have the key, and is found by its own. */
 static inline void probe(quick *q, uint64_t key)
 {
     const redirect_table *t = q->table;
@@ -369,10 +371,14 @@ bool rt_lookup_simple(const redirect_table *table, const redirect_request *reque
     q.len = request->path_len;
     q.from = from;
     q.best = NONE;
-    if (table->spaces->has & RT_WHOLE)
+    if (table->spaces->has & RT_WHOLE) {
+        q.kind = REDIRECT_EXACT;
         try_whole(&q);
-    if (table->spaces->prefix_depths)
+    }
+    if (table->spaces->prefix_depths) {
+        q.kind = REDIRECT_PREFIX;
         try_prefixes(&q);
+    }
     if (q.best == NONE) {
         match->rule = 0;
         return false;

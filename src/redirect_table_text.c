@@ -280,8 +280,9 @@ uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_
     rt_mark mark = marks[rule >> RT_MARK_SHIFT];
     rt_record r;
 
-    while (mark.at < rule) {
+    if (mark.at < rule)
         rt_decode(table->image + mark.at, table->profiles, &r);
+    while (mark.at < rule) {
         mark.at += r.size;
         rt_decode(table->image + mark.at, table->profiles, &r);
         mark.line += 1 + r.line_delta;
