@@ -199,13 +199,13 @@ static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
     return held;
 }
 
-/* A host without HtCacheRevalidate auto for its .htaccess files has not asked the kernel yet. */
+/* A host without a cache of .htaccess files has not asked the kernel yet. */
 static void look_at_file(const held_table *held, const request_rec *first,
                          const htc_redirect_map *map)
 {
     const htc_server_conf *sc = htc_server_conf_of(first->server);
 
-    if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_auto)
+    if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_enabled)
         htc_fresh_drain(held->redirects->main_server);
     htc_map_refresh(held->redirects, map, sc->map_ttl);
 }
