@@ -12,9 +12,8 @@ use HtCache::Server;
 
 my $dir  = work_dir('redirects');
 my $rows = 1500;
-my $odd  = qq(/odd<i>"&'\xe9);
 write_file("$dir/map.txt", join '', map { "/row-$_ http://example.org/$_ 301\n" } 1 .. $rows);
-write_file("$dir/odd.csv", qq(from,to,status\n"/odd<i>""&'\xe9","http://example.org/?<script>",302\n));
+write_file("$dir/odd.csv", qq(from,to,status\n"/odd<i>""&'\xe9%0A%01%7F","http://example.org/?<script>",302\n));
 my $server = HtCache::Server->new(name => 'redirects', htcache => 1, ports => ["uncounted"], conf => <<"EOT");
 HtCache On
 HtCacheRedirectMap "$dir/map.txt"
@@ -47,7 +46,7 @@ is $unused->{redirects}{total}, $rows + 3, 'at first none has answered';
 is scalar @{ $unused->{rows} }, 100, 'a hundred are listed';
 is_deeply list('redirects=top')->{rows}, [], 'and none that did';
 
-my %hits = ('/row-7' => 3, '/row-1400' => 5, '/folded-b' => 4, '/odd%3Ci%3E%22%26%27%E9' => 2);
+my %hits = ('/row-7' => 3, '/row-1400' => 5, '/folded-b' => 4, '/odd%3Ci%3E%22%26%27%E9%0A%01%7F' => 2);
 hit($_, $hits{$_}) for sort keys %hits;
 my $top = list('redirects=top');
 is $top->{redirects}{total}, 4, 'four have answered';
@@ -62,7 +61,7 @@ like $overview, qr/row-1400.*folded-b.*row-7.*odd&lt;i/s, 'and shows the first o
 is $top->{rows}[0]{rule}, '/row-1400', 'a row says what it answers to';
 is $top->{rows}[0]{target}, 'http://example.org/1400', 'and with';
 cmp_ok abs($top->{rows}[0]{last_hit_at} - time), '<', 3600, 'and when it did last';
-like $top->{rows}[3]{rule}, qr/^\/odd<i>"&'/, 'a hostile row is in JSON as it is';
+like $top->{rows}[3]{rule}, qr/^\/odd<i>"&'.*\n\x01\x7f$/s, 'a hostile row is in JSON as it is';
 
 is_deeply [map { $_->{hits} } @{ list('redirects=top&offset=1&limit=2')->{rows} }], [4, 3], 'a page of it';
 is_deeply list('redirects=top&offset=4')->{rows}, [], 'behind the last there is nothing';
@@ -81,7 +80,7 @@ like $page, qr{>4 have answered, 1\S+499 never have: <a href="\?redirects=top">.
     'the overview says how many, and where they are';
 like $page, qr{<section id="s-redirects">.*?data-v="5".*?/row-1400.*?</section>}s, 'with those that answer most';
 my $html = ask('redirects=top')->{body};
-like $html, qr{/odd&lt;i&gt;&quot;&amp;&#39;\\xe9}, 'the page shows a hostile row escaped';
+like $html, qr{/odd&lt;i&gt;&quot;&amp;&#39;\\xe9\\x0a\\x01\\x7f}, 'the page shows a hostile row escaped';
 unlike $html, qr/<i>|<script>/, 'and has no markup of it';
 is ask($_)->{status}, 400, "?$_ is refused"
     for qw(redirects redirects=all redirects=top&limit=0 redirects=top&limit=99999 redirects=top&offset=-1
