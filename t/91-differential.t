@@ -266,5 +266,6 @@ while (@seeds) {
 is scalar @differences, 0, "$compared answers and $logged lines of the error log are stock httpd's";
 diag "and $#differences more" if @differences > 3;
 note join ', ', map {"$status{$_} times $_"} sort keys %status;
-cmp_ok $status{200}, '>', $compared / 10, 'many were pages';
+# A sign that the trees are not all broken. With an unlucky seed most of one is refused: 9 of 100 were seen.
+cmp_ok $status{200}, '>', $compared / 25, 'many were pages';
 done_testing;
