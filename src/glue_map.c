@@ -405,7 +405,6 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
     asked->path = r->uri;
     asked->query = r->args;
     asked->query_len = r->args ? strlen(r->args) : 0;
-    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
     location = redirect_map_location(match, asked, groups, n, r->pool, &refused);
     if (refused) {
         ap_log_rerror(
@@ -415,6 +414,7 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
             map->file, (unsigned)line, r->uri);
         return DECLINED;
     }
+    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
     htc_note_redirect(r, map->file, line);
     if (!location)
         name_status(r, match->status);
