@@ -98,11 +98,11 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     dc->enabled = add->enabled != -1 ? add->enabled : base->enabled;
     dc->admin = add->admin != -1 ? add->admin : base->admin;
     dc->revalidate_ms = add->revalidate_ms != -1 ? add->revalidate_ms : base->revalidate_ms;
-    dc->maps = htc_map_list_merge(p, add->maps, base->maps);
-    dc->folds = htc_fold_list_merge(p, add->folds, base->folds);
+    dc->maps = htc_chain_merge(p, add->maps, base->maps);
+    dc->folds = htc_chain_merge(p, add->folds, base->folds);
     dc->expression = add->expression || base->expression;
     dc->gate = add->gate ? add->gate : base->gate;
-    dc->tracks = htc_track_merge(p, add->tracks, base->tracks);
+    dc->tracks = htc_chain_merge(p, add->tracks, base->tracks);
     return dc;
 }
 

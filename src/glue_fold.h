@@ -66,15 +66,6 @@ typedef struct htc_fold {
     _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
 } htc_fold;
 
-/** Those of several contexts: `first`'s before `own` before `second`'s. Merging is one node. */
-struct htc_fold_list {
-    const htc_fold_list *first, *second;
-    htc_fold *own;
-};
-
-const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *first,
-                                         const htc_fold_list *second);
-
 /** Change a node of the tree, as long as w->changes is not undone. */
 void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const char *args);
 /** Put a node ahead of the one that *link points to; its place in the file is taken for that of @a

@@ -105,21 +105,29 @@ static bool find_own(htc_fold *fold, const redirect_table *table, const char *pa
            find_in_table(fold, table, path, len, found);
 }
 
-static bool find(const htc_fold_list *list, const char *path, apr_thread_mutex_t *lock,
+/* Of what a line is looked for. */
+typedef struct asked_line {
+    const char *path;
+    apr_thread_mutex_t *lock;
+    found_line *found;
+} asked_line;
+
+static bool find_in_context(void *baton, void *own)
+{
+    const asked_line *asked = baton;
+    htc_fold *fold = own;
+    const redirect_table *table = htc_fold_table(fold, asked->lock);
+
+    return table ? find_own(fold, table, asked->path, asked->found)
+                 : find_linear(fold, asked->path, asked->found);
+}
+
+static bool find(const htc_chain *folds, const char *path, apr_thread_mutex_t *lock,
                  found_line *found)
 {
-    for (; list; list = list->second) {
-        if (list->first && find(list->first, path, lock, found))
-            return true;
-        if (list->own) {
-            const redirect_table *table = htc_fold_table(list->own, lock);
+    asked_line asked = {path, lock, found};
 
-            if (table ? find_own(list->own, table, path, found)
-                      : find_linear(list->own, path, found))
-                return true;
-        }
-    }
-    return false;
+    return htc_chain_find(folds, find_in_context, &asked);
 }
 
 /* --- answering --------------------------------------------------------------------------------*/

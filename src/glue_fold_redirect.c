@@ -19,33 +19,19 @@ const char *htc_fold_terminated(const char *text, size_t len, apr_pool_t *pool)
 htc_fold *htc_fold_here(cmd_parms *cmd, void *dir_conf)
 {
     htc_dir_conf *dc = cmd->path ? dir_conf : &htc_server_conf_of(cmd->server)->own;
-    htc_fold_list *list;
+    htc_fold *fold = dc->folds ? dc->folds->own : NULL;
 
-    if (!dc->folds) {
-        list = apr_pcalloc(cmd->pool, sizeof(*list));
-        list->own = apr_pcalloc(cmd->pool, sizeof(*list->own));
-        list->own->pool = cmd->pool;
-        list->own->opaque = htc_options_get()->regex_options;
-        list->own->entries = apr_array_make(cmd->pool, 4, sizeof(htc_fold_entry));
-        dc->folds = list;
+    if (!fold) {
+        fold = apr_pcalloc(cmd->pool, sizeof(*fold));
+        fold->pool = cmd->pool;
+        fold->opaque = htc_options_get()->regex_options;
+        fold->entries = apr_array_make(cmd->pool, 4, sizeof(htc_fold_entry));
+        dc->folds = htc_chain_of(cmd->pool, fold);
         if (cmd->pool != cmd->temp_pool)
-            APR_ARRAY_PUSH(htc_options_get()->folds, htc_fold *) = list->own;
+            APR_ARRAY_PUSH(htc_options_get()->folds, htc_fold *) = fold;
     }
-    dc->folds->own->linear = htc_fold_linear(cmd);
-    return dc->folds->own;
-}
-
-const htc_fold_list *htc_fold_list_merge(apr_pool_t *p, const htc_fold_list *first,
-                                         const htc_fold_list *second)
-{
-    htc_fold_list *both;
-
-    if (!first || !second)
-        return first ? first : second;
-    both = apr_pcalloc(p, sizeof(*both));
-    both->first = first;
-    both->second = second;
-    return both;
+    fold->linear = htc_fold_linear(cmd);
+    return fold;
 }
 
 static const char *add(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2,

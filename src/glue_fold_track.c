@@ -26,7 +26,8 @@ typedef struct rule_text {
     const char *pattern, *target; /* target NULL: none */
 } rule_text;
 
-/* The rules of one container. */
+/* The rules of one container. mod_rewrite may put those of several together, so contexts have
+ * chains of them. */
 typedef struct htc_tracks {
     uint64_t id; /* that nobody else can make; never used as an address */
     const htc_tracked *rules;
@@ -36,12 +37,6 @@ typedef struct htc_tracks {
     bool in_dir;
     htc_counted *counted; /* of the server's configuration; else NULL */
 } htc_tracks;
-
-/* Those of several contexts: mod_rewrite may put them together. Merging is one node. */
-struct htc_track_list {
-    const htc_track_list *first, *second;
-    const htc_tracks *own;
-};
 
 /* --- reading lines ----------------------------------------------------------------------------*/
 
@@ -155,7 +150,6 @@ const char *htc_track_directive(cmd_parms *cmd, void *dir_conf, const char *args
     const htc_options *options = htc_options_get();
     htc_dir_conf *dc = cmd->path ? dir_conf : &htc_server_conf_of(cmd->server)->own;
     apr_array_header_t *rules;
-    htc_track_list *list;
     htc_tracks *tracks;
 
     if (!htc_fold_made(cmd))
@@ -170,27 +164,12 @@ const char *htc_track_directive(cmd_parms *cmd, void *dir_conf, const char *args
             apr_psprintf(cmd->pool, "!${" HTC_FOLD_MAP ":%c%016" APR_UINT64_T_HEX_FMT ".%d}",
                          HTC_TRACK_SIGN, (apr_uint64_t)tracks->id, i),
             cmd->pool);
-    list = apr_pcalloc(cmd->pool, sizeof(*list));
-    list->own = tracks;
-    dc->tracks = list;
+    dc->tracks = htc_chain_of(cmd->pool, tracks);
     if (tracks->texts) {
         tracks->counted = htc_counted_add(tracks, (uint32_t)tracks->n, describe);
         APR_ARRAY_PUSH(options->tracked, htc_counted *) = tracks->counted;
     }
     return NULL;
-}
-
-const htc_track_list *htc_track_merge(apr_pool_t *p, const htc_track_list *first,
-                                      const htc_track_list *second)
-{
-    htc_track_list *both;
-
-    if (!first || !second)
-        return first ? first : second;
-    both = apr_pcalloc(p, sizeof(*both));
-    both->first = first;
-    both->second = second;
-    return both;
 }
 
 void htc_track_forget(void)
@@ -203,25 +182,29 @@ void htc_track_forget(void)
 
 /* --- a request --------------------------------------------------------------------------------*/
 
-static const htc_tracks *find(const htc_track_list *list, uint64_t id)
-{
-    for (; list; list = list->second) {
-        const htc_tracks *found = list->own && list->own->id == id ? list->own : NULL;
+typedef struct wanted {
+    uint64_t id;
+    const htc_tracks *found;
+} wanted;
 
-        if (!found && list->first)
-            found = find(list->first, id);
-        if (found)
-            return found;
-    }
-    return NULL;
+static bool is_wanted(void *baton, void *own)
+{
+    const htc_tracks *tracks = own;
+    wanted *wanted = baton;
+
+    if (tracks->id == wanted->id)
+        wanted->found = tracks;
+    return wanted->found != NULL;
 }
 
 static const htc_tracks *tracks_of(const request_rec *r, uint64_t id)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-    const htc_tracks *found = dc ? find(dc->tracks, id) : NULL;
+    wanted wanted = {id, NULL};
 
-    return found ? found : find(htc_server_conf_of(r->server)->own.tracks, id);
+    if (!dc || !htc_chain_find(dc->tracks, is_wanted, &wanted))
+        htc_chain_find(htc_server_conf_of(r->server)->own.tracks, is_wanted, &wanted);
+    return wanted.found;
 }
 
 /* The name that this returns is of a variable that nobody has. A rule that refuses a subrequest

@@ -33,9 +33,6 @@
  * about to be run. */
 void htc_track_put(htc_walk *w, ap_directive_t **first, bool in_dir, apr_pool_t *scratch);
 const char *htc_track_directive(cmd_parms *cmd, void *dir_conf, const char *args);
-/** Those of both contexts; either may be NULL. */
-const htc_track_list *htc_track_merge(apr_pool_t *p, const htc_track_list *first,
-                                      const htc_track_list *second);
 
 /** The map function: a rule is applied. @a key: what stands behind the sign. */
 char *htc_track_told(request_rec *r, const char *key);

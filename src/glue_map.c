@@ -441,17 +441,28 @@ static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_
     return answer_match(r, table, map, &asked, &match);
 }
 
-static int ask_list(request_rec *r, htc_redirects *redirects, const htc_map_list *list)
-{
-    int answer = DECLINED;
+typedef struct question {
+    request_rec *r;
+    htc_redirects *redirects;
+    int answer;
+} question;
 
-    for (; list && answer == DECLINED; list = list->second) {
-        if (list->first)
-            answer = ask_list(r, redirects, list->first);
-        for (int i = 0; list->own && i < list->own->nelts && answer == DECLINED; i++)
-            answer = ask_map(r, redirects, APR_ARRAY_IDX(list->own, i, htc_redirect_map *));
-    }
-    return answer;
+static bool ask_context(void *baton, void *own)
+{
+    const apr_array_header_t *maps = own;
+    question *q = baton;
+
+    for (int i = 0; i < maps->nelts && q->answer == DECLINED; i++)
+        q->answer = ask_map(q->r, q->redirects, APR_ARRAY_IDX(maps, i, htc_redirect_map *));
+    return q->answer != DECLINED;
+}
+
+static int ask_maps(request_rec *r, htc_redirects *redirects, const htc_chain *maps)
+{
+    question q = {r, redirects, DECLINED};
+
+    htc_chain_find(maps, ask_context, &q);
+    return q.answer;
 }
 
 int htc_map_translate(request_rec *r)
@@ -461,7 +472,7 @@ int htc_map_translate(request_rec *r)
     if (!sc->own.maps || !sc->redirects || !sc->redirects->tables || htc_expression_first(r) ||
         (r->uri[0] != '/' && r->uri[0] != '\0'))
         return DECLINED;
-    return ask_list(r, sc->redirects, sc->own.maps);
+    return ask_maps(r, sc->redirects, sc->own.maps);
 }
 
 int htc_map_fixup(request_rec *r)
@@ -471,7 +482,7 @@ int htc_map_fixup(request_rec *r)
 
     if (!dc || !dc->maps || dc->expression || !redirects || !redirects->tables)
         return DECLINED;
-    return ask_list(r, redirects, dc->maps);
+    return ask_maps(r, redirects, dc->maps);
 }
 
 /* --- explaining -------------------------------------------------------------------------------*/

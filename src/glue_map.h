@@ -28,13 +28,6 @@ typedef struct htc_redirect_map {
     uint32_t slot; /* in the area; REDIRECT_AREA_NIL: none yet, or no room */
 } htc_redirect_map;
 
-/** The maps of one context in the order they are asked: those of `first`, `own`, those of `second`.
- *  Merging two contexts makes one node, however many maps they have. */
-struct htc_map_list {
-    const htc_map_list *first, *second; /* or NULL */
-    apr_array_header_t *own;            /* htc_redirect_map *; or NULL */
-};
-
 /** What the maps of a server need; one per configuration generation, from pconf. */
 struct htc_redirects {
     redirect_area *area;
@@ -77,9 +70,6 @@ const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *co
  * "file:line". NULL: it is not known. */
 const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
                                         const char *htaccess, const char *args, apr_pool_t *pool);
-/** The list of both, @a first asked first; either may be NULL. */
-const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
-                                       const htc_map_list *second);
 
 /* glue_map_area.c */
 /** What is kept over restarts. The first two are the same in all builds of the module. */

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * HtCacheRedirectMap FILE [key=value...]: reading and checking the line, and the lists of maps that
- * stand in one context. Called by httpd while it reads its configuration or a .htaccess file.
+ * HtCacheRedirectMap FILE [key=value...]: reading and checking the line. Called by httpd while it
+ * reads its configuration or a .htaccess file.
  */
 #include "glue_map.h"
 
@@ -19,28 +19,11 @@ static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
     return redirect_area_key_of(text, strlen(text), pool);
 }
 
-const htc_map_list *htc_map_list_merge(apr_pool_t *p, const htc_map_list *first,
-                                       const htc_map_list *second)
+static void add_map(apr_pool_t *pool, const htc_chain **maps, htc_redirect_map *map)
 {
-    htc_map_list *both;
-
-    if (!first || !second)
-        return first ? first : second;
-    both = apr_pcalloc(p, sizeof(*both));
-    both->first = first;
-    both->second = second;
-    return both;
-}
-
-static void list_add(apr_pool_t *pool, const htc_map_list **list, htc_redirect_map *map)
-{
-    if (!*list) {
-        htc_map_list *made = apr_pcalloc(pool, sizeof(*made));
-
-        made->own = apr_array_make(pool, 2, sizeof(htc_redirect_map *));
-        *list = made;
-    }
-    APR_ARRAY_PUSH((*list)->own, htc_redirect_map *) = map;
+    if (!*maps)
+        *maps = htc_chain_of(pool, apr_array_make(pool, 2, sizeof(htc_redirect_map *)));
+    APR_ARRAY_PUSH((apr_array_header_t *)(*maps)->own, htc_redirect_map *) = map;
 }
 
 /* Whose map it is when a .htaccess file names it: that directory's, after following links. The file
@@ -198,9 +181,9 @@ const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *co
         return err;
     if (!htaccess)
         APR_ARRAY_PUSH(htc_options_get()->maps, htc_redirect_map *) = map;
-    list_add(cmd->pool,
-             cmd->path ? &((htc_dir_conf *)dir_conf)->maps
-                       : &htc_server_conf_of(cmd->server)->own.maps,
-             map);
+    add_map(cmd->pool,
+            cmd->path ? &((htc_dir_conf *)dir_conf)->maps
+                      : &htc_server_conf_of(cmd->server)->own.maps,
+            map);
     return NULL;
 }

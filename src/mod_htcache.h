@@ -23,6 +23,7 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "core/htc_chain.h"
 #include "core/htc_map.h"
 #include "core/htc_record.h"
 #include "core/htc_costs.h"
@@ -59,16 +60,13 @@ APLOG_USE_MODULE(htcache);
 #define HTC_NODE_OVERHEAD 16
 
 typedef struct htc_bare htc_bare;           /* glue_bare.c */
-typedef struct htc_map_list htc_map_list;   /* glue_map.h */
 typedef struct htc_redirects htc_redirects; /* glue_map.h */
 struct htc_farm;                            /* glue_farm_private.h */
 struct htc_farm_options;
 struct htc_farm_request;
-struct htc_report;                            /* glue_status.h */
-typedef struct htc_fold_list htc_fold_list;   /* glue_fold.h */
-typedef struct htc_gate htc_gate;             /* glue_fold_gate.c */
-typedef struct htc_track_list htc_track_list; /* glue_fold_track.c */
-typedef struct htc_gates htc_gates;           /* glue_fold_gate.c */
+struct htc_report;                  /* glue_status.h */
+typedef struct htc_gate htc_gate;   /* glue_fold_gate.c */
+typedef struct htc_gates htc_gates; /* glue_fold_gate.c */
 
 /** Lines that could be folded, and those that were. */
 typedef struct htc_fold_counts {
@@ -110,11 +108,11 @@ typedef struct htc_dir_conf {
     int enabled;
     int admin; /* HtCacheAdmin */
     apr_int64_t revalidate_ms;
-    const htc_map_list *maps;   /* or NULL */
-    const htc_fold_list *folds; /* folded Redirect lines, or NULL */
-    bool expression;            /* a Redirect that mod_alias tries before all others stands here */
-    const htc_gate *gate;       /* of the RewriteRules that stand here, or NULL */
-    const htc_track_list *tracks; /* those of them that tell when they answer, or NULL */
+    const htc_chain *maps;   /* of arrays of htc_redirect_map *, in their order; glue_map.h */
+    const htc_chain *folds;  /* of htc_fold: folded Redirect lines; glue_fold.h */
+    bool expression;         /* a Redirect that mod_alias tries before all others stands here */
+    const htc_gate *gate;    /* of the RewriteRules that stand here, or NULL */
+    const htc_chain *tracks; /* those of them that tell when they answer; glue_fold_track.c */
 } htc_dir_conf;
 
 /** What applies to one directory level of one server. */
