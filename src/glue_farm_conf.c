@@ -35,11 +35,11 @@ const char *htc_farm_set_timeout(cmd_parms *cmd, void *dir_conf, const char *arg
 
 #else
 
+#include "core/htc_pages.h"
 #include "glue_farm_private.h"
 
 #include <fcntl.h>
 #include <netdb.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <libmemcached/memcached.h>
@@ -303,22 +303,13 @@ unsigned htc_farm_server_of(const htc_farm *farm, const char *name)
 /* --- start --------------------------------------------------------------------------------------
  */
 
-static apr_status_t shared_free(void *data)
-{
-    munmap(data, sizeof(htc_farm_shared));
-    return APR_SUCCESS;
-}
-
 static const char *make_shared(htc_farm *farm, apr_pool_t *pool)
 {
-    void *memory = mmap(NULL, sizeof(htc_farm_shared), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory;
+    apr_status_t rv = htc_pages_share(&memory, sizeof(htc_farm_shared), pool);
 
-    if (memory == MAP_FAILED)
-        return apr_psprintf(pool, "no shared memory: %s", strerror(errno));
     farm->shared = memory;
-    apr_pool_cleanup_register(pool, memory, shared_free, apr_pool_cleanup_null);
-    return NULL;
+    return rv == APR_SUCCESS ? NULL : apr_psprintf(pool, "no shared memory: %pm", &rv);
 }
 
 /* NULL, or why the tier does not start. */

@@ -5,14 +5,13 @@
  * Abbadi, 2005), within a set and without the inherited count.
  */
 #include "htc_costs.h"
+#include "htc_pages.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define SETS (HTC_COSTS_ENTRIES / HTC_COSTS_WAYS)
 /* Counting ends there, with room for all that count in the same moment. */
@@ -30,23 +29,13 @@ struct htc_costs {
     entry entries[HTC_COSTS_ENTRIES];
 };
 
-static apr_status_t unmap(void *data)
-{
-    munmap(data, sizeof(htc_costs));
-    return APR_SUCCESS;
-}
-
 apr_status_t htc_costs_create(htc_costs **costs, apr_pool_t *pool)
 {
-    void *base =
-        mmap(NULL, sizeof(htc_costs), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *base;
+    apr_status_t rv = htc_pages_share(&base, sizeof(htc_costs), pool);
 
-    *costs = NULL;
-    if (base == MAP_FAILED)
-        return errno;
     *costs = base;
-    apr_pool_cleanup_register(pool, base, unmap, apr_pool_cleanup_null);
-    return APR_SUCCESS;
+    return rv;
 }
 
 static void clear(entry *e)

@@ -4,10 +4,9 @@
  * older one. Called by glue_status_history.c.
  */
 #include "htc_history.h"
+#include "htc_pages.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 
 typedef struct cell {
     _Atomic uint64_t seq; /* 0: never used; odd: being written */
@@ -22,23 +21,13 @@ struct htc_history {
     cell cells[HTC_HISTORY_SAMPLES];
 };
 
-static apr_status_t unmap(void *data)
-{
-    munmap(data, sizeof(htc_history));
-    return APR_SUCCESS;
-}
-
 apr_status_t htc_history_create(htc_history **history, apr_pool_t *pool)
 {
-    void *base =
-        mmap(NULL, sizeof(htc_history), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *base;
+    apr_status_t rv = htc_pages_share(&base, sizeof(htc_history), pool);
 
-    *history = NULL;
-    if (base == MAP_FAILED)
-        return errno;
     *history = base;
-    apr_pool_cleanup_register(pool, base, unmap, apr_pool_cleanup_null);
-    return APR_SUCCESS;
+    return rv;
 }
 
 bool htc_history_due(htc_history *history, int64_t now)

@@ -1,9 +1,11 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Large pages. Called by who has filled a large piece of memory that is going to be read often.
+ * Memory that child processes share, and large pages, for who has filled a large piece of memory
+ * that is going to be read often.
  */
 #include "htc_pages.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -11,13 +13,38 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+typedef struct shared {
+    void *at;
+    size_t bytes;
+} shared;
+
+static apr_status_t unmap(void *data)
+{
+    const shared *memory = data;
+
+    munmap(memory->at, memory->bytes);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
+{
+    shared *memory = apr_palloc(pool, sizeof(*memory));
+
+    *at = NULL;
+    memory->bytes = bytes;
+    memory->at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory->at == MAP_FAILED)
+        return APR_FROM_OS_ERROR(errno);
+    *at = memory->at;
+    apr_pool_cleanup_register(pool, memory, unmap, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
 void htc_pages_enlarge(void *at, size_t bytes)
 {
     uintptr_t begin = ((uintptr_t)at + HTC_LARGE_PAGE - 1) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
     uintptr_t end = ((uintptr_t)at + bytes) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
 
-    /* One call for all would stop at the first that is not to be had, and keep the lock on this
-     * process's addresses for long. */
     /* In one call: the kernel makes all processors hand in what they hold back once in each. It
      * goes on behind pages that cannot be had. */
     if (begin < end) {

@@ -1,14 +1,24 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file htc_pages.h
- * Large pages for memory that is read at random places: with pages of 4 KiB the processor has to
- * look up, in other memory, where nearly each of its reads goes. Part of the core: no httpd
- * headers.
+ * Memory for all processes of a server, and large pages for memory that is read at random places:
+ * with pages of 4 KiB the processor has to look up, in other memory, where nearly each of its reads
+ * goes. Part of the core: no httpd headers.
  */
 #ifndef HTC_PAGES_H
 #define HTC_PAGES_H
 
 #include <stddef.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+/**
+ * @a bytes of zeroes that the processes forked from now on share with this one, at *at,
+ * page-aligned, until @a pool is cleared in the process that does so.
+ * @return APR_SUCCESS, or why there are none; *at is NULL then.
+ */
+apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
 
 /** Size and alignment of a large page. */
 #define HTC_LARGE_PAGE ((size_t)2 << 20)
