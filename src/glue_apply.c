@@ -189,6 +189,15 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
     return NULL;
 }
 
+/* The record's directives, those that can be folded renamed. */
+static ap_directive_t *decode(const htc_job *job, const cmd_parms *parms, const char *record,
+                              const char *path, bool once)
+{
+    ap_directive_t *tree = htc_tree_decode(record, path, parms->pool);
+
+    return job->info.flags & HTC_RF_REDIRECTS ? fold(job, parms, tree, once, false) : tree;
+}
+
 /* Run the record in the request's pool. @a what: what this is counted as. */
 static const char *run_record(htc_job *job, cmd_parms *cmd, htc_cost_kind what)
 {
@@ -200,9 +209,7 @@ static const char *run_record(htc_job *job, cmd_parms *cmd, htc_cost_kind what)
     if (!record)
         return apply_from_disk(job, cmd);
     parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
-    err = ap_walk_config(
-        fold(job, &parms, htc_tree_decode(record, job->path, cmd->pool), true, false), &parms,
-        cmd->context);
+    err = ap_walk_config(decode(job, &parms, record, job->path, true), &parms, cmd->context);
     htc_cost_end(job->ctx, job->path, what, began);
     return err;
 }
@@ -310,9 +317,7 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     }
     parsed->vector = ap_create_per_dir_config(parsed->pool);
     parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
-    err = ap_walk_config(
-        fold(job, &parms, htc_tree_decode(record, parsed->path, parsed->pool), false, false),
-        &parms, parsed->vector);
+    err = ap_walk_config(decode(job, &parms, record, parsed->path, false), &parms, parsed->vector);
     if (err) {
         err = apr_pstrdup(cmd->pool, err);
         apr_pool_destroy(parsed->pool);
