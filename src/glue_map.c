@@ -12,6 +12,7 @@
 
 #define MAX_GROUPS     10
 #define MAX_REMEMBERED 8
+#define LOAD_TRIES     3
 
 /* A table that a connection's requests use. What belongs to a top-level request is answered from
  * the same table to its end, so that lies pinned; between requests it is only remembered. Kept with
@@ -57,7 +58,7 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     if (pool) {
         table = apr_pcalloc(pool, sizeof(*table));
         table->redirects = redirects;
-        table->slot = slot;
+        table->place = redirect_area_place(slot);
         table->pin = *pin;
         table->pool = pool;
         table->table = redirect_table_open(pin->image, pin->size, pool);
@@ -71,15 +72,15 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     return NULL;
 }
 
-static bool slot_match(const void *data, const void *key)
+static bool place_match(const void *data, const void *key)
 {
-    return ((const htc_table *)data)->slot == *(const uint32_t *)key;
+    return ((const htc_table *)data)->place == *(const uint32_t *)key;
 }
 
 /* The process map wants its hashes well mixed. */
-static uint64_t slot_hash(uint32_t slot)
+static uint64_t place_hash(uint32_t place)
 {
-    uint64_t h = (slot + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = (place + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
 
     h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
     return h ^ h >> 32;
@@ -89,15 +90,17 @@ static uint64_t slot_hash(uint32_t slot)
 static htc_node *table_insert(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
 {
     htc_table *table = table_open(redirects, slot, pin);
+    uint32_t place = redirect_area_place(slot);
 
-    return table ? htc_map_insert(redirects->tables, slot_hash(slot), slot_match, &slot, table,
+    return table ? htc_map_insert(redirects->tables, place_hash(place), place_match, &place, table,
                                   sizeof(*table))
                  : NULL;
 }
 
 htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
 {
-    htc_node *node = htc_map_acquire(redirects->tables, slot_hash(slot), slot_match, &slot);
+    uint32_t place = redirect_area_place(slot);
+    htc_node *node = htc_map_acquire(redirects->tables, place_hash(place), place_match, &place);
     redirect_area_pin pin;
 
     if (node) {
@@ -210,7 +213,24 @@ static void look_at_file(const held_table *held, const request_rec *first,
     htc_map_refresh(held->redirects, map, sc->map_ttl);
 }
 
-static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
+/* Its image, or that of the file as it is now. Where maps have to make way all the time, one may
+ * between being read and being pinned. */
+static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    htc_node *node = htc_table_acquire(redirects, map->slot);
+
+    for (int i = 0; !node && i < LOAD_TRIES; i++) {
+        if (map->tree)
+            htc_map_adopt(r, redirects, map);
+        if (map->slot == REDIRECT_AREA_NIL ||
+            htc_map_load(redirects, map, false, r->pool) != APR_SUCCESS)
+            return NULL;
+        node = htc_table_acquire(redirects, map->slot);
+    }
+    return node;
+}
+
+static htc_table *table_of(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
     const request_rec *first = first_request(r);
     held_table *held = held_of(first->connection, redirects, map->slot);
@@ -221,9 +241,8 @@ static htc_table *table_of(request_rec *r, htc_redirects *redirects, const htc_r
     let_go(held);
     if (!held->node || !redirect_area_pin_known(redirects->area, map->slot, pin_of(held->node))) {
         forget(held);
-        held->node = htc_table_acquire(redirects, map->slot);
-        if (!held->node && htc_map_load(redirects, map, false, r->pool) == APR_SUCCESS)
-            held->node = htc_table_acquire(redirects, map->slot);
+        held->node = acquire_or_load(r, redirects, map);
+        held->slot = map->slot;
     }
     if (!held->node)
         return NULL;
@@ -421,13 +440,15 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
     return location ? send_redirect(r, match->status, location) : match->status;
 }
 
-static int ask_map(request_rec *r, htc_redirects *redirects, const htc_redirect_map *map)
+static int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
     redirect_request asked;
     redirect_match match;
     htc_table *table;
     bool found;
 
+    if (map->slot == REDIRECT_AREA_NIL && map->tree)
+        htc_map_adopt(r, redirects, map);
     if (map->slot == REDIRECT_AREA_NIL)
         return DECLINED;
     table = table_of(r, redirects, map);

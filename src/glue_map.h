@@ -25,8 +25,14 @@ typedef struct htc_redirect_map {
     const char *tree;  /* of .htaccess: the directory that the file must lie in; else NULL */
     redirect_map_options options;
     redirect_area_key key;
-    uint32_t slot; /* in the area; REDIRECT_AREA_NIL: none yet, or no room */
+    /* In the area; REDIRECT_AREA_NIL: none yet, or no room. Of .htaccess it is found when it is
+     * asked for, and again when it had to make way. */
+    _Atomic uint32_t slot;
 } htc_redirect_map;
+
+/** Tables of maps that .htaccess files name take together no more than so many times HtCacheMemory.
+ */
+#define HTC_TREES_MEMORY UINT64_C(4)
 
 /** What the maps of a server need; one per configuration generation, from pconf. */
 struct htc_redirects {
@@ -44,7 +50,7 @@ struct htc_redirects {
     /* Of each process. */
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
-    htc_map *tables;               /* htc_table, by slot; NULL until child_init */
+    htc_map *tables;               /* htc_table, by place; NULL until child_init */
     apr_thread_mutex_t *loader_lock;
     apr_thread_t *loader;    /* the background build, or the last one; under loader_lock */
     apr_pool_t *loader_pool; /* what it was made of */
@@ -54,7 +60,7 @@ struct htc_redirects {
 /** An image opened by this process. */
 typedef struct htc_table {
     htc_redirects *redirects;
-    uint32_t slot;
+    uint32_t place;        /* of its map: a later one in the same place takes this one's */
     redirect_area_pin pin; /* as it was when the image was opened; given up since */
     const redirect_table *table;
     redirect_table_info info;
@@ -82,6 +88,11 @@ typedef struct htc_lasting {
 /** That of this server process; without one, with @a create, it is made. NULL: there is none, and
  * with @a create *why says what is in the way. Lives as long as the process. */
 htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create);
+/** Give a map of a .htaccess file its place in the area, if it has none (any more). Without room,
+ * its slot is REDIRECT_AREA_NIL. */
+void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
+/** Say, if it was not said for an hour, that maps of .htaccess files had to make way. */
+void htc_map_say_made_way(const htc_redirects *redirects);
 
 /* glue_map_load.c */
 /** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what

@@ -1,10 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The server's redirect area over restarts: made once, found again by each later reading of the
- * configuration, and left behind when another build of the module has taken over. Called by
- * glue_map_load.c.
+ * configuration, and left behind when another build of the module has taken over; and whose maps
+ * take what of it. Called by glue_map_start.c and glue_map.c.
  */
 #include "glue_map.h"
+
+#include <sys/stat.h>
 
 /* Addresses reserved for images; memory is taken as they need it. */
 #define AREA_BYTES (UINT64_C(16) << 30)
@@ -52,4 +54,51 @@ htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create)
         return NULL;
     apr_pool_userdata_set(kept, key, apr_pool_cleanup_null, pool);
     return kept;
+}
+
+/* --- maps of .htaccess files ------------------------------------------------------------------*/
+
+/* Who counts as one: a document root, as for the cache, and in it each user who has directories, as
+ * with mod_userdir. Not by what can be chosen: files may be linked from elsewhere, directories not.
+ */
+static uint64_t owner_of(request_rec *r, const htc_redirect_map *map)
+{
+    redirect_area_key key;
+    const char *text;
+    struct stat st;
+
+    text = apr_psprintf(r->pool, "%ld %s", stat(map->tree, &st) == 0 ? (long)st.st_uid : -1L,
+                        ap_document_root(r));
+    key = redirect_area_key_of(text, strlen(text), r->pool);
+    return key.word[0] ? key.word[0] : 1;
+}
+
+void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    uint32_t slot = redirect_area_map(redirects->area, &map->key, redirects->generation, false);
+
+    if (slot == REDIRECT_AREA_NIL) {
+        slot = redirect_area_map_of(redirects->area, &map->key, redirects->generation,
+                                    owner_of(r, map));
+        htc_map_say_made_way(redirects);
+    }
+    atomic_store(&map->slot, slot);
+}
+
+void htc_map_say_made_way(const htc_redirects *redirects)
+{
+    char where[REDIRECT_AREA_NOTE_TEXT];
+    redirect_area_stats stats;
+
+    if (!redirect_area_made_way(redirects->area, apr_time_sec(apr_time_now()), where,
+                                sizeof(where)))
+        return;
+    redirect_area_stats_get(redirects->area, &stats);
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
+                 "HtCacheRedirectMap: .htaccess files name more maps than there is room for: %d of "
+                 "them and %" APR_UINT64_T_FMT " bytes of tables (four times HtCacheMemory). Who "
+                 "has most gives up what was not asked for the longest time, such as that of %s; "
+                 "it is read again when it is asked for. This is said once an hour at most",
+                 REDIRECT_AREA_MAPS / 4 * 3, (apr_uint64_t)stats.owners_most,
+                 *where ? where : "a line that was not asked for yet");
 }

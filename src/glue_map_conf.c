@@ -88,16 +88,14 @@ static const char *file_of(const cmd_parms *cmd, const char *arg, bool htaccess)
                : NULL;
 }
 
-/* A map named in .htaccess is known to the area from here on. */
-static const char *adopt(const cmd_parms *cmd, htc_redirect_map *map)
+static const char *check_area(const cmd_parms *cmd)
 {
-    htc_redirects *redirects = htc_server_conf_of(cmd->server)->redirects;
+    const htc_redirects *redirects = htc_server_conf_of(cmd->server)->redirects;
 
-    if (!redirects || !redirects->area)
-        return "HtCacheRedirectMap: not available in .htaccess: the server's configuration has "
-               "neither HtCache On nor a HtCacheRedirectMap";
-    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
-    return NULL;
+    return redirects && redirects->area
+               ? NULL
+               : "HtCacheRedirectMap: not available in .htaccess: the server's configuration has "
+                 "neither HtCache On nor a HtCacheRedirectMap";
 }
 
 /* A file that is gone, or is not what it should be, is no error while its rows are known: whoever
@@ -115,7 +113,7 @@ static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htacc
         err = check_file(cmd, map);
     if (err && !htc_map_known(cmd->server, &map->key))
         return err;
-    return htaccess ? adopt(cmd, map) : NULL;
+    return htaccess ? check_area(cmd) : NULL;
 }
 
 static const htc_redirect_map *map_of_htaccess(const server_rec *s, const char *dir,

@@ -359,11 +359,28 @@ static apr_status_t replace_image(loading *load, redirect_builder *builder, size
     return rv;
 }
 
+static const char *no_room(const loading *load, size_t size)
+{
+    redirect_area_stats stats;
+
+    redirect_area_stats_get(load->redirects->area, &stats);
+    if (load->map->tree)
+        return apr_psprintf(load->pool,
+                            "there is no room for its %" APR_SIZE_T_FMT " bytes; tables of maps "
+                            "that .htaccess files name may take %" APR_UINT64_T_FMT " bytes, those "
+                            "of one document root half of them (raise HtCacheMemory for more)",
+                            size, (apr_uint64_t)stats.owners_most);
+    return apr_psprintf(load->pool,
+                        "there is no room for its %" APR_SIZE_T_FMT " bytes; %" APR_UINT64_T_FMT
+                        " of %" APR_UINT64_T_FMT " are in use; the rows read last stay in use",
+                        size, (apr_uint64_t)stats.bytes_used, (apr_uint64_t)stats.bytes_reserved);
+}
+
 /* Into the area. NULL, or what is wrong. */
 static const char *build(loading *load, redirect_builder *builder)
 {
     const htc_redirect_map *map = load->map;
-    size_t size;
+    size_t size = 0;
     apr_status_t rv;
 
     rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
@@ -376,8 +393,11 @@ static const char *build(loading *load, redirect_builder *builder)
         rv = replace_image(load, builder, size);
     if (rv == APR_SUCCESS)
         return NULL;
-    load->retry_ms = rv == APR_ENOMEM ? RETRY_MEMORY_MS : 0;
-    return apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use", &rv);
+    load->retry_ms = rv == APR_ENOMEM || rv == APR_ENOSPC ? RETRY_MEMORY_MS : 0;
+    return rv == APR_ENOSPC
+               ? no_room(load, size)
+               : apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use",
+                              &rv);
 }
 
 static const char *read_and_build(loading *load)
@@ -417,6 +437,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     load.load_ms = htc_mono_ms() - load.began;
     if (err)
         remember_failure(&load, err);
+    htc_map_say_made_way(redirects);
     free(load.bytes);
     load.bytes = NULL;
     if (load.fd >= 0)
@@ -527,6 +548,7 @@ static background *background_create(htc_redirects *redirects, const htc_redirec
         return NULL;
     job = apr_pcalloc(pool, sizeof(*job));
     copy = apr_pmemdup(pool, map, sizeof(*map));
+    copy->slot = atomic_load(&map->slot);
     copy->file = apr_pstrdup(pool, map->file);
     copy->where = apr_pstrdup(pool, map->where);
     copy->tree = apr_pstrdup(pool, map->tree);

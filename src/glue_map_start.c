@@ -18,7 +18,8 @@ static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_po
     map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
     if (map->slot == REDIRECT_AREA_NIL) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
-                     "HtCacheRedirectMap %s (%s): there are more than %d maps; it is not used",
+                     "HtCacheRedirectMap %s (%s): there is no place for another one of at most %d "
+                     "maps; it is not used",
                      map->file, map->where, REDIRECT_AREA_MAPS);
         return OK;
     }
@@ -48,6 +49,7 @@ static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_las
 
     if (kept) {
         redirects->area = kept->area;
+        redirect_area_bound(kept->area, HTC_TREES_MEMORY * options->memory);
         redirects->generation = ++kept->generation;
     }
     redirects->main_server = s;

@@ -296,6 +296,8 @@ static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
     /* Who writes a core file would fill the whole range, and it would stay filled. */
     madvise(area->range.base, area->range.bytes, MADV_DONTDUMP);
     area->extents = apr_palloc(pool, sizeof(rda_extent) * REDIRECT_AREA_IMAGES);
+    area->holdings = apr_palloc(pool, sizeof(rda_holding) * (REDIRECT_AREA_IMAGES + 1));
+    rda_share_init(area);
     rv = htc_lock_init(&area->header->lock);
     if (rv != APR_SUCCESS)
         return rv;
@@ -354,4 +356,6 @@ void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *sta
             stats->bytes_used += (uint64_t)extent.pages * area->page;
     }
     stats->bytes_reserved = (uint64_t)area->pages * area->page;
+    stats->owners_most = area->most[RDA_PAGES] * area->page;
+    stats->made_way = RDA_GET(area->header->made_way);
 }

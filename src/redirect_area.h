@@ -97,6 +97,35 @@ apr_status_t redirect_area_join(redirect_area *area, uint32_t generation);
 uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, uint32_t generation,
                            bool create);
 
+/**
+ * As above, made if need be, for a map that counts against @a owner (not 0); those made by
+ * redirect_area_map() are the server's configuration's. An owner is whoever writes names of maps
+ * that the administrator has not seen. All owners together may have three quarters of the places
+ * for maps and images, and so much memory as redirect_area_bound() says; one of them, half of the
+ * images and of the memory. When there is no more, and something else is wanted, maps make way,
+ * for a new map or for a new image: of the owner that has most of what is wanted, and of none that
+ * has less than the one who wants it would have then; of these the one that was not asked for the
+ * longest time. Maps of the server's configuration never do, and have others make way for them.
+ * Which makes way is forgotten: who wants it makes it anew.
+ */
+uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
+                              uint32_t generation, uint64_t owner);
+
+/** Owners may have @a bytes of images together, and three quarters of the area at most, which is
+ * what they may have at first. For the parent, before it forks: others learn nothing of it. */
+void redirect_area_bound(redirect_area *area, uint64_t bytes);
+
+/** Has a map made way that was not spoken of yet, the last time that one was an hour ago or more
+ * (@a now, in seconds), and is this caller the one to speak of it? Then @a where is what the note
+ * of the one that this process had make way last said of where it is named; "": not known. */
+bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_t room);
+
+/** Does the map exist (still)? */
+bool redirect_area_exists(const redirect_area *area, uint32_t map);
+
+/** A number below REDIRECT_AREA_MAPS that no two maps have at a time. */
+uint32_t redirect_area_place(uint32_t map);
+
 /** What is known of a map. Read without the lock; version, id, loaded_at and size belong together,
  *  failed and failed_id, too. */
 typedef struct redirect_area_state {
@@ -216,6 +245,8 @@ void redirect_area_sweep(redirect_area *area);
 typedef struct redirect_area_stats {
     uint32_t maps, images;
     uint64_t bytes_used, bytes_reserved;
+    uint64_t owners_most; /* bytes that all owners may have together */
+    uint64_t made_way;    /* maps, ever */
 } redirect_area_stats;
 
 void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);

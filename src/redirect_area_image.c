@@ -12,7 +12,8 @@
 
 #include <apr_time.h>
 
-#define BATCH 32 /* images marked at a time before their memory is given back */
+#define MAKE_WAY_TRIES 4
+#define BATCH          32 /* images marked at a time before their memory is given back */
 
 /* --- garbage ----------------------------------------------------------------------------------*/
 
@@ -27,7 +28,7 @@ bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *exte
 }
 
 /* The reading of the cells that redirect_area_pin_get() speaks of. */
-static bool pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census)
 {
     for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
         if (atomic_load_explicit(&area->cells[slot].pins[cell], memory_order_seq_cst) &&
@@ -65,7 +66,7 @@ static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_census 
     case RDA_RESERVED:
         return !reserved_locked(area, slot, census);
     case RDA_PUBLISHED:
-        return !current_locked(area, slot) && !pinned_locked(area, slot, census);
+        return !current_locked(area, slot) && !rda_image_pinned_locked(area, slot, census);
     case RDA_RELEASING:
         return !rda_serial_alive(area, RDA_GET(area->images[slot].releaser), census);
     default:
@@ -206,16 +207,22 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
     return mine;
 }
 
-/* What is asked for. */
+/* What is asked for, and why it is not to be had. */
 typedef struct room {
     size_t size;
     uint32_t pages, counters;
+    rda_share full; /* of this there is no room; RDA_SHARES: the owner may not have so much */
 } room;
 
-/* Only the map's `reserved` makes it more than garbage. */
-static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, const room *want,
-                                   void **to)
+static uint64_t owner_of(const redirect_area *area, uint32_t handle)
 {
+    return RDA_GET(area->names[rda_entry_of(handle)].owner);
+}
+
+/* Only the map's `reserved` makes it more than garbage. */
+static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, room *want, void **to)
+{
+    uint64_t owner = owner_of(area, handle);
     uint32_t slot, first;
     rda_image *image;
     apr_status_t rv;
@@ -223,9 +230,15 @@ static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, const r
     if (!builds(area, handle))
         return APR_EINVAL;
     RDA_SET(rda_map_at(area, handle)->reserved, RDA_NIL);
+    want->full = RDA_SHARES;
+    if (!rda_may_have_locked(area, RDA_PAGES, owner, want->pages) ||
+        !rda_may_have_locked(area, RDA_IMAGES, owner, 1))
+        return APR_ENOSPC;
+    want->full = RDA_PAGES;
     rv = find_room_locked(area, want->pages, &first);
     if (rv != APR_SUCCESS)
         return rv;
+    want->full = RDA_IMAGES;
     slot = free_slot_locked(area);
     if (slot == RDA_NIL)
         return APR_ENOSPC;
@@ -236,13 +249,14 @@ static apr_status_t reserve_locked(redirect_area *area, uint32_t handle, const r
     RDA_SET(image->pages, want->pages);
     RDA_SET(image->size, want->size);
     RDA_SET(image->counters, want->counters);
+    RDA_SET(image->owner, owner);
     RDA_SET(image->state, RDA_RESERVED);
     RDA_SET(rda_map_at(area, handle)->reserved, slot);
     *to = area->room + (size_t)first * area->page;
     return APR_SUCCESS;
 }
 
-static apr_status_t try_reserve(redirect_area *area, uint32_t handle, const room *want, void **to)
+static apr_status_t try_reserve(redirect_area *area, uint32_t handle, room *want, void **to)
 {
     apr_status_t rv = rda_lock(area);
 
@@ -251,6 +265,21 @@ static apr_status_t try_reserve(redirect_area *area, uint32_t handle, const room
     rv = reserve_locked(area, handle, want, to);
     rda_unlock(area);
     return rv;
+}
+
+/* Maps with an owner make way for this one. */
+static bool make_way(redirect_area *area, uint32_t handle, const room *want)
+{
+    uint64_t owner = owner_of(area, handle);
+    bool made;
+
+    if (rda_lock(area) != APR_SUCCESS)
+        return false;
+    made = builds(area, handle) &&
+           rda_make_way_locked(area, RDA_PAGES, owner, want->pages, want->full == RDA_PAGES) &&
+           rda_make_way_locked(area, RDA_IMAGES, owner, 1, want->full == RDA_IMAGES);
+    rda_unlock(area);
+    return made;
 }
 
 static uint64_t pages_of(const redirect_area *area, uint64_t bytes)
@@ -273,7 +302,7 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
 {
     uint64_t pages =
         pages_of(area, size) + pages_of(area, (uint64_t)counters * sizeof(redirect_counter));
-    room want = {size, (uint32_t)pages, counters};
+    room want = {size, (uint32_t)pages, counters, RDA_SHARES};
     apr_status_t rv;
 
     *image = NULL;
@@ -284,6 +313,11 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
     redirect_area_sweep(area); /* or there would be three images for a while: two and an old one */
     rv = try_reserve(area, handle, &want, image);
     if (rv == APR_ENOSPC) { /* what this build had reserved before is free now */
+        redirect_area_sweep(area);
+        rv = try_reserve(area, handle, &want, image);
+    }
+    /* More than once, as somebody may pin what was to make way, or room may lie in pieces. */
+    for (int i = 0; rv == APR_ENOSPC && i < MAKE_WAY_TRIES && make_way(area, handle, &want); i++) {
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);
     }

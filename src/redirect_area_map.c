@@ -87,11 +87,25 @@ static void reset_locked(redirect_area *area, uint32_t entry)
     }
 }
 
+/* An entry that another map makes way for, if need be. */
+static uint32_t entry_for_locked(redirect_area *area, uint64_t owner)
+{
+    uint32_t entry;
+
+    if (!rda_may_have_locked(area, RDA_MAPS, owner, 1) &&
+        !rda_make_way_locked(area, RDA_MAPS, owner, 1, false))
+        return RDA_NIL;
+    entry = free_entry_locked(area);
+    if (entry == RDA_NIL && rda_make_way_locked(area, RDA_MAPS, owner, 1, true))
+        entry = free_entry_locked(area);
+    return entry;
+}
+
 /* Returns the handle, or 0. */
 static uint32_t create_locked(redirect_area *area, const redirect_area_key *key,
-                              uint32_t generation)
+                              uint32_t generation, uint64_t owner)
 {
-    uint32_t entry = free_entry_locked(area), handle;
+    uint32_t entry = entry_for_locked(area, owner), handle;
     rda_name *name = &area->names[rda_at_most(entry, REDIRECT_AREA_MAPS - 1)];
 
     if (entry == RDA_NIL)
@@ -103,6 +117,8 @@ static uint32_t create_locked(redirect_area *area, const redirect_area_key *key,
     RDA_SET(name->last, generation);
     RDA_SET(name->key[0], key->word[0]);
     RDA_SET(name->key[1], key->word[1]);
+    RDA_SET(name->owner, owner);
+    RDA_SET(name->touched, 0);
     RDA_SET(name->handle, handle);
     return handle;
 }
@@ -121,8 +137,8 @@ static void mark_locked(rda_name *name, uint32_t generation)
         RDA_SET(name->last, generation);
 }
 
-uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, uint32_t generation,
-                           bool create)
+static uint32_t find_or_create(redirect_area *area, const redirect_area_key *key,
+                               uint32_t generation, bool create, uint64_t owner)
 {
     uint32_t handle = find(area, key);
 
@@ -134,9 +150,37 @@ uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, ui
     if (handle)
         mark_locked(&area->names[rda_entry_of(handle)], generation);
     else if (create)
-        handle = create_locked(area, key, generation);
+        handle = create_locked(area, key, generation, owner);
     rda_unlock(area);
     return handle ? handle : RDA_NIL;
+}
+
+uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, uint32_t generation,
+                           bool create)
+{
+    return find_or_create(area, key, generation, create, 0);
+}
+
+uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
+                              uint32_t generation, uint64_t owner)
+{
+    return find_or_create(area, key, generation, true, owner);
+}
+
+bool redirect_area_exists(const redirect_area *area, uint32_t handle)
+{
+    return handle != RDA_NIL && rda_map_valid(area, handle);
+}
+
+uint32_t redirect_area_place(uint32_t handle)
+{
+    return rda_entry_of(handle);
+}
+
+void rda_forget_locked(redirect_area *area, uint32_t entry)
+{
+    rda_set_current(&area->maps[entry], 0);
+    RDA_SET(area->names[entry].handle, 0);
 }
 
 static bool forgettable_locked(const redirect_area *area, uint32_t entry, uint32_t generation,
@@ -156,10 +200,8 @@ void redirect_area_collect(redirect_area *area, uint32_t generation)
     if (!rda_own_serial(area) || rda_lock(area) != APR_SUCCESS)
         return;
     for (uint32_t i = 0; i < rda_maps_end(area); i++) {
-        if (forgettable_locked(area, i, generation, &census)) {
-            rda_set_current(&area->maps[i], 0);
-            RDA_SET(area->names[i].handle, 0);
-        }
+        if (forgettable_locked(area, i, generation, &census))
+            rda_forget_locked(area, i);
     }
     rda_unlock(area);
     redirect_area_sweep(area);
@@ -323,9 +365,12 @@ static uint32_t own_stripe(const redirect_area *area)
 void redirect_area_count(redirect_area *area, uint32_t handle, uint64_t lookups, uint64_t hits)
 {
     rda_stripe *stripe = &area->counts[rda_entry_of(handle)].stripes[own_stripe(area)];
+    rda_name *name = &area->names[rda_entry_of(handle)];
 
     if (!rda_map_valid(area, handle))
         return;
+    if (!RDA_GET(name->touched))
+        RDA_SET(name->touched, 1);
     if (lookups)
         atomic_fetch_add_explicit(&stripe->lookups, lookups, memory_order_relaxed);
     RDA_CRASH_POINT("lookups");

@@ -7,6 +7,7 @@
  *   redirect_area_process.c  the lock; who lives
  *   redirect_area_map.c      maps, what is known of them, pins
  *   redirect_area_image.c    builds, room for images, giving memory back
+ *   redirect_area_share.c    how much of it each owner has, and which maps make way
  *
  * Only these and the area's tests include this file.
  *
@@ -42,7 +43,7 @@
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for
  * this text in the module. */
-#define RDA_LAYOUT_TEXT "redirect area layout 0001"
+#define RDA_LAYOUT_TEXT "redirect area layout 0002"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
 #define RDA_STRIPES     32  /* of a map's counts */
@@ -79,6 +80,10 @@ typedef struct rda_header {
     _Atomic uint64_t versions; /* ever */
     /* Entries from here on were never used. */
     _Atomic uint32_t processes_end, maps_end, images_end;
+    _Atomic uint32_t hand;     /* the map that is looked at next when some have to make way */
+    _Atomic uint64_t made_way; /* maps, ever */
+    _Atomic uint64_t said;     /* of these, when the administrator was told. Without the lock */
+    _Atomic int64_t said_at;   /* seconds; 0: never. Without the lock */
 } rda_header;
 
 /* A process's cell is its index in this table. */
@@ -96,6 +101,8 @@ typedef struct rda_name {
     _Atomic uint32_t last_handle; /* the entry's, before it became free */
     _Atomic uint32_t first, last; /* generations that it was used by */
     _Atomic uint64_t key[2];
+    _Atomic uint64_t owner;   /* 0: the server's configuration */
+    _Atomic uint32_t touched; /* asked since the hand went by; set without the lock */
 } rda_name;
 
 typedef struct rda_map {
@@ -126,6 +133,7 @@ typedef struct rda_image {
     _Atomic int64_t loaded_at;
     _Atomic uint64_t id[RDA_ID_WORDS];
     _Atomic uint32_t counters; /* their number; they lie on pages of their own behind the image */
+    _Atomic uint64_t owner;    /* of its map, which may be gone before the image */
 } rda_image;
 
 typedef struct rda_stripe {
@@ -166,6 +174,14 @@ typedef struct rda_extent {
     uint32_t first, pages;
 } rda_extent;
 
+/* What is shared out among the owners of maps. */
+typedef enum rda_share { RDA_MAPS, RDA_IMAGES, RDA_PAGES, RDA_SHARES } rda_share;
+
+/* How much of one of these an owner has. */
+typedef struct rda_holding {
+    uint64_t owner, amount;
+} rda_holding;
+
 /* All that is needed to stay within the area lies in private memory, so that damage to the area
  * cannot send anybody outside of it. */
 struct redirect_area {
@@ -185,6 +201,9 @@ struct redirect_area {
     rda_own *own;
     bool wiped_on_fork;  /* the page of `own`; else who asks compares its process id */
     rda_extent *extents; /* space for sorting; used under the lock */
+    rda_holding *holdings;
+    uint64_t most[RDA_SHARES];              /* that all owners may have together */
+    char made_way[REDIRECT_AREA_NOTE_TEXT]; /* where the last map stands that did; under the lock */
 };
 
 /* --- versions and handles ---------------------------------------------------------------------*/
@@ -288,5 +307,27 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 
 /* Bounds of an image that is said to be there; false when they are impossible. */
 bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *extent);
+
+/* Has a living process pinned it? */
+bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census);
+
+/* --- redirect_area_share.c --------------------------------------------------------------------*/
+
+/* What all owners may have together, at first. */
+void rda_share_init(redirect_area *area);
+
+/* May @a owner have @a want more? The server's configuration always may. */
+bool rda_may_have_locked(redirect_area *area, rda_share share, uint64_t owner, uint64_t want);
+
+/* Have maps make way until @a owner may have @a want more; and if there was no room for it though
+ * it might (@a full), until as much was given up, or all that there is. What images take is free
+ * after the next sweep. False: it cannot be had. */
+bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, uint64_t want,
+                         bool full);
+
+/* --- redirect_area_map.c ----------------------------------------------------------------------*/
+
+/* The map exists no more. */
+void rda_forget_locked(redirect_area *area, uint32_t entry);
 
 #endif

@@ -271,6 +271,41 @@ my $end = $third->status->{htaccess};
 is $end->{file_reads}, $after->{file_reads}, "3,000 requests for paths that are not: another document root's files need not be read again";
 cmp_ok $end->{bytes_used},    '<=', $end->{bytes_total},                'shared memory is bounded';
 cmp_ok $end->{process_bytes}, '<=', 1.1 * 2**20 * ($end->{processes} || 1), 'so is memory of processes';
-is_deeply [map { $_->crashes } @servers, $third], [], 'no child crashed';
-ok $_->stop, "$_->{name} stops" for @servers, $third;
+
+# --- places for maps ----------------------------------------------------------------------------
+
+# One tenant names more maps than there may be in all, and each is asked for.
+my ($hog, $other, $dirs, $each) = ("$root/hog", "$root/other", 5, 850);
+for my $n (1 .. $dirs) {
+    write_file("$hog/$n/page.html", "page\n");
+    write_file("$hog/$n/own.map",   "/$n/moved http://example.org/hog/$n\n");
+    write_file("$hog/$n/.htaccess", join '', map {"HtCacheRedirectMap own.map host=h$_.example\n"} 1 .. $each);
+}
+write_file("$other/own.map",   "/moved http://example.org/other\n");
+write_file("$other/.htaccess", "HtCacheRedirectMap own.map\n");
+my $fourth = HtCache::Server->new(name => 'security-places', ports => [qw(hog other)], htcache => 1, conf => join '', map {<<"CONF"} qw(hog other))->start;
+<VirtualHost *:\@PORT:$_\@>
+    DocumentRoot "$root/$_"
+    HtCache On
+    HtCacheRedirectMap "$root/server.map" format=text
+    <Directory "$root">
+        AllowOverride All
+        Require all granted
+    </Directory>
+</VirtualHost>
+CONF
+my $greedy = $fourth->client('hog', timeout => 120);
+is_deeply [map { $greedy->request("/$_/page.html")->{status} } 1 .. $dirs], [(200) x $dirs], $dirs * $each . ' maps in one tree';
+sub location {
+    my ($host, $path, $name) = @_;
+    return scalar HtCache::Client::header($fourth->client($host, timeout => 120)->request($path, headers => [['Host', $name // 'test.example']]), 'Location');
+}
+is location('other', '/moved'), 'http://example.org/other', q(another tree's map is read and answers);
+is location($_, '/fine'), 'http://example.org/fine', qq(so does the server's configuration's, host $_) for qw(hog other);
+is location('hog', "/$_/moved", "h$_.example"), "http://example.org/hog/$_", "what had to make way is read again, tree $_" for 1, $dirs;
+my @said = $fourth->error_log =~ /(name more maps than there is room for)/g;
+is scalar @said, 1, 'the log says it once';
+
+is_deeply [map { $_->crashes } @servers, $third, $fourth], [], 'no child crashed';
+ok $_->stop, "$_->{name} stops" for @servers, $third, $fourth;
 done_testing;

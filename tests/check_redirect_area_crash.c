@@ -145,7 +145,8 @@ END_TEST
 
 /* --- killed after every store -----------------------------------------------------------------*/
 
-#define BIG ((size_t)900 << 10)
+#define BIG       ((size_t)900 << 10)
+#define OWN_BYTES (AREA_BYTES / 8 * 3) /* that one owner may have */
 
 static au_held first; /* this process has it pinned in all scenes */
 static uint32_t gone_map;
@@ -253,6 +254,43 @@ static void with_forgotten_map(void)
     redirect_area_collect(area, 1);
 }
 
+/* One owner has all the places that owners may have. */
+static void with_many_owned(void)
+{
+    simple();
+    for (uint64_t i = 0; i < REDIRECT_AREA_MAPS / 4 * 3; i++) {
+        redirect_area_key key = au_key(1000 + i);
+
+        redirect_area_map_of(area, &key, OTHER_TIME, 5);
+    }
+}
+
+/* And one all the memory that it may have. */
+static void with_much_owned(void)
+{
+    simple();
+    for (uint64_t i = 0; i < 8; i++) {
+        redirect_area_key key = au_key(1000 + i);
+        uint32_t map = redirect_area_map_of(area, &key, OTHER_TIME, 5);
+
+        ck_assert_int_eq(au_build(area, map, OWN_BYTES / 8, 1000 + i, i), APR_SUCCESS);
+    }
+}
+
+static void create_owned(void)
+{
+    redirect_area_key key = au_key(900);
+
+    redirect_area_map_of(area, &key, OTHER_TIME, 6);
+}
+
+static void build_owned(void)
+{
+    redirect_area_key key = au_key(900);
+
+    au_build(area, redirect_area_map_of(area, &key, OTHER_TIME, 5), OWN_BYTES / 4, 900, 1);
+}
+
 static void join(void)
 {
     redirect_area_join(area, 1);
@@ -353,6 +391,8 @@ static const struct scene {
     {"collect what a dead builder left", after_dead_builder, join, collect},
     {"forget a map", with_old_map, join, collect},
     {"pin and count", simple, join, pin_and_count},
+    {"have a map make way", with_many_owned, join, create_owned},
+    {"have images make way", with_much_owned, join, build_owned},
 };
 
 #define SCENES ((int)(sizeof(scenes) / sizeof(scenes[0])))
