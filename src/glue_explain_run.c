@@ -288,9 +288,7 @@ static bool is_http(const char *url)
 static int status_of(const rewrite_rule *rule)
 {
     if (rule->flags & REWRITE_STATUS)
-        return rule->flags & REWRITE_FORBIDDEN ? HTTP_FORBIDDEN
-               : rule->flags & REWRITE_GONE    ? HTTP_GONE
-                                               : rule->status;
+        return rule->status;
     if (!substitutes(rule))
         return 0;
     if (rule->flags & REWRITE_REDIRECT)

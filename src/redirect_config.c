@@ -210,12 +210,16 @@ static bool is_known_status(int status)
            (status >= 500 && status <= 508);
 }
 
+/* Without a value it keeps the status of another flag. */
 static unsigned read_redirect(const char *value, int *status)
 {
-    *status = 302;
-    if (!*value || !strcasecmp(value, "temp"))
+    if (!*value) {
+        *status = *status ? *status : 302;
         return REWRITE_REDIRECT;
-    if (!strcasecmp(value, "permanent"))
+    }
+    if (!strcasecmp(value, "temp"))
+        *status = 302;
+    else if (!strcasecmp(value, "permanent"))
         *status = 301;
     else if (!strcasecmp(value, "seeother"))
         *status = 303;
@@ -266,8 +270,10 @@ static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule
 /* "[R=301,L]" */
 static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
 {
+    const unsigned answers = REWRITE_REDIRECT | REWRITE_STATUS;
     size_t len = strlen(text);
     char *word, *next;
+    unsigned flag;
 
     if (len < 2 || text[0] != '[' || text[len - 1] != ']')
         return false;
@@ -281,7 +287,10 @@ static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
         value = strchr(word, '=');
         if (value)
             *value++ = '\0';
-        rule->flags |= read_flag(word, value ? value : "", rule);
+        flag = read_flag(word, value ? value : "", rule);
+        if (flag & answers && rule->flags & answers)
+            flag |= REWRITE_STATUSES;
+        rule->flags |= flag;
     }
     return true;
 }
@@ -408,6 +417,8 @@ static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr
         return "its pattern is negated";
     if (rule->flags & (REWRITE_SKIP | REWRITE_CHAIN))
         return "it skips or chains";
+    if (rule->flags & REWRITE_STATUSES)
+        return "it has more than one of the flags R, F and G";
     if (rule->flags & REWRITE_OTHER)
         return "it has a flag that only mod_rewrite can carry out";
     if (!(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_STATUS | REWRITE_PASSTHROUGH)))

@@ -88,7 +88,8 @@ enum {
     REWRITE_FORBIDDEN = 8192, /* F, with REWRITE_STATUS */
     REWRITE_GONE = 16384,     /* G, likewise */
     REWRITE_NEXT = 32768,     /* N: all rules are tried again */
-    REWRITE_PROXY = 65536     /* P, with REWRITE_OTHER */
+    REWRITE_PROXY = 65536,    /* P, with REWRITE_OTHER */
+    REWRITE_STATUSES = 131072 /* R, F and G stand there more than once */
 };
 
 /** What a rule that matches makes of the rules behind it. */
@@ -102,7 +103,7 @@ typedef enum rewrite_effect {
 typedef struct rewrite_rule {
     const char *pattern, *output; /* without quotes; output without a "?" at its end */
     unsigned flags;
-    int status; /* of R, F and G */
+    int status; /* of the last of R, F and G that names one; 302 for R alone */
     int skip;
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */

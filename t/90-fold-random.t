@@ -15,6 +15,7 @@ use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
 use HtCache::FoldCases qw(cases wrong_lines);
 use HtCache::FoldNamed qw(named_cases cases_without info_lines error_files);
+use HtCache::FoldOdd qw(odd_cases);
 use HtCache::FoldShare qw(check_tree);
 use HtCache::FoldRandom qw(scenario render all_nodes);
 use HtCache::Pipeline qw(ask_all);
@@ -189,6 +190,7 @@ sub compare {
         $status{ substr $_, 9, 3 }++ for @{ $expected->{answers} };
         count_folded($scenario, $cached);
     }
+    $scenario->{folded} = eval { $cached->status('status')->{fold} };
     push @found, map { { request => { method => 'crash', uri => '', headers => [] }, when => '', expected => '', got => $_ } } $cached->crashes;
     $cached->stop;
     return @found;
@@ -273,10 +275,16 @@ sub scenario_of {
     return $scenario;
 }
 
+# Groups of cases that are all about what is folded.
+my %wanted = map { $_ => 1 } qw(named odd);
+
 sub run_cases {
     my ($scenario, $name, @cases) = @_;
     my @found = compare($scenario, 0);
     die "$name: $found[1]\n" if @found && !defined $found[0];
+    # Else nothing would be told from stock httpd.
+    my $folded = $scenario->{folded} // {};
+    cmp_ok $folded->{rewrite_rules_folded} // 0, '>', ($folded->{rewrite_rules_seen} // 0) / 2, "$name: most RewriteRules are folded, of $folded->{rewrite_rules_seen}" if $wanted{$name};
     for my $case (@cases) {
         my @wrong = grep { ($_->{request}{case} // $case->{name}) eq $case->{name} } @found;
         # A known difference, see docs/folding.md; shown, not passed over.
@@ -453,9 +461,10 @@ sub run_counts {
 my $only = $ENV{HTCACHE_CASES};
 if (!defined $ENV{HTCACHE_ROUND}) {
     my @cases = grep { !defined $only || $_->{name} =~ /$only/ } cases();
-    my @alone = grep { $_->{alone} } @cases;
+    my @odd   = grep { !defined $only || $_->{name} =~ /$only/ } odd_cases();
+    my @alone = grep { $_->{alone} } @cases, @odd;
     my @named = grep { !defined $only || $_->{name} =~ /$only/ } named_cases();
-    my @groups = (['cases', grep { !$_->{alone} } @cases], ['named', @named], map { ["alone-$_", $alone[$_]] } 0 .. $#alone);
+    my @groups = (['cases', grep { !$_->{alone} } @cases], ['named', @named], ['odd', grep { !$_->{alone} } @odd], map { ["alone-$_", $alone[$_]] } 0 .. $#alone);
     my @scenarios = map { scenario_of(@$_) } @groups;
     wait_past_racy();
     run_cases($scenarios[$_], @{ $groups[$_] }) for grep { @{ $groups[$_] } > 1 } 0 .. $#groups;

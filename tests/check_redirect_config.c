@@ -226,6 +226,8 @@ static const struct {
     {"^x$ http://t/ [R=999,L]", false},
     {"^x$ http://t/ [R=000,L]", false},
     {"^x$ - [F]", false},
+    {"^x$ http://t/ [R,R=301,L]", false},
+    {"^x$ http://t/ [R=404,R=301,L]", false},
     {"^x$", false},
 };
 
@@ -480,6 +482,13 @@ static const struct {
                {"^a http://t/ [P]", 0},
                {"^a http://t/ [proxy,R=301]", 0},
                {"^a - [R=301]", 0},
+               {"^a - [F,R=301]", 301},
+               {"^a - [R=301,F]", 403},
+               {"^a - [F,R]", 403},
+               {"^a - [F,G]", 410},
+               {"^a - [G,R=404]", 404},
+               {"^a http://t/ [R=301,R]", 301},
+               {"^a http://t/ [R=301,R=temp]", 302},
                {"^a -", 0},
                {"^a http://t/ R=301", 0},
                {"^a", 0},

@@ -6,7 +6,7 @@ package HtCache::FoldNamed;
 use strict;
 use warnings;
 use Exporter 'import';
-our @EXPORT_OK = qw(named_cases cases_without info_lines error_files);
+our @EXPORT_OK = qw(contexts start_in named_cases cases_without info_lines error_files);
 
 my $ENGINE = "RewriteEngine On\n";
 
@@ -29,7 +29,11 @@ sub _rules {
     return join '', map { $none ? "RewriteRule ^${start}other$_\$ - $flags\n" : "RewriteRule ^${start}other$_\$ http://t.test/$_ $flags\n" } 1 .. 9;
 }
 
+sub contexts { return %CONTEXT }
+
 # A pattern begins behind the directory, but where there is none.
+sub start_in { return _start($_[0]) }
+
 sub _start { return $_[0] eq 'the server' ? '/a/' : $_[0] =~ /Location|If|Files/ ? '(?:.*/)?' : '' }
 
 sub _statuses {
