@@ -10,6 +10,7 @@ use Time::HiRes qw(time);
 use HtCache::Diff qw(diff_answers);
 use HtCache::Env qw(work_dir write_file wait_until wait_past_racy);
 use HtCache::Figures qw(figures unless_flat median);
+use HtCache::Host qw(cached_host status_page);
 use HtCache::Leftovers qw(ipc_objects left_over);
 use HtCache::Load;
 use HtCache::Server;
@@ -41,31 +42,12 @@ write_file("$tree.map", map_of(0));
 # that is no server.
 my $before = ipc_objects();
 my $server = HtCache::Server->new(name => 'kill', ports => ['site', 'told'], htcache => 1,
-    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()], conf => <<"CONF")->start;
+    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()], conf => <<"CONF"
 HtCacheMemory 1M
 HtCacheProcessMemory 1M
 HtCacheRedirectMap "$tree.map" format=text
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$tree"
-    HtCache On
-    HtCacheRevalidate 20ms
-    <Directory "$tree">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<VirtualHost *:\@PORT:told\@>
-    DocumentRoot "$tree"
-    HtCache On
-    <Directory "$tree">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
 CONF
+    . cached_host('site', $tree, cache => 'HtCacheRevalidate 20ms') . cached_host('told', $tree) . status_page())->start;
 wait_past_racy();
 
 my $client   = $server->client('site');

@@ -10,6 +10,7 @@ use Test::More;
 use HtCache::Diff qw(diff_answers);
 use HtCache::Env qw(work_dir write_file mpm wait_until wait_past_racy);
 use HtCache::Faults;
+use HtCache::Host qw(cached_host status_page);
 use HtCache::Server;
 
 my $dir = work_dir('faults');
@@ -39,23 +40,7 @@ sub write_all {
 write_file("$tree/$_/page.html", "page of $_\n") for '.', 'a', 'a/b', 'a/b/d', 'c';
 my @uris = qw(/page.html /a/page.html /a/b/page.html /a/b/d/page.html /a/old /a/old/x /c/old /c/page.html /none);
 
-my $conf = <<"CONF";
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$tree"
-    <IfModule htcache_module>
-        HtCache On
-        HtCacheRevalidate 0
-        HtCacheRedirectMap "$dir/map.htaccess" format=text
-    </IfModule>
-    <Directory "$tree">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
-CONF
+my $conf = cached_host('site', $tree, cache => qq{HtCacheRevalidate 0\nHtCacheRedirectMap "$dir/map.htaccess" format=text}) . status_page();
 write_all(0);
 
 my %faults = map { $_ => HtCache::Faults->new($library, "$dir/control.$_", '.htaccess') } 'stock', 'cached';
@@ -138,7 +123,8 @@ for my $fault (@faults) {
         set_faults('stock');
         for my $uri ((@uris) x 4) {
             my $got  = ask($cached, $uri);
-            my $diff = diff_answers($right->{$uri}, $got);
+            # A file from the future was changed now, as httpd says, and now is not the same for both.
+            my $diff = diff_answers($right->{$uri}, $got, $kind eq 'clock' ? (ignore => ['Last-Modified']) : ());
             next if $diff eq '';
             next if $kind =~ /open|stat|read/ && !$got->{error} && $got->{status} =~ /^(?:403|500)$/
                 && ($got->{status} == $failing->{$uri}{status} || $kind =~ /fstat|read/);

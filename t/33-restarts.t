@@ -8,6 +8,7 @@ use warnings;
 use Test::More;
 use HtCache::Env qw(work_dir write_file mpm wait_until wait_past_racy);
 use HtCache::Figures qw(figures temp_files unless_flat median);
+use HtCache::Host qw(cached_host status_page);
 use HtCache::Leftovers qw(ipc_objects left_over);
 use HtCache::Load;
 use HtCache::Server;
@@ -39,23 +40,11 @@ mkdir "$tree/tmp";
 
 my $before = ipc_objects();
 my $server = HtCache::Server->new(name => 'restarts', ports => ['site'], htcache => 1,
-    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()], env => { TMPDIR => "$tree/tmp" }, conf => <<"CONF")->start;
+    modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()], env => { TMPDIR => "$tree/tmp" }, conf => <<"CONF"
 HtCacheMemory 2M
 HtCacheRedirectMap "$tree.map" format=text
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$tree"
-    HtCache On
-    Redirect /folded/1 http://example.org/1
-    Redirect /folded/2 http://example.org/2
-    <Directory "$tree">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
 CONF
+    . cached_host('site', $tree, conf => "Redirect /folded/1 http://example.org/1\nRedirect /folded/2 http://example.org/2") . status_page())->start;
 wait_past_racy();
 my $client   = $server->client('site');
 my @requests = map { { uri => $_ } } '/folded/2', '/none', map({"/mapped/$_"} 1 .. 20),

@@ -9,6 +9,7 @@ use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(work_dir write_file read_file wait_until);
 use HtCache::Faults;
+use HtCache::Host qw(cached_host status_page);
 use HtCache::Server;
 use JSON::PP ();
 
@@ -38,20 +39,7 @@ make_site($_, $value) for qw(one two three);
 
 sub conf_of {
     my ($root) = @_;
-    return <<"CONF";
-LogLevel htcache:info
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$root"
-    HtCache On
-    <Directory "$root">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
-CONF
+    return "LogLevel htcache:info\n" . cached_host('site', $root) . status_page();
 }
 
 my $faults = HtCache::Faults->new($library, "$dir/control", '');

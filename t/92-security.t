@@ -11,6 +11,7 @@ use POSIX ();
 use HtCache::Client;
 use HtCache::Diff qw(diff_answers);
 use HtCache::Env qw(libexecdir work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Host qw(cached_host status_page);
 use HtCache::Metrics;
 use HtCache::Server;
 
@@ -87,13 +88,12 @@ my $conf = '';
 for my $host (@hosts) {
     my ($name, $tree, $rights) = @$host;
     # One tree with different rights in each host; b's files are reached from a's hosts by links, too.
-    $conf .= "<VirtualHost *:\@PORT:$name\@>\nDocumentRoot \"$tree\"\n<IfModule htcache_module>\nHtCache On\nHtCacheRevalidate 1min\n</IfModule>\n"
-        . "<Directory \"$root\">\n$rights\nRequire all granted\n</Directory>\n</VirtualHost>\n";
+    $conf .= cached_host($name, $tree, cache => 'HtCacheRevalidate 1min', below => $root, rights => $rights);
 }
 my @names   = map { $_->[0] } @hosts;
 my @servers = map { HtCache::Server->new(name => "security-$_->[0]", ports => [@names], htcache => $_->[1],
     modules => [HtCache::Server::modules(), qw(ldap authnz_ldap)], conf => $conf
-    . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n")->start } ['stock', 0], ['cached', 1];
+    . status_page())->start } ['stock', 0], ['cached', 1];
 my ($stock, $cached) = @servers;
 wait_past_racy();
 
@@ -174,41 +174,13 @@ for my $name (sort keys %hostile) {
     my $file = $hostile{$name} =~ m{^/} ? $hostile{$name} : "$dir/$hostile{$name}";
     write_file("$dir/.htaccess", "HtCacheRedirectMap \"" . ($file =~ s/(["\\])/\\$1/gr) . "\"\n");
 }
-my $third = HtCache::Server->new(name => 'security-maps', ports => [qw(maps flooded calm)], htcache => 1, conf => <<"CONF")->start;
+my $third = HtCache::Server->new(name => 'security-maps', ports => [qw(maps flooded calm)], htcache => 1, conf => <<"CONF"
 HtCacheMemory 1M
 HtCacheProcessMemory 1M
-<VirtualHost *:\@PORT:maps\@>
-    DocumentRoot "$maps"
-    HtCache On
-    HtCacheRedirectMap "$root/server.map" format=text
-    HtCacheRedirectMap "$root/server.json" format=json
-    <Directory "$root">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<VirtualHost *:\@PORT:flooded\@>
-    DocumentRoot "$a"
-    HtCache On
-    HtCacheRevalidate 1min
-    <Directory "$root">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<VirtualHost *:\@PORT:calm\@>
-    DocumentRoot "$b"
-    HtCache On
-    HtCacheRevalidate 1min
-    <Directory "$root">
-        AllowOverride All
-        Require all granted
-    </Directory>
-</VirtualHost>
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
 CONF
+    . cached_host('maps', $maps, below => $root, cache => join "\n", map {"HtCacheRedirectMap \"$root/server.$_->[0]\" format=$_->[1]"} [qw(map text)], [qw(json json)])
+    . cached_host('flooded', $a, below => $root, cache => 'HtCacheRevalidate 1min')
+    . cached_host('calm', $b, below => $root, cache => 'HtCacheRevalidate 1min') . status_page())->start;
 my $client = $third->client('maps');
 is HtCache::Client::header($client->request('/fine'), 'Location'),  'http://example.org/fine',  'the map answers beside its bad rows';
 is HtCache::Client::header($client->request('/fine2'), 'Location'), 'http://example.org/fine2', 'so does the other one';
