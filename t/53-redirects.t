@@ -100,6 +100,8 @@ is $counted->{'/row-1400 http://example.org/1400'}, 5, 'what is counted so far';
 reload("/new http://example.org/new\n", map { "/row-$_ http://example.org/" . ($_ == 7 ? 'other' : $_) . " 301\n" }
     grep { $_ != 3 } reverse 2 .. $rows);
 ok wait_until(sub { $client->request('/new')->{status} == 302 }), 'the map is loaded anew';
+# Counts follow a moment after the rows.
+wait_until(sub { hits()->{'/row-1400 http://example.org/1400'} });
 my $now = hits();
 cmp_ok delete $now->{'/new http://example.org/new'}, '>=', 1, 'the new row counts';
 is_deeply $now, { map { $_ => $counted->{$_} } grep { !/^\/row-7 / } keys %$counted },
