@@ -476,17 +476,15 @@ static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate
 /* Few rules left out do not pay for a list of those that are left. */
 #define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
 
-static int run_fixup(request_rec *r, const htc_gates *gates)
+/* Not inlined: most requests have no gate, and need nothing of what is prepared here. */
+static __attribute__((noinline)) int run_fixup(request_rec *r, const htc_gates *gates,
+                                               const htc_gate *gate)
 {
-    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-    const htc_gate *gate = dc ? dc->gate : NULL;
     const dir_view *conf;
     const char *subject;
     picked some;
     size_t len;
 
-    if (!gate)
-        return gates->fixup(r);
     conf = ap_get_module_config(r->per_dir_config, gates->rewrite);
     if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
         conf->state != gates->enabled || !r->filename || r->proxyreq || logs(r, gates) ||
@@ -502,7 +500,9 @@ static int run_fixup(request_rec *r, const htc_gates *gates)
 
 static int gate_fixup(request_rec *r)
 {
-    int status = run_fixup(r, htc_server_conf_of(r->server)->ctx->gates);
+    const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    int status = dc && dc->gate ? run_fixup(r, gates, dc->gate) : gates->fixup(r);
 
     if (status != DECLINED && status != OK)
         htc_track_answered(r, status, true);
@@ -589,17 +589,24 @@ static void leave_traces(request_rec *r)
     set_variable(r->notes, "mod_rewrite_rewritten", "0");
 }
 
+/* Can no rule match the request? Then all is done. */
+static __attribute__((noinline)) bool done_without(request_rec *r, const htc_gates *gates,
+                                                   const htc_gate *gate)
+{
+    if (!begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
+        return false;
+    leave_traces(r);
+    return true;
+}
+
 static int gate_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     const htc_gates *gates = sc->ctx->gates;
-    const htc_gate *gate = sc->own.gate;
     int status;
 
-    if (gate && begins(r, gates, gate) && !any_rule(gate, r->uri, strlen(r->uri))) {
-        leave_traces(r);
+    if (sc->own.gate && done_without(r, gates, sc->own.gate))
         return DECLINED;
-    }
     status = gates->translate(r);
     if (status != DECLINED && status != OK)
         htc_track_answered(r, status, false);

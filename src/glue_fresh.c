@@ -79,12 +79,8 @@ static void say_troubles(const htc_context *ctx)
 }
 
 /* Once a second and process; htc_watch_sweep() sees to it that one process of all does it. */
-static void sweep_sometimes(htc_context *ctx, const request_rec *r)
+static __attribute__((noinline)) void sweep(htc_context *ctx, apr_int64_t second)
 {
-    apr_int64_t second = apr_time_sec(r->request_time);
-
-    if (atomic_load_explicit(&ctx->swept, memory_order_relaxed) == second)
-        return;
     atomic_store_explicit(&ctx->swept, second, memory_order_relaxed);
     say_troubles(ctx);
     htc_watch_sweep(ctx->watch, htc_mono_ms());
@@ -97,8 +93,11 @@ int htc_fresh_request(request_rec *r)
     /* Also where a time is set: servers share records, and one that another server trusts because
      * nothing was reported is not looked at by time any more. */
     if (sc->may_be_enabled && sc->ctx && sc->ctx->watch) {
+        apr_int64_t second = apr_time_sec(r->request_time);
+
         htc_watch_drain(sc->ctx->watch);
-        sweep_sometimes(sc->ctx, r);
+        if (atomic_load_explicit(&sc->ctx->swept, memory_order_relaxed) != second)
+            sweep(sc->ctx, second);
     }
     return DECLINED;
 }

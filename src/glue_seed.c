@@ -27,10 +27,11 @@ typedef struct htc_level {
     unsigned ndeps;
     unsigned dir_len;
     const htc_slot_hot *slot; /* of its dep, when it has one and need not ask each time; or NULL */
-    bool bare;      /* no directory down to here has anything, and core asks for no other */
-    unsigned depth; /* levels down to here */
+    htc_bare *bare;           /* for core's walk, where nothing is set; or NULL */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
+    unsigned depth;             /* levels down to here */
+    bool nothing; /* no directory down to here has anything, and core asks for no other */
     server_rec *server;
     htc_node *parent_node; /* held; or NULL */
     htc_node *parsed;      /* held; or NULL */
@@ -118,12 +119,13 @@ static const htc_level *current_part(htc_context *ctx, request_rec *r, const htc
     return start;
 }
 
-/* The deepest directory on the path that is known, or NULL. */
-static htc_node *find_level(htc_context *ctx, const request_rec *r)
+/* The deepest directory on the path that is known, or NULL; and the path's last component. */
+static htc_node *find_level(htc_context *ctx, const request_rec *r, const char **name)
 {
     level_key key = {r->server, r->filename, 0};
     const char *slash = strrchr(r->filename, '/');
 
+    *name = slash + 1; /* there is one at the beginning */
     for (int i = 0; slash && i < MAX_PREFIXES; i++) {
         htc_node *node;
 
@@ -144,9 +146,9 @@ static void count_levels(htc_context *ctx, const htc_level *start)
         htc_count(ctx->store, HTC_C_absent_hits, start->absent);
 }
 
-static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start)
+static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
+                     const char *name)
 {
-    htc_bare *bare = htc_server_conf_of(r->server)->bare;
     request_rec *top = r;
     int status = DECLINED;
 
@@ -154,8 +156,8 @@ static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc
     while (top->main)
         top = top->main;
     apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
-    if (start->bare && bare && htc_bare_suits(r, start->dir_len))
-        status = htc_bare_walk(bare, r);
+    if (start->bare && start->dir_len == (size_t)(name - r->filename) && htc_bare_suits(r, name))
+        status = htc_bare_walk(start->bare, r);
     /* Core's walk would have found its results there, and so do subrequests. */
     if (!r->htaccess)
         r->htaccess = &start->result;
@@ -169,6 +171,7 @@ int htc_seed(request_rec *r)
     htc_context *ctx = sc->ctx;
     const htc_request *rq;
     const htc_level *start;
+    const char *name;
     htc_node *node;
 
     if (!sc->may_be_enabled || !ctx->map || !ctx->seed || !r->filename || *r->filename != '/')
@@ -182,12 +185,12 @@ int htc_seed(request_rec *r)
         htc_request_get(r)->inherited = true;
         return DECLINED;
     }
-    node = find_level(ctx, r);
+    node = find_level(ctx, r, &name);
     if (!node)
         return DECLINED;
     start = current_part(ctx, r, htc_node_data(node));
     if (start)
-        return seed_from(ctx, r, node, start);
+        return seed_from(ctx, r, node, start, name);
     htc_node_release(ctx->map, node);
     return DECLINED;
 }
@@ -295,8 +298,10 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     }
     level_counts(level);
     level->depth = level->parent ? level->parent->depth + 1 : 1;
-    level->bare = !level->result.htaccess && (!level->parent || level->parent->bare) &&
-                  level->depth == asked_down_to(r, level->dir_len);
+    level->nothing = !level->result.htaccess && (!level->parent || level->parent->nothing) &&
+                     level->depth == asked_down_to(r, level->dir_len);
+    if (level->nothing)
+        level->bare = htc_bare_for(htc_server_conf_of(r->server)->bare, level->dir);
     return level;
 }
 
@@ -405,14 +410,12 @@ static bool anything_to_learn(const htc_seen *seen)
     return seen != NULL;
 }
 
-/* post_perdir_config: the walk is over and r->htaccess tells the override of every level. A first
- * visit is not learned from: many directories are visited once. */
-int htc_learn(request_rec *r)
+/* A first visit is not learned from: many directories are visited once. */
+static __attribute__((noinline)) int learn(request_rec *r, htc_request *rq)
 {
-    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    if (!rq || !ctx || !ctx->map)
+    if (!ctx || !ctx->map)
         return DECLINED;
     htc_publish_pending(ctx, r, rq);
     htc_farm_flush(ctx, r);
@@ -422,4 +425,12 @@ int htc_learn(request_rec *r)
         learn_levels(ctx, r, rq->seen);
     rq->seen = rq->last_seen = NULL;
     return DECLINED;
+}
+
+/* post_perdir_config: the walk is over and r->htaccess tells the override of every level. */
+int htc_learn(request_rec *r)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+
+    return rq ? learn(r, rq) : DECLINED;
 }

@@ -213,15 +213,23 @@ static int htc_translate(request_rec *r)
 /* Maps come before the folded lines of the same phase. */
 static int redirect_translate(request_rec *r)
 {
-    int answer = htc_map_translate(r);
+    const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
+    int answer;
 
+    if (!own->maps && !own->folds)
+        return DECLINED;
+    answer = htc_map_translate(r);
     return answer != DECLINED ? answer : htc_fold_translate(r);
 }
 
 static int redirect_fixup(request_rec *r)
 {
-    int answer = htc_map_fixup(r);
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    int answer;
 
+    if (!dc || (!dc->maps && !dc->folds))
+        return DECLINED;
+    answer = htc_map_fixup(r);
     return answer != DECLINED ? answer : htc_fold_fixup(r);
 }
 

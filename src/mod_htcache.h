@@ -445,9 +445,12 @@ void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 /** A stand-in of the server, whose walk looks for no .htaccess file; NULL where there can be none.
  * Called when the configuration is complete. */
 htc_bare *htc_bare_create(apr_pool_t *pool, const server_rec *s);
-/** Is the directory, of this length, that r->filename begins with the last one that core's walk
- * will ask for? Looks at the file, as core's walk does. */
-bool htc_bare_suits(request_rec *r, size_t dir_len);
+/** The stand-in for what is in directory @a dir (ends with '/'): @a bare, which may be NULL, or one
+ * with which core's walk comes to the same with less to merge. Lives as long. */
+htc_bare *htc_bare_for(htc_bare *bare, const char *dir);
+/** r->filename is @a name, without any '/', in a directory that is known. Is that directory the
+ * last one that core's walk will ask for? Looks at the file, as core's walk does. */
+bool htc_bare_suits(request_rec *r, const char *name);
 /** Do what core's map_to_storage does, for a path of which no directory has anything. */
 int htc_bare_walk(htc_bare *bare, request_rec *r);
 

@@ -1,0 +1,136 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# <Directory> sections, where no .htaccess file says anything: the walk for which sections are merged
+# ahead must come to what stock httpd's does, wherever sections stand and whatever they say of links,
+# rights and the modules' settings; for files, directories, links, subrequests and names that a section
+# has. Each request is made several times over, so that the directories are known.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Diff qw(diff_answers log_lines diff_logs);
+use HtCache::Env qw(work_dir write_file wait_past_racy);
+use HtCache::Server;
+
+my $top  = work_dir('sections');
+my $tree = "$top/site/root";
+my %file = (
+    'index.html'          => "index\n",
+    'page.html'           => "page\n",
+    'a/b/page.html'       => "deep\n",
+    'a/b/.htaccess'       => '',
+    'a/b/c/index.html'    => "c\n",
+    'deep/page.html'      => "in a section\n",
+    'deep/down/page.html' => "in two\n",
+    'deep/list/x.txt'     => "x\n",
+    'named/file.html'     => "the name of a section\n",
+    'ssi/page.shtml'      => "<!--#include virtual=\"/a/b/page.html\" --><!--#include virtual=\"part.html\" -->"
+        . "<!--#include virtual=\"/private/page.html\" -->\n",
+    'ssi/part.html'       => "part\n",
+    'multi/doc.html.en'   => "english\n",
+    'multi/doc.html.de'   => "deutsch\n",
+    'private/page.html'   => "private\n",
+);
+write_file("$tree/$_", $file{$_}) for keys %file;
+symlink 'a/b', "$tree/link";
+symlink "$tree/page.html", "$tree/file-link.html";
+symlink '/etc', "$tree/foreign";
+write_file("$top/site/way/page.html", "a directory, later a link\n");
+
+my @paths = (
+    '/', '/index.html', '/page.html', '/missing', '/a/b/page.html', '/a/b', '/a/b/', '/a/b/c/', '/a/b/page.html/info',
+    '/deep/page.html', '/deep/', '/deep/down/page.html', '/deep/list/', '/deep/list/x.txt', '/named/file.html', '/named/',
+    '/ssi/page.shtml', '/multi/doc', '/private/page.html', '/link/page.html', '/link/c/', '/file-link.html',
+    '/foreign/hostname', '/a/../a/b//page.html', '/a/b/./page.html', '/a/b/..',
+);
+
+# What stands above the document root, in it, and beside it.
+my $all   = "AllowOverride All\nRequire all granted\n";
+my $shown = sub { qq{Header append X-Path "$_[0]"\nSetEnvIf Request_URI . $_[0]\n} };
+my %sites = (
+    plain  => [[$tree, $all . $shown->('root')]],
+    levels => [
+        ["$top/site", "${all}Options Indexes FollowSymLinks\n" . $shown->('site')],
+        [$tree, $shown->('root') . "Options +Includes +MultiViews\nAddType text/html .shtml\n"
+            . "AddOutputFilter INCLUDES .shtml\nAddLanguage de .de\nAddLanguage en .en\n"],
+        [$tree, $shown->('again') . "ErrorDocument 404 \"none\"\n<Files page.html>\n" . $shown->('file')
+            . "</Files>\n<If \"%{REQUEST_URI} =~ /deep/\">\n" . $shown->('if') . "</If>\n"],
+    ],
+    below => [
+        [$tree, "${all}Options Indexes FollowSymLinks\n" . $shown->('root')],
+        ["$tree/deep", $shown->('deep') . "Options -Indexes\nAllowOverride None\n"],
+        ["$tree/deep/down", $shown->('down') . "Require all denied\n"],
+        ["$tree/named/file.html", $shown->('named')],
+    ],
+    pattern => [[$tree, $all . $shown->('root')], ["$tree/*/b", $shown->('pattern')]],
+    owner   => [["$top/site", "${all}Options SymLinksIfOwnerMatch\n" . $shown->('site')],
+        [$tree, "Options FollowSymLinks\n" . $shown->('root')]],
+    nolinks => [["$top/site", $all . $shown->('site')], [$tree, "Options -FollowSymLinks\n" . $shown->('root')]],
+    denied  => [["$top/site", "AllowOverride None\nRequire all denied\n"],
+        [$tree, "AllowOverride FileInfo\nRequire all granted\n" . $shown->('root')]],
+    asked   => [["$top/site", $all . $shown->('site')],
+        [$tree, qq{Options +Includes\nAddType text/html .shtml\nAddOutputFilter INCLUDES .shtml\n}
+            . qq{Require expr "%{REQUEST_URI} !~ /private/"\n}]],
+    above   => [["$top/site", "${all}Options None\n"], ["$top/site/way", "Options FollowSymLinks\n" . $shown->('way')]],
+    unmerged => [[$tree, $all . $shown->('root')], ["$top/else", 'Require all denied']],
+);
+my $conf = '';
+for my $name (sort keys %sites) {
+    my $sections = join '', map {"<Directory \"$_->[0]\">\n$_->[1]\n</Directory>\n"} @{ $sites{$name} };
+    $sections .= "<DirectoryMatch \"/b\$\">\nHeader set X-Match yes\n</DirectoryMatch>\n" if $name eq 'unmerged';
+    $conf .= <<"CONF";
+<VirtualHost *:\@PORT:$name\@>
+    DocumentRoot "@{[$name eq 'above' ? "$top/site/way" : $tree]}"
+    Alias /other "$top/site/other"
+    <IfModule htcache_module>
+        HtCache On
+    </IfModule>
+    $sections
+</VirtualHost>
+CONF
+}
+write_file("$top/site/other/page.html", "beside the document root\n");
+push @paths, '/other/page.html';
+
+my @ports = sort keys %sites;
+my ($stock, $cached) = map {
+    HtCache::Server->new(name => "sections-$_->[0]", ports => \@ports, conf => $conf, htcache => $_->[1])->start
+} ['stock', 0], ['cached', 1];
+wait_past_racy();
+
+my %all;
+for my $port (@ports) {
+    my ($s, $c) = map { $_->client($port) } $stock, $cached;
+    my ($asked, %differs) = (0);
+    for my $round (1 .. 5) {
+        for my $path (@paths) {
+            my @answers = map { $_->request($path) } $s, $c;
+            my $difference = diff_answers(@answers);
+            $differs{$path} ||= "round $round: $difference" if $difference ne '';
+            $all{"$port $path"} = join ' ', $answers[0]{status}, HtCache::Client::header($answers[0], 'X-Path') // '';
+            $asked++;
+        }
+    }
+    is join('', map {"$_: $differs{$_}\n"} sort keys %differs), '', "$port: $asked answers are stock httpd's";
+}
+is diff_logs(map { [sort grep { !/\[(?:mpm_\w+|core):notice\]/ } log_lines($_->error_log)] } $stock, $cached), '',
+    'the error logs say the same';
+
+# The sections do make a difference, so one that is left out or taken twice would be seen.
+is $all{'levels /a/b/page.html'}, '200 site, root, again, file', 'sections are merged in their order';
+is $all{'below /deep/page.html'}, '200 root, deep', 'one below is added';
+is $all{'below /named/file.html'}, '200 root, named', 'also for a file of its name';
+is $all{'nolinks /link/page.html'}, '403 ', 'links are refused';
+is $all{'above /page.html'}, '200 way', 'a directory is none';
+is $all{'asked /private/page.html'}, '403 ', 'and so are paths';
+
+# Known as a directory, and now a link where none may be followed; below it they may.
+rename "$top/site/way", "$top/site/was" or die "rename: $!\n";
+symlink 'root', "$top/site/way" or die "symlink: $!\n";
+my %refused;
+for my $server ($stock, $cached) {
+    my $client = $server->client('above');
+    $refused{ $client->request('/page.html')->{status} }++ for 1 .. 8;
+}
+is_deeply \%refused, { 403 => 16 }, 'a directory that becomes a link is refused from then on';
+is_deeply [$cached->crashes], [], 'no child crashed';
+$_->stop for $stock, $cached;
+done_testing;
