@@ -312,6 +312,7 @@ sub _formats {
     my @flags   = _flags(@{ pick(['R', 'L'], ['R=303', 'L'], ['L'], ['R=302', 'L', 'NC'], ['E=E:$1'], ['C'], []) });
     my $pattern = pick('^(.*)$', '^([^/]*)$', '^' . _escape($path) . '$', '^(.*)/$');
     $self->_note($at, $at->{url} . $path);
+    $pattern = qq{"$pattern"} if $pattern =~ /\s/;
     my @rules = map {
         ($self->_accept, chance(0.15) ? pick($self->_condition, $self->_accept) : (),
             _line('RewriteRule', chance(0.8) ? $pattern : '^(.*)$', pick("http://t.test/\$1.$_", "http://t.test/$_-%1", '-'), @flags))
