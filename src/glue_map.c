@@ -22,8 +22,13 @@ typedef struct held_table {
     htc_redirects *redirects;
     uint32_t slot;
     htc_node *node;           /* or NULL */
+    htc_table *table;         /* the node's */
     const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
+    redirect_area_peg *peg;   /* where it is held for that; NULL: it is pinned */
 } held_table;
+
+/* What few requests need is kept out of the way of all others. */
+#define SLOW __attribute__((noinline))
 
 /* --- opening an image -------------------------------------------------------------------------*/
 
@@ -117,14 +122,9 @@ htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
     return node;
 }
 
-static const redirect_area_pin *pin_of(const htc_node *node)
-{
-    return &((const htc_table *)htc_node_data(node))->pin;
-}
-
 void htc_table_release(htc_redirects *redirects, htc_node *node)
 {
-    redirect_area_unpin(redirects->area, pin_of(node));
+    redirect_area_unpin(redirects->area, &((const htc_table *)htc_node_data(node))->pin);
     htc_node_release(redirects->tables, node);
 }
 
@@ -137,10 +137,18 @@ static const request_rec *first_request(const request_rec *r)
     return r;
 }
 
-static void let_go(held_table *held)
+SLOW static void unpin(const held_table *held)
 {
-    if (held->owner)
-        redirect_area_unpin(held->redirects->area, pin_of(held->node));
+    redirect_area_unpin(held->redirects->area, &held->table->pin);
+}
+
+static inline void let_go(held_table *held)
+{
+    if (held->peg)
+        redirect_area_let_go(held->redirects->area, &held->table->pin, held->peg);
+    else if (held->owner)
+        unpin(held);
+    held->peg = NULL;
     held->owner = NULL;
 }
 
@@ -150,6 +158,7 @@ static void forget(held_table *held)
     if (held->node)
         htc_node_release(held->redirects->tables, held->node);
     held->node = NULL;
+    held->table = NULL;
 }
 
 static apr_status_t forget_all(void *data)
@@ -173,7 +182,7 @@ int htc_map_done(request_rec *r)
 
 /* Its own, or one to be filled: a connection remembers few tables, and as many as a request needs.
  */
-static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
+SLOW static held_table *find_held(conn_rec *c, htc_redirects *redirects, uint32_t slot)
 {
     held_table *first = ap_get_module_config(c->conn_config, &htcache_module), *held, *idle = NULL;
     int n = 0;
@@ -202,15 +211,31 @@ static held_table *held_of(conn_rec *c, htc_redirects *redirects, uint32_t slot)
     return held;
 }
 
+/* Has nobody to look at the file yet? By the time that each request has, which costs nothing to
+ * ask for; who looks goes by a clock that nobody sets. When this one is set, somebody looks early,
+ * or by as much later as a file may be looked at in any case. */
+static bool looked_at(const htc_table *table, const request_rec *first)
+{
+    apr_int64_t ttl = htc_server_conf_of(first->server)->map_ttl;
+    apr_int64_t left =
+        atomic_load_explicit(&table->looked_until, memory_order_relaxed) - first->request_time;
+
+    return left > 0 && left <= apr_time_from_msec(ttl);
+}
+
 /* A host without a cache of .htaccess files has not asked the kernel yet. */
-static void look_at_file(const held_table *held, const request_rec *first,
-                         const htc_redirect_map *map)
+SLOW static void look_at_file(const held_table *held, const request_rec *first,
+                              const htc_redirect_map *map)
 {
     const htc_server_conf *sc = htc_server_conf_of(first->server);
+    apr_int64_t left;
 
     if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_enabled)
         htc_fresh_drain(held->redirects->main_server);
-    htc_map_refresh(held->redirects, map, sc->map_ttl);
+    left = htc_map_refresh(held->redirects, map, sc->map_ttl);
+    if (held->table && left)
+        atomic_store_explicit(&held->table->looked_until,
+                              first->request_time + apr_time_from_msec(left), memory_order_relaxed);
 }
 
 /* Its image, or that of the file as it is now. Where maps have to make way all the time, one may
@@ -230,24 +255,53 @@ static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_r
     return node;
 }
 
-static htc_table *table_of(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+/* A thread's number is a part of that of a connection which it serves. */
+static uint64_t thread_of(const request_rec *first)
+{
+    return (uint64_t)first->connection->id;
+}
+
+static void remember(held_table *held, htc_node *node)
+{
+    held->node = node;
+    held->table = node ? htc_node_data(node) : NULL;
+}
+
+/* Pin the map's table in the way that is always possible. */
+SLOW static bool pin_table(request_rec *r, held_table *held, htc_redirect_map *map)
+{
+    htc_redirects *redirects = held->redirects;
+
+    if (held->table && redirect_area_pin_known(redirects->area, map->slot, &held->table->pin))
+        return true;
+    forget(held);
+    remember(held, acquire_or_load(r, redirects, map));
+    held->slot = map->slot;
+    return held->node != NULL;
+}
+
+/* What the request asks of this map, held to its end; NULL: nothing. */
+static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
+                                     htc_redirect_map *map)
 {
     const request_rec *first = first_request(r);
-    held_table *held = held_of(first->connection, redirects, map->slot);
+    held_table *held = ap_get_module_config(first->connection->conn_config, &htcache_module);
 
+    if (!held || held->slot != map->slot)
+        held = find_held(first->connection, redirects, map->slot);
     if (held->owner == first)
-        return htc_node_data(held->node);
-    look_at_file(held, first, map);
-    let_go(held);
-    if (!held->node || !redirect_area_pin_known(redirects->area, map->slot, pin_of(held->node))) {
-        forget(held);
-        held->node = acquire_or_load(r, redirects, map);
-        held->slot = map->slot;
-    }
-    if (!held->node)
+        return held;
+    if (!held->table || !looked_at(held->table, first))
+        look_at_file(held, first, map);
+    if (held->owner)
+        let_go(held);
+    if (held->table)
+        held->peg =
+            redirect_area_hold(redirects->area, map->slot, &held->table->pin, thread_of(first));
+    if (!held->peg && !pin_table(r, held, map))
         return NULL;
     held->owner = first;
-    return htc_node_data(held->node);
+    return held;
 }
 
 /* --- regexes ----------------------------------------------------------------------------------*/
@@ -370,11 +424,11 @@ static const char *escape_path(apr_pool_t *pool, const char *path)
 }
 
 /* What AllowEncodedSlashes NoDecode leaves of an encoded slash has one form in a table. */
-static const char *one_form(request_rec *r)
+SLOW static const char *one_form(const request_rec *r)
 {
     char *path;
 
-    if (!strchr(r->uri, '%') || !strstr(r->uri, "%2f"))
+    if (!strstr(r->uri, "%2f"))
         return r->uri;
     path = apr_pstrdup(r->pool, r->uri);
     for (char *s = strstr(path, "%2f"); s; s = strstr(s, "%2f"))
@@ -382,24 +436,34 @@ static const char *one_form(request_rec *r)
     return path;
 }
 
-static void fill_request(redirect_request *asked, request_rec *r, htc_table *table)
+SLOW static void fill_host(redirect_request *asked, const request_rec *r)
 {
-    *asked = (redirect_request){.path = one_form(r),
-                                .path_len = strlen(r->uri),
+    asked->host = lower_host(r);
+    asked->host_len = asked->host ? strlen(asked->host) : 0;
+    asked->https = !strcmp(ap_http_scheme(r), "https");
+}
+
+SLOW static void fill_query(redirect_request *asked, const request_rec *r)
+{
+    char *query = apr_palloc(r->pool, strlen(r->args) + 1);
+
+    asked->query_len = redirect_query_normalize(r->args, strlen(r->args), query);
+    asked->query = query;
+}
+
+static inline void fill_request(redirect_request *asked, const request_rec *r, htc_table *table)
+{
+    size_t len = strlen(r->uri);
+
+    *asked = (redirect_request){.path = memchr(r->uri, '%', len) ? one_form(r) : r->uri,
+                                .path_len = len,
                                 .regex = run_regex,
                                 .baton = table,
                                 .escape = escape_path};
-    if (table->info.uses_host) {
-        asked->host = lower_host(r);
-        asked->host_len = asked->host ? strlen(asked->host) : 0;
-        asked->https = !strcmp(ap_http_scheme(r), "https");
-    }
-    if (table->info.uses_query && r->args) {
-        char *query = apr_palloc(r->pool, strlen(r->args) + 1);
-
-        asked->query_len = redirect_query_normalize(r->args, strlen(r->args), query);
-        asked->query = query;
-    }
+    if (table->info.uses_host)
+        fill_host(asked, r);
+    if (table->info.uses_query && r->args)
+        fill_query(asked, r);
 }
 
 /* httpd answers 500 in place of a status that it has no words for, unless it is given some. */
@@ -412,8 +476,8 @@ static void name_status(request_rec *r, int status)
                                                      : "Server Error");
 }
 
-static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
-                        redirect_request *asked, const redirect_match *match)
+SLOW static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
+                             redirect_request *asked, const redirect_match *match)
 {
     redirect_group groups[MAX_GROUPS];
     int n = run_groups(table, match, r, groups);
@@ -440,26 +504,29 @@ static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map
     return location ? send_redirect(r, match->status, location) : match->status;
 }
 
-static int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
     redirect_request asked;
     redirect_match match;
-    htc_table *table;
+    held_table *held;
     bool found;
 
     if (map->slot == REDIRECT_AREA_NIL && map->tree)
         htc_map_adopt(r, redirects, map);
     if (map->slot == REDIRECT_AREA_NIL)
         return DECLINED;
-    table = table_of(r, redirects, map);
-    if (!table)
+    held = hold_table(r, redirects, map);
+    if (!held)
         return DECLINED;
-    fill_request(&asked, r, table);
-    found = redirect_table_lookup(table->table, &asked, 0, &match);
-    redirect_area_count(redirects->area, map->slot, 1, found);
+    fill_request(&asked, r, held->table);
+    found = redirect_table_lookup(held->table->table, &asked, 0, &match);
+    if (held->peg)
+        redirect_area_count_held(held->peg, 1, found);
+    else
+        redirect_area_count(redirects->area, map->slot, 1, found);
     if (!found)
         return DECLINED;
-    return answer_match(r, table, map, &asked, &match);
+    return answer_match(r, held->table, map, &asked, &match);
 }
 
 typedef struct question {

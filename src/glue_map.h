@@ -65,6 +65,7 @@ typedef struct htc_table {
     const redirect_table *table;
     redirect_table_info info;
     apr_pool_t *pool;               /* own allocator; this struct lies in it */
+    _Atomic int64_t looked_until;   /* see htc_map_refresh() */
     apr_thread_mutex_t *lock;       /* for compiling */
     _Atomic(ap_regex_t *) *regexes; /* by pattern id; NULL: not yet compiled */
 } htc_table;
@@ -103,8 +104,8 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
 /** What the map's file is now. All zero when there is none. */
 htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
- */
-void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
+ * Returns for how many ms more its time is not up; 0 when it is not told by time. */
+apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
 /** With the lock: wait for the thread, if there is one, and give back all that it was made of. */
 void htc_map_end_loader(htc_redirects *redirects);
 

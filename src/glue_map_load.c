@@ -673,20 +673,22 @@ static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, 
     atomic_compare_exchange_strong(mark, &own, fresh);
 }
 
-void htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl)
+apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl)
 {
     const htc_context *ctx = htc_server_conf_of(redirects->main_server)->ctx;
-    int64_t now;
+    int64_t now, left;
 
     if (ttl == HTC_REVALIDATE_AUTO && ctx && ctx->watch) {
         refresh_told(redirects, map, ctx->watch);
-        return;
+        return 0;
     }
     if (ttl == HTC_REVALIDATE_AUTO)
         ttl = HTC_ASK_MS;
     now = htc_mono_ms();
-    if (!redirect_area_claim(redirects->area, map->slot, now, ttl, LEASE_MS))
-        return;
-    compare(redirects, map);
-    redirect_area_confirm(redirects->area, map->slot, now);
+    if (redirect_area_claim(redirects->area, map->slot, now, ttl, LEASE_MS)) {
+        compare(redirects, map);
+        redirect_area_confirm(redirects->area, map->slot, now);
+    }
+    left = redirect_area_checked_at(redirects->area, map->slot) + ttl - now;
+    return left < 0 ? 0 : left < ttl ? left : ttl;
 }

@@ -142,6 +142,7 @@ static size_t lay_out(redirect_area *area)
     area->counts = table(area, &at, sizeof(rda_counts) * REDIRECT_AREA_MAPS);
     area->notes = table(area, &at, sizeof(rda_note) * REDIRECT_AREA_MAPS);
     area->cells = table(area, &at, sizeof(rda_cells) * REDIRECT_AREA_IMAGES);
+    area->racks = table(area, &at, sizeof(rda_racks) * REDIRECT_AREA_PROCESSES);
     at = round_up(at, HTC_LARGE_PAGE);
     area->room = table(area, &at, 0);
     return at;
@@ -169,6 +170,8 @@ uint64_t redirect_area_layout(void)
                               sizeof(rda_counts),
                               sizeof(rda_note),
                               sizeof(rda_cells),
+                              sizeof(redirect_area_peg),
+                              sizeof(rda_racks),
                               sizeof(htc_identity),
                               sizeof(redirect_counter),
                               REDIRECT_COUNTER_HIT_BITS,

@@ -8,12 +8,12 @@
  *
  * A map is a named place for one image at a time. Whoever has built a new image publishes it there;
  * from then on it is what others get when they pin the map. An image stays where it is for as long
- * as somebody has it pinned. A process that was killed pins nothing: its pins are counted apart, in
- * a cell of its own, and are ignored once it is gone. Everything that can be read here without
- * the lock is atomic; what is under the (robust) lock is consistent after each store, so a holder
- * that is killed leaves nothing to repair. One that is stopped is waited for once, a second; then,
- * until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL). Nothing is
- * left behind when the last process ends.
+ * as somebody has it pinned. A process that was killed pins nothing: its pins are kept apart, in
+ * a cell and pegs of its own, and are ignored once it is gone. Everything that can be read here
+ * without the lock is atomic; what is under the (robust) lock is consistent after each store, so a
+ * holder that is killed leaves nothing to repair. One that is stopped is waited for once, a second;
+ * then, until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL).
+ * Nothing is left behind when the last process ends.
  *
  * All functions may be called by several threads at once, except create and join. A map is known by
  * a number that is never that of another map while anybody can still have it: with a map that was
@@ -69,7 +69,7 @@ typedef struct redirect_area_key {
 redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
 
 /**
- * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 50
+ * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 65
  * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area
  * outlives configurations. Where a process's addresses are limited, or the system keeps every
  * promise of memory, it asks for part of what is left only, and for less and less while it is
@@ -188,6 +188,23 @@ void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
  * for who has opened it before. @a known must be this process's. */
 bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
 
+/**
+ * As redirect_area_pin_known(), for the length of a request, and cheaper: nothing is written but a
+ * peg that, as long as a process has no more than 64 threads, no other one writes to. @a thread: a
+ * number of the calling thread, the same in each of its requests. Whatever thread of the process
+ * may let go. NULL when the image is not the map's current one any more, and also when the thread
+ * has no peg left (it has two for a map, in case that a request is not ended when it begins
+ * another, and none where eight others have them): then pin it.
+ */
+typedef struct redirect_area_peg redirect_area_peg;
+redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t map,
+                                      const redirect_area_pin *known, uint64_t thread);
+void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
+                          redirect_area_peg *peg);
+
+/** As redirect_area_count(), for who holds the map's image there, one thread at a time. */
+void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t hits);
+
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 
@@ -200,6 +217,10 @@ uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
  * @a ttl ms or more before @a now. */
 bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
                          int64_t lease);
+
+/** What redirect_area_claim() goes by: when the file was last looked at, or when whoever looks at
+ * it now will be taken not to have done so. */
+int64_t redirect_area_checked_at(const redirect_area *area, uint32_t map);
 
 /** After a claim: the file was compared at @a now (a time from before that). */
 void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);

@@ -27,12 +27,39 @@ bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *exte
            extent->pages <= area->pages - extent->first;
 }
 
-/* The reading of the cells that redirect_area_pin_get() speaks of. */
-bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+static void survey_rack(rda_survey *s, const redirect_area *area, uint32_t cell,
+                        const rda_rack *rack)
 {
+    for (uint32_t i = 0; i < RDA_PEGS; i++) {
+        uint64_t version = atomic_load_explicit(&rack->pegs[i].version, memory_order_seq_cst);
+        uint32_t slot = rda_slot_of(version);
+
+        if (version && rda_cell_alive(area, cell, &s->census))
+            s->held[slot / 64] |= UINT64_C(1) << slot % 64;
+    }
+}
+
+/* The reading of the pegs that redirect_area_hold() speaks of. It may come first, as an image that
+ * is no map's can only become one's under the lock. */
+void rda_survey_locked(const redirect_area *area, rda_survey *s)
+{
+    memset(s, 0, sizeof(*s));
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
+        for (uint64_t left =
+                 atomic_load_explicit(&area->processes[cell].racks, memory_order_seq_cst);
+             left; left &= left - 1)
+            survey_rack(s, area, cell, &area->racks[cell].racks[__builtin_ctzll(left)]);
+    }
+}
+
+/* The reading of the cells that redirect_area_pin_get() speaks of. */
+bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_survey *s)
+{
+    if (s->held[slot / 64] >> slot % 64 & 1)
+        return true;
     for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
         if (atomic_load_explicit(&area->cells[slot].pins[cell], memory_order_seq_cst) &&
-            rda_cell_alive(area, cell, census))
+            rda_cell_alive(area, cell, &s->census))
             return true;
     }
     return false;
@@ -56,7 +83,7 @@ static bool current_locked(const redirect_area *area, uint32_t slot)
     return atomic_load_explicit(&map->current, memory_order_seq_cst) == RDA_GET(image->version);
 }
 
-static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_census *census)
+static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_survey *s)
 {
     rda_extent extent;
 
@@ -64,11 +91,11 @@ static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_census 
         return false;
     switch (RDA_GET(area->images[slot].state)) {
     case RDA_RESERVED:
-        return !reserved_locked(area, slot, census);
+        return !reserved_locked(area, slot, &s->census);
     case RDA_PUBLISHED:
-        return !current_locked(area, slot) && !rda_image_pinned_locked(area, slot, census);
+        return !current_locked(area, slot) && !rda_image_pinned_locked(area, slot, s);
     case RDA_RELEASING:
-        return !rda_serial_alive(area, RDA_GET(area->images[slot].releaser), census);
+        return !rda_serial_alive(area, RDA_GET(area->images[slot].releaser), &s->census);
     default:
         return false;
     }
@@ -77,13 +104,14 @@ static bool garbage_locked(const redirect_area *area, uint32_t slot, rda_census 
 /* Mark garbage as this process's to give back, from *next on. Returns how much there was. */
 static uint32_t mark_garbage_locked(redirect_area *area, uint32_t *next, uint32_t slots[BATCH])
 {
-    rda_census census = {0};
+    rda_survey s;
     uint32_t n = 0;
 
+    rda_survey_locked(area, &s);
     for (; *next < rda_images_end(area) && n < BATCH; ++*next) {
         rda_image *image = &area->images[*next];
 
-        if (!garbage_locked(area, *next, &census))
+        if (!garbage_locked(area, *next, &s))
             continue;
         RDA_SET(image->releaser, rda_own_serial(area));
         RDA_SET(image->state, RDA_RELEASING);

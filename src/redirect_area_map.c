@@ -250,6 +250,23 @@ static void read_failure(const rda_map *map, redirect_area_state *state)
         memcpy(&state->failed_id, id, sizeof(id));
 }
 
+/* What this process, and those that had its cell before, have counted in pegs of their own. */
+static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle,
+                       redirect_area_state *state)
+{
+    for (uint64_t left = RDA_GET(area->processes[cell].racks); left; left &= left - 1) {
+        const rda_rack *rack = &area->racks[cell].racks[__builtin_ctzll(left)];
+        const redirect_area_peg *peg = &rack->pegs[rda_first_peg(handle)];
+
+        for (uint32_t i = 0; i < RDA_CHOICE; i++, peg++) {
+            if (RDA_GET(peg->handle) != handle)
+                continue;
+            state->lookups += RDA_GET(peg->lookups);
+            state->hits += RDA_GET(peg->hits);
+        }
+    }
+}
+
 bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirect_area_state *state)
 {
     const rda_map *map = rda_map_at(area, handle);
@@ -267,6 +284,8 @@ bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirec
         state->lookups += RDA_GET(counts->stripes[i].lookups);
         state->hits += RDA_GET(counts->stripes[i].hits);
     }
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++)
+        add_counts(area, cell, handle, state);
     return rda_map_valid(area, handle);
 }
 
@@ -345,6 +364,11 @@ bool redirect_area_claim(redirect_area *area, uint32_t handle, int64_t now, int6
     return mine;
 }
 
+int64_t redirect_area_checked_at(const redirect_area *area, uint32_t handle)
+{
+    return RDA_GET(rda_map_at(area, handle)->checked_at);
+}
+
 void redirect_area_confirm(redirect_area *area, uint32_t handle, int64_t now)
 {
     if (rda_map_valid(area, handle))
@@ -362,15 +386,22 @@ static uint32_t own_stripe(const redirect_area *area)
     return (uint32_t)(mix * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RDA_STRIPES;
 }
 
+/* It is asked for, so it makes way after others. Written only when the hand has gone by. */
+static inline void touch(redirect_area *area, uint32_t handle)
+{
+    rda_name *name = &area->names[rda_entry_of(handle)];
+
+    if (__builtin_expect(!RDA_GET(name->touched), 0))
+        RDA_SET(name->touched, 1);
+}
+
 void redirect_area_count(redirect_area *area, uint32_t handle, uint64_t lookups, uint64_t hits)
 {
     rda_stripe *stripe = &area->counts[rda_entry_of(handle)].stripes[own_stripe(area)];
-    rda_name *name = &area->names[rda_entry_of(handle)];
 
     if (!rda_map_valid(area, handle))
         return;
-    if (!RDA_GET(name->touched))
-        RDA_SET(name->touched, 1);
+    touch(area, handle);
     if (lookups)
         atomic_fetch_add_explicit(&stripe->lookups, lookups, memory_order_relaxed);
     RDA_CRASH_POINT("lookups");
@@ -487,4 +518,99 @@ void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin)
 {
     if (own_pin(area, pin))
         add_pins(area, pin->slot, pin->user, UINT32_MAX);
+}
+
+/* --- pegs -------------------------------------------------------------------------------------*/
+
+/*
+ * The same as a pin, for one request at a time, written where no other thread writes: what is a
+ * count there is the version itself here. P1 hangs it on the peg, C2 reads all pegs; the rest
+ * of the reasoning above holds word for word, but that no map needs to be asked whether it exists:
+ * the image of one that is forgotten is no longer its current one.
+ */
+static bool take_peg(redirect_area_peg *peg, const rda_map *map, uint64_t version)
+{
+    uint64_t none = 0;
+
+    RDA_CRASH_POINT("about to hold");
+    if (!atomic_compare_exchange_strong(&peg->version, &none, version))
+        return false;
+    RDA_CRASH_POINT("held");
+    if (__builtin_expect(atomic_load_explicit(&map->current, memory_order_seq_cst) == version, 1))
+        return true;
+    RDA_SET(peg->version, 0);
+    return false;
+}
+
+/* Whoever asks for the counts of the new map meanwhile finds none of the old one's. */
+static void give_to_map(redirect_area_peg *peg, uint32_t handle)
+{
+    RDA_SET(peg->handle, 0);
+    RDA_SET(peg->lookups, 0);
+    RDA_SET(peg->hits, 0);
+    RDA_SET(peg->handle, handle);
+}
+
+/* The thread's first request of this map, or one while another one of the same thread is under way,
+ * as they are when answers are sent: a second peg, or one of a map that is forgotten. */
+__attribute__((noinline)) static redirect_area_peg *find_peg(redirect_area *area, uint32_t handle,
+                                                             const redirect_area_pin *known,
+                                                             uint32_t number)
+{
+    rda_process *process = &area->processes[rda_cell_of(known->user)];
+    rda_rack *rack = &area->racks[rda_cell_of(known->user)].racks[number];
+    redirect_area_peg *peg = &rack->pegs[rda_first_peg(handle)];
+
+    if (!(RDA_GET(process->racks) >> number & 1)) {
+        atomic_fetch_or(&process->racks, UINT64_C(1) << number);
+        RDA_CRASH_POINT("racks");
+    }
+    for (uint32_t i = 0; i < RDA_CHOICE; i++, peg++) {
+        uint32_t owner = RDA_GET(peg->handle);
+
+        if ((owner != handle && rda_map_valid(area, owner)) ||
+            !take_peg(peg, rda_map_at(area, handle), known->version))
+            continue;
+        owner = RDA_GET(peg->handle);
+        if (owner == handle)
+            return peg;
+        if (!rda_map_valid(area, owner)) {
+            give_to_map(peg, handle);
+            return peg;
+        }
+        RDA_SET(peg->version, 0);
+    }
+    return NULL;
+}
+
+redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t handle,
+                                      const redirect_area_pin *known, uint64_t thread)
+{
+    uint32_t number = (uint32_t)(thread % RDA_RACKS);
+    redirect_area_peg *peg;
+
+    if (!known->version || known->user != rda_own_serial(area))
+        return NULL;
+    touch(area, handle);
+    peg = &area->racks[rda_cell_of(known->user)].racks[number].pegs[rda_first_peg(handle)];
+    if (RDA_GET(peg->handle) == handle && take_peg(peg, rda_map_at(area, handle), known->version)) {
+        if (__builtin_expect(RDA_GET(peg->handle) == handle, 1))
+            return peg;
+        RDA_SET(peg->version, 0);
+    }
+    return find_peg(area, handle, known, number);
+}
+
+void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
+                          redirect_area_peg *peg)
+{
+    if (known->user == rda_own_serial(area))
+        RDA_SET(peg->version, 0);
+}
+
+void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t hits)
+{
+    RDA_SET(peg->lookups, atomic_load_explicit(&peg->lookups, memory_order_relaxed) + lookups);
+    if (hits)
+        RDA_SET(peg->hits, atomic_load_explicit(&peg->hits, memory_order_relaxed) + hits);
 }

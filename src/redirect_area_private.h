@@ -11,7 +11,7 @@
  *
  * Only these and the area's tests include this file.
  *
- *   header | processes | names | maps | images | counts | notes | cells | room for images ...
+ *   header | processes | names | maps | images | counts | notes | cells | racks | room ...
  *
  * All but the last lies at fixed places, so that a word that somebody writes too late (a pin that
  * is taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing
@@ -37,16 +37,20 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include "core/htc_lock.h"
 #include "redirect_area.h"
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for
  * this text in the module. */
-#define RDA_LAYOUT_TEXT "redirect area layout 0002"
+#define RDA_LAYOUT_TEXT "redirect area layout 0003"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
-#define RDA_STRIPES     32  /* of a map's counts */
+#define RDA_STRIPES     16  /* of what is counted of a map by those who found no peg of their own */
+#define RDA_RACKS       64  /* of a process: as many as it has threads, mostly */
+#define RDA_PEGS        8   /* of a rack */
+#define RDA_CHOICE      2   /* so many of them may be of one map; they share a cache line */
 #define RDA_LOCK_MS     1000
 #define RDA_MAX_BYTES   (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
 #define RDA_LEAST_ROOM  (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
@@ -93,6 +97,7 @@ typedef struct rda_process {
     _Atomic uint64_t start; /* when it started, by the kernel's count; 0: not known */
     _Atomic int32_t pid;
     _Atomic uint32_t generation;
+    _Atomic uint64_t racks; /* bits: those that were ever used, by whoever had the cell */
 } rda_process;
 
 /* What others know a map by. Apart from the map itself, as all of these are searched. */
@@ -160,6 +165,28 @@ typedef struct rda_cells {
     _Atomic uint32_t pins[REDIRECT_AREA_PROCESSES];
 } rda_cells;
 
+/* Where one thread says, request by request, which image it uses, and counts what it asked. Who has
+ * stored a version here is the only one to change the rest. Counts are not taken away when the
+ * process ends: whoever has its cell then goes on with them. */
+struct redirect_area_peg {
+    _Atomic uint64_t
+        version; /* that is used; 0: none, and anybody in the process may take the peg */
+    _Atomic uint32_t handle; /* the counts are of this map, as long as it exists */
+    _Atomic uint32_t unused;
+    _Atomic uint64_t lookups, hits;
+};
+
+/* Of one thread, as long as there are no more threads than racks: so nobody else writes here. */
+typedef struct rda_rack {
+    _Alignas(RDA_ALIGN) redirect_area_peg pegs[RDA_PEGS];
+} rda_rack;
+
+typedef struct rda_racks {
+    rda_rack racks[RDA_RACKS];
+} rda_racks;
+
+static_assert(RDA_RACKS == 64, "bits of a word");
+static_assert(sizeof(redirect_area_peg) == 32 && RDA_PEGS % RDA_CHOICE == 0, "none straddles");
 static_assert(sizeof(htc_identity) % 8 == 0, "whole words");
 static_assert(sizeof(rda_image) == RDA_ALIGN, "one per line");
 static_assert(sizeof(rda_map) <= 2 * RDA_ALIGN, "small");
@@ -195,6 +222,7 @@ struct redirect_area {
     rda_counts *counts;
     rda_note *notes;
     rda_cells *cells;
+    rda_racks *racks; /* of each process */
     unsigned char *room;
     size_t page;
     uint32_t pages; /* of room */
@@ -244,6 +272,12 @@ static inline void rda_set_current(rda_map *map, uint64_t version)
     RDA_CRASH_POINT("current");
 }
 
+/* The first of the pegs in which a map may be counted. */
+static inline uint32_t rda_first_peg(uint32_t handle)
+{
+    return handle % (RDA_PEGS / RDA_CHOICE) * RDA_CHOICE;
+}
+
 /* How far a table is used, never further than it goes. */
 #define RDA_END(word, limit) rda_at_most(RDA_GET(word), (limit))
 
@@ -282,7 +316,14 @@ apr_status_t rda_lock(redirect_area *area);
 void rda_unlock(redirect_area *area);
 
 /* This process's serial; 0 when it has not joined since it was forked. */
-uint64_t rda_own_serial(const redirect_area *area);
+static inline uint64_t rda_own_serial(const redirect_area *area)
+{
+    uint64_t serial = RDA_GET(area->own->serial);
+
+    if (__builtin_expect(!area->wiped_on_fork, 0) && serial && RDA_GET(area->own->pid) != getpid())
+        return 0;
+    return serial;
+}
 
 static inline uint32_t rda_cell_of(uint64_t serial)
 {
@@ -308,8 +349,16 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 /* Bounds of an image that is said to be there; false when they are impossible. */
 bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *extent);
 
-/* Has a living process pinned it? */
-bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_census *census);
+/* What is found by going through all that processes say of themselves, once for many images. */
+typedef struct rda_survey {
+    rda_census census;
+    uint64_t held[REDIRECT_AREA_IMAGES / 64]; /* bits: slots whose image hangs on a peg */
+} rda_survey;
+
+void rda_survey_locked(const redirect_area *area, rda_survey *survey);
+
+/* Has a living process pinned it, or had it on a peg at the time of the survey? */
+bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_survey *survey);
 
 /* --- redirect_area_share.c --------------------------------------------------------------------*/
 

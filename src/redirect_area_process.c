@@ -86,15 +86,6 @@ static bool process_alive(int32_t pid, uint64_t start)
 
 /* --- who lives --------------------------------------------------------------------------------*/
 
-uint64_t rda_own_serial(const redirect_area *area)
-{
-    uint64_t serial = RDA_GET(area->own->serial);
-
-    if (serial && !area->wiped_on_fork && RDA_GET(area->own->pid) != getpid())
-        return 0;
-    return serial;
-}
-
 /* The entry is read without the lock, too; if it is given to another process meanwhile, the one
  * that was asked for is dead. */
 bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census)
@@ -169,6 +160,14 @@ static void clear_cell_locked(redirect_area *area, uint32_t cell)
     for (uint32_t i = 0; i < rda_images_end(area); i++) {
         if (RDA_GET(area->cells[i].pins[cell]))
             RDA_SET(area->cells[i].pins[cell], 0);
+    }
+    for (uint64_t left = RDA_GET(area->processes[cell].racks); left; left &= left - 1) {
+        rda_rack *rack = &area->racks[cell].racks[__builtin_ctzll(left)];
+
+        for (uint32_t i = 0; i < RDA_PEGS; i++) {
+            if (RDA_GET(rack->pegs[i].version))
+                RDA_SET(rack->pegs[i].version, 0);
+        }
     }
 }
 

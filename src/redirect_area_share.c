@@ -102,17 +102,17 @@ static uint32_t holdings_locked(redirect_area *area, rda_share share, uint64_t o
 
 /* What would be free without the map: of images, only what nobody has pinned. */
 static uint64_t gain_of(const redirect_area *area, rda_share share, uint32_t entry,
-                        rda_census *census)
+                        rda_survey *survey)
 {
     uint64_t version = RDA_GET(area->maps[entry].current);
     rda_extent extent;
 
-    if (rda_serial_alive(area, RDA_GET(area->maps[entry].builder), census))
+    if (rda_serial_alive(area, RDA_GET(area->maps[entry].builder), &survey->census))
         return 0;
     if (share == RDA_MAPS)
         return 1;
     if (!version || !rda_image_extent(area, rda_slot_of(version), &extent) ||
-        rda_image_pinned_locked(area, rda_slot_of(version), census))
+        rda_image_pinned_locked(area, rda_slot_of(version), survey))
         return 0;
     return share == RDA_IMAGES ? 1 : extent.pages;
 }
@@ -130,7 +130,7 @@ static void give_way_locked(redirect_area *area, uint32_t entry)
 /* One of this owner's, which was not asked for since the hand came by the last time, if there is
  * such. Returns what is free then. */
 static uint64_t make_one_way_locked(redirect_area *area, rda_share share, uint64_t owner,
-                                    rda_census *census)
+                                    rda_survey *survey)
 {
     uint32_t end = rda_maps_end(area), hand = RDA_GET(area->header->hand);
 
@@ -141,7 +141,7 @@ static uint64_t make_one_way_locked(redirect_area *area, rda_share share, uint64
 
         if (!RDA_GET(name->handle) || RDA_GET(name->owner) != owner)
             continue;
-        gain = gain_of(area, share, entry, census);
+        gain = gain_of(area, share, entry, survey);
         if (!gain)
             continue;
         if (RDA_GET(name->touched)) {
@@ -197,9 +197,9 @@ static rda_holding *who_gives(const wanted *w)
 }
 
 /* Who has nothing to give is not asked again. */
-static void take_from(wanted *w, rda_holding *giver, rda_census *census)
+static void take_from(wanted *w, rda_holding *giver, rda_survey *survey)
 {
-    uint64_t gain = make_one_way_locked(w->area, w->share, giver->owner, census);
+    uint64_t gain = make_one_way_locked(w->area, w->share, giver->owner, survey);
 
     if (gain)
         giver->amount = excess(giver->amount, gain);
@@ -216,10 +216,11 @@ bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, u
                          bool full)
 {
     wanted w = {area, share, holdings_locked(area, share, owner, want), .space = full ? want : 0};
-    rda_census census = {0};
+    rda_survey survey;
     rda_holding *giver;
     uint64_t all = 0;
 
+    rda_survey_locked(area, &survey);
     for (uint32_t i = 0; i < w.owners; i++) {
         all += area->holdings[i].amount;
         if (owner && area->holdings[i].owner == owner)
@@ -230,7 +231,7 @@ bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, u
         giver = who_gives(&w);
         if (!giver)
             return w.gained && !w.need && !own_has_too_much(&w);
-        take_from(&w, giver, &census);
+        take_from(&w, giver, &survey);
     }
     return true;
 }

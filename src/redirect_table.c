@@ -625,13 +625,12 @@ void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t
     match->target_len = match->part_len[0] + r->middle_len + r->tail;
 }
 
-bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
-                           uint32_t from, redirect_match *match)
+__attribute__((noinline)) static bool lookup(const redirect_table *table,
+                                             const redirect_request *request, uint32_t from,
+                                             redirect_match *match)
 {
     search s; /* too large to be cleared for each look-up */
 
-    if (table->simple)
-        return rt_lookup_simple(table, request, from, match);
     s.table = table;
     s.request = request;
     s.path = request->path;
@@ -654,6 +653,13 @@ bool redirect_table_lookup(const redirect_table *table, const redirect_request *
     }
     rt_fill_match(table, s.best, s.matched, match);
     return true;
+}
+
+bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
+                           uint32_t from, redirect_match *match)
+{
+    return table->simple ? rt_lookup_simple(table, request, from, match)
+                         : lookup(table, request, from, match);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */

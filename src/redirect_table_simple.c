@@ -167,16 +167,12 @@ static bool try_place(quick *q, uint32_t place)
 /* Try the rules of a key. Rules of its kind that match here have no other key, and those of one key
  * lie together in their order: the first that matches ends it. One of the other kind may only seem
  * to have the key, and is found by its own. */
-static inline void probe(quick *q, uint64_t key)
+static inline void probe_buckets(quick *q, uint64_t key)
 {
     const redirect_table *t = q->table;
     uint32_t number = rt_bucket_of(key, t->nbuckets);
     const rt_bucket *bucket = &t->buckets[number];
-    uint64_t bits = rt_filter_bits(key);
 
-    __builtin_prefetch(bucket);
-    if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
-        return;
     for (unsigned reach = bucket->reach;; reach--) {
         for (unsigned hits = rt_tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
             if (try_place(q, bucket->place[__builtin_ctz(hits)]))
@@ -187,6 +183,21 @@ static inline void probe(quick *q, uint64_t key)
         number = number + 1 < t->nbuckets ? number + 1 : 0;
         bucket = &t->buckets[number];
     }
+}
+
+/* May there be rules of this key? */
+static inline bool filtered_in(const redirect_table *t, uint64_t key)
+{
+    uint64_t bits = rt_filter_bits(key);
+
+    __builtin_prefetch(&t->buckets[rt_bucket_of(key, t->nbuckets)]);
+    return (t->filter[rt_filter_word(key, t->nfilter)] & bits) == bits;
+}
+
+static inline void probe(quick *q, uint64_t key)
+{
+    if (filtered_in(q->table, key))
+        probe_buckets(q, key);
 }
 
 /* --- the walk over the path, as walk_segments() in redirect_table.c ------------------------------
@@ -343,6 +354,11 @@ static inline bool has_run(const char *path, size_t len)
     return false;
 }
 
+static inline uint64_t whole_key(const redirect_table *t, uint64_t hash)
+{
+    return rt_key(hash, t->simple_salt, RT_KEY_WHOLE);
+}
+
 static inline void try_whole(quick *q)
 {
     const redirect_table *t = q->table;
@@ -358,11 +374,12 @@ static inline void try_whole(quick *q)
         hash = rt_hash_clean(t->seed, q->path, len);
         q->clean = q->at = len;
     }
-    probe(q, rt_key(hash, t->simple_salt, RT_KEY_WHOLE));
+    probe(q, whole_key(t, hash));
 }
 
-bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
-                      redirect_match *match)
+__attribute__((noinline)) static bool lookup(const redirect_table *table,
+                                             const redirect_request *request, uint32_t from,
+                                             redirect_match *match)
 {
     quick q;
 
@@ -385,4 +402,46 @@ bool rt_lookup_simple(const redirect_table *table, const redirect_request *reque
     }
     rt_fill(table, q.best, &q.record, q.matched, match);
     return true;
+}
+
+/* The filter has let a whole path through in which nothing is to be skipped. */
+__attribute__((noinline)) static bool lookup_clean(const redirect_table *table,
+                                                   const redirect_request *request, uint32_t from,
+                                                   redirect_match *match, uint64_t key)
+{
+    size_t len = request->path_len;
+    quick q = {.table = table,
+               .path = request->path,
+               .len = len,
+               .from = from,
+               .best = NONE,
+               .kind = REDIRECT_EXACT};
+
+    q.at = q.clean = len - (q.path[len - 1] == '/');
+    probe_buckets(&q, key);
+    if (q.best == NONE) {
+        match->rule = 0;
+        return false;
+    }
+    rt_fill(table, q.best, &q.record, q.matched, match);
+    return true;
+}
+
+/* Most requests that are asked about match nothing, and most tables have nothing but whole paths:
+ * so much is said before any function is called, for which registers would have to be saved. */
+bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
+                      redirect_match *match)
+{
+    const char *path = request->path;
+    size_t len = request->path_len;
+    uint64_t key;
+
+    if (table->spaces->prefix_depths || !(table->spaces->has & RT_WHOLE) || len <= 16 ||
+        has_run(path, len))
+        return lookup(table, request, from, match);
+    key = whole_key(table, rt_hash_clean(table->seed, path, len - (path[len - 1] == '/')));
+    if (filtered_in(table, key))
+        return lookup_clean(table, request, from, match, key);
+    match->rule = 0;
+    return false;
 }

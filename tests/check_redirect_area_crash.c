@@ -63,8 +63,7 @@ static void assert_held(const au_held *h)
 static void let_go(au_held *h)
 {
     assert_held(h);
-    redirect_area_unpin(area, &h->pin);
-    memset(h, 0, sizeof(*h));
+    au_let_go(area, h);
 }
 
 /* --- at the worst moment ----------------------------------------------------------------------*/
@@ -140,6 +139,31 @@ START_TEST(forgotten_while_pinning)
     ck_assert_ptr_null(interrupted_at);
     redirect_area_collect(area, 9);
     au_assert_at_rest(area, maps, 0);
+}
+END_TEST
+
+static const char *const hold_moments[] = {"about to hold", "held", "racks"};
+
+/* Who holds does so before it asks whether the image is current still; so it is, or is not held. */
+START_TEST(published_while_holding)
+{
+    au_held h = {.number = 0, .build = 1};
+    redirect_area_peg *peg;
+
+    ck_assert_int_eq(au_build(area, maps[0], 4000, 0, 1), APR_SUCCESS);
+    ck_assert(redirect_area_pin_get(area, maps[0], &h.pin));
+    if (_i < 4) { /* the peg is the map's already */
+        peg = redirect_area_hold(area, maps[0], &h.pin, 5);
+        ck_assert_ptr_nonnull(peg);
+        redirect_area_let_go(area, &h.pin, peg);
+    }
+    interrupted_at = hold_moments[_i / 2];
+    interrupt = _i % 2 ? replace_twice : replace_once;
+    ck_assert_ptr_null(redirect_area_hold(area, maps[0], &h.pin, 5));
+    ck_assert_ptr_null(interrupted_at);
+    let_go(&h);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, maps, MAPS);
 }
 END_TEST
 
@@ -368,6 +392,44 @@ static void pin_and_count(void)
         redirect_area_confirm(area, maps[0], 1000);
 }
 
+/* Pegs that nobody had, one that was another map's, and one that was this one's. */
+static void hold_and_count(void)
+{
+    for (int i = 0; i < 3; i++) {
+        au_held h = {.number = 0};
+
+        ck_assert(redirect_area_pin_get(area, maps[0], &h.pin));
+        if (!au_hold(area, maps[0], &h, 7))
+            abort();
+        redirect_area_count_held(h.peg, 1, 1);
+        redirect_area_let_go(area, &h.pin, h.peg);
+    }
+}
+
+static void hold_gone(void)
+{
+    redirect_area_pin pin;
+
+    for (uint64_t thread = 0; thread < 10; thread++) {
+        if (!redirect_area_pin_get(area, gone_map, &pin) ||
+            !redirect_area_hold(area, gone_map, &pin, thread))
+            abort();
+    }
+}
+
+/* A process died that had held the old map's image. */
+static void after_dead_holder(void)
+{
+    with_old_map();
+    in_child(hold_gone);
+}
+
+static void after_dead_holder_of_nothing(void)
+{
+    after_dead_holder();
+    redirect_area_collect(area, 1);
+}
+
 static const struct scene {
     const char *name;
     void (*prepare)(void);
@@ -393,6 +455,10 @@ static const struct scene {
     {"pin and count", simple, join, pin_and_count},
     {"have a map make way", with_many_owned, join, create_owned},
     {"have images make way", with_much_owned, join, build_owned},
+    {"hold and count", simple, join, hold_and_count},
+    {"hold and count after a dead process", after_dead_holder_of_nothing, join, hold_and_count},
+    {"join in place of a dead process that held", after_dead_holder, do_nothing, join},
+    {"forget a map that a dead process held", after_dead_holder, join, collect},
 };
 
 #define SCENES ((int)(sizeof(scenes) / sizeof(scenes[0])))
@@ -500,6 +566,7 @@ int main(void)
     tcase_add_loop_test(moment, published_while_pinning, 0,
                         (int)(sizeof(moments) / sizeof(moments[0])));
     tcase_add_loop_test(moment, forgotten_while_pinning, 1, 3);
+    tcase_add_loop_test(moment, published_while_holding, 0, 6);
     tcase_add_test(moment, published_while_reading);
     suite_add_tcase(s, moment);
     tcase_set_timeout(crash, 300);

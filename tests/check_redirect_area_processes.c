@@ -28,10 +28,10 @@
 
 /* What the test's own processes know of each other, in memory that they share. */
 typedef struct common {
-    _Atomic uint64_t builds;                   /* the last build's number */
-    _Atomic uint32_t builder[MAPS + EXTRA];    /* worker that builds a map; 0: none */
-    _Atomic uint8_t killed[MAX_WORKERS];       /* it is as good as dead */
-    _Atomic uint64_t published, pinned, tried; /* to see that something happened */
+    _Atomic uint64_t builds;                         /* the last build's number */
+    _Atomic uint32_t builder[MAPS + EXTRA];          /* worker that builds a map; 0: none */
+    _Atomic uint8_t killed[MAX_WORKERS];             /* it is as good as dead */
+    _Atomic uint64_t published, pinned, held, tried; /* to see that something happened */
 } common;
 
 static apr_pool_t *pool;
@@ -74,7 +74,8 @@ typedef struct worker {
     pthread_t thread;
     uint32_t id; /* of its process, in `shared`; from 1 */
     uint64_t state;
-    long operations; /* to be done */
+    uint64_t thread_number; /* two share one */
+    long operations;        /* to be done */
     const char *wrong;
     au_held pins[HELD];
     uint64_t versions[MAPS]; /* newest seen of each map */
@@ -99,8 +100,7 @@ static void let_go(worker *w, au_held *h)
     if (!h->pin.image)
         return;
     check_pin(w, h);
-    redirect_area_unpin(area, &h->pin);
-    memset(h, 0, sizeof(*h));
+    au_let_go(area, h);
 }
 
 static void check_state(worker *w, uint32_t map, const au_held *h)
@@ -127,6 +127,8 @@ static void pin_map(worker *w, uint32_t number)
     if (h->pin.version < w->versions[number])
         complain(w, "an old version came back");
     w->versions[number] = h->pin.version;
+    if (au_random(&w->state) % 2 && au_hold(area, maps[number], h, w->thread_number))
+        atomic_fetch_add_explicit(&shared->held, 1, memory_order_relaxed);
     if (au_random(&w->state) % 8 == 0)
         check_state(w, maps[number], h);
 }
@@ -220,12 +222,23 @@ static void claim(worker *w, uint32_t map)
         redirect_area_confirm(area, map, now);
 }
 
+/* Where it may, as who holds the image; which map is counted does not matter. */
+static void count(worker *w, uint32_t number)
+{
+    const au_held *h = &w->pins[au_random(&w->state) % HELD];
+
+    if (h->peg)
+        redirect_area_count_held(h->peg, 2, 1);
+    else
+        redirect_area_count(area, maps[number], 2, 1);
+}
+
 static void operate(worker *w)
 {
     uint32_t number = au_random(&w->state) % MAPS, choice = au_random(&w->state) % 100;
     redirect_area_stats stats;
 
-    redirect_area_count(area, maps[number], 2, 1);
+    count(w, number);
     if (choice < 45)
         pin_map(w, number);
     else if (choice < 60)
@@ -265,6 +278,7 @@ static const char *run_threads(uint32_t n, uint32_t id, uint64_t seed, long oper
         workers[i].id = id;
         workers[i].state = seed * 1000 + i;
         workers[i].operations = operations;
+        workers[i].thread_number = i / 2;
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
             abort();
     }
@@ -321,6 +335,7 @@ START_TEST(threads)
     ck_assert_msg(!wrong, "%s", wrong);
     ck_assert_uint_gt(atomic_load(&shared->published), OPERATIONS / 20);
     ck_assert_uint_gt(atomic_load(&shared->pinned), OPERATIONS / 4);
+    ck_assert_uint_gt(atomic_load(&shared->held), OPERATIONS / 20);
     assert_counts(2 * THREADS * OPERATIONS);
     assert_area_works();
 }

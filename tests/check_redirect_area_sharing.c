@@ -61,6 +61,167 @@ START_TEST(pins_are_counted)
 }
 END_TEST
 
+/* --- pegs -------------------------------------------------------------------------------------*/
+
+/* Held for a request, by a thread of this number. */
+static au_held hold_ok(uint32_t map, uint64_t number, uint64_t build, uint64_t thread)
+{
+    au_held h = {.pin = pin_ok(map), .number = number, .build = build};
+
+    ck_assert(au_hold(area, map, &h, thread));
+    return h;
+}
+
+START_TEST(what_is_held_stays)
+{
+    uint32_t map = new_map(1);
+    au_held one, two;
+    redirect_area_pin old;
+
+    build_ok(map, 8000, 1, 1);
+    one = hold_ok(map, 1, 1, 3);
+    two = hold_ok(map, 1, 1, 3 + RDA_RACKS);
+    old = one.pin;
+    ck_assert_ptr_ne(one.peg, two.peg);
+    ck_assert_ptr_null(redirect_area_hold(area, map, &old, 3)); /* both are taken */
+    build_ok(map, 100, 1, 2);
+    ck_assert_ptr_null(redirect_area_hold(area, map, &old, 4)); /* it is an old one */
+    au_let_go(area, &one);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    assert_image(&two.pin, 1, 1);
+    au_let_go(area, &two);
+    redirect_area_collect(area, 1);
+    au_assert_at_rest(area, &map, 1);
+}
+END_TEST
+
+START_TEST(threads_have_lines_of_their_own)
+{
+    uint32_t map = new_map(1);
+    au_held held[RDA_RACKS];
+
+    build_ok(map, 8000, 1, 1);
+    for (uint64_t i = 0; i < RDA_RACKS; i++) {
+        held[i] = hold_ok(map, 1, 1, i);
+        for (uint64_t j = 0; j < i; j++)
+            ck_assert_uint_ne((uintptr_t)held[i].peg / RDA_ALIGN,
+                              (uintptr_t)held[j].peg / RDA_ALIGN);
+    }
+    for (uint64_t i = 0; i < RDA_RACKS; i++)
+        au_let_go(area, &held[i]);
+}
+END_TEST
+
+/* Those who have no peg are counted elsewhere; nobody's count is another map's. */
+START_TEST(many_maps_one_thread)
+{
+    enum { MANY = 3 * RDA_PEGS };
+    uint32_t maps[MANY], pegs = 0;
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        redirect_area_pin pin;
+        redirect_area_peg *peg;
+
+        maps[i] = new_map(i);
+        build_ok(maps[i], 100, i, 1);
+        pin = pin_ok(maps[i]);
+        peg = redirect_area_hold(area, maps[i], &pin, 1);
+        redirect_area_unpin(area, &pin);
+        if (peg) {
+            pegs++;
+            redirect_area_count_held(peg, 10 + i, i);
+            redirect_area_let_go(area, &pin, peg);
+        } else
+            redirect_area_count(area, maps[i], 10 + i, i);
+    }
+    ck_assert_uint_eq(pegs, RDA_PEGS);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ck_assert_uint_eq(state_ok(maps[i]).lookups, 10 + i);
+        ck_assert_uint_eq(state_ok(maps[i]).hits, i);
+    }
+}
+END_TEST
+
+static int hold_1(void)
+{
+    uint32_t map = map_of(1, 1, false);
+    redirect_area_pin pin;
+    redirect_area_peg *peg;
+
+    if (redirect_area_join(area, 1) != APR_SUCCESS || !redirect_area_pin_get(area, map, &pin))
+        return 1;
+    peg = redirect_area_hold(area, map, &pin, 9);
+    if (!peg)
+        return 2;
+    redirect_area_count_held(peg, 3, 1);
+    return 0; /* with all that it holds */
+}
+
+/* The pegs of one that is gone hold nothing, but what it counted stays, whoever has its cell. */
+START_TEST(holders_that_are_gone)
+{
+    uint32_t map = new_map(1);
+
+    build_ok(map, 8000, 1, 1);
+    for (uint64_t i = 1; i < 5; i++) {
+        ck_assert_int_eq(ask_child(hold_1), 0);
+        ck_assert_uint_eq(rda_processes_end(area), 2);
+        ck_assert_uint_eq(state_ok(map).lookups, 3 * i);
+        ck_assert_uint_eq(state_ok(map).hits, i);
+        build_ok(map, 8000, 1, 1 + i);
+        redirect_area_collect(area, 1);
+        au_assert_at_rest(area, &map, 1);
+    }
+}
+END_TEST
+
+static au_held held_by_parent;
+
+static int let_go_of_parents(void)
+{
+    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
+    if (redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1))
+        return 1;
+    if (redirect_area_join(area, 1) != APR_SUCCESS)
+        return 2;
+    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
+    return redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1) ? 3 : 0;
+}
+
+START_TEST(a_forked_child_holds_nothing)
+{
+    uint32_t map = new_map(1);
+
+    build_ok(map, 8000, 1, 1);
+    held_by_parent = hold_ok(map, 1, 1, 1);
+    ck_assert_int_eq(ask_child(let_go_of_parents), 0);
+    build_ok(map, 9000, 1, 2);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+    assert_image(&held_by_parent.pin, 1, 1);
+    au_let_go(area, &held_by_parent);
+}
+END_TEST
+
+/* A peg goes on to another map, and its counts do not. */
+START_TEST(pegs_of_forgotten_maps)
+{
+    for (uint32_t i = 0; i < 40; i++) {
+        uint32_t map = map_of(i, i, true);
+        au_held h;
+
+        build_ok(map, 100, i, 1);
+        h = hold_ok(map, i, 1, 2);
+        redirect_area_count_held(h.peg, 1 + i, 1);
+        au_let_go(area, &h);
+        ck_assert_uint_eq(state_ok(map).lookups, 1 + i);
+        ck_assert_int_eq(redirect_area_join(area, 1000), APR_SUCCESS);
+        redirect_area_collect(area, 1000);
+    }
+}
+END_TEST
+
 static void pin_1(void)
 {
     redirect_area_pin pin;
@@ -398,7 +559,7 @@ static _Atomic uint32_t *some_word(uint64_t *random)
     case 1:
         return i % 2 ? &header->images_end : &header->processes_end;
     case 2:
-        return (_Atomic uint32_t *)(void *)&area->processes[i % 2] + au_random(random) % 6;
+        return (_Atomic uint32_t *)(void *)&area->processes[i % 2] + au_random(random) % 8;
     case 3:
         return (_Atomic uint32_t *)(void *)&area->names[i] + au_random(random) % 8;
     case 4:
@@ -461,6 +622,13 @@ int main(void)
     tcase_add_test(tc, process_with_unknown_start);
     tcase_add_test(tc, cells_are_used_again);
     tcase_add_test(tc, all_cells_taken);
+    tc = add_case(s, "pegs");
+    tcase_add_test(tc, what_is_held_stays);
+    tcase_add_test(tc, threads_have_lines_of_their_own);
+    tcase_add_test(tc, many_maps_one_thread);
+    tcase_add_test(tc, holders_that_are_gone);
+    tcase_add_test(tc, a_forked_child_holds_nothing);
+    tcase_add_test(tc, pegs_of_forgotten_maps);
     tc = add_case(s, "lock");
     tcase_add_test(tc, stopped_holder);
     tcase_add_test(tc, claims);
