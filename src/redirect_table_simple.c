@@ -112,7 +112,10 @@ static inline bool find_end(const quick *q, const rt_record *r, bool slash, size
     *end = q->at;
     if (__builtin_expect(q->at <= q->clean, 1))
         return r->source_len - slash == q->at && same_bytes(r->source, q->path, q->at);
-    return skip_source(q, r->source, r->source_len - slash, end);
+    /* Of a PREFIX it must be this boundary: a rule that ends at an earlier one is found by that
+     * one's key, and only seems to have this. */
+    return skip_source(q, r->source, r->source_len - slash, end) &&
+           (q->kind == REDIRECT_EXACT || *end == q->at);
 }
 
 /* See match_segments() in redirect_table.c. */

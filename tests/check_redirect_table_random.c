@@ -629,6 +629,8 @@ static const struct {
 } kept[] = {
     {"an EXACT rule behind a PREFIX of the same source, whose keys have bucket and tag in common",
      1795354327, 2000000},
+    {"two PREFIXes of a path with runs of slashes, the shorter one behind, the same in common",
+     1795368482, 2000000},
 };
 
 START_TEST(what_was_wrong_once_stays_right)
