@@ -57,8 +57,8 @@ def server(root, name, module, outside="", section="", htaccess=None):
     if htaccess:
         with open(os.path.join(docroot, ".htaccess"), "w") as f:
             f.write(htaccess)
-    # A .htaccess file of megabytes needs more than the 64M that are usual.
-    memory = "HtCacheMemory 256M\n" if htaccess and len(htaccess) > 4 << 20 else ""
+    # A .htaccess file of megabytes needs more than the 64M that are usual, in shared memory and in each process.
+    memory = "HtCacheMemory 256M\nHtCacheProcessMemory 1G\n" if htaccess and len(htaccess) > 4 << 20 else ""
     return htbench.Httpd(root, "fold-" + name, docroot,
                          f"HtCache On\n{memory}<Directory {docroot}>\nAllowOverride All\n{section}"
                          f"</Directory>\n{outside}", module)
