@@ -329,14 +329,33 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     return NULL;
 }
 
+/* Of a file for which there can be no room, however much makes way. */
+static void say_too_large(const htc_job *job, size_t cost)
+{
+    static _Atomic int told;
+
+    if (atomic_exchange(&told, 1))
+        return;
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, job->r,
+                  "HtCache: what httpd makes of %s takes up to %" APR_SIZE_T_FMT
+                  " bytes, more than HtCacheProcessMemory, so that it is made anew for each "
+                  "request; raise HtCacheProcessMemory to more than that. Not logged again by this "
+                  "process",
+                  job->path, cost);
+}
+
 /* When this process has no room, a small file that has not been asked for lately is run for this
  * request alone: that costs no more than to make what would be kept, nobody else is driven out, and
  * the large ones, which are dear to make, are kept. */
 static bool worth_keeping(const htc_job *job, uint64_t hash)
 {
-    size_t len = job->info.payload_len;
+    size_t len = job->info.payload_len, cost = parsed_cost(len);
 
-    return len > SMALL_RECORD || htc_map_admit(job->ctx->map, hash, parsed_cost(len));
+    if (!htc_map_fits(job->ctx->map, cost)) {
+        say_too_large(job, cost);
+        return false;
+    }
+    return len > SMALL_RECORD || htc_map_admit(job->ctx->map, hash, cost);
 }
 
 static const char *apply_once(htc_job *job, cmd_parms *cmd)

@@ -23,6 +23,10 @@ CONF
 write_file("$root/often/page.html", "often\n");
 write_file("$root/often/.htaccess", "Header set X-Number often\n");
 
+# For what httpd makes of this one there is no room, whatever makes way.
+write_file("$root/large/page.html", "large\n");
+write_file("$root/large/.htaccess", "Header set X-Number large\n" . "SetEnvIf X-Nothing nothing unused=1\n" x 6000);
+
 # One process, as each has room of its own; with prefork it has one connection.
 my $one = mpm() eq 'prefork'
     ? "StartServers 1\nMinSpareServers 1\nMaxSpareServers 1\nServerLimit 1\nMaxRequestWorkers 1\n"
@@ -87,5 +91,15 @@ my $asked = 3 * $rounds * $many;
 cmp_ok $grown{loads}, '>', $asked / 2, 'most files did not fit';
 cmp_ok $grown{loads}, '<', $asked,     'some did';
 cmp_ok $grown{process_evictions}, '<', $grown{loads} / 2, 'what is asked for once did not drive others out';
+
+answer($new, 'large', 'page.html') for 1 .. 2;    # reads it, and finds that it cannot be kept
+$before = status();
+is answer($new, 'large', 'page.html'), answer($old, 'large', 'page.html'), 'a file too large to be kept' for 1 .. 5;
+$after = status();
+is $after->{loads} - $before->{loads}, 5, 'it is run for each request, once';
+is $after->{$_} - $before->{$_}, 0, "$_: none" for qw(file_reads parses process_evictions);
+my @said = grep {/HtCacheProcessMemory/} split /\n/, $cache->error_log;
+is scalar @said, 1, 'which is said once';
+like $said[0], qr{\Q$root\E/large/\.htaccess takes up to \d+ bytes.*raise HtCacheProcessMemory}, 'with what to do';
 $_->stop for $stock, $cache;
 done_testing;

@@ -466,6 +466,19 @@ END_TEST
 
 /* Objects that cost nothing take nodes all the same: the bound holds for these too. */
 /* Two of these have the same place among those that were refused, the third has another. */
+START_TEST(what_can_never_have_room_is_known)
+{
+    map = new_map(65536);
+    ck_assert(htc_map_fits(map, stats_of(map).max_bytes - stats_of(map).bytes));
+    ck_assert(!htc_map_fits(map, stats_of(map).max_bytes - stats_of(map).bytes + 1));
+    for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
+        put(map, key, 1000);
+    ck_assert(htc_map_fits(map, 1000)); /* others make way */
+    ck_assert(!htc_map_fits(map, 65536));
+    destroy_and_count(map);
+}
+END_TEST
+
 START_TEST(what_comes_back_is_admitted)
 {
     const uint64_t first = UINT64_C(0x1001) << 48, second = UINT64_C(0x2003) << 48,
@@ -574,6 +587,7 @@ static Suite *map_suite(void)
     tcase_add_test(bound, used_go_when_all_are_used);
     tcase_add_test(bound, use_is_remembered_while_held);
     tcase_add_test(bound, held_are_never_evicted_for_room);
+    tcase_add_test(bound, what_can_never_have_room_is_known);
     tcase_add_test(bound, what_comes_back_is_admitted);
     tcase_add_test(bound, unlinked_and_held_still_count);
     tcase_add_test(bound, replacement_uses_the_old_ones_room);

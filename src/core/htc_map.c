@@ -80,8 +80,8 @@ struct htc_map {
     alignas(LINE) pthread_mutex_t lock; /* taken to change anything below, or a slot */
     htc_slab *slabs;
     htc_node *spare;
-    size_t hand;          /* CLOCK: next slot to look at */
-    uint64_t fixed_bytes; /* of bytes: the map itself, which no eviction gives back */
+    size_t hand;                  /* CLOCK: next slot to look at */
+    _Atomic uint64_t fixed_bytes; /* of bytes: the map itself, which no eviction gives back */
     _Atomic uint64_t entries, bytes, evictions; /* atomic for htc_map_stats_get() only */
 };
 
@@ -374,7 +374,7 @@ static htc_slot *evict_slot(htc_map *map, htc_slot *const sets[2], htc_node **de
 
 static void account_fixed(htc_map *map, uint64_t bytes)
 {
-    map->fixed_bytes += bytes;
+    add_to(&map->fixed_bytes, bytes);
     add_to(&map->bytes, bytes);
 }
 
@@ -396,6 +396,11 @@ static bool add_slab(htc_map *map)
     return true;
 }
 
+bool htc_map_fits(const htc_map *map, size_t cost)
+{
+    return cost <= map->max_bytes - atomic_load_explicit(&map->fixed_bytes, memory_order_relaxed);
+}
+
 /* Take a node, and account for its payload. NULL when there is no room; what must be freed to make
  * some is on *dead then. Others are evicted only when what is there already was not enough. */
 static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
@@ -404,7 +409,7 @@ static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
     uint64_t need = (uint64_t)cost + (map->spare ? 0 : sizeof(htc_slab));
     htc_node *node;
 
-    if (cost > map->max_bytes - map->fixed_bytes)
+    if (!htc_map_fits(map, cost))
         return NULL;
     if (need > left) {
         if (!*dead)

@@ -50,6 +50,9 @@ void *htc_node_data(const htc_node *node);
  *  well mixed in all of its 64 bits. */
 htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key);
 
+/** Is an object of this cost not larger than all that the map has for objects? */
+bool htc_map_fits(const htc_map *map, size_t cost);
+
 /**
  * Shall an object be made and inserted, or only used this once? It shall while there is room, and
  * when there is none if it was refused a short time ago: then it would have been found. So what is
