@@ -497,13 +497,6 @@ static bool carry_out(const trial *t, const explain_rewrite_rule *behind, int n)
     return !(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_PASSTHROUGH));
 }
 
-/* Subrequests skip these. */
-static bool is_forced(const rewrite_rule *rule)
-{
-    return (rule->flags & REWRITE_REDIRECT) ||
-           ((rule->flags & REWRITE_STATUS) && !(rule->flags & (REWRITE_FORBIDDEN | REWRITE_GONE)));
-}
-
 /* How many rules behind it a chain or skip of this one decides on. */
 static int counted_by(const explain_rewrite_rule *rules, int n, int i)
 {
@@ -526,7 +519,7 @@ void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule 
         verdict v;
 
         doubt -= doubtful;
-        if (e->subrequest && is_forced(rules[i].rule))
+        if (e->subrequest && rules[i].rule->flags & REWRITE_FORCED)
             continue;
         v = judge(&t);
         if (v == IS_MAYBE || doubtful) {

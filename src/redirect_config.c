@@ -250,7 +250,7 @@ static const struct {
 static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule)
 {
     if (!strcasecmp(key, "R") || !strcasecmp(key, "redirect"))
-        return read_redirect(value, &rule->status);
+        return read_redirect(value, &rule->status) | REWRITE_FORCED;
     if (!strcasecmp(key, "S") || !strcasecmp(key, "skip")) {
         rule->skip = (int)strtol(value, NULL, 10);
         return REWRITE_SKIP;

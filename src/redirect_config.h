@@ -85,11 +85,12 @@ enum {
     REWRITE_SKIP = 1024,
     REWRITE_CHAIN = 2048,
     REWRITE_UNSAFE_3F = 4096,
-    REWRITE_FORBIDDEN = 8192, /* F, with REWRITE_STATUS */
-    REWRITE_GONE = 16384,     /* G, likewise */
-    REWRITE_NEXT = 32768,     /* N: all rules are tried again */
-    REWRITE_PROXY = 65536,    /* P, with REWRITE_OTHER */
-    REWRITE_STATUSES = 131072 /* R, F and G stand there more than once */
+    REWRITE_FORBIDDEN = 8192,  /* F, with REWRITE_STATUS */
+    REWRITE_GONE = 16384,      /* G, likewise */
+    REWRITE_NEXT = 32768,      /* N: all rules are tried again */
+    REWRITE_PROXY = 65536,     /* P, with REWRITE_OTHER */
+    REWRITE_STATUSES = 131072, /* R, F and G stand there more than once */
+    REWRITE_FORCED = 262144    /* R, whatever its status: subrequests pass the rule over */
 };
 
 /** What a rule that matches makes of the rules behind it. */

@@ -58,6 +58,10 @@ RewriteRule chain$ http://example.org/chain [R,L]
 Redirect 302 /moved/both http://example.org/both
 RewriteRule ^both$ page.html [L]
 EOT
+# Subrequests, as for an index, pass over what has R, whatever else it has; F and G alone hold in them.
+write_file("$root/$_/one.html", "page\n") for qw(forced refused);
+write_file("$root/forced/.htaccess", "DirectoryIndex one.html\nRewriteEngine On\nRewriteRule ^one - [R=404,F]\nRewriteRule ^one - [F,R=301]\nRewriteRule ^one - [R=410]\n");
+write_file("$root/refused/.htaccess", "DirectoryIndex one.html\nRewriteEngine On\nRewriteRule ^one - [F,G]\n");
 write_file("$root/fallback/.htaccess", "FallbackResource /moved/away\n");
 # Sections and inherited rules that the URL decides on.
 write_file("$root/nested/.htaccess", <<'EOT');
@@ -204,9 +208,10 @@ my @urls = (
     ['/moved/cond', undef, undef, 404], ['/moved/cond?a=17', "$root/moved/.htaccess", 13], ['/moved/skipped', undef, undef, 404],
     ['/moved/both',         "$root/moved/.htaccess", 21], ['/as-old?a', $server->conf],
     ['/as-file/page.html'], ['/as-path/page.html'], ['/rules/inner'], ['/moved/front/x?a=b'], ['/index/'], ['/moved/'],
+    ['/forced/'], ['/forced/one.html', "$root/forced/.htaccess", 3], ['/refused/one.html', "$root/refused/.htaccess", 3],
 );
 $client->request($_->[0]) for @urls, @urls;
-$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/moved/stop', '/moved/maybe', '/fallback/x', '/many/page.html', '/pathless/page.html', '/guarded/old', '/errors/page.html') x 2;
+$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/moved/stop', '/moved/maybe', '/fallback/x', '/many/page.html', '/pathless/page.html', '/refused/', '/guarded/old', '/errors/page.html') x 2;
 $before = counters();
 for my $case (@urls) {
     my ($url, $file, $line, $status) = @$case;
@@ -254,6 +259,7 @@ for my $case (['/rules/inner', ['RewriteRule', "$root/rules/.htaccess", 18, '/ru
     ['/moved/query?x', ['RewriteRule', "$root/moved/.htaccess", 4, '/nested/page.html', 'go', "$root/nested/page.html"]],
     ['/moved/front/x?a=b', ['RewriteRule', "$root/moved/.htaccess", 16, '/moved/page.html', 'a=b', "$root/moved/page.html"]],
     ['/moved/?a=b', ['DirectoryIndex', "$root/moved/.htaccess", 1, '/moved/one.html', 'a=b', "$root/moved/one.html"]],
+    ['/forced/', ['DirectoryIndex', "$root/forced/.htaccess", 1, '/forced/one.html', undef, "$root/forced/one.html"]],
     ['/index/', ['DirectoryIndex', undef, 0, '/index/index.html', undef, "$root/index/index.html"]],
     ['/as-file/page.html', ['RewriteRule', $server->conf, undef, '/a/b/page.html', undef, "$root/a/b/page.html"]],
     ['/as-path/page.html', ['RewriteRule', $server->conf, undef, '/alias/page.html', undef, "$dir/alias/page.html"]],
@@ -274,7 +280,7 @@ for my $case (['/nested/agent.html', qr/^<If .*\.htaccess:5 has redirects.*more 
     ['/fallback/x', qr/^FallbackResource in .*\.htaccess:1 may lead/], ['/moved/loop-a', qr/\.htaccess:5 leads on for the 11th time/],
     ['/moved/maybe', qr/^RewriteRule in .*\.htaccess line 8 may rewrite the path: its conditions/],
     ['/moved/stop', qr/^RewriteRule in .*\.htaccess line 9 rewrites the path to what depends on more/],
-    ['/other', qr/DirectorySlash/], ['/pathless/page.html', qr/^Redirect in .*httpd\.conf:\d+ has no path/],
+    ['/refused/', qr{^Of /refused/one\.html, which DirectoryIndex names}], ['/other', qr/DirectorySlash/], ['/pathless/page.html', qr/^Redirect in .*httpd\.conf:\d+ has no path/],
     ['/guarded/old', qr/^Require in .*\.htaccess:2 may refuse/], ['/errors/page.html', qr/^ErrorDocument in .*:1 answers errors/]) {
     my ($url, $note) = @$case;
     my $said = explained($url);

@@ -71,7 +71,8 @@ sub rewrite_rule {
     return rule_line("RewriteRule $pattern " . target() . any('', '', '$1', '%1', '?$1', '?go') . ' [R=' . any(301, 302)
         . any(',L', '', ',NC,L', ',QSA,L', ',C', ',NE,L') . ']') if rarely(0.65);
     ++$id;
-    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]'));
+    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]',
+        '[R=404,F]', '[F,R=301]', '[R=302,G]', '[G,R=404]'));
 }
 
 sub section {
