@@ -446,6 +446,13 @@ static bool mentions(const ap_directive_t *node, const char *directive)
     return false;
 }
 
+/* mod_perl's PerlLoadModule loads modules while the configuration is processed, which is too late
+ * to see what directives they have. */
+static bool loads_later(void)
+{
+    return ap_find_linked_module("mod_perl.c") && mentions(ap_conftree, "PerlLoadModule");
+}
+
 /* Does it ask for mod_rewrite's trace at a level at which that shows what becomes of variables? */
 static bool asks_for_trace(apr_pool_t *pool, const char *levels)
 {
@@ -561,13 +568,13 @@ static bool plan_hosts(htc_walk *w, bool parts)
     htc_options *options = htc_options_get();
     settings none = {-1, -1}, main_server = scan(ap_conftree, false, &parts);
     htc_fold_host *first = APR_ARRAY_IDX(options->hosts, 0, htc_fold_host *);
-    bool all_dirs;
+    bool all_dirs, later = loads_later();
+    htc_fold_host *host;
 
     first->lines = folds(main_server, none);
     all_dirs = first->dirs = first->lines && caches(main_server, none) && !parts;
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
         bool own_parts = parts;
-        htc_fold_host *host;
         settings own;
 
         if (strcasecmp(node->directive, "<VirtualHost"))
@@ -580,11 +587,14 @@ static bool plan_hosts(htc_walk *w, bool parts)
         /* Every host has the lines of the main server behind its own. */
         first->lines = first->lines && host->lines;
     }
-    if (!all_dirs && shares_redirects(ap_conftree, false)) {
-        for (int i = 0; i < options->hosts->nelts; i++)
-            APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->dirs = false;
+    if (later || (!all_dirs && shares_redirects(ap_conftree, false))) {
+        for (int i = 0; i < options->hosts->nelts; i++) {
+            host = APR_ARRAY_IDX(options->hosts, i, htc_fold_host *);
+            host->dirs = false;
+            host->lines = host->lines && !later;
+        }
     }
-    return all_dirs;
+    return all_dirs && !later;
 }
 
 /* Where it turns out that they are not folded they go back to their places, before anything else is

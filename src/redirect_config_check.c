@@ -58,6 +58,7 @@ typedef struct checker {
     apr_array_header_t *hosts;      /* host *, the main server first */
     bool htaccess;
     bool regex_options;       /* RegexDefaultOptions */
+    bool loads_later;         /* PerlLoadModule */
     bool all_dirs;            /* lines of directories are folded in all hosts */
     const char *rewrites_off; /* why no RewriteRule is folded; NULL: they are */
 } checker;
@@ -186,6 +187,8 @@ static void take_line(checker *c, const config_line *line)
         c->inner->lines_of->inherits = true;
     else if (SAYS(line, "RegexDefaultOptions"))
         c->regex_options = true;
+    else if (SAYS(line, "PerlLoadModule"))
+        c->loads_later = true;
     else if (SAYS(line, "HtCache") || SAYS(line, "HtCacheFold") || SAYS(line, "HtCacheExclude"))
         take_setting(c, line);
 }
@@ -243,6 +246,8 @@ static const char *off_reason(const checker *c, const container *at)
         return "it stands in a section that is left to httpd";
     if (c->htaccess)
         return at->server->lines ? NULL : "HtCacheFold is Off in this file";
+    if (c->loads_later)
+        return "PerlLoadModule may load a module with directives of these names";
     if (at->in_dir && !(main_server ? c->all_dirs : at->server->dirs))
         return "HtCache, HtCacheFold or HtCacheExclude leaves a part of the server to httpd, and "
                "lines of directories are folded in all of it or nowhere";

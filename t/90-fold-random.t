@@ -31,7 +31,7 @@ note "HTCACHE_SEED=$seed";
 
 my %server_args = (
     ports    => [qw(hosts status)],
-    modules  => [qw(alias authz_core dir headers mime rewrite unixd version)],
+    modules  => [qw(alias authz_core dir headers include mime rewrite unixd version)],
     mpm_conf => mpm() eq 'prefork'
         ? "StartServers 2\nMinSpareServers 1\nMaxSpareServers 2\nMaxRequestWorkers 4\n"
         : "StartServers 1\nServerLimit 1\nThreadsPerChild 8\nMaxRequestWorkers 8\n",
@@ -358,16 +358,57 @@ sub run_trace {
 
 # What -D DUMP_CONFIG shows of all lines that can be folded.
 sub run_dump {
+    return note('this httpd has no mod_info') if !-e HtCache::Env::libexecdir() . '/mod_info.so';
     my @lines = map { $_->{conf} // () } cases();
     my @said = map {
         my $server = HtCache::Server->new(name => 'fold-check', %server_args, htcache => $_,
-            conf => ($_ ? "HtCache On\n" : "DirectoryIndex index.html\nDirectorySlash On\n")
-                . join '', map {"<VirtualHost *:\@PORT:hosts\@>\n$_</VirtualHost>\n"} @lines);
+            modules => [@{ $server_args{modules} }, 'info'],
+            # One line more for the one that has a LoadModule line less.
+            mpm_conf => ($_ ? '' : "\n") . $server_args{mpm_conf},
+            conf => ($_ ? "HtCache On\n" : "DirectoryIndex index.html\n") . info_lines()
+                . join '', map {"<VirtualHost *:\@PORT:hosts\@>\n$_</VirtualHost>\n"} @lines, info_lines());
         my $conf = $server->write_conf;
         my $said = qx{"@{[HtCache::Env::httpd()]}" -d "$server->{root}" -f "$conf" -t -D DUMP_CONFIG 2>&1};
-        $said =~ s/^(?:HtCache On|Directory(?:Index|Slash) .*|# +(?:2[0-9]|3[0-9]|4[0-9]|[0-9]|1[0-9])|.*:\d+>?)\n//mgr;
+        $said =~ s/\b$server->{port}{$_}\b/PORT:$_/g for keys %{ $server->{port} };
+        $said =~ s/^# +\d+:\n(?:HtCache On|DirectoryIndex index.html)\n//mgr;
     } 0, 1;
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
+    like $said[0], qr/Redirect \/a\/b http.*RewriteRule \^\/a\/index/s, 'which are there';
+}
+
+# Another module with directives of the same names sees all lines, too: nothing is folded.
+sub run_shared_names {
+    return note('this httpd has no mod_perl') if !-e HtCache::Env::libexecdir() . '/mod_perl.so';
+    my $dir = work_dir('fold/shared-names');
+    write_file("$dir/HtCacheTwice.pm", <<'EOT');
+package HtCacheTwice;
+use Apache2::Module ();
+use Apache2::Const -compile => qw(OR_ALL RAW_ARGS);
+sub seen { open my $out, '>>', __FILE__ =~ s/pm$/seen/r; print $out "$_[2]\n" }
+Apache2::Module::add(__PACKAGE__, [map { { name => $_, func => __PACKAGE__ . '::seen', req_override => Apache2::Const::OR_ALL,
+    args_how => Apache2::Const::RAW_ARGS } } qw(Redirect RewriteRule)]);
+1;
+EOT
+    my $lines = sub { my ($at) = @_; join '', map {"Redirect /$at/r$_ http://t.test/$_\nRewriteRule c$at$_\$ http://t.test/$_ [R,L]\n"} 1 .. 12 };
+    write_file("$dir/a/.htaccess", "RewriteEngine On\n" . $lines->('a'));
+    wait_past_racy();
+    my @asked = map {
+        my $server = HtCache::Server->new(name => 'fold-shared-names', %server_args, htcache => $_, modules => [@{ $server_args{modules} }, 'perl'],
+            conf => ($_ ? "HtCache On\n" : '') . "PerlSwitches -I$dir\nPerlLoadModule HtCacheTwice\n" . ($_ ? $STATUS : '')
+                . "<VirtualHost *:\@PORT:hosts\@>\nDocumentRoot \"$dir\"\nRewriteEngine On\n" . $lines->('b')
+                . "<Directory \"$dir\">\nAllowOverride All\nRequire all granted\nRewriteEngine On\n" . $lines->('d') . "</Directory>\n</VirtualHost>\n");
+        $server->start;
+        my @got = map { my $answer = $server->client('hosts')->request($_); "$_: $answer->{status} " . (scalar(HtCache::Client::header($answer, 'Location')) // '') }
+            map { ("/$_/r3", "/$_/c${_}12", "/$_/none") } qw(a b d);
+        my %line = map { $_ => 1 } split /^/, read_file("$dir/HtCacheTwice.seen");
+        my $fold = $_ && $server->status('status')->{fold};
+        is_deeply [@{$fold}{qw(redirects_folded rewrite_rules_folded)}], [0, 0], 'names of two modules: nothing is folded' if $_;
+        $server->stop;
+        unlink "$dir/HtCacheTwice.seen";
+        join "\n", @got, sort keys %line;
+    } 0, 1;
+    is $asked[1], $asked[0], 'names of two modules: both see all lines, and the answers are those of stock httpd';
+    is scalar(() = $asked[0] =~ /: 302 http/g), 6, 'which redirect';
 }
 
 # A module less than usual.
@@ -450,6 +491,9 @@ sub run_counts {
     is_deeply [@{ $host{'main server'} }{@names}], [1, 1, 0, 0], 'lines of the main server';
     is_deeply [@{ $host{'counted.test'} }{@names}], [9, 9, 3, 0], 'lines of a virtual host with its sections';
     like $host{'counted.test'}{where}, qr/httpd\.conf:\d+$/, 'which is named';
+    my $page = $server->client('status')->request('/')->{body} =~ s/<[^>]*>/ /gr;
+    like $page, qr/counted\.test\s+\S*httpd\.conf:\d+\s+9\s+9\s+3\s+0\s/, 'as the page shows';
+    like $page, qr/\Q$root\E\/\.htaccess\s+2\s+1\s+10\s+9\s/, 'for the file, too';
     is_deeply [@$file{ 'path', @names }], ["$root/.htaccess", 2, 1, 10, 9], 'lines of a .htaccess file';
     # RewriteRules that redirect or refuse are counted one by one, and these have not; others are not called unused.
     my $unused = JSON::PP::decode_json($server->client('status')->request('/?redirects=unused&format=json')->{body});
@@ -470,6 +514,7 @@ if (!defined $ENV{HTCACHE_ROUND}) {
     run_cases($scenarios[$_], @{ $groups[$_] }) for grep { @{ $groups[$_] } > 1 } 0 .. $#groups;
     run_dump() if !defined $only || 'dump' =~ /$only/;
     run_without() if mpm() eq 'event' && (!defined $only || 'without' =~ /$only/);
+    run_shared_names() if mpm() eq 'event' && (!defined $only || 'shared names' =~ /$only/);
     run_info() if mpm() eq 'event' && (!defined $only || 'info' =~ /$only/);
     run_mixed() if !defined $only || 'mixed' =~ /$only/;
     run_counts() if !defined $only || 'counts' =~ /$only/;
@@ -505,5 +550,6 @@ note join ', ', map {"$_ $folded{$_}"} sort keys %folded;
 for my $kind (@failed || defined $ENV{HTCACHE_ROUND} || !$compared ? () : qw(redirects rewrite_rules)) {
     cmp_ok $folded{"${kind}_folded"}, '>', 0, "some $kind were folded";
 }
+cmp_ok $compared, '>=', 100_000, "$compared answers were compared" if mpm() eq 'event' && !grep { defined $ENV{"HTCACHE_$_"} } qw(ROUND CASES REQUESTS);
 ok !$refused, 'stock httpd takes all configurations';
 done_testing;

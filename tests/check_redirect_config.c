@@ -679,6 +679,7 @@ static const struct {
     {EIGHT "<Limit GET>\nRequire x\n</Limit>\n", 1, 8, NULL, false},
     {"<RequireAny>\n" EIGHT "</RequireAny>\n", 0, 0, "left to httpd", false},
     {"RegexDefaultOptions +DOTALL\n" EIGHT, 1, 0, "RegexDefaultOptions", true},
+    {"PerlLoadModule X\n" EIGHT, 0, 0, "PerlLoadModule", true},
     {EIGHT "<Directory /x>\nRewriteRule ^x - [C]\n</Directory>\n", 1, 0, "within a skip", true},
     {"<Directory />\nRewriteOptions Inherit\n" EIGHT "</Directory>\n", 1, 0, "Inherit", true},
     {"<Directory />\nRewriteOptions MergeBase InheritBefore\n" EIGHT "</Directory>\n", 1, 0,

@@ -50,7 +50,18 @@ sub cases {
             {   name => "$flag meets a subrequest of mod_dir, in the server",
                 conf => "RewriteEngine On\nRewriteRule ^/a/index\\.html\$ - [$flag]\n" . _others("[$flag]", 8, '/'),
                 requests => ['/a/', '/a/index.html'],
-            } } 'F', 'G', 'R=403', 'R=410', 'R=404', 'F,NC', 'G,NE'),
+            } } 'F', 'G', 'R=403', 'R=410', 'R=404', 'F,NC', 'G,NE', 'R=404,F', 'F,R=404', 'G,R=301', 'R=301,F'),
+        # A page that another one includes is a subrequest, too.
+        (map { my ($flag, $to) = @$_;
+            map { my ($where, $start) = @$_;
+                my $lines = "RewriteEngine On\nRewriteRule ^${start}k\$ $to [$flag]\n" . _others("[$flag]", 8, $start)
+                    . "Redirect 301 /a/r http://t.test/r\nRedirect 410 /a/g\nRedirect 303 /a/x.html/y /z\n" . _redirects();
+                {   name => "$flag meets a subrequest of mod_include, in $where", conf => $start ? $lines : '',
+                    files => { 'a/p.shtml' => join('', map {"<!--#include virtual=\"$_\" -->"} qw(k r g x.html/y x.html other1)),
+                        'a/.htaccess' => "Options +Includes\nAddType text/html .shtml\nAddOutputFilter INCLUDES .shtml\n" . ($start ? '' : $lines) },
+                    requests => ['/a/p.shtml', '/a/k', '/a/r'],
+                } } ['the server', '/a/'], ['.htaccess', '']
+            } ['F', '-'], ['G', '-'], ['R=404', '-'], ['R=404,F', '-'], ['F,R=404', '-'], ['R=301,L', 'http://t.test/'], ['L', '/a/x.html']),
         {   name => '[F] and [R=403] in turn',
             files => { '.htaccess' => "RewriteEngine On\nRewriteRule ^a/index - [R=403]\n" . _others('[F]', 3) . "RewriteRule ^a/index - [F]\n" . _others('[R=403]', 4) },
             requests => ['/a/', '/a/index.html', '/other1', '/other4'],
