@@ -266,5 +266,43 @@ for my $format (qw(nginx json)) {
     $converted->stop;
 }
 $stock->stop;
+
+# Lines of all statuses: each row that a conversion has is looked up as httpd answers its line.
+my ($lines, @asked, %line_of) = ('');
+for my $status (301, 302, 303, 307, 308, 403, 404, 410) {
+    my $to = $status < 400 ? ' http://new.example/' . $status : '';
+    my %line = (plain => "Redirect $status /plain-$status$to", match => "RedirectMatch $status ^/match-$status\$$to",
+        group => "RedirectMatch $status ^/group-$status/(.*)\$" . ($to && "$to/\$1"), rule => "RewriteRule ^/rule-$status\$ " . ($to ? "$to" : '-') . " [R=$status,L]");
+    for my $kind (sort keys %line) {
+        $lines .= "$line{$kind}\n";
+        push @asked, my $url = "/$kind-$status" . ($kind eq 'group' ? '/x/y' : '');
+        $line_of{$url} = $lines =~ tr/\n//;
+    }
+}
+write_file("$dir/statuses.conf", "${lines}RewriteEngine On\n");
+$stock = HtCache::Server->new(name => 'convert-stock', conf => "${lines}RewriteEngine On\n")->start;
+my %answer = map {
+    my $got = $stock->client('main', keepalive => 0)->request($_);
+    $_ => "$got->{status} " . (HtCache::Client::header($got, 'Location') // '');
+} @asked;
+is scalar(grep { my ($status) = $_ =~ /(\d{3})/; $answer{$_} =~ /^$status / } @asked), 32, 'all statuses are those of the lines';
+for my $format (qw(text csv netlify nginx json httpd)) {
+    my $file = "$dir/statuses.$format";
+    (undef, undef, $err) = run("convert $dir/statuses.conf --to $format --keep-going --output $file");
+    my ($options) = $err =~ /HtCacheRedirectMap FILE (.*)/;
+    my %lost = map { $_ => 1 } $err =~ /statuses\.conf:(\d+): error/g;
+    my @kept = grep { !$lost{ $line_of{$_} } } @asked;
+    my $again = $format eq 'httpd' && HtCache::Server->new(name => 'convert-again', conf => read_file($file))->start;
+    my %is = map {
+        my $found = $again ? $again->client('main', keepalive => 0)->request($_)
+            : decode_json((run("lookup --json $file '$_' format=$format " . ($options // '')))[1])->{answers}[0];
+        my $to = $again ? HtCache::Client::header($found, 'Location') : $found->{location};
+        $_ => "$found->{status} " . ($to // '');
+    } @kept;
+    is_deeply \%is, { map { $_ => $answer{$_} } @kept }, "$format: " . @kept . ' of ' . @asked . ' lines are rows that say the same, the others were reported';
+    cmp_ok scalar(@kept), '>=', { text => 24, csv => 16, netlify => 15, nginx => 4, json => 32, httpd => 32 }->{$format}, "$format: as many as it can say";
+    $again->stop if $again;
+}
+$stock->stop;
 $server->stop;
 done_testing;
