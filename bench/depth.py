@@ -4,7 +4,7 @@
 
     bench/depth.py instructions [MODULE.so]   exact counts per request (callgrind)
     bench/depth.py cold [MODULE.so]           the first request to a directory
-    bench/depth.py pairs [MODULE.so]          throughput, pairs run in turn (ab)
+    bench/depth.py pairs [MODULE.so]          throughput, in turn (bench/turns.c)
     bench/depth.py rules [MODULE.so]          a file of 1,226 lines of rules, against stock
 """
 
@@ -15,7 +15,7 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", 80))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 20))
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -139,7 +139,7 @@ def rules(root, module):
     url = "/big/no-such-page"
     cached = htbench.Httpd(**server(root, "rules-module", docroot, "All", module, revalidate="1s"))
     stock = htbench.Httpd(**server(root, "rules-stock", docroot, "All"))
-    figures = htbench.pairs(cached, stock, url, url, 9, 500)
+    figures = htbench.pairs(cached, stock, url, url, 9, 50)
     print(f"1,226 lines of rules, module against stock: {htbench.words(figures)}")
     htbench.save("depth-rules", figures)
 

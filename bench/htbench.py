@@ -2,6 +2,7 @@
 """What the benchmarks share: a private httpd on 127.0.0.1, directory trees to serve, requests over one
 keep-alive connection, exact instruction counts by callgrind, and throughput in pairs run in turn."""
 
+import atexit
 import json
 import os
 import pwd
@@ -55,7 +56,7 @@ class Httpd:
     None for stock."""
 
     def __init__(self, root, name, docroot, directives, module=None, mpm="event", processes=2,
-                 threads=8, modules=DEBIAN_MODULES, own=()):
+                 threads=16, modules=DEBIAN_MODULES, own=()):
         self.dir = os.path.join(root, name)
         shutil.rmtree(self.dir, ignore_errors=True)
         os.makedirs(self.dir)
@@ -273,56 +274,62 @@ def pinned(cpu):
     return ["taskset", "-c", str(cpu)] if (os.cpu_count() or 1) > 1 else []
 
 
-def ab(port, url, requests=4000, connections=8):
-    out = subprocess.run(pinned(1) + ["ab", "-q", "-k", "-n", str(requests), "-c", str(connections),
-                                      f"http://127.0.0.1:{port}{url}"],
-                         capture_output=True, text=True).stdout
-    if "Non-2xx responses" in out and "no-such" not in url:
-        raise SystemExit("ab saw answers other than 2xx:\n" + out)
-    return float(re.search(r"Requests per second:\s+([\d.]+)", out).group(1))
+TURN_REQUESTS = 500
+TURN_PAIRS = 24  # of one start of both servers
+CONNECTIONS = 8
 
 
-class Side:
-    """One of a pair: its server, what is asked, and what its turns gave."""
-
-    def __init__(self, server, url):
-        self.server, self.url = server, url
-        self.rates, self.cpu = [], []
-
-    def start(self, requests):
-        self.server.stop()
-        self.server.start()
-        ab(self.server.port, self.url, requests)
-
-    def turn(self, requests):
-        begin = stats.cpu_seconds(self.server.process.pid)
-        self.rates.append(ab(self.server.port, self.url, requests))
-        self.cpu.append((stats.cpu_seconds(self.server.process.pid) - begin) / requests * 1e6)
+def turns_program():
+    """bench/turns.c, compiled once for this run."""
+    program = os.path.join(workdir(), f"turns-{os.getpid()}")
+    if not os.path.exists(program):
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "turns.c")
+        subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", program, source], check=True)
+        atexit.register(os.unlink, program)
+    return program
 
 
-def pairs(a, b, url_a, url_b, rounds, requests=4000):
-    """Servers a and b, A B B A in turn in short runs: "a" and "b" are the medians of requests per second, "ratio" the median of
-    a/b, "low" and "high" its quartiles, "ci" its confidence interval (kit/stats.py) where there are pairs
-    enough. The same with "cpu_" before: processor time of the server's processes in microseconds for one request,
-    of which less is better, and which drifts less than throughput. One start of a server is
-    a few per cent faster than another, for all that follows, so both are started anew for every four runs of each. BENCH_PAIR_SECONDS
-    bounds the time, once there are eight pairs."""
-    sides = [Side(a, url_a), Side(b, url_b)]
+def one_start(sides, requests):
+    """Both servers started anew, TURN_PAIRS turns of each: [[us a, cpu a, us b, cpu b], ...]"""
+    command = pinned(1) + [turns_program(), str(requests), str(TURN_PAIRS), str(CONNECTIONS)]
+    for server, url in sides:
+        server.stop()
+        server.start()
+        first = Connection(server.port)
+        first.get(url)
+        first.close()
+    time.sleep(.3)  # all children have been started
+    for server, url in sides:
+        command += [str(server.port), url, ",".join(str(p) for p in stats.processes_of(server.process.pid))]
+    out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=900).stdout
+    return [[float(x) for x in line.split()] for line in out.splitlines()]
+
+
+def pairs(a, b, url_a, url_b, rounds, requests=TURN_REQUESTS):
+    """Servers a and b in turn. One start of a server is a few per cent faster than another, for all that follows, so both are
+    started anew `rounds` times; what a start gives is the median over TURN_PAIRS pairs of turns of `requests` requests,
+    A B B A, some milliseconds each, so that what else the machine does falls on both. "a" and "b" are the medians of
+    requests per second, "ratio" the median over all starts of a/b, "low" and "high" its quartiles, "ci" its confidence
+    interval (kit/stats.py) where there are starts enough. The same with "cpu_" before: processor time of the server's
+    processes in microseconds for one request, of which less is better. BENCH_PAIR_SECONDS bounds the time, once there are
+    eight starts."""
+    sides = [(a, url_a), (b, url_b)]
     bound, begin = float(os.environ.get("BENCH_PAIR_SECONDS", 0)), time.monotonic()
+    starts = []
     for i in range(rounds):
         if bound and i >= 8 and time.monotonic() - begin > bound:
             break
-        if i % 4 == 0:
-            for side in sides:
-                side.start(requests)
-        for side in sides if i % 2 == 0 else reversed(sides):
-            side.turn(requests)
+        lines = one_start(sides, requests)
+        starts.append([statistics.median(line[k] for line in lines) for k in range(4)] +
+                      [statistics.median(line[2] / line[0] for line in lines),
+                       statistics.median(line[1] / line[3] for line in lines if line[3])])
     a.stop()
     b.stop()
-    one, other = sides
-    figures = {"rounds": len(one.rates)}
-    for name, x, y in (("", one.rates, other.rates), ("cpu_", one.cpu, other.cpu)):
-        ratio = stats.spread([p / q for p, q in zip(x, y)])
+    us_a, cpu_a, us_b, cpu_b, rates, cpus = zip(*starts)
+    figures = {"rounds": len(starts), "turns": TURN_PAIRS, "requests": requests}
+    for name, x, y, ratios in (("", [1e6 / t for t in us_a], [1e6 / t for t in us_b], rates),
+                               ("cpu_", cpu_a, cpu_b, cpus)):
+        ratio = stats.spread(ratios)
         figures.update({name + "a": statistics.median(x), name + "b": statistics.median(y),
                         name + "ratio": ratio["median"], name + "low": ratio["low"], name + "high": ratio["high"],
                         name + "spread": ratio})
@@ -335,7 +342,7 @@ def words(figures):
     """What pairs() found, in a line: median ratio, its 95 % interval, quartiles."""
     return (f"{figures['a']:.0f} / {figures['b']:.0f} requests/s, ratio {stats.text(figures['spread'])}; "
             f"{figures['cpu_a']:.1f} / {figures['cpu_b']:.1f} us of processor, ratio "
-            f"{stats.text(figures['cpu_spread'])}; {figures['rounds']} pairs")
+            f"{stats.text(figures['cpu_spread'])}; {figures['rounds']} starts of {figures['turns']} pairs")
 
 
 def workdir():

@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from xml.dom import minidom
@@ -284,6 +286,75 @@ def wait_until(condition, seconds=60):
             return True
         time.sleep(.05)
     return False
+
+
+class Turns(unittest.TestCase):
+    """bench/turns.c beside a server that says what it was asked, and may misbehave."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.mkdtemp(prefix="htcache-turns-")
+        cls.program = os.path.join(cls.root, "turns")
+        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-D_GNU_SOURCE", "-o", cls.program,
+                        os.path.join(BENCH, "turns.c")], check=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.root)
+
+    def serve(self, answer):
+        """A server on a port of its own; answer(n) is the n-th answer, or None to close instead."""
+        asked = []
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                while self.rfile.readline() not in (b"", b"\r\n"):
+                    while self.rfile.readline() not in (b"", b"\r\n"):
+                        pass
+                    asked.append(1)
+                    text = answer(len(asked))
+                    if text is None:
+                        return
+                    self.wfile.write(text)
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+
+        server = Server(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server.server_address[1], asked
+
+    def run_turns(self, one, other):
+        (port, asked), (other_port, other_asked) = self.serve(one), self.serve(other)
+        done = subprocess.run([self.program, "30", "3", "2", str(port), "/a", str(os.getpid()), str(other_port), "/b", ""],
+                              capture_output=True, text=True, timeout=60)
+        return done, len(asked), len(other_asked)
+
+    def test_both_are_asked_in_turn(self):
+        done, asked, other_asked = self.run_turns(lambda n: answer("200 OK"), lambda n: answer("301 Moved", 7))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = [[float(x) for x in line.split()] for line in done.stdout.splitlines()]
+        self.assertEqual([len(line) for line in lines], [4, 4, 4])
+        for us, cpu, other_us, other_cpu in lines:
+            self.assertGreater(min(us, cpu, other_us), 0)
+            self.assertEqual(other_cpu, 0)  # no process was named
+        self.assertEqual([asked, other_asked], [1 + 3 * 30 + 3 * (20 + 30)] * 2)
+
+    def test_a_closed_connection_is_opened_again(self):
+        done, asked, _ = self.run_turns(lambda n: None if n == 70 else answer("200 OK"), lambda n: answer("200 OK"))
+        self.assertEqual((done.returncode, len(done.stdout.splitlines()), asked), (0, 3, 1 + 3 * 30 + 3 * (20 + 30) + 1))
+
+    def test_another_answer_ends_it(self):
+        for wrong, said in ((answer("404 Not Found"), "another status"), (answer("200 OK", 4000), "another length")):
+            done, _, _ = self.run_turns(lambda n: answer("200 OK"), lambda n: wrong if n == 150 else answer("200 OK"))
+            self.assertEqual(done.returncode, 1, wrong)
+            self.assertIn(said, done.stderr)
+
+
+def answer(status, length=20):
+    return f"HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{'x' * length}".encode()
 
 
 class Servers(unittest.TestCase):
