@@ -222,6 +222,18 @@ ssize_t pread(int fd, void *to, size_t n, off_t at)
     return real(fd, to, n, at);
 }
 
+/* What _FORTIFY_SOURCE makes of these where the compiler does not see that there is room enough, as in
+ * a build with a sanitizer. */
+ssize_t __read_chk(int fd, void *to, size_t n, size_t room)
+{
+    return n > room ? (abort(), -1) : read(fd, to, n);
+}
+
+ssize_t __pread_chk(int fd, void *to, size_t n, off_t at, size_t room)
+{
+    return n > room ? (abort(), -1) : pread(fd, to, n, at);
+}
+
 void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
     if (asked_by_module(MMAP, __builtin_return_address(0)) && fails(MMAP))
