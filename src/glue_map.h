@@ -92,6 +92,8 @@ htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create);
 /** Give a map of a .htaccess file its place in the area, if it has none (any more). Without room,
  * its slot is REDIRECT_AREA_NIL. */
 void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
+/** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
+redirect_area_stats htc_map_area_stats(const server_rec *s);
 /** Say, if it was not said for an hour, that maps of .htaccess files had to make way. */
 void htc_map_say_made_way(const htc_redirects *redirects);
 

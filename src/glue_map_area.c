@@ -85,6 +85,16 @@ void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *m
     atomic_store(&map->slot, slot);
 }
 
+redirect_area_stats htc_map_area_stats(const server_rec *s)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    redirect_area_stats stats = {0};
+
+    if (redirects && redirects->area)
+        redirect_area_stats_get(redirects->area, &stats);
+    return stats;
+}
+
 void htc_map_say_made_way(const htc_redirects *redirects)
 {
     char where[REDIRECT_AREA_NOTE_TEXT];
@@ -99,6 +109,6 @@ void htc_map_say_made_way(const htc_redirects *redirects)
                  "them and %" APR_UINT64_T_FMT " bytes of tables (four times HtCacheMemory). Who "
                  "has most gives up what was not asked for the longest time, such as that of %s; "
                  "it is read again when it is asked for. This is said once an hour at most",
-                 REDIRECT_AREA_MAPS / 4 * 3, (apr_uint64_t)stats.owners_most,
+                 (int)stats.owners_maps_most, (apr_uint64_t)stats.owners_most,
                  *where ? where : "a line that was not asked for yet");
 }

@@ -282,11 +282,43 @@ static void report_tables(htc_report *report)
     }
 }
 
+static void report_table_memory(htc_report *report)
+{
+    redirect_area_stats stats = htc_map_area_stats(report->server);
+    htc_group *group =
+        htc_report_group(report, "redirect_memory", "Memory of redirect maps",
+                         "shared by tables and counters of redirects, and what tenants have of it");
+
+    htc_add_gauge(group, "bytes_used", HTC_UNIT_BYTES, stats.bytes_used,
+                  "tables and counters, old ones that requests still use among them");
+    htc_add_gauge(group, "bytes_total", HTC_UNIT_BYTES, stats.bytes_reserved,
+                  "so many there may be; memory is taken as they are");
+    htc_add_gauge(group, "htaccess_maps", HTC_UNIT_ONE, stats.owners_maps,
+                  "maps that .htaccess files name and that were asked for");
+    htc_add_gauge(group, "htaccess_maps_most", HTC_UNIT_ONE, stats.owners_maps_most,
+                  "so many of these there may be");
+    htc_add_gauge(group, "htaccess_bytes", HTC_UNIT_BYTES, stats.owners_bytes,
+                  "their part of the memory");
+    htc_add_gauge(group, "htaccess_most_bytes", HTC_UNIT_BYTES, stats.owners_most,
+                  "so much of it they may have");
+    htc_add_counter(group, "made_way", HTC_UNIT_ONE, stats.made_way,
+                    "times one of them had to make way for another map, since httpd was started");
+}
+
 /* --- all --------------------------------------------------------------------------------------*/
 
 /* clang-format off: one for each line */
-htc_reporter *const htc_reporters[] = {report_server,        htc_recent_report,   report_htaccess,
-                                       htc_costs_report,     htc_files_report,    htc_fresh_report,
-                                       htc_freshness_report, report_fold,         report_tables,
-                                       htc_farm_report,      htc_problems_report, NULL};
+htc_reporter *const htc_reporters[] = {report_server,
+                                       htc_recent_report,
+                                       report_htaccess,
+                                       htc_costs_report,
+                                       htc_files_report,
+                                       htc_fresh_report,
+                                       htc_freshness_report,
+                                       report_fold,
+                                       report_tables,
+                                       report_table_memory,
+                                       htc_farm_report,
+                                       htc_problems_report,
+                                       NULL};
 /* clang-format on */

@@ -344,21 +344,39 @@ apr_status_t redirect_area_create(redirect_area **area_out, uint64_t bytes, apr_
 
 /* --- totals -----------------------------------------------------------------------------------*/
 
-void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats)
+static void add_maps(const redirect_area *area, redirect_area_stats *stats)
+{
+    for (uint32_t i = 0; i < rda_maps_end(area); i++) {
+        bool there = RDA_GET(area->names[i].handle) != 0;
+
+        stats->maps += there;
+        stats->owners_maps += there && RDA_GET(area->names[i].owner);
+    }
+}
+
+static void add_images(const redirect_area *area, redirect_area_stats *stats)
 {
     rda_extent extent;
 
-    memset(stats, 0, sizeof(*stats));
-    for (uint32_t i = 0; i < rda_maps_end(area); i++)
-        stats->maps += RDA_GET(area->names[i].handle) != 0;
     for (uint32_t i = 0; i < rda_images_end(area); i++) {
+        uint64_t bytes;
+
         if (RDA_GET(area->images[i].state) == RDA_FREE)
             continue;
         stats->images++;
-        if (rda_image_extent(area, i, &extent))
-            stats->bytes_used += (uint64_t)extent.pages * area->page;
+        bytes = rda_image_extent(area, i, &extent) ? (uint64_t)extent.pages * area->page : 0;
+        stats->bytes_used += bytes;
+        stats->owners_bytes += RDA_GET(area->images[i].owner) ? bytes : 0;
     }
+}
+
+void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    add_maps(area, stats);
+    add_images(area, stats);
     stats->bytes_reserved = (uint64_t)area->pages * area->page;
+    stats->owners_maps_most = (uint32_t)area->most[RDA_MAPS];
     stats->owners_most = area->most[RDA_PAGES] * area->page;
     stats->made_way = RDA_GET(area->header->made_way);
 }

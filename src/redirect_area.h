@@ -266,8 +266,9 @@ void redirect_area_sweep(redirect_area *area);
 typedef struct redirect_area_stats {
     uint32_t maps, images;
     uint64_t bytes_used, bytes_reserved;
-    uint64_t owners_most; /* bytes that all owners may have together */
-    uint64_t made_way;    /* maps, ever */
+    uint32_t owners_maps, owners_maps_most; /* of all owners together, and how many that may be */
+    uint64_t owners_bytes, owners_most;     /* the same for the memory of their images */
+    uint64_t made_way;                      /* maps, ever */
 } redirect_area_stats;
 
 void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);

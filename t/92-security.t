@@ -255,7 +255,7 @@ for my $n (1 .. $dirs) {
 }
 write_file("$other/own.map",   "/moved http://example.org/other\n");
 write_file("$other/.htaccess", "HtCacheRedirectMap own.map\n");
-my $fourth = HtCache::Server->new(name => 'security-places', ports => [qw(hog other)], htcache => 1, conf => join '', map {<<"CONF"} qw(hog other))->start;
+my $fourth = HtCache::Server->new(name => 'security-places', ports => [qw(hog other)], htcache => 1, conf => join '', status_page(), map {<<"CONF"} qw(hog other))->start;
 <VirtualHost *:\@PORT:$_\@>
     DocumentRoot "$root/$_"
     HtCache On
@@ -277,6 +277,9 @@ is location($_, '/fine'), 'http://example.org/fine', qq(so does the server's con
 is location('hog', "/$_/moved", "h$_.example"), "http://example.org/hog/$_", "what had to make way is read again, tree $_" for 1, $dirs;
 my @said = $fourth->error_log =~ /(name more maps than there is room for)/g;
 is scalar @said, 1, 'the log says it once';
+my $memory = $fourth->status->{redirect_memory};
+is $memory->{htaccess_maps}, $memory->{htaccess_maps_most}, 'the status page: all places are taken';
+cmp_ok $memory->{made_way}, '>=', $dirs * $each + 1 - $memory->{htaccess_maps_most}, 'and what had to make way is counted';
 
 is_deeply [map { $_->crashes } @servers, $third, $fourth], [], 'no child crashed';
 ok $_->stop, "$_->{name} stops" for @servers, $third, $fourth;
