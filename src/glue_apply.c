@@ -9,6 +9,7 @@
 #include "glue_apply.h"
 #include "glue_farm.h"
 #include "glue_fold.h"
+#include "redirect_regex.h"
 
 /* Bytes of a record that is run about as fast as what is kept of it is made. */
 #define SMALL_RECORD 4096
@@ -278,6 +279,17 @@ static size_t parsed_cost(size_t record_len)
     return 9 * 1024 + 8 * record_len;
 }
 
+/* What comes to that with groups that are repeated by number. Few files have any. */
+static size_t repeats_cost(const char *record)
+{
+    htc_directive directive;
+    size_t at = 0, cost = 0;
+
+    while (htc_record_next(record, &at, &directive))
+        cost += redirect_regex_copies(directive.args, strlen(directive.args));
+    return cost;
+}
+
 static void copy_vector(ap_conf_vector_t *to, const ap_conf_vector_t *from)
 {
     for (module *m = ap_top_module; m; m = m->next) {
@@ -298,37 +310,6 @@ static void use_parsed(htc_job *job, cmd_parms *cmd, htc_node *node)
     htc_hold(job->ctx, job->r, node);
 }
 
-/* Parse the record into a vector of its own. NULL in *out: no memory or no record. */
-static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, size_t *cost)
-{
-    htc_parsed *parsed = parsed_create(job, cmd);
-    unsigned before = lines_logged;
-    cmd_parms parms;
-    const char *err;
-    char *record;
-
-    *out = NULL;
-    if (!parsed)
-        return NULL;
-    record = fetch_record(job, parsed->pool);
-    if (!record) {
-        apr_pool_destroy(parsed->pool);
-        return NULL;
-    }
-    parsed->vector = ap_create_per_dir_config(parsed->pool);
-    parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
-    err = ap_walk_config(decode(job, &parms, record, parsed->path, false), &parms, parsed->vector);
-    if (err) {
-        err = apr_pstrdup(cmd->pool, err);
-        apr_pool_destroy(parsed->pool);
-        return err;
-    }
-    parsed->logs = lines_logged != before;
-    *cost = parsed_cost(job->info.payload_len);
-    *out = parsed;
-    return NULL;
-}
-
 /* Of a file for which there can be no room, however much makes way. */
 static void say_too_large(const htc_job *job, size_t cost)
 {
@@ -342,6 +323,42 @@ static void say_too_large(const htc_job *job, size_t cost)
                   "request; raise HtCacheProcessMemory to more than that. Not logged again by this "
                   "process",
                   job->path, cost);
+}
+
+/* Parse the record into a vector of its own. NULL in *out: no memory or no record, or, with a
+ * *cost, no room however much makes way. */
+static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, size_t *cost)
+{
+    htc_parsed *parsed = parsed_create(job, cmd);
+    unsigned before = lines_logged;
+    cmd_parms parms;
+    const char *err;
+    char *record;
+
+    *out = NULL;
+    *cost = 0;
+    if (!parsed)
+        return NULL;
+    record = fetch_record(job, parsed->pool);
+    if (record)
+        *cost = parsed_cost(job->info.payload_len) + repeats_cost(record);
+    if (!record || !htc_map_fits(job->ctx->map, *cost)) {
+        if (record)
+            say_too_large(job, *cost);
+        apr_pool_destroy(parsed->pool);
+        return NULL;
+    }
+    parsed->vector = ap_create_per_dir_config(parsed->pool);
+    parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
+    err = ap_walk_config(decode(job, &parms, record, parsed->path, false), &parms, parsed->vector);
+    if (err) {
+        err = apr_pstrdup(cmd->pool, err);
+        apr_pool_destroy(parsed->pool);
+        return err;
+    }
+    parsed->logs = lines_logged != before;
+    *out = parsed;
+    return NULL;
 }
 
 /* When this process has no room, a small file that has not been asked for lately is run for this
@@ -377,7 +394,7 @@ static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const 
     if (err)
         return err;
     if (!parsed)
-        return apply_from_disk(job, cmd);
+        return cost ? apply_once(job, cmd) : apply_from_disk(job, cmd);
     htc_count(job->ctx->store, HTC_C_loads, 1);
     htc_cost_end(job->ctx, job->path, HTC_COST_LOADS, began);
     node = htc_map_insert(job->ctx->map, hash, parsed_match, key, parsed, cost);

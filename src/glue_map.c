@@ -7,7 +7,6 @@
 #include "glue_map.h"
 #include "glue_count.h"
 
-#include "ap_regex.h"
 #include "http_protocol.h"
 
 #define MAX_GROUPS     10
@@ -68,7 +67,9 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
         table->pool = pool;
         table->table = redirect_table_open(pin->image, pin->size, pool);
         redirect_table_info_get(table->table, &table->info);
-        table->regexes = apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
+        if (!redirect_area_owned(redirects->area, slot))
+            table->regexes =
+                apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
         if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
             return table;
     }
@@ -306,35 +307,10 @@ static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
 
 /* --- regexes ----------------------------------------------------------------------------------*/
 
-/* A pattern that cannot be compiled was reported when the map was loaded; it never matches. */
-static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
-{
-    int cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
-    ap_regex_t *regex;
-
-    apr_thread_mutex_lock(table->lock);
-    regex = atomic_load(&table->regexes[id]);
-    if (!regex) {
-        regex = ap_pregcomp(table->pool, pattern, cflags);
-        atomic_store(&table->regexes[id], regex);
-    }
-    apr_thread_mutex_unlock(table->lock);
-    return regex;
-}
-
-static ap_regex_t *regex_of(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
-{
-    ap_regex_t *regex = atomic_load_explicit(&table->regexes[id], memory_order_acquire);
-
-    return regex ? regex : compile(table, id, pattern, flags);
-}
-
 static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned flags,
                       const char *subject, size_t len)
 {
-    ap_regex_t *regex = regex_of(baton, id, pattern, flags);
-
-    return regex && !ap_regexec_len(regex, subject, len, 0, NULL, 0);
+    return htc_map_regex(baton, id, pattern, flags, subject, len, 0, NULL);
 }
 
 /* The groups of the pattern that matched. */
@@ -342,12 +318,10 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
                       redirect_group groups[MAX_GROUPS])
 {
     ap_regmatch_t found[MAX_GROUPS];
-    ap_regex_t *regex;
 
-    if (!match->pattern || !(match->options & REDIRECT_OPT_EXPAND))
-        return 0;
-    regex = regex_of(table, match->pattern_id, match->pattern, match->flags);
-    if (!regex || ap_regexec(regex, r->uri, MAX_GROUPS, found, 0))
+    if (!match->pattern || !(match->options & REDIRECT_OPT_EXPAND) ||
+        !htc_map_regex(table, match->pattern_id, match->pattern, match->flags, r->uri,
+                       strlen(r->uri), MAX_GROUPS, found))
         return 0;
     for (int i = 0; i < MAX_GROUPS; i++)
         groups[i] = (redirect_group){found[i].rm_so, found[i].rm_eo};

@@ -3,7 +3,8 @@
  * @file glue_map.h
  * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_area.c (the memory that
  * all processes share), glue_map_load.c (from file to shared image, in whatever thread),
- * glue_map_start.c (start, restart, stop), glue_map.c (answering requests).
+ * glue_map_start.c (start, restart, stop), glue_map.c (answering requests), glue_map_regex.c (their
+ * patterns).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
@@ -46,11 +47,13 @@ struct htc_redirects {
     server_rec *main_server;
     apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
     uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
+    uint64_t patterns_limit;  /* most that compiled patterns of these take in a process */
 
     /* Of each process. */
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
     htc_map *tables;               /* htc_table, by place; NULL until child_init */
+    htc_map *patterns;             /* of .htaccess files' maps, compiled; see glue_map_regex.c */
     apr_thread_mutex_t *loader_lock;
     apr_thread_t *loader;    /* the background build, or the last one; under loader_lock */
     apr_pool_t *loader_pool; /* what it was made of */
@@ -67,7 +70,8 @@ typedef struct htc_table {
     apr_pool_t *pool;               /* own allocator; this struct lies in it */
     _Atomic int64_t looked_until;   /* see htc_map_refresh() */
     apr_thread_mutex_t *lock;       /* for compiling */
-    _Atomic(ap_regex_t *) *regexes; /* by pattern id; NULL: not yet compiled */
+    _Atomic(ap_regex_t *) *regexes; /* by pattern id; NULL: not yet compiled. NULL itself: of a
+                                     * .htaccess file, see glue_map_regex.c */
 } htc_table;
 
 /* glue_map_conf.c */
@@ -118,6 +122,17 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
 /** Has the area an image of this map? Then a file that is missing is no reason not to go on. */
 bool htc_map_known(server_rec *s, const redirect_area_key *key);
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
+
+/* glue_map_regex.c */
+/** Compiled patterns of maps that .htaccess files name take no more in a process than this part of
+ * HtCacheProcessMemory. */
+#define HTC_PATTERNS_PART 4
+/** Make what these are kept in. */
+apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
+/** Does pattern @a id of the table match? With @a n, *found are the groups. One that cannot be
+ * compiled was reported when the map was loaded; it never matches. */
+bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                   const char *subject, size_t len, size_t n, ap_regmatch_t found[]);
 
 /* glue_map.c */
 int htc_map_translate(request_rec *r);

@@ -56,6 +56,7 @@ static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_las
     redirects->maps = options->maps;
     redirects->fold_secret = options->walk.secret;
     redirects->tree_limit = options->memory / 4;
+    redirects->patterns_limit = options->process_memory / HTC_PATTERNS_PART;
     return redirects;
 }
 
@@ -139,6 +140,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
     if (joined != APR_SUCCESS ||
         apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||
+        htc_map_regex_prepare(redirects) != APR_SUCCESS ||
         htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
         redirects->tables = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,

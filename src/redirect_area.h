@@ -123,6 +123,9 @@ bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_
 /** Does the map exist (still)? */
 bool redirect_area_exists(const redirect_area *area, uint32_t map);
 
+/** Does the map count against an owner? Also true when it does not exist (any more). */
+bool redirect_area_owned(const redirect_area *area, uint32_t map);
+
 /** A number below REDIRECT_AREA_MAPS that no two maps have at a time. */
 uint32_t redirect_area_place(uint32_t map);
 

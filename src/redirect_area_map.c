@@ -172,6 +172,11 @@ bool redirect_area_exists(const redirect_area *area, uint32_t handle)
     return handle != RDA_NIL && rda_map_valid(area, handle);
 }
 
+bool redirect_area_owned(const redirect_area *area, uint32_t handle)
+{
+    return !redirect_area_exists(area, handle) || RDA_GET(area->names[rda_entry_of(handle)].owner);
+}
+
 uint32_t redirect_area_place(uint32_t handle)
 {
     return rda_entry_of(handle);

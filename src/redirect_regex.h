@@ -98,4 +98,12 @@ void redirect_regex_read(const char *pattern, size_t len, unsigned flags,
  * it can match? For tests, checks of configurations and short lists: compares string by string. */
 bool redirect_regex_admits(const redirect_regex_facts *facts, const char *subject, size_t len);
 
+/** As many bytes as the pattern takes at most when it is compiled by PCRE as it is usually built:
+ * nine times its length and a few hundred, and what redirect_regex_copies() says. */
+size_t redirect_regex_bytes(const char *text, size_t len);
+
+/** The part of it that is for groups repeated by number, which PCRE copies, up to 64 KiB for each
+ * pattern. @a text may also be a directive's arguments with several patterns. 0: there are none. */
+size_t redirect_regex_copies(const char *text, size_t len);
+
 #endif

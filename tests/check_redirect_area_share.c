@@ -50,6 +50,8 @@ START_TEST(one_owner_has_its_own_make_way)
 {
     uint32_t small = new_owned(1, SMALL), server = new_map(2);
 
+    ck_assert(redirect_area_owned(area, small) && !redirect_area_owned(area, server));
+    ck_assert(redirect_area_owned(area, REDIRECT_AREA_NIL));
     build_ok(small, 5000, 1, 1);
     build_ok(server, 5000, 2, 1);
     name_maps(HOG_MAPS, MOST_MAPS - 1, HOG);
@@ -58,6 +60,8 @@ START_TEST(one_owner_has_its_own_make_way)
     name_maps(HOG_MAPS + MOST_MAPS, 500, HOG);
     ck_assert_uint_eq(stats().made_way, 500);
     ck_assert_uint_eq(stats().maps, MOST_MAPS + 1);
+    ck_assert_uint_eq(stats().owners_maps, MOST_MAPS);
+    ck_assert_uint_eq(stats().owners_maps_most, MOST_MAPS);
     ck_assert_uint_eq(redirect_area_version(area, small), state_ok(small).version);
     ck_assert_uint_ne(redirect_area_version(area, small), 0);
     ck_assert_uint_ne(redirect_area_version(area, server), 0);

@@ -101,6 +101,16 @@ typedef struct oracle {
     pcre2_match_data *data;
 } oracle;
 
+/* What is said of its memory by its text alone. */
+static void check_size(const pcre2_code *code, const char *pattern, size_t len)
+{
+    size_t size = 0;
+
+    ck_assert_int_eq(pcre2_pattern_info(code, PCRE2_INFO_SIZE, &size), 0);
+    ck_assert_msg(size <= redirect_regex_bytes(pattern, len), "%.*s takes %zu bytes", (int)len,
+                  pattern, size);
+}
+
 static bool compile(oracle *o, const char *pattern, size_t len, unsigned flags)
 {
     uint32_t options = PCRE2_DUPNAMES;
@@ -118,6 +128,7 @@ static bool compile(oracle *o, const char *pattern, size_t len, unsigned flags)
     o->code = pcre2_compile((PCRE2_SPTR)pattern, len, options, &error, &where, NULL);
     if (!o->code)
         return false;
+    check_size(o->code, pattern, len);
     o->data = pcre2_match_data_create_from_pattern(o->code, NULL);
     return true;
 }
@@ -691,6 +702,60 @@ START_TEST(real_rules)
 }
 END_TEST
 
+/* Groups in groups, repeated by number, with what may stand between a group and its number. */
+static size_t put_repeated(random_state *rng, char *to, unsigned depth)
+{
+    static const char *const plain[] = {"a", "[ab]", "\\d{2}", "bcdefgh", ".", "x{3}", "[^a]{2,}"};
+    static const char *const opening[] = {"(", "(?:", "(?>", "(?=", "(?<n>", "(?i)("};
+    static const char *const between[] = {"", "", "", "\\E", "\\Q\\E", "(?#c)", "{2}", " "};
+    size_t len = (size_t)sprintf(to, "%s", opening[draw(rng, COUNT_OF(opening))]);
+
+    for (unsigned i = 0; i <= draw(rng, 3); i++) {
+        if (depth && chance(rng, 60))
+            len += put_repeated(rng, to + len, depth - 1);
+        else
+            len += (size_t)sprintf(to + len, "%s", plain[draw(rng, COUNT_OF(plain))]);
+    }
+    len += (size_t)sprintf(to + len, ")%s", between[draw(rng, COUNT_OF(between))]);
+    switch (draw(rng, 4)) {
+    case 0:
+        return len + (size_t)sprintf(to + len, "{%u}", draw(rng, 400));
+    case 1:
+        return len + (size_t)sprintf(to + len, "{%u,}", draw(rng, 40));
+    case 2:
+        return len + (size_t)sprintf(to + len, "{%u,%u}", draw(rng, 9), 9 + draw(rng, 90));
+    default:
+        return len;
+    }
+}
+
+START_TEST(repeated_groups)
+{
+    random_state rng = {777};
+    unsigned large = 0, small = 0;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        char text[TEXT_ROOM] = "(?x)";
+        size_t len = (i % 2) * 4, size = 0;
+        oracle o = {NULL, NULL};
+
+        len += put_repeated(&rng, text + len, 3);
+        if (!compile(&o, text, len, 0))
+            continue;
+        pcre2_pattern_info(o.code, PCRE2_INFO_SIZE, &size);
+        large += size > 100 * len;
+        small += !redirect_regex_copies(text, len);
+        forget(&o);
+    }
+    printf("repeated groups: %u become more than 100 times as long, %u have none\n", large, small);
+    ck_assert_uint_gt(large, 100);
+    ck_assert_uint_gt(small, 100);
+    /* Most patterns have no such groups, and are not taken to have them. */
+    ck_assert_uint_eq(redirect_regex_copies("^[0-9]{4}/\\d{2}/(.*)$", 20), 0);
+    ck_assert_uint_ge(redirect_regex_copies("(abc){20000}", 12), 65536);
+}
+END_TEST
+
 static Suite *regex_random_suite(void)
 {
     Suite *suite = suite_create("redirect_regex against PCRE2");
@@ -700,6 +765,7 @@ static Suite *regex_random_suite(void)
     tcase_set_timeout(group, 0);
     tcase_add_test(group, random_patterns);
     tcase_add_test(group, random_soups);
+    tcase_add_test(group, repeated_groups);
     tcase_add_test(group, real_rules);
     suite_add_tcase(suite, group);
     return suite;

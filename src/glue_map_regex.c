@@ -1,0 +1,134 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Patterns of redirect maps, compiled by httpd when they are first asked. Those of the server's
+ * configuration stay with their table. Of .htaccess files, whose authors may write more than there
+ * is memory for, each process keeps so many as fit in a part of HtCacheProcessMemory, and what is
+ * not kept is compiled for the one look-up, as httpd does for a RedirectMatch in such a file.
+ * Called by glue_map.c.
+ */
+#include "glue_map.h"
+#include "redirect_regex.h"
+
+#include <stdlib.h>
+
+static int flags_of(unsigned flags)
+{
+    return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
+}
+
+/* --- of the server's configuration ------------------------------------------------------------*/
+
+static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    ap_regex_t *regex;
+
+    apr_thread_mutex_lock(table->lock);
+    regex = atomic_load(&table->regexes[id]);
+    if (!regex) {
+        regex = ap_pregcomp(table->pool, pattern, flags_of(flags));
+        atomic_store(&table->regexes[id], regex);
+    }
+    apr_thread_mutex_unlock(table->lock);
+    return regex;
+}
+
+static ap_regex_t *regex_of(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    ap_regex_t *regex = atomic_load_explicit(&table->regexes[id], memory_order_acquire);
+
+    return regex ? regex : compile(table, id, pattern, flags);
+}
+
+/* --- of .htaccess files -----------------------------------------------------------------------*/
+
+/* An image's version is no other's, so what is kept of an old one is found no more, and makes room.
+ */
+typedef struct regex_key {
+    uint64_t version;
+    uint64_t id;
+} regex_key;
+
+typedef struct kept_regex {
+    regex_key key;
+    ap_regex_t regex; /* PCRE's memory is malloc's */
+} kept_regex;
+
+static bool key_match(const void *data, const void *key)
+{
+    return !memcmp(&((const kept_regex *)data)->key, key, sizeof(regex_key));
+}
+
+static uint64_t key_hash(const regex_key *key)
+{
+    uint64_t h = (key->version * UINT64_C(0x9E3779B97F4A7C15)) ^ (key->id + 1);
+
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    h = (h ^ h >> 29) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ h >> 32;
+}
+
+static void regex_free(void *data)
+{
+    ap_regfree(&((kept_regex *)data)->regex);
+    free(data);
+}
+
+apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
+{
+    return htc_map_create(&redirects->patterns, redirects->patterns_limit, regex_free);
+}
+
+/* The one who asks has it to himself first; then others may find it, if there is room. */
+static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const char *pattern,
+                    unsigned flags, const char *subject, size_t len, size_t n,
+                    ap_regmatch_t found[])
+{
+    size_t cost =
+        sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, strlen(pattern));
+    kept_regex *made = malloc(sizeof(*made));
+    htc_node *node;
+    bool matches;
+
+    if (!made || ap_regcomp(&made->regex, pattern, flags_of(flags))) {
+        free(made);
+        return false;
+    }
+    made->key = *key;
+    matches = !ap_regexec_len(&made->regex, subject, len, n, found, 0);
+    if (!htc_map_fits(map, cost) || !htc_map_admit(map, hash, cost)) {
+        regex_free(made);
+        return matches;
+    }
+    node = htc_map_insert(map, hash, key_match, key, made, cost);
+    if (node)
+        htc_node_release(map, node);
+    return matches;
+}
+
+static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                        const char *subject, size_t len, size_t n, ap_regmatch_t found[])
+{
+    htc_map *map = table->redirects->patterns;
+    regex_key key = {table->pin.version, id};
+    uint64_t hash = key_hash(&key);
+    htc_node *node = htc_map_acquire(map, hash, key_match, &key);
+    bool matches;
+
+    if (!node)
+        return run_new(map, hash, &key, pattern, flags, subject, len, n, found);
+    matches =
+        !ap_regexec_len(&((kept_regex *)htc_node_data(node))->regex, subject, len, n, found, 0);
+    htc_node_release(map, node);
+    return matches;
+}
+
+bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                   const char *subject, size_t len, size_t n, ap_regmatch_t found[])
+{
+    ap_regex_t *regex;
+
+    if (!table->regexes)
+        return run_bounded(table, id, pattern, flags, subject, len, n, found);
+    regex = regex_of(table, id, pattern, flags);
+    return regex && !ap_regexec_len(regex, subject, len, n, found, 0);
+}
