@@ -112,7 +112,7 @@ typedef struct asked_line {
     found_line *found;
 } asked_line;
 
-static bool find_in_context(void *baton, void *own)
+static HTC_HOT bool find_in_context(void *baton, void *own)
 {
     const asked_line *asked = baton;
     htc_fold *fold = own;

@@ -412,7 +412,7 @@ static bool any_rule(const htc_gate *gate, const char *path, size_t len)
 
 /* --- a request in a directory -----------------------------------------------------------------*/
 
-static bool logs(const request_rec *r, const htc_gates *gates)
+static HTC_HOT bool logs(const request_rec *r, const htc_gates *gates)
 {
     return APLOG_R_MODULE_IS_LEVEL(r, gates->rewrite->module_index, APLOG_TRACE1);
 }
@@ -477,8 +477,7 @@ static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate
 #define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
 
 /* Not inlined: most requests have no gate, and need nothing of what is prepared here. */
-static __attribute__((noinline)) int run_fixup(request_rec *r, const htc_gates *gates,
-                                               const htc_gate *gate)
+static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, const htc_gate *gate)
 {
     const dir_view *conf;
     const char *subject;
@@ -498,7 +497,7 @@ static __attribute__((noinline)) int run_fixup(request_rec *r, const htc_gates *
     return run_some(r, gates, gate, &some);
 }
 
-static int gate_fixup(request_rec *r)
+static HTC_HOT int gate_fixup(request_rec *r)
 {
     const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
@@ -590,8 +589,8 @@ static void leave_traces(request_rec *r)
 }
 
 /* Can no rule match the request? Then all is done. */
-static __attribute__((noinline)) bool done_without(request_rec *r, const htc_gates *gates,
-                                                   const htc_gate *gate)
+static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_gates *gates,
+                                           const htc_gate *gate)
 {
     if (!begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
         return false;
@@ -599,7 +598,7 @@ static __attribute__((noinline)) bool done_without(request_rec *r, const htc_gat
     return true;
 }
 
-static int gate_translate(request_rec *r)
+static HTC_HOT int gate_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     const htc_gates *gates = sc->ctx->gates;

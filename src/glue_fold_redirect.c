@@ -307,7 +307,7 @@ static const redirect_table *build_table(htc_fold *fold)
 
 /* A table that could not be made is tried again by the next request that needs it; until then lines
  * are compared one after the other. */
-const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock)
+HTC_HOT const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock)
 {
     const redirect_table *table = atomic_load_explicit(&fold->table, memory_order_acquire);
 

@@ -86,7 +86,7 @@ static __attribute__((noinline)) void sweep(htc_context *ctx, apr_int64_t second
     htc_watch_sweep(ctx->watch, htc_mono_ms());
 }
 
-int htc_fresh_request(request_rec *r)
+HTC_HOT int htc_fresh_request(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
 

@@ -49,7 +49,7 @@ htc_request *htc_request_get(request_rec *r)
     return rq;
 }
 
-apr_status_t htc_release_held(void *data)
+HTC_HOT apr_status_t htc_release_held(void *data)
 {
     htc_node *node = data;
     const htc_object *object = htc_node_data(node);

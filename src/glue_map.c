@@ -170,7 +170,7 @@ static apr_status_t forget_all(void *data)
 }
 
 /* After all that a request has to ask. The connection's next one may have begun already. */
-int htc_map_done(request_rec *r)
+HTC_HOT int htc_map_done(request_rec *r)
 {
     held_table *held = ap_get_module_config(r->connection->conn_config, &htcache_module);
 
@@ -509,7 +509,7 @@ typedef struct question {
     int answer;
 } question;
 
-static bool ask_context(void *baton, void *own)
+static HTC_HOT bool ask_context(void *baton, void *own)
 {
     const apr_array_header_t *maps = own;
     question *q = baton;

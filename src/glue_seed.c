@@ -18,6 +18,12 @@
  * directory that does not exist (a "pretty URL") has a few. */
 #define MAX_PREFIXES 3
 
+/* The one record that a level rests on, and the version it was learned with. */
+typedef struct htc_step {
+    const htc_slot_hot *slot;
+    uint64_t version;
+} htc_step;
+
 /* What every request reads comes first, on two cache lines, and the directory right behind it. */
 typedef struct htc_level {
     htc_object object;
@@ -26,17 +32,18 @@ typedef struct htc_level {
     apr_int64_t revalidate_ms;
     unsigned ndeps;
     unsigned dir_len;
-    const htc_slot_hot *slot; /* of its dep, when it has one and need not ask each time; or NULL */
-    htc_bare *bare;           /* for core's walk, where nothing is set; or NULL */
-    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
+    htc_step *steps; /* of all levels down to here, together; NULL if one rests on several records,
+                      * or has to ask each time */
+    htc_bare *bare;  /* for core's walk, where nothing is set; or NULL */
+    unsigned depth;  /* levels down to here, and steps */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
-    unsigned depth;             /* levels down to here */
+    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
     bool nothing; /* no directory down to here has anything, and core asks for no other */
     server_rec *server;
     htc_node *parent_node; /* held; or NULL */
     htc_node *parsed;      /* held; or NULL */
     htc_dep *deps;
-    char dir[]; /* result.dir, then deps and their paths */
+    char dir[]; /* result.dir, then steps, deps and their paths */
 } htc_level;
 
 typedef struct level_key {
@@ -45,7 +52,7 @@ typedef struct level_key {
     size_t len;
 } level_key;
 
-static bool level_match(const void *data, const void *key_)
+static HTC_HOT bool level_match(const void *data, const void *key_)
 {
     const htc_level *level = data;
     const level_key *key = key_;
@@ -92,31 +99,39 @@ static inline bool level_current(htc_context *ctx, request_rec *r, const htc_lev
 /* The common case in few instructions: all down to here was looked at and has not changed since. */
 static inline bool all_fresh(const htc_level *leaf, int64_t fresh)
 {
-    for (const htc_level *level = leaf; level; level = level->parent) {
-        const htc_slot_hot *slot = level->slot;
+    const htc_step *step = leaf->steps;
+
+    if (!step)
+        return false;
+    for (const htc_step *end = step + leaf->depth; step < end; step++) {
         int64_t checked_at;
 
-        if (!slot || !htc_store_current(slot, level->refs[0].version, &checked_at) ||
-            checked_at != fresh || !atomic_load_explicit(&slot->touched, memory_order_relaxed))
+        if (!htc_store_current(step->slot, step->version, &checked_at) || checked_at != fresh ||
+            !atomic_load_explicit(&step->slot->touched, memory_order_relaxed))
             return false;
     }
     return true;
 }
 
 /* The deepest level from which all is current up to the top. */
-static const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
+static HTC_APART const htc_level *look_at_each(htc_context *ctx, request_rec *r,
+                                               const htc_level *leaf, int64_t fresh)
 {
     const htc_level *start = leaf;
-    int64_t fresh = htc_watch_fresh(ctx->watch);
     apr_int64_t now = 0;
 
-    if (all_fresh(leaf, fresh))
-        return leaf;
     for (const htc_level *level = leaf; level; level = level->parent) {
         if (!level_current(ctx, r, level, fresh, &now))
             start = level->parent;
     }
     return start;
+}
+
+static inline const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
+{
+    int64_t fresh = htc_watch_fresh(ctx->watch);
+
+    return all_fresh(leaf, fresh) ? leaf : look_at_each(ctx, r, leaf, fresh);
 }
 
 /* The deepest directory on the path that is known, or NULL; and the path's last component. */
@@ -165,7 +180,7 @@ static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
-int htc_seed(request_rec *r)
+HTC_HOT int htc_seed(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_context *ctx = sc->ctx;
@@ -204,15 +219,21 @@ static const struct htaccess_result *find_result(const request_rec *r, const cha
     return result;
 }
 
-/* Where the deps lie, behind the directory. */
-static size_t deps_offset(const htc_seen *seen)
+/* Where the steps lie, behind the directory. */
+static size_t steps_offset(const htc_seen *seen)
 {
     return APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
 }
 
-static size_t level_size(const htc_seen *seen)
+/* And behind these the deps. */
+static size_t deps_offset(const htc_seen *seen, unsigned depth)
 {
-    size_t size = deps_offset(seen) + seen->ndeps * sizeof(htc_dep);
+    return steps_offset(seen) + depth * sizeof(htc_step);
+}
+
+static size_t level_size(const htc_seen *seen, unsigned depth)
+{
+    size_t size = deps_offset(seen, depth) + seen->ndeps * sizeof(htc_dep);
 
     for (unsigned i = 0; i < seen->ndeps; i++)
         size += strlen(seen->deps[i]->path) + 1;
@@ -226,7 +247,7 @@ static void level_texts(htc_level *level, const htc_seen *seen)
 
     level->dir_len = (unsigned)strlen(seen->dir);
     level->result.dir = memcpy(level->dir, seen->dir, level->dir_len + 1);
-    level->deps = (htc_dep *)(void *)((char *)level + deps_offset(seen));
+    level->deps = (htc_dep *)(void *)((char *)level + deps_offset(seen, level->depth));
     next = (char *)(level->deps + seen->ndeps);
     for (unsigned i = 0; i < seen->ndeps; i++) {
         size_t len = strlen(seen->deps[i]->path) + 1;
@@ -236,6 +257,20 @@ static void level_texts(htc_level *level, const htc_seen *seen)
         level->deps[i].path = memcpy(next, seen->deps[i]->path, len);
         next += len;
     }
+}
+
+/* Those of the parent, and its own. */
+static void level_steps(const htc_context *ctx, htc_level *level, const htc_seen *seen)
+{
+    const htc_level *parent = level->parent;
+
+    if (level->ndeps != 1 || level->revalidate_ms == 0 || (parent && !parent->steps))
+        return;
+    level->steps = (htc_step *)(void *)((char *)level + steps_offset(seen));
+    if (parent)
+        memcpy(level->steps, parent->steps, parent->depth * sizeof(htc_step));
+    level->steps[level->depth - 1] =
+        (htc_step){htc_store_slot(ctx->store, level->refs[0].slot), level->refs[0].version};
 }
 
 static void level_counts(htc_level *level)
@@ -265,10 +300,12 @@ static unsigned asked_down_to(const request_rec *r, unsigned dir_len)
 static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
                                const struct htaccess_result *result, htc_node *parent)
 {
+    const htc_level *above = parent ? htc_node_data(parent) : NULL;
+    unsigned depth = above ? above->depth + 1 : 1;
     void *memory;
     htc_level *level;
 
-    if (posix_memalign(&memory, 64, level_size(seen)))
+    if (posix_memalign(&memory, 64, level_size(seen, depth)))
         return NULL;
     level = memory;
     memset(level, 0, sizeof(*level));
@@ -277,14 +314,13 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     level->server = r->server;
     level->revalidate_ms = seen->revalidate_ms;
     level->ndeps = seen->ndeps;
+    level->depth = depth;
     level_texts(level, seen);
-    if (level->ndeps == 1 && level->revalidate_ms != 0)
-        level->slot = htc_store_slot(ctx->store, level->refs[0].slot);
     level->result.override = result->override;
     level->result.override_opts = result->override_opts;
     if (parent) {
         level->parent_node = parent;
-        level->parent = htc_node_data(parent);
+        level->parent = above;
         level->result.next = &level->parent->result;
         htc_node_retain(parent);
     }
@@ -296,8 +332,8 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
         level->result.override_list = parsed->override_list;
         htc_node_retain(seen->parsed);
     }
+    level_steps(ctx, level, seen);
     level_counts(level);
-    level->depth = level->parent ? level->parent->depth + 1 : 1;
     level->nothing = !level->result.htaccess && (!level->parent || level->parent->nothing) &&
                      level->depth == asked_down_to(r, level->dir_len);
     if (level->nothing)
@@ -315,7 +351,7 @@ static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_
     if (!level)
         return NULL;
     return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
-                          level_size(seen) + HTC_NODE_OVERHEAD);
+                          level_size(seen, level->depth) + HTC_NODE_OVERHEAD);
 }
 
 static bool learnable(const htc_seen *seen)
@@ -428,7 +464,7 @@ static __attribute__((noinline)) int learn(request_rec *r, htc_request *rq)
 }
 
 /* post_perdir_config: the walk is over and r->htaccess tells the override of every level. */
-int htc_learn(request_rec *r)
+HTC_HOT int htc_learn(request_rec *r)
 {
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
 

@@ -409,7 +409,7 @@ static __attribute__((noinline)) int answer_status(request_rec *r)
     return OK;
 }
 
-int htc_status_handler(request_rec *r)
+HTC_HOT int htc_status_handler(request_rec *r)
 {
     if (!r->handler || strcmp(r->handler, HTC_STATUS_HANDLER))
         return DECLINED;

@@ -197,7 +197,7 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 }
 
 /* <Location> settings are known here only: core forgets them before it walks directories. */
-static int htc_translate(request_rec *r)
+static HTC_HOT int htc_translate(request_rec *r)
 {
     htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_dir_conf *dc;
@@ -211,26 +211,32 @@ static int htc_translate(request_rec *r)
 }
 
 /* Maps come before the folded lines of the same phase. */
-static int redirect_translate(request_rec *r)
+static HTC_HOT HTC_APART int answer_translate(request_rec *r)
 {
-    const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
-    int answer;
+    int answer = htc_map_translate(r);
 
-    if (!own->maps && !own->folds)
-        return DECLINED;
-    answer = htc_map_translate(r);
     return answer != DECLINED ? answer : htc_fold_translate(r);
 }
 
-static int redirect_fixup(request_rec *r)
+static HTC_HOT int redirect_translate(request_rec *r)
+{
+    const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
+
+    return own->maps || own->folds ? answer_translate(r) : DECLINED;
+}
+
+static HTC_HOT HTC_APART int answer_fixup(request_rec *r)
+{
+    int answer = htc_map_fixup(r);
+
+    return answer != DECLINED ? answer : htc_fold_fixup(r);
+}
+
+static HTC_HOT int redirect_fixup(request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-    int answer;
 
-    if (!dc || (!dc->maps && !dc->folds))
-        return DECLINED;
-    answer = htc_map_fixup(r);
-    return answer != DECLINED ? answer : htc_fold_fixup(r);
+    return dc && (dc->maps || dc->folds) ? answer_fixup(r) : DECLINED;
 }
 
 static void htc_register_hooks(apr_pool_t *p)

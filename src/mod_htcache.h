@@ -23,6 +23,7 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "core/htc_hot.h"
 #include "core/htc_chain.h"
 #include "core/htc_map.h"
 #include "core/htc_record.h"

@@ -5,6 +5,7 @@
  * and then without the lock.
  */
 #include "redirect_area_private.h"
+#include "core/htc_hot.h"
 
 #include <apr_random.h>
 #include <string.h>
@@ -588,8 +589,8 @@ __attribute__((noinline)) static redirect_area_peg *find_peg(redirect_area *area
     return NULL;
 }
 
-redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t handle,
-                                      const redirect_area_pin *known, uint64_t thread)
+HTC_HOT redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t handle,
+                                              const redirect_area_pin *known, uint64_t thread)
 {
     uint32_t number = (uint32_t)(thread % RDA_RACKS);
     redirect_area_peg *peg;

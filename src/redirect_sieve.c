@@ -7,6 +7,7 @@
  * request that folded lines apply to.
  */
 #include "redirect_sieve.h"
+#include "core/htc_hot.h"
 
 #include <endian.h>
 #include <stdint.h>
@@ -182,7 +183,7 @@ static inline bool brief_passes(const redirect_sieve *sieve, uint64_t word, size
     return false;
 }
 
-bool redirect_sieve_passes(const redirect_sieve *sieve, const char *path, size_t len)
+HTC_HOT bool redirect_sieve_passes(const redirect_sieve *sieve, const char *path, size_t len)
 {
     uint64_t hash = BEGIN, before = 0, tail;
     unsigned heads = sieve->heads;

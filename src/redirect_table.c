@@ -10,6 +10,7 @@
  * Patterns are only noted on the way, and tried in the end, ascending, up to the one that is kept.
  */
 #include "redirect_table_private.h"
+#include "core/htc_hot.h"
 
 #define MAX_CONTEXTS 16  /* tried in one walk; with more of them there are several */
 #define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
@@ -625,9 +626,8 @@ void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t
     match->target_len = match->part_len[0] + r->middle_len + r->tail;
 }
 
-__attribute__((noinline)) static bool lookup(const redirect_table *table,
-                                             const redirect_request *request, uint32_t from,
-                                             redirect_match *match)
+static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect_request *request,
+                                     uint32_t from, redirect_match *match)
 {
     search s; /* too large to be cleared for each look-up */
 
@@ -655,8 +655,8 @@ __attribute__((noinline)) static bool lookup(const redirect_table *table,
     return true;
 }
 
-bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
-                           uint32_t from, redirect_match *match)
+HTC_HOT bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
+                                   uint32_t from, redirect_match *match)
 {
     return table->simple ? rt_lookup_simple(table, request, from, match)
                          : lookup(table, request, from, match);

@@ -11,6 +11,7 @@
  * index, and the lines of one record.
  */
 #include "redirect_table_private.h"
+#include "core/htc_hot.h"
 
 #define NONE UINT32_MAX
 
@@ -380,9 +381,8 @@ static inline void try_whole(quick *q)
     probe(q, whole_key(t, hash));
 }
 
-__attribute__((noinline)) static bool lookup(const redirect_table *table,
-                                             const redirect_request *request, uint32_t from,
-                                             redirect_match *match)
+static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect_request *request,
+                                     uint32_t from, redirect_match *match)
 {
     quick q;
 
@@ -408,9 +408,9 @@ __attribute__((noinline)) static bool lookup(const redirect_table *table,
 }
 
 /* The filter has let a whole path through in which nothing is to be skipped. */
-__attribute__((noinline)) static bool lookup_clean(const redirect_table *table,
-                                                   const redirect_request *request, uint32_t from,
-                                                   redirect_match *match, uint64_t key)
+static HTC_HOT HTC_APART bool lookup_clean(const redirect_table *table,
+                                           const redirect_request *request, uint32_t from,
+                                           redirect_match *match, uint64_t key)
 {
     size_t len = request->path_len;
     quick q = {.table = table,
@@ -432,8 +432,8 @@ __attribute__((noinline)) static bool lookup_clean(const redirect_table *table,
 
 /* Most requests that are asked about match nothing, and most tables have nothing but whole paths:
  * so much is said before any function is called, for which registers would have to be saved. */
-bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
-                      redirect_match *match)
+HTC_HOT bool rt_lookup_simple(const redirect_table *table, const redirect_request *request,
+                              uint32_t from, redirect_match *match)
 {
     const char *path = request->path;
     size_t len = request->path_len;

@@ -4,6 +4,7 @@
  * of folded Redirect lines and of tracked RewriteRules, and by the requests that ask them.
  */
 #include "htc_chain.h"
+#include "htc_hot.h"
 
 const htc_chain *htc_chain_of(apr_pool_t *pool, void *own)
 {
@@ -26,7 +27,7 @@ const htc_chain *htc_chain_merge(apr_pool_t *pool, const htc_chain *first, const
 
 /* httpd adds one context after the other, deeper ones first: all but one are in `second`, over
  * which this does not recurse. */
-bool htc_chain_find(const htc_chain *chain, htc_chain_fn *fn, void *baton)
+HTC_HOT bool htc_chain_find(const htc_chain *chain, htc_chain_fn *fn, void *baton)
 {
     for (; chain; chain = chain->second) {
         if ((chain->first && htc_chain_find(chain->first, fn, baton)) ||

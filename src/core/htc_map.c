@@ -25,6 +25,7 @@
  *   - touched and the totals decide nothing that must be exact: relaxed.
  */
 #include "htc_map.h"
+#include "htc_hot.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -201,7 +202,7 @@ static void free_list(htc_map *map, htc_node *list)
     freeing = outer;
 }
 
-static void bury(htc_map *map, htc_node *node)
+static HTC_COLD void bury(htc_map *map, htc_node *node)
 {
     if (freeing && freeing->map == map) {
         push(&freeing->list, node);
@@ -216,7 +217,7 @@ void htc_node_retain(htc_node *node)
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
 }
 
-void htc_node_release(htc_map *map, htc_node *node)
+HTC_HOT void htc_node_release(htc_map *map, htc_node *node)
 {
     if (drop_reference(node))
         bury(map, node);
@@ -259,7 +260,7 @@ static inline htc_node *acquire_from(htc_map *map, htc_slot *set, uint64_t hash,
     return NULL;
 }
 
-htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key)
+HTC_HOT htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key)
 {
     htc_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
 

@@ -9,6 +9,7 @@
  * published. The kernel guards its queue with a lock of its own: who sees the queue without an
  * event that was in it sees everything that the taker did before, `busy` included.
  */
+#include "htc_hot.h"
 #include "htc_watch_private.h"
 
 #include <errno.h>
@@ -288,7 +289,7 @@ static __attribute__((noinline)) void drain(htc_watch *w)
     htcw_unlock(w);
 }
 
-void htc_watch_drain(htc_watch *watch)
+HTC_HOT void htc_watch_drain(htc_watch *watch)
 {
     /* A watch is entered before what it is for is looked at, so without any nothing is trusted. */
     if (!atomic_load(&watch->header->last_wd))

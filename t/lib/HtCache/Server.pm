@@ -260,15 +260,27 @@ sub _judge {
     my ($self, %line) = @_;
     $self->{judged}{$_} = 'httpd crashed' for keys %line;
     $self->keep_cores;
+    my %seen;
     for my $core (glob "$self->{root}/kept-core.*") {
         my $text    = HtCache::Crash::backtrace(httpd(), $core);
         my @threads = HtCache::Crash::threads($text);
         my ($pid)   = grep { exists $line{$_} } map { $_->{lwp} } @threads or next;
         my $known   = HtCache::Crash::verdict($text);
         $self->{judged}{$pid} = 'excused' if $known;
+        $seen{$pid} = $known || '';
         print STDERR "# $self->{name}: child $pid: ", $known ? "httpd's own crash: $known"
             : join("\n#     ", 'an unknown crash', $text ? split /\n/, $text : 'no stack'), "\n";
         unlink $core if $known;
+    }
+    # Children that are ended together may die of the same together, and where the kernel gives all
+    # cores one name only one of theirs is left.
+    my ($second) = qr/^\[\w+ \w+ +\d+ ([\d:]+)/;
+    my %known = map { $seen{$_} && $line{$_} =~ $second ? ($1 => $_) : () } keys %seen;
+    for my $pid (grep { !defined $seen{$_} } keys %line) {
+        my $other = $line{$pid} =~ $second ? $known{$1} : undef;
+        next if !defined $other;
+        $self->{judged}{$pid} = 'excused';
+        print STDERR "# $self->{name}: child $pid: ended together with $other, whose core took the place of its own\n";
     }
 }
 
