@@ -142,8 +142,10 @@ cmp_ok $ran{ $stock->pid }, '>', 0, 'which does run it' if -e libexecdir() . '/m
 
 # Lines that a map may hold; none may reach a header, or lead elsewhere than its target says.
 write_file("$root/server.map", join "\n", '/cr "http://example.org/\r\nX-Injected: yes"', "/raw http://example.org/\rX-Injected: yes",
-    "/nul http://example.org/a\0b", '~^/back/(.*)$ http://example.org/$1', '~^/locally/(.*)$ /$1', '/sub http://example.org/to subpath=on',
-    '/host http://example.org subpath=on', '/fine http://example.org/fine', '~^/(a+)+$ http://example.org/slow', "/\e[31mred http://example.org/", '');
+    "/nul http://example.org/a\0b", '/sub http://example.org/to subpath=on', '/host http://example.org subpath=on', '/fine http://example.org/fine',
+    "/\e[31mred http://example.org/", '');
+write_file("$root/server.nginx", join "\n", '~^/back/(.*)$ http://example.org/$1;', '~^/locally/(.*)$ /$1;', '~^/(a+)+$ http://example.org/slow;',
+    '~^/whole/(.*)$ $1;', '~^/named/(.*)$ http://$1/;', '~^/glued/(.*)$ http://example.org$1;', '');
 write_file("$root/server.json", '[{"source":"/json","destination":"http://example.org/\r\nX-Injected: yes"},{"source":"/json2","destination":"http://example.org/\u0000"},'
     . '{"source":"/fine2","destination":"http://example.org/fine2"}]');
 my %hostile = (
@@ -178,16 +180,19 @@ my $third = HtCache::Server->new(name => 'security-maps', ports => [qw(maps floo
 HtCacheMemory 1M
 HtCacheProcessMemory 1M
 CONF
-    . cached_host('maps', $maps, below => $root, cache => join "\n", map {"HtCacheRedirectMap \"$root/server.$_->[0]\" format=$_->[1]"} [qw(map text)], [qw(json json)])
+    . cached_host('maps', $maps, below => $root, cache => join "\n", map {"HtCacheRedirectMap \"$root/server.$_->[0]\" format=$_->[1]"} [qw(map text)], [qw(json json)], [qw(nginx nginx)])
     . cached_host('flooded', $a, below => $root, cache => 'HtCacheRevalidate 1min')
     . cached_host('calm', $b, below => $root, cache => 'HtCacheRevalidate 1min') . status_page())->start;
 my $client = $third->client('maps');
 is HtCache::Client::header($client->request('/fine'), 'Location'),  'http://example.org/fine',  'the map answers beside its bad rows';
 is HtCache::Client::header($client->request('/fine2'), 'Location'), 'http://example.org/fine2', 'so does the other one';
+is HtCache::Client::header($client->request('/back/plain'), 'Location'), 'http://example.org/plain', 'and patterns';
+like HtCache::Client::header($client->request('/locally/plain'), 'Location'), qr{^http://test\.example(?::\d+)?/plain$}, 'with a path of this host';
 my @bad;
 for my $path (qw(/cr /raw /nul /json /json2), '/' . 'a' x 3000 . 'b',
     map { my $at = $_; map {"$at$_"} 'plain', '%0d%0aX-Injected:%20yes', '%0aX-Injected:%20yes', '/evil.example/', '//evil.example', '@evil.example', '.evil.example',
-        '%5cevil.example', '?q=%0d%0aX-Injected:%20yes', '%2f%2fevil.example', '%00' } qw(/back/ /locally/ /sub/ /sub /host/ /host)) {
+        '%5cevil.example', '?q=%0d%0aX-Injected:%20yes', '%2f%2fevil.example', '%00' } qw(/back/ /locally/ /sub/ /sub /host/ /host /whole/ /named/ /glued/),
+    qw(/whole/http://evil.example/ /whole/http:%2f%2fevil.example/ /named/evil.example:80 /glued/:80@evil.example/)) {
     my $answer = $client->request($path);
     push @bad, "$path: $answer->{error}" if $answer->{error};
     push @bad, "$path: in a header" if defined HtCache::Client::header($answer, 'X-Injected');
