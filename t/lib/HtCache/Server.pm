@@ -67,11 +67,21 @@ sub client {
 
 # --- configuration ------------------------------------------------------------------------------
 
+# Ports of a server, for one MPM: not those that the kernel gives to clients, of which one could have
+# a server's while it restarts; nor those of Apache::Test's own server (see t/TEST).
+my %FIRST_PORT = (event => 12_000, prefork => 18_000, worker => 24_000);
+my $PORTS      = 6_000;
+# Not by rand(), whose numbers are those of a driver's seed.
+my $next_port = $$ * 41 + time;
+
 # Free at the moment of asking; start() tries others when somebody was faster.
 sub free_port {
-    my $sock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-        or die "no free port: $!\n";
-    return $sock->sockport;
+    for (1 .. 1000) {
+        my $port = ($FIRST_PORT{ mpm() } // 12_000) + $next_port++ % $PORTS;
+        return $port
+            if IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1, ReuseAddr => 1);
+    }
+    die "no free port: $!\n";
 }
 
 # LoadModule lines for those of @$names that the httpd at hand has.
