@@ -15,7 +15,7 @@ import sys
 import htbench
 
 DEPTH = 10
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", 20))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 30))
 FIRST = 50
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -139,7 +139,7 @@ def rules(root, module):
     url = "/big/no-such-page"
     cached = htbench.Httpd(**server(root, "rules-module", docroot, "All", module, revalidate="1s"))
     stock = htbench.Httpd(**server(root, "rules-stock", docroot, "All"))
-    figures = htbench.pairs(cached, stock, url, url, 9, 50)
+    figures = htbench.pairs(cached, stock, url, url, 12, 50)
     print(f"1,226 lines of rules, module against stock: {htbench.words(figures)}")
     htbench.save("depth-rules", figures)
 

@@ -29,7 +29,7 @@ import sys
 
 import htbench
 
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", 12))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 20))
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = "/1/2/page.html"
 

@@ -275,7 +275,7 @@ def pinned(cpu):
 
 
 TURN_REQUESTS = 500
-TURN_PAIRS = 24  # of one start of both servers
+TURN_PAIRS = 12  # of one start of both servers
 CONNECTIONS = 8
 
 
@@ -312,12 +312,12 @@ def pairs(a, b, url_a, url_b, rounds, requests=TURN_REQUESTS):
     requests per second, "ratio" the median over all starts of a/b, "low" and "high" its quartiles, "ci" its confidence
     interval (kit/stats.py) where there are starts enough. The same with "cpu_" before: processor time of the server's
     processes in microseconds for one request, of which less is better. BENCH_PAIR_SECONDS bounds the time, once there are
-    eight starts."""
+    six starts."""
     sides = [(a, url_a), (b, url_b)]
     bound, begin = float(os.environ.get("BENCH_PAIR_SECONDS", 0)), time.monotonic()
     starts = []
     for i in range(rounds):
-        if bound and i >= 8 and time.monotonic() - begin > bound:
+        if bound and i >= 6 and time.monotonic() - begin > bound:
             break
         lines = one_start(sides, requests)
         starts.append([statistics.median(line[k] for line in lines) for k in range(4)] +

@@ -23,7 +23,7 @@ import time
 import htbench
 
 ROWS = int(os.environ.get("BENCH_ROWS", 1000000))
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", 20))
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", 30))
 CLIENTS = 4
 EVERY = 5  # seconds from one reload to the next
 HERE = os.path.dirname(os.path.abspath(__file__))
