@@ -35,15 +35,19 @@ chmod 0600, $key;
 
 sub dir_of { my ($n) = @_; return sprintf '/%d/%d', $n % 12, $n }
 
-# Generation g of a directory's file; every fourth one is that there is none. Changed in place, or
-# by a file that takes its name.
+# Generation g of a directory's file; every fourth one is that there is none. Changed in place, where
+# there is one before, or by a file that takes its name. All have one length: nobody may see a file that
+# was cut and not yet written, which would be as good as none.
 sub has_file { my ($g) = @_; return $g % 4 != 3 }
 sub write_generation {
     my ($n, $g) = @_;
     my $file = $tree . dir_of($n) . '/.htaccess';
     return unlink $file if !has_file($g);
-    my $text = "Header set X-Generation $g\n";
-    return write_file($file, $text) if $g % 2;
+    my $text = sprintf "Header set X-Generation %9d\n", $g;
+    if ($g % 4 == 1) {
+        open my $fh, '+<', $file or die "cannot open $file: $!\n";
+        return syswrite $fh, $text;
+    }
     write_file("$file.new", $text);
     rename "$file.new", $file or die "cannot rename: $!\n";
 }
