@@ -79,7 +79,7 @@ static void say_troubles(const htc_context *ctx)
 }
 
 /* Once a second and process; htc_watch_sweep() sees to it that one process of all does it. */
-static __attribute__((noinline)) void sweep(htc_context *ctx, apr_int64_t second)
+static HTC_APART void sweep(htc_context *ctx, apr_int64_t second)
 {
     atomic_store_explicit(&ctx->swept, second, memory_order_relaxed);
     say_troubles(ctx);

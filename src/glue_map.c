@@ -26,9 +26,6 @@ typedef struct held_table {
     redirect_area_peg *peg;   /* where it is held for that; NULL: it is pinned */
 } held_table;
 
-/* What few requests need is kept out of the way of all others. */
-#define SLOW __attribute__((noinline))
-
 /* --- opening an image -------------------------------------------------------------------------*/
 
 void htc_table_free(void *data)
@@ -138,7 +135,7 @@ static const request_rec *first_request(const request_rec *r)
     return r;
 }
 
-SLOW static void unpin(const held_table *held)
+static HTC_APART void unpin(const held_table *held)
 {
     redirect_area_unpin(held->redirects->area, &held->table->pin);
 }
@@ -183,7 +180,7 @@ HTC_HOT int htc_map_done(request_rec *r)
 
 /* Its own, or one to be filled: a connection remembers few tables, and as many as a request needs.
  */
-SLOW static held_table *find_held(conn_rec *c, htc_redirects *redirects, uint32_t slot)
+static HTC_APART held_table *find_held(conn_rec *c, htc_redirects *redirects, uint32_t slot)
 {
     held_table *first = ap_get_module_config(c->conn_config, &htcache_module), *held, *idle = NULL;
     int n = 0;
@@ -225,8 +222,8 @@ static bool looked_at(const htc_table *table, const request_rec *first)
 }
 
 /* A host without a cache of .htaccess files has not asked the kernel yet. */
-SLOW static void look_at_file(const held_table *held, const request_rec *first,
-                              const htc_redirect_map *map)
+static HTC_APART void look_at_file(const held_table *held, const request_rec *first,
+                                   const htc_redirect_map *map)
 {
     const htc_server_conf *sc = htc_server_conf_of(first->server);
     apr_int64_t left;
@@ -269,7 +266,7 @@ static void remember(held_table *held, htc_node *node)
 }
 
 /* Pin the map's table in the way that is always possible. */
-SLOW static bool pin_table(request_rec *r, held_table *held, htc_redirect_map *map)
+static HTC_APART bool pin_table(request_rec *r, held_table *held, htc_redirect_map *map)
 {
     htc_redirects *redirects = held->redirects;
 
@@ -398,7 +395,7 @@ static const char *escape_path(apr_pool_t *pool, const char *path)
 }
 
 /* What AllowEncodedSlashes NoDecode leaves of an encoded slash has one form in a table. */
-SLOW static const char *one_form(const request_rec *r)
+static HTC_APART const char *one_form(const request_rec *r)
 {
     char *path;
 
@@ -410,14 +407,14 @@ SLOW static const char *one_form(const request_rec *r)
     return path;
 }
 
-SLOW static void fill_host(redirect_request *asked, const request_rec *r)
+static HTC_APART void fill_host(redirect_request *asked, const request_rec *r)
 {
     asked->host = lower_host(r);
     asked->host_len = asked->host ? strlen(asked->host) : 0;
     asked->https = !strcmp(ap_http_scheme(r), "https");
 }
 
-SLOW static void fill_query(redirect_request *asked, const request_rec *r)
+static HTC_APART void fill_query(redirect_request *asked, const request_rec *r)
 {
     char *query = apr_palloc(r->pool, strlen(r->args) + 1);
 
@@ -450,8 +447,8 @@ static void name_status(request_rec *r, int status)
                                                      : "Server Error");
 }
 
-SLOW static int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
-                             redirect_request *asked, const redirect_match *match)
+static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
+                                  redirect_request *asked, const redirect_match *match)
 {
     redirect_group groups[MAX_GROUPS];
     int n = run_groups(table, match, r, groups);

@@ -447,7 +447,7 @@ static bool anything_to_learn(const htc_seen *seen)
 }
 
 /* A first visit is not learned from: many directories are visited once. */
-static __attribute__((noinline)) int learn(request_rec *r, htc_request *rq)
+static HTC_APART int learn(request_rec *r, htc_request *rq)
 {
     htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 

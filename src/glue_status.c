@@ -378,7 +378,7 @@ static int send_asset(request_rec *r, const char *asset)
 }
 
 /* Not inlined: all other requests come by, too. */
-static __attribute__((noinline)) int answer_status(request_rec *r)
+static HTC_APART int answer_status(request_rec *r)
 {
     const htc_report *report;
     question q;

@@ -559,9 +559,8 @@ static void give_to_map(redirect_area_peg *peg, uint32_t handle)
 
 /* The thread's first request of this map, or one while another one of the same thread is under way,
  * as they are when answers are sent: a second peg, or one of a map that is forgotten. */
-__attribute__((noinline)) static redirect_area_peg *find_peg(redirect_area *area, uint32_t handle,
-                                                             const redirect_area_pin *known,
-                                                             uint32_t number)
+static HTC_APART redirect_area_peg *find_peg(redirect_area *area, uint32_t handle,
+                                             const redirect_area_pin *known, uint32_t number)
 {
     rda_process *process = &area->processes[rda_cell_of(known->user)];
     rda_rack *rack = &area->racks[rda_cell_of(known->user)].racks[number];

@@ -54,8 +54,7 @@ static unsigned copies(const char *at, const char *end)
 }
 
 /* A single character, a class or an escape is repeated without being copied. "\E" and what is white
- * under
- * (?x) may stand behind a group. */
+ * under (?x) may stand behind a group. */
 static bool stands_alone(char before)
 {
     return is_digit(before) || (before >= 'a' && before <= 'z') ||

@@ -4,6 +4,7 @@
  * two looks at its slot's sequence count, and proved by checksums; every index is checked before it
  * is followed. Also used by writers, under the lock, to tell whether a record is intact.
  */
+#include "htc_hot.h"
 #include "htc_store_private.h"
 
 #include <string.h>
@@ -241,9 +242,8 @@ static void fill_info(htc_info *info, uint32_t index, const htcs_view *view,
 
 /* Among the candidates in the mask. Apart: it needs much of the stack, and mostly is not needed for
  * what is not there. */
-__attribute__((noinline)) static bool find_among(htc_store *store, htcs_home home, uint32_t mask,
-                                                 uint64_t hash, const char *key, size_t key_len,
-                                                 htc_info *info)
+static HTC_APART bool find_among(htc_store *store, htcs_home home, uint32_t mask, uint64_t hash,
+                                 const char *key, size_t key_len, htc_info *info)
 {
     htcs_view view;
     htcs_front front;

@@ -4,6 +4,7 @@
  * the choice of a victim. Called by put and remove, under the store's lock. All of it is rebuilt
  * from the slots after damage, so it checks what it follows and reports instead of repairing.
  */
+#include "htc_hot.h"
 #include "htc_store_private.h"
 
 /* Probes of the owner table before an owner is lumped with others. */
@@ -282,8 +283,7 @@ static bool enough_blocks(const htc_store *store, uint32_t blocks)
     return (uint64_t)HTCS_GET(store->header->blocks_used) + blocks <= store->nblocks;
 }
 
-__attribute__((noinline)) static bool evict_blocks(htc_store *store, uint32_t blocks,
-                                                   uint32_t owner)
+static HTC_APART bool evict_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
 {
     bool rebuilt = false;
 
@@ -377,8 +377,7 @@ static unsigned count_ways(uint32_t mask)
 }
 
 /* Both sets are full. Apart, so that the usual way through need not save registers for it. */
-__attribute__((noinline)) static uint32_t evict_candidate(htc_store *store, htcs_home home,
-                                                          uint32_t owner)
+static HTC_APART uint32_t evict_candidate(htc_store *store, htcs_home home, uint32_t owner)
 {
     uint32_t mask = eligible(store, home, owner), index = oldest(store, home, mask);
 

@@ -4,6 +4,7 @@
  * killed between any two stores; the order of the stores to a slot and its blocks keeps the
  * invariant stated in htc_store_private.h, everything else is rebuilt by the next writer.
  */
+#include "htc_hot.h"
 #include "htc_store_private.h"
 
 #include <errno.h>
@@ -214,8 +215,8 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
 }
 
 /* Remove the key's old record, and whatever is damaged in a slot that claims the key's hash. */
-__attribute__((noinline)) static void remove_key(htc_store *store, const htc_put *put,
-                                                 htcs_home home, uint32_t mask)
+static HTC_APART void remove_key(htc_store *store, const htc_put *put, htcs_home home,
+                                 uint32_t mask)
 {
     htcs_view view;
     htcs_front front;

@@ -279,7 +279,7 @@ static void take(htc_watch *w)
 
 /* Somebody is publishing, or there is something to publish. Who cannot find out what makes every
  * record doubtful. */
-static __attribute__((noinline)) void drain(htc_watch *w)
+static HTC_APART void drain(htc_watch *w)
 {
     if (!htcw_lock(w, true)) {
         distrust_because(w, HTC_TROUBLE_HANG);

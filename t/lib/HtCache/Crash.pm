@@ -4,7 +4,7 @@
 # (tests/stock-crash.pl makes it happen), and a driver that counts crashes would fail by it. What is
 # excused is narrow: the stack of the thread that crashed must be one that was seen on stock httpd,
 # and must not pass through the module on its way there. Without a core file, or without gdb,
-# nothing is excused.
+# nothing is excused here; HtCache::Server knows of cores that took each other's place.
 package HtCache::Crash;
 use strict;
 use warnings;
