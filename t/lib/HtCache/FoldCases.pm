@@ -17,9 +17,40 @@ sub _others {
 
 sub _redirects { return join '', map {"Redirect /other$_ http://t.test/$_\n"} 1 .. 8 }
 
+# mod_alias asks the lines of a virtual host before those of the main server, whatever their kind and length, and
+# whether they are so few that they are compared one by one, or have a table.
+sub _hosts_before_main {
+    # Each below a path of its own: of the main server, of the host.
+    my @both = (
+        ["Redirect 301 /a/1 http://t.test/main\n", "Redirect 302 /a/1 http://t.test/host\n"],
+        ["RedirectMatch 301 ^/a/2(.*) http://t.test/main\$1\n", "RedirectMatch 302 ^/a/2(.*) http://t.test/host\$1\n"],
+        ["Redirect 301 /a/3 http://t.test/main\n", "RedirectMatch 302 /(3.*) http://t.test/host/\$1\n"],
+        ["RedirectMatch 301 ^/a/4\$ http://t.test/main\n", "Redirect 302 /a/4 http://t.test/host\n"],
+        # The longer one is the main server's, or the host's.
+        ["Redirect 301 /a/5/c http://t.test/main\nRedirectMatch 303 ^/a/5/d http://t.test/main\n", "Redirect 302 /a/5 http://t.test/host\n"],
+        ["Redirect 301 /a/6 http://t.test/main\nRedirectMatch 303 ^/a/6 http://t.test/match\n", "Redirect 302 /a/6/c http://t.test/host\nRedirectMatch 307 ^/a/6/d http://t.test/host\n"],
+        # One without a target.
+        ["Redirect 301 /a/7 http://t.test/main\nRedirect 410 /a/7c\n", "Redirect 410 /a/7\nRedirect 302 /a/7c http://t.test/host\n"],
+        ["RedirectMatch 410 ^/a/8\n", "Redirect 302 /a/8/c http://t.test/host\n"],
+    );
+    my @location = map {"<Location /a/9>\nRedirect $_->[0] /a/9 http://t.test/$_->[1]\nRedirectMatch $_->[0] ^/a/9d http://t.test/$_->[1]/match\n</Location>\n"} [301, 'main'], [302, 'host'];
+    my @some   = map { my $n = $_; join '', map { $_->[$n] } @both } 0, 1;
+    my @others = map { my $to = $_; join '', map {"Redirect /a/other$_ http://t.test/$to/$_\nRedirectMatch ^/a/x$_/(.*) http://t.test/$to/\$1\n"} 1 .. 8 } 'main', 'host';
+    my @ask    = ((map { my $at = "/a/$_"; map {"$at$_"} '', 'c', '/c', '/d', '?q' } 1 .. 9), '/a/9d', '/a/other3', '/a/other3/x', '/a/x4/y', '/a/x9/y', '/a/x.html');
+    my @few    = @{ $both[0] };
+    return (
+        { name => 'Redirect lines of a host before those of the main server', alone => 'main', main => $some[0] . $others[0] . $location[0],
+            conf => $some[1] . $others[1] . $location[1], requests => \@ask },
+        { name => 'Redirect lines of a host, which are few, before those of the main server', alone => 'main', conf => $few[1], requests => \@ask },
+        { name => 'Redirect lines of a host before those of the main server, which are few', alone => 'main-few', main => $few[0], conf => $some[1] . $others[1], requests => \@ask },
+        { name => 'Redirect lines of a host before those of the main server, few both', alone => 'main-few', conf => $few[1], requests => \@ask },
+    );
+}
+
 # name; files: path => text, below the document root, which has index.html, x.html, a/index.html,
 # a/x.html; conf: lines of the virtual host, @ROOT@ is the document root; override: instead of
-# AllowOverride All; requests: paths, or [method, path]; alone: says something of the whole server.
+# AllowOverride All; requests: paths, or [method, path]; alone: says something of the whole server, whose own lines
+# are main, so that it is a server of its own; those that have the same word there share one.
 sub cases {
     return (
         # Names of directives in what httpd itself says.
@@ -40,6 +71,8 @@ sub cases {
             files => { '.htaccess' => qq{Redirect "http://t.test/top"\n}, 'a/.htaccess' => 'Redirect /a http://t.test/below' . "\n" . _redirects() },
             requests => ['/', '/a/', '/a/x.html', '/other1'],
         },
+
+        _hosts_before_main(),
 
         # [F] and [G] count in subrequests, [R=...] does not.
         (map { my $flag = $_;
