@@ -447,7 +447,8 @@ static bool mentions(const ap_directive_t *node, const char *directive)
 }
 
 /* mod_perl's PerlLoadModule loads modules while the configuration is processed, which is too late
- * to see what directives they have. */
+ * to see what directives they have. Where it stands nowhere httpd ends when a module comes then or
+ * later, by PerlModule or a <Perl> section: it makes room for as many as there are such lines. */
 static bool loads_later(void)
 {
     return ap_find_linked_module("mod_perl.c") && mentions(ap_conftree, "PerlLoadModule");

@@ -377,7 +377,9 @@ sub run_dump {
     like $said[0], qr/Redirect \/a\/b http.*RewriteRule \^\/a\/index/s, 'which are there';
 }
 
-# Another module with directives of the same names sees all lines, too: nothing is folded.
+# Another module with directives of the same names sees all lines, too: nothing is folded. httpd has room for a module that
+# comes while the configuration is processed, or later, for each PerlLoadModule line; without one it ends
+# where such a module comes, so that there is nothing to be known about PerlModule and its like.
 sub run_shared_names {
     return note('this httpd has no mod_perl') if !-e HtCache::Env::libexecdir() . '/mod_perl.so';
     my $dir = work_dir('fold/shared-names');
@@ -390,26 +392,36 @@ Apache2::Module::add(__PACKAGE__, [map { { name => $_, func => __PACKAGE__ . '::
     args_how => Apache2::Const::RAW_ARGS } } qw(Redirect RewriteRule)]);
 1;
 EOT
+    write_file("$dir/HtCacheNone.pm", "package HtCacheNone;\n1;\n");
     my $lines = sub { my ($at) = @_; join '', map {"Redirect /$at/r$_ http://t.test/$_\nRewriteRule c$at$_\$ http://t.test/$_ [R,L]\n"} 1 .. 12 };
     write_file("$dir/a/.htaccess", "RewriteEngine On\n" . $lines->('a'));
     wait_past_racy();
-    my @asked = map {
-        my $server = HtCache::Server->new(name => 'fold-shared-names', %server_args, htcache => $_, modules => [@{ $server_args{modules} }, 'perl'],
-            conf => ($_ ? "HtCache On\n" : '') . "PerlSwitches -I$dir\nPerlLoadModule HtCacheTwice\n" . ($_ ? $STATUS : '')
+    my $ask = sub {
+        my ($load, $on) = @_;
+        my $server = HtCache::Server->new(name => 'fold-shared-names', %server_args, htcache => $on, modules => [@{ $server_args{modules} }, 'perl'],
+            conf => ($on ? "HtCache On\n" : '') . "PerlSwitches -I$dir\n$load\n" . ($on ? $STATUS : '')
                 . "<VirtualHost *:\@PORT:hosts\@>\nDocumentRoot \"$dir\"\nRewriteEngine On\n" . $lines->('b')
                 . "<Directory \"$dir\">\nAllowOverride All\nRequire all granted\nRewriteEngine On\n" . $lines->('d') . "</Directory>\n</VirtualHost>\n");
-        $server->start;
+        unlink $server->log_file, "$dir/HtCacheTwice.seen";
+        eval { $server->start; 1 } or return $@ =~ /(assertion "total_modules < conf_vector_length" failed)/ ? "ends: $1" : "does not start: $@";
         my @got = map { my $answer = $server->client('hosts')->request($_); "$_: $answer->{status} " . (scalar(HtCache::Client::header($answer, 'Location')) // '') }
             map { ("/$_/r3", "/$_/c${_}12", "/$_/none") } qw(a b d);
-        my %line = map { $_ => 1 } split /^/, read_file("$dir/HtCacheTwice.seen");
-        my $fold = $_ && $server->status('status')->{fold};
-        is_deeply [@{$fold}{qw(redirects_folded rewrite_rules_folded)}], [0, 0], 'names of two modules: nothing is folded' if $_;
+        my %line = map { $_ => 1 } split /^/, read_file("$dir/HtCacheTwice.seen") // '';
+        my $fold = $on && $server->status('status')->{fold};
+        is_deeply [@{$fold}{qw(redirects_folded rewrite_rules_folded)}], [0, 0], ($load =~ s/\n/, /gr) . ': nothing is folded' if $on && %line;
         $server->stop;
-        unlink "$dir/HtCacheTwice.seen";
-        join "\n", @got, sort keys %line;
-    } 0, 1;
-    is $asked[1], $asked[0], 'names of two modules: both see all lines, and the answers are those of stock httpd';
-    is scalar(() = $asked[0] =~ /: 302 http/g), 6, 'which redirect';
+        return join "\n", @got, sort keys %line;
+    };
+    for my $load ('PerlLoadModule HtCacheTwice', "PerlLoadModule HtCacheNone\nPerlModule HtCacheTwice", 'PerlModule HtCacheTwice', "<Perl>\nuse HtCacheTwice;\n</Perl>",
+        "<Perl>\n1;\n</Perl>\nPerlModule HtCacheTwice", "PerlPostConfigRequire $dir/HtCacheTwice.pm") {
+        my @asked = map { $ask->($load, $_) } 0, 1;
+        my $name  = 'names of two modules, ' . $load =~ s/\n/ /gr =~ s/\Q$dir\E.//r;
+        is $asked[1], $asked[0], "$name: both see all lines that they see with stock httpd, and the answers are those";
+        like $asked[0], qr{^(?:ends: |/a/r3: )}, 'or it ends, as stock httpd does' if $load !~ /PerlLoadModule/;
+        next if $asked[0] =~ /^ends/;
+        is scalar(() = $asked[0] =~ /: 302 http/g), 6, 'which redirect';
+        is scalar(() = $asked[0] =~ /^c?\S+ http:/mg), 72, 'and the other module sees all lines';
+    }
 }
 
 # A module less than usual.
