@@ -1,12 +1,14 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # More .htaccess files than a process has room for: answers are the same, the disk is not asked, and
-# what is asked for all the time stays although the others go by.
+# what is asked for all the time stays although the others go by. What is kept of a file that was changed, or
+# has to make way, is freed with all its patterns, which t/faults/patterns.c counts.
 use strict;
 use warnings;
 use JSON::PP ();
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file wait_past_racy mpm);
+use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy mpm);
+use HtCache::Faults;
 use HtCache::Server;
 
 # 1 MB holds about a hundred small files.
@@ -136,4 +138,79 @@ is answer($new, 'repeated', 'page.html'), answer($old, 'repeated', 'page.html'),
 $after = status();
 is $after->{loads} - $before->{loads}, 3, 'what httpd makes of them is not kept, as it takes more room than there is';
 $_->stop for $stock, $cache;
+
+# --- patterns that are kept -----------------------------------------------------------------------
+
+# In lines of mod_alias, which are folded, of mod_rewrite and of another module.
+sub with_patterns {
+    my ($n, $round) = @_;
+    return "Header set X-Number $n-$round\nRewriteEngine On\nSetEnvIf X-Nothing (x|y)$round unused=1\n"
+        . join '', map {"RedirectMatch ^/$n/$round-$_/(.*) http://example.org/\$1\nRewriteRule ^$round:$_/(.*) http://example.org/\$1 [R,L]\n"} 1 .. 4;
+}
+
+SKIP: {
+    my $dir = work_dir('process-patterns');
+    my ($library, $why) = HtCache::Faults::library($dir, 'patterns');
+    skip $why, 1 if !$library;
+    write_file("$dir/held", "\0" x 4096);
+    my ($edited, $others) = (5, 90);
+    for my $n (0 .. $edited + $others - 1) {
+        write_file("$dir/root/$n/page.html", "page $n\n");
+        write_file("$dir/root/$n/.htaccess", with_patterns($n, 0));
+    }
+    my $server = HtCache::Server->new(name => 'process-patterns', htcache => 1, mpm_conf => $one,
+        env => { LD_PRELOAD => $library, HTCACHE_PATTERNS => "$dir/held" }, conf => <<"CONF");
+HtCache On
+HtCacheRevalidate 0
+HtCacheProcessMemory 512K
+DocumentRoot "$dir/root"
+<Directory "$dir/root">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Location "/htcache-status">
+    SetHandler htcache-status
+    Require local
+</Location>
+CONF
+    $server->start;
+    my $client = $server->client('main');
+    my $held   = sub { unpack 'q', read_file("$dir/held") };
+    my $status = sub { JSON::PP::decode_json($client->request('/htcache-status?format=json')->{body})->{htaccess} };
+    my $wrong  = 0;
+    # The first request after an edit reads the file, the second one makes what is kept.
+    my $ask = sub {
+        my ($round, @dirs) = @_;
+        for my $n (@dirs, @dirs) {
+            $wrong++ if (HtCache::Client::header($client->request("/$n/page.html"), 'X-Number') // '') ne "$n-$round";
+        }
+    };
+    $status->();
+    my $none = $held->();
+    $ask->(0, 0 .. $edited - 1);
+    # What a request compiles for itself alone goes a little later than its answer.
+    my $each = 1 + 2 * 4;
+    if (!wait_until(sub { $held->() == $none + $edited * $each }) && $held->() == $none) {
+        $server->stop;
+        skip 'this httpd compiles patterns in another way', 1;
+    }
+    is $held->() - $none, $edited * $each, 'each pattern of the files that are kept is held once';
+    for my $round (1 .. 20) {
+        write_file("$dir/root/$_/.htaccess", with_patterns($_, $round)) for 0 .. $edited - 1;
+        $ask->($round, 0 .. $edited - 1);
+    }
+    wait_until(sub { $held->() == $none + $edited * $each });
+    is $held->() - $none, $edited * $each, 'after 20 edits of each file no more of them are';
+    for (1 .. 4) {
+        $ask->(0, $edited .. $edited + $others - 1);
+    }
+    my $kept = $status->();
+    cmp_ok $kept->{process_evictions}, '>', $others / 3, "$kept->{process_evictions} made way";
+    # At least so much is accounted for each that is kept.
+    my $most = $each * int($kept->{process_bytes} / (9 * 1024));
+    wait_until(sub { $held->() <= $none + $most });
+    cmp_ok $held->() - $none, '<=', $most, 'and their patterns with them';
+    is $wrong, 0, 'each answer was of the file as it was then';
+    $server->stop;
+}
 done_testing;

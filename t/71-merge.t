@@ -6,16 +6,13 @@
 use strict;
 use warnings;
 use Test::More;
-use HtCache::Env qw(work_dir write_file t_dir wait_past_racy);
+use HtCache::Env qw(work_dir write_file wait_past_racy);
+use HtCache::Faults;
 use HtCache::Server;
 
-plan skip_all => 'another library is loaded ahead of all others' if $ENV{LD_PRELOAD};
-my $dir     = work_dir('merge');
-my $library = "$dir/pools.so";
-my ($cc)    = grep { -x $_ } map { ("$_/cc", "$_/gcc") } split /:/, $ENV{PATH};
-plan skip_all => 'no C compiler' if !$cc;
-my $said = qx{"$cc" -std=gnu11 -O1 -shared -fPIC -o "$library" "@{[t_dir()]}/faults/pools.c" -ldl 2>&1};
-plan skip_all => "pools.c cannot be compiled here: $said" if $?;
+my $dir = work_dir('merge');
+my ($library, $why) = HtCache::Faults::library($dir, 'pools');
+plan skip_all => $why if !$library;
 
 my $MANY  = 1500;    # a pointer for each line of one context would be 12,000 bytes
 my $ASKED = 16;

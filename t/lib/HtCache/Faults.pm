@@ -11,15 +11,16 @@ my @KINDS = qw(open stat fstat read mmap alloc thread clock fork instance watch 
 my %ERROR = (EIO => 5, EACCES => 13, EMFILE => 24, ENFILE => 23, ENOMEM => 12, EINTR => 4, ESTALE => 116, ENOSPC => 28,
     short => 0, forward => 0, back => 1, dies => 0, EAGAIN => 11);
 
-# The library, compiled in $dir, or (undef, why not).
+# The library, or another one of t/faults, compiled in $dir, or (undef, why not).
 sub library {
-    my ($dir) = @_;
+    my ($dir, $name) = @_;
+    $name //= 'faults';
     return (undef, 'another library is loaded ahead of all others') if $ENV{LD_PRELOAD};
     my ($cc) = grep { -x $_ } map { ("$_/cc", "$_/gcc") } split /:/, $ENV{PATH};
     return (undef, 'no C compiler') if !$cc;
-    my $library = "$dir/faults.so";
-    my $said = qx{"$cc" -std=gnu11 -O1 -shared -fPIC -o "$library" "@{[t_dir()]}/faults/faults.c" -ldl 2>&1};
-    return (undef, "faults.c cannot be compiled here: $said") if $?;
+    my $library = "$dir/$name.so";
+    my $said = qx{"$cc" -std=gnu11 -O1 -shared -fPIC -o "$library" "@{[t_dir()]}/faults/$name.c" -ldl 2>&1};
+    return (undef, "$name.c cannot be compiled here: $said") if $?;
     return $library;
 }
 
