@@ -468,7 +468,7 @@ static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, c
     return run_some(r, gates, gate, &some);
 }
 
-static HTC_HOT int gate_fixup(request_rec *r)
+static HTC_EACH int gate_fixup(request_rec *r)
 {
     const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
@@ -569,7 +569,7 @@ static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_gates *gate
     return true;
 }
 
-static HTC_HOT int gate_translate(request_rec *r)
+static HTC_EACH int gate_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     const htc_gates *gates = sc->ctx->gates;

@@ -86,13 +86,16 @@ static HTC_APART void sweep(htc_context *ctx, apr_int64_t second)
     htc_watch_sweep(ctx->watch, htc_mono_ms());
 }
 
-HTC_HOT int htc_fresh_request(request_rec *r)
+HTC_EACH int htc_fresh_request(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
 
     /* Also where a time is set: servers share records, and one that another server trusts because
      * nothing was reported is not looked at by time any more. */
-    if (sc->may_be_enabled && sc->ctx && sc->ctx->watch) {
+    if (!sc->may_be_enabled || !sc->ctx)
+        return DECLINED;
+    htc_hot_fetch();
+    if (sc->ctx->watch) {
         apr_int64_t second = apr_time_sec(r->request_time);
 
         htc_watch_drain(sc->ctx->watch);

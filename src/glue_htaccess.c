@@ -49,7 +49,7 @@ htc_request *htc_request_get(request_rec *r)
     return rq;
 }
 
-HTC_HOT apr_status_t htc_release_held(void *data)
+HTC_EACH apr_status_t htc_release_held(void *data)
 {
     htc_node *node = data;
     const htc_object *object = htc_node_data(node);
@@ -620,10 +620,13 @@ static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t 
 
 /* core takes the last component of an existing path for a directory when it need not look for
  * symbolic links, and asks for "page.html/.htaccess". It has just found that page.html is a file.
+ * What is too long for a path is another error, and core refuses the request.
  */
-static bool is_file_itself(const request_rec *r, const char *dir)
+static bool is_file_itself(const request_rec *r, const char *dir, const char *access_name)
 {
-    return dir == r->filename && r->finfo.filetype == APR_REG && (!r->path_info || !*r->path_info);
+    return dir == r->filename && r->finfo.filetype == APR_REG &&
+           (!r->path_info || !*r->path_info) &&
+           strlen(dir) + strlen(access_name) < APR_PATH_MAX - 1;
 }
 
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
@@ -640,7 +643,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
         lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);
     if (!lk.scope.enabled)
         return AP_DECLINED;
-    if (is_file_itself(r, dir))
+    if (is_file_itself(r, dir, access_name))
         return APR_ENOTDIR;
     lk.ctx = sc->ctx;
     lk.trust.mark = NULL;

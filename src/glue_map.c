@@ -167,7 +167,7 @@ static apr_status_t forget_all(void *data)
 }
 
 /* After all that a request has to ask. The connection's next one may have begun already. */
-HTC_HOT int htc_map_done(request_rec *r)
+HTC_EACH int htc_map_done(request_rec *r)
 {
     held_table *held = ap_get_module_config(r->connection->conn_config, &htcache_module);
 

@@ -32,10 +32,11 @@ typedef struct htc_level {
     apr_int64_t revalidate_ms;
     unsigned ndeps;
     unsigned dir_len;
-    htc_step *steps; /* of all levels down to here, together; NULL if one rests on several records,
-                      * or has to ask each time */
-    htc_bare *bare;  /* for core's walk, where nothing is set; or NULL */
-    unsigned depth;  /* levels down to here, and steps */
+    htc_step *steps;  /* of all levels down to here, together; NULL if one rests on several records,
+                       * or has to ask each time */
+    htc_dirwalk walk; /* in place of core's, where nothing is set */
+    htc_bare *bare;   /* for core's walk, where that cannot be; or NULL */
+    unsigned depth;   /* levels down to here, and steps */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
     bool nothing; /* no directory down to here has anything, and core asks for no other */
@@ -52,7 +53,7 @@ typedef struct level_key {
     size_t len;
 } level_key;
 
-static HTC_HOT bool level_match(const void *data, const void *key_)
+static HTC_EACH bool level_match(const void *data, const void *key_)
 {
     const htc_level *level = data;
     const level_key *key = key_;
@@ -72,6 +73,7 @@ void htc_level_free(void *data)
 {
     htc_level *level = data;
 
+    htc_dirwalk_destroy(&level->walk); /* before what it is made of */
     if (level->parsed)
         htc_node_release(level->object.map, level->parsed);
     if (level->parent_node)
@@ -161,18 +163,28 @@ static void count_levels(htc_context *ctx, const htc_level *start)
         htc_count(ctx->store, HTC_C_absent_hits, start->absent);
 }
 
+/* The whole walk, where nothing is set on the way. */
+static inline int walk(const htc_level *level, request_rec *r, const char *name)
+{
+    if (!level->nothing || level->dir_len != (size_t)(name - r->filename) ||
+        !htc_bare_suits(r, name))
+        return DECLINED;
+    if (level->walk.whole)
+        return htc_dirwalk_run(&level->walk, r);
+    return level->bare ? htc_bare_walk(level->bare, r) : DECLINED;
+}
+
 static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
                      const char *name)
 {
     request_rec *top = r;
-    int status = DECLINED;
+    int status;
 
     count_levels(ctx, start);
     while (top->main)
         top = top->main;
     apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
-    if (start->bare && start->dir_len == (size_t)(name - r->filename) && htc_bare_suits(r, name))
-        status = htc_bare_walk(start->bare, r);
+    status = walk(start, r, name);
     /* Core's walk would have found its results there, and so do subrequests. */
     if (!r->htaccess)
         r->htaccess = &start->result;
@@ -180,7 +192,7 @@ static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
-HTC_HOT int htc_seed(request_rec *r)
+HTC_EACH int htc_seed(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_context *ctx = sc->ctx;
@@ -297,6 +309,17 @@ static unsigned asked_down_to(const request_rec *r, unsigned dir_len)
     return n;
 }
 
+static void level_walk(htc_level *level, const htc_context *ctx, const server_rec *s)
+{
+    const htc_server_conf *sc = htc_server_conf_of(s);
+    const htc_level *above = level->parent;
+
+    level->bare = sc->bare;
+    if (sc->walks)
+        htc_dirwalk_create(&level->walk, ctx, s, level->dir, above ? &above->walk : NULL,
+                           above ? above->dir : NULL);
+}
+
 static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
                                const struct htaccess_result *result, htc_node *parent)
 {
@@ -337,7 +360,7 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     level->nothing = !level->result.htaccess && (!level->parent || level->parent->nothing) &&
                      level->depth == asked_down_to(r, level->dir_len);
     if (level->nothing)
-        level->bare = htc_bare_for(htc_server_conf_of(r->server)->bare, level->dir);
+        level_walk(level, ctx, r->server);
     return level;
 }
 
@@ -351,7 +374,8 @@ static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_
     if (!level)
         return NULL;
     return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
-                          level_size(seen, level->depth) + HTC_NODE_OVERHEAD);
+                          level_size(seen, level->depth) + htc_dirwalk_bytes(&level->walk) +
+                              HTC_NODE_OVERHEAD);
 }
 
 static bool learnable(const htc_seen *seen)
@@ -464,7 +488,7 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
 }
 
 /* post_perdir_config: the walk is over and r->htaccess tells the override of every level. */
-HTC_HOT int htc_learn(request_rec *r)
+HTC_EACH int htc_learn(request_rec *r)
 {
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
 

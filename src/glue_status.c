@@ -409,7 +409,7 @@ static HTC_APART int answer_status(request_rec *r)
     return OK;
 }
 
-HTC_HOT int htc_status_handler(request_rec *r)
+HTC_EACH int htc_status_handler(request_rec *r)
 {
     if (!r->handler || strcmp(r->handler, HTC_STATUS_HANDLER))
         return DECLINED;

@@ -150,8 +150,10 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
     }
-    for (server_rec *v = s; v && ctx->seed; v = v->next)
+    for (server_rec *v = s; v && ctx->seed; v = v->next) {
         htc_server_conf_of(v)->bare = htc_bare_create(pconf, v);
+        htc_server_conf_of(v)->walks = htc_dirwalk_possible(v);
+    }
     return rv;
 }
 
@@ -197,7 +199,7 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 }
 
 /* <Location> settings are known here only: core forgets them before it walks directories. */
-static HTC_HOT int htc_translate(request_rec *r)
+static HTC_EACH int htc_translate(request_rec *r)
 {
     htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_dir_conf *dc;
@@ -218,7 +220,7 @@ static HTC_HOT HTC_APART int answer_translate(request_rec *r)
     return answer != DECLINED ? answer : htc_fold_translate(r);
 }
 
-static HTC_HOT int redirect_translate(request_rec *r)
+static HTC_EACH int redirect_translate(request_rec *r)
 {
     const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
 
@@ -232,7 +234,7 @@ static HTC_HOT HTC_APART int answer_fixup(request_rec *r)
     return answer != DECLINED ? answer : htc_fold_fixup(r);
 }
 
-static HTC_HOT int redirect_fixup(request_rec *r)
+static HTC_EACH int redirect_fixup(request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
 

@@ -4,7 +4,7 @@
  * What the glue files share: the module's configuration, the one context per process, and the
  * functions that pass between glue_config.c (directives), glue_scope.c (what applies where),
  * glue_commands.c (what may be kept of which directive), glue_read.c (from disk to record),
- * glue_bare.c (walks without any .htaccess file),
+ * glue_bare.c (walks without any .htaccess file), glue_dirwalk.c (such walks made ahead),
  * glue_fresh.c (being told of changes), glue_htaccess.c (the open_htaccess hook and the private
  * directive), glue_seed.c (answering ahead of core) and glue_status.c (the status handler). Nothing
  * here is visible outside the module.
@@ -142,6 +142,7 @@ typedef struct htc_server_conf {
     bool special;                 /* it has sections or exclusions: ask for each directory */
     htc_scope plain;              /* what applies everywhere when it has none */
     htc_bare *bare;               /* NULL: core's walk is never run with a stand-in */
+    bool walks;                   /* its <Directory> sections can be merged ahead */
 
     htc_redirects *redirects; /* NULL: no redirect maps */
     apr_int64_t map_ttl;      /* ms after which a map's file is compared */
@@ -446,14 +447,36 @@ void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 /** A stand-in of the server, whose walk looks for no .htaccess file; NULL where there can be none.
  * Called when the configuration is complete. */
 htc_bare *htc_bare_create(apr_pool_t *pool, const server_rec *s);
-/** The stand-in for what is in directory @a dir (ends with '/'): @a bare, which may be NULL, or one
- * with which core's walk comes to the same with less to merge. Lives as long. */
-htc_bare *htc_bare_for(htc_bare *bare, const char *dir);
 /** r->filename is @a name, without any '/', in a directory that is known. Is that directory the
  * last one that core's walk will ask for? Looks at the file, as core's walk does. */
 bool htc_bare_suits(request_rec *r, const char *name);
 /** Do what core's map_to_storage does, for a path of which no directory has anything. */
 int htc_bare_walk(htc_bare *bare, request_rec *r);
+
+/* glue_dirwalk.c */
+/** What core's walk makes of the <Directory> sections down to a directory, without .htaccess files.
+ */
+typedef struct htc_dirwalk {
+    ap_conf_vector_t
+        *merged;      /* NULL: none applies. Of the server, of @a pool, or of the one above */
+    apr_pool_t *pool; /* NULL: nothing was merged for this directory */
+    bool known;       /* it can be told ahead; else the rest means nothing */
+    bool whole;       /* and there is no section that could be for a file in it */
+} htc_dirwalk;
+
+/** Can the sections of this server be merged ahead? Called when the configuration is complete. */
+bool htc_dirwalk_possible(const server_rec *s);
+/** Merge the sections for directory @a dir (ends with '/') of a server for which that is possible.
+ * @a above: those of a directory on the way to it, @a above_dir, which must live as long; or NULL.
+ * Where it cannot be done @a walk says so. */
+void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                        const char *dir, const htc_dirwalk *above, const char *above_dir);
+void htc_dirwalk_destroy(htc_dirwalk *walk);
+/** Memory that it holds, in bytes, as estimated. */
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk);
+/** Do what core's map_to_storage does, for a path of which no directory has anything, if @a walk is
+ * whole and htc_bare_suits() says so. */
+int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

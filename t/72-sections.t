@@ -28,6 +28,9 @@ my %file = (
     'multi/doc.html.en'   => "english\n",
     'multi/doc.html.de'   => "deutsch\n",
     'private/page.html'   => "private\n",
+    'named/page.html'     => "beside the name of a section\n",
+    'star/page.html'      => "a file that a pattern is for\n",
+    'star/first/page.html' => "a directory that it is for\n",
 );
 write_file("$tree/$_", $file{$_}) for keys %file;
 symlink 'a/b', "$tree/link";
@@ -40,13 +43,25 @@ my @paths = (
     '/deep/page.html', '/deep/', '/deep/down/page.html', '/deep/list/', '/deep/list/x.txt', '/named/file.html', '/named/',
     '/ssi/page.shtml', '/multi/doc', '/private/page.html', '/link/page.html', '/link/c/', '/file-link.html',
     '/foreign/hostname', '/a/../a/b//page.html', '/a/b/./page.html', '/a/b/..',
+    '/named/page.html/info', '/star/first/page.html', '/star/first/', '/star/page.html', '/star/page.html/info', '/star/missing',
 );
+
+# Paths about as long as httpd can go: it walks no directory for those with four bytes less than the system's limit.
+my $long = 'long';
+$long .= '/' . 'd' x 200 while length("$tree/$long") < 3890;
+write_file("$tree/$long/page.html", "far away\n");
+for my $length (4085 .. 4096) {
+    my $name = 'n' x ($length - length "$tree/$long/");
+    eval { write_file("$tree/$long/$name", "$length\n"); 1 } or $length > 4095 or die $@;
+    push @paths, "/$long/$name";
+}
 
 # What stands above the document root, in it, and beside it.
 my $all   = "AllowOverride All\nRequire all granted\n";
 my $shown = sub { qq{Header append X-Path "$_[0]"\nSetEnvIf Request_URI . $_[0]\n} };
+my $named = qq{Header set X-Name "expr=%{REQUEST_FILENAME} info=%{PATH_INFO} script=%{SCRIPT_FILENAME}"\n};
 my %sites = (
-    plain  => [[$tree, $all . $shown->('root')]],
+    plain  => [[$tree, $all . $named . $shown->('root')]],
     levels => [
         ["$top/site", "${all}Options Indexes FollowSymLinks\n" . $shown->('site')],
         [$tree, $shown->('root') . "Options +Includes +MultiViews\nAddType text/html .shtml\n"
@@ -61,6 +76,10 @@ my %sites = (
         ["$tree/named/file.html", $shown->('named')],
     ],
     pattern => [[$tree, $all . $shown->('root')], ["$tree/*/b", $shown->('pattern')]],
+    star    => [[$tree, $all . $named . $shown->('root')], ["$tree/star/*", $shown->('star')],
+        ["$top/*/root", "Options Indexes FollowSymLinks\n" . $shown->('any')], ["$tree/[a-d]*/", $shown->('letter')]],
+    list    => [["$top/site", "AllowOverride None\nAllowOverrideList Header Redirect\nRequire all granted\n" . $shown->('site')],
+        [$tree, $named . $shown->('root')]],
     owner   => [["$top/site", "${all}Options SymLinksIfOwnerMatch\n" . $shown->('site')],
         [$tree, "Options FollowSymLinks\n" . $shown->('root')]],
     nolinks => [["$top/site", $all . $shown->('site')], [$tree, "Options -FollowSymLinks\n" . $shown->('root')]],
@@ -118,6 +137,10 @@ is diff_logs(map { [sort grep { !/\[(?:mpm_\w+|core):notice\]/ } log_lines($_->e
 is $all{'levels /a/b/page.html'}, '200 site, root, again, file', 'sections are merged in their order';
 is $all{'below /deep/page.html'}, '200 root, deep', 'one below is added';
 is $all{'below /named/file.html'}, '200 root, named', 'also for a file of its name';
+is $all{'star /star/page.html'}, '200 root, any, star', 'a pattern also for a file';
+is $all{'star /star/first/page.html'}, '200 root, any, star', 'and for what is in a directory';
+is $all{'star /a/b/page.html'}, '200 root, any, letter', 'patterns stand where their depth puts them';
+is $all{'list /a/b/page.html'}, '200 site, root', 'sections with AllowOverrideList are merged, too';
 is $all{'nolinks /link/page.html'}, '403 ', 'links are refused';
 is $all{'above /page.html'}, '200 way', 'a directory is none';
 is $all{'asked /private/page.html'}, '403 ', 'and so are paths';

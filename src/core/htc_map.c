@@ -217,7 +217,7 @@ void htc_node_retain(htc_node *node)
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
 }
 
-HTC_HOT void htc_node_release(htc_map *map, htc_node *node)
+HTC_EACH void htc_node_release(htc_map *map, htc_node *node)
 {
     if (drop_reference(node))
         bury(map, node);
@@ -260,7 +260,7 @@ static inline htc_node *acquire_from(htc_map *map, htc_slot *set, uint64_t hash,
     return NULL;
 }
 
-HTC_HOT htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key)
+HTC_EACH htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key)
 {
     htc_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
 

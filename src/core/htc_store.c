@@ -175,7 +175,7 @@ apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t 
 
 /* --- hash and slots ---------------------------------------------------------------------------*/
 
-HTC_HOT uint64_t htc_store_hash(const htc_store *store, const void *key, size_t len)
+HTC_EACH uint64_t htc_store_hash(const htc_store *store, const void *key, size_t len)
 {
     return XXH3_64bits_withSeed(key, len, store->seed);
 }
@@ -189,7 +189,7 @@ htc_slot_hot *htc_store_slot(const htc_store *store, uint32_t slot)
 
 /* A stripe for each thread, chosen once: children of one parent have their stacks at the same
  * addresses, so the address alone would put the threads of all of them on the same stripes. */
-static HTC_HOT unsigned own_stripe(void)
+static HTC_EACH unsigned own_stripe(void)
 {
     static _Thread_local unsigned chosen; /* plus 1 */
 
@@ -201,7 +201,7 @@ static HTC_HOT unsigned own_stripe(void)
     return chosen - 1;
 }
 
-HTC_HOT void htc_count(htc_store *store, enum htc_counter counter, uint64_t n)
+HTC_EACH void htc_count(htc_store *store, enum htc_counter counter, uint64_t n)
 {
     if (n)
         atomic_fetch_add_explicit(&store->stripes[own_stripe()].counts[counter], n,

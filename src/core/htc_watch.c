@@ -289,7 +289,7 @@ static HTC_APART void drain(htc_watch *w)
     htcw_unlock(w);
 }
 
-HTC_HOT void htc_watch_drain(htc_watch *watch)
+HTC_EACH void htc_watch_drain(htc_watch *watch)
 {
     /* A watch is entered before what it is for is looked at, so without any nothing is trusted. */
     if (!atomic_load(&watch->header->last_wd))

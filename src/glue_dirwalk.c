@@ -1,0 +1,185 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * core's walk of the directories, made ahead. Where all directories of a request's path are known,
+ * none has a .htaccess file that says anything, and links are followed without a look at them, all
+ * that core's walk does for a file is to merge the <Directory> sections of its path, which are the
+ * same for each request, with the server's defaults, and to make r->filename canonical, which it
+ * is already. So the sections are merged once for each directory that has one of its own, and a
+ * request is left with the last merge: no two requests may share its result, as core skips
+ * authorization for a subrequest that has its parent's configuration.
+ *
+ * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
+ */
+#include "mod_htcache.h"
+
+#include <apr_fnmatch.h>
+
+/* What merged sections take, as a pool takes whole blocks. */
+#define POOL_BYTES 8192
+
+static const apr_array_header_t *sections_of(const server_rec *s)
+{
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+
+    return core->sec_dir;
+}
+
+static const core_dir_config *core_of(const ap_conf_vector_t *section)
+{
+    return ap_get_core_module_config(section);
+}
+
+/* With these, and after any of them, core follows links without looking for them. */
+static bool follows_links(const core_dir_config *section)
+{
+    return ((section->opts & OPT_UNSET) ||
+            (section->opts & (OPT_SYM_LINKS | OPT_SYM_OWNER)) == OPT_SYM_LINKS) &&
+           !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
+}
+
+bool htc_dirwalk_possible(const server_rec *s)
+{
+    const apr_array_header_t *sections = sections_of(s);
+    const core_dir_config *defaults = core_of(s->lookup_defaults);
+
+    if (!sections || !defaults || !follows_links(defaults) || !(defaults->opts & OPT_SYM_LINKS))
+        return false;
+    for (int i = 0; i < sections->nelts; i++) {
+        const core_dir_config *core = core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *));
+
+        /* A regular expression is matched against the whole path of each file. */
+        if (!core || core->r || !core->d)
+            return false;
+    }
+    return true;
+}
+
+/* --- which sections a directory has -----------------------------------------------------------*/
+
+/* As core does once it has come to the directory with as many components. */
+static bool covers(const core_dir_config *section, const char *dir)
+{
+    unsigned slashes = section->d_components;
+    const char *end = dir;
+    char path[APR_PATH_MAX];
+
+    if (!slashes)
+        return true;
+    if (!section->d_is_fnmatch)
+        return !strncmp(dir, section->d, strlen(section->d));
+    for (; *end && slashes; end++)
+        slashes -= *end == '/';
+    if (slashes || (size_t)(end - dir) >= sizeof(path))
+        return false;
+    apr_cpystrn(path, dir, (size_t)(end - dir) + 1);
+    return apr_fnmatch(section->d, path, APR_FNM_PATHNAME) == APR_SUCCESS;
+}
+
+/* core takes a file for a directory of that name when it looks for sections. */
+static bool may_be_file(const core_dir_config *section, const char *dir)
+{
+    return section->d_components == (unsigned)ap_count_dirs(dir) + 1 &&
+           (section->d_is_fnmatch || !strncmp(section->d, dir, strlen(dir)));
+}
+
+/* Is this a module of httpd's own? Merging is to have no other effect, and what comes of it to be
+ * good for many requests; of others nobody knows. */
+static bool is_known(const module *m)
+{
+    struct htc_allow_entry entry;
+
+    for (size_t i = 0; htc_allow_entry(i, &entry); i++) {
+        if (!strcmp(entry.module_name, m->name))
+            return true;
+    }
+    return m == &htcache_module;
+}
+
+static bool may_merge(const ap_conf_vector_t *base, const ap_conf_vector_t *add)
+{
+    for (const module *m = ap_top_module; m; m = m->next) {
+        if (m->merge_dir_config && ap_get_module_config(base, m) && ap_get_module_config(add, m) &&
+            !is_known(m))
+            return false;
+    }
+    return true;
+}
+
+/* --- merging ----------------------------------------------------------------------------------*/
+
+/* No parent: any thread may destroy it. */
+static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
+{
+    if (!walk->pool && apr_pool_create_unmanaged_ex(&walk->pool, apr_pool_abort_get(ctx->pconf),
+                                                    ctx->allocator) != APR_SUCCESS)
+        walk->pool = NULL;
+    if (walk->pool)
+        apr_pool_tag(walk->pool, "htcache_dirwalk");
+    return walk->pool != NULL;
+}
+
+static bool add_section(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *section)
+{
+    if (!follows_links(core_of(section)))
+        return false;
+    if (!walk->merged) {
+        walk->merged = section;
+        return true;
+    }
+    if (!may_merge(walk->merged, section) || !need_pool(walk, ctx))
+        return false;
+    walk->merged = ap_merge_per_dir_configs(walk->pool, walk->merged, section);
+    return true;
+}
+
+void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                        const char *dir, const htc_dirwalk *above, const char *above_dir)
+{
+    const apr_array_header_t *sections = sections_of(s);
+
+    memset(walk, 0, sizeof(*walk));
+    if (above && !above->known)
+        return;
+    walk->merged = above ? above->merged : NULL;
+    walk->known = walk->whole = true;
+    for (int i = 0; walk->known && i < sections->nelts; i++) {
+        ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
+        const core_dir_config *core = core_of(section);
+
+        if (may_be_file(core, dir))
+            walk->whole = false;
+        if (covers(core, dir) && !(above && covers(core, above_dir)))
+            walk->known = add_section(walk, ctx, section);
+    }
+    walk->whole = walk->whole && walk->known;
+}
+
+void htc_dirwalk_destroy(htc_dirwalk *walk)
+{
+    if (walk->pool)
+        apr_pool_destroy(walk->pool);
+}
+
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk)
+{
+    return walk->pool ? POOL_BYTES : 0;
+}
+
+/* --- a request --------------------------------------------------------------------------------*/
+
+/* What is left of core's walk when all is known; and then of its map_to_storage. */
+int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r)
+{
+    size_t len = strlen(r->filename);
+    char *path = apr_palloc(r->pool, len + 2);
+
+    /* Its own, as modules may write to it; and behind it the path_info that there is none of. */
+    memcpy(path, r->filename, len + 1);
+    path[len + 1] = '\0';
+    r->filename = r->canonical_filename = path;
+    if (!r->path_info)
+        r->path_info = path + len + 1;
+    if (walk->merged)
+        r->per_dir_config = ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
+    return ap_file_walk(r);
+}
