@@ -1,12 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * core's walk of the directories, made ahead. Where all directories of a request's path are known,
- * none has a .htaccess file that says anything, and links are followed without a look at them, all
- * that core's walk does for a file is to merge the <Directory> sections of its path, which are the
- * same for each request, with the server's defaults, and to make r->filename canonical, which it
- * is already. So the sections are merged once for each directory that has one of its own, and a
- * request is left with the last merge: no two requests may share its result, as core skips
- * authorization for a subrequest that has its parent's configuration.
+ * core's walk of the directories, made ahead. Where it is known of all directories of a request's
+ * path what their .htaccess files set, and links are followed without a look at them, all that
+ * core's walk does for a file is to merge that with the <Directory> sections of its path, which
+ * comes to the same for each request, and with the server's defaults, and to make r->filename
+ * canonical, which it is already. So all is merged once for a directory, but for the defaults: no
+ * two requests may share the result, as core skips authorization for a subrequest that has its
+ * parent's configuration.
  *
  * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
  */
@@ -14,8 +14,10 @@
 
 #include <apr_fnmatch.h>
 
-/* What merged sections take, as a pool takes whole blocks. */
-#define POOL_BYTES 8192
+/* What is merged takes, as a pool takes whole blocks; and where there is much of it, as it is lists
+ * of pointers, or of little more, to what was set. */
+#define POOL_BYTES   8192
+#define PART_OF_MUCH 8
 
 static const apr_array_header_t *sections_of(const server_rec *s)
 {
@@ -118,40 +120,58 @@ static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
     return walk->pool != NULL;
 }
 
-static bool add_section(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *section)
+static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
 {
-    if (!follows_links(core_of(section)))
+    const core_dir_config *core = core_of(vector);
+
+    if (core && !follows_links(core))
         return false;
     if (!walk->merged) {
-        walk->merged = section;
+        walk->merged = vector;
         return true;
     }
-    if (!may_merge(walk->merged, section) || !need_pool(walk, ctx))
+    if (!may_merge(walk->merged, vector) || !need_pool(walk, ctx))
         return false;
-    walk->merged = ap_merge_per_dir_configs(walk->pool, walk->merged, section);
+    walk->merged = ap_merge_per_dir_configs(walk->pool, walk->merged, vector);
     return true;
 }
 
+/* The sections of a directory that the one above it does not have. */
+static bool add_sections(htc_dirwalk *walk, const htc_context *ctx,
+                         const apr_array_header_t *sections, const char *dir, const char *above)
+{
+    for (int i = 0; i < sections->nelts; i++) {
+        ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
+        const core_dir_config *core = core_of(section);
+
+        if (covers(core, dir) && !(above && covers(core, above)) && !add(walk, ctx, section))
+            return false;
+    }
+    return true;
+}
+
+static bool may_be_files(const apr_array_header_t *sections, const char *dir)
+{
+    for (int i = 0; i < sections->nelts; i++) {
+        if (may_be_file(core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *)), dir))
+            return true;
+    }
+    return false;
+}
+
 void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                        const char *dir, const htc_dirwalk *above, const char *above_dir)
+                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above)
 {
     const apr_array_header_t *sections = sections_of(s);
 
     memset(walk, 0, sizeof(*walk));
-    if (above && !above->known)
-        return;
+    walk->known = !above || above->known;
     walk->merged = above ? above->merged : NULL;
-    walk->known = walk->whole = true;
-    for (int i = 0; walk->known && i < sections->nelts; i++) {
-        ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
-        const core_dir_config *core = core_of(section);
-
-        if (may_be_file(core, dir))
-            walk->whole = false;
-        if (covers(core, dir) && !(above && covers(core, above_dir)))
-            walk->known = add_section(walk, ctx, section);
-    }
-    walk->whole = walk->whole && walk->known;
+    for (unsigned i = above ? 1 : 0; walk->known && i < n; i++)
+        walk->known =
+            add_sections(walk, ctx, sections, steps[i].dir, i ? steps[i - 1].dir : NULL) &&
+            (!steps[i].vector || add(walk, ctx, steps[i].vector));
+    walk->whole = walk->known && !may_be_files(sections, steps[n - 1].dir);
 }
 
 void htc_dirwalk_destroy(htc_dirwalk *walk)
@@ -160,9 +180,9 @@ void htc_dirwalk_destroy(htc_dirwalk *walk)
         apr_pool_destroy(walk->pool);
 }
 
-size_t htc_dirwalk_bytes(const htc_dirwalk *walk)
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set)
 {
-    return walk->pool ? POOL_BYTES : 0;
+    return walk->pool ? POOL_BYTES + set / PART_OF_MUCH : 0;
 }
 
 /* --- a request --------------------------------------------------------------------------------*/

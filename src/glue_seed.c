@@ -39,12 +39,15 @@ typedef struct htc_level {
     unsigned depth;   /* levels down to here, and steps */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
-    bool nothing; /* no directory down to here has anything, and core asks for no other */
+    bool complete;              /* core asks for no other directory down to here */
+    bool nothing;               /* and none of them has anything */
+    size_t bytes;               /* of this block */
     server_rec *server;
     htc_node *parent_node; /* held; or NULL */
     htc_node *parsed;      /* held; or NULL */
     htc_dep *deps;
-    char dir[]; /* result.dir, then steps, deps and their paths */
+    _Atomic unsigned asked; /* how often, up to RIPE; what is before it stays as it is */
+    char dir[];             /* result.dir, then steps, deps and their paths */
 } htc_level;
 
 typedef struct level_key {
@@ -163,15 +166,21 @@ static void count_levels(htc_context *ctx, const htc_level *start)
         htc_count(ctx->store, HTC_C_absent_hits, start->absent);
 }
 
-/* The whole walk, where nothing is set on the way. */
-static inline int walk(const htc_level *level, request_rec *r, const char *name)
+static void ripen(htc_context *ctx, htc_level *level);
+
+/* The whole walk, where all on the way is known. */
+static inline int walk(htc_context *ctx, htc_level *level, request_rec *r, const char *name)
 {
-    if (!level->nothing || level->dir_len != (size_t)(name - r->filename) ||
-        !htc_bare_suits(r, name))
+    if (!level->complete || level->dir_len != (size_t)(name - r->filename))
         return DECLINED;
-    if (level->walk.whole)
-        return htc_dirwalk_run(&level->walk, r);
-    return level->bare ? htc_bare_walk(level->bare, r) : DECLINED;
+    if (!level->walk.whole && !level->bare) {
+        if (!level->nothing)
+            ripen(ctx, level);
+        return DECLINED;
+    }
+    if (!htc_bare_suits(r, name))
+        return DECLINED;
+    return level->walk.whole ? htc_dirwalk_run(&level->walk, r) : htc_bare_walk(level->bare, r);
 }
 
 static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
@@ -184,7 +193,7 @@ static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc
     while (top->main)
         top = top->main;
     apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
-    status = walk(start, r, name);
+    status = start == htc_node_data(node) ? walk(ctx, htc_node_data(node), r, name) : DECLINED;
     /* Core's walk would have found its results there, and so do subrequests. */
     if (!r->htaccess)
         r->htaccess = &start->result;
@@ -309,15 +318,17 @@ static unsigned asked_down_to(const request_rec *r, unsigned dir_len)
     return n;
 }
 
-static void level_walk(htc_level *level, const htc_context *ctx, const server_rec *s)
+/* What has nothing shares what its sections come to with those above and below it. */
+static void level_walk(htc_level *level, const htc_context *ctx)
 {
-    const htc_server_conf *sc = htc_server_conf_of(s);
+    const htc_server_conf *sc = htc_server_conf_of(level->server);
     const htc_level *above = level->parent;
+    htc_dirstep steps[] = {{above ? above->dir : NULL, NULL}, {level->dir, NULL}};
 
     level->bare = sc->bare;
     if (sc->walks)
-        htc_dirwalk_create(&level->walk, ctx, s, level->dir, above ? &above->walk : NULL,
-                           above ? above->dir : NULL);
+        htc_dirwalk_create(&level->walk, ctx, level->server, above ? steps : steps + 1,
+                           above ? 2 : 1, above ? &above->walk : NULL);
 }
 
 static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
@@ -335,6 +346,7 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     level->object.type = HTC_OBJ_LEVEL;
     level->object.map = ctx->map;
     level->server = r->server;
+    level->bytes = level_size(seen, depth);
     level->revalidate_ms = seen->revalidate_ms;
     level->ndeps = seen->ndeps;
     level->depth = depth;
@@ -357,11 +369,21 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
     }
     level_steps(ctx, level, seen);
     level_counts(level);
-    level->nothing = !level->result.htaccess && (!level->parent || level->parent->nothing) &&
-                     level->depth == asked_down_to(r, level->dir_len);
+    level->complete = level->depth == asked_down_to(r, level->dir_len);
+    level->nothing =
+        level->complete && !level->result.htaccess && (!level->parent || level->parent->nothing);
     if (level->nothing)
-        level_walk(level, ctx, r->server);
+        level_walk(level, ctx);
     return level;
+}
+
+static size_t level_cost(const htc_level *level)
+{
+    size_t set = 0;
+
+    for (const htc_level *at = level; at; at = at->parent)
+        set += at->parsed ? htc_node_cost(at->parsed) : 0;
+    return level->bytes + htc_dirwalk_bytes(&level->walk, set) + HTC_NODE_OVERHEAD;
 }
 
 /* Add a level below parent. Returns it with a reference, or NULL. */
@@ -374,8 +396,82 @@ static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_
     if (!level)
         return NULL;
     return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
-                          level_size(seen, level->depth) + htc_dirwalk_bytes(&level->walk) +
-                              HTC_NODE_OVERHEAD);
+                          level_cost(level));
+}
+
+/* Requests to a directory before its walk is made ahead although it, or one above it, has
+ * something: that takes memory of its own, and many directories are visited now and then. */
+#define RIPE 8
+
+static void *same_place(htc_level *copy, const htc_level *level, const void *there)
+{
+    return (char *)copy + ((const char *)there - (const char *)level);
+}
+
+/* The block is the same, elsewhere. */
+static htc_level *copy_level(const htc_level *level)
+{
+    void *memory;
+    htc_level *copy;
+
+    if (posix_memalign(&memory, 64, level->bytes))
+        return NULL;
+    copy = memory;
+    memcpy(copy, level, offsetof(htc_level, asked));
+    atomic_init(&copy->asked, RIPE);
+    memcpy(copy->dir, level->dir, level->bytes - offsetof(htc_level, dir));
+    copy->result.dir = copy->dir;
+    copy->deps = same_place(copy, level, level->deps);
+    if (level->steps)
+        copy->steps = same_place(copy, level, level->steps);
+    for (unsigned i = 0; i < copy->ndeps; i++)
+        copy->deps[i].path = same_place(copy, level, level->deps[i].path);
+    if (copy->parent_node)
+        htc_node_retain(copy->parent_node);
+    if (copy->parsed)
+        htc_node_retain(copy->parsed);
+    return copy;
+}
+
+/* From the top down. */
+static bool walk_ahead(htc_level *level, const htc_context *ctx)
+{
+    unsigned n = level->depth;
+    htc_dirstep *steps = malloc(n * sizeof(*steps));
+
+    if (!steps)
+        return false;
+    for (const htc_level *at = level; at; at = at->parent)
+        steps[--n] = (htc_dirstep){at->dir, (ap_conf_vector_t *)at->result.htaccess};
+    htc_dirwalk_create(&level->walk, ctx, level->server, steps, level->depth, NULL);
+    free(steps);
+    return level->walk.whole;
+}
+
+/* A level that has proved to be asked for is replaced by one with its walk. */
+static HTC_APART void ripen(htc_context *ctx, htc_level *level)
+{
+    unsigned asked = atomic_load_explicit(&level->asked, memory_order_relaxed);
+    level_key key = {level->server, level->dir, level->dir_len};
+    htc_level *copy;
+    htc_node *node;
+
+    if (asked >= RIPE || !htc_server_conf_of(level->server)->walks)
+        return;
+    atomic_store_explicit(&level->asked, asked + 1, memory_order_relaxed);
+    if (asked + 1 < RIPE)
+        return;
+    copy = copy_level(level);
+    if (!copy)
+        return;
+    if (!walk_ahead(copy, ctx)) {
+        htc_level_free(copy);
+        return;
+    }
+    node =
+        htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, copy, level_cost(copy));
+    if (node)
+        htc_node_release(ctx->map, node);
 }
 
 static bool learnable(const htc_seen *seen)

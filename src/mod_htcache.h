@@ -454,28 +454,32 @@ bool htc_bare_suits(request_rec *r, const char *name);
 int htc_bare_walk(htc_bare *bare, request_rec *r);
 
 /* glue_dirwalk.c */
-/** What core's walk makes of the <Directory> sections down to a directory, without .htaccess files.
- */
+/** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
 typedef struct htc_dirwalk {
-    ap_conf_vector_t
-        *merged;      /* NULL: none applies. Of the server, of @a pool, or of the one above */
-    apr_pool_t *pool; /* NULL: nothing was merged for this directory */
-    bool known;       /* it can be told ahead; else the rest means nothing */
-    bool whole;       /* and there is no section that could be for a file in it */
+    ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
+    apr_pool_t *pool;         /* NULL: nothing was merged for this directory */
+    bool known;               /* it can be told ahead; else the rest means nothing */
+    bool whole;               /* and there is no section that could be for a file in it */
 } htc_dirwalk;
+
+/** A directory on the way. */
+typedef struct htc_dirstep {
+    const char *dir;          /* ends with '/' */
+    ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
+} htc_dirstep;
 
 /** Can the sections of this server be merged ahead? Called when the configuration is complete. */
 bool htc_dirwalk_possible(const server_rec *s);
-/** Merge the sections for directory @a dir (ends with '/') of a server for which that is possible.
- * @a above: those of a directory on the way to it, @a above_dir, which must live as long; or NULL.
- * Where it cannot be done @a walk says so. */
+/** Merge what there is for the last of @a n directories, from the top down, of a server for which
+ * that is possible. All that their files set must live as long as @a walk. @a above: what there is
+ * for the first of them, which must live as long, too; or NULL. Where it cannot be done @a walk
+ * says so. */
 void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                        const char *dir, const htc_dirwalk *above, const char *above_dir);
+                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above);
 void htc_dirwalk_destroy(htc_dirwalk *walk);
-/** Memory that it holds, in bytes, as estimated. */
-size_t htc_dirwalk_bytes(const htc_dirwalk *walk);
-/** Do what core's map_to_storage does, for a path of which no directory has anything, if @a walk is
- * whole and htc_bare_suits() says so. */
+/** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set);
+/** Do what core's map_to_storage does, if @a walk is whole and htc_bare_suits() says so. */
 int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r);
 
 /* glue_seed.c */

@@ -30,12 +30,27 @@ my %file = (
     'private/page.html'   => "private\n",
     'named/page.html'     => "beside the name of a section\n",
     'star/page.html'      => "a file that a pattern is for\n",
+    'says/.htaccess'      => join("\n", 'Header append X-Path "says"', 'SetEnvIf Request_URI . says', 'ErrorDocument 404 "says"',
+        'RewriteEngine On', 'RewriteRule ^gone$ - [G]', 'Redirect 302 /says/old http://example.org/says', 'DirectoryIndex page.html', ''),
+    'says/page.html'      => "says\n",
+    'says/more/page.html' => "more\n",
+    'says/more/.htaccess' => join("\n", 'Header append X-Path "more"', '<Files page.html>', 'Header append X-Path "in-files"', '</Files>',
+        '<If "%{REQUEST_URI} =~ /more/">', 'Header append X-Path "in-if"', '</If>', 'Require expr "%{QUERY_STRING} != \'no\'"',
+        'AddType text/plain .html', 'RewriteEngine On', 'RewriteOptions InheritBefore', 'RewriteRule ^other$ page.html [L]', ''),
+    'says/more/low/page.html' => "low\n",
+    'says/strict/.htaccess' => "Options -FollowSymLinks\nHeader append X-Path strict\n",
+    'says/strict/page.html' => "strict\n",
+    'says/again/.htaccess' => "AuthType Basic\nAuthName again\nAuthUserFile /nonexistent\nRequire valid-user\nSatisfy any\n",
+    'says/again/page.html' => "again\n",
+    'says/replay/.htaccess' => "Header append X-Path replay\nSetEnvIfExpr \"%{REQUEST_URI} =~ /(page)/\" said=\$1\nHeader set X-Said %{said}e\n",
+    'says/replay/page.html' => "replay\n",
     'star/first/page.html' => "a directory that it is for\n",
 );
 write_file("$tree/$_", $file{$_}) for keys %file;
 symlink 'a/b', "$tree/link";
 symlink "$tree/page.html", "$tree/file-link.html";
 symlink '/etc', "$tree/foreign";
+symlink '../page.html', "$tree/says/strict/link.html";
 write_file("$top/site/way/page.html", "a directory, later a link\n");
 
 my @paths = (
@@ -43,6 +58,9 @@ my @paths = (
     '/deep/page.html', '/deep/', '/deep/down/page.html', '/deep/list/', '/deep/list/x.txt', '/named/file.html', '/named/',
     '/ssi/page.shtml', '/multi/doc', '/private/page.html', '/link/page.html', '/link/c/', '/file-link.html',
     '/foreign/hostname', '/a/../a/b//page.html', '/a/b/./page.html', '/a/b/..',
+    '/says/page.html', '/says/', '/says/missing', '/says/gone', '/says/old/x', '/says/page.html/info', '/says/more/page.html',
+    '/says/more/page.html?no', '/says/more/other', '/says/more/gone', '/says/more/low/page.html', '/says/more/low/', '/says/strict/page.html',
+    '/says/strict/link.html', '/says/again/page.html', '/says/replay/page.html', '/says/more/low/page.html?no',
     '/named/page.html/info', '/star/first/page.html', '/star/first/', '/star/page.html', '/star/page.html/info', '/star/missing',
 );
 
@@ -119,7 +137,7 @@ my %all;
 for my $port (@ports) {
     my ($s, $c) = map { $_->client($port) } $stock, $cached;
     my ($asked, %differs) = (0);
-    for my $round (1 .. 5) {
+    for my $round (1 .. 10) {
         for my $path (@paths) {
             my @answers = map { $_->request($path) } $s, $c;
             my $difference = diff_answers(@answers);
@@ -144,6 +162,28 @@ is $all{'list /a/b/page.html'}, '200 site, root', 'sections with AllowOverrideLi
 is $all{'nolinks /link/page.html'}, '403 ', 'links are refused';
 is $all{'above /page.html'}, '200 way', 'a directory is none';
 is $all{'asked /private/page.html'}, '403 ', 'and so are paths';
+
+is $all{'levels /says/more/low/page.html'}, '200 site, root, again, says, more, file, in-files, in-if', 'what files set comes in its place';
+
+# What was made of them ahead ends with them.
+for my $edit (['says', 'Header append X-Path "new"', '200 root, new, more, in-files, in-if'], ['says/more', '', '200 root, new'],
+    ['says', undef, '200 root'], ['', 'Header append X-Path "top"', '200 root, top'], ['says/more', 'Require all denied', '403 ']) {
+    my ($dir, $text, $expected) = @$edit;
+    for my $file ("$tree/$dir/.htaccess") {
+        if   (defined $text) { write_file("$file.new", "$text\n"); rename "$file.new", $file or die "rename: $!\n" }
+        else                 { unlink $file or die "unlink: $!\n" }
+    }
+    for my $server ($stock, $cached) {
+        my $client = $server->client('plain');
+        my %got;
+        for (1 .. 30) {
+            my $answer = $client->request('/says/more/page.html');
+            $got{ join ' ', $answer->{status}, HtCache::Client::header($answer, 'X-Path') // '' }++;
+        }
+        is_deeply \%got, { $expected => 30 }, 'an edit in ' . ($dir || '/') . " is seen at once, and then kept: $expected";
+    }
+    wait_past_racy();
+}
 
 # Known as a directory, and now a link where none may be followed; below it they may.
 rename "$top/site/way", "$top/site/was" or die "rename: $!\n";

@@ -228,6 +228,11 @@ void *htc_node_data(const htc_node *node)
     return node->data;
 }
 
+size_t htc_node_cost(const htc_node *node)
+{
+    return node->cost;
+}
+
 /* --- look-up --------------------------------------------------------------------------------- */
 
 static inline void touch(htc_node *node)
@@ -260,7 +265,8 @@ static inline htc_node *acquire_from(htc_map *map, htc_slot *set, uint64_t hash,
     return NULL;
 }
 
-HTC_EACH htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key)
+HTC_EACH htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match,
+                                   const void *key)
 {
     htc_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
 

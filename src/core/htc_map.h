@@ -45,6 +45,8 @@ void htc_map_destroy(htc_map *map);
 
 /** The payload of a node on which the caller holds a reference. */
 void *htc_node_data(const htc_node *node);
+/** What it was inserted with as its cost, in bytes. */
+size_t htc_node_cost(const htc_node *node);
 
 /** Find and take a reference, or NULL. Lock-free; marks the node as recently used. @a hash must be
  *  well mixed in all of its 64 bits. */
