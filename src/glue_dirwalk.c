@@ -4,9 +4,15 @@
  * path what their .htaccess files set, and links are followed without a look at them, all that
  * core's walk does for a file is to merge that with the <Directory> sections of its path, which
  * comes to the same for each request, and with the server's defaults, and to make r->filename
- * canonical, which it is already. So all is merged once for a directory, but for the defaults: no
- * two requests may share the result, as core skips authorization for a subrequest that has its
- * parent's configuration.
+ * canonical, which it is already. So all is merged once for a directory, but for the defaults:
+ * core takes a request that has its parent's configuration for one that is authorized already.
+ *
+ * For such requests, subrequests that is, core leaves a note of what its walk has merged, and for
+ * which directory. The next walk begins with it, and where it comes to the same the configuration
+ * is the same one, and nobody is asked for authorization again. As a difference would be seen, the
+ * same note is left here. What it looks like is core's own business: it is compared, field by
+ * field, with what is known of requests that core has walked for, and before it was found to be as
+ * expected nothing is made ahead.
  *
  * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
  */
@@ -18,6 +24,14 @@
  * of pointers, or of little more, to what was set. */
 #define POOL_BYTES   8192
 #define PART_OF_MUCH 8
+
+/* core's walk_walked_t: what matched, and what that and all before it come to. */
+typedef struct walked_view {
+    const ap_conf_vector_t *matched;
+    ap_conf_vector_t *merged;
+} walked_view;
+
+typedef struct note_view note_view;
 
 static const apr_array_header_t *sections_of(const server_rec *s)
 {
@@ -109,30 +123,35 @@ static bool may_merge(const ap_conf_vector_t *base, const ap_conf_vector_t *add)
 
 /* --- merging ----------------------------------------------------------------------------------*/
 
-/* No parent: any thread may destroy it. */
+/* No parent: any thread may destroy it. What was merged above is not changed. */
 static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
 {
-    if (!walk->pool && apr_pool_create_unmanaged_ex(&walk->pool, apr_pool_abort_get(ctx->pconf),
-                                                    ctx->allocator) != APR_SUCCESS)
-        walk->pool = NULL;
     if (walk->pool)
-        apr_pool_tag(walk->pool, "htcache_dirwalk");
-    return walk->pool != NULL;
+        return true;
+    if (apr_pool_create_unmanaged_ex(&walk->pool, apr_pool_abort_get(ctx->pconf), ctx->allocator) !=
+        APR_SUCCESS) {
+        walk->pool = NULL;
+        return false;
+    }
+    apr_pool_tag(walk->pool, "htcache_dirwalk");
+    walk->walked = walk->walked ? apr_array_copy(walk->pool, walk->walked)
+                                : apr_array_make(walk->pool, 4, sizeof(walked_view));
+    return true;
 }
 
 static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
 {
     const core_dir_config *core = core_of(vector);
+    walked_view *step;
 
-    if (core && !follows_links(core))
+    if ((core && !follows_links(core)) || (walk->merged && !may_merge(walk->merged, vector)) ||
+        !need_pool(walk, ctx))
         return false;
-    if (!walk->merged) {
-        walk->merged = vector;
-        return true;
-    }
-    if (!may_merge(walk->merged, vector) || !need_pool(walk, ctx))
-        return false;
-    walk->merged = ap_merge_per_dir_configs(walk->pool, walk->merged, vector);
+    walk->merged =
+        walk->merged ? ap_merge_per_dir_configs(walk->pool, walk->merged, vector) : vector;
+    step = apr_array_push(walk->walked);
+    step->matched = vector;
+    step->merged = walk->merged;
     return true;
 }
 
@@ -167,11 +186,12 @@ void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_
     memset(walk, 0, sizeof(*walk));
     walk->known = !above || above->known;
     walk->merged = above ? above->merged : NULL;
+    walk->walked = above ? above->walked : NULL;
     for (unsigned i = above ? 1 : 0; walk->known && i < n; i++)
         walk->known =
             add_sections(walk, ctx, sections, steps[i].dir, i ? steps[i - 1].dir : NULL) &&
             (!steps[i].vector || add(walk, ctx, steps[i].vector));
-    walk->whole = walk->known && !may_be_files(sections, steps[n - 1].dir);
+    walk->whole = walk->known && walk->walked && !may_be_files(sections, steps[n - 1].dir);
 }
 
 void htc_dirwalk_destroy(htc_dirwalk *walk)
@@ -185,11 +205,98 @@ size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set)
     return walk->pool ? POOL_BYTES + set / PART_OF_MUCH : 0;
 }
 
+/* --- core's note ------------------------------------------------------------------------------*/
+
+/* walk_cache_t and walk_walked_t of core, as far as a request's first walk needs them. What comes
+ * behind (the note of a walk before, and how many there were) is zero for that. */
+struct note_view {
+    const char *dir;                  /* ends with '/' */
+    const void *sections;             /* the server's array of them */
+    const ap_conf_vector_t *defaults; /* what the request had */
+    const ap_conf_vector_t *result;   /* what it has now */
+    const apr_array_header_t *walked; /* walked_view: what matched, from the top down */
+};
+
+#define NOTE_BYTES 128
+
+static const note_view *note_of(const request_rec *r, apr_size_t which)
+{
+    void **note = ap_get_request_note((request_rec *)r, which);
+
+    return note ? *note : NULL;
+}
+
+/* Is that core's array of what this one would list? */
+static bool same_steps(const apr_array_header_t *walked, const htc_dirwalk *walk)
+{
+    const walked_view *theirs, *ours;
+
+    if (!walked || walked->elt_size != (int)sizeof(walked_view) || walked->nalloc < walked->nelts ||
+        walked->nelts != walk->walked->nelts)
+        return false;
+    theirs = (const walked_view *)(const void *)walked->elts;
+    ours = (const walked_view *)(const void *)walk->walked->elts;
+    for (int i = 0; i < walked->nelts; i++) {
+        if (theirs[i].matched != ours[i].matched || !theirs[i].merged ||
+            (i == 0 && theirs[i].merged != theirs[i].matched))
+            return false;
+    }
+    return walked->nelts > 0;
+}
+
+bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r)
+{
+    const note_view *note = note_of(r, AP_NOTE_DIRECTORY_WALK);
+    const note_view *next = note_of(r, AP_NOTE_LOCATION_WALK);
+
+    /* Each look is at what the ones before have shown to be there. */
+    return walk->whole && !r->main && !r->prev && note &&
+           note->sections == sections_of(r->server)->elts &&
+           note->defaults == r->server->lookup_defaults && note->dir && !strcmp(note->dir, dir) &&
+           (note->result == r->per_dir_config || (next && note->result == next->defaults)) &&
+           same_steps(note->walked, walk);
+}
+
 /* --- a request --------------------------------------------------------------------------------*/
 
-/* What is left of core's walk when all is known; and then of its map_to_storage. */
-int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r)
+/* core also looks for a .htaccess file "in" the file, to be told that it is no directory; but of a
+ * path that is too long with AccessFileName behind it that is an error, and it refuses the request.
+ * Somewhat longer ones it does not walk at all. */
+#define MAX_PATH (APR_PATH_MAX - 1024)
+
+bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name)
 {
+    /* What other requests have left decides about subrequests, and of a directory with something
+     * behind it core walks on. */
+    if (!walk->whole || r->main || r->prev || note_of(r, AP_NOTE_DIRECTORY_WALK) ||
+        (!*name && r->path_info && *r->path_info) ||
+        (size_t)(name - r->filename) + strlen(name) > MAX_PATH)
+        return false;
+    /* core does the same first. */
+    if (r->finfo.filetype == APR_NOFILE &&
+        ap_run_dirwalk_stat(&r->finfo, r, APR_FINFO_MIN) != APR_SUCCESS)
+        r->finfo.filetype = APR_NOFILE;
+    return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
+}
+
+static void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
+                       const ap_conf_vector_t *defaults)
+{
+    note_view *note = apr_pcalloc(r->pool, NOTE_BYTES);
+    void **place = ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK);
+
+    note->dir = dir;
+    note->sections = sections_of(r->server)->elts;
+    note->defaults = defaults;
+    note->result = r->per_dir_config;
+    note->walked = walk->walked; /* which whoever goes on with it copies */
+    *place = note;
+}
+
+/* What is left of core's walk when all is known; and then of its map_to_storage. */
+int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir)
+{
+    const ap_conf_vector_t *defaults = r->per_dir_config;
     size_t len = strlen(r->filename);
     char *path = apr_palloc(r->pool, len + 2);
 
@@ -199,7 +306,7 @@ int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r)
     r->filename = r->canonical_filename = path;
     if (!r->path_info)
         r->path_info = path + len + 1;
-    if (walk->merged)
-        r->per_dir_config = ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
+    r->per_dir_config = ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
+    leave_note(walk, r, dir, defaults);
     return ap_file_walk(r);
 }

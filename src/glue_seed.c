@@ -35,7 +35,6 @@ typedef struct htc_level {
     htc_step *steps;  /* of all levels down to here, together; NULL if one rests on several records,
                        * or has to ask each time */
     htc_dirwalk walk; /* in place of core's, where nothing is set */
-    htc_bare *bare;   /* for core's walk, where that cannot be; or NULL */
     unsigned depth;   /* levels down to here, and steps */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
@@ -173,14 +172,15 @@ static inline int walk(htc_context *ctx, htc_level *level, request_rec *r, const
 {
     if (!level->complete || level->dir_len != (size_t)(name - r->filename))
         return DECLINED;
-    if (!level->walk.whole && !level->bare) {
-        if (!level->nothing)
-            ripen(ctx, level);
+    if (!level->walk.whole && !level->nothing)
+        ripen(ctx, level);
+    if (!htc_dirwalk_suits(&level->walk, r, name))
+        return DECLINED;
+    if (!atomic_load_explicit(&ctx->noted, memory_order_relaxed)) {
+        htc_request_get(r)->walked = level; /* for a look at what core notes of it */
         return DECLINED;
     }
-    if (!htc_bare_suits(r, name))
-        return DECLINED;
-    return level->walk.whole ? htc_dirwalk_run(&level->walk, r) : htc_bare_walk(level->bare, r);
+    return htc_dirwalk_run(&level->walk, r, level->dir);
 }
 
 static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
@@ -325,7 +325,6 @@ static void level_walk(htc_level *level, const htc_context *ctx)
     const htc_level *above = level->parent;
     htc_dirstep steps[] = {{above ? above->dir : NULL, NULL}, {level->dir, NULL}};
 
-    level->bare = sc->bare;
     if (sc->walks)
         htc_dirwalk_create(&level->walk, ctx, level->server, above ? steps : steps + 1,
                            above ? 2 : 1, above ? &above->walk : NULL);
@@ -573,6 +572,8 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
 
     if (!ctx || !ctx->map)
         return DECLINED;
+    if (rq->walked && htc_dirwalk_verify(&rq->walked->walk, rq->walked->dir, r))
+        atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
     htc_publish_pending(ctx, r, rq);
     htc_farm_flush(ctx, r);
     if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)

@@ -151,7 +151,6 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_farm_start(ctx, s);
     }
     for (server_rec *v = s; v && ctx->seed; v = v->next) {
-        htc_server_conf_of(v)->bare = htc_bare_create(pconf, v);
         htc_server_conf_of(v)->walks = htc_dirwalk_possible(v);
     }
     return rv;

@@ -4,7 +4,7 @@
  * What the glue files share: the module's configuration, the one context per process, and the
  * functions that pass between glue_config.c (directives), glue_scope.c (what applies where),
  * glue_commands.c (what may be kept of which directive), glue_read.c (from disk to record),
- * glue_bare.c (walks without any .htaccess file), glue_dirwalk.c (such walks made ahead),
+ * glue_dirwalk.c (core's walks made ahead),
  * glue_fresh.c (being told of changes), glue_htaccess.c (the open_htaccess hook and the private
  * directive), glue_seed.c (answering ahead of core) and glue_status.c (the status handler). Nothing
  * here is visible outside the module.
@@ -60,7 +60,6 @@ APLOG_USE_MODULE(htcache);
  */
 #define HTC_NODE_OVERHEAD 16
 
-typedef struct htc_bare htc_bare;           /* glue_bare.c */
 typedef struct htc_redirects htc_redirects; /* glue_map.h */
 struct htc_farm;                            /* glue_farm_private.h */
 struct htc_farm_options;
@@ -141,7 +140,6 @@ typedef struct htc_server_conf {
     bool may_be_auto;             /* HtCacheRevalidate auto applies somewhere in it */
     bool special;                 /* it has sections or exclusions: ask for each directory */
     htc_scope plain;              /* what applies everywhere when it has none */
-    htc_bare *bare;               /* NULL: core's walk is never run with a stand-in */
     bool walks;                   /* its <Directory> sections can be merged ahead */
 
     htc_redirects *redirects; /* NULL: no redirect maps */
@@ -163,6 +161,7 @@ struct htc_context {
     uint64_t process_memory;
     apr_array_header_t *trusted;    /* const char *: module names */
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
+    _Atomic bool noted;             /* what core notes of its walks is as expected */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
     htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */
@@ -246,8 +245,10 @@ typedef struct htc_request {
     bool inherited;               /* started with another request's results: learn nothing */
     unsigned outcomes;            /* 1 << enum htc_counter: how httpd's questions were answered */
     bool cold;                    /* a level was read from disk: learn the next time */
-    struct htc_pending *pending;  /* found out by this request and not yet shared; or NULL */
-    apr_int64_t asked_at;         /* htc_mono_ms() from before the first was looked for on disk */
+    const struct htc_level
+        *walked;                 /* core walks for what could have been answered ahead; or NULL */
+    struct htc_pending *pending; /* found out by this request and not yet shared; or NULL */
+    apr_int64_t asked_at;        /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
     const struct htc_tracks *told_by; /* the container of `told`, or NULL */
     const struct htc_tracked *told;   /* the RewriteRule that mod_rewrite applied last */
@@ -443,23 +444,14 @@ void htc_notes_pre_config(void);
 /** The request is redirected by this line. Does nothing unless a log wants to know. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 
-/* glue_bare.c */
-/** A stand-in of the server, whose walk looks for no .htaccess file; NULL where there can be none.
- * Called when the configuration is complete. */
-htc_bare *htc_bare_create(apr_pool_t *pool, const server_rec *s);
-/** r->filename is @a name, without any '/', in a directory that is known. Is that directory the
- * last one that core's walk will ask for? Looks at the file, as core's walk does. */
-bool htc_bare_suits(request_rec *r, const char *name);
-/** Do what core's map_to_storage does, for a path of which no directory has anything. */
-int htc_bare_walk(htc_bare *bare, request_rec *r);
-
 /* glue_dirwalk.c */
 /** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
 typedef struct htc_dirwalk {
     ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
-    apr_pool_t *pool;         /* NULL: nothing was merged for this directory */
-    bool known;               /* it can be told ahead; else the rest means nothing */
-    bool whole;               /* and there is no section that could be for a file in it */
+    apr_array_header_t *walked; /* what core notes of it; as @a merged */
+    apr_pool_t *pool;           /* NULL: nothing was merged for this directory */
+    bool known;                 /* it can be told ahead; else the rest means nothing */
+    bool whole;                 /* and there is no section that could be for a file in it */
 } htc_dirwalk;
 
 /** A directory on the way. */
@@ -479,8 +471,15 @@ void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_
 void htc_dirwalk_destroy(htc_dirwalk *walk);
 /** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
 size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set);
-/** Do what core's map_to_storage does, if @a walk is whole and htc_bare_suits() says so. */
-int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r);
+/** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
+ * its walks for subrequests as it is expected? */
+bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r);
+/** May htc_dirwalk_run() take the place of core's walk? r->filename is @a name, without any '/', in
+ * the directory that @a walk was made for. Looks at the file, as core's walk does. */
+bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name);
+/** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
+ * long as the request. */
+int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

@@ -15,7 +15,7 @@ my ($library, $why) = HtCache::Faults::library($dir, 'pools');
 plan skip_all => $why if !$library;
 
 my $MANY  = 1500;    # a pointer for each line of one context would be 12,000 bytes
-my $ASKED = 16;
+my $ASKED = 40;
 
 # Lines that match nothing, of equal length whatever their number.
 my %LINES = (

@@ -23,7 +23,10 @@ my %file = (
     'deep/list/x.txt'     => "x\n",
     'named/file.html'     => "the name of a section\n",
     'ssi/page.shtml'      => "<!--#include virtual=\"/a/b/page.html\" --><!--#include virtual=\"part.html\" -->"
-        . "<!--#include virtual=\"/private/page.html\" -->\n",
+        . "<!--#include virtual=\"/private/page.html\" --><!--#include virtual=\"private-part.html\" -->"
+        . "<!--#include virtual=\"below/private/part.html\" -->\n",
+    'ssi/private-part.html' => "private part\n",
+    'ssi/below/private/part.html' => "private part below\n",
     'ssi/part.html'       => "part\n",
     'multi/doc.html.en'   => "english\n",
     'multi/doc.html.de'   => "deutsch\n",
@@ -44,6 +47,10 @@ my %file = (
     'says/again/page.html' => "again\n",
     'says/replay/.htaccess' => "Header append X-Path replay\nSetEnvIfExpr \"%{REQUEST_URI} =~ /(page)/\" said=\$1\nHeader set X-Said %{said}e\n",
     'says/replay/page.html' => "replay\n",
+    'says/asks/.htaccess' => "Require expr \"%{REQUEST_URI} !~ /private/\"\nOptions +Includes\nAddType text/html .shtml\nAddOutputFilter INCLUDES .shtml\n",
+    'says/asks/page.shtml' => join('', map {"<!--#include virtual=\"$_\" -->"} 'part.html', 'private.html', 'below/private.html', '../page.html',
+        '/private/page.html') . "\n",
+    map({ ("says/asks/$_" => "$_\n") } 'part.html', 'private.html', 'below/private.html'),
     'star/first/page.html' => "a directory that it is for\n",
 );
 write_file("$tree/$_", $file{$_}) for keys %file;
@@ -60,7 +67,7 @@ my @paths = (
     '/foreign/hostname', '/a/../a/b//page.html', '/a/b/./page.html', '/a/b/..',
     '/says/page.html', '/says/', '/says/missing', '/says/gone', '/says/old/x', '/says/page.html/info', '/says/more/page.html',
     '/says/more/page.html?no', '/says/more/other', '/says/more/gone', '/says/more/low/page.html', '/says/more/low/', '/says/strict/page.html',
-    '/says/strict/link.html', '/says/again/page.html', '/says/replay/page.html', '/says/more/low/page.html?no',
+    '/says/strict/link.html', '/says/asks/page.shtml', '/says/asks/private.html', '/says/asks/below/private.html', '/says/again/page.html', '/says/replay/page.html', '/says/more/low/page.html?no',
     '/named/page.html/info', '/star/first/page.html', '/star/first/', '/star/page.html', '/star/page.html/info', '/star/missing',
 );
 
