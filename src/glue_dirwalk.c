@@ -4,8 +4,9 @@
  * path what their .htaccess files set, and links are followed without a look at them, all that
  * core's walk does for a file is to merge that with the <Directory> sections of its path, which
  * comes to the same for each request, and with the server's defaults, and to make r->filename
- * canonical, which it is already. So all is merged once for a directory, but for the defaults:
- * core takes a request that has its parent's configuration for one that is authorized already.
+ * canonical, which it is already. So all is merged once for a directory. A request gets a copy of
+ * the vector: core takes one that has its parent's configuration for one that is authorized
+ * already.
  *
  * For such requests, subrequests that is, core leaves a note of what its walk has merged, and for
  * which directory. The next walk begins with it, and where it comes to the same the configuration
@@ -53,6 +54,9 @@ static bool follows_links(const core_dir_config *section)
            !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
 }
 
+/* Of a vector, what modules use; the same for as long as the module is loaded. */
+static size_t vector_bytes;
+
 bool htc_dirwalk_possible(const server_rec *s)
 {
     const apr_array_header_t *sections = sections_of(s);
@@ -66,6 +70,11 @@ bool htc_dirwalk_possible(const server_rec *s)
         /* A regular expression is matched against the whole path of each file. */
         if (!core || core->r || !core->d)
             return false;
+    }
+    for (const module *m = ap_top_module; m; m = m->next) {
+        size_t end = ((size_t)m->module_index + 1) * sizeof(void *);
+
+        vector_bytes = end > vector_bytes ? end : vector_bytes;
     }
     return true;
 }
@@ -178,6 +187,16 @@ static bool may_be_files(const apr_array_header_t *sections, const char *dir)
     return false;
 }
 
+/* The last merge, if that can be done ahead, too. */
+static void make_ready(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                       const htc_dirwalk *above)
+{
+    if (above && walk->merged == above->merged)
+        walk->ready = above->ready;
+    else if (may_merge(s->lookup_defaults, walk->merged) && need_pool(walk, ctx))
+        walk->ready = ap_merge_per_dir_configs(walk->pool, s->lookup_defaults, walk->merged);
+}
+
 void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
                         const htc_dirstep *steps, unsigned n, const htc_dirwalk *above)
 {
@@ -191,6 +210,8 @@ void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_
         walk->known =
             add_sections(walk, ctx, sections, steps[i].dir, i ? steps[i - 1].dir : NULL) &&
             (!steps[i].vector || add(walk, ctx, steps[i].vector));
+    if (walk->known && walk->walked)
+        make_ready(walk, ctx, s, above);
     walk->whole = walk->known && walk->walked && !may_be_files(sections, steps[n - 1].dir);
 }
 
@@ -219,7 +240,7 @@ struct note_view {
 
 #define NOTE_BYTES 128
 
-static const note_view *note_of(const request_rec *r, apr_size_t which)
+static HTC_EACH const note_view *note_of(const request_rec *r, apr_size_t which)
 {
     void **note = ap_get_request_note((request_rec *)r, which);
 
@@ -264,7 +285,7 @@ bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_
  * Somewhat longer ones it does not walk at all. */
 #define MAX_PATH (APR_PATH_MAX - 1024)
 
-bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name)
+HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name)
 {
     /* What other requests have left decides about subrequests, and of a directory with something
      * behind it core walks on. */
@@ -279,8 +300,8 @@ bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name
     return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
 }
 
-static void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
-                       const ap_conf_vector_t *defaults)
+static HTC_EACH void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
+                                const ap_conf_vector_t *defaults)
 {
     note_view *note = apr_pcalloc(r->pool, NOTE_BYTES);
     void **place = ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK);
@@ -293,8 +314,15 @@ static void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
     *place = note;
 }
 
+/* A request's configuration is known by its address, and modules may put something into it. What
+ * there is in it is as much everybody's as the server's defaults are. */
+static HTC_EACH ap_conf_vector_t *own_vector(const request_rec *r, const ap_conf_vector_t *vector)
+{
+    return apr_pmemdup(r->pool, vector, vector_bytes);
+}
+
 /* What is left of core's walk when all is known; and then of its map_to_storage. */
-int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir)
+HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir)
 {
     const ap_conf_vector_t *defaults = r->per_dir_config;
     size_t len = strlen(r->filename);
@@ -306,7 +334,9 @@ int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir)
     r->filename = r->canonical_filename = path;
     if (!r->path_info)
         r->path_info = path + len + 1;
-    r->per_dir_config = ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
+    r->per_dir_config = walk->ready
+                            ? own_vector(r, walk->ready)
+                            : ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
     leave_note(walk, r, dir, defaults);
     return ap_file_walk(r);
 }

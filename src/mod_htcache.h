@@ -449,9 +449,10 @@ void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 typedef struct htc_dirwalk {
     ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
     apr_array_header_t *walked; /* what core notes of it; as @a merged */
-    apr_pool_t *pool;           /* NULL: nothing was merged for this directory */
-    bool known;                 /* it can be told ahead; else the rest means nothing */
-    bool whole;                 /* and there is no section that could be for a file in it */
+    ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
+    apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
+    bool known;              /* it can be told ahead; else the rest means nothing */
+    bool whole;              /* and there is no section that could be for a file in it */
 } htc_dirwalk;
 
 /** A directory on the way. */
