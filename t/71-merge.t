@@ -2,7 +2,8 @@
 # Merging the Redirect and RewriteRule lines of directories, and of servers, costs the same whatever their
 # number: a request takes as many bytes from httpd's pools with thousands of lines in each context as
 # with ten. Stock httpd, whose mod_alias copies all lines of a directory for each request below it, shows
-# that this would be seen. The bytes are counted by t/faults/pools.c.
+# that this would be seen. And what .htaccess files set is merged ahead: a request ten directories further down, with
+# a file in each, takes hardly more. The bytes are counted by t/faults/pools.c.
 use strict;
 use warnings;
 use Test::More;
@@ -51,6 +52,48 @@ sub place {
     return '';
 }
 
+# The fewest bytes that one of some requests took.
+sub fewest {
+    my ($server, $url) = @_;
+    my @each;
+    for (1 .. $ASKED) {
+        my $before = counted();
+        my $answer = $server->client('site', keepalive => 0)->request($url);
+        die "$url: answered $answer->{status}\n" if $answer->{status} != 200;
+        push @each, counted() - $before;
+    }
+    my ($bytes) = sort { $a <=> $b } @each;
+    return $bytes;
+}
+
+# A page two directories below the document root, and one twelve, with a file in each directory on the way.
+sub bytes_by_depth {
+    my ($htcache) = @_;
+    my $tree = "$dir/deep";
+    write_file("$tree/" . join('/', ('d') x $_) . '/.htaccess', "Header set X-Depth $_\nSetEnvIf Request_URI . depth=$_\n") for 1 .. 12;
+    my @urls = map { '/' . join('/', ('d') x $_) . '/page.html' } 2, 12;
+    write_file("$tree$_", "page\n") for @urls;
+    wait_past_racy();
+    write_file("$dir/count", "\0" x 4096);
+    my $server = HtCache::Server->new(name => 'deep', ports => ['site'], htcache => $htcache,
+        env => { LD_PRELOAD => $library, HTCACHE_POOLS => "$dir/count" }, conf => <<"CONF")->start;
+<VirtualHost *:\@PORT:site\@>
+    DocumentRoot "$tree"
+    <IfModule htcache_module>
+        HtCache On
+    </IfModule>
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+</VirtualHost>
+CONF
+    my ($near, $far) = map { fewest($server, $_) } @urls;
+    $server->stop;
+    return ($near, $far);
+}
+
 # For each kind of line and each context: the fewest bytes that one of some requests took.
 sub bytes_per_request {
     my ($n, $htcache, @kinds) = @_;
@@ -84,14 +127,7 @@ sub bytes_per_request {
 CONF
     my %bytes;
     for my $at (map { my $kind = $_; map { "$kind/$_" } sort keys %CONTEXTS } @kinds) {
-        my @each;
-        for (1 .. $ASKED) {
-            my $before = counted();
-            my $answer = $server->client('site', keepalive => 0)->request("/$at/b/page.html");
-            die "/$at/b/page.html: answered $answer->{status}\n" if $answer->{status} != 200;
-            push @each, counted() - $before;
-        }
-        ($bytes{$at}) = sort { $a <=> $b } @each;
+        $bytes{$at} = fewest($server, "/$at/b/page.html");
     }
     $server->stop;
     return \%bytes;
@@ -104,4 +140,8 @@ for my $at (sort keys %$few) {
 }
 my ($stock_few, $stock_many) = map { bytes_per_request($_, 0, 'Redirect')->{'Redirect/directories'} } 10, $MANY;
 cmp_ok $stock_many - $stock_few, '>', 8 * $MANY, "stock httpd: $stock_few bytes with 10 lines each, $stock_many with $MANY";
+my ($near, $far) = bytes_by_depth(1);
+cmp_ok $far - $near, '<', 1024, "ten directories with files of their own more: $near bytes, and $far";
+my ($stock_near, $stock_far) = bytes_by_depth(0);
+cmp_ok $stock_far - $stock_near, '>', 8192, "stock httpd: $stock_near bytes, and $stock_far";
 done_testing;
