@@ -34,7 +34,7 @@ typedef struct htc_level {
     unsigned dir_len;
     htc_step *steps;  /* of all levels down to here, together; NULL if one rests on several records,
                        * or has to ask each time */
-    htc_dirwalk walk; /* in place of core's, where nothing is set */
+    htc_dirwalk walk; /* in place of core's; where something is set from RIPE requests on */
     unsigned depth;   /* levels down to here, and steps */
     uint64_t hits, absent;      /* records that say so, from the top down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */

@@ -155,16 +155,16 @@ SKIP: {
     write_file("$dir/held", "\0" x 4096);
     my ($edited, $others) = (5, 90);
     for my $n (0 .. $edited + $others - 1) {
-        write_file("$dir/root/$n/page.html", "page $n\n");
-        write_file("$dir/root/$n/.htaccess", with_patterns($n, 0));
+        write_file("$dir/site/$n/page.html", "page $n\n");
+        write_file("$dir/site/$n/.htaccess", with_patterns($n, 0));
     }
     my $server = HtCache::Server->new(name => 'process-patterns', htcache => 1, mpm_conf => $one,
         env => { LD_PRELOAD => $library, HTCACHE_PATTERNS => "$dir/held" }, conf => <<"CONF");
 HtCache On
 HtCacheRevalidate 0
 HtCacheProcessMemory 512K
-DocumentRoot "$dir/root"
-<Directory "$dir/root">
+DocumentRoot "$dir/site"
+<Directory "$dir/site">
     AllowOverride All
     Require all granted
 </Directory>
@@ -196,7 +196,7 @@ CONF
     }
     is $held->() - $none, $edited * $each, 'each pattern of the files that are kept is held once';
     for my $round (1 .. 20) {
-        write_file("$dir/root/$_/.htaccess", with_patterns($_, $round)) for 0 .. $edited - 1;
+        write_file("$dir/site/$_/.htaccess", with_patterns($_, $round)) for 0 .. $edited - 1;
         $ask->($round, 0 .. $edited - 1);
     }
     wait_until(sub { $held->() == $none + $edited * $each });

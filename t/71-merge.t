@@ -66,6 +66,29 @@ sub fewest {
     return $bytes;
 }
 
+# A server whose requests are counted. $main stands outside of the virtual host, $conf in it.
+sub start {
+    my ($name, $htcache, $tree, $conf, $main) = (@_, '', '');
+    write_file("$dir/count", "\0" x 4096);
+    return HtCache::Server->new(name => $name, ports => ['site'], htcache => $htcache,
+        env => { LD_PRELOAD => $library, HTCACHE_POOLS => "$dir/count" }, conf => <<"CONF")->start;
+$main
+<VirtualHost *:\@PORT:site\@>
+    DocumentRoot "$tree"
+    <IfModule htcache_module>
+        HtCache On
+        HtCacheRevalidate 1h
+    </IfModule>
+    <Directory "$tree">
+        AllowOverride All
+        Options FollowSymLinks
+        Require all granted
+    </Directory>
+    $conf
+</VirtualHost>
+CONF
+}
+
 # A page two directories below the document root, and one twelve, with a file in each directory on the way.
 sub bytes_by_depth {
     my ($htcache) = @_;
@@ -74,21 +97,7 @@ sub bytes_by_depth {
     my @urls = map { '/' . join('/', ('d') x $_) . '/page.html' } 2, 12;
     write_file("$tree$_", "page\n") for @urls;
     wait_past_racy();
-    write_file("$dir/count", "\0" x 4096);
-    my $server = HtCache::Server->new(name => 'deep', ports => ['site'], htcache => $htcache,
-        env => { LD_PRELOAD => $library, HTCACHE_POOLS => "$dir/count" }, conf => <<"CONF")->start;
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$tree"
-    <IfModule htcache_module>
-        HtCache On
-    </IfModule>
-    <Directory "$tree">
-        AllowOverride All
-        Options FollowSymLinks
-        Require all granted
-    </Directory>
-</VirtualHost>
-CONF
+    my $server = start('deep', $htcache, $tree);
     my ($near, $far) = map { fewest($server, $_) } @urls;
     $server->stop;
     return ($near, $far);
@@ -107,24 +116,7 @@ sub bytes_per_request {
         }
     }
     wait_past_racy();
-    write_file("$dir/count", "\0" x 4096);
-    my $server = HtCache::Server->new(name => 'merge', ports => ['site'], htcache => $htcache,
-        env => { LD_PRELOAD => $library, HTCACHE_POOLS => "$dir/count" }, conf => <<"CONF")->start;
-@{[join '', map { $LINES{$_}->($n) } @kinds]}
-<VirtualHost *:\@PORT:site\@>
-    DocumentRoot "$tree"
-    <IfModule htcache_module>
-        HtCache On
-        HtCacheRevalidate 1h
-    </IfModule>
-    <Directory "$tree">
-        AllowOverride All
-        Options FollowSymLinks
-        Require all granted
-    </Directory>
-    $conf
-</VirtualHost>
-CONF
+    my $server = start('merge', $htcache, $tree, $conf, join '', map { $LINES{$_}->($n) } @kinds);
     my %bytes;
     for my $at (map { my $kind = $_; map { "$kind/$_" } sort keys %CONTEXTS } @kinds) {
         $bytes{$at} = fewest($server, "/$at/b/page.html");
