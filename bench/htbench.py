@@ -289,25 +289,30 @@ def turns_program():
     return program
 
 
-def one_start(sides, requests):
-    """Both servers started anew, TURN_PAIRS turns of each: [[us a, cpu a, us b, cpu b], ...]"""
+def one_start(sides, requests, number):
+    """Both servers started anew, TURN_PAIRS turns of each: [[us a, cpu a, us b, cpu b], ...]. Which of them is started first,
+    and which has the first turn, goes by the start's number: what the second one gets of the machine's memory, and what the
+    first one has done by then, made differences of per cents between servers that were the same."""
     command = pinned(1) + [turns_program(), str(requests), str(TURN_PAIRS), str(CONNECTIONS)]
-    for server, url in sides:
+    for server, _ in sides:
         server.stop()
+    for server, url in sides if number % 2 else sides[::-1]:
         server.start()
         first = Connection(server.port)
         first.get(url)
         first.close()
-    time.sleep(.3)  # all children have been started
-    for server, url in sides:
+    time.sleep(.5)  # all children have been started
+    swapped = number // 2 % 2
+    for server, url in sides[::-1] if swapped else sides:
         command += [str(server.port), url, ",".join(str(p) for p in stats.processes_of(server.process.pid))]
     out = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=900).stdout
-    return [[float(x) for x in line.split()] for line in out.splitlines()]
+    lines = [[float(x) for x in line.split()] for line in out.splitlines()]
+    return [line[2:] + line[:2] for line in lines] if swapped else lines
 
 
 def pairs(a, b, url_a, url_b, rounds, requests=TURN_REQUESTS):
     """Servers a and b in turn. One start of a server is a few per cent faster than another, for all that follows, so both are
-    started anew `rounds` times; what a start gives is the median over TURN_PAIRS pairs of turns of `requests` requests,
+    started anew `rounds` times, now one and now the other first; what a start gives is the median over TURN_PAIRS pairs of turns of `requests` requests,
     A B B A, some milliseconds each, so that what else the machine does falls on both. "a" and "b" are the medians of
     requests per second, "ratio" the median over all starts of a/b, "low" and "high" its quartiles, "ci" its confidence
     interval (kit/stats.py) where there are starts enough. The same with "cpu_" before: processor time of the server's
@@ -319,7 +324,7 @@ def pairs(a, b, url_a, url_b, rounds, requests=TURN_REQUESTS):
     for i in range(rounds):
         if bound and i >= 6 and time.monotonic() - begin > bound:
             break
-        lines = one_start(sides, requests)
+        lines = one_start(sides, requests, i)
         starts.append([statistics.median(line[k] for line in lines) for k in range(4)] +
                       [statistics.median(line[2] / line[0] for line in lines),
                        statistics.median(line[1] / line[3] for line in lines if line[3])])

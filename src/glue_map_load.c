@@ -5,14 +5,12 @@
  * wrong, the last good image stays in use, and the error log says once what to do. What is wrong
  * with a file that may be in the middle of a change is said when it still is so at the next look.
  */
+#include "core/htc_pages.h"
 #include "glue_count.h"
 #include "glue_map.h"
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ap_mpm.h"
@@ -23,9 +21,11 @@
 /* A file changed more recently may still be being written. */
 #define QUIET_NS (INT64_C(1000000000))
 /* So may one that does not end with a line's end. */
-#define UNFINISHED_NS  (10 * QUIET_NS)
-#define LEASE_MS       1000
-#define BUILD_NICENESS 15
+#define UNFINISHED_NS (10 * QUIET_NS)
+/* So much of a file is read at a time; no page is smaller. */
+#define READ_BYTES    ((size_t)1 << 20)
+#define TOUCHED_BYTES 4096
+#define LEASE_MS      1000
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
  * time. */
 #define FIRST_WAIT_MS 5000
@@ -202,6 +202,17 @@ static bool stat_fd(int fd, htc_identity *id)
     return S_ISREG(st.st_mode);
 }
 
+/* Have the kernel lay memory there now. If it had to do so within read(), it would lock the memory
+ * of the whole process for it, and whoever wants to map a file waits; for a fault of the program
+ * itself it locks, from Linux 6.4 on, no more than this mapping. */
+static void touch(char *at, size_t len)
+{
+    volatile char *byte = at;
+
+    for (size_t i = 0; i < len; i += TOUCHED_BYTES)
+        byte[i] = '\0';
+}
+
 /* errno is 0 when the file is shorter than it was. */
 static bool read_all(loading *load)
 {
@@ -209,12 +220,15 @@ static bool read_all(loading *load)
 
     errno = 0;
     load->len = (size_t)load->id.size;
-    load->bytes = malloc(load->len + 1);
+    load->bytes = htc_pages_take(load->len + 1);
     if (!load->bytes)
         return false;
     while (done < load->len) {
-        ssize_t n = read(load->fd, load->bytes + done, load->len - done);
+        size_t room = load->len - done < READ_BYTES ? load->len - done : READ_BYTES;
+        ssize_t n;
 
+        touch(load->bytes + done, room);
+        n = read(load->fd, load->bytes + done, room);
         if (n < 0 && errno == EINTR)
             continue;
         if (n == 0)
@@ -438,7 +452,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     if (err)
         remember_failure(&load, err);
     htc_map_say_made_way(redirects);
-    free(load.bytes);
+    htc_pages_give(load.bytes, load.len + 1);
     load.bytes = NULL;
     if (load.fd >= 0)
         close(load.fd);
@@ -513,25 +527,16 @@ typedef struct background {
     apr_pool_t *pool;
 } background;
 
-/* On Linux this is of the thread alone: what serves requests goes first. It is not idle priority,
- * as a build must end on a busy server, too. */
-static void lower_priority(void)
-{
-#ifdef SYS_gettid
-    static const struct sched_param none;
-
-    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BUILD_NICENESS);
-    sched_setscheduler((pid_t)syscall(SYS_gettid), SCHED_BATCH, &none);
-#endif
-}
-
+/* At the priority of the threads that serve requests, on purpose. A build asks the kernel for much
+ * memory and gives it back, and a request has a file mapped: both need the lock of the process's
+ * memory. A thread of lower priority that holds it waits for its turn with it, and all requests of
+ * the process wait along, on a busy server for a tenth of a second. */
 static void *APR_THREAD_FUNC run_background(apr_thread_t *thread, void *data)
 {
     background *job = data;
     htc_redirects *redirects = job->redirects;
 
     (void)thread;
-    lower_priority();
     load_now(redirects, job->map, false, job->pool);
     apr_pool_destroy(job->pool);
     atomic_store(&redirects->loading, 0);

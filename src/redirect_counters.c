@@ -3,10 +3,10 @@
  * Counters of single redirects. Counted by the glue with each answer; moved from one image to the
  * next by whoever has built that; read by the status page.
  */
+#include "core/htc_pages.h"
 #include "redirect_counters.h"
 
 #include <apr_general.h>
-#include <stdlib.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -138,6 +138,7 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
 {
     uint32_t hit = count_hit(from, from_keys->count), found = 0;
     hit_rules rules = {NULL, 15, 0};
+    size_t bytes;
 
     if (moved)
         *moved = 0;
@@ -145,7 +146,8 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
         return APR_SUCCESS;
     while (rules.mask < 2 * (uint64_t)hit)
         rules.mask = 2 * rules.mask + 1;
-    rules.places = calloc(rules.mask + 1, sizeof(hit_rule));
+    bytes = (rules.mask + 1) * sizeof(hit_rule);
+    rules.places = htc_pages_take(bytes);
     if (!rules.places)
         return APR_ENOMEM;
     /* Without one it is slow at worst. */
@@ -160,7 +162,7 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
         place->counter = NULL;
         found++;
     }
-    free(rules.places);
+    htc_pages_give(rules.places, bytes);
     if (moved)
         *moved = found;
     return APR_SUCCESS;

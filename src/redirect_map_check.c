@@ -6,6 +6,7 @@
  * target? The answers to the second make a graph with one edge from each row at most, whose loops
  * and depths are found in one walk over it (the usual three colours). So the time is linear.
  */
+#include "core/htc_pages.h"
 #include "redirect_map_private.h"
 
 #include <apr_lib.h>
@@ -344,7 +345,8 @@ static apr_status_t ask_all(check *c)
 
 static apr_status_t run(check *c)
 {
-    uint32_t *numbers = calloc((size_t)c->count + 1, 4 * sizeof(*numbers) + 1);
+    size_t bytes = ((size_t)c->count + 1) * (4 * sizeof(uint32_t) + 1);
+    uint32_t *numbers = htc_pages_take(bytes);
     apr_status_t rv;
 
     if (!numbers)
@@ -365,7 +367,7 @@ static apr_status_t run(check *c)
                 "URLs as sources this can be told",
                 c->same_path);
     }
-    free(numbers);
+    htc_pages_give(numbers, bytes);
     return rv;
 }
 

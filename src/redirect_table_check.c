@@ -7,9 +7,9 @@
  * One pass over the records notes in a bitmap where each begins, one over the postings does the
  * same; whatever points to a record or posting is then looked up there.
  */
+#include "core/htc_pages.h"
 #include "redirect_table_private.h"
 
-#include <stdlib.h>
 
 #define MAX_NUMBER_BYTES 5
 #define ALL_HAS          (RT_TARGET | RT_TAIL | RT_HOST | RT_QUERY | RT_PATTERN)
@@ -316,11 +316,11 @@ apr_status_t redirect_table_validate(const void *image, size_t size)
     }
     if (!profiles_ok(&c) || !spaces_ok(&c) || !host_slots_ok(&c))
         return APR_EINVAL;
-    c.starts = calloc(1, size / 8 + 1);
+    c.starts = htc_pages_take(size / 8 + 1);
     if (!c.starts)
         return APR_ENOMEM;
     ok = records_ok(&c) && postings_ok(&c) && buckets_ok(&c);
-    free(c.starts);
+    htc_pages_give(c.starts, size / 8 + 1);
     return ok ? APR_SUCCESS : APR_EINVAL;
 }
 

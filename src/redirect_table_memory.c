@@ -4,6 +4,7 @@
  * copied while it grows, and strings that are kept once and numbered. Used by the builder only; all
  * of it is given back when the builder ends.
  */
+#include "core/htc_pages.h"
 #include "redirect_table_private.h"
 
 #include <assert.h>
@@ -56,7 +57,7 @@ bool rt_append(rt_buffer *buffer, const void *bytes, size_t len)
 void rt_release(rt_buffer *buffer)
 {
     if (buffer->capacity)
-        munmap(buffer->bytes, buffer->capacity);
+        htc_pages_give(buffer->bytes, buffer->capacity);
     *buffer = (rt_buffer){0};
 }
 

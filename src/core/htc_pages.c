@@ -13,6 +13,8 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+#define GIVE_CHUNK ((size_t)4 << 20)
+
 typedef struct shared {
     void *at;
     size_t bytes;
@@ -38,6 +40,27 @@ apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
     *at = memory->at;
     apr_pool_cleanup_register(pool, memory, unmap, apr_pool_cleanup_null);
     return APR_SUCCESS;
+}
+
+void *htc_pages_take(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return NULL;
+    if (bytes >= 2 * HTC_LARGE_PAGE)
+        madvise(at, bytes, MADV_HUGEPAGE); /* taken and given back sooner */
+    return at;
+}
+
+void htc_pages_give(void *at, size_t bytes)
+{
+    if (!at)
+        return;
+    for (size_t done = 0; done < bytes; done += GIVE_CHUNK)
+        madvise((char *)at + done, bytes - done < GIVE_CHUNK ? bytes - done : GIVE_CHUNK,
+                MADV_DONTNEED);
+    munmap(at, bytes);
 }
 
 void htc_pages_enlarge(void *at, size_t bytes)
