@@ -529,19 +529,22 @@ sub private_memory {
     }
     return $sum;
 }
-my @left;
-for my $round (1 .. 8) {
-    write_file("$dir/large.new", join '', map {"/large/row-$_ http://example.org/left-$round/$_\n"} 1 .. 8 * $many);
-    aged("$dir/large.new");
-    rename "$dir/large.new", "$dir/large.txt";
-    ok wait_until(sub { large_answer(7) eq "http://example.org/left-$round/7" }), "large map, round $round: is read";
-    wait_until(sub { !builders_of("$dir/large.txt") });
-    sleep 0.1;
-    push @left, private_memory();
+# Under one MPM with threads is enough; event has more to do than worker already.
+if (HtCache::Env::mpm() eq 'worker') {
+    my @left;
+    for my $round (1 .. 8) {
+        write_file("$dir/large.new", join '', map {"/large/row-$_ http://example.org/left-$round/$_\n"} 1 .. 8 * $many);
+        aged("$dir/large.new");
+        rename "$dir/large.new", "$dir/large.txt";
+        ok wait_until(sub { large_answer(7) eq "http://example.org/left-$round/7" }), "large map, round $round: is read";
+        wait_until(sub { !builders_of("$dir/large.txt") });
+        sleep 0.1;
+        push @left, private_memory();
+    }
+    note "memory of the children after each: @left KiB";
+    # The text has 13 MB, what is made of it for a moment 25 MB. A look may fall into a build.
+    cmp_ok min(@left[5 .. 7]) - min(@left[0 .. 2]), '<', 4 * 1024, 'maps that are read again do not leave memory behind';
 }
-note "memory of the children after each: @left KiB";
-# The text has 13 MB, what is made of it for a moment 25 MB. A look may fall into a build.
-cmp_ok min(@left[5 .. 7]) - min(@left[0 .. 2]), '<', 4 * 1024, 'maps that are read again do not leave memory behind';
 
 # --- the end ------------------------------------------------------------------------------------
 
