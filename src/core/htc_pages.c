@@ -57,9 +57,8 @@ void htc_pages_give(void *at, size_t bytes)
 {
     if (!at)
         return;
-    for (size_t done = 0; done < bytes; done += GIVE_CHUNK)
-        madvise((char *)at + done, bytes - done < GIVE_CHUNK ? bytes - done : GIVE_CHUNK,
-                MADV_DONTNEED);
+    for (size_t done = 0; done + GIVE_CHUNK < bytes; done += GIVE_CHUNK)
+        madvise((char *)at + done, GIVE_CHUNK, MADV_DONTNEED);
     munmap(at, bytes);
 }
 

@@ -1,0 +1,170 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of htc_pages.c: memory for a moment is zeroed and all gone afterwards, with nothing
+ * beside it; shared memory is seen by children; what is laid in large pages stays what it was. Run
+ * by 'make check'.
+ */
+#include "htc_pages.h"
+
+#include <apr_general.h>
+#include <check.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define MIB  ((size_t)1 << 20)
+
+static apr_pool_t *pool;
+
+static void setup(void)
+{
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+
+/* Is anything mapped there? */
+static bool is_mapped(const char *at)
+{
+    unsigned char in_memory;
+
+    return mincore((void *)((uintptr_t)at / PAGE * PAGE), PAGE, &in_memory) == 0;
+}
+
+static bool is_all(const char *at, size_t bytes, char value)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (at[i] != value)
+            return false;
+    }
+    return true;
+}
+
+/* What is given back in pieces has more than one from 4 MiB on. */
+static const size_t sizes[] = {1,       PAGE - 1,    PAGE,    PAGE + 1,           4 * MIB - 1,
+                               4 * MIB, 4 * MIB + 1, 8 * MIB, 8 * MIB + PAGE + 1, 33 * MIB};
+
+START_TEST(taken_is_zeroed_and_given_back_is_gone)
+{
+    size_t bytes = sizes[_i];
+
+    for (int time = 0; time < 3; time++) {
+        char *at = htc_pages_take(bytes);
+
+        ck_assert_ptr_nonnull(at);
+        ck_assert_uint_eq((uintptr_t)at % PAGE, 0);
+        ck_assert(is_all(at, bytes, 0));
+        memset(at, 'x', bytes);
+        htc_pages_give(at, bytes);
+        for (size_t i = 0; i < bytes; i += PAGE)
+            ck_assert(!is_mapped(at + i));
+        ck_assert(!is_mapped(at + bytes - 1));
+    }
+}
+END_TEST
+
+START_TEST(neighbours_stay)
+{
+    size_t bytes = sizes[_i], pages = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *around =
+        mmap(NULL, pages + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    ck_assert_ptr_ne(around, MAP_FAILED);
+    memset(around, 'a', PAGE);
+    memset(around + PAGE + pages, 'b', PAGE);
+    htc_pages_give(around + PAGE, bytes);
+    ck_assert(is_all(around, PAGE, 'a'));
+    ck_assert(is_all(around + PAGE + pages, PAGE, 'b'));
+    ck_assert(!is_mapped(around + PAGE));
+    ck_assert(!is_mapped(around + pages));
+    munmap(around, PAGE);
+    munmap(around + PAGE + pages, PAGE);
+}
+END_TEST
+
+START_TEST(nothing_is_given_back)
+{
+    htc_pages_give(NULL, 0);
+    htc_pages_give(NULL, 100 * MIB);
+}
+END_TEST
+
+START_TEST(more_than_there_is)
+{
+    ck_assert_ptr_null(htc_pages_take(SIZE_MAX / 2));
+}
+END_TEST
+
+START_TEST(children_share)
+{
+    void *at;
+    int status;
+    pid_t child;
+
+    ck_assert_int_eq(htc_pages_share(&at, 3 * PAGE, pool), APR_SUCCESS);
+    ck_assert(is_all(at, 3 * PAGE, 0));
+    child = fork();
+    if (!child) {
+        memset(at, 'c', 3 * PAGE);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(is_all(at, 3 * PAGE, 'c'));
+    apr_pool_clear(pool);
+    ck_assert(!is_mapped(at));
+}
+END_TEST
+
+START_TEST(what_is_enlarged_stays)
+{
+    size_t bytes = 5 * HTC_LARGE_PAGE + 3;
+    void *shared;
+    char *own = htc_pages_take(bytes);
+
+    ck_assert_int_eq(htc_pages_share(&shared, bytes, pool), APR_SUCCESS);
+    ck_assert_ptr_nonnull(own);
+    memset(own, 'o', bytes);
+    memset(shared, 's', bytes);
+    htc_pages_enlarge(own, bytes);
+    htc_pages_enlarge(shared, bytes);
+    htc_pages_enlarge(own + 1, 1); /* without a whole one */
+    ck_assert(is_all(own, bytes, 'o'));
+    ck_assert(is_all(shared, bytes, 's'));
+    htc_pages_give(own, bytes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pages");
+    TCase *tests = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tests, setup, teardown);
+    tcase_set_timeout(tests, 120);
+    tcase_add_loop_test(tests, taken_is_zeroed_and_given_back_is_gone, 0,
+                        sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_loop_test(tests, neighbours_stay, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_test(tests, nothing_is_given_back);
+    tcase_add_test(tests, more_than_there_is);
+    tcase_add_test(tests, children_share);
+    tcase_add_test(tests, what_is_enlarged_stays);
+    suite_add_tcase(suite, tests);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
