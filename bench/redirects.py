@@ -97,6 +97,21 @@ def pss(pid, kind="Pss"):
     return total
 
 
+def resident(pid):
+    """Much the same while requests are timed: to read what each page is shared with, the kernel locks the process's memory, and
+    requests that map a file wait. Private memory of all processes, and what the one that has most has of shared memory."""
+    private, shared = 0, 0
+    for process in processes_of(pid):
+        try:
+            with open(f"/proc/{process}/status") as f:
+                text = f.read()
+            private += int(re.search(r"^RssAnon:\s+(\d+)", text, re.M).group(1)) * 1024
+            shared = max(shared, int(re.search(r"^RssShmem:\s+(\d+)", text, re.M).group(1)) * 1024)
+        except (OSError, AttributeError):
+            pass
+    return private + shared
+
+
 def peak(pid):
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"VmHWM:\s+(\d+)", f.read()).group(1)) * 1024
@@ -148,15 +163,6 @@ def load(root, module):
 
 # --- reload -------------------------------------------------------------------------------------
 
-def demand_processor():
-    """Clients are other machines' in earnest. Here they share the server's processors, and one that has its answer may wait for
-    one for a tenth of a second, as the kernel takes it that who has asked all the time has had its share."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, -19)
-    except PermissionError:
-        pass
-
-
 class Client:
     """Asks for random rows over one connection in a process of its own. Each request's duration, and
     the generations it saw, are written to a pipe at the end."""
@@ -172,7 +178,6 @@ class Client:
             code = 1
             try:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-                demand_processor()
                 self.stop = False
                 signal.signal(signal.SIGTERM, lambda *_: setattr(self, "stop", True))
                 result = self.run()
@@ -282,7 +287,7 @@ class Watcher(threading.Thread):
                 self.builds.append((build - 0.05, now))
                 build = None
             if now >= next_memory:
-                self.memory.append((now, pss(self.server)))
+                self.memory.append((now, resident(self.server)))
                 next_memory = now + 1
             time.sleep(0.02)
 
@@ -308,13 +313,14 @@ def describe(name, took):
 
 
 def change(path, text, generation):
-    """When writing began, when the file was there."""
+    """When writing began, when the file was not there yet, when it was."""
     begin = time.monotonic()
     with open(path + ".new", "wb") as f:
         f.write(text.replace(b" https://example.org/0/", b" https://example.org/%d/" % generation))
     os.utime(path + ".new", (1, 1))  # complete, so it need not be waited for
+    ahead = time.monotonic()
     os.rename(path + ".new", path)
-    return begin, time.monotonic()
+    return begin, ahead, time.monotonic()
 
 
 def judge_generations(requests, changes):
@@ -324,8 +330,8 @@ def judge_generations(requests, changes):
     for at, took, generation in requests:
         if generation < 0:
             continue
-        begun = sum(1 for when in changes if when <= at)
-        ended = sum(1 for when in changes if when <= at + took)
+        begun = sum(1 for _, there in changes if there <= at)
+        ended = sum(1 for ahead, _ in changes if ahead <= at + took)
         late += generation not in {n % 10 for n in range(max(0, begun - 1), ended + 1)}
     return late
 
@@ -358,18 +364,19 @@ def reload(root, module, seconds):
 def report(watcher, changes, begin, results, before, after):
     requests = [r for _, columns in results for r in columns]
     total = {key: sum(counts[key] for counts, _ in results) for key in ("requests", "failed", "wrong")}
-    total["late"] = judge_generations(requests, [when for _, when in changes])
+    total["late"] = judge_generations(requests, [(ahead, there) for _, ahead, there in changes])
 
     def meets(at, took, times):
         return any(at < stop and at + took > start for start, stop in times)
 
     # Writing 77 MB takes from requests what it takes, whoever reads them.
-    writing = [took for at, took, _ in requests if meets(at, took, changes)]
+    writes = [(start, there) for start, _, there in changes]
+    writing = [took for at, took, _ in requests if meets(at, took, writes)]
     during = [took for at, took, _ in requests
-              if meets(at, took, watcher.builds) and not meets(at, took, changes)]
-    without = [took for at, took, _ in requests if at + took < changes[0][0]]
-    others = [took for at, took, _ in requests if at > changes[0][1] and not meets(
-        at, took, watcher.builds + changes)]
+              if meets(at, took, watcher.builds) and not meets(at, took, writes)]
+    without = [took for at, took, _ in requests if at + took < writes[0][0]]
+    others = [took for at, took, _ in requests if at > writes[0][1] and not meets(
+        at, took, watcher.builds + writes)]
     print(f"{total['requests']} requests, {total['failed']} failed, {total['wrong']} wrong, "
           f"{total['late']} from a file older than the one before; {len(changes)} changes, "
           f"{after['reloads'] - before['reloads']} reloads")
