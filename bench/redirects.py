@@ -3,7 +3,8 @@
 """What a redirect map of a million rows costs a server.
 
     bench/redirects.py throughput [MODULE.so]        requests that match no row, against the same
-                                                     server without the map, pairs run in turn (ab)
+                                                     server without the map, in turns, and that one
+                                                     against itself
     bench/redirects.py reload [SECONDS] [MODULE.so]  the file changes every few seconds under load
     bench/redirects.py load [MODULE.so]              time to start, memory
 """

@@ -10,7 +10,6 @@
 #include "core/htc_pages.h"
 #include "redirect_table_private.h"
 
-
 #define MAX_NUMBER_BYTES 5
 #define ALL_HAS          (RT_TARGET | RT_TAIL | RT_HOST | RT_QUERY | RT_PATTERN)
 

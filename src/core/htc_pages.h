@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file htc_pages.h
- * Memory for all processes of a server, much memory for a moment, and large pages for memory that is read at random places:
- * with pages of 4 KiB the processor has to look up, in other memory, where nearly each of its reads
- * goes. Part of the core: no httpd headers.
+ * Memory for all processes of a server, much memory for a moment, and large pages for memory that
+ * is read at random places: with pages of 4 KiB the processor has to look up, in other memory,
+ * where nearly each of its reads goes. Part of the core: no httpd headers.
  */
 #ifndef HTC_PAGES_H
 #define HTC_PAGES_H
