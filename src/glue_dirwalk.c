@@ -265,17 +265,31 @@ static bool same_steps(const apr_array_header_t *walked, const htc_dirwalk *walk
     return walked->nelts > 0;
 }
 
+/* Is it what the request had when this walk was over? Each of the walks that follow begins with
+ * what the one before came to. */
+static bool came_to(const request_rec *r, const ap_conf_vector_t *result)
+{
+    static const apr_size_t following[] = {AP_NOTE_FILE_WALK, AP_NOTE_LOCATION_WALK,
+                                           AP_NOTE_IF_WALK};
+
+    for (size_t i = 0; i < sizeof(following) / sizeof(following[0]); i++) {
+        const note_view *next = note_of(r, following[i]);
+
+        if (next && next->defaults == result)
+            return true;
+    }
+    return result == r->per_dir_config;
+}
+
 bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r)
 {
     const note_view *note = note_of(r, AP_NOTE_DIRECTORY_WALK);
-    const note_view *next = note_of(r, AP_NOTE_LOCATION_WALK);
 
     /* Each look is at what the ones before have shown to be there. */
     return walk->whole && !r->main && !r->prev && note &&
            note->sections == sections_of(r->server)->elts &&
            note->defaults == r->server->lookup_defaults && note->dir && !strcmp(note->dir, dir) &&
-           (note->result == r->per_dir_config || (next && note->result == next->defaults)) &&
-           same_steps(note->walked, walk);
+           came_to(r, note->result) && same_steps(note->walked, walk);
 }
 
 /* --- a request --------------------------------------------------------------------------------*/

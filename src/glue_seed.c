@@ -17,6 +17,7 @@
 /* Prefixes of a path that are tried before the request is left to the hook. A path below a
  * directory that does not exist (a "pretty URL") has a few. */
 #define MAX_PREFIXES 3
+#define UNNOTED_SAID 100 /* requests whose note is not as expected, before that is said */
 
 /* The one record that a level rests on, and the version it was learned with. */
 typedef struct htc_step {
@@ -565,6 +566,21 @@ static bool anything_to_learn(const htc_seen *seen)
     return seen != NULL;
 }
 
+/* A note that is as expected shows that the walk can be left out from now on. A single one may be
+ * something else, where another module has changed the configuration of its request. */
+static void look_at_note(htc_context *ctx, const request_rec *r, const htc_level *level)
+{
+    if (htc_dirwalk_verify(&level->walk, level->dir, r))
+        atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
+    else if (atomic_fetch_add_explicit(&ctx->unnoted, 1, memory_order_relaxed) + 1 == UNNOTED_SAID)
+        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
+                      "HtCache: what httpd notes of its walks over directories was not as "
+                      "mod_htcache knows it in %d requests of this process: httpd walks in each "
+                      "request, which costs some time; answers are the same. Is another module "
+                      "changing the configuration of requests, or httpd a changed one?",
+                      UNNOTED_SAID);
+}
+
 /* A first visit is not learned from: many directories are visited once. */
 static HTC_APART int learn(request_rec *r, htc_request *rq)
 {
@@ -572,8 +588,8 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
 
     if (!ctx || !ctx->map)
         return DECLINED;
-    if (rq->walked && htc_dirwalk_verify(&rq->walked->walk, rq->walked->dir, r))
-        atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
+    if (rq->walked)
+        look_at_note(ctx, r, rq->walked);
     htc_publish_pending(ctx, r, rq);
     htc_farm_flush(ctx, r);
     if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)

@@ -162,6 +162,7 @@ struct htc_context {
     apr_array_header_t *trusted;    /* const char *: module names */
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     _Atomic bool noted;             /* what core notes of its walks is as expected */
+    _Atomic uint32_t unnoted;       /* looks at it that found something else, until then */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
     htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */

@@ -18,9 +18,16 @@
 
 static void *map(rt_buffer *buffer, size_t capacity)
 {
-    if (buffer->capacity)
-        return mremap(buffer->bytes, buffer->capacity, capacity, MREMAP_MAYMOVE);
-    return mmap(NULL, capacity, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *bytes;
+
+    if (!buffer->capacity)
+        return htc_pages_take(capacity);
+    bytes = mremap(buffer->bytes, buffer->capacity, capacity, MREMAP_MAYMOVE);
+    if (bytes == MAP_FAILED)
+        return NULL;
+    if (capacity >= HUGE_BYTES)
+        madvise(bytes, capacity, MADV_HUGEPAGE); /* only faster */
+    return bytes;
 }
 
 bool rt_reserve(rt_buffer *buffer, size_t more)
@@ -35,10 +42,8 @@ bool rt_reserve(rt_buffer *buffer, size_t more)
     while (capacity - buffer->len < more)
         capacity *= 2;
     bytes = map(buffer, capacity);
-    if (bytes == MAP_FAILED)
+    if (!bytes)
         return false;
-    if (capacity >= HUGE_BYTES)
-        madvise(bytes, capacity, MADV_HUGEPAGE); /* only faster */
     buffer->bytes = bytes;
     buffer->capacity = capacity;
     return true;

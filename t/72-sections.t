@@ -203,4 +203,27 @@ for my $server ($stock, $cached) {
 is_deeply \%refused, { 403 => 16 }, 'a directory that becomes a link is refused from then on';
 is_deeply [$cached->crashes], [], 'no child crashed';
 $_->stop for $stock, $cached;
+
+# A walk is left out once core's note of one has been seen to be as expected, also where the configuration of each
+# request is changed afterwards.
+my $changed = HtCache::Server->new(name => 'sections-changed', ports => ['one'], htcache => 1, conf => <<"CONF")->start;
+LogLevel htcache:info
+<VirtualHost *:\@PORT:one\@>
+    DocumentRoot "$tree"
+    HtCache On
+    <Directory "$tree">
+        $all
+        <If "true">
+            Header set X-Path if
+        </If>
+    </Directory>
+</VirtualHost>
+CONF
+wait_past_racy();
+my $client = $changed->client('one');
+my %got;
+$got{ HtCache::Client::header($client->request('/a/b/page.html'), 'X-Path') // '' }++ for 1 .. 1000;
+is_deeply \%got, { if => 1000 }, 'each request is changed';
+is_deeply [grep { /httpd notes of its walks/ } log_lines($changed->error_log)], [], 'and what core notes is as expected';
+$changed->stop;
 done_testing;

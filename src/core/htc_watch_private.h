@@ -98,8 +98,8 @@ typedef struct htcw_adding {
 
 typedef struct htcw_header {
     htc_lock lock;
-    _Atomic uint64_t epoch; /* from 1 */
-    _Atomic uint32_t busy;  /* events were taken from the queue and are not all published */
+    _Atomic uint64_t epoch;  /* from 1 */
+    _Atomic uint32_t busy;   /* events were taken from the queue and are not all published */
     _Atomic int32_t last_wd; /* the highest watch that was entered; 0: never any */
     _Atomic uint64_t doubts;
     _Atomic int64_t swept_at;
