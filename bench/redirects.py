@@ -5,7 +5,11 @@
     bench/redirects.py throughput [MODULE.so]        requests that match no row, against the same
                                                      server without the map, in turns, and that one
                                                      against itself
-    bench/redirects.py reload [SECONDS] [MODULE.so]  the file changes every few seconds under load
+    bench/redirects.py reload [SECONDS] [MODULE.so]  the file changes every few seconds under load, and
+                                                     between the changes htcachectl does a build's work
+                                                     in a process of its own, for comparison. With
+                                                     BENCH_PAUSE=MS each client waits so long between
+                                                     its requests, so that processors are not all busy
     bench/redirects.py load [MODULE.so]              time to start, memory
 """
 
@@ -17,6 +21,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -26,6 +31,7 @@ import htbench
 ROWS = int(os.environ.get("BENCH_ROWS", 1000000))
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", 30))
 CLIENTS = 4
+PAUSE = float(os.environ.get("BENCH_PAUSE", 0)) / 1000
 EVERY = 5  # seconds from one reload to the next
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = "/section-12/sub-3/a/b/c/page.html"
@@ -197,6 +203,8 @@ class Client:
         counts = {"failed": 0, "wrong": 0, "errors": []}
         connection = None
         while not self.stop:
+            if PAUSE:
+                time.sleep(self.random.uniform(0, 2 * PAUSE))
             n = self.random.randrange(ROWS) if self.random.random() >= self.page_share else -1
             begin = time.monotonic()
             try:
@@ -324,6 +332,14 @@ def change(path, text, generation):
     return begin, ahead, time.monotonic()
 
 
+def same_work(module, path):
+    """What a build does, in a process that has nothing to do with the server's. When it began and ended."""
+    tool = os.path.join(os.path.dirname(module), "..", "htcachectl")
+    begin = time.monotonic()
+    subprocess.run([tool, "check", path], stdout=subprocess.DEVNULL, check=True)
+    return begin, time.monotonic()
+
+
 def judge_generations(requests, changes):
     """An answer is from the file that was there when it was asked for, or the one before that, or one
     that came while it was under way."""
@@ -347,22 +363,24 @@ def reload(root, module, seconds):
     clients = [Client(one.port, n) for n in range(CLIENTS)]
     watcher = Watcher(one.process.pid, rows)
     watcher.start()
-    changes, begin = [], time.monotonic()
+    changes, controls, begin = [], [], time.monotonic()
     time.sleep(max(10, seconds / 6))  # for comparison
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         changes.append(change(rows, text, (len(changes) + 1) % 10))
-        time.sleep(EVERY)
+        time.sleep(EVERY / 2)
+        controls.append(same_work(module, rows))
+        time.sleep(EVERY / 2)
     time.sleep(2)
     results = [client.finish() for client in clients]
     watcher.ended = True
     watcher.join()
     after = status(one.port)
     one.stop()
-    report(watcher, changes, begin, results, before, after)
+    report(watcher, changes, controls, begin, results, before, after)
 
 
-def report(watcher, changes, begin, results, before, after):
+def report(watcher, changes, controls, begin, results, before, after):
     requests = [r for _, columns in results for r in columns]
     total = {key: sum(counts[key] for counts, _ in results) for key in ("requests", "failed", "wrong")}
     total["late"] = judge_generations(requests, [(ahead, there) for _, ahead, there in changes])
@@ -375,22 +393,26 @@ def report(watcher, changes, begin, results, before, after):
     writing = [took for at, took, _ in requests if meets(at, took, writes)]
     during = [took for at, took, _ in requests
               if meets(at, took, watcher.builds) and not meets(at, took, writes)]
+    elsewhere = [took for at, took, _ in requests
+                 if meets(at, took, controls) and not meets(at, took, watcher.builds + writes)]
     without = [took for at, took, _ in requests if at + took < writes[0][0]]
     others = [took for at, took, _ in requests if at > writes[0][1] and not meets(
-        at, took, watcher.builds + writes)]
+        at, took, watcher.builds + writes + controls)]
     print(f"{total['requests']} requests, {total['failed']} failed, {total['wrong']} wrong, "
           f"{total['late']} from a file older than the one before; {len(changes)} changes, "
           f"{after['reloads'] - before['reloads']} reloads")
     for counts, _ in results:
         for error in counts["errors"]:
             print("  ", error)
-    figures = {"total": total, "builds": watcher.builds,
+    figures = {"total": total, "builds": watcher.builds, "elsewhere_at": controls, "pause": PAUSE,
                "before": describe("before the first change", without),
                "writing": describe("while the file is written", writing),
                "during": describe("during a build", during),
-               "between": describe("between builds", others)}
+               "elsewhere": describe("the same work elsewhere", elsewhere),
+               "between": describe("between all these", others)}
     took = [stop - start for start, stop in watcher.builds]
-    print(f"a build took {percentile(took, .5):.2f} s (median of {len(took)} seen)")
+    print(f"a build took {percentile(took, .5):.2f} s (median of {len(took)} seen), the same work elsewhere "
+          f"{percentile([stop - start for start, stop in controls], .5):.2f} s")
     figures["memory"] = memory = [(round(at - begin, 1), size) for at, size in watcher.memory]
     third = len(memory) // 3
     for name, part in (("first", memory[:third]), ("second", memory[third:2 * third]),
