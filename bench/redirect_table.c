@@ -39,7 +39,7 @@
 #endif
 
 #define ROW_ROOM    160
-#define TARGET_ROOM 256
+#define TARGET_ROOM (256 + REDIRECT_SLACK)
 
 typedef struct text {
     const char *at;

@@ -307,7 +307,7 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
     *refused = false;
     if (!match->has_target)
         return NULL;
-    a.text = apr_palloc(pool, a.len + 1);
+    a.text = apr_palloc(pool, a.len + REDIRECT_SLACK);
     redirect_match_target(match, a.text);
     a.text[a.len] = '\0';
     if (match->options & REDIRECT_OPT_EXPAND && !expand(&a, request, groups, ngroups, pool)) {

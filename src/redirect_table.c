@@ -669,6 +669,26 @@ static const void *section(const redirect_table *t, rt_section which)
     return t->image + t->head->section[which].at;
 }
 
+static void see_usual(redirect_table *t)
+{
+    uint32_t numbers;
+
+    t->usual = RT_UNUSUAL;
+    if (!t->simple || t->records_end == sizeof(rt_header))
+        return;
+    memcpy(&numbers, t->image + sizeof(rt_header), sizeof(numbers));
+    numbers &= RT_SHORT & ~UINT32_C(1); /* the first rule may be alone in having a line */
+    if (numbers & UINT32_C(0x80808080))
+        return;
+    t->usual_profile = &t->profiles[numbers >> 1];
+    if (t->usual_profile->has != RT_TARGET || t->usual_profile->strip)
+        return;
+    t->usual = numbers;
+    if (t->usual_profile->origin)
+        t->usual_origin =
+            rt_string(t->image, t->origins, t->usual_profile->origin, &t->usual_origin_len);
+}
+
 const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool)
 {
     redirect_table *t = apr_pcalloc(pool, sizeof(*t));
@@ -691,5 +711,6 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->records_end = t->head->records_end;
     t->simple = rt_is_simple(t);
     t->simple_salt = rt_salt(t->seed, 0, 0, 0);
+    see_usual(t);
     return t;
 }

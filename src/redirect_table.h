@@ -182,7 +182,11 @@ typedef struct redirect_match {
 bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
                            uint32_t from, redirect_match *match);
 
-/** Copy a match's target to @a to, which has room for target_len bytes. No NUL is added. */
+/** Bytes that are written behind a target, see below. */
+#define REDIRECT_SLACK 32
+
+/** Copy a match's target to @a to, which has room for target_len + REDIRECT_SLACK bytes; what comes
+ * to lie behind the target means nothing. No NUL is added. */
 void redirect_match_target(const redirect_match *match, char *to);
 
 /** Totals, from the image's header. */

@@ -16,7 +16,6 @@
 #define MAX_ORIGINS    16000 /* more would make the profile's number longer than two bytes */
 #define MAX_ORIGIN_LEN 255
 #define MAX_SCHEME_LEN 16
-#define MIN_TAIL       2 /* the tail's length takes a byte itself */
 #define FIRST_SLOTS    16
 #define BYTES_PER_RULE                                                        \
     16 /* of the index, at most, and a little more; marks are 1/85 of records \
@@ -266,10 +265,7 @@ static bool set_target(redirect_builder *b, draft *d)
     tail = own < r->source_len ? own : r->source_len;
     tail = common_tail(rule->target + rule->target_len, r->source + r->source_len, tail);
     d->profile.has |= RT_TARGET;
-    if (tail >= MIN_TAIL) {
-        d->profile.has |= RT_TAIL;
-        r->tail = (uint32_t)tail;
-    }
+    r->tail = (uint32_t)tail;
     r->middle = rule->target + d->origin_len;
     r->middle_len = (uint32_t)own - r->tail;
     return true;
@@ -525,10 +521,10 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
     at = put_number(at, r->source_len);
     if (has & RT_HOST)
         at = put_number(at, r->host);
-    if (has & RT_TARGET)
+    if (has & RT_TARGET) {
         at = put_number(at, r->middle_len);
-    if (has & RT_TAIL)
         at = put_number(at, r->tail);
+    }
     if (has & RT_QUERY)
         at = put_number(at, r->query_len);
     if (has & RT_PATTERN)

@@ -11,7 +11,7 @@
 #include "redirect_table_private.h"
 
 #define MAX_NUMBER_BYTES 5
-#define ALL_HAS          (RT_TARGET | RT_TAIL | RT_HOST | RT_QUERY | RT_PATTERN)
+#define ALL_HAS          (RT_TARGET | RT_HOST | RT_QUERY | RT_PATTERN)
 
 typedef struct check {
     const char *image;
@@ -61,7 +61,8 @@ static bool section_ok(const check *c, rt_section which)
     size_t align = which == RT_BUCKETS ? sizeof(rt_bucket) : sizeof(uint64_t);
 
     n += which >= RT_HOSTS;
-    return at % align == 0 && at >= c->head->records_end && at + n * element_size[which] <= c->size;
+    return at % align == 0 && at >= c->head->records_end &&
+           at + n * element_size[which] <= c->size - REDIRECT_SLACK;
 }
 
 static bool header_ok(const check *c)
@@ -69,7 +70,7 @@ static bool header_ok(const check *c)
     const rt_header *head = c->head;
 
     if (head->magic != RT_MAGIC || head->version != RT_VERSION || head->size != c->size ||
-        head->records_end < sizeof(rt_header) || head->records_end > c->size)
+        head->records_end < sizeof(rt_header) || head->records_end > c->size - REDIRECT_SLACK)
         return false;
     for (unsigned i = 0; i < RT_SECTIONS; i++) {
         if (!section_ok(c, (rt_section)i))
@@ -84,7 +85,7 @@ static bool strings_ok(const check *c, rt_section which)
     const uint32_t *at = section(c, which);
     uint32_t n = count(c, which);
 
-    if (at[0] < sizeof(rt_header) || at[n] > c->size)
+    if (at[0] < sizeof(rt_header) || at[n] > c->size - REDIRECT_SLACK)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         if (at[i] >= at[i + 1] || at[i + 1] > c->size || c->image[at[i + 1] - 1] ||
@@ -99,8 +100,7 @@ static bool profile_ok(const check *c, const rt_profile *p)
     bool segments = p->kind == REDIRECT_EXACT || p->kind == REDIRECT_PREFIX;
 
     return p->kind >= REDIRECT_EXACT && p->kind <= REDIRECT_PATTERN &&
-           !(p->has & ~(unsigned)ALL_HAS) && !(p->has & RT_TAIL && !(p->has & RT_TARGET)) &&
-           !(p->origin && !(p->has & RT_TARGET)) &&
+           !(p->has & ~(unsigned)ALL_HAS) && !(p->origin && !(p->has & RT_TARGET)) &&
            !(p->kind == REDIRECT_PATTERN && !(p->has & RT_PATTERN)) &&
            !(p->flags & REDIRECT_ANY_SLASH && !segments) &&
            !(p->flags & REDIRECT_FLOATING && p->kind != REDIRECT_PATTERN) &&
@@ -169,8 +169,8 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
     if (!take_number(&at, end, &first) || first >> 1 >= count(c, RT_PROFILES))
         return false;
     has = c->profiles[first >> 1].has;
-    fields += (first & 1) + !!(has & RT_HOST) + !!(has & RT_TARGET) + !!(has & RT_TAIL) +
-              !!(has & RT_QUERY) + !!(has & RT_PATTERN);
+    fields += (first & 1) + !!(has & RT_HOST) + 2 * !!(has & RT_TARGET) + !!(has & RT_QUERY) +
+              !!(has & RT_PATTERN);
     while (fields--) {
         if (!take_number(&at, end, &number))
             return false;
@@ -306,7 +306,7 @@ apr_status_t redirect_table_validate(const void *image, size_t size)
     check c = {.image = image, .size = size, .head = image};
     bool ok;
 
-    if (size < sizeof(rt_header) || size > REDIRECT_MAX_IMAGE || !header_ok(&c))
+    if (size < sizeof(rt_header) + REDIRECT_SLACK || size > REDIRECT_MAX_IMAGE || !header_ok(&c))
         return APR_EINVAL;
     c.profiles = section(&c, RT_PROFILES);
     for (unsigned i = RT_HOSTS; i < RT_SECTIONS; i++) {

@@ -561,6 +561,16 @@ static apr_status_t put_nodes(redirect_builder *b)
     return rv;
 }
 
+static apr_status_t put_slack(redirect_builder *b)
+{
+    if (b->image.len + REDIRECT_SLACK > REDIRECT_MAX_IMAGE)
+        return APR_ENOSPC;
+    if (!rt_reserve(&b->image, REDIRECT_SLACK))
+        return APR_ENOMEM;
+    b->image.len += REDIRECT_SLACK;
+    return APR_SUCCESS;
+}
+
 static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings, rt_header *head)
 {
     apr_status_t rv = put_section(b, RT_POSTINGS, postings->bytes,
@@ -585,6 +595,8 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
         rv = put_strings(b, RT_ORIGINS, &b->origins);
     if (rv == APR_SUCCESS)
         rv = put_strings(b, RT_PATTERNS, &b->patterns);
+    if (rv == APR_SUCCESS)
+        rv = put_slack(b);
     return rv;
 }
 

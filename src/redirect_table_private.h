@@ -19,7 +19,7 @@
  * only what its profile or the lowest bit of its first number say is there,
  *
  *   2 * profile + (line is not the one behind the previous rule's), length of source, [host],
- *   [length of middle], [length of tail], [length of query], [pattern], [line, see rt_line_delta],
+ *   [length of middle, length of tail], [length of query], [pattern], [line, see rt_line_delta],
  *   source, [middle], [query]
  *
  * with numbers of 7 bits a byte, the lowest first. Its target is the profile's origin, its own
@@ -40,6 +40,8 @@
  * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
  * and their places, ascending.
  *
+ * An image ends in REDIRECT_SLACK zeroes, so that short texts can be copied in one size.
+ *
  * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
  * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
  */
@@ -59,7 +61,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      4
+#define RT_VERSION      5
 #define RT_WAYS         12  /* places in a bucket */
 #define RT_LOAD         75  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -71,7 +73,7 @@
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
 
 /* What a record of a profile has. */
-enum { RT_TARGET = 1, RT_TAIL = 2, RT_HOST = 4, RT_QUERY = 8, RT_PATTERN = 16 };
+enum { RT_TARGET = 1, RT_HOST = 2, RT_QUERY = 4, RT_PATTERN = 8 };
 
 typedef enum rt_section {
     RT_BUCKETS,    /* rt_bucket */
@@ -181,7 +183,16 @@ struct redirect_table {
     uint32_t nbuckets, nfilter, nspaces, records_end;
     bool simple; /* see redirect_table_simple.c */
     uint64_t simple_salt;
+    /* Of a simple table, what its first rule is like, as most are like it: what the record begins
+     * with, and of its target. RT_UNUSUAL: the record is not of the shortest form */
+    uint32_t usual;
+    const rt_profile *usual_profile;
+    const char *usual_origin;
+    size_t usual_origin_len;
 };
+
+#define RT_UNUSUAL UINT32_MAX
+#define RT_SHORT   UINT32_C(0x808080ff) /* the profile, and whether a number is of one byte */
 
 /* A record taken apart. */
 typedef struct rt_record {
@@ -229,7 +240,7 @@ static inline void rt_decode(const char *record, const rt_profile *profiles, rt_
     out->source_len = rt_number(&p);
     out->host = has & RT_HOST ? rt_number(&p) : 0;
     out->middle_len = has & RT_TARGET ? rt_number(&p) : 0;
-    out->tail = has & RT_TAIL ? rt_number(&p) : 0;
+    out->tail = has & RT_TARGET ? rt_number(&p) : 0;
     out->query_len = has & RT_QUERY ? rt_number(&p) : 0;
     out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
     out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
@@ -439,7 +450,7 @@ static inline uint64_t rt_hash(uint64_t seed, const char *bytes, size_t len, boo
     return rt_hash_words(seed, a, a, len);
 }
 
-/* What hashes whole paths goes on with the next 16 bytes, or ends with the last 16. */
+/* What hashes long paths goes on with the next 16 bytes, or ends with the last 16. */
 static inline uint64_t rt_path_next(uint64_t hash, uint64_t seed, const char *bytes)
 {
     uint64_t words[2];
@@ -453,6 +464,46 @@ static inline uint64_t rt_path_last(uint64_t hash, uint64_t seed, const char *by
     return rt_path_next(hash ^ len * RT_K2, seed, bytes);
 }
 
+#define RT_SHORT_PATH \
+    64 /* bytes, and from 16 on: looked at as four blocks of 16, some of them twice */
+
+/* Where the second and the fourth of these blocks begin; the third ends at the path's end. */
+static inline size_t rt_second(size_t len)
+{
+    return len < 32 ? len - 16 : 16;
+}
+
+static inline size_t rt_fourth(size_t len)
+{
+    return len < 32 ? 0 : len - 32;
+}
+
+/* Without a branch, and with four products that need not wait for each other. */
+static inline uint64_t rt_hash_short(uint64_t seed, const char *path, size_t len)
+{
+    uint64_t a = rt_path_next(RT_K2, seed, path);
+    uint64_t b = rt_path_next(RT_K3, seed, path + rt_second(len));
+    uint64_t c = rt_path_next(RT_K2, ~seed, path + len - 16);
+    uint64_t d = rt_path_next(RT_K3, ~seed, path + rt_fourth(len));
+
+    return rt_mix(a ^ rt_rotate(b, 23) ^ seed, c ^ rt_rotate(d, 41) ^ len * RT_K2);
+}
+
+static inline bool rt_equal_short(const char *a, const char *b, size_t len)
+{
+    const size_t at[] = {0, rt_second(len), len - 16, rt_fourth(len)};
+    uint64_t differ = 0;
+
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t x[2], y[2];
+
+        memcpy(x, a + at[i], 16);
+        memcpy(y, b + at[i], 16);
+        differ |= (x[0] ^ y[0]) | (x[1] ^ y[1]);
+    }
+    return !differ;
+}
+
 /* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
 static inline uint64_t rt_hash_clean(uint64_t seed, const char *path, size_t len)
 {
@@ -460,6 +511,8 @@ static inline uint64_t rt_hash_clean(uint64_t seed, const char *path, size_t len
 
     if (len < 16)
         return rt_hash(seed, path, len, false);
+    if (len <= RT_SHORT_PATH)
+        return rt_hash_short(seed, path, len);
     for (size_t i = 0; i + 16 < len; i += 16)
         hash = rt_path_next(hash, seed, path + i);
     return rt_path_last(hash, seed, path + len - 16, len);

@@ -41,7 +41,7 @@ bool rt_is_simple(const redirect_table *t)
     for (uint32_t i = 0; i < n; i++) {
         if (profiles[i].kind > REDIRECT_PREFIX ||
             profiles[i].flags & ~(unsigned)REDIRECT_ANY_SLASH ||
-            profiles[i].has & ~(unsigned)(RT_TARGET | RT_TAIL))
+            profiles[i].has & ~(unsigned)RT_TARGET)
             return false;
     }
     return true;
@@ -52,23 +52,20 @@ static inline void decode(const redirect_table *t, uint32_t place, rt_record *r)
 {
     const char *record = t->image + place;
     const rt_profile *profile;
-    uint32_t numbers, has_tail, has_target, has_line;
+    uint32_t numbers;
 
     memcpy(&numbers, record, sizeof(numbers));
     profile = &t->profiles[(numbers & 0x7f) >> 1];
-    has_tail = profile->has / RT_TAIL & 1;
-    has_target = profile->has / RT_TARGET & 1;
-    has_line = numbers & 1;
-    if (__builtin_expect(numbers & UINT32_C(0x80808080) || !has_target || has_line, 0)) {
+    if (__builtin_expect(numbers & UINT32_C(0x80808081) || !(profile->has & RT_TARGET), 0)) {
         rt_decode(record, t->profiles, r);
         return;
     }
     r->profile = profile;
     r->pattern = 0;
-    r->source_len = numbers >> 8 & 0x7f;
-    r->middle_len = numbers >> 16 & 0x7f;
-    r->tail = numbers >> 24 & (0 - has_tail);
-    r->source = record + 3 + has_tail;
+    r->source_len = numbers >> 8 & 0xff;
+    r->middle_len = numbers >> 16 & 0xff;
+    r->tail = numbers >> 24;
+    r->source = record + sizeof(numbers);
     r->middle = r->source + r->source_len;
 }
 
@@ -88,22 +85,11 @@ static bool skip_source(const quick *q, const char *source, size_t len, size_t *
     return true;
 }
 
-/* In steps of 16, the last of which may overlap the one before. */
 static inline bool same_bytes(const char *a, const char *b, size_t len)
 {
-    uint64_t x[2], y[2], differ = 0;
-
-    if (len < 16)
+    if (len < 16 || len > RT_SHORT_PATH)
         return !memcmp(a, b, len);
-    for (size_t i = 0;; i += 16) {
-        if (i + 16 > len)
-            i = len - 16;
-        memcpy(x, a + i, 16);
-        memcpy(y, b + i, 16);
-        differ |= (x[0] ^ y[0]) | (x[1] ^ y[1]);
-        if (i + 16 == len)
-            return !differ;
-    }
+    return rt_equal_short(a, b, len);
 }
 
 /* Where the source's bytes end in the path, without a slash at its end. At a boundary of a clean
@@ -407,31 +393,61 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     return true;
 }
 
-/* The filter has let a whole path through in which nothing is to be skipped. */
-static HTC_HOT HTC_APART bool lookup_clean(const redirect_table *table,
-                                           const redirect_request *request, uint32_t from,
-                                           redirect_match *match, uint64_t key)
+/* The match with a usual rule, whose record has these numbers in front of its source. */
+static inline void fill_usual(const redirect_table *t, const char *source, uint32_t numbers,
+                              size_t source_len, redirect_match *match)
 {
-    size_t len = request->path_len;
-    quick q = {.table = table,
-               .path = request->path,
-               .len = len,
-               .from = from,
-               .best = NONE,
-               .kind = REDIRECT_EXACT};
+    const rt_profile *profile = t->usual_profile;
+    uint32_t middle_len = numbers >> 16 & 0xff, tail = numbers >> 24;
 
-    q.at = q.clean = len - (q.path[len - 1] == '/');
-    probe_buckets(&q, key);
-    if (q.best == NONE) {
-        match->rule = 0;
+    match->kind = REDIRECT_EXACT;
+    match->flags = profile->flags;
+    match->options = profile->options;
+    match->status = profile->status;
+    match->has_target = true;
+    match->query_compared = false;
+    match->matched = source_len;
+    match->target_len = t->usual_origin_len + middle_len + tail;
+    match->strip = match->pattern = NULL;
+    match->pattern_id = 0;
+    match->part[0] = t->usual_origin;
+    match->part_len[0] = t->usual_origin_len;
+    match->part[1] = source + source_len;
+    match->part_len[1] = middle_len;
+    match->part[2] = source + source_len - tail;
+    match->part_len[2] = tail;
+}
+
+/* A usual rule whose source equals the path byte for byte. False also if it has to be looked for in
+ * another way, as the first rule with the key's tag is not of this kind, or not alone. */
+static inline bool find_usual(const redirect_table *t, uint64_t key, const char *path, size_t len,
+                              uint32_t from, redirect_match *match)
+{
+    const rt_bucket *bucket = &t->buckets[rt_bucket_of(key, t->nbuckets)];
+    unsigned hits = rt_tagged(bucket, rt_tag(key));
+    uint32_t numbers, place;
+    const char *record;
+
+    if (__builtin_expect(!hits, 0))
         return false;
-    }
-    rt_fill(table, q.best, &q.record, q.matched, match);
+    place = bucket->place[__builtin_ctz(hits)];
+    if (__builtin_expect(place >= t->records_end || place < from, 0))
+        return false;
+    record = t->image + place;
+    __builtin_prefetch(record + 64);
+    memcpy(&numbers, record, sizeof(numbers));
+    if (__builtin_expect((numbers & RT_SHORT) != t->usual || (numbers >> 8 & 0xff) != len ||
+                             !rt_equal_short(record + sizeof(numbers), path, len),
+                         0))
+        return false;
+    match->rule = place;
+    fill_usual(t, record + sizeof(numbers), numbers, len, match);
     return true;
 }
 
 /* Most requests that are asked about match nothing, and most tables have nothing but whole paths:
- * so much is said before any function is called, for which registers would have to be saved. */
+ * of these no function is called, for which registers would have to be saved. A path that equals a
+ * source has no run of slashes, so that is asked only of others. */
 HTC_HOT bool rt_lookup_simple(const redirect_table *table, const redirect_request *request,
                               uint32_t from, redirect_match *match)
 {
@@ -439,12 +455,14 @@ HTC_HOT bool rt_lookup_simple(const redirect_table *table, const redirect_reques
     size_t len = request->path_len;
     uint64_t key;
 
-    if (table->spaces->prefix_depths || !(table->spaces->has & RT_WHOLE) || len <= 16 ||
-        has_run(path, len))
+    if (table->spaces->prefix_depths || len <= 16 || len > RT_SHORT_PATH)
         return lookup(table, request, from, match);
-    key = whole_key(table, rt_hash_clean(table->seed, path, len - (path[len - 1] == '/')));
+    key = whole_key(table, rt_hash_short(table->seed, path, len - (path[len - 1] == '/')));
     if (filtered_in(table, key))
-        return lookup_clean(table, request, from, match, key);
+        return find_usual(table, key, path, len, from, match) ||
+               lookup(table, request, from, match);
+    if (__builtin_expect(has_run(path, len), 0))
+        return lookup(table, request, from, match);
     match->rule = 0;
     return false;
 }

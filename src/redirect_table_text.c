@@ -37,30 +37,41 @@ uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase)
     return hash;
 }
 
-/* What comes, without slashes that do not count, in blocks of 16 bytes; the block in front is kept,
- * as the last bytes may be of both. */
+/* Bytes that come one by one, for rt_hash_path(). */
+typedef struct gathered {
+    uint64_t seed, hash;
+    char first[RT_SHORT_PATH];
+    char block[32]; /* the first half is the one in front of what comes, in the second half */
+    size_t n, total;
+} gathered;
+
+static inline void gather(gathered *g, char byte)
+{
+    if (g->total < RT_SHORT_PATH)
+        g->first[g->total] = byte;
+    if (g->n == 32) {
+        g->hash = rt_path_next(g->hash, g->seed, g->block + 16);
+        memcpy(g->block, g->block + 16, 16);
+        g->n = 16;
+    }
+    g->block[g->n++] = byte;
+    g->total++;
+}
+
 uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase)
 {
-    uint64_t hash = seed ^ RT_K3;
-    char block[32];
-    size_t n = 16, total = 0; /* block[0, 16) is the one in front */
+    gathered g = {.seed = seed, .hash = seed ^ RT_K3, .n = 16};
 
     while (len && path[len - 1] == '/')
         len--;
     for (size_t i = 0; i < len; i++) {
         if (path[i] == '/' && path[i + 1] == '/') /* it does not end in a slash */
             continue;
-        if (n == 32) {
-            hash = rt_path_next(hash, seed, block + 16);
-            memcpy(block, block + 16, 16);
-            n = 16;
-        }
-        block[n++] = icase ? (char)rt_fold(path[i]) : path[i];
-        total++;
+        gather(&g, icase ? (char)rt_fold(path[i]) : path[i]);
     }
-    if (total < 16)
-        return rt_hash(seed, block + 16, total, false);
-    return rt_path_last(hash, seed, block + n - 16, total);
+    if (g.total <= RT_SHORT_PATH)
+        return rt_hash_clean(seed, g.first, g.total);
+    return rt_path_last(g.hash, seed, g.block + g.n - 16, g.total);
 }
 
 bool rt_equal_fold(const char *a, const char *b, size_t len)
@@ -207,7 +218,27 @@ bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, co
 
 /* --- rules as text again --------------------------------------------------------------------- */
 
+/* How long pieces are is not known before memory was waited for: a guess that is wrong costs more
+ * than some bytes too many. */
+static inline char *put_piece(char *to, const char *from, size_t len)
+{
+    if (__builtin_expect(len > REDIRECT_SLACK, 0))
+        memcpy(to, from, len);
+    else
+        memcpy(to, from, REDIRECT_SLACK);
+    return to + len;
+}
+
 void redirect_match_target(const redirect_match *match, char *to)
+{
+    if (match->part[0])
+        to = put_piece(to, match->part[0], match->part_len[0]);
+    to = put_piece(to, match->part[1], match->part_len[1]);
+    if (match->part[2])
+        put_piece(to, match->part[2], match->part_len[2]);
+}
+
+static void copy_target(const redirect_match *match, char *to)
 {
     for (unsigned i = 0; i < 3; i++) {
         if (match->part_len[i])
@@ -255,7 +286,7 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
     if (r.profile->strip)
         out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
     if (match.has_target) {
-        redirect_match_target(&match, target_buffer);
+        copy_target(&match, target_buffer);
         out->target = target_buffer;
         out->target_len = match.target_len;
     }

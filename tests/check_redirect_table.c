@@ -598,7 +598,7 @@ static void use(const image *made)
 {
     static const char *const paths[] = {"/a/b", "/x/y\n", "", "index.php", "//a//b//c", "/A/B/"};
     const redirect_table *table = open_image(made);
-    static char target[REDIRECT_MAX_TEXT];
+    static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
     size_t read = 0;
     redirect_rule rule;
 

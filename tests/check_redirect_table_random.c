@@ -532,7 +532,7 @@ static bool on_regex(void *baton, uint32_t id, const char *pattern, unsigned fla
 
 static void compare_match(const redirect_match *match, const list_item *it, size_t matched)
 {
-    static char target[REDIRECT_MAX_TEXT];
+    static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
     const redirect_rule *rule = &it->rule;
 
     REQUIRE(match->rule == it->place);
