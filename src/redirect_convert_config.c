@@ -426,6 +426,10 @@ static void open_host(scope *s, const char *args, apr_pool_t *pool)
 {
     size_t len = strlen(args);
 
+    if (s->in_host) { /* httpd refuses the file */
+        s->fault = "it stands in a <VirtualHost> within another";
+        return;
+    }
     s->in_host = true;
     s->hosts = apr_array_make(pool, 4, sizeof(const char *));
     if (len > 3 && !strcmp(args + len - 3, ":80"))
@@ -526,6 +530,15 @@ static void close_host(reader *r, const int *marks)
         name_rules(r, done, r->phases[i], marks[i]);
 }
 
+static bool is_named(const apr_array_header_t *hosts, const char *name)
+{
+    for (int i = 0; i < hosts->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(hosts, i, const char *), name))
+            return true;
+    }
+    return false;
+}
+
 /* "https://www.example.com:443" names www.example.com. */
 static void add_host(reader *r, const char *name, uint32_t line)
 {
@@ -541,7 +554,7 @@ static void add_host(reader *r, const char *name, uint32_t line)
     if (why)
         lost(r, line,
              "the name '%s' of the virtual host cannot be used; its redirects are left out", name);
-    else
+    else if (!is_named(r->inner->hosts, options.host))
         APR_ARRAY_PUSH(r->inner->hosts, const char *) = options.host;
 }
 
@@ -557,7 +570,7 @@ static void take_setting(reader *r, const config_line *line)
         s->rewrite_base = with_slash(config_word(r->pool, &args), r->pool);
     else if (!strcasecmp(line->name, "DocumentRoot"))
         s->document_root = config_word(r->pool, &args);
-    else if (s->hosts &&
+    else if (s->hosts && !s->fault &&
              (!strcasecmp(line->name, "ServerName") || !strcasecmp(line->name, "ServerAlias"))) {
         while (*args)
             add_host(r, config_word(r->pool, &args), line->number);
@@ -597,7 +610,7 @@ static void read_lines(reader *r, config_reader *lines)
         if (line.name[0] != '<')
             take_line(r, &line);
         else if (line.name[1] != '/') {
-            if (config_section_of(line.name) == CONFIG_SECTION_HOST) {
+            if (config_section_of(line.name) == CONFIG_SECTION_HOST && !r->inner->in_host) {
                 for (int i = 0; i < PHASES; i++)
                     marks[i] = r->phases[i]->nelts;
             }

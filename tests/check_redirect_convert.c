@@ -172,6 +172,12 @@ static const struct {
      CONVERT_TEXT,
      "http://old.example/a /b 302 subpath=on\nhttp://*.old.example/a /b 302 subpath=on\n", ""},
     {CONVERT_HTTPD, "",
+     "<VirtualHost *:80>\nServerName h.example\nServerAlias H.example h.example:80\n"
+     "<VirtualHost *:80>\nServerName i.example\nRedirect /a /b\nRewriteRule ^/r$ /s [R,L]\n"
+     "</VirtualHost>\nRedirect /c /d\n</VirtualHost>\n",
+     CONVERT_TEXT, "http://h.example/c /d 302 subpath=on\n",
+     "E6 Redirect /a was left out: it stands in a <VirtualHost> within another"},
+    {CONVERT_HTTPD, "",
      "DocumentRoot /w\n<Directory /w/d>\nRewriteRule ^a$ b [R,L]\n</Directory>\n", CONVERT_TEXT,
      "/d/a /d/b 302\n", "N0"},
     {CONVERT_HTTPD, "", "RedirectMatch ^/(.*)$ https://$1.example/\n", CONVERT_JSON, "",
