@@ -76,7 +76,6 @@ typedef struct explain {
     request_rec *r; /* a copy of the status page's, made to look like one for the URL */
     server_rec *server;
     const htc_server_conf *sc;
-    bool host_header;           /* the URL names a host, and so says what Host is */
     const ap_directive_t *host; /* its <VirtualHost>, or NULL */
 
     /* Where the request is now. */
@@ -85,19 +84,13 @@ typedef struct explain {
     const char *context_prefix, *context_root; /* of the Alias that leads there, or NULL */
     const char *filename, *path_info; /* the file as far as it is there; and the rest, or NULL */
     const char *last_name;            /* that <Files> sections are compared with */
-    bool to_directory;                /* the file is a directory */
-    bool subrequest;                  /* for a name of DirectoryIndex */
     apr_array_header_t *server_rules; /* its RewriteRules, once they are read */
-    bool engine;      /* RewriteEngine of the server, which directories begin with */
-    bool rewrite_end; /* a rule with END: no rule is tried any more */
-    bool in_htaccess; /* the lines that are looked at are those of a .htaccess file */
     apr_array_header_t
         *sections;              /* const ap_directive_t *: <Directory> of the path, core's order */
     apr_array_header_t *levels; /* explain_level */
     apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
     const char *next; /* path that a directory's rule leads to, when nobody answers; or NULL */
     const ap_directive_t *next_by;
-    bool stopped; /* nobody here knows how it goes on; a note says why */
 
     /* What led there, until it is listed. */
     const char *step_by, *step_path, *step_query;
@@ -105,11 +98,20 @@ typedef struct explain {
 
     htc_list *rules, *steps, *levels_list, *sections_list, *notes;
     apr_array_header_t *listed; /* const ap_directive_t *: sections */
-    unsigned more_rules;        /* that match and are not listed */
-    unsigned unread;            /* notes of what is not looked into */
-    bool answered, certain;     /* whoever answers first is known; nothing before can change that */
-    bool unsure;                /* a line before it might answer */
     const char *answer, *location;
+
+    /* Of all of it, what takes little room. */
+    bool host_header;       /* the URL names a host, and so says what Host is */
+    bool to_directory;      /* the file is a directory */
+    bool subrequest;        /* for a name of DirectoryIndex */
+    bool engine;            /* RewriteEngine of the server, which directories begin with */
+    bool rewrite_end;       /* a rule with END: no rule is tried any more */
+    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
+    bool stopped;           /* nobody here knows how it goes on; a note says why */
+    unsigned more_rules;    /* that match and are not listed */
+    unsigned unread;        /* notes of what is not looked into */
+    bool answered, certain; /* whoever answers first is known; nothing before can change that */
+    bool unsure;            /* a line before it might answer */
     int status;
 } explain;
 

@@ -74,10 +74,11 @@ static apr_status_t free_entries(void *entries)
 static apr_array_header_t *finish(const reading *r, apr_pool_t *pool)
 {
     apr_array_header_t *array = apr_array_make(pool, 0, sizeof(htc_fold_entry));
+    htc_fold_entry *fitting = realloc(r->entries, r->n * sizeof(*fitting));
 
-    array->elts = realloc(r->entries, r->n * sizeof(htc_fold_entry));
-    if (!array->elts)
-        array->elts = (char *)r->entries;
+    if (!fitting)
+        fitting = r->entries;
+    array->elts = (char *)fitting;
     array->nelts = array->nalloc = (int)r->n;
     apr_pool_cleanup_register(pool, array->elts, free_entries, apr_pool_cleanup_null);
     return array;

@@ -311,6 +311,7 @@ uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_
     rt_mark mark = marks[rule >> RT_MARK_SHIFT];
     rt_record r;
 
+    r.size = 0;
     if (mark.at < rule)
         rt_decode(table->image + mark.at, table->profiles, &r);
     while (mark.at < rule) {
