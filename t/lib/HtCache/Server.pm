@@ -206,10 +206,16 @@ sub signal {
     kill $signal, $pid or die "cannot signal $pid: $!\n";
 }
 
+# The letter that the kernel has for it; nothing: there is no such process.
+sub _state {
+    my ($pid) = @_;
+    my ($state) = (read_file("/proc/$pid/stat") // '') =~ /^\d+ \(.*\) (\w)/s;
+    return $state;
+}
+
 sub _alive {
     my ($pid) = @_;
-    my $line = read_file("/proc/$pid/stat") // return 0;
-    return $line !~ /^\d+ \(.*\) [ZX]/s;
+    return (_state($pid) // 'X') !~ /[ZX]/;
 }
 
 # True once the parent and all its children are gone.
@@ -234,10 +240,13 @@ sub stop {
     return $gone;
 }
 
-# SIGKILL for the parent, then for the children it leaves behind.
+# SIGKILL for the parent, then for the children it leaves behind; all of them, as it is stopped first
+# and cannot make another one that nobody knows of, and that goes on answering.
 sub kill_all {
     my ($self) = @_;
     my $pid = $self->pid or return;
+    kill 'STOP', $pid;
+    wait_until(sub { (_state($pid) // 'T') =~ /[TZX]/ });
     my @children = $self->children;
     kill 'KILL', $pid;
     $self->wait_gone($pid);
