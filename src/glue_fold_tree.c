@@ -509,9 +509,8 @@ static void make_runs(htc_walk *w, ap_directive_t **link, const ap_directive_t *
 
         if (!node->first_child)
             htc_fold_run_make(w, link, host, in_dir, runs);
-        else if (named(node, dir_sections, COUNT(dir_sections)))
-            make_runs(w, &node->first_child, host, true, runs);
-        else if (in_dir && named(node, limits, COUNT(limits)))
+        else if (named(node, dir_sections, COUNT(dir_sections)) ||
+                 (in_dir && named(node, limits, COUNT(limits))))
             make_runs(w, &node->first_child, host, true, runs);
         else if (!host && !strcasecmp(node->directive, "<VirtualHost"))
             make_runs(w, &node->first_child, node, false, runs);

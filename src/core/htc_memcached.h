@@ -51,8 +51,7 @@ typedef enum htc_mc_result {
 typedef struct htc_mc_item {
     htc_mc_op op;
     unsigned server;
-    char key[HTC_MC_KEY + 1]; /* printable, no blank */
-    const void *value;        /* SET, ADD: what is stored */
+    const void *value; /* SET, ADD: what is stored */
     size_t value_len;
     uint32_t expire; /* SET, ADD: seconds it lives; at most 30 days, 0: for ever */
 
@@ -60,6 +59,8 @@ typedef struct htc_mc_item {
     const char *got; /* HIT: the value, in the call's pool */
     size_t got_len;
     htc_mc_result result;
+
+    char key[HTC_MC_KEY + 1]; /* printable, no blank */
 } htc_mc_item;
 
 /* --- answers ---------------------------------------------------------------------------------- */
