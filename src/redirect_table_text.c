@@ -238,6 +238,7 @@ void redirect_match_target(const redirect_match *match, char *to)
         put_piece(to, match->part[2], match->part_len[2]);
 }
 
+/* The same into a buffer that has room for the target and no more. */
 static void copy_target(const redirect_match *match, char *to)
 {
     for (unsigned i = 0; i < 3; i++) {

@@ -366,40 +366,6 @@ END_TEST
 
 static char long_text[REDIRECT_MAX_TEXT + 2];
 
-/* Each byte of a path counts, wherever it is, and a path has one hash, in however many pieces it is
- * looked at. */
-START_TEST(paths_are_compared_and_hashed_whole)
-{
-    char path[201] = "/", other[201], doubled[402];
-
-    for (size_t i = 1; i < sizeof(path); i++)
-        path[i] = i % 7 ? (char)('a' + i % 23) : '/';
-    for (size_t len = 1; len < sizeof(path); len++) {
-        size_t n = 0;
-
-        if (path[len - 1] == '/')
-            continue;
-        memcpy(other, path, len);
-        for (size_t i = 0; i < len; i++) {
-            doubled[n++] = path[i];
-            if (path[i] == '/')
-                doubled[n++] = '/';
-        }
-        ck_assert_uint_eq(rt_hash_path(1, path, len, false), rt_hash_clean(1, path, len));
-        ck_assert_uint_eq(rt_hash_path(1, doubled, n, false), rt_hash_clean(1, path, len));
-        for (size_t i = 0; i < len; i++) {
-            other[i] ^= 1;
-            ck_assert_uint_ne(rt_hash_clean(1, other, len), rt_hash_clean(1, path, len));
-            if (len >= 16 && len <= RT_SHORT_PATH)
-                ck_assert(!rt_equal_short(other, path, len));
-            other[i] = path[i];
-        }
-        if (len >= 16 && len <= RT_SHORT_PATH)
-            ck_assert(rt_equal_short(other, path, len));
-    }
-}
-END_TEST
-
 START_TEST(bad_rules_are_refused)
 {
     static const redirect_rule good = {
@@ -788,7 +754,6 @@ static Suite *redirect_table_suite(void)
     tcase_add_test(tc, patterns_are_numbered_without_gaps);
     tcase_add_loop_test(tc, many_patterns_are_tried_once_and_in_order, 0, COUNT_OF(many_samples));
     tcase_add_test(tc, many_strip_sets_and_hosts);
-    tcase_add_test(tc, paths_are_compared_and_hashed_whole);
     tcase_add_test(tc, bad_rules_are_refused);
     tcase_add_test(tc, the_longest_rule_is_taken);
     tcase_add_test(tc, duplicates_are_reported_and_left_out);

@@ -615,6 +615,40 @@ static void compare_answers(uint64_t seed, uint64_t wanted)
     REQUIRE(found < answers / 10 * 9);
 }
 
+/* Each byte of a path counts, wherever it is, and a path has one hash, in however many pieces it is
+ * looked at. */
+START_TEST(paths_are_compared_and_hashed_whole)
+{
+    char path[201] = "/", other[201], doubled[402];
+
+    for (size_t i = 1; i < sizeof(path); i++)
+        path[i] = i % 7 ? (char)('a' + i % 23) : '/';
+    for (size_t len = 1; len < sizeof(path); len++) {
+        size_t n = 0;
+
+        if (path[len - 1] == '/')
+            continue;
+        memcpy(other, path, len);
+        for (size_t i = 0; i < len; i++) {
+            doubled[n++] = path[i];
+            if (path[i] == '/')
+                doubled[n++] = '/';
+        }
+        ck_assert_uint_eq(rt_hash_path(1, path, len, false), rt_hash_clean(1, path, len));
+        ck_assert_uint_eq(rt_hash_path(1, doubled, n, false), rt_hash_clean(1, path, len));
+        for (size_t i = 0; i < len; i++) {
+            other[i] ^= 1;
+            ck_assert_uint_ne(rt_hash_clean(1, other, len), rt_hash_clean(1, path, len));
+            if (len >= 16 && len <= RT_SHORT_PATH)
+                ck_assert(!rt_equal_short(other, path, len));
+            other[i] = path[i];
+        }
+        if (len >= 16 && len <= RT_SHORT_PATH)
+            ck_assert(rt_equal_short(other, path, len));
+    }
+}
+END_TEST
+
 START_TEST(table_answers_as_a_list_does)
 {
     compare_answers(number_from("HTC_SEED", (uint64_t)time(NULL)),
@@ -661,6 +695,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 0);
+    tcase_add_test(tc, paths_are_compared_and_hashed_whole);
     tcase_add_test(tc, table_answers_as_a_list_does);
     tcase_add_loop_test(tc, what_was_wrong_once_stays_right, 0, sizeof(kept) / sizeof(kept[0]));
     suite_add_tcase(suite, tc);
