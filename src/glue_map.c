@@ -316,8 +316,8 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
 {
     ap_regmatch_t found[MAX_GROUPS];
 
-    if (!match->pattern || !(match->options & REDIRECT_OPT_EXPAND) ||
-        !htc_map_regex(table, match->pattern_id, match->pattern, match->flags, r->uri,
+    if (!match->pattern || !(match->profile->options & REDIRECT_OPT_EXPAND) ||
+        !htc_map_regex(table, match->pattern_id, match->pattern, match->profile->flags, r->uri,
                        strlen(r->uri), MAX_GROUPS, found))
         return 0;
     for (int i = 0; i < MAX_GROUPS; i++)
@@ -471,8 +471,8 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
     htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
     htc_note_redirect(r, map->file, line);
     if (!location)
-        name_status(r, match->status);
-    return location ? send_redirect(r, match->status, location) : match->status;
+        name_status(r, match->profile->status);
+    return location ? send_redirect(r, match->profile->status, location) : match->profile->status;
 }
 
 static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)

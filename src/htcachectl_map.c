@@ -559,7 +559,7 @@ static void print_hops(const map_file *f, const hop *hops, int n)
 {
     for (int i = 0; i < n; i++) {
         tool_put(stdout, f->name);
-        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.status);
+        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.profile->status);
         if (hops[i].location) {
             putchar(' ');
             tool_put(stdout, hops[i].location);
@@ -578,7 +578,7 @@ static json_t *json_hops(const map_file *f, const hop *hops, int n)
 
     for (int i = 0; i < n; i++) {
         json_t *one = json_pack("{sIsisb}", "line", (json_int_t)hops[i].line, "status",
-                                hops[i].match.status, "refused", hops[i].refused);
+                                hops[i].match.profile->status, "refused", hops[i].refused);
 
         json_object_set_new(one, "location",
                             hops[i].location ? json_string(hops[i].location) : json_null());

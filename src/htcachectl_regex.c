@@ -77,16 +77,18 @@ static pcre2_code *code_of(map_regexes *regexes, uint32_t id, const char *patter
 bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
                        const char *subject, size_t len)
 {
-    return map_regexes_groups(
-               baton, &(redirect_match){.pattern_id = id, .pattern = pattern, .flags = flags},
-               subject, len, NULL, 0) > 0;
+    redirect_profile profile = {.flags = (uint16_t)flags};
+    redirect_match match = {.profile = &profile, .pattern_id = id, .pattern = pattern};
+
+    return map_regexes_groups(baton, &match, subject, len, NULL, 0) > 0;
 }
 
 int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const char *subject,
                        size_t len, redirect_group *groups, int max)
 {
     pcre2_code *code =
-        match->pattern ? code_of(regexes, match->pattern_id, match->pattern, match->flags) : NULL;
+        match->pattern ? code_of(regexes, match->pattern_id, match->pattern, match->profile->flags)
+                       : NULL;
     pcre2_match_data *data = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
     int count = data ? pcre2_match(code, (PCRE2_SPTR)subject, len, 0, 0, data, NULL) : 0;
 

@@ -75,7 +75,7 @@ static answer ask(const asked *a, const redirect_request *request, apr_pool_t *p
     if (!redirect_table_lookup(a->table, &normal, 0, &match))
         return out;
     out.index = (int)redirect_table_line(a->table, match.rule, NULL);
-    out.status = match.status;
+    out.status = match.profile->status;
     n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
                            GROUPS_MAX);
     out.location = convert_location(a->list, &match, (unsigned)out.index, request, groups,

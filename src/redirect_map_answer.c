@@ -305,18 +305,19 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
     answer a = {.len = match->target_len};
 
     *refused = false;
-    if (!match->has_target)
+    if (!(match->profile->has & REDIRECT_HAS_TARGET))
         return NULL;
     a.text = apr_palloc(pool, a.len + REDIRECT_SLACK);
     redirect_match_target(match, a.text);
     a.text[a.len] = '\0';
-    if (match->options & REDIRECT_OPT_EXPAND && !expand(&a, request, groups, ngroups, pool)) {
+    if (match->profile->options & REDIRECT_OPT_EXPAND &&
+        !expand(&a, request, groups, ngroups, pool)) {
         *refused = true;
         return NULL;
     }
-    if (match->options & REDIRECT_OPT_APPEND_REST)
+    if (match->profile->options & REDIRECT_OPT_APPEND_REST)
         append_rest(&a, match, request, pool);
-    if (match->options & REDIRECT_OPT_APPEND_QUERY)
+    if (match->profile->options & REDIRECT_OPT_APPEND_QUERY)
         append_query(&a, match, request, pool);
     return a.text;
 }

@@ -59,16 +59,18 @@ static bool find(const check *c, redirect_request *request, uint32_t from, redir
 /* Does the earlier row answer everything that the rule would? Its source it does answer. */
 static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 {
-    bool prefix = earlier->kind == REDIRECT_PREFIX || earlier->kind == REDIRECT_LITERAL_PREFIX;
+    bool prefix = earlier->profile->kind == REDIRECT_PREFIX ||
+                  earlier->profile->kind == REDIRECT_LITERAL_PREFIX;
     unsigned schemes = REDIRECT_HTTP | REDIRECT_HTTPS;
 
     if (rule->kind == REDIRECT_PREFIX && !prefix)
         return false;
-    if (earlier->query_compared && !rule->query)
+    if (earlier->profile->has & REDIRECT_HAS_QUERY && !rule->query)
         return false;
-    if (earlier->flags & schemes && (earlier->flags & schemes) != (rule->flags & schemes))
+    if (earlier->profile->flags & schemes &&
+        (earlier->profile->flags & schemes) != (rule->flags & schemes))
         return false;
-    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->flags);
+    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile->flags);
 }
 
 static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)

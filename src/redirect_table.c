@@ -16,6 +16,7 @@
 #define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
 #define MAX_HOSTS    256 /* one name, and a wildcard for each dot */
 #define NONE         UINT32_MAX
+#define SAMPLES      32 /* rules of which the usual profile is found */
 
 /* A space, and what the request adds to its keys. */
 typedef struct context {
@@ -133,7 +134,7 @@ static bool match_query(const search *s, const rt_record *r)
     const char *query = request->query ? request->query : "", *strip = NULL;
     size_t len = request->query ? request->query_len : 0, strip_len = 0;
 
-    if (!(r->profile->has & RT_QUERY))
+    if (!(r->profile->has & REDIRECT_HAS_QUERY))
         return true;
     if (r->profile->flags & REDIRECT_QUERY_EXACT)
         return r->query_len == len && !memcmp(r->query, query, len);
@@ -164,7 +165,7 @@ static void wait_with(search *s, uint32_t place)
 
 static void try_rule(search *s, uint32_t place, size_t at)
 {
-    const rt_profile *profile;
+    const redirect_profile *profile;
     size_t matched;
     rt_record r;
 
@@ -312,8 +313,8 @@ static void try_whole(search *s)
             continue;
         s->host = in->host;
         probe(s,
-              rt_key(rt_hash_path(s->table->seed, s->path, s->len, in->space->icase), in->salt,
-                     RT_KEY_WHOLE),
+              rt_whole_key(rt_hash_path(&s->table->secret, s->path, s->len, in->space->icase),
+                           in->salt),
               0);
     }
 }
@@ -600,17 +601,11 @@ void rt_fill_match(const redirect_table *t, uint32_t place, size_t matched, redi
 void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t matched,
              redirect_match *match)
 {
-    const rt_profile *profile = r->profile;
+    const redirect_profile *profile = r->profile;
     size_t len;
 
-    *match = (redirect_match){.rule = place,
-                              .kind = profile->kind,
-                              .flags = profile->flags,
-                              .options = profile->options,
-                              .status = profile->status,
-                              .has_target = profile->has & RT_TARGET,
-                              .query_compared = profile->has & RT_QUERY,
-                              .matched = matched};
+    *match =
+        (redirect_match){.rule = place, .profile = profile, .matched = matched, .part = {t->image}};
     if (profile->strip)
         match->strip = rt_string(t->image, t->strips, profile->strip, &len);
     if (r->pattern) {
@@ -669,24 +664,47 @@ static const void *section(const redirect_table *t, rt_section which)
     return t->image + t->head->section[which].at;
 }
 
+static void make_ready(redirect_table *t, apr_pool_t *pool)
+{
+    rt_ready *all = apr_pcalloc(pool, RT_READY_MAX * sizeof(*all));
+    uint32_t n = t->head->section[RT_PROFILES].count;
+
+    for (uint32_t i = 0; i < RT_READY_MAX && i < n; i++) {
+        const redirect_profile *profile = &t->profiles[i];
+        rt_ready *ready = &all[i];
+
+        if (profile->has != REDIRECT_HAS_TARGET || profile->strip)
+            continue;
+        ready->profile = profile;
+        ready->origin = t->image;
+        if (profile->origin)
+            ready->origin = rt_string(t->image, t->origins, profile->origin, &ready->origin_len);
+    }
+    t->ready = all;
+}
+
+/* The profile that most of some rules have, from all over the table. */
 static void see_usual(redirect_table *t)
 {
-    uint32_t numbers;
+    const rt_span *span = &t->head->section[RT_MARKS];
+    const rt_mark *marks = (const rt_mark *)(t->image + span->at);
+    uint32_t seen[RT_READY_MAX] = {0}, most = 0;
 
     t->usual = RT_UNUSUAL;
-    if (!t->simple || t->records_end == sizeof(rt_header))
-        return;
-    memcpy(&numbers, t->image + sizeof(rt_header), sizeof(numbers));
-    numbers &= RT_SHORT & ~UINT32_C(1); /* the first rule may be alone in having a line */
-    if (numbers & UINT32_C(0x80808080))
-        return;
-    t->usual_profile = &t->profiles[numbers >> 1];
-    if (t->usual_profile->has != RT_TARGET || t->usual_profile->strip)
-        return;
-    t->usual = numbers;
-    if (t->usual_profile->origin)
-        t->usual_origin =
-            rt_string(t->image, t->origins, t->usual_profile->origin, &t->usual_origin_len);
+    for (uint32_t i = 0; i < SAMPLES && i < span->count; i++) {
+        uint32_t mark =
+            span->count <= SAMPLES ? i : (uint32_t)((uint64_t)i * span->count / SAMPLES);
+        uint32_t number;
+        rt_record r;
+
+        rt_decode(t->image + marks[mark].at, t->profiles, &r);
+        number = (uint32_t)(r.profile - t->profiles);
+        if (number < RT_READY_MAX && t->ready[number].profile && ++seen[number] > most) {
+            most = seen[number];
+            t->usual = number << 1;
+            t->usual_ready = t->ready[number];
+        }
+    }
 }
 
 const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool)
@@ -709,8 +727,13 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->nfilter = t->head->section[RT_FILTER].count;
     t->nspaces = t->head->section[RT_SPACES].count;
     t->records_end = t->head->records_end;
+    t->secret = rt_secret_of(t->seed);
     t->simple = rt_is_simple(t);
+    t->only_whole = t->simple && !t->spaces->prefix_depths;
     t->simple_salt = rt_salt(t->seed, 0, 0, 0);
-    see_usual(t);
+    if (t->only_whole) {
+        make_ready(t, pool);
+        see_usual(t);
+    }
     return t;
 }

@@ -155,22 +155,29 @@ typedef struct redirect_request {
     const char *(*escape)(apr_pool_t *pool, const char *path);
 } redirect_request;
 
+enum { REDIRECT_HAS_TARGET = 1, REDIRECT_HAS_QUERY = 2 };
+
+/** What many rules have in common. */
+typedef struct redirect_profile {
+    uint8_t kind; /* redirect_kind */
+    uint8_t has;  /* REDIRECT_HAS_TARGET; REDIRECT_HAS_QUERY: a condition on the query; others are
+                   * the table's own */
+    uint16_t flags;
+    uint16_t status;
+    uint16_t options;
+    uint32_t strip, origin; /* the table's own */
+} redirect_profile;
+
 typedef struct redirect_match {
     uint32_t rule; /* where it is in the image: rules further on have higher numbers. 0: none */
-    redirect_kind kind;
-    unsigned flags;
-    unsigned options;
-    int status;
-    bool has_target;
-    bool query_compared; /* the rule has a condition on the query */
+    const redirect_profile *profile; /* in the image; NULL: none */
     size_t matched; /* PREFIX: the rest of the path begins here: behind the slashes if the source
                      * ends in one, else with them. Other kinds: path_len */
     size_t target_len;
     const char *strip;   /* as given with the rule, NUL-terminated, in the image; NULL: none */
     const char *pattern; /* NUL-terminated, in the image; NULL: none */
     uint32_t pattern_id; /* valid with pattern */
-    const char
-        *part[3]; /* the target in three pieces, all in the image; those of length 0 may be NULL */
+    const char *part[3]; /* the target in three pieces, all in the image; not NULL */
     size_t part_len[3];
 } redirect_match;
 

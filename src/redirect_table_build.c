@@ -27,7 +27,7 @@
 typedef struct draft {
     const redirect_rule *rule;
     rt_record record;
-    rt_profile profile;
+    redirect_profile profile;
     size_t origin_len;
 } draft;
 
@@ -51,7 +51,7 @@ redirect_builder *redirect_builder_create(size_t expected, size_t bytes)
 
     if (!b)
         return NULL;
-    b->seed = random_seed();
+    rt_builder_seed(b, random_seed());
     if (bytes > REDIRECT_MAX_IMAGE)
         bytes = REDIRECT_MAX_IMAGE;
     if (expected > REDIRECT_MAX_IMAGE / BYTES_PER_RULE)
@@ -68,6 +68,7 @@ redirect_builder *redirect_builder_create(size_t expected, size_t bytes)
 void rt_builder_seed(redirect_builder *builder, uint64_t seed)
 {
     builder->seed = seed;
+    builder->secret = rt_secret_of(seed);
 }
 
 void redirect_builder_destroy(redirect_builder *builder)
@@ -173,7 +174,7 @@ static bool set_names(redirect_builder *b, draft *d)
     if (rule->query) {
         d->record.query = rule->query;
         d->record.query_len = (uint32_t)rule->query_len;
-        d->profile.has |= RT_QUERY;
+        d->profile.has |= REDIRECT_HAS_QUERY;
     }
     return true;
 }
@@ -264,7 +265,7 @@ static bool set_target(redirect_builder *b, draft *d)
     own = rule->target_len - d->origin_len;
     tail = own < r->source_len ? own : r->source_len;
     tail = common_tail(rule->target + rule->target_len, r->source + r->source_len, tail);
-    d->profile.has |= RT_TARGET;
+    d->profile.has |= REDIRECT_HAS_TARGET;
     r->tail = (uint32_t)tail;
     r->middle = rule->target + d->origin_len;
     r->middle_len = (uint32_t)own - r->tail;
@@ -273,9 +274,9 @@ static bool set_target(redirect_builder *b, draft *d)
 
 /* --- its profile ----------------------------------------------------------------------------- */
 
-static uint32_t *profile_slot(const redirect_builder *b, const rt_profile *profile)
+static uint32_t *profile_slot(const redirect_builder *b, const redirect_profile *profile)
 {
-    const rt_profile *profiles = (const rt_profile *)(const void *)b->profiles.bytes;
+    const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
     uint32_t *slots = (uint32_t *)(void *)b->profile_slots.bytes;
     uint32_t i = (uint32_t)XXH3_64bits(profile, sizeof(*profile));
 
@@ -289,7 +290,7 @@ static uint32_t *profile_slot(const redirect_builder *b, const rt_profile *profi
 
 static bool grow_profile_slots(redirect_builder *b)
 {
-    const rt_profile *profiles = (const rt_profile *)(const void *)b->profiles.bytes;
+    const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
     uint32_t nslots = b->nprofile_slots ? b->nprofile_slots * 2 : FIRST_SLOTS;
     rt_buffer slots = {0};
 
@@ -304,9 +305,9 @@ static bool grow_profile_slots(redirect_builder *b)
 }
 
 /* The profile's number, from 1; 0 when there is no memory. */
-static uint32_t profile_number(redirect_builder *b, const rt_profile *profile)
+static uint32_t profile_number(redirect_builder *b, const redirect_profile *profile)
 {
-    const rt_profile *profiles = (const rt_profile *)(const void *)b->profiles.bytes;
+    const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
     uint32_t *slot;
 
     if (b->last_profile && !memcmp(&profiles[b->last_profile - 1], profile, sizeof(*profile)))
@@ -342,7 +343,7 @@ static bool keyed_strip(redirect_builder *b, uint32_t strip)
 /* How the rule's query takes part in its key. */
 static rt_query_mode query_mode(redirect_builder *b, const draft *d)
 {
-    if (!(d->profile.has & RT_QUERY))
+    if (!(d->profile.has & REDIRECT_HAS_QUERY))
         return RT_QUERY_ANY;
     if (d->profile.flags & REDIRECT_QUERY_EXACT)
         return RT_QUERY_WHOLE;
@@ -489,8 +490,8 @@ static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
     if (rule->kind == REDIRECT_LITERAL_PREFIX || rule->kind == REDIRECT_PATTERN)
         return partial_key(b, d, space, salt, key);
     if (rule->kind == REDIRECT_EXACT) {
-        *key = rt_key(rt_hash_path(b->seed, d->record.source, d->record.source_len, space->icase),
-                      salt, RT_KEY_WHOLE);
+        *key = rt_whole_key(
+            rt_hash_path(&b->secret, d->record.source, d->record.source_len, space->icase), salt);
         space->has |= RT_WHOLE;
         return true;
     }
@@ -521,11 +522,11 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
     at = put_number(at, r->source_len);
     if (has & RT_HOST)
         at = put_number(at, r->host);
-    if (has & RT_TARGET) {
+    if (has & REDIRECT_HAS_TARGET) {
         at = put_number(at, r->middle_len);
         at = put_number(at, r->tail);
     }
-    if (has & RT_QUERY)
+    if (has & REDIRECT_HAS_QUERY)
         at = put_number(at, r->query_len);
     if (has & RT_PATTERN)
         at = put_number(at, r->pattern);

@@ -11,13 +11,13 @@
 #include "redirect_table_private.h"
 
 #define MAX_NUMBER_BYTES 5
-#define ALL_HAS          (RT_TARGET | RT_HOST | RT_QUERY | RT_PATTERN)
+#define ALL_HAS          (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN)
 
 typedef struct check {
     const char *image;
     size_t size;
     const rt_header *head;
-    const rt_profile *profiles;
+    const redirect_profile *profiles;
     uint8_t *starts; /* a bit for each place in front of the postings' end */
     uint32_t rules, exact, prefix, pattern, marks; /* passed */
 } check;
@@ -45,12 +45,18 @@ static bool is_start(const check *c, uint32_t place)
 /* --- header and sections --------------------------------------------------------------------- */
 
 static const size_t element_size[] = {
-    [RT_BUCKETS] = sizeof(rt_bucket),   [RT_FILTER] = sizeof(uint64_t),
-    [RT_POSTINGS] = sizeof(uint32_t),   [RT_NODES] = sizeof(rt_node),
-    [RT_PROFILES] = sizeof(rt_profile), [RT_SPACES] = sizeof(rt_space),
-    [RT_MARKS] = sizeof(rt_mark),       [RT_HOST_SLOTS] = sizeof(uint32_t),
-    [RT_HOSTS] = sizeof(uint32_t),      [RT_STRIPS] = sizeof(uint32_t),
-    [RT_ORIGINS] = sizeof(uint32_t),    [RT_PATTERNS] = sizeof(uint32_t),
+    [RT_BUCKETS] = sizeof(rt_bucket),
+    [RT_FILTER] = sizeof(uint64_t),
+    [RT_POSTINGS] = sizeof(uint32_t),
+    [RT_NODES] = sizeof(rt_node),
+    [RT_PROFILES] = sizeof(redirect_profile),
+    [RT_SPACES] = sizeof(rt_space),
+    [RT_MARKS] = sizeof(rt_mark),
+    [RT_HOST_SLOTS] = sizeof(uint32_t),
+    [RT_HOSTS] = sizeof(uint32_t),
+    [RT_STRIPS] = sizeof(uint32_t),
+    [RT_ORIGINS] = sizeof(uint32_t),
+    [RT_PATTERNS] = sizeof(uint32_t),
 };
 
 static_assert(sizeof(element_size) / sizeof(element_size[0]) == RT_SECTIONS, "all sections");
@@ -95,12 +101,12 @@ static bool strings_ok(const check *c, rt_section which)
     return true;
 }
 
-static bool profile_ok(const check *c, const rt_profile *p)
+static bool profile_ok(const check *c, const redirect_profile *p)
 {
     bool segments = p->kind == REDIRECT_EXACT || p->kind == REDIRECT_PREFIX;
 
     return p->kind >= REDIRECT_EXACT && p->kind <= REDIRECT_PATTERN &&
-           !(p->has & ~(unsigned)ALL_HAS) && !(p->origin && !(p->has & RT_TARGET)) &&
+           !(p->has & ~(unsigned)ALL_HAS) && !(p->origin && !(p->has & REDIRECT_HAS_TARGET)) &&
            !(p->kind == REDIRECT_PATTERN && !(p->has & RT_PATTERN)) &&
            !(p->flags & REDIRECT_ANY_SLASH && !segments) &&
            !(p->flags & REDIRECT_FLOATING && p->kind != REDIRECT_PATTERN) &&
@@ -115,7 +121,7 @@ static bool profiles_ok(const check *c)
         if (!profile_ok(c, &c->profiles[i]))
             return false;
         host = host || c->profiles[i].has & RT_HOST;
-        query = query || c->profiles[i].has & RT_QUERY;
+        query = query || c->profiles[i].has & REDIRECT_HAS_QUERY;
     }
     return c->head->uses_host == host && c->head->uses_query == query;
 }
@@ -169,8 +175,8 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
     if (!take_number(&at, end, &first) || first >> 1 >= count(c, RT_PROFILES))
         return false;
     has = c->profiles[first >> 1].has;
-    fields += (first & 1) + !!(has & RT_HOST) + 2 * !!(has & RT_TARGET) + !!(has & RT_QUERY) +
-              !!(has & RT_PATTERN);
+    fields += (first & 1) + !!(has & RT_HOST) + 2 * !!(has & REDIRECT_HAS_TARGET) +
+              !!(has & REDIRECT_HAS_QUERY) + !!(has & RT_PATTERN);
     while (fields--) {
         if (!take_number(&at, end, &number))
             return false;
@@ -295,6 +301,10 @@ static bool buckets_ok(const check *c)
             uint32_t place = buckets[i].place[j];
 
             if (!is_record(c, place) && !is_posting(c, place))
+                return false;
+        }
+        for (unsigned j = buckets[i].used; j < RT_WAYS; j++) {
+            if (buckets[i].tag[j])
                 return false;
         }
     }

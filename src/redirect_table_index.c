@@ -74,6 +74,19 @@ static void clear_sections(redirect_builder *b)
     b->image.len = b->records_end;
 }
 
+/* With nothing but whole paths there is one look at the index for each request, or one for each way
+ * of hosts and queries: the index itself says as fast as a filter that there is nothing. */
+static bool has_filter(const redirect_builder *b)
+{
+    for (uint32_t i = 0; i < b->nspaces; i++) {
+        const rt_space *space = &b->spaces[i];
+
+        if (space->has != RT_WHOLE || space->prefix_depths || space->partial_depths)
+            return true;
+    }
+    return false;
+}
+
 static void filter_add(uint64_t *filter, uint32_t nwords, uint64_t key)
 {
     filter[rt_filter_word(key, nwords)] |= rt_filter_bits(key);
@@ -124,7 +137,10 @@ static bool fill(index_work *w)
     rt_bucket *buckets = buckets_of(b);
     uint64_t *filter = filter_of(b);
     rt_entry *entries = rt_entries(b);
+    bool filtered = has_filter(b);
 
+    if (!filtered)
+        filter[0] = UINT64_MAX;
     for (uint32_t i = 0; i < b->rules; i++) {
         if (i + AHEAD < b->rules) {
             uint64_t key = entries[i + AHEAD].key;
@@ -133,7 +149,8 @@ static bool fill(index_work *w)
             __builtin_prefetch(&filter[rt_filter_word(key, w->nwords)], 1);
         }
         entries[i].prev = 0;
-        filter_add(filter, w->nwords, entries[i].key);
+        if (filtered)
+            filter_add(filter, w->nwords, entries[i].key);
         if (!insert(w, buckets, entries, i))
             return false;
     }
@@ -148,7 +165,7 @@ static apr_status_t fill_index(index_work *w)
     uint64_t keys = (uint64_t)b->rules + b->nnodes;
 
     w->nbuckets = (uint32_t)((uint64_t)b->rules * 100 / (RT_WAYS * RT_LOAD)) + 1;
-    w->nwords = (uint32_t)(keys * RT_FILTER_BITS / 64) + 1;
+    w->nwords = has_filter(b) ? (uint32_t)(keys * RT_FILTER_BITS / 64) + 1 : 1;
     for (;;) {
         apr_status_t rv = begin_section(b, RT_BUCKETS, w->nbuckets, w->nbuckets * sizeof(rt_bucket),
                                         BUCKET_ALIGN);
@@ -167,7 +184,7 @@ static apr_status_t fill_index(index_work *w)
 static void decode(const redirect_builder *b, uint32_t number, rt_record *out)
 {
     rt_decode(b->image.bytes + rt_entries(b)[number].place,
-              (const rt_profile *)(const void *)b->profiles.bytes, out);
+              (const redirect_profile *)(const void *)b->profiles.bytes, out);
 }
 
 static const char *strip_of(const redirect_builder *b, const rt_record *r, size_t *len)
@@ -190,7 +207,7 @@ static bool same_query(const redirect_builder *b, const rt_record *x, const rt_r
     size_t strip_len;
     const char *strip = strip_of(b, x, &strip_len);
 
-    if ((x->profile->has ^ y->profile->has) & RT_QUERY)
+    if ((x->profile->has ^ y->profile->has) & REDIRECT_HAS_QUERY)
         return false;
     if (x->query_len == y->query_len && !memcmp(x->query, y->query, x->query_len))
         return true;
@@ -223,7 +240,7 @@ static uint64_t identity_of(const redirect_builder *b, uint32_t number)
     hash = rt_hash(b->seed, r.source, compared_len(&r), r.profile->flags & REDIRECT_ICASE);
     hash = rt_mix(hash ^ r.profile->kind, (uint64_t)r.profile->flags << 32 ^ RT_K1);
     hash = rt_mix(hash ^ r.profile->strip, ((uint64_t)r.host << 32 | r.pattern) ^ RT_K2);
-    if (!(r.profile->has & RT_QUERY))
+    if (!(r.profile->has & REDIRECT_HAS_QUERY))
         return hash;
     if (r.profile->flags & REDIRECT_QUERY_EXACT)
         return hash ^ rt_hash(b->seed, r.query, r.query_len, false);
@@ -403,7 +420,7 @@ static void uncount(redirect_builder *b, const rt_record *r)
 static size_t move_record(const redirect_builder *b, char *to, const char *record, rt_record *r,
                           uint32_t line_delta)
 {
-    const rt_profile *profiles = (const rt_profile *)(const void *)b->profiles.bytes;
+    const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
     size_t text = r->size - (size_t)(r->source - record), n;
     char numbers[RT_MAX_NUMBERS];
 
@@ -579,7 +596,7 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
     if (rv == APR_SUCCESS)
         rv = put_nodes(b);
     if (rv == APR_SUCCESS)
-        rv = put_section(b, RT_PROFILES, b->profiles.bytes, b->nprofiles, sizeof(rt_profile));
+        rv = put_section(b, RT_PROFILES, b->profiles.bytes, b->nprofiles, sizeof(redirect_profile));
     if (rv == APR_SUCCESS)
         rv = put_section(b, RT_SPACES, b->spaces, b->nspaces, sizeof(rt_space));
     if (rv == APR_SUCCESS)
@@ -602,7 +619,7 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
 
 static void put_header(redirect_builder *b, rt_header *head)
 {
-    const rt_profile *profiles = (const rt_profile *)(const void *)b->profiles.bytes;
+    const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
     const size_t summed = offsetof(rt_header, seed);
 
     head->magic = RT_MAGIC;
@@ -616,7 +633,7 @@ static void put_header(redirect_builder *b, rt_header *head)
     head->pattern = b->pattern;
     for (uint32_t i = 0; i < b->nprofiles; i++) {
         head->uses_host |= !!(profiles[i].has & RT_HOST);
-        head->uses_query |= !!(profiles[i].has & RT_QUERY);
+        head->uses_query |= !!(profiles[i].has & REDIRECT_HAS_QUERY);
     }
     memcpy(head->section, b->section, sizeof(head->section));
     memcpy(b->image.bytes, head, sizeof(*head));

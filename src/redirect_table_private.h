@@ -43,7 +43,9 @@
  * An image ends in REDIRECT_SLACK zeroes, so that short texts can be copied in one size.
  *
  * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
- * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
+ * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). Where all rules
+ * are EXACT it is one word with all bits set: a request has few keys then, and a bucket of 16-bit
+ * tags, which is one cache line, says as well as a filter that there is no rule.
  */
 #ifndef REDIRECT_TABLE_PRIVATE_H
 #define REDIRECT_TABLE_PRIVATE_H
@@ -61,9 +63,9 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      5
-#define RT_WAYS         12  /* places in a bucket */
-#define RT_LOAD         75  /* per cent of the places that are used */
+#define RT_VERSION      6
+#define RT_WAYS         10  /* places in a bucket */
+#define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
 #define RT_FILTER_BITS  12  /* for each key */
 #define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
@@ -71,16 +73,18 @@
 #define RT_PARTIAL_MAX  63
 #define RT_MARK_SHIFT   9   /* bytes of records, as a power of two */
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
+#define RT_READY_MAX    64  /* profiles whose number takes one byte */
+#define RT_UNUSUAL      UINT32_MAX
 
-/* What a record of a profile has. */
-enum { RT_TARGET = 1, RT_HOST = 2, RT_QUERY = 4, RT_PATTERN = 8 };
+/* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
+enum { RT_HOST = 4, RT_PATTERN = 8 };
 
 typedef enum rt_section {
     RT_BUCKETS,    /* rt_bucket */
     RT_FILTER,     /* uint64_t */
     RT_POSTINGS,   /* uint32_t */
     RT_NODES,      /* rt_node */
-    RT_PROFILES,   /* rt_profile */
+    RT_PROFILES,   /* redirect_profile */
     RT_SPACES,     /* rt_space */
     RT_MARKS,      /* rt_mark */
     RT_HOST_SLOTS, /* uint32_t: number of a host or 0, hashed */
@@ -111,7 +115,7 @@ typedef struct rt_header {
 static_assert(sizeof(rt_header) == 184, "no padding inside");
 
 typedef struct rt_bucket {
-    uint8_t tag[RT_WAYS];
+    uint16_t tag[RT_WAYS]; /* of those not used: 0, which is no key's */
     uint8_t used;
     uint8_t reach; /* buckets behind this one in which keys are that belong here */
     uint8_t zero[2];
@@ -120,18 +124,7 @@ typedef struct rt_bucket {
 
 static_assert(sizeof(rt_bucket) == 64, "a bucket is one cache line");
 
-/* What many rules have in common. */
-typedef struct rt_profile {
-    uint8_t kind;
-    uint8_t has;
-    uint16_t flags;
-    uint16_t status;
-    uint16_t options;
-    uint32_t strip;  /* number, or 0 */
-    uint32_t origin; /* number, or 0 */
-} rt_profile;
-
-static_assert(sizeof(rt_profile) == 16, "no padding inside");
+static_assert(sizeof(redirect_profile) == 16, "no padding inside");
 
 typedef enum rt_query_mode { RT_QUERY_ANY, RT_QUERY_WHOLE, RT_QUERY_SET } rt_query_mode;
 
@@ -171,32 +164,44 @@ typedef struct rt_mark {
     uint32_t at, line, number;
 } rt_mark;
 
+/* What short paths are hashed with. */
+typedef struct rt_secret {
+    uint64_t seed;
+    uint64_t lane[8]; /* two for each block of 16 bytes */
+} rt_secret;
+
+/* What is the same for all matches with rules of a profile. */
+typedef struct rt_ready {
+    const redirect_profile *profile; /* NULL: its records have no target, or something else */
+    const char *origin;
+    size_t origin_len;
+} rt_ready;
+
 struct redirect_table {
     const char *image;
     const rt_header *head;
     const rt_bucket *buckets;
     const uint64_t *filter;
-    const rt_profile *profiles;
+    const redirect_profile *profiles;
     const rt_space *spaces;
     const uint32_t *hosts, *strips, *origins, *patterns; /* offsets */
     uint64_t seed;
+    rt_secret secret; /* made of the seed */
     uint32_t nbuckets, nfilter, nspaces, records_end;
-    bool simple; /* see redirect_table_simple.c */
+    bool simple;     /* see redirect_table_simple.c */
+    bool only_whole; /* it is, and all rules are EXACT */
     uint64_t simple_salt;
-    /* Of a simple table, what its first rule is like, as most are like it: what the record begins
-     * with, and of its target. RT_UNUSUAL: the record is not of the shortest form */
+    /* Of a table with nothing but whole paths: for each of the profiles whose number is of one
+     * byte, and of these the one that most rules seem to have, with that byte of their records, or
+     * RT_UNUSUAL */
+    const rt_ready *ready;
+    rt_ready usual_ready;
     uint32_t usual;
-    const rt_profile *usual_profile;
-    const char *usual_origin;
-    size_t usual_origin_len;
 };
-
-#define RT_UNUSUAL UINT32_MAX
-#define RT_SHORT   UINT32_C(0x808080ff) /* the profile, and whether a number is of one byte */
 
 /* A record taken apart. */
 typedef struct rt_record {
-    const rt_profile *profile;
+    const redirect_profile *profile;
     const char *source, *middle, *query;
     uint32_t source_len, middle_len, tail, query_len;
     uint32_t host, pattern; /* numbers; 0: none */
@@ -229,19 +234,19 @@ static inline uint32_t rt_unzigzag(uint32_t number)
 }
 
 /* Of a record whose numbers and profile have been checked. */
-static inline void rt_decode(const char *record, const rt_profile *profiles, rt_record *out)
+static inline void rt_decode(const char *record, const redirect_profile *profiles, rt_record *out)
 {
     const uint8_t *p = (const uint8_t *)record;
     uint32_t first = rt_number(&p);
-    const rt_profile *profile = &profiles[first >> 1];
+    const redirect_profile *profile = &profiles[first >> 1];
     unsigned has = profile->has;
 
     out->profile = profile;
     out->source_len = rt_number(&p);
     out->host = has & RT_HOST ? rt_number(&p) : 0;
-    out->middle_len = has & RT_TARGET ? rt_number(&p) : 0;
-    out->tail = has & RT_TARGET ? rt_number(&p) : 0;
-    out->query_len = has & RT_QUERY ? rt_number(&p) : 0;
+    out->middle_len = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
+    out->tail = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
+    out->query_len = has & REDIRECT_HAS_QUERY ? rt_number(&p) : 0;
     out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
     out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
     out->source = (const char *)p;
@@ -266,7 +271,6 @@ static inline const char *rt_string(const char *image, const uint32_t *offsets, 
 
 /* What a key is of. */
 #define RT_KEY_SEGMENTS UINT64_C(0xe7037ed1a0b428db)
-#define RT_KEY_WHOLE    UINT64_C(0xd6e8feb86659fd93)
 #define RT_KEY_NODE     UINT64_C(0x8ebc6af09c88c6e3)
 #define RT_KEY_PARTIAL  UINT64_C(0x589965cc75374cc3)
 #define RT_KEY_FLOAT_4  UINT64_C(0x1d8e4e27c47d124f)
@@ -320,29 +324,38 @@ static inline uint64_t rt_key(uint64_t chain, uint64_t salt, uint64_t what)
     return rt_mix(chain ^ salt, what);
 }
 
+/* Of an EXACT rule; that hash is mixed well enough already. */
+static inline uint64_t rt_whole_key(uint64_t hash, uint64_t salt)
+{
+    return hash ^ salt;
+}
+
 static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
 {
     return rt_reduce((uint32_t)(key >> 32), nbuckets);
 }
 
-static inline uint8_t rt_tag(uint64_t key)
+static inline uint16_t rt_tag(uint64_t key)
 {
-    return (uint8_t)key;
+    return (uint16_t)(key | 1);
 }
 
 /* The places in a bucket that have the tag, as bits. */
-static inline unsigned rt_tagged(const rt_bucket *bucket, uint8_t tag)
+static inline unsigned rt_tagged(const rt_bucket *bucket, uint16_t tag)
 {
     unsigned bits = 0;
 #ifdef __SSE2__
-    __m128i tags = _mm_loadu_si128((const __m128i *)(const void *)bucket);
+    const __m128i *at = (const __m128i *)(const void *)bucket;
+    __m128i wanted = _mm_set1_epi16((short)tag);
+    __m128i first = _mm_cmpeq_epi16(_mm_loadu_si128(at), wanted);
+    __m128i last = _mm_cmpeq_epi16(_mm_loadl_epi64(at + 1), wanted);
 
-    bits = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(tags, _mm_set1_epi8((char)tag)));
+    bits = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(first, last)) & ((1u << RT_WAYS) - 1);
 #else
     for (unsigned i = 0; i < RT_WAYS; i++)
         bits |= (unsigned)(bucket->tag[i] == tag) << i;
 #endif
-    return bits & ((1u << bucket->used) - 1);
+    return bits;
 }
 
 static inline uint32_t rt_filter_word(uint64_t key, uint32_t words)
@@ -478,48 +491,91 @@ static inline size_t rt_fourth(size_t len)
     return len < 32 ? 0 : len - 32;
 }
 
-/* Without a branch, and with four products that need not wait for each other. */
-static inline uint64_t rt_hash_short(uint64_t seed, const char *path, size_t len)
-{
-    uint64_t a = rt_path_next(RT_K2, seed, path);
-    uint64_t b = rt_path_next(RT_K3, seed, path + rt_second(len));
-    uint64_t c = rt_path_next(RT_K2, ~seed, path + len - 16);
-    uint64_t d = rt_path_next(RT_K3, ~seed, path + rt_fourth(len));
+rt_secret rt_secret_of(uint64_t seed);
 
-    return rt_mix(a ^ rt_rotate(b, 23) ^ seed, c ^ rt_rotate(d, 41) ^ len * RT_K2);
+#ifdef __SSE2__
+static inline __m128i rt_block(const char *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
+
+/* In each of its two lanes the product of the halves. */
+static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m128i block)
+{
+    __m128i mixed = _mm_xor_si128(block, rt_block((const char *)&secret->lane[2 * (size_t)number]));
+
+    return _mm_mul_epu32(mixed, _mm_srli_epi64(mixed, 32));
+}
+#endif
+
+/* Without a branch. The halves of each 8 bytes are multiplied by each other once they have been
+ * mixed with the secret, and, lest a half of zeroes hide the other, the bytes are added to the sum
+ * beside, as XXH3 does it with long texts. */
+static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
+{
+    const char *at[] = {path, path + rt_second(len), path + len - 16, path + rt_fourth(len)};
+    uint64_t sum[2];
+
+#ifdef __SSE2__
+    __m128i a = rt_block(at[0]), b = rt_block(at[1]), c = rt_block(at[2]), d = rt_block(at[3]);
+    __m128i products =
+        _mm_add_epi64(_mm_add_epi64(rt_multiply(secret, 0, a), rt_multiply(secret, 1, b)),
+                      _mm_add_epi64(rt_multiply(secret, 2, c), rt_multiply(secret, 3, d)));
+    __m128i bytes = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
+
+    products = _mm_add_epi64(products, _mm_shuffle_epi32(bytes, _MM_SHUFFLE(1, 0, 3, 2)));
+    sum[0] = (uint64_t)_mm_cvtsi128_si64(products);
+    sum[1] = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(products, products));
+#else
+    sum[0] = sum[1] = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t bytes, mixed;
+
+        memcpy(&bytes, at[i / 2] + i % 2 * 8, 8);
+        mixed = bytes ^ secret->lane[i];
+        sum[i % 2] += (mixed & UINT32_MAX) * (mixed >> 32);
+        sum[1 - i % 2] += bytes;
+    }
+#endif
+    return rt_mix(sum[0] ^ secret->seed, sum[1] ^ len * RT_K2);
+}
+
+/* The bits in which 16 bytes differ. */
+#ifdef __SSE2__
+#define RT_DIFFER(a, b) _mm_xor_si128(rt_block(a), rt_block(b))
+#endif
 
 static inline bool rt_equal_short(const char *a, const char *b, size_t len)
 {
-    const size_t at[] = {0, rt_second(len), len - 16, rt_fourth(len)};
-    uint64_t differ = 0;
+    size_t second = rt_second(len), third = len - 16, fourth = rt_fourth(len);
+#ifdef __SSE2__
+    __m128i differ = _mm_or_si128(
+        _mm_or_si128(RT_DIFFER(a, b), RT_DIFFER(a + second, b + second)),
+        _mm_or_si128(RT_DIFFER(a + third, b + third), RT_DIFFER(a + fourth, b + fourth)));
 
-    for (unsigned i = 0; i < 4; i++) {
-        uint64_t x[2], y[2];
-
-        memcpy(x, a + at[i], 16);
-        memcpy(y, b + at[i], 16);
-        differ |= (x[0] ^ y[0]) | (x[1] ^ y[1]);
-    }
-    return !differ;
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xffff;
+#else
+    return !memcmp(a, b, 16) && !memcmp(a + second, b + second, 16) &&
+           !memcmp(a + third, b + third, 16) && !memcmp(a + fourth, b + fourth, 16);
+#endif
 }
 
 /* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
-static inline uint64_t rt_hash_clean(uint64_t seed, const char *path, size_t len)
+static inline uint64_t rt_hash_clean(const rt_secret *secret, const char *path, size_t len)
 {
-    uint64_t hash = seed ^ RT_K3;
+    uint64_t seed = secret->seed, hash = seed ^ RT_K3;
 
     if (len < 16)
         return rt_hash(seed, path, len, false);
     if (len <= RT_SHORT_PATH)
-        return rt_hash_short(seed, path, len);
+        return rt_hash_short(secret, path, len);
     for (size_t i = 0; i + 16 < len; i += 16)
         hash = rt_path_next(hash, seed, path + i);
     return rt_path_last(hash, seed, path + len - 16, len);
 }
 
 /* Of the path, its runs of slashes taken for one, and none at its end. */
-uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase);
+uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase);
 
 static inline unsigned char rt_fold(char c)
 {
@@ -586,8 +642,9 @@ typedef struct rt_entry {
 
 struct redirect_builder {
     uint64_t seed;
+    rt_secret secret;
     rt_buffer image;                             /* room for the header, then records */
-    rt_buffer entries, profiles, profile_slots;  /* rt_entry, rt_profile, uint32_t */
+    rt_buffer entries, profiles, profile_slots;  /* rt_entry, redirect_profile, uint32_t */
     rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
     uint32_t rules, exact, prefix, pattern;

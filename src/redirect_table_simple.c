@@ -6,9 +6,10 @@
  *
  * A processor that waits for memory goes on with whatever does not depend on what it waits for, for
  * some hundreds of instructions, as long as it guesses the branches on the way: so there are few of
- * both here. The bucket is asked for as soon as its number is known, while the filter is looked at;
- * the record as soon as its place is known. A match costs a word of the filter, a line of the
- * index, and the lines of one record.
+ * both here. The bucket is asked for as soon as its number is known, the record as soon as its
+ * place is, and what does not need the record is done before it is looked at, so that the next
+ * look-up's wait begins within this one's. A match with a whole path costs a line of the index and
+ * the lines of one record, one with a prefix also a word of the filter for each boundary.
  */
 #include "redirect_table_private.h"
 #include "core/htc_hot.h"
@@ -31,7 +32,7 @@ typedef struct quick {
 bool rt_is_simple(const redirect_table *t)
 {
     const rt_header *head = t->head;
-    const rt_profile *profiles = t->profiles;
+    const redirect_profile *profiles = t->profiles;
     uint32_t n = head->section[RT_PROFILES].count;
 
     if (t->nspaces != 1 || t->spaces->icase || t->spaces->query != RT_QUERY_ANY ||
@@ -41,7 +42,7 @@ bool rt_is_simple(const redirect_table *t)
     for (uint32_t i = 0; i < n; i++) {
         if (profiles[i].kind > REDIRECT_PREFIX ||
             profiles[i].flags & ~(unsigned)REDIRECT_ANY_SLASH ||
-            profiles[i].has & ~(unsigned)RT_TARGET)
+            profiles[i].has & ~(unsigned)REDIRECT_HAS_TARGET)
             return false;
     }
     return true;
@@ -51,12 +52,13 @@ bool rt_is_simple(const redirect_table *t)
 static inline void decode(const redirect_table *t, uint32_t place, rt_record *r)
 {
     const char *record = t->image + place;
-    const rt_profile *profile;
+    const redirect_profile *profile;
     uint32_t numbers;
 
     memcpy(&numbers, record, sizeof(numbers));
     profile = &t->profiles[(numbers & 0x7f) >> 1];
-    if (__builtin_expect(numbers & UINT32_C(0x80808081) || !(profile->has & RT_TARGET), 0)) {
+    if (__builtin_expect(numbers & UINT32_C(0x80808081) || !(profile->has & REDIRECT_HAS_TARGET),
+                         0)) {
         rt_decode(record, t->profiles, r);
         return;
     }
@@ -346,7 +348,7 @@ static inline bool has_run(const char *path, size_t len)
 
 static inline uint64_t whole_key(const redirect_table *t, uint64_t hash)
 {
-    return rt_key(hash, t->simple_salt, RT_KEY_WHOLE);
+    return rt_whole_key(hash, t->simple_salt);
 }
 
 static inline void try_whole(quick *q)
@@ -356,12 +358,12 @@ static inline void try_whole(quick *q)
     uint64_t hash;
 
     if (__builtin_expect(has_run(q->path, len), 0)) {
-        hash = rt_hash_path(t->seed, q->path, len, false);
+        hash = rt_hash_path(&t->secret, q->path, len, false);
         q->clean = 0;
         q->at = len;
     } else {
         len -= len && q->path[len - 1] == '/';
-        hash = rt_hash_clean(t->seed, q->path, len);
+        hash = rt_hash_clean(&t->secret, q->path, len);
         q->clean = q->at = len;
     }
     probe(q, whole_key(t, hash));
@@ -393,75 +395,124 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     return true;
 }
 
-/* The match with a usual rule, whose record has these numbers in front of its source. */
-static inline void fill_usual(const redirect_table *t, const char *source, uint32_t numbers,
-                              size_t source_len, redirect_match *match)
+/* The place that the buckets behind this one have first for the key's tag; 0: none. */
+static HTC_APART uint32_t tagged_behind(const redirect_table *t, uint64_t key, uint32_t number)
 {
-    const rt_profile *profile = t->usual_profile;
-    uint32_t middle_len = numbers >> 16 & 0xff, tail = numbers >> 24;
+    unsigned hits = 0;
 
-    match->kind = REDIRECT_EXACT;
-    match->flags = profile->flags;
-    match->options = profile->options;
-    match->status = profile->status;
-    match->has_target = true;
-    match->query_compared = false;
-    match->matched = source_len;
-    match->target_len = t->usual_origin_len + middle_len + tail;
-    match->strip = match->pattern = NULL;
-    match->pattern_id = 0;
-    match->part[0] = t->usual_origin;
-    match->part_len[0] = t->usual_origin_len;
-    match->part[1] = source + source_len;
-    match->part_len[1] = middle_len;
-    match->part[2] = source + source_len - tail;
-    match->part_len[2] = tail;
+    for (unsigned reach = t->buckets[number].reach; !hits && reach; reach--) {
+        number = number + 1 < t->nbuckets ? number + 1 : 0;
+        hits = rt_tagged(&t->buckets[number], rt_tag(key));
+    }
+    return hits ? t->buckets[number].place[__builtin_ctz(hits)] : 0;
 }
 
-/* A usual rule whose source equals the path byte for byte. False also if it has to be looked for in
- * another way, as the first rule with the key's tag is not of this kind, or not alone. */
-static inline bool find_usual(const redirect_table *t, uint64_t key, const char *path, size_t len,
-                              uint32_t from, redirect_match *match)
+/* The place that the index has first for it. */
+static inline uint32_t first_tagged(const redirect_table *t, uint64_t key)
 {
-    const rt_bucket *bucket = &t->buckets[rt_bucket_of(key, t->nbuckets)];
+    uint32_t number = rt_bucket_of(key, t->nbuckets);
+    const rt_bucket *bucket = &t->buckets[number];
     unsigned hits = rt_tagged(bucket, rt_tag(key));
-    uint32_t numbers, place;
-    const char *record;
 
-    if (__builtin_expect(!hits, 0))
-        return false;
-    place = bucket->place[__builtin_ctz(hits)];
-    if (__builtin_expect(place >= t->records_end || place < from, 0))
-        return false;
-    record = t->image + place;
-    __builtin_prefetch(record + 64);
+    if (hits)
+        return bucket->place[__builtin_ctz(hits)];
+    return bucket->reach ? tagged_behind(t, key, number) : 0;
+}
+
+/* Of a record's first four bytes, if those are the numbers of one that has a target and no line:
+ * what has to be 0, its profile's number, and its source's length. */
+#define SHORT_ZERO    UINT32_C(0x80808081)
+#define SHORT_PROFILE UINT32_C(0x7e)
+#define SHORT_SOURCE  UINT32_C(0xff00)
+
+/* What does not depend on a rule's record. */
+static inline void begin_match(const rt_ready *ready, const char *source, size_t len,
+                               redirect_match *match)
+{
+    match->profile = ready->profile;
+    match->matched = len;
+    match->strip = match->pattern = NULL;
+    match->part[0] = ready->origin;
+    match->part_len[0] = ready->origin_len;
+    match->part[1] = source + len;
+}
+
+/* The rest, if the record's first numbers are as wanted, and its source is the path byte for byte.
+ */
+static inline bool end_match(const char *record, uint32_t mask, uint32_t wanted, const char *path,
+                             size_t len, redirect_match *match)
+{
+    const char *source = record + sizeof(uint32_t);
+    uint32_t numbers, middle_len, tail;
+
     memcpy(&numbers, record, sizeof(numbers));
-    if (__builtin_expect((numbers & RT_SHORT) != t->usual || (numbers >> 8 & 0xff) != len ||
-                             !rt_equal_short(record + sizeof(numbers), path, len),
+    if (__builtin_expect((numbers & mask) != (wanted | (uint32_t)len << 8) ||
+                             !rt_equal_short(source, path, len),
                          0))
         return false;
-    match->rule = place;
-    fill_usual(t, record + sizeof(numbers), numbers, len, match);
+    middle_len = numbers >> 16 & 0xff;
+    tail = numbers >> 24;
+    match->part[2] = source + len - tail;
+    match->part_len[1] = middle_len;
+    match->part_len[2] = tail;
+    match->target_len = match->part_len[0] + middle_len + tail;
     return true;
 }
 
+/* Most rules have the same profile. Taking it for granted, all that it says can be noted while the
+ * record is waited for. */
+static inline bool match_usual(const redirect_table *t, uint32_t place, const char *path,
+                               size_t len, redirect_match *match)
+{
+    const char *record = t->image + place;
+
+    __builtin_prefetch(record);
+    __builtin_prefetch(record + 64);
+    match->rule = place;
+    begin_match(&t->usual_ready, record + sizeof(uint32_t), len, match);
+    return end_match(record, SHORT_ZERO | SHORT_PROFILE | SHORT_SOURCE, t->usual, path, len, match);
+}
+
+/* The rule at this place is not usual, or not the one that is looked for. */
+static HTC_APART bool match_other(const redirect_table *t, uint32_t place,
+                                  const redirect_request *request, uint32_t from,
+                                  redirect_match *match)
+{
+    const char *record = t->image + place;
+    const rt_ready *ready = &t->ready[(*record & SHORT_PROFILE) >> 1];
+
+    if (ready->profile) {
+        match->rule = place;
+        begin_match(ready, record + sizeof(uint32_t), request->path_len, match);
+        if (end_match(record, SHORT_ZERO | SHORT_SOURCE, 0, request->path, request->path_len,
+                      match))
+            return true;
+    }
+    return lookup(t, request, from, match);
+}
+
 /* Most requests that are asked about match nothing, and most tables have nothing but whole paths:
- * of these no function is called, for which registers would have to be saved. A path that equals a
- * source has no run of slashes, so that is asked only of others. */
+ * of these no function is called, for which registers would have to be saved. Their index has tags
+ * enough to be its own filter. A path that equals a source has no run of slashes, so that is asked
+ * only of others. */
 HTC_HOT bool rt_lookup_simple(const redirect_table *table, const redirect_request *request,
                               uint32_t from, redirect_match *match)
 {
     const char *path = request->path;
     size_t len = request->path_len;
-    uint64_t key;
+    uint32_t place;
 
-    if (table->spaces->prefix_depths || len <= 16 || len > RT_SHORT_PATH)
+    if (!table->only_whole || len <= 16 || len > RT_SHORT_PATH)
         return lookup(table, request, from, match);
-    key = whole_key(table, rt_hash_short(table->seed, path, len - (path[len - 1] == '/')));
-    if (filtered_in(table, key))
-        return find_usual(table, key, path, len, from, match) ||
-               lookup(table, request, from, match);
-    if (__builtin_expect(has_run(path, len), 0))
+    len -= path[len - 1] == '/';
+    place = first_tagged(table, whole_key(table, rt_hash_short(&table->secret, path, len)));
+    if (place) {
+        if (__builtin_expect(place >= table->records_end || place < from, 0))
+            return lookup(table, request, from, match);
+        return match_usual(table, place, path, request->path_len, match) ||
+               match_other(table, place, request, from, match);
+    }
+    if (__builtin_expect(has_run(path, request->path_len), 0))
         return lookup(table, request, from, match);
     match->rule = 0;
     return false;

@@ -4,6 +4,7 @@
  * parameters. Used by the builder, which puts rules where look-ups find them, and by the look-ups.
  */
 #include "redirect_table_private.h"
+#include "core/htc_hot.h"
 
 static void fold_into(char *to, const char *from, size_t len)
 {
@@ -37,6 +38,15 @@ uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase)
     return hash;
 }
 
+rt_secret rt_secret_of(uint64_t seed)
+{
+    rt_secret secret = {.seed = seed};
+
+    for (unsigned i = 0; i < 8; i++)
+        secret.lane[i] = rt_mix(seed ^ RT_K2, (i + 1) * RT_K1 ^ rt_rotate(seed, 32));
+    return secret;
+}
+
 /* Bytes that come one by one, for rt_hash_path(). */
 typedef struct gathered {
     uint64_t seed, hash;
@@ -58,8 +68,9 @@ static inline void gather(gathered *g, char byte)
     g->total++;
 }
 
-uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase)
+uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase)
 {
+    uint64_t seed = secret->seed;
     gathered g = {.seed = seed, .hash = seed ^ RT_K3, .n = 16};
 
     while (len && path[len - 1] == '/')
@@ -70,7 +81,7 @@ uint64_t rt_hash_path(uint64_t seed, const char *path, size_t len, bool icase)
         gather(&g, icase ? (char)rt_fold(path[i]) : path[i]);
     }
     if (g.total <= RT_SHORT_PATH)
-        return rt_hash_clean(seed, g.first, g.total);
+        return rt_hash_clean(secret, g.first, g.total);
     return rt_path_last(g.hash, seed, g.block + g.n - 16, g.total);
 }
 
@@ -218,34 +229,28 @@ bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, co
 
 /* --- rules as text again --------------------------------------------------------------------- */
 
-/* How long pieces are is not known before memory was waited for: a guess that is wrong costs more
- * than some bytes too many. */
-static inline char *put_piece(char *to, const char *from, size_t len)
-{
-    if (__builtin_expect(len > REDIRECT_SLACK, 0))
-        memcpy(to, from, len);
-    else
-        memcpy(to, from, REDIRECT_SLACK);
-    return to + len;
-}
-
-void redirect_match_target(const redirect_match *match, char *to)
-{
-    if (match->part[0])
-        to = put_piece(to, match->part[0], match->part_len[0]);
-    to = put_piece(to, match->part[1], match->part_len[1]);
-    if (match->part[2])
-        put_piece(to, match->part[2], match->part_len[2]);
-}
-
-/* The same into a buffer that has room for the target and no more. */
-static void copy_target(const redirect_match *match, char *to)
+/* Into a buffer that has room for the target and no more. */
+static void copy_exactly(const redirect_match *match, char *to)
 {
     for (unsigned i = 0; i < 3; i++) {
-        if (match->part_len[i])
-            memcpy(to, match->part[i], match->part_len[i]);
+        memcpy(to, match->part[i], match->part_len[i]);
         to += match->part_len[i];
     }
+}
+
+/* How long pieces are is not known before memory was waited for: a guess that is wrong costs more
+ * than some bytes too many. */
+HTC_HOT void redirect_match_target(const redirect_match *match, char *to)
+{
+    size_t first = match->part_len[0], second = match->part_len[1];
+
+    if (__builtin_expect((first | second | match->part_len[2]) > REDIRECT_SLACK, 0)) {
+        copy_exactly(match, to);
+        return;
+    }
+    memcpy(to, match->part[0], REDIRECT_SLACK);
+    memcpy(to + first, match->part[1], REDIRECT_SLACK);
+    memcpy(to + first + second, match->part[2], REDIRECT_SLACK);
 }
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
@@ -270,24 +275,24 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
 
     rt_decode(table->image + rule, table->profiles, &r);
     rt_fill_match(table, rule, 0, &match);
-    *out = (redirect_rule){.kind = match.kind,
-                           .flags = match.flags,
+    *out = (redirect_rule){.kind = match.profile->kind,
+                           .flags = match.profile->flags,
                            .source = r.source,
                            .source_len = r.source_len,
-                           .status = match.status,
-                           .options = match.options};
+                           .status = match.profile->status,
+                           .options = match.profile->options};
     if (r.pattern)
         out->pattern = rt_string(table->image, table->patterns, r.pattern, &out->pattern_len);
     if (r.host)
         out->host = rt_string(table->image, table->hosts, r.host, &out->host_len);
-    if (match.query_compared) {
+    if (r.profile->has & REDIRECT_HAS_QUERY) {
         out->query = r.query;
         out->query_len = r.query_len;
     }
     if (r.profile->strip)
         out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
-    if (match.has_target) {
-        copy_target(&match, target_buffer);
+    if (r.profile->has & REDIRECT_HAS_TARGET) {
+        copy_exactly(&match, target_buffer);
         out->target = target_buffer;
         out->target_len = match.target_len;
     }
@@ -380,8 +385,10 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
     for (unsigned i = 0; i < 3; i++) /* where the target is cut may differ from image to image */
         XXH3_64bits_update(&state, match.part_len[i] ? match.part[i] : "", match.part_len[i]);
     hash_text(&state,
-              (const char *)(uint32_t[]){match.kind, match.flags, (uint32_t)match.status,
-                                         match.has_target, match.query_compared},
+              (const char *)(uint32_t[]){match.profile->kind, match.profile->flags,
+                                         (uint32_t)match.profile->status,
+                                         !!(r.profile->has & REDIRECT_HAS_TARGET),
+                                         !!(r.profile->has & REDIRECT_HAS_QUERY)},
               5 * sizeof(uint32_t));
     return XXH3_64bits_digest(&state);
 }

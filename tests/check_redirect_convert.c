@@ -254,8 +254,8 @@ static const char *ask_list(convert_list *list, const char *url)
     n = map_regexes_groups(regexes, &match, request.path, request.path_len, groups, 10);
     location = convert_location(list, &match, redirect_table_line(table, match.rule, NULL),
                                 &request, groups, n, pool, &refused);
-    location =
-        apr_psprintf(pool, "%d%s%s", match.status, location ? " " : "", location ? location : "");
+    location = apr_psprintf(pool, "%d%s%s", match.profile->status, location ? " " : "",
+                            location ? location : "");
     free(image);
     return location;
 }

@@ -234,7 +234,7 @@ START_TEST(targets_are_put_together)
             .kind = REDIRECT_EXACT, .source = targets[i].source, .target = targets[i].target};
     made = build(rules, COUNT_OF(targets));
     ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
-    ck_assert(match.has_target);
+    ck_assert(match.profile->has & REDIRECT_HAS_TARGET);
     ck_assert_uint_eq(match.target_len, strlen(targets[_i].target));
     redirect_match_target(&match, target);
     ck_assert_mem_eq(target, targets[_i].target, match.target_len);
@@ -317,7 +317,7 @@ START_TEST(many_patterns_are_tried_once_and_in_order)
         t.count = 0;
         t.matches = wanted;
         ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
-        ck_assert((match.kind == REDIRECT_PATTERN) == (wanted < MANY));
+        ck_assert((match.profile->kind == REDIRECT_PATTERN) == (wanted < MANY));
         ck_assert_uint_eq(t.count, wanted < MANY ? wanted + 1 : MANY);
         for (unsigned i = 0; i < t.count; i++)
             ck_assert_uint_eq(t.ids[i], i);
@@ -449,7 +449,7 @@ START_TEST(the_longest_rule_is_taken)
     request.host_len = REDIRECT_MAX_HOST;
     ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
     ck_assert_uint_eq(match.target_len, REDIRECT_MAX_TEXT);
-    ck_assert_uint_eq(match.options, UINT16_MAX);
+    ck_assert_uint_eq(match.profile->options, UINT16_MAX);
     ck_assert_uint_eq(redirect_table_line(open_image(&made), match.rule, NULL), UINT32_MAX);
     free(made.bytes);
 }
@@ -691,6 +691,21 @@ START_TEST(images_can_be_moved)
 }
 END_TEST
 
+/* Look-ups go by tags alone, and would follow what stands in a place that is not used. */
+START_TEST(tags_without_a_place_are_refused)
+{
+    image made = build(&(brief){.kind = REDIRECT_EXACT, .source = "/a"}, 1);
+    const rt_header *head = (const rt_header *)(const void *)made.bytes;
+    rt_bucket *buckets = (rt_bucket *)(void *)(made.bytes + head->section[RT_BUCKETS].at);
+
+    ck_assert_uint_eq(head->section[RT_BUCKETS].count, 1);
+    ck_assert_uint_eq(buckets[0].used, 1);
+    buckets[0].tag[RT_WAYS - 1] = 1;
+    ck_assert_int_eq(redirect_table_validate(made.bytes, made.size), APR_EINVAL);
+    free(made.bytes);
+}
+END_TEST
+
 /* Seeds decide where rules lie in the index, never what matches. */
 START_TEST(any_seed_will_do)
 {
@@ -761,6 +776,7 @@ static Suite *redirect_table_suite(void)
     tcase_add_test(tc, keys_of_rules);
     tcase_add_test(tc, damaged_images_are_safe);
     tcase_add_test(tc, truncated_images_are_refused);
+    tcase_add_test(tc, tags_without_a_place_are_refused);
     tcase_add_test(tc, images_can_be_moved);
     tcase_add_test(tc, any_seed_will_do);
     tcase_add_test(tc, each_table_has_a_seed_of_its_own);

@@ -110,7 +110,7 @@ const char *test_map_ask(test_map *map, const char *url)
     location = redirect_map_location(&match, &request, groups, n, map->pool, &refused);
     if (refused)
         return "refused";
-    return apr_psprintf(map->pool, "%d%s%s", match.status, location ? " " : "",
+    return apr_psprintf(map->pool, "%d%s%s", match.profile->status, location ? " " : "",
                         location ? location : "");
 }
 
