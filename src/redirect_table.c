@@ -36,6 +36,7 @@ typedef struct search {
     size_t clean;   /* so many bytes of the path have no run of slashes in them */
     uint32_t host;  /* of the context whose keys are being tried */
     bool any_icase, any_plain;
+    rt_hasher plain, folded; /* of the path as it is and in lower case */
     unsigned ncontexts;
     uint8_t has;             /* of all contexts */
     uint64_t prefix_depths;  /* of all contexts */
@@ -290,8 +291,14 @@ static inline void chain_on(const search *s, chains *c, const char *segment, siz
         c->folded = rt_chain_next(c->folded, rt_hash(seed, segment, len, true));
 }
 
-/* The rules of all segments so far. */
-static void try_segments(search *s, const chains *c, uint64_t depth, unsigned has)
+/* The hash of all segments so far, which the first `at` bytes of the path are. */
+static uint64_t hash_to(search *s, const context *in, size_t at)
+{
+    return rt_hash_to(in->space->icase ? &s->folded : &s->plain, at, s->clean);
+}
+
+/* The rules of these segments. */
+static void try_segments(search *s, size_t at, uint64_t depth, unsigned has)
 {
     for (unsigned i = 0; i < s->ncontexts; i++) {
         const context *in = &s->contexts[i];
@@ -299,12 +306,12 @@ static void try_segments(search *s, const chains *c, uint64_t depth, unsigned ha
         if (!(in->space->prefix_depths & depth) && !(in->space->has & has))
             continue;
         s->host = in->host;
-        probe(s, rt_key(chain_of(c, in), in->salt, RT_KEY_SEGMENTS), 0);
+        probe(s, rt_segments_key(hash_to(s, in, at), in->salt), 0);
     }
 }
 
-/* The EXACT rules of the path. */
-static void try_whole(search *s)
+/* The EXACT rules of the path, whose segments these are. */
+static void try_whole(search *s, size_t at)
 {
     for (unsigned i = 0; i < s->ncontexts; i++) {
         const context *in = &s->contexts[i];
@@ -312,10 +319,7 @@ static void try_whole(search *s)
         if (!(in->space->has & RT_WHOLE))
             continue;
         s->host = in->host;
-        probe(s,
-              rt_whole_key(rt_hash_path(&s->table->secret, s->path, s->len, in->space->icase),
-                           in->salt),
-              0);
+        probe(s, rt_whole_key(hash_to(s, in, at), in->salt), 0);
     }
 }
 
@@ -347,15 +351,11 @@ static void try_partials(search *s, const chains *c, uint64_t depth, unsigned ha
     }
 }
 
-/* LITERALs match a newline that is not theirs. `c` is in front of the path's last segment. */
-static void try_without_newline(search *s, chains c, const char *segment, size_t len)
+/* LITERALs match a newline that is not theirs. In front of the path's last segment, which ends in
+ * it, are `at` bytes. */
+static void try_without_newline(search *s, size_t at, size_t segment_len)
 {
-    if (len > 1) {
-        chain_on(s, &c, segment, len - 1);
-    } else if (s->len == 1) {
-        c.plain = c.folded = rt_chain_root(s->table->seed);
-    }
-    try_segments(s, &c, 0, RT_LITERAL);
+    try_segments(s, segment_len > 1 ? s->len - 1 : at, 0, RT_LITERAL);
 }
 
 /* Rules whose key has no slash in it: the partial segment is what is in front of the first. */
@@ -382,13 +382,13 @@ static void try_boundary(search *s, const chains *c, const boundary *b)
     bool last = b->next == s->len, rooted = !s->len || s->path[0] == '/';
 
     if ((b->depth || rooted) && (s->prefix_depths & bit || (last && s->has & RT_LITERAL)))
-        try_segments(s, c, bit, last ? RT_LITERAL : 0);
+        try_segments(s, b->at, bit, last ? RT_LITERAL : 0);
     if (last && s->has & RT_WHOLE)
-        try_whole(s);
+        try_whole(s, b->at);
     if (b->next > b->at && s->partial_depths & bit)
         try_partials(s, c, bit, 0, segment, len);
     if (len && b->end == s->len && s->has & RT_LITERAL && segment[len - 1] == '\n')
-        try_without_newline(s, *c, segment, len);
+        try_without_newline(s, b->at, len);
 }
 
 static void walk_segments(search *s)
@@ -402,6 +402,8 @@ static void walk_segments(search *s)
     chains c = {root, root};
     boundary b = {0};
 
+    rt_hasher_start(&s->plain, &s->table->secret, path, false);
+    rt_hasher_start(&s->folded, &s->table->secret, path, true);
     for (;; b.depth++) {
         uint64_t bit = rt_depth(b.depth);
 
@@ -413,7 +415,8 @@ static void walk_segments(search *s)
             try_boundary(s, &c, &b);
         if (b.next == len || (!whole && b.depth < 63 && depths < 2 * bit))
             break;
-        chain_on(s, &c, path + b.next, b.end - b.next);
+        if (s->partial_depths)
+            chain_on(s, &c, path + b.next, b.end - b.next);
         clean = clean && b.next - b.at <= 1;
         b.at = b.end;
     }
@@ -653,8 +656,7 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
 HTC_HOT bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
                                    uint32_t from, redirect_match *match)
 {
-    return table->simple ? rt_lookup_simple(table, request, from, match)
-                         : lookup(table, request, from, match);
+    return table->lookup(table, request, from, match);
 }
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -703,6 +705,7 @@ static void see_usual(redirect_table *t)
             most = seen[number];
             t->usual = number << 1;
             t->usual_ready = t->ready[number];
+            t->usual_kind = t->usual_ready.profile->kind;
         }
     }
 }
@@ -728,10 +731,10 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->nspaces = t->head->section[RT_SPACES].count;
     t->records_end = t->head->records_end;
     t->secret = rt_secret_of(t->seed);
-    t->simple = rt_is_simple(t);
-    t->only_whole = t->simple && !t->spaces->prefix_depths;
+    t->lookup = lookup;
     t->simple_salt = rt_salt(t->seed, 0, 0, 0);
-    if (t->only_whole) {
+    if (rt_is_simple(t)) {
+        t->lookup = t->spaces->prefix_depths ? rt_lookup_prefix : rt_lookup_whole;
         make_ready(t, pool);
         see_usual(t);
     }

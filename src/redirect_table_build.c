@@ -397,6 +397,15 @@ static uint64_t chain_of(uint64_t seed, const char *source, size_t len, bool ica
     }
 }
 
+static size_t segments_of(const char *source, size_t len)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += source[i] != '/' && (!i || source[i - 1] == '/');
+    return n;
+}
+
 bool rt_node_add(rt_node *nodes, uint32_t nslots, uint64_t key, uint64_t lengths)
 {
     uint32_t i = rt_bucket_of(key, nslots);
@@ -469,6 +478,17 @@ static uint64_t floating_key(const redirect_builder *b, const draft *d, rt_space
     return rt_key(rt_mix(window ^ b->seed, RT_K1), salt, n == 8 ? RT_KEY_FLOAT_8 : RT_KEY_FLOAT_4);
 }
 
+/* EXACT and PREFIX have no runs of slashes any more. */
+static uint64_t source_hash(const redirect_builder *b, const draft *d, bool icase)
+{
+    const char *source = d->record.source;
+    size_t len = d->record.source_len;
+
+    if (icase || d->rule->kind == REDIRECT_LITERAL)
+        return rt_hash_path(&b->secret, source, len, icase);
+    return rt_hash_clean(&b->secret, source, len - (len && source[len - 1] == '/'));
+}
+
 static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
 {
     const redirect_rule *rule = d->rule;
@@ -480,8 +500,7 @@ static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
                      .strip = mode == RT_QUERY_SET ? d->profile.strip : 0};
     uint32_t number = find_space(b, &like);
     rt_space *space = &b->spaces[number];
-    uint64_t salt = rt_salt(b->seed, number, d->record.host, query_key(b, rule, mode));
-    size_t depth;
+    uint64_t salt = rt_salt(b->seed, number, d->record.host, query_key(b, rule, mode)), hash;
 
     if (rule->flags & REDIRECT_FLOATING) {
         *key = floating_key(b, d, space, salt);
@@ -489,16 +508,15 @@ static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
     }
     if (rule->kind == REDIRECT_LITERAL_PREFIX || rule->kind == REDIRECT_PATTERN)
         return partial_key(b, d, space, salt, key);
+    hash = source_hash(b, d, space->icase);
     if (rule->kind == REDIRECT_EXACT) {
-        *key = rt_whole_key(
-            rt_hash_path(&b->secret, d->record.source, d->record.source_len, space->icase), salt);
+        *key = rt_whole_key(hash, salt);
         space->has |= RT_WHOLE;
         return true;
     }
-    *key = rt_key(chain_of(b->seed, d->record.source, d->record.source_len, space->icase, &depth),
-                  salt, RT_KEY_SEGMENTS);
+    *key = rt_segments_key(hash, salt);
     if (rule->kind == REDIRECT_PREFIX)
-        space->prefix_depths |= rt_depth(depth);
+        space->prefix_depths |= rt_depth(segments_of(d->record.source, d->record.source_len));
     else
         space->has |= RT_LITERAL;
     return true;

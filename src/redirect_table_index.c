@@ -74,14 +74,17 @@ static void clear_sections(redirect_builder *b)
     b->image.len = b->records_end;
 }
 
-/* With nothing but whole paths there is one look at the index for each request, or one for each way
- * of hosts and queries: the index itself says as fast as a filter that there is nothing. */
+/* Where a request has one key for each way of hosts and queries, the index itself says as fast as a
+ * filter that there is nothing. */
 static bool has_filter(const redirect_builder *b)
 {
     for (uint32_t i = 0; i < b->nspaces; i++) {
         const rt_space *space = &b->spaces[i];
+        uint64_t depths = space->prefix_depths;
+        bool single = !(depths & (depths - 1)) && depths != rt_depth(SIZE_MAX);
 
-        if (space->has != RT_WHOLE || space->prefix_depths || space->partial_depths)
+        if (space->partial_depths || space->has & ~(unsigned)RT_WHOLE || !single ||
+            (space->has && depths))
             return true;
     }
     return false;

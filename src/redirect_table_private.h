@@ -29,8 +29,7 @@
  *
  *   - the space: which of the things below make up the key (rt_space),
  *   - the number of its host; the hash of its query, unless it has one of too many strip sets,
- *   - of EXACT: the source without runs of slashes and a slash at the end, hashed as a whole;
- *   - of PREFIX and LITERAL: the source's segments, likewise;
+ *   - of EXACT, PREFIX and LITERAL: the source without runs of slashes and a slash at the end;
  *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
  * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
  *     behind given segments is known from the nodes;
@@ -43,9 +42,9 @@
  * An image ends in REDIRECT_SLACK zeroes, so that short texts can be copied in one size.
  *
  * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
- * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). Where all rules
- * are EXACT it is one word with all bits set: a request has few keys then, and a bucket of 16-bit
- * tags, which is one cache line, says as well as a filter that there is no rule.
+ * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). Where a request
+ * has one key in each space, as where all rules are EXACT, it is one word with all bits set: a
+ * bucket of 16-bit tags, which is one cache line, says as well as a filter that there is no rule.
  */
 #ifndef REDIRECT_TABLE_PRIVATE_H
 #define REDIRECT_TABLE_PRIVATE_H
@@ -177,6 +176,10 @@ typedef struct rt_ready {
     size_t origin_len;
 } rt_ready;
 
+/* As redirect_table_lookup(). */
+typedef bool rt_lookup_fn(const redirect_table *table, const redirect_request *request,
+                          uint32_t from, redirect_match *match);
+
 struct redirect_table {
     const char *image;
     const rt_header *head;
@@ -188,15 +191,13 @@ struct redirect_table {
     uint64_t seed;
     rt_secret secret; /* made of the seed */
     uint32_t nbuckets, nfilter, nspaces, records_end;
-    bool simple;     /* see redirect_table_simple.c */
-    bool only_whole; /* it is, and all rules are EXACT */
+    rt_lookup_fn *lookup;
     uint64_t simple_salt;
-    /* Of a table with nothing but whole paths: for each of the profiles whose number is of one
-     * byte, and of these the one that most rules seem to have, with that byte of their records, or
-     * RT_UNUSUAL */
+    /* Of a simple table: for each of the profiles whose number is of one byte, and of these the one
+     * that most rules seem to have, with that byte of their records, or RT_UNUSUAL */
     const rt_ready *ready;
     rt_ready usual_ready;
-    uint32_t usual;
+    uint32_t usual, usual_kind;
 };
 
 /* A record taken apart. */
@@ -324,10 +325,16 @@ static inline uint64_t rt_key(uint64_t chain, uint64_t salt, uint64_t what)
     return rt_mix(chain ^ salt, what);
 }
 
-/* Of an EXACT rule; that hash is mixed well enough already. */
+/* Of an EXACT rule, and of the others that whole segments are hashed of; these hashes are mixed
+ * well enough already. */
 static inline uint64_t rt_whole_key(uint64_t hash, uint64_t salt)
 {
     return hash ^ salt;
+}
+
+static inline uint64_t rt_segments_key(uint64_t hash, uint64_t salt)
+{
+    return hash ^ salt ^ RT_KEY_SEGMENTS;
 }
 
 static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
@@ -395,8 +402,7 @@ void rt_fill(const redirect_table *table, uint32_t place, const rt_record *recor
 
 /* redirect_table_simple.c */
 bool rt_is_simple(const redirect_table *table);
-bool rt_lookup_simple(const redirect_table *table, const redirect_request *request, uint32_t from,
-                      redirect_match *match);
+rt_lookup_fn rt_lookup_whole, rt_lookup_prefix; /* where all rules are EXACT, and otherwise */
 
 /* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
  * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */
@@ -576,6 +582,31 @@ static inline uint64_t rt_hash_clean(const rt_secret *secret, const char *path, 
 
 /* Of the path, its runs of slashes taken for one, and none at its end. */
 uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase);
+
+/* Bytes that come one by one, and what is known of them. */
+typedef struct rt_gathered {
+    uint64_t hash;
+    size_t n, total;
+    char first[RT_SHORT_PATH];
+    char block[32]; /* the first half is the one in front of what comes, in the second half */
+} rt_gathered;
+
+/* Hashes of more and more of a path, in one pass over it. */
+typedef struct rt_hasher {
+    const rt_secret *secret;
+    const char *path;
+    bool icase;
+    size_t blocks; /* so many bytes are in `hash`, as they are */
+    uint64_t hash;
+    size_t at; /* so many have been gathered */
+    rt_gathered gathered;
+} rt_hasher;
+
+void rt_hasher_start(rt_hasher *hasher, const rt_secret *secret, const char *path, bool icase);
+
+/* rt_hash_path() of the path's first `end` bytes, which are not fewer than before, and of which the
+ * last is no slash. In `clean` bytes of the path there is no run of slashes. */
+uint64_t rt_hash_to(rt_hasher *hasher, size_t end, size_t clean);
 
 static inline unsigned char rt_fold(char c)
 {

@@ -4,12 +4,13 @@
  * condition but the path, with regard to the case of letters. Most bulk maps are such tables.
  * Called by redirect_table_lookup(), with the same result as its own way.
  *
- * A processor that waits for memory goes on with whatever does not depend on what it waits for, for
- * some hundreds of instructions, as long as it guesses the branches on the way: so there are few of
- * both here. The bucket is asked for as soon as its number is known, the record as soon as its
- * place is, and what does not need the record is done before it is looked at, so that the next
- * look-up's wait begins within this one's. A match with a whole path costs a line of the index and
- * the lines of one record, one with a prefix also a word of the filter for each boundary.
+ * Paths of 17 to 63 bytes, as most are, have ways of their own, which leave to the other, lookup(),
+ * whatever is not as usual. A processor that waits for memory goes on with what does not depend on
+ * it, for some hundreds of instructions, as long as it guesses the branches on the way: so there
+ * are few of both. The bucket is asked for as soon as its number is known, the record as soon as
+ * its place is, and what does not need the record is done before that is looked at, so that a next
+ * look-up's wait may begin within this one's. A match costs a line of the index and the lines of
+ * one record; where a request has several keys, a word of the filter for each, too.
  */
 #include "redirect_table_private.h"
 #include "core/htc_hot.h"
@@ -195,135 +196,45 @@ static inline void probe(quick *q, uint64_t key)
 /* --- the walk over the path, as walk_segments() in redirect_table.c ------------------------------
  */
 
-#if defined(__SSE2__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-
-#define BLOCK 16 /* bytes that are looked at together; shorter paths are left to the other walk */
-
-/* The slashes among the 16 bytes, as bits. */
-static inline uint64_t slashes_of(const char *bytes)
-{
-    __m128i block = _mm_loadu_si128((const __m128i *)(const void *)bytes);
-
-    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8('/')));
-}
-
-/* Those of up to 64 bytes from `at` on; the path has BLOCK bytes or more. */
-static inline uint64_t slashes_from(const char *path, size_t at, size_t len)
-{
-    uint64_t bits = 0;
-    unsigned n = 0;
-
-    for (; n < 64 && at + n + BLOCK <= len; n += BLOCK)
-        bits |= slashes_of(path + at + n) << n;
-    if (n < 64 && at + n < len)
-        bits |= slashes_of(path + len - BLOCK) >> (BLOCK - (len - at - n)) << n;
-    return bits;
-}
-
-/* Hash of path[at, end) as rt_hash() makes it, with as few branches as can be. */
-static inline uint64_t hash_segment(uint64_t seed, const char *path, size_t at, size_t end)
-{
-    size_t n = end - at, from = end > 8 ? end - 8 : 0;
-    unsigned short_by = n < 8 ? 8 * (8 - (unsigned)n) : 0;
-    uint64_t first, last;
-
-    if (__builtin_expect(n > 16, 0))
-        return rt_hash_long(seed, path + at, n, false);
-    memcpy(&last, path + from, 8);
-    last = last << 8 * (8 - (end - from)) >> short_by;
-    memcpy(&first, path + (n > 8 ? at : 0), 8);
-    return rt_hash_words(seed, n > 8 ? first : last, last, n);
-}
-
-static inline void walk_blocks(quick *q)
-{
-    const redirect_table *t = q->table;
-    const char *path = q->path;
-    size_t len = q->len, window = 0, begin = path[0] == '/';
-    uint64_t seed = t->seed, depths = t->spaces->prefix_depths, bit = 1;
-    uint64_t chain = begin ? rt_chain_root(seed) : rt_chain_no_slash(seed);
-    uint64_t slashes = slashes_from(path, 0, len);
-
-    q->at = 0;
-    q->clean = len;
-    slashes &= ~(uint64_t)begin;
-    if (begin && depths & 1)
-        probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
-    for (;;) {
-        size_t end;
-
-        while (!slashes) {
-            window += 64;
-            if (window >= len)
-                break;
-            slashes = slashes_from(path, window, len);
-        }
-        end = slashes ? window + (size_t)__builtin_ctzll(slashes) : len;
-        slashes &= slashes - 1;
-        if (end == begin) { /* a run of slashes, or one at the path's end */
-            if (end == len)
-                break;
-            if (q->clean > q->at)
-                q->clean = q->at;
-        } else {
-            chain = rt_chain_next(chain, hash_segment(seed, path, begin, end));
-            bit <<= bit < UINT64_C(1) << 63;
-            q->at = end;
-            if (end == len)
-                break;
-            if (depths & bit)
-                probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
-            if (bit < UINT64_C(1) << 63 && depths < 2 * bit)
-                return;
-        }
-        begin = end + 1;
-    }
-    /* What a slash followed has been tried. */
-    if (depths & bit && q->at == len)
-        probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
-}
-#endif
-
-static void walk(quick *q)
+static void try_prefixes(quick *q)
 {
     const redirect_table *t = q->table;
     const char *path = q->path;
     size_t len = q->len, at = 0;
-    uint64_t seed = t->seed, depths = t->spaces->prefix_depths;
+    uint64_t depths = t->spaces->prefix_depths;
     bool clean = true, rooted = !len || path[0] == '/';
-    uint64_t chain = rooted ? rt_chain_root(seed) : rt_chain_no_slash(seed);
+    rt_hasher hasher;
 
+    rt_hasher_start(&hasher, &t->secret, path, false);
     for (size_t depth = 0;; depth++) {
         uint64_t bit = rt_depth(depth);
-        size_t next = rt_slashes_end(path, at, len), end;
+        size_t next = rt_slashes_end(path, at, len);
 
         q->at = at;
         if (clean)
             q->clean = at;
         if (depths & bit && (depth || rooted))
-            probe(q, rt_key(chain, t->simple_salt, RT_KEY_SEGMENTS));
+            probe(q, rt_segments_key(rt_hash_to(&hasher, at, q->clean), t->simple_salt));
         if (next == len || (depth < 63 && depths < 2 * bit))
             return;
-        end = rt_segment_end(path, next, len);
-        chain = rt_chain_next(chain, rt_hash(seed, path + next, end - next, false));
         clean = clean && next - at <= 1;
-        at = end;
+        at = rt_segment_end(path, next, len);
     }
-}
-
-static inline void try_prefixes(quick *q)
-{
-#ifdef BLOCK
-    if (q->len >= BLOCK) {
-        walk_blocks(q);
-        return;
-    }
-#endif
-    walk(q);
 }
 
 /* --- the whole path -----------------------------------------------------------------------------
  */
+
+#if defined(__SSE2__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+#define BLOCK 16 /* bytes that are looked at together */
+
+/* The slashes among them, as bits. */
+static inline uint64_t slashes_of(const char *bytes)
+{
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(rt_block(bytes), _mm_set1_epi8('/')));
+}
+#endif
 
 static inline bool has_run(const char *path, size_t len)
 {
@@ -395,6 +306,9 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     return true;
 }
 
+/* --- short paths --------------------------------------------------------------------------------
+ */
+
 /* The place that the buckets behind this one have first for the key's tag; 0: none. */
 static HTC_APART uint32_t tagged_behind(const redirect_table *t, uint64_t key, uint32_t number)
 {
@@ -437,8 +351,8 @@ static inline void begin_match(const rt_ready *ready, const char *source, size_t
     match->part[1] = source + len;
 }
 
-/* The rest, if the record's first numbers are as wanted, and its source is the path byte for byte.
- */
+/* The rest, if the record's first numbers are as wanted, and its source is the path's first `len`
+ * bytes. */
 static inline bool end_match(const char *record, uint32_t mask, uint32_t wanted, const char *path,
                              size_t len, redirect_match *match)
 {
@@ -446,9 +360,8 @@ static inline bool end_match(const char *record, uint32_t mask, uint32_t wanted,
     uint32_t numbers, middle_len, tail;
 
     memcpy(&numbers, record, sizeof(numbers));
-    if (__builtin_expect((numbers & mask) != (wanted | (uint32_t)len << 8) ||
-                             !rt_equal_short(source, path, len),
-                         0))
+    if (__builtin_expect(
+            (numbers & mask) != (wanted | (uint32_t)len << 8) || !same_bytes(source, path, len), 0))
         return false;
     middle_len = numbers >> 16 & 0xff;
     tail = numbers >> 24;
@@ -458,6 +371,12 @@ static inline bool end_match(const char *record, uint32_t mask, uint32_t wanted,
     match->target_len = match->part_len[0] + middle_len + tail;
     return true;
 }
+
+/* A rule that may match, as its key has the tag: its place, and the source it would have then. */
+typedef struct candidate {
+    uint32_t place, kind;
+    size_t len;
+} candidate;
 
 /* Most rules have the same profile. Taking it for granted, all that it says can be noted while the
  * record is waited for. */
@@ -473,47 +392,132 @@ static inline bool match_usual(const redirect_table *t, uint32_t place, const ch
     return end_match(record, SHORT_ZERO | SHORT_PROFILE | SHORT_SOURCE, t->usual, path, len, match);
 }
 
-/* The rule at this place is not usual, or not the one that is looked for. */
-static HTC_APART bool match_other(const redirect_table *t, uint32_t place,
+/* The rule is not usual, or not the one that is looked for. */
+static HTC_APART bool match_other(const redirect_table *t, const candidate *c,
                                   const redirect_request *request, uint32_t from,
                                   redirect_match *match)
 {
-    const char *record = t->image + place;
+    const char *record = t->image + c->place;
     const rt_ready *ready = &t->ready[(*record & SHORT_PROFILE) >> 1];
+    bool slash = c->kind == REDIRECT_PREFIX && c->len < request->path_len; /* behind the segments */
 
-    if (ready->profile) {
-        match->rule = place;
-        begin_match(ready, record + sizeof(uint32_t), request->path_len, match);
-        if (end_match(record, SHORT_ZERO | SHORT_SOURCE, 0, request->path, request->path_len,
-                      match))
-            return true;
+    if (ready->profile && ready->profile->kind == c->kind) {
+        match->rule = c->place;
+        for (size_t len = c->len; len <= c->len + slash; len++) {
+            begin_match(ready, record + sizeof(uint32_t), len, match);
+            if (end_match(record, SHORT_ZERO | SHORT_SOURCE, 0, request->path, len, match))
+                return true;
+        }
     }
     return lookup(t, request, from, match);
 }
 
-/* Most requests that are asked about match nothing, and most tables have nothing but whole paths:
- * of these no function is called, for which registers would have to be saved. Their index has tags
- * enough to be its own filter. A path that equals a source has no run of slashes, so that is asked
- * only of others. */
-HTC_HOT bool rt_lookup_simple(const redirect_table *table, const redirect_request *request,
+/* So long that it is hashed as a short one, also without a slash at its end, and that each place
+ * between its bytes has a bit. */
+static inline bool is_short(size_t len)
+{
+    return len > 16 && len < RT_SHORT_PATH;
+}
+
+/* Is it a record, and not a list of such, or one that is not asked for? */
+static inline bool is_single(const redirect_table *t, uint32_t place, uint32_t from)
+{
+    return __builtin_expect(place < t->records_end && place >= from, 1);
+}
+
+/* Most tables have nothing but whole paths, and most requests that are asked about match none: of
+ * these no function is called, for which registers would have to be saved. A path that equals a
+ * source has no run of slashes, so that is asked only of others. */
+HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *request,
+                             uint32_t from, redirect_match *match)
+{
+    const char *path = request->path;
+    size_t len = request->path_len, clean_len;
+    uint32_t place;
+
+    if (!is_short(len))
+        return lookup(t, request, from, match);
+    clean_len = len - (path[len - 1] == '/');
+    place = first_tagged(t, whole_key(t, rt_hash_short(&t->secret, path, clean_len)));
+    if (!place) {
+        if (__builtin_expect(has_run(path, len), 0))
+            return lookup(t, request, from, match);
+        match->rule = 0;
+        return false;
+    }
+    if (!is_single(t, place, from))
+        return lookup(t, request, from, match);
+    return match_usual(t, place, path, len, match) ||
+           match_other(t, &(candidate){place, REDIRECT_EXACT, len}, request, from, match);
+}
+
+/* Where slashes are in a short path. */
+static inline uint64_t slashes_in(const char *path, size_t len)
+{
+    uint64_t slashes = 0;
+
+#ifdef BLOCK
+    size_t second = rt_second(len), third = len - BLOCK, fourth = rt_fourth(len);
+
+    slashes = slashes_of(path) | slashes_of(path + second) << second |
+              slashes_of(path + third) << third | slashes_of(path + fourth) << fourth;
+#else
+    for (size_t i = 0; i < len; i++)
+        slashes |= (uint64_t)(path[i] == '/') << i;
+#endif
+    return slashes;
+}
+
+static inline uint32_t find_tagged(const redirect_table *t, uint64_t key)
+{
+    return t->nfilter > 1 && !filtered_in(t, key) ? 0 : first_tagged(t, key);
+}
+
+/* A short path without runs of slashes, in a table with prefixes. All keys are tried first, and
+ * nearly always one rule at most may match. */
+HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *request,
                               uint32_t from, redirect_match *match)
 {
     const char *path = request->path;
-    size_t len = request->path_len;
-    uint32_t place;
+    size_t len = request->path_len, end = len, clean_len;
+    uint64_t depths = t->spaces->prefix_depths, slashes, ends;
+    uint32_t place = 0, kind = REDIRECT_EXACT, found;
 
-    if (!table->only_whole || len <= 16 || len > RT_SHORT_PATH)
-        return lookup(table, request, from, match);
-    len -= path[len - 1] == '/';
-    place = first_tagged(table, whole_key(table, rt_hash_short(&table->secret, path, len)));
-    if (place) {
-        if (__builtin_expect(place >= table->records_end || place < from, 0))
-            return lookup(table, request, from, match);
-        return match_usual(table, place, path, request->path_len, match) ||
-               match_other(table, place, request, from, match);
+    if (!is_short(len))
+        return lookup(t, request, from, match);
+    clean_len = len - (path[len - 1] == '/');
+    slashes = slashes_in(path, len);
+    if (slashes & slashes >> 1 || depths & 1)
+        return lookup(t, request, from, match);
+    if (t->spaces->has & RT_WHOLE)
+        place = find_tagged(t, whole_key(t, rt_hash_short(&t->secret, path, clean_len)));
+    ends = (slashes & ~UINT64_C(1)) | UINT64_C(1) << clean_len;
+    for (depths >>= 1; depths; ends &= ends - 1) {
+        unsigned skip = (unsigned)__builtin_ctzll(depths);
+        size_t at;
+
+        depths = depths >> skip >> 1;
+        while (skip--)
+            ends &= ends - 1;
+        if (!ends)
+            break;
+        at = (size_t)__builtin_ctzll(ends);
+        found =
+            find_tagged(t, rt_segments_key(rt_hash_clean(&t->secret, path, at), t->simple_salt));
+        if (!found)
+            continue;
+        if (place)
+            return lookup(t, request, from, match);
+        place = found;
+        kind = REDIRECT_PREFIX;
+        end = at;
     }
-    if (__builtin_expect(has_run(path, request->path_len), 0))
-        return lookup(table, request, from, match);
-    match->rule = 0;
-    return false;
+    if (!place) {
+        match->rule = 0;
+        return false;
+    }
+    if (!is_single(t, place, from))
+        return lookup(t, request, from, match);
+    return (t->usual_kind == kind && match_usual(t, place, path, end, match)) ||
+           match_other(t, &(candidate){place, kind, end}, request, from, match);
 }

@@ -47,20 +47,19 @@ rt_secret rt_secret_of(uint64_t seed)
     return secret;
 }
 
-/* Bytes that come one by one, for rt_hash_path(). */
-typedef struct gathered {
-    uint64_t seed, hash;
-    char first[RT_SHORT_PATH];
-    char block[32]; /* the first half is the one in front of what comes, in the second half */
-    size_t n, total;
-} gathered;
+static void start_gathering(rt_gathered *g, uint64_t seed)
+{
+    g->hash = seed ^ RT_K3;
+    g->n = 16;
+    g->total = 0;
+}
 
-static inline void gather(gathered *g, char byte)
+static inline void gather(rt_gathered *g, uint64_t seed, char byte)
 {
     if (g->total < RT_SHORT_PATH)
         g->first[g->total] = byte;
     if (g->n == 32) {
-        g->hash = rt_path_next(g->hash, g->seed, g->block + 16);
+        g->hash = rt_path_next(g->hash, seed, g->block + 16);
         memcpy(g->block, g->block + 16, 16);
         g->n = 16;
     }
@@ -68,21 +67,53 @@ static inline void gather(gathered *g, char byte)
     g->total++;
 }
 
+/* As rt_hash_clean() of all of them. */
+static uint64_t gathered_hash(const rt_gathered *g, const rt_secret *secret)
+{
+    if (g->total <= RT_SHORT_PATH)
+        return rt_hash_clean(secret, g->first, g->total);
+    return rt_path_last(g->hash, secret->seed, g->block + g->n - 16, g->total);
+}
+
+void rt_hasher_start(rt_hasher *h, const rt_secret *secret, const char *path, bool icase)
+{
+    h->secret = secret;
+    h->path = path;
+    h->icase = icase;
+    h->blocks = h->at = 0;
+    h->hash = secret->seed ^ RT_K3;
+    start_gathering(&h->gathered, secret->seed);
+}
+
+uint64_t rt_hash_to(rt_hasher *h, size_t end, size_t clean)
+{
+    const char *path = h->path;
+    uint64_t seed = h->secret->seed;
+
+    if (!h->icase && end <= clean) {
+        if (end <= RT_SHORT_PATH)
+            return rt_hash_clean(h->secret, path, end);
+        for (; h->blocks + 16 < end; h->blocks += 16)
+            h->hash = rt_path_next(h->hash, seed, path + h->blocks);
+        return rt_path_last(h->hash, seed, path + end - 16, end);
+    }
+    for (; h->at < end; h->at++) {
+        char byte = path[h->at];
+
+        if (byte != '/' || path[h->at + 1] != '/')
+            gather(&h->gathered, seed, h->icase ? (char)rt_fold(byte) : byte);
+    }
+    return gathered_hash(&h->gathered, h->secret);
+}
+
 uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase)
 {
-    uint64_t seed = secret->seed;
-    gathered g = {.seed = seed, .hash = seed ^ RT_K3, .n = 16};
+    rt_hasher hasher;
 
     while (len && path[len - 1] == '/')
         len--;
-    for (size_t i = 0; i < len; i++) {
-        if (path[i] == '/' && path[i + 1] == '/') /* it does not end in a slash */
-            continue;
-        gather(&g, icase ? (char)rt_fold(path[i]) : path[i]);
-    }
-    if (g.total <= RT_SHORT_PATH)
-        return rt_hash_clean(secret, g.first, g.total);
-    return rt_path_last(g.hash, seed, g.block + g.n - 16, g.total);
+    rt_hasher_start(&hasher, secret, path, icase);
+    return rt_hash_to(&hasher, len, 0);
 }
 
 bool rt_equal_fold(const char *a, const char *b, size_t len)
