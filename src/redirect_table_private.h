@@ -499,6 +499,15 @@ static inline size_t rt_fourth(size_t len)
 
 rt_secret rt_secret_of(uint64_t seed);
 
+/* These blocks of a path. */
+typedef struct rt_blocks {
+#ifdef __SSE2__
+    __m128i a, b, c, d;
+#else
+    const char *path;
+#endif
+} rt_blocks;
+
 #ifdef __SSE2__
 static inline __m128i rt_block(const char *at)
 {
@@ -514,16 +523,26 @@ static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m1
 }
 #endif
 
+static inline rt_blocks rt_read_blocks(const char *path, size_t len)
+{
+#ifdef __SSE2__
+    return (rt_blocks){rt_block(path), rt_block(path + rt_second(len)), rt_block(path + len - 16),
+                       rt_block(path + rt_fourth(len))};
+#else
+    (void)len;
+    return (rt_blocks){path};
+#endif
+}
+
 /* Without a branch. The halves of each 8 bytes are multiplied by each other once they have been
  * mixed with the secret, and, lest a half of zeroes hide the other, the bytes are added to the sum
  * beside, as XXH3 does it with long texts. */
-static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
+static inline uint64_t rt_hash_blocks(const rt_secret *secret, rt_blocks blocks, size_t len)
 {
-    const char *at[] = {path, path + rt_second(len), path + len - 16, path + rt_fourth(len)};
     uint64_t sum[2];
 
 #ifdef __SSE2__
-    __m128i a = rt_block(at[0]), b = rt_block(at[1]), c = rt_block(at[2]), d = rt_block(at[3]);
+    __m128i a = blocks.a, b = blocks.b, c = blocks.c, d = blocks.d;
     __m128i products =
         _mm_add_epi64(_mm_add_epi64(rt_multiply(secret, 0, a), rt_multiply(secret, 1, b)),
                       _mm_add_epi64(rt_multiply(secret, 2, c), rt_multiply(secret, 3, d)));
@@ -533,6 +552,9 @@ static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, 
     sum[0] = (uint64_t)_mm_cvtsi128_si64(products);
     sum[1] = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(products, products));
 #else
+    const char *path = blocks.path;
+    const char *at[] = {path, path + rt_second(len), path + len - 16, path + rt_fourth(len)};
+
     sum[0] = sum[1] = 0;
     for (unsigned i = 0; i < 8; i++) {
         uint64_t bytes, mixed;
@@ -546,24 +568,29 @@ static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, 
     return rt_mix(sum[0] ^ secret->seed, sum[1] ^ len * RT_K2);
 }
 
-/* The bits in which 16 bytes differ. */
-#ifdef __SSE2__
-#define RT_DIFFER(a, b) _mm_xor_si128(rt_block(a), rt_block(b))
-#endif
-
-static inline bool rt_equal_short(const char *a, const char *b, size_t len)
+static inline bool rt_equal_blocks(rt_blocks blocks, const char *text, size_t len)
 {
-    size_t second = rt_second(len), third = len - 16, fourth = rt_fourth(len);
 #ifdef __SSE2__
-    __m128i differ = _mm_or_si128(
-        _mm_or_si128(RT_DIFFER(a, b), RT_DIFFER(a + second, b + second)),
-        _mm_or_si128(RT_DIFFER(a + third, b + third), RT_DIFFER(a + fourth, b + fourth)));
+    __m128i a = _mm_xor_si128(blocks.a, rt_block(text));
+    __m128i b = _mm_xor_si128(blocks.b, rt_block(text + rt_second(len)));
+    __m128i c = _mm_xor_si128(blocks.c, rt_block(text + len - 16));
+    __m128i d = _mm_xor_si128(blocks.d, rt_block(text + rt_fourth(len)));
+    __m128i differ = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
 
     return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xffff;
 #else
-    return !memcmp(a, b, 16) && !memcmp(a + second, b + second, 16) &&
-           !memcmp(a + third, b + third, 16) && !memcmp(a + fourth, b + fourth, 16);
+    return !memcmp(blocks.path, text, len);
 #endif
+}
+
+static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
+{
+    return rt_hash_blocks(secret, rt_read_blocks(path, len), len);
+}
+
+static inline bool rt_equal_short(const char *a, const char *b, size_t len)
+{
+    return rt_equal_blocks(rt_read_blocks(a, len), b, len);
 }
 
 /* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */

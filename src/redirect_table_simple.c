@@ -339,48 +339,8 @@ static inline uint32_t first_tagged(const redirect_table *t, uint64_t key)
 #define SHORT_PROFILE UINT32_C(0x7e)
 #define SHORT_SOURCE  UINT32_C(0xff00)
 
-/* What does not depend on a rule's record. */
-static inline void begin_match(const rt_ready *ready, const char *source, size_t len,
-                               redirect_match *match)
-{
-    match->profile = ready->profile;
-    match->matched = len;
-    match->strip = match->pattern = NULL;
-    match->part[0] = ready->origin;
-    match->part_len[0] = ready->origin_len;
-    match->part[1] = source + len;
-}
-
-/* The rest, if the record's first numbers are as wanted, and its source is the path's first `len`
- * bytes. */
-static inline bool end_match(const char *record, uint32_t mask, uint32_t wanted, const char *path,
-                             size_t len, redirect_match *match)
-{
-    const char *source = record + sizeof(uint32_t);
-    uint32_t numbers, middle_len, tail;
-
-    memcpy(&numbers, record, sizeof(numbers));
-    if (__builtin_expect(
-            (numbers & mask) != (wanted | (uint32_t)len << 8) || !same_bytes(source, path, len), 0))
-        return false;
-    middle_len = numbers >> 16 & 0xff;
-    tail = numbers >> 24;
-    match->part[2] = source + len - tail;
-    match->part_len[1] = middle_len;
-    match->part_len[2] = tail;
-    match->target_len = match->part_len[0] + middle_len + tail;
-    return true;
-}
-
-/* A rule that may match, as its key has the tag: its place, and the source it would have then. */
-typedef struct candidate {
-    uint32_t place, kind;
-    size_t len;
-} candidate;
-
-/* Most rules have the same profile. Taking it for granted, all that it says can be noted while the
- * record is waited for. */
-static inline bool match_usual(const redirect_table *t, uint32_t place, const char *path,
+/* All that can be said of a match without the rule's record, which is asked for here. */
+static inline void begin_match(const redirect_table *t, const rt_ready *ready, uint32_t place,
                                size_t len, redirect_match *match)
 {
     const char *record = t->image + place;
@@ -388,26 +348,57 @@ static inline bool match_usual(const redirect_table *t, uint32_t place, const ch
     __builtin_prefetch(record);
     __builtin_prefetch(record + 64);
     match->rule = place;
-    begin_match(&t->usual_ready, record + sizeof(uint32_t), len, match);
-    return end_match(record, SHORT_ZERO | SHORT_PROFILE | SHORT_SOURCE, t->usual, path, len, match);
+    match->profile = ready->profile;
+    match->matched = len;
+    match->strip = match->pattern = NULL;
+    match->part[0] = ready->origin;
+    match->part_len[0] = ready->origin_len;
+    match->part[1] = record + sizeof(uint32_t) + len;
 }
 
-/* The rule is not usual, or not the one that is looked for. */
-static HTC_APART bool match_other(const redirect_table *t, const candidate *c,
-                                  const redirect_request *request, uint32_t from,
-                                  redirect_match *match)
+/* The rest, of a record with these numbers. */
+static inline void end_match(uint32_t numbers, redirect_match *match)
 {
-    const char *record = t->image + c->place;
-    const rt_ready *ready = &t->ready[(*record & SHORT_PROFILE) >> 1];
-    bool slash = c->kind == REDIRECT_PREFIX && c->len < request->path_len; /* behind the segments */
+    uint32_t middle_len = numbers >> 16 & 0xff, tail = numbers >> 24;
 
-    if (ready->profile && ready->profile->kind == c->kind) {
-        match->rule = c->place;
-        for (size_t len = c->len; len <= c->len + slash; len++) {
-            begin_match(ready, record + sizeof(uint32_t), len, match);
-            if (end_match(record, SHORT_ZERO | SHORT_SOURCE, 0, request->path, len, match))
-                return true;
-        }
+    match->part[2] = match->part[1] - tail;
+    match->part_len[1] = middle_len;
+    match->part_len[2] = tail;
+    match->target_len = match->part_len[0] + middle_len + tail;
+}
+
+static inline uint32_t numbers_of(const redirect_table *t, uint32_t place)
+{
+    uint32_t numbers;
+
+    memcpy(&numbers, t->image + place, sizeof(numbers));
+    return numbers;
+}
+
+/* Most rules have the same profile, which was taken for granted by begin_match(). */
+static inline bool is_usual(const redirect_table *t, uint32_t numbers, size_t len)
+{
+    return (numbers & (SHORT_ZERO | SHORT_PROFILE | SHORT_SOURCE)) ==
+           (t->usual | (uint32_t)len << 8);
+}
+
+/* The rule that a match was begun with is not usual, or not the one that is looked for. */
+static HTC_APART bool match_other(const redirect_table *t, const redirect_request *request,
+                                  uint32_t from, redirect_match *match, redirect_kind kind)
+{
+    uint32_t place = match->rule, numbers = numbers_of(t, place);
+    const rt_ready *ready = &t->ready[(numbers & SHORT_PROFILE) >> 1];
+    size_t len = match->matched;
+
+    /* A PREFIX may go on with the slash behind the segments. */
+    if (kind == REDIRECT_PREFIX && len < request->path_len && (numbers >> 8 & 0xff) == len + 1)
+        len++;
+    if (ready->profile && ready->profile->kind == kind &&
+        (numbers & (SHORT_ZERO | SHORT_SOURCE)) == len << 8 &&
+        same_bytes(t->image + place + sizeof(numbers), request->path, len)) {
+        begin_match(t, ready, place, len, match);
+        end_match(numbers, match);
+        return true;
     }
     return lookup(t, request, from, match);
 }
@@ -419,36 +410,72 @@ static inline bool is_short(size_t len)
     return len > 16 && len < RT_SHORT_PATH;
 }
 
-/* Is it a record, and not a list of such, or one that is not asked for? */
-static inline bool is_single(const redirect_table *t, uint32_t place, uint32_t from)
+/* Is it a list of records, or one that is not asked for? */
+static inline bool is_special(const redirect_table *t, uint32_t place, uint32_t from)
 {
-    return __builtin_expect(place < t->records_end && place >= from, 1);
+    return __builtin_expect(place >= t->records_end, 0) || __builtin_expect(place < from, 0);
 }
 
-/* Most tables have nothing but whole paths, and most requests that are asked about match none: of
- * these no function is called, for which registers would have to be saved. A path that equals a
+/* The bucket of the path's key has not its tag, but other buckets may. */
+static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_request *request,
+                                    uint32_t from, redirect_match *match, uint64_t key)
+{
+    uint32_t place = tagged_behind(t, key, rt_bucket_of(key, t->nbuckets)), numbers;
+    size_t len = request->path_len;
+
+    if (!place || is_special(t, place, from))
+        return lookup(t, request, from, match);
+    begin_match(t, &t->usual_ready, place, len, match);
+    numbers = numbers_of(t, place);
+    if (!is_usual(t, numbers, len) ||
+        !rt_equal_short(request->path, t->image + place + sizeof(numbers), len))
+        return match_other(t, request, from, match, REDIRECT_EXACT);
+    end_match(numbers, match);
+    return true;
+}
+
+/* Most tables have nothing but whole paths, and most requests that are asked about match none. No
+ * function is called but at the end, so that no register has to be saved. A path that equals a
  * source has no run of slashes, so that is asked only of others. */
 HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *request,
                              uint32_t from, redirect_match *match)
 {
-    const char *path = request->path;
+    const char *path = request->path, *source;
     size_t len = request->path_len, clean_len;
-    uint32_t place;
+    const rt_bucket *bucket;
+    uint32_t place, numbers;
+    rt_blocks blocks;
+    unsigned hits;
+    uint64_t key;
 
     if (!is_short(len))
         return lookup(t, request, from, match);
     clean_len = len - (path[len - 1] == '/');
-    place = first_tagged(t, whole_key(t, rt_hash_short(&t->secret, path, clean_len)));
-    if (!place) {
+    blocks = rt_read_blocks(path, clean_len);
+    key = whole_key(t, rt_hash_blocks(&t->secret, blocks, clean_len));
+    bucket = &t->buckets[rt_bucket_of(key, t->nbuckets)];
+    hits = rt_tagged(bucket, rt_tag(key));
+    if (!hits) {
+        if (bucket->reach)
+            return lookup_behind(t, request, from, match, key);
         if (__builtin_expect(has_run(path, len), 0))
             return lookup(t, request, from, match);
         match->rule = 0;
         return false;
     }
-    if (!is_single(t, place, from))
+    place = bucket->place[__builtin_ctz(hits)];
+    if (is_special(t, place, from))
         return lookup(t, request, from, match);
-    return match_usual(t, place, path, len, match) ||
-           match_other(t, &(candidate){place, REDIRECT_EXACT, len}, request, from, match);
+    begin_match(t, &t->usual_ready, place, len, match);
+    source = t->image + place + sizeof(numbers);
+    numbers = numbers_of(t, place);
+    if (__builtin_expect(!is_usual(t, numbers, len) ||
+                             !rt_equal_blocks(blocks, source, clean_len) ||
+                             source[len - 1] != path[len - 1],
+                         0))
+        return match_other(t, request, from, match, REDIRECT_EXACT);
+    end_match(numbers, match);
+    return true;
 }
 
 /* Where slashes are in a short path. */
@@ -481,7 +508,8 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
     const char *path = request->path;
     size_t len = request->path_len, end = len, clean_len;
     uint64_t depths = t->spaces->prefix_depths, slashes, ends;
-    uint32_t place = 0, kind = REDIRECT_EXACT, found;
+    uint32_t place = 0, found, numbers;
+    redirect_kind kind = REDIRECT_EXACT;
 
     if (!is_short(len))
         return lookup(t, request, from, match);
@@ -516,8 +544,14 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         match->rule = 0;
         return false;
     }
-    if (!is_single(t, place, from))
+    if (is_special(t, place, from))
         return lookup(t, request, from, match);
-    return (t->usual_kind == kind && match_usual(t, place, path, end, match)) ||
-           match_other(t, &(candidate){place, kind, end}, request, from, match);
+    begin_match(t, &t->usual_ready, place, end, match);
+    numbers = numbers_of(t, place);
+    if (__builtin_expect(t->usual_kind != kind || !is_usual(t, numbers, end) ||
+                             !same_bytes(t->image + place + sizeof(numbers), path, end),
+                         0))
+        return match_other(t, request, from, match, kind);
+    end_match(numbers, match);
+    return true;
 }
