@@ -494,7 +494,7 @@ static inline size_t rt_second(size_t len)
 
 static inline size_t rt_fourth(size_t len)
 {
-    return len < 32 ? 0 : len - 32;
+    return len - 16 - rt_second(len);
 }
 
 rt_secret rt_secret_of(uint64_t seed);

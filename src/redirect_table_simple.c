@@ -384,7 +384,7 @@ static inline bool is_usual(const redirect_table *t, uint32_t numbers, size_t le
 
 /* The rule that a match was begun with is not usual, or not the one that is looked for. */
 static HTC_APART bool match_other(const redirect_table *t, const redirect_request *request,
-                                  uint32_t from, redirect_match *match, redirect_kind kind)
+                                  redirect_match *match, redirect_kind kind)
 {
     uint32_t place = match->rule, numbers = numbers_of(t, place);
     const rt_ready *ready = &t->ready[(numbers & SHORT_PROFILE) >> 1];
@@ -400,7 +400,7 @@ static HTC_APART bool match_other(const redirect_table *t, const redirect_reques
         end_match(numbers, match);
         return true;
     }
-    return lookup(t, request, from, match);
+    return lookup(t, request, 0, match);
 }
 
 /* So long that it is hashed as a short one, also without a slash at its end, and that each place
@@ -410,72 +410,76 @@ static inline bool is_short(size_t len)
     return len > 16 && len < RT_SHORT_PATH;
 }
 
-/* Is it a list of records, or one that is not asked for? */
-static inline bool is_special(const redirect_table *t, uint32_t place, uint32_t from)
-{
-    return __builtin_expect(place >= t->records_end, 0) || __builtin_expect(place < from, 0);
-}
-
 /* The bucket of the path's key has not its tag, but other buckets may. */
 static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_request *request,
-                                    uint32_t from, redirect_match *match, uint64_t key)
+                                    redirect_match *match, uint64_t key)
 {
     uint32_t place = tagged_behind(t, key, rt_bucket_of(key, t->nbuckets)), numbers;
     size_t len = request->path_len;
 
-    if (!place || is_special(t, place, from))
-        return lookup(t, request, from, match);
+    if (!place || place >= t->records_end)
+        return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, len, match);
     numbers = numbers_of(t, place);
     if (!is_usual(t, numbers, len) ||
         !rt_equal_short(request->path, t->image + place + sizeof(numbers), len))
-        return match_other(t, request, from, match, REDIRECT_EXACT);
+        return match_other(t, request, match, REDIRECT_EXACT);
     end_match(numbers, match);
     return true;
 }
 
-/* Most tables have nothing but whole paths, and most requests that are asked about match none. No
- * function is called but at the end, so that no register has to be saved. A path that equals a
- * source has no run of slashes, so that is asked only of others. */
-HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *request,
-                             uint32_t from, redirect_match *match)
+/* A short path that ends in a slash, or one that does not. No function is called but at the end, so
+ * that hardly a register has to be saved. A path that equals a source has no run of slashes, so
+ * that is asked only of others. */
+static inline bool lookup_whole(const redirect_table *t, const redirect_request *request,
+                                bool slash, redirect_match *match)
 {
     const char *path = request->path, *source;
-    size_t len = request->path_len, clean_len;
-    const rt_bucket *bucket;
+    size_t len = request->path_len, hashed = len - slash;
+    rt_blocks blocks = rt_read_blocks(path, hashed);
+    uint64_t key = whole_key(t, rt_hash_blocks(&t->secret, blocks, hashed));
+    const rt_bucket *bucket = &t->buckets[rt_bucket_of(key, t->nbuckets)];
+    unsigned hits = rt_tagged(bucket, rt_tag(key));
     uint32_t place, numbers;
-    rt_blocks blocks;
-    unsigned hits;
-    uint64_t key;
 
-    if (!is_short(len))
-        return lookup(t, request, from, match);
-    clean_len = len - (path[len - 1] == '/');
-    blocks = rt_read_blocks(path, clean_len);
-    key = whole_key(t, rt_hash_blocks(&t->secret, blocks, clean_len));
-    bucket = &t->buckets[rt_bucket_of(key, t->nbuckets)];
-    hits = rt_tagged(bucket, rt_tag(key));
     if (!hits) {
         if (bucket->reach)
-            return lookup_behind(t, request, from, match, key);
+            return lookup_behind(t, request, match, key);
         if (__builtin_expect(has_run(path, len), 0))
-            return lookup(t, request, from, match);
+            return lookup(t, request, 0, match);
         match->rule = 0;
         return false;
     }
     place = bucket->place[__builtin_ctz(hits)];
-    if (is_special(t, place, from))
-        return lookup(t, request, from, match);
+    if (__builtin_expect(place >= t->records_end, 0)) /* a list of records */
+        return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, len, match);
     source = t->image + place + sizeof(numbers);
     numbers = numbers_of(t, place);
-    if (__builtin_expect(!is_usual(t, numbers, len) ||
-                             !rt_equal_blocks(blocks, source, clean_len) ||
-                             source[len - 1] != path[len - 1],
+    if (__builtin_expect(!is_usual(t, numbers, len) || !rt_equal_blocks(blocks, source, hashed) ||
+                             (slash && source[hashed] != '/'),
                          0))
-        return match_other(t, request, from, match, REDIRECT_EXACT);
+        return match_other(t, request, match, REDIRECT_EXACT);
     end_match(numbers, match);
     return true;
+}
+
+static HTC_HOT HTC_APART bool lookup_slash(const redirect_table *t, const redirect_request *request,
+                                           redirect_match *match)
+{
+    return lookup_whole(t, request, true, match);
+}
+
+HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *request,
+                             uint32_t from, redirect_match *match)
+{
+    size_t len = request->path_len;
+
+    if (__builtin_expect(!is_short(len) || from, 0))
+        return lookup(t, request, from, match);
+    if (request->path[len - 1] == '/')
+        return lookup_slash(t, request, match);
+    return lookup_whole(t, request, false, match);
 }
 
 /* Where slashes are in a short path. */
@@ -511,12 +515,12 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
     uint32_t place = 0, found, numbers;
     redirect_kind kind = REDIRECT_EXACT;
 
-    if (!is_short(len))
+    if (__builtin_expect(!is_short(len) || from, 0))
         return lookup(t, request, from, match);
     clean_len = len - (path[len - 1] == '/');
     slashes = slashes_in(path, len);
     if (slashes & slashes >> 1 || depths & 1)
-        return lookup(t, request, from, match);
+        return lookup(t, request, 0, match);
     if (t->spaces->has & RT_WHOLE)
         place = find_tagged(t, whole_key(t, rt_hash_short(&t->secret, path, clean_len)));
     ends = (slashes & ~UINT64_C(1)) | UINT64_C(1) << clean_len;
@@ -535,7 +539,7 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         if (!found)
             continue;
         if (place)
-            return lookup(t, request, from, match);
+            return lookup(t, request, 0, match);
         place = found;
         kind = REDIRECT_PREFIX;
         end = at;
@@ -544,14 +548,14 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         match->rule = 0;
         return false;
     }
-    if (is_special(t, place, from))
-        return lookup(t, request, from, match);
+    if (__builtin_expect(place >= t->records_end, 0)) /* a list of records */
+        return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, end, match);
     numbers = numbers_of(t, place);
     if (__builtin_expect(t->usual_kind != kind || !is_usual(t, numbers, end) ||
                              !same_bytes(t->image + place + sizeof(numbers), path, end),
                          0))
-        return match_other(t, request, from, match, kind);
+        return match_other(t, request, match, kind);
     end_match(numbers, match);
     return true;
 }
