@@ -16,7 +16,7 @@
  *
  * "wait" is what one read of memory takes here that cannot begin before another has ended, in as
  * many bytes as the table has: a look-up that finds a row with a random key has at least one such
- * wait.
+ * wait, which may begin during the one of the look-up before.
  */
 #include "core/htc_pages.h"
 #include "redirect_table.h"

@@ -183,8 +183,9 @@ typedef struct redirect_match {
 
 /**
  * Find the first rule, of those from @a from on (0: all), that matches. Thread-safe, no lock, no
- * allocation. Visits only candidates: one pass over the path, for each of its "/" boundaries one
- * look at a small filter, and further only where that says there may be rules.
+ * allocation. Visits only candidates: one pass over the path, for each of its "/" boundaries that
+ * the table has rules for one look at a small filter, and further only where that says there may be
+ * rules; where there is but one such boundary, or only the whole path, at the index.
  */
 bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
                            uint32_t from, redirect_match *match);

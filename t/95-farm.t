@@ -219,7 +219,11 @@ my @attack = (
         $memcached->set($_ =~ s/^l/r/r, $memcached->get($_)) for grep {/^l/} @_;
     }],
     # The last: no value has a time any more then.
-    ['of another epoch' => drop_replayed => sub { $memcached->delete($_) for $memcached->keys('c') }],
+    ['of another epoch' => drop_replayed => sub {
+        my @clocks;
+        wait_until(sub { @clocks = $memcached->keys('c') }) or die "memcached has no clock\n";
+        $memcached->delete($_) for @clocks;
+    }],
 );
 @attack = @attack[0, -1] if !$thorough;
 

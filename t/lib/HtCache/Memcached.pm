@@ -97,11 +97,15 @@ sub delete {
     return $self->ask("delete $key\r\n");
 }
 
-# Keys of all items, sorted. $type: only those that begin with this letter.
+# Keys of all items, sorted. $type: only those that begin with this letter. A dump leaves out what somebody
+# uses at that moment, so there are several.
 sub keys {
     my ($self, $type) = @_;
-    my $dump = $self->ask("lru_crawler metadump all\r\n");
-    my @keys = sort $dump =~ /^key=(\S+)/mg;
+    my %seen;
+    for (1 .. 3) {
+        $seen{$_} = 1 for $self->ask("lru_crawler metadump all\r\n") =~ /^key=(\S+)/mg;
+    }
+    my @keys = sort CORE::keys %seen;
     return defined $type ? grep {/^$type/} @keys : @keys;
 }
 
