@@ -180,7 +180,7 @@ def sizes(root, tree, module):
     conf = directives(docroot, with_room, key, "1h")
     for name in ("the first server, which finds nothing", "a second server, which finds all"):
         with htbench.Httpd(root, "farm-sizes-httpd", docroot, conf, module, processes=1).start() as server:
-            # The way to the root is known, and the clock has been read.
+            # The way to the root is known.
             farm_of(server)
             connection = htbench.Connection(server.port)
             connection.get("/none.html")

@@ -4,12 +4,13 @@
 _htcachectl_options() { # command
     local all="--json --color= --help --version"
     case $1 in
-    status | explain | purge | reset-counters) all+=" --url=" ;;
+    status | explain) all+=" --url=" ;;
+    purge | reset-counters) all+=" --url= --secret-file=" ;;
     top) all+=" --url= --limit=" ;;
     unused) all+=" --url= --limit= --since=" ;;
     check) all+=" --url= --format= --cost --follow --limit=" ;;
-    lookup) all+=" --format= --follow" ;;
-    convert) all+=" --format= --to= --base= --output= --keep-going" ;;
+    lookup) all+=" --format= --follow --allow-encoded-slashes= --merge-slashes=" ;;
+    convert) all+=" --format= --to= --base= --output= --keep-going --merge-slashes=" ;;
     *) all="--help --version" ;;
     esac
     printf '%s\n' "$all"
@@ -19,6 +20,8 @@ _htcachectl_values() { # option
     case $1 in
     --color) echo auto never always ;;
     --format | --to | -f | -t) echo text csv netlify nginx json httpd ;;
+    --allow-encoded-slashes) echo off on nodecode ;;
+    --merge-slashes) echo on off ;;
     --since) echo 30d 90d 365d ;;
     --limit | -n) echo 0 20 100 ;;
     esac
@@ -45,7 +48,7 @@ _htcachectl() {
         return
     fi
     case $before in
-    --color | --format | --to | --since | --limit | -f | -t | -n)
+    --color | --format | --to | --since | --limit | --allow-encoded-slashes | --merge-slashes | -f | -t | -n)
         mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_values "$before")" -- "$current")
         return
         ;;

@@ -45,8 +45,9 @@ static apr_status_t job_getstr(void *buf, apr_size_t size, void *param)
 
 static apr_status_t job_close(void *param)
 {
-    (void)param;
-    return APR_SUCCESS;
+    const htc_job *job = param;
+
+    return job->file ? (apr_status_t)ap_cfg_closefile(job->file) : APR_SUCCESS;
 }
 
 ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool)
@@ -127,10 +128,10 @@ static const char *syntax_error(const htc_job *job, const cmd_parms *parms, cons
                         err);
 }
 
-/* Parse text into the request's vector, as httpd would have done; share the tree when asked to. */
-static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
+/* Parse lines into the request's vector, as httpd would have done. With @a publish they are the
+ * job's text: share the tree. */
+static const char *apply_lines(htc_job *job, cmd_parms *cmd, ap_configfile_t *cfg, bool publish)
 {
-    ap_configfile_t *cfg = htc_text_open(&job->text, job->path, cmd->pool);
     cmd_parms parms = nested_parms(cmd, cfg, cmd->pool);
     ap_directive_t *tree = NULL;
     unsigned before = lines_logged;
@@ -151,17 +152,24 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd, bool publish)
     return err;
 }
 
-/* The shared record cannot be had any more, or does not suit this override: the stock way. */
+/* Parse the text that was just read, and share it. */
+static const char *apply_text(htc_job *job, cmd_parms *cmd)
+{
+    return apply_lines(job, cmd, htc_text_open(&job->text, job->path, cmd->pool), true);
+}
+
+/* The stock way, line by line: the file may be of any size. It was left to httpd, or its record is
+ * gone or does not suit this override. job_close() closes it. */
 static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
 {
     uint64_t began = htc_cost_begin();
-    apr_status_t rv = htc_text_read(&job->text, job->path, UINT64_MAX >> 1, cmd->pool);
+    apr_status_t rv = job->file ? APR_SUCCESS : ap_pcfg_openfile(&job->file, cmd->pool, job->path);
 
     htc_count(job->ctx->store, HTC_C_file_reads, 1);
     htc_cost_end(job->ctx, job->path, HTC_COST_READS, began);
     if (rv == APR_SUCCESS)
-        return apply_text(job, cmd, false);
-    if (rv == APR_ENOENT)
+        return apply_lines(job, cmd, job->file, false);
+    if (APR_STATUS_IS_ENOENT(rv) || APR_STATUS_IS_ENOTDIR(rv))
         return NULL;
     return apr_psprintf(cmd->pool, "cannot be read: %pm", &rv);
 }
@@ -307,7 +315,7 @@ static void use_parsed(htc_job *job, cmd_parms *cmd, htc_node *node)
     copy_vector(cmd->context, parsed->vector);
     if (job->seen && !parsed->logs)
         job->seen->parsed = node;
-    htc_hold(job->ctx, job->r, node);
+    htc_hold_once(job->ctx, job->r, node);
 }
 
 /* Of a file for which there can be no room, however much makes way. */
@@ -480,8 +488,8 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
         return htc_refuse_private(cmd);
     job = cmd->config_file->param;
     if (job->has_text)
-        return apply_text(job, cmd, true);
-    if (job->from_disk)
+        return apply_text(job, cmd);
+    if (job->file)
         return apply_from_disk(job, cmd);
     if (!tree_suits(job, cmd)) {
         htc_count(job->ctx->store, HTC_C_bypasses, job->counted ? 0 : 1);

@@ -16,7 +16,7 @@ typedef struct htc_job {
     const char *path;
     htc_info info;          /* the record, when has_text is false */
     bool has_text;          /* the file was just read: parse text and publish it */
-    bool from_disk;         /* else: read the file, for this request only */
+    ap_configfile_t *file;  /* else: httpd's own reader of the file, for this request only */
     bool sections_resolved; /* text has <IfModule> and the like */
     bool counted;           /* the look-up was counted already */
     bool sent;              /* the one line was handed out */

@@ -144,7 +144,22 @@ static const char *set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
     if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
         return apr_psprintf(cmd->pool, "HtCacheAdmin '%s': give On or Off", arg);
     ((htc_dir_conf *)dir_conf)->admin = !strcasecmp(arg, "on");
+    current_options->secret.wanted |= !strcasecmp(arg, "on");
     return NULL;
+}
+
+/* Read when the whole configuration is known: see htc_secret_prepare(). */
+static const char *set_secret_file(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    current_options->secret.file = ap_server_root_relative(cmd->pool, arg);
+    return current_options->secret.file
+               ? NULL
+               : apr_psprintf(cmd->pool, "HtCacheAdminSecretFile '%s': not a valid path", arg);
 }
 
 static const char *set_revalidate(cmd_parms *cmd, void *dir_conf, const char *arg)
@@ -315,6 +330,9 @@ const command_rec htc_directives[] = {
                   "On to keep parsed .htaccess files in memory"),
     AP_INIT_TAKE1("HtCacheAdmin", set_admin, NULL, ANYWHERE_BUT_HTACCESS,
                   "On to let the status page forget records and reset counters, by POST"),
+    AP_INIT_TAKE1("HtCacheAdminSecretFile", set_secret_file, NULL, RSRC_CONF,
+                  "A file that only the administrator may read, with the secret that such a POST "
+                  "must know"),
     AP_INIT_TAKE1("HtCacheMemory", set_memory, NULL, RSRC_CONF,
                   "Size of the shared memory, such as 64M"),
     AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,

@@ -31,10 +31,11 @@ static uint64_t next_of_table(void *baton)
     return keys->rule ? redirect_table_key(keys->table, keys->rule) : 0;
 }
 
+/* No keys where the image is not that of a table. */
 static redirect_keys keys_of_table(const redirect_area_pin *pin, table_keys *keys, apr_pool_t *pool)
 {
     *keys = (table_keys){redirect_table_open(pin->image, pin->size, pool), 0};
-    return (redirect_keys){next_of_table, keys, pin->ncounters};
+    return (redirect_keys){next_of_table, keys, keys->table ? pin->ncounters : 0};
 }
 
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
@@ -46,7 +47,7 @@ void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin
 
     if (!old->image || !redirect_area_pin_get(area, slot, &pin))
         return;
-    if (pin.version != old->version) {
+    if (pin.image != old->image) { /* versions of two areas may be the same */
         from = keys_of_table(old, &old_keys, pool);
         to = keys_of_table(&pin, &new_keys, pool);
         redirect_counters_move(old->counters, &from, pin.counters, &to, NULL);
@@ -140,6 +141,8 @@ static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n)
     return keys;
 }
 
+static const redirect_area_key lines_name = {{UINT64_C(0x666f6c646564), UINT64_C(0x6c696e6573)}};
+
 static uint64_t next_of_array(void *baton)
 {
     return *(*(const uint64_t **)baton)++;
@@ -176,25 +179,32 @@ apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void 
     return rv;
 }
 
-/* Pin an image of these keys: the one that there is, if nothing has changed. */
+/* The image of the map @a name in the area of before, which others can write, pinned. */
+bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
+                        redirect_area_pin *old)
+{
+    uint32_t slot = before ? redirect_area_find(before, name) : REDIRECT_AREA_NIL;
+
+    return slot != REDIRECT_AREA_NIL && redirect_area_pin_get(before, slot, old);
+}
+
+/* Pin an image of these keys, with what was counted of them before. */
 static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t *keys, uint32_t n,
-                             redirect_area_pin *pin)
+                             redirect_area *before, redirect_area_pin *pin)
 {
     redirect_area_pin old = {NULL};
-    apr_status_t rv;
+    apr_status_t rv = htc_counted_publish(area, slot, keys, n * sizeof(*keys), n);
 
-    if (redirect_area_pin_get(area, slot, &old) && old.ncounters == n &&
-        !memcmp(old.image, keys, n * sizeof(*keys))) {
-        *pin = old;
+    if (rv != APR_SUCCESS)
+        return rv;
+    if (!redirect_area_pin_get(area, slot, pin))
+        return APR_EGENERAL;
+    if (!htc_counted_before(before, &lines_name, &old))
         return APR_SUCCESS;
-    }
-    rv = htc_counted_publish(area, slot, keys, n * sizeof(*keys), n);
-    if (rv == APR_SUCCESS && !redirect_area_pin_get(area, slot, pin))
-        rv = APR_EGENERAL;
-    if (rv == APR_SUCCESS && old.image)
+    if (old.size >= old.ncounters * sizeof(*keys))
         move_array(&old, pin);
-    redirect_area_unpin(area, &old);
-    return rv;
+    redirect_area_unpin(before, &old);
+    return APR_SUCCESS;
 }
 
 static void set_counters(const apr_array_header_t *all, redirect_counter *counters)
@@ -210,18 +220,17 @@ static void set_counters(const apr_array_header_t *all, redirect_counter *counte
 
 /* Pin an image of the keys of all lines. */
 static apr_status_t pin_lines(redirect_area *area, uint32_t slot, const apr_array_header_t *all,
-                              uint32_t n, redirect_area_pin *pin)
+                              uint32_t n, redirect_area *before, redirect_area_pin *pin)
 {
     uint64_t *keys = all_keys(all, n);
-    apr_status_t rv = keys ? pin_keys(area, slot, keys, n, pin) : APR_ENOMEM;
+    apr_status_t rv = keys ? pin_keys(area, slot, keys, n, before, pin) : APR_ENOMEM;
 
     free(keys);
     return rv;
 }
 
-void htc_counted_prepare(htc_redirects *redirects)
+void htc_counted_prepare(htc_redirects *redirects, redirect_area *before)
 {
-    static const redirect_area_key name = {{UINT64_C(0x666f6c646564), UINT64_C(0x6c696e6573)}};
     const apr_array_header_t *all = htc_options_get()->counted;
     redirect_area_pin pin = {NULL};
     uint32_t n = 0;
@@ -232,9 +241,9 @@ void htc_counted_prepare(htc_redirects *redirects)
     if (!n)
         return;
     redirects->counted_slot =
-        redirect_area_map(redirects->area, &name, redirects->generation, true);
+        redirect_area_map(redirects->area, &lines_name, redirects->generation, true);
     if (redirects->counted_slot != REDIRECT_AREA_NIL)
-        rv = pin_lines(redirects->area, redirects->counted_slot, all, n, &pin);
+        rv = pin_lines(redirects->area, redirects->counted_slot, all, n, before, &pin);
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of the server's "

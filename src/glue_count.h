@@ -65,8 +65,12 @@ void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n,
 htc_counted *htc_counted_add(const void *owner, uint32_t count,
                              void (*describe)(const void *owner, uint32_t i,
                                               htc_redirect_row *row));
-/** post_config, in a process that has joined @a area: give all announced lines their counters. */
-void htc_counted_prepare(htc_redirects *redirects);
+/** post_config, in a process that has joined the area: give all announced lines their counters, with
+ * what was counted in the area @a before (NULL: there was none). */
+void htc_counted_prepare(htc_redirects *redirects, redirect_area *before);
+/** Pin the image that @a name had in @a before, which may be NULL. Others can write what is in it. */
+bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
+                        redirect_area_pin *old);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
 void htc_counted_keep(htc_redirects *redirects);
 
@@ -82,7 +86,7 @@ void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key);
 /** Of a Redirect line: the same as long as it says the same in the same file, wherever it stands in
  * it. */
 uint64_t htc_count_key(const struct htc_fold_entry *entry, bool is_regex);
-void htc_hits_prepare(htc_redirects *redirects);
+void htc_hits_prepare(htc_redirects *redirects, redirect_area *before);
 void htc_hits_keep(htc_redirects *redirects);
 void htc_hits_reset(const server_rec *s);
 /** Call @a fn for those in all files that the cache has at the moment. False: it ended it. */
@@ -91,7 +95,8 @@ bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *f
 void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
                    void *baton);
 
-/** Let rows of the map's image that has been @a old keep their counts in its current one. */
+/** Let rows of the map's image that has been @a old, here or in the area of before, keep their
+ * counts in its current one. */
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
                      apr_pool_t *pool);
 

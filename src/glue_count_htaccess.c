@@ -43,47 +43,72 @@ void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key)
 
 /* --- their memory -----------------------------------------------------------------------------*/
 
+static const redirect_area_key hits_name = {{UINT64_C(0x6874616363657373), UINT64_C(0x68697473)}};
+
 static bool fits(const redirect_area_pin *pin)
 {
     return pin->size == NAMES_BYTES && pin->ncounters == REDIRECT_HITS_ENTRIES;
 }
 
 /* The pages of an image are this process's to write as well; an image with names is only made once,
- * and stays for as long as there is a server. */
+ * and stays for as long as the area does. */
 static void set_hits(htc_redirects *redirects, const redirect_area_pin *pin)
 {
     redirects->hits.names = (redirect_hits_name *)(uintptr_t)pin->image;
     redirects->hits.counters = pin->counters;
 }
 
-void htc_hits_prepare(htc_redirects *redirects)
+/* What lies in the area of before are numbers: others can write them, but not where they lie. */
+static void carry_hits(const redirect_area_pin *pin, redirect_area *before)
 {
-    static const redirect_area_key name = {{UINT64_C(0x6874616363657373), UINT64_C(0x68697473)}};
+    redirect_area_pin old = {NULL};
+
+    if (!htc_counted_before(before, &hits_name, &old))
+        return;
+    if (fits(&old)) {
+        memcpy((void *)(uintptr_t)pin->image, old.image, NAMES_BYTES);
+        memcpy(pin->counters, old.counters, REDIRECT_HITS_ENTRIES * sizeof(*old.counters));
+    }
+    redirect_area_unpin(before, &old);
+}
+
+/* The image that there is, from the first reading of the configuration, or a new one. */
+static apr_status_t pin_hits(htc_redirects *redirects, redirect_area *before,
+                             redirect_area_pin *pin)
+{
+    redirect_area *area = redirects->area;
+    apr_status_t rv;
+
+    redirects->hits_slot = redirect_area_map(area, &hits_name, redirects->generation, true);
+    if (redirects->hits_slot == REDIRECT_AREA_NIL)
+        return APR_ENOSPC;
+    if (redirect_area_pin_get(area, redirects->hits_slot, pin))
+        return fits(pin) ? APR_SUCCESS : APR_EGENERAL;
+    rv = htc_counted_publish(area, redirects->hits_slot, NULL, NAMES_BYTES, REDIRECT_HITS_ENTRIES);
+    if (rv != APR_SUCCESS)
+        return rv;
+    if (!redirect_area_pin_get(area, redirects->hits_slot, pin) || !fits(pin))
+        return APR_EGENERAL;
+    carry_hits(pin, before);
+    return APR_SUCCESS;
+}
+
+void htc_hits_prepare(htc_redirects *redirects, redirect_area *before)
+{
     redirect_area_pin pin = {NULL};
-    apr_status_t rv = APR_ENOSPC;
+    apr_status_t rv;
 
     if (!htc_options_get()->fold_dirs)
         return;
-    redirects->hits_slot = redirect_area_map(redirects->area, &name, redirects->generation, true);
-    if (redirects->hits_slot != REDIRECT_AREA_NIL)
-        rv = redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) && fits(&pin)
-                 ? APR_SUCCESS
-                 : htc_counted_publish(redirects->area, redirects->hits_slot, NULL, NAMES_BYTES,
-                                       REDIRECT_HITS_ENTRIES);
-    if (rv == APR_SUCCESS && !fits(&pin)) {
-        redirect_area_unpin(redirects->area, &pin);
-        if (!redirect_area_pin_get(redirects->area, redirects->hits_slot, &pin) || !fits(&pin))
-            rv = APR_EGENERAL;
-    }
-    if (rv != APR_SUCCESS) {
-        redirect_area_unpin(redirects->area, &pin);
+    rv = pin_hits(redirects, before, &pin);
+    if (rv == APR_SUCCESS) {
+        set_hits(redirects, &pin);
+        redirects->hits_version = pin.version;
+    } else {
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of lines in .htaccess "
                      "files; they work, and are not counted");
-        return;
     }
-    set_hits(redirects, &pin);
-    redirects->hits_version = pin.version;
     redirect_area_unpin(redirects->area, &pin);
 }
 

@@ -18,6 +18,8 @@
  * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
  */
 #include "mod_htcache.h"
+#include "glue_fold.h"
+#include "merge_list.h"
 
 #include <apr_fnmatch.h>
 
@@ -54,8 +56,14 @@ static bool follows_links(const core_dir_config *section)
            !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
 }
 
-/* Of a vector, what modules use; the same for as long as the module is loaded. */
-static size_t vector_bytes;
+size_t htc_vector_bytes(void)
+{
+    int last = 0;
+
+    for (const module *m = ap_top_module; m; m = m->next)
+        last = m->module_index > last ? m->module_index : last;
+    return ((size_t)last + 1) * sizeof(void *);
+}
 
 bool htc_dirwalk_possible(const server_rec *s)
 {
@@ -70,11 +78,6 @@ bool htc_dirwalk_possible(const server_rec *s)
         /* A regular expression is matched against the whole path of each file. */
         if (!core || core->r || !core->d)
             return false;
-    }
-    for (const module *m = ap_top_module; m; m = m->next) {
-        size_t end = ((size_t)m->module_index + 1) * sizeof(void *);
-
-        vector_bytes = end > vector_bytes ? end : vector_bytes;
     }
     return true;
 }
@@ -107,24 +110,37 @@ static bool may_be_file(const core_dir_config *section, const char *dir)
            (section->d_is_fnmatch || !strncmp(section->d, dir, strlen(dir)));
 }
 
-/* Is this a module of httpd's own? Merging is to have no other effect, and what comes of it to be
- * good for many requests; of others nobody knows. */
-static bool is_known(const module *m)
+/* A <Perl> section leaves no directive in the tree. */
+static bool may_stand_somewhere(const char *directive)
 {
-    struct htc_allow_entry entry;
-
-    for (size_t i = 0; htc_allow_entry(i, &entry); i++) {
-        if (!strcmp(entry.module_name, m->name))
-            return true;
-    }
-    return m == &htcache_module;
+    return htc_tree_mentions(ap_conftree, directive) || ap_find_linked_module("mod_perl.c");
 }
 
-static bool may_merge(const ap_conf_vector_t *base, const ap_conf_vector_t *add)
+static bool may_share(const module *m)
+{
+    const char *unless;
+
+    return htc_merge_shared(m->name, &unless) && !(unless && may_stand_somewhere(unless));
+}
+
+void htc_dirwalk_prepare(htc_context *ctx)
+{
+    int n = 0;
+
+    for (const module *m = ap_top_module; m; m = m->next)
+        n = m->module_index < n ? n : m->module_index + 1;
+    ctx->shares_merged = apr_pcalloc(ctx->pconf, (apr_size_t)n * sizeof(bool));
+    for (const module *m = ap_top_module; m; m = m->next)
+        ctx->shares_merged[m->module_index] = may_share(m);
+}
+
+/* Would httpd merge only configurations whose merged form requests may share? */
+static bool may_merge(const htc_context *ctx, const ap_conf_vector_t *base,
+                      const ap_conf_vector_t *add)
 {
     for (const module *m = ap_top_module; m; m = m->next) {
         if (m->merge_dir_config && ap_get_module_config(base, m) && ap_get_module_config(add, m) &&
-            !is_known(m))
+            !ctx->shares_merged[m->module_index])
             return false;
     }
     return true;
@@ -153,7 +169,7 @@ static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vec
     const core_dir_config *core = core_of(vector);
     walked_view *step;
 
-    if ((core && !follows_links(core)) || (walk->merged && !may_merge(walk->merged, vector)) ||
+    if ((core && !follows_links(core)) || (walk->merged && !may_merge(ctx, walk->merged, vector)) ||
         !need_pool(walk, ctx))
         return false;
     walk->merged =
@@ -193,7 +209,7 @@ static void make_ready(htc_dirwalk *walk, const htc_context *ctx, const server_r
 {
     if (above && walk->merged == above->merged)
         walk->ready = above->ready;
-    else if (may_merge(s->lookup_defaults, walk->merged) && need_pool(walk, ctx))
+    else if (may_merge(ctx, s->lookup_defaults, walk->merged) && need_pool(walk, ctx))
         walk->ready = ap_merge_per_dir_configs(walk->pool, s->lookup_defaults, walk->merged);
 }
 
@@ -328,15 +344,9 @@ static HTC_EACH void leave_note(const htc_dirwalk *walk, request_rec *r, const c
     *place = note;
 }
 
-/* A request's configuration is known by its address, and modules may put something into it. What
- * there is in it is as much everybody's as the server's defaults are. */
-static HTC_EACH ap_conf_vector_t *own_vector(const request_rec *r, const ap_conf_vector_t *vector)
-{
-    return apr_pmemdup(r->pool, vector, vector_bytes);
-}
-
 /* What is left of core's walk when all is known; and then of its map_to_storage. */
-HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir)
+HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
+                             const char *dir)
 {
     const ap_conf_vector_t *defaults = r->per_dir_config;
     size_t len = strlen(r->filename);
@@ -348,8 +358,10 @@ HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char
     r->filename = r->canonical_filename = path;
     if (!r->path_info)
         r->path_info = path + len + 1;
+    /* A vector of its own: core knows the request's configuration by its address, and modules may
+     * put something into it. */
     r->per_dir_config = walk->ready
-                            ? own_vector(r, walk->ready)
+                            ? apr_pmemdup(r->pool, walk->ready, ctx->vector_bytes)
                             : ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
     leave_note(walk, r, dir, defaults);
     return ap_file_walk(r);

@@ -185,6 +185,7 @@ static bool read_url(explain *e, request_rec *r, const char *url)
 /* What was asked for; the path may have become another since. */
 typedef struct asked {
     const char *url, *path, *query, *file, *mapped_by;
+    bool complete;
 } asked;
 
 static void report_scope(explain *e, htc_group *group, const char *file)
@@ -208,6 +209,8 @@ static void report_lead(explain *e, htc_group *group, const asked *asked)
     htc_add_text(group, "answer", e->answer, "who answers");
     htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: none");
     htc_add_text(group, "location", e->location, "Location of the answer");
+    htc_add_flag(group, "complete", asked->complete,
+                 "no: it took too long, or the client has gone, and the rest was not looked into");
     htc_add_flag(group, "certain", e->certain, "no: conditions or other modules may change that");
     htc_add_gauge(group, "rules_more", HTC_UNIT_ONE, e->more_rules,
                   "rules that match, too, but are not listed");
@@ -288,6 +291,7 @@ bool htc_explain_report(htc_report *report, const char *url)
 
     if (!read_url(&e, report->r, url))
         return false;
+    explain_begin(&e);
     group = htc_report_group(report, "explain", "Why this URL goes where it goes",
                              "found without a request");
     make_lists(&e);
@@ -297,7 +301,7 @@ bool htc_explain_report(htc_report *report, const char *url)
     asked.query = e.query;
     asked.file = e.file;
     asked.mapped_by = e.mapped_by;
-    explain_follow(&e);
+    asked.complete = explain_follow(&e);
     report_lead(&e, group, &asked);
     return true;
 }

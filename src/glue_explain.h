@@ -8,13 +8,14 @@
  * glue_explain_conf.c reads the configuration tree, glue_explain_levels.c the records,
  * glue_explain_contexts.c finds the sections that hold, glue_explain_rules.c compares Redirect and
  * map lines with the path, glue_explain_rewrite.c finds the RewriteRules that are tried, and
- * glue_explain_run.c runs them. Private to these.
+ * glue_explain_run.c runs them; glue_explain_budget.c bounds what that takes. Private to these.
  */
 #ifndef GLUE_EXPLAIN_H
 #define GLUE_EXPLAIN_H
 
 #include "glue_map.h"
 #include "glue_status.h"
+#include "redirect_budget.h"
 #include "redirect_config.h"
 
 /** More levels, rules (beside the one that answers) and notes of what is not looked into are not
@@ -70,8 +71,11 @@ typedef struct explain_line {
     bool folded;
 } explain_line;
 
+typedef struct explain_limits explain_limits; /* glue_explain_budget.c */
+
 typedef struct explain {
     htc_report *report;
+    explain_limits *limits;
     apr_pool_t *pool;
     request_rec *r; /* a copy of the status page's, made to look like one for the URL */
     server_rec *server;
@@ -122,13 +126,30 @@ void explain_note_unsure(explain *e, const char *format, ...) __attribute__((for
 /** "file:line" of a node. */
 const char *explain_where(const explain *e, const ap_directive_t *node);
 
+/* glue_explain_budget.c */
+typedef enum explain_verdict { EXPLAIN_NO, EXPLAIN_YES, EXPLAIN_UNKNOWN } explain_verdict;
+/** Begin the budget of this question. */
+void explain_begin(explain *e);
+/** May another line be looked into? Once false, it stays so: the budget is spent, or the client has
+ * gone. To be asked in each loop over lines. */
+bool explain_goes_on(const explain *e);
+/** Does the pattern match? Unknown when it is none, met its limit, or the budget is spent. @a flags
+ * beside AP_REG_EXTENDED; *groups as of ap_regexec(). */
+explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
+                              apr_size_t n, ap_regmatch_t *groups);
+/** The patterns of a map have taken all that a visitor's request may take. */
+void explain_charge_map(const explain *e);
+/** At the end: was all looked into? Notes why not. */
+bool explain_complete(explain *e);
+
 /** The request is for this path from now on; so is its copy. */
 void explain_set_path(explain *e, const char *path);
 void explain_set_query(explain *e, const char *query);
 
 /* glue_explain_steps.c */
-/** Go through all that httpd would for the URL, until somebody answers. */
-void explain_follow(explain *e);
+/** Go through all that httpd would for the URL, until somebody answers. False: not all was looked
+ * into. */
+bool explain_follow(explain *e);
 /** The path has become another, by this line (NULL: by default). It is listed when it is known
  * where that leads. */
 void explain_set_step(explain *e, const char *by, const ap_directive_t *node, const char *path);

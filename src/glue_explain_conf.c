@@ -50,7 +50,6 @@ static const char *alias_target(explain *e, const ap_directive_t *node, bool reg
     const char *source = ap_getword_conf(e->pool, &args);
     const char *target = ap_getword_conf(e->pool, &args);
     ap_regmatch_t groups[AP_MAX_REG_MATCH];
-    ap_regex_t *compiled;
     size_t taken;
 
     if (!*target)
@@ -62,8 +61,7 @@ static const char *alias_target(explain *e, const ap_directive_t *node, bool reg
         target = ap_server_root_relative(e->pool, target);
         return taken ? apr_pstrcat(e->pool, target, e->path + taken, NULL) : NULL;
     }
-    compiled = ap_pregcomp(e->pool, source, AP_REG_EXTENDED);
-    if (!compiled || ap_regexec(compiled, e->path, AP_MAX_REG_MATCH, groups, 0))
+    if (explain_match(e, source, 0, e->path, AP_MAX_REG_MATCH, groups) != EXPLAIN_YES)
         return NULL;
     return ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups);
 }
@@ -147,9 +145,7 @@ static const char *section_pattern(const explain *e, const ap_directive_t *node,
 
 static bool regex_matches(const explain *e, const char *pattern, const char *text)
 {
-    ap_regex_t *regex = ap_pregcomp(e->pool, pattern, AP_REG_EXTENDED);
-
-    return regex && !ap_regexec(regex, text, 0, NULL, 0);
+    return explain_match(e, pattern, 0, text, 0, NULL) == EXPLAIN_YES;
 }
 
 /* Does a <Directory> with wildcards match any leading part of the file's directory? */

@@ -10,11 +10,14 @@
 
 /* --- the lists --------------------------------------------------------------------------------*/
 
-static bool engine_is_on(const ap_directive_t *node, bool before)
+static bool engine_is_on(const explain *e, const ap_directive_t *node, bool before)
 {
     for (node = explain_next(node, "RewriteEngine"); node;
-         node = explain_next(explain_step(node), "RewriteEngine"))
-        before = !strcasecmp(node->args, "on");
+         node = explain_next(explain_step(node), "RewriteEngine")) {
+        const char *args = node->args ? node->args : "";
+
+        before = !strcasecmp(ap_getword_conf(e->pool, &args), "on");
+    }
     return before;
 }
 
@@ -22,6 +25,17 @@ static bool has_rewrites(const ap_directive_t *node)
 {
     for (; node; node = explain_step(node)) {
         if (!strncasecmp(node->directive, "Rewrite", 7))
+            return true;
+    }
+    return false;
+}
+
+/* Also in its sections: has mod_rewrite a configuration of this virtual host's own? It does nothing
+ * in the server's context of one that it has none of, whatever the main server says. */
+static bool has_configuration(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (!strncasecmp(node->directive, "Rewrite", 7) || has_configuration(node->first_child))
             return true;
     }
     return false;
@@ -91,7 +105,7 @@ static void merge_rewriting(const explain *e, rewriting *w, const explain_contex
     bool first_own, first_base;
 
     merge_options(e, first, w);
-    w->on = engine_is_on(first, w->on);
+    w->on = engine_is_on(e, first, w->on);
     first_own = (w->options & INHERIT) || (base & INHERIT_DOWN && !(w->options & IGNORE_INHERIT));
     first_base = !first_own && ((w->options & INHERIT_BEFORE) ||
                                 (base & INHERIT_DOWN_BEFORE && !(w->options & IGNORE_INHERIT)));
@@ -263,7 +277,7 @@ void explain_rewrite_server(explain *e)
         merge_rewriting(e, &w, &(explain_context){.first = host});
     /* Directories begin with the server's engine. */
     e->engine = w.on;
-    if (!w.on || e->rewrite_end)
+    if (!w.on || e->rewrite_end || (e->host && !has_configuration(host)))
         return;
     run_chain(e, &w, &run);
     if (e->answered || e->stopped || !run.changed || !can_go_on(e, &w, &run, run.filename))

@@ -124,7 +124,6 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
 {
     ap_regmatch_t groups[AP_MAX_REG_MATCH];
     const char *target = redirect->target;
-    ap_regex_t *regex;
     size_t taken;
 
     if (!redirect->regex) {
@@ -135,8 +134,7 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
         *location = complete(e, redirect->status, target);
         return taken > 0;
     }
-    regex = ap_pregcomp(e->pool, redirect->source, AP_REG_EXTENDED);
-    if (!regex || ap_regexec(regex, e->path, AP_MAX_REG_MATCH, groups, 0))
+    if (explain_match(e, redirect->source, 0, e->path, AP_MAX_REG_MATCH, groups) != EXPLAIN_YES)
         return false;
     if (target)
         target =
@@ -175,7 +173,7 @@ bool explain_redirect_matches(const explain *e, const ap_directive_t *node)
 
 static void redirects_of(explain *e, const ap_directive_t *node, bool server)
 {
-    for (; node && !e->answered; node = explain_step(node)) {
+    for (; node && !e->answered && explain_goes_on(e); node = explain_step(node)) {
         redirect redirect = {0};
         const char *location = NULL, *reason;
 
@@ -203,9 +201,9 @@ static void ask_map(explain *e, const htc_redirect_map *map, const char *where, 
 {
     htc_map_hit hit;
 
-    if (!map || e->answered)
+    if (!map || e->answered || !explain_goes_on(e))
         return;
-    if (htc_map_explain(e->r, map, &hit)) {
+    if (htc_map_explain(e->r, map, NULL, &hit)) {
         explain_add_rule(e, &(explain_line){.kind = "map",
                                             .file = map->file,
                                             .line = hit.line,
@@ -216,6 +214,10 @@ static void ask_map(explain *e, const htc_redirect_map *map, const char *where, 
                                             .status = hit.status,
                                             .folded = true});
         explain_note(e, "The map %s is named in %s.", map->file, where);
+    } else if (hit.out_of_budget) {
+        explain_charge_map(e);
+        explain_note(e, "Patterns of the map %s take too long for this path: it has no match.",
+                     map->file);
     } else if (!hit.known) {
         explain_note(e, "The map %s, named in %s, has not been loaded.", map->file, where);
         e->certain = false;

@@ -125,25 +125,17 @@ typedef struct condition {
 /* False: it has flags that are not known here. */
 static bool read_condition(const trial *t, const char *args, condition *c)
 {
-    bool closed;
-    const char *flags;
-    char *word, *last;
+    bool closed, known;
+    unsigned flags;
 
     *c = (condition){.test = redirect_config_word(t->e->pool, &args, &closed)};
     c->pattern = redirect_config_word(t->e->pool, &args, &closed);
     c->negated = *c->pattern == '!';
     c->pattern += c->negated;
-    flags = redirect_config_word(t->e->pool, &args, &closed);
-    for (word = apr_strtok(apr_pstrdup(t->e->pool, flags), "[], \t", &last); word;
-         word = apr_strtok(NULL, "[], \t", &last)) {
-        if (!strcasecmp(word, "NC") || !strcasecmp(word, "nocase"))
-            c->nocase = true;
-        else if (!strcasecmp(word, "OR") || !strcasecmp(word, "ornext"))
-            c->ornext = true;
-        else if (strcasecmp(word, "NV") && strcasecmp(word, "novary"))
-            return false;
-    }
-    return true;
+    known = redirect_config_condition_flags(args, &flags, t->e->pool);
+    c->nocase = (flags & REWRITE_CONDITION_NOCASE) != 0;
+    c->ornext = (flags & REWRITE_CONDITION_ORNEXT) != 0;
+    return known;
 }
 
 static verdict is_file(const trial *t, const char *file, apr_filetype_e type)
@@ -161,13 +153,11 @@ static verdict is_file(const trial *t, const char *file, apr_filetype_e type)
 static verdict is_match(trial *t, const condition *c, const char *input)
 {
     groups g = {.source = input};
-    ap_regex_t *regex =
-        ap_pregcomp(t->e->pool, c->pattern, AP_REG_EXTENDED | (c->nocase ? AP_REG_ICASE : 0));
+    explain_verdict v = explain_match(t->e, c->pattern, c->nocase ? AP_REG_ICASE : 0, input,
+                                      AP_MAX_REG_MATCH, g.match);
 
-    if (!regex)
-        return IS_MAYBE;
-    if (ap_regexec(regex, input, AP_MAX_REG_MATCH, g.match, 0))
-        return IS_NO;
+    if (v != EXPLAIN_YES)
+        return v == EXPLAIN_NO ? IS_NO : IS_MAYBE;
     if (!c->negated)
         t->condition = g;
     return IS_YES;
@@ -247,21 +237,15 @@ static const char *subject_of(const explain *e, const explain_run *run)
     return len && !strncmp(subject, run->directory, len) ? subject + len : subject;
 }
 
-/* Of many rules few match: what is made for the others does not last. */
 static bool pattern_matches(const explain *e, const rewrite_rule *rule, const char *subject,
                             groups *g)
 {
-    bool negated = *rule->pattern == '!', matches;
-    ap_regex_t *regex;
-    apr_pool_t *pool;
+    bool negated = *rule->pattern == '!';
 
     g->source = negated ? NULL : subject;
-    apr_pool_create(&pool, e->pool);
-    regex = ap_pregcomp(pool, rule->pattern + negated,
-                        AP_REG_EXTENDED | (rule->flags & REWRITE_NOCASE ? AP_REG_ICASE : 0));
-    matches = regex && (ap_regexec(regex, subject, AP_MAX_REG_MATCH, g->match, 0) != 0) == negated;
-    apr_pool_destroy(pool);
-    return matches;
+    return explain_match(e, rule->pattern + negated,
+                         rule->flags & REWRITE_NOCASE ? AP_REG_ICASE : 0, subject, AP_MAX_REG_MATCH,
+                         g->match) == (negated ? EXPLAIN_NO : EXPLAIN_YES);
 }
 
 static verdict judge(trial *t)
@@ -452,7 +436,7 @@ static bool redirect_by(const trial *t, const explain_rewrite_rule *behind, int 
     bool ends = t->one->rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_PASSTHROUGH);
     groups g;
 
-    for (int i = 0; !ends && i < n; i++) {
+    for (int i = 0; !ends && i < n && explain_goes_on(t->e); i++) {
         if (behind[i].rule->pattern && pattern_matches(t->e, behind[i].rule, subject, &g)) {
             note_rule(t, "has no L, and a rule behind it matches what it makes");
             break;
@@ -519,8 +503,12 @@ void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule 
         bool doubtful = doubt > 0;
         verdict v;
 
+        if (!explain_goes_on(e)) {
+            run->stopped = true;
+            return;
+        }
         doubt -= doubtful;
-        if (e->subrequest && rules[i].rule->flags & REWRITE_FORCED)
+        if (e->subrequest && rules[i].rule->flags & REWRITE_PASSED_OVER)
             continue;
         v = judge(&t);
         if (v == IS_MAYBE || doubtful) {
@@ -535,7 +523,7 @@ void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule 
         } else if (!carry_out(&t, rules + i + 1, n - i - 1)) {
             return;
         } else if (rules[i].rule->flags & REWRITE_SKIP) {
-            i += rules[i].rule->skip;
+            i = rules[i].rule->skip < n - i ? i + rules[i].rule->skip : n;
         }
     }
 }

@@ -112,7 +112,7 @@ static void follow_index(explain *e)
         return;
     contexts = e->contexts;
     e->subrequest = true;
-    for (int i = 0; i < names->nelts && !done; i++) {
+    for (int i = 0; i < names->nelts && !done && explain_goes_on(e); i++) {
         if (i == EXPLAIN_MAX_INDEX) {
             explain_note_unsure(e, "Only the first %d names of DirectoryIndex are tried.", i);
             break;
@@ -143,10 +143,12 @@ static void say_answer(explain *e)
                                : "no redirect answers, of those that are looked into";
 }
 
-void explain_follow(explain *e)
+bool explain_follow(explain *e)
 {
+    bool complete;
+
     one_path(e);
-    for (int i = 0; e->next && !e->answered && !e->stopped; i++) {
+    for (int i = 0; e->next && !e->answered && !e->stopped && explain_goes_on(e); i++) {
         if (i == EXPLAIN_MAX_STEPS) {
             explain_note_unsure(e,
                                 "RewriteRule in %s leads on for the %dth time: httpd answers 500 "
@@ -165,5 +167,7 @@ void explain_follow(explain *e)
     /* Where a server's line answers, the directories are shown all the same. */
     if (!htc_list_rows(e->levels_list))
         find_file(e);
+    complete = explain_complete(e);
     say_answer(e);
+    return complete;
 }

@@ -175,21 +175,39 @@ static htc_farm_lease *ask(htc_context *ctx, htc_farm_request *fr, request_rec *
     return &APR_ARRAY_IDX(fr->leases, first, htc_farm_lease);
 }
 
-/* Is it young enough? *checked_at is then when it was true, by our clock, or earlier. */
-static bool fresh(const htc_farm_request *fr, const htc_farm_lease *lease, apr_int64_t ttl,
-                  apr_int64_t *checked_at)
+/* Is it young enough? *checked_at is then when it was true, by htc_mono_ms(), or earlier. */
+static bool fresh(const htc_farm_lease *lease, apr_int64_t ttl, apr_int64_t *checked_at)
 {
-    apr_int64_t now = htc_mono_ms(), age;
-    htc_farm_time time;
+    apr_int64_t age;
 
     if (!lease || !lease->valid)
         return false;
-    time = htc_farm_clock_at(&fr->farm->shared->clocks[lease->server], now);
-    age = time.high - lease->value.stamp;
-    if (time.epoch != lease->value.epoch || age < 0 || age >= ttl)
+    age = htc_farm_now() - lease->value.stamp;
+    if (age < 0)
+        age = 0;
+    if (age >= ttl)
         return false;
-    *checked_at = now - age;
+    *checked_at = htc_mono_ms() - age;
     return true;
+}
+
+/* --- going on with a record ----------------------------------------------------------------------
+ */
+
+/* The place in the table is known to nobody outside: what a tenant names cannot push others out. */
+static htc_farm_waiting *waiting_of(htc_context *ctx, const char *path, uint64_t *hash)
+{
+    *hash = htc_store_hash(ctx->store, path, strlen(path)) | 1;
+    return &ctx->farm->shared->waiting[*hash / 2 % HTC_FARM_WAITING];
+}
+
+/* It is known what the path is now. */
+static void wait_ends(htc_context *ctx, const char *path)
+{
+    uint64_t hash;
+    htc_farm_waiting *entry = waiting_of(ctx, path, &hash);
+
+    atomic_compare_exchange_strong(&entry->path, &hash, 0);
 }
 
 /* --- telling ------------------------------------------------------------------------------------
@@ -212,15 +230,11 @@ static bool tell(htc_farm_request *fr, request_rec *r, const char *path, htc_far
 {
     const htc_farm_scope scope = scope_of(fr, r, path);
     htc_mc_item item = item_of(fr, r, value->type, path, HTC_MC_SET);
-    htc_farm_time time = htc_farm_now(fr, item.server, at);
     apr_status_t rv;
 
-    if (!time.epoch)
-        return false;
-    value->epoch = time.epoch;
-    value->stamp = time.low;
+    value->stamp = htc_farm_now() - (htc_mono_ms() - at) - HTC_FARM_COARSE_MS;
     /* memcached ends it sooner: this is for one that was kept and put back. */
-    value->expires = time.high + ((int64_t)life + 2) * 1000;
+    value->expires = value->stamp + ((int64_t)life + 2) * 1000;
     rv = htc_farm_encode(&scope, value, fr->pool, &item.value, &item.value_len);
     if (rv == APR_ENOSPC)
         htc_farm_count(fr->farm, HTC_FC_local_large, 1);
@@ -310,14 +324,12 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
                             item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_GET),
                             item_of(fr, r, HTC_FARM_LEASE, path, HTC_MC_GET)};
     htc_farm_value value = {.type = HTC_FARM_OFFICE};
-    htc_farm_time time = htc_farm_now(fr, items[0].server, htc_mono_ms());
     htc_farm_duty *duty;
 
-    if (!time.epoch || has_office(fr, path))
+    if (has_office(fr, path))
         return true;
-    value.epoch = time.epoch;
-    value.stamp = time.low;
-    value.expires = time.high + HTC_FARM_OFFICE_LIFE * 1000;
+    value.stamp = htc_farm_now();
+    value.expires = value.stamp + HTC_FARM_OFFICE_LIFE * 1000;
     if (htc_farm_encode(&scope, &value, fr->pool, &items[0].value, &items[0].value_len) !=
         APR_SUCCESS)
         return true;
@@ -338,30 +350,28 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
 }
 
 /* Another server looks at the disk. May this one go on with a record that was checked at
- * *checked_at? Not when that is long ago: whoever has the office may never tell what he found, and
- * the next one neither. The time of a record that goes on is moved, so what it really was is kept
- * in a table. Where it has no room, and where two processes change an entry at a time, the disk is
- * asked once more. */
-static bool may_wait(htc_farm_request *fr, const char *path, apr_int64_t ttl,
-                     apr_int64_t *checked_at)
+ * *checked_at? Not for long: whoever has the office may never tell what he found, and the next one
+ * neither. The end of it is set once, when the first request goes on, and holds until the path was
+ * looked at. The record's own time says nothing any more from then on, as each that goes on, or
+ * claims the look, moves it. An entry that has ended is given to another path only when no such
+ * time of its path can be taken for young any more. Where there is no room, the disk is asked. */
+static bool may_wait(htc_context *ctx, const char *path, apr_int64_t ttl, apr_int64_t *checked_at)
 {
-    apr_ssize_t len = APR_HASH_KEY_STRING;
-    const uint64_t hash = UINT64_C(1) << 32 | apr_hashfunc_default(path, &len);
-    htc_farm_waiting *entry = &fr->farm->shared->waiting[hash % HTC_FARM_WAITING];
-    apr_int64_t now = htc_mono_ms(), most = ttl + HTC_FARM_WAIT_MOST_MS, truth = *checked_at;
-    bool ours = atomic_load(&entry->path) == hash;
+    uint64_t hash;
+    htc_farm_waiting *entry = waiting_of(ctx, path, &hash);
+    uint64_t other = atomic_load(&entry->path);
+    apr_int64_t now = htc_mono_ms(), until = atomic_load(&entry->until);
 
-    if (!ours && atomic_load(&entry->path) && now - atomic_load(&entry->truth) < most)
-        return false;
-    if (ours && atomic_load(&entry->marked) == truth)
-        truth = atomic_load(&entry->truth);
-    if (now - truth >= most)
+    if (other != hash) {
+        if (other && now < until + HTC_FARM_WAIT_MOST_MS + HTC_FARM_WAIT_MS)
+            return false;
+        until = *checked_at + ttl + HTC_FARM_WAIT_MOST_MS;
+        atomic_store(&entry->until, until);
+        atomic_store(&entry->path, hash);
+    }
+    if (now >= until)
         return false;
     *checked_at = now - ttl + HTC_FARM_WAIT_MS;
-    atomic_store(&entry->path, 0);
-    atomic_store(&entry->truth, truth);
-    atomic_store(&entry->marked, *checked_at);
-    atomic_store(&entry->path, hash);
     return true;
 }
 
@@ -399,27 +409,28 @@ static bool await_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lea
         if (fr->budget_us <= 0)
             break;
         busy = others_look(fr, r, lease) || !take_office(fr, r, lease->path, lease);
-        if (!busy || fresh(fr, lease, ttl, checked_at))
+        if (!busy || fresh(lease, ttl, checked_at))
             break;
         pause = pause < PAUSE_MOST_US / 2 ? pause * 2 : PAUSE_MOST_US;
     }
-    return fresh(fr, lease, ttl, checked_at);
+    return fresh(lease, ttl, checked_at);
 }
 
 /* The lease is not young enough. HTC_FARM_SAME: it is now, as another server has looked. What
  * *checked_at is of may be gone on with; HTC_NEVER_CHECKED: there is no record. */
-static htc_farm_word who_looks(htc_farm_request *fr, request_rec *r, const char *path,
-                               htc_farm_lease *lease, apr_int64_t ttl, apr_int64_t *checked_at)
+static htc_farm_word who_looks(htc_context *ctx, htc_farm_request *fr, request_rec *r,
+                               const char *path, htc_farm_lease *lease, apr_int64_t ttl,
+                               apr_int64_t *checked_at)
 {
     bool ours = fr->budget_us <= 0 || take_office(fr, r, path, lease);
 
-    if (fresh(fr, lease, ttl, checked_at)) {
+    if (fresh(lease, ttl, checked_at)) {
         office_done(fr, path);
         return HTC_FARM_SAME;
     }
     if (ours)
         return HTC_FARM_OWN;
-    if (*checked_at != HTC_NEVER_CHECKED && may_wait(fr, path, ttl, checked_at)) {
+    if (*checked_at != HTC_NEVER_CHECKED && may_wait(ctx, path, ttl, checked_at)) {
         htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
         return HTC_FARM_WAIT;
     }
@@ -466,8 +477,10 @@ htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *
     if (!fr || ttl <= 0)
         return HTC_FARM_OWN;
     lease = ask(ctx, fr, r, dep->path, ttl);
-    if (!fresh(fr, lease, ttl, checked_at))
-        word = who_looks(fr, r, dep->path, lease, ttl, checked_at);
+    if (!fresh(lease, ttl, checked_at))
+        word = who_looks(ctx, fr, r, dep->path, lease, ttl, checked_at);
+    if (word == HTC_FARM_SAME)
+        wait_ends(ctx, dep->path);
     return word == HTC_FARM_SAME ? word_of(fr, lease, dep) : word;
 }
 
@@ -476,6 +489,7 @@ void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep, apr_
 {
     htc_farm_request *fr = farm_request(ctx, r);
 
+    wait_ends(ctx, dep->path);
     if (fr && ttl > 0)
         tell_lease(fr, r, dep->path, dep->kind, &dep->id, 0, now, ttl);
 }
@@ -508,8 +522,8 @@ bool htc_farm_fetch(htc_context *ctx, request_rec *r, apr_int64_t ttl, htc_put *
     if (!fr)
         return false;
     lease = ask(ctx, fr, r, put->key, ttl);
-    if (!fresh(fr, lease, ttl, &checked_at) &&
-        who_looks(fr, r, put->key, lease, ttl, &checked_at) != HTC_FARM_SAME)
+    if (!fresh(lease, ttl, &checked_at) &&
+        who_looks(ctx, fr, r, put->key, lease, ttl, &checked_at) != HTC_FARM_SAME)
         return false;
     if (lease->value.flags & HTC_RF_RACY)
         return false;
@@ -556,6 +570,8 @@ void htc_farm_publish(htc_context *ctx, request_rec *r, const htc_put *put, bool
     htc_farm_request *fr = farm_request(ctx, r);
     apr_int64_t ttl = fr ? ttl_of(r, put->key) : 0, at = htc_request_get(r)->asked_at;
 
+    if (ctx->farm)
+        wait_ends(ctx, put->key);
     if (ttl <= 0 || !at)
         return;
     if (shareable(fr->farm, put, local)) {

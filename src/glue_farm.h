@@ -3,7 +3,7 @@
  * @file glue_farm.h
  * The third layer: what several servers of one network file system share through memcached.
  * glue_farm.c is the policy (when to ask, what to believe, what to tell), glue_farm_io.c makes the
- * exchanges and keeps the clocks, glue_farm_conf.c has directives, keys and fingerprints,
+ * exchanges, glue_farm_conf.c has directives, keys and fingerprints,
  * glue_farm_status.c the figures. glue_htaccess.c and glue_apply.c call the functions of the first
  * group; they do nothing at all where the tier is not configured or not built.
  *

@@ -1,12 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Exchanges of the farm tier with memcached: each one also reads the clock of the servers that take
- * part, in front of what is asked, so that what comes back can be judged by it. Called by
- * glue_farm.c.
+ * Exchanges of the farm tier with memcached: counting, the request's budget, and the proof of what
+ * comes back. Called by glue_farm.c.
  */
 #include "glue_farm_private.h"
-
-#define MAX_BATCH 64
 
 static const char *const counter_texts[HTC_FARM_COUNTER_COUNT] = {
 #define X(name, help) help,
@@ -28,62 +25,14 @@ static void drop(htc_farm *farm, enum htc_farm_counter why, unsigned server, con
     htc_farm_count(farm, why, 1);
     if (atomic_fetch_or(&farm->shared->told, bit) & bit)
         return;
-    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, farm->server,
-                 "HtCache: from memcached %s, for %s: %s. It is as if there were none. Check who "
-                 "can reach memcached, and that all servers have the same key file; further ones "
-                 "are counted on the status page and not logged",
-                 farm->names[server], path, counter_texts[why]);
-}
-
-static htc_farm_scope clock_scope(const htc_farm *farm)
-{
-    return (htc_farm_scope){&farm->keys, farm->print, "clock"};
-}
-
-static htc_mc_item clock_item(const htc_farm *farm, unsigned server, htc_mc_op op)
-{
-    htc_mc_item item = {.op = op, .server = server};
-
-    htc_farm_name(item.key, HTC_FARM_CLOCK, farm->print, "clock");
-    return item;
-}
-
-/* A look at a clock. */
-static void clock_seen(htc_farm *farm, const htc_mc_item *item, uint64_t epoch, apr_int64_t before,
-                       apr_int64_t after)
-{
-    int64_t tick = (int64_t)HTC_FARM_CLOCK_LIFE - (int64_t)item->left;
-
-    switch (htc_farm_clock_seen(&farm->shared->clocks[item->server], epoch, tick, before,
-                                after + HTC_FARM_COARSE_MS)) {
-    case HTC_CLOCK_NEW:
-        htc_farm_count(farm, HTC_FC_clock_resets, 1);
-        break;
-    case HTC_CLOCK_BACK:
-        drop(farm, HTC_FC_clock_refused, item->server, "its clock");
-        break;
-    default:
-        break;
-    }
-}
-
-/* Is it a clock of ours, and in use? Without one there are no leases; a bad one is replaced. */
-static bool clock_good(htc_farm *farm, const htc_mc_item *item, apr_int64_t before,
-                       apr_int64_t after)
-{
-    const htc_farm_scope scope = clock_scope(farm);
-    htc_farm_value value;
-    int why;
-
-    if (item->result != HTC_MC_HIT)
-        return false;
-    why = htc_farm_decode(&scope, HTC_FARM_CLOCK, NULL, item->got, item->got_len, &value);
-    if (why >= 0) {
-        drop(farm, (enum htc_farm_counter)why, item->server, "its clock");
-        return false;
-    }
-    clock_seen(farm, item, value.epoch, before, after);
-    return atomic_load(&farm->shared->clocks[item->server].refused) != value.epoch;
+    ap_log_error(
+        APLOG_MARK, APLOG_WARNING, 0, farm->server,
+        "HtCache: from memcached %s, for %s: %s. It is as if there were none. %s; further "
+        "ones are counted on the status page and not logged",
+        farm->names[server], path, counter_texts[why],
+        why == HTC_FC_drop_future
+            ? "Let all servers of the farm take their time from NTP"
+            : "Check who can reach memcached, and that all servers have the same key file");
 }
 
 static void count_items(htc_farm *farm, const htc_mc_item *items, unsigned n)
@@ -124,7 +73,7 @@ static void note_spent(htc_farm_request *fr)
     }
 }
 
-static void exchange(htc_farm_request *fr, htc_mc_item *items, unsigned n)
+void htc_farm_run(htc_farm_request *fr, htc_mc_item *items, unsigned n)
 {
     htc_mc_run(fr->farm->mc, items, n, &fr->budget_us, fr->farm->timeout_us / 2, fr->pool);
     note_spent(fr);
@@ -137,97 +86,21 @@ void htc_farm_pause(htc_farm_request *fr, int64_t us)
     note_spent(fr);
 }
 
-/* Begin a new epoch on a server. Whoever is first wins; all read what he has written. */
-static void clock_start(htc_farm_request *fr, unsigned server, bool replace)
+int64_t htc_farm_now(void)
 {
-    htc_farm *farm = fr->farm;
-    const htc_farm_scope scope = clock_scope(farm);
-    htc_farm_value value = {.type = HTC_FARM_CLOCK};
-    htc_mc_item items[3];
-    unsigned n = 0;
-    apr_int64_t before;
-
-    if (!htc_farm_random(&value.epoch, sizeof(value.epoch)) || !value.epoch)
-        return;
-    if (replace)
-        items[n++] = clock_item(farm, server, HTC_MC_DELETE);
-    items[n] = clock_item(farm, server, HTC_MC_ADD);
-    items[n].expire = HTC_FARM_CLOCK_LIFE;
-    if (htc_farm_encode(&scope, &value, fr->pool, &items[n].value, &items[n].value_len) !=
-        APR_SUCCESS)
-        return;
-    items[++n] = clock_item(farm, server, HTC_MC_CLOCK);
-    before = htc_mono_ms();
-    exchange(fr, items, n + 1);
-    clock_good(farm, &items[n], before, htc_mono_ms());
-}
-
-/* Which servers have a part in it, each once. */
-static unsigned servers_of(const htc_mc_item *items, unsigned n, unsigned servers[])
-{
-    unsigned found = 0;
-
-    for (unsigned i = 0; i < n; i++) {
-        unsigned j = 0;
-
-        while (j < found && servers[j] != items[i].server)
-            j++;
-        if (j == found)
-            servers[found++] = items[i].server;
-    }
-    return found;
-}
-
-void htc_farm_run(htc_farm_request *fr, htc_mc_item *items, unsigned n)
-{
-    unsigned servers[HTC_MC_MAX_SERVERS];
-    htc_mc_item batch[HTC_MC_MAX_SERVERS + MAX_BATCH];
-    unsigned clocks;
-    apr_int64_t before, after;
-
-    for (; n > MAX_BATCH; items += MAX_BATCH, n -= MAX_BATCH)
-        htc_farm_run(fr, items, MAX_BATCH);
-    clocks = servers_of(items, n, servers);
-    for (unsigned i = 0; i < clocks; i++)
-        batch[i] = clock_item(fr->farm, servers[i], HTC_MC_CLOCK);
-    memcpy(batch + clocks, items, n * sizeof(*items));
-    before = htc_mono_ms();
-    exchange(fr, batch, clocks + n);
-    after = htc_mono_ms();
-    memcpy(items, batch + clocks, n * sizeof(*items));
-    for (unsigned i = 0; i < clocks; i++) {
-        if (!clock_good(fr->farm, &batch[i], before, after) && batch[i].result != HTC_MC_NONE)
-            clock_start(fr, servers[i], batch[i].result == HTC_MC_HIT);
-    }
-}
-
-htc_farm_time htc_farm_now(htc_farm_request *fr, unsigned server, apr_int64_t now)
-{
-    const htc_farm_clock *clock = &fr->farm->shared->clocks[server];
-    htc_farm_time time = htc_farm_clock_at(clock, now);
-    htc_mc_item item;
-
-    if (time.epoch)
-        return time;
-    /* Any item makes the clock be looked at. */
-    item = clock_item(fr->farm, server, HTC_MC_CLOCK);
-    htc_farm_run(fr, &item, 1);
-    return htc_farm_clock_at(clock, now);
+    return apr_time_as_msec(apr_time_now());
 }
 
 bool htc_farm_got(htc_farm_request *fr, const htc_farm_scope *scope, const htc_mc_item *item,
                   htc_farm_value *value)
 {
-    const htc_farm_time now =
-        htc_farm_clock_at(&fr->farm->shared->clocks[item->server], htc_mono_ms());
     int why;
 
     if (item->result != HTC_MC_HIT)
         return false;
-    why =
-        htc_farm_decode(scope, (htc_farm_type)item->key[0], &now, item->got, item->got_len, value);
-    /* While nobody knows the time, nothing is dropped for being of another one. */
-    if (why >= 0 && (why != HTC_FC_drop_replayed || now.epoch))
+    why = htc_farm_decode(scope, (htc_farm_type)item->key[0], htc_farm_now(), item->got,
+                          item->got_len, value);
+    if (why >= 0)
         drop(fr->farm, (enum htc_farm_counter)why, item->server, scope->path);
     return why < 0;
 }

@@ -15,16 +15,13 @@
 #define HTC_FARM_RECORD_LIFE 86400
 /** Whoever looks at the disk for all has so long, in seconds. */
 #define HTC_FARM_OFFICE_LIFE 2
-/** A clock lives 30 days, the longest that memcached counts from now. */
-#define HTC_FARM_CLOCK_LIFE 2592000
 /** What htc_mono_ms() may be behind. */
 #define HTC_FARM_COARSE_MS 10
 
 /** A record with which this server goes on while another one looks. */
 typedef struct htc_farm_waiting {
-    _Atomic uint64_t path;  /* hash; 0: none */
-    _Atomic int64_t marked; /* what the record's time was set to */
-    _Atomic int64_t truth;  /* when it was really checked */
+    _Atomic uint64_t path; /* seeded hash; 0: none */
+    _Atomic int64_t until; /* htc_mono_ms(): to be gone on with until then, and no longer */
 } htc_farm_waiting;
 
 #define HTC_FARM_WAITING 1024
@@ -32,7 +29,6 @@ typedef struct htc_farm_waiting {
 /** In memory shared by all processes. */
 typedef struct htc_farm_shared {
     htc_mc_server servers[HTC_MC_MAX_SERVERS];
-    htc_farm_clock clocks[HTC_MC_MAX_SERVERS];
     _Atomic uint64_t counters[HTC_FARM_COUNTER_COUNT];
     _Atomic uint64_t told;       /* a bit for each counter that was logged about */
     _Atomic uint64_t longest_us; /* the most that one request spent here in all */
@@ -90,14 +86,12 @@ unsigned htc_farm_server_of(const htc_farm *farm, const char *name);
 
 /* glue_farm_io.c */
 void htc_farm_count(htc_farm *farm, enum htc_farm_counter counter, uint64_t n);
-/** Make the exchange within the request's budget, read the clocks of all servers concerned, and
- *  start a clock where there is none. Results are in the items. */
+/** Make the exchange within the request's budget. Results are in the items. */
 void htc_farm_run(htc_farm_request *fr, htc_mc_item *items, unsigned n);
 /** Let @a us pass within the request's budget. */
 void htc_farm_pause(htc_farm_request *fr, int64_t us);
-/** The time of the server that @a name belongs to, at our moment @a now; asks for it if it is not
- *  known. */
-htc_farm_time htc_farm_now(htc_farm_request *fr, unsigned server, apr_int64_t now);
+/** Now, in ms since 1970, by the clock that all servers of the farm share. */
+int64_t htc_farm_now(void);
 /** Decode what an item got; counts and logs what is dropped. */
 bool htc_farm_got(htc_farm_request *fr, const htc_farm_scope *scope, const htc_mc_item *item,
                   htc_farm_value *value);

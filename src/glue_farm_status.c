@@ -31,8 +31,6 @@ static const htc_column columns[] = {
     {"reused", "Reused", HTC_COUNTER, HTC_UNIT_ONE,
      "exchanges over a connection that was open already"},
     {"given_up", "Given up", HTC_COUNTER, HTC_UNIT_ONE, "times its circuit breaker opened"},
-    {"clock_ms", "Clock known to", HTC_GAUGE, HTC_UNIT_MS,
-     "how exactly its clock is known; 0: not at all"},
 };
 
 typedef struct figures {
@@ -78,7 +76,6 @@ static void add_servers(htc_list *list)
 
     for (unsigned i = 0; farm && i < farm->n; i++) {
         htc_mc_server *server = &farm->shared->servers[i];
-        htc_farm_time time = htc_farm_clock_at(&farm->shared->clocks[i], htc_mono_ms());
 
         htc_cell_text(list, farm->names[i]);
         htc_cell_text(list, htc_breaker_is_open(&server->breaker) ? "given up" : "in use");
@@ -89,7 +86,6 @@ static void add_servers(htc_list *list)
         htc_cell_number(list, atomic_load(&server->connects));
         htc_cell_number(list, atomic_load(&server->reused));
         htc_cell_number(list, atomic_load(&server->breaker.opened));
-        htc_cell_number(list, time.epoch ? (uint64_t)(time.high - time.low) : 0);
     }
 }
 
@@ -131,7 +127,7 @@ void htc_farm_report(htc_report *report)
     for (int i = 0; i < HTC_FARM_COUNTER_COUNT; i++)
         htc_add_counter(group, counter_texts[i].name, HTC_UNIT_ONE, counter_of(report, i),
                         counter_texts[i].help);
-    htc_add_gauge(group, "longest_us", HTC_UNIT_ONE, now.longest_us,
+    htc_add_gauge(group, "longest_us", HTC_UNIT_US, now.longest_us,
                   "the most that one request has spent on memcached in all, in microseconds");
     htc_add_gauge(group, "connections", HTC_UNIT_ONE, now.open,
                   "connections to memcached servers that this server has open");

@@ -139,6 +139,8 @@ void htc_fold_admit(apr_table_t *list);
 bool htc_fold_made(const cmd_parms *cmd);
 /** The same of a node of a tree. */
 bool htc_fold_made_node(const ap_directive_t *node);
+/** Does this directive, in any case, stand among @a node and those behind and below it? */
+bool htc_tree_mentions(const ap_directive_t *node, const char *directive);
 /** Is it to be compared line by line? */
 bool htc_fold_linear(const cmd_parms *cmd);
 

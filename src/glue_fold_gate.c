@@ -9,6 +9,7 @@
 #include "glue_fold_gate.h"
 #include "glue_fold_views.h"
 #include "glue_fold_track.h"
+#include "glue_map.h"
 
 #include "redirect_sieve.h"
 
@@ -48,7 +49,10 @@ struct htc_gate {
         *accept_of; /* of each rule: 1 + number of its condition, 0: it has none; or NULL */
     int expected;
     bool in_dir;
-    bool whole; /* only all rules or none: they begin again, or conditions ask for other paths */
+    bool whole; /* only all rules or none: they begin again, or ask what another path comes to */
+    /* A chain may begin with a rule that subrequests pass over. mod_rewrite then tries its second
+     * rule by itself. */
+    bool loose_chains;
 
     /* Of mod_rewrite, once it has read the rules. */
     const apr_array_header_t *rules;
@@ -205,6 +209,8 @@ htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, 
     for (size_t i = 0; i < n; i++) {
         effects[i] = (uint8_t)rules[i].effect;
         gate->whole = gate->whole || (rules[i].flags & REWRITE_NEXT);
+        gate->loose_chains = gate->loose_chains || (rules[i].flags & REWRITE_CHAIN &&
+                                                    rules[i].flags & REWRITE_PASSED_OVER);
         if (rules[i].any && !rules[i].follows)
             any[gate->nany++] = (int)i;
     }
@@ -458,7 +464,7 @@ static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, c
     conf = ap_get_module_config(r->per_dir_config, gates->rewrite);
     if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
         conf->state != gates->enabled || !r->filename || r->proxyreq || logs(r, gates) ||
-        !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
+        (gate->loose_chains && r->main) || !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
         return gates->fixup(r);
     subject = subject_of(r, gate, &len);
     if (!pick(gate, r, subject, len, &some))
@@ -470,7 +476,7 @@ static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, c
 
 static HTC_EACH int gate_fixup(request_rec *r)
 {
-    const htc_gates *gates = htc_server_conf_of(r->server)->ctx->gates;
+    const htc_gates *gates = htc_server_conf_of(r->server)->gates;
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     int status = dc && dc->gate ? run_fixup(r, gates, dc->gate) : gates->fixup(r);
 
@@ -569,15 +575,79 @@ static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_gates *gate
     return true;
 }
 
+/* A rule of the server has another pattern's text until mod_rewrite is done with the request. */
+typedef struct htc_lent {
+    const char *own, *pattern;
+} htc_lent;
+
+static const char **pattern_of(const htc_gates *gates, const apr_array_header_t *rules, int i)
+{
+    char *rule = rules->elts + (size_t)rules->elt_size * (size_t)i;
+
+    return (const char **)(void *)(rule + gates->pattern);
+}
+
+static const apr_array_header_t *rules_of(const request_rec *r, const htc_gates *gates)
+{
+    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
+
+    return conf->rules;
+}
+
+void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    apr_thread_mutex_t *lock = sc->redirects->fold_lock;
+    htc_request *rq = htc_request_get(r);
+    const apr_array_header_t *rules;
+    htc_lent *lent;
+
+    if (!sc->gates || !lock || rq->lent)
+        return;
+    lent = apr_pcalloc(r->pool, sizeof(*lent));
+    lent->pattern = pattern;
+    rq->lent = lent;
+    rules = rules_of(r, sc->gates);
+    apr_thread_mutex_lock(lock);
+    /* Where rules were inherited there may be copies, which share the text. */
+    for (int i = 0; i < rules->nelts; i++) {
+        const char **text = pattern_of(sc->gates, rules, i);
+
+        if (!strcmp(*text, own)) {
+            lent->own = *text;
+            *text = pattern;
+        }
+    }
+}
+
+static void give_back(const request_rec *r, const htc_gates *gates)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const apr_array_header_t *rules;
+
+    if (!rq || !rq->lent)
+        return;
+    rules = rules_of(r, gates);
+    for (int i = 0; i < rules->nelts; i++) {
+        const char **text = pattern_of(gates, rules, i);
+
+        if (*text == rq->lent->pattern)
+            *text = rq->lent->own;
+    }
+    apr_thread_mutex_unlock(htc_server_conf_of(r->server)->redirects->fold_lock);
+    rq->lent = NULL;
+}
+
 static HTC_EACH int gate_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
-    const htc_gates *gates = sc->ctx->gates;
+    const htc_gates *gates = sc->gates;
     int status;
 
     if (sc->own.gate && done_without(r, gates, sc->own.gate))
         return DECLINED;
     status = gates->translate(r);
+    give_back(r, gates);
     if (status != DECLINED && status != OK)
         htc_track_answered(r, status, false);
     return status;
@@ -585,27 +655,48 @@ static HTC_EACH int gate_translate(request_rec *r)
 
 /* --- standing in ------------------------------------------------------------------------------*/
 
-bool htc_gates_install(htc_gates *gates)
+/* mod_rewrite's hooks, of which its second one in fixups, for types, is the last of all. False:
+ * they are not as in all of httpd 2.4. */
+static bool find_hooks(ap_LINK_translate_name_t **translate, ap_LINK_fixups_t **fixup)
 {
     apr_array_header_t *translates = ap_hook_get_translate_name();
     apr_array_header_t *fixups = ap_hook_get_fixups();
-    ap_LINK_translate_name_t *translate = NULL;
-    ap_LINK_fixups_t *fixup = NULL;
 
+    *translate = NULL;
+    *fixup = NULL;
     for (int i = 0; translates && i < translates->nelts; i++) {
         ap_LINK_translate_name_t *link = &APR_ARRAY_IDX(translates, i, ap_LINK_translate_name_t);
 
-        if (!strcmp(link->szName, "mod_rewrite.c"))
-            translate = translate ? NULL : link;
+        if (strcmp(link->szName, "mod_rewrite.c") != 0)
+            continue;
+        if (*translate)
+            return false;
+        *translate = link;
     }
-    /* Its other one, for types, is the last of all. */
     for (int i = 0; fixups && i < fixups->nelts; i++) {
         ap_LINK_fixups_t *link = &APR_ARRAY_IDX(fixups, i, ap_LINK_fixups_t);
 
         if (!strcmp(link->szName, "mod_rewrite.c") && link->nOrder == APR_HOOK_FIRST)
-            fixup = link;
+            *fixup = link;
     }
-    if (!translate || !fixup || translate->pFunc == gate_translate || fixup->pFunc == gate_fixup) {
+    return *translate && *fixup && (*translate)->pFunc != gate_translate &&
+           (*fixup)->pFunc != gate_fixup;
+}
+
+bool htc_gates_find_hooks(void)
+{
+    ap_LINK_translate_name_t *translate;
+    ap_LINK_fixups_t *fixup;
+
+    return find_hooks(&translate, &fixup);
+}
+
+bool htc_gates_install(htc_gates *gates)
+{
+    ap_LINK_translate_name_t *translate;
+    ap_LINK_fixups_t *fixup;
+
+    if (!find_hooks(&translate, &fixup)) {
         gates->variables = 0;
         return false;
     }

@@ -21,7 +21,8 @@
 #define HTC_FOLD_GATE "HtCacheFoldGate"
 
 /** The gate of these rules, or NULL when it would be of no use. @a expected: of how many rules
- *  mod_rewrite will know. @a plain: no condition makes subrequests. */
+ *  mod_rewrite will know. @a plain: nothing in them makes subrequests, which core would
+ *  authorize by the vector that the request has while rules run (docs/identity.md). */
 htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
                           bool plain, apr_pool_t *pool);
 /** Arguments of the directive. */
@@ -31,9 +32,21 @@ const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args)
 /** pre_config: find out where mod_rewrite keeps its rules. NULL: not where it is expected, which is
  *  logged; then there are no gates. */
 htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp);
+/** Let rules ask the map function HTC_FOLD_MAP for requests to this server; it has been merged.
+ * This is not done by a line in the tree, since a virtual host without any line of mod_rewrite must
+ * stay without: such a host does not run the main server's rules, whatever RewriteOptions says. */
+void htc_gates_declare_map(const htc_gates *gates, server_rec *s, apr_pool_t *pool);
 /** post_config, once all hooks are sorted: stand in for mod_rewrite's. False: they were not found.
  */
 bool htc_gates_install(htc_gates *gates);
+/** Will they be found? pre_config. */
+bool htc_gates_find_hooks(void);
+
+/** mod_rewrite is about to apply the rule of the server that has the pattern's text @a own, and may
+ * log it as one that makes a path too long: call it by @a pattern until it is done with the
+ * request. Other threads that want the same wait for that. Only rules that end the processing, so
+ * that none of them is asked for another one in between. */
+void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern);
 
 /** Can a rule be given variables to set? @a gates may be NULL. */
 bool htc_gates_can_tell(const htc_gates *gates);

@@ -5,7 +5,7 @@
  * flags become one rule in the same place, which asks a map function here:
  *
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
- *     RewriteRule (?s)^.*$ %1 [the same flags]
+ *     RewriteRule (?s)^.*$(?#ID) %1 [the same flags]
  *
  * mod_rewrite stays the engine: context, order, escaping and trace logs are its own. The function
  * finds the first rule of the block whose own regex matches and expands its substitution as
@@ -38,6 +38,7 @@ typedef struct rewrite_entry {
  * the ID. */
 typedef struct rewrite_block {
     const char *filename;
+    const char *pattern;         /* of the one rule */
     htc_counted *counted;        /* of the server's configuration; else NULL */
     apr_array_header_t *entries; /* rewrite_entry */
     const redirect_table *table;
@@ -155,16 +156,18 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
     const char *output = rules[0].flags & REWRITE_STATUS ? "-"
                          : rules[0].drops_query          ? "%1?"
                                                          : "%1";
+    const char *id;
 
     if (!block)
         return;
     if (w->changes)
         block->counted = htc_counted_add(block, (uint32_t)n, describe);
+    id = block_id(block, w->secret, w->pool);
+    block->pattern = apr_psprintf(w->pool, "(?s)^.*$(?#%s)", id);
     htc_fold_rename(w, nodes[0], "RewriteCond",
-                    apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z",
-                                 block_id(block, w->secret, w->pool)));
+                    apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z", id));
     htc_fold_rename(w, nodes[1], "RewriteRule",
-                    apr_psprintf(w->pool, "(?s)^.*$ %s [%s]", output,
+                    apr_psprintf(w->pool, "%s %s [%s]", block->pattern, output,
                                  block_flags(&rules[0], w->knows_3f, w->pool)));
     for (int i = 2; i < n; i++)
         htc_fold_rename(w, nodes[i], HTC_FOLD_SILENT, nodes[i]->args);
@@ -325,7 +328,10 @@ static size_t count_rules(const ap_directive_t *node)
 static bool looks_ahead(const ap_directive_t *node)
 {
     for (; node; node = node->next) {
-        if (!strcasecmp(node->directive, "RewriteCond") && redirect_config_looks_ahead(node->args))
+        bool condition = !strcasecmp(node->directive, "RewriteCond");
+
+        if ((condition || !strcasecmp(node->directive, "RewriteRule")) &&
+            redirect_config_looks_ahead(node->args, condition))
             return true;
     }
     return false;
@@ -353,7 +359,7 @@ static void fold_directory(htc_walk *w, ap_directive_t **first, const container 
         folded += !c->rules[i].why;
     if (inherits(*first))
         return;
-    if (w->gates && folded && (w->once || put_gate(w, first, c, true)))
+    if (folded && (w->once || put_gate(w, first, c, true)))
         w->counts->rewrite_rules_folded += folded;
 }
 
@@ -369,7 +375,7 @@ static void fold_server(htc_walk *w, ap_directive_t **first, const container *c)
             replace_block(w, c->nodes + i, c->rules + i, (int)c->rules[i].block);
     }
     folded += guard_container(w, c);
-    if (w->gates && redirect_config_passable(c->rules, c->n) && !inherits(*first) &&
+    if (redirect_config_passable(c->rules, c->n) && !inherits(*first) &&
         put_gate(w, first, c, false))
         folded = c->n;
     w->counts->rewrite_rules_folded += folded;
@@ -398,7 +404,7 @@ void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
         fold_directory(w, first, &c);
     else if (w->fold)
         fold_server(w, first, &c);
-    if (w->fold && w->gates && !w->dry && htc_gates_can_tell(htc_options_get()->gates))
+    if (w->fold && !w->dry && htc_gates_can_tell(htc_options_get()->gates))
         htc_track_put(w, first, in_dir, scratch);
     apr_pool_destroy(scratch);
 }
@@ -431,14 +437,35 @@ static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned fl
     return true;
 }
 
-/* NULL: one of the rules behind the guard may match. */
+/* mod_rewrite ends a request when a rule has matched and the path is longer than this. */
+static size_t longest_path(const request_rec *r)
+{
+    return 2 * (size_t)r->server->limit_req_line;
+}
+
+/* NULL: one of the rules behind the guard may match, or the guard itself must not. */
 static char *ask_guard(request_rec *r, const rewrite_block *block, const char *path)
 {
     redirect_request asked = {.path = path, .path_len = strlen(path), .regex = may_match};
     redirect_match match;
 
-    return redirect_table_lookup(block->table, &asked, 0, &match) ? NULL
-                                                                  : apr_pstrdup(r->pool, "=");
+    return asked.path_len > longest_path(r) ||
+                   redirect_table_lookup(block->table, &asked, 0, &match)
+               ? NULL
+               : apr_pstrdup(r->pool, "=");
+}
+
+/* What mod_rewrite may put around a substitution, without the server's name. */
+#define AROUND 32
+
+/* A path of @a len bytes that mod_rewrite refuses is logged with the rule that made it. */
+static void name_rule(request_rec *r, const rewrite_block *block, const rewrite_entry *entry,
+                      size_t len)
+{
+    size_t longest = longest_path(r);
+
+    if (len + AROUND > longest || len + AROUND + strlen(ap_get_server_name_for_url(r)) > longest)
+        htc_gates_lend_pattern(r, block->pattern, entry->pattern);
 }
 
 static const rewrite_entry *find(const rewrite_block *block, const char *path)
@@ -519,8 +546,10 @@ static char *look_up(request_rec *r, char *key)
     if (block->counted)
         htc_count_hit(r, block->counted->counters, block->counted->count,
                       (uint32_t)(entry - (const rewrite_entry *)block->entries->elts));
-    if (block->status)
+    if (block->status) {
+        name_rule(r, block, entry, strlen(path));
         return apr_pstrdup(r->pool, "=");
+    }
     if (ap_regexec(entry->regex, path, MAX_GROUPS, groups, 0))
         return NULL;
     len = expand(entry, path, groups, NULL);
@@ -528,6 +557,7 @@ static char *look_up(request_rec *r, char *key)
     answer[0] = '=';
     expand(entry, path, groups, answer + 1);
     answer[len + 1] = '\0';
+    name_rule(r, block, entry, len);
     return answer;
 }
 

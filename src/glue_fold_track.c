@@ -270,6 +270,6 @@ static void collect_rule(void *baton, const ap_directive_t *node, const rewrite_
 
 void htc_track_collect(const htc_walk *w, const ap_directive_t *first)
 {
-    if (w->gates && htc_gates_can_tell(htc_options_get()->gates))
+    if (htc_gates_can_tell(htc_options_get()->gates))
         each_rule(first, apr_hash_pool_get(w->tracked), collect_rule, w->tracked);
 }

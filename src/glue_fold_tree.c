@@ -11,6 +11,7 @@
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
 #include "glue_fold_track.h"
+#include "glue_hooks.h"
 #include "redirect_config.h"
 
 /* The names under which mod_alias's directives reach this module. */
@@ -430,6 +431,8 @@ static bool only_of(const char *module_name, const char *directive)
 
 static bool alias_alone(void)
 {
+    if (!htc_hooks_of_alias())
+        return false;
     for (size_t i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
         if (!only_of("mod_alias.c", redirect_config_alias_names[i]))
             return false;
@@ -437,10 +440,11 @@ static bool alias_alone(void)
     return true;
 }
 
-static bool mentions(const ap_directive_t *node, const char *directive)
+bool htc_tree_mentions(const ap_directive_t *node, const char *directive)
 {
     for (; node; node = node->next) {
-        if (!strcasecmp(node->directive, directive) || mentions(node->first_child, directive))
+        if (!strcasecmp(node->directive, directive) ||
+            htc_tree_mentions(node->first_child, directive))
             return true;
     }
     return false;
@@ -451,7 +455,7 @@ static bool mentions(const ap_directive_t *node, const char *directive)
  * later, by PerlModule or a <Perl> section: it makes room for as many as there are such lines. */
 static bool loads_later(void)
 {
-    return ap_find_linked_module("mod_perl.c") && mentions(ap_conftree, "PerlLoadModule");
+    return ap_find_linked_module("mod_perl.c") && htc_tree_mentions(ap_conftree, "PerlLoadModule");
 }
 
 /* Does it ask for mod_rewrite's trace at a level at which that shows what becomes of variables? */
@@ -478,13 +482,6 @@ static bool traces(const ap_directive_t *node, apr_pool_t *pool)
             return true;
     }
     return false;
-}
-
-/* The map function must be known in each server whose rules may ask it. */
-static void declare_map(htc_walk *w, ap_directive_t **first, const ap_directive_t *like)
-{
-    if (w->rewrites)
-        htc_fold_insert(w, first, like, "RewriteMap", HTC_FOLD_MAP " int:" HTC_FOLD_MAP);
 }
 
 /* A skip or a chain that is open at the end of one context goes on with the rules of another one
@@ -530,13 +527,13 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_array_header_t *
     w->redirects = alias_alone();
     if (w->redirects)
         make_runs(w, &ap_conftree, NULL, false, runs);
-    w->opaque = options->regex_options = mentions(ap_conftree, "RegexDefaultOptions");
+    w->opaque = options->regex_options = htc_tree_mentions(ap_conftree, "RegexDefaultOptions");
     w->rewrites = !htc_is_preflight() && !w->opaque && !open_end_somewhere(&ap_conftree, ptemp) &&
                   only_of("mod_rewrite.c", "RewriteRule") &&
                   only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
-    w->knows_3f = w->rewrites && htc_fold_knows_3f();
     options->gates = w->rewrites ? htc_gates_create(pconf, ptemp) : NULL;
-    w->gates = options->gates != NULL;
+    w->rewrites = options->gates != NULL;
+    w->knows_3f = w->rewrites && htc_fold_knows_3f();
     options->traced = ap_default_loglevel >= APLOG_TRACE5 || traces(ap_conftree, ptemp);
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
 }
@@ -632,7 +629,7 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     htc_options *options = htc_options_get();
     htc_walk *w = &options->walk;
     apr_array_header_t *runs = apr_array_make(ptemp, 16, sizeof(htc_fold_run *));
-    bool all_dirs, any = false;
+    bool all_dirs;
 
     (void)plog;
     if (!ap_conftree)
@@ -640,8 +637,6 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     prepare_walk(w, options, runs, pconf, ptemp);
     all_dirs = plan_hosts(w, htc_switches_users());
     settle_runs(w, runs, all_dirs);
-    for (int i = 0; i < options->hosts->nelts; i++)
-        any = any || APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->lines;
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
         if (!strcasecmp(node->directive, "<VirtualHost"))
             fold_server(w, &node->first_child, node);
@@ -650,25 +645,28 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     options->fold_shared = all_dirs;
     fold_sections(w, NULL, ap_conftree, all_dirs);
     sum_up(options);
-    if (!any)
-        return OK;
-    for (ap_directive_t *node = ap_conftree; node; node = node->next) {
-        if (!strcasecmp(node->directive, "<VirtualHost"))
-            declare_map(w, &node->first_child, node);
-    }
-    declare_map(w, &ap_conftree, ap_conftree);
     return OK;
+}
+
+/* Do rules of some host ask the map function? */
+static bool any_folds(const htc_options *options)
+{
+    for (int i = 0; options->gates && i < options->hosts->nelts; i++) {
+        if (APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->lines)
+            return true;
+    }
+    return false;
 }
 
 int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     htc_options *options = htc_options_get();
 
-    (void)pconf;
     (void)plog;
     (void)ptemp;
-    (void)s;
     if (options->changes)
         undo(options->changes);
+    for (; s && any_folds(options); s = s->next)
+        htc_gates_declare_map(options->gates, s, pconf);
     return OK;
 }

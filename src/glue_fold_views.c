@@ -5,6 +5,7 @@
  * and by glue_fold_track.c for what it lets rules set.
  */
 #include "glue_fold_views.h"
+#include "glue_fold.h"
 #include "glue_fold_gate.h"
 
 #include "http_main.h"
@@ -66,6 +67,22 @@ static size_t find_variables(dir_view *conf, cmd_parms *parms, const command_rec
     return found;
 }
 
+/* Of a conf with one rule. 0: not found. */
+static size_t find_pattern(const dir_view *conf, const char *pattern)
+{
+    const char *const *fields = (const char *const *)(const void *)conf->rules->elts;
+    size_t n = (size_t)conf->rules->elt_size / sizeof(void *), found = 0;
+
+    for (size_t i = 1; i < n; i++) {
+        if (!around(conf, fields[i]) || strcmp(fields[i], pattern) != 0)
+            continue;
+        if (found)
+            return 0;
+        found = i * sizeof(void *);
+    }
+    return found;
+}
+
 /* Ask its handlers for a rule, and look whether it is where it should be. */
 static bool dir_as_expected(htc_gates *gates, cmd_parms *parms, const command_rec *engine,
                             const command_rec *rule)
@@ -82,10 +99,22 @@ static bool dir_as_expected(htc_gates *gates, cmd_parms *parms, const command_re
         return false;
     gates->enabled = conf->state;
     parms->cmd = rule;
-    if (rule->AP_RAW_ARGS(parms, conf, "^ -") || conf->rules->nelts != 1)
+    if (rule->AP_RAW_ARGS(parms, conf, "^htcache:here -") || conf->rules->nelts != 1)
         return false;
+    gates->pattern = find_pattern(conf, "^htcache:here");
     gates->variables = find_variables(conf, parms, rule);
-    return true;
+    return gates->pattern != 0;
+}
+
+/* The map function with its own name. */
+static bool declare(const htc_gates *gates, cmd_parms *parms)
+{
+    static const char source[] = "int:" HTC_FOLD_MAP;
+
+    parms->cmd = gates->map;
+    return !(gates->map->args_how == TAKE2
+                 ? gates->map->AP_TAKE2(parms, gates->blank, HTC_FOLD_MAP, source)
+                 : gates->map->AP_TAKE3(parms, gates->blank, HTC_FOLD_MAP, source, NULL));
 }
 
 static bool server_as_expected(const htc_gates *gates, cmd_parms *parms, const command_rec *rule)
@@ -95,11 +124,13 @@ static bool server_as_expected(const htc_gates *gates, cmd_parms *parms, const c
 
     server->module_config = (ap_conf_vector_t *)ap_create_per_dir_config(parms->pool);
     ap_set_module_config(server->module_config, gates->rewrite, conf);
-    if (!near(conf, conf->conds) || !is_empty_array(conf, conf->rules) || conf->server != server)
+    if (!near(conf, conf->conds) || !is_empty_array(conf, conf->rules) || !near(conf, conf->maps) ||
+        apr_hash_count(conf->maps) || conf->server != server)
         return false;
     parms->server = server;
     parms->path = NULL;
-    return !rule->AP_RAW_ARGS(parms, gates->blank, "^ -") && conf->rules->nelts == 1;
+    return !rule->AP_RAW_ARGS(parms, gates->blank, "^ -") && conf->rules->nelts == 1 &&
+           declare(gates, parms) && apr_hash_get(conf->maps, HTC_FOLD_MAP, APR_HASH_KEY_STRING);
 }
 
 static bool as_expected(htc_gates *gates, apr_pool_t *ptemp)
@@ -110,9 +141,11 @@ static bool as_expected(htc_gates *gates, apr_pool_t *ptemp)
     apr_pool_t *pool;
     bool good = false;
 
-    if (!engine || !rule || engine->args_how != FLAG || rule->args_how != RAW_ARGS ||
+    gates->map = command(gates->rewrite, "RewriteMap");
+    if (!engine || !rule || engine->args_how != FLAG || rule->args_how != RAW_ARGS || !gates->map ||
+        (gates->map->args_how != TAKE2 && gates->map->args_how != TAKE23) ||
         !gates->rewrite->create_dir_config || !gates->rewrite->merge_dir_config ||
-        !gates->rewrite->create_server_config)
+        !gates->rewrite->create_server_config || !htc_gates_find_hooks())
         return false;
     apr_pool_create(&pool, ptemp);
     parms.pool = parms.temp_pool = pool;
@@ -132,14 +165,24 @@ htc_gates *htc_gates_create(apr_pool_t *pconf, apr_pool_t *ptemp)
     gates->blank = gates->rewrite->create_dir_config(pconf, NULL);
     if (!as_expected(gates, ptemp)) {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
-                     "HtCache: this mod_rewrite is built in a way not known here; RewriteRules of "
-                     "directories and .htaccess files are left to it");
+                     "HtCache: this mod_rewrite is built in a way not known here; RewriteRules are "
+                     "left to it");
         return NULL;
     }
     for (const module *m = ap_top_module; m; m = m->next)
         last = m->module_index > last ? m->module_index : last;
     gates->vector_size = ((size_t)last + 1) * sizeof(void *);
     return gates;
+}
+
+/* What the handler needs of mod_rewrite's configuration is there: most hosts have one of their own,
+ * others share the main server's. */
+void htc_gates_declare_map(const htc_gates *gates, server_rec *s, apr_pool_t *pool)
+{
+    cmd_parms parms = {.server = s, .pool = pool, .temp_pool = pool};
+
+    if (ap_get_module_config(s->module_config, gates->rewrite))
+        declare(gates, &parms);
 }
 
 bool htc_gates_can_tell(const htc_gates *gates)

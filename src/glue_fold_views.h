@@ -27,8 +27,10 @@ struct htc_gates {
     module *rewrite;
     int enabled; /* a state */
     dir_view *blank;
-    size_t vector_size; /* bytes of a vector that modules use */
-    size_t variables;   /* where a rule has its list of them; 0: not known */
+    size_t vector_size;     /* bytes of a vector that modules use */
+    size_t pattern;         /* where a rule has its pattern's text */
+    size_t variables;       /* where it has its list of variables; 0: not known */
+    const command_rec *map; /* the directive RewriteMap */
     ap_HOOK_translate_name_t *translate;
     ap_HOOK_fixups_t *fixup;
 };

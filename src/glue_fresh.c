@@ -2,8 +2,9 @@
 /*
  * HtCacheRevalidate auto: the kernel tells of changes. The shared inotify instance is made here
  * before the children fork, drained at the start of each request, and a record is trusted here from
- * the time its path is watched. What cannot be watched is compared with the disk every second, and
- * the error log says once why. The mechanism itself is in core/htc_watch.c.
+ * the time its path is watched. What cannot be watched is compared with the disk on each request,
+ * or every second on file systems of which the kernel does not see all changes, and the error log
+ * says once why. The mechanism itself is in core/htc_watch.c.
  */
 #include "glue_fresh.h"
 #include "glue_farm.h"
@@ -35,8 +36,10 @@ void htc_fresh_create(htc_context *ctx, server_rec *s)
     htc_store_stats_get(ctx->store, &stats);
     rv = htc_watch_create(&ctx->watch, ctx->store, (uint32_t)stats.slots_total * NODES_PER_SLOT,
                           ctx->pconf, &why);
-    if (rv == APR_SUCCESS)
+    if (rv == APR_SUCCESS) {
+        htc_fresh_find_trees(ctx, s);
         return;
+    }
     ctx->watch = NULL;
     ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
                  "HtCacheRevalidate auto: %s. Until the next restart entries are compared with the "
@@ -64,6 +67,11 @@ static const struct {
                         "told the others of: each request compares with the disk until it goes on"},
     [HTC_TROUBLE_UNKNOWN] =
         {APLOG_WARNING, "the kernel reported something that it was not asked for: " ALL_COMPARED},
+    [HTC_TROUBLE_DAMAGE] = {APLOG_ERR,
+                            "the table of what is watched was written to by somebody else, and was "
+                            "emptied: " ALL_COMPARED
+                            "; suspect that a child process was taken over, or a "
+                            "module that writes where it must not"},
     [HTC_TROUBLE_UNMOUNT] = {APLOG_NOTICE,
                              "a file system was unmounted; what was watched there is compared "
                              "with the disk"}};
@@ -137,11 +145,14 @@ static const struct {
 } messages[HTC_WATCH_WHYS] = {
     [HTC_WATCH_KERNEL] = {APLOG_WARNING, "no more inotify watches are to be had; raise the sysctl "
                                          "fs.inotify.max_user_watches"},
-    [HTC_WATCH_FULL] = {APLOG_WARNING, "there is no room for more of what is watched; raise "
-                                       "HtCacheMemory"},
-    [HTC_WATCH_DENIED] = {APLOG_NOTICE, "a directory on the way may not be read by the server's "
-                                        "user; give it read permission"},
-    [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep or has links that cannot be followed"}};
+    [HTC_WATCH_FULL] = {APLOG_WARNING, "there is no room for more of what is watched, or its owner "
+                                       "has a quarter of it; raise HtCacheMemory"},
+    [HTC_WATCH_DENIED] = {APLOG_INFO, "a directory on the way may be passed but not read by the "
+                                      "server's user; give it read permission"},
+    [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep, has links that cannot be followed, or "
+                                      "too many others lead to the same place"},
+    [HTC_WATCH_SILENT] = {APLOG_NOTICE, "a directory on the way takes upper and lower case for the "
+                                        "same, or it is a file of an overlay with several names"}};
 
 static const struct {
     uint32_t type;
@@ -151,7 +162,7 @@ static const struct {
                   {0x00C36400, "Ceph"}, {0x01161970, "GFS2"},    {0x7461636F, "OCFS2"},
                   {0x47504653, "GPFS"}, {0x5346414F, "AFS"},     {0x01021997, "9P"}};
 
-static const char *type_name(uint32_t type)
+const char *htc_fresh_type_name(uint32_t type)
 {
     for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
         if (type_names[i].type == type)
@@ -169,9 +180,11 @@ static void say_file_systems(htc_context *ctx, const char *path)
         ap_log_error(
             APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
             "HtCacheRevalidate auto: the file system at %s (type 0x%x, %s) is not known to "
-            "report all changes: what lies there cannot be watched and is compared with "
-            "the disk every second instead. Met for %s. Not logged again for this one",
-            one.at, one.type, type_name(one.type), path);
+            "report all changes: what lies there cannot be watched, and an edit takes effect "
+            "within "
+            "a second (with HtCacheRevalidate 0, on the next request). Met for %s. Not logged "
+            "again for this one",
+            one.at, one.type, htc_fresh_type_name(one.type), path);
 }
 
 static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
@@ -181,7 +194,7 @@ static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
     else if (messages[why].text && htc_watch_first(ctx->watch, why))
         ap_log_error(APLOG_MARK, messages[why].level, 0, ap_server_conf,
                      "HtCacheRevalidate auto: %s cannot be watched and is compared with the disk "
-                     "every second instead: %s. Not logged again for others",
+                     "on each request instead: %s. Not logged again for others",
                      path, messages[why].text);
 }
 
@@ -197,6 +210,7 @@ static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int
 
     *trust = (htc_trust){
         .mark = mark, .fresh = htc_watch_fresh(ctx->watch), .own = htc_watch_doubt(ctx->watch)};
+    trust->unprompted = htc_mark_is_unprompted(seen);
     trust->mine = atomic_compare_exchange_strong(mark, &seen, trust->own) && was_doubt;
 }
 
@@ -225,18 +239,45 @@ void htc_trust_end(htc_trust *trust)
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
-/* The file is another one although all that was watched reported nothing: something happened that
- * is never reported, and may have happened to others. */
+/* The file is another one. Is it although all that was watched reported nothing? A record that was
+ * doubted for what was reported is looked at more than once before it is replaced: its path may be
+ * watched again by then. */
 static void note_untrue(htc_context *ctx, const htc_trust *trust)
 {
-    if (!trust->mine || !trust->known || trust->why != HTC_WATCH_OK)
+    if (!trust->mine || !trust->unprompted || !trust->known || trust->why != HTC_WATCH_OK)
         return;
     htc_watch_drain(ctx->watch);
     if (atomic_load(trust->mark) == trust->own)
-        htc_watch_distrust(ctx->watch);
+        htc_watch_untrue(ctx->watch, htc_mono_ms());
 }
 
-/* What cannot be watched is asked for once a second, by one for all. */
+/* What cannot be watched on a disk of this machine is compared on each request. Once a second it is
+ * asked again whether it can be watched now. */
+static bool recheck_each(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
+                         int64_t now)
+{
+    int64_t base = mark - htc_mark_time(mark, HTC_MARK_NONE), claimed = base + now;
+    htc_watch_why why;
+    bool known;
+
+    htc_count(ctx->store, HTC_C_unwatched, 1);
+    if (!htc_compare(ctx, dep)) {
+        htc_store_claim(slot, mark, HTC_NEVER_CHECKED);
+        return false;
+    }
+    if (mark > claimed - HTC_ASK_MS || !htc_store_claim(slot, mark, claimed))
+        return true;
+    why = htc_watch_record(ctx->watch, dep->path, dep->ref, &known);
+    if (why == HTC_WATCH_OK)
+        htc_store_claim(slot, claimed,
+                        htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
+    else if (why != HTC_WATCH_AGAIN)
+        htc_store_claim(slot, claimed, htc_mark_asked(why, now));
+    return true;
+}
+
+/* What cannot be watched on a file system that others change is asked for once a second, by one for
+ * all. */
 static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                           int64_t mark, int64_t now)
 {
@@ -298,6 +339,8 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
         return false;
     if (!ctx->watch)
         return recheck_without(ctx, r, slot, dep, mark, now);
+    if (htc_mark_is_asked(mark) && htc_watch_each_request(htc_mark_why(mark)))
+        return recheck_each(ctx, slot, dep, mark, now);
     if (htc_mark_is_asked(mark))
         return recheck_asked(ctx, r, slot, dep, mark, now);
     if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
@@ -337,7 +380,11 @@ void htc_fresh_report(htc_report *report)
     htc_add_counter(group, "refused_filesystem", HTC_UNIT_ONE, now.failures[HTC_WATCH_FILESYSTEM],
                     "times a path lay on a file system that may not report all changes");
     htc_add_counter(group, "refused_permission", HTC_UNIT_ONE, now.failures[HTC_WATCH_DENIED],
-                    "times a directory on the way could not be read");
+                    "times a directory on the way could be passed but not read");
     htc_add_counter(group, "refused_path", HTC_UNIT_ONE, now.failures[HTC_WATCH_PATH],
-                    "times a path was too deep, or had links that cannot be followed");
+                    "times a path was too deep, had links that cannot be followed, or shared its "
+                    "place with too many others");
+    htc_add_counter(group, "refused_silent", HTC_UNIT_ONE, now.failures[HTC_WATCH_SILENT],
+                    "times a directory took upper and lower case for the same, or a file of an "
+                    "overlay had several names");
 }

@@ -12,6 +12,20 @@
 
 htc_reporter htc_fresh_report;
 
+/** A tree of the configuration on whose file system the kernel does not see all changes. */
+typedef struct htc_fresh_tree {
+    const char *path; /* ends with '/' */
+    const char *type; /* of its file system, for people; static */
+} htc_fresh_tree;
+
+/** The name of a file system's type, as statfs(2) has it, for people; static. */
+const char *htc_fresh_type_name(uint32_t type);
+/** Note these trees in ctx->untold, and name them in the error log. In post_config, when ctx->watch
+ * is there; asks each tree's file system once. */
+void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
+/** A list of them, and of the file systems that requests met. */
+void htc_fresh_report_trees(htc_report *report, htc_group *group);
+
 /** How a change of a .htaccess file, or its creation, is noticed. */
 typedef enum htc_fresh_mode {
     HTC_FRESH_TOLD,     /* the kernel tells: no request looks */
@@ -32,6 +46,7 @@ typedef enum htc_fresh_reason {
     HTC_FRESH_BY_FILESYSTEM, /* one that does not report all changes */
     HTC_FRESH_BY_PERMISSION, /* a directory on the way may not be read by the server's user */
     HTC_FRESH_BY_PATH,       /* too deep, or links that cannot be followed */
+    HTC_FRESH_BY_SILENCE,    /* see HTC_WATCH_SILENT */
     HTC_FRESH_BY_FARM,       /* known from another server, and not yet looked at here */
     HTC_FRESH_REASONS
 } htc_fresh_reason;

@@ -23,13 +23,16 @@ static const struct {
                                               "fs.inotify.max_user_instances and restart"},
     [HTC_FRESH_BY_LIMIT] = {"limit", "no more inotify watches are to be had; raise the sysctl "
                                      "fs.inotify.max_user_watches"},
-    [HTC_FRESH_BY_ROOM] = {"room", "there is no room for more of what is watched; raise "
-                                   "HtCacheMemory"},
+    [HTC_FRESH_BY_ROOM] = {"room", "there is no room for more of what is watched, or its owner has "
+                                   "a quarter of it; raise HtCacheMemory"},
     [HTC_FRESH_BY_FILESYSTEM] = {"file_system", "it lies on a file system that is not known to "
                                                 "report all changes"},
-    [HTC_FRESH_BY_PERMISSION] = {"permission", "a directory on the way may not be read by the "
-                                               "server's user; give it read permission"},
-    [HTC_FRESH_BY_PATH] = {"path", "its path is too deep or has links that cannot be followed"},
+    [HTC_FRESH_BY_PERMISSION] = {"permission", "a directory on the way may be passed but not read "
+                                               "by the server's user; give it read permission"},
+    [HTC_FRESH_BY_PATH] = {"path", "its path is too deep, has links that cannot be followed, or "
+                                   "too many others lead to the same place"},
+    [HTC_FRESH_BY_SILENCE] = {"silent", "a directory on the way takes upper and lower case for the "
+                                        "same, or it is a file of an overlay with several names"},
     [HTC_FRESH_BY_FARM] = {"farm", "known from another server, and not looked at here so far"}};
 
 static const htc_fresh_reason reason_of_why[HTC_WATCH_WHYS] = {
@@ -39,7 +42,8 @@ static const htc_fresh_reason reason_of_why[HTC_WATCH_WHYS] = {
     [HTC_WATCH_FULL] = HTC_FRESH_BY_ROOM,
     [HTC_WATCH_FILESYSTEM] = HTC_FRESH_BY_FILESYSTEM,
     [HTC_WATCH_DENIED] = HTC_FRESH_BY_PERMISSION,
-    [HTC_WATCH_PATH] = HTC_FRESH_BY_PATH};
+    [HTC_WATCH_PATH] = HTC_FRESH_BY_PATH,
+    [HTC_WATCH_SILENT] = HTC_FRESH_BY_SILENCE};
 
 const char *htc_fresh_mode_name(htc_fresh_mode mode)
 {
@@ -95,6 +99,8 @@ static void judge(const htc_context *ctx, apr_int64_t ttl, const htc_info *info,
         set(entry, HTC_FRESH_INTERVAL, HTC_FRESH_SETTING, ttl);
     else if (!ctx->watch)
         set(entry, HTC_FRESH_INTERVAL, HTC_FRESH_BY_INSTANCE, HTC_ASK_MS);
+    else if (htc_mark_is_asked(mark) && htc_watch_each_request(htc_mark_why(mark)))
+        set(entry, HTC_FRESH_STAT, reason_of_why[htc_mark_why(mark)], 0);
     else if (htc_mark_is_asked(mark))
         set(entry, HTC_FRESH_INTERVAL, reason_of_why[htc_mark_why(mark)], HTC_ASK_MS);
     else

@@ -49,26 +49,61 @@ htc_request *htc_request_get(request_rec *r)
     return rq;
 }
 
-HTC_EACH apr_status_t htc_release_held(void *data)
-{
-    htc_node *node = data;
-    const htc_object *object = htc_node_data(node);
+/* What a request and its family hold, in a note of the first request. */
+typedef struct held_node {
+    struct held_node *next;
+    htc_node *node;
+} held_node;
 
-    htc_node_release(object->map, node);
+static HTC_EACH apr_status_t release_held(void *data)
+{
+    request_rec *r = data;
+    void **note = ap_get_request_note(r, htc_server_conf_of(r->server)->ctx->held_note);
+
+    for (held_node *held = note ? *note : NULL; held; held = held->next) {
+        const htc_object *object = htc_node_data(held->node);
+
+        htc_node_release(object->map, held->node);
+    }
     return APR_SUCCESS;
 }
 
-/* Subrequests hand their configuration up to the request that made them, so the reference must
- * last as long as the top-level request. A page that makes thousands of them (SSI, listings) asks
- * for the same few files again and again: hold those once. */
-void htc_hold(htc_context *ctx, request_rec *r, htc_node *node)
+HTC_EACH int htc_create_request(request_rec *r)
 {
-    request_rec *top = r;
-    htc_request *rq;
+    const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    while (top->main)
-        top = top->main;
-    rq = htc_request_get(top);
+    if (ctx && ctx->map && !r->main)
+        apr_pool_cleanup_register(r->pool, r, release_held, apr_pool_cleanup_null);
+    return OK;
+}
+
+/* The request of the client: what its subrequests and the redirects to others find is handed on. */
+static inline request_rec *first_of(request_rec *r)
+{
+    while (r->main || r->prev)
+        r = r->main ? r->main : r->prev;
+    return r;
+}
+
+static inline void hold(const htc_context *ctx, request_rec *first, htc_node *node)
+{
+    void **note = ap_get_request_note(first, ctx->held_note);
+    held_node *held = apr_palloc(first->pool, sizeof(*held));
+
+    *held = (held_node){*note, node};
+    *note = held;
+}
+
+HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node)
+{
+    hold(ctx, first_of(r), node);
+}
+
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node)
+{
+    request_rec *first = first_of(r);
+    htc_request *rq = htc_request_get(first);
+
     for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
         if (rq->held[i] == node) {
             htc_node_release(ctx->map, node);
@@ -76,7 +111,7 @@ void htc_hold(htc_context *ctx, request_rec *r, htc_node *node)
         }
     }
     rq->held[rq->nheld++ % HTC_HELD_RECENT] = node;
-    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
+    hold(ctx, first, node);
 }
 
 static void parsed_free(htc_parsed *parsed)
@@ -337,7 +372,8 @@ static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
     return &pending->puts[pending->n++];
 }
 
-/* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above. */
+/* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above.
+ * A file that was not read may have some, and so may one with a NUL byte. */
 static uint32_t redirects_flag(const htc_text *text)
 {
     return !text->bytes || strlen(text->bytes) != text->len || strcasestr(text->bytes, "redirect")
@@ -424,18 +460,20 @@ static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
     return APR_SUCCESS;
 }
 
-/* A file that is left to httpd. With Redirect lines it is read here all the same, anew for each
- * request as httpd would do, so that they are folded like those of other files and come in their
- * place among them. */
+/* A file that is left to httpd. With Redirect lines httpd's reader is opened here, anew for each
+ * request, so that they are folded like those of other files and come in their place among them.
+ * What httpd cannot open it is asked for again, and answers and logs. */
 static apr_status_t answer_left(lookup *lk, bool redirects, ap_configfile_t **cfg)
 {
     apr_status_t rv = answer_stock(lk);
+    ap_configfile_t *file;
     htc_job *job;
 
-    if (!redirects || !htc_server_conf_of(lk->r->server)->fold_dirs)
+    if (!redirects || !htc_server_conf_of(lk->r->server)->fold_dirs ||
+        ap_pcfg_openfile(&file, lk->r->pool, lk->path) != APR_SUCCESS)
         return rv;
     job = apr_pcalloc(lk->r->pool, sizeof(*job));
-    job->from_disk = true;
+    job->file = file;
     job->counted = true;
     return answer_job(lk, job, cfg);
 }
@@ -456,6 +494,8 @@ static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cf
     case HTC_KIND_TREE:
         seen = seen_add(lk);
         if (lk->info.flags & HTC_RF_EMPTY) {
+            if (seen)
+                seen->empty = true;
             lk->rq->outcomes |= 1U << HTC_C_hits;
             if (!counted)
                 htc_count_answer(lk->ctx, HTC_C_hits);
@@ -513,8 +553,8 @@ static void tell_unchanged(const lookup *lk, const htc_text *text, const char *p
 }
 
 /* How long what another server found may be used here; 0: not at all. With auto that is so only
- * where this server itself asks every second: below a directory that cannot be watched; *why says
- * why that cannot be. */
+ * where this server itself asks every second: on a file system of which the kernel does not see all
+ * changes; *why says so. */
 static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
 {
     apr_int64_t ttl = lk->scope.revalidate_ms;
@@ -534,9 +574,9 @@ static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
     if (!htc_store_find(lk->ctx->store, htc_store_hash(lk->ctx->store, path, len), path, len,
                         &parent))
         return 0;
-    if (!htc_mark_is_asked(parent.checked_at))
-        return 0;
     *why = htc_mark_why(parent.checked_at);
+    if (!htc_mark_is_asked(parent.checked_at) || htc_watch_each_request(*why))
+        return 0;
     return HTC_ASK_MS;
 }
 
@@ -560,7 +600,7 @@ static bool record_from_farm(lookup *lk)
 static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
     uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
-    htc_text text;
+    htc_text text = {.bytes = NULL};
     uint64_t began = htc_cost_begin();
     apr_status_t rv;
     char *payload;
@@ -634,8 +674,10 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
-    lookup lk;
+    lookup lk = {.r = r, .dir = dir};
 
+    if (rq && rq->page)
+        return APR_ENOENT;
     if (!sc->may_be_enabled || !sc->ctx->map)
         return AP_DECLINED;
     lk.scope = sc->plain;
@@ -646,9 +688,6 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
     if (is_file_itself(r, dir, access_name))
         return APR_ENOTDIR;
     lk.ctx = sc->ctx;
-    lk.trust.mark = NULL;
-    lk.r = r;
     lk.rq = rq ? rq : htc_request_get(r);
-    lk.dir = dir;
     return answer(&lk, access_name, cfg, full_name);
 }

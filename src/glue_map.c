@@ -55,7 +55,7 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     apr_pool_t *pool = own_pool();
     htc_table *table = NULL;
 
-    /* Whoever published the image has proved it, once for all processes: see publish_image(). */
+    /* NULL: another process has overwritten the image. Then the map is read again. */
     if (pool) {
         table = apr_pcalloc(pool, sizeof(*table));
         table->redirects = redirects;
@@ -63,6 +63,8 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
         table->pin = *pin;
         table->pool = pool;
         table->table = redirect_table_open(pin->image, pin->size, pool);
+    }
+    if (table && table->table) {
         redirect_table_info_get(table->table, &table->info);
         if (!redirect_area_owned(redirects->area, slot))
             table->regexes =
@@ -240,8 +242,9 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
  * between being read and being pinned. */
 static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
-    htc_node *node = htc_table_acquire(redirects, map->slot);
+    htc_node *node;
 
+    node = htc_table_acquire(redirects, map->slot);
     for (int i = 0; !node && i < LOAD_TRIES; i++) {
         if (map->tree)
             htc_map_adopt(r, redirects, map);
@@ -304,10 +307,53 @@ static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
 
 /* --- regexes ----------------------------------------------------------------------------------*/
 
+/* The patterns of one look-up. */
+typedef struct pattern_run {
+    htc_table *table;
+    request_rec *r;
+    redirect_budget *budget; /* NULL until a pattern is run: the request's */
+    bool began;
+    bool out_of_budget; /* a pattern was not run: what the map answers is not known */
+} pattern_run;
+
+/* All maps that a request and its subrequests ask share one budget. */
+static redirect_budget *budget_of(request_rec *r)
+{
+    request_rec *first = (request_rec *)first_request(r);
+    htc_request *rq = htc_request_get(first);
+
+    if (!rq->patterns) {
+        rq->patterns = apr_palloc(first->pool, sizeof(*rq->patterns));
+        redirect_budget_init(rq->patterns, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+    }
+    return rq->patterns;
+}
+
 static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned flags,
                       const char *subject, size_t len)
 {
-    return htc_map_regex(baton, id, pattern, flags, subject, len, 0, NULL);
+    pattern_run *run = baton;
+
+    if (!run->budget)
+        run->budget = budget_of(run->r);
+    if (!run->began)
+        redirect_budget_begin(run->budget);
+    run->began = true;
+    if (redirect_budget_left(run->budget))
+        return htc_map_regex(run->table, id, pattern, flags, subject, len, run->budget, 0, NULL);
+    run->out_of_budget = true;
+    return false;
+}
+
+/* A map whose patterns could not all be tried has no match: an earlier row might have answered. */
+static bool look_up(const htc_table *table, const redirect_request *asked, redirect_match *match)
+{
+    pattern_run *run = asked->baton;
+    bool found = redirect_table_lookup(table->table, asked, 0, match);
+
+    if (run->began)
+        redirect_budget_left(run->budget); /* charges the last pattern */
+    return found && !run->out_of_budget;
 }
 
 /* The groups of the pattern that matched. */
@@ -316,9 +362,9 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
 {
     ap_regmatch_t found[MAX_GROUPS];
 
-    if (!match->pattern || !(match->profile->options & REDIRECT_OPT_EXPAND) ||
-        !htc_map_regex(table, match->pattern_id, match->pattern, match->profile->flags, r->uri,
-                       strlen(r->uri), MAX_GROUPS, found))
+    if (!match->pattern || !(match->profile.options & REDIRECT_OPT_EXPAND) ||
+        !htc_map_regex(table, match->pattern_id, match->pattern, match->profile.flags, r->uri,
+                       strlen(r->uri), NULL, MAX_GROUPS, found))
         return 0;
     for (int i = 0; i < MAX_GROUPS; i++)
         groups[i] = (redirect_group){found[i].rm_so, found[i].rm_eo};
@@ -394,19 +440,6 @@ static const char *escape_path(apr_pool_t *pool, const char *path)
     return ap_os_escape_path(pool, path, 1);
 }
 
-/* What AllowEncodedSlashes NoDecode leaves of an encoded slash has one form in a table. */
-static HTC_APART const char *one_form(const request_rec *r)
-{
-    char *path;
-
-    if (!strstr(r->uri, "%2f"))
-        return r->uri;
-    path = apr_pstrdup(r->pool, r->uri);
-    for (char *s = strstr(path, "%2f"); s; s = strstr(s, "%2f"))
-        s[2] = 'F';
-    return path;
-}
-
 static HTC_APART void fill_host(redirect_request *asked, const request_rec *r)
 {
     asked->host = lower_host(r);
@@ -422,15 +455,17 @@ static HTC_APART void fill_query(redirect_request *asked, const request_rec *r)
     asked->query = query;
 }
 
-static inline void fill_request(redirect_request *asked, const request_rec *r, htc_table *table)
+static inline void fill_request(redirect_request *asked, const request_rec *r, pattern_run *run)
 {
+    const htc_table *table = run->table;
     size_t len = strlen(r->uri);
 
-    *asked = (redirect_request){.path = memchr(r->uri, '%', len) ? one_form(r) : r->uri,
-                                .path_len = len,
-                                .regex = run_regex,
-                                .baton = table,
-                                .escape = escape_path};
+    *asked = (redirect_request){
+        .path = memchr(r->uri, '%', len) ? redirect_path_one_form(r->uri, r->pool) : r->uri,
+        .path_len = len,
+        .regex = run_regex,
+        .baton = run,
+        .escape = escape_path};
     if (table->info.uses_host)
         fill_host(asked, r);
     if (table->info.uses_query && r->args)
@@ -471,14 +506,37 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
     htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
     htc_note_redirect(r, map->file, line);
     if (!location)
-        name_status(r, match->profile->status);
-    return location ? send_redirect(r, match->profile->status, location) : match->profile->status;
+        name_status(r, match->profile.status);
+    return location ? send_redirect(r, match->profile.status, location) : match->profile.status;
+}
+
+#define SAY_AGAIN_S 3600
+
+/* Once an hour at most for each map, by what all processes know of it. */
+static HTC_APART void say_out_of_budget(request_rec *r, const htc_redirects *redirects,
+                                        const htc_redirect_map *map)
+{
+    uint64_t now = (uint64_t)apr_time_sec(r->request_time);
+    redirect_area_note note;
+
+    if (!redirect_area_note_get(redirects->area, map->slot, &note) ||
+        (note.out_of_budget_at && now - note.out_of_budget_at < SAY_AGAIN_S))
+        return;
+    note.out_of_budget_at = now;
+    redirect_area_note_set(redirects->area, map->slot, &note);
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                  "HtCacheRedirectMap: %s, named at %s: its patterns take too long for '%s', more "
+                  "than %d steps or %d ms for all patterns of a request. No row of it answers such "
+                  "a request. Look for repeats within repeats, as in (a+)+, and for patterns "
+                  "without a literal beginning. This is said once an hour at most",
+                  map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
 }
 
 static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
     redirect_request asked;
     redirect_match match;
+    pattern_run run = {.r = r};
     held_table *held;
     bool found;
 
@@ -489,12 +547,15 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     held = hold_table(r, redirects, map);
     if (!held)
         return DECLINED;
-    fill_request(&asked, r, held->table);
-    found = redirect_table_lookup(held->table->table, &asked, 0, &match);
+    run.table = held->table;
+    fill_request(&asked, r, &run);
+    found = look_up(run.table, &asked, &match);
     if (held->peg)
         redirect_area_count_held(held->peg, 1, found);
     else
         redirect_area_count(redirects->area, map->slot, 1, found);
+    if (run.out_of_budget)
+        say_out_of_budget(r, redirects, map);
     if (!found)
         return DECLINED;
     return answer_match(r, held->table, map, &asked, &match);
@@ -561,13 +622,16 @@ static void describe_match(request_rec *r, htc_table *table, const redirect_matc
         hit->target = apr_pstrmemdup(r->pool, rule.target, rule.target_len);
 }
 
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit)
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, redirect_budget *budget,
+                     htc_map_hit *hit)
 {
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
     redirect_group groups[MAX_GROUPS];
     redirect_request asked;
     redirect_match match;
+    pattern_run run = {.r = r, .budget = budget};
     bool found, refused = false;
+    redirect_budget own;
     htc_node *node;
     htc_table *table;
 
@@ -578,9 +642,14 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
     if (!node)
         return false;
     hit->known = true;
-    table = htc_node_data(node);
-    fill_request(&asked, r, table);
-    found = redirect_table_lookup(table->table, &asked, 0, &match);
+    run.table = table = htc_node_data(node);
+    if (!budget) {
+        redirect_budget_init(&own, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+        run.budget = &own;
+    }
+    fill_request(&asked, r, &run);
+    found = look_up(table, &asked, &match);
+    hit->out_of_budget = run.out_of_budget;
     if (found) {
         describe_match(r, table, &match, hit);
         asked.path = r->uri;
@@ -612,6 +681,7 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
         note.load_ms = (uint64_t)load_ms;
         note.refused = report->errors;
         note.warnings = report->warnings;
+        note.out_of_budget_at = 0;
     }
     redirect_area_note_set(redirects->area, map->slot, &note);
 }

@@ -15,6 +15,7 @@
 
 #include "mod_htcache.h"
 #include "redirect_area.h"
+#include "redirect_budget.h"
 #include "redirect_hits.h"
 #include "redirect_map.h"
 #include "redirect_table.h"
@@ -83,16 +84,22 @@ const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
                                         const char *htaccess, const char *args, apr_pool_t *pool);
 
 /* glue_map_area.c */
-/** What is kept over restarts. The first two are the same in all builds of the module. */
+/** What is kept until the next restart. The first two are the same in all builds of the module.
+ * Lies in private memory of the parent. */
 typedef struct htc_lasting {
     uint64_t layout; /* redirect_area_layout() */
     redirect_area *area;
     uint32_t generation;
+    bool shared; /* children were forked: others can write to the area */
+    apr_pool_t *pool;
 } htc_lasting;
 
-/** That of this server process; without one, with @a create, it is made. NULL: there is none, and
- * with @a create *why says what is in the way. Lives as long as the process. */
-htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create);
+/** That of this server process, as it was made last; NULL: there is none. */
+htc_lasting *htc_lasting_find(server_rec *s);
+/** A new one. NULL: *why says what is in the way. */
+htc_lasting *htc_lasting_create(server_rec *s, const char **why);
+/** Give back all that this process has of one that was replaced. */
+void htc_lasting_end(htc_lasting *kept);
 /** Give a map of a .htaccess file its place in the area, if it has none (any more). Without room,
  * its slot is REDIRECT_AREA_NIL. */
 void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
@@ -107,6 +114,9 @@ void htc_map_say_made_way(const htc_redirects *redirects);
  * ago and cannot be used is reported when it still is the same at a later look. */
 apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
                           apr_pool_t *pool);
+/** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.
+ * @a pool for scratch memory. */
+bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
 /** What the map's file is now. All zero when there is none. */
 htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
@@ -119,6 +129,9 @@ void htc_map_end_loader(htc_redirects *redirects);
 /** post_config, after all directives were read: prepare the area and load what changed. @a
  * htaccess: maps may also come from .htaccess files. */
 int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);
+/** check_config: `httpd -t` reads all maps, and says what is wrong; so does a start, ahead of its
+ * first post_config, where the administrator sees it. */
+int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
 /** Has the area an image of this map? Then a file that is missing is no reason not to go on. */
 bool htc_map_known(server_rec *s, const redirect_area_key *key);
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
@@ -130,9 +143,11 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 /** Make what these are kept in. */
 apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
 /** Does pattern @a id of the table match? With @a n, *found are the groups. One that cannot be
- * compiled was reported when the map was loaded; it never matches. */
+ * compiled was reported when the map was loaded; it never matches, nor does one that takes more
+ * than REDIRECT_PATTERN_STEPS, which are charged to @a budget then (NULL: to none). */
 bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
-                   const char *subject, size_t len, size_t n, ap_regmatch_t found[]);
+                   const char *subject, size_t len, redirect_budget *budget, size_t n,
+                   ap_regmatch_t found[]);
 
 /* glue_map.c */
 int htc_map_translate(request_rec *r);
@@ -159,7 +174,8 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
                   const redirect_report *report, const char *err);
 /** What one map says to a request. */
 typedef struct htc_map_hit {
-    bool known; /* the map has a table */
+    bool known;         /* the map has a table */
+    bool out_of_budget; /* its patterns could not all be tried: such a map has no match */
     uint32_t line;
     const char *rule, *target; /* as written; NULL: none */
     int status;
@@ -167,8 +183,10 @@ typedef struct htc_map_hit {
 } htc_map_hit;
 
 /** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
- * when it is false. */
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
+ * when it is false. The map's patterns are charged to @a budget; NULL: they have one of their own.
+ */
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, redirect_budget *budget,
+                     htc_map_hit *hit);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
 htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);

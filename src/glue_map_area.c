@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The server's redirect area over restarts: made once, found again by each later reading of the
- * configuration, and left behind when another build of the module has taken over; and whose maps
- * take what of it. Called by glue_map_start.c and glue_map.c.
+ * The server's redirect areas: one for each configuration generation, as children of an earlier one
+ * can write to theirs. The parent keeps the area of before until it has carried over what may be
+ * carried. And whose maps take what of an area. Called by glue_map_start.c and glue_map.c.
  */
 #include "glue_map.h"
 
@@ -17,43 +17,59 @@ static bool fits(const htc_lasting *kept)
 }
 
 /* A restart has brought another build of the module, to which this memory would say something else.
- * The children of before go on with it. */
+ * The children of before go on with it. What the struct holds besides the mapping is not known. */
 static void abandon(server_rec *s, const htc_lasting *kept)
 {
     ap_log_error(
         APLOG_MARK, APLOG_NOTICE, 0, s,
         "HtCacheRedirectMap: this is another build of mod_htcache than before the restart; "
-        "all redirect maps are read anew, and the counts of redirects begin at 0");
+        "the counts of redirects begin at 0");
     redirect_area_abandon(kept->area);
 }
 
-/* This module's code may move from one restart to the next, so the process's pool must not be given
- * anything to call at its end: the area lies in a pool that is never destroyed. */
-htc_lasting *htc_lasting_get(server_rec *s, const char **why, bool create)
+static const char lasting_key[] = "htcache-redirects";
+
+htc_lasting *htc_lasting_find(server_rec *s)
 {
-    static const char key[] = "htcache-redirects";
-    apr_pool_t *pool = s->process->pool, *own;
-    htc_lasting *kept;
+    apr_pool_t *pool = s->process->pool;
     void *data = NULL;
 
-    apr_pool_userdata_get(&data, key, pool);
-    kept = data && fits(data) ? data : NULL;
-    if (kept || !create)
-        return kept;
-    if (data) {
+    apr_pool_userdata_get(&data, lasting_key, pool);
+    if (data && !fits(data)) {
         abandon(s, data);
-        apr_pool_userdata_set(NULL, key, apr_pool_cleanup_null, pool);
+        apr_pool_userdata_set(NULL, lasting_key, apr_pool_cleanup_null, pool);
+        data = NULL;
     }
+    return data;
+}
+
+/* This module's code may move from one restart to the next, so neither the process's pool nor the
+ * area's own may be given anything to call at its end. */
+htc_lasting *htc_lasting_create(server_rec *s, const char **why)
+{
+    htc_lasting *kept;
+    apr_pool_t *own;
+
     if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
         *why = "there is no memory";
         return NULL;
     }
     kept = apr_pcalloc(own, sizeof(*kept));
     kept->layout = redirect_area_layout();
-    if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS)
+    kept->pool = own;
+    if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS) {
+        *why = apr_pstrdup(s->process->pconf, *why);
+        apr_pool_destroy(own);
         return NULL;
-    apr_pool_userdata_set(kept, key, apr_pool_cleanup_null, pool);
+    }
+    apr_pool_userdata_set(kept, lasting_key, apr_pool_cleanup_null, s->process->pool);
     return kept;
+}
+
+void htc_lasting_end(htc_lasting *kept)
+{
+    redirect_area_destroy(kept->area);
+    apr_pool_destroy(kept->pool);
 }
 
 /* --- maps of .htaccess files ------------------------------------------------------------------*/

@@ -98,9 +98,10 @@ static const char *check_area(const cmd_parms *cmd)
                  "neither HtCache On nor a HtCacheRedirectMap";
 }
 
-/* A file that is gone, or is not what it should be, is no error while its rows are known: whoever
- * loads it says so, and they stay in use in all processes, whenever each of them reads this line.
- */
+/* In .htaccess a file that is gone, or is not what it should be, is an error of that line, but not
+ * while its rows are known: whoever loads it says so, and they stay in use in all processes,
+ * whenever each of them reads this line. In the server's configuration it is one of the map alone:
+ * see load_at_start(). */
 static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
 {
     const char *err;
@@ -108,12 +109,12 @@ static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htacc
     if (htaccess)
         map->tree = apr_pstrdup(cmd->pool, cmd->path);
     map->key = key_of(map, cmd->temp_pool);
-    err = htaccess ? check_inside(cmd, map) : NULL;
+    if (!htaccess)
+        return NULL;
+    err = check_inside(cmd, map);
     if (!err)
         err = check_file(cmd, map);
-    if (err && !htc_map_known(cmd->server, &map->key))
-        return err;
-    return htaccess ? check_area(cmd) : NULL;
+    return err && !htc_map_known(cmd->server, &map->key) ? err : check_area(cmd);
 }
 
 static const htc_redirect_map *map_of_htaccess(const server_rec *s, const char *dir,

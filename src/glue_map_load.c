@@ -142,10 +142,28 @@ static bool unsettled(const loading *load)
     return load->moving || !load->id.ino || htc_identity_racy(&load->id, htc_wall_ns());
 }
 
+static bool has_image(const loading *load)
+{
+    redirect_area_state state;
+
+    return load->redirects->area &&
+           redirect_area_state_get(load->redirects->area, load->map->slot, &state) && state.version;
+}
+
+/* What is wrong, and what it comes to. */
+static const char *with_effect(const loading *load, const char *err)
+{
+    return apr_pstrcat(load->pool, err,
+                       has_image(load) ? "; the rows read last stay in use"
+                                       : "; the map answers nothing until this is mended",
+                       NULL);
+}
+
 /* What fails again and again is said once, and not before the file has stayed as it is from one
  * look to the next if it may be in the middle of a change. */
-static void remember_failure(loading *load, const char *err)
+static void remember_failure(loading *load, const char *wrong)
 {
+    const char *err = with_effect(load, wrong);
     redirect_area *area = load->redirects->area;
     redirect_area_state state;
     htc_identity id = load->id;
@@ -250,7 +268,7 @@ static const char *not_read(loading *load, const char *what)
     load->retry_ms = rv == APR_ENOMEM ? RETRY_MEMORY_MS : RETRY_MS;
     if (stat(load->map->file, &st) == 0)
         htc_identity_from_stat(&load->id, &st);
-    return apr_psprintf(load->pool, "cannot be %s: %pm; the rows read last stay in use", what, &rv);
+    return apr_psprintf(load->pool, "cannot be %s: %pm", what, &rv);
 }
 
 /* The whole file in one consistent state. NULL, or what is wrong. */
@@ -266,10 +284,9 @@ static const char *read_file(loading *load)
     if (!stat_fd(load->fd, &load->id) && errno)
         return not_read(load, "looked at");
     if (!S_ISREG(load->id.mode))
-        return "is not a plain file; the rows read last stay in use";
+        return "is not a plain file";
     if (!still_inside(load))
-        return "lies outside of the directory of its .htaccess file; the rows read last stay in "
-               "use";
+        return "lies outside of the directory of its .htaccess file";
     if (load->map->tree && load->id.size > load->redirects->tree_limit)
         return apr_psprintf(load->pool,
                             "has %" APR_UINT64_T_FMT " bytes; a map of a .htaccess file may have "
@@ -282,7 +299,7 @@ static const char *read_file(loading *load)
     if (whole && !stat_fd(load->fd, &after) && errno)
         return not_read(load, "looked at");
     load->moving = !whole || !htc_identity_equal(&load->id, &after);
-    return load->moving ? "changed while it was read; the rows read last stay in use" : NULL;
+    return load->moving ? "changed while it was read" : NULL;
 }
 
 /* --- building ---------------------------------------------------------------------------------*/
@@ -319,43 +336,39 @@ static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
     return load->wrong;
 }
 
-static bool has_image(const loading *load)
-{
-    redirect_area_state state;
-
-    return redirect_area_state_get(load->redirects->area, load->map->slot, &state) && state.version;
-}
-
 /* Loops and the like are looked for in the image that requests already use. */
 static void check_table(loading *load)
 {
     redirect_area *area = load->redirects->area;
+    const redirect_table *table;
     redirect_area_pin pin;
 
     if (!redirect_area_pin_get(area, load->map->slot, &pin)) {
         say_rows(load);
         return;
     }
-    redirect_map_check(redirect_table_open(pin.image, pin.size, load->pool), &load->report,
-                       load->pool);
+    table = redirect_table_open(pin.image, pin.size, load->pool);
+    if (table)
+        redirect_map_check(table, &load->report, load->pool);
     say_rows(load);
     log_summary(load, pin.size);
     redirect_area_unpin(area, &pin);
 }
 
-/* Prove it before anybody else can see it. */
+/* Prove it in private memory, before anybody else can see or change it. */
 static apr_status_t publish_image(loading *load, redirect_builder *builder, size_t size)
 {
     redirect_area *area = load->redirects->area;
     void *image;
-    apr_status_t rv = redirect_area_reserve_counted(area, load->map->slot, size,
-                                                    redirect_builder_rules(builder), &image);
+    apr_status_t rv = redirect_table_validate(redirect_builder_image(builder), size);
 
+    if (rv == APR_SUCCESS)
+        rv = redirect_area_reserve_counted(area, load->map->slot, size,
+                                           redirect_builder_rules(builder), &image);
     if (rv != APR_SUCCESS)
         return rv;
     redirect_builder_write(builder, image);
-    rv = redirect_table_validate(image, size);
-    return rv == APR_SUCCESS ? redirect_area_publish(area, load->map->slot, &load->id) : rv;
+    return redirect_area_publish(area, load->map->slot, &load->id);
 }
 
 /* Rows that stay keep their counts. */
@@ -386,11 +399,11 @@ static const char *no_room(const loading *load, size_t size)
                             size, (apr_uint64_t)stats.owners_most);
     return apr_psprintf(load->pool,
                         "there is no room for its %" APR_SIZE_T_FMT " bytes; %" APR_UINT64_T_FMT
-                        " of %" APR_UINT64_T_FMT " are in use; the rows read last stay in use",
+                        " of %" APR_UINT64_T_FMT " are in use",
                         size, (apr_uint64_t)stats.bytes_used, (apr_uint64_t)stats.bytes_reserved);
 }
 
-/* Into the area. NULL, or what is wrong. */
+/* Into the area, if there is one. NULL, or what is wrong. */
 static const char *build(loading *load, redirect_builder *builder)
 {
     const htc_redirect_map *map = load->map;
@@ -400,18 +413,16 @@ static const char *build(loading *load, redirect_builder *builder)
     rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
                            load->pool);
     if (rv == APR_SUCCESS && !load->report.rows && (load->report.errors || has_image(load)))
-        return "holds no row that can be used; the rows read last stay in use";
+        return "holds no row that can be used";
     if (rv == APR_SUCCESS)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
-    if (rv == APR_SUCCESS)
+    if (rv == APR_SUCCESS && load->redirects->area)
         rv = replace_image(load, builder, size);
     if (rv == APR_SUCCESS)
         return NULL;
     load->retry_ms = rv == APR_ENOMEM || rv == APR_ENOSPC ? RETRY_MEMORY_MS : 0;
-    return rv == APR_ENOSPC
-               ? no_room(load, size)
-               : apr_psprintf(load->pool, "cannot be used: %pm; the rows read last stay in use",
-                              &rv);
+    return rv == APR_ENOSPC ? no_room(load, size)
+                            : apr_psprintf(load->pool, "cannot be used: %pm", &rv);
 }
 
 static const char *read_and_build(loading *load)
@@ -424,38 +435,65 @@ static const char *read_and_build(loading *load)
     builder = redirect_builder_create(0, load->len);
     if (!builder) {
         load->retry_ms = RETRY_MEMORY_MS;
-        return "there is no memory to read it; the rows read last stay in use";
+        return "there is no memory to read it";
     }
     err = build(load, builder);
     redirect_builder_destroy(builder);
     return err;
 }
 
+static void loading_begin(loading *load, htc_redirects *redirects, const htc_redirect_map *map,
+                          apr_pool_t *pool)
+{
+    *load = (loading){.redirects = redirects,
+                      .map = map,
+                      .pool = pool,
+                      .fd = -1,
+                      .held = apr_array_make(pool, 4, sizeof(row_message)),
+                      .began = htc_mono_ms()};
+    load->report.fn = log_row;
+    load->report.baton = load;
+    load->report.compile = try_pattern;
+}
+
+static void loading_end(loading *load)
+{
+    htc_pages_give(load->bytes, load->len + 1);
+    load->bytes = NULL;
+    if (load->fd >= 0)
+        close(load->fd);
+}
+
+bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
+{
+    htc_redirects alone = {.main_server = s};
+    loading load;
+    const char *err;
+
+    loading_begin(&load, &alone, map, pool);
+    err = read_and_build(&load);
+    loading_end(&load);
+    say_rows(&load);
+    if (err)
+        log_problem(&load, err);
+    return !err;
+}
+
 /* With the right to build. */
 static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
                              apr_pool_t *pool)
 {
-    loading load = {.redirects = redirects,
-                    .map = map,
-                    .pool = pool,
-                    .fd = -1,
-                    .at_once = at_once,
-                    .held = apr_array_make(pool, 4, sizeof(row_message)),
-                    .began = htc_mono_ms()};
+    loading load;
     const char *err;
 
-    load.report.fn = log_row;
-    load.report.baton = &load;
-    load.report.compile = try_pattern;
+    loading_begin(&load, redirects, map, pool);
+    load.at_once = at_once;
     err = read_and_build(&load);
     load.load_ms = htc_mono_ms() - load.began;
     if (err)
         remember_failure(&load, err);
     htc_map_say_made_way(redirects);
-    htc_pages_give(load.bytes, load.len + 1);
-    load.bytes = NULL;
-    if (load.fd >= 0)
-        close(load.fd);
+    loading_end(&load);
     if (!err) {
         check_table(&load);
         htc_map_note(redirects, map, load.load_ms, &load.report, NULL);

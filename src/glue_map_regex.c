@@ -4,19 +4,60 @@
  * configuration stay with their table. Of .htaccess files, whose authors may write more than there
  * is memory for, each process keeps so many as fit in a part of HtCacheProcessMemory, and what is
  * not kept is compiled for the one look-up, as httpd does for a RedirectMatch in such a file.
- * Called by glue_map.c.
+ * Each pattern is compiled with a limit on its steps, see redirect_budget.h. Other processes write
+ * the memory that a pattern lies in, so it may have no end: it is copied first, and not further than
+ * such memory goes, see RDA_TAIL. Called by glue_map.c.
  */
 #include "glue_map.h"
+#include "redirect_budget.h"
 #include "redirect_regex.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int flags_of(unsigned flags)
 {
     return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
 }
 
+/* Compile a copy, with the limit. PCRE before 8.33 does not know it: then without. */
+static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
+{
+    const size_t before = sizeof(REDIRECT_PATTERN_LIMIT) - 1;
+    size_t len = strnlen(pattern, REDIRECT_MAX_TEXT);
+    char *limited = malloc(before + len + 1);
+    int rc;
+
+    if (!limited)
+        return AP_REG_ESPACE;
+    memcpy(limited, REDIRECT_PATTERN_LIMIT, before);
+    memcpy(limited + before, pattern, len);
+    limited[before + len] = '\0';
+    rc = ap_regcomp(regex, limited, flags_of(flags));
+    if (rc)
+        rc = ap_regcomp(regex, limited + before, flags_of(flags));
+    free(limited);
+    return rc;
+}
+
+/* AP_REG_ESPACE says that a limit was reached: to the budget it makes no difference which. */
+static bool run(const ap_regex_t *regex, const char *subject, size_t len, redirect_budget *budget,
+                size_t n, ap_regmatch_t found[])
+{
+    int rc = ap_regexec_len(regex, subject, len, n, found, 0);
+
+    if (rc == AP_REG_ESPACE && budget)
+        redirect_budget_charge(budget, REDIRECT_PATTERN_STEPS);
+    return !rc;
+}
+
 /* --- of the server's configuration ------------------------------------------------------------*/
+
+static apr_status_t free_regex(void *regex)
+{
+    ap_regfree(regex);
+    return APR_SUCCESS;
+}
 
 static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
 {
@@ -25,7 +66,11 @@ static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, u
     apr_thread_mutex_lock(table->lock);
     regex = atomic_load(&table->regexes[id]);
     if (!regex) {
-        regex = ap_pregcomp(table->pool, pattern, flags_of(flags));
+        regex = apr_palloc(table->pool, sizeof(*regex));
+        if (compile_limited(regex, pattern, flags))
+            regex = NULL;
+        else
+            apr_pool_cleanup_register(table->pool, regex, free_regex, apr_pool_cleanup_null);
         atomic_store(&table->regexes[id], regex);
     }
     apr_thread_mutex_unlock(table->lock);
@@ -80,21 +125,22 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
 
 /* The one who asks has it to himself first; then others may find it, if there is room. */
 static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const char *pattern,
-                    unsigned flags, const char *subject, size_t len, size_t n,
-                    ap_regmatch_t found[])
+                    unsigned flags, const char *subject, size_t len, redirect_budget *budget,
+                    size_t n, ap_regmatch_t found[])
 {
-    size_t cost =
-        sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, strlen(pattern));
+    size_t text_len = strnlen(pattern, REDIRECT_MAX_TEXT);
     kept_regex *made = malloc(sizeof(*made));
     htc_node *node;
+    size_t cost;
     bool matches;
 
-    if (!made || ap_regcomp(&made->regex, pattern, flags_of(flags))) {
+    if (!made || compile_limited(&made->regex, pattern, flags)) {
         free(made);
         return false;
     }
+    cost = sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, text_len);
     made->key = *key;
-    matches = !ap_regexec_len(&made->regex, subject, len, n, found, 0);
+    matches = run(&made->regex, subject, len, budget, n, found);
     if (!htc_map_fits(map, cost) || !htc_map_admit(map, hash, cost)) {
         regex_free(made);
         return matches;
@@ -106,7 +152,8 @@ static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const cha
 }
 
 static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
-                        const char *subject, size_t len, size_t n, ap_regmatch_t found[])
+                        const char *subject, size_t len, redirect_budget *budget, size_t n,
+                        ap_regmatch_t found[])
 {
     htc_map *map = table->redirects->patterns;
     regex_key key = {table->pin.version, id};
@@ -115,20 +162,20 @@ static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsi
     bool matches;
 
     if (!node)
-        return run_new(map, hash, &key, pattern, flags, subject, len, n, found);
-    matches =
-        !ap_regexec_len(&((kept_regex *)htc_node_data(node))->regex, subject, len, n, found, 0);
+        return run_new(map, hash, &key, pattern, flags, subject, len, budget, n, found);
+    matches = run(&((kept_regex *)htc_node_data(node))->regex, subject, len, budget, n, found);
     htc_node_release(map, node);
     return matches;
 }
 
 bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
-                   const char *subject, size_t len, size_t n, ap_regmatch_t found[])
+                   const char *subject, size_t len, redirect_budget *budget, size_t n,
+                   ap_regmatch_t found[])
 {
     ap_regex_t *regex;
 
     if (!table->regexes)
-        return run_bounded(table, id, pattern, flags, subject, len, n, found);
+        return run_bounded(table, id, pattern, flags, subject, len, budget, n, found);
     regex = regex_of(table, id, pattern, flags);
-    return regex && !ap_regexec_len(regex, subject, len, n, found, 0);
+    return regex && run(regex, subject, len, budget, n, found);
 }

@@ -8,8 +8,80 @@
 #include "glue_fold.h"
 #include "glue_map.h"
 
-/* At startup: what an earlier generation has read is good enough while the file is the same. */
-static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_pool_t *ptemp)
+/* In the error log of each start; what the file's reading said of it may stand in another one. */
+static void say_broken(const htc_redirects *redirects, const htc_redirect_map *map)
+{
+    redirect_area_note note = {.error = ""};
+
+    redirect_area_note_get(redirects->area, map->slot, &note);
+    ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
+                 "HtCacheRedirectMap %s (%s): the server runs without this map: %s", map->file,
+                 map->where, note.error);
+}
+
+/*
+ * What the parent does at a restart. The area of before can be written by the children of before,
+ * one of which may have been taken over. So nothing is decided by what lies there: each map is read
+ * again, into an area that no process but the parent has yet. Carried over are only
+ *
+ *   - numbers: how often rows, lines and maps were asked for and have answered;
+ *   - a copy of each map's table, if it is proved to be one. It is replaced at once, unless the
+ *     map's file cannot be used just then. Its rows may be anybody's.
+ *
+ * No lock is taken in the area of before.
+ */
+static void take_over(htc_redirects *redirects, const htc_redirect_map *map,
+                      const redirect_area_pin *old, apr_pool_t *ptemp)
+{
+    redirect_area *area = redirects->area;
+    static const htc_identity nothing;
+    void *image;
+
+    if (!redirect_table_open(old->image, old->size, ptemp) ||
+        !redirect_area_build_begin(area, map->slot))
+        return;
+    if (redirect_area_reserve_counted(area, map->slot, old->size, old->ncounters, &image) ==
+        APR_SUCCESS) {
+        memcpy(image, old->image, old->size);
+        if (redirect_table_validate(image, old->size) == APR_SUCCESS &&
+            redirect_area_publish(area, map->slot, &nothing) == APR_SUCCESS) {
+            htc_count_moved(area, map->slot, old, ptemp);
+            return;
+        }
+    }
+    redirect_area_build_failed(area, map->slot, &nothing);
+}
+
+static void carry_over(htc_redirects *redirects, const htc_redirect_map *map, redirect_area *before,
+                       apr_pool_t *ptemp)
+{
+    uint32_t slot = redirect_area_find(before, &map->key);
+    redirect_area_state state;
+    redirect_area_pin old;
+
+    if (slot == REDIRECT_AREA_NIL || !redirect_area_pin_get(before, slot, &old))
+        return;
+    if (redirect_area_state_get(before, slot, &state))
+        redirect_area_count(redirects->area, map->slot, state.lookups, state.hits);
+    take_over(redirects, map, &old, ptemp);
+    redirect_area_unpin(before, &old);
+}
+
+/* Was something wrong with the rows that were read last? */
+static bool has_remarks(const htc_redirects *redirects, const htc_redirect_map *map)
+{
+    redirect_area_note note = {.refused = 0};
+
+    redirect_area_note_get(redirects->area, map->slot, &note);
+    return note.refused || note.warnings;
+}
+
+/* At a start the configuration is read twice: what was read the first time is good enough while the
+ * file is the same. But the first reading speaks to the terminal; what it had to say of rows must
+ * stand in the error log, too, so such a file is read again. A map that cannot be used keeps
+ * nobody from starting: it is loaded when its file is mended. */
+static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
+                          const htc_lasting *before, apr_pool_t *ptemp)
 {
     redirect_area_state state;
     htc_identity id = htc_map_file(map);
@@ -21,25 +93,16 @@ static int load_at_start(htc_redirects *redirects, htc_redirect_map *map, apr_po
                      "HtCacheRedirectMap %s (%s): there is no place for another one of at most %d "
                      "maps; it is not used",
                      map->file, map->where, REDIRECT_AREA_MAPS);
-        return OK;
+        return;
     }
+    if (before)
+        carry_over(redirects, map, before->area, ptemp);
     have = redirect_area_state_get(redirects->area, map->slot, &state) && state.version;
-    if (have && htc_identity_equal(&id, &state.id))
-        return OK;
-    if (htc_map_load(redirects, map, true, ptemp) == APR_SUCCESS || have || htc_is_restart())
-        return OK;
-    return HTTP_INTERNAL_SERVER_ERROR;
-}
-
-static int load_all(htc_redirects *redirects, apr_pool_t *ptemp)
-{
-    for (int i = 0; i < redirects->maps->nelts; i++) {
-        int rv =
-            load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), ptemp);
-        if (rv != OK)
-            return rv;
-    }
-    return OK;
+    if (have && htc_identity_equal(&id, &state.id) && id.ino &&
+        (htc_is_preflight() || !has_remarks(redirects, map)))
+        return;
+    if (htc_map_load(redirects, map, true, ptemp) != APR_SUCCESS && !have && !htc_is_preflight())
+        say_broken(redirects, map);
 }
 
 static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_lasting *kept)
@@ -71,13 +134,25 @@ static void fold_all(void)
     }
 }
 
+/* What nobody else could write to yet is used; else a new one, and *before is the one that it takes
+ * the place of. */
+static htc_lasting *lasting_for(server_rec *s, htc_lasting **before, const char **why)
+{
+    htc_lasting *known = htc_lasting_find(s), *made;
+
+    if (known && !known->shared)
+        return known;
+    made = htc_lasting_create(s, why);
+    *before = made ? known : NULL;
+    return made;
+}
+
 int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess)
 {
     bool wanted = htc_options_get()->maps->nelts > 0;
     const char *why = NULL;
-    htc_lasting *kept = wanted || htaccess ? htc_lasting_get(s, &why, true) : NULL;
+    htc_lasting *before = NULL, *kept = wanted || htaccess ? lasting_for(s, &before, &why) : NULL;
     htc_redirects *redirects = redirects_create(pconf, s, kept);
-    int rv;
 
     htc_map_find_alias();
     if (!htc_is_preflight())
@@ -91,21 +166,55 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
                      why);
         return wanted ? HTTP_INTERNAL_SERVER_ERROR : OK;
     }
-    rv = redirect_area_join(redirects->area, redirects->generation);
-    if (rv != APR_SUCCESS) {
-        ap_log_error(
-            APLOG_MARK, wanted ? APLOG_ERR : APLOG_INFO, rv, s,
-            "HtCacheRedirectMap: there are too many processes of this server; the redirect "
-            "maps are not used until it is restarted with fewer");
-        return OK;
-    }
-    rv = load_all(redirects, ptemp);
+    redirect_area_join(redirects->area, redirects->generation);
+    for (int i = 0; i < redirects->maps->nelts; i++)
+        load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), before,
+                      ptemp);
     if (!htc_is_preflight())
-        htc_counted_prepare(redirects);
-    htc_hits_prepare(redirects);
+        htc_counted_prepare(redirects, before ? before->area : NULL);
+    htc_hits_prepare(redirects, before ? before->area : NULL);
+    if (before)
+        htc_lasting_end(before);
+    kept->shared = !htc_is_preflight();
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
+    return OK;
+}
+
+/* For `httpd -t`: read each map as the start does. */
+static int try_all(server_rec *s, apr_pool_t *ptemp)
+{
+    const apr_array_header_t *maps = htc_options_get()->maps;
+    int rv = OK;
+
+    for (int i = 0; i < maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(maps, i, htc_redirect_map *);
+        apr_pool_t *pool;
+
+        if (map->options.no_test)
+            continue;
+        apr_pool_create(&pool, ptemp);
+        if (!htc_map_try(s, map, pool))
+            rv = HTTP_INTERNAL_SERVER_ERROR;
+        apr_pool_destroy(pool);
+    }
     return rv;
+}
+
+/* The log files are opened later: what is wrong is said on the terminal. */
+int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    (void)plog;
+    if (!htc_is_preflight() || !htc_options_get()->maps->nelts)
+        return OK;
+    switch (ap_state_query(AP_SQ_RUN_MODE)) {
+    case AP_SQ_RM_CONFIG_TEST:
+        return try_all(s, ptemp);
+    case AP_SQ_RM_NORMAL:
+        return htc_maps_post_config(pconf, ptemp, s, false);
+    default:
+        return OK;
+    }
 }
 
 /* A build that is under way is waited for: it writes to memory that all share. */
@@ -125,11 +234,9 @@ static apr_status_t stop_loader(void *data)
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    apr_status_t joined = APR_EGENERAL;
 
     if (redirects->area) {
-        joined = redirect_area_join(redirects->area, redirects->generation);
-        /* Who has not joined cannot pin, so these make it count nothing. */
+        redirect_area_join(redirects->area, redirects->generation);
         htc_counted_keep(redirects);
         htc_hits_keep(redirects);
     }
@@ -137,15 +244,14 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
             APR_SUCCESS ||
         !redirects->area)
         return;
-    if (joined != APR_SUCCESS ||
-        apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
+    if (apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||
         htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
         redirects->tables = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                     "HtCacheRedirectMap: this process cannot use the redirect maps; there are too "
-                     "many processes, or there is no memory");
+                     "HtCacheRedirectMap: this process cannot use the redirect maps; there is no "
+                     "memory");
         return;
     }
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);
@@ -153,14 +259,13 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 
 bool htc_map_known(server_rec *s, const redirect_area_key *key)
 {
-    const char *why = NULL;
-    htc_lasting *kept = htc_lasting_get(s, &why, false);
+    htc_lasting *kept = htc_lasting_find(s);
     redirect_area_state state;
     uint32_t slot;
 
     if (!kept)
         return false;
-    slot = redirect_area_map(kept->area, key, kept->generation, false);
+    slot = redirect_area_find(kept->area, key);
     return slot != REDIRECT_AREA_NIL && redirect_area_state_get(kept->area, slot, &state) &&
            state.version;
 }

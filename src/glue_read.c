@@ -31,12 +31,12 @@ static apr_status_t read_all(int fd, char *buf, size_t size, size_t *got)
     return n == size ? APR_SUCCESS : APR_EAGAIN;
 }
 
-/* fstat, read, fstat on one descriptor: keep the bytes only if both agree. */
-static apr_status_t read_once(htc_text *text, int fd, uint64_t max, apr_pool_t *pool)
+/* The bytes of one state of the file: keep them only if fstat agrees before and after the read. The
+ * caller frees *buf, whatever is returned. */
+static apr_status_t read_once(htc_text *text, int fd, uint64_t max, char **buf)
 {
     struct stat st;
     htc_identity after;
-    char *buf;
     apr_status_t rv;
 
     if (fstat(fd, &st) != 0)
@@ -46,35 +46,65 @@ static apr_status_t read_once(htc_text *text, int fd, uint64_t max, apr_pool_t *
     htc_identity_from_stat(&text->id, &st);
     if (text->id.size > max)
         return APR_ENOSPC;
-    buf = apr_palloc(pool, (size_t)text->id.size + 1);
-    rv = read_all(fd, buf, (size_t)text->id.size, &text->len);
+    *buf = malloc((size_t)text->id.size + 1);
+    if (!*buf)
+        return APR_ENOMEM;
+    rv = read_all(fd, *buf, (size_t)text->id.size, &text->len);
     if (rv != APR_SUCCESS)
         return rv;
     if (fstat(fd, &st) != 0)
         return errno;
     htc_identity_from_stat(&after, &st);
-    if (!htc_identity_equal(&text->id, &after))
-        return APR_EAGAIN;
+    return htc_identity_equal(&text->id, &after) ? APR_SUCCESS : APR_EAGAIN;
+}
+
+/* No bytes, and an identity of nothing: what a caller sees of a file that was not read. */
+static void text_reset(htc_text *text)
+{
+    *text = (htc_text){.checked_at = text->checked_at};
+}
+
+static apr_status_t free_bytes(void *bytes)
+{
+    free(bytes);
+    return APR_SUCCESS;
+}
+
+static void text_keep(htc_text *text, char *buf, apr_pool_t *pool)
+{
     buf[text->len] = '\0';
     text->bytes = buf;
     text->hash = htc_text_hash_of(buf, text->len);
-    return APR_SUCCESS;
+    apr_pool_cleanup_register(pool, buf, free_bytes, apr_pool_cleanup_null);
+}
+
+static apr_status_t try_to_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool)
+{
+    char *buf = NULL;
+    apr_status_t rv;
+    /* Non-blocking, so that a FIFO does not hold the request here; httpd may block on it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    text_reset(text);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR ? APR_ENOENT : errno;
+    rv = read_once(text, fd, max, &buf);
+    close(fd);
+    if (rv == APR_SUCCESS) {
+        text_keep(text, buf, pool);
+        return rv;
+    }
+    free(buf);
+    text->len = 0;
+    return rv;
 }
 
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool)
 {
     apr_status_t rv = APR_EAGAIN;
 
-    for (int i = 0; i < READ_TRIES && rv == APR_EAGAIN; i++) {
-        int fd;
-
-        /* Non-blocking, so that a FIFO does not hold the request here; httpd may block on it. */
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0)
-            return errno == ENOENT || errno == ENOTDIR ? APR_ENOENT : errno;
-        rv = read_once(text, fd, max, pool);
-        close(fd);
-    }
+    for (int i = 0; i < READ_TRIES && rv == APR_EAGAIN; i++)
+        rv = try_to_read(text, path, max, pool);
     return rv;
 }
 

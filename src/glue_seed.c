@@ -10,6 +10,9 @@
  * core compares directory and override only. Both, and the other two override settings, follow from
  * the server and the directory, because core starts each walk from the same defaults; a request
  * for which something changed those defaults is not answered here.
+ *
+ * Which vector a directory has matters, not only what is in it (docs/identity.md). An empty file
+ * has one, in which nothing is set; an absent file has none.
  */
 #include "mod_htcache.h"
 #include "glue_farm.h"
@@ -181,24 +184,79 @@ static inline int walk(htc_context *ctx, htc_level *level, request_rec *r, const
         htc_request_get(r)->walked = level; /* for a look at what core notes of it */
         return DECLINED;
     }
-    return htc_dirwalk_run(&level->walk, r, level->dir);
+    return htc_dirwalk_run(&level->walk, ctx, r, level->dir);
+}
+
+/* httpd after 2.4 marks a request for which it opens a .htaccess file. It does so itself where it
+ * asks the hook; a file that is answered ahead it does not ask for. */
+static inline void taint(request_rec *r, const htc_level *start)
+{
+#ifdef AP_TAINT_HTACCESS
+    if (start->hits)
+        r->taint |= AP_TAINT_HTACCESS;
+#else
+    (void)r;
+    (void)start;
+#endif
 }
 
 static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
                      const char *name)
 {
-    request_rec *top = r;
     int status;
 
     count_levels(ctx, start);
-    while (top->main)
-        top = top->main;
-    apr_pool_cleanup_register(top->pool, node, htc_release_held, apr_pool_cleanup_null);
+    taint(r, start);
+    htc_hold(ctx, r, node);
     status = start == htc_node_data(node) ? walk(ctx, htc_node_data(node), r, name) : DECLINED;
     /* Core's walk would have found its results there, and so do subrequests. */
     if (!r->htaccess)
         r->htaccess = &start->result;
     return status;
+}
+
+/* Does the path behind a directory, whose last component is @a last, stay below it? With ".", ".."
+ * and empty components it may lead elsewhere. */
+static inline bool stays_below(const char *at, const char *last)
+{
+    for (;;) {
+        const char *name = at;
+
+        while (*at == '.')
+            at++;
+        if (at - name <= 2 && (at > name ? !*at || *at == '/' : *at == '/'))
+            return false;
+        if (name >= last)
+            return true;
+        at = strchr(at, '/') + 1;
+    }
+}
+
+/* Take such components out, as core's walk does first. False: there are none. */
+static HTC_APART bool make_canonical(request_rec *r)
+{
+    char *path;
+
+    if ((!strstr(r->filename, "//") && !strstr(r->filename, "/.")) ||
+        apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) !=
+            APR_SUCCESS ||
+        !strcmp(path, r->filename))
+        return false;
+    r->filename = path;
+    return true;
+}
+
+/* The deepest known directory that the path lies in, or NULL. */
+static inline htc_node *find_ancestor(htc_context *ctx, request_rec *r, const char **name)
+{
+    htc_node *node = find_level(ctx, r, name);
+    const htc_level *level = node ? htc_node_data(node) : NULL;
+
+    if (level && stays_below(r->filename + level->dir_len, *name))
+        return node;
+    if (node)
+        htc_node_release(ctx->map, node);
+    return make_canonical(r) ? find_level(ctx, r, name) : NULL;
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
@@ -211,6 +269,12 @@ HTC_EACH int htc_seed(request_rec *r)
     const char *name;
     htc_node *node;
 
+    if (sc->page_possible) {
+        if (r->prev || r->main)
+            htc_page_leave(r);
+        if (sc->pages && htc_page_claim(r, sc->pages))
+            return DECLINED;
+    }
     if (!sc->may_be_enabled || !ctx->map || !ctx->seed || !r->filename || *r->filename != '/')
         return DECLINED;
     if (r->htaccess || r->per_dir_config != r->server->lookup_defaults) {
@@ -222,7 +286,7 @@ HTC_EACH int htc_seed(request_rec *r)
         htc_request_get(r)->inherited = true;
         return DECLINED;
     }
-    node = find_level(ctx, r, &name);
+    node = find_ancestor(ctx, r, &name);
     if (!node)
         return DECLINED;
     start = current_part(ctx, r, htc_node_data(node));
@@ -241,36 +305,35 @@ static const struct htaccess_result *find_result(const request_rec *r, const cha
     return result;
 }
 
-/* Where the steps lie, behind the directory. */
-static size_t steps_offset(const htc_seen *seen)
-{
-    return APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
-}
+/* What lies behind a level's directory, and its size with all of it. */
+typedef struct level_layout {
+    size_t steps, deps, texts;
+    size_t vector; /* of an empty file; else none is there */
+    size_t bytes;
+} level_layout;
 
-/* And behind these the deps. */
-static size_t deps_offset(const htc_seen *seen, unsigned depth)
+static level_layout layout_of(const htc_context *ctx, const htc_seen *seen, unsigned depth)
 {
-    return steps_offset(seen) + depth * sizeof(htc_step);
-}
+    level_layout at;
 
-static size_t level_size(const htc_seen *seen, unsigned depth)
-{
-    size_t size = deps_offset(seen, depth) + seen->ndeps * sizeof(htc_dep);
-
+    at.steps = APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
+    at.deps = at.steps + depth * sizeof(htc_step);
+    at.vector = at.deps + seen->ndeps * sizeof(htc_dep);
+    at.texts = at.vector + (seen->empty ? ctx->vector_bytes : 0);
+    at.bytes = at.texts;
     for (unsigned i = 0; i < seen->ndeps; i++)
-        size += strlen(seen->deps[i]->path) + 1;
-    return size;
+        at.bytes += strlen(seen->deps[i]->path) + 1;
+    return at;
 }
 
 /* Copy the strings of a level, and what it rests on, behind it. */
-static void level_texts(htc_level *level, const htc_seen *seen)
+static void level_texts(htc_level *level, const htc_seen *seen, const level_layout *at)
 {
-    char *next;
+    char *next = (char *)level + at->texts;
 
     level->dir_len = (unsigned)strlen(seen->dir);
     level->result.dir = memcpy(level->dir, seen->dir, level->dir_len + 1);
-    level->deps = (htc_dep *)(void *)((char *)level + deps_offset(seen, level->depth));
-    next = (char *)(level->deps + seen->ndeps);
+    level->deps = (htc_dep *)(void *)((char *)level + at->deps);
     for (unsigned i = 0; i < seen->ndeps; i++) {
         size_t len = strlen(seen->deps[i]->path) + 1;
 
@@ -282,13 +345,13 @@ static void level_texts(htc_level *level, const htc_seen *seen)
 }
 
 /* Those of the parent, and its own. */
-static void level_steps(const htc_context *ctx, htc_level *level, const htc_seen *seen)
+static void level_steps(const htc_context *ctx, htc_level *level, const level_layout *at)
 {
     const htc_level *parent = level->parent;
 
     if (level->ndeps != 1 || level->revalidate_ms == 0 || (parent && !parent->steps))
         return;
-    level->steps = (htc_step *)(void *)((char *)level + steps_offset(seen));
+    level->steps = (htc_step *)(void *)((char *)level + at->steps);
     if (parent)
         memcpy(level->steps, parent->steps, parent->depth * sizeof(htc_step));
     level->steps[level->depth - 1] =
@@ -309,14 +372,37 @@ static void level_counts(htc_level *level)
     }
 }
 
-/* Directories for which core had a result, from the top down to one of this length. */
-static unsigned asked_down_to(const request_rec *r, unsigned dir_len)
+/* Is it the directory itself, or one that it lies in? Both are canonical and end with a slash. */
+static bool leads_to(const char *above, const char *dir)
+{
+    return !strncmp(above, dir, strlen(above));
+}
+
+/* Directories for which core had a result, from the top down to this one. */
+static unsigned asked_down_to(const request_rec *r, const char *dir)
 {
     unsigned n = 0;
 
     for (const struct htaccess_result *result = r->htaccess; result; result = result->next)
-        n += strlen(result->dir) <= dir_len;
+        n += leads_to(result->dir, dir);
     return n;
+}
+
+/* What the directory's file sets. That of an empty file lies in the level: one for each directory,
+ * as core tells by the vectors' addresses whether two paths come to the same. */
+static void level_vector(htc_level *level, const htc_context *ctx, const htc_seen *seen,
+                         const level_layout *at)
+{
+    if (seen->parsed) {
+        const htc_parsed *parsed = htc_node_data(seen->parsed);
+
+        level->parsed = seen->parsed;
+        level->result.htaccess = parsed->vector;
+        level->result.override_list = parsed->override_list;
+        htc_node_retain(seen->parsed);
+    } else if (seen->empty) {
+        level->result.htaccess = memset((char *)level + at->vector, 0, ctx->vector_bytes);
+    }
 }
 
 /* What has nothing shares what its sections come to with those above and below it. */
@@ -336,21 +422,22 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
 {
     const htc_level *above = parent ? htc_node_data(parent) : NULL;
     unsigned depth = above ? above->depth + 1 : 1;
+    const level_layout at = layout_of(ctx, seen, depth);
     void *memory;
     htc_level *level;
 
-    if (posix_memalign(&memory, 64, level_size(seen, depth)))
+    if (posix_memalign(&memory, 64, at.bytes))
         return NULL;
     level = memory;
     memset(level, 0, sizeof(*level));
     level->object.type = HTC_OBJ_LEVEL;
     level->object.map = ctx->map;
     level->server = r->server;
-    level->bytes = level_size(seen, depth);
+    level->bytes = at.bytes;
     level->revalidate_ms = seen->revalidate_ms;
     level->ndeps = seen->ndeps;
     level->depth = depth;
-    level_texts(level, seen);
+    level_texts(level, seen, &at);
     level->result.override = result->override;
     level->result.override_opts = result->override_opts;
     if (parent) {
@@ -359,17 +446,10 @@ static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc
         level->result.next = &level->parent->result;
         htc_node_retain(parent);
     }
-    if (seen->parsed) {
-        const htc_parsed *parsed = htc_node_data(seen->parsed);
-
-        level->parsed = seen->parsed;
-        level->result.htaccess = parsed->vector;
-        level->result.override_list = parsed->override_list;
-        htc_node_retain(seen->parsed);
-    }
-    level_steps(ctx, level, seen);
+    level_vector(level, ctx, seen, &at);
+    level_steps(ctx, level, &at);
     level_counts(level);
-    level->complete = level->depth == asked_down_to(r, level->dir_len);
+    level->complete = level->depth == asked_down_to(r, level->dir);
     level->nothing =
         level->complete && !level->result.htaccess && (!level->parent || level->parent->nothing);
     if (level->nothing)
@@ -422,6 +502,8 @@ static htc_level *copy_level(const htc_level *level)
     memcpy(copy->dir, level->dir, level->bytes - offsetof(htc_level, dir));
     copy->result.dir = copy->dir;
     copy->deps = same_place(copy, level, level->deps);
+    if (level->result.htaccess && !level->parsed)
+        copy->result.htaccess = same_place(copy, level, level->result.htaccess);
     if (level->steps)
         copy->steps = same_place(copy, level, level->steps);
     for (unsigned i = 0; i < copy->ndeps; i++)
@@ -485,7 +567,7 @@ static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_see
     const struct htaccess_result *result = r->htaccess;
     level_key key = {r->server, NULL, 0};
 
-    while (result && strlen(result->dir) >= strlen(first->dir))
+    while (result && (!leads_to(result->dir, first->dir) || !strcmp(result->dir, first->dir)))
         result = result->next;
     if (!result)
         return NULL;
@@ -604,6 +686,13 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
 HTC_EACH int htc_learn(request_rec *r)
 {
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
 
+    if ((core->expr_handler || core->handler) && htc_server_conf_of(r->server)->page_possible) {
+        int rv = htc_page_note(r);
+
+        if (rv != DECLINED)
+            return rv;
+    }
     return rq ? learn(r, rq) : DECLINED;
 }

@@ -260,7 +260,7 @@ static bool set_since(const char *text, int64_t *since)
     static const struct {
         const char *name;
         int64_t seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
     char *end;
     int64_t n;
 
@@ -377,28 +377,47 @@ static int send_asset(request_rec *r, const char *asset)
     return OK;
 }
 
+/* For every answer, errors among them. */
+static void set_headers(request_rec *r)
+{
+    apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");
+    apr_table_setn(r->err_headers_out, "X-Content-Type-Options", "nosniff");
+    apr_table_setn(r->err_headers_out, "Content-Security-Policy", HTC_PAGE_POLICY);
+}
+
+/* What Allow says: HEAD comes with GET. */
+static void set_allowed(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
+    if (dc && dc->admin == 1)
+        ap_allow_standard_methods(r, MERGE_ALLOW, M_POST, -1);
+}
+
 /* Not inlined: all other requests come by, too. */
 static HTC_APART int answer_status(request_rec *r)
 {
     const htc_report *report;
     question q;
 
-    if (!htc_status_is_configured(r)) {
-        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
-                      "the status page is not shown here: SetHandler " HTC_STATUS_HANDLER
-                      " must stand in the server's configuration, in a section for this path");
+    if (!htc_page_may_show(r)) {
+        ap_log_rerror(
+            APLOG_MARK, APLOG_INFO, 0, r,
+            "HtCache: the status page is not shown: SetHandler " HTC_STATUS_HANDLER
+            " must stand in the server's configuration, best in a <Location>; in another "
+            "section no .htaccess file may apply to the request, nor may a rule, an index "
+            "or an error document of another page lead here");
         return DECLINED;
     }
-    r->allowed |= (AP_METHOD_BIT << M_GET) | (AP_METHOD_BIT << M_POST);
+    set_headers(r);
+    set_allowed(r);
     if (r->method_number == M_POST)
         return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
     if (!read_query(r, &q))
         return HTTP_BAD_REQUEST;
-    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
-    apr_table_setn(r->headers_out, "X-Content-Type-Options", "nosniff");
-    apr_table_setn(r->headers_out, "Content-Security-Policy", HTC_PAGE_POLICY);
     if (q.asset)
         return send_asset(r, q.asset);
     report = answer(r, &q);

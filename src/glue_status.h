@@ -233,15 +233,27 @@ void htc_status_json(const htc_report *report);
 void htc_status_prometheus(const htc_report *report);
 void htc_status_auto(const htc_report *report);
 
-/* glue_status_where.c: does the server's configuration, not a .htaccess file, say that the page is
- * here? */
+/* --- whose page it is: glue_status_where.c ----------------------------------------------------*/
+
 #define HTC_STATUS_HANDLER "htcache-status"
-bool htc_status_is_configured(request_rec *r);
+/** Does a SetHandler line of this tree name the page? pre_config, of the whole configuration. */
+bool htc_pages_named(const ap_directive_t *node);
+/** post_config: which sections decide by URL alone that a request is the page's. */
+void htc_pages_prepare(apr_pool_t *pconf, server_rec *main_server);
+/** Was this request authorized by the server's configuration alone, which says that it is the
+ * page's? */
+bool htc_page_may_show(const request_rec *r);
 
 /* glue_status.c */
 int htc_status_handler(request_rec *r);
 /* glue_status_admin.c */
 int htc_status_post(request_rec *r);
+/* glue_status_guard.c */
+/** post_config, as the user that starts httpd: read the file of HtCacheAdminSecretFile. A file that
+ * cannot be used is reported; then there is no secret, and POST is refused. */
+void htc_secret_prepare(apr_pool_t *ptemp, server_rec *s);
+/** Why this request may not change state; NULL: it may. */
+const char *htc_admin_refusal(request_rec *r);
 /* glue_status_hook.c */
 void htc_status_register_hook(void);
 

@@ -1,9 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * POST to the status page: forgetting records and setting counters to 0, where HtCacheAdmin is On.
- * A form in somebody's page, sent by an administrator's browser, must not be able to do it; a form
- * cannot send a header of its own, and a script of another site may only after asking, which is
- * refused. Called by the handler in glue_status.c.
+ * POST to the status page: forgetting records and setting counters to 0, for whom
+ * glue_status_guard.c lets through. The action stands in a header, which a form in somebody's page
+ * cannot send. Called by the handler in glue_status.c.
  */
 #include "core/htc_escape.h"
 #include "glue_count.h"
@@ -85,17 +84,15 @@ static int refuse(request_rec *r, int status, const char *why)
 
 int htc_status_post(request_rec *r)
 {
-    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
     const char *action = apr_table_get(r->headers_in, "X-HtCache");
-    const char *path = path_of(r);
+    const char *path = path_of(r), *why = htc_admin_refusal(r);
     int rv = ap_discard_request_body(r);
 
     if (rv != OK)
         return rv;
-    if (!dc || dc->admin != 1)
-        return refuse(r, HTTP_FORBIDDEN,
-                      "HtCacheAdmin is not On here; set it in the <Location> of the status page");
+    if (why)
+        return refuse(r, HTTP_FORBIDDEN, why);
     if (!action || (strcmp(action, "purge") && strcmp(action, "reset")))
         return refuse(r, HTTP_BAD_REQUEST, "send the header X-HtCache: purge, or X-HtCache: reset");
     if (!path || (*path && strcmp(action, "purge")))

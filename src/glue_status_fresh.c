@@ -48,13 +48,16 @@ static void add_totals(htc_report *report, htc_group *group)
     htc_add_gauge(group, "file_system", HTC_UNIT_ONE, m.asked[HTC_WATCH_FILESYSTEM],
                   "records compared each second: on a file system that may not report all changes");
     htc_add_gauge(group, "limit", HTC_UNIT_ONE, m.asked[HTC_WATCH_KERNEL],
-                  "records compared each second: the kernel gave no more watches");
+                  "records compared on each request: the kernel gave no more watches");
     htc_add_gauge(group, "room", HTC_UNIT_ONE, m.asked[HTC_WATCH_FULL],
-                  "records compared each second: the table of what is watched was full");
+                  "records compared on each request: the table of what is watched was full");
     htc_add_gauge(group, "permission", HTC_UNIT_ONE, m.asked[HTC_WATCH_DENIED],
-                  "records compared each second: a directory on the way could not be read");
+                  "records compared on each request: a directory on the way could not be read");
     htc_add_gauge(group, "path", HTC_UNIT_ONE, m.asked[HTC_WATCH_PATH],
-                  "records compared each second: too deep, or links that cannot be followed");
+                  "records compared on each request: too deep, or links that cannot be followed");
+    htc_add_gauge(group, "silent", HTC_UNIT_ONE, m.asked[HTC_WATCH_SILENT],
+                  "records compared on each request: upper and lower case are the same there, or "
+                  "several names of one file of an overlay");
     htc_add_gauge(group, "farm", HTC_UNIT_ONE, m.asked[HTC_WATCH_OK] + m.asked[HTC_WATCH_AGAIN],
                   "records known from another server and not looked at here so far");
 }
@@ -110,6 +113,7 @@ void htc_freshness_report(htc_report *report)
                                    .looks = MOST_LOOKS};
 
     add_totals(report, group);
+    htc_fresh_report_trees(report, group);
     if (report->store && report->lists)
         add_entries(list, query, HTC_LISTED_FILES);
 }

@@ -10,7 +10,6 @@
 #include "glue_status.h"
 
 #include "ap_mpm.h"
-#include "scoreboard.h"
 
 #define MAX_LISTED_FILES     HTC_LISTED_FILES
 #define MAX_LISTED_PROCESSES 1024
@@ -29,13 +28,14 @@ static void report_server(htc_report *report)
     htc_group *group =
         htc_report_group(report, "server", "Server", "the httpd that these figures are from");
     int generation = 0;
-    global_score *score = ap_exists_scoreboard_image() ? ap_get_scoreboard_global() : NULL;
 
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);
     htc_add_text(group, "httpd", ap_get_server_description(), "what httpd says it is");
     htc_add_text(group, "mpm", ap_show_mpm(), "its multi-processing module");
     htc_add_time(group, "now", apr_time_sec(report->now), "when these figures were taken");
-    htc_add_time(group, "started_at", score ? apr_time_sec(score->restart_time) : 0,
+    htc_add_time(group, "first_started_at", apr_time_sec(htc_options_get()->first_started_at),
+                 "when httpd was started");
+    htc_add_time(group, "started_at", apr_time_sec(htc_options_get()->started_at),
                  "when httpd was started or last restarted, gracefully or not");
     htc_add_gauge(group, "generation", HTC_UNIT_ONE, (uint64_t)generation,
                   "restarts since httpd was started");

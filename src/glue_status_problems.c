@@ -62,8 +62,26 @@ static void add_maps(htc_list *list)
             add(list,
                 apr_psprintf(report->pool, "the redirect map %s cannot be used as it is now",
                              map->name),
-                "the rows it had before still answer; the error log says what is wrong with it");
+                map->state.version
+                    ? "the rows it had before still answer; the error log says what is wrong with "
+                      "it"
+                    : "it answers nothing until its file is mended; the error log says what is "
+                      "wrong with it");
     }
+}
+
+/* What the configuration asks for and the start could not give. */
+static void add_unused(htc_list *list)
+{
+    const htc_context *ctx = list->report->ctx;
+    const htc_secret *secret = &htc_options_get()->secret;
+
+    if (ctx && ctx->farm_off)
+        add(list, apr_pstrcat(list->report->pool, "memcached is not used: ", ctx->farm_off, NULL),
+            "this server goes on alone until that is mended and httpd restarted");
+    if (secret->file && !secret->known)
+        add(list, "the file of HtCacheAdminSecretFile cannot be used, so every POST is refused",
+            "the error log of the start says what is wrong with it; mend that and restart httpd");
 }
 
 static void add_ratio(htc_list *list)
@@ -89,6 +107,7 @@ void htc_problems_report(htc_report *report)
         add(list, apr_pstrcat(report->pool, "the cache is ", report->state, NULL),
             "the error log of the start says more");
     add_counted(list);
+    add_unused(list);
     add_maps(list);
     add_ratio(list);
 }

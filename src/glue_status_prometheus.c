@@ -43,8 +43,8 @@ static const char *metric_name(apr_pool_t *pool, const char *group, const char *
     } else if (type == HTC_RATIO) {
         name = without(pool, name, "ratio");
         tail = "ratio";
-    } else if (unit == HTC_UNIT_MS) {
-        name = without(pool, name, "ms");
+    } else if (unit == HTC_UNIT_MS || unit == HTC_UNIT_US) {
+        name = without(pool, name, unit == HTC_UNIT_MS ? "ms" : "us");
         tail = "seconds";
     } else if (unit == HTC_UNIT_BYTES) {
         name = bytes_name(pool, name);
@@ -66,6 +66,10 @@ static const char *number(apr_pool_t *pool, htc_type type, htc_unit unit, const 
     if (unit == HTC_UNIT_MS)
         return apr_psprintf(pool, "%" APR_UINT64_T_FMT ".%03u", (apr_uint64_t)value->number / 1000,
                             (unsigned)(value->number % 1000));
+    if (unit == HTC_UNIT_US)
+        return apr_psprintf(pool, "%" APR_UINT64_T_FMT ".%06u",
+                            (apr_uint64_t)value->number / 1000000,
+                            (unsigned)(value->number % 1000000));
     return apr_psprintf(pool, "%" APR_UINT64_T_FMT, (apr_uint64_t)value->number);
 }
 

@@ -22,11 +22,13 @@
 #define DEFAULT_HOST "http://127.0.0.1"
 #define DEFAULT_PATH "/htcache-status"
 #define URL_ENV      "HTCACHE_URL"
+#define SECRET_ENV   "HTCACHE_SECRET_FILE"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
     OPT_URL,
+    OPT_SECRET_FILE,
     OPT_JSON,
     OPT_COLOR,
     OPT_LIMIT,
@@ -38,12 +40,15 @@ enum {
     OPT_BASE,
     OPT_OUTPUT,
     OPT_KEEP_GOING,
+    OPT_ENCODED_SLASHES,
+    OPT_MERGE_SLASHES,
     OPT_HELP,
     OPT_VERSION
 };
 #define BIT(option) (1U << (option))
 #define EVERYWHERE  (BIT(OPT_HELP) | BIT(OPT_VERSION) | BIT(OPT_COLOR) | BIT(OPT_JSON))
 #define ONLINE      (EVERYWHERE | BIT(OPT_URL))
+#define CHANGING    (ONLINE | BIT(OPT_SECRET_FILE))
 
 static const struct {
     const char *name, *value; /* value NULL: it takes none */
@@ -55,10 +60,16 @@ static const struct {
          "the status page (default: $" URL_ENV
          ", else where the installed configuration has it on this machine); check --cost: ask "
          "it how long it parsed each file"},
+    [OPT_SECRET_FILE] = {"secret-file", "FILE", 0,
+                         "what HtCacheAdminSecretFile names (default: $" SECRET_ENV
+                         "): its first line is sent, and the server then allows the change"},
     [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
     [OPT_COLOR] = {"color", "WHEN", 0,
                    "auto (default: on a terminal without NO_COLOR), never or always"},
-    [OPT_LIMIT] = {"limit", "N", 'n', "at most so many (top and unused: default 20; 0: all)"},
+    [OPT_LIMIT] =
+        {"limit", "N", 'n',
+         "at most so many (top and unused: default 20; check: messages of one kind, default 100; "
+         "0: all)"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "not answered within this time: 90d, 12h, 30min (default: never answered)"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
@@ -74,6 +85,10 @@ static const struct {
     [OPT_OUTPUT] = {"output", "FILE", 'o', "write here instead of to standard output"},
     [OPT_KEEP_GOING] = {"keep-going", NULL, 'k',
                         "write what can be said, although something cannot"},
+    [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
+                             "the server's AllowEncodedSlashes: off (default), on or nodecode"},
+    [OPT_MERGE_SLASHES] = {"merge-slashes", "SET", 0,
+                           "the server's MergeSlashes: on (default) or off"},
     [OPT_HELP] = {"help", NULL, 'h', "this text; behind a command: of that command"},
     [OPT_VERSION] = {"version", NULL, 'V', "the version"},
 };
@@ -83,7 +98,7 @@ static const struct {
     unsigned options;
     tool_run *run;
 } commands[] = {
-    {"status", "", "what the server's cache and tables hold, and what they did since the start",
+    {"status", "", "what the server's cache and tables hold, and what they did since httpd was (re)started",
      ONLINE, tool_status},
     {"top", "", "the redirects that answered most often, with file and line",
      ONLINE | BIT(OPT_LIMIT), tool_top},
@@ -91,21 +106,23 @@ static const struct {
      ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
     {"explain", "URL", "what the server does with a URL: directories, their files, the redirect",
      ONLINE, tool_explain},
-    {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", ONLINE,
+    {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", CHANGING,
      tool_purge},
     {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
-     ONLINE, tool_reset},
+     CHANGING, tool_reset},
     {"check", "FILE|DIR... [key=value...]",
      "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
      EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
      tool_check},
     {"lookup", "FILE URL [key=value...]",
-     "which row of a redirect map answers a URL, and with what",
-     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW), tool_lookup},
+     "which row of a redirect map, or line of a configuration, answers a URL, and with what",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) |
+         BIT(OPT_MERGE_SLASHES),
+     tool_lookup},
     {"convert", "FILE... [key=value...]",
      "redirect maps and configurations to another format, losing nothing silently",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
-         BIT(OPT_KEEP_GOING),
+         BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES),
      tool_convert},
 };
 
@@ -140,7 +157,7 @@ static void print_options(FILE *out, unsigned which)
     }
     if (which & BIT(OPT_FORMAT))
         fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
-              "                        status= host= strip=\n",
+              "                        status= host= strip= (configtest= changes nothing here)\n",
               out);
 }
 
@@ -240,6 +257,9 @@ static const char *take_option(parsed *p, int option, const char *value)
 
     p->given |= BIT(option);
     switch (option) {
+    case OPT_SECRET_FILE:
+        o->secret_file = value;
+        break;
     case OPT_URL:
         o->url = value;
         break;
@@ -277,6 +297,12 @@ static const char *take_option(parsed *p, int option, const char *value)
         break;
     case OPT_KEEP_GOING:
         o->keep_going = true;
+        break;
+    case OPT_ENCODED_SLASHES:
+        o->encoded_slashes = value;
+        break;
+    case OPT_MERGE_SLASHES:
+        o->merge_slashes = value;
         break;
     default:
         break;
@@ -347,7 +373,7 @@ static bool are_taken(size_t command, const parsed *p, apr_pool_t *pool)
         idle = p->given & BIT(OPT_FORMAT);
         what = " with --cost";
     } else if (commands[command].run == tool_check) {
-        idle = p->given & (BIT(OPT_URL) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT));
+        idle = p->given & (BIT(OPT_URL) | BIT(OPT_FOLLOW));
         what = " without --cost";
     }
     for (size_t i = 0; i < COUNT(options); i++) {
@@ -362,7 +388,7 @@ static bool are_taken(size_t command, const parsed *p, apr_pool_t *pool)
 static int run(size_t command, parsed *p, apr_pool_t *pool)
 {
     tool_options *o = &p->options;
-    const char *env = getenv(URL_ENV);
+    const char *env = getenv(URL_ENV), *secret = getenv(SECRET_ENV);
     int code;
 
     if (!are_taken(command, p, pool))
@@ -371,6 +397,8 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
     o->url_given = o->url || (env && *env);
     if (!o->url)
         o->url = default_url(pool);
+    if (!o->secret_file && secret && *secret)
+        o->secret_file = secret;
     code = commands[command].run(o, pool);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;

@@ -28,10 +28,12 @@ typedef enum tool_exit {
 
 /** What was said on the command line. */
 typedef struct tool_options {
-    const char *url; /* of the status page */
-    bool url_given;  /* by the option or the environment */
+    const char *url;         /* of the status page */
+    const char *secret_file; /* whose first line a POST sends; NULL: none */
+    bool url_given;          /* by the option or the environment */
     const char *format, *to, *base, *since, *output;
-    long limit; /* -1: not said */
+    const char *encoded_slashes, *merge_slashes; /* what the server has */
+    long limit;                                  /* -1: not said */
     bool json, follow, cost, keep_going;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */
@@ -76,6 +78,10 @@ void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool tool_take_words(const tool_options *command, redirect_map_options *options,
                      apr_array_header_t *names, apr_pool_t *pool);
 
+/** What was said of the server's settings. False: wrong usage, which was said. In
+ * htcachectl_map.c. */
+bool tool_take_server(const tool_options *command, redirect_server *server);
+
 /** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */
 bool tool_read_file(const char *name, char **bytes, size_t *len);
 
@@ -90,6 +96,14 @@ json_t *tool_json_string(const char *s);
 
 /** Print and release. A tool_exit. */
 int tool_print_json(json_t *root);
+
+/** Print a text that is JSON. Characters that are not seen or that a terminal may take for a
+ * command (controls, changes of direction) stand as \uXXXX. */
+void tool_put_json(const char *text, size_t len);
+
+/** Parse what a server sent. NULL, also when it holds more values, or deeper ones, than a page of
+ *  mod_htcache has: a few bytes of JSON can take a hundred times their size in memory. */
+json_t *tool_parse_json(const char *bytes, size_t len, json_error_t *error);
 
 /** One line on a terminal that is written over again and again, on standard error. */
 void tool_progress(bool terminal, const char *name, int percent);

@@ -21,6 +21,7 @@ typedef struct conversion {
     redirect_map_options options;
     apr_array_header_t *names;
     convert_list *list;
+    redirect_server server;
     convert_format to;
     convert_result result;
     char *text; /* what was written */
@@ -129,7 +130,8 @@ static int put_json(const conversion *c, bool complete)
 static void put_advice(const conversion *c, bool complete)
 {
     if (!complete)
-        tool_say("%" APR_UINT64_T_FMT " things were lost%s", c->list->losses,
+        tool_say("%" APR_UINT64_T_FMT " thing%s lost%s", c->list->losses,
+                 c->list->losses == 1 ? " was" : "s were",
                  c->command->keep_going
                      ? ""
                      : "; nothing was written (--keep-going writes what can be said)");
@@ -159,12 +161,9 @@ static int put_result(conversion *c, int code)
 static bool prepare(conversion *c)
 {
     const tool_options *o = c->command;
-    tool_options plain = *o;
     int format = o->to ? convert_format_of(o->to) : -1;
 
-    if (o->format && convert_format_of(o->format) == CONVERT_HTTPD)
-        plain.format = NULL;
-    if (!tool_take_words(&plain, &c->options, c->names, c->pool))
+    if (!tool_take_words(o, &c->options, c->names, c->pool) || !tool_take_server(o, &c->server))
         return false;
     if (format < 0) {
         tool_say("--to must be text, csv, netlify, nginx, json or httpd");
@@ -201,7 +200,7 @@ int tool_convert(const tool_options *command, apr_pool_t *pool)
         code = TOOL_USAGE;
     }
     if (code != TOOL_USAGE) {
-        tool_verify(c.list, c.to, &c.result.options, c.text, c.len);
+        tool_verify(c.list, c.to, &c.result.options, c.server.keep_runs, c.text, c.len);
         code = put_result(&c, code);
     }
     free(c.text);

@@ -195,7 +195,7 @@ int tool_explain(const tool_options *o, apr_pool_t *pool)
     else
         code = tool_ask(o, query, NULL, &root, &bytes);
     if (code == TOOL_GOOD && o->json)
-        fputs(bytes, stdout);
+        tool_put_json(bytes, strlen(bytes));
     else if (code == TOOL_GOOD)
         code = put_explanation(o, root);
     json_decref(root);

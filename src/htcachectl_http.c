@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX ((size_t)64 << 20)
+#define ANSWER_MAX ((size_t)32 << 20)
+#define HEADER_MAX ((size_t)64 << 10)
 #define TIMEOUT_S  30L
 
 typedef struct answer {
     char *bytes;
-    size_t len;
+    size_t len, header;
     bool too_large;
 } answer;
 
@@ -37,6 +38,31 @@ static size_t collect(char *data, size_t size, size_t count, void *ctx)
     a->len += n;
     a->bytes[a->len] = '\0';
     return n;
+}
+
+static size_t count_header(char *data, size_t size, size_t count, void *ctx)
+{
+    answer *a = ctx;
+
+    (void)data;
+    a->header += size * count;
+    a->too_large |= a->header > HEADER_MAX;
+    return a->too_large ? 0 : size * count;
+}
+
+/* Redirects are not followed, which is curl's default. A proxy that the environment names is passed
+ * by: it would be sent the secret, and its 127.0.0.1 is another machine. */
+static void set_limits(CURL *curl, answer *a)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, count_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, a);
 }
 
 static bool add_pair(CURL *curl, CURLU *parts, const char *name, const char *value)
@@ -67,38 +93,70 @@ static char *full_url(CURL *curl, const char *url, const char *const *query, boo
     return full;
 }
 
-static struct curl_slist *headers_of(const char *action)
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
 {
-    struct curl_slist *list = NULL;
     char *header = NULL;
+    struct curl_slist *longer =
+        asprintf(&header, "%s: %s", name, value) >= 0 ? curl_slist_append(*list, header) : NULL;
 
-    if (action && asprintf(&header, "X-HtCache: %s", action) >= 0)
-        list = curl_slist_append(NULL, header);
-    free(action ? header : NULL);
-    return list;
+    if (longer)
+        *list = longer;
+    free(longer || header ? header : NULL);
+    return longer != NULL;
 }
 
-static CURLcode perform(CURL *curl, const char *url, const char *action, answer *a, long *status)
+/* The first line of the file; malloc'ed. NULL: there is none to be sent, which was said. */
+static char *read_secret(const char *file)
 {
-    struct curl_slist *headers = headers_of(action);
+    char *bytes = NULL;
+    size_t len = 0, line = 0;
+
+    if (!tool_read_file(file, &bytes, &len))
+        return NULL;
+    while (line < len && bytes[line] > ' ' && bytes[line] < 127)
+        line++;
+    if (line && (line == len || bytes[line] == '\n' || bytes[line] == '\r')) {
+        bytes[line] = '\0';
+        return bytes;
+    }
+    tool_say("%s: its first line must be one word of printable ASCII characters", file);
+    free(bytes);
+    return NULL;
+}
+
+/* What makes a GET a change. A tool_exit; what is wrong was said. */
+static int headers_of(const tool_options *o, const char *action, struct curl_slist **list)
+{
+    char *secret = action && o->secret_file ? read_secret(o->secret_file) : NULL;
+    bool good = !action || (add_header(list, "X-HtCache", action) &&
+                            (!secret || add_header(list, "X-HtCache-Secret", secret)));
+
+    if (action && o->secret_file && !secret)
+        return TOOL_USAGE;
+    free(secret);
+    if (good)
+        return TOOL_GOOD;
+    tool_say("there is no memory");
+    return TOOL_USAGE;
+}
+
+static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers, answer *a,
+                        long *status)
+{
     CURLcode rv;
 
-#if LIBCURL_VERSION_NUM >= 0x075500
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-#endif
+    set_limits(curl, a);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "htcachectl");
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
-    if (action) {
+    if (headers) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     }
-    rv = action && !headers ? CURLE_OUT_OF_MEMORY : curl_easy_perform(curl);
+    rv = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
-    curl_slist_free_all(headers);
     return rv;
 }
 
@@ -108,10 +166,16 @@ static int check_status(const char *url, long status, const char *action)
         return TOOL_GOOD;
     if (status == 401 || status == 403 || status == 405) {
         tool_say("%s does not allow it (status %ld)%s", url, status,
-                 action
-                     ? "; does the server have 'HtCacheAdmin On', and may this host use the page?"
-                     : "; may this host read the page?");
+                 action ? "; does the server have 'HtCacheAdmin On', does --secret-file name its "
+                          "HtCacheAdminSecretFile, and may this host use the page?"
+                        : "; may this host read the page?");
         return TOOL_REFUSED;
+    }
+    if (status == 400) {
+        tool_say("%s answers 400: the server does not understand what it was asked; explain takes "
+                 "http://HOST/PATH or /PATH, --since a number with s, min, h, d or w",
+                 url);
+        return TOOL_FOUND;
     }
     tool_say("%s answers %ld instead of 200; does it have 'SetHandler htcache-status'?", url,
              status);
@@ -122,7 +186,8 @@ static int check_transfer(const char *url, CURLcode rv, long status, const answe
                           const char *action)
 {
     if (a->too_large) {
-        tool_say("%s answers with more than %zu bytes", url, ANSWER_MAX);
+        tool_say("%s answers with more than %zu bytes", url,
+                 a->header > HEADER_MAX ? HEADER_MAX : ANSWER_MAX);
         return TOOL_FOUND;
     }
     if (rv == CURLE_UNSUPPORTED_PROTOCOL || rv == CURLE_URL_MALFORMAT) {
@@ -144,7 +209,7 @@ static int parse(const char *url, const answer *a, json_t **root)
 {
     json_error_t error;
 
-    *root = json_loadb(a->bytes ? a->bytes : "", a->len, JSON_REJECT_DUPLICATES, &error);
+    *root = tool_parse_json(a->bytes ? a->bytes : "", a->len, &error);
     if (json_is_object(*root))
         return TOOL_GOOD;
     tool_say("%s is not a page of mod_htcache%s%s", url, *root ? "" : ": ",
@@ -154,12 +219,19 @@ static int parse(const char *url, const answer *a, json_t **root)
     return TOOL_FOUND;
 }
 
-static int ask(CURL *curl, const char *url, const char *action, json_t **root, answer *a)
+static int ask(CURL *curl, const tool_options *o, const char *url, const char *action,
+               json_t **root, answer *a)
 {
     long status = 0;
-    CURLcode rv = perform(curl, url, action, a, &status);
-    int code = check_transfer(url, rv, status, a, action);
+    struct curl_slist *headers = NULL;
+    int code = headers_of(o, action, &headers);
 
+    if (code == TOOL_GOOD) {
+        CURLcode rv = perform(curl, url, headers, a, &status);
+
+        code = check_transfer(url, rv, status, a, action);
+    }
+    curl_slist_free_all(headers);
     return code == TOOL_GOOD ? parse(url, a, root) : code;
 }
 
@@ -175,7 +247,7 @@ int tool_ask(const tool_options *options, const char *const *query, const char *
     if (!full)
         tool_say("not a URL: %s", options->url);
     else
-        code = ask(curl, full, action, root, &a);
+        code = ask(curl, options, full, action, root, &a);
     curl_free(full);
     curl_easy_cleanup(curl);
     curl_global_cleanup();

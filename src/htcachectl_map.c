@@ -5,7 +5,9 @@
  */
 #include "htcachectl.h"
 #include "htcachectl_map.h"
+#include "redirect_budget.h"
 #include "redirect_config.h"
+#include "redirect_convert.h"
 
 #include <apr_general.h>
 #include <apr_hash.h>
@@ -28,7 +30,17 @@ typedef struct message {
     uint32_t order;
     redirect_severity severity;
     char *text;
+    uint64_t more; /* of its kind, behind it, that are only counted */
 } message;
+
+/* Messages that differ in what is quoted and in numbers only. */
+typedef struct message_kind {
+    uint64_t count;
+    size_t last; /* of those that are kept */
+} message_kind;
+
+#define DEFAULT_MESSAGES 100 /* of one kind that are kept */
+#define KINDS_MAX        1000
 
 /* One file, from its bytes to its table. */
 typedef struct map_file {
@@ -42,9 +54,13 @@ typedef struct map_file {
     size_t image_size;
     const redirect_table *table;
     redirect_table_info info;
+    convert_list *lines; /* lookup of a configuration: the table's rules are its; else NULL */
+    redirect_server server;
     map_regexes *regexes;
     message *messages;
     size_t count, capacity;
+    apr_hash_t *kinds; /* message_kind */
+    uint64_t limit;    /* messages of one kind */
     bool keep_notes, terminal;
     int percent;
 } map_file;
@@ -56,8 +72,8 @@ static const char *const severities[] = {
 
 static bool is_option(const char *word)
 {
-    static const char *const keys[] = {
-        "format=", "query=", "case=", "slash=", "subpath=", "status=", "host=", "strip="};
+    static const char *const keys[] = {"format=", "query=", "case=",  "slash=",     "subpath=",
+                                       "status=", "host=",  "strip=", "configtest="};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!strncasecmp(word, keys[i], strlen(keys[i])))
@@ -66,14 +82,15 @@ static bool is_option(const char *word)
     return false;
 }
 
-/* Options go to *options, other words to *names. */
+/* Options go to *options, other words to *names. --format=httpd is left to the command: it is none
+ * of a map's. */
 bool tool_take_words(const tool_options *command, redirect_map_options *options,
                      apr_array_header_t *names, apr_pool_t *pool)
 {
     const char *why = NULL;
 
     redirect_map_options_init(options);
-    if (command->format)
+    if (command->format && convert_format_of(command->format) != CONVERT_HTTPD)
         why =
             redirect_map_option(options, apr_pstrcat(pool, "format=", command->format, NULL), pool);
     for (int i = 0; i < command->words && !why; i++) {
@@ -89,13 +106,41 @@ bool tool_take_words(const tool_options *command, redirect_map_options *options,
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-static void collect(void *baton, redirect_severity severity, uint32_t line, const char *text)
+/* What a message has in common with others of its kind. */
+static size_t kind_of(redirect_severity severity, const char *text, char *kind, size_t size)
 {
-    map_file *f = baton;
+    size_t n = 0;
+
+    kind[n++] = (char)('0' + severity);
+    for (bool quoted = false; *text && n < size; text++) {
+        if (*text == '\'')
+            quoted = !quoted;
+        else if (!quoted && (*text < '0' || *text > '9'))
+            kind[n++] = *text;
+    }
+    return n;
+}
+
+/* NULL: there are so many kinds that this one counts with the last. */
+static message_kind *find_kind(map_file *f, redirect_severity severity, const char *text)
+{
+    char key[200];
+    size_t len = kind_of(severity, text, key, sizeof(key));
+    message_kind *kind = apr_hash_get(f->kinds, key, (apr_ssize_t)len);
+
+    if (kind || apr_hash_count(f->kinds) > KINDS_MAX)
+        return kind;
+    kind = apr_pcalloc(f->pool, sizeof(*kind));
+    if (apr_hash_count(f->kinds) == KINDS_MAX)
+        len = 0;
+    apr_hash_set(f->kinds, apr_pmemdup(f->pool, key, len), (apr_ssize_t)len, kind);
+    return kind;
+}
+
+static void keep_message(map_file *f, redirect_severity severity, uint32_t line, const char *text)
+{
     message *grown;
 
-    if (!f->keep_notes)
-        return;
     if (f->count == f->capacity) {
         f->capacity = f->capacity ? 2 * f->capacity : 64;
         grown = realloc(f->messages, f->capacity * sizeof(*grown));
@@ -103,10 +148,28 @@ static void collect(void *baton, redirect_severity severity, uint32_t line, cons
             abort();
         f->messages = grown;
     }
-    f->messages[f->count] = (message){line, (uint32_t)f->count, severity, strdup(text)};
+    f->messages[f->count] = (message){line, (uint32_t)f->count, severity, strdup(text), 0};
     if (!f->messages[f->count].text)
         abort();
     f->count++;
+}
+
+static void collect(void *baton, redirect_severity severity, uint32_t line, const char *text)
+{
+    map_file *f = baton;
+    message_kind *kind;
+
+    if (!f->keep_notes)
+        return;
+    kind = find_kind(f, severity, text);
+    if (!kind)
+        kind = apr_hash_get(f->kinds, "", 0);
+    if (kind->count++ && f->limit && kind->count > f->limit) {
+        f->messages[kind->last].more++;
+        return;
+    }
+    kind->last = f->count;
+    keep_message(f, severity, line, text);
 }
 
 /* Files are read in several passes; people read them from top to bottom. */
@@ -149,6 +212,7 @@ static void begin_file(map_file *f, const char *name, const redirect_map_options
     f->pool = pool;
     f->percent = -1;
     f->regexes = map_regexes_create(pool);
+    f->kinds = apr_hash_make(pool);
     f->report.fn = collect;
     f->report.baton = f;
     f->report.progress = show_progress;
@@ -205,10 +269,20 @@ static void print_messages(const map_file *f)
         tool_put(stdout, f->name);
         printf(":%u: %s: %s\n", (unsigned)f->messages[i].line, severities[f->messages[i].severity],
                f->messages[i].text);
+        if (!f->messages[i].more)
+            continue;
+        tool_put(stdout, f->name);
+        printf(": %s: and %" APR_UINT64_T_FMT " more of this kind\n",
+               severities[f->messages[i].severity], f->messages[i].more);
     }
 }
 
 #define U64 APR_UINT64_T_FMT
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 static void print_summary(const map_file *f, unsigned hosts)
 {
@@ -221,18 +295,23 @@ static void print_summary(const map_file *f, unsigned hosts)
            r->rows, hosts, (unsigned)f->info.pattern, r->duplicates, r->shadowed, r->self, r->loops,
            r->chains, (unsigned)r->longest_chain, f->image_size);
     tool_put(stdout, f->name);
-    printf(": %" U64 " errors, %" U64 " warnings, %" U64 " notes\n", r->errors, r->warnings,
-           r->notes);
+    printf(": %" U64 " error%s, %" U64 " warning%s, %" U64 " note%s\n", r->errors,
+           plural(r->errors), r->warnings, plural(r->warnings), r->notes, plural(r->notes));
 }
 
 static json_t *json_messages(const map_file *f)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < f->count; i++)
-        json_array_append_new(list, json_pack("{sIssss}", "line", (json_int_t)f->messages[i].line,
-                                              "severity", severities[f->messages[i].severity],
-                                              "message", f->messages[i].text));
+    for (size_t i = 0; i < f->count; i++) {
+        const message *m = &f->messages[i];
+        json_t *one = json_pack("{sIssss}", "line", (json_int_t)m->line, "severity",
+                                severities[m->severity], "message", m->text);
+
+        if (m->more)
+            json_object_set_new(one, "more", json_integer((json_int_t)m->more));
+        json_array_append_new(list, one);
+    }
     return list;
 }
 
@@ -264,7 +343,9 @@ static int code_of(const map_file *f, apr_status_t rv)
 /* What is found out about all files. */
 typedef struct checking {
     const redirect_map_options *options;
-    json_t *list; /* NULL unless JSON is wanted */
+    const char *format; /* --format, or NULL */
+    json_t *list;       /* NULL unless JSON is wanted */
+    uint64_t limit;     /* messages of one kind; 0: all */
     apr_pool_t *pool;
     int code;                   /* the worst so far */
     redirect_config_totals sum; /* of configurations */
@@ -386,6 +467,14 @@ static void print_sum(const checking *c)
                APR_ARRAY_IDX(reasons, i, reason).text);
 }
 
+static bool has_lines(const map_file *f, const char *format)
+{
+    if (format)
+        return convert_format_of(format) == CONVERT_HTTPD;
+    return f->options.format == REDIRECT_FORMAT_AUTO &&
+           redirect_map_is_httpd(f->name, f->bytes, f->len);
+}
+
 /* The exit code. */
 static int check_file(const char *name, checking *c, apr_pool_t *pool)
 {
@@ -396,17 +485,22 @@ static int check_file(const char *name, checking *c, apr_pool_t *pool)
 
     begin_file(&f, name, c->options, pool);
     f.keep_notes = true;
+    f.limit = c->limit;
     f.terminal = isatty(STDERR_FILENO);
     readable = tool_read_file(f.name, &f.bytes, &f.len);
-    if (readable && f.options.format == REDIRECT_FORMAT_AUTO &&
-        redirect_map_is_httpd(name, f.bytes, f.len)) {
+    if (readable && has_lines(&f, c->format)) {
         code = check_configuration(&f, c);
     } else if (readable) {
         unsigned hosts = 0;
 
         rv = build(&f);
         if (rv == APR_SUCCESS) {
+            map_regexes_budget(f.regexes, UINT64_MAX, MAP_REGEXES_COMMAND_MS);
             rv = redirect_map_check(f.table, &f.report, pool);
+            if (map_regexes_out_of_budget(f.regexes))
+                tool_say("%s: its patterns take too long: not all of them were looked at for loops "
+                         "and hidden rows",
+                         name);
             hosts = count_hosts(&f);
         }
         if (f.count)
@@ -451,7 +545,10 @@ int tool_check(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 8, sizeof(const char *));
     redirect_map_options options;
-    checking c = {.options = &options, .pool = pool};
+    checking c = {.options = &options,
+                  .format = command->format,
+                  .pool = pool,
+                  .limit = command->limit < 0 ? DEFAULT_MESSAGES : (uint64_t)command->limit};
 
     if (command->cost)
         return tool_cost(command, pool);
@@ -488,16 +585,18 @@ typedef struct hop {
 static bool look_up_normalized(map_file *f, const redirect_request *request, redirect_match *match)
 {
     redirect_request asked = *request;
+    bool found;
 
-    if (asked.query) {
-        char *query = apr_palloc(f->pool, asked.query_len + 1);
-
-        asked.query_len = redirect_query_normalize(asked.query, asked.query_len, query);
-        asked.query = query;
-    }
+    redirect_request_one_form(&asked, f->pool);
     asked.regex = map_regexes_match;
     asked.baton = f->regexes;
-    return redirect_table_lookup(f->table, &asked, 0, match);
+    map_regexes_budget(f->regexes, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+    found = redirect_table_lookup(f->table, &asked, 0, match);
+    if (!map_regexes_out_of_budget(f->regexes))
+        return found;
+    tool_say("%s: its patterns take too long for '%s', so the map has no match", f->name,
+             request->path);
+    return false;
 }
 
 /* Does a row answer? */
@@ -512,8 +611,14 @@ static bool ask(map_file *f, const redirect_request *request, hop *h)
     h->line = redirect_table_line(f->table, h->match.rule, NULL);
     count = map_regexes_groups(f->regexes, &h->match, request->path, request->path_len, groups,
                                GROUPS_MAX);
-    h->location = redirect_map_location(
-        &h->match, request, groups, count < GROUPS_MAX ? count : GROUPS_MAX, f->pool, &h->refused);
+    count = count < GROUPS_MAX ? count : GROUPS_MAX;
+    if (f->lines) {
+        h->location = convert_location(f->lines, &h->match, h->line, request, groups, count,
+                                       f->pool, &h->refused);
+        h->line = APR_ARRAY_IDX(f->lines->rules, h->line, convert_rule).rule.line;
+    } else
+        h->location =
+            redirect_map_location(&h->match, request, groups, count, f->pool, &h->refused);
     return true;
 }
 
@@ -523,8 +628,9 @@ static bool next_request(map_file *f, const hop *h, redirect_request *next)
     bool path = h->location && h->location[0] == '/';
     redirect_match match;
     redirect_rule rule;
+    int status;
 
-    if (!h->location || redirect_request_of(h->location, next, f->pool))
+    if (!h->location || redirect_request_of(h->location, &f->server, next, &status, f->pool))
         return false;
     if (path) {
         next->host = h->request.host;
@@ -559,7 +665,7 @@ static void print_hops(const map_file *f, const hop *hops, int n)
 {
     for (int i = 0; i < n; i++) {
         tool_put(stdout, f->name);
-        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.profile->status);
+        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.profile.status);
         if (hops[i].location) {
             putchar(' ');
             tool_put(stdout, hops[i].location);
@@ -578,7 +684,7 @@ static json_t *json_hops(const map_file *f, const hop *hops, int n)
 
     for (int i = 0; i < n; i++) {
         json_t *one = json_pack("{sIsisb}", "line", (json_int_t)hops[i].line, "status",
-                                hops[i].match.profile->status, "refused", hops[i].refused);
+                                hops[i].match.profile.status, "refused", hops[i].refused);
 
         json_object_set_new(one, "location",
                             hops[i].location ? json_string(hops[i].location) : json_null());
@@ -588,28 +694,88 @@ static json_t *json_hops(const map_file *f, const hop *hops, int n)
                      list);
 }
 
+static void say_line(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                     const char *message)
+{
+    (void)baton;
+    if (severity == REDIRECT_ERROR)
+        tool_say("%s:%u: %s; lookup does not ask it", file, (unsigned)line, message);
+}
+
+/* Redirect and RewriteRule lines, as convert reads them. */
+static apr_status_t read_lines(map_file *f)
+{
+    const char *slash = strrchr(f->name, '/');
+    convert_place place = {.htaccess = !strcmp(slash ? slash + 1 : f->name, ".htaccess")};
+    apr_status_t rv;
+
+    f->lines = convert_list_create(f->pool, say_line, NULL);
+    convert_read_config(f->lines, &place, f->name, f->bytes, f->len);
+    rv = convert_build(f->lines, &f->image, &f->image_size);
+    if (rv == APR_SUCCESS)
+        f->table = redirect_table_open(f->image, f->image_size, f->pool);
+    if (rv == APR_SUCCESS)
+        redirect_table_info_get(f->table, &f->info);
+    return rv;
+}
+
+/* A tool_exit. */
+static int read_rows(map_file *f, const char *format)
+{
+    redirect_format taken = f->options.format;
+    apr_status_t rv;
+
+    if (!tool_read_file(f->name, &f->bytes, &f->len))
+        return TOOL_USAGE;
+    if (has_lines(f, format)) {
+        rv = read_lines(f);
+        return rv == APR_SUCCESS ? TOOL_GOOD : code_of(f, rv);
+    }
+    if (taken == REDIRECT_FORMAT_AUTO)
+        taken = redirect_format_of(f->name, f->bytes, f->len);
+    rv = build(f);
+    if (f->report.errors)
+        tool_say("%s: %" U64 " error%s in the file, read as %s; see htcachectl check", f->name,
+                 f->report.errors, plural(f->report.errors),
+                 convert_format_name((convert_format)(taken - REDIRECT_FORMAT_TEXT)));
+    if (rv != APR_SUCCESS)
+        return code_of(f, rv) == TOOL_FOUND ? TOOL_USAGE : code_of(f, rv);
+    return TOOL_GOOD;
+}
+
+/* httpd answers before it asks any map. */
+static int put_own_answer(const map_file *f, int status, const char *why, bool json)
+{
+    if (!json) {
+        printf("no row answers: httpd answers %d itself: ", status);
+        tool_put(stdout, why);
+        putchar('\n');
+        return TOOL_FOUND;
+    }
+    return tool_print_json(json_pack("{sosbs[]siss}", "file", tool_json_string(f->name), "found", 0,
+                                     "answers", "status", status, "reason", why)) == TOOL_GOOD
+               ? TOOL_FOUND
+               : TOOL_USAGE;
+}
+
 static int look_up(map_file *f, const char *url, const tool_options *command)
 {
     redirect_request request;
     hop hops[HOPS_MAX];
-    const char *why = redirect_request_of(url, &request, f->pool);
-    apr_status_t rv;
-    int n;
+    int status, n, code;
+    const char *why = redirect_request_of(url, &f->server, &request, &status, f->pool);
 
-    if (why) {
-        fprintf(stderr, "htcachectl: the URL cannot be used: %s\n", why);
+    if (why && !status) {
+        tool_say("the URL cannot be used: %s", why);
         return TOOL_USAGE;
     }
-    if (!tool_read_file(f->name, &f->bytes, &f->len))
-        return TOOL_USAGE;
-    rv = build(f);
-    if (f->report.errors)
-        fprintf(stderr, "htcachectl: %" U64 " errors in the file; see htcachectl check\n",
-                f->report.errors);
-    if (rv != APR_SUCCESS)
-        return code_of(f, rv) == TOOL_FOUND ? TOOL_USAGE : code_of(f, rv);
+    code = read_rows(f, command->format);
+    if (code != TOOL_GOOD)
+        return code;
+    if (why)
+        return put_own_answer(f, status, why, command->json);
     if (f->info.pattern && !map_regexes_available())
-        fputs("htcachectl: built without PCRE2: rows with patterns were not asked\n", stderr);
+        tool_say("built without PCRE2: rows with patterns were not asked");
     n = follow(f, &request, command->follow, hops);
     if (command->json) {
         int written = tool_print_json(json_hops(f, hops, n));
@@ -621,20 +787,45 @@ static int look_up(map_file *f, const char *url, const tool_options *command)
     return n > 0 && n < HOPS_MAX && !hops[n - 1].refused ? TOOL_GOOD : TOOL_FOUND;
 }
 
+bool tool_take_server(const tool_options *command, redirect_server *server)
+{
+    static const char *const slashes[] = {[REDIRECT_SLASHES_OFF] = "off",
+                                          [REDIRECT_SLASHES_ON] = "on",
+                                          [REDIRECT_SLASHES_NODECODE] = "nodecode"};
+    const char *encoded = command->encoded_slashes, *merge = command->merge_slashes;
+
+    *server = (redirect_server){.keep_runs = merge && !strcasecmp(merge, "off")};
+    for (int i = 0; encoded && i < 3; i++) {
+        if (!strcasecmp(encoded, slashes[i])) {
+            server->encoded_slashes = (redirect_slashes)i;
+            encoded = NULL;
+        }
+    }
+    if (encoded)
+        tool_say("--allow-encoded-slashes must be off, on or nodecode");
+    else if (merge && !server->keep_runs && strcasecmp(merge, "on") != 0)
+        tool_say("--merge-slashes must be on or off");
+    else
+        return true;
+    return false;
+}
+
 int tool_lookup(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 2, sizeof(const char *));
     redirect_map_options options;
+    redirect_server server;
     map_file f;
     int code;
 
-    if (!tool_take_words(command, &options, names, pool))
+    if (!tool_take_words(command, &options, names, pool) || !tool_take_server(command, &server))
         return TOOL_USAGE;
     if (names->nelts != 2) {
-        fputs("htcachectl: lookup needs a file and a URL\n", stderr);
+        tool_say("lookup needs a file and a URL");
         return TOOL_USAGE;
     }
     begin_file(&f, APR_ARRAY_IDX(names, 0, const char *), &options, pool);
+    f.server = server;
     code = look_up(&f, APR_ARRAY_IDX(names, 1, const char *), command);
     end_file(&f);
     return code;

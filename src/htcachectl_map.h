@@ -15,6 +15,13 @@ typedef struct map_regexes map_regexes;
 /** False when the tool was built without a regex library: then patterns match nothing. */
 bool map_regexes_available(void);
 map_regexes *map_regexes_create(apr_pool_t *pool);
+/** From here on patterns may take so many steps and milliseconds together, see redirect_budget.h.
+ * To begin with it is what a request may. */
+void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms);
+/** For a command that looks up each row of a map. */
+#define MAP_REGEXES_COMMAND_MS 60000
+/** Was a pattern not run because nothing was left? */
+bool map_regexes_out_of_budget(const map_regexes *regexes);
 /** As redirect_report.compile. */
 const char *map_regexes_try(void *ignored, const char *pattern, unsigned flags);
 /** As redirect_regex_fn; @a baton is a map_regexes. */

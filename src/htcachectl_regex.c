@@ -5,6 +5,8 @@
  */
 #include "htcachectl_map.h"
 
+#include "redirect_budget.h"
+
 #include <apr_hash.h>
 #include <apr_strings.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 struct map_regexes {
     apr_pool_t *pool;
     apr_hash_t *codes; /* by id: pcre2_code */
+    redirect_budget budget;
+    bool out_of_budget;
 };
 
 bool map_regexes_available(void)
@@ -36,7 +40,19 @@ map_regexes *map_regexes_create(apr_pool_t *pool)
 
     regexes->pool = pool;
     regexes->codes = apr_hash_make(pool);
+    map_regexes_budget(regexes, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
     return regexes;
+}
+
+void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms)
+{
+    redirect_budget_init(&regexes->budget, steps, ms);
+    regexes->out_of_budget = false;
+}
+
+bool map_regexes_out_of_budget(const map_regexes *regexes)
+{
+    return regexes->out_of_budget;
 }
 
 static pcre2_code *compile(const char *pattern, unsigned flags, int *error)
@@ -58,7 +74,7 @@ const char *map_regexes_try(void *ignored, const char *pattern, unsigned flags)
     return code ? NULL : "it is not a valid regular expression";
 }
 
-/* NULL when it cannot be compiled. */
+/* With the limit on its steps that the module gives it. NULL when it cannot be compiled. */
 static pcre2_code *code_of(map_regexes *regexes, uint32_t id, const char *pattern, unsigned flags)
 {
     pcre2_code *code = apr_hash_get(regexes->codes, &id, sizeof(id));
@@ -66,7 +82,8 @@ static pcre2_code *code_of(map_regexes *regexes, uint32_t id, const char *patter
 
     if (code)
         return code;
-    code = compile(pattern, flags, &error);
+    code =
+        compile(apr_pstrcat(regexes->pool, REDIRECT_PATTERN_LIMIT, pattern, NULL), flags, &error);
     if (code) {
         apr_pool_cleanup_register(regexes->pool, code, free_code, apr_pool_cleanup_null);
         apr_hash_set(regexes->codes, apr_pmemdup(regexes->pool, &id, sizeof(id)), sizeof(id), code);
@@ -78,8 +95,13 @@ bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned f
                        const char *subject, size_t len)
 {
     redirect_profile profile = {.flags = (uint16_t)flags};
-    redirect_match match = {.profile = &profile, .pattern_id = id, .pattern = pattern};
+    redirect_match match = {.profile = profile, .pattern_id = id, .pattern = pattern};
+    map_regexes *regexes = baton;
 
+    if (!redirect_budget_left(&regexes->budget)) {
+        regexes->out_of_budget = true;
+        return false;
+    }
     return map_regexes_groups(baton, &match, subject, len, NULL, 0) > 0;
 }
 
@@ -87,10 +109,13 @@ int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const 
                        size_t len, redirect_group *groups, int max)
 {
     pcre2_code *code =
-        match->pattern ? code_of(regexes, match->pattern_id, match->pattern, match->profile->flags)
+        match->pattern ? code_of(regexes, match->pattern_id, match->pattern, match->profile.flags)
                        : NULL;
     pcre2_match_data *data = code ? pcre2_match_data_create_from_pattern(code, NULL) : NULL;
     int count = data ? pcre2_match(code, (PCRE2_SPTR)subject, len, 0, 0, data, NULL) : 0;
+
+    if (count == PCRE2_ERROR_MATCHLIMIT || count == PCRE2_ERROR_HEAPLIMIT)
+        redirect_budget_charge(&regexes->budget, REDIRECT_PATTERN_STEPS);
 
     for (int i = 0; groups && i < max && i < count; i++) {
         PCRE2_SIZE *place = pcre2_get_ovector_pointer(data) + 2 * (size_t)i;
@@ -116,6 +141,17 @@ bool map_regexes_available(void)
 map_regexes *map_regexes_create(apr_pool_t *pool)
 {
     return apr_pcalloc(pool, sizeof(map_regexes));
+}
+
+void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms)
+{
+    (void)regexes, (void)steps, (void)ms;
+}
+
+bool map_regexes_out_of_budget(const map_regexes *regexes)
+{
+    (void)regexes;
+    return false;
 }
 
 const char *map_regexes_try(void *ignored, const char *pattern, unsigned flags)

@@ -171,7 +171,7 @@ int tool_status(const tool_options *o, apr_pool_t *pool)
         tool_say("%s is not a page of mod_htcache", o->url);
         code = TOOL_FOUND;
     } else if (code == TOOL_GOOD && o->json)
-        fputs(bytes, stdout);
+        tool_put_json(bytes, strlen(bytes));
     else if (code == TOOL_GOOD)
         put_object(o, root, 0, 0);
     json_decref(root);
@@ -217,86 +217,144 @@ static void put_redirect(const tool_options *o, const json_t *row)
     printf(":%" JSON_INTEGER_FORMAT "%s\n", number_of(row, "line"), tool_end(o));
 }
 
-/* A page of the list is added to *all, which is made of the first. */
-static int ask_page(const tool_options *o, const char *order, long offset, long limit, json_t **all)
+/* No server has more: maps and lines of configurations together. */
+#define ROWS_MAX 4000000
+
+/* A list that is printed page by page, so that no more than a page is in memory. */
+typedef struct listing {
+    const tool_options *o;
+    const char *order; /* "top" or "unused" */
+    json_int_t total;  /* by the first page */
+    json_int_t have;
+} listing;
+
+static int ask_page(const listing *l, json_int_t limit, json_t **page)
 {
     char at[24], most[24];
-    const char *query[] = {"redirects", order, "offset", at, "limit", most, NULL, NULL, NULL};
-    json_t *page = NULL;
+    const char *query[] = {"redirects", l->order, "offset", at, "limit", most, NULL, NULL, NULL};
+    const json_t *rows;
     int code;
 
-    snprintf(at, sizeof(at), "%ld", offset);
-    snprintf(most, sizeof(most), "%ld", limit);
-    if (o->since) {
+    snprintf(at, sizeof(at), "%" JSON_INTEGER_FORMAT, l->have);
+    snprintf(most, sizeof(most), "%" JSON_INTEGER_FORMAT, limit);
+    if (l->o->since) {
         query[6] = "since";
-        query[7] = o->since;
+        query[7] = l->o->since;
     }
-    code = tool_ask(o, query, NULL, &page, NULL);
-    if (code == TOOL_GOOD && !json_is_array(json_object_get(page, "rows"))) {
-        tool_say("%s does not list redirects", o->url);
-        code = TOOL_FOUND;
-    }
-    if (code == TOOL_GOOD && !*all)
-        *all = json_incref(page);
-    else if (code == TOOL_GOOD)
-        json_array_extend(json_object_get(*all, "rows"), json_object_get(page, "rows"));
-    json_decref(page);
-    return code;
+    code = tool_ask(l->o, query, NULL, page, NULL);
+    rows = json_object_get(*page, "rows");
+    if (code != TOOL_GOOD || (json_is_array(rows) && (json_int_t)json_array_size(rows) <= limit))
+        return code;
+    tool_say(json_is_array(rows) ? "%s lists more redirects than it was asked for"
+                                 : "%s does not list redirects",
+             l->o->url);
+    return TOOL_FOUND;
 }
 
-/* All pages up to the limit. */
-static int ask_redirects(const tool_options *o, const char *order, json_t **all)
+/* All of a page but its rows, as an object that goes on with these. */
+static bool put_head(json_t *page)
 {
-    long limit = o->limit < 0 ? DEFAULT_LIMIT : o->limit, before = -1, have = 0;
-    int code = TOOL_GOOD;
+    json_t *head = json_copy(page);
+    char *text = NULL;
 
-    *all = NULL;
-    while (code == TOOL_GOOD && have > before && (!limit || have < limit)) {
-        long more = limit && limit - have < PAGE_ROWS ? limit - have : PAGE_ROWS;
-
-        before = have;
-        code = ask_page(o, order, have, more, all);
-        have = (long)json_array_size(json_object_get(*all, "rows"));
-        if (have < before + more)
-            break;
-    }
-    return code;
+    json_object_del(head, "rows");
+    text = json_dumps(head, JSON_INDENT(2));
+    json_decref(head);
+    if (!text)
+        return false;
+    if (strlen(text) > 2) {
+        tool_put_json(text, strlen(text) - strlen("\n}"));
+        puts(",\n  \"rows\": [");
+    } else
+        puts("{\n  \"rows\": [");
+    free(text);
+    return true;
 }
 
-static int put_redirects(const tool_options *o, json_t *all)
+static bool put_json_row(const json_t *row, bool first)
 {
-    const json_t *rows = json_object_get(all, "rows"), *of = json_object_get(all, "redirects");
-    json_int_t total = number_of(of, "total");
+    char *text = json_dumps(row, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    if (!text)
+        return false;
+    fputs(first ? "    " : ",\n    ", stdout);
+    tool_put_json(text, strlen(text));
+    free(text);
+    return true;
+}
+
+static int put_page(listing *l, json_t *page)
+{
+    const json_t *rows = json_object_get(page, "rows"), *of = json_object_get(page, "redirects");
+    bool first = l->have == 0, good = true;
     size_t i;
     json_t *row;
 
-    if (o->json) {
-        int code = tool_print_json(json_incref(all));
+    if (first) {
+        const json_t *total = json_object_get(of, "total");
 
-        return code != TOOL_GOOD ? code : json_array_size(rows) ? TOOL_GOOD : TOOL_FOUND;
+        l->total =
+            json_is_integer(total) ? json_integer_value(total) : (json_int_t)json_array_size(rows);
+        if (l->total > ROWS_MAX) {
+            tool_say("%s says that it has more redirects than a server can have", l->o->url);
+            return TOOL_FOUND;
+        }
+        if (json_is_false(json_object_get(of, "complete")))
+            tool_say("the server had no memory to look at all redirects");
+        good = !l->o->json || put_head(page);
     }
-    json_array_foreach(rows, i, row) put_redirect(o, row);
-    if (!json_array_size(rows))
-        puts("none");
-    else if (total > (json_int_t)json_array_size(rows))
-        printf("%s%zu of %" JSON_INTEGER_FORMAT "; --limit shows more%s\n",
-               tool_begin(o, COLOUR_DIM), json_array_size(rows), total, tool_end(o));
-    if (json_is_false(json_object_get(of, "complete")))
-        tool_say("the server had no memory to look at all redirects");
-    return json_array_size(rows) ? TOOL_GOOD : TOOL_FOUND;
+    json_array_foreach(rows, i, row)
+    {
+        if (!l->o->json)
+            put_redirect(l->o, row);
+        else
+            good = good && put_json_row(row, first && !i);
+    }
+    l->have += (json_int_t)json_array_size(rows);
+    if (good)
+        return TOOL_GOOD;
+    tool_say("no memory");
+    return TOOL_USAGE;
+}
+
+/* All pages up to the limit, or to as many rows as the first one said that there are. */
+static int put_pages(listing *l)
+{
+    json_int_t limit = l->o->limit < 0 ? DEFAULT_LIMIT : l->o->limit ? l->o->limit : ROWS_MAX;
+    int code = TOOL_GOOD;
+
+    do {
+        json_int_t before = l->have;
+        json_int_t more = limit - before < PAGE_ROWS ? limit - before : PAGE_ROWS;
+        json_t *page = NULL;
+
+        code = ask_page(l, more, &page);
+        if (code == TOOL_GOOD)
+            code = put_page(l, page);
+        json_decref(page);
+        if (l->have < before + more)
+            break;
+    } while (code == TOOL_GOOD && l->have < limit && l->have < l->total);
+    return code;
 }
 
 static int list_redirects(const tool_options *o, const char *order)
 {
-    json_t *all = NULL;
+    listing l = {.o = o, .order = order};
     int code = no_words(o, order);
 
     if (code == TOOL_GOOD)
-        code = ask_redirects(o, order, &all);
-    if (code == TOOL_GOOD)
-        code = put_redirects(o, all);
-    json_decref(all);
-    return code;
+        code = put_pages(&l);
+    if (code != TOOL_GOOD)
+        return code;
+    if (o->json)
+        puts("\n  ]\n}");
+    else if (!l.have)
+        puts("none");
+    else if (l.total > l.have)
+        printf("%s%" JSON_INTEGER_FORMAT " of %" JSON_INTEGER_FORMAT "; --limit shows more%s\n",
+               tool_begin(o, COLOUR_DIM), l.have, l.total, tool_end(o));
+    return l.have ? TOOL_GOOD : TOOL_FOUND;
 }
 
 int tool_top(const tool_options *o, apr_pool_t *pool)

@@ -187,12 +187,99 @@ json_t *tool_json_string(const char *s)
     return string;
 }
 
+/* --- JSON of a server --------------------------------------------------------------------------*/
+
+/* Far more than a page has. A container takes the parser some 300 bytes, whatever is in it. */
+#define CONTAINERS_MAX 100000
+#define VALUES_MAX     1000000
+#define JSON_DEPTH_MAX 32
+
+/* Behind the string that begins at @a s. */
+static const char *skip_string(const char *s, const char *end)
+{
+    for (s++; s < end && *s != '"'; s++)
+        s += *s == '\\';
+    return s < end ? s + 1 : end;
+}
+
+/* What the parser would make of it, counted before it makes it. */
+static bool is_small(const char *s, const char *end)
+{
+    size_t containers = 0, values = 1, depth = 0;
+
+    while (s < end) {
+        if (*s == '"') {
+            s = skip_string(s, end);
+            continue;
+        }
+        if (*s == '{' || *s == '[') {
+            containers++;
+            depth++;
+        } else if (*s == '}' || *s == ']')
+            depth -= depth > 0;
+        else
+            values += *s == ',';
+        if (containers > CONTAINERS_MAX || values > VALUES_MAX || depth > JSON_DEPTH_MAX)
+            return false;
+        s++;
+    }
+    return true;
+}
+
+json_t *tool_parse_json(const char *bytes, size_t len, json_error_t *error)
+{
+    if (is_small(bytes, bytes + len))
+        return json_loadb(bytes, len, JSON_REJECT_DUPLICATES, error);
+    memset(error, 0, sizeof(*error));
+    snprintf(error->text, sizeof(error->text), "it holds more than a page can");
+    return NULL;
+}
+
+/* A character outside of ASCII in a JSON text can only stand in a string. */
+static void put_escape(uint32_t number)
+{
+    if (number > 0xFFFF) {
+        number -= 0x10000;
+        printf("\\u%04x\\u%04x", 0xD800 + (number >> 10), 0xDC00 + (number & 0x3FF));
+    } else
+        printf("\\u%04x", number);
+}
+
+void tool_put_json(const char *s, size_t len)
+{
+    const char *end = s + len;
+
+    while (s < end) {
+        size_t n = htc_printable((const unsigned char *)s, (size_t)(end - s));
+        uint32_t number;
+
+        if (n || *s == '\n') {
+            fwrite(s, 1, n ? n : 1, stdout);
+            s += n ? n : 1;
+            continue;
+        }
+        n = htc_utf8_number((const unsigned char *)s, (size_t)(end - s), &number);
+        if (n > 1 || *s == 0x7F)
+            put_escape(number);
+        else
+            putchar(' '); /* a TAB or CR between values */
+        s += n ? n : 1;
+    }
+}
+
 int tool_print_json(json_t *root)
 {
-    bool good = root && json_dumpf(root, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+    bool good = text != NULL;
 
     json_decref(root);
-    if (!good)
-        tool_say("the answer cannot be written");
-    return good ? TOOL_GOOD : TOOL_USAGE;
+    if (good) {
+        tool_put_json(text, strlen(text));
+        putchar('\n');
+    }
+    free(text);
+    if (good && !ferror(stdout))
+        return TOOL_GOOD;
+    tool_say("the answer cannot be written");
+    return TOOL_USAGE;
 }

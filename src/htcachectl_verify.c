@@ -40,6 +40,7 @@ typedef struct verifier {
     int nhosts, nqueries;
     asked from, to;
     apr_pool_t *pool; /* of one rule's probes */
+    bool keep_runs;   /* paths may have runs of slashes */
     bool good;
 } verifier;
 
@@ -49,6 +50,7 @@ static bool begin(asked *a, const convert_list *list)
 
     a->list = list;
     a->regexes = map_regexes_create(list->pool);
+    map_regexes_budget(a->regexes, UINT64_MAX, MAP_REGEXES_COMMAND_MS);
     if (convert_build(list, &a->image, &size) != APR_SUCCESS)
         return false;
     a->table = redirect_table_open(a->image, size, list->pool);
@@ -64,18 +66,13 @@ static answer ask(const asked *a, const redirect_request *request, apr_pool_t *p
     bool refused;
     int n;
 
-    if (normal.query) {
-        char *query = apr_palloc(pool, normal.query_len + 1);
-
-        normal.query_len = redirect_query_normalize(normal.query, normal.query_len, query);
-        normal.query = query;
-    }
+    redirect_request_one_form(&normal, pool);
     normal.regex = map_regexes_match;
     normal.baton = a->regexes;
     if (!redirect_table_lookup(a->table, &normal, 0, &match))
         return out;
     out.index = (int)redirect_table_line(a->table, match.rule, NULL);
-    out.status = match.profile->status;
+    out.status = match.profile.status;
     n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
                            GROUPS_MAX);
     out.location = convert_location(a->list, &match, (unsigned)out.index, request, groups,
@@ -228,21 +225,37 @@ static const char *example(const convert_rule *r, apr_pool_t *pool)
     return n > 0 ? path : NULL;
 }
 
+/* Each slash behind the first one twice. */
+static const char *with_runs(const char *path, apr_pool_t *pool)
+{
+    char *start = apr_palloc(pool, 2 * strlen(path) + 1), *to = start;
+
+    for (const char *s = path; *s; s++) {
+        *to++ = *s;
+        if (*s == '/' && s > path)
+            *to++ = '/';
+    }
+    *to = '\0';
+    return start;
+}
+
 static void verify_rule(verifier *v, const convert_rule *r)
 {
     const char *source = *r->rule.source ? r->rule.source : "/";
     size_t len = r->rule.source_len;
-    const char *paths[7] = {source,
+    const char *paths[9] = {source,
                             apr_pstrcat(v->pool, source, "/", NULL),
                             apr_pstrcat(v->pool, source, "/below/page 1.html", NULL),
                             apr_pstrcat(v->pool, source, "x", NULL),
                             other_case(source, v->pool),
                             example(r, v->pool),
-                            len > 1 ? apr_pstrmemdup(v->pool, source, len - 1) : NULL};
+                            len > 1 ? apr_pstrmemdup(v->pool, source, len - 1) : NULL,
+                            with_runs(source, v->pool),
+                            apr_pstrcat(v->pool, source, "//below//page", NULL)};
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        /* Servers merge slashes before redirects are looked up, and so need formats not. */
-        if (!paths[i] || *paths[i] != '/' || strstr(paths[i], "//"))
+        /* Most servers merge slashes before redirects are looked up, so formats need not. */
+        if (!paths[i] || *paths[i] != '/' || (strstr(paths[i], "//") && !v->keep_runs))
             continue;
         if (!agree_at(v, r, paths[i]) || (i % 2 == 0 && !agree_elsewhere(v, r, paths[i])))
             return;
@@ -273,10 +286,10 @@ static bool read_again(convert_list *to, convert_format format, const redirect_m
 }
 
 bool tool_verify(convert_list *list, convert_format format, const redirect_map_options *options,
-                 const char *text, size_t len)
+                 bool keep_runs, const char *text, size_t len)
 {
     convert_list *to = convert_list_create(list->pool, quiet, NULL);
-    verifier v = {.list = list, .good = true};
+    verifier v = {.list = list, .keep_runs = keep_runs, .good = true};
 
     apr_pool_create(&v.pool, list->pool);
     find_others(&v);
@@ -291,6 +304,12 @@ bool tool_verify(convert_list *list, convert_format format, const redirect_map_o
         if (!r->lost)
             verify_rule(&v, r);
         apr_pool_clear(v.pool);
+    }
+    if (v.to.table &&
+        (map_regexes_out_of_budget(v.from.regexes) || map_regexes_out_of_budget(v.to.regexes))) {
+        convert_report(list, REDIRECT_ERROR, "converted", 0,
+                       "patterns take too long to compare all of what was written");
+        v.good = false;
     }
     free(v.from.image);
     free(v.to.image);

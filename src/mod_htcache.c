@@ -8,6 +8,7 @@
 #include "glue_fold.h"
 #include "glue_fold_gate.h"
 #include "glue_fold_track.h"
+#include "glue_hooks.h"
 #include "glue_map.h"
 #include "glue_status.h"
 
@@ -29,6 +30,7 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     int rv;
 
     htc_options_reset(pconf);
+    htc_options_get()->pages = htc_pages_named(ap_conftree);
     rv = htc_fold_pre_config(pconf, plog, ptemp);
     htc_notes_pre_config(); /* by now the tree may be much shorter */
     return rv;
@@ -105,8 +107,67 @@ static htc_context *context_create(apr_pool_t *pconf)
     ctx->process_memory = options->process_memory;
     ctx->trusted = options->trusted;
     ctx->seed = !others_open_htaccess();
-    ctx->gates = options->gates;
     return ctx;
+}
+
+/* httpd's own note of its start goes on when it is restarted gracefully, and does not when it is
+ * not. So the time is noted in the process's pool, which outlives configurations. */
+static void note_start(server_rec *s)
+{
+    static const char key[] = "htcache-started";
+    htc_options *options = htc_options_get();
+    apr_pool_t *pool = s->process->pool;
+    void *first = NULL;
+
+    options->started_at = apr_time_now();
+    apr_pool_userdata_get(&first, key, pool);
+    if (!first) {
+        first = apr_pmemdup(pool, &options->started_at, sizeof(options->started_at));
+        apr_pool_userdata_set(first, key, apr_pool_cleanup_null, pool);
+    }
+    options->first_started_at = *(const apr_time_t *)first;
+}
+
+/* Maps come before the folded lines of the same phase. */
+static HTC_HOT HTC_APART int answer_translate(request_rec *r)
+{
+    int answer = htc_map_translate(r);
+
+    return answer != DECLINED ? answer : htc_fold_translate(r);
+}
+
+static HTC_EACH int redirect_translate(request_rec *r)
+{
+    const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
+
+    return own->maps || own->folds ? answer_translate(r) : DECLINED;
+}
+
+static HTC_HOT HTC_APART int answer_fixup(request_rec *r)
+{
+    int answer = htc_map_fixup(r);
+
+    return answer != DECLINED ? answer : htc_fold_fixup(r);
+}
+
+static HTC_EACH int redirect_fixup(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+
+    return dc && (dc->maps || dc->folds) ? answer_fixup(r) : DECLINED;
+}
+
+/* Without their hooks nobody would hear of the rules that mod_rewrite runs by itself. */
+static void install_gates(server_rec *s)
+{
+    htc_gates *gates = htc_options_get()->gates;
+
+    if (!gates || !htc_gates_install(gates)) {
+        htc_track_forget();
+        return;
+    }
+    for (; s; s = s->next)
+        htc_server_conf_of(s)->gates = gates;
 }
 
 static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
@@ -117,9 +178,12 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     int rv;
 
     (void)plog;
+    note_start(s);
+    htc_pages_prepare(pconf, s);
+    htc_secret_prepare(ptemp, s);
+    htc_hooks_settle(redirect_translate, redirect_fixup);
     htc_scope_prepare(pconf, s, &any);
-    if (!any)
-        htc_track_forget();
+    install_gates(s);
     rv = htc_maps_post_config(pconf, ptemp, s, any);
     if (rv != OK || !any)
         return rv;
@@ -132,8 +196,6 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;
-    if (ctx->gates && !htc_gates_install(ctx->gates))
-        htc_track_forget();
     switcher = user_switching_module();
     if (switcher) {
         ctx->off_reason = apr_pstrcat(
@@ -150,9 +212,11 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
     }
-    for (server_rec *v = s; v && ctx->seed; v = v->next) {
+    ctx->vector_bytes = htc_vector_bytes();
+    ctx->held_note = ap_register_request_note();
+    htc_dirwalk_prepare(ctx);
+    for (server_rec *v = s; v && ctx->seed; v = v->next)
         htc_server_conf_of(v)->walks = htc_dirwalk_possible(v);
-    }
     return rv;
 }
 
@@ -211,50 +275,23 @@ static HTC_EACH int htc_translate(request_rec *r)
     return DECLINED;
 }
 
-/* Maps come before the folded lines of the same phase. */
-static HTC_HOT HTC_APART int answer_translate(request_rec *r)
-{
-    int answer = htc_map_translate(r);
-
-    return answer != DECLINED ? answer : htc_fold_translate(r);
-}
-
-static HTC_EACH int redirect_translate(request_rec *r)
-{
-    const htc_dir_conf *own = &htc_server_conf_of(r->server)->own;
-
-    return own->maps || own->folds ? answer_translate(r) : DECLINED;
-}
-
-static HTC_HOT HTC_APART int answer_fixup(request_rec *r)
-{
-    int answer = htc_map_fixup(r);
-
-    return answer != DECLINED ? answer : htc_fold_fixup(r);
-}
-
-static HTC_EACH int redirect_fixup(request_rec *r)
-{
-    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-
-    return dc && (dc->maps || dc->folds) ? answer_fixup(r) : DECLINED;
-}
-
 static void htc_register_hooks(apr_pool_t *p)
 {
-    static const char *const ahead_of_alias[] = {"mod_alias.c", NULL};
     static const char *const after_rewrite[] = {"mod_rewrite.c", NULL};
 
     (void)p;
     ap_hook_pre_config(htc_pre_config, after_rewrite, NULL, APR_HOOK_MIDDLE);
     ap_hook_check_config(htc_fold_check_config, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_check_config(htc_maps_check_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_create_request(htc_create_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_read_request(htc_fresh_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_monitor(htc_fresh_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(htc_translate, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    ap_hook_translate_name(redirect_translate, NULL, ahead_of_alias, APR_HOOK_MIDDLE);
-    ap_hook_fixups(redirect_fixup, NULL, ahead_of_alias, APR_HOOK_MIDDLE);
+    /* These two go to mod_alias's place as soon as it is known, see glue_hooks.h. */
+    ap_hook_translate_name(redirect_translate, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_fixups(redirect_fixup, NULL, NULL, APR_HOOK_MIDDLE);
     /* Just ahead of core's own, behind everybody else's. */
     ap_hook_map_to_storage(htc_seed, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);

@@ -96,7 +96,6 @@ typedef struct htc_walk {
     bool once;           /* what comes of the tree is for one request only */
     bool opaque;         /* RegexDefaultOptions is in use: regexes are not looked into */
     bool knows_3f;       /* mod_rewrite has the flag UnsafeAllow3F */
-    bool gates;          /* it can be kept from trying rules that cannot match */
     bool dry;            /* the tree is not run */
     apr_hash_t *tracked; /* not NULL: find these only, fold nothing; glue_fold_track.h */
     uint64_t secret;
@@ -130,11 +129,15 @@ typedef struct htc_server_conf {
     int share_percent;           /* -1: not set */
     apr_array_header_t *exclude; /* const char *, absolute, ends with '/'; NULL: none */
     int counters;                /* count the answers of each redirect; -1: not set, which is On */
-    bool location_used;          /* a <Location> of this server has HtCache directives */
-    bool fold_lines;             /* its own Redirect and RewriteRule lines are folded */
-    bool fold_dirs;              /* so are those of its directories, in .htaccess files too */
+    /* ap_conf_vector_t *: sections that set a handler by URL; NULL: none, or no status page */
+    const apr_array_header_t *pages;
+    bool page_possible; /* SetHandler htcache-status stands somewhere */
+    bool location_used; /* a <Location> of this server has HtCache directives */
+    bool fold_lines;    /* its own Redirect and RewriteRule lines are folded */
+    bool fold_dirs;     /* so are those of its directories, in .htaccess files too */
 
     htc_context *ctx;             /* NULL: the cache is off everywhere */
+    const htc_gates *gates;       /* NULL: RewriteRules are left to mod_rewrite */
     apr_array_header_t *sections; /* htc_section, glue_scope.c */
     bool may_be_enabled;          /* somewhere in this server */
     bool may_be_auto;             /* HtCacheRevalidate auto applies somewhere in it */
@@ -155,6 +158,7 @@ struct htc_context {
     htc_map *map;               /* per process; NULL until child_init */
     apr_allocator_t *allocator; /* of what lies in the map; with a lock */
     htc_watch *watch;           /* NULL: nothing is watched */
+    apr_array_header_t *untold; /* htc_fresh_tree; NULL without watch. Not changed after the start */
     htc_costs *costs;           /* NULL: what is dear is not counted */
     apr_hash_t *commands;       /* glue_commands.c */
     uint64_t memory;
@@ -163,13 +167,25 @@ struct htc_context {
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     _Atomic bool noted;             /* what core notes of its walks is as expected */
     _Atomic uint32_t unnoted;       /* looks at it that found something else, until then */
+    bool *shares_merged;            /* by module_index: requests may share what it merges */
     bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
-    htc_gates *gates;               /* NULL: there are none, or no mod_rewrite */
+    size_t vector_bytes;            /* of a per-directory vector: what the loaded modules use */
+    apr_size_t held_note;           /* of a client's request: what it holds, glue_htaccess.c */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */
     struct htc_farm *farm;          /* NULL: alone */
     const char *farm_off;           /* why, although a farm is configured; or NULL */
     _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
 };
+
+#define HTC_SECRET_DIGEST 32
+
+/** HtCacheAdminSecretFile; glue_status_guard.c. */
+typedef struct htc_secret {
+    const char *file;                        /* NULL: not set */
+    bool wanted;                             /* HtCacheAdmin On stands somewhere */
+    bool known;                              /* the file was read */
+    unsigned char digest[HTC_SECRET_DIGEST]; /* SHA-256 of what is in it */
+} htc_secret;
 
 /** Options read by directives before the context exists; lives in pconf. */
 typedef struct htc_options {
@@ -185,6 +201,10 @@ typedef struct htc_options {
     htc_fold_counts counts;        /* of all hosts */
     apr_array_header_t *hosts;     /* htc_fold_host *: the main server first */
     apr_hash_t *host_of;           /* the same by `node` */
+    apr_time_t first_started_at;   /* httpd itself */
+    apr_time_t started_at;         /* with this configuration */
+    bool pages;                    /* SetHandler htcache-status stands somewhere */
+    htc_secret secret;             /* what a POST to the status page must know */
     bool notes;                    /* a log format names one of ours; glue_notes.c */
     htc_walk walk;                 /* what is the same for every tree */
     htc_gates *gates;              /* of RewriteRules; or NULL */
@@ -231,6 +251,7 @@ typedef struct htc_seen {
     const char *dir;
     bool listable;     /* an answer that core may be given without asking again */
     bool needs_parsed; /* the answer is a configuration, so only once parsed is set */
+    bool empty;        /* there is a file, and no directive in it */
     unsigned ndeps;
     const htc_dep *deps[HTC_MAX_DEPS];
     htc_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
@@ -245,7 +266,10 @@ typedef struct htc_request {
     htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
     bool inherited;               /* started with another request's results: learn nothing */
     unsigned outcomes;            /* 1 << enum htc_counter: how httpd's questions were answered */
-    bool cold;                    /* a level was read from disk: learn the next time */
+    bool page;                    /* the status page's by its URL: no .htaccess files */
+    /* Of a top-level request, ap_conf_vector_t *: configurations that may show the status page. */
+    apr_array_header_t *page_confs;
+    bool cold; /* a level was read from disk: learn the next time */
     const struct htc_level
         *walked;                 /* core walks for what could have been answered ahead; or NULL */
     struct htc_pending *pending; /* found out by this request and not yet shared; or NULL */
@@ -253,8 +277,10 @@ typedef struct htc_request {
     unsigned nheld;
     const struct htc_tracks *told_by; /* the container of `told`, or NULL */
     const struct htc_tracked *told;   /* the RewriteRule that mod_rewrite applied last */
+    const struct htc_lent *lent;      /* what a rule of its server is called for now, or NULL */
     struct htc_farm_request *farm;    /* of a top-level request that asked the farm; or NULL */
-    htc_node *held[HTC_HELD_RECENT];  /* of a top-level request: what was held last */
+    struct redirect_budget *patterns; /* of a top-level request that ran maps' patterns; or NULL */
+    htc_node *held[HTC_HELD_RECENT];  /* of a client's request: what was held last */
 } htc_request;
 
 static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
@@ -308,16 +334,18 @@ void htc_commands_admit(server_rec *main_server);
 /* glue_read.c */
 /** Bytes of a file and the identity they were read with. */
 typedef struct htc_text {
-    const char *bytes; /* NUL-terminated */
+    const char *bytes; /* NUL-terminated; NULL when the file could not be read */
     size_t len;
     htc_identity id;
     htc_text_hash hash;
     apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
 } htc_text;
 /**
- * Read @a path in one consistent state. text->checked_at is the caller's.
+ * Read @a path in one consistent state. The bytes live as long as @a pool. The caller sets
+ * text->checked_at; all else of *text is set here, on errors too: then bytes is NULL and len is 0.
  * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
- *         (identity is valid); anything else: leave it to stock httpd.
+ *         (text->id is valid); any other error (no regular file, no right to read it, a failed
+ *         call, no memory, a file that changed in each of some tries): httpd must read it itself.
  */
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
 /** Does what it says depend on definitions or the environment: has it ${...} in it? */
@@ -367,8 +395,9 @@ void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64
 typedef struct htc_trust {
     _Atomic int64_t *mark;
     int64_t fresh, own;
-    bool mine; /* the mark is this one's own doubt */
-    bool known;
+    bool mine;       /* the mark is this one's own doubt */
+    bool unprompted; /* it was doubted although nothing was reported */
+    bool known;      /* all was watched and the record entered already */
     htc_watch_why why;
 } htc_trust;
 /** Make the instance, before the children fork. */
@@ -408,6 +437,19 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
     return *now - htc_mark_time(mark, fresh) < ttl;
 }
 
+/* glue_status_where.c */
+/** map_to_storage: is the request the status page's by its URL? @a sections: htc_server_conf.pages.
+ * Then it is marked, and has no .htaccess files. */
+bool htc_page_claim(request_rec *r, const apr_array_header_t *sections);
+/** map_to_storage of a redirect or subrequest. Where the request that it comes of was claimed, core
+ * noted for each directory that it has no .htaccess file. For this URL the files count: it does not
+ * inherit these notes. */
+void htc_page_leave(request_rec *r);
+/** post_perdir_config: the request has a SetHandler. Remember its configuration if it is the status
+ * page's and no .htaccess file is part of it. DECLINED, or HTTP_FORBIDDEN for what was claimed and
+ * is not the page's any more. */
+int htc_page_note(request_rec *r);
+
 /* glue_htaccess.c */
 /** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
  * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
@@ -421,8 +463,10 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                     apr_int64_t ttl, int64_t base, apr_int64_t checked_at, apr_int64_t now,
                     bool *usable);
-/** Pool cleanup that releases the map node @a data. */
-apr_status_t htc_release_held(void *data);
+/** create_request, ahead of all others: the cleanup that gives back what the request holds. In
+ * stock httpd a request's configuration lasts until the last cleanup of its pool has run. Cleanups
+ * run in reverse, so this one is registered first. */
+int htc_create_request(request_rec *r);
 /** Count a level that httpd asked for and that had this outcome. */
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
@@ -432,8 +476,12 @@ void htc_error_log(const ap_errorlog_info *info, const char *line);
 void htc_object_free(void *data);
 /** Show what this process holds on the status page. Called after the map changed. */
 void htc_process_report(htc_context *ctx);
-/** Keep @a node until the top-level request of @a r ends. Takes over the caller's reference. */
-void htc_hold(htc_context *ctx, request_rec *r, htc_node *node);
+/** Keep @a node until the request of the client that @a r serves has ended, and all cleanups of its
+ *  pool have run. Takes over the caller's reference. */
+void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node);
+/** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
+ *  again and again: of these, one reference is held. */
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node);
 htc_request *htc_request_get(request_rec *r);
 
 /** Share what the request found out and has not shared yet. */
@@ -462,6 +510,11 @@ typedef struct htc_dirstep {
     ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
 } htc_dirstep;
 
+/** Bytes of a per-directory vector that the loaded modules use. */
+size_t htc_vector_bytes(void);
+/** Find out which modules' merged configurations requests may share (merge_list.h). Called once,
+ * when the configuration is complete. */
+void htc_dirwalk_prepare(htc_context *ctx);
 /** Can the sections of this server be merged ahead? Called when the configuration is complete. */
 bool htc_dirwalk_possible(const server_rec *s);
 /** Merge what there is for the last of @a n directories, from the top down, of a server for which
@@ -481,7 +534,8 @@ bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_
 bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name);
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */
-int htc_dirwalk_run(const htc_dirwalk *walk, request_rec *r, const char *dir);
+int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
+                    const char *dir);
 
 /* glue_seed.c */
 int htc_seed(request_rec *r);

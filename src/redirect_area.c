@@ -159,7 +159,7 @@ uint64_t redirect_area_layout(void)
     char copy[sizeof(text)];
     const uint64_t sizes[] = {sizeof(redirect_area),
                               sizeof(rda_header),
-                              sizeof(htc_lock),
+                              sizeof(htc_lock_shared),
                               sizeof(rda_process),
                               REDIRECT_AREA_PROCESSES,
                               sizeof(rda_name),
@@ -206,10 +206,10 @@ void redirect_area_abandon(redirect_area *area)
  * of their size. */
 static bool map_range(redirect_area *area, uint64_t room, size_t tables)
 {
-    size_t bytes = tables + (size_t)room, skip;
+    size_t bytes = tables + (size_t)room + RDA_TAIL, skip;
     unsigned char *around;
 
-    if (room > SIZE_MAX - tables - HTC_LARGE_PAGE) {
+    if (room > SIZE_MAX - tables - RDA_TAIL - HTC_LARGE_PAGE) {
         errno = ENOMEM;
         return false;
     }
@@ -276,18 +276,14 @@ static apr_status_t map_own(redirect_area *area)
     return APR_SUCCESS;
 }
 
-/* Other processes keep their mappings until they end; for one of them to unmap its own while its
- * threads still run would be wrong. */
-static apr_status_t unmap(void *data)
+/* Of an area that is only half prepared, too. */
+void redirect_area_destroy(redirect_area *area)
 {
-    redirect_area *area = data;
-
-    if (area->creator != getpid())
-        return APR_SUCCESS;
     munmap(area->range.base, area->range.bytes);
     if (area->own)
         munmap(area->own, area->page);
-    return APR_SUCCESS;
+    if (area->lock.fd >= 0)
+        htc_lock_close(&area->lock);
 }
 
 /* The kernel delivered zeros, which mean free and unused everywhere. */
@@ -301,7 +297,7 @@ static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
     area->extents = apr_palloc(pool, sizeof(rda_extent) * REDIRECT_AREA_IMAGES);
     area->holdings = apr_palloc(pool, sizeof(rda_holding) * (REDIRECT_AREA_IMAGES + 1));
     rda_share_init(area);
-    rv = htc_lock_init(&area->header->lock);
+    rv = htc_lock_create(&area->lock, &area->header->lock, NULL);
     if (rv != APR_SUCCESS)
         return rv;
     area->header->layout = area->range.layout = redirect_area_layout();
@@ -324,18 +320,17 @@ apr_status_t redirect_area_create(redirect_area **area_out, uint64_t bytes, apr_
         return APR_EINVAL;
     }
     area->page = page > 4096 ? page : 4096;
-    area->creator = getpid();
+    area->lock.fd = -1;
     rv = map_most(area, (bytes + area->page - 1) / area->page * area->page, pool, why);
     if (rv != APR_SUCCESS)
         return rv;
-    apr_pool_cleanup_register(pool, area, unmap, apr_pool_cleanup_null);
     rv = prepare(area, pool);
     if (rv != APR_SUCCESS) {
         *why = apr_psprintf(pool,
                             "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables could "
                             "not be prepared: %pm",
                             (apr_uint64_t)bytes, &rv);
-        apr_pool_cleanup_run(pool, area, unmap);
+        redirect_area_destroy(area);
         return rv;
     }
     *area_out = area;

@@ -10,7 +10,7 @@
  * from then on it is what others get when they pin the map. An image stays where it is for as long
  * as somebody has it pinned. A process that was killed pins nothing: its pins are kept apart, in
  * a cell and pegs of its own, and are ignored once it is gone. Everything that can be read here
- * without the lock is atomic; what is under the (robust) lock is consistent after each store, so a
+ * without the lock is atomic; what is under the lock is consistent after each store, so a
  * holder that is killed leaves nothing to repair. One that is stopped is waited for once, a second;
  * then, until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL).
  * Nothing is left behind when the last process ends.
@@ -55,6 +55,10 @@ typedef struct redirect_area_range {
  *  not, nothing but redirect_area_abandon() may be called with it. */
 bool redirect_area_fits(const redirect_area *area);
 
+/** Give back all that this process has of an area but the memory of its pool. Others keep theirs.
+ * No thread of this process may use it any more. */
+void redirect_area_destroy(redirect_area *area);
+
 /** Give back this process's mapping of an area, whichever build made it. Others keep theirs. */
 void redirect_area_abandon(redirect_area *area);
 
@@ -71,9 +75,10 @@ redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t 
 /**
  * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 65
  * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area
- * outlives configurations. Where a process's addresses are limited, or the system keeps every
- * promise of memory, it asks for part of what is left only, and for less and less while it is
- * refused; what it got is bytes_reserved of the stats.
+ * outlives configurations; nothing is registered with it, see redirect_area_destroy(). Where a
+ * process's addresses are limited, or the system keeps every promise of memory, it asks for part of
+ * what is left only, and for less and less while it is refused; what it got is bytes_reserved of
+ * the stats.
  * @return APR_SUCCESS with *why NULL, or, when it got less than @a bytes, a sentence that says so;
  *         an error with *why, a sentence for the administrator with the size asked for and the
  * limit met.
@@ -84,11 +89,15 @@ apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool
 /**
  * Say that this process begins to use the area, for configuration generation @a generation. For
  * each process that pins, builds or collects, the parent too, once after each fork; again only to
- * change the generation. Takes over the cell of a process that is gone. A child that was forked by
- * a process that had joined has not joined. APR_ENOSPC when all cells belong to living processes:
- * then nothing can be pinned, built or collected here.
+ * change the generation. Takes over the cell of a process that is gone. Who finds none, or not the
+ * lock to take one, shares one with others like it for as long as it lives; all works there, too,
+ * but what such a process has pinned when it is killed keeps its memory until the area ends. A
+ * child that was forked by a process that had joined has not joined. Always APR_SUCCESS.
  */
 apr_status_t redirect_area_join(redirect_area *area, uint32_t generation);
+
+/** Has this process joined since it was forked? Costs a load or two. */
+bool redirect_area_joined(const redirect_area *area);
 
 /**
  * Find the map @a key, or with @a create make it (empty, without an image). Marks it as used by
@@ -126,6 +135,9 @@ bool redirect_area_exists(const redirect_area *area, uint32_t map);
 /** Does the map count against an owner? Also true when it does not exist (any more). */
 bool redirect_area_owned(const redirect_area *area, uint32_t map);
 
+/** The map @a key, or REDIRECT_AREA_NIL. Marks nothing, and takes no lock. */
+uint32_t redirect_area_find(const redirect_area *area, const redirect_area_key *key);
+
 /** A number below REDIRECT_AREA_MAPS that no two maps have at a time. */
 uint32_t redirect_area_place(uint32_t map);
 
@@ -158,6 +170,7 @@ typedef struct redirect_area_note {
     char error[REDIRECT_AREA_NOTE_TEXT]; /* of the last load that was in vain; "": none */
     uint64_t load_ms, refused, warnings; /* of the last load that was not: its time, and rows */
     uint64_t htaccess;                   /* 1: named in a .htaccess file */
+    uint64_t out_of_budget_at; /* seconds: when the log last had that its patterns take too long */
 } redirect_area_note;
 
 /** Say it. Does nothing when the map does not exist (any more), or the lock is not to be had. */

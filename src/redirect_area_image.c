@@ -407,7 +407,7 @@ static void enlarge_pages(const redirect_area *area, uint32_t handle)
     if (builds(area, handle) && slot < rda_images_end(area) &&
         rda_image_extent(area, slot, &extent))
         htc_pages_enlarge(area->room + (size_t)extent.first * area->page,
-                          RDA_GET(area->images[slot].size));
+                          (size_t)extent.pages * area->page);
 }
 
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const htc_identity *id)

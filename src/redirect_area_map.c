@@ -10,6 +10,10 @@
 #include <apr_random.h>
 #include <string.h>
 
+/* Who publishes an image does so once; only who means harm changes `current` so often that nobody
+ * can read it. */
+#define READ_TRIES 1000
+
 /* --- names ------------------------------------------------------------------------------------*/
 
 /* XXH3, which names other things, will not do: whoever knows a text can find another one with the
@@ -168,6 +172,13 @@ uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
     return find_or_create(area, key, generation, true, owner);
 }
 
+uint32_t redirect_area_find(const redirect_area *area, const redirect_area_key *key)
+{
+    uint32_t handle = find(area, key);
+
+    return handle ? handle : REDIRECT_AREA_NIL;
+}
+
 bool redirect_area_exists(const redirect_area *area, uint32_t handle)
 {
     return handle != RDA_NIL && rda_map_valid(area, handle);
@@ -218,9 +229,9 @@ void redirect_area_collect(redirect_area *area, uint32_t generation)
 /* What an image was built from stands with the image, so one word, `current`, says what is true. */
 static bool read_image(const redirect_area *area, const rda_map *map, redirect_area_state *state)
 {
-    uint64_t id[RDA_ID_WORDS], version = RDA_GET(map->current), seen;
+    uint64_t id[RDA_ID_WORDS], version = RDA_GET(map->current), seen = 0;
 
-    for (;;) {
+    for (unsigned tries = 0; tries < READ_TRIES; tries++) {
         const rda_image *image = &area->images[rda_slot_of(version)];
 
         state->version = version;
@@ -488,11 +499,13 @@ bool redirect_area_pin_get(redirect_area *area, uint32_t handle, redirect_area_p
     uint64_t serial = rda_own_serial(area), version;
 
     memset(pin, 0, sizeof(*pin));
-    do {
+    for (unsigned tries = 0;; tries++) {
         version = redirect_area_version(area, handle);
-        if (!version || !serial)
+        if (!version || !serial || tries == READ_TRIES)
             return false;
-    } while (!pin_version(area, map, version, serial));
+        if (pin_version(area, map, version, serial))
+            break;
+    }
     if (describe(area, version, serial, pin))
         return true;
     add_pins(area, rda_slot_of(version), serial, UINT32_MAX);

@@ -44,7 +44,7 @@
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for
  * this text in the module. */
-#define RDA_LAYOUT_TEXT "redirect area layout 0003"
+#define RDA_LAYOUT_TEXT "redirect area layout 0005"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
 #define RDA_STRIPES     16  /* of what is counted of a map by those who found no peg of their own */
@@ -54,7 +54,9 @@
 #define RDA_LOCK_MS     1000
 #define RDA_MAX_BYTES   (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
 #define RDA_LEAST_ROOM  (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
+#define RDA_TAIL        (2 * 65536) /* bytes behind the last image that can be read, and are nobody's */
 #define RDA_NIL         REDIRECT_AREA_NIL
+#define RDA_COMMON      (REDIRECT_AREA_PROCESSES - 1) /* the cell of all who found no other */
 #define RDA_ID_WORDS    (sizeof(htc_identity) / 8)
 
 /* A test that kills a process between any two of its stores, or does something else there, defines
@@ -77,7 +79,7 @@ void htc_crash_point(const char *where);
 
 typedef struct rda_header {
     uint64_t layout; /* redirect_area_layout(): first of all that is read */
-    htc_lock lock;
+    htc_lock_shared lock;
 
     /* All below changes under the lock only. */
     _Atomic uint64_t joins;    /* ever */
@@ -213,7 +215,7 @@ typedef struct rda_holding {
  * cannot send anybody outside of it. */
 struct redirect_area {
     redirect_area_range range; /* tables included */
-    pid_t creator;
+    htc_lock lock;
     rda_header *header;
     rda_process *processes;
     rda_name *names;
@@ -296,9 +298,22 @@ static inline uint32_t rda_images_end(const redirect_area *area)
     return RDA_END(area->header->images_end, REDIRECT_AREA_IMAGES);
 }
 
+/* Does a process share the common cell, or did one? In one order with pins and pegs, so that who
+ * sees one of them there sees this, too. */
+static inline bool rda_common_used(const redirect_area *area)
+{
+    return atomic_load_explicit(&area->processes[RDA_COMMON].serial, memory_order_seq_cst) != 0;
+}
+
+/* Of cells that are one process's own. */
+static inline uint32_t rda_cells_end(const redirect_area *area)
+{
+    return RDA_END(area->header->processes_end, RDA_COMMON);
+}
+
 static inline uint32_t rda_processes_end(const redirect_area *area)
 {
-    return RDA_END(area->header->processes_end, REDIRECT_AREA_PROCESSES);
+    return rda_common_used(area) ? REDIRECT_AREA_PROCESSES : rda_cells_end(area);
 }
 
 /* --- redirect_area.c --------------------------------------------------------------------------*/
@@ -337,7 +352,8 @@ typedef struct rda_census {
 
 bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census);
 
-/* Does the process live that joined with this serial? @a census may be NULL. */
+/* Does the process live that joined with this serial? @a census may be NULL. Of those who share the
+ * common cell this is known, too, but not whose pins and pegs there are: these always count. */
 bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census);
 
 /* Does a process of a generation from @a first to @a last live? */

@@ -19,13 +19,12 @@
 /* What a holder left when it died is consistent after each of its stores. */
 apr_status_t rda_lock(redirect_area *area)
 {
-    return htc_lock_take(&area->header->lock, RDA_LOCK_MS) == HTC_LOCK_BUSY ? APR_EBUSY
-                                                                            : APR_SUCCESS;
+    return htc_lock_take(&area->lock, RDA_LOCK_MS) == HTC_LOCK_BUSY ? APR_EBUSY : APR_SUCCESS;
 }
 
 void rda_unlock(redirect_area *area)
 {
-    htc_lock_give(&area->header->lock);
+    htc_lock_give(&area->lock);
 }
 
 /* --- what the system says of a process --------------------------------------------------------*/
@@ -81,7 +80,46 @@ static bool process_alive(int32_t pid, uint64_t start)
         return true;
     if ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1)
         return false;
-    return start == 0 || stat.start == start;
+    return start == 0 || (uint32_t)stat.start == (uint32_t)start;
+}
+
+/* --- the common cell --------------------------------------------------------------------------*/
+
+/*
+ * Who finds no cell of its own, or not the lock to take one, shares the last one with others like
+ * it. It pins, holds, counts and builds as all do, as each word of a cell is changed atomically.
+ * What it has pinned when it is killed stays pinned until the area ends, with its configuration
+ * generation: nobody knows whose pins are whose. What it builds or gives back is found again, as
+ * its serial says which process it is: the cell, its number and when it started.
+ */
+#define PID_BITS 22 /* the kernel's own limit of process numbers */
+
+static uint64_t common_serial(int32_t pid, uint64_t start)
+{
+    uint64_t process = (uint64_t)(uint32_t)start << PID_BITS | (uint32_t)pid;
+
+    return process * REDIRECT_AREA_PROCESSES + RDA_COMMON;
+}
+
+static bool common_alive(const redirect_area *area, uint64_t serial)
+{
+    uint64_t process = serial / REDIRECT_AREA_PROCESSES;
+
+    return serial == rda_own_serial(area) ||
+           process_alive((int32_t)(process & ((1 << PID_BITS) - 1)), process >> PID_BITS);
+}
+
+static void share_common(redirect_area *area, uint32_t generation)
+{
+    rda_process *common = &area->processes[RDA_COMMON];
+    proc_stat stat = {0};
+    uint64_t start = read_stat(getpid(), &stat) ? stat.start : 0;
+    uint64_t serial = common_serial(getpid(), start);
+
+    RDA_SET(common->generation, generation);
+    atomic_store_explicit(&common->serial, serial, memory_order_seq_cst);
+    RDA_SET(area->own->pid, getpid());
+    RDA_SET(area->own->serial, serial);
 }
 
 /* --- who lives --------------------------------------------------------------------------------*/
@@ -94,6 +132,8 @@ bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *ce
     int32_t pid = RDA_GET(process->pid);
     uint64_t start = RDA_GET(process->start);
 
+    if (rda_cell_of(serial) == RDA_COMMON)
+        return common_alive(area, serial);
     if (!serial || RDA_GET(process->serial) != serial)
         return false;
     if (census)
@@ -103,6 +143,8 @@ bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *ce
 
 bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census)
 {
+    if (cell == RDA_COMMON)
+        return rda_common_used(area);
     if (census->cells[cell] == RDA_UNKNOWN) {
         uint64_t serial = RDA_GET(area->processes[cell].serial);
 
@@ -128,7 +170,7 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 /* A cell that belongs to nobody any more. */
 static uint32_t find_cell(const redirect_area *area, bool thoroughly)
 {
-    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
+    for (uint32_t cell = 0; cell < rda_cells_end(area); cell++) {
         const rda_process *process = &area->processes[cell];
         int32_t pid = RDA_GET(process->pid);
 
@@ -144,9 +186,9 @@ static uint32_t find_cell(const redirect_area *area, bool thoroughly)
  * children may be starting. */
 static uint32_t take_cell_locked(redirect_area *area)
 {
-    uint32_t cell = find_cell(area, false), end = rda_processes_end(area);
+    uint32_t cell = find_cell(area, false), end = rda_cells_end(area);
 
-    if (cell == RDA_NIL && end < REDIRECT_AREA_PROCESSES) {
+    if (cell == RDA_NIL && end < RDA_COMMON) {
         RDA_SET(area->header->processes_end, end + 1);
         return end;
     }
@@ -188,23 +230,28 @@ static void own_cell_locked(redirect_area *area, uint32_t cell, uint32_t generat
     RDA_SET(area->own->serial, serial);
 }
 
+bool redirect_area_joined(const redirect_area *area)
+{
+    return rda_own_serial(area) != 0;
+}
+
 apr_status_t redirect_area_join(redirect_area *area, uint32_t generation)
 {
     uint64_t own = rda_own_serial(area);
     rda_process *process = &area->processes[rda_cell_of(own)];
-    apr_status_t rv;
-    uint32_t cell;
+    uint32_t cell = RDA_NIL;
 
-    if (own && RDA_GET(process->serial) == own) {
+    if (own && (rda_cell_of(own) == RDA_COMMON || RDA_GET(process->serial) == own)) {
         RDA_SET(process->generation, generation);
         return APR_SUCCESS;
     }
-    rv = rda_lock(area);
-    if (rv != APR_SUCCESS)
-        return rv;
-    cell = take_cell_locked(area);
-    if (cell != RDA_NIL)
-        own_cell_locked(area, cell, generation);
-    rda_unlock(area);
-    return cell == RDA_NIL ? APR_ENOSPC : APR_SUCCESS;
+    if (rda_lock(area) == APR_SUCCESS) {
+        cell = take_cell_locked(area);
+        if (cell != RDA_NIL)
+            own_cell_locked(area, cell, generation);
+        rda_unlock(area);
+    }
+    if (cell == RDA_NIL)
+        share_common(area, generation);
+    return APR_SUCCESS;
 }

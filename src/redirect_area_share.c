@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #define SAY_SECONDS 3600
+#define TURNS_MOST  (2 * (REDIRECT_AREA_MAPS + REDIRECT_AREA_IMAGES))
 
 /* --- bounds -----------------------------------------------------------------------------------*/
 
@@ -227,8 +228,10 @@ bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, u
             w.own = &area->holdings[i];
     }
     w.need = owner ? excess(all, area->most[share]) : 0;
-    while (w.need || w.space || own_has_too_much(&w)) {
-        giver = who_gives(&w);
+    /* Each turn takes a map away or finds a giver that has none, unless somebody writes nonsense.
+     */
+    for (uint32_t turns = 0; w.need || w.space || own_has_too_much(&w); turns++) {
+        giver = turns < TURNS_MOST ? who_gives(&w) : NULL;
         if (!giver)
             return w.gained && !w.need && !own_has_too_much(&w);
         take_from(&w, giver, &survey);

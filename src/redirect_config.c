@@ -7,6 +7,7 @@
 
 #include "config_lines.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -197,104 +198,6 @@ const char *redirect_config_word(apr_pool_t *pool, const char **at, bool *closed
     return apr_pstrmemdup(pool, start, (apr_size_t)(s - start));
 }
 
-/* A status that mod_rewrite takes: one that httpd knows. */
-static bool is_known_status(int status)
-{
-    static const short others[] = {421, 422, 423, 424, 426, 428, 429, 431, 451, 510, 511};
-
-    for (size_t i = 0; i < COUNT(others); i++) {
-        if (status == others[i])
-            return true;
-    }
-    return (status >= 300 && status <= 308 && status != 306) || (status >= 400 && status <= 417) ||
-           (status >= 500 && status <= 508);
-}
-
-/* Without a value it keeps the status of another flag. */
-static unsigned read_redirect(const char *value, int *status)
-{
-    if (!*value) {
-        *status = *status ? *status : 302;
-        return REWRITE_REDIRECT;
-    }
-    if (!strcasecmp(value, "temp"))
-        *status = 302;
-    else if (!strcasecmp(value, "permanent"))
-        *status = 301;
-    else if (!strcasecmp(value, "seeother"))
-        *status = 303;
-    else if (strlen(value) == 3 && apr_isdigit(value[0]) && apr_isdigit(value[1]) &&
-             apr_isdigit(value[2]) && is_known_status((int)strtol(value, NULL, 10)))
-        *status = (int)strtol(value, NULL, 10);
-    else
-        return REWRITE_OTHER;
-    return is_redirect(*status) ? REWRITE_REDIRECT : REWRITE_STATUS;
-}
-
-static const struct {
-    const char *brief, *full;
-    unsigned flag;
-} plain_flags[] = {{"L", "last", REWRITE_LAST},
-                   {"END", "END", REWRITE_END},
-                   {"F", "forbidden", REWRITE_STATUS | REWRITE_FORBIDDEN},
-                   {"G", "gone", REWRITE_STATUS | REWRITE_GONE},
-                   {"NE", "noescape", REWRITE_NOESCAPE},
-                   {"NC", "nocase", REWRITE_NOCASE},
-                   {"QSA", "qsappend", REWRITE_QSAPPEND},
-                   {"QSD", "qsdiscard", REWRITE_QSDISCARD},
-                   {"PT", "passthrough", REWRITE_PASSTHROUGH},
-                   {"C", "chain", REWRITE_CHAIN},
-                   {"P", "proxy", REWRITE_OTHER | REWRITE_PROXY},
-                   {"UnsafeAllow3F", "UnsafeAllow3F", REWRITE_UNSAFE_3F}};
-
-static unsigned read_flag(const char *key, const char *value, rewrite_rule *rule)
-{
-    if (!strcasecmp(key, "R") || !strcasecmp(key, "redirect"))
-        return read_redirect(value, &rule->status) | REWRITE_FORCED;
-    if (!strcasecmp(key, "S") || !strcasecmp(key, "skip")) {
-        rule->skip = (int)strtol(value, NULL, 10);
-        return REWRITE_SKIP;
-    }
-    if (!strcasecmp(key, "N") || !strcasecmp(key, "next"))
-        return REWRITE_OTHER | REWRITE_NEXT;
-    for (size_t i = 0; !*value && i < COUNT(plain_flags); i++) {
-        if (strcasecmp(key, plain_flags[i].brief) && strcasecmp(key, plain_flags[i].full))
-            continue;
-        if (plain_flags[i].flag & REWRITE_STATUS)
-            rule->status = plain_flags[i].flag & REWRITE_GONE ? 410 : 403;
-        return plain_flags[i].flag;
-    }
-    return REWRITE_OTHER;
-}
-
-/* "[R=301,L]" */
-static bool read_flags(apr_pool_t *pool, const char *text, rewrite_rule *rule)
-{
-    const unsigned answers = REWRITE_REDIRECT | REWRITE_STATUS;
-    size_t len = strlen(text);
-    char *word, *next;
-    unsigned flag;
-
-    if (len < 2 || text[0] != '[' || text[len - 1] != ']')
-        return false;
-    for (word = apr_pstrmemdup(pool, text + 1, len - 2); word; word = next) {
-        char *value;
-
-        next = strchr(word, ',');
-        if (next)
-            *next++ = '\0';
-        apr_collapse_spaces(word, word);
-        value = strchr(word, '=');
-        if (value)
-            *value++ = '\0';
-        flag = read_flag(word, value ? value : "", rule);
-        if (flag & answers && rule->flags & answers)
-            flag |= REWRITE_STATUSES;
-        rule->flags |= flag;
-    }
-    return true;
-}
-
 static rewrite_effect effect_of(const rewrite_rule *rule)
 {
     if (rule->flags & (REWRITE_SKIP | REWRITE_CHAIN | REWRITE_NEXT))
@@ -309,7 +212,8 @@ static bool says_nothing(const rewrite_rule *rule)
 {
     const redirect_regex_facts *facts = &rule->facts;
 
-    if (*rule->pattern == '!' || facts->kind == REDIRECT_REGEX_NONE)
+    if (*rule->pattern == '!' || rule->flags & REWRITE_UNKNOWN ||
+        facts->kind == REDIRECT_REGEX_NONE)
         return true;
     for (unsigned i = 0; i < facts->count; i++) {
         if (!facts->strings[i].len && facts->kind != REDIRECT_REGEX_FINITE)
@@ -328,18 +232,18 @@ static void read_pattern(rewrite_rule *rule, unsigned regex_flags, apr_pool_t *p
     rule->effect = effect_of(rule);
 }
 
+/* Whoever does not understand a line does not know what it does to those behind it, either. */
 static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
 {
-    const char *flags;
-    bool closed;
+    bool closed, ends;
 
     rule->pattern = redirect_config_word(pool, &args, &closed);
-    rule->output = "";
-    if (!closed)
-        return false;
-    rule->output = redirect_config_word(pool, &args, &closed);
-    flags = redirect_config_word(pool, &args, &closed);
-    return !*flags || read_flags(pool, flags, rule);
+    rule->output = closed ? redirect_config_word(pool, &args, &ends) : "";
+    if (closed && redirect_config_rule_flags(args, rule, pool))
+        return true;
+    rule->flags = REWRITE_UNKNOWN | REWRITE_OTHER | REWRITE_SKIP | REWRITE_CHAIN | REWRITE_NEXT;
+    rule->skip = INT_MAX;
+    return false;
 }
 
 static bool names_server(const char *output)
@@ -409,6 +313,8 @@ static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
  * it. */
 static const char *rule_fault(rewrite_rule *rule, bool in_dir, int reserved, apr_pool_t *pool)
 {
+    if (rule->flags & REWRITE_UNKNOWN)
+        return "httpd refuses it, or it has a flag that is not known here";
     if (rule->conditions)
         return "it has conditions";
     if (reserved)
@@ -495,6 +401,8 @@ static const char *directory_fault(const rewrite_rule *rule, bool changed)
         return "a rule before it that may match any path changes the path or counts rules";
     if (rule->follows)
         return rule[-1].why ? "it is part of a chain, whose first rule decides" : NULL;
+    if (rule->flags & REWRITE_UNKNOWN)
+        return "httpd refuses it, or it has a flag that is not known here";
     if (*rule->pattern == '!')
         return "its pattern is negated";
     return rule->any ? "its pattern does not say how a path that it matches begins, nor what is "
@@ -527,21 +435,21 @@ static void find_passed(rewrite_rule *rules, size_t n, bool whole)
     }
     if (any && whole)
         leave_rest(rules, n,
-                   "with a flag N here, or a condition that looks ahead, it is all rules or none, "
+                   "with a flag N here, or a line that looks ahead, it is all rules or none, "
                    "and one may match any path");
     else if (any && folded < REDIRECT_CONFIG_MIN_PICKED)
         leave_rest(rules, n, "there are fewer than 4 like it, beside a rule that is tried anyway");
 }
 
-bool redirect_config_looks_ahead(const char *condition)
+bool redirect_config_looks_ahead(const char *args, bool condition)
 {
-    static const char *const signs[] = {"-F", "-U", "-A", "LA-"};
+    static const char *const signs[] = {"-F", "-U", "-A"};
 
-    for (size_t i = 0; i < COUNT(signs); i++) {
-        if (strstr(condition, signs[i]))
+    for (size_t i = 0; condition && i < COUNT(signs); i++) {
+        if (strstr(args, signs[i]))
             return true;
     }
-    return false;
+    return strcasestr(args, "%{LA-") != NULL;
 }
 
 bool redirect_config_inherits(const char *options)
@@ -566,18 +474,18 @@ bool redirect_config_inherits(const char *options)
  * joined to the next by OR. */
 static void read_accept(const char *args, rewrite_rule *rule, apr_pool_t *pool)
 {
-    bool closed, nocase;
-    const char *input = redirect_config_word(pool, &args, &closed), *pattern, *flags;
+    bool closed;
+    const char *input = redirect_config_word(pool, &args, &closed), *pattern;
+    unsigned flags;
 
     if (strcmp(input, "%{HTTP_ACCEPT}"))
         return;
     pattern = redirect_config_word(pool, &args, &closed);
-    flags = redirect_config_word(pool, &args, &closed);
-    nocase = !strcasecmp(flags, "[NC]") || !strcasecmp(flags, "[nocase]");
-    if (!*pattern || strchr("!-<=>", *pattern) || (*flags && !nocase))
+    if (!*pattern || strchr("!-<=>", *pattern) ||
+        !redirect_config_condition_flags(args, &flags, pool) || flags & REWRITE_CONDITION_ORNEXT)
         return;
     rule->accept = pattern;
-    rule->accept_nocase = nocase;
+    rule->accept_nocase = (flags & REWRITE_CONDITION_NOCASE) != 0;
 }
 
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
@@ -592,7 +500,7 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
 
         if (lines[i].condition) {
             first = first ? first : lines[i].args;
-            whole = whole || redirect_config_looks_ahead(lines[i].args);
+            whole = whole || redirect_config_looks_ahead(lines[i].args, true);
             continue;
         }
         memset(rule, 0, sizeof(*rule));
@@ -600,11 +508,11 @@ size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir
         if (first)
             read_accept(first, rule, pool);
         rule->follows = count && (rules[count - 1].flags & REWRITE_CHAIN);
-        if (!read_rule(lines[i].args, rule, pool))
-            rule->flags = REWRITE_OTHER;
+        read_rule(lines[i].args, rule, pool);
         read_pattern(rule, regex_flags, pool);
         first = NULL;
-        whole = whole || (rule->flags & REWRITE_NEXT);
+        whole = whole || (rule->flags & REWRITE_NEXT) ||
+                redirect_config_looks_ahead(lines[i].args, false);
         count++;
     }
     find_faults(rules, count, in_dir, pool);
@@ -647,6 +555,7 @@ bool redirect_config_open_end(const rewrite_rule *rules, size_t n)
 
 bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool)
 {
+    const char *known = ""; /* flags that leave nothing open; most rules have the same */
     int reserved = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -655,9 +564,11 @@ bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_poo
 
         if (lines[i].condition)
             continue;
-        /* Most rules have no letter in their flags that could say so. */
-        if (flags && strpbrk(flags, "cCsS") && !read_rule(lines[i].args, &rule, pool))
-            rule.flags = REWRITE_OTHER;
+        if (flags && strcmp(flags, known) != 0) {
+            read_rule(lines[i].args, &rule, pool);
+            if (!(rule.flags & (REWRITE_SKIP | REWRITE_CHAIN)))
+                known = flags;
+        }
         reserved = still_reserved(&rule, reserved);
     }
     return reserved > 0;

@@ -82,7 +82,7 @@ enum {
     REWRITE_PASSTHROUGH = 128,
     REWRITE_NOCASE = 256,
     REWRITE_OTHER = 512, /* one that keeps the rule from being folded */
-    REWRITE_SKIP = 1024,
+    REWRITE_SKIP = 1024, /* of one rule or more */
     REWRITE_CHAIN = 2048,
     REWRITE_UNSAFE_3F = 4096,
     REWRITE_FORBIDDEN = 8192,  /* F, with REWRITE_STATUS */
@@ -90,8 +90,17 @@ enum {
     REWRITE_NEXT = 32768,      /* N: all rules are tried again */
     REWRITE_PROXY = 65536,     /* P, with REWRITE_OTHER */
     REWRITE_STATUSES = 131072, /* R, F and G stand there more than once */
-    REWRITE_FORCED = 262144    /* R, whatever its status: subrequests pass the rule over */
+    REWRITE_FORCED = 262144,   /* R, whatever its status: subrequests pass the rule over */
+    REWRITE_NOSUBREQ = 524288, /* NS, with REWRITE_OTHER: likewise */
+    REWRITE_UNKNOWN = 1048576  /* the line is wrong, or has a flag that is not known here: it counts
+                                * as one with C, N, and a skip of all that there is */
 };
+
+/** Subrequests go on behind a rule with one of these, without a look at it. */
+#define REWRITE_PASSED_OVER (REWRITE_FORCED | REWRITE_NOSUBREQ)
+
+/** The flags of a RewriteCond. */
+enum { REWRITE_CONDITION_NOCASE = 1, REWRITE_CONDITION_ORNEXT = 2, REWRITE_CONDITION_NOVARY = 4 };
 
 /** What a rule that matches makes of the rules behind it. */
 typedef enum rewrite_effect {
@@ -104,8 +113,8 @@ typedef enum rewrite_effect {
 typedef struct rewrite_rule {
     const char *pattern, *output; /* without quotes; output without a "?" at its end */
     unsigned flags;
-    int status; /* of the last of R, F and G that names one; 302 for R alone */
-    int skip;
+    int status;       /* of the last of R, F and G that names one; 302 for R alone */
+    int skip;         /* rules that S skips; 0: none */
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */
     bool conditions;  /* RewriteConds stand before it */
@@ -142,10 +151,17 @@ typedef struct rewrite_line {
  * end of the line. Empty when there is none. */
 const char *redirect_config_word(apr_pool_t *pool, const char **at, bool *closed);
 
-/** Does a RewriteCond with these arguments ask what another path would come to? Then httpd goes
- * through all of this for that path, with the rules of this one. "-F", "-U", and "LA-" of
- * look-aheads, in either syntax. */
-bool redirect_config_looks_ahead(const char *condition);
+/** Read the flags among a RewriteRule's arguments, as mod_rewrite does. @a rest: what stands behind
+ * the second word. Sets flags, status and skip of @a rule only. False: mod_rewrite refuses the
+ * field, or a flag is not known here. Needs some memory of @a pool, and keeps none of it. */
+bool redirect_config_rule_flags(const char *rest, rewrite_rule *rule, apr_pool_t *pool);
+/** The same of a RewriteCond: sets *flags to REWRITE_CONDITION_* bits. */
+bool redirect_config_condition_flags(const char *rest, unsigned *flags, apr_pool_t *pool);
+
+/** Does a RewriteCond, or a RewriteRule, with these arguments ask what another path would come to?
+ * Then httpd makes a subrequest while the rules run. "%{LA-" in any case; "-F", "-U" and "-A" of a
+ * condition, in either syntax. */
+bool redirect_config_looks_ahead(const char *args, bool condition);
 
 /** Do these arguments of RewriteOptions put other contexts' rules beside those of this one? */
 bool redirect_config_inherits(const char *options);

@@ -180,7 +180,7 @@ static const char *join(const convert_rule *r, const redirect_match *match,
 {
     size_t from = match->matched < request->path_len ? match->matched : request->path_len;
     const char *answer =
-        apr_pstrcat(pool, r->rule.target, apr_pescape_path(pool, request->path + from, 1), NULL);
+        apr_pstrcat(pool, r->rule.target, redirect_escape_path(pool, request->path + from), NULL);
 
     if (request->query && !strchr(answer, '?'))
         answer = apr_pstrcat(pool, answer, "?",

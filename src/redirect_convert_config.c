@@ -235,7 +235,7 @@ static const char *substitution(const char *text, bool escape, bool escape_query
             query |= *s == '?' || (*s == '#' && !escape_query);
         out = apr_pstrcat(pool, out,
                           escape && (!query || escape_query) && one[0] != '?'
-                              ? apr_pescape_path(pool, one, 1)
+                              ? redirect_escape_path(pool, one)
                               : one,
                           NULL);
     }

@@ -40,7 +40,7 @@ static const char *unescape_target(const char *target, bool expand, apr_pool_t *
     len = (size_t)(to - path);
     *to = '\0';
     if (strlen(path) != len || strpbrk(path, "?#") ||
-        strncmp(apr_pescape_path(pool, path, 1), target, n) != 0)
+        strncmp(redirect_escape_path(pool, path), target, n) != 0)
         return NULL;
     path = apr_pstrcat(pool, path, target + n, NULL);
     for (const char *s = path; *s; s++) {

@@ -85,6 +85,41 @@ static bool is_said(convert_writer *w, const convert_rule *r, bool hosts)
                           r->rule.status));
 }
 
+static bool same_class(char a, char b)
+{
+    return (apr_isdigit(a) && apr_isdigit(b)) || (apr_islower(a) && apr_islower(b)) ||
+           (apr_isupper(a) && apr_isupper(b));
+}
+
+/* Does a group match letters, digits, "-" and "_" only? */
+static bool is_plain_group(const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        bool range = i + 2 < len && s[i + 1] == '-' && s[i] != '[' && s[i + 2] != ']';
+
+        if (s[i] == '\\' && i + 1 < len && strchr("dw", s[i + 1]))
+            i++;
+        else if ((!apr_isalnum(s[i]) && !strchr("-_[]{}*|", s[i]) && !(s[i] == '+' && i)) ||
+                 (range && !same_class(s[i], s[i + 2])))
+            return false;
+    }
+    return true;
+}
+
+/* nginx decodes a path and puts what was captured of it into Location as it is; httpd encodes it
+ * again. */
+static bool captures_encoded(const convert_regex *regex, apr_pool_t *pool)
+{
+    convert_piece pieces[CONVERT_PIECES];
+    int n = regex->expand ? convert_pieces(regex->pattern, pieces, pool) : 0;
+
+    for (int i = 0; i < n; i++) {
+        if (pieces[i].kind != PIECE_LITERAL && !is_plain_group(pieces[i].text, pieces[i].len))
+            return true;
+    }
+    return n < 0 && has_group_sign(regex->target);
+}
+
 static void write_nginx_rule(convert_writer *w, const convert_rule *r)
 {
     apr_pool_t *pool = w->list->pool;
@@ -99,9 +134,15 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
         n = -1;
     } else
         n = convert_regexes(w->list, r, regex);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (captures_encoded(&regex[i], pool))
+            convert_report(w->list, REDIRECT_ERROR, r->file, r->rule.line,
+                           "nginx puts what '%s' captures into the address decoded: a path with "
+                           "%%20, %%25 or %%3F leads elsewhere",
+                           regex[i].pattern);
         put_nginx_row(w, r, apr_pstrcat(pool, regex[i].icase ? "~*" : "~", regex[i].pattern, NULL),
                       regex[i].target);
+    }
     w->count += n != 0;
 }
 

@@ -9,8 +9,6 @@
 #include "redirect_convert.h"
 #include "redirect_map_private.h"
 
-#include <apr_escape.h>
-
 /** What a row needs that a format may be able to say only for the whole map. */
 enum {
     WANT_QUERY = 1, /* query= */

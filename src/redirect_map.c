@@ -335,6 +335,15 @@ static const char *set_strip(redirect_map_options *o, const char *value, apr_poo
     return NULL;
 }
 
+static const char *set_configtest(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    bool test = true;
+    const char *error = set_switch(&test, switches, "configtest=", value, pool);
+
+    o->no_test = !test;
+    return error;
+}
+
 typedef const char *set_fn(redirect_map_options *o, const char *value, apr_pool_t *pool);
 
 static const struct {
@@ -342,7 +351,7 @@ static const struct {
     set_fn *set;
 } keys[] = {{"format=", set_format}, {"query=", set_query},     {"case=", set_case},
             {"slash=", set_slash},   {"subpath=", set_subpath}, {"status=", set_status},
-            {"host=", set_host},     {"strip=", set_strip}};
+            {"host=", set_host},     {"strip=", set_strip},     {"configtest=", set_configtest}};
 
 void redirect_map_options_init(redirect_map_options *options)
 {
@@ -359,7 +368,7 @@ const char *redirect_map_option(redirect_map_options *options, const char *word,
     }
     return apr_psprintf(pool,
                         "'%s' is not understood; options are format=, query=, case=, slash=, "
-                        "subpath=, status=, host= and strip=",
+                        "subpath=, status=, host=, strip= and configtest=",
                         word);
 }
 

@@ -15,6 +15,7 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
+#include "redirect_request.h"
 #include "redirect_table.h"
 
 typedef enum redirect_format {
@@ -54,6 +55,7 @@ typedef struct redirect_map_options {
                         * Redirect, but 301 for _redirects and 307 for JSON */
     const char *host;  /* of sources that name none: lower case, "*.name" allowed; or NULL */
     const char *strip; /* as redirect_rule.strip; or NULL */
+    bool no_test;      /* configtest=off: httpd -t leaves the map out; changes no answer */
 } redirect_map_options;
 
 void redirect_map_options_init(redirect_map_options *options);
@@ -145,17 +147,5 @@ typedef struct redirect_group {
 const char *redirect_map_location(const redirect_match *match, const redirect_request *request,
                                   const redirect_group *groups, int ngroups, apr_pool_t *pool,
                                   bool *refused);
-
-/**
- * The request that a client makes of @a url, as httpd would have it: a full URL, "//host/path" or a
- * path, with a query or without. Strings are in @a pool; the query is as the client sends it, so
- * for a look-up it has yet to be normalized. NULL, or why httpd would refuse it.
- */
-const char *redirect_request_of(const char *url, redirect_request *request, apr_pool_t *pool);
-
-/** A query with %XX in one form: hexadecimal digits in upper case, unreserved characters decoded.
- * @a to has room for @a len bytes and may be @a query; returns the new length. For queries on both
- * sides of a comparison. */
-size_t redirect_query_normalize(const char *query, size_t len, char *to);
 
 #endif

@@ -1,61 +1,22 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What a matched row of a redirect map answers, and the one form in which queries are compared.
+ * What a matched row of a redirect map answers.
  * Called by the module for each request that a map answers, and by htcachectl lookup.
  */
 #include "redirect_map.h"
 
-#include <apr_escape.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <string.h>
-#include <strings.h>
 
 #include "redirect_map_private.h"
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* RFC 3986, 2.3: escaped or not, they mean the same. */
 static bool is_unreserved(int c)
 {
     return apr_isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
-}
-
-size_t redirect_query_normalize(const char *query, size_t len, char *to)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    size_t n = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        int high = -1, low = -1;
-
-        if (query[i] == '%' && i + 2 < len) {
-            high = hex_value(query[i + 1]);
-            low = hex_value(query[i + 2]);
-        }
-        if (high < 0 || low < 0) {
-            to[n++] = query[i];
-            continue;
-        }
-        i += 2;
-        if (is_unreserved(high * 16 + low))
-            to[n++] = (char)(high * 16 + low);
-        else {
-            to[n++] = '%';
-            to[n++] = digits[high];
-            to[n++] = digits[low];
-        }
-    }
-    return n;
 }
 
 /* Is the parameter's name in the list? Its names have commas between them, "*" stands for any end.
@@ -107,65 +68,6 @@ static size_t copy_query(const redirect_request *request, const char *strip, cha
     return (size_t)(to - start);
 }
 
-/* --- requests --------------------------------------------------------------------------------- */
-
-static const char *take_host(const char **url, redirect_request *request, apr_pool_t *pool)
-{
-    const char *s = *url;
-    size_t len, name;
-    char *host;
-
-    if (!strncasecmp(s, "https://", 8)) {
-        request->https = true;
-        s += 8;
-    } else if (!strncasecmp(s, "http://", 7))
-        s += 7;
-    else if (!strncmp(s, "//", 2))
-        s += 2;
-    else
-        return *s == '/' ? NULL : "it is neither a URL nor a path";
-    len = strcspn(s, "/?#");
-    name = *s == '[' ? strcspn(s, "]") + 1 : strcspn(s, ":/?#");
-    if (name > len || memchr(s, '@', len))
-        return "its host is not valid";
-    if (name && s[name - 1] == '.')
-        name--;
-    host = apr_pstrmemdup(pool, s, name);
-    for (char *p = host; *p; p++)
-        *p = (char)apr_tolower(*p);
-    request->host = host;
-    request->host_len = name;
-    *url = s + len;
-    return name ? NULL : "its host is missing";
-}
-
-const char *redirect_request_of(const char *url, redirect_request *request, apr_pool_t *pool)
-{
-    const char *why, *end;
-    map_text path;
-    char *to;
-
-    memset(request, 0, sizeof(*request));
-    why = take_host(&url, request, pool);
-    if (why)
-        return why;
-    end = url + strcspn(url, "?#");
-    path = *url == '/' ? (map_text){url, (size_t)(end - url), 0} : (map_text){"/", 1, 0};
-    to = apr_palloc(pool, path.len + 1);
-    why = redirect_map_decode(path, to, &request->path_len);
-    if (why)
-        return why;
-    if (!redirect_map_resolve_dots(to, &request->path_len))
-        return "it leads above '/'";
-    to[request->path_len] = '\0';
-    request->path = to;
-    if (*end == '?') {
-        request->query_len = strcspn(end + 1, "#");
-        request->query = apr_pstrmemdup(pool, end + 1, request->query_len);
-    }
-    return NULL;
-}
-
 /* --- targets ---------------------------------------------------------------------------------- */
 
 /* A Location being put together. `path` and `fragment` are where the target's path and everything
@@ -198,7 +100,7 @@ static void insert(answer *a, size_t at, const char *s, size_t len, apr_pool_t *
 
 static const char *escape_path(const redirect_request *request, const char *path, apr_pool_t *pool)
 {
-    return request->escape ? request->escape(pool, path) : apr_pescape_path(pool, path, 1);
+    return request->escape ? request->escape(pool, path) : redirect_escape_path(pool, path);
 }
 
 /* One slash stands between the target's path and the rest, whichever of them has it: the rest of a
@@ -223,6 +125,7 @@ static void append_rest(answer *a, const redirect_match *match, const redirect_r
 static void append_query(answer *a, const redirect_match *match, const redirect_request *request,
                          apr_pool_t *pool)
 {
+    const char *strip;
     char *query;
     size_t len;
 
@@ -231,7 +134,8 @@ static void append_query(answer *a, const redirect_match *match, const redirect_
         return;
     query = apr_palloc(pool, 3 * request->query_len + 1);
     query[0] = '?';
-    len = copy_query(request, match->strip, query + 1);
+    strip = match->strip ? apr_pstrmemdup(pool, match->strip, match->strip_len) : NULL;
+    len = copy_query(request, strip, query + 1);
     /* "?" alone is a query, too, for mod_alias; one whose parameters are all taken away is none. */
     if (len || !request->query_len)
         insert(a, a->path, query, len + 1, pool);
@@ -305,19 +209,19 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
     answer a = {.len = match->target_len};
 
     *refused = false;
-    if (!(match->profile->has & REDIRECT_HAS_TARGET))
+    if (!(match->profile.has & REDIRECT_HAS_TARGET))
         return NULL;
     a.text = apr_palloc(pool, a.len + REDIRECT_SLACK);
     redirect_match_target(match, a.text);
     a.text[a.len] = '\0';
-    if (match->profile->options & REDIRECT_OPT_EXPAND &&
+    if (match->profile.options & REDIRECT_OPT_EXPAND &&
         !expand(&a, request, groups, ngroups, pool)) {
         *refused = true;
         return NULL;
     }
-    if (match->profile->options & REDIRECT_OPT_APPEND_REST)
+    if (match->profile.options & REDIRECT_OPT_APPEND_REST)
         append_rest(&a, match, request, pool);
-    if (match->profile->options & REDIRECT_OPT_APPEND_QUERY)
+    if (match->profile.options & REDIRECT_OPT_APPEND_QUERY)
         append_query(&a, match, request, pool);
     return a.text;
 }

@@ -59,18 +59,18 @@ static bool find(const check *c, redirect_request *request, uint32_t from, redir
 /* Does the earlier row answer everything that the rule would? Its source it does answer. */
 static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 {
-    bool prefix = earlier->profile->kind == REDIRECT_PREFIX ||
-                  earlier->profile->kind == REDIRECT_LITERAL_PREFIX;
+    bool prefix = earlier->profile.kind == REDIRECT_PREFIX ||
+                  earlier->profile.kind == REDIRECT_LITERAL_PREFIX;
     unsigned schemes = REDIRECT_HTTP | REDIRECT_HTTPS;
 
     if (rule->kind == REDIRECT_PREFIX && !prefix)
         return false;
-    if (earlier->profile->has & REDIRECT_HAS_QUERY && !rule->query)
+    if (earlier->profile.has & REDIRECT_HAS_QUERY && !rule->query)
         return false;
-    if (earlier->profile->flags & schemes &&
-        (earlier->profile->flags & schemes) != (rule->flags & schemes))
+    if (earlier->profile.flags & schemes &&
+        (earlier->profile.flags & schemes) != (rule->flags & schemes))
         return false;
-    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile->flags);
+    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile.flags);
 }
 
 static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
@@ -198,7 +198,7 @@ static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, 
         return NONE;
     redirect_table_rule(c->table, match.rule, &to, buffer, &index);
     if (leads_back(&request, rule, &to))
-        return index;
+        return index < c->count ? index : NONE;
     if (match.rule == number && !c->same_path++)
         c->same_path_line = rule->line;
     return NONE;

@@ -12,6 +12,8 @@
 #include "redirect_table_private.h"
 #include "core/htc_hot.h"
 
+#include <apr_strings.h>
+
 #define MAX_CONTEXTS 16  /* tried in one walk; with more of them there are several */
 #define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
 #define MAX_HOSTS    256 /* one name, and a wildcard for each dot */
@@ -140,7 +142,7 @@ static bool match_query(const search *s, const rt_record *r)
     if (r->profile->flags & REDIRECT_QUERY_EXACT)
         return r->query_len == len && !memcmp(r->query, query, len);
     if (r->profile->strip)
-        strip = rt_string(s->table->image, s->table->strips, r->profile->strip, &strip_len);
+        strip = rt_text(s->table, RT_STRIPS, r->profile->strip, &strip_len);
     return rt_query_equal(r->query, r->query_len, query, len, strip, strip_len);
 }
 
@@ -175,7 +177,8 @@ static void try_rule(search *s, uint32_t place, size_t at)
     /* its end may be in other lines of memory, which are fetched meanwhile */
     __builtin_prefetch(s->table->image + place + 64);
     __builtin_prefetch(s->table->image + place + 128);
-    rt_decode(s->table->image + place, s->table->profiles, &r);
+    if (!rt_take(s->table, place, &r))
+        return;
     profile = r.profile;
     if (r.host != s->host ||
         profile->flags & (s->request->https ? REDIRECT_HTTP : REDIRECT_HTTPS) ||
@@ -215,17 +218,20 @@ static uint32_t lower_bound(const uint32_t *places, uint32_t n, uint32_t least)
  * walks over many patterns do not read all of them each time. */
 static void try_posting(search *s, uint32_t place, size_t at)
 {
-    const uint32_t *posting = (const uint32_t *)(s->table->image + place);
-    const uint32_t *places = posting + 1;
-    uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from;
-    uint32_t n = posting[0], i;
+    uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from, n;
+    const uint32_t *places = rt_posting(s->table, place, &n);
 
-    for (i = lower_bound(places, n, least); i < n && places[i] < s->best; i++) {
-        if (s->nwaiting == MAX_WAITING && places[i] > s->waiting[MAX_WAITING - 1]) {
+    for (uint32_t i = lower_bound(places, n, least); i < n; i++) {
+        uint32_t rule = places[i];
+
+        RT_OPAQUE(rule);
+        if (rule >= s->best)
+            break;
+        if (s->nwaiting == MAX_WAITING && rule > s->waiting[MAX_WAITING - 1]) {
             s->left_out = true;
             break;
         }
-        try_rule(s, places[i], at);
+        try_rule(s, rule, at);
     }
 }
 
@@ -244,6 +250,7 @@ static void probe(search *s, uint64_t key, size_t at)
         for (unsigned hits = rt_tagged(bucket, rt_tag(key)); hits; hits &= hits - 1) {
             uint32_t place = bucket->place[__builtin_ctz(hits)];
 
+            RT_OPAQUE(place);
             if (place < t->records_end)
                 try_rule(s, place, at);
             else
@@ -259,7 +266,7 @@ static void probe(search *s, uint64_t key, size_t at)
 /* Which lengths of partial segments there are in front of this key's chain. */
 static uint64_t node_lengths(const redirect_table *t, uint64_t key)
 {
-    const rt_span *span = &t->head->section[RT_NODES];
+    const rt_span *span = &t->head.section[RT_NODES];
     const rt_node *nodes = (const rt_node *)(t->image + span->at);
     uint64_t bits = rt_filter_bits(key);
     uint32_t i = span->count ? rt_bucket_of(key, span->count) : 0;
@@ -268,7 +275,7 @@ static uint64_t node_lengths(const redirect_table *t, uint64_t key)
         return 0;
     for (uint32_t steps = 0; steps < span->count && nodes[i].lengths; steps++) {
         if (nodes[i].key == key)
-            return nodes[i].lengths;
+            return nodes[i].lengths; /* any bits will do */
         i = i + 1 < span->count ? i + 1 : 0;
     }
     return 0;
@@ -454,17 +461,24 @@ static void walk_floating(search *s)
 /* The number of a host in the table, or 0. A wildcard's `name` is without its star. */
 static uint32_t host_number(const redirect_table *t, const char *name, size_t len, bool below)
 {
-    const rt_span *span = &t->head->section[RT_HOST_SLOTS];
+    const rt_span *span = &t->head.section[RT_HOST_SLOTS];
     const uint32_t *slots = (const uint32_t *)(t->image + span->at);
     uint32_t i = rt_reduce((uint32_t)rt_hash(t->seed, name, len, false), span->count);
 
-    for (uint32_t steps = 0; steps < span->count && slots[i]; steps++) {
+    for (uint32_t steps = 0; steps < span->count; steps++) {
+        uint32_t number = slots[i];
+        const char *known;
         size_t known_len;
-        const char *known = rt_string(t->image, t->hosts, slots[i], &known_len);
-        bool star = known_len >= 2 && known[0] == '*' && known[1] == '.';
+        bool star;
+
+        RT_OPAQUE(number);
+        if (!number)
+            break;
+        known = rt_text(t, RT_HOSTS, number, &known_len);
+        star = known_len >= 2 && known[0] == '*' && known[1] == '.';
 
         if (star == below && known_len == len + below && !memcmp(known + below, name, len))
-            return slots[i];
+            return number;
         i = i + 1 < span->count ? i + 1 : 0;
     }
     return 0;
@@ -479,7 +493,7 @@ static void find_hosts(search *s)
 
     s->nhosts = 1;
     s->hosts[0] = 0;
-    if (!host || !t->head->uses_host)
+    if (!host || !t->head.uses_host)
         return;
     if (request->host_len <= REDIRECT_MAX_HOST)
         s->hosts[0] = host_number(t, host, request->host_len, false);
@@ -489,7 +503,7 @@ static void find_hosts(search *s)
         if (host[at] != '.')
             continue;
         dots++;
-        if (!(t->head->wild_dots[dots / 64] >> (dots % 64) & 1))
+        if (!(t->head.wild_dots[dots / 64] >> (dots % 64) & 1))
             continue;
         number = host_number(t, host + at, request->host_len - at, true);
         if (number)
@@ -509,7 +523,7 @@ static uint64_t query_hash(const search *s, const rt_space *space)
     if (space->query == RT_QUERY_WHOLE)
         return rt_hash(t->seed, query, len, false);
     if (space->strip)
-        strip = rt_string(t->image, t->strips, space->strip, &strip_len);
+        strip = rt_text(t, RT_STRIPS, space->strip, &strip_len);
     return rt_query_hash(t->seed, query, len, strip, strip_len);
 }
 
@@ -580,9 +594,9 @@ static bool try_patterns(search *s)
 
         if (place >= s->best)
             return true;
-        rt_decode(s->table->image + place, s->table->profiles, &r);
-        if (request->regex(request->baton, r.pattern - 1,
-                           rt_string(s->table->image, s->table->patterns, r.pattern, &len),
+        if (rt_take(s->table, place, &r) && r.pattern &&
+            request->regex(request->baton, r.pattern - 1,
+                           rt_text(s->table, RT_PATTERNS, r.pattern, &len),
                            r.profile->flags & REDIRECT_ICASE, s->path, s->len)) {
             s->best = place;
             s->matched = s->len;
@@ -593,30 +607,21 @@ static bool try_patterns(search *s)
     return !s->left_out;
 }
 
-void rt_fill_match(const redirect_table *t, uint32_t place, size_t matched, redirect_match *match)
-{
-    rt_record r;
-
-    rt_decode(t->image + place, t->profiles, &r);
-    rt_fill(t, place, &r, matched, match);
-}
-
 void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t matched,
              redirect_match *match)
 {
     const redirect_profile *profile = r->profile;
-    size_t len;
 
-    *match =
-        (redirect_match){.rule = place, .profile = profile, .matched = matched, .part = {t->image}};
+    *match = (redirect_match){.rule = place, .profile = *profile, .matched = matched};
     if (profile->strip)
-        match->strip = rt_string(t->image, t->strips, profile->strip, &len);
+        match->strip = rt_text(t, RT_STRIPS, profile->strip, &match->strip_len);
     if (r->pattern) {
-        match->pattern = rt_string(t->image, t->patterns, r->pattern, &len);
+        match->pattern = rt_text(t, RT_PATTERNS, r->pattern, &match->pattern_len);
         match->pattern_id = r->pattern - 1;
     }
-    if (profile->origin)
-        match->part[0] = rt_string(t->image, t->origins, profile->origin, &match->part_len[0]);
+    match->part[0] = rt_text(t, RT_ORIGINS, profile->origin, &match->part_len[0]);
+    if (match->part_len[0] + r->middle_len + r->tail > REDIRECT_MAX_TEXT)
+        match->part_len[0] = 0;
     match->part[1] = r->middle;
     match->part_len[1] = r->middle_len;
     match->part[2] = r->source + r->source_len - r->tail;
@@ -628,6 +633,7 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
                                      uint32_t from, redirect_match *match)
 {
     search s; /* too large to be cleared for each look-up */
+    rt_record r;
 
     s.table = table;
     s.request = request;
@@ -645,11 +651,11 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
         s.left_out = false;
         walk_all(&s);
     } while (!try_patterns(&s));
-    if (s.best == NONE) {
+    if (s.best == NONE || !rt_take(table, s.best, &r)) {
         match->rule = 0;
         return false;
     }
-    rt_fill_match(table, s.best, s.matched, match);
+    rt_fill(table, s.best, &r, s.matched, match);
     return true;
 }
 
@@ -663,24 +669,23 @@ HTC_HOT bool redirect_table_lookup(const redirect_table *table, const redirect_r
 
 static const void *section(const redirect_table *t, rt_section which)
 {
-    return t->image + t->head->section[which].at;
+    return t->image + t->head.section[which].at;
 }
 
 static void make_ready(redirect_table *t, apr_pool_t *pool)
 {
     rt_ready *all = apr_pcalloc(pool, RT_READY_MAX * sizeof(*all));
-    uint32_t n = t->head->section[RT_PROFILES].count;
+    uint32_t n = t->head.section[RT_PROFILES].count;
 
     for (uint32_t i = 0; i < RT_READY_MAX && i < n; i++) {
-        const redirect_profile *profile = &t->profiles[i];
         rt_ready *ready = &all[i];
 
-        if (profile->has != REDIRECT_HAS_TARGET || profile->strip)
-            continue;
-        ready->profile = profile;
-        ready->origin = t->image;
-        if (profile->origin)
-            ready->origin = rt_string(t->image, t->origins, profile->origin, &ready->origin_len);
+        ready->profile = t->profiles[i];
+        RT_READ_DONE();
+        ready->origin = rt_text(t, RT_ORIGINS, ready->profile.origin, &ready->origin_len);
+        ready->usable = rt_profile_possible(&ready->profile) &&
+                        ready->profile.has == REDIRECT_HAS_TARGET && !ready->profile.strip &&
+                        ready->origin_len + 2 * 0x7f <= REDIRECT_MAX_TEXT;
     }
     t->ready = all;
 }
@@ -688,7 +693,7 @@ static void make_ready(redirect_table *t, apr_pool_t *pool)
 /* The profile that most of some rules have, from all over the table. */
 static void see_usual(redirect_table *t)
 {
-    const rt_span *span = &t->head->section[RT_MARKS];
+    const rt_span *span = &t->head.section[RT_MARKS];
     const rt_mark *marks = (const rt_mark *)(t->image + span->at);
     uint32_t seen[RT_READY_MAX] = {0}, most = 0;
 
@@ -696,40 +701,52 @@ static void see_usual(redirect_table *t)
     for (uint32_t i = 0; i < SAMPLES && i < span->count; i++) {
         uint32_t mark =
             span->count <= SAMPLES ? i : (uint32_t)((uint64_t)i * span->count / SAMPLES);
-        uint32_t number;
         rt_record r;
 
-        rt_decode(t->image + marks[mark].at, t->profiles, &r);
-        number = (uint32_t)(r.profile - t->profiles);
-        if (number < RT_READY_MAX && t->ready[number].profile && ++seen[number] > most) {
-            most = seen[number];
-            t->usual = number << 1;
-            t->usual_ready = t->ready[number];
-            t->usual_kind = t->usual_ready.profile->kind;
+        if (rt_take(t, marks[mark].at, &r) && r.number < RT_READY_MAX &&
+            t->ready[r.number].usable && ++seen[r.number] > most) {
+            most = seen[r.number];
+            t->usual = r.number << 1;
+            t->usual_ready = t->ready[r.number];
+            t->usual_kind = t->usual_ready.profile.kind;
         }
     }
+}
+
+/* Places that have so much of the image behind them that a short record, wherever it is said to
+ * begin there, lies inside. */
+static uint32_t quick_range(const rt_header *head)
+{
+    uint32_t end = head->size < RT_QUICK ? 0 : head->size - RT_QUICK;
+
+    if (end > head->records_end)
+        end = head->records_end;
+    return end > sizeof(*head) ? end - (uint32_t)sizeof(*head) : 0;
 }
 
 const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool)
 {
     redirect_table *t = apr_pcalloc(pool, sizeof(*t));
 
-    (void)size;
+    if (size < sizeof(t->head))
+        return NULL;
+    t->head = *(const rt_header *)image;
+    RT_READ_DONE();
+    if (!rt_header_possible(&t->head, size))
+        return NULL;
     t->image = image;
-    t->head = image;
     t->buckets = section(t, RT_BUCKETS);
     t->filter = section(t, RT_FILTER);
     t->profiles = section(t, RT_PROFILES);
-    t->spaces = section(t, RT_SPACES);
-    t->hosts = section(t, RT_HOSTS);
-    t->strips = section(t, RT_STRIPS);
-    t->origins = section(t, RT_ORIGINS);
-    t->patterns = section(t, RT_PATTERNS);
-    t->seed = t->head->seed;
-    t->nbuckets = t->head->section[RT_BUCKETS].count;
-    t->nfilter = t->head->section[RT_FILTER].count;
-    t->nspaces = t->head->section[RT_SPACES].count;
-    t->records_end = t->head->records_end;
+    t->spaces = apr_pmemdup(pool, section(t, RT_SPACES),
+                            (t->head.section[RT_SPACES].count + 1) * sizeof(rt_space));
+    t->seed = t->head.seed;
+    t->nbuckets = t->head.section[RT_BUCKETS].count;
+    t->nfilter = t->head.section[RT_FILTER].count;
+    t->nspaces = t->head.section[RT_SPACES].count;
+    t->records_end = t->head.records_end;
+    t->end = t->head.size - REDIRECT_SLACK;
+    t->quick = quick_range(&t->head);
     t->secret = rt_secret_of(t->seed);
     t->lookup = lookup;
     t->simple_salt = rt_salt(t->seed, 0, 0, 0);

@@ -9,6 +9,12 @@
  * A table is made by a builder in private memory, written as one run of bytes (the image) to
  * wherever the caller wants it, and opened there, also by other processes and at other addresses.
  * An image is never changed; look-ups take no lock and allocate nothing.
+ *
+ * Who has opened an image that somebody else can write is safe all the same: whatever is written to
+ * it, also while it is read, no function here reads outside of the image or runs without end. What
+ * it then says of rules may be nonsense, within these bounds: lengths are not above their limits
+ * and within the image, numbers of patterns and rules are below the table's totals, kind and status
+ * are possible ones. Texts need not end in a NUL.
  */
 #ifndef REDIRECT_TABLE_H
 #define REDIRECT_TABLE_H
@@ -113,6 +119,9 @@ apr_status_t redirect_builder_finish(redirect_builder *builder, redirect_duplica
 /** How many rules the table has; after finish. */
 uint32_t redirect_builder_rules(const redirect_builder *builder);
 
+/** The image in the builder's own memory; after finish, and before write and take. */
+const void *redirect_builder_image(const redirect_builder *builder);
+
 /** Write the image, of the size that finish told, to @a to (8-byte aligned). Once, after finish. */
 void redirect_builder_write(redirect_builder *builder, void *to);
 /** Instead: the image where it was built, in memory from mmap(), whose size becomes *mapped; the
@@ -122,9 +131,9 @@ void *redirect_builder_take(redirect_builder *builder, size_t *mapped);
 void redirect_builder_destroy(redirect_builder *builder);
 
 /**
- * Prove that no look-up in the @a size bytes at @a image (8-byte aligned), whatever they hold, can
- * read outside of them or run without end. Linear in the image's size. Says nothing about whether
- * they are the bytes that a builder wrote: that is what redirect_table_checksum() is for.
+ * Prove that the @a size bytes at @a image (8-byte aligned) are what a builder may have written.
+ * For an image that nobody writes meanwhile. Linear in the image's size. Says nothing about whether
+ * they are the bytes that it wrote: that is what redirect_table_intact() is for.
  * @return APR_SUCCESS; APR_EINVAL; APR_ENOMEM when there is none for a bit for each byte of the
  * image.
  */
@@ -133,7 +142,8 @@ apr_status_t redirect_table_validate(const void *image, size_t size);
 /** Is the image what the builder wrote, by its checksum? Only after validate. */
 bool redirect_table_intact(const void *image, size_t size);
 
-/** Open a validated image. The table keeps pointing into it; it is a small struct in @a pool. */
+/** Open an image. The table keeps pointing into it; it is a small struct in @a pool. NULL when its
+ * header is impossible. */
 const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool);
 
 /** The regex function: does pattern number @a id of the table (they are numbered from 0 without
@@ -151,7 +161,7 @@ typedef struct redirect_request {
     size_t query_len;
     redirect_regex_fn *regex; /* NULL: patterns do not match */
     void *baton;
-    /** For redirect_map_location(): escape a decoded path for a URL. NULL: apr_pescape_path(). */
+    /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path(). */
     const char *(*escape)(apr_pool_t *pool, const char *path);
 } redirect_request;
 
@@ -170,13 +180,15 @@ typedef struct redirect_profile {
 
 typedef struct redirect_match {
     uint32_t rule; /* where it is in the image: rules further on have higher numbers. 0: none */
-    const redirect_profile *profile; /* in the image; NULL: none */
+    redirect_profile profile;
     size_t matched; /* PREFIX: the rest of the path begins here: behind the slashes if the source
                      * ends in one, else with them. Other kinds: path_len */
     size_t target_len;
-    const char *strip;   /* as given with the rule, NUL-terminated, in the image; NULL: none */
-    const char *pattern; /* NUL-terminated, in the image; NULL: none */
-    uint32_t pattern_id; /* valid with pattern */
+    const char *strip; /* as given with the rule, in the image; NULL: none */
+    size_t strip_len;
+    const char *pattern; /* in the image; NULL: none */
+    size_t pattern_len;
+    uint32_t pattern_id; /* valid with pattern; less than `patterns` of the table's totals */
     const char *part[3]; /* the target in three pieces, all in the image; not NULL */
     size_t part_len[3];
 } redirect_match;

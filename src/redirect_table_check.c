@@ -1,8 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Proof that an image, wherever it came from, is safe to look rules up in: that every place, number
- * and length in it leads to something of the right kind inside of it. Called before
- * redirect_table_open(), whose look-ups rely on it and check nothing again.
+ * Proof that an image is what a builder may have written: that every place, number and length in it
+ * leads to something of the right kind inside of it. Called for an image that nobody else writes,
+ * before it is shared. Look-ups do not rely on it, as they check what they use; but what it refuses
+ * would be answered wrongly.
  *
  * One pass over the records notes in a bitmap where each begins, one over the postings does the
  * same; whatever points to a record or posting is then looked up there.
@@ -10,8 +11,7 @@
 #include "core/htc_pages.h"
 #include "redirect_table_private.h"
 
-#define MAX_NUMBER_BYTES 5
-#define ALL_HAS          (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN)
+#define ALL_HAS (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN)
 
 typedef struct check {
     const char *image;
@@ -61,28 +61,30 @@ static const size_t element_size[] = {
 
 static_assert(sizeof(element_size) / sizeof(element_size[0]) == RT_SECTIONS, "all sections");
 
-static bool section_ok(const check *c, rt_section which)
+static bool section_ok(const rt_header *head, rt_section which, size_t size)
 {
-    uint64_t at = c->head->section[which].at, n = c->head->section[which].count;
+    uint64_t at = head->section[which].at, n = head->section[which].count;
     size_t align = which == RT_BUCKETS ? sizeof(rt_bucket) : sizeof(uint64_t);
 
     n += which >= RT_HOSTS;
-    return at % align == 0 && at >= c->head->records_end &&
-           at + n * element_size[which] <= c->size - REDIRECT_SLACK;
+    return at % align == 0 && at >= head->records_end &&
+           at + n * element_size[which] <= size - REDIRECT_SLACK;
 }
 
-static bool header_ok(const check *c)
+bool rt_header_possible(const rt_header *head, size_t size)
 {
-    const rt_header *head = c->head;
-
-    if (head->magic != RT_MAGIC || head->version != RT_VERSION || head->size != c->size ||
-        head->records_end < sizeof(rt_header) || head->records_end > c->size - REDIRECT_SLACK)
+    if (size < sizeof(rt_header) + REDIRECT_SLACK || size > REDIRECT_MAX_IMAGE ||
+        head->magic != RT_MAGIC || head->version != RT_VERSION || head->size != size ||
+        head->records_end < sizeof(rt_header) || head->records_end > size - REDIRECT_SLACK)
         return false;
     for (unsigned i = 0; i < RT_SECTIONS; i++) {
-        if (!section_ok(c, (rt_section)i))
+        if (!section_ok(head, (rt_section)i, size))
             return false;
     }
-    return count(c, RT_BUCKETS) && count(c, RT_FILTER) && count(c, RT_SPACES) <= RT_MAX_SPACES;
+    /* No record is shorter than its first number and the length of its source. */
+    return head->rules <= (head->records_end - sizeof(rt_header)) / 2 &&
+           head->section[RT_BUCKETS].count && head->section[RT_FILTER].count &&
+           head->section[RT_SPACES].count <= RT_MAX_SPACES;
 }
 
 /* Each string ends in a NUL in front of the next. */
@@ -105,8 +107,8 @@ static bool profile_ok(const check *c, const redirect_profile *p)
 {
     bool segments = p->kind == REDIRECT_EXACT || p->kind == REDIRECT_PREFIX;
 
-    return p->kind >= REDIRECT_EXACT && p->kind <= REDIRECT_PATTERN &&
-           !(p->has & ~(unsigned)ALL_HAS) && !(p->origin && !(p->has & REDIRECT_HAS_TARGET)) &&
+    return rt_profile_possible(p) && !(p->has & ~(unsigned)ALL_HAS) &&
+           !(p->origin && !(p->has & REDIRECT_HAS_TARGET)) &&
            !(p->kind == REDIRECT_PATTERN && !(p->has & RT_PATTERN)) &&
            !(p->flags & REDIRECT_ANY_SLASH && !segments) &&
            !(p->flags & REDIRECT_FLOATING && p->kind != REDIRECT_PATTERN) &&
@@ -155,7 +157,7 @@ static bool host_slots_ok(const check *c)
 static bool take_number(const uint8_t **at, const uint8_t *end, uint64_t *number)
 {
     *number = 0;
-    for (unsigned i = 0; i < MAX_NUMBER_BYTES && *at < end; i++) {
+    for (unsigned i = 0; i < RT_NUMBER_BYTES && *at < end; i++) {
         uint8_t byte = *(*at)++;
 
         *number |= (uint64_t)(byte & 0x7f) << 7 * i;
@@ -187,11 +189,11 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
 static bool lengths_ok(const check *c, const rt_record *r, size_t room)
 {
     uint64_t target = (uint64_t)r->middle_len + r->tail;
-    size_t origin_len;
 
     if (r->profile->origin) {
-        rt_string(c->image, section(c, RT_ORIGINS), r->profile->origin, &origin_len);
-        target += origin_len;
+        const uint32_t *ends = (const uint32_t *)section(c, RT_ORIGINS) + r->profile->origin;
+
+        target += ends[0] - ends[-1] - 1;
     }
     return r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
            target <= REDIRECT_MAX_TEXT && r->tail <= r->source_len && r->size <= room;
@@ -316,7 +318,7 @@ apr_status_t redirect_table_validate(const void *image, size_t size)
     check c = {.image = image, .size = size, .head = image};
     bool ok;
 
-    if (size < sizeof(rt_header) + REDIRECT_SLACK || size > REDIRECT_MAX_IMAGE || !header_ok(&c))
+    if (size < sizeof(rt_header) || !rt_header_possible(c.head, size))
         return APR_EINVAL;
     c.profiles = section(&c, RT_PROFILES);
     for (unsigned i = RT_HOSTS; i < RT_SECTIONS; i++) {

@@ -672,6 +672,11 @@ uint32_t redirect_builder_rules(const redirect_builder *builder)
     return builder->rules;
 }
 
+const void *redirect_builder_image(const redirect_builder *builder)
+{
+    return builder->image.bytes;
+}
+
 /* What has been written is given back on the way, so that there are not two whole images. */
 void redirect_builder_write(redirect_builder *builder, void *to)
 {

@@ -74,6 +74,8 @@
 #define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
 #define RT_READY_MAX    64  /* profiles whose number takes one byte */
 #define RT_UNUSUAL      UINT32_MAX
+#define RT_NUMBER_BYTES 5
+#define RT_QUICK        512 /* more than four numbers of a byte, their texts, and the slack */
 
 /* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
 enum { RT_HOST = 4, RT_PATTERN = 8 };
@@ -171,7 +173,8 @@ typedef struct rt_secret {
 
 /* What is the same for all matches with rules of a profile. */
 typedef struct rt_ready {
-    const redirect_profile *profile; /* NULL: its records have no target, or something else */
+    redirect_profile profile;
+    bool usable; /* its records have a target and nothing else */
     const char *origin;
     size_t origin_len;
 } rt_ready;
@@ -180,17 +183,23 @@ typedef struct rt_ready {
 typedef bool rt_lookup_fn(const redirect_table *table, const redirect_request *request,
                           uint32_t from, redirect_match *match);
 
+/* An image may lie in memory that other processes write. So what a look-up relies on lies here, in
+ * private memory, and was checked when the table was opened: header, sizes, spaces. A place, number
+ * or length that is read from the image later is read once and checked before it is used: see
+ * rt_take(), rt_text(), RT_OPAQUE(). */
 struct redirect_table {
     const char *image;
-    const rt_header *head;
+    rt_header head;
     const rt_bucket *buckets;
     const uint64_t *filter;
     const redirect_profile *profiles;
-    const rt_space *spaces;
-    const uint32_t *hosts, *strips, *origins, *patterns; /* offsets */
+    const rt_space *spaces; /* a private copy */
     uint64_t seed;
     rt_secret secret; /* made of the seed */
     uint32_t nbuckets, nfilter, nspaces, records_end;
+    uint32_t end; /* texts and lists end in front of the image's last REDIRECT_SLACK bytes */
+    uint32_t
+        quick; /* behind the header, so many bytes have RT_QUICK bytes of the image behind them */
     rt_lookup_fn *lookup;
     uint64_t simple_salt;
     /* Of a simple table: for each of the profiles whose number is of one byte, and of these the one
@@ -202,7 +211,9 @@ struct redirect_table {
 
 /* A record taken apart. */
 typedef struct rt_record {
-    const redirect_profile *profile;
+    const redirect_profile *profile; /* of one that rt_take() has read: `own` */
+    redirect_profile own;
+    uint32_t number; /* of the profile */
     const char *source, *middle, *query;
     uint32_t source_len, middle_len, tail, query_len;
     uint32_t host, pattern; /* numbers; 0: none */
@@ -212,13 +223,22 @@ typedef struct rt_record {
 
 /* --- numbers and records --------------------------------------------------------------------- */
 
+/* A value that was read from memory which others write: the compiler must not read it again. */
+#define RT_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+
+/* The same of all that was read until now. */
+#define RT_READ_DONE() __asm__ volatile("" : : : "memory")
+
+/* Reads RT_NUMBER_BYTES at most, whatever they are. */
 static inline uint32_t rt_number(const uint8_t **at)
 {
     const uint8_t *p = *at;
-    uint32_t value = *p & 0x7f;
+    uint32_t byte = *p++, value = byte & 0x7f;
 
-    for (unsigned shift = 7; *p++ & 0x80; shift += 7)
-        value |= (uint32_t)(*p & 0x7f) << (shift & 31);
+    for (unsigned shift = 7; byte & 0x80 && shift < 7 * RT_NUMBER_BYTES; shift += 7) {
+        byte = *p++;
+        value |= (byte & 0x7f) << shift;
+    }
     *at = p;
     return value;
 }
@@ -234,15 +254,12 @@ static inline uint32_t rt_unzigzag(uint32_t number)
     return number >> 1 ^ (number & 1 ? UINT32_MAX : 0);
 }
 
-/* Of a record whose numbers and profile have been checked. */
-static inline void rt_decode(const char *record, const redirect_profile *profiles, rt_record *out)
+/* The numbers behind the first one, of a record of out->profile. */
+static inline void rt_decode_rest(const char *record, const uint8_t *p, uint32_t first,
+                                  rt_record *out)
 {
-    const uint8_t *p = (const uint8_t *)record;
-    uint32_t first = rt_number(&p);
-    const redirect_profile *profile = &profiles[first >> 1];
-    unsigned has = profile->has;
+    unsigned has = out->profile->has;
 
-    out->profile = profile;
     out->source_len = rt_number(&p);
     out->host = has & RT_HOST ? rt_number(&p) : 0;
     out->middle_len = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
@@ -256,12 +273,103 @@ static inline void rt_decode(const char *record, const redirect_profile *profile
     out->size = (uint32_t)(out->query + out->query_len - record);
 }
 
-/* String number n (from 1) of a section, with its NUL. */
-static inline const char *rt_string(const char *image, const uint32_t *offsets, uint32_t n,
-                                    size_t *len)
+/* Of a record whose numbers and profile have been checked, in private memory. */
+static inline void rt_decode(const char *record, const redirect_profile *profiles, rt_record *out)
 {
-    *len = offsets[n] - offsets[n - 1] - 1;
-    return image + offsets[n - 1];
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first = rt_number(&p);
+
+    out->number = first >> 1;
+    out->profile = &profiles[out->number];
+    rt_decode_rest(record, p, first, out);
+}
+
+static inline uint32_t rt_count(const redirect_table *table, rt_section which)
+{
+    return table->head.section[which].count;
+}
+
+/* Can a rule have this profile? Its strings are checked when they are read. */
+static inline bool rt_profile_possible(const redirect_profile *profile)
+{
+    return profile->kind >= REDIRECT_EXACT && profile->kind <= REDIRECT_PATTERN &&
+           profile->status >= 100 && profile->status <= 999;
+}
+
+/* What rt_take() must find of a record that was read: all of it lies where records do, and its
+ * numbers are of strings that there are. */
+static inline bool rt_record_possible(const redirect_table *table, uint32_t place,
+                                      const rt_record *r)
+{
+    uint64_t texts = (uint64_t)r->source_len + r->middle_len + r->query_len;
+    uint64_t at = (uint64_t)(r->source - table->image);
+
+    return rt_profile_possible(r->profile) && at + texts <= table->records_end &&
+           r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
+           (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT && r->tail <= r->source_len &&
+           r->host <= rt_count(table, RT_HOSTS) && r->pattern <= rt_count(table, RT_PATTERNS) &&
+           (r->pattern || r->profile->kind != REDIRECT_PATTERN) && place < place + r->size;
+}
+
+/* The record at `place`, whatever stands there. False: there is none. */
+static inline bool rt_take(const redirect_table *table, uint32_t place, rt_record *out)
+{
+    const char *record = table->image + place;
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first;
+
+    if (place < sizeof(rt_header) || place >= table->records_end)
+        return false;
+    first = rt_number(&p);
+    RT_OPAQUE(first);
+    out->number = first >> 1;
+    if (__builtin_expect(out->number >= rt_count(table, RT_PROFILES), 0))
+        return false;
+    out->own = table->profiles[out->number];
+    RT_READ_DONE();
+    out->profile = &out->own;
+    rt_decode_rest(record, p, first, out);
+    RT_READ_DONE();
+    return rt_record_possible(table, place, out);
+}
+
+/* String number n (from 1) of a section, whatever stands there: of one that there is not, it is
+ * empty. It need not end in a NUL. The REDIRECT_SLACK bytes behind it can be read, too. */
+static inline const char *rt_text(const redirect_table *table, rt_section which, uint32_t n,
+                                  size_t *len)
+{
+    static const char none[REDIRECT_SLACK];
+    const uint32_t *offsets =
+        (const uint32_t *)(const void *)(table->image + table->head.section[which].at);
+    uint32_t at, end;
+
+    *len = 0;
+    if (!n || n > rt_count(table, which))
+        return none;
+    at = offsets[n - 1];
+    end = offsets[n];
+    RT_OPAQUE(at);
+    RT_OPAQUE(end);
+    if (at >= end || end > table->end || end - at > REDIRECT_MAX_TEXT + 1)
+        return none;
+    *len = end - at - 1;
+    return table->image + at;
+}
+
+/* The places of the posting at `place`, as many as lie inside of the image. */
+static inline const uint32_t *rt_posting(const redirect_table *table, uint32_t place, uint32_t *n)
+{
+    const uint32_t *posting = (const uint32_t *)(const void *)(table->image + place);
+    uint32_t room = place < table->end ? (table->end - place) / (uint32_t)sizeof(*posting) : 0;
+
+    *n = 0;
+    if (!room || place % sizeof(*posting))
+        return posting;
+    *n = posting[0];
+    RT_OPAQUE(*n);
+    if (*n >= room)
+        *n = room - 1;
+    return posting + 1;
 }
 
 /* --- hashing --------------------------------------------------------------------------------- */
@@ -389,14 +497,11 @@ static inline unsigned rt_partial(size_t len)
     return len < RT_PARTIAL_MAX ? (unsigned)len : RT_PARTIAL_MAX;
 }
 
-/* --- redirect_table.c, redirect_table_text.c
- * ------------------------------------------------------------------- */
+/* --- redirect_table.c, redirect_table_text.c ---------------------------------------------------
+ */
 
-/* All of a match with the rule at `place`; where it ends is told by the caller. */
-void rt_fill_match(const redirect_table *table, uint32_t place, size_t matched,
-                   redirect_match *match);
-
-/* The same, of a record that was taken apart already. */
+/* All of a match with the rule at `place`, whose record was taken apart; where it ends is told by
+ * the caller. */
 void rt_fill(const redirect_table *table, uint32_t place, const rt_record *record, size_t matched,
              redirect_match *match);
 
@@ -661,6 +766,11 @@ uint64_t rt_query_hash(uint64_t seed, const char *query, size_t len, const char 
 bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, const char *strip,
                     size_t strip_len);
 
+/* --- redirect_table_check.c ------------------------------------------------------------------- */
+
+/* Does the header of an image of @a size bytes name sections that lie inside of it? */
+bool rt_header_possible(const rt_header *head, size_t size);
+
 /* --- the builder: redirect_table_memory.c, _build.c, _index.c --------------------------------- */
 
 /* Memory that grows without being copied; zero behind `len`. */
@@ -719,7 +829,11 @@ struct redirect_builder {
 /** For tests that must be repeatable, in front of the first rule: hash with this seed. */
 void rt_builder_seed(redirect_builder *builder, uint64_t seed);
 
-#define RT_MAX_NUMBERS (7 * 5) /* bytes in front of a record's strings, at most */
+#define RT_MAX_NUMBERS (8 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
+
+/* Behind the last record lie a bucket, a word of the filter and the slack, so numbers can be read
+ * at any place of a record. */
+static_assert(RT_MAX_NUMBERS <= sizeof(rt_bucket) + sizeof(uint64_t) + REDIRECT_SLACK, "inside");
 
 /* Write what is in front of a record's strings; all but `size` and the pointers must be set.
  * @return the number of bytes. */

@@ -32,9 +32,8 @@ typedef struct quick {
 
 bool rt_is_simple(const redirect_table *t)
 {
-    const rt_header *head = t->head;
     const redirect_profile *profiles = t->profiles;
-    uint32_t n = head->section[RT_PROFILES].count;
+    uint32_t n = rt_count(t, RT_PROFILES);
 
     if (t->nspaces != 1 || t->spaces->icase || t->spaces->query != RT_QUERY_ANY ||
         t->spaces->host != RT_HOST_ANY || t->spaces->partial_depths ||
@@ -49,27 +48,36 @@ bool rt_is_simple(const redirect_table *t)
     return true;
 }
 
-/* As rt_decode(), for numbers of one byte each without a branch on what the record has. */
-static inline void decode(const redirect_table *t, uint32_t place, rt_record *r)
+/* Is this a place from which a record of short texts lies inside of the image, whatever its numbers
+ * are? */
+static inline bool is_quick(const redirect_table *t, uint32_t place)
+{
+    return place - (uint32_t)sizeof(rt_header) < t->quick;
+}
+
+/* As rt_take(), for numbers of one byte each without a branch on what the record has. */
+static inline bool take(const redirect_table *t, uint32_t place, rt_record *r)
 {
     const char *record = t->image + place;
-    const redirect_profile *profile;
+    const rt_ready *ready;
     uint32_t numbers;
 
+    if (__builtin_expect(!is_quick(t, place), 0))
+        return rt_take(t, place, r);
     memcpy(&numbers, record, sizeof(numbers));
-    profile = &t->profiles[(numbers & 0x7f) >> 1];
-    if (__builtin_expect(numbers & UINT32_C(0x80808081) || !(profile->has & REDIRECT_HAS_TARGET),
-                         0)) {
-        rt_decode(record, t->profiles, r);
-        return;
-    }
-    r->profile = profile;
+    RT_OPAQUE(numbers);
+    ready = &t->ready[(numbers & 0x7f) >> 1];
+    if (__builtin_expect(numbers & UINT32_C(0x80808081) || !ready->usable, 0))
+        return rt_take(t, place, r);
+    r->own = ready->profile;
+    r->profile = &r->own;
     r->pattern = 0;
     r->source_len = numbers >> 8 & 0xff;
     r->middle_len = numbers >> 16 & 0xff;
     r->tail = numbers >> 24;
     r->source = record + sizeof(numbers);
     r->middle = r->source + r->source_len;
+    return true;
 }
 
 /* Where in the path the source ends, as runs of slashes equal one. */
@@ -132,26 +140,32 @@ static bool try_rule(quick *q, uint32_t place)
     rt_record r;
 
     __builtin_prefetch(q->table->image + place + 64);
-    decode(q->table, place, &r);
-    if (r.profile->kind != q->kind || !matches(q, &r, &matched) || place < q->from)
+    if (!take(q->table, place, &r) || r.profile->kind != q->kind || !matches(q, &r, &matched) ||
+        place < q->from)
         return false;
     if (place < q->best) {
         q->best = place;
         q->matched = matched;
         q->record = r;
+        q->record.profile = &q->record.own;
     }
     return true;
 }
 
 static bool try_place(quick *q, uint32_t place)
 {
-    const uint32_t *posting;
+    const uint32_t *places;
+    uint32_t n;
 
+    RT_OPAQUE(place);
     if (place < q->table->records_end)
         return try_rule(q, place);
-    posting = (const uint32_t *)(q->table->image + place);
-    for (uint32_t i = 1; i <= posting[0]; i++) {
-        if (try_rule(q, posting[i]))
+    places = rt_posting(q->table, place, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rule = places[i];
+
+        RT_OPAQUE(rule);
+        if (try_rule(q, rule))
             return true;
     }
     return false;
@@ -309,6 +323,15 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
 /* --- short paths --------------------------------------------------------------------------------
  */
 
+/* The first place of those with these bits. */
+static inline uint32_t place_in(const rt_bucket *bucket, unsigned hits)
+{
+    uint32_t place = bucket->place[__builtin_ctz(hits)];
+
+    RT_OPAQUE(place);
+    return place;
+}
+
 /* The place that the buckets behind this one have first for the key's tag; 0: none. */
 static HTC_APART uint32_t tagged_behind(const redirect_table *t, uint64_t key, uint32_t number)
 {
@@ -318,7 +341,7 @@ static HTC_APART uint32_t tagged_behind(const redirect_table *t, uint64_t key, u
         number = number + 1 < t->nbuckets ? number + 1 : 0;
         hits = rt_tagged(&t->buckets[number], rt_tag(key));
     }
-    return hits ? t->buckets[number].place[__builtin_ctz(hits)] : 0;
+    return hits ? place_in(&t->buckets[number], hits) : 0;
 }
 
 /* The place that the index has first for it. */
@@ -329,7 +352,7 @@ static inline uint32_t first_tagged(const redirect_table *t, uint64_t key)
     unsigned hits = rt_tagged(bucket, rt_tag(key));
 
     if (hits)
-        return bucket->place[__builtin_ctz(hits)];
+        return place_in(bucket, hits);
     return bucket->reach ? tagged_behind(t, key, number) : 0;
 }
 
@@ -339,7 +362,9 @@ static inline uint32_t first_tagged(const redirect_table *t, uint64_t key)
 #define SHORT_PROFILE UINT32_C(0x7e)
 #define SHORT_SOURCE  UINT32_C(0xff00)
 
-/* All that can be said of a match without the rule's record, which is asked for here. */
+/* All that can be said of a match without the rule's record, which is asked for here. The place is
+ * a quick one, and the path a short one: so wherever a text of the record is said to lie, it is
+ * inside of the image. */
 static inline void begin_match(const redirect_table *t, const rt_ready *ready, uint32_t place,
                                size_t len, redirect_match *match)
 {
@@ -372,6 +397,7 @@ static inline uint32_t numbers_of(const redirect_table *t, uint32_t place)
     uint32_t numbers;
 
     memcpy(&numbers, t->image + place, sizeof(numbers));
+    RT_OPAQUE(numbers);
     return numbers;
 }
 
@@ -393,7 +419,7 @@ static HTC_APART bool match_other(const redirect_table *t, const redirect_reques
     /* A PREFIX may go on with the slash behind the segments. */
     if (kind == REDIRECT_PREFIX && len < request->path_len && (numbers >> 8 & 0xff) == len + 1)
         len++;
-    if (ready->profile && ready->profile->kind == kind &&
+    if (ready->usable && ready->profile.kind == kind &&
         (numbers & (SHORT_ZERO | SHORT_SOURCE)) == len << 8 &&
         same_bytes(t->image + place + sizeof(numbers), request->path, len)) {
         begin_match(t, ready, place, len, match);
@@ -417,7 +443,7 @@ static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_requ
     uint32_t place = tagged_behind(t, key, rt_bucket_of(key, t->nbuckets)), numbers;
     size_t len = request->path_len;
 
-    if (!place || place >= t->records_end)
+    if (!is_quick(t, place))
         return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, len, match);
     numbers = numbers_of(t, place);
@@ -450,8 +476,8 @@ static inline bool lookup_whole(const redirect_table *t, const redirect_request 
         match->rule = 0;
         return false;
     }
-    place = bucket->place[__builtin_ctz(hits)];
-    if (__builtin_expect(place >= t->records_end, 0)) /* a list of records */
+    place = place_in(bucket, hits);
+    if (__builtin_expect(!is_quick(t, place), 0)) /* a list of records, or near the image's end */
         return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, len, match);
     source = t->image + place + sizeof(numbers);
@@ -548,7 +574,7 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         match->rule = 0;
         return false;
     }
-    if (__builtin_expect(place >= t->records_end, 0)) /* a list of records */
+    if (__builtin_expect(!is_quick(t, place), 0)) /* a list of records, or near the image's end */
         return lookup(t, request, 0, match);
     begin_match(t, &t->usual_ready, place, end, match);
     numbers = numbers_of(t, place);

@@ -286,7 +286,7 @@ HTC_HOT void redirect_match_target(const redirect_match *match, char *to)
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
 {
-    const rt_header *head = table->head;
+    const rt_header *head = &table->head;
 
     *info = (redirect_table_info){.rules = head->rules,
                                   .exact = head->exact,
@@ -304,30 +304,32 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
     redirect_match match;
     rt_record r;
 
-    rt_decode(table->image + rule, table->profiles, &r);
-    rt_fill_match(table, rule, 0, &match);
-    *out = (redirect_rule){.kind = match.profile->kind,
-                           .flags = match.profile->flags,
-                           .source = r.source,
-                           .source_len = r.source_len,
-                           .status = match.profile->status,
-                           .options = match.profile->options};
-    if (r.pattern)
-        out->pattern = rt_string(table->image, table->patterns, r.pattern, &out->pattern_len);
+    *out = (redirect_rule){.kind = REDIRECT_EXACT, .source = "", .status = 404};
+    out->line = redirect_table_line(table, rule, index);
+    if (!rt_take(table, rule, &r))
+        return;
+    rt_fill(table, rule, &r, 0, &match);
+    out->kind = match.profile.kind;
+    out->flags = match.profile.flags;
+    out->source = r.source;
+    out->source_len = r.source_len;
+    out->status = match.profile.status;
+    out->options = match.profile.options;
+    out->pattern = match.pattern;
+    out->pattern_len = match.pattern_len;
+    out->strip = match.strip;
+    out->strip_len = match.strip_len;
     if (r.host)
-        out->host = rt_string(table->image, table->hosts, r.host, &out->host_len);
+        out->host = rt_text(table, RT_HOSTS, r.host, &out->host_len);
     if (r.profile->has & REDIRECT_HAS_QUERY) {
         out->query = r.query;
         out->query_len = r.query_len;
     }
-    if (r.profile->strip)
-        out->strip = rt_string(table->image, table->strips, r.profile->strip, &out->strip_len);
     if (r.profile->has & REDIRECT_HAS_TARGET) {
         copy_exactly(&match, target_buffer);
         out->target = target_buffer;
         out->target_len = match.target_len;
     }
-    out->line = redirect_table_line(table, rule, index);
 }
 
 uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
@@ -335,51 +337,61 @@ uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
     uint32_t next = sizeof(rt_header);
     rt_record r;
 
-    if (rule) {
-        rt_decode(table->image + rule, table->profiles, &r);
-        next = rule + r.size;
-    }
+    if (rule)
+        next = rt_take(table, rule, &r) ? rule + r.size : table->records_end;
     return next < table->records_end ? next : 0;
+}
+
+/* A private copy. */
+static rt_mark mark_at(const redirect_table *table, uint32_t i)
+{
+    const rt_mark *marks =
+        (const rt_mark *)(const void *)(table->image + table->head.section[RT_MARKS].at);
+    rt_mark mark = marks[i];
+
+    RT_READ_DONE();
+    return mark;
 }
 
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
 {
-    const rt_mark *marks = (const rt_mark *)(table->image + table->head->section[RT_MARKS].at);
-    rt_mark mark = marks[rule >> RT_MARK_SHIFT];
+    rt_mark mark = {0};
     rt_record r;
+    bool there = false;
 
-    r.size = 0;
+    if (rule >> RT_MARK_SHIFT < rt_count(table, RT_MARKS))
+        mark = mark_at(table, rule >> RT_MARK_SHIFT);
     if (mark.at < rule)
-        rt_decode(table->image + mark.at, table->profiles, &r);
-    while (mark.at < rule) {
+        there = rt_take(table, mark.at, &r);
+    while (there && mark.at < rule) {
         mark.at += r.size;
-        rt_decode(table->image + mark.at, table->profiles, &r);
-        mark.line += 1 + r.line_delta;
+        there = rt_take(table, mark.at, &r);
+        mark.line += 1 + (there ? r.line_delta : 0);
         mark.number++;
     }
     if (index)
-        *index = mark.number;
+        *index = mark.number < table->head.rules ? mark.number : 0;
     return mark.line;
 }
 
 uint32_t redirect_table_nth(const redirect_table *table, uint32_t index)
 {
-    const rt_span *span = &table->head->section[RT_MARKS];
-    const rt_mark *marks = (const rt_mark *)(table->image + span->at);
-    uint32_t low = 0, high = span->count, rule, number;
+    uint32_t low = 0, high = rt_count(table, RT_MARKS), rule, number;
+    rt_mark mark;
 
     if (!high)
         return 0;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (marks[middle].number <= index)
+        if (mark_at(table, middle).number <= index)
             low = middle;
         else
             high = middle;
     }
-    rule = marks[low].at;
-    for (number = marks[low].number; rule && number < index; number++)
+    mark = mark_at(table, low);
+    rule = mark.at;
+    for (number = mark.number; rule && number < index; number++)
         rule = redirect_table_next(table, rule);
     return number == index ? rule : 0;
 }
@@ -402,22 +414,21 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
     size_t len = 0;
     const char *text;
 
-    rt_decode(table->image + rule, table->profiles, &r);
-    rt_fill_match(table, rule, 0, &match);
+    if (!rt_take(table, rule, &r))
+        return 0;
+    rt_fill(table, rule, &r, 0, &match);
     XXH3_64bits_reset(&state);
     hash_text(&state, r.source, r.source_len);
-    text = r.host ? rt_string(table->image, table->hosts, r.host, &len) : "";
+    text = rt_text(table, RT_HOSTS, r.host, &len);
     hash_text(&state, text, len);
     hash_text(&state, r.query, r.query_len);
-    len = match.strip ? strlen(match.strip) : 0;
-    hash_text(&state, match.strip, len);
-    len = match.pattern ? strlen(match.pattern) : 0;
-    hash_text(&state, match.pattern, len);
+    hash_text(&state, match.strip, match.strip_len);
+    hash_text(&state, match.pattern, match.pattern_len);
     for (unsigned i = 0; i < 3; i++) /* where the target is cut may differ from image to image */
         XXH3_64bits_update(&state, match.part_len[i] ? match.part[i] : "", match.part_len[i]);
     hash_text(&state,
-              (const char *)(uint32_t[]){match.profile->kind, match.profile->flags,
-                                         (uint32_t)match.profile->status,
+              (const char *)(uint32_t[]){match.profile.kind, match.profile.flags,
+                                         (uint32_t)match.profile.status,
                                          !!(r.profile->has & REDIRECT_HAS_TARGET),
                                          !!(r.profile->has & REDIRECT_HAS_QUERY)},
               5 * sizeof(uint32_t));

@@ -83,7 +83,7 @@ EOT
     my ($client, $main) = map { $server->client($_) } qw(tree main);
     my (%seen, @different);
     while (my @some = splice @files, 0, 100) {
-        $main->request('/htcache-status', method => 'POST', headers => [['X-HtCache', 'purge']], body => 'x');
+        $main->change('/htcache-status', 'purge');
         for my $file (@some) {
             my $dir = substr $file, length $root;
             $dir =~ s{\.htaccess$}{};

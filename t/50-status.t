@@ -170,4 +170,100 @@ SKIP: {
     ($code) = $run->('status --url http://127.0.0.1:' . HtCache::Server::free_port() . '/');
     is $code, 3, 'nobody listens: exit code 3';
 }
+# --- every JSON answer is what its schema says, in every state --------------------------------------
+
+require HtCache::Server;
+my $tree = HtCache::Env::work_dir('status-states');
+write_file("$tree/$_/page.html", "page\n") for qw(root/parsed root/replayed root/left root/off root/new);
+write_file("$tree/root/parsed/.htaccess",   "Header set X-Here 1\nRedirect /parsed/old http://example.org/\n");
+write_file("$tree/root/replayed/.htaccess", "FilterDeclare odd\n");
+write_file("$tree/root/left/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
+write_file("$tree/map.txt",    "/row http://example.org/row\n/parsed/./x http://example.org/x\n/row http://example.org/again\n");
+write_file("$tree/broken.txt", "/a nonsense\n");
+my %schema_of = map { my $name = $_; ($name => decode_json(read_file(t_dir() . "/$name.schema.json"))) }
+    qw(status redirects directories freshness explain done);
+my @answers = (
+    [status => '?format=json'], (map { [redirects => "?format=json&redirects=$_"] } 'top', 'unused', 'unused&since=1d', 'top&limit=1&offset=1'),
+    [directories => '?format=json&directories=cost'], [freshness => '?format=json&directories=freshness'], [freshness => '?format=json&directories=freshness&limit=1'],
+    (map { [explain => '?format=json&explain=' . s/([^\w.-])/sprintf '%%%02X', ord $1/ger] } '/', '/parsed/page.html', '/parsed/old?q', '/replayed/page.html', '/left/page.html',
+        '/off/page.html', '/new/page.html', '/nowhere/at/all', '/row', '/parsed', 'http://other.example/row', '/outside/x'),
+);
+my $states;
+
+sub in_state {
+    my ($name, $asked, $changes) = @_;
+    my @wrong;
+    for my $answer (@answers) {
+        my ($which, $query) = @$answer;
+        my $got = $asked->request("$page$query");
+        push @wrong, "$query: $got->{status}" and next if $got->{status} != 200;
+        push @wrong, map {"$query: $_"} HtCache::Schema::problems($schema_of{$which}, decode_json($got->{body}));
+    }
+    for my $action ($changes ? ('purge', 'reset') : ()) {
+        push @wrong, map {"$action: $_"} HtCache::Schema::problems($schema_of{done}, decode_json($asked->change($page, $action)->{body}));
+        push @wrong, map {"purge below: $_"} HtCache::Schema::problems($schema_of{done}, decode_json($asked->change("$page?path=$tree", 'purge')->{body}));
+    }
+    my (undef, @metrics) = HtCache::Metrics::parse($asked->request("$page?format=prometheus")->{body});
+    is_deeply [@wrong, @metrics], [], "$name: all JSON is as its schema says, and all metrics are well named";
+    $states++;
+    return decode_json($asked->request("$page?format=json")->{body})->{server};
+}
+my %started;
+for my $state (['Off', ''], ['On', "HtCacheRedirectMap $tree/map.txt\nHtCacheRedirectMap $tree/broken.txt\n"], ['On', "HtCacheRevalidate 1s\nHtCacheCounters Off\nHtCacheFold Off\n"],
+    ['On', "HtCacheRevalidate 0\nHtCacheMemcached 127.0.0.1:1\n"]) {
+    my ($on, $more) = @$state;
+    next if $more =~ /Memcached/ && $data->{memcached}{state} =~ /without libmemcached/;
+    my $one = HtCache::Server->new(name => 'states-' . ++$started{n}, htcache => 1, conf => <<"EOT")->start;
+HtCache $on
+$more
+DocumentRoot "$tree/root"
+Alias /outside /nowhere
+<Directory "$tree/root">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Directory "$tree/root/off">
+    HtCache Off
+</Directory>
+<Location $page>
+    SetHandler htcache-status
+    HtCacheAdmin On
+</Location>
+EOT
+    my $asked = $one->client('main', keepalive => 0);
+    my $name  = "HtCache $on " . ($more =~ s/\n(?=.)/, /gr =~ s/\Q$tree\E\/|\n//gr);
+    my $first = in_state("$name, fresh", $asked);
+    $asked->request($_) for ('/parsed/page.html', '/replayed/page.html', '/left/page.html', '/off/page.html', '/nowhere/x', '/row', '/parsed/old') x 3;
+    in_state("$name, asked", $asked, 1);
+    in_state("$name, forgotten", $asked);
+    $one->stop if $more !~ /map/ && $on eq 'On';
+    next if $more !~ /map/ && $on eq 'On';
+    # When it was started, and when restarted.
+    cmp_ok $first->{first_started_at}, '<=', $first->{started_at}, 'it was started before it was restarted';
+    my $before = $first;
+    for my $signal (qw(USR1 HUP)) {
+        sleep 1;
+        my $log = length $one->error_log;
+        $one->signal($signal);
+        HtCache::Env::wait_until(sub { substr($one->error_log, $log) =~ /resuming normal operations/ });
+        my $now;
+        HtCache::Env::wait_until(sub {
+            $now = eval { decode_json($asked->request("$page?format=json")->{body})->{server} };
+            $now && $now->{generation} > $before->{generation};
+        });
+        is $now->{first_started_at}, $first->{first_started_at}, "$signal: it is the same httpd";
+        cmp_ok $now->{started_at}, '>', $before->{started_at}, "$signal: but restarted";
+        my ($families) = HtCache::Metrics::parse($asked->request("$page?format=prometheus")->{body});
+        is $families->{htcache_server_started_timestamp_seconds}{samples}{''}, $now->{started_at}, "$signal: the metric says so, too";
+        is $families->{htcache_server_first_started_timestamp_seconds}{samples}{''}, $now->{first_started_at}, "$signal: both of them";
+        in_state("$name, after $signal", $asked);
+        $before = $now;
+    }
+    is_deeply [$one->crashes], [], 'no child died';
+    $one->stop;
+}
+for my $bad (map {"# HELP htcache_${_}_x y\n# TYPE htcache_${_}_x gauge\nhtcache_${_}_x 1\n"} qw(us ms s m h d b kb longest_us microseconds minutes megabytes)) {
+    my (undef, @found) = HtCache::Metrics::parse($bad);
+    is scalar @found > 0, 1, 'a bad unit is seen: ' . ($found[0] // $bad);
+}
 done_testing;

@@ -7,7 +7,7 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy);
+use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy wait_until);
 use HtCache::Schema;
 use HtCache::Server;
 
@@ -110,6 +110,7 @@ write_file("$dir/server.csv", "from,to\nhttp://test.example/mapped,http://exampl
 my $server = HtCache::Server->new(name => 'explain', htcache => 1, ports => ['vhost'], conf => <<"EOT");
 HtCache On
 HtCacheRevalidate 5min
+LogLevel htcache:info
 DocumentRoot "$root"
 <Directory "$dir">
     AllowOverride All
@@ -311,6 +312,50 @@ like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{expl
     "a request for $_->[0] is one of $_->[1]"
     for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
+
+# --- patterns that take long ----------------------------------------------------------------------
+
+# Where lines with such patterns stand: each kind is a directory of its own. Of each: a budget that is
+# spent, or patterns that are each at their limit.
+my %slow = (
+    rewrite   => "RewriteEngine On\n" . join('', map { "RewriteRule ^(a+)+([b-z]|x$_)\$ http://example.org/ [R,L]\n" } 1 .. 500),
+    negated   => "RewriteEngine On\n" . join('', map { "RewriteRule !^(a+)+([b-z]|x$_)\$|^page http://example.org/ [R,L]\n" } 1 .. 500),
+    condition => "RewriteEngine On\n" . join('', map { "RewriteCond %{REQUEST_URI} /(a+)+([b-z]|x$_)\$\nRewriteRule ^ http://example.org/ [R,L]\n" } 1 .. 500),
+    redirect  => join('', map { "RedirectMatch /(a+)+([b-z]|x$_)\$ http://example.org/\n" } 1 .. 500),
+    files     => join('', map { "<FilesMatch ^(a+)+([b-z]|x$_)\$>\nRedirect /slow/files http://example.org/\n</FilesMatch>\n" } 1 .. 500),
+    few       => join('', map { "RedirectMatch /(a+)+([b-z]|x$_)\$ http://example.org/\n" } 1 .. 3),
+    many      => "RewriteEngine On\n" . join('', map { "RewriteRule ^b+$_\$ http://example.org/ [R,L]\n" } 1 .. 4000),
+    map       => "HtCacheRedirectMap map.conf\n",
+);
+for my $kind (keys %slow) {
+    write_file("$root/slow/$kind/.htaccess", $slow{$kind});
+    write_file("$root/slow/$kind/page.html", "page\n");
+}
+write_file("$root/slow/map/map.conf", join '', map { "~/(a+)+([b-z]|x$_)\$ http://example.org/;\n" } 1 .. 5_000);
+wait_past_racy();
+for my $kind (sort keys %slow) {
+    my $url = "/slow/$kind/" . 'a' x 40;
+    my $page = "/slow/$kind/page.html";
+    is $client->request($page)->{status}, 200, "$kind: $page" for 1 .. 2;
+    my $said  = explained($url);
+    my $notes = join ' ', map { $_->{text} } @{ $said->{notes} };
+    my $spent = $kind !~ /few|many|map/;
+    is $said->{explain}{complete}, $spent ? JSON::PP::false : JSON::PP::true, "$kind: " . ($spent ? 'the budget is spent' : 'all is looked into') or diag $notes;
+    ok !$said->{explain}{certain}, "$kind: and the answer is not certain" if $kind ne 'many' && $kind ne 'map';
+    like $notes, qr/budget for one question is spent/, "$kind: a note says so" if $spent;
+    like $notes, qr/too many steps|take too long/, "$kind: and of patterns that take too long" if $kind ne 'many';
+    is $said->{explain}{status}, 0, "$kind: nobody answers";
+}
+# A client that goes away before its answer is there.
+for my $kind (qw(rewrite redirect files)) {
+    my $before = length $server->error_log;
+    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "cannot connect: $!\n";
+    print {$sock} 'GET /htcache-status?explain=' . encode("/slow/$kind/" . 'a' x 40) . " HTTP/1.1\r\nHost: test.example\r\n\r\n";
+    close $sock;
+    ok wait_until(sub { substr($server->error_log, $before) =~ /\?explain ended before its answer was found: the client has gone/ }), "$kind: ends with its client";
+}
+
+$before = counters();
 
 # --- hostile URLs --------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ is $fold->{htaccess_files}, 7, 'all files with such lines are counted';
 my $named = @{ $fold->{files} };
 ok $named > 0 && $named < 7, "of the lines of $named of these the page has the number" or diag(explain($fold->{files}));
 is_deeply [grep { $_->{rewrite_rules_seen} != 12000 } @{ $fold->{files} }], [], 'and that is right';
-$client->request('/htcache-status', method => 'POST', headers => [['X-HtCache', $_]], body => '') for 'purge', 'reset';
+$client->change('/htcache-status', $_) for 'purge', 'reset';
 
 sub ask { return $client->request("/htcache-status?$_[0]", @_[1 .. $#_]) }
 my $schema = decode_json(read_file(t_dir() . '/directories.schema.json'));
@@ -186,8 +186,7 @@ SKIP: {
 
 # --- reset --------------------------------------------------------------------------------------
 
-is $client->request('/htcache-status', method => 'POST', headers => [['X-HtCache', 'reset']], body => '')->{status},
-    200, 'reset';
+is $client->change('/htcache-status', 'reset')->{status}, 200, 'reset';
 is scalar(grep { $_->{replays} || $_->{stock} || $_->{spent_us} } @{ dearest() }), 0, 'nothing has cost anything';
 visit('replay', 3);
 is cost_of('replay')->{replays}, 3, 'and counting goes on from 0';

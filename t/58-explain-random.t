@@ -48,7 +48,8 @@ sub conditions {
         put('RewriteCond ' . any('%{QUERY_STRING} ^go$', '%{QUERY_STRING} !go', '%{REQUEST_URI} one', '%{REQUEST_URI} !/C/ [NC]',
             '%{REQUEST_URI} =/a/one', '%{REQUEST_FILENAME} -f', '%{REQUEST_FILENAME} !-f', '%{REQUEST_FILENAME} !-d',
             '%{HTTP_HOST} ^VHOST [NC]', '$1 (.)', '%{REQUEST_URI}:%{QUERY_STRING} ^/(.*):go', '%{REQUEST_URI} old [OR]',
-            '%{QUERY_STRING} ^$ [OR]', '%{DOCUMENT_ROOT}/%1 -f', '%{HTTP_ACCEPT} . [OR]'));
+            '%{QUERY_STRING} ^$ [OR]', '%{DOCUMENT_ROOT}/%1 -f', '%{HTTP_ACCEPT} . [OR]',
+            '%{REQUEST_URI} OLD [NC=1]', '%{QUERY_STRING} ^$ [OR=1]', '%{REQUEST_URI} !/C/ "[ NC , NV=1 ]"'));
     }
     return;
 }
@@ -60,7 +61,7 @@ sub inner_rule {
         'http://vhost.example/a/one', '/two', '/c/d/e/', '/a/one?', '%{DOCUMENT_ROOT}/c/one', '/%{ENV:NOWHERE}a/one', '/x%20y');
     ++$id;
     return rule_line("RewriteRule $pattern $to " . any('[L]', '[L]', '', '[PT]', '[L,QSA]', '[END]', '[L,QSD]', '[NC,L]', '[S=1]',
-        '[C]', '[L,E=x:y]'));
+        '[C]', '[L,E=x:y]', '[NC=1,L=1]', '[S=-1]', '[C=1]', '[NS,L]', '[S=2147483647]'));
 }
 
 sub rewrite_rule {
@@ -71,7 +72,7 @@ sub rewrite_rule {
     return rule_line("RewriteRule $pattern " . target() . any('', '', '$1', '%1', '?$1', '?go') . ' [R=' . any(301, 302)
         . any(',L', '', ',NC,L', ',QSA,L', ',C', ',NE,L') . ']') if rarely(0.65);
     ++$id;
-    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]',
+    return rule_line("RewriteRule $pattern - " . any('[F]', '[G]', '[L]', '[NC]', '[S=2]', '[C]', '[END]', '[R=404]', '[F=1]', '[C=1]', '[S=0]', '[NS,F]',
         '[R=404,F]', '[F,R=301]', '[R=302,G]', '[G,R=404]'));
 }
 
@@ -98,12 +99,13 @@ sub section {
 
 sub lines_of {
     my ($dir, $where, $depth) = @_;
-    my $rewrites = $depth == 0 && rarely(0.5);
-    put('RewriteEngine ' . any('On', 'On', 'On', 'Off')) if $rewrites && rarely(0.8);
+    my $server = $where eq 'server'; # of which some say nothing, below one that has rules for all
+    my $rewrites = $depth == 0 && rarely($server ? 0.8 : 0.5);
+    put('RewriteEngine ' . any('On', 'On', '"on"', 'Off')) if $rewrites && rarely(0.8);
     put('RewriteBase ' . any('/', url_dir($dir), '/alias/', '/c')) if $rewrites && $where ne 'server' && rarely(0.2);
     put('DirectoryIndex ' . any('one', 'none one page.html', '/a/one', 'disabled', 'two one')) if $depth == 0 && rarely(0.3);
     put('RewriteOptions ' . any(qw(Inherit InheritBefore InheritDown InheritDownBefore IgnoreInherit)))
-        if $depth == 0 && rarely(0.3);
+        if $depth == 0 && rarely($server && $rewrites ? 0.7 : 0.3);
     for (1 .. 1 + rand(4)) {
         if ($rewrites && rarely(0.5)) { rewrite_rule($where) }
         elsif ($depth < 2 && rarely(0.35)) { section($dir, $where, $depth) }

@@ -9,7 +9,7 @@ use strict;
 use warnings;
 use File::Path qw(remove_tree);
 use JSON::PP ();
-use List::Util qw(sum0);
+use List::Util qw(shuffle sum0);
 use Test::More;
 use Time::HiRes qw(sleep);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_until wait_past_racy);
@@ -50,7 +50,8 @@ sub make_scenario {
     my $made = scenario($seed * 1000 + $round, root => $root, requests => $requests, version => $version);
     write_file("$root/$_", "document $_\n") for @{ $made->{documents} };
     write_htaccess($made, $root);
-    return { %$made, root => $root, round => $round, info => $round % 12 == 5 };
+    return { %$made, root => $root, round => $round, info => $round % 12 == 5,
+        ($round % 2 ? (modules => [shuffle('htcache', @{ $server_args{modules} })]) : ()) };
 }
 
 sub write_htaccess {
@@ -371,7 +372,7 @@ sub run_dump {
         my $conf = $server->write_conf;
         my $said = qx{"@{[HtCache::Env::httpd()]}" -d "$server->{root}" -f "$conf" -t -D DUMP_CONFIG 2>&1};
         $said =~ s/\b$server->{port}{$_}\b/PORT:$_/g for keys %{ $server->{port} };
-        $said =~ s/^# +\d+:\n(?:HtCache On|DirectoryIndex index.html)\n//mgr;
+        $said =~ s/^# +\d+:\n(?:HtCache On|HtCacheAdminSecretFile .*|DirectoryIndex index.html)\n//mgr;
     } 0, 1;
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
     like $said[0], qr/Redirect \/a\/b http.*RewriteRule \^\/a\/index/s, 'which are there';

@@ -119,7 +119,7 @@ my $memcached = HtCache::Memcached->new->start;
 my $tree      = write_tree(work_dir('farm-tree'), 'one');
 my %changing  = map { $_ => write_tree(work_dir("farm-tree-$_"), 'one') } qw(seen back office dead);
 my $attacks   = work_dir('farm-attacks');
-write_tree("$attacks/$_", 'one') for 0 .. 9;
+write_tree("$attacks/$_", 'one') for 0 .. 10;
 my $local = work_dir('farm-local');
 write_file("$local/$_/page.html", $_) for qw(replay stock large computed);
 write_file("$local/replay/.htaccess", "CookieExpires 30\n");
@@ -148,7 +148,7 @@ wait_past_racy();
     is $farm->{servers}[0]{state}, 'in use', 'memcached is in use';
     is scalar($memcached->keys('l')), scalar @levels, 'memcached has a lease for each level';
     is scalar($memcached->keys('r')), $present, 'and a record for each file';
-    is scalar(grep { !/^[rlc][0-9a-f]{32}$/ } $memcached->keys), 0, 'names are hashes';
+    is scalar(grep { !/^[rlo][0-9a-f]{32}$/ } $memcached->keys), 0, 'names are hashes';
     my $htaccess = $second->status->{htaccess};
     is $htaccess->{lookups}, $htaccess->{hits} + $htaccess->{absent_hits}, 'all its look-ups were hits';
     done_with($alone, $first, $second);
@@ -179,7 +179,7 @@ wait_past_racy();
     }), 'each uses what the other found';
     cmp_ok farm($_)->{offices_won}, '>', 0, "$_->{name}: looked at the disk for both at times"
         for $farm[0];
-    is farm($_)->{drop_forged} + farm($_)->{drop_replayed} + farm($_)->{clock_refused}, 0,
+    is farm($_)->{drop_forged} + farm($_)->{drop_replayed} + farm($_)->{drop_future}, 0,
         "$_->{name}: nothing was dropped" for @farm;
     done_with(@farm);
 }
@@ -190,6 +190,22 @@ wait_past_racy();
 sub each_value {
     my ($names, $change) = @_;
     $memcached->set($_, $change->($memcached->get($_))) for @$names;
+}
+
+# A value after $change was made to what is signed of it, with a right signature. What is signed lies behind 32 bytes
+# of MAC (src/core/htc_farm.c): header, path, body. In the header: type, kind, flags from byte 8 on, 4 bytes each; the
+# times "stamp" and "expires" from byte 32 on, 8 bytes each; the identity from byte 80 to 136.
+sub signed_anew {
+    my ($value, $change) = @_;
+    my $signed = substr $value, 32;
+    $change->($signed);
+    return hmac_sha256($signed, 'k' x 40) . $signed;
+}
+
+# Times of a header, in ms since 1970, moved.
+sub later {
+    my ($times, $ms) = @_;
+    return pack 'q*', map { $_ + $ms } unpack 'q*', $times;
 }
 
 # Each on a tree of its own, given the names of its leases and records.
@@ -218,11 +234,11 @@ my @attack = (
     ['leases for records' => drop_swapped => sub {
         $memcached->set($_ =~ s/^l/r/r, $memcached->get($_)) for grep {/^l/} @_;
     }],
-    # The last: no value has a time any more then.
-    ['of another epoch' => drop_replayed => sub {
-        my @clocks;
-        wait_until(sub { @clocks = $memcached->keys('c') }) or die "memcached has no clock\n";
-        $memcached->delete($_) for @clocks;
+    ['of a server whose clock is ahead' => drop_future => sub {
+        each_value([@_], sub { signed_anew($_[0], sub { substr($_[0], 32, 16) = later(substr($_[0], 32, 16), 60_000) }) });
+    }],
+    ['kept for longer than they hold' => drop_replayed => sub {
+        each_value([@_], sub { signed_anew($_[0], sub { substr($_[0], 40, 8) = later(substr($_[0], 40, 8), -864e5) }) });
     }],
 );
 @attack = @attack[0, -1] if !$thorough;
@@ -304,14 +320,13 @@ my @attack = (
     walk($server);
     my @leases = grep { !$seen{$_} && /^l/ } $memcached->keys;
     is scalar @leases, scalar @levels, 'a dead holder: there is a lease for each level';
-    # As the module writes them (src/core/htc_farm.c): MAC, header, path.
     my %office;
     for my $name (@leases) {
-        my $signed = substr $memcached->get($name), 32;
-        substr($signed, 8, 12) = pack 'L3', ord 'o', 0, 0;
-        substr($signed, 48, 8) = pack 'q', 600_000 + unpack 'q', substr $signed, 48, 8;
-        substr($signed, 88, 56) = "\0" x 56;
-        $office{ $name =~ s/^l/o/r } = hmac_sha256($signed, 'k' x 40) . $signed;
+        $office{ $name =~ s/^l/o/r } = signed_anew($memcached->get($name), sub {
+            substr($_[0], 8, 12)  = pack 'L3', ord 'o', 0, 0;
+            substr($_[0], 40, 8)  = later(substr($_[0], 40, 8), 600_000);
+            substr($_[0], 80, 56) = "\0" x 56;
+        });
     }
     my $before = farm($server)->{offices_awaited};
     my $stats  = $server->status->{htaccess}{file_stats};
@@ -335,6 +350,8 @@ sub state_with_key {
     my ($path) = @_;
     my $server = server($tree, memcached => $memcached->address, key => $path);
     my $state  = farm($server)->{state};
+    is scalar(grep { $_->{problem} =~ /^memcached is not used: / } @{ $server->status->{problems} }), $state eq 'on' ? 0 : 1,
+        'what keeps memcached from being used is among the problems';
     is_deeply walk($server), expected('one'), 'the server goes on alone';
     like $server->error_log, qr/HtCache: memcached is not used: .*This server goes on alone/,
         'and says so' if $state ne 'on';
@@ -455,14 +472,14 @@ my %impostor = (
     'a slow drip'    => sub {
         my ($sock) = @_;
         sysread $sock, my $asked, 65536;
-        for my $byte (split //, 'VA 100000 t1000' . "\r\n" . 'x' x 10_000) {
+        for my $byte (split //, 'VALUE k 0 100000' . "\r\n" . 'x' x 10_000) {
             syswrite $sock, $byte or last;
             select undef, undef, undef, 0.02;
         }
     },
     'nonsense'       => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, "\x00\xff" x 5000; sleep 1 },
     'endless talk'   => sub { my ($sock) = @_; 1 while syswrite $sock, "VALUE x 0 1\r\n" x 1000 },
-    'breaks off'     => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, 'VA 200 t10' },
+    'breaks off'     => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, 'VALUE k 0 200' },
     'a web server'   => sub { my ($sock) = @_; sysread $sock, my $asked, 65536; syswrite $sock, "HTTP/1.1 400 Bad Request\r\n\r\n" },
 );
 with_impostor($_) for map { begin_impostor($_, $impostor{$_}) } $thorough ? sort keys %impostor : 'nobody there';

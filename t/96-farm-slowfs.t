@@ -163,7 +163,6 @@ for my $many (2, 4) {
     cmp_ok $sum, '<=', 1.1 * $alone, "$many that start together: $sum operations, at most 1.1 times those of one";
 }
 
-# The interval is longer than what servers that have just started do not know of memcached's clock.
 my @few     = ('', @dirs[0 .. 11]);
 my $short   = 3;
 my %group   = (

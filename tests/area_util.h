@@ -140,6 +140,12 @@ static inline apr_pool_t *au_pool(void)
     return pool;
 }
 
+static inline apr_status_t au_destroy(void *area)
+{
+    redirect_area_destroy(area);
+    return APR_SUCCESS;
+}
+
 static inline redirect_area *au_create(apr_pool_t *pool, uint64_t bytes)
 {
     redirect_area *area;
@@ -149,6 +155,7 @@ static inline redirect_area *au_create(apr_pool_t *pool, uint64_t bytes)
         fprintf(stderr, "%s\n", why);
         abort();
     }
+    apr_pool_cleanup_register(pool, area, au_destroy, apr_pool_cleanup_null);
     return area;
 }
 

@@ -23,6 +23,7 @@ my $ours = '?? () from /usr/lib/apache2/modules/mod_htcache.so';
 # file, kind, number of the thread that crashed, its innermost frame
 for my $row (['event-main-thread', qr/^event:/, 16850, qr/^apr_os_sock_get/],
     ['event-other-thread', qr/^event:/,   19091, qr/^apr_os_sock_get/],
+    ['event-cleanup',      qr/^event:/,   undef, qr/^apr_pool_cleanup_kill/],
     ['prefork-abort',      qr/^prefork:/, undef, qr/kill/],
     ['prefork-segv',       qr/^prefork:/, undef, qr/free/]) {
     my ($name, $kind, $lwp, $innermost) = @$row;

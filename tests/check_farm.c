@@ -19,7 +19,7 @@
 static apr_pool_t *pool;
 static htc_farm_keys keys;
 static unsigned char print[HTC_FARM_PRINT];
-static const htc_farm_time the_time = {7, 100000, 100400};
+static const int64_t the_time = 100400; /* ms since 1970 */
 
 static htc_farm_keys keys_of(const char *text)
 {
@@ -113,7 +113,6 @@ static htc_farm_value lease(void)
     return (htc_farm_value){.type = HTC_FARM_LEASE,
                             .kind = HTC_KIND_TREE,
                             .id = {.dev = 5, .ino = 6, .size = 7, .mtime_ns = 8, .mode = 0100644},
-                            .epoch = 7,
                             .stamp = 99000,
                             .expires = 103000};
 }
@@ -152,7 +151,7 @@ static encoded encode(htc_farm_value value)
     return encode_as(&value, &keys, print, PATH);
 }
 
-static int decode(encoded e, htc_farm_type type, const htc_farm_time *now, htc_farm_value *out)
+static int decode(encoded e, htc_farm_type type, int64_t now, htc_farm_value *out)
 {
     const htc_farm_scope scope = {&keys, print, PATH};
     char *copy = malloc(e.len ? e.len : 1); /* ends where the value ends */
@@ -168,19 +167,16 @@ static int decode(encoded e, htc_farm_type type, const htc_farm_time *now, htc_f
 
 START_TEST(comes_back_as_it_was)
 {
-    htc_farm_value values[5] = {record(), lease(), lease(), lease(), lease()}, out;
+    htc_farm_value values[4] = {record(), lease(), lease(), lease()}, out;
 
     values[2].kind = HTC_KIND_ABSENT;
     values[3].type = HTC_FARM_OFFICE;
     values[3].kind = HTC_KIND_NONE;
-    values[4].type = HTC_FARM_CLOCK;
-    values[4].kind = HTC_KIND_NONE;
-    for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(decode(encode(values[i]), values[i].type, &the_time, &out), -1);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(decode(encode(values[i]), values[i].type, the_time, &out), -1);
         ck_assert_int_eq(out.kind, values[i].kind);
         ck_assert_uint_eq(out.id.dev, 0); /* another number on each machine */
         ck_assert_uint_eq(out.id.ino, 6);
-        ck_assert_uint_eq(out.epoch, 7);
         ck_assert_int_eq(out.stamp, 99000);
         ck_assert_int_eq(out.expires, 103000);
         ck_assert_uint_eq(out.body_len, values[i].body_len);
@@ -197,10 +193,10 @@ START_TEST(any_bit_changed_is_noticed)
 
     for (size_t i = 0; i < e.len * 8; i++) {
         e.bytes[i / 8] ^= (char)(1 << (i % 8));
-        ck_assert_int_ge(decode(e, HTC_FARM_RECORD, &the_time, &out), 0);
+        ck_assert_int_ge(decode(e, HTC_FARM_RECORD, the_time, &out), 0);
         e.bytes[i / 8] ^= (char)(1 << (i % 8));
     }
-    ck_assert_int_eq(decode(e, HTC_FARM_RECORD, &the_time, &out), -1);
+    ck_assert_int_eq(decode(e, HTC_FARM_RECORD, the_time, &out), -1);
 }
 END_TEST
 
@@ -210,12 +206,12 @@ START_TEST(any_other_length_is_noticed)
     htc_farm_value out;
 
     for (size_t len = 0; len < e.len; len++)
-        ck_assert_int_eq(decode((encoded){e.bytes, len}, HTC_FARM_RECORD, &the_time, &out),
+        ck_assert_int_eq(decode((encoded){e.bytes, len}, HTC_FARM_RECORD, the_time, &out),
                          HTC_FC_drop_truncated);
     longer.len = e.len + 1;
     longer.bytes = apr_pcalloc(pool, longer.len);
     memcpy(longer.bytes, e.bytes, e.len);
-    ck_assert_int_eq(decode(longer, HTC_FARM_RECORD, &the_time, &out), HTC_FC_drop_truncated);
+    ck_assert_int_eq(decode(longer, HTC_FARM_RECORD, the_time, &out), HTC_FC_drop_truncated);
 }
 END_TEST
 
@@ -225,20 +221,18 @@ START_TEST(other_keys_paths_types_and_configurations)
     htc_farm_keys other = keys_of(K2);
     unsigned char print2[HTC_FARM_PRINT] = {9};
 
+    ck_assert_int_eq(decode(encode_as(&value, &other, print, PATH), HTC_FARM_LEASE, the_time, &out),
+                     HTC_FC_drop_forged);
+    ck_assert_int_eq(decode(encode_as(&value, &keys, print2, PATH), HTC_FARM_LEASE, the_time, &out),
+                     HTC_FC_drop_fingerprint);
     ck_assert_int_eq(
-        decode(encode_as(&value, &other, print, PATH), HTC_FARM_LEASE, &the_time, &out),
-        HTC_FC_drop_forged);
-    ck_assert_int_eq(
-        decode(encode_as(&value, &keys, print2, PATH), HTC_FARM_LEASE, &the_time, &out),
-        HTC_FC_drop_fingerprint);
-    ck_assert_int_eq(
-        decode(encode_as(&value, &keys, print, PATH "x"), HTC_FARM_LEASE, &the_time, &out),
+        decode(encode_as(&value, &keys, print, PATH "x"), HTC_FARM_LEASE, the_time, &out),
         HTC_FC_drop_swapped);
     ck_assert_int_eq(decode(encode_as(&value, &keys, print, "/srv/www/.htaccesT"), HTC_FARM_LEASE,
-                            &the_time, &out),
+                            the_time, &out),
                      HTC_FC_drop_swapped);
-    ck_assert_int_eq(decode(encode(value), HTC_FARM_OFFICE, &the_time, &out), HTC_FC_drop_swapped);
-    ck_assert_int_eq(decode(encode(value), HTC_FARM_RECORD, &the_time, &out), HTC_FC_drop_swapped);
+    ck_assert_int_eq(decode(encode(value), HTC_FARM_OFFICE, the_time, &out), HTC_FC_drop_swapped);
+    ck_assert_int_eq(decode(encode(value), HTC_FARM_RECORD, the_time, &out), HTC_FC_drop_swapped);
 }
 END_TEST
 
@@ -250,37 +244,38 @@ START_TEST(rotation)
     encoded by_new = encode_as(&value, &new_old, print, PATH);
 
     keys = new_old;
-    ck_assert_int_eq(decode(by_old, HTC_FARM_LEASE, &the_time, &out), -1);
+    ck_assert_int_eq(decode(by_old, HTC_FARM_LEASE, the_time, &out), -1);
     keys = old_new;
-    ck_assert_int_eq(decode(by_new, HTC_FARM_LEASE, &the_time, &out), -1);
+    ck_assert_int_eq(decode(by_new, HTC_FARM_LEASE, the_time, &out), -1);
     keys = new;
-    ck_assert_int_eq(decode(by_new, HTC_FARM_LEASE, &the_time, &out), -1);
-    ck_assert_int_eq(decode(by_old, HTC_FARM_LEASE, &the_time, &out), HTC_FC_drop_forged);
+    ck_assert_int_eq(decode(by_new, HTC_FARM_LEASE, the_time, &out), -1);
+    ck_assert_int_eq(decode(by_old, HTC_FARM_LEASE, the_time, &out), HTC_FC_drop_forged);
 }
 END_TEST
 
 static const struct {
-    uint64_t epoch;
     int64_t stamp, expires;
-    bool good;
+    int why;
 } times[] = {
-    {7, 99000, 103000, true},        {7, 100400, 103000, true}, {7, 100401, 103000, false},
-    {7, 50000, 100001, true},        {7, 50000, 100000, false}, {7, 50000, 99999, false},
-    {8, 99000, 103000, false},       {0, 99000, 103000, false}, {7, INT64_MAX, INT64_MAX, false},
-    {7, INT64_MIN, INT64_MAX, true},
+    {99000, 103000, -1},
+    {100400, 103000, -1},
+    {100400 + HTC_FARM_AGREE_MS, 103000, -1},
+    {100401 + HTC_FARM_AGREE_MS, 103000, HTC_FC_drop_future},
+    {50000, 100401, -1},
+    {50000, 100400, HTC_FC_drop_replayed},
+    {50000, 99999, HTC_FC_drop_replayed},
+    {INT64_MAX, INT64_MAX, HTC_FC_drop_future},
+    {INT64_MIN, INT64_MAX, -1},
+    {INT64_MIN, INT64_MIN, HTC_FC_drop_replayed},
 };
 
 START_TEST(only_of_this_time)
 {
     htc_farm_value value = lease(), out;
-    const htc_farm_time unknown = {0, 0, 0};
 
-    value.epoch = times[_i].epoch;
     value.stamp = times[_i].stamp;
     value.expires = times[_i].expires;
-    ck_assert_int_eq(decode(encode(value), HTC_FARM_LEASE, &the_time, &out),
-                     times[_i].good ? -1 : HTC_FC_drop_replayed);
-    ck_assert_int_eq(decode(encode(value), HTC_FARM_LEASE, &unknown, &out), HTC_FC_drop_replayed);
+    ck_assert_int_eq(decode(encode(value), HTC_FARM_LEASE, the_time, &out), times[_i].why);
 }
 END_TEST
 
@@ -302,7 +297,7 @@ START_TEST(signed_nonsense)
     values[7].body_len = 1;
     values[8].type = HTC_FARM_OFFICE;
     for (int i = 0; i < 9; i++)
-        ck_assert_int_eq(decode(encode(values[i]), values[i].type, &the_time, &out),
+        ck_assert_int_eq(decode(encode(values[i]), values[i].type, the_time, &out),
                          HTC_FC_drop_invalid);
 }
 END_TEST
@@ -333,7 +328,7 @@ START_TEST(the_mac_is_hmac_sha256)
 
     for (int i = 0; i < 32; i++)
         apr_snprintf(hex + (size_t)2 * i, 3, "%02x", (unsigned char)e.bytes[i]);
-    ck_assert_str_eq(hex, "4d3a098a58cfc6363c11951aef9235569d02cfe76ce86aceb186d499b5674953");
+    ck_assert_str_eq(hex, "b72a44c440d7393f9a083b3938fe600edc08c80000b13fa56ad8aaa0d5506a79");
 }
 END_TEST
 

@@ -9,7 +9,7 @@
  */
 #include "area_util.h"
 #include "htc_breaker.h"
-#include "htc_farm_clock.h"
+#include "htc_breaker.h"
 #include "htc_history.h"
 #include "redirect_counters.h"
 #include "store_util.h"
@@ -253,58 +253,32 @@ static void note_is_whole(void)
     ck_assert_mem_eq(&seen, &next, sizeof(next));
 }
 
-/* --- the farm ---------------------------------------------------------------------------------*/
+/* --- the breaker of a memcached server --------------------------------------------------------*/
 
-static struct farm {
-    htc_farm_clock clock;
-    htc_breaker breaker;
-} * farm;
+static htc_breaker *breaker;
 
-static void a_farm(void)
+static void a_breaker(void)
 {
-    farm = mmap(NULL, sizeof(*farm), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(farm, MAP_FAILED);
-    ck_assert_int_eq(htc_farm_clock_seen(&farm->clock, 7, 100, 5000, 5010), HTC_CLOCK_NEW);
-}
-
-static void see_clock(void)
-{
-    htc_farm_clock_seen(&farm->clock, 7, 102, 7000, 7010);
-}
-
-/* The time is one of the two that were seen, or not known; and is known again when the dead one's
- * turn is over. */
-static void clock_is_right(void)
-{
-    htc_farm_time now = htc_farm_clock_at(&farm->clock, 7020);
-
-    if (now.epoch) {
-        ck_assert_uint_eq(now.epoch, 7);
-        ck_assert_int_le(now.low, 102020);
-        ck_assert_int_ge(now.high, 102010);
-        ck_assert_int_le(now.high - now.low, 20000);
-    }
-    htc_farm_clock_seen(&farm->clock, 7, 105, 10000 + HTC_CLOCK_STUCK_MS,
-                        10010 + HTC_CLOCK_STUCK_MS);
-    ck_assert_uint_eq(htc_farm_clock_at(&farm->clock, 10020 + HTC_CLOCK_STUCK_MS).epoch, 7);
-    munmap(farm, sizeof(*farm));
+    breaker =
+        mmap(NULL, sizeof(*breaker), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(breaker, MAP_FAILED);
 }
 
 static void break_and_mend(void)
 {
     for (int i = 0; i < 5; i++)
-        htc_breaker_failure(&farm->breaker, 1000);
-    htc_breaker_success(&farm->breaker);
+        htc_breaker_failure(breaker, 1000);
+    htc_breaker_success(breaker);
 }
 
 /* Whatever it is now: a server that answers is used again. */
 static void breaker_can_be_closed(void)
 {
-    htc_breaker_allow(&farm->breaker, 1000000);
-    htc_breaker_success(&farm->breaker);
-    ck_assert(!htc_breaker_is_open(&farm->breaker));
-    ck_assert(htc_breaker_allow(&farm->breaker, 1000001));
-    munmap(farm, sizeof(*farm));
+    htc_breaker_allow(breaker, 1000000);
+    htc_breaker_success(breaker);
+    ck_assert(!htc_breaker_is_open(breaker));
+    ck_assert(htc_breaker_allow(breaker, 1000001));
+    munmap(breaker, sizeof(*breaker));
 }
 
 /* --- counters of records ----------------------------------------------------------------------*/
@@ -347,8 +321,7 @@ static const struct scene {
     {"a redirect is counted", some_counts, hit, hit_is_counted_or_not},
     {"counts are reset", some_counts, reset_counts, counts_are_as_before_or_none},
     {"a note of a map", a_note, another_note, note_is_whole},
-    {"the farm's clock", a_farm, see_clock, clock_is_right},
-    {"the breaker of a server", a_farm, break_and_mend, breaker_can_be_closed},
+    {"the breaker of a server", a_breaker, break_and_mend, breaker_can_be_closed},
     {"counters of records", a_store, count, counts_go_on},
 };
 

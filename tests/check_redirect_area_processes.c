@@ -9,6 +9,7 @@
  */
 #include "area_util.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -7,6 +7,7 @@
  */
 #include "area_fixture.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -363,27 +364,155 @@ START_TEST(cells_are_used_again)
 }
 END_TEST
 
-static int join_is_refused(void)
+static void hold_lock(void)
+{
+    if (redirect_area_join(area, 1) != APR_SUCCESS || rda_lock(area) != APR_SUCCESS)
+        abort();
+}
+
+static void take_all_cells(void)
+{
+    for (uint32_t i = 1; i < RDA_COMMON; i++) {
+        area->processes[i].pid = getpid();
+        area->processes[i].serial = REDIRECT_AREA_PROCESSES + i;
+    }
+    area->header->processes_end = RDA_COMMON;
+}
+
+static void join_common(void)
+{
+    if (redirect_area_join(area, 1) != APR_SUCCESS || !redirect_area_joined(area) ||
+        rda_cell_of(rda_own_serial(area)) != RDA_COMMON)
+        abort();
+}
+
+/* What is pinned, and then what is held, stays as it is; and no older image comes again. */
+static int look_up_often(void)
+{
+    uint32_t map = map_of(1, 1, false);
+    uint64_t build, last = 0;
+    redirect_area_peg *peg;
+    redirect_area_pin pin;
+
+    join_common();
+    for (uint64_t i = 0; i < 3000; i++) {
+        if (!redirect_area_pin_get(area, map, &pin))
+            return 1;
+        peg = redirect_area_hold(area, map, &pin, i % 3);
+        if (peg)
+            redirect_area_unpin(area, &pin);
+        if (au_wrong(pin.image, pin.size, 1, &build) || build < last)
+            return 2;
+        last = build;
+        if (peg)
+            redirect_area_let_go(area, &pin, peg);
+        else
+            redirect_area_unpin(area, &pin);
+    }
+    return 0;
+}
+
+static void end_lookers(const pid_t *lookers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int status;
+
+        ck_assert_int_eq(waitpid(lookers[i], &status, 0), lookers[i]);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+    }
+}
+
+/* Those beyond the last cell answer while images are replaced, and leave nothing behind. */
+START_TEST(more_processes_than_cells)
+{
+    enum { LOOKERS = 4, BUILDS = 300 };
+    uint32_t map = new_map(1);
+    pid_t lookers[LOOKERS];
+
+    build_ok(map, 8000, 1, 1);
+    take_all_cells();
+    for (int i = 0; i < LOOKERS; i++) {
+        lookers[i] = fork();
+        ck_assert_int_ge(lookers[i], 0);
+        if (lookers[i] == 0)
+            _exit(look_up_often());
+    }
+    for (uint64_t build = 2; build < BUILDS; build++)
+        build_ok(map, 5000 + build * 16, 1, build);
+    end_lookers(lookers, LOOKERS);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 1);
+}
+END_TEST
+
+static int build_beyond(void)
+{
+    join_common();
+    return au_build(area, map_of(1, 1, false), 9000, 1, 2) == APR_SUCCESS ? 0 : 1;
+}
+
+static void begin_beyond(void)
+{
+    void *image;
+
+    join_common();
+    if (!redirect_area_build_begin(area, map_of(1, 1, false)) ||
+        redirect_area_reserve(area, map_of(1, 1, false), 9000, &image) != APR_SUCCESS)
+        abort();
+}
+
+static void pin_beyond(void)
 {
     redirect_area_pin pin;
 
-    if (redirect_area_join(area, 1) != APR_ENOSPC)
-        return 1;
-    return redirect_area_pin_get(area, map_of(1, 1, false), &pin) ? 2 : 0;
+    join_common();
+    if (!redirect_area_pin_get(area, map_of(1, 1, false), &pin))
+        abort();
 }
 
-START_TEST(all_cells_taken)
+/* Who shares a cell builds as others do; whose build it was is known. */
+START_TEST(builds_beyond_the_last_cell)
+{
+    uint32_t map = new_map(1);
+    pid_t child;
+
+    build_ok(map, 8000, 1, 1);
+    take_all_cells();
+    ck_assert_int_eq(ask_child(build_beyond), 0);
+    child = child_with(begin_beyond);
+    ck_assert(state_ok(map).building);
+    ck_assert(!redirect_area_build_begin(area, map));
+    ck_assert_uint_eq(stats().images, 2);
+    end_child(child);
+    ck_assert(!state_ok(map).building);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 1);
+    build_ok(map, 100, 1, 3);
+}
+END_TEST
+
+/* Whose pins are in the common cell is not known: they keep an image, as long as the area is there.
+ */
+START_TEST(killed_beyond_the_last_cell)
 {
     uint32_t map = new_map(1);
 
-    build_ok(map, 100, 1, 1);
-    for (uint32_t i = 1; i < REDIRECT_AREA_PROCESSES; i++) {
-        area->processes[i].pid = getppid();
-        area->processes[i].serial = REDIRECT_AREA_PROCESSES + i;
-    }
-    area->header->processes_end = REDIRECT_AREA_PROCESSES;
-    ck_assert_int_eq(ask_child(join_is_refused), 0);
-    /* One of them is another process than the one that joined. */
+    build_ok(map, 8000, 1, 1);
+    take_all_cells();
+    end_child(child_with(pin_beyond));
+    build_ok(map, 8000, 1, 2);
+    build_ok(map, 8000, 1, 3);
+    redirect_area_collect(area, 1);
+    ck_assert_uint_eq(stats().images, 2);
+}
+END_TEST
+
+/* One that finds a cell whose process is gone takes it. */
+START_TEST(cell_of_another_process)
+{
+    build_ok(new_map(1), 100, 1, 1);
+    take_all_cells();
     RDA_SET(area->processes[700].start, 1);
     RDA_SET(area->cells[0].pins[700], 3);
     ck_assert_int_eq(ask_child(join_once), 0);
@@ -392,13 +521,26 @@ START_TEST(all_cells_taken)
 }
 END_TEST
 
-/* --- the lock, claims, counts -----------------------------------------------------------------*/
-
-static void hold_lock(void)
+static int join_and_pin(void)
 {
-    if (redirect_area_join(area, 1) != APR_SUCCESS || rda_lock(area) != APR_SUCCESS)
-        abort();
+    pin_beyond();
+    return 0;
 }
+
+/* Who has the lock is stopped: it can be done without. */
+START_TEST(joining_without_the_lock)
+{
+    uint32_t map = new_map(1);
+    pid_t child;
+
+    build_ok(map, 100, 1, 1);
+    child = child_with(hold_lock);
+    ck_assert_int_eq(ask_child(join_and_pin), 0);
+    end_child(child);
+}
+END_TEST
+
+/* --- the lock, claims, counts -----------------------------------------------------------------*/
 
 /* A holder that is stopped stops nobody who only looks, and the others not for ever. */
 START_TEST(stopped_holder)
@@ -621,7 +763,11 @@ int main(void)
     tcase_add_test(tc, process_number_given_again);
     tcase_add_test(tc, process_with_unknown_start);
     tcase_add_test(tc, cells_are_used_again);
-    tcase_add_test(tc, all_cells_taken);
+    tcase_add_test(tc, more_processes_than_cells);
+    tcase_add_test(tc, builds_beyond_the_last_cell);
+    tcase_add_test(tc, killed_beyond_the_last_cell);
+    tcase_add_test(tc, cell_of_another_process);
+    tcase_add_test(tc, joining_without_the_lock);
     tc = add_case(s, "pegs");
     tcase_add_test(tc, what_is_held_stays);
     tcase_add_test(tc, threads_have_lines_of_their_own);

@@ -203,6 +203,16 @@ static const struct {
     {"^x$ http://t/ [L,R=permanent]", true},
     {"^x$ http://t/ \"[ R=301 , last ]\"", true},
     {"^x$ http://t/ [R=301, L]", false},
+    {"^x$ http://t/ \"[R =301,L]\"", false},
+    {"^x$ http://t/ \"[R= 301,L]\"", false},
+    {"^x$ http://t/ [R=301,L=1]", true},
+    {"^x$ http://t/ [R=301x,LAST=0,NC=1,S=0,S=-1]", true},
+    {"^x$ http://t/ [R=301,L,S=1,S=0]", true},
+    {"^x$ http://t/ [R=301,L,C=1]", false},
+    {"^x$ http://t/ [R=301,L,D]", false},
+    {"^x$ http://t/ [R=301,L,X]", false},
+    {"^x$ http://t/ [R=foo,L]", false},
+    {"^x$ http://t/ \"\"", false},
     {"\"^x y$\" 'http://t/ z' [R=301,L]", true},
     {"^x$ http://t/$1 [R=301,L,NC]", true},
     {"^x$ http://t/?a=b [R=301,L]", false}, /* needs another flag: a block of its own */
@@ -253,7 +263,14 @@ static const struct {
     {{"%{QUERY_STRING} b", "%{HTTP_ACCEPT} a"}, NULL, false},
     {{"%{HTTP_ACCEPT} a [OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
     {{"%{HTTP_ACCEPT} a [NC,OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [NV]"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [NV]"}, "a", false},
+    {{"%{HTTP_ACCEPT} a [NV=1,nc=2]"}, "a", true},
+    {{"%{HTTP_ACCEPT} a \"[ NC ]\""}, "a", true},
+    {{"%{HTTP_ACCEPT} a [OR=1]", "%{HTTP_ACCEPT} b"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [NC,]"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a [X]"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a NC"}, NULL, false},
+    {{"%{HTTP_ACCEPT} a \"\""}, NULL, false},
     {{"%{HTTP_ACCEPT} !a"}, NULL, false},
     {{"%{HTTP_ACCEPT} =a"}, NULL, false},
     {{"%{HTTP_ACCEPT} -ge1"}, NULL, false},
@@ -282,6 +299,105 @@ START_TEST(a_condition_on_accept)
     ck_assert_int_eq(found[0].conditions, n > 2);
     ck_assert_ptr_null(found[1].accept);
     ck_assert(!found[1].conditions);
+}
+END_TEST
+
+/* What stands behind the two words, and what becomes of it; flags 0 and known: none of those that
+ * matter. Expected values follow from cmd_parseflagfield() and cmd_rewriterule_setflag(). */
+static const struct {
+    const char *rest;
+    bool known;
+    unsigned flags;
+    int status, skip;
+} fields[] = {
+    {"", true, 0, 0, 0},
+    {" \t", true, 0, 0, 0},
+    {"[L]", true, REWRITE_LAST, 0, 0},
+    {" '[ L\t,\vNC ]' rest", true, REWRITE_LAST | REWRITE_NOCASE, 0, 0},
+    {"[l=1,Last=,END=x]", true, REWRITE_LAST | REWRITE_END, 0, 0},
+    {"[C=1]", true, REWRITE_CHAIN, 0, 0},
+    {"[chain=0]", true, REWRITE_CHAIN, 0, 0},
+    {"[NC=1]", true, REWRITE_NOCASE, 0, 0},
+    {"[N=7]", true, REWRITE_OTHER | REWRITE_NEXT, 0, 0},
+    {"[NS=1]", true, REWRITE_OTHER | REWRITE_NOSUBREQ, 0, 0},
+    {"[P=1]", true, REWRITE_OTHER | REWRITE_PROXY, 0, 0},
+    {"[PT=1,QSA=1,QSD=1,NE=1]", true,
+     REWRITE_PASSTHROUGH | REWRITE_QSAPPEND | REWRITE_QSDISCARD | REWRITE_NOESCAPE, 0, 0},
+    {"[F=1]", true, REWRITE_STATUS | REWRITE_FORBIDDEN, 403, 0},
+    {"[gone=1]", true, REWRITE_STATUS | REWRITE_GONE, 410, 0},
+    {"[S=3]", true, REWRITE_SKIP, 0, 3},
+    {"[skip=3x]", true, REWRITE_SKIP, 0, 3},
+    {"'[S= 3]'", true, REWRITE_SKIP, 0, 3},
+    {"[S]", true, 0, 0, 0},
+    {"[S=x]", true, 0, 0, 0},
+    {"[S=0]", true, 0, 0, 0},
+    {"[S=-3]", true, 0, 0, 0},
+    {"[S=2,S=0]", true, 0, 0, 0},
+    {"[S=2147483647]", true, REWRITE_SKIP, 0, 2147483647},
+    {"[R]", true, REWRITE_REDIRECT | REWRITE_FORCED, 302, 0},
+    {"[R=]", true, REWRITE_REDIRECT | REWRITE_FORCED, 302, 0},
+    {"[R=0301]", true, REWRITE_REDIRECT | REWRITE_FORCED, 301, 0},
+    {"[redirect=SEEOTHER]", true, REWRITE_REDIRECT | REWRITE_FORCED, 303, 0},
+    {"[R=404x]", true, REWRITE_STATUS | REWRITE_FORCED, 404, 0},
+    {"[R=204]", true, REWRITE_STATUS | REWRITE_FORCED | REWRITE_OTHER, 204, 0},
+    {"[R=+301]", true, REWRITE_REDIRECT | REWRITE_FORCED | REWRITE_OTHER, 302, 0},
+    {"[R=foo]", true, REWRITE_REDIRECT | REWRITE_FORCED | REWRITE_OTHER, 302, 0},
+    {"[D,discard=1,DPI]", true, REWRITE_OTHER, 0, 0},
+    {"[E=a=b,CO=x:y:z,T=,H=x,B,BNE=/,BNP,BCTLS,UNC,QSL]", true, REWRITE_OTHER, 0, 0},
+    {"[R=999]", false, 0, 0, 0},
+    {"[R=0]", false, 0, 0, 0},
+    {"[BNE]", false, 0, 0, 0},
+    {"[CHAINS]", false, 0, 0, 0},
+    {"[X=1]", false, 0, 0, 0},
+    {"[=1]", false, 0, 0, 0},
+    {"[]", false, 0, 0, 0},
+    {"[,L]", false, 0, 0, 0},
+    {"[L,]", false, 0, 0, 0},
+    {"'[L, ,C]'", false, 0, 0, 0},
+    {"'[R =301]'", false, 0, 0, 0},
+    {"'[L L]'", false, 0, 0, 0},
+    {"[L", false, 0, 0, 0},
+    {"[L, C]", false, 0, 0, 0},
+    {"L", false, 0, 0, 0},
+    {"[", false, 0, 0, 0},
+    {"]", false, 0, 0, 0},
+    {"\"\"", false, 0, 0, 0},
+};
+
+START_TEST(flags)
+{
+    rewrite_rule rule = {.flags = ~0U, .status = -1, .skip = -1};
+
+    ck_assert_int_eq(redirect_config_rule_flags(fields[_i].rest, &rule, pool), fields[_i].known);
+    if (!fields[_i].known)
+        return;
+    ck_assert_uint_eq(rule.flags, fields[_i].flags);
+    ck_assert_int_eq(rule.status, fields[_i].status);
+    ck_assert_int_eq(rule.skip, fields[_i].skip);
+}
+END_TEST
+
+static const struct {
+    const char *rest;
+    int flags; /* -1: mod_rewrite refuses them */
+} condition_fields[] = {{"", 0},
+                        {"[NC]", REWRITE_CONDITION_NOCASE},
+                        {"[nocase=1,OR=x]", REWRITE_CONDITION_NOCASE | REWRITE_CONDITION_ORNEXT},
+                        {"'[ ornext ,NV]'", REWRITE_CONDITION_ORNEXT | REWRITE_CONDITION_NOVARY},
+                        {"[novary=]", REWRITE_CONDITION_NOVARY},
+                        {"[L]", -1},
+                        {"[NC,]", -1},
+                        {"[]", -1},
+                        {"NC", -1}};
+
+START_TEST(flags_of_conditions)
+{
+    unsigned found_flags;
+
+    if (redirect_config_condition_flags(condition_fields[_i].rest, &found_flags, pool))
+        ck_assert_int_eq((int)found_flags, condition_fields[_i].flags);
+    else
+        ck_assert_int_eq(condition_fields[_i].flags, -1);
 }
 END_TEST
 
@@ -362,8 +478,10 @@ END_TEST
 /* In a directory: one letter a rule, in both strings. l one with a literal, L the same behind
  * conditions, n a negated one, a one that any path may match and that ends the processing, k one
  * that any path may match and that changes nothing, x one that changes the path, s one that skips,
- * h one that chains, N one that begins again, c one that chains and any path may match, A l behind
- * a condition that looks ahead. Expected: + for a rule that is found by look-up. */
+ * h one that chains, N one that begins again, c one that chains and any path may match, u one with
+ * a flag that is not known, A l behind a condition that looks ahead, E and U ones that look ahead
+ * themselves, in a flag and in what they substitute, e one that only looks like it. Expected: + for
+ * a rule that is found by look-up. */
 static const struct {
     const char *rules, *folded;
 } directories[] = {
@@ -385,8 +503,14 @@ static const struct {
     {"Nll", "+++"},
     {"llllllNk", "--------"},
     {"llllllAk", "--------"},
+    {"llllllEk", "--------"},
+    {"llllllUk", "--------"},
+    {"llllllek", "+++++++-"},
     {"llA", "+++"},
+    {"llE", "+++"},
     {"lcl", "---"},
+    {"llllu", "-----"},
+    {"ulllll", "------"},
 };
 
 static const char *directory_rule(char letter)
@@ -404,10 +528,18 @@ static const char *directory_rule(char letter)
         return "^s - [S=1]";
     case 'h':
         return "^h - [C]";
+    case 'u':
+        return "^u - [UNHEARD]";
     case 'N':
         return "^n(.*) $1 [N]";
     case 'c':
         return ".* - [C]";
+    case 'E':
+        return "^l - [E=a:%{la-u:REMOTE_USER}]";
+    case 'U':
+        return "^l /m?${map:%{LA-F:HANDLER}|none} [L]";
+    case 'e':
+        return "^l http://t/LA-U:-Foo-Unit [R,E=a:-A]";
     default:
         return "^l(.*)$ %{HTTP_HOST}/$1 [R=301,L,E=a:$1]";
     }
@@ -509,7 +641,8 @@ static const struct {
     const char *lines;
     bool open;
 } ends[] = {{"rrr", false}, {"rs", true},  {"srr", false}, {"sr", true},
-            {"h", true},    {"hr", false}, {"", false},    {"srh", true}};
+            {"h", true},    {"hr", false}, {"", false},    {"srh", true},
+            {"u", true},    {"ur", true},  {"hru", true}};
 
 START_TEST(an_end)
 {
@@ -518,7 +651,8 @@ START_TEST(an_end)
 
     for (size_t i = 0; i < n; i++)
         lines[i] = (rewrite_line){false, ends[_i].lines[i] == 's'   ? "^s$ - [S=2]"
-                                         : ends[_i].lines[i] == 'h' ? "^h$ - [C]"
+                                         : ends[_i].lines[i] == 'h' ? "^h$ - [C=1]"
+                                         : ends[_i].lines[i] == 'u' ? "^h$ - [UNHEARD]"
                                                                     : "^a$ http://t/ [R,L]"};
     ck_assert_int_eq(redirect_config_open_end(found, read_rules(lines, n, true)), ends[_i].open);
     ck_assert_int_eq(redirect_config_lines_open_end(lines, n, pool), ends[_i].open);
@@ -723,6 +857,8 @@ int main(void)
     tcase_add_loop_test(tc, a_first_word, 0, COUNT_OF(first_words));
     tcase_add_loop_test(tc, a_line_taken_apart, 0, COUNT_OF(plain_lines));
     tcase_add_test(tc, lines_taken_apart_are_read_as_httpd_reads_them);
+    tcase_add_loop_test(tc, flags, 0, COUNT_OF(fields));
+    tcase_add_loop_test(tc, flags_of_conditions, 0, COUNT_OF(condition_fields));
     tcase_add_loop_test(tc, a_condition_on_accept, 0, COUNT_OF(accepts));
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
     tcase_add_test(tc, paths_are_not_made_in_blocks);

@@ -4,6 +4,8 @@
  * targets, queries, and what a row answers. Run by 'make check'; the other formats are in
  * check_redirect_map_formats.c, the checks of whole maps in check_redirect_map_whole.c.
  */
+#include "htcachectl_map.h"
+#include "redirect_budget.h"
 #include "redirect_map_util.h"
 
 #include <apr_general.h>
@@ -194,6 +196,7 @@ static const wrong text_wrongs[] = {
     {"\"/a\"b /c", "E1 a quote", 0},
     {"/a /b 301 302", "E1 '302' is neither", 0},
     {"/a /b format=csv", "E1 'format='", 0},
+    {"/a /b configtest=off", "E1 'configtest=off' is neither a status nor an option", 0},
     {"/a /b query=no", "E1 query=no", 0},
     {"/a /b 200", "E1 status 200", 0},
     {"/a /b 304", "E1 status 304", 0},
@@ -561,6 +564,132 @@ static bool stop(void *baton, uint64_t done, uint64_t total)
     return ++*calls < 3;
 }
 
+/* --- URLs as httpd reads them ------------------------------------------------------------------
+ */
+
+typedef struct url_case {
+    const char *url;
+    redirect_slashes slashes;
+    bool keep_runs;
+    const char *path; /* NULL: httpd answers `status` itself */
+    int status;
+} url_case;
+
+START_TEST(urls_are_read_as_httpd_reads_them)
+{
+    static const url_case cases[] = {
+        {"/a;b", REDIRECT_SLASHES_OFF, false, "/a;b", 0},
+        {"http://h", REDIRECT_SLASHES_OFF, false, "/", 0},
+        {"http://h?q", REDIRECT_SLASHES_OFF, false, "/", 0},
+        {"/a//b///", REDIRECT_SLASHES_OFF, false, "/a/b/", 0},
+        {"/a//b///", REDIRECT_SLASHES_OFF, true, "/a//b///", 0},
+        {"//h///a//b", REDIRECT_SLASHES_OFF, true, "/a//b", 0},
+        {"/b//./b", REDIRECT_SLASHES_OFF, true, "/b//b", 0},
+        {"/b//../c", REDIRECT_SLASHES_OFF, true, "/b/c", 0},
+        {"/b//../c", REDIRECT_SLASHES_OFF, false, "/c", 0},
+        {"/a/.%2e/b", REDIRECT_SLASHES_OFF, false, "/b", 0},
+        {"/a/%2E%2e", REDIRECT_SLASHES_OFF, false, "/", 0},
+        {"/a/%252e%252e/b", REDIRECT_SLASHES_OFF, false, "/a/%2e%2e/b", 0},
+        {"/%61%7e%3B%3f", REDIRECT_SLASHES_OFF, false, "/a~;?", 0},
+        {"/...", REDIRECT_SLASHES_OFF, false, "/...", 0},
+        {"/..", REDIRECT_SLASHES_OFF, false, NULL, 400},
+        {"/a/../..", REDIRECT_SLASHES_ON, false, NULL, 400},
+        {"/a%", REDIRECT_SLASHES_OFF, false, NULL, 400},
+        {"/a%zz", REDIRECT_SLASHES_ON, false, NULL, 400},
+        {"/a%4", REDIRECT_SLASHES_ON, false, NULL, 400},
+        {"/a%00", REDIRECT_SLASHES_NODECODE, false, NULL, 404},
+        {"/a%2fb", REDIRECT_SLASHES_OFF, false, NULL, 404},
+        {"/a%2fb", REDIRECT_SLASHES_ON, false, "/a/b", 0},
+        {"/a%2f%2fb", REDIRECT_SLASHES_ON, false, "/a/b", 0},
+        {"/a%2f%2fb", REDIRECT_SLASHES_ON, true, "/a//b", 0},
+        {"/a%2f..%2fb", REDIRECT_SLASHES_ON, false, "/b", 0},
+        {"/..%2fb", REDIRECT_SLASHES_ON, false, "/b", 0},
+        {"/a%2f..%2fb", REDIRECT_SLASHES_NODECODE, false, "/a%2f..%2fb", 0},
+        {"/a%2Fb%20", REDIRECT_SLASHES_NODECODE, false, "/a%2Fb ", 0},
+        {"a/b", REDIRECT_SLASHES_OFF, false, NULL, 0},
+        {"http://u@h/", REDIRECT_SLASHES_OFF, false, NULL, 0},
+    };
+    redirect_request request;
+    apr_pool_t *pool;
+
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const url_case *c = &cases[i];
+        redirect_server server = {c->slashes, c->keep_runs};
+        int status;
+        const char *why = redirect_request_of(c->url, &server, &request, &status, pool);
+
+        ck_assert_msg(!why == !!c->path, "%s: %s", c->url, why ? why : request.path);
+        ck_assert_msg(status == c->status, "%s: %d", c->url, status);
+        if (c->path)
+            ck_assert_msg(!strcmp(request.path, c->path), "%s: %s", c->url, request.path);
+    }
+    ck_assert_str_eq(redirect_escape_path(pool, "/a;b c%?#\"\xe9~$'(),:@&=+!*-_."),
+                     "/a;b%20c%25%3f%23%22%e9~$'(),:@&=+!*-_.");
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+END_TEST
+
+/* --- what patterns may take ------------------------------------------------------------------- */
+
+START_TEST(a_budget_ends_with_its_steps)
+{
+    redirect_budget b;
+    int runs = 0;
+
+    redirect_budget_init(&b, 10, 1000000);
+    for (; redirect_budget_left(&b); runs++)
+        redirect_budget_charge(&b, 3);
+    ck_assert_int_eq(runs, 4);
+    redirect_budget_begin(&b);
+    ck_assert_msg(!redirect_budget_left(&b), "another look-up does not fill it");
+    redirect_budget_init(&b, 10, 0);
+    ck_assert_msg(!redirect_budget_left(&b), "no time is none from the start");
+}
+END_TEST
+
+/* Runs that are each shorter than a tick are charged, too; else this does not end. */
+START_TEST(a_budget_ends_with_its_time)
+{
+    redirect_budget b;
+
+    for (int begin = 0; begin < 2; begin++) {
+        redirect_budget_init(&b, 10, 30);
+        while (redirect_budget_left(&b)) {
+            if (begin)
+                redirect_budget_begin(&b);
+            for (volatile int i = 0; i < 1000; i++) {
+            }
+        }
+        ck_assert_uint_eq(b.steps, 10);
+    }
+}
+END_TEST
+
+START_TEST(a_slow_pattern_does_not_match)
+{
+    apr_pool_t *pool;
+    map_regexes *regexes;
+    char path[64] = "/";
+    int tried = 0;
+
+    if (!map_regexes_available())
+        return;
+    apr_pool_create(&pool, NULL);
+    regexes = map_regexes_create(pool);
+    memset(path + 1, 'a', 40);
+    ck_assert(map_regexes_match(regexes, 0, "^/a+", 0, path, strlen(path)));
+    map_regexes_budget(regexes, 3 * REDIRECT_PATTERN_STEPS, 1000000);
+    for (; !map_regexes_out_of_budget(regexes); tried++)
+        ck_assert(!map_regexes_match(regexes, 1, "^/(?:a|aa)+[!?]|^/a", 0, path, strlen(path)));
+    ck_assert_int_eq(tried, 4);
+    ck_assert_msg(!map_regexes_match(regexes, 0, "^/a+", 0, path, strlen(path)), "nothing is left");
+    apr_pool_destroy(pool);
+}
+END_TEST
+
 START_TEST(work_can_be_stopped)
 {
     size_t len = (size_t)8 << 20, n = 0;
@@ -637,6 +766,10 @@ static Suite *map_suite(void)
     tcase_add_test(tc, reports_are_counted_without_a_function);
     tcase_add_test(tc, messages_are_printable);
     tcase_add_test(tc, work_can_be_stopped);
+    tcase_add_test(tc, urls_are_read_as_httpd_reads_them);
+    tcase_add_test(tc, a_budget_ends_with_its_steps);
+    tcase_add_test(tc, a_budget_ends_with_its_time);
+    tcase_add_test(tc, a_slow_pattern_does_not_match);
     suite_add_tcase(s, tc);
     return s;
 }

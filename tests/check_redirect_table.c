@@ -234,7 +234,7 @@ START_TEST(targets_are_put_together)
             .kind = REDIRECT_EXACT, .source = targets[i].source, .target = targets[i].target};
     made = build(rules, COUNT_OF(targets));
     ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
-    ck_assert(match.profile->has & REDIRECT_HAS_TARGET);
+    ck_assert(match.profile.has & REDIRECT_HAS_TARGET);
     ck_assert_uint_eq(match.target_len, strlen(targets[_i].target));
     redirect_match_target(&match, target);
     ck_assert_mem_eq(target, targets[_i].target, match.target_len);
@@ -317,7 +317,7 @@ START_TEST(many_patterns_are_tried_once_and_in_order)
         t.count = 0;
         t.matches = wanted;
         ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
-        ck_assert((match.profile->kind == REDIRECT_PATTERN) == (wanted < MANY));
+        ck_assert((match.profile.kind == REDIRECT_PATTERN) == (wanted < MANY));
         ck_assert_uint_eq(t.count, wanted < MANY ? wanted + 1 : MANY);
         for (unsigned i = 0; i < t.count; i++)
             ck_assert_uint_eq(t.ids[i], i);
@@ -449,7 +449,7 @@ START_TEST(the_longest_rule_is_taken)
     request.host_len = REDIRECT_MAX_HOST;
     ck_assert(redirect_table_lookup(open_image(&made), &request, 0, &match));
     ck_assert_uint_eq(match.target_len, REDIRECT_MAX_TEXT);
-    ck_assert_uint_eq(match.profile->options, UINT16_MAX);
+    ck_assert_uint_eq(match.profile.options, UINT16_MAX);
     ck_assert_uint_eq(redirect_table_line(open_image(&made), match.rule, NULL), UINT32_MAX);
     free(made.bytes);
 }

@@ -574,13 +574,13 @@ static void compare_match(const redirect_match *match, const list_item *it, size
     const redirect_rule *rule = &it->rule;
 
     REQUIRE(match->rule == it->place);
-    REQUIRE(match->profile->kind == rule->kind);
-    REQUIRE(match->profile->flags == rule->flags);
-    REQUIRE(match->profile->options == rule->options);
-    REQUIRE(match->profile->status == rule->status);
+    REQUIRE(match->profile.kind == rule->kind);
+    REQUIRE(match->profile.flags == rule->flags);
+    REQUIRE(match->profile.options == rule->options);
+    REQUIRE(match->profile.status == rule->status);
     REQUIRE(match->matched == matched);
-    REQUIRE(!!(match->profile->has & REDIRECT_HAS_TARGET) == (rule->target != NULL));
-    REQUIRE(!!(match->profile->has & REDIRECT_HAS_QUERY) == (rule->query != NULL));
+    REQUIRE(!!(match->profile.has & REDIRECT_HAS_TARGET) == (rule->target != NULL));
+    REQUIRE(!!(match->profile.has & REDIRECT_HAS_QUERY) == (rule->query != NULL));
     REQUIRE(match->target_len == (rule->target ? rule->target_len : 0));
     redirect_match_target(match, target);
     REQUIRE(!rule->target || !memcmp(target, rule->target, rule->target_len));

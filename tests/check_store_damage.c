@@ -6,6 +6,7 @@
  */
 #include "store_util.h"
 
+#include <pthread.h>
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
@@ -582,10 +583,10 @@ START_TEST(damage_is_not_repaired_without_the_lock)
     size_t len;
 
     atomic_fetch_xor(&store->blocks[HTCS_GET(slot_of(4)->first)].words[3], 1);
-    pthread_mutex_lock(&store->header->lock.mutex);
+    ck_assert_int_eq(htc_lock_take(&store->lock, 0), HTC_LOCK_HELD);
     ck_assert_int_eq(htc_store_copy(store, refs[4], scratch, &payload, &len), APR_EGENERAL);
     ck_assert_uint_eq(htc_counter_read(store, HTC_C_corrupt), 0);
-    pthread_mutex_unlock(&store->header->lock.mutex);
+    htc_lock_give(&store->lock);
     ck_assert_int_eq(htc_store_copy(store, refs[4], scratch, &payload, &len), APR_EGENERAL);
     ck_assert_uint_eq(htc_counter_read(store, HTC_C_corrupt), 1);
 }

@@ -156,7 +156,6 @@ START_TEST(kernel_limit_of_watches)
     /* Raised, and HTC_WATCH_RETRY_MS later. */
     ck_assert(write_file("/proc/sys/user/max_inotify_watches", "1000"));
     ck_assert_int_eq(trust(path, ref), HTC_WATCH_KERNEL);
-    watch->header->full_at -= HTC_WATCH_RETRY_MS;
     for (uint32_t i = 0; i < watch->header->fresh; i++)
         watch->nodes[i].since -= HTC_WATCH_RETRY_MS;
     ck_assert_int_eq(trust(path, ref), HTC_WATCH_OK);
@@ -464,6 +463,50 @@ START_TEST(safety_net)
 }
 END_TEST
 
+/* Only the sweep doubts unprompted: not whoever publishes an edit, looks at a file or claims it. */
+START_TEST(who_doubts)
+{
+    htc_ref edited, other;
+
+    scene();
+    edited = trust_new("a/b/.htaccess");
+    other = trust_new("links/deep/.first");
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!trusted(edited) && !htc_mark_is_unprompted(atomic_load(mark_of(edited))));
+    ck_assert(!htc_mark_is_unprompted(htc_watch_fresh(watch)));
+    ck_assert(!htc_mark_is_unprompted(htc_watch_doubt(watch)));
+    for (int i = 0; i < 20 && trusted(other); i++)
+        htc_watch_sweep(watch, 5000000 + 1000 * i);
+    ck_assert(htc_mark_is_unprompted(atomic_load(mark_of(other))));
+    /* An edit takes that back. */
+    ck_assert_int_eq(trust(at("a/b/.htaccess"), edited), HTC_WATCH_OK);
+    for (int i = 20; i < 40 && trusted(edited); i++)
+        htc_watch_sweep(watch, 5000000 + 1000 * i);
+    ck_assert(htc_mark_is_unprompted(atomic_load(mark_of(edited))));
+    write_in_place();
+    htc_watch_drain(watch);
+    ck_assert(!htc_mark_is_unprompted(atomic_load(mark_of(edited))));
+}
+END_TEST
+
+/* The owner of a file may write to it through a mapping as often as he likes. */
+START_TEST(untrue_is_bounded)
+{
+    htc_ref ref;
+
+    scene();
+    ref = trust_new("a/b/.htaccess");
+    htc_watch_untrue(watch, 5000000);
+    ck_assert(!trusted(ref));
+    for (int i = 1; i <= 100; i++)
+        htc_watch_untrue(watch, 5000000 + i * (HTC_WATCH_NET_MS - 1) / 100);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 1);
+    htc_watch_untrue(watch, 5000000 + HTC_WATCH_NET_MS);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 2);
+}
+END_TEST
+
 /* However many are trusted: no more than so many of them become doubtful each second, to the one.
  */
 START_TEST(safety_net_is_bounded)
@@ -517,6 +560,8 @@ int main(void)
     tcase_add_test(tc, records_that_are_gone);
     tcase_add_test(tc, safety_net);
     tcase_add_test(tc, safety_net_is_bounded);
+    tcase_add_test(tc, who_doubts);
+    tcase_add_test(tc, untrue_is_bounded);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -6,9 +6,17 @@
  */
 #include "watch_util.h"
 
+#include <ctype.h>
+#include <linux/fs.h>
+#include <stdarg.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+
+#ifndef FS_CASEFOLD_FL
+#define FS_CASEFOLD_FL 0x40000000
+#endif
 
 static void (*meddle)(void);
 static long meddle_at; /* watches to be added until then; 0: never */
@@ -38,10 +46,22 @@ static void ask_file_system(void)
     if (!observed)
         return;
     asked++;
-    if (pthread_mutex_trylock(&watch->header->lock.mutex))
+    if (htc_lock_take(&watch->lock, 0) == HTC_LOCK_BUSY)
         held++;
     else
-        pthread_mutex_unlock(&watch->header->lock.mutex);
+        htc_lock_give(&watch->lock);
+}
+
+static bool folding_names; /* of all directories */
+
+static int stat_of_lower_case(const char *path, struct stat *st)
+{
+    char lower[4096];
+
+    snprintf(lower, sizeof(lower), "%s", path);
+    for (char *c = strrchr(lower, '/'); *c; c++)
+        *c = (char)tolower(*c);
+    return fstatat(AT_FDCWD, lower, st, AT_SYMLINK_NOFOLLOW);
 }
 
 int lstat(const char *restrict path, struct stat *restrict st)
@@ -49,7 +69,32 @@ int lstat(const char *restrict path, struct stat *restrict st)
     ask_file_system();
     if (seen_wrong && !strcmp(path, seen_wrong))
         path = seen_instead;
-    return fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
+    if (fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    return folding_names ? stat_of_lower_case(path, st) : -1;
+}
+
+static const char *folding; /* a directory that has FS_CASEFOLD_FL */
+
+int ioctl(int fd, unsigned long request, ...)
+{
+    char link[64], path[4096];
+    va_list arguments;
+    void *argument;
+    ssize_t len;
+    int rc;
+
+    va_start(arguments, request);
+    argument = va_arg(arguments, void *);
+    va_end(arguments);
+    rc = (int)syscall(SYS_ioctl, fd, request, argument);
+    if (!folding || request != FS_IOC_GETFLAGS)
+        return rc;
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    len = readlink(link, path, sizeof(path) - 1);
+    path[len > 0 ? len : 0] = '\0';
+    *(int *)argument = strcmp(path, folding) ? 0 : FS_CASEFOLD_FL;
+    return 0;
 }
 
 int fstatfs(int fd, struct statfs *fs)
@@ -90,20 +135,26 @@ START_TEST(no_lock_is_held)
 }
 END_TEST
 
-/* The numbers of linux/magic.h, which not every system's has all of. */
+#define NO  HTC_WATCH_FILESYSTEM
+#define YES HTC_WATCH_OK
+#define SIL HTC_WATCH_SILENT
+
+/* The numbers of linux/magic.h, which not every system's has all of. The file has two names, which
+ * an overlay cannot be watched for. */
 static const struct {
     const char *name;
     long type;
-    bool local;
-} types[] = {
-    {"ext4", 0xEF53, true},        {"xfs", 0x58465342, true},     {"btrfs", 0x9123683E, true},
-    {"tmpfs", 0x01021994, true},   {"f2fs", 0xF2F52010, true},    {"zfs", 0x2FC12FC1, true},
-    {"NFS", 0x6969, false},        {"Lustre", 0x0BD00BD0, false}, {"CIFS", 0xFF534D42, false},
-    {"SMB2", 0xFE534D42, false},   {"FUSE", 0x65735546, false},   {"overlay", 0x794C7630, false},
-    {"Ceph", 0x00C36400, false},   {"9P", 0x01021997, false},     {"GFS2", 0x01161970, false},
-    {"OCFS2", 0x7461636F, false},  {"AFS", 0x5346414F, false},    {"autofs", 0x0187, false},
-    {"ecryptfs", 0xF15F, false},   {"nothing", 0, false},         {"unheard of", 0x12345, false},
-    {"32 bits", 0xFFFFFFFF, false}};
+    htc_watch_why why;
+} types[] = {{"ext4", 0xEF53, YES},       {"xfs", 0x58465342, YES},   {"btrfs", 0x9123683E, YES},
+             {"tmpfs", 0x01021994, YES},  {"f2fs", 0xF2F52010, YES},  {"zfs", 0x2FC12FC1, YES},
+             {"NFS", 0x6969, NO},         {"Lustre", 0x0BD00BD0, NO}, {"CIFS", 0xFF534D42, NO},
+             {"SMB2", 0xFE534D42, NO},    {"FUSE", 0x65735546, NO},   {"overlay", 0x794C7630, SIL},
+             {"Ceph", 0x00C36400, NO},    {"9P", 0x01021997, NO},     {"GFS2", 0x01161970, NO},
+             {"OCFS2", 0x7461636F, NO},   {"AFS", 0x5346414F, NO},    {"autofs", 0x0187, NO},
+             {"ecryptfs", 0xF15F, NO},    {"nothing", 0, NO},         {"unheard of", 0x12345, NO},
+             {"32 bits", 0xFFFFFFFF, NO}, {"vfat", 0x4D44, SIL},      {"exfat", 0x2011BAB0, SIL},
+             {"ntfs3", 0x7366746E, SIL},  {"ntfs", 0x5346544E, SIL},  {"hfsplus", 0x482B, SIL},
+             {"hfs", 0x4244, SIL}};
 
 START_TEST(file_system_types)
 {
@@ -116,14 +167,54 @@ START_TEST(file_system_types)
     ref = put(at("a/b/.htaccess"), "");
     why = trust(at("a/b/.htaccess"), ref);
     fake_type = -1;
-    ck_assert_msg(why == (types[_i].local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM), "%s: %d",
-                  types[_i].name, why);
-    ck_assert_msg(trusted(ref) == types[_i].local, "%s", types[_i].name);
-    ck_assert(htc_watch_refused(watch, &refusal) == !types[_i].local);
-    if (!types[_i].local) {
+    ck_assert_msg(why == types[_i].why, "%s: %d", types[_i].name, why);
+    ck_assert_msg(trusted(ref) == (why == YES), "%s", types[_i].name);
+    ck_assert(htc_watch_refused(watch, &refusal) == (why == NO));
+    if (why == NO) {
         ck_assert_uint_eq(refusal.type, (uint32_t)types[_i].type);
         ck_assert_str_eq(refusal.at, "/");
     }
+}
+END_TEST
+
+/* --- upper and lower case ---------------------------------------------------------------------*/
+
+/* A directory with FS_CASEFOLD_FL: nothing in it is relied on, nor below; what lies beside is. */
+START_TEST(folding_directory)
+{
+    scene();
+    folding = at("a/b");
+    make_dir("a/b/sub");
+    ck_assert_int_eq(trust(at("a/b/.htaccess"), put(at("a/b/.htaccess"), "")), SIL);
+    ck_assert_int_eq(trust(at("a/b/sub/.htaccess"), put(at("a/b/sub/.htaccess"), "")), SIL);
+    make_link("a/b", "way");
+    ck_assert_int_eq(trust(at("way/.first"), put(at("way/.first"), "")), SIL);
+    trust_new("a/.htaccess");
+    trust_new("a/c/.htaccess");
+    stats();
+    folding = NULL;
+}
+END_TEST
+
+/* File systems that were made to fold, found by a directory of theirs: its name in other letters
+ * is the same one. */
+START_TEST(folding_file_system)
+{
+    static const struct {
+        long type;
+        htc_watch_why why;
+    } fold[] = {{0x58465342, SIL}, {0x2FC12FC1, SIL}, {0x3153464A, SIL}, {0xEF53, YES}};
+
+    scene();
+    fake_type = fold[_i].type;
+    folding_names = true;
+    ck_assert_int_eq(trust(at("a/b/.htaccess"), put(at("a/b/.htaccess"), "")), fold[_i].why);
+    folding_names = false;
+    for (int i = 0; i < HTCW_DEVICES; i++)
+        watch->header->devices[i].at = 0;
+    htc_watch_distrust(watch);
+    trust_new("a/b/.htaccess");
+    fake_type = -1;
 }
 END_TEST
 
@@ -267,6 +358,8 @@ int main(void)
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, no_lock_is_held);
     tcase_add_loop_test(tc, file_system_types, 0, (int)(sizeof(types) / sizeof(types[0])));
+    tcase_add_test(tc, folding_directory);
+    tcase_add_loop_test(tc, folding_file_system, 0, 4);
     tcase_add_test(tc, another_directory_asked);
     tcase_add_loop_test(tc, something_happens_meanwhile, 0,
                         (int)(sizeof(meddlers) / sizeof(meddlers[0])));

@@ -145,7 +145,7 @@ START_TEST(stopped_holder)
 
     scene();
     ref = trust_new("a/b/.htaccess");
-    pthread_mutex_lock(&watch->header->lock.mutex);
+    ck_assert_int_eq(htc_lock_take(&watch->lock, 0), HTC_LOCK_HELD);
     atomic_store(&watch->header->busy, 1);
     child = fork();
     if (!child) {
@@ -160,7 +160,7 @@ START_TEST(stopped_holder)
     ck_assert(htc_watch_troubled(watch, HTC_TROUBLE_HANG));
     ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_HANG));
     atomic_store(&watch->header->busy, 0);
-    pthread_mutex_unlock(&watch->header->lock.mutex);
+    htc_lock_give(&watch->lock);
 }
 END_TEST
 

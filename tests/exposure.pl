@@ -13,7 +13,7 @@ sub lines_of { open my $in, '<', $_[0] or die "$_[0]: $!\n"; return <$in> }
 # What is wrong in these lines, by number.
 sub problems {
     my @lines = @_;
-    my (@open, @found);
+    my (@open, @found, $all);
     for my $i (0 .. $#lines) {
         my $line = $lines[$i] =~ s/^\s*(?:#(?=\S))?\s*//r;
         push @open, { handler => 0, requires => [] } if $line =~ /^<(?:Location|Directory|Files|VirtualHost|If)\w*\s/i;
@@ -25,7 +25,13 @@ sub problems {
         }
         push @found, $i + 1 if $line =~ /^SetHandler\s+"?htcache-status/i && !@open;
         $open[-1]{handler} = $i + 1 if $line =~ /^SetHandler\s+"?htcache-status/i && @open;
-        push @{ $open[-1]{requires} }, $1 =~ s/\s+$//r if $line =~ /^Require\s+(.*)/i && @open;
+        # Of those that must all hold, one is enough.
+        $all = [] if $line =~ /^<RequireAll>/i;
+        if ($line =~ m{^</RequireAll>}i && @open) {
+            push @{ $open[-1]{requires} }, (sort { ($b eq 'local') <=> ($a eq 'local') } @$all)[0] // 'nothing';
+            undef $all;
+        }
+        push @{ $all // $open[-1]{requires} }, $1 =~ s/\s+$//r if $line =~ /^Require\s+(.*)/i && @open;
         push @found, $i + 1 if $line =~ /^Listen\s+(?!127\.|\[::1\]|@)/i;
     }
     return @found;
@@ -33,7 +39,10 @@ sub problems {
 
 # The check itself sees what is wrong.
 is_deeply [problems("<Location /s>\n", "SetHandler htcache-status\n", "Require local\n", "</Location>\n")], [], 'local is well';
-for my $bad (["SetHandler htcache-status\n"], ["<Location /s>\n", "SetHandler htcache-status\n", "</Location>\n"],
+is_deeply [problems("<Location /s>\n", "SetHandler htcache-status\n", "<RequireAll>\n", "Require expr true\n", "Require local\n", "</RequireAll>\n", "</Location>\n")],
+    [], 'local and something else is well';
+for my $bad (["<Location /s>\n", "SetHandler htcache-status\n", "<RequireAll>\n", "Require expr true\n", "</RequireAll>\n", "</Location>\n"],
+    ["SetHandler htcache-status\n"], ["<Location /s>\n", "SetHandler htcache-status\n", "</Location>\n"],
     ["<Location /s>\n", "SetHandler htcache-status\n", "Require all granted\n", "</Location>\n"],
     ["<Location /s>\n", "SetHandler htcache-status\n", "Require local\n", "Require host example.org\n", "</Location>\n"],
     ["Listen 80\n"], ["Listen 0.0.0.0:80\n"]) {

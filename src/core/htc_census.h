@@ -12,6 +12,7 @@
 #define HTC_CENSUS_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** More processes than this at a time: those beyond are not counted. */

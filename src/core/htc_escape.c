@@ -41,13 +41,23 @@ static uint32_t utf8_number(const unsigned char *s, size_t len)
     return number;
 }
 
-/* Characters that are not seen, or that move what is around them: C1 controls, zero-width and
- * direction marks, line separators. */
+/* Characters that are not seen, or that move what is around them: C1 controls, soft hyphens,
+ * joiners and fillers, direction marks, line separators, variation selectors, tags. Ascending. */
+static const struct {
+    uint32_t first, last;
+} unseen[] = {{0x80, 0x9F},       {0xAD, 0xAD},      {0x34F, 0x34F},   {0x61C, 0x61C},
+              {0x115F, 0x1160},   {0x17B4, 0x17B5},  {0x180B, 0x180F}, {0x200B, 0x200F},
+              {0x2028, 0x202E},   {0x2060, 0x206F},  {0x3164, 0x3164}, {0xFE00, 0xFE0F},
+              {0xFEFF, 0xFEFF},   {0xFFA0, 0xFFA0},  {0xFFF0, 0xFFFB}, {0x1BCA0, 0x1BCA3},
+              {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
+
 static bool invisible(uint32_t number)
 {
-    return number < 0xA0 || number == 0xAD || number == 0x061C ||
-           (number >= 0x200B && number <= 0x200F) || (number >= 0x2028 && number <= 0x202E) ||
-           (number >= 0x2060 && number <= 0x206F) || number == 0xFEFF;
+    for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]) && number >= unseen[i].first; i++) {
+        if (number <= unseen[i].last)
+            return true;
+    }
+    return false;
 }
 
 static bool control(unsigned char c)
@@ -65,6 +75,17 @@ size_t htc_printable(const unsigned char *s, size_t len)
     memcpy(copy, s, len < 4 ? len : 4);
     n = htc_utf8_length(copy);
     return n && !invisible(utf8_number(copy, n)) ? n : 0;
+}
+
+size_t htc_utf8_number(const unsigned char *s, size_t len, uint32_t *number)
+{
+    unsigned char copy[5] = {0};
+    size_t n;
+
+    memcpy(copy, s, len < 4 ? len : 4);
+    n = *s < 0x80 ? 1 : htc_utf8_length(copy);
+    *number = n > 1 ? utf8_number(copy, n) : *s;
+    return n;
 }
 
 /* One character at s, of len bytes in UTF-8 (0: one byte that is none), to `to`; returns its end.

@@ -10,6 +10,7 @@
 #define HTC_ESCAPE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <apr_pools.h>
 
@@ -22,6 +23,10 @@ size_t htc_utf8_length(const unsigned char *s);
  * no UTF-8, and what is not seen or changes the direction of writing (which can make a name look
  * like another) may not. */
 size_t htc_printable(const unsigned char *s, size_t len);
+
+/** The number of the character at @a s, of @a len bytes (at least 1), and its length in bytes; a
+ * byte that is no UTF-8 has its own number and length 0. */
+size_t htc_utf8_number(const unsigned char *s, size_t len, uint32_t *number);
 
 /** A JSON string with its quotes. A byte that is no UTF-8 becomes the character of the same number;
  *  "<", ">" and "&" are written as \\u00.., so that the text may stand in a script element. */

@@ -21,7 +21,7 @@
 #include <openssl/sha.h>
 
 #define MAGIC   UINT32_C(0x48744366) /* "HtCf" */
-#define VERSION 1
+#define VERSION 2
 #define MAC_LEN 32
 /* What memcached adds to a value in an item. */
 #define ITEM_OVERHEAD 256
@@ -31,13 +31,12 @@ typedef struct header {
     uint32_t type, kind, flags;
     uint32_t path_len;
     uint64_t body_len;
-    uint64_t epoch;
     int64_t stamp, expires;
     unsigned char print[HTC_FARM_PRINT];
     htc_identity id;
 } header;
 
-static_assert(sizeof(header) == 24 + 32 + HTC_FARM_PRINT + sizeof(htc_identity), "no padding");
+static_assert(sizeof(header) == 24 + 24 + HTC_FARM_PRINT + sizeof(htc_identity), "no padding");
 static_assert(MAC_LEN == SHA256_DIGEST_LENGTH, "HMAC-SHA256");
 
 /* --- keys and names -----------------------------------------------------------------------------
@@ -144,7 +143,6 @@ apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *
     head.flags = value->flags;
     head.path_len = (uint32_t)path_len;
     head.body_len = value->body_len;
-    head.epoch = value->epoch;
     head.stamp = value->stamp;
     head.expires = value->expires;
     memcpy(head.print, scope->print, HTC_FARM_PRINT);
@@ -184,13 +182,7 @@ static bool well_formed(const htc_farm_value *value)
     }
 }
 
-static bool of_this_time(const htc_farm_value *value, const htc_farm_time *now)
-{
-    return now->epoch && value->epoch == now->epoch && value->stamp <= now->high &&
-           value->expires > now->low;
-}
-
-int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, const htc_farm_time *now,
+int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, int64_t now,
                     const void *bytes_, size_t len, htc_farm_value *value)
 {
     const char *bytes = bytes_;
@@ -213,11 +205,11 @@ int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, const htc_f
         memcmp(bytes, scope->path, head.path_len) != 0)
         return HTC_FC_drop_swapped;
     *value = (htc_farm_value){
-        type,         (htc_kind)head.kind,   head.flags,           head.id, head.epoch, head.stamp,
+        type,         (htc_kind)head.kind,   head.flags,           head.id, head.stamp,
         head.expires, bytes + head.path_len, (size_t)head.body_len};
     if (!well_formed(value))
         return HTC_FC_drop_invalid;
-    if (type != HTC_FARM_CLOCK && !of_this_time(value, now))
-        return HTC_FC_drop_replayed;
-    return -1;
+    if (value->stamp > now + HTC_FARM_AGREE_MS)
+        return HTC_FC_drop_future;
+    return value->expires <= now ? HTC_FC_drop_replayed : -1;
 }

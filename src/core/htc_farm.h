@@ -2,22 +2,24 @@
 /**
  * @file htc_farm.h
  * What servers of a farm tell each other through memcached, as bytes: encoding, signing, and the
- * proof on the way back. Four types of value:
+ * proof on the way back. There are three types of value:
  *
  *   record   the parsed directive tree of one file (htc_record.h), and the identity it was read
- * with lease    what a stat of one path gave (absent, or an identity), and when office   "I am
- * about to stat this path", for a second or two clock    the random number of an epoch, in an item
- * whose remaining life is the farm's clock
+ * with lease    what a stat of one path gave, absent or an identity, and when office   "I am about
+ * to stat this path", for a second or two
  *
  * Each begins with an HMAC-SHA256 over all the rest: version, type, fingerprint of the
- * configuration, path, identity, epoch, times and body. (HMAC: RFC 2104; OpenSSL's libcrypto
- * computes it.) htc_farm_decode() believes nothing before the MAC was found right, and then only
- * what was written for this path, this configuration and this time; a record's body must pass
+ * configuration, path, identity, times and body. (HMAC: RFC 2104; OpenSSL's libcrypto computes it.)
+ * htc_farm_decode() believes nothing before the MAC was found right. Then it believes only what was
+ * written for this path, this configuration and this time. A record's body must pass
  * htc_record_validate(), too.
  *
- * Times are by the memcached server's clock, htc_farm_clock.h. A record is used only together with
- * a lease that names the same identity, so that an old record put back by an attacker is of no use
- * to him; and a lease is worth nothing once it is older than the reader's interval.
+ * Times are in milliseconds since 1970, by the clock of the server that wrote them, and signed. So
+ * nobody without the key can make a value younger: not by keeping it, delaying it, repeating it, or
+ * by what memcached says of its age. The servers' clocks must agree instead; a value from the
+ * future by more than HTC_FARM_AGREE_MS shows that they do not. A record is used only together with
+ * a lease that names the same identity, and a lease is worth nothing once it is older than the
+ * reader's interval.
  *
  * Items are named by a letter and 32 hexadecimal digits of SHA-256 over fingerprint and path: no
  * path can inject a command.
@@ -32,7 +34,6 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
-#include "htc_farm_clock.h"
 #include "htc_identity.h"
 #include "htc_memcached.h"
 #include "htc_store.h"
@@ -60,10 +61,9 @@
     X(drop_forged, "values dropped: not signed with a key of ours")                            \
     X(drop_swapped, "values dropped: of another path or type")                                 \
     X(drop_fingerprint, "values dropped: of another configuration")                            \
-    X(drop_replayed, "values dropped: of another time")                                        \
-    X(drop_invalid, "values dropped: well signed, but not well formed")                        \
-    X(clock_resets, "times memcached's clock was found new or ahead")                          \
-    X(clock_refused, "times memcached's clock was found to have been put back")
+    X(drop_future, "values dropped: from the future; the clocks of two servers disagree")      \
+    X(drop_replayed, "values dropped: kept for longer than they hold")                         \
+    X(drop_invalid, "values dropped: well signed, but not well formed")
 
 enum htc_farm_counter {
 #define X(name, help) HTC_FC_##name,
@@ -76,6 +76,10 @@ enum htc_farm_counter {
 #define HTC_FARM_KEYS    2
 #define HTC_FARM_KEY_MIN 32 /* characters of a line in the key file */
 #define HTC_FARM_KEY_MAX 256
+
+/** Milliseconds by which clocks of servers may differ, so that a value may come from the future. It
+ * counts as made just now. */
+#define HTC_FARM_AGREE_MS 50
 
 /** Keys as read; the first signs, all are accepted. */
 typedef struct htc_farm_keys {
@@ -96,8 +100,7 @@ const char *htc_farm_keys_read(htc_farm_keys *keys, const char *text, size_t len
 typedef enum htc_farm_type {
     HTC_FARM_RECORD = 'r',
     HTC_FARM_LEASE = 'l',
-    HTC_FARM_OFFICE = 'o',
-    HTC_FARM_CLOCK = 'c'
+    HTC_FARM_OFFICE = 'o'
 } htc_farm_type;
 
 /** Name of an item: the type's letter, then what is the same for all types of one path. */
@@ -122,9 +125,8 @@ typedef struct htc_farm_value {
     htc_kind kind;   /* HTC_KIND_ABSENT; HTC_KIND_TREE: there is a file */
     uint32_t flags;  /* HTC_RF_* */
     htc_identity id; /* without dev, which is another one on each machine */
-    uint64_t epoch;
-    int64_t stamp;   /* ms: when it was true, or a little earlier */
-    int64_t expires; /* ms: not to be used from then on */
+    int64_t stamp;   /* ms since 1970: when it was true, or a little earlier */
+    int64_t expires; /* ms since 1970: not to be used from then on */
     const void *body;
     size_t body_len;
 } htc_farm_value;
@@ -135,11 +137,10 @@ apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *
                              apr_pool_t *pool, const void **bytes, size_t *len);
 
 /**
- * Prove and decode. @a now must be of the server the bytes came from; not used for a clock.
- * value->body points into the bytes.
+ * Prove and decode a value at the time @a now, in ms since 1970. value->body points into the bytes.
  * @return -1 when all is well; else the counter of why it is to be dropped.
  */
-int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, const htc_farm_time *now,
-                    const void *bytes, size_t len, htc_farm_value *value);
+int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, int64_t now, const void *bytes,
+                    size_t len, htc_farm_value *value);
 
 #endif

@@ -1,33 +1,23 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The lock of the shared segments: robust, and waited for only so long. Called by the store of
- * .htaccess records, the tree of what is watched, and the area for table images.
+ * The lock of the shared segments: kept by the kernel, and waited for only so long. Called by the
+ * store of .htaccess records, the tree of what is watched, and the area for table images.
  */
 #include "htc_lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-/* ThreadSanitizer of some compilers does not know pthread_mutex_clocklock. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LOCK_WITHOUT_CLOCK
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__) || !defined(__GLIBC__) || !__GLIBC_PREREQ(2, 30)
-#define LOCK_WITHOUT_CLOCK
-#endif
-
-#ifdef LOCK_WITHOUT_CLOCK
-#define LOCK_CLOCK             CLOCK_REALTIME
-#define lock_until(lock, time) pthread_mutex_timedlock(lock, time)
-#else
-#define LOCK_CLOCK             CLOCK_MONOTONIC
-#define lock_until(lock, time) pthread_mutex_clocklock(lock, LOCK_CLOCK, time)
-#endif
-
-#define NS_PER_MS 1000000L
-#define NS_PER_S  1000000000L
+#define NS_PER_MS   1000000L
+#define NS_PER_S    1000000000L
+#define YIELDS      8       /* attempts before a waiting thread sleeps */
+#define FIRST_SLEEP 16000L  /* nanoseconds */
+#define LAST_SLEEP  500000L /* each sleep is twice as long as the one before, up to this */
 
 /* A test that kills a holder between any two of its stores defines this function. */
 #ifdef HTC_CRASH_POINTS
@@ -37,66 +27,120 @@ void htc_crash_point(const char *where);
 #define LOCK_CRASH_POINT(where) ((void)0)
 #endif
 
-apr_status_t htc_lock_init(htc_lock *lock)
+void htc_lock_close(htc_lock *lock)
 {
-    pthread_mutexattr_t attr;
-    int rc = pthread_mutexattr_init(&attr);
+    close(lock->fd);
+    lock->fd = -1;
+}
 
-    if (!rc)
-        rc = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    if (!rc)
-        rc = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-    if (!rc)
-        rc = pthread_mutex_init(&lock->mutex, &attr);
-    pthread_mutexattr_destroy(&attr);
-    atomic_store(&lock->stuck_holder, 0);
-    atomic_store(&lock->holder, 1);
-    return rc ? APR_FROM_OS_ERROR(rc) : APR_SUCCESS;
+static apr_status_t close_file(void *data)
+{
+    htc_lock_close(data);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t *pool)
+{
+    lock->shared = shared;
+    atomic_store(&lock->holder, 0);
+    lock->fd = memfd_create("mod_htcache-lock", MFD_CLOEXEC);
+    if (lock->fd < 0)
+        return APR_FROM_OS_ERROR(errno);
+    if (pool)
+        apr_pool_cleanup_register(pool, lock, close_file, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+/* Have the kernel lock or unlock the file for this process. Does not wait. */
+static bool ask_kernel(const htc_lock *lock, short type)
+{
+    struct flock region = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+
+    return fcntl(lock->fd, F_SETLK, &region) == 0;
+}
+
+/* The number of another process was inherited from it: one of its threads had the lock when this
+ * process was forked. */
+static bool try_take(htc_lock *lock, int32_t pid)
+{
+    int32_t seen = atomic_load(&lock->holder);
+
+    if (seen == pid || !atomic_compare_exchange_strong(&lock->holder, &seen, pid))
+        return false;
+    if (ask_kernel(lock, F_WRLCK))
+        return true;
+    atomic_store(&lock->holder, 0);
+    return false;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static void pause_for(unsigned attempt, int64_t left)
+{
+    unsigned doublings = attempt > YIELDS ? attempt - YIELDS : 0;
+    int64_t ns = doublings < 5 ? FIRST_SLEEP << doublings : LAST_SLEEP;
+    struct timespec sleep = {0, (long)(ns < left ? ns : left)};
+
+    if (attempt < YIELDS)
+        sched_yield();
+    else
+        nanosleep(&sleep, NULL);
 }
 
 /* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. The
  * number is read before and after, as the lock may have changed hands meanwhile. */
-static int wait_for(htc_lock *lock, unsigned wait_ms)
+static bool wait_for(htc_lock *lock, int32_t pid, unsigned wait_ms)
 {
-    uint64_t holder = atomic_load(&lock->holder);
-    struct timespec until;
-    int rc;
+    htc_lock_shared *shared = lock->shared;
+    uint64_t holder = atomic_load(&shared->holder);
+    int64_t now = now_ns(), until = now + (int64_t)wait_ms * NS_PER_MS;
 
-    if (atomic_load(&lock->stuck_holder) == holder)
-        return EBUSY;
-    clock_gettime(LOCK_CLOCK, &until);
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += (long)(wait_ms % 1000) * NS_PER_MS;
-    until.tv_sec += until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
-    rc = lock_until(&lock->mutex, &until);
-    if (rc == ETIMEDOUT && atomic_load(&lock->holder) == holder)
-        atomic_store(&lock->stuck_holder, holder);
-    return rc;
+    if (atomic_load(&shared->stuck) == holder)
+        return false;
+    for (unsigned attempt = 0; now < until; attempt++) {
+        pause_for(attempt, until - now);
+        if (try_take(lock, pid))
+            return true;
+        now = now_ns();
+    }
+    if (atomic_load(&shared->holder) == holder)
+        atomic_store(&shared->stuck, holder);
+    return false;
 }
 
 htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms)
 {
-    htc_lock_result result = HTC_LOCK_HELD;
-    int rc = pthread_mutex_trylock(&lock->mutex);
+    htc_lock_shared *shared = lock->shared;
+    int32_t pid = (int32_t)getpid();
+    uint64_t number;
+    bool inherited;
 
-    if (rc == EBUSY && wait_ms)
-        rc = wait_for(lock, wait_ms);
-    if (rc == EOWNERDEAD) {
-        result = HTC_LOCK_INHERITED;
-        LOCK_CRASH_POINT("inherited");
-        rc = pthread_mutex_consistent(&lock->mutex);
-    }
-    if (rc)
+    if (!try_take(lock, pid) && (!wait_ms || !wait_for(lock, pid, wait_ms)))
         return HTC_LOCK_BUSY;
-    atomic_store(&lock->holder, atomic_load(&lock->holder) + 1);
+    LOCK_CRASH_POINT("locked");
+    inherited = atomic_load(&shared->inside) != 0;
+    number = atomic_load(&shared->holder) + 1;
+    if (!number) /* nobody gets there by counting */
+        number = 1;
+    atomic_store(&shared->holder, number);
     LOCK_CRASH_POINT("lock->holder");
-    return result;
+    atomic_store(&shared->inside, number);
+    LOCK_CRASH_POINT("lock->inside");
+    return inherited ? HTC_LOCK_INHERITED : HTC_LOCK_HELD;
 }
 
 void htc_lock_give(htc_lock *lock)
 {
     LOCK_CRASH_POINT("before the lock is given up");
-    pthread_mutex_unlock(&lock->mutex);
+    atomic_store(&lock->shared->inside, 0);
+    LOCK_CRASH_POINT("nobody is inside");
+    ask_kernel(lock, F_UNLCK);
     LOCK_CRASH_POINT("after the lock was given up");
+    atomic_store(&lock->holder, 0);
 }

@@ -1,14 +1,25 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file htc_lock.h
- * A lock in shared memory, for threads and processes: who holds it may be killed (the next one is
- * told, and goes on), and may be stopped: then it is waited for once, by one or a few, for a
- * bounded time, and after that by nobody until it goes on. So no request waits for a lock again and
- * again, whatever happens to others. The segments of this module each have one.
+ * A lock for the threads of several processes that share memory and do not trust each other. Each
+ * shared segment of this module has one.
  *
- * A robust process-shared mutex (pthread_mutexattr_setrobust(3)) beside the number of its last
- * holder. Threads of one process exclude each other, too; it is not recursive. It lies in memory
- * that all processes map, at any address, and is never destroyed: others may outlive whoever ends.
+ * The lock itself is a POSIX record lock on a memory file that nobody else can open; its descriptor
+ * is inherited by children. The kernel keeps it and releases it when its holder ends, however that
+ * happens. A word in private memory keeps the threads of one process apart. What lies in the shared
+ * segment (htc_lock_shared) are numbers only: no pointer, no size, nothing that the C library
+ * reads. Whoever writes nonsense there has others wait for at most one wait_ms each, not at all, or
+ * repair what is not broken.
+ *
+ * A holder that is killed: the next one is told (HTC_LOCK_INHERITED). A holder that is stopped: one
+ * or a few processes wait for it, each for a bounded time; after that nobody does until it goes on.
+ *
+ * Taking and giving cost a system call each, about 1 us together without contention. Only
+ * writers take locks. Who waits polls, in steps of up to half a millisecond. The lock is not
+ * recursive.
+ *
+ * Two rules of record locks: a child that is forked does not hold what its parent holds; and a
+ * process that closes any descriptor of the file gives up the lock. Nothing but htc_lock.c has one.
  *
  * House rule: while one of these is held, nothing is asked of a file system (open, stat, readlink,
  * statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a mount
@@ -17,21 +28,34 @@
 #ifndef HTC_LOCK_H
 #define HTC_LOCK_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
 #include <apr_errno.h>
+#include <apr_pools.h>
 
-/** Private to htc_lock.c and to tests. */
+/** In memory that all processes share and may write. Zeros to begin with. Private to htc_lock.c and
+ * to tests. */
+typedef struct htc_lock_shared {
+    _Atomic uint64_t holder; /* number of the last holder */
+    _Atomic uint64_t inside; /* the same while it holds the lock; else 0 */
+    _Atomic uint64_t stuck;  /* number of one that was waited for in vain; 0: none */
+} htc_lock_shared;
+
+/** In memory of each process's own, made before it forks. Private to htc_lock.c and to tests. */
 typedef struct htc_lock {
-    pthread_mutex_t mutex;
-    _Atomic uint64_t holder;       /* number of the last holder, from 1 */
-    _Atomic uint64_t stuck_holder; /* one that was waited for in vain; 0: none */
+    htc_lock_shared *shared;
+    int fd;
+    _Atomic int32_t holder; /* process id, while a thread of this process has the lock; else 0 */
 } htc_lock;
 
-/** Prepare a lock in memory of zeros, before it is shared. An error of the mutex's. */
-apr_status_t htc_lock_init(htc_lock *lock);
+/**
+ * Prepare a lock, before the processes fork that share it. Its descriptor lives until @a pool is
+ * cleaned up; without a pool, until htc_lock_close(). An error of memfd_create(2) when there is no
+ * descriptor to be had.
+ */
+apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t *pool);
+void htc_lock_close(htc_lock *lock);
 
 typedef enum htc_lock_result {
     HTC_LOCK_BUSY = 0, /* not held: it could not be had in time */
@@ -42,8 +66,7 @@ typedef enum htc_lock_result {
 
 /**
  * Take the lock. @a wait_ms is how long to wait, at most, for a holder that nobody has waited for
- * in vain yet; 0: not at all. Measured by a clock that nobody can set, where the system has one for
- * it (glibc from 2.30 on).
+ * in vain yet; 0: not at all. Measured by a clock that nobody can set.
  */
 htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 

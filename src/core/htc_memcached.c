@@ -242,9 +242,6 @@ static size_t command(char *line, const htc_mc_item *item)
     case HTC_MC_GET:
         n = snprintf(line, MAX_COMMAND, "get %s\r\n", item->key);
         break;
-    case HTC_MC_CLOCK:
-        n = snprintf(line, MAX_COMMAND, "mg %s t v\r\n", item->key);
-        break;
     case HTC_MC_DELETE:
         n = snprintf(line, MAX_COMMAND, "delete %s\r\n", item->key);
         break;
@@ -323,7 +320,6 @@ static bool grow(lane *l)
 static void take_answer(exchange *x, htc_mc_item *item, const htc_mc_answer *answer)
 {
     item->result = answer->result;
-    item->left = answer->left;
     if (answer->result != HTC_MC_HIT)
         return;
     item->got = apr_pmemdup(x->pool, answer->got, answer->got_len);

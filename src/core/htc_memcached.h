@@ -35,13 +35,12 @@ typedef enum htc_mc_op {
     HTC_MC_SET,
     HTC_MC_ADD,
     HTC_MC_DELETE,
-    HTC_MC_CLOCK, /* value, and seconds the item has left */
 } htc_mc_op;
 
 typedef enum htc_mc_result {
     HTC_MC_NONE,    /* not answered: time up, server failed, or not asked as its breaker is open */
-    HTC_MC_HIT,     /* GET, CLOCK: there is a value */
-    HTC_MC_MISS,    /* GET, CLOCK, DELETE: there is no such item */
+    HTC_MC_HIT,     /* GET: there is a value */
+    HTC_MC_MISS,    /* GET, DELETE: there is no such item */
     HTC_MC_DONE,    /* SET, ADD, DELETE: it has been done */
     HTC_MC_EXISTS,  /* ADD: there is such an item already */
     HTC_MC_REFUSED, /* the server says that it cannot: too large, out of memory */
@@ -55,7 +54,6 @@ typedef struct htc_mc_item {
     size_t value_len;
     uint32_t expire; /* SET, ADD: seconds it lives; at most 30 days, 0: for ever */
 
-    uint32_t left;   /* CLOCK: seconds it has to live */
     const char *got; /* HIT: the value, in the call's pool */
     size_t got_len;
     htc_mc_result result;
@@ -70,7 +68,6 @@ typedef struct htc_mc_answer {
     htc_mc_result result;
     const char *got;
     size_t got_len;
-    uint32_t left;
 } htc_mc_answer;
 
 /**

@@ -78,27 +78,6 @@ static ptrdiff_t parse_get(const char *bytes, size_t size, const char *line_end,
     return value_at(bytes, size, line_end + 2, (size_t)value_len, "\r\nEND\r\n", answer);
 }
 
-/* "VA <length> t<seconds>", the value. "EN": there is none. */
-static ptrdiff_t parse_clock(const char *bytes, size_t size, const char *line_end,
-                             htc_mc_answer *answer)
-{
-    size_t len = (size_t)(line_end - bytes);
-    uint64_t value_len, left;
-    const char *p;
-
-    if (is(bytes, len, "EN")) {
-        answer->result = HTC_MC_MISS;
-        return (ptrdiff_t)len + 2;
-    }
-    if (!starts(bytes, len, "VA "))
-        return -1;
-    p = number(bytes + 3, line_end, HTC_MC_MAX_VALUE, ' ', &value_len);
-    if (!p || p == line_end || *p != 't' || !number(p + 1, line_end, UINT32_MAX, '\0', &left))
-        return -1;
-    answer->left = (uint32_t)left;
-    return value_at(bytes, size, line_end + 2, (size_t)value_len, "\r\n", answer);
-}
-
 static ptrdiff_t parse_word(const char *bytes, size_t len, htc_mc_op op, htc_mc_answer *answer)
 {
     if (is(bytes, len, op == HTC_MC_DELETE ? "DELETED" : "STORED"))
@@ -130,8 +109,6 @@ ptrdiff_t htc_mc_parse(const char *bytes, size_t len, htc_mc_op op, const char *
     switch (op) {
     case HTC_MC_GET:
         return parse_get(bytes, len, end, key, answer);
-    case HTC_MC_CLOCK:
-        return parse_clock(bytes, len, end, answer);
     default:
         return parse_word(bytes, (size_t)(end - bytes), op, answer);
     }

@@ -37,6 +37,7 @@ apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
     memory->at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory->at == MAP_FAILED)
         return APR_FROM_OS_ERROR(errno);
+    madvise(memory->at, bytes, MADV_DONTDUMP);
     *at = memory->at;
     apr_pool_cleanup_register(pool, memory, unmap, apr_pool_cleanup_null);
     return APR_SUCCESS;

@@ -75,6 +75,8 @@ static apr_status_t map_segment(htc_store *store, apr_pool_t *pool, const char *
         return APR_FROM_OS_ERROR(err);
     }
     store->base = base;
+    madvise(base, store->bytes,
+            MADV_DONTDUMP); /* a core file of one process shows no other's sites */
     return APR_SUCCESS;
 }
 
@@ -122,19 +124,18 @@ static apr_status_t unmap(void *data)
 {
     htc_store *store = data;
 
-    /* The lock is not destroyed: children may outlive this mapping. */
     munmap(store->base, store->bytes);
     return APR_SUCCESS;
 }
 
 /* The kernel delivered zeros, which mean unused almost everywhere; what is not written here stays
  * without a page until it is needed. */
-static apr_status_t init_segment(htc_store *store)
+static apr_status_t init_segment(htc_store *store, apr_pool_t *pool)
 {
     apr_status_t rv;
 
     lay_out(store);
-    rv = htc_lock_init(&store->header->lock);
+    rv = htc_lock_create(&store->lock, &store->header->lock, pool);
     if (rv != APR_SUCCESS)
         return rv;
     rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
@@ -160,7 +161,7 @@ apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t 
     if (rv != APR_SUCCESS)
         return rv;
     apr_pool_cleanup_register(pool, store, unmap, apr_pool_cleanup_null);
-    rv = init_segment(store);
+    rv = init_segment(store, pool);
     if (rv != APR_SUCCESS) {
         *why = apr_psprintf(pool,
                             "%" APR_UINT64_T_FMT " bytes of shared memory could not be "

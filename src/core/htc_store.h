@@ -21,7 +21,7 @@
  * copied out under the slot's sequence count and checked by checksum, so nobody ever reads a
  * record in place. Bytes that come out are still to be validated by the payload's owner.
  *
- * Writers take the one robust process-shared mutex and mark the segment dirty while they change
+ * Writers take the one lock (htc_lock.h) and mark the segment dirty while they change
  * it. When a process dies in mid-write the next writer finds the mark, drops the half-written
  * slots and rebuilds the free list, the owner lists and the totals from the intact slots. A writer
  * that cannot get the lock within HTC_STORE_LOCK_MS gives up with APR_EBUSY: caching is skipped,

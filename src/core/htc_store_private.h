@@ -37,6 +37,8 @@
 #define HTCS_MAX_OWNERS      8192
 #define HTCS_SLOTS_PER_OWNER 16 /* decides the size of the owner table */
 #define HTCS_NIL             UINT32_MAX
+#define HTCS_PROVED_MOST     65536 /* slots that a repair looks at, and records that it keeps */
+#define HTCS_MOST_PAYLOAD    (UINT32_C(256) << 20) /* bytes */
 #define HTCS_SUM_WORDS       512 /* a payload's checksum is folded over pieces of this size */
 
 /* A test that kills a writer between any two of its stores defines this function. */
@@ -57,12 +59,13 @@ void htc_crash_point(const char *where);
     } while (0)
 
 typedef struct htcs_header {
-    htc_lock lock;
+    htc_lock_shared lock;
     _Atomic uint32_t dirty; /* a writer is between two consistent states */
 
     /* All below changes under the lock only. */
     _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */
     _Atomic uint32_t fresh;        /* blocks from here on were never used and are in no list */
+    _Atomic uint32_t changing;     /* the slot that was published last; may not be in the map yet */
     _Atomic uint32_t clock_hand;   /* the slot that CLOCK looks at next */
     _Atomic uint32_t owner_hand;   /* the owner that is asked next whether it is above its share */
     _Atomic uint32_t owners_live;  /* owners that hold records */
@@ -168,6 +171,7 @@ struct htc_store {
     htcs_block *blocks;
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;
+    htc_lock lock;
     _Atomic uint64_t own_process; /* (process id << 32) + index + 1 in the process table */
 };
 
@@ -274,7 +278,7 @@ void htcs_set_used(htc_store *store, uint32_t index, bool used);
 /* Count it out. False when the owner's ring is damaged. */
 bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view);
 
-/* A free slot among a key's candidates, made free if need be. */
+/* A free slot among a key's candidates, made free if need be. HTCS_NIL: the segment is damaged. */
 uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner);
 
 /* Evict until @a blocks blocks are free. */
@@ -282,8 +286,12 @@ bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);
 
 /* --- htc_store_rebuild.c: under the lock ------------------------------------------------------*/
 
-/* Drop what is half-written or damaged and derive everything else anew from the slots that remain.
- * When it is interrupted, it only has to be called again. */
+/* Drop what is half-written or damaged and derive everything else anew from the slots that remain;
+ * of more than HTCS_PROVED_MOST records none does. When it is interrupted, it only has to be called
+ * again. */
 void htcs_rebuild(htc_store *store);
+
+/* Drop all records. Takes time for those that there are, not for the whole segment. */
+void htcs_clear(htc_store *store);
 
 #endif

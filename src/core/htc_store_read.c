@@ -153,7 +153,8 @@ static bool read_front(const htc_store *store, const htcs_view *view, htcs_front
     *cursor = (htcs_cursor){view->first, 0};
     if (!read_words(store, cursor, (uint64_t *)(void *)&front->head, HTCS_HEAD_WORDS))
         return false;
-    if (head->key_len > HTC_STORE_MAX_KEY ||
+    if (view->kind - 1 >= HTC_KIND_STOCK || head->key_len > HTC_STORE_MAX_KEY ||
+        head->payload_len > HTCS_MOST_PAYLOAD ||
         htcs_body_bytes(view->kind, head->key_len, head->payload_len) != view->body_len ||
         htcs_blocks_for(view->body_len) > store->nblocks)
         return false;
@@ -214,14 +215,13 @@ static bool payload_intact(const htc_store *store, uint64_t version, size_t len,
     return sum == expected;
 }
 
-/* Kind and owner are under the checksum, but they become indices. */
+/* The owner is under the checksum, but it becomes an index. */
 bool htcs_intact(const htc_store *store, uint32_t index, htcs_view *view)
 {
     htcs_front front;
     htcs_cursor cursor;
 
     return htcs_read(store, index, view, &front, &cursor) == HTCS_OK && view->version &&
-           view->kind > HTC_KIND_NONE && view->kind <= HTC_KIND_STOCK &&
            view->owner <= store->nowners &&
            payload_intact(store, view->version, front.head.payload_len, &cursor) &&
            HTCS_GET(store->fat[cursor.block]) == HTCS_NIL;

@@ -41,17 +41,23 @@ static void flip_mark(htc_store *store, uint32_t block)
                                                                                 << block % 64);
 }
 
-/* Mark the chain's blocks; false, and nothing marked, when one of them is another record's. */
-static bool claim_chain(htc_store *store, uint32_t first)
+/* Mark the chain's blocks; false, and nothing marked, when one of them is another record's. It has
+ * as many as were proved to be there, unless somebody is writing nonsense. */
+static bool claim_chain(htc_store *store, uint32_t first, uint64_t blocks)
 {
     uint32_t block = first;
+    uint64_t n = 0;
 
-    for (; block < store->nblocks && !marked(store, block); block = HTCS_GET(store->fat[block]))
+    for (; n < blocks && block < store->nblocks && !marked(store, block); n++) {
         flip_mark(store, block);
-    if (block == HTCS_NIL)
+        block = HTCS_GET(store->fat[block]);
+    }
+    if (n == blocks && block == HTCS_NIL)
         return true;
-    for (uint32_t undo = first; undo != block; undo = HTCS_GET(store->fat[undo]))
-        flip_mark(store, undo);
+    for (block = first; n && block < store->nblocks; n--) {
+        flip_mark(store, block);
+        block = HTCS_GET(store->fat[block]);
+    }
     return false;
 }
 
@@ -64,7 +70,8 @@ static void examine(htc_store *store, uint32_t index)
     if (HTCS_GET(slot->seq) % 2) {
         htcs_wipe(store, index);
     } else if (HTCS_GET(slot->hot.version)) {
-        if (htcs_intact(store, index, &view) && claim_chain(store, view.first)) {
+        if (htcs_intact(store, index, &view) &&
+            claim_chain(store, view.first, htcs_blocks_for(view.body_len))) {
             htcs_account(store, index, &view);
             return;
         }
@@ -77,8 +84,11 @@ static void examine(htc_store *store, uint32_t index)
 /* All blocks below the last one in use that nobody claimed. */
 static void collect_free(htc_store *store)
 {
-    uint32_t fresh = store->nblocks, head = HTCS_NIL;
+    uint32_t words = (store->nblocks + 63) / 64, fresh, head = HTCS_NIL;
 
+    while (words && !HTCS_GET(store->marks[words - 1]))
+        words--;
+    fresh = words * 64 < store->nblocks ? words * 64 : store->nblocks;
     while (fresh && !marked(store, fresh - 1))
         fresh--;
     for (uint32_t block = fresh; block-- > 0;) {
@@ -91,13 +101,65 @@ static void collect_free(htc_store *store)
     HTCS_SET(store->header->fresh, fresh);
 }
 
+static bool is_used(const htc_store *store, uint32_t index)
+{
+    return HTCS_GET(store->used[index / 64]) >> index % 64 & 1;
+}
+
+/* Call a function with each slot; in a large store with each of the map of used slots, and with the
+ * one that a writer was about to publish. Nobody finds the others, and most of these never had
+ * memory. */
+static void each_slot(htc_store *store, void (*fn)(htc_store *store, uint32_t index))
+{
+    uint32_t changing = HTCS_GET(store->header->changing);
+
+    for (uint32_t i = 0; i < store->nslots && store->nslots <= HTCS_PROVED_MOST; i++)
+        fn(store, i);
+    for (uint32_t word = 0; word < (store->nslots + 63) / 64; word++) {
+        for (uint64_t used = HTCS_GET(store->used[word]); used; used &= used - 1) {
+            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(used);
+
+            if (index < store->nslots && store->nslots > HTCS_PROVED_MOST)
+                fn(store, index);
+            else if (index >= store->nslots) /* the map's last word may reach beyond the slots */
+                htcs_set_used(store, index, false);
+        }
+    }
+    if (store->nslots > HTCS_PROVED_MOST && changing < store->nslots && !is_used(store, changing))
+        fn(store, changing);
+}
+
+static void empty(htc_store *store, uint32_t index)
+{
+    htcs_wipe(store, index);
+    htcs_set_used(store, index, false);
+}
+
+static uint64_t count_used(const htc_store *store)
+{
+    uint64_t n = 0;
+
+    for (uint32_t word = 0; word < (store->nslots + 63) / 64; word++)
+        n += (uint64_t)__builtin_popcountll(HTCS_GET(store->used[word]));
+    return n;
+}
+
+void htcs_clear(htc_store *store)
+{
+    each_slot(store, empty);
+    reset(store);
+    HTCS_SET(store->header->fresh, 0);
+    HTCS_SET(store->header->free_head, HTCS_NIL);
+}
+
+/* To prove a record is to read all of it, and requests wait meanwhile. */
 void htcs_rebuild(htc_store *store)
 {
+    if (count_used(store) > HTCS_PROVED_MOST) {
+        htcs_clear(store);
+        return;
+    }
     reset(store);
-    for (uint32_t i = 0; i < store->nslots; i++)
-        examine(store, i);
-    /* The map's last word may reach beyond the slots. */
-    for (uint32_t i = store->nslots; i % 64; i++)
-        htcs_set_used(store, i, false);
+    each_slot(store, examine);
     collect_free(store);
 }

@@ -228,10 +228,10 @@ static uint32_t clock_all(htc_store *store)
 
 static uint32_t clock_owner(htc_store *store, htcs_owner *owner)
 {
-    uint64_t slots = HTCS_GET(owner->slots);
+    uint64_t slots = HTCS_GET(owner->slots), most = slots < store->nslots ? slots : store->nslots;
     uint32_t index = HTCS_GET(owner->hand);
 
-    for (uint64_t n = 0; n <= 2 * slots && index < store->nslots; n++) {
+    for (uint64_t n = 0; n <= 2 * most && index < store->nslots; n++) {
         if (!second_chance(&store->slots[index]))
             break;
         index = HTCS_GET(store->slots[index].own_next);
@@ -287,15 +287,16 @@ static HTC_APART bool evict_blocks(htc_store *store, uint32_t blocks, uint32_t o
 {
     bool rebuilt = false;
 
-    while (!enough_blocks(store, blocks)) {
+    for (uint32_t n = 0; !enough_blocks(store, blocks); n++) {
         uint32_t index = victim_for(store, blocks, owner);
 
-        if (index < store->nslots && HTCS_GET(store->slots[index].hot.version)) {
+        if (n <= store->nslots && index < store->nslots &&
+            HTCS_GET(store->slots[index].hot.version)) {
             evict(store, index);
             continue;
         }
         /* The lists lead nowhere: damage. */
-        if (rebuilt)
+        if (rebuilt || n > store->nslots)
             return false;
         rebuilt = true;
         htcs_rebuild(store);
@@ -386,7 +387,7 @@ static HTC_APART uint32_t evict_candidate(htc_store *store, htcs_home home, uint
     return index;
 }
 
-uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
+static uint32_t room_slot(htc_store *store, htcs_home home, uint32_t owner, bool rebuilt)
 {
     const uint32_t all = (1U << HTCS_WAYS) - 1;
     uint32_t used = htcs_used(store, home), mask, index;
@@ -398,9 +399,18 @@ uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
         index = home.first[set] + (uint32_t)__builtin_ctz(mask);
         if (!HTCS_GET(store->slots[index].hot.version))
             return index;
-        /* A record that the map does not know: damage. The map is right afterwards. */
+        /* A record that the map does not know: damage. A repair that did not find it has not
+         * counted it either. */
         htcs_rebuild(store);
-        return htcs_room_slot(store, home, owner);
+        if (!rebuilt)
+            return room_slot(store, home, owner, true);
+        htcs_wipe(store, index);
+        return index;
     }
     return evict_candidate(store, home, owner);
+}
+
+uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner)
+{
+    return room_slot(store, home, owner, false);
 }

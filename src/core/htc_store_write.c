@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Changing records: the robust lock, and under it put, reidentify, drop and clear. A writer may be
+ * Changing records: the lock, and under it put, reidentify, drop and clear. A writer may be
  * killed between any two stores; the order of the stores to a slot and its blocks keeps the
  * invariant stated in htc_store_private.h, everything else is rebuilt by the next writer.
  */
@@ -25,7 +25,7 @@ static apr_status_t begin(htc_store *store)
     htcs_header *header = store->header;
 
     /* Who died left its mark: `dirty` says whether there is anything to repair. */
-    if (htc_lock_take(&header->lock, HTC_STORE_LOCK_MS) == HTC_LOCK_BUSY) {
+    if (htc_lock_take(&store->lock, HTC_STORE_LOCK_MS) == HTC_LOCK_BUSY) {
         htc_count(store, HTC_C_lock_timeouts, 1);
         return APR_EBUSY;
     }
@@ -40,7 +40,7 @@ static void end(htc_store *store)
 {
     atomic_store_explicit(&store->header->dirty, 0, memory_order_release);
     HTC_CRASH_POINT("clean");
-    htc_lock_give(&store->header->lock);
+    htc_lock_give(&store->lock);
 }
 
 /* --- changing a slot --------------------------------------------------------------------------*/
@@ -75,6 +75,7 @@ static void publish(htc_store *store, uint32_t index, const htcs_view *view)
 {
     htcs_slot *slot = &store->slots[index];
 
+    HTCS_SET(store->header->changing, index);
     slot_begin(slot);
     HTCS_SET(slot->first, view->first);
     HTCS_SET(slot->tag, view->tag);
@@ -132,13 +133,16 @@ static uint32_t take_chain(htc_store *store, uint32_t n)
     return first;
 }
 
-/* The chain was proved intact. */
+/* The chain was proved intact: what leads out of the segment now was written since then, by nobody
+ * who has the lock. */
 static void free_chain(htc_store *store, const htcs_view *view)
 {
     uint32_t last = view->first;
 
-    for (uint64_t n = htcs_blocks_for(view->body_len); n > 1; n--)
+    for (uint64_t n = htcs_blocks_for(view->body_len); n > 1 && last < store->nblocks; n--)
         last = HTCS_GET(store->fat[last]);
+    if (last >= store->nblocks)
+        return;
     HTCS_SET(store->fat[last], HTCS_GET(store->header->free_head));
     HTCS_SET(store->header->free_head, view->first);
 }
@@ -285,7 +289,7 @@ static bool store_record(htc_store *store, const htc_put *put, htcs_home home, h
     uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
     uint32_t index = htcs_room_slot(store, home, view->owner);
 
-    if (!htcs_room_blocks(store, blocks, view->owner))
+    if (index >= store->nslots || !htcs_room_blocks(store, blocks, view->owner))
         return false;
     view->first = take_chain(store, blocks);
     view->version = next_version(store);
@@ -312,7 +316,7 @@ static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t ow
 
     if (used)
         remove_key(store, put, home, used);
-    if (put->payload_len > UINT32_MAX / 2 ||
+    if (put->payload_len > HTCS_MOST_PAYLOAD ||
         htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
         return APR_ENOSPC;
     if (store_record(store, put, home, &view, ref))
@@ -427,11 +431,7 @@ apr_status_t htc_store_clear(htc_store *store)
 
     if (rv != APR_SUCCESS)
         return rv;
-    for (uint32_t i = 0; i < store->nslots; i++) {
-        if (HTCS_GET(store->slots[i].hot.version))
-            htcs_wipe(store, i);
-    }
-    htcs_rebuild(store);
+    htcs_clear(store);
     end(store);
     return APR_SUCCESS;
 }

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,6 +41,22 @@ static uint64_t limit_of(const char *path)
     if (file)
         fclose(file);
     return value;
+}
+
+/* From this version on a file of overlayfs is one inode for inotify, whichever layer it lies in,
+ * and what is written to it is reported there. */
+static bool kernel_reports_overlays(void)
+{
+    struct utsname kernel;
+    long major, minor;
+    char *end;
+
+    if (uname(&kernel) != 0)
+        return false;
+    major = strtol(kernel.release, &end, 10);
+    minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    return major > HTC_WATCH_OVERLAY_MAJOR ||
+           (major == HTC_WATCH_OVERLAY_MAJOR && minor >= HTC_WATCH_OVERLAY_MINOR);
 }
 
 static apr_status_t destroy(void *data)
@@ -65,7 +82,9 @@ static apr_status_t map_tree(htc_watch *w)
     at = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
         return APR_FROM_OS_ERROR(errno);
+    madvise(at, w->bytes, MADV_DONTDUMP);
     w->base = at;
+    w->untouched = true;
     w->header = (htcw_header *)(void *)at;
     w->names = (uint32_t *)(void *)(at + header);
     w->wds = (uint32_t *)(void *)(at + header + buckets);
@@ -73,9 +92,9 @@ static apr_status_t map_tree(htc_watch *w)
     return APR_SUCCESS;
 }
 
-static apr_status_t init_header(htc_watch *w)
+static apr_status_t init_header(htc_watch *w, apr_pool_t *pool)
 {
-    apr_status_t rv = htc_lock_init(&w->header->lock);
+    apr_status_t rv = htc_lock_create(&w->lock, &w->header->lock, pool);
 
     if (rv != APR_SUCCESS)
         return rv;
@@ -103,6 +122,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
     for (w->nbuckets = MIN_NODES; w->nbuckets < w->nnodes; w->nbuckets *= 2)
         ;
     w->limit = limit_of("/proc/sys/fs/inotify/max_user_watches");
+    w->overlays = kernel_reports_overlays();
     w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd < 0) {
         int err = errno;
@@ -117,7 +137,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
         return rv;
     }
     apr_pool_cleanup_register(pool, w, destroy, apr_pool_cleanup_null);
-    rv = init_header(w);
+    rv = init_header(w, pool);
     if (rv != APR_SUCCESS) {
         *why = apr_psprintf(pool, "what is watched could not be prepared: %pm", &rv);
         apr_pool_cleanup_run(pool, w, destroy);
@@ -133,23 +153,33 @@ int64_t htc_watch_fresh(const htc_watch *watch)
 {
     if (!watch)
         return HTC_MARK_NONE;
-    return HTC_MARK_WATCHED +
-           (int64_t)atomic_load_explicit(&watch->header->epoch, memory_order_acquire);
+    return HTC_MARK_WATCHED + (int64_t)htcw_epoch(watch);
 }
 
-/* The time, and a number that tells those of one millisecond apart. */
+/* The time, and a number that tells those of one millisecond apart. The lowest bit is for the
+ * sweep: htc_mark_is_unprompted(). */
 int64_t htc_watch_doubt(htc_watch *watch)
 {
     uint64_t n = atomic_fetch_add_explicit(&watch->header->doubts, 1, memory_order_relaxed);
     uint64_t time = (uint64_t)htc_mono_ms() & ((UINT64_C(1) << 39) - 1);
 
-    return HTC_MARK_DOUBT + (int64_t)(time << 20 | (n & 0xFFFFF));
+    return HTC_MARK_DOUBT + (int64_t)(time << 20 | (n & 0x7FFFF) << 1);
 }
 
 void htc_watch_distrust(htc_watch *watch)
 {
     atomic_fetch_add(&watch->header->epoch, 1);
     htc_count(watch->store, HTC_C_distrusts, 1);
+}
+
+void htc_watch_untrue(htc_watch *watch, int64_t now)
+{
+    _Atomic int64_t *at = &watch->header->untrue_at;
+    int64_t seen = atomic_load(at);
+
+    if ((!seen || htcw_age(now, seen) >= HTC_WATCH_NET_MS) &&
+        atomic_compare_exchange_strong(at, &seen, now))
+        htc_watch_distrust(watch);
 }
 
 _Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word)
@@ -189,26 +219,34 @@ static void distrust_because(htc_watch *w, htc_watch_trouble trouble)
     note_trouble(w, trouble);
 }
 
-/* What the dead holder had taken from the queue is lost, and the tree may be half changed. */
-static void recover(htc_watch *w)
+/* What a dead holder had taken from the queue is lost, and the tree may be half changed. */
+static void start_again(htc_watch *w, htc_watch_trouble trouble)
 {
     htcw_reset(w);
-    distrust_because(w, HTC_TROUBLE_DEATH);
+    distrust_because(w, trouble);
     atomic_store(&w->header->busy, 0);
 }
 
 bool htcw_lock(htc_watch *w, bool wait)
 {
-    htc_lock_result result = htc_lock_take(&w->header->lock, wait ? HTC_WATCH_LOCK_MS : 0);
+    htc_lock_result result = htc_lock_take(&w->lock, wait ? HTC_WATCH_LOCK_MS : 0);
 
+    if (result == HTC_LOCK_BUSY)
+        return false;
+    w->damaged = false;
+    w->visits = 0;
     if (result == HTC_LOCK_INHERITED)
-        recover(w);
-    return result != HTC_LOCK_BUSY;
+        start_again(w, HTC_TROUBLE_DEATH);
+    return true;
 }
 
 void htcw_unlock(htc_watch *w)
 {
-    htc_lock_give(&w->header->lock);
+    if (w->visits > w->most_visits)
+        w->most_visits = w->visits;
+    if (w->damaged)
+        start_again(w, HTC_TROUBLE_DAMAGE);
+    htc_lock_give(&w->lock);
 }
 
 /* --- draining ---------------------------------------------------------------------------------*/
@@ -251,42 +289,65 @@ static unsigned publish(htc_watch *w, const char *bytes, size_t len)
     return n;
 }
 
-/* Take what is in the queue now; what others add meanwhile is for their own requests. */
-static void take(htc_watch *w)
+/* Take some of what is in the queue, at most *left bytes, and publish it. Not more of it is known
+ * to this process alone than it publishes before it gives the lock back. */
+static void take(htc_watch *w, size_t *left)
 {
     _Alignas(struct inotify_event) char bytes[HTCW_READ_BYTES];
-    size_t left = queued(w);
-    uint64_t events = 0;
+    ssize_t n;
 
-    if (!left)
-        return;
     atomic_store(&w->header->busy, 1);
     HTCW_CRASH_POINT("busy");
-    while (left) {
-        ssize_t n = read(w->fd, bytes, sizeof(bytes));
-
-        if (n <= 0)
-            break;
-        HTCW_CRASH_POINT("read");
-        events += publish(w, bytes, (size_t)n);
-        left -= (size_t)n < left ? (size_t)n : left;
-    }
+    n = read(w->fd, bytes, sizeof(bytes));
+    HTCW_CRASH_POINT("read");
+    if (n > 0)
+        htc_count(w->store, HTC_C_events, publish(w, bytes, (size_t)n));
     HTCW_CRASH_POINT("published");
-    atomic_store(&w->header->busy, 0);
-    htc_count(w->store, HTC_C_events, events);
-    htc_count(w->store, HTC_C_drains, 1);
+    *left = n > 0 && (size_t)n < *left ? *left - (size_t)n : 0;
 }
 
-/* Somebody is publishing, or there is something to publish. Who cannot find out what makes every
- * record doubtful. */
+/* One turn: what was published before and is not yet all doomed, else some of the queue. False when
+ * all is published. */
+static bool publish_some(htc_watch *w, size_t *left)
+{
+    if (!htcw_doom_some(w))
+        return true;
+    if (*left) {
+        take(w, left);
+        return true;
+    }
+    atomic_store(&w->header->busy, 0);
+    return false;
+}
+
+/* Is there something to publish, or is somebody publishing? */
+static inline bool anything(const htc_watch *w)
+{
+    return queued(w) || atomic_load(&w->header->busy);
+}
+
+/* Somebody is publishing, or there is something to publish: in turns, so that nobody waits for the
+ * lock longer than one takes. What others add to the queue meanwhile is for their own requests. Who
+ * cannot find out makes every record doubtful. */
 static HTC_APART void drain(htc_watch *w)
 {
-    if (!htcw_lock(w, true)) {
-        distrust_because(w, HTC_TROUBLE_HANG);
-        return;
-    }
-    take(w);
-    htcw_unlock(w);
+    size_t left = queued(w);
+    /* Each node is doomed at most once for each turn that takes events. */
+    size_t turns = (left / sizeof(struct inotify_event) + 2) * (w->nnodes / (HTCW_STEP / 8) + 2);
+    bool more;
+
+    do {
+        if (!htcw_lock(w, true)) {
+            if (anything(w)) /* else others were at it all the time, and are done */
+                distrust_because(w, HTC_TROUBLE_HANG);
+            return;
+        }
+        more = publish_some(w, &left);
+        if (!turns--)
+            w->damaged = true;
+        htcw_unlock(w);
+    } while (more && turns + 1);
+    htc_count(w->store, HTC_C_drains, 1);
 }
 
 HTC_EACH void htc_watch_drain(htc_watch *watch)
@@ -294,7 +355,7 @@ HTC_EACH void htc_watch_drain(htc_watch *watch)
     /* A watch is entered before what it is for is looked at, so without any nothing is trusted. */
     if (!atomic_load(&watch->header->last_wd))
         return;
-    if (queued(watch) || atomic_load(&watch->header->busy))
+    if (anything(watch))
         drain(watch);
 }
 
@@ -307,9 +368,9 @@ typedef struct entry {
 } entry;
 
 /* Versions count up: a record that was replaced meanwhile must not hide its successor. */
-static htc_watch_why enter_at(htc_watch *w, uint32_t index, void *data)
+static htc_watch_why enter_record(htc_watch *w, uint32_t index, void *data)
 {
-    htcw_node *node = &w->nodes[index];
+    htcw_node *node = htcw_at(w, index);
     entry *e = data;
 
     if (node->entered != HTCW_NIL && node->version > e->version)
@@ -321,13 +382,31 @@ static htc_watch_why enter_at(htc_watch *w, uint32_t index, void *data)
     return HTC_WATCH_OK;
 }
 
-static htc_watch_why enter(htc_watch *w, const char *path, uint32_t entered, uint64_t version,
+/* A path has one record, but any number of words: each has a node of its own below the path's, and
+ * is doomed with it. */
+static htc_watch_why enter_word(htc_watch *w, uint32_t index, void *data)
+{
+    entry *e = data;
+    uint32_t child = htcw_word_node(w, index, e->entered & ~HTCW_WORD);
+    htcw_node *node;
+
+    if (child == HTCW_NIL)
+        return HTC_WATCH_FULL;
+    node = htcw_at(w, child);
+    e->same = htcw_settled(w, node);
+    node->entered = e->entered;
+    HTCW_CRASH_POINT("word");
+    node->since = htc_mono_ms();
+    node->epoch = htcw_at(w, index)->epoch;
+    return HTC_WATCH_OK;
+}
+
+static htc_watch_why enter(htc_watch *w, const char *path, htcw_finish *finish, entry *e,
                            bool *known)
 {
-    entry e = {entered, version, false};
-    htc_watch_why why = htcw_settle(w, path, known, enter_at, &e);
+    htc_watch_why why = htcw_settle(w, path, known, finish, e);
 
-    *known = *known && e.same;
+    *known = *known && e->same;
     if (why > HTC_WATCH_AGAIN)
         atomic_fetch_add(&w->header->failures[why], 1);
     return why;
@@ -335,12 +414,16 @@ static htc_watch_why enter(htc_watch *w, const char *path, uint32_t entered, uin
 
 htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known)
 {
-    return enter(watch, path, ref.slot & ~HTCW_WORD, ref.version, known);
+    entry e = {ref.slot & ~HTCW_WORD, ref.version, false};
+
+    return enter(watch, path, enter_record, &e, known);
 }
 
 htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known)
 {
-    return enter(watch, path, word % HTC_WATCH_WORDS | HTCW_WORD, 0, known);
+    entry e = {word % HTC_WATCH_WORDS | HTCW_WORD, 0, false};
+
+    return enter(watch, path, enter_word, &e, known);
 }
 
 /* --- the sweep --------------------------------------------------------------------------------*/
@@ -349,13 +432,19 @@ void htc_watch_sweep(htc_watch *watch, int64_t now)
 {
     htcw_header *header = watch->header;
     int64_t seen = atomic_load_explicit(&header->swept_at, memory_order_relaxed);
+    htcw_sweep sweep;
+    bool more;
 
-    if (now - seen < 1000 || !atomic_compare_exchange_strong(&header->swept_at, &seen, now))
+    if (htcw_age(now, seen) < 1000 ||
+        !atomic_compare_exchange_strong(&header->swept_at, &seen, now))
         return;
     if (!htcw_lock(watch, false))
         return;
-    htcw_sweep(watch, now);
-    htcw_unlock(watch);
+    htcw_sweep_begin(watch, &sweep, now);
+    do {
+        more = htcw_sweep_some(watch, &sweep);
+        htcw_unlock(watch);
+    } while (more && htcw_lock(watch, false));
 }
 
 /* --- figures ----------------------------------------------------------------------------------*/
@@ -386,10 +475,26 @@ bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal)
 
         if (atomic_compare_exchange_strong(&one->told, &untold, HTCW_TOLD)) {
             *refusal = one->what;
+            refusal->at[sizeof(refusal->at) - 1] = '\0';
             return true;
         }
     }
     return false;
+}
+
+size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, size_t max)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < HTCW_DEVICES && n < max; i++) {
+        const htcw_refused *one = &watch->header->refused[i];
+
+        if (atomic_load(&one->told) == HTCW_EMPTY)
+            continue;
+        refusals[n] = one->what;
+        refusals[n++].at[sizeof(refusals->at) - 1] = '\0';
+    }
+    return n;
 }
 
 int htc_watch_fd(const htc_watch *watch)

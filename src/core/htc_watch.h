@@ -36,7 +36,7 @@
  * (htc_watch_troubled()).
  *
  * Thread and process safety: every function may be called by any thread of any process that
- * inherited the handle. One robust mutex guards the tree; it is waited for no longer than
+ * inherited the handle. One lock guards the tree; it is waited for no longer than
  * HTC_WATCH_LOCK_MS, and nothing is asked of a file system while it is held.
  */
 #ifndef HTC_WATCH_H
@@ -63,6 +63,9 @@
 #define HTC_WATCH_NET_RATE 200
 /** Words that things other than records may be entered with; a power of two. */
 #define HTC_WATCH_WORDS 4096
+/** Kernels from here on report what is changed through a mounted overlayfs. */
+#define HTC_WATCH_OVERLAY_MAJOR 4
+#define HTC_WATCH_OVERLAY_MINOR 19
 
 typedef struct htc_watch htc_watch; /* process-local handle */
 
@@ -71,13 +74,26 @@ typedef enum htc_watch_why {
     HTC_WATCH_OK = 0,
     HTC_WATCH_AGAIN,      /* it changed while it was looked at, or the lock was busy */
     HTC_WATCH_KERNEL,     /* fs.inotify.max_user_watches, or no memory in the kernel */
-    HTC_WATCH_FULL,       /* the tree is */
+    HTC_WATCH_FULL,       /* the tree is, or its owner has his share of it */
     HTC_WATCH_FILESYSTEM, /* one whose changes the kernel does not see */
     HTC_WATCH_DENIED,     /* a directory on the way may not be read by this user */
-    HTC_WATCH_PATH        /* too deep, or too many links */
+    HTC_WATCH_PATH,       /* too deep, too many links, or too many others lead to the same place */
+    HTC_WATCH_SILENT      /* the kernel sees all changes, but may report one by another name or not
+                           * at all: the directory takes upper and lower case for the same, or it is
+                           * a file of overlayfs with several names */
 } htc_watch_why;
 
-#define HTC_WATCH_WHYS (HTC_WATCH_PATH + 1)
+#define HTC_WATCH_WHYS (HTC_WATCH_SILENT + 1)
+
+/**
+ * Is what cannot be watched, because of @a why, compared with the disk on each request? So it is
+ * wherever the disk is this machine's. A file system that the kernel does not see all changes of is
+ * mostly a remote one, where each comparison costs a message: these are compared now and then.
+ */
+static inline bool htc_watch_each_request(htc_watch_why why)
+{
+    return why > HTC_WATCH_AGAIN && why != HTC_WATCH_FILESYSTEM;
+}
 
 /**
  * Make the instance and a tree of @a nodes nodes (of about 100 bytes, which take memory when they
@@ -125,6 +141,12 @@ static inline bool htc_mark_is_doubt(int64_t mark)
     return mark < HTC_MARK_DOUBT / 2;
 }
 
+/** Was it made by the sweep (see HTC_WATCH_NET_MS), although nothing was reported? */
+static inline bool htc_mark_is_unprompted(int64_t mark)
+{
+    return htc_mark_is_doubt(mark) && (mark & 1);
+}
+
 /** The time at which a doubt was made. */
 static inline int64_t htc_mark_doubted_at(int64_t mark)
 {
@@ -147,8 +169,9 @@ void htc_watch_drain(htc_watch *watch);
  */
 htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known);
 
-/** The same for a word instead of a record. @a word is any number; those that agree in their low
- *  bits share a mark, which is htc_watch_word_fresh() for one of them at a time. */
+/** The same for a word instead of a record, beside what else depends on @a path. @a word is any
+ *  number; those that agree in their low bits share a mark, which is htc_watch_word_fresh() for one
+ *  of them at a time. */
 htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known);
 
 /** What the mark of a word is while it is trusted. */
@@ -159,6 +182,15 @@ _Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word);
 
 /** No record is trusted any more before it is compared once. */
 void htc_watch_distrust(htc_watch *watch);
+
+/**
+ * A file is another one although all on its path was watched and nothing was reported: something
+ * happened that is never reported, and may have happened to others: htc_watch_distrust(). Once in
+ * HTC_WATCH_NET_MS at most, as the owner of a file can do this as often as he likes; after so long
+ * each record is compared in any case.
+ * @param now htc_mono_ms()
+ */
+void htc_watch_untrue(htc_watch *watch, int64_t now);
 
 /**
  * Give up what nobody needs any more, and let a few entries be compared with the disk (see
@@ -186,6 +218,7 @@ typedef enum htc_watch_trouble {
     HTC_TROUBLE_DEATH,        /* of a process that held events, or changed the tree. All records */
     HTC_TROUBLE_HANG,         /* such a process does not go on. All records, until it does */
     HTC_TROUBLE_UNKNOWN,      /* an event that nobody asked for. All records */
+    HTC_TROUBLE_DAMAGE,       /* of the tree, which somebody else wrote to. All records */
     HTC_TROUBLE_UNMOUNT       /* of a file system. What was watched on it */
 } htc_watch_trouble;
 
@@ -203,6 +236,13 @@ typedef struct htc_watch_refusal {
 
 /** The next file system that was refused and that nobody of all processes was given here before. */
 bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal);
+
+/** File systems that were refused, whoever was given them: at most @a max. Returns how many. */
+size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, size_t max);
+
+/** Are all changes below @a path reported, by its file system's type, which is *type? True as well
+ *  when it cannot be asked. For the start: it asks the file system, and waits for the answer. */
+bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type);
 
 /** The instance's descriptor, for tests. */
 int htc_watch_fd(const htc_watch *watch);

@@ -14,11 +14,13 @@
  */
 #include "htc_watch_private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -26,28 +28,48 @@
 #define DIRECTORY_MASK (HTCW_DIRECTORY_EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define FILE_MASK      (HTCW_FILE_EVENTS | IN_DONT_FOLLOW)
 
-/* File systems on which all changes are made through this kernel and are reported: those of
- * linux/magic.h that keep their files on this machine. Not overlayfs, FUSE, network and cluster
- * file systems, and what is not known. */
-static const uint32_t local_types[] = {
-    0xEF53,     /* ext2, ext3, ext4 */
-    0x58465342, /* xfs */
-    0x9123683E, /* btrfs */
-    0x01021994, /* tmpfs */
-    0x858458F6, /* ramfs */
-    0xF2F52010, /* f2fs */
-    0x2FC12FC1, /* zfs */
-    0xCA451A4E, /* bcachefs */
-    0x52654973, /* reiserfs */
-    0x3153464A, /* jfs */
-    0x4D44,     /* vfat */
-    0x2011BAB0, /* exfat */
-    0x73717368, /* squashfs */
-    0xE0F5E1E2, /* erofs */
-    0x9660,     /* iso9660 */
+/* What is known of a file system by its type, a number of linux/magic.h. */
+enum {
+    UNSEEN = 0, /* the kernel does not see all changes, or nothing is known of it: network and
+                 * cluster file systems, FUSE */
+    SEEN,       /* it keeps its files on this machine, and all changes are reported */
+    SEEN_PROBE, /* the same, unless it was made to take upper and lower case for the same */
+    FOLDED,     /* it does so always: what is changed by another name is reported by that */
+    OVERLAY     /* all changes made through the mounted file system, by kernels that know how, but
+                 * of a file with several names: such an inode is forgotten with its last user */
 };
 
-/* Looks for one path; a node that changes all the time ends it. */
+static const struct {
+    uint32_t type;
+    uint8_t kind;
+} types[] = {
+    {0xEF53, SEEN},           /* ext2, ext3, ext4 */
+    {0x58465342, SEEN_PROBE}, /* xfs */
+    {0x9123683E, SEEN},       /* btrfs */
+    {0x01021994, SEEN},       /* tmpfs */
+    {0x858458F6, SEEN},       /* ramfs */
+    {0xF2F52010, SEEN},       /* f2fs */
+    {0x2FC12FC1, SEEN_PROBE}, /* zfs */
+    {0xCA451A4E, SEEN},       /* bcachefs */
+    {0x52654973, SEEN},       /* reiserfs */
+    {0x3153464A, SEEN_PROBE}, /* jfs */
+    {0x73717368, SEEN},       /* squashfs */
+    {0xE0F5E1E2, SEEN},       /* erofs */
+    {0x9660, SEEN},           /* iso9660 */
+    {0x4D44, FOLDED},         /* vfat */
+    {0x2011BAB0, FOLDED},     /* exfat */
+    {0x7366746E, FOLDED},     /* ntfs3 */
+    {0x5346544E, FOLDED},     /* ntfs */
+    {0x482B, FOLDED},         /* hfsplus */
+    {0x4244, FOLDED},         /* hfs */
+    {0x794C7630, OVERLAY},
+};
+
+/* linux/fs.h and sys/mount.h do not go together. */
+#define GET_FLAGS  _IOR('f', 1, long)
+#define FOLDS_FLAG 0x40000000 /* FS_CASEFOLD_FL, from Linux 5.4 on */
+
+/* Looks for one path, and all that its links lead to; a node that changes all the time ends it. */
 #define MAX_LOOKS (2 * HTCW_MAX_DEPTH)
 
 /* One node to be looked at, and what was seen. */
@@ -57,15 +79,17 @@ typedef struct look {
     uint32_t ngone;         /* watches that were gone */
     htcw_adding *adding;    /* or NULL */
     char *path;
-    bool last, full;
+    bool last, blind; /* it lies in a directory that is HTCW_BLIND */
     htcw_device devices[HTCW_DEVICES];
 
     htc_watch_why why;
-    bool absent, met_limit, asked_device;
-    int wd; /* -1: none */
-    htcw_device device;
-    uint32_t type; /* of the device's file system */
-    char *target;  /* of a symbolic link, or NULL */
+    uint8_t flags; /* as of a node */
+    uint32_t uid;
+    bool asked_device;
+    int wd;             /* -1: none */
+    htcw_device device; /* where it lies */
+    uint32_t type;      /* of the device's file system, if that was asked */
+    char *target;       /* of a symbolic link, or NULL */
 } look;
 
 /* --- (1) what is to be looked at --------------------------------------------------------------*/
@@ -73,7 +97,7 @@ typedef struct look {
 /* A file that so far was on the way only (to something that cannot be below it) is not watched. */
 static bool needs_own(const htcw_node *n, bool last)
 {
-    return last && !n->absent && n->wd < 0;
+    return last && !(n->flags & (HTCW_ABSENT | HTCW_OTHER | HTCW_BLIND)) && n->wd < 0;
 }
 
 static void note_adding(htc_watch *w, look *l)
@@ -93,14 +117,15 @@ static void note_adding(htc_watch *w, look *l)
 static void plan_look(htc_watch *w, uint32_t i, bool last, look *l)
 {
     htcw_header *header = w->header;
+    const htcw_node *n = htcw_at(w, i);
 
     l->node = i;
-    l->number = w->nodes[i].epoch;
-    l->epoch = atomic_load(&header->epoch);
+    l->number = n->epoch;
+    l->epoch = htcw_epoch(w);
     l->ngone = header->ngone;
     l->last = last;
-    l->full = (header->full_at && htc_mono_ms() - header->full_at < HTC_WATCH_RETRY_MS) ||
-              (w->own_limit && w->nodes[i].wd < 0 && atomic_load(&header->watches) >= w->own_limit);
+    w->looks++;
+    l->blind = i != HTCW_ROOT && (htcw_at(w, n->parent)->flags & HTCW_BLIND);
     memcpy(l->devices, header->devices, sizeof(l->devices));
     note_adding(w, l);
 }
@@ -109,14 +134,16 @@ static void plan_look(htc_watch *w, uint32_t i, bool last, look *l)
  * it is to be looked at, and *why is HTC_WATCH_OK. */
 static bool rely_on(htc_watch *w, uint32_t i, bool last, look *l, htc_watch_why *why)
 {
-    const htcw_node *n = &w->nodes[i];
+    const htcw_node *n = htcw_at(w, i);
+    uint8_t told = *(const volatile uint8_t *)&n->why; /* once, as htcw_at() does */
 
     *why = HTC_WATCH_OK;
     if (htcw_settled(w, n)) {
-        if (n->why == HTC_WATCH_OK && !needs_own(n, last))
+        if (told == HTC_WATCH_OK && !needs_own(n, last))
             return true;
-        if (n->why != HTC_WATCH_OK && htc_mono_ms() - n->since < HTC_WATCH_RETRY_MS) {
-            *why = (htc_watch_why)n->why;
+        if (told != HTC_WATCH_OK && told < HTC_WATCH_WHYS &&
+            htcw_age(htc_mono_ms(), n->since) < HTC_WATCH_RETRY_MS) {
+            *why = (htc_watch_why)told;
             return false;
         }
         htcw_doom(w, i);
@@ -166,18 +193,38 @@ static htc_watch_why find_look(htc_watch *w, const char *path, look *l, size_t *
 
 /* --- (2) looking, without the lock ------------------------------------------------------------*/
 
-static bool type_is_local(uint32_t type)
+static uint8_t kind_of(const htc_watch *w, uint32_t type)
 {
-    for (size_t i = 0; i < sizeof(local_types) / sizeof(local_types[0]); i++) {
-        if (type == local_types[i])
-            return true;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (type == types[i].type)
+            return types[i].kind == OVERLAY && !w->overlays ? UNSEEN : types[i].kind;
     }
-    return false;
+    return UNSEEN;
+}
+
+bool htcw_type_reports(const htc_watch *w, uint32_t type)
+{
+    return kind_of(w, type) != UNSEEN;
+}
+
+bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type)
+{
+    struct statfs fs;
+
+    if (statfs(path, &fs) != 0)
+        return true;
+    *type = (uint32_t)fs.f_type;
+    return htcw_type_reports(watch, *type);
+}
+
+static htc_watch_why why_of(uint8_t kind)
+{
+    return kind == UNSEEN ? HTC_WATCH_FILESYSTEM : kind == FOLDED ? HTC_WATCH_SILENT : HTC_WATCH_OK;
 }
 
 /* Device and file system are asked of one descriptor: who may change the path must not have a
  * device taken for that of another file system, which all would rely on. */
-static htc_watch_why ask_device(look *l, int fd, const struct stat *seen)
+static htc_watch_why ask_device(const htc_watch *w, look *l, int fd, const struct stat *seen)
 {
     struct statfs fs;
     struct stat st;
@@ -185,16 +232,16 @@ static htc_watch_why ask_device(look *l, int fd, const struct stat *seen)
     if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
         return HTC_WATCH_FILESYSTEM;
     l->type = (uint32_t)fs.f_type;
-    l->device = (htcw_device){st.st_dev, htc_mono_ms(), type_is_local(l->type)};
+    l->device = (htcw_device){st.st_dev, htc_mono_ms(), kind_of(w, l->type)};
     l->asked_device = true;
     if (st.st_dev != seen->st_dev || st.st_ino != seen->st_ino)
         return HTC_WATCH_AGAIN;
-    return l->device.local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM;
+    return why_of(l->device.kind);
 }
 
-/* Does it lie on a local file system? Numbers of devices are given anew, so what is known of one is
+/* What file system does it lie on? Numbers of devices are given anew, so what is known of one is
  * not known for long. */
-static htc_watch_why is_local(look *l, const struct stat *seen)
+static htc_watch_why find_device(const htc_watch *w, look *l, const struct stat *seen)
 {
     int64_t now = htc_mono_ms();
     htc_watch_why why;
@@ -203,22 +250,22 @@ static htc_watch_why is_local(look *l, const struct stat *seen)
     for (int i = 0; i < HTCW_DEVICES; i++) {
         const htcw_device *known = &l->devices[i];
 
-        if (known->at && known->dev == seen->st_dev && now - known->at < 5000)
-            return known->local ? HTC_WATCH_OK : HTC_WATCH_FILESYSTEM;
+        if (known->at && known->dev == seen->st_dev && htcw_age(now, known->at) < 5000) {
+            l->device = *known;
+            return why_of(known->kind);
+        }
     }
     fd = open(l->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     /* Gone meanwhile, or there are no descriptors. */
     if (fd < 0)
         return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
-    why = ask_device(l, fd, seen);
+    why = ask_device(w, l, fd, seen);
     close(fd);
     return why;
 }
 
 static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
 {
-    if (l->full)
-        return HTC_WATCH_KERNEL;
     l->wd = inotify_add_watch(w->fd, l->path, mask);
     HTCW_CRASH_POINT("add_watch");
     if (l->wd >= 0)
@@ -232,9 +279,62 @@ static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
     case EPERM:
         return HTC_WATCH_DENIED;
     default:
-        l->met_limit = true;
         return HTC_WATCH_KERNEL;
     }
+}
+
+/* The directory that @a path lies in takes the name for the same in other letters. */
+static bool found_in_other_case(const char *path, const struct stat *seen)
+{
+    char other[HTCW_MAX_PATH];
+    struct stat st;
+    size_t len = strlen(path), at = (size_t)(strrchr(path, '/') - path);
+    bool letters = false;
+
+    if (len >= sizeof(other))
+        return false;
+    memcpy(other, path, len + 1);
+    for (char *c = other + at; *c; c++) {
+        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')) {
+            *c ^= 0x20;
+            letters = true;
+        }
+    }
+    return letters && lstat(other, &st) == 0 && st.st_ino == seen->st_ino &&
+           st.st_dev == seen->st_dev;
+}
+
+static bool is_empty(int fd)
+{
+    DIR *dir = fdopendir(fd);
+    const struct dirent *entry = NULL;
+
+    do
+        entry = dir ? readdir(dir) : NULL;
+    while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
+    if (dir)
+        closedir(dir);
+    else
+        close(fd);
+    return !entry;
+}
+
+/* What is to be known of a directory that has its watch: whether it takes upper and lower case for
+ * the same; and, where only its own watch tells of it, that it is not empty (see event_at()). */
+static htc_watch_why ask_directory(const look *l)
+{
+    int fd = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    long flags = 0;
+    bool folds;
+
+    if (fd < 0)
+        return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
+    folds = ioctl(fd, GET_FLAGS, &flags) == 0 && (flags & FOLDS_FLAG);
+    if (l->blind && is_empty(fd))
+        return HTC_WATCH_DENIED;
+    if (!l->blind)
+        close(fd);
+    return folds ? HTC_WATCH_SILENT : HTC_WATCH_OK;
 }
 
 /* A path without "." and ".." that means the same as the link's text does at @a at, or NULL. A ".."
@@ -282,23 +382,54 @@ static htc_watch_why read_link(look *l, unsigned links)
     return l->target && strlen(l->target) < HTCW_MAX_PATH ? HTC_WATCH_OK : HTC_WATCH_PATH;
 }
 
-static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
+/* In a directory that cannot be read a directory that can be tells of itself. One that cannot is
+ * passed where its parent tells of it. */
+static htc_watch_why look_at_directory(htc_watch *w, look *l)
 {
-    struct stat st;
-    htc_watch_why why;
+    htc_watch_why why = add_watch(w, l, DIRECTORY_MASK);
 
-    if (lstat(l->path, &st) != 0) {
-        l->absent = errno == ENOENT || errno == ENOTDIR;
-        return l->absent ? HTC_WATCH_OK : HTC_WATCH_DENIED;
-    }
-    if (S_ISLNK(st.st_mode))
-        return read_link(l, links);
-    if (!S_ISDIR(st.st_mode) && !(l->last && S_ISREG(st.st_mode)))
+    if (why == HTC_WATCH_DENIED && !l->blind) {
+        l->flags = HTCW_BLIND;
         return HTC_WATCH_OK;
-    why = is_local(l, &st);
+    }
+    return why == HTC_WATCH_OK ? ask_directory(l) : why;
+}
+
+static htc_watch_why look_at_present(htc_watch *w, look *l, const struct stat *st)
+{
+    htc_watch_why why = find_device(w, l, st);
+
     if (why != HTC_WATCH_OK)
         return why;
-    return add_watch(w, l, S_ISDIR(st.st_mode) ? DIRECTORY_MASK : FILE_MASK);
+    if (l->device.kind == SEEN_PROBE && found_in_other_case(l->path, st))
+        return HTC_WATCH_SILENT;
+    if (l->blind)
+        l->flags = HTCW_ALONE;
+    if (S_ISDIR(st->st_mode))
+        return look_at_directory(w, l);
+    if (l->device.kind == OVERLAY && st->st_nlink > 1)
+        return HTC_WATCH_SILENT;
+    return add_watch(w, l, FILE_MASK);
+}
+
+static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
+{
+    /* What has no watch of its own can be relied on only where its directory has one. */
+    htc_watch_why without = l->blind ? HTC_WATCH_DENIED : HTC_WATCH_OK;
+    struct stat st;
+
+    if (lstat(l->path, &st) != 0) {
+        l->flags = HTCW_ABSENT;
+        return errno == ENOENT || errno == ENOTDIR ? without : HTC_WATCH_DENIED;
+    }
+    l->uid = st.st_uid;
+    if (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && l->last))
+        return look_at_present(w, l, &st);
+    if (S_ISLNK(st.st_mode) && !l->blind)
+        return read_link(l, links);
+    if (!S_ISREG(st.st_mode))
+        l->flags = HTCW_OTHER;
+    return without;
 }
 
 /* --- (3) what was seen ------------------------------------------------------------------------*/
@@ -337,9 +468,9 @@ static bool gone_since(const htc_watch *w, const look *l)
 }
 
 /* Has nothing been reported of the node since (1)? */
-static bool still(const htc_watch *w, const look *l)
+static bool still(htc_watch *w, const look *l)
 {
-    return atomic_load(&w->header->epoch) == l->epoch && w->nodes[l->node].epoch == l->number &&
+    return htcw_epoch(w) == l->epoch && htcw_at(w, l->node)->epoch == l->number &&
            !gone_since(w, l);
 }
 
@@ -347,32 +478,64 @@ static void note_device(htc_watch *w, const look *l)
 {
     htcw_header *header = w->header;
 
-    if (l->met_limit)
-        header->full_at = htc_mono_ms();
     if (!l->asked_device)
         return;
     header->devices[header->device_hand++ % HTCW_DEVICES] = l->device;
-    if (!l->device.local)
+    if (l->device.kind == UNSEEN)
         note_refused(w, l->device.dev, l->type, l->path);
 }
 
-/* The node is as it was seen. @a target: what its link leads to, valid; or HTCW_NIL. */
-static void settle_node(htc_watch *w, const look *l, uint32_t target)
+/* Tests: as if the kernel had refused it. */
+static bool over_own_limit(htc_watch *w, const look *l)
 {
-    htcw_node *n = &w->nodes[l->node];
+    return w->own_limit && l->wd >= 0 && htcw_first_with_wd(w, l->wd) == HTCW_NIL &&
+           atomic_load(&w->header->watches) >= w->own_limit;
+}
+
+/* Of what only its own watch tells, what was reported to the watch meanwhile must have been
+ * reported to this node: not to others that have the same one. */
+static bool told_to_others(htc_watch *w, const look *l)
+{
+    return (l->flags & HTCW_ALONE) && htcw_at(w, l->node)->wd != l->wd &&
+           htcw_first_with_wd(w, l->wd) != HTCW_NIL;
+}
+
+/* Where the node leads to. @a target: what its link leads to, valid; or HTCW_NIL. */
+static htc_watch_why lead_to(htc_watch *w, const look *l, uint32_t target)
+{
+    int32_t found = l->wd;
+    uint8_t flags = l->flags;
+
+    if (l->why != HTC_WATCH_OK)
+        return l->why;
+    if (target != HTCW_NIL) {
+        const htcw_node *led_to = htcw_at(w, target);
+
+        found = led_to->wd;
+        flags = led_to->flags & (HTCW_ABSENT | HTCW_OTHER | HTCW_BLIND);
+    }
+    if (over_own_limit(w, l))
+        return HTC_WATCH_KERNEL;
+    if (told_to_others(w, l))
+        return HTC_WATCH_DENIED;
+    htcw_at(w, l->node)->flags = (htcw_at(w, l->node)->flags & HTCW_DOOMING) | flags;
+    if (found < 0)
+        htcw_drop_wd(w, l->node, false);
+    if (!htcw_set_target(w, l->node, target) || (found >= 0 && !htcw_set_wd(w, l->node, found)))
+        return HTC_WATCH_PATH;
+    return HTC_WATCH_OK;
+}
+
+/* The node is as it was seen. */
+static void settle_node(htc_watch *w, look *l, uint32_t target)
+{
+    htcw_node *n = htcw_at(w, l->node);
     int32_t wd = n->wd;
     uint32_t led_to = n->target;
 
-    if (l->why == HTC_WATCH_OK) {
-        int32_t found = target == HTCW_NIL ? l->wd : w->nodes[target].wd;
-
-        n->absent = target == HTCW_NIL ? l->absent : w->nodes[target].absent;
-        htcw_set_target(w, l->node, target);
-        if (found >= 0)
-            htcw_set_wd(w, l->node, found);
-        else
-            htcw_drop_wd(w, l->node, false);
-    }
+    l->why = lead_to(w, l, target);
+    if (!(l->flags & HTCW_ABSENT) && l->node != HTCW_ROOT)
+        htcw_set_owner(w, l->node, l->uid);
     /* It leads elsewhere, and nothing was reported: a file system was mounted or unmounted. */
     if (!(n->epoch & HTCW_INVALID) && (n->wd != wd || n->target != led_to))
         htcw_doom(w, l->node);
@@ -413,23 +576,32 @@ static htc_watch_why give_up_look(htc_watch *w, look *l)
     return HTC_WATCH_AGAIN;
 }
 
-static htc_watch_why settle(htc_watch *w, const char *path, unsigned links, bool *known,
-                            htcw_finish *finish, void *data);
+/* A path on the way to the one that is wanted, through so many links; *looks are left for all. */
+typedef struct way {
+    const char *path;
+    unsigned links, *looks;
+} way;
+
+static htc_watch_why settle(htc_watch *w, way along, bool *known, htcw_finish *finish, void *data);
 
 /* The link's target is valid: so is the link, if it still leads there. */
 static htc_watch_why settle_link(htc_watch *w, uint32_t target, void *data)
 {
-    return keep_seen(w, data, target) ? HTC_WATCH_OK : HTC_WATCH_AGAIN;
+    look *l = data;
+
+    return keep_seen(w, l, target) ? l->why : HTC_WATCH_AGAIN;
 }
 
 /* One look. HTC_WATCH_OK: go on. */
-static htc_watch_why settle_one(htc_watch *w, look *l, unsigned links)
+static htc_watch_why settle_one(htc_watch *w, look *l, way along)
 {
     bool known;
 
-    l->why = look_at(w, l, links);
+    l->why = look_at(w, l, along.links);
     if (l->why == HTC_WATCH_OK && l->target) {
-        l->why = settle(w, l->target, links + 1, &known, settle_link, l);
+        way behind = {l->target, along.links + 1, along.looks};
+
+        l->why = settle(w, behind, &known, settle_link, l);
         if (l->why == HTC_WATCH_OK)
             return l->why;
     }
@@ -440,28 +612,28 @@ static htc_watch_why settle_one(htc_watch *w, look *l, unsigned links)
     return l->why;
 }
 
-static htc_watch_why settle(htc_watch *w, const char *path, unsigned links, bool *known,
-                            htcw_finish *finish, void *data)
+static htc_watch_why settle(htc_watch *w, way along, bool *known, htcw_finish *finish, void *data)
 {
     htc_watch_why why = HTC_WATCH_OK;
 
     *known = true;
-    for (unsigned looks = 0; why == HTC_WATCH_OK && looks < MAX_LOOKS; looks++) {
+    while (why == HTC_WATCH_OK && *along.looks) {
         look l = {.wd = -1};
         uint32_t node;
         size_t len;
 
         if (!htcw_lock(w, true))
             return HTC_WATCH_AGAIN;
-        why = find_look(w, path, &l, &len, &node);
+        why = find_look(w, along.path, &l, &len, &node);
         if (why == HTC_WATCH_OK && !len)
             why = finish(w, node, data);
         htcw_unlock(w);
         if (!len)
             return why;
         *known = false;
-        l.path = strndup(path, len);
-        why = l.path ? settle_one(w, &l, links) : give_up_look(w, &l);
+        --*along.looks;
+        l.path = strndup(along.path, len);
+        why = l.path ? settle_one(w, &l, along) : give_up_look(w, &l);
         free(l.path);
         free(l.target);
     }
@@ -471,8 +643,10 @@ static htc_watch_why settle(htc_watch *w, const char *path, unsigned links, bool
 htc_watch_why htcw_settle(htc_watch *w, const char *path, bool *known, htcw_finish *finish,
                           void *data)
 {
+    unsigned looks = MAX_LOOKS;
+
     *known = true;
     if (*path != '/' || strlen(path) >= HTCW_MAX_PATH)
         return HTC_WATCH_PATH;
-    return settle(w, path, 0, known, finish, data);
+    return settle(w, (way){path, 0, &looks}, known, finish, data);
 }

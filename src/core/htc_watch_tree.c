@@ -3,13 +3,17 @@
  * What is watched: a tree of nodes in shared memory, one for each path as it is written. Called by
  * htc_watch.c and htc_watch_settle.c, under the lock.
  *
- * A valid node's parent is valid, and so is the node that its symbolic link leads to; so whatever
- * hangs on an invalid node is invalid as well, and making a node invalid ends at those that are.
+ * A valid node's parent is valid, and so is the node that its symbolic link leads to. So whatever
+ * hangs on an invalid node is invalid as well, or will be when the list of doomed nodes has been
+ * worked off. That is done in bounded steps, and `busy` is set until it is done: no request uses a
+ * record before. A node of the list may become valid again meanwhile; what hangs on it is doomed
+ * all the same.
  */
 #include "htc_watch_private.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +21,35 @@
 #include <xxhash.h>
 
 /* --- lists and buckets ------------------------------------------------------------------------*/
+
+static const htcw_node no_node = {.epoch = HTCW_INVALID,
+                                  .entered = HTCW_NIL,
+                                  .wd = -1,
+                                  .parent = HTCW_NIL,
+                                  .target = HTCW_NIL,
+                                  .children = HTCW_NIL,
+                                  .linkers = HTCW_NIL,
+                                  .sibling = {HTCW_NIL, HTCW_NIL},
+                                  .linker = {HTCW_NIL, HTCW_NIL},
+                                  .name_next = HTCW_NIL,
+                                  .peer = {HTCW_NIL, HTCW_NIL},
+                                  .wd_next = HTCW_NIL,
+                                  .doom_next = HTCW_NIL,
+                                  .doom_child = HTCW_NIL,
+                                  .doom_linker = HTCW_NIL};
+
+htcw_node *htcw_at(htc_watch *w, uint32_t i)
+{
+    /* Somebody may write to where the number comes from: it is read once. */
+    const volatile uint32_t once = i;
+    uint32_t index = once;
+
+    if (index < w->nnodes && !w->damaged && w->visits++ < HTCW_MOST_VISITS)
+        return &w->nodes[index];
+    w->damaged = true;
+    w->nowhere = no_node;
+    return &w->nowhere;
+}
 
 uint64_t htcw_name_hash(const htc_watch *w, const char *name, size_t len)
 {
@@ -41,95 +74,144 @@ static uint32_t head_of(const uint32_t *bucket)
     return *bucket - 1;
 }
 
-uint32_t htcw_find_child(const htc_watch *w, uint32_t parent, uint64_t name)
+uint32_t htcw_find_child(htc_watch *w, uint32_t parent, uint64_t name)
 {
     uint32_t i = head_of(name_bucket(w, parent, name));
 
-    while (i != HTCW_NIL && (w->nodes[i].parent != parent || w->nodes[i].name != name))
-        i = w->nodes[i].name_next;
+    while (i != HTCW_NIL) {
+        const htcw_node *n = htcw_at(w, i);
+
+        if (n->parent == parent && n->name == name)
+            break;
+        i = n->name_next;
+    }
     return i;
 }
 
-/* The first node from i on that has this wd. */
-static uint32_t with_wd(const htc_watch *w, uint32_t i, int32_t wd)
+/* A bucket's list has the first node of each watch; the others hang on that. */
+uint32_t htcw_first_with_wd(htc_watch *w, int32_t wd)
 {
-    while (i != HTCW_NIL && w->nodes[i].wd != wd)
-        i = w->nodes[i].wd_next;
-    return i;
-}
+    uint32_t i = head_of(wd_bucket(w, wd));
 
-uint32_t htcw_first_with_wd(const htc_watch *w, int32_t wd)
-{
-    return with_wd(w, head_of(wd_bucket(w, wd)), wd);
+    while (i != HTCW_NIL) {
+        const htcw_node *n = htcw_at(w, i);
+
+        if (n->wd == wd)
+            break;
+        i = n->wd_next;
+    }
+    return i;
 }
 
 bool htcw_settled(const htc_watch *w, const htcw_node *n)
 {
-    return n->epoch == atomic_load_explicit(&w->header->epoch, memory_order_relaxed);
+    return n->epoch == htcw_epoch(w);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------*/
 
 static void add_sibling(htc_watch *w, uint32_t parent, uint32_t i)
 {
-    htcw_node *n = &w->nodes[i];
-    uint32_t *head = &w->nodes[parent].children;
+    htcw_node *n = htcw_at(w, i), *p = htcw_at(w, parent);
 
-    n->sibling = (htcw_links){HTCW_NIL, *head};
-    if (*head != HTCW_NIL)
-        w->nodes[*head].sibling.prev = i;
+    n->sibling = (htcw_links){HTCW_NIL, p->children};
+    if (n->sibling.next != HTCW_NIL)
+        htcw_at(w, n->sibling.next)->sibling.prev = i;
     HTCW_CRASH_POINT("sibling");
-    *head = i;
+    p->children = i;
 }
 
 static void remove_sibling(htc_watch *w, uint32_t i)
 {
-    htcw_links links = w->nodes[i].sibling;
+    const htcw_node *n = htcw_at(w, i);
+    htcw_node *parent = htcw_at(w, n->parent);
+    htcw_links links = n->sibling;
 
+    if (parent->doom_child == i)
+        parent->doom_child = links.next;
     if (links.prev == HTCW_NIL)
-        w->nodes[w->nodes[i].parent].children = links.next;
+        parent->children = links.next;
     else
-        w->nodes[links.prev].sibling.next = links.next;
+        htcw_at(w, links.prev)->sibling.next = links.next;
     if (links.next != HTCW_NIL)
-        w->nodes[links.next].sibling.prev = links.prev;
+        htcw_at(w, links.next)->sibling.prev = links.prev;
 }
 
-void htcw_set_target(htc_watch *w, uint32_t i, uint32_t target)
+static void remove_target(htc_watch *w, uint32_t i)
 {
-    htcw_node *n = &w->nodes[i];
+    htcw_node *n = htcw_at(w, i), *target = htcw_at(w, n->target);
+    htcw_links links = n->linker;
+
+    if (target->doom_linker == i)
+        target->doom_linker = links.next;
+    if (links.prev == HTCW_NIL)
+        target->linkers = links.next;
+    else
+        htcw_at(w, links.prev)->linker.next = links.next;
+    if (links.next != HTCW_NIL)
+        htcw_at(w, links.next)->linker.prev = links.prev;
+    target->nlinkers--;
+    n->target = HTCW_NIL;
+}
+
+bool htcw_set_target(htc_watch *w, uint32_t i, uint32_t target)
+{
+    htcw_node *n = htcw_at(w, i), *t;
 
     if (n->target == target)
-        return;
-    if (n->target != HTCW_NIL) {
-        if (n->linker.prev == HTCW_NIL)
-            w->nodes[n->target].linkers = n->linker.next;
-        else
-            w->nodes[n->linker.prev].linker.next = n->linker.next;
-        if (n->linker.next != HTCW_NIL)
-            w->nodes[n->linker.next].linker.prev = n->linker.prev;
-    }
+        return true;
+    if (n->target != HTCW_NIL)
+        remove_target(w, i);
     HTCW_CRASH_POINT("target");
-    n->target = target;
     if (target == HTCW_NIL)
-        return;
-    n->linker = (htcw_links){HTCW_NIL, w->nodes[target].linkers};
+        return true;
+    t = htcw_at(w, target);
+    if (t->nlinkers >= HTCW_PEERS)
+        return false;
+    t->nlinkers++;
+    n->target = target;
+    n->linker = (htcw_links){HTCW_NIL, t->linkers};
     if (n->linker.next != HTCW_NIL)
-        w->nodes[n->linker.next].linker.prev = i;
-    w->nodes[target].linkers = i;
+        htcw_at(w, n->linker.next)->linker.prev = i;
+    t->linkers = i;
+    return true;
+}
+
+/* In the list of a bucket of watches, node @a with takes the place of node i, or its successor. */
+static void replace_first(htc_watch *w, uint32_t i, uint32_t with)
+{
+    const htcw_node *n = htcw_at(w, i);
+    uint32_t *bucket = wd_bucket(w, n->wd), at = head_of(bucket);
+
+    if (with == HTCW_NIL)
+        with = n->wd_next;
+    else
+        htcw_at(w, with)->wd_next = n->wd_next;
+    if (at == i) {
+        *bucket = with + 1;
+        return;
+    }
+    while (at != HTCW_NIL && htcw_at(w, at)->wd_next != i)
+        at = htcw_at(w, at)->wd_next;
+    htcw_at(w, at)->wd_next = with;
 }
 
 static void unlink_wd(htc_watch *w, uint32_t i)
 {
-    uint32_t *bucket = wd_bucket(w, w->nodes[i].wd), at = head_of(bucket);
+    htcw_node *n = htcw_at(w, i);
+    htcw_links links = n->peer;
 
-    if (at == i) {
-        *bucket = w->nodes[i].wd_next + 1;
+    if (links.next != HTCW_NIL)
+        htcw_at(w, links.next)->peer.prev = links.prev;
+    if (links.prev != HTCW_NIL) {
+        htcw_at(w, links.prev)->peer.next = links.next;
+        htcw_at(w, htcw_first_with_wd(w, n->wd))->npeers--;
     } else {
-        while (w->nodes[at].wd_next != i)
-            at = w->nodes[at].wd_next;
-        w->nodes[at].wd_next = w->nodes[i].wd_next;
+        if (links.next != HTCW_NIL)
+            htcw_at(w, links.next)->npeers = (uint16_t)(n->npeers - 1);
+        replace_first(w, i, links.next);
     }
-    w->nodes[i].wd = -1;
+    n->wd = -1;
 }
 
 static void count_watches(htc_watch *w, int64_t n)
@@ -140,7 +222,7 @@ static void count_watches(htc_watch *w, int64_t n)
 /* The node is not at this wd any more. @a gone: neither is the kernel. */
 void htcw_drop_wd(htc_watch *w, uint32_t i, bool gone)
 {
-    int32_t wd = w->nodes[i].wd;
+    int32_t wd = htcw_at(w, i)->wd;
 
     if (wd < 0)
         return;
@@ -152,22 +234,82 @@ void htcw_drop_wd(htc_watch *w, uint32_t i, bool gone)
     count_watches(w, -1);
 }
 
-void htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd)
+/* Behind the first node with this watch, or as the first. */
+static void link_wd(htc_watch *w, uint32_t i, int32_t wd, uint32_t first)
 {
-    htcw_node *n = &w->nodes[i];
-    uint32_t *bucket = wd_bucket(w, wd);
+    htcw_node *n = htcw_at(w, i), *f;
 
-    if (n->wd == wd)
-        return;
-    if (htcw_first_with_wd(w, wd) == HTCW_NIL)
+    n->wd = wd;
+    n->npeers = 1;
+    n->peer = (htcw_links){HTCW_NIL, HTCW_NIL};
+    if (first == HTCW_NIL) {
+        uint32_t *bucket = wd_bucket(w, wd);
+
+        n->wd_next = head_of(bucket);
+        *bucket = i + 1;
         count_watches(w, 1);
+        return;
+    }
+    f = htcw_at(w, first);
+    n->peer = (htcw_links){first, f->peer.next};
+    if (n->peer.next != HTCW_NIL)
+        htcw_at(w, n->peer.next)->peer.prev = i;
+    f->peer.next = i;
+    f->npeers++;
+}
+
+bool htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd)
+{
+    uint32_t first;
+
+    if (htcw_at(w, i)->wd == wd)
+        return true;
     htcw_drop_wd(w, i, false);
     HTCW_CRASH_POINT("wd");
-    n->wd = wd;
-    n->wd_next = head_of(bucket);
-    *bucket = i + 1;
+    first = htcw_first_with_wd(w, wd);
+    if (first != HTCW_NIL && htcw_at(w, first)->npeers >= HTCW_PEERS)
+        return false;
+    link_wd(w, i, wd, first);
     if (wd > atomic_load(&w->header->last_wd))
         atomic_store(&w->header->last_wd, wd);
+    return true;
+}
+
+/* --- owners -----------------------------------------------------------------------------------*/
+
+static uint32_t *owned(const htc_watch *w, uint16_t owner)
+{
+    return &w->header->owned[owner % HTCW_OWNERS];
+}
+
+/* The last quarter is for those who have less than a quarter. */
+static bool has_share(uint64_t own, uint64_t used, uint64_t all)
+{
+    return own >= all / 4 && used >= all - all / 4;
+}
+
+/* What is root's is shared by all. */
+static bool owner_has_share(const htc_watch *w, uint16_t owner)
+{
+    const htcw_header *header = w->header;
+    uint64_t own = *owned(w, owner);
+
+    return owner && (has_share(own, atomic_load(&header->used), w->nnodes) ||
+                     (w->limit && has_share(own, atomic_load(&header->watches), w->limit)));
+}
+
+void htcw_set_owner(htc_watch *w, uint32_t i, uint32_t uid)
+{
+    htcw_node *n = htcw_at(w, i);
+    uint16_t owner = htcw_at(w, n->parent)->owner;
+
+    if (!owner && uid)
+        owner = (uint16_t)(1 + uid % (HTCW_OWNERS - 1));
+    if (owner == n->owner)
+        return;
+    --*owned(w, n->owner);
+    ++*owned(w, owner);
+    n->owner = owner;
 }
 
 static uint32_t take_node(htc_watch *w)
@@ -175,85 +317,167 @@ static uint32_t take_node(htc_watch *w)
     htcw_header *header = w->header;
     uint32_t i = header->free;
 
-    if (i != HTCW_NIL)
-        header->free = w->nodes[i].name_next;
-    else if (header->fresh < w->nnodes)
+    if (i != HTCW_NIL) {
+        const htcw_node *n = htcw_at(w, i);
+
+        if (n->parent != HTCW_NIL)
+            w->damaged = true;
+        header->free = n->name_next;
+    } else if (header->fresh < w->nnodes) {
         i = header->fresh++;
-    else
+    } else {
         return HTCW_NIL;
+    }
     atomic_fetch_add_explicit(&header->used, 1, memory_order_relaxed);
     return i;
 }
 
-uint32_t htcw_add_node(htc_watch *w, uint32_t parent, uint64_t name)
+/* A number for an invalid node that no node ever had. */
+static uint64_t invalid(htc_watch *w)
+{
+    return HTCW_INVALID | ++w->header->invalids;
+}
+
+static uint32_t add_node(htc_watch *w, uint32_t parent, uint64_t name, uint16_t owner)
 {
     uint32_t i = take_node(w), *bucket = name_bucket(w, parent, name);
     htcw_node *n;
 
     if (i == HTCW_NIL)
         return HTCW_NIL;
-    n = &w->nodes[i];
-    *n = (htcw_node){.name = name,
-                     .epoch = HTCW_INVALID | ++w->header->invalids,
-                     .entered = HTCW_NIL,
-                     .wd = -1,
-                     .parent = parent,
-                     .target = HTCW_NIL,
-                     .children = HTCW_NIL,
-                     .linkers = HTCW_NIL,
-                     .name_next = head_of(bucket),
-                     .wd_next = HTCW_NIL};
+    n = htcw_at(w, i);
+    *n = no_node;
+    n->name = name;
+    n->epoch = invalid(w);
+    n->parent = parent;
+    n->owner = owner;
+    n->name_next = head_of(bucket);
+    ++*owned(w, owner);
     HTCW_CRASH_POINT("node");
     *bucket = i + 1;
-    if (i != HTCW_ROOT)
+    return i;
+}
+
+uint32_t htcw_add_node(htc_watch *w, uint32_t parent, uint64_t name)
+{
+    uint16_t owner = htcw_at(w, parent)->owner;
+    uint32_t i = owner_has_share(w, owner) ? HTCW_NIL : add_node(w, parent, name, owner);
+
+    if (i != HTCW_NIL)
         add_sibling(w, parent, i);
     return i;
 }
 
+/* A name with a slash is no file's. */
+uint32_t htcw_word_node(htc_watch *w, uint32_t i, uint32_t word)
+{
+    char text[16];
+    uint64_t name = htcw_name_hash(w, text, (size_t)snprintf(text, sizeof(text), "/%u", word));
+    uint32_t child = htcw_find_child(w, i, name);
+
+    return child == HTCW_NIL ? htcw_add_node(w, i, name) : child;
+}
+
 static void unlink_name(htc_watch *w, uint32_t i)
 {
-    const htcw_node *n = &w->nodes[i];
+    const htcw_node *n = htcw_at(w, i);
     uint32_t *bucket = name_bucket(w, n->parent, n->name), at = head_of(bucket);
 
     if (at == i) {
         *bucket = n->name_next + 1;
         return;
     }
-    while (w->nodes[at].name_next != i)
-        at = w->nodes[at].name_next;
-    w->nodes[at].name_next = n->name_next;
+    while (at != HTCW_NIL && htcw_at(w, at)->name_next != i)
+        at = htcw_at(w, at)->name_next;
+    htcw_at(w, at)->name_next = n->name_next;
 }
 
-/* A node without children and linkers. */
+/* A node without children and linkers, and not HTCW_DOOMING. */
 static void free_node(htc_watch *w, uint32_t i)
 {
+    htcw_node *n = htcw_at(w, i);
+
     htcw_drop_wd(w, i, false);
-    htcw_set_target(w, i, HTCW_NIL);
+    if (n->target != HTCW_NIL)
+        remove_target(w, i);
     remove_sibling(w, i);
     HTCW_CRASH_POINT("free");
     unlink_name(w, i);
-    w->nodes[i].parent = HTCW_NIL;
-    w->nodes[i].name_next = w->header->free;
+    --*owned(w, n->owner);
+    n->parent = HTCW_NIL;
+    n->name_next = w->header->free;
     w->header->free = i;
     atomic_fetch_sub_explicit(&w->header->used, 1, memory_order_relaxed);
+}
+
+/* --- watches that nobody knows ----------------------------------------------------------------*/
+
+/* The kernel counts up, so what may be unknown lies between two numbers. */
+static void note_strays(htcw_header *header, int32_t after)
+{
+    int64_t end = (int64_t)header->last_wd + HTCW_ADDING;
+
+    if (after < 0)
+        after = 0;
+    if (header->stray < 0 || header->stray >= header->stray_end || after < header->stray)
+        header->stray = after;
+    if (end > INT32_MAX)
+        end = INT32_MAX;
+    if (end > header->stray_end)
+        header->stray_end = (int32_t)end;
+}
+
+/* One of them. One that somebody else is about to enter may go, too: that is noticed there. */
+static void give_up_stray(htc_watch *w)
+{
+    int32_t wd = ++w->header->stray;
+
+    w->visits++;
+    if (wd > 0 && htcw_first_with_wd(w, wd) == HTCW_NIL)
+        inotify_rm_watch(w->fd, wd);
+}
+
+static bool any_stray(const htcw_header *header)
+{
+    return header->stray >= 0 && header->stray < header->stray_end;
+}
+
+/* A process was killed after the kernel had given it a watch and before that was entered. */
+static void note_dead_adders(htcw_header *header)
+{
+    for (int i = 0; i < HTCW_ADDING; i++) {
+        htcw_adding *adding = &header->adding[i];
+
+        if (adding->pid > 0 && kill(adding->pid, 0) != 0 && errno == ESRCH) {
+            note_strays(header, adding->after);
+            adding->pid = 0;
+        }
+    }
 }
 
 void htcw_reset(htc_watch *w)
 {
     htcw_header *header = w->header;
 
-    for (uint32_t i = 0; i < header->fresh; i++) {
-        if (w->nodes[i].parent != HTCW_NIL && w->nodes[i].wd >= 0)
-            inotify_rm_watch(w->fd, w->nodes[i].wd);
-    }
-    header->free = HTCW_NIL;
+    w->damaged = false;
+    w->visits = 0;
+    header->free = header->doomed = HTCW_NIL;
     header->fresh = header->hand = header->net_hand = 0;
     atomic_store(&header->used, 0);
     atomic_store(&header->watches, 0);
-    memset(w->names, 0, w->nbuckets * sizeof(*w->names));
-    memset(w->wds, 0, w->nbuckets * sizeof(*w->wds));
+    memset(header->owned, 0, sizeof(header->owned));
+    memset(header->devices, 0, sizeof(header->devices));
+    if (!w->untouched) {
+        memset(w->names, 0, w->nbuckets * sizeof(*w->names));
+        memset(w->wds, 0, w->nbuckets * sizeof(*w->wds));
+    }
+    w->untouched = false;
     /* Its parent is no node, but it must not look free. */
-    htcw_add_node(w, HTCW_ROOT, 0);
+    add_node(w, HTCW_ROOT, 0, 0);
+    header->stray_end = 0;
+    note_strays(header, 0);
+    while (any_stray(header) && w->visits < HTCW_STEP)
+        give_up_stray(w);
 }
 
 /* --- dooming ----------------------------------------------------------------------------------*/
@@ -279,17 +503,11 @@ static void doubt(htc_watch *w, const htcw_node *n)
         atomic_store(mark, htc_watch_doubt(w));
 }
 
-/* A number for an invalid node that no node ever had. */
-static uint64_t invalid(htc_watch *w)
-{
-    return HTCW_INVALID | ++w->header->invalids;
-}
-
 /* Whatever this node leads to may have changed. Who is looking at it, or at a child of a node that
  * was valid, sees by the number that what was seen is not to be relied on. */
 void htcw_doom(htc_watch *w, uint32_t i)
 {
-    htcw_node *n = &w->nodes[i];
+    htcw_node *n = htcw_at(w, i);
     bool was_valid = !(n->epoch & HTCW_INVALID);
 
     n->epoch = invalid(w);
@@ -298,19 +516,66 @@ void htcw_doom(htc_watch *w, uint32_t i)
     n->since = htc_mono_ms();
     doubt(w, n);
     HTCW_CRASH_POINT("doom");
-    for (uint32_t c = n->children; c != HTCW_NIL; c = w->nodes[c].sibling.next)
-        htcw_doom(w, c);
-    for (uint32_t l = n->linkers; l != HTCW_NIL; l = w->nodes[l].linker.next)
-        htcw_doom(w, l);
+    if (n->children == HTCW_NIL && n->linkers == HTCW_NIL)
+        return;
+    n->doom_child = n->children;
+    n->doom_linker = n->linkers;
+    if (n->flags & HTCW_DOOMING)
+        return;
+    n->flags |= HTCW_DOOMING;
+    n->doom_next = w->header->doomed;
+    w->header->doomed = i;
+    atomic_store(&w->header->busy, 1);
+}
+
+/* What hangs on the first doomed node, one at a time. */
+static void doom_next(htc_watch *w)
+{
+    htcw_node *n = htcw_at(w, w->header->doomed);
+    uint32_t i = n->doom_child;
+
+    if (i != HTCW_NIL) {
+        n->doom_child = htcw_at(w, i)->sibling.next;
+    } else if (n->doom_linker != HTCW_NIL) {
+        i = n->doom_linker;
+        n->doom_linker = htcw_at(w, i)->linker.next;
+    } else {
+        w->header->doomed = n->doom_next;
+        n->flags &= (uint8_t)~HTCW_DOOMING;
+        return;
+    }
+    htcw_doom(w, i);
+}
+
+bool htcw_doom_some(htc_watch *w)
+{
+    while (w->header->doomed != HTCW_NIL && w->visits < HTCW_STEP && !w->damaged)
+        doom_next(w);
+    return w->header->doomed == HTCW_NIL;
 }
 
 /* The kernel has given the watch up. */
 static void wd_gone(htc_watch *w, int32_t wd)
 {
-    for (uint32_t i = htcw_first_with_wd(w, wd); i != HTCW_NIL; i = htcw_first_with_wd(w, wd)) {
+    for (uint32_t i = htcw_first_with_wd(w, wd); i != HTCW_NIL && !w->damaged;
+         i = htcw_first_with_wd(w, wd)) {
         htcw_doom(w, i);
         htcw_drop_wd(w, i, true);
     }
+    w->header->gone[w->header->ngone++ % HTCW_GONE] = wd;
+}
+
+/* An event of one of the nodes with its watch. A directory of which only its own watch tells must
+ * not become empty unnoticed: it could be removed and made again, which is reported only when the
+ * last process that has it open lets it go. */
+static void event_at(htc_watch *w, uint32_t i, uint32_t mask, const char *name, uint64_t hash)
+{
+    uint32_t child = name ? htcw_find_child(w, i, hash) : i;
+
+    if (child != HTCW_NIL)
+        htcw_doom(w, child);
+    if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (htcw_at(w, i)->flags & HTCW_ALONE))
+        htcw_doom(w, i);
 }
 
 void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
@@ -322,16 +587,10 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
      * gone. What was given up may still report. */
     if (i == HTCW_NIL && !(mask & IN_IGNORED))
         inotify_rm_watch(w->fd, wd);
-    for (; i != HTCW_NIL; i = with_wd(w, w->nodes[i].wd_next, wd)) {
-        uint32_t child = name ? htcw_find_child(w, i, hash) : i;
-
-        if (child != HTCW_NIL)
-            htcw_doom(w, child);
-    }
-    if (mask & IN_IGNORED) {
-        w->header->gone[w->header->ngone++ % HTCW_GONE] = wd;
+    for (; i != HTCW_NIL; i = htcw_at(w, i)->peer.next)
+        event_at(w, i, mask, name, hash);
+    if (mask & IN_IGNORED)
         wd_gone(w, wd);
-    }
 }
 
 /* --- the sweep --------------------------------------------------------------------------------*/
@@ -340,78 +599,75 @@ static bool needed(const htc_watch *w, const htcw_node *n, int64_t now)
 {
     int64_t keep = n->why ? HTC_WATCH_RETRY_MS : HTC_WATCH_KEEP_MS;
 
-    return n->children != HTCW_NIL || n->linkers != HTCW_NIL || now - n->since < keep ||
-           (htcw_settled(w, n) && mark_of(w, n));
+    return n->children != HTCW_NIL || n->linkers != HTCW_NIL || (n->flags & HTCW_DOOMING) ||
+           htcw_age(now, n->since) < keep || (htcw_settled(w, n) && mark_of(w, n));
 }
 
-static void give_up_some(htc_watch *w, int64_t now)
+/* The node where a hand stands, which goes on by one; HTCW_NIL: a free one. */
+static uint32_t step_hand(htc_watch *w, uint32_t *hand)
 {
-    htcw_header *header = w->header;
-    uint32_t n = header->fresh < HTCW_SWEEP_NODES ? header->fresh : HTCW_SWEEP_NODES;
+    uint32_t i = *hand < w->header->fresh ? *hand : 0;
 
-    for (; n; n--) {
-        uint32_t i = header->hand < header->fresh ? header->hand : 0;
-
-        header->hand = i + 1;
-        if (i != HTCW_ROOT && w->nodes[i].parent != HTCW_NIL && !needed(w, &w->nodes[i], now))
-            free_node(w, i);
-    }
+    *hand = i + 1;
+    return htcw_at(w, i)->parent == HTCW_NIL ? HTCW_NIL : i;
 }
 
-/* Each trusted entry about every HTC_WATCH_NET_MS, unless they are too many. */
-static void doubt_some(htc_watch *w)
+static void give_up_one(htc_watch *w, int64_t now)
 {
-    htcw_header *header = w->header;
-    uint32_t due = header->fresh / (HTC_WATCH_NET_MS / 1000) + 1;
-    uint32_t looks = due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES;
-    int64_t fresh = htc_watch_fresh(w);
+    uint32_t i = step_hand(w, &w->header->hand);
 
-    if (due > HTC_WATCH_NET_RATE)
-        due = HTC_WATCH_NET_RATE;
-    if (looks > header->fresh)
-        looks = header->fresh;
-    for (; looks && due; looks--) {
-        uint32_t i = header->net_hand < header->fresh ? header->net_hand : 0;
-        _Atomic int64_t *mark;
-        int64_t seen;
+    if (i != HTCW_NIL && i != HTCW_ROOT && !needed(w, htcw_at(w, i), now))
+        free_node(w, i);
+}
 
-        header->net_hand = i + 1;
-        if (w->nodes[i].parent == HTCW_NIL)
-            continue;
-        mark = mark_of(w, &w->nodes[i]);
-        seen = mark ? atomic_load(mark) : 0;
-        /* A word's mark has the word's number above the epoch. */
-        if (seen >= HTC_MARK_WATCHED && !((uint64_t)(seen - fresh) << (64 - HTCW_EPOCH_BITS))) {
-            atomic_compare_exchange_strong(mark, &seen, htc_watch_doubt(w));
-            due--;
+/* True when it was trusted. */
+static bool doubt_one(htc_watch *w)
+{
+    uint32_t i = step_hand(w, &w->header->net_hand);
+    _Atomic int64_t *mark = i == HTCW_NIL ? NULL : mark_of(w, htcw_at(w, i));
+    int64_t seen = mark ? atomic_load(mark) : 0;
+
+    /* A word's mark has the word's number above the epoch. */
+    if (seen < HTC_MARK_WATCHED || (uint64_t)(seen - htc_watch_fresh(w)) << (64 - HTCW_EPOCH_BITS))
+        return false;
+    atomic_compare_exchange_strong(mark, &seen, htc_watch_doubt(w) | 1);
+    return true;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Each trusted entry is doubted about every HTC_WATCH_NET_MS, unless they are too many. */
+void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
+{
+    uint32_t fresh = least(w->header->fresh, w->nnodes);
+    uint32_t due = fresh / (HTC_WATCH_NET_MS / 1000) + 1;
+
+    note_dead_adders(w->header);
+    *sweep = (htcw_sweep){.now = now,
+                          .strays = 4 * HTCW_STEP,
+                          .nodes = least(fresh, HTCW_SWEEP_NODES),
+                          .looks = least(due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES, fresh),
+                          .doubts = least(due, HTC_WATCH_NET_RATE)};
+}
+
+bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
+{
+    while (w->visits < HTCW_STEP) {
+        if (sweep->strays && any_stray(w->header)) {
+            sweep->strays--;
+            give_up_stray(w);
+        } else if (sweep->nodes) {
+            sweep->nodes--;
+            give_up_one(w, sweep->now);
+        } else if (sweep->looks && sweep->doubts) {
+            sweep->looks--;
+            sweep->doubts -= doubt_one(w);
+        } else {
+            return false;
         }
     }
-}
-
-/* A process was killed after the kernel had given it a watch and before that was entered. The
- * kernel counts up, so it has one of the numbers since then. One that somebody else is about to
- * enter may go, too: that is noticed there. */
-static void give_up_unentered(htc_watch *w)
-{
-    htcw_header *header = w->header;
-
-    for (int i = 0; i < HTCW_ADDING; i++) {
-        htcw_adding *adding = &header->adding[i];
-        int32_t end = header->last_wd + HTCW_ADDING;
-
-        if (!adding->pid || kill(adding->pid, 0) == 0 || errno != ESRCH)
-            continue;
-        for (int32_t wd = adding->after + 1; wd <= end && wd - adding->after < 10000; wd++) {
-            if (htcw_first_with_wd(w, wd) == HTCW_NIL)
-                inotify_rm_watch(w->fd, wd);
-        }
-        adding->pid = 0;
-    }
-}
-
-void htcw_sweep(htc_watch *w, int64_t now)
-{
-    give_up_unentered(w);
-    give_up_some(w, now);
-    doubt_some(w);
+    return true;
 }

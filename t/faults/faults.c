@@ -1,13 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * A library to be loaded ahead of others (LD_PRELOAD) that makes calls fail: HtCache::Faults compiles
- * it for t/32-faults.t and t/66-auto-falls-back.t. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
+ * it for t/32-faults.t, t/39-large-files.t and t/66-auto-falls-back.t. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
  * every how many calls one fails (0: none), with which errno (0: it comes short, of read alone), and
  * how many did. Calls on files count only where the path ends in what HTCACHE_FAULTS_PATH says;
  * allocations and threads only where mod_htcache asks for them, because httpd itself ends its process
  * when there is no memory. New processes fail for whoever asks; httpd's parent, which then sleeps for ten
- * seconds, does not. Of the last kind, who has taken changes out of inotify's queue is killed then and
- * there, the first so many of them.
+ * seconds, does not. DRAIN kills the processes that have taken changes out of inotify's queue, the first so many
+ * of them. CHANGE makes no call fail: a file becomes longer just before its first bytes are read.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, INSTANCE, WATCH, DRAIN, KINDS };
+enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, INSTANCE, WATCH, DRAIN, CHANGE, KINDS };
 
 typedef struct row {
     uint32_t every, error;
@@ -84,6 +84,18 @@ static int ours_fd(int fd)
     char path[4096];
 
     return ours(name_of(fd, path, sizeof(path)));
+}
+
+/* The file becomes longer by a comment. */
+static void change(int fd)
+{
+    char path[4096];
+    int to = (int)syscall(SYS_open, name_of(fd, path, sizeof(path)), O_WRONLY | O_APPEND);
+
+    if (to < 0)
+        return;
+    (void)!write(to, "#\n", 2);
+    syscall(SYS_close, to);
 }
 
 static void die_with_changes(int fd)
@@ -193,6 +205,8 @@ ssize_t read(int fd, void *to, size_t n)
             return -1;
         n = n > 1 ? 1 : n;
     }
+    if (rows && rows[CHANGE].every && ours_fd(fd) && !lseek(fd, 0, SEEK_CUR) && fails(CHANGE))
+        change(fd);
     got = real(fd, to, n);
     if (got > 0 && rows && rows[DRAIN].every)
         die_with_changes(fd);

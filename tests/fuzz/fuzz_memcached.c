@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!size)
         return 0;
-    op = (htc_mc_op)(*data % (HTC_MC_CLOCK + 1));
+    op = (htc_mc_op)(*data % (HTC_MC_DELETE + 1));
     copy = malloc(size);
     require(copy != NULL);
     memcpy(copy, data + 1, size - 1);

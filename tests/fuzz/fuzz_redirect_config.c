@@ -59,6 +59,16 @@ static void check(const char *bytes, size_t len, bool htaccess, apr_pool_t *pool
     require(totals.conditional <= totals.rewrite_rules_seen);
 }
 
+/* A rule of which httpd could not read so much as pattern and target: it refuses to start with it. */
+static bool refused(const rewrite_rule *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (rules[i].flags & REWRITE_UNKNOWN)
+            return true;
+    }
+    return false;
+}
+
 /* As the module does it: the lines of one container, without looking for sections. */
 static void fold(char *text, bool in_dir, unsigned regex_flags, apr_pool_t *pool)
 {
@@ -88,8 +98,8 @@ static void fold(char *text, bool in_dir, unsigned regex_flags, apr_pool_t *pool
         require(rules[i].why || in_dir || (rules[i].block >= 1 && rules[i].block <= filled - i));
     }
     redirect_config_passable(rules, filled);
-    require(redirect_config_open_end(rules, filled) ==
-            redirect_config_lines_open_end(lines, n, pool));
+    require(refused(rules, filled) || redirect_config_open_end(rules, filled) ==
+                                          redirect_config_lines_open_end(lines, n, pool));
 }
 
 /* As htcachectl convert does it, into each format. */

@@ -75,7 +75,7 @@ static void ask(const redirect_table *table, const redirect_rule *rule, apr_pool
         request.query = query;
         request.query_len = sizeof(query) - 1;
         location = redirect_map_location(&match, &request, groups, 10, pool, &refused);
-        require(!location == (refused || !(match.profile->has & REDIRECT_HAS_TARGET)));
+        require(!location == (refused || !(match.profile.has & REDIRECT_HAS_TARGET)));
         if (location)
             check_location(location);
     }

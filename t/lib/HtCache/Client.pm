@@ -35,6 +35,16 @@ sub request {
     return $answer;
 }
 
+# What the servers of these drivers want to be told by who changes state; see HtCache::Server.
+our $SECRET = 'secret-of-the-drivers';
+
+# POST to a status page: purge or reset. A browser's headers, or wrong ones, in @more.
+sub change {
+    my ($self, $uri, $action, @more) = @_;
+    return $self->request($uri, method => 'POST', body => '',
+        headers => [['X-HtCache', $action], ['X-HtCache-Secret', $SECRET], @more]);
+}
+
 sub close {
     my ($self) = @_;
     delete $self->{sock};

@@ -19,7 +19,7 @@ my @KNOWN = (
         # event.c, close_worker_sockets(): the main thread of a child that is to end closes the
         # sockets of its workers, which free these sockets at the same time.
         name   => 'event: a connection is closed by the main thread and by its worker',
-        frames => [qr/^apr_os_sock_get\b.*libapr/, qr/mod_mpm_event\.so/, qr/^ap_run_mpm\b/, qr/^main\b/],
+        frames => [qr/^apr_(?:os_sock_get|pool_cleanup_kill)\b.*libapr/, qr/mod_mpm_event\.so/, qr/^ap_run_mpm\b/, qr/^main\b/],
         upto   => qr/^main\b/,
     },
     {

@@ -257,9 +257,11 @@ sub _block_flags {
     return grep { $_ ne 'UnsafeAllow3F' || $self->{version} >= 60 } @flags;
 }
 
+# Of most flags mod_rewrite does not look at the value.
 sub _flags {
-    return () if !@_;
-    return chance(0.1) ? '"[' . join(', ', @_) . ']"' : '[' . join(',', @_) . ']';
+    my @flags = map { /=|^(?:R|UnsafeAllow3F)$/i || chance(0.97) ? $_ : $_ . pick('=', '=1', '=x') } grep { length } @_;
+    return () if !@flags;
+    return chance(0.1) ? '"[' . join(pick(', ', ' , '), @flags) . ']"' : '[' . join(',', @flags) . ']';
 }
 
 # $spiced: more than plain literals.
@@ -330,6 +332,7 @@ sub _spoiler {
         ([_line('RewriteRule', pick('^', '.', 'a', '!b', 'foo'), '-', '[S=' . pick(1, 2, 3, 7, 9) . ']')]) x 3,
         ([_line('RewriteRule', pick('^', 'a', 'foo'), '-', '[C]')]) x 2,
         [_line('RewriteRule', 'b', '-', '[C]'), _line('RewriteRule', 'a', '-', '[C]')],
+        [_line('RewriteRule', pick('a', 'foo', 'b$'), '-', pick('[C,NS]', '[R,C]', '[C=1]', '[S=-1]', '[chain=0,NS=1]', '[S=2x]', '[R=404,C]', '[Dx,C]'))],
         [_line('RewriteRule', pick('^(.*)zz(.*)$', '^(.*)aa(.*)$'), '$1a$2', '[N=' . pick(2, 3) . ']')],
         [_line('RewriteRule', pick("^${start}old(.*)\$", "^${start}new(.*)\$"), pick('/foo$1', "${start}a\$1", '$1'))],
         [_line('RewriteRule', '(.*)', '-', pick('[E=E:$1]', '[E=E:x]', '[E=!E]', '[NS]', '[NS,E=E:%{REQUEST_URI}]'))],
@@ -470,15 +473,18 @@ sub _main_server {
     my $hosts = ['main.test', @{ $self->{hosts} }];
     my @exclude = $self->{off} && chance(0.1) ? _only_htcache(qq{HtCacheExclude "$self->{root}/a"}) : ();
     my $cache   = $self->{off} && chance(0.3) ? 'Off' : 'On';
-    return (_only_htcache("HtCache $cache"), @exclude, _line(qq{DocumentRoot "$self->{root}"}), $self->_server_lines($hosts), $self->_sections($hosts));
+    return (_only_htcache("HtCache $cache"), @exclude, _line('Header always set X-Script "%{SCRIPT_URL}e,%{SCRIPT_URI}e"'), _line(qq{DocumentRoot "$self->{root}"}), $self->_server_lines($hosts), $self->_sections($hosts));
 }
 
+# Some say nothing of redirects and rewriting, or only in their sections; some refuse what becomes too long.
 sub _host {
     my ($self, $name) = @_;
+    my @lines = chance(0.2) ? () : $self->_server_lines([$name]);
+    push @lines, _line('LimitRequestLine', pick(10, 20, 40)) if $name ne 'v1.test' && chance(0.1);
     return { text => '<VirtualHost *:@PORT:hosts@>', close => '</VirtualHost>', kids => [
         _line('ServerName', "$name:8080"), _line(qq{DocumentRoot "$self->{root}"}),
         _only_htcache('HtCacheRevalidate ' . pick('0', '1s', '1s', '5min')),
-        $self->{off} && chance(0.5) ? _only_htcache(pick('HtCache Off', 'HtCache On', 'HtCache On', 'HtCacheFold Off')) : (), $self->_server_lines([$name]), $self->_sections([$name])] };
+        $self->{off} && chance(0.5) ? _only_htcache(pick('HtCache Off', 'HtCache On', 'HtCache On', 'HtCacheFold Off')) : (), @lines, chance(0.2) ? () : $self->_sections([$name])] };
 }
 
 # --- requests -----------------------------------------------------------------------------------

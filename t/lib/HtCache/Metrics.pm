@@ -52,7 +52,9 @@ sub lint {
     push @problems, "$of: ends like a histogram" if $of =~ /_(count|sum|bucket)$/;
     push @problems, "$of: names its type" if $of =~ /_(counter|gauge|histogram|summary)(_|$)/;
     push @problems, "$of: not a base unit"
-        if $of =~ /_(milliseconds|ms|sec|s|minutes|hours|kilobytes|kb|megabytes|mb|percent)(_|$)/;
+        if $of =~ /_((?:micro|milli|nano)seconds|minutes|hours|days|weeks|(?:kilo|mega|giga|tera|peta|kibi|mebi|gibi)bytes|bits|percent|celsius)(_|$)/;
+    push @problems, "$of: an abbreviated unit" # those of promtool
+        if $of =~ /_(s|ms|us|ns|sec|b|kb|mb|gb|tb|pb|m|h|d)(_|$)/;
     push @problems, "$of: capitals or colons" if $of =~ /[A-Z:]/;
     return @problems;
 }

@@ -29,8 +29,8 @@ sub problems {
         if defined $schema->{maximum} && $type =~ /number|integer/ && $value > $schema->{maximum};
     push @problems, "$at: '$value' does not match $schema->{pattern}"
         if defined $schema->{pattern} && $type eq 'string' && $value !~ /$schema->{pattern}/;
-    push @problems, "$at: '$value' is none of @{ $schema->{enum} }"
-        if $schema->{enum} && $type eq 'string' && !grep { $_ eq $value } @{ $schema->{enum} };
+    push @problems, "$at: '" . ($value // 'null') . "' is none of " . join ' ', map { $_ // 'null' } @{ $schema->{enum} }
+        if $schema->{enum} && !grep { defined $_ && defined $value ? $_ eq $value : !defined $_ && !defined $value } @{ $schema->{enum} };
     return @problems;
 }
 

@@ -36,8 +36,8 @@ my %MPM_CONF = (
 );
 
 # %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
-# htcache => 1 to load the module, mpm, modules => [instead of modules()], mpm_conf, env => { for httpd
-# alone }, descriptors => how many a process of it may have, wrapper => words ahead of httpd's own.
+# htcache => 1 to load the module, mpm, modules => [instead of modules(); the module is loaded where htcache stands among
+# them, or else last], mpm_conf, env => { for httpd alone }, descriptors => how many a process of it may have, wrapper => words ahead of httpd's own.
 sub new {
     my ($class, %args) = @_;
     my $self = bless { owner => $$, mpm => mpm(), modules => [modules()], ports => [], %args }, $class;
@@ -92,6 +92,14 @@ sub load_modules {
         grep { -e "$dir/mod_$_.so" } @names;
 }
 
+# Writes the file that a POST to the status page needs, and says so to httpd.
+sub secret_conf {
+    my ($file) = @_;
+    write_file($file, "$HtCache::Client::SECRET\n");
+    chmod 0600, $file or die "$file: $!\n";
+    return "HtCacheAdminSecretFile \"$file\"\n";
+}
+
 sub write_conf {
     my ($self) = @_;
     my %port;
@@ -109,8 +117,10 @@ sub write_conf {
 
 sub _frame {
     my ($self) = @_;
-    my $frame = load_modules("mpm_$self->{mpm}", @{ $self->{modules} });
-    $frame .= 'LoadModule htcache_module ' . module_path() . "\n" if $self->{htcache};
+    my @modules = ("mpm_$self->{mpm}", @{ $self->{modules} }, (grep { $_ eq 'htcache' } @{ $self->{modules} }) ? () : 'htcache');
+    my $own     = $self->{htcache} ? 'LoadModule htcache_module ' . module_path() . "\n" : '';
+    my $frame   = join '', map { $_ eq 'htcache' ? $own : load_modules($_) } @modules;
+    $frame .= $self->{htcache} ? secret_conf("$self->{root}/secret") : "\n"; # as many lines
     $frame .= $self->{mpm_conf} // $MPM_CONF{ $self->{mpm} };
     $frame .= "User www-data\nGroup www-data\n" if $> == 0;
     $frame .= "Listen 127.0.0.1:\@PORT:$_\@\n" for 'main', @{ $self->{ports} };
@@ -156,6 +166,7 @@ sub start {
         my $few  = $self->{descriptors} ? "ulimit -n $self->{descriptors}; " : '';
         my $wrapper = $self->{wrapper} // '';
         my $out  = qx{${few}ulimit -c unlimited 2>/dev/null; $wrapper "@{[httpd()]}" -d "$self->{root}" -f "$conf" -k start 2>&1 </dev/null};
+        $self->{said} = $out; # on the terminal
         last if $? == 0 && $self->_wait_up;
         my $said = $out . $self->error_log;
         next if $said =~ /Address already in use/ && $try < 5;
