@@ -92,9 +92,9 @@ apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool
  * change the generation. Takes over the cell of a process that is gone. Who finds none, or not the
  * lock to take one, shares one with others like it for as long as it lives; all works there, too,
  * but what such a process has pinned when it is killed keeps its memory until the area ends. A
- * child that was forked by a process that had joined has not joined. Always APR_SUCCESS.
+ * child that was forked by a process that had joined has not joined.
  */
-apr_status_t redirect_area_join(redirect_area *area, uint32_t generation);
+void redirect_area_join(redirect_area *area, uint32_t generation);
 
 /** Has this process joined since it was forked? Costs a load or two. */
 bool redirect_area_joined(const redirect_area *area);

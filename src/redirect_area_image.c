@@ -139,7 +139,7 @@ void redirect_area_sweep(redirect_area *area)
     uint32_t slots[BATCH], next = 0, n;
 
     do {
-        if (!rda_own_serial(area) || rda_lock(area) != APR_SUCCESS)
+        if (!rda_enlisted(area) || rda_lock(area) != APR_SUCCESS)
             return;
         n = mark_garbage_locked(area, &next, slots);
         rda_unlock(area);
@@ -224,7 +224,7 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
     rda_map *map = rda_map_at(area, handle);
     bool mine;
 
-    if (!rda_own_serial(area) || rda_lock(area) != APR_SUCCESS)
+    if (!rda_enlisted(area) || rda_lock(area) != APR_SUCCESS)
         return false;
     mine = rda_map_valid(area, handle) && !rda_serial_alive(area, RDA_GET(map->builder), NULL);
     if (mine) {

@@ -81,8 +81,9 @@ typedef struct rda_header {
     uint64_t layout; /* redirect_area_layout(): first of all that is read */
     htc_lock_shared lock;
 
+    _Atomic uint64_t joins; /* ever. Without the lock, too */
+
     /* All below changes under the lock only. */
-    _Atomic uint64_t joins;    /* ever */
     _Atomic uint64_t versions; /* ever */
     /* Entries from here on were never used. */
     _Atomic uint32_t processes_end, maps_end, images_end;
@@ -96,8 +97,6 @@ typedef struct rda_header {
 typedef struct rda_process {
     _Atomic uint64_t
         serial; /* number of its joining * cells + cell; never the same again. 0: free */
-    _Atomic uint64_t start; /* when it started, by the kernel's count; 0: not known */
-    _Atomic int32_t pid;
     _Atomic uint32_t generation;
     _Atomic uint64_t racks; /* bits: those that were ever used, by whoever had the cell */
 } rda_process;
@@ -344,6 +343,10 @@ static inline uint32_t rda_cell_of(uint64_t serial)
 {
     return (uint32_t)(serial % REDIRECT_AREA_PROCESSES);
 }
+
+/* Has this process joined, and does the kernel tell others that it lives? What only a living
+ * process may have under way, a build or giving memory back, is begun by no other. */
+bool rda_enlisted(const redirect_area *area);
 
 /* Who lives, asked of the system only once for each cell. Start with zeros. */
 typedef struct rda_census {

@@ -314,6 +314,67 @@ START_TEST(one_at_a_time_beside_a_vandal)
 }
 END_TEST
 
+/* --- who lives --------------------------------------------------------------------------------*/
+
+static const uint64_t numbers[] = {0, 1, 1024, UINT64_C(1) << 40, (UINT64_C(1) << 62) - 1};
+
+/* A child that has the number, and stops. */
+static pid_t enlisted_child(uint64_t number)
+{
+    pid_t child = fork_or_fail();
+    int status;
+
+    if (!child) {
+        if (htc_lock_enlist(&lock, number))
+            raise(SIGSTOP);
+        _exit(1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+    ck_assert(WIFSTOPPED(status));
+    return child;
+}
+
+/* Until its end, and it has nothing to do with the lock. */
+START_TEST(a_process_has_its_number)
+{
+    uint64_t number = numbers[_i];
+    pid_t child = enlisted_child(number);
+
+    ck_assert(htc_lock_enlisted(&lock, number));
+    ck_assert(!htc_lock_enlist(&lock, number));
+    ck_assert(!htc_lock_enlisted(&lock, number + 2));
+    ck_assert(htc_lock_enlist(&lock, number + 2));
+    ck_assert(htc_lock_enlist(&lock, number + 2));
+    ck_assert_int_eq(htc_lock_take(&lock, 0), HTC_LOCK_HELD);
+    ck_assert(htc_lock_enlisted(&lock, number));
+    htc_lock_give(&lock);
+    ck_assert(htc_lock_enlisted(&lock, number));
+    end(child);
+    ck_assert(!htc_lock_enlisted(&lock, number));
+    ck_assert(htc_lock_enlist(&lock, number));
+}
+END_TEST
+
+/* What a child sees, and what its end leaves. */
+START_TEST(a_fork_has_no_number)
+{
+    pid_t child;
+    int status;
+
+    ck_assert(htc_lock_enlist(&lock, 7));
+    child = fork_or_fail();
+    if (!child)
+        _exit(!(htc_lock_enlisted(&lock, 7) && !htc_lock_enlist(&lock, 7)));
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    child = fork_or_fail();
+    if (!child)
+        _exit(!htc_lock_enlisted(&lock, 7));
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lock");
@@ -335,6 +396,8 @@ int main(void)
     tcase_add_test(tc, nonsense_in_shared_memory);
     tcase_add_test(tc, one_at_a_time);
     tcase_add_test(tc, one_at_a_time_beside_a_vandal);
+    tcase_add_loop_test(tc, a_process_has_its_number, 0, sizeof(numbers) / sizeof(numbers[0]));
+    tcase_add_test(tc, a_fork_has_no_number);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -39,7 +39,7 @@ static void setup(void)
 {
     pool = au_pool();
     area = au_create(pool, AREA_BYTES);
-    ck_assert_int_eq(redirect_area_join(area, 1), APR_SUCCESS);
+    redirect_area_join(area, 1);
     for (uint32_t i = 0; i < MAPS; i++) {
         redirect_area_key key = au_key(i);
 
@@ -187,8 +187,8 @@ static void in_child(void (*act)(void))
 
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        if (redirect_area_join(area, 1) == APR_SUCCESS)
-            act();
+        redirect_area_join(area, 1);
+        act();
         raise(SIGKILL);
     }
     end_child(child);

@@ -150,7 +150,8 @@ static int hold_1(void)
     redirect_area_pin pin;
     redirect_area_peg *peg;
 
-    if (redirect_area_join(area, 1) != APR_SUCCESS || !redirect_area_pin_get(area, map, &pin))
+    redirect_area_join(area, 1);
+    if (!redirect_area_pin_get(area, map, &pin))
         return 1;
     peg = redirect_area_hold(area, map, &pin, 9);
     if (!peg)
@@ -184,8 +185,7 @@ static int let_go_of_parents(void)
     redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
     if (redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1))
         return 1;
-    if (redirect_area_join(area, 1) != APR_SUCCESS)
-        return 2;
+    redirect_area_join(area, 1);
     redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
     return redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1) ? 3 : 0;
 }
@@ -217,7 +217,7 @@ START_TEST(pegs_of_forgotten_maps)
         redirect_area_count_held(h.peg, 1 + i, 1);
         au_let_go(area, &h);
         ck_assert_uint_eq(state_ok(map).lookups, 1 + i);
-        ck_assert_int_eq(redirect_area_join(area, 1000), APR_SUCCESS);
+        redirect_area_join(area, 1000);
         redirect_area_collect(area, 1000);
     }
 }
@@ -227,8 +227,8 @@ static void pin_1(void)
 {
     redirect_area_pin pin;
 
-    if (redirect_area_join(area, 1) != APR_SUCCESS ||
-        !redirect_area_pin_get(area, map_of(1, 1, false), &pin))
+    redirect_area_join(area, 1);
+    if (!redirect_area_pin_get(area, map_of(1, 1, false), &pin))
         abort();
 }
 
@@ -274,8 +274,7 @@ static int use_without_joining(void)
         return 3;
     redirect_area_unpin(area, &inherited);
     redirect_area_collect(area, 1);
-    if (redirect_area_join(area, 1) != APR_SUCCESS)
-        return 4;
+    redirect_area_join(area, 1);
     redirect_area_unpin(area, &inherited);
     redirect_area_pin_again(area, &inherited);
     if (!redirect_area_pin_get(area, map, &pin))
@@ -311,46 +310,10 @@ START_TEST(a_forked_child_has_not_joined)
 }
 END_TEST
 
-/* The same number, another process. */
-START_TEST(process_number_given_again)
-{
-    uint32_t map = new_map(1);
-    pid_t child;
-
-    build_ok(map, 8000, 1, 1);
-    child = child_with(pin_1);
-    build_ok(map, 9000, 1, 2);
-    redirect_area_collect(area, 1);
-    ck_assert_uint_eq(stats().images, 2);
-    ck_assert_uint_ne(RDA_GET(area->processes[1].start), 0);
-    atomic_fetch_add(&area->processes[1].start, 1);
-    redirect_area_collect(area, 1);
-    au_assert_at_rest(area, &map, 1);
-    end_child(child);
-}
-END_TEST
-
-/* /proc was not to be read when it joined: then its number alone is believed. */
-START_TEST(process_with_unknown_start)
-{
-    uint32_t map = new_map(1);
-    pid_t child;
-
-    build_ok(map, 8000, 1, 1);
-    child = child_with(pin_1);
-    RDA_SET(area->processes[1].start, 0);
-    build_ok(map, 9000, 1, 2);
-    redirect_area_collect(area, 1);
-    ck_assert_uint_eq(stats().images, 2);
-    end_child(child);
-    redirect_area_collect(area, 1);
-    ck_assert_uint_eq(stats().images, 1);
-}
-END_TEST
-
 static int join_once(void)
 {
-    return redirect_area_join(area, 1) == APR_SUCCESS ? 0 : 1;
+    redirect_area_join(area, 1);
+    return redirect_area_joined(area) ? 0 : 1;
 }
 
 START_TEST(cells_are_used_again)
@@ -358,7 +321,7 @@ START_TEST(cells_are_used_again)
     for (int i = 0; i < 20; i++)
         ck_assert_int_eq(ask_child(join_once), 0);
     ck_assert_uint_eq(rda_processes_end(area), 2);
-    ck_assert_int_eq(redirect_area_join(area, 5), APR_SUCCESS);
+    redirect_area_join(area, 5);
     ck_assert_uint_eq(RDA_GET(area->processes[0].generation), 5);
     ck_assert_uint_eq(rda_processes_end(area), 2);
 }
@@ -366,23 +329,26 @@ END_TEST
 
 static void hold_lock(void)
 {
-    if (redirect_area_join(area, 1) != APR_SUCCESS || rda_lock(area) != APR_SUCCESS)
+    redirect_area_join(area, 1);
+    if (rda_lock(area) != APR_SUCCESS)
         abort();
 }
 
 static void take_all_cells(void)
 {
     for (uint32_t i = 1; i < RDA_COMMON; i++) {
-        area->processes[i].pid = getpid();
-        area->processes[i].serial = REDIRECT_AREA_PROCESSES + i;
+        uint64_t serial = 1000 * REDIRECT_AREA_PROCESSES + i;
+
+        ck_assert(htc_lock_enlist(&area->lock, serial));
+        area->processes[i].serial = serial;
     }
     area->header->processes_end = RDA_COMMON;
 }
 
 static void join_common(void)
 {
-    if (redirect_area_join(area, 1) != APR_SUCCESS || !redirect_area_joined(area) ||
-        rda_cell_of(rda_own_serial(area)) != RDA_COMMON)
+    redirect_area_join(area, 1);
+    if (!redirect_area_joined(area) || rda_cell_of(rda_own_serial(area)) != RDA_COMMON)
         abort();
 }
 
@@ -513,10 +479,10 @@ START_TEST(cell_of_another_process)
 {
     build_ok(new_map(1), 100, 1, 1);
     take_all_cells();
-    RDA_SET(area->processes[700].start, 1);
+    RDA_SET(area->processes[700].serial, 700);
     RDA_SET(area->cells[0].pins[700], 3);
     ck_assert_int_eq(ask_child(join_once), 0);
-    ck_assert_uint_ne(RDA_GET(area->processes[700].start), 1);
+    ck_assert_uint_gt(RDA_GET(area->processes[700].serial), REDIRECT_AREA_PROCESSES);
     ck_assert_uint_eq(RDA_GET(area->cells[0].pins[700]), 0);
 }
 END_TEST
@@ -760,8 +726,6 @@ int main(void)
     tcase_add_test(tc, pins_are_counted);
     tcase_add_test(tc, pins_of_others);
     tcase_add_loop_test(tc, a_forked_child_has_not_joined, 0, 2);
-    tcase_add_test(tc, process_number_given_again);
-    tcase_add_test(tc, process_with_unknown_start);
     tcase_add_test(tc, cells_are_used_again);
     tcase_add_test(tc, more_processes_than_cells);
     tcase_add_test(tc, builds_beyond_the_last_cell);

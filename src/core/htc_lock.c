@@ -8,16 +8,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_MS   1000000L
-#define NS_PER_S    1000000000L
-#define YIELDS      8       /* attempts before a waiting thread sleeps */
-#define FIRST_SLEEP 16000L  /* nanoseconds */
-#define LAST_SLEEP  500000L /* each sleep is twice as long as the one before, up to this */
+#define NS_PER_MS    1000000L
+#define NS_PER_S     1000000000L
+#define YIELDS       8       /* attempts before a waiting thread sleeps */
+#define FIRST_SLEEP  16000L  /* nanoseconds */
+#define LAST_SLEEP   500000L /* each sleep is twice as long as the one before, up to this */
+
+#define MOST_NUMBERS (UINT64_C(1) << 62) /* that processes may be known by */
 
 /* A test that kills a holder between any two of its stores defines this function. */
 #ifdef HTC_CRASH_POINTS
@@ -51,10 +52,16 @@ apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t
     return APR_SUCCESS;
 }
 
+/* Byte 0 is the lock, those behind it are the numbers of processes. */
+static struct flock byte_of(off_t at, short type)
+{
+    return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
+}
+
 /* Have the kernel lock or unlock the file for this process. Does not wait. */
 static bool ask_kernel(const htc_lock *lock, short type)
 {
-    struct flock region = {.l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+    struct flock region = byte_of(0, type);
 
     return fcntl(lock->fd, F_SETLK, &region) == 0;
 }
@@ -143,4 +150,26 @@ void htc_lock_give(htc_lock *lock)
     ask_kernel(lock, F_UNLCK);
     LOCK_CRASH_POINT("after the lock was given up");
     atomic_store(&lock->holder, 0);
+}
+
+/* --- who lives --------------------------------------------------------------------------------*/
+
+static struct flock byte_of_number(uint64_t number)
+{
+    return byte_of((off_t)(number % MOST_NUMBERS) + 1, F_WRLCK);
+}
+
+bool htc_lock_enlist(const htc_lock *lock, uint64_t number)
+{
+    struct flock region = byte_of_number(number);
+
+    return fcntl(lock->fd, F_SETLK, &region) == 0;
+}
+
+/* Who cannot be told to be dead lives. */
+bool htc_lock_enlisted(const htc_lock *lock, uint64_t number)
+{
+    struct flock region = byte_of_number(number);
+
+    return fcntl(lock->fd, F_GETLK, &region) != 0 || region.l_type != F_UNLCK;
 }

@@ -18,6 +18,10 @@
  * writers take locks. Who waits polls, in steps of up to half a millisecond. The lock is not
  * recursive.
  *
+ * The same file tells who lives: a process may hold a byte of it far behind the first one, by a
+ * number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the process
+ * nor /proc comes into it.
+ *
  * Two rules of record locks: a child that is forked does not hold what its parent holds; and a
  * process that closes any descriptor of the file gives up the lock. Nothing but htc_lock.c has one.
  *
@@ -29,6 +33,7 @@
 #define HTC_LOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <apr_errno.h>
@@ -72,5 +77,17 @@ htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 
 /** Give it back. Only who holds it. */
 void htc_lock_give(htc_lock *lock);
+
+/**
+ * Have the kernel know this process by @a number, below 2^62, until it ends, however that happens.
+ * A child that is forked is not known by it. Of any process that shares the lock, held or not;
+ * again for a number that this process has: true. False when the kernel has no memory for it, or
+ * another process has the number.
+ */
+bool htc_lock_enlist(const htc_lock *lock, uint64_t number);
+
+/** Does another process have the number? One whose end nobody has waited for yet has none. A system
+ * call that asks no file system, so it may be made under the lock. */
+bool htc_lock_enlisted(const htc_lock *lock, uint64_t number);
 
 #endif
