@@ -158,6 +158,38 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd)
     return apply_lines(job, cmd, htc_text_open(&job->text, job->path, cmd->pool), true);
 }
 
+/* As core answers a file that its hook cannot open, which it is too late for here: core takes the
+ * directory for one whose file sets nothing. htc_refuse() ends the request once its walk is over;
+ * until then no further file is opened. */
+static void refuse_later(htc_job *job, const cmd_parms *cmd, apr_status_t rv)
+{
+    htc_request *rq = htc_request_get(job->r);
+
+    ap_log_rerror_(__FILE__, __LINE__, AP_CORE_MODULE_INDEX, APLOG_CRIT, rv, job->r,
+                   APLOGNO(00529) "%s pcfg_openfile: unable to check htaccess file, ensure it is "
+                                  "readable and that '%s' is executable",
+                   job->path, cmd->path);
+    apr_table_setn(job->r->notes, "error-notes",
+                   "Server unable to read htaccess file, denying access to be safe");
+    rq->refused = true;
+    rq->before_refusal = job->r->htaccess;
+}
+
+HTC_APART int htc_refuse(request_rec *r, const htc_request *rq)
+{
+    static const apr_size_t walks[] = {AP_NOTE_DIRECTORY_WALK, AP_NOTE_FILE_WALK};
+
+    for (size_t i = 0; i < sizeof(walks) / sizeof(walks[0]); i++) {
+        void **note = ap_get_request_note(r, walks[i]);
+
+        if (note)
+            *note = NULL;
+    }
+    r->htaccess = rq->before_refusal;
+    r->per_dir_config = r->server->lookup_defaults;
+    return HTTP_FORBIDDEN;
+}
+
 /* The stock way, line by line: the file may be of any size. It was left to httpd, or its record is
  * gone or does not suit this override. job_close() closes it. */
 static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
@@ -169,9 +201,9 @@ static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
     htc_cost_end(job->ctx, job->path, HTC_COST_READS, began);
     if (rv == APR_SUCCESS)
         return apply_lines(job, cmd, job->file, false);
-    if (APR_STATUS_IS_ENOENT(rv) || APR_STATUS_IS_ENOTDIR(rv))
-        return NULL;
-    return apr_psprintf(cmd->pool, "cannot be read: %pm", &rv);
+    if (!APR_STATUS_IS_ENOENT(rv) && !APR_STATUS_IS_ENOTDIR(rv))
+        refuse_later(job, cmd, rv);
+    return NULL;
 }
 
 /* Copy the record out and prove it. NULL when it is gone or damaged. */

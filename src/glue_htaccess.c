@@ -676,7 +676,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     lookup lk = {.r = r, .dir = dir};
 
-    if (rq && rq->page)
+    if (rq && (rq->page || rq->refused))
         return APR_ENOENT;
     if (!sc->may_be_enabled || !sc->ctx->map)
         return AP_DECLINED;

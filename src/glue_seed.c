@@ -688,6 +688,8 @@ HTC_EACH int htc_learn(request_rec *r)
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
 
+    if (rq && rq->refused)
+        return htc_refuse(r, rq);
     if ((core->expr_handler || core->handler) && htc_server_conf_of(r->server)->page_possible) {
         int rv = htc_page_note(r);
 

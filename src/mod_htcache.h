@@ -269,6 +269,8 @@ typedef struct htc_request {
     bool page;                    /* the status page's by its URL: no .htaccess files */
     /* Of a top-level request, ap_conf_vector_t *: configurations that may show the status page. */
     apr_array_header_t *page_confs;
+    bool refused; /* a file could not be opened when it was too late to tell core: htc_refuse() */
+    const struct htaccess_result *before_refusal; /* r->htaccess as it was then */
     bool cold; /* a level was read from disk: learn the next time */
     const struct htc_level
         *walked;                 /* core walks for what could have been answered ahead; or NULL */
@@ -379,6 +381,9 @@ bool htc_is_restart(void);
 bool htc_is_preflight(void);
 
 /* glue_apply.c */
+/** post_perdir_config of a request with @a rq->refused: what core did for it since then is undone,
+ * as it would not have gone on. HTTP_FORBIDDEN. */
+int htc_refuse(request_rec *r, const htc_request *rq);
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
