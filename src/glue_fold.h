@@ -120,6 +120,9 @@ bool htc_fold_knows_3f(void);
 /* glue_fold_tree.c */
 int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp);
 int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
+/** Say in the error log of @a s if Redirect lines would be folded and have to stay with mod_alias,
+ * as that is not as httpd's own is. post_config. */
+void htc_fold_say_odd(const server_rec *s);
 
 /** Rename what can be folded in the tree of a .htaccess file that is about to be run with @a cmd's
  *  rights and pool; may change its first node. @a once: what comes of it is for one request only,

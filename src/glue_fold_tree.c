@@ -429,15 +429,18 @@ static bool only_of(const char *module_name, const char *directive)
     return found;
 }
 
-static bool alias_alone(void)
+/* Why mod_alias's lines have to stay with it, for the error log; NULL: they need not. */
+static const char *alias_is_odd(apr_pool_t *pool)
 {
     if (!htc_hooks_of_alias())
-        return false;
+        return "mod_alias does not have one hook in translate_name and one in fixups, as httpd's "
+               "own has";
     for (size_t i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
         if (!only_of("mod_alias.c", redirect_config_alias_names[i]))
-            return false;
+            return apr_pstrcat(pool, "not mod_alias alone has the directive ",
+                               redirect_config_alias_names[i], NULL);
     }
-    return true;
+    return NULL;
 }
 
 bool htc_tree_mentions(const ap_directive_t *node, const char *directive)
@@ -524,7 +527,8 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_array_header_t *
     options->host_of = apr_hash_make(pconf);
     count_for(w, NULL);
     w->changes = options->changes = apr_array_make(pconf, 64, sizeof(change));
-    w->redirects = alias_alone();
+    options->alias_odd = alias_is_odd(pconf);
+    w->redirects = !options->alias_odd;
     if (w->redirects)
         make_runs(w, &ap_conftree, NULL, false, runs);
     w->opaque = options->regex_options = htc_tree_mentions(ap_conftree, "RegexDefaultOptions");
@@ -648,10 +652,9 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
-/* Do rules of some host ask the map function? */
 static bool any_folds(const htc_options *options)
 {
-    for (int i = 0; options->gates && i < options->hosts->nelts; i++) {
+    for (int i = 0; options->hosts && i < options->hosts->nelts; i++) {
         if (APR_ARRAY_IDX(options->hosts, i, htc_fold_host *)->lines)
             return true;
     }
@@ -666,7 +669,22 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     (void)ptemp;
     if (options->changes)
         undo(options->changes);
-    for (; s && any_folds(options); s = s->next)
+    /* Do rules of some host ask the map function? */
+    for (; s && options->gates && any_folds(options); s = s->next)
         htc_gates_declare_map(options->gates, s, pconf);
     return OK;
+}
+
+void htc_fold_say_odd(const server_rec *s)
+{
+    const htc_options *options = htc_options_get();
+
+    if (!options->alias_odd || !ap_find_linked_module("mod_alias.c") || !any_folds(options) ||
+        htc_is_preflight())
+        return;
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
+                 "HtCache: Redirect lines are not folded: %s. mod_alias answers them, one line "
+                 "after the other. Load httpd's own mod_alias and no other module with its "
+                 "directives, or set HtCacheFold Off",
+                 options->alias_odd);
 }

@@ -17,6 +17,8 @@
 #include "mod_htcache.h"
 #include "glue_farm.h"
 
+#include "http_main.h"
+
 /* Prefixes of a path that are tried before the request is left to the hook. A path below a
  * directory that does not exist (a "pretty URL") has a few. */
 #define MAX_PREFIXES 3
@@ -654,13 +656,16 @@ static void look_at_note(htc_context *ctx, const request_rec *r, const htc_level
 {
     if (htc_dirwalk_verify(&level->walk, level->dir, r))
         atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
-    else if (atomic_fetch_add_explicit(&ctx->unnoted, 1, memory_order_relaxed) + 1 == UNNOTED_SAID)
-        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
-                      "HtCache: what httpd notes of its walks over directories was not as "
-                      "mod_htcache knows it in %d requests of this process: httpd walks in each "
-                      "request, which costs some time; answers are the same. Is another module "
-                      "changing the configuration of requests, or httpd a changed one?",
-                      UNNOTED_SAID);
+    else if (atomic_fetch_add_explicit(&ctx->unnoted, 1, memory_order_relaxed) + 1 ==
+                 UNNOTED_SAID &&
+             htc_store_say(ctx->store))
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, ap_server_conf,
+                     "HtCache: what httpd notes of its walks over directories was not as "
+                     "mod_htcache knows it in %d requests of a process: httpd walks in each "
+                     "request, which costs some time; answers are the same. Leave out the module "
+                     "that changes the configuration of requests, or take an httpd that is not a "
+                     "changed one. Not logged again until the next restart",
+                     UNNOTED_SAID);
 }
 
 /* A first visit is not learned from: many directories are visited once. */

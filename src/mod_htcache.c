@@ -184,6 +184,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_hooks_settle(redirect_translate, redirect_fixup);
     htc_scope_prepare(pconf, s, &any);
     install_gates(s);
+    htc_fold_say_odd(s);
     rv = htc_maps_post_config(pconf, ptemp, s, any);
     if (rv != OK || !any)
         return rv;

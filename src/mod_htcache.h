@@ -158,7 +158,7 @@ struct htc_context {
     htc_map *map;               /* per process; NULL until child_init */
     apr_allocator_t *allocator; /* of what lies in the map; with a lock */
     htc_watch *watch;           /* NULL: nothing is watched */
-    apr_array_header_t *untold; /* htc_fresh_tree; NULL without watch. Not changed after the start */
+    apr_array_header_t *untold; /* htc_fresh_tree; NULL without watch. Set at the start */
     htc_costs *costs;           /* NULL: what is dear is not counted */
     apr_hash_t *commands;       /* glue_commands.c */
     uint64_t memory;
@@ -209,6 +209,7 @@ typedef struct htc_options {
     htc_walk walk;                 /* what is the same for every tree */
     htc_gates *gates;              /* of RewriteRules; or NULL */
     bool traced;                   /* somewhere LogLevel asks for what mod_rewrite's variables do */
+    const char *alias_odd;         /* why Redirect lines cannot be folded; or NULL */
     bool regex_options;            /* the configuration changes how regexes are compiled */
     bool fold_dirs;                /* lines of directories are folded in one host or more */
     bool fold_shared;              /* so are those of sections outside of virtual hosts */

@@ -292,6 +292,11 @@ static htcs_process *process_own(htc_store *store)
     return &store->processes[(uint32_t)known - 1];
 }
 
+bool htc_store_say(htc_store *store)
+{
+    return !atomic_exchange(&store->header->said, 1);
+}
+
 void htc_store_process_set(htc_store *store, uint64_t entries, uint64_t bytes)
 {
     htcs_process *process = process_own(store);

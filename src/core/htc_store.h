@@ -275,6 +275,9 @@ typedef struct htc_process_stats {
     uint64_t bytes;   /* their accounted size */
 } htc_process_stats;
 
+/** True the first time that a process of the server says so: for what is to be logged once. */
+bool htc_store_say(htc_store *store);
+
 /** Publish this process's figures. The first call takes an entry; none free: silently none. */
 void htc_store_process_set(htc_store *store, uint64_t entries, uint64_t bytes);
 

@@ -61,6 +61,7 @@ void htc_crash_point(const char *where);
 typedef struct htcs_header {
     htc_lock_shared lock;
     _Atomic uint32_t dirty; /* a writer is between two consistent states */
+    _Atomic uint32_t said;  /* htc_store_say() */
 
     /* All below changes under the lock only. */
     _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */
