@@ -169,7 +169,9 @@ static void remember_failure(loading *load, const char *wrong)
     htc_identity id = load->id;
     bool again = redirect_area_state_get(area, load->map->slot, &state) && same_file(&id, &state);
     bool said = again && !(state.failed_id.unused & UNSAID);
-    bool wait = !again && !load->at_once && unsettled(load);
+    /* Another process may have looked at the file at the same time, and been faster. */
+    bool early = again && !said && in_vain(&id, &state);
+    bool wait = (!again || early) && !load->at_once && unsettled(load);
 
     if (!said && !wait) {
         say_rows(load);
@@ -177,7 +179,7 @@ static void remember_failure(loading *load, const char *wrong)
     }
     htc_map_note(load->redirects, load->map, load->load_ms, &load->report, err);
     if (wait)
-        id.unused = soon(RETRY_MS) | UNSAID;
+        id.unused = early ? state.failed_id.unused : soon(RETRY_MS) | UNSAID;
     else if (load->retry_ms)
         id.unused = soon(load->retry_ms);
     redirect_area_build_failed(area, load->map->slot, &id);

@@ -425,9 +425,9 @@ apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const h
     return rv;
 }
 
-/* See read_failure() in redirect_area_map.c. A count that is odd already was left by somebody who
- * died. */
-static void remember_failure_locked(rda_map *map, const htc_identity *id)
+/* See read_failure() in redirect_area_map.c. Only the process that builds the map's image writes
+ * here, so it needs no lock. A count that is odd already was left by somebody who died. */
+static void remember_failure(rda_map *map, const htc_identity *id)
 {
     uint64_t words[RDA_ID_WORDS];
     uint32_t seq = RDA_GET(map->failed_seq) | 1;
@@ -447,11 +447,12 @@ void redirect_area_build_failed(redirect_area *area, uint32_t handle, const htc_
     rda_map *map = rda_map_at(area, handle);
     bool locked = rda_lock(area) == APR_SUCCESS;
 
-    if (locked && builds(area, handle)) {
-        remember_failure_locked(map, id);
-        end_build_locked(map);
-    } else if (builds(area, handle)) {
-        RDA_SET(map->builder, 0);
+    if (builds(area, handle)) {
+        remember_failure(map, id);
+        if (locked)
+            end_build_locked(map);
+        else
+            RDA_SET(map->builder, 0);
     }
     if (!locked)
         return;

@@ -511,7 +511,6 @@ END_TEST
 /* A holder that is stopped stops nobody who only looks, and the others not for ever. */
 START_TEST(stopped_holder)
 {
-    const htc_identity nothing = {0};
     uint32_t map = new_map(1), building = new_map(2);
     redirect_area_pin pin;
     pid_t child;
@@ -528,8 +527,11 @@ START_TEST(stopped_holder)
     ck_assert_uint_eq(map_of(3, 1, true), REDIRECT_AREA_NIL);
     ck_assert(!redirect_area_build_begin(area, map));
     ck_assert_int_eq(redirect_area_publish(area, building, &some_id), APR_EBUSY);
-    redirect_area_build_failed(area, building, &nothing);
+    redirect_area_build_failed(area, building, &some_id);
     ck_assert(!state_ok(building).building);
+    /* Who builds needs no lock to note why it was in vain: what is wrong is not said again. */
+    ck_assert(state_ok(building).failed);
+    ck_assert_uint_eq(state_ok(building).failed_id.ino, some_id.ino);
     redirect_area_collect(area, 1);
     end_child(child);
     redirect_area_collect(area, 1);
