@@ -239,12 +239,25 @@ void htc_trust_end(htc_trust *trust)
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
+/* Is the identity that a request remembers of the record still the record's? It gets another one
+ * when its file is written again with the same bytes, which was reported then. */
+static bool has_identity(const htc_context *ctx, const htc_dep *dep)
+{
+    size_t len = strlen(dep->path);
+    htc_info info;
+
+    return htc_store_find(ctx->store, htc_store_hash(ctx->store, dep->path, len), dep->path, len,
+                          &info) &&
+           info.ref.version == dep->ref.version && htc_identity_equal(&info.id, &dep->id);
+}
+
 /* The file is another one. Is it although all that was watched reported nothing? A record that was
  * doubted for what was reported is looked at more than once before it is replaced: its path may be
  * watched again by then. */
-static void note_untrue(htc_context *ctx, const htc_trust *trust)
+static void note_untrue(htc_context *ctx, const htc_trust *trust, const htc_dep *dep)
 {
-    if (!trust->mine || !trust->unprompted || !trust->known || trust->why != HTC_WATCH_OK)
+    if (!trust->mine || !trust->unprompted || !trust->known || trust->why != HTC_WATCH_OK ||
+        !has_identity(ctx, dep))
         return;
     htc_watch_drain(ctx->watch);
     if (atomic_load(trust->mark) == trust->own)
@@ -350,7 +363,7 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
         htc_trust_end(&trust);
         return true;
     }
-    note_untrue(ctx, &trust);
+    note_untrue(ctx, &trust, dep);
     return false;
 }
 

@@ -147,6 +147,30 @@ for (@pairs) {
 is join("\n", @wrong), '', 'each kind of .htaccess after each other one: the next request has it';
 is $server->status('main')->{watch}{distrusts}, $distrusts, 'and what others have is not doubted for that';
 
+# The same bytes come again, by a write, another file and a link: that was reported, and when the safety net has looked
+# at each of them nothing else is doubted for it.
+my @again = map {"again/$_"} 1 .. 12;
+write_file("$tree/$_/sub/page.html", "page\n") for @again;
+write_file("$tree/$_/.htaccess", "Header set X-V same\n") for @again;
+wait_past_racy();
+my $all_again = sub { return join ' ', map { shown("/$_/sub/page.html") } (@again) x 3 };
+$all_again->() for 1, 2;
+for my $n (0 .. $#again) {
+    my $file = "$tree/$again[$n]/.htaccess";
+    my $new  = $n % 3 ? "$file.new" : $file;
+    write_file($new, "Header set X-V same\n");
+    link $new, "$file.other" or die "$new: $!\n" if $n % 3 == 2;
+    rename $new, $file or die "$new: $!\n" if $n % 3;
+}
+$all_again->() for 1, 2;
+wait_past_racy();
+$all_again->();
+my $watch = sub { my $status = $server->status('main'); return [$status->{watch}{distrusts}, $status->{htaccess}{revalidations}] };
+my ($doubted, $compared) = @{ $watch->() };
+my $same = join ' ', ('same') x (3 * @again);
+ok wait_until(sub { $all_again->() eq $same && $watch->()->[1] > $compared + 4 * @again }), 'the safety net looks at files that came again';
+is $watch->()->[0], $doubted, 'and distrusts nothing for them';
+
 # --- several lines that name one map file -------------------------------------------------------
 
 sub target {
