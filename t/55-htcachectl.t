@@ -333,5 +333,26 @@ for my $test (["lookup $dir/lines /a/c", qr{: 301 /b/c$}m], ["check $dir/lines",
     like $out, $test->[1], "$test->[0] --format=httpd reads lines of a configuration";
 }
 is((run("lookup $dir/line.txt /a configtest=maybe"))[0], 2, 'a wrong value of configtest is wrong usage');
+
+# What check finds right, lookup asks without a word: it reads lines of a configuration as such, and not as rows that are wrong.
+my $own = "Redirect 301 /a /b\n";
+for my $test (['right.conf', $own], ['right.txt', $own], ['right.conf', $own, '--format=httpd'], ['right/.htaccess', $own], ['plain', "# old pages\n\n$own"],
+    ['right.csv', "$own", '--format=httpd'], ['right.conf', "RedirectPermanent /a /b\nRedirectTemp /c /d\n"], ['right.conf', "RedirectMatch 301 ^/a(.*) /b\$1\n"],
+    ['right.conf', "RewriteEngine On\nRewriteRule ^/a/c\$ /b/c [R=301,L]\n"], ['right.conf', "<VirtualHost *:80>\nServerName h.example\n$own</VirtualHost>\n"],
+    ['right.conf', "Header set X-A b\n<IfModule mod_alias.c>\n$own</IfModule>\n", '--format=httpd'], ['right.txt', "/a/c /b/c 301\n"], ['right.csv', "source,target,status\n/a/c,/b/c,301\n"],
+    ['right.json', '{"redirects": [{"source": "/a/c", "destination": "/b/c", "permanent": true}]}']) {
+    my ($name, $text, $option) = @$test;
+    write_file("$dir/$name", $text);
+    my $words = "$dir/$name" . ($option ? " $option" : '');
+    my ($checked, $found) = run("check $words");
+    unlike $found, qr/[1-9]\d* error/, "check finds $name right: " . ($text =~ s/\n/ /gr);
+    ($code, $out, $err) = run('lookup ' . ($words =~ s{ |\z}{ http://h.example/a/c }r));
+    is "$code $err", '0 ', "and lookup finds nothing wrong in it";
+    like $out, qr{: 30[18] /b/c$}m, "but the answer";
+}
+for my $test (['wrong.txt', "/a/c /b/c\n/d\n", 'text'], ['wrong.csv', "/a/c,/b/c\n/d\n", 'csv']) {
+    write_file("$dir/$test->[0]", $test->[1]);
+    like +(run("lookup $dir/$test->[0] /a/c"))[2], qr/1 error in the file, read as $test->[2]; see htcachectl check/, "$test->[0]: what is wrong is said";
+}
 $server->stop;
 done_testing;

@@ -384,6 +384,25 @@ START_TEST(strays_in_steps)
 }
 END_TEST
 
+/* All that was watched may be unknown when the tree was emptied: given up by and by, too. */
+START_TEST(emptied_in_steps)
+{
+    trust_files();
+    watch->header->last_wd = 100000;
+    ck_assert(htcw_lock(watch, true));
+    watch->damaged = true;
+    htcw_unlock(watch);
+    ck_assert_msg(watch->visits <= 2 * HTCW_STEP, "%u", watch->visits);
+    ck_assert_int_lt(watch->header->stray, watch->header->stray_end);
+    watch->most_visits = 0;
+    for (int i = 1; i < 40; i++)
+        htc_watch_sweep(watch, 5000000 + 1000 * i);
+    ck_assert_msg(watch->most_visits <= 2 * HTCW_STEP, "%u", watch->most_visits);
+    ck_assert_int_eq(watch->header->stray, watch->header->stray_end);
+    ck_assert_uint_eq(kernel_watches(), 0);
+}
+END_TEST
+
 /* When room is short, a user who has his share of it gets no more; others do. */
 START_TEST(share_of_one_user)
 {
@@ -961,6 +980,7 @@ int main(void)
     tcase_add_test(tc, many_events);
     tcase_add_test(tc, sweeps_in_steps);
     tcase_add_test(tc, strays_in_steps);
+    tcase_add_test(tc, emptied_in_steps);
     tcase_add_test(tc, share_of_one_user);
     tcase_add_test(tc, blind_directories);
     tcase_add_test(tc, blind_twins);
