@@ -386,7 +386,7 @@ static bool show_of_map(htc_redirects *redirects, const most_used *one, const ch
     uint32_t rule = 0, index;
     bool more = true;
 
-    if (table && table->pin.version == one->version)
+    if (table && table->pin.version == one->version && one->index < table->pin.ncounters)
         rule = redirect_table_nth(table->table, one->index);
     if (rule) {
         redirect_table_rule(table->table, rule, &row.rule, target, &index);

@@ -190,9 +190,7 @@ uint64_t redirect_area_layout(void)
 
 bool redirect_area_fits(const redirect_area *area)
 {
-    uint64_t layout = redirect_area_layout();
-
-    return area->range.layout == layout && area->header->layout == layout;
+    return area->range.layout == redirect_area_layout();
 }
 
 void redirect_area_abandon(redirect_area *area)
@@ -300,7 +298,7 @@ static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
     rv = htc_lock_create(&area->lock, &area->header->lock, NULL);
     if (rv != APR_SUCCESS)
         return rv;
-    area->header->layout = area->range.layout = redirect_area_layout();
+    area->range.layout = redirect_area_layout();
     return map_own(area);
 }
 

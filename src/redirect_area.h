@@ -44,15 +44,16 @@ typedef struct redirect_area redirect_area;
  * table images. Never 0. */
 uint64_t redirect_area_layout(void);
 
-/** What is the same in all builds, at the beginning of what redirect_area_create() returns. */
+/** What is the same in all builds, at the beginning of what redirect_area_create() returns: in
+ * memory that only this process writes. */
 typedef struct redirect_area_range {
     uint64_t layout;
     void *base; /* of all shared memory of the area */
     size_t bytes;
 } redirect_area_range;
 
-/** Was this area made by a build with the same layout? Looks at nothing else before. When it was
- *  not, nothing but redirect_area_abandon() may be called with it. */
+/** Was this area made by a build with the same layout? Looks at nothing else, and at nothing that
+ * others can write. When it was not, nothing but redirect_area_abandon() may be called with it. */
 bool redirect_area_fits(const redirect_area *area);
 
 /** Give back all that this process has of an area but the memory of its pool. Others keep theirs.

@@ -78,7 +78,6 @@ void htc_crash_point(const char *where);
     } while (0)
 
 typedef struct rda_header {
-    uint64_t layout; /* redirect_area_layout(): first of all that is read */
     htc_lock_shared lock;
 
     _Atomic uint64_t joins; /* ever. Without the lock, too */

@@ -11,7 +11,8 @@
 
 /* --- between builds ---------------------------------------------------------------------------*/
 
-/* One word in either place: another build's. What else it left is never looked at. */
+/* By what this process alone has written. What lies in the area, which others write, does not
+ * count, and of another build's nothing is looked at. */
 START_TEST(another_builds_area)
 {
     redirect_area *other = au_create(pool, ROOM);
@@ -20,9 +21,8 @@ START_TEST(another_builds_area)
 
     ck_assert_uint_ne(redirect_area_layout(), 0);
     ck_assert(redirect_area_fits(other));
-    other->header->layout++;
-    ck_assert(!redirect_area_fits(other));
-    other->header->layout--;
+    memset(other->header, 0x5a, sizeof(*other->header));
+    ck_assert(redirect_area_fits(other));
     other->range.layout++;
     other->header = NULL;
     ck_assert(!redirect_area_fits(other));
@@ -32,7 +32,6 @@ START_TEST(another_builds_area)
     /* This process's own build's is not touched by that. */
     ck_assert(redirect_area_fits(area));
     ck_assert_ptr_eq(area, (void *)&area->range);
-    ck_assert_ptr_eq(area->range.base, (void *)&area->header->layout);
     other->range.bytes = 0; /* nothing is left for its pool to give back */
 }
 END_TEST

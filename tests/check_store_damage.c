@@ -507,6 +507,42 @@ START_TEST(a_damaged_identity_is_dropped_and_counted)
 }
 END_TEST
 
+static bool name_ends(void *baton, const char *key, size_t key_len, const htc_info *info)
+{
+    (void)info;
+    *(unsigned *)baton += strlen(key) != key_len;
+    return true;
+}
+
+/* Who can write the segment knows its seed, too: a name without an end, under the right sum. */
+START_TEST(a_forged_name_ends)
+{
+    unsigned wrong = 0, forged = 0;
+
+    for (uint32_t i = 0; i < KEYS; i++) {
+        htcs_block *block = &store->blocks[HTCS_GET(slot_of(i)->first)];
+        htcs_view view;
+        htcs_front front;
+        htcs_cursor cursor;
+        size_t words;
+
+        ck_assert_int_eq(htcs_read(store, refs[i].slot, &view, &front, &cursor), HTCS_OK);
+        words = (sizeof(front.head) + htcs_key_bytes(front.head.key_len)) / 8;
+        if (words > HTCS_BLOCK_WORDS)
+            continue;
+        memset(front.key + front.head.key_len, 'x', 8 - front.head.key_len % 8);
+        front.head.sum = htcs_front_sum(store, &view, &front);
+        for (size_t w = 0; w < words; w++)
+            HTCS_SET(block->words[w], ((const uint64_t *)(const void *)&front)[w]);
+        ck_assert_int_eq(htcs_read(store, refs[i].slot, &view, &front, &cursor), HTCS_OK);
+        forged++;
+    }
+    htc_store_each(store, name_ends, &wrong);
+    ck_assert_uint_gt(forged, 0);
+    ck_assert_uint_eq(wrong, 0);
+}
+END_TEST
+
 /* Two records of the same length exchange their tails: freeing one must not free the other's. */
 START_TEST(a_stolen_chain_is_not_freed)
 {
@@ -611,6 +647,7 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, repair_keeps_what_is_whole, 0, DAMAGES);
     tcase_add_test(tc, a_damaged_payload_is_dropped_and_counted);
     tcase_add_test(tc, a_damaged_identity_is_dropped_and_counted);
+    tcase_add_test(tc, a_forged_name_ends);
     tcase_add_test(tc, a_stolen_chain_is_not_freed);
     tcase_add_test(tc, a_shared_tail_is_noticed);
     tcase_add_test(tc, a_lost_slot_is_not_given_away);

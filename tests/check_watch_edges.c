@@ -959,6 +959,25 @@ START_TEST(damage_is_mended)
 }
 END_TEST
 
+/* A circle is found soon, however much was reported meanwhile: each time that the lock is taken
+ * counts. */
+START_TEST(a_circle_beside_many_events)
+{
+    uint64_t taken;
+
+    scene();
+    trust_new("a/b/.htaccess");
+    for (int i = 0; i < 4000; i++)
+        write_text(numbered("a/b/new%d", i), "");
+    circles();
+    taken = atomic_load(&watch->header->lock.holder);
+    htc_watch_drain(watch);
+    taken = atomic_load(&watch->header->lock.holder) - taken;
+    ck_assert_msg(taken < 1000, "%llu", (unsigned long long)taken);
+    works_again();
+}
+END_TEST
+
 #define LOOP(tc, test, table) \
     tcase_add_loop_test(tc, test, 0, (int)(sizeof(table) / sizeof((table)[0])))
 
@@ -991,6 +1010,7 @@ int main(void)
     tcase_add_loop_test(tc, scribbled_between, 0, 6);
     tcase_add_loop_test(tc, scribbled_meanwhile, 0, 3);
     LOOP(tc, damage_is_mended, damages);
+    tcase_add_test(tc, a_circle_beside_many_events);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -332,8 +332,9 @@ static inline bool anything(const htc_watch *w)
 static HTC_APART void drain(htc_watch *w)
 {
     size_t left = queued(w);
-    /* Each node is doomed at most once for each turn that takes events. */
-    size_t turns = (left / sizeof(struct inotify_event) + 2) * (w->nnodes / (HTCW_STEP / 8) + 2);
+    /* A node is doomed again only when somebody had it watched again, which takes much longer. Who
+     * needs more turns goes in circles. */
+    size_t turns = left / (HTCW_READ_BYTES / 2) + 4 * (w->nnodes / (HTCW_STEP / 8) + 2);
     bool more;
 
     do {
