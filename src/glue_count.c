@@ -185,7 +185,12 @@ bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
 {
     uint32_t slot = before ? redirect_area_find(before, name) : REDIRECT_AREA_NIL;
 
-    return slot != REDIRECT_AREA_NIL && redirect_area_pin_get(before, slot, old);
+    if (slot == REDIRECT_AREA_NIL || !redirect_area_pin_get(before, slot, old))
+        return false;
+    if (redirect_area_pin_filled(before, old))
+        return true;
+    redirect_area_unpin(before, old);
+    return false;
 }
 
 /* Pin an image of these keys, with what was counted of them before. */

@@ -65,10 +65,11 @@ void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n,
 htc_counted *htc_counted_add(const void *owner, uint32_t count,
                              void (*describe)(const void *owner, uint32_t i,
                                               htc_redirect_row *row));
-/** post_config, in a process that has joined the area: give all announced lines their counters, with
- * what was counted in the area @a before (NULL: there was none). */
+/** post_config, in a process that has joined the area: give all announced lines their counters,
+ * with what was counted in the area @a before (NULL: there was none). */
 void htc_counted_prepare(htc_redirects *redirects, redirect_area *before);
-/** Pin the image that @a name had in @a before, which may be NULL. Others can write what is in it. */
+/** Pin the image that @a name had in @a before, which may be NULL. Others can write what is in it;
+ * they have made memory for it. */
 bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
                         redirect_area_pin *old);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */

@@ -225,6 +225,11 @@ void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 
+/** Is the image in memory, but for what may have been swapped out, and can it have so many
+ * counters? For who reads one that was pinned in an area which others can write: to read what
+ * nobody wrote takes memory. Reads nothing of it. */
+bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin);
+
 /** Two atomic loads: the version of the map's image, for those who have it pinned already. 0: none.
  */
 uint64_t redirect_area_version(const redirect_area *area, uint32_t map);

@@ -14,6 +14,34 @@
 
 #define MAKE_WAY_TRIES 4
 #define BATCH          32 /* images marked at a time before their memory is given back */
+#define LOOK_PAGES     1024
+#define ABSENT_MOST    ((size_t)64 << 20) /* bytes of an image that may have been swapped out */
+
+/* --- what is there ----------------------------------------------------------------------------*/
+
+/* So many bytes, of no more than LOOK_PAGES pages; all, if it cannot be told. */
+static size_t absent_of(const redirect_area *area, const void *at, size_t bytes)
+{
+    unsigned char resident[LOOK_PAGES];
+    size_t absent = 0;
+
+    if (mincore((void *)(uintptr_t)at, bytes, resident) != 0)
+        return bytes;
+    for (size_t i = 0; i * area->page < bytes; i++)
+        absent += resident[i] & 1 ? 0 : area->page;
+    return absent;
+}
+
+/* No rule takes less than two bytes of a table, and what else has counters has larger entries. */
+bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin)
+{
+    size_t look = LOOK_PAGES * area->page, absent = 0;
+
+    for (size_t at = 0; at < pin->size && absent <= ABSENT_MOST; at += look)
+        absent += absent_of(area, (const char *)pin->image + at,
+                            pin->size - at < look ? pin->size - at : look);
+    return absent <= ABSENT_MOST && pin->ncounters <= pin->size / 2;
+}
 
 /* --- garbage ----------------------------------------------------------------------------------*/
 

@@ -634,6 +634,37 @@ START_TEST(impossible_image)
 }
 END_TEST
 
+/* An image as a hostile process would have it: larger than what anybody wrote of it. To ask takes
+ * no memory. */
+START_TEST(image_that_nobody_wrote)
+{
+    redirect_area *big = au_create(pool, UINT64_C(1) << 30);
+    redirect_area_key key = {{1, 2}};
+    uint32_t map = redirect_area_map(big, &key, 1, true);
+    unsigned char resident;
+    redirect_area_pin pin;
+    rda_image *image;
+
+    redirect_area_join(big, 1);
+    ck_assert_int_eq(au_build(big, map, 3 * big->page, 1, 1), APR_SUCCESS);
+    ck_assert(redirect_area_pin_get(big, map, &pin));
+    ck_assert(redirect_area_pin_filled(big, &pin));
+    image = &big->images[pin.slot];
+    RDA_SET(image->pages, big->pages);
+    for (size_t bytes = 32 << 20; bytes <= 512 << 20; bytes *= 2) {
+        RDA_SET(image->size, bytes);
+        ck_assert(redirect_area_pin_get(big, map, &pin));
+        ck_assert_int_eq(redirect_area_pin_filled(big, &pin), bytes <= 64 << 20);
+    }
+    ck_assert_int_eq(mincore(big->room + (16 << 20), big->page, &resident), 0);
+    ck_assert_int_eq(resident & 1, 0);
+    RDA_SET(image->size, 3 * big->page);
+    RDA_SET(image->counters, 64 << 20);
+    ck_assert(redirect_area_pin_get(big, map, &pin));
+    ck_assert(!redirect_area_pin_filled(big, &pin));
+}
+END_TEST
+
 static void use_everything(const uint32_t *maps, uint32_t n)
 {
     redirect_area_state state;
@@ -747,6 +778,7 @@ int main(void)
     tcase_add_test(tc, one_claims_all_count);
     tc = add_case(s, "damage");
     tcase_add_test(tc, impossible_image);
+    tcase_add_test(tc, image_that_nobody_wrote);
     tcase_add_test(tc, wild_writes);
     return run(s);
 }
