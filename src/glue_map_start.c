@@ -55,13 +55,13 @@ static void take_over(htc_redirects *redirects, const htc_redirect_map *map,
 static void carry_over(htc_redirects *redirects, const htc_redirect_map *map, redirect_area *before,
                        apr_pool_t *ptemp)
 {
-    redirect_area_state state;
+    uint64_t lookups, hits;
     redirect_area_pin old;
 
     if (!htc_counted_before(before, &map->key, &old))
         return;
-    if (redirect_area_state_get(before, redirect_area_find(before, &map->key), &state))
-        redirect_area_count(redirects->area, map->slot, state.lookups, state.hits);
+    redirect_area_asked(before, redirect_area_find(before, &map->key), &lookups, &hits);
+    redirect_area_count(redirects->area, map->slot, lookups, hits);
     take_over(redirects, map, &old, ptemp);
     redirect_area_unpin(before, &old);
 }

@@ -162,6 +162,11 @@ typedef struct redirect_area_state {
  *  saying that a build was in vain died over it, `failed` is false. */
 bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
 
+/** Of these only how often it was asked for and has answered; zeros when it does not exist. Asks
+ * the system of no process: for who goes by nothing else that stands there. */
+void redirect_area_asked(const redirect_area *area, uint32_t map, uint64_t *lookups,
+                         uint64_t *hits);
+
 #define REDIRECT_AREA_NOTE_TEXT 512
 
 /** What whoever loads a map says of it, for others to show. Longer texts are cut. */

@@ -268,8 +268,8 @@ static void read_failure(const rda_map *map, redirect_area_state *state)
 }
 
 /* What this process, and those that had its cell before, have counted in pegs of their own. */
-static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle,
-                       redirect_area_state *state)
+static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle, uint64_t *lookups,
+                       uint64_t *hits)
 {
     for (uint64_t left = RDA_GET(area->processes[cell].racks); left; left &= left - 1) {
         const rda_rack *rack = &area->racks[cell].racks[__builtin_ctzll(left)];
@@ -278,16 +278,31 @@ static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle
         for (uint32_t i = 0; i < RDA_CHOICE; i++, peg++) {
             if (RDA_GET(peg->handle) != handle)
                 continue;
-            state->lookups += RDA_GET(peg->lookups);
-            state->hits += RDA_GET(peg->hits);
+            *lookups += RDA_GET(peg->lookups);
+            *hits += RDA_GET(peg->hits);
         }
     }
+}
+
+void redirect_area_asked(const redirect_area *area, uint32_t handle, uint64_t *lookups,
+                         uint64_t *hits)
+{
+    const rda_counts *counts = &area->counts[rda_entry_of(handle)];
+
+    *lookups = *hits = 0;
+    if (!rda_map_valid(area, handle))
+        return;
+    for (uint32_t i = 0; i < RDA_STRIPES; i++) {
+        *lookups += RDA_GET(counts->stripes[i].lookups);
+        *hits += RDA_GET(counts->stripes[i].hits);
+    }
+    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++)
+        add_counts(area, cell, handle, lookups, hits);
 }
 
 bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirect_area_state *state)
 {
     const rda_map *map = rda_map_at(area, handle);
-    const rda_counts *counts = &area->counts[rda_entry_of(handle)];
 
     memset(state, 0, sizeof(*state));
     if (!rda_map_valid(area, handle) || !read_image(area, map, state))
@@ -297,12 +312,7 @@ bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirec
     state->reloads = RDA_GET(map->reloads);
     state->failures = RDA_GET(map->failures);
     state->building = rda_serial_alive(area, RDA_GET(map->builder), NULL);
-    for (uint32_t i = 0; i < RDA_STRIPES; i++) {
-        state->lookups += RDA_GET(counts->stripes[i].lookups);
-        state->hits += RDA_GET(counts->stripes[i].hits);
-    }
-    for (uint32_t cell = 0; cell < rda_processes_end(area); cell++)
-        add_counts(area, cell, handle, state);
+    redirect_area_asked(area, handle, &state->lookups, &state->hits);
     return rda_map_valid(area, handle);
 }
 

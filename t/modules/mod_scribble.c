@@ -30,12 +30,14 @@
 
 extern module AP_MODULE_DECLARE_DATA scribble_module;
 
-#define PAGE       4096
-#define MOST       16          /* segments */
-#define LEAST      (2 * PAGE)  /* httpd's own locks are smaller */
-#define LOOKED_AT  (192 << 20) /* of a segment, from its beginning */
-#define NS_PER_MS  INT64_C(1000000)
-#define LOOK_AGAIN (50 * NS_PER_MS)
+#define PAGE        4096
+#define MOST        16          /* segments */
+#define LEAST       (2 * PAGE)  /* httpd's own locks are smaller */
+#define LOOKED_AT   (192 << 20) /* of a segment, from its beginning */
+#define NS_PER_MS   INT64_C(1000000)
+#define LOOK_AGAIN  (50 * NS_PER_MS)
+#define FIRST_PAGES 32
+#define LIES        24 /* at a time */
 
 /* A segment, and its pages that are in use: to write to others would only fill the memory. */
 typedef struct segment {
@@ -111,12 +113,20 @@ static void look(segment *s)
     }
 }
 
-/* Headers lie in the first page. */
+/* Headers lie in the first page, tables at the beginning; what is not zero is used. */
 static unsigned char *any_place(const segment *s)
 {
-    uint32_t page = any() % 4 ? s->pages[any() % s->npages] : 0;
+    uint32_t first = s->npages < FIRST_PAGES ? s->npages : FIRST_PAGES;
+    unsigned char *at = s->at;
+    uint64_t value = 0;
 
-    return s->at + (size_t)page * PAGE + any() % (PAGE / 8) * 8;
+    for (int tries = 0; !value && tries < 16; tries++) {
+        uint32_t chosen = any() % 8, among = chosen < 4 ? first : s->npages;
+
+        at = s->at + (chosen ? (size_t)s->pages[any() % among] * PAGE : 0) + any() % (PAGE / 8) * 8;
+        memcpy(&value, at, 8);
+    }
+    return at;
 }
 
 /* What counts, sizes, numbers of entries, serials and processes had better not be. */
@@ -151,9 +161,8 @@ static uint64_t hostile(const segment *s, const unsigned char *at)
     }
 }
 
-static void scribble_word(const segment *s)
+static void scribble_word(const segment *s, unsigned char *at)
 {
-    unsigned char *at = any_place(s);
     unsigned bytes = 1U << any() % 4;
     uint64_t value;
 
@@ -197,7 +206,7 @@ static void scribble_some(unsigned n)
         if (!s->npages)
             continue;
         if (any() % 16)
-            scribble_word(s);
+            scribble_word(s, any_place(s));
         else
             scribble_block(s);
     }
@@ -210,19 +219,42 @@ static void pause_ms(unsigned ms)
     nanosleep(&sleep, NULL);
 }
 
-/* With rests, in which others come to what is behind the first thing that is wrong. */
+static void lie_a_moment(void)
+{
+    unsigned char *at[LIES];
+    uint64_t truth[LIES];
+
+    for (unsigned i = 0; i < LIES; i++) {
+        const segment *s = &segments[any() % nsegments];
+
+        at[i] = s->npages ? any_place(s) : NULL;
+        if (!at[i])
+            continue;
+        memcpy(&truth[i], at[i], 8);
+        scribble_word(s, at[i]);
+    }
+    pause_ms(1);
+    for (unsigned i = LIES; i-- > 0;) {
+        if (at[i])
+            memcpy(at[i], &truth[i], 8);
+    }
+}
+
 static void scribble(bool dense, int64_t until)
 {
     int64_t looked_at = 0;
 
-    for (unsigned round = 0; now_ns() < until; round++) {
+    while (now_ns() < until) {
         if (now_ns() - looked_at > LOOK_AGAIN) {
             for (unsigned i = 0; i < nsegments; i++)
                 look(&segments[i]);
             looked_at = now_ns();
         }
-        scribble_some(dense ? 4096 : 1 + (unsigned)(any() % 4));
-        pause_ms(round % 64 ? 1 : 100);
+        if (dense)
+            scribble_some(4096);
+        else
+            lie_a_moment();
+        pause_ms(dense);
     }
 }
 
@@ -333,7 +365,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     if (fscanf(file, "%lu %d", &seed, &ms) == 2 &&
         ap_state_query(AP_SQ_MAIN_STATE) != AP_SQ_MS_CREATE_PRE_CONFIG) {
         find_segments();
-        start("dense", seed, ms);
+        start(seed % 2 ? "dense" : "lies", seed, ms);
     }
     fclose(file);
     return OK;
