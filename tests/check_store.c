@@ -482,8 +482,7 @@ START_TEST(a_busy_lock_is_no_wait_and_no_error)
     ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
     ck_assert_uint_eq(none.version, 0);
     /* From now on this holder is not waited for any more. */
-    ck_assert_uint_eq(HTCS_GET(store->header->lock.stuck),
-                      HTCS_GET(store->header->lock.holder));
+    ck_assert_uint_eq(HTCS_GET(store->header->lock.stuck), HTCS_GET(store->header->lock.holder));
     ck_assert_int_eq(su_put(store, &spec, &none), APR_EBUSY);
     ck_assert_int_eq(htc_store_drop(store, ref), APR_EBUSY);
     ck_assert_int_eq(htc_store_reidentify(store, ref, &id, 0, 0), APR_EBUSY);
@@ -522,9 +521,12 @@ START_TEST(a_half_written_slot_is_seen_by_nobody)
 {
     htc_ref ref = put_ok(1, 100);
     pid_t holder = fork_holder(true);
+    htcs_view view;
     char *payload;
     size_t len;
 
+    ck_assert(htcs_intact(store, ref.slot, &view));
+    htcs_task_begin(store, HTCS_REMOVING, ref.slot, &view);
     atomic_fetch_add(&store->slots[ref.slot].seq, 1);
     end_child(holder);
     ck_assert_int_eq(get(1), SU_NONE);

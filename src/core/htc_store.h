@@ -22,10 +22,10 @@
  * record in place. Bytes that come out are still to be validated by the payload's owner.
  *
  * Writers take the one lock (htc_lock.h) and mark the segment dirty while they change
- * it. When a process dies in mid-write the next writer finds the mark, drops the half-written
- * slots and rebuilds the free list, the owner lists and the totals from the intact slots. A writer
- * that cannot get the lock within HTC_STORE_LOCK_MS gives up with APR_EBUSY: caching is skipped,
- * no request waits.
+ * it. When a process dies in mid-write the next writer finds the mark and takes back the few words
+ * that were changed: the record that was worked on is gone, all others stay. A writer that cannot
+ * get the lock within HTC_STORE_LOCK_MS gives up with APR_EBUSY: caching is skipped, no request
+ * waits. Nobody holds the lock for longer than a bounded number of records takes.
  *
  * Eviction: a full store evicts with CLOCK (a reference bit per slot, set by readers with
  * htc_store_touch). Each record belongs to an owner (a document root). When room is short, an
@@ -152,7 +152,7 @@ typedef struct htc_put {
  * @return APR_SUCCESS with *ref; APR_ENOSPC when it is larger than its share or the whole store
  *         (nothing was evicted for it; an old record of the key is gone); APR_EINVAL for a key
  *         longer than HTC_STORE_MAX_KEY or a kind that is none; APR_EBUSY when the lock was not to
- *         be had. *ref is all zero then.
+ *         be had, or the store is being emptied. *ref is all zero then.
  */
 apr_status_t htc_store_put(htc_store *store, const htc_put *put, htc_ref *ref);
 
@@ -172,7 +172,12 @@ apr_status_t htc_store_reidentify(htc_store *store, htc_ref ref, const htc_ident
 /** Remove a record if @a ref is still current. */
 apr_status_t htc_store_drop(htc_store *store, htc_ref ref);
 
-/** Remove every record. */
+/**
+ * Remove every record, some at a time: others get the lock in between, but can store nothing before
+ * it is done (APR_EBUSY).
+ * @return APR_SUCCESS; APR_EBUSY when the lock was not to be had: if it was begun, those who want
+ * to store something do the rest.
+ */
 apr_status_t htc_store_clear(htc_store *store);
 
 /** Mark a slot as recently used. One load, and a store only when it was not marked. */

@@ -7,14 +7,17 @@
  *   htc_store_read.c     reading records without a lock
  *   htc_store_write.c    the lock; put, reidentify, drop, clear
  *   htc_store_room.c     owners, shares, whom to evict
- *   htc_store_rebuild.c  repair after a writer died or memory was damaged
+ *   htc_store_task.c     repair after a writer died
+ *   htc_store_rebuild.c  repair after memory was damaged; emptying
  *
  * Only these and the store's tests include this file.
  *
  * The one invariant that everything rests on: a slot whose `seq` is even and whose `version` is
  * not 0 names a chain of blocks that is complete and that nobody changes. All else (free list,
- * owner table, owner lists, totals, the map of used slots) follows from the slots and is rebuilt
- * from them when a writer dies.
+ * owner table, owner lists, totals, the map of used slots) follows from the slots. It is changed
+ * within a task, which the next writer takes back and ends when a writer dies: a few steps, and no
+ * record is lost but the one that was worked on. Where damage is found it is derived anew from the
+ * slots, if these are few; else the store is emptied, some slots at a time.
  */
 #ifndef HTC_STORE_PRIVATE_H
 #define HTC_STORE_PRIVATE_H
@@ -37,7 +40,10 @@
 #define HTCS_MAX_OWNERS      8192
 #define HTCS_SLOTS_PER_OWNER 16 /* decides the size of the owner table */
 #define HTCS_NIL             UINT32_MAX
-#define HTCS_PROVED_MOST     65536 /* slots that a repair looks at, and records that it keeps */
+#define HTCS_PROVED_MOST     65536 /* records that are proved when damage was found */
+#define HTCS_CLEARED_WORDS   256   /* of the map of used slots, under one hold of the lock */
+#define HTCS_LOOKS           4096  /* records that CLOCK spares at most before one has to go */
+#define HTCS_NOTES           24    /* words that a task changes */
 #define HTCS_MOST_PAYLOAD    (UINT32_C(256) << 20) /* bytes */
 #define HTCS_SUM_WORDS       512 /* a payload's checksum is folded over pieces of this size */
 
@@ -58,15 +64,31 @@ void htc_crash_point(const char *where);
         HTC_CRASH_POINT(#word);                                        \
     } while (0)
 
+/* What a writer is doing. */
+typedef enum htcs_task {
+    HTCS_NO_TASK = 0,
+    HTCS_PUTTING,    /* the slot `changing` becomes a record */
+    HTCS_REMOVING,   /* it stops being one; also while its identity is changed */
+    HTCS_SHARING,    /* an owner's share changes */
+    HTCS_REBUILDING, /* all is derived anew */
+    HTCS_CLEARING    /* the store is being emptied, over several holds of the lock */
+} htcs_task;
+
+/* What a word was before a task changed it. */
+typedef struct htcs_noted {
+    _Atomic uint64_t where; /* bytes from the segment's beginning; plus 1: a word of 64 bits */
+    _Atomic uint64_t value;
+} htcs_noted;
+
 typedef struct htcs_header {
     htc_lock_shared lock;
-    _Atomic uint32_t dirty; /* a writer is between two consistent states */
+    _Atomic uint32_t dirty; /* a writer has the lock, or died with it */
     _Atomic uint32_t said;  /* htc_store_say() */
 
     /* All below changes under the lock only. */
     _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */
     _Atomic uint32_t fresh;        /* blocks from here on were never used and are in no list */
-    _Atomic uint32_t changing;     /* the slot that was published last; may not be in the map yet */
+    _Atomic uint32_t cleared;      /* words of the map of used slots, in HTCS_CLEARING */
     _Atomic uint32_t clock_hand;   /* the slot that CLOCK looks at next */
     _Atomic uint32_t owner_hand;   /* the owner that is asked next whether it is above its share */
     _Atomic uint32_t owners_live;  /* owners that hold records */
@@ -74,6 +96,12 @@ typedef struct htcs_header {
     _Atomic uint32_t blocks_used;
     _Atomic uint64_t last_version;
     _Atomic uint32_t records[HTC_KIND_STOCK + 1]; /* by kind */
+
+    _Atomic uint32_t task;
+    _Atomic uint32_t changing; /* the slot, and what it says of its record */
+    _Atomic uint32_t changing_first, changing_len, changing_kind, changing_owner;
+    _Atomic uint32_t noted;
+    htcs_noted notes[HTCS_NOTES];
 } htcs_header;
 
 typedef struct htcs_stripe {
@@ -259,6 +287,10 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version);
 /* Take a record out and free its blocks. */
 void htcs_remove(htc_store *store, uint32_t index);
 
+/* The same for one that is proved to be as @a view says, within HTCS_REMOVING. False, and only
+ * the slot is unused, when the owner's ring is damaged. */
+bool htcs_remove_known(htc_store *store, uint32_t index, const htcs_view *view);
+
 /* Make a slot unused, whatever it holds. Its blocks and its owner do not hear of it. */
 void htcs_wipe(htc_store *store, uint32_t index);
 
@@ -285,14 +317,42 @@ uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner);
 /* Evict until @a blocks blocks are free. */
 bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);
 
+/* --- htc_store_task.c: under the lock ---------------------------------------------------------*/
+
+/* Begin something that may be killed at any store. @a view says which record is changed, in slot
+ * @a index; NULL: none is removed. */
+void htcs_task_begin(htc_store *store, htcs_task task, uint32_t index, const htcs_view *view);
+void htcs_task_end(htc_store *store);
+
+/* Within a task, before a word is changed: what it is now. */
+void htcs_note(htc_store *store, const _Atomic uint32_t *word);
+void htcs_note_wide(htc_store *store, const _Atomic uint64_t *word);
+
+/* Change a word of 32 bits that follows from the records. */
+#define HTCS_CHANGE(store, word, value) \
+    do {                                \
+        htcs_note((store), &(word));    \
+        HTCS_SET((word), (value));      \
+    } while (0)
+
+/* The last writer died: take back and end what it was doing. */
+void htcs_recover(htc_store *store);
+
 /* --- htc_store_rebuild.c: under the lock ------------------------------------------------------*/
 
-/* Drop what is half-written or damaged and derive everything else anew from the slots that remain;
- * of more than HTCS_PROVED_MOST records none does. When it is interrupted, it only has to be called
- * again. */
+/* Drop what is damaged and derive everything else anew from the slots that remain; when there are
+ * more than HTCS_PROVED_MOST records, begin to empty the store. */
 void htcs_rebuild(htc_store *store);
 
-/* Drop all records. Takes time for those that there are, not for the whole segment. */
-void htcs_clear(htc_store *store);
+/* Begin to drop all records. Until that is done nothing can be stored. */
+void htcs_clear_begin(htc_store *store);
+
+/* Go on with it. True when it is done. */
+bool htcs_clear_step(htc_store *store);
+
+static inline bool htcs_clearing(const htc_store *store)
+{
+    return HTCS_GET(store->header->task) == HTCS_CLEARING;
+}
 
 #endif

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Repair: keeps the slots that are whole and prove themselves by their checksums, wipes the others,
- * and derives everything else anew. Called under the lock when a writer died while it changed the
- * segment, when damage was found, and to empty the store.
+ * Repair of damage: keeps the slots that are whole and prove themselves by their checksums, wipes
+ * the others, and derives everything else anew. And emptying the store, some slots at a time.
+ * Called under the lock.
  */
 #include "htc_store_private.h"
 
@@ -21,13 +21,17 @@ static void reset(htc_store *store)
 
     for (uint32_t i = 0; i <= store->nowners; i++)
         reset_owner(&store->owners[i]);
-    for (uint32_t i = 0; i < (store->nblocks + 63) / 64; i++)
-        HTCS_SET(store->marks[i], 0);
     for (int kind = 0; kind <= HTC_KIND_STOCK; kind++)
         HTCS_SET(header->records[kind], 0);
     HTCS_SET(header->owners_live, 0);
     HTCS_SET(header->owners_above, 0);
     HTCS_SET(header->blocks_used, 0);
+}
+
+static void reset_marks(htc_store *store)
+{
+    for (uint32_t i = 0; i < (store->nblocks + 63) / 64; i++)
+        HTCS_SET(store->marks[i], 0);
 }
 
 static bool marked(const htc_store *store, uint32_t block)
@@ -106,27 +110,26 @@ static bool is_used(const htc_store *store, uint32_t index)
     return HTCS_GET(store->used[index / 64]) >> index % 64 & 1;
 }
 
-/* Call a function with each slot; in a large store with each of the map of used slots, and with the
- * one that a writer was about to publish. Nobody finds the others, and most of these never had
- * memory. */
-static void each_slot(htc_store *store, void (*fn)(htc_store *store, uint32_t index))
+/* How many words the map of used slots has. */
+static uint32_t used_words(const htc_store *store)
 {
-    uint32_t changing = HTCS_GET(store->header->changing);
+    return (store->nslots + 63) / 64;
+}
 
-    for (uint32_t i = 0; i < store->nslots && store->nslots <= HTCS_PROVED_MOST; i++)
-        fn(store, i);
-    for (uint32_t word = 0; word < (store->nslots + 63) / 64; word++) {
-        for (uint64_t used = HTCS_GET(store->used[word]); used; used &= used - 1) {
-            uint32_t index = word * 64 + (uint32_t)__builtin_ctzll(used);
+/* Call a function with each slot of a word of the map; in a large store with those of which the map
+ * says that they are used. Nobody finds the others, and most of these never had memory. */
+static void each_slot(htc_store *store, uint32_t word, void (*fn)(htc_store *store, uint32_t index))
+{
+    bool all = store->nslots <= HTCS_PROVED_MOST;
 
-            if (index < store->nslots && store->nslots > HTCS_PROVED_MOST)
-                fn(store, index);
-            else if (index >= store->nslots) /* the map's last word may reach beyond the slots */
-                htcs_set_used(store, index, false);
-        }
+    if (!all && !HTCS_GET(store->used[word]))
+        return;
+    for (uint32_t index = word * 64; index < word * 64 + 64; index++) {
+        if (index < store->nslots && (all || is_used(store, index)))
+            fn(store, index);
+        else if (index >= store->nslots) /* the map's last word may reach beyond the slots */
+            htcs_set_used(store, index, false);
     }
-    if (store->nslots > HTCS_PROVED_MOST && changing < store->nslots && !is_used(store, changing))
-        fn(store, changing);
 }
 
 static void empty(htc_store *store, uint32_t index)
@@ -135,31 +138,50 @@ static void empty(htc_store *store, uint32_t index)
     htcs_set_used(store, index, false);
 }
 
+void htcs_clear_begin(htc_store *store)
+{
+    HTCS_SET(store->header->cleared, 0);
+    HTCS_SET(store->header->task, HTCS_CLEARING);
+}
+
+bool htcs_clear_step(htc_store *store)
+{
+    htcs_header *header = store->header;
+    uint32_t from = HTCS_GET(header->cleared), end = used_words(store), word;
+
+    for (word = from; word < end && word - from < HTCS_CLEARED_WORDS; word++)
+        each_slot(store, word, empty);
+    HTCS_SET(header->cleared, word);
+    if (word < end)
+        return false;
+    reset(store);
+    HTCS_SET(header->fresh, 0);
+    HTCS_SET(header->free_head, HTCS_NIL);
+    HTCS_SET(header->task, HTCS_NO_TASK);
+    return true;
+}
+
 static uint64_t count_used(const htc_store *store)
 {
     uint64_t n = 0;
 
-    for (uint32_t word = 0; word < (store->nslots + 63) / 64; word++)
+    for (uint32_t word = 0; word < used_words(store); word++)
         n += (uint64_t)__builtin_popcountll(HTCS_GET(store->used[word]));
     return n;
-}
-
-void htcs_clear(htc_store *store)
-{
-    each_slot(store, empty);
-    reset(store);
-    HTCS_SET(store->header->fresh, 0);
-    HTCS_SET(store->header->free_head, HTCS_NIL);
 }
 
 /* To prove a record is to read all of it, and requests wait meanwhile. */
 void htcs_rebuild(htc_store *store)
 {
     if (count_used(store) > HTCS_PROVED_MOST) {
-        htcs_clear(store);
+        htcs_clear_begin(store);
         return;
     }
+    HTCS_SET(store->header->task, HTCS_REBUILDING);
     reset(store);
-    each_slot(store, examine);
+    reset_marks(store);
+    for (uint32_t word = 0; word < used_words(store); word++)
+        each_slot(store, word, examine);
     collect_free(store);
+    HTCS_SET(store->header->task, HTCS_NO_TASK);
 }

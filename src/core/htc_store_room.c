@@ -44,8 +44,18 @@ static void note_above(htc_store *store, htcs_owner *owner)
 
     if (above == was)
         return;
-    HTCS_SET(owner->above, above);
-    HTCS_SET(*count, HTCS_GET(*count) + above - was);
+    HTCS_CHANGE(store, owner->above, above);
+    HTCS_CHANGE(store, *count, HTCS_GET(*count) + above - was);
+}
+
+static void set_share(htc_store *store, htcs_owner *owner, unsigned percent)
+{
+    htcs_task_begin(store, HTCS_SHARING, HTCS_NIL, NULL);
+    HTCS_CHANGE(store, owner->share, percent);
+    HTCS_CHANGE(store, owner->share_blocks, share_of(store->nblocks, percent));
+    HTCS_CHANGE(store, owner->share_slots, share_of(store->nslots, percent));
+    note_above(store, owner);
+    htcs_task_end(store);
 }
 
 static void owner_take(htcs_owner *owner, uint64_t tag)
@@ -81,12 +91,8 @@ uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent)
 
     if (index < store->nowners && !HTCS_GET(owner->slots))
         owner_take(owner, tag);
-    if (HTCS_GET(owner->share) != clamp_percent(share_percent)) {
-        HTCS_SET(owner->share, clamp_percent(share_percent));
-        HTCS_SET(owner->share_blocks, share_of(store->nblocks, share_percent));
-        HTCS_SET(owner->share_slots, share_of(store->nslots, share_percent));
-        note_above(store, owner);
-    }
+    if (HTCS_GET(owner->share) != clamp_percent(share_percent))
+        set_share(store, owner, clamp_percent(share_percent));
     return index;
 }
 
@@ -101,15 +107,15 @@ static void ring_insert(htc_store *store, htcs_owner *owner, uint32_t index)
     if (!HTCS_GET(owner->slots) || next >= store->nslots) {
         HTCS_SET(slot->own_prev, index);
         HTCS_SET(slot->own_next, index);
-        HTCS_SET(owner->hand, index);
+        HTCS_CHANGE(store, owner->hand, index);
         return;
     }
     prev = HTCS_GET(store->slots[next].own_prev);
     HTCS_SET(slot->own_prev, prev);
     HTCS_SET(slot->own_next, next);
-    HTCS_SET(store->slots[next].own_prev, index);
+    HTCS_CHANGE(store, store->slots[next].own_prev, index);
     if (prev < store->nslots)
-        HTCS_SET(store->slots[prev].own_next, index);
+        HTCS_CHANGE(store, store->slots[prev].own_next, index);
 }
 
 static bool ring_remove(htc_store *store, htcs_owner *owner, uint32_t index)
@@ -121,24 +127,24 @@ static bool ring_remove(htc_store *store, htcs_owner *owner, uint32_t index)
         HTCS_GET(store->slots[prev].own_next) != index ||
         HTCS_GET(store->slots[next].own_prev) != index)
         return false;
-    HTCS_SET(store->slots[prev].own_next, next);
-    HTCS_SET(store->slots[next].own_prev, prev);
+    HTCS_CHANGE(store, store->slots[prev].own_next, next);
+    HTCS_CHANGE(store, store->slots[next].own_prev, prev);
     if (HTCS_GET(owner->hand) == index)
-        HTCS_SET(owner->hand, next);
+        HTCS_CHANGE(store, owner->hand, next);
     return true;
 }
 
 /* --- accounts ---------------------------------------------------------------------------------*/
 
-static void add(_Atomic uint32_t *word, uint32_t n)
+static void add(htc_store *store, _Atomic uint32_t *word, uint32_t n)
 {
-    HTCS_SET(*word, HTCS_GET(*word) + n);
+    HTCS_CHANGE(store, *word, HTCS_GET(*word) + n);
 }
 
 static void account_totals(htc_store *store, uint32_t kind, uint32_t blocks, uint32_t records)
 {
-    add(&store->header->blocks_used, blocks);
-    add(&store->header->records[kind], records);
+    add(store, &store->header->blocks_used, blocks);
+    add(store, &store->header->records[kind], records);
 }
 
 void htcs_set_used(htc_store *store, uint32_t index, bool used)
@@ -148,18 +154,24 @@ void htcs_set_used(htc_store *store, uint32_t index, bool used)
     HTCS_SET(store->used[index / 64], used ? word | bit : word & ~bit);
 }
 
-void htcs_account(htc_store *store, uint32_t index, const htcs_view *view)
+static void count_in(htc_store *store, uint32_t index, const htcs_view *view)
 {
     htcs_owner *owner = &store->owners[view->owner];
     uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
 
     ring_insert(store, owner, index);
     if (!HTCS_GET(owner->slots))
-        add(&store->header->owners_live, 1);
-    add(&owner->slots, 1);
-    add(&owner->blocks, blocks);
+        add(store, &store->header->owners_live, 1);
+    add(store, &owner->slots, 1);
+    add(store, &owner->blocks, blocks);
     note_above(store, owner);
     account_totals(store, view->kind, blocks, 1);
+}
+
+void htcs_account(htc_store *store, uint32_t index, const htcs_view *view)
+{
+    count_in(store, index, view);
+    htcs_note_wide(store, &store->used[index / 64]);
     htcs_set_used(store, index, true);
 }
 
@@ -170,12 +182,13 @@ bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view)
 
     if (!ring_remove(store, owner, index))
         return false;
-    add(&owner->slots, -1U);
-    add(&owner->blocks, -blocks);
+    add(store, &owner->slots, -1U);
+    add(store, &owner->blocks, -blocks);
     if (!HTCS_GET(owner->slots))
-        add(&store->header->owners_live, -1U);
+        add(store, &store->header->owners_live, -1U);
     note_above(store, owner);
     account_totals(store, view->kind, -blocks, -1U);
+    htcs_note_wide(store, &store->used[index / 64]);
     htcs_set_used(store, index, false);
     return true;
 }
@@ -208,13 +221,13 @@ static uint32_t next_used(const htc_store *store, uint32_t from)
     return HTCS_NIL;
 }
 
-/* Once around at most clears all marks, so the second time finds a victim, unless readers keep
- * marking: then the last one seen has to go. */
+/* When very many are marked, or readers keep marking, the last one seen has to go: others wait for
+ * the lock. */
 static uint32_t clock_all(htc_store *store)
 {
     uint32_t hand = HTCS_GET(store->header->clock_hand), index = HTCS_NIL;
 
-    for (uint64_t n = 0; n <= 2 * (uint64_t)store->nslots; n++) {
+    for (uint32_t n = 0; n <= HTCS_LOOKS; n++) {
         index = next_used(store, hand < store->nslots ? hand : 0);
         if (index >= store->nslots)
             return HTCS_NIL;
@@ -228,10 +241,9 @@ static uint32_t clock_all(htc_store *store)
 
 static uint32_t clock_owner(htc_store *store, htcs_owner *owner)
 {
-    uint64_t slots = HTCS_GET(owner->slots), most = slots < store->nslots ? slots : store->nslots;
     uint32_t index = HTCS_GET(owner->hand);
 
-    for (uint64_t n = 0; n <= 2 * most && index < store->nslots; n++) {
+    for (uint32_t n = 0; n <= HTCS_LOOKS && index < store->nslots; n++) {
         if (!second_chance(&store->slots[index]))
             break;
         index = HTCS_GET(store->slots[index].own_next);
@@ -293,6 +305,8 @@ static HTC_APART bool evict_blocks(htc_store *store, uint32_t blocks, uint32_t o
         if (n <= store->nslots && index < store->nslots &&
             HTCS_GET(store->slots[index].hot.version)) {
             evict(store, index);
+            if (htcs_clearing(store))
+                return false;
             continue;
         }
         /* The lists lead nowhere: damage. */

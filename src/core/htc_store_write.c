@@ -13,14 +13,8 @@
 
 /* --- the lock ---------------------------------------------------------------------------------*/
 
-static void repair(htc_store *store)
-{
-    htcs_rebuild(store);
-    htc_count(store, HTC_C_recoveries, 1);
-}
-
 /* Take the lock and say that the segment is being changed. */
-static apr_status_t begin(htc_store *store)
+static apr_status_t take(htc_store *store)
 {
     htcs_header *header = store->header;
 
@@ -29,8 +23,10 @@ static apr_status_t begin(htc_store *store)
         htc_count(store, HTC_C_lock_timeouts, 1);
         return APR_EBUSY;
     }
-    if (HTCS_GET(header->dirty))
-        repair(store);
+    if (HTCS_GET(header->dirty)) {
+        htcs_recover(store);
+        htc_count(store, HTC_C_recoveries, 1);
+    }
     HTCS_SET(header->dirty, 1);
     atomic_thread_fence(memory_order_release);
     return APR_SUCCESS;
@@ -41,6 +37,18 @@ static void end(htc_store *store)
     atomic_store_explicit(&store->header->dirty, 0, memory_order_release);
     HTC_CRASH_POINT("clean");
     htc_lock_give(&store->lock);
+}
+
+/* The same for who changes records. While the store is being emptied it does a piece of that, and
+ * what it wants must wait unless that was the last one. */
+static apr_status_t begin(htc_store *store)
+{
+    apr_status_t rv = take(store);
+
+    if (rv != APR_SUCCESS || !htcs_clearing(store) || htcs_clear_step(store))
+        return rv;
+    end(store);
+    return APR_EBUSY;
 }
 
 /* --- changing a slot --------------------------------------------------------------------------*/
@@ -75,7 +83,6 @@ static void publish(htc_store *store, uint32_t index, const htcs_view *view)
 {
     htcs_slot *slot = &store->slots[index];
 
-    HTCS_SET(store->header->changing, index);
     slot_begin(slot);
     HTCS_SET(slot->first, view->first);
     HTCS_SET(slot->tag, view->tag);
@@ -112,12 +119,25 @@ static uint32_t take_block(htc_store *store)
     return block;
 }
 
+/* What is behind a block of the free list there mostly is behind it here, too; what is behind one
+ * that was never used is nobody's. */
+static void link_block(htc_store *store, uint32_t block, uint32_t next, uint32_t fresh)
+{
+    if (HTCS_GET(store->fat[block]) == next)
+        return;
+    if (block < fresh)
+        htcs_note(store, &store->fat[block]);
+    HTCS_SET(store->fat[block], next);
+}
+
 /* A chain of n blocks, or HTCS_NIL when the free list is damaged: there are enough, by the count.
  */
 static uint32_t take_chain(htc_store *store, uint32_t n)
 {
-    uint32_t first = HTCS_NIL, last = HTCS_NIL;
+    uint32_t first = HTCS_NIL, last = HTCS_NIL, fresh = HTCS_GET(store->header->fresh);
 
+    htcs_note(store, &store->header->free_head);
+    htcs_note(store, &store->header->fresh);
     while (n--) {
         uint32_t block = take_block(store);
 
@@ -126,10 +146,10 @@ static uint32_t take_chain(htc_store *store, uint32_t n)
         if (last == HTCS_NIL)
             first = block;
         else
-            HTCS_SET(store->fat[last], block);
+            link_block(store, last, block, fresh);
         last = block;
     }
-    HTCS_SET(store->fat[last], HTCS_NIL);
+    link_block(store, last, HTCS_NIL, fresh);
     return first;
 }
 
@@ -143,8 +163,8 @@ static void free_chain(htc_store *store, const htcs_view *view)
         last = HTCS_GET(store->fat[last]);
     if (last >= store->nblocks)
         return;
-    HTCS_SET(store->fat[last], HTCS_GET(store->header->free_head));
-    HTCS_SET(store->header->free_head, view->first);
+    HTCS_CHANGE(store, store->fat[last], HTCS_GET(store->header->free_head));
+    HTCS_CHANGE(store, store->header->free_head, view->first);
 }
 
 /* Up to the end of the current block; the rest of a last word becomes zero. */
@@ -192,19 +212,41 @@ static bool write_words(htc_store *store, htcs_cursor *cursor, const void *bytes
 
 /* --- records ----------------------------------------------------------------------------------*/
 
+bool htcs_remove_known(htc_store *store, uint32_t index, const htcs_view *view)
+{
+    htcs_wipe(store, index);
+    if (!htcs_discount(store, index, view))
+        return false;
+    free_chain(store, view);
+    return true;
+}
+
+/* A damaged chain may lead into those of others, so it must not be freed as it is. */
+static void remove_damaged(htc_store *store, uint32_t index)
+{
+    htcs_task_begin(store, HTCS_REBUILDING, index, NULL);
+    htcs_wipe(store, index);
+    htc_count(store, HTC_C_corrupt, 1);
+    htcs_rebuild(store);
+}
+
 void htcs_remove(htc_store *store, uint32_t index)
 {
     htcs_view view;
-    bool intact = htcs_intact(store, index, &view);
 
-    htcs_wipe(store, index);
-    if (!intact)
-        htc_count(store, HTC_C_corrupt, 1);
-    /* A damaged chain may lead into those of others, so it must not be freed as it is. */
-    if (!intact || !htcs_discount(store, index, &view))
-        htcs_rebuild(store);
+    if (htcs_clearing(store)) { /* What follows from the records will be derived anew. */
+        htcs_wipe(store, index);
+        return;
+    }
+    if (!htcs_intact(store, index, &view)) {
+        remove_damaged(store, index);
+        return;
+    }
+    htcs_task_begin(store, HTCS_REMOVING, index, &view);
+    if (htcs_remove_known(store, index, &view))
+        htcs_task_end(store);
     else
-        free_chain(store, &view);
+        htcs_rebuild(store);
 }
 
 void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
@@ -289,13 +331,16 @@ static bool store_record(htc_store *store, const htc_put *put, htcs_home home, h
     uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
     uint32_t index = htcs_room_slot(store, home, view->owner);
 
-    if (index >= store->nslots || !htcs_room_blocks(store, blocks, view->owner))
+    if (index >= store->nslots || !htcs_room_blocks(store, blocks, view->owner) ||
+        htcs_clearing(store))
         return false;
+    htcs_task_begin(store, HTCS_PUTTING, index, NULL);
     view->first = take_chain(store, blocks);
     view->version = next_version(store);
     if (view->first == HTCS_NIL || !write_body(store, put, view))
         return false;
     publish(store, index, view);
+    htcs_task_end(store);
     *ref = (htc_ref){index, view->version};
     return true;
 }
@@ -321,7 +366,10 @@ static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t ow
         return APR_ENOSPC;
     if (store_record(store, put, home, &view, ref))
         return APR_SUCCESS;
-    htcs_rebuild(store);
+    if (!htcs_clearing(store))
+        htcs_rebuild(store);
+    if (htcs_clearing(store))
+        return APR_EBUSY;
     return store_record(store, put, home, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
 }
 
@@ -376,10 +424,12 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     htcs_front front;
     htcs_cursor cursor;
 
-    if (htcs_read(store, ref.slot, &view, &front, &cursor) != HTCS_OK) {
+    if (htcs_read(store, ref.slot, &view, &front, &cursor) != HTCS_OK ||
+        view.owner > store->nowners) {
         htcs_remove(store, ref.slot);
         return;
     }
+    htcs_task_begin(store, HTCS_REMOVING, ref.slot, &view);
     view.flags = flags;
     if (view.kind != HTC_KIND_ABSENT)
         front.id = *id;
@@ -392,6 +442,7 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
         atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
     slot_end(slot);
+    htcs_task_end(store);
 }
 
 apr_status_t htc_store_reidentify(htc_store *store, htc_ref ref, const htc_identity *id,
@@ -427,11 +478,19 @@ apr_status_t htc_store_drop(htc_store *store, htc_ref ref)
 
 apr_status_t htc_store_clear(htc_store *store)
 {
-    apr_status_t rv = begin(store);
+    bool begun = false, done = false;
 
-    if (rv != APR_SUCCESS)
-        return rv;
-    htcs_clear(store);
-    end(store);
+    while (!done) {
+        apr_status_t rv = take(store);
+
+        if (rv != APR_SUCCESS)
+            return rv;
+        if (!begun)
+            htcs_clear_begin(store);
+        begun = true;
+        /* Somebody else may have done the last piece. */
+        done = !htcs_clearing(store) || htcs_clear_step(store);
+        end(store);
+    }
     return APR_SUCCESS;
 }
