@@ -137,8 +137,6 @@ bool explain_goes_on(const explain *e);
  * beside AP_REG_EXTENDED; *groups as of ap_regexec(). */
 explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
                               apr_size_t n, ap_regmatch_t *groups);
-/** The patterns of a map have taken all that a visitor's request may take. */
-void explain_charge_map(const explain *e);
 /** At the end: was all looked into? Notes why not. */
 bool explain_complete(explain *e);
 

@@ -10,6 +10,7 @@
 #include <poll.h>
 
 #include "apr_portable.h"
+#include "http_protocol.h"
 
 /* About a second on a slow machine: some thousands of ordinary lines, a hundred of the worst. */
 #define EXPLAIN_STEPS UINT64_C(20000000)
@@ -19,10 +20,11 @@
 
 struct explain_limits {
     redirect_budget budget;
-    const request_rec *r; /* of the client */
+    request_rec *r; /* of the client */
     unsigned lines;
     bool spent;    /* nothing more is looked into */
     bool left;     /* for the client has gone */
+    bool asked;    /* whether it is there, of a client that has closed its half */
     bool too_hard; /* a pattern met its own limit */
 };
 
@@ -34,22 +36,44 @@ void explain_begin(explain *e)
     redirect_budget_begin(&e->limits->budget);
 }
 
-/* httpd notices that a client has gone when it writes to it; nothing is written here for long. */
-static bool client_left(const request_rec *r)
+/* A client that will send nothing more may wait for its answer, as httpd lets it, or be gone. Its
+ * kernel says so of what is written to it: here an interim response, which a client passes over. */
+static void ask_client(request_rec *r)
 {
-    conn_rec *c = r->connection;
+    const char *line = r->status_line;
+    int status = r->status;
+
+    r->status = HTTP_PROCESSING;
+    r->status_line = NULL;
+    ap_send_interim_response(r, 0);
+    r->status = status;
+    r->status_line = line;
+}
+
+/* httpd notices that a client has gone when it writes to it; nothing is written here for long. */
+static bool client_left(explain_limits *l)
+{
+    conn_rec *c = l->r->connection;
+    bool multiplexed = false; /* as httpd's HTTP/2 ends with the client's half */
     apr_socket_t *socket;
     struct pollfd one = {.events = POLLRDHUP};
 
     if (c->aborted)
         return true;
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 52)
-    if (c->master)
+    multiplexed = c->master != NULL;
+    if (multiplexed)
         c = c->master;
 #endif
     socket = ap_get_conn_socket(c);
-    return socket && apr_os_sock_get(&one.fd, socket) == APR_SUCCESS && poll(&one, 1, 0) == 1 &&
-           (one.revents & (POLLRDHUP | POLLHUP | POLLERR));
+    if (!socket || apr_os_sock_get(&one.fd, socket) != APR_SUCCESS || poll(&one, 1, 0) != 1)
+        return false;
+    if ((one.revents & (POLLHUP | POLLERR)) || multiplexed)
+        return true;
+    if (!l->asked)
+        ask_client(l->r);
+    l->asked = true;
+    return c->aborted;
 }
 
 bool explain_goes_on(const explain *e)
@@ -57,7 +81,7 @@ bool explain_goes_on(const explain *e)
     explain_limits *l = e->limits;
 
     if (!l->spent && l->lines++ % LOOK_EVERY == 0)
-        l->spent = l->left = client_left(l->r);
+        l->spent = l->left = client_left(l);
     if (!l->spent)
         l->spent = !redirect_budget_left(&l->budget);
     return !l->spent;
@@ -83,11 +107,6 @@ explain_verdict explain_match(const explain *e, const char *pattern, int flags, 
         e->limits->too_hard = true;
     }
     return !regex || rc == AP_REG_ESPACE ? EXPLAIN_UNKNOWN : rc ? EXPLAIN_NO : EXPLAIN_YES;
-}
-
-void explain_charge_map(const explain *e)
-{
-    redirect_budget_charge(&e->limits->budget, REDIRECT_REQUEST_STEPS);
 }
 
 bool explain_complete(explain *e)

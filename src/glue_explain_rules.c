@@ -203,7 +203,7 @@ static void ask_map(explain *e, const htc_redirect_map *map, const char *where, 
 
     if (!map || e->answered || !explain_goes_on(e))
         return;
-    if (htc_map_explain(e->r, map, NULL, &hit)) {
+    if (htc_map_explain(e->r, map, &hit)) {
         explain_add_rule(e, &(explain_line){.kind = "map",
                                             .file = map->file,
                                             .line = hit.line,
@@ -215,7 +215,6 @@ static void ask_map(explain *e, const htc_redirect_map *map, const char *where, 
                                             .folded = true});
         explain_note(e, "The map %s is named in %s.", map->file, where);
     } else if (hit.out_of_budget) {
-        explain_charge_map(e);
         explain_note(e, "Patterns of the map %s take too long for this path: it has no match.",
                      map->file);
     } else if (!hit.known) {

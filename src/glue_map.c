@@ -622,16 +622,14 @@ static void describe_match(request_rec *r, htc_table *table, const redirect_matc
         hit->target = apr_pstrmemdup(r->pool, rule.target, rule.target_len);
 }
 
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, redirect_budget *budget,
-                     htc_map_hit *hit)
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit)
 {
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
     redirect_group groups[MAX_GROUPS];
     redirect_request asked;
     redirect_match match;
-    pattern_run run = {.r = r, .budget = budget};
+    pattern_run run = {.r = r};
     bool found, refused = false;
-    redirect_budget own;
     htc_node *node;
     htc_table *table;
 
@@ -643,10 +641,6 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, redirect_budge
         return false;
     hit->known = true;
     run.table = table = htc_node_data(node);
-    if (!budget) {
-        redirect_budget_init(&own, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
-        run.budget = &own;
-    }
     fill_request(&asked, r, &run);
     found = look_up(table, &asked, &match);
     hit->out_of_budget = run.out_of_budget;

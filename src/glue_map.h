@@ -183,10 +183,9 @@ typedef struct htc_map_hit {
 } htc_map_hit;
 
 /** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
- * when it is false. The map's patterns are charged to @a budget; NULL: they have one of their own.
+ * when it is false. As in answering, all maps that are asked for @a r have one budget for patterns.
  */
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, redirect_budget *budget,
-                     htc_map_hit *hit);
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
 htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);

@@ -354,6 +354,43 @@ for my $kind (qw(rewrite redirect files)) {
     close $sock;
     ok wait_until(sub { substr($server->error_log, $before) =~ /\?explain ended before its answer was found: the client has gone/ }), "$kind: ends with its client";
 }
+# One that has closed its half waits for its answer: httpd gives it to it, here and elsewhere.
+for my $kind (qw(rewrite redirect files many)) {
+    my $before = length $server->error_log;
+    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "cannot connect: $!\n";
+    print {$sock} 'GET /htcache-status?format=json&explain=' . encode("/slow/$kind/" . 'a' x 40) . " HTTP/1.1\r\nHost: test.example\r\nConnection: close\r\n\r\n";
+    shutdown $sock, 1;
+    my $said = do { local $/; <$sock> } // '';
+    $said =~ s{^(?:HTTP/1\.1 1\d\d [^\r\n]*\r\n\r\n)+}{};
+    like $said, qr{^HTTP/1\.1 200 OK\r\n}, "$kind: half a connection is answered";
+    unlike $said, qr/client has gone/, "$kind: and its client is not gone";
+    unlike substr($server->error_log, $before), qr/client has gone|AH\d+/, "$kind: nor does the log say so";
+}
+# Maps that have one budget in a request have one here: of two, the patterns of the second are not tried when the first
+# has used it up; rows without patterns answer.
+my $half = join '', map { "~/(a+)+([b-z]|x$_)\$ http://example.org/;\n" } 1 .. 5_000;
+my %pair = (
+    pattern => ["~/a+\$ http://example.org/second;\n", 0],
+    exact   => ['/slow/pair-exact/' . 'a' x 40 . " http://example.org/second;\n", 302],
+    both    => ["~/a+\$ http://example.org/pattern;\n/slow/pair-both/" . 'a' x 40 . " http://example.org/second;\n", 302],
+);
+for my $kind (sort keys %pair) {
+    my $at = "$root/slow/pair-$kind";
+    write_file("$at/page.html", "page\n");
+    write_file("$at/first.conf", $half);
+    write_file("$at/second.conf", $pair{$kind}[0]);
+    write_file("$at/.htaccess", "HtCacheRedirectMap first.conf format=nginx\nHtCacheRedirectMap second.conf format=nginx\n");
+}
+wait_past_racy();
+for my $kind (sort keys %pair) {
+    my $url = "/slow/pair-$kind/" . 'a' x 40;
+    $client->request("/slow/pair-$kind/page.html") for 1 .. 3;
+    my $real = $client->request($url);
+    my $said = explained($url)->{explain};
+    is $said->{status}, $real->{status} == 404 ? 0 : $real->{status}, "two maps, $kind: $real->{status} as the request gets";
+    is $said->{location} // '', HtCache::Client::header($real, 'Location') // '', "two maps, $kind: and where it is sent";
+    is $real->{status} == 404 ? 0 : $real->{status}, $pair{$kind}[1], "two maps, $kind: which is $pair{$kind}[1]";
+}
 
 $before = counters();
 
