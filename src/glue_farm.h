@@ -30,6 +30,9 @@ typedef enum htc_farm_word {
 typedef struct htc_farm_options htc_farm_options; /* directives as read */
 typedef struct htc_farm htc_farm;                 /* one per configuration generation */
 
+struct htc_list;
+struct htc_report;
+
 /* Directives. */
 const char *htc_farm_set_server(cmd_parms *cmd, void *dir_conf, const char *arg);
 const char *htc_farm_set_key_file(cmd_parms *cmd, void *dir_conf, const char *arg);
@@ -37,6 +40,8 @@ const char *htc_farm_set_timeout(cmd_parms *cmd, void *dir_conf, const char *arg
 
 /** Figures for the status page; also where the tier is not built. */
 void htc_farm_report(struct htc_report *report);
+/** Adds a row for each memcached server that is given up: what is wrong, and what to do. */
+void htc_farm_problems(struct htc_list *problems);
 
 #ifdef HAVE_LIBMEMCACHED
 

@@ -89,6 +89,21 @@ static void add_servers(htc_list *list)
     }
 }
 
+void htc_farm_problems(htc_list *problems)
+{
+    const htc_farm *farm = problems->report->ctx ? problems->report->ctx->farm : NULL;
+
+    for (unsigned i = 0; farm && i < farm->n; i++) {
+        if (!htc_breaker_is_open(&farm->shared->servers[i].breaker))
+            continue;
+        htc_cell_text(problems, apr_pstrcat(problems->report->pool, "the memcached server ",
+                                            farm->names[i], " is given up for now", NULL));
+        htc_cell_text(problems,
+                      "see that it runs and can be reached from here: until it answers, which "
+                      "is tried each second, this server goes on without it");
+    }
+}
+
 #else
 
 static const char *state_of(const htc_report *report)
@@ -113,6 +128,11 @@ static figures figures_of(const htc_report *report)
 static void add_servers(htc_list *list)
 {
     (void)list;
+}
+
+void htc_farm_problems(htc_list *problems)
+{
+    (void)problems;
 }
 
 #endif

@@ -3,6 +3,7 @@
  * What is wrong, in sentences, each with what to do about it: made from the figures of the other
  * parts, and so the last of the reporters. Empty when all is well.
  */
+#include "glue_farm.h"
 #include "glue_map.h"
 #include "glue_status.h"
 
@@ -108,6 +109,7 @@ void htc_problems_report(htc_report *report)
             "the error log of the start says more");
     add_counted(list);
     add_unused(list);
+    htc_farm_problems(list);
     add_maps(list);
     add_ratio(list);
 }

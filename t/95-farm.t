@@ -460,6 +460,8 @@ sub with_impostor {
     ok wait_until(sub { ask_new($server, 1); farm($server)->{servers}[0]{state} eq 'given up' || $next > 390 })
         && $next <= 390, "$name: memcached is given up" or diag explain farm($server);
     cmp_ok farm($server)->{servers}[0]{given_up}, '>', 0, "$name: and that is counted";
+    like join("\n", map { $_->{problem} } @{ $server->status->{problems} }), qr/^the memcached server 127\.0\.0\.1:$port is given up for now$/m,
+        "$name: and among the problems";
     like $server->error_log, qr/memcached 127\.0\.0\.1:$port: .*going on without it/, "$name: logged";
     diag "$name: at most ", farm($server)->{longest_us}, ' of 50000 microseconds spent on memcached';
     $_[0]{impostor}->stop if $_[0]{impostor};
