@@ -8,9 +8,11 @@
 
 #include <ctype.h>
 #include <linux/fs.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 
@@ -52,7 +54,8 @@ static void ask_file_system(void)
         htc_lock_give(&watch->lock);
 }
 
-static bool folding_names; /* of all directories */
+static bool folding_names;        /* of all directories */
+static const char *folding_below; /* or of this one, and what is in it */
 
 static int stat_of_lower_case(const char *path, struct stat *st)
 {
@@ -71,10 +74,21 @@ int lstat(const char *restrict path, struct stat *restrict st)
         path = seen_instead;
     if (fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
+    if (folding_below && !strncmp(path, folding_below, strlen(folding_below)) &&
+        path[strlen(folding_below)] == '/')
+        return stat_of_lower_case(path, st);
     return folding_names ? stat_of_lower_case(path, st) : -1;
 }
 
-static const char *folding; /* a directory that has FS_CASEFOLD_FL */
+static const char *folding;    /* a directory that has FS_CASEFOLD_FL */
+static int geometry_says = -1; /* XFS, of itself; -1: it is none */
+
+static int say_geometry(uint32_t *geometry)
+{
+    memset(geometry, 0, 112);
+    geometry[23] = 0x40Fu | (uint32_t)geometry_says << 12;
+    return 0;
+}
 
 int ioctl(int fd, unsigned long request, ...)
 {
@@ -87,6 +101,8 @@ int ioctl(int fd, unsigned long request, ...)
     va_start(arguments, request);
     argument = va_arg(arguments, void *);
     va_end(arguments);
+    if (geometry_says >= 0 && request == _IOC(_IOC_READ, 'X', 100, 112))
+        return say_geometry(argument);
     rc = (int)syscall(SYS_ioctl, fd, request, argument);
     if (!folding || request != FS_IOC_GETFLAGS)
         return rc;
@@ -215,6 +231,57 @@ START_TEST(folding_file_system)
     htc_watch_distrust(watch);
     trust_new("a/b/.htaccess");
     fake_type = -1;
+}
+END_TEST
+
+/* XFS says of itself whether it folds (1), or not (0); others (-1) are asked by a name with
+ * letters, where there is one. */
+static const struct {
+    const char *name;
+    bool folds, names;
+    int says;
+    htc_watch_why why;
+} mounted[] = {
+    {"m/.htaccess", true, true, -1, SIL},           {"m/1/.htaccess", true, true, -1, SIL},
+    {"m/1/2/.htaccess", true, false, -1, SIL},      {"m/1/page/.htaccess", true, false, -1, SIL},
+    {"m/.htaccess", false, true, -1, YES},          {"m/1/page/.htaccess", false, true, -1, YES},
+    {"m/1/page/3/.htaccess", false, true, -1, YES}, {"m/4/.htaccess", false, false, -1, SIL},
+    {"m/.htaccess", true, false, 1, SIL},           {"m/4/.htaccess", true, false, 1, SIL},
+    {"m/.htaccess", false, false, 0, YES},          {"m/4/.htaccess", false, false, 0, YES}};
+
+/* One that is mounted: the name of the mount point says nothing, and names without letters do not
+ * either. Where no name tells it is compared. */
+START_TEST(folding_mount)
+{
+    htc_ref ref;
+
+    make_dir("m");
+    if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", at("m"), "tmpfs", 0, NULL) != 0) {
+        fprintf(stderr, "skipped: a mount: not allowed here: %s\n", strerror(errno));
+        return;
+    }
+    make_dir("m/1");
+    make_dir("m/1/2");
+    make_dir("m/1/page");
+    make_dir("m/1/page/3");
+    make_dir("m/4");
+    if (mounted[_i].names) {
+        write_text("m/5", "");
+        write_text("m/index", "");
+        write_text("m/1/index", "");
+    }
+    fake_type = 0x58465342;
+    geometry_says = mounted[_i].says;
+    folding_below = mounted[_i].folds ? at("m") : NULL;
+    ref = put(at(mounted[_i].name), "");
+    ck_assert_int_eq(trust(at(mounted[_i].name), ref), mounted[_i].why);
+    ck_assert(trusted(ref) == (mounted[_i].why == YES));
+    fake_type = -1;
+    geometry_says = -1;
+    folding_below = NULL;
+    umount(at("m"));
 }
 END_TEST
 
@@ -360,6 +427,7 @@ int main(void)
     tcase_add_loop_test(tc, file_system_types, 0, (int)(sizeof(types) / sizeof(types[0])));
     tcase_add_test(tc, folding_directory);
     tcase_add_loop_test(tc, folding_file_system, 0, 4);
+    tcase_add_loop_test(tc, folding_mount, 0, (int)(sizeof(mounted) / sizeof(mounted[0])));
     tcase_add_test(tc, another_directory_asked);
     tcase_add_loop_test(tc, something_happens_meanwhile, 0,
                         (int)(sizeof(meddlers) / sizeof(meddlers[0])));

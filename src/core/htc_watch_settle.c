@@ -69,8 +69,19 @@ static const struct {
 #define GET_FLAGS  _IOR('f', 1, long)
 #define FOLDS_FLAG 0x40000000 /* FS_CASEFOLD_FL, from Linux 5.4 on */
 
+/* What XFS says of itself, as in its xfs_fs.h (XFS_IOC_FSGEOMETRY_V1). */
+typedef struct xfs_geometry {
+    uint64_t sizes[11];
+    uint32_t version, flags, more[3];
+} xfs_geometry;
+
+#define GET_GEOMETRY _IOR('X', 100, xfs_geometry)
+#define XFS_FOLDS    (UINT32_C(1) << 12) /* XFS_FSOP_GEOM_FLAGS_DIRV2CI */
+
 /* Looks for one path, and all that its links lead to; a node that changes all the time ends it. */
 #define MAX_LOOKS (2 * HTCW_MAX_DEPTH)
+/* Names of a directory that are looked at to find one with letters. */
+#define MAX_NAMES 64
 
 /* One node to be looked at, and what was seen. */
 typedef struct look {
@@ -86,6 +97,7 @@ typedef struct look {
     uint8_t flags; /* as of a node */
     uint32_t uid;
     bool asked_device;
+    bool asks_names;    /* the path does not tell whether upper and lower case are the same there */
     int wd;             /* -1: none */
     htcw_device device; /* where it lies */
     uint32_t type;      /* of the device's file system, if that was asked */
@@ -283,25 +295,79 @@ static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
     }
 }
 
-/* The directory that @a path lies in takes the name for the same in other letters. */
-static bool found_in_other_case(const char *path, const struct stat *seen)
-{
-    char other[HTCW_MAX_PATH];
-    struct stat st;
-    size_t len = strlen(path), at = (size_t)(strrchr(path, '/') - path);
-    bool letters = false;
+/* Does a file system take upper and lower case for the same? */
+typedef enum letters { LETTERS_UNKNOWN = 0, LETTERS_APART, LETTERS_FOLDED } letters;
 
-    if (len >= sizeof(other))
-        return false;
-    memcpy(other, path, len + 1);
-    for (char *c = other + at; *c; c++) {
-        if ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z')) {
-            *c ^= 0x20;
-            letters = true;
+/* True when there were any. */
+static bool swap_case(char *text)
+{
+    bool any = false;
+
+    for (; *text; text++) {
+        if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z')) {
+            *text ^= 0x20;
+            any = true;
         }
     }
-    return letters && lstat(other, &st) == 0 && st.st_ino == seen->st_ino &&
-           st.st_dev == seen->st_dev;
+    return any;
+}
+
+/* By the last name of the path that has letters and stands in a directory of the same file system:
+ * the name of a mount point says nothing of what is mounted. */
+static letters letters_of(const char *path, uint64_t dev)
+{
+    char at[HTCW_MAX_PATH], other[HTCW_MAX_PATH];
+    struct stat st, swapped, above;
+    size_t len = strlen(path);
+
+    if (len >= sizeof(at))
+        return LETTERS_UNKNOWN;
+    memcpy(at, path, len + 1);
+    for (char *slash = strrchr(at, '/'); slash; slash = strrchr(at, '/')) {
+        bool exists = lstat(at, &st) == 0;
+
+        memcpy(other, at, strlen(at) + 1);
+        if (swap_case(other + (slash - at)) && exists) {
+            slash[slash == at] = '\0';
+            if (stat(at, &above) == 0 && above.st_dev == dev)
+                return lstat(other, &swapped) == 0 && swapped.st_ino == st.st_ino &&
+                               swapped.st_dev == st.st_dev
+                           ? LETTERS_FOLDED
+                           : LETTERS_APART;
+        }
+        *slash = '\0';
+    }
+    return LETTERS_UNKNOWN;
+}
+
+static letters letters_of_names(const look *l, int fd)
+{
+    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = own < 0 ? NULL : fdopendir(own);
+    const struct dirent *entry = dir ? readdir(dir) : NULL;
+    letters found = LETTERS_UNKNOWN;
+    char path[HTCW_MAX_PATH];
+
+    for (int n = 0; entry && !found && n < MAX_NAMES; n++, entry = readdir(dir)) {
+        if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->path, entry->d_name) < sizeof(path))
+            found = letters_of(path, l->device.dev);
+    }
+    if (dir)
+        closedir(dir);
+    else if (own >= 0)
+        close(own);
+    return found;
+}
+
+/* Where the path does not tell, as at a mount point: XFS says it itself, of others what is in the
+ * directory. */
+static letters letters_in(const look *l, int fd)
+{
+    xfs_geometry geometry = {.flags = 0};
+
+    if (ioctl(fd, GET_GEOMETRY, &geometry) == 0)
+        return geometry.flags & XFS_FOLDS ? LETTERS_FOLDED : LETTERS_APART;
+    return letters_of_names(l, fd);
 }
 
 static bool is_empty(int fd)
@@ -330,6 +396,8 @@ static htc_watch_why ask_directory(const look *l)
     if (fd < 0)
         return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
     folds = ioctl(fd, GET_FLAGS, &flags) == 0 && (flags & FOLDS_FLAG);
+    if (l->asks_names && letters_in(l, fd) != LETTERS_APART)
+        folds = true;
     if (l->blind && is_empty(fd))
         return HTC_WATCH_DENIED;
     if (!l->blind)
@@ -401,8 +469,13 @@ static htc_watch_why look_at_present(htc_watch *w, look *l, const struct stat *s
 
     if (why != HTC_WATCH_OK)
         return why;
-    if (l->device.kind == SEEN_PROBE && found_in_other_case(l->path, st))
-        return HTC_WATCH_SILENT;
+    if (l->device.kind == SEEN_PROBE) {
+        letters known = letters_of(l->path, st->st_dev);
+
+        if (known == LETTERS_FOLDED)
+            return HTC_WATCH_SILENT;
+        l->asks_names = known == LETTERS_UNKNOWN;
+    }
     if (l->blind)
         l->flags = HTCW_ALONE;
     if (S_ISDIR(st->st_mode))
