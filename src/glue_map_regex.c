@@ -5,8 +5,8 @@
  * is memory for, each process keeps so many as fit in a part of HtCacheProcessMemory, and what is
  * not kept is compiled for the one look-up, as httpd does for a RedirectMatch in such a file.
  * Each pattern is compiled with a limit on its steps, see redirect_budget.h. Other processes write
- * the memory that a pattern lies in, so it may have no end: it is copied first, and not further than
- * such memory goes, see RDA_TAIL. Called by glue_map.c.
+ * the memory that a pattern lies in, so it may have no end: it is copied first, and not further
+ * than such memory goes, see RDA_TAIL. Called by glue_map.c.
  */
 #include "glue_map.h"
 #include "redirect_budget.h"

@@ -98,7 +98,8 @@ static const struct {
     unsigned options;
     tool_run *run;
 } commands[] = {
-    {"status", "", "what the server's cache and tables hold, and what they did since httpd was (re)started",
+    {"status", "",
+     "what the server's cache and tables hold, and what they did since httpd was (re)started",
      ONLINE, tool_status},
     {"top", "", "the redirects that answered most often, with file and line",
      ONLINE | BIT(OPT_LIMIT), tool_top},
