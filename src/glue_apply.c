@@ -166,8 +166,8 @@ static void refuse_later(htc_job *job, const cmd_parms *cmd, apr_status_t rv)
     htc_request *rq = htc_request_get(job->r);
 
     ap_log_rerror_(__FILE__, __LINE__, AP_CORE_MODULE_INDEX, APLOG_CRIT, rv, job->r,
-                   APLOGNO(00529) "%s pcfg_openfile: unable to check htaccess file, ensure it is "
-                                  "readable and that '%s' is executable",
+                   "AH00529: %s pcfg_openfile: unable to check htaccess file, ensure it is "
+                   "readable and that '%s' is executable",
                    job->path, cmd->path);
     apr_table_setn(job->r->notes, "error-notes",
                    "Server unable to read htaccess file, denying access to be safe");
