@@ -37,7 +37,7 @@ extern module AP_MODULE_DECLARE_DATA scribble_module;
 #define NS_PER_MS   INT64_C(1000000)
 #define LOOK_AGAIN  (50 * NS_PER_MS)
 #define FIRST_PAGES 32
-#define LIES        24 /* at a time */
+#define LIES        256 /* at a time */
 
 /* A segment, and its pages that are in use: to write to others would only fill the memory. */
 typedef struct segment {
