@@ -321,6 +321,34 @@ START_TEST(unmount)
 }
 END_TEST
 
+/* Another file system is mounted there that is given the same device number: it is not taken for
+ * the one of before. */
+START_TEST(mounted_again)
+{
+    struct stat before, after;
+    htc_ref ref;
+
+    scene();
+    if (!mount_here()) {
+        skipped("an unmount");
+        return;
+    }
+    trust_new("m/.htaccess");
+    ck_assert_int_eq(stat(at("m"), &before), 0);
+    ck_assert_int_eq(umount(at("m")), 0);
+    if (mount("hugetlbfs", at("m"), "hugetlbfs", 0, NULL) != 0 || stat(at("m"), &after) != 0 ||
+        before.st_dev != after.st_dev) {
+        skipped("a device number that is given again");
+        return;
+    }
+    htc_watch_drain(watch);
+    ref = put(at("m/.htaccess"), "");
+    ck_assert_int_eq(trust(at("m/.htaccess"), ref), HTC_WATCH_FILESYSTEM);
+    ck_assert(!trusted(ref));
+    umount(at("m"));
+}
+END_TEST
+
 /* --- events that nobody asked for -------------------------------------------------------------*/
 
 /* As if the kernel had reported it. */
@@ -555,6 +583,7 @@ int main(void)
     tcase_add_test(tc, refused_file_systems);
     tcase_add_test(tc, overflow);
     tcase_add_test(tc, unmount);
+    tcase_add_test(tc, mounted_again);
     tcase_add_loop_test(tc, unknown_event, 0, 32);
     tcase_add_test(tc, churn_leaks_nothing);
     tcase_add_test(tc, records_that_are_gone);

@@ -268,8 +268,11 @@ static void publish_one(htc_watch *w, const struct inotify_event *event, const c
     }
     if (event->mask & ~(uint32_t)HTCW_EVENTS)
         distrust_because(w, HTC_TROUBLE_UNKNOWN);
-    if (event->mask & IN_UNMOUNT)
+    if (event->mask & IN_UNMOUNT) {
         note_trouble(w, HTC_TROUBLE_UNMOUNT);
+        /* What is mounted next may be given its number. */
+        memset(w->header->devices, 0, sizeof(w->header->devices));
+    }
     htcw_event(w, event->wd, event->mask, name);
 }
 
