@@ -305,19 +305,21 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
         claimed = mark;
     else if (!htc_store_claim(slot, mark, claimed))
         return true;
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, now, &same))
+    if (ctx->farm &&
+        htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, claimed, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
     same = htc_compare(ctx, dep);
     if (same && ctx->farm)
         htc_farm_confirm(ctx, r, dep, HTC_ASK_MS, now);
     if (!same) {
-        htc_store_confirm(slot, HTC_NEVER_CHECKED);
+        htc_store_refute(slot, HTC_NEVER_CHECKED);
         return false;
     }
     why = htc_watch_record(ctx->watch, dep->path, dep->ref, &known);
     if (why == HTC_WATCH_OK)
-        htc_store_confirm(slot, htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
+        htc_store_confirm(slot, claimed,
+                          htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
     else if (why != HTC_WATCH_AGAIN)
         htc_store_claim(slot, claimed, htc_mark_asked(why, now));
     return true;
@@ -337,7 +339,7 @@ static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
 static bool recheck_without(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
                             const htc_dep *dep, int64_t mark, int64_t now)
 {
-    if (now - htc_mark_time(mark, HTC_MARK_NONE) < HTC_ASK_MS)
+    if (htc_mark_time(mark, HTC_MARK_NONE) > now - HTC_ASK_MS)
         return true;
     return htc_recheck(ctx, r, slot, dep, mark, HTC_ASK_MS, now);
 }

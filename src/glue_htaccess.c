@@ -223,8 +223,8 @@ bool htc_compare(htc_context *ctx, const htc_dep *dep)
 }
 
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, apr_int64_t now,
-                    bool *usable)
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
+                    apr_int64_t now, bool *usable)
 {
     switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
     case HTC_FARM_OWN:
@@ -237,14 +237,16 @@ bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const 
     }
     *usable = checked_at != HTC_NEVER_CHECKED;
     if (*usable)
-        checked_at = base + (checked_at < now ? checked_at : now);
-    htc_store_confirm(slot, checked_at);
+        htc_store_confirm(slot, seen, base + (checked_at < now ? checked_at : now));
+    else
+        htc_store_refute(slot, HTC_NEVER_CHECKED);
     return true;
 }
 
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
 {
+    int64_t seen = checked_at;
     bool same;
 
     /* Known to be untrue: nobody may use it again, not even while somebody looks. */
@@ -255,17 +257,19 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     if (!now)
         now = htc_mono_ms();
     /* The others go on while one looks, but not with what nobody has looked at for long. */
-    if (ttl > 0 && now - checked_at < 2 * ttl) {
-        apr_int64_t lease = ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS;
-
-        if (!htc_store_claim(slot, checked_at, now - ttl + lease))
+    if (ttl > 0 && checked_at > now - 2 * ttl) {
+        seen = now - ttl + (ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS);
+        if (!htc_store_claim(slot, checked_at, seen))
             return true;
     }
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, now, &same))
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
         return same;
     same = htc_compare(ctx, dep);
     /* What is known to be untrue must not be used by anybody, until it is read again. */
-    htc_store_confirm(slot, same ? now : HTC_NEVER_CHECKED);
+    if (same)
+        htc_store_confirm(slot, seen, now);
+    else
+        htc_store_refute(slot, HTC_NEVER_CHECKED);
     if (same && ctx->farm)
         htc_farm_confirm(ctx, r, dep, ttl, now);
     return same;

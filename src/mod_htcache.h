@@ -464,11 +464,11 @@ int htc_page_note(request_rec *r);
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
 /** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
- *  whether it is true? Then the slot is marked with that time plus @a base, and *usable says so.
- *  False: look yourself. */
+ *  whether it is true? Then the slot is marked with that time plus @a base, unless somebody else
+ * has changed what was @a seen there since the claim; and *usable says so. False: look yourself. */
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, apr_int64_t now,
-                    bool *usable);
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
+                    apr_int64_t now, bool *usable);
 /** create_request, ahead of all others: the cleanup that gives back what the request holds. In
  * stock httpd a request's configuration lasts until the last cleanup of its pool has run. Cleanups
  * run in reverse, so this one is registered first. */

@@ -384,7 +384,7 @@ bool redirect_area_claim(redirect_area *area, uint32_t handle, int64_t now, int6
     int64_t seen = RDA_GET(map->checked_at), until = now - ttl + (lease < ttl ? lease : ttl);
     bool mine;
 
-    if (!rda_map_valid(area, handle) || (seen && now - seen < ttl))
+    if (!rda_map_valid(area, handle) || (seen && seen > now - ttl))
         return false;
     mine = atomic_compare_exchange_strong(&map->checked_at, &seen, until > 0 ? until : 1);
     RDA_CRASH_POINT("claim");

@@ -247,7 +247,7 @@ bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_
     uint64_t made_way = RDA_GET(header->made_way);
     int64_t said_at = RDA_GET(header->said_at);
 
-    if (made_way == RDA_GET(header->said) || (said_at && now - said_at < SAY_SECONDS) ||
+    if (made_way == RDA_GET(header->said) || (said_at && said_at > now - SAY_SECONDS) ||
         !atomic_compare_exchange_strong(&header->said_at, &said_at, now))
         return false;
     RDA_SET(header->said, made_way);

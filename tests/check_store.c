@@ -374,11 +374,60 @@ START_TEST(claim_has_one_winner)
     ck_assert(!htc_store_claim(slot, 3, 60));
     ck_assert(htc_store_current(slot, ref.version, &checked_at));
     ck_assert_int_eq(checked_at, 50);
-    htc_store_confirm(slot, 100);
+    htc_store_confirm(slot, 50, 100);
     ck_assert(htc_store_current(slot, ref.version, &checked_at));
     ck_assert_int_eq(checked_at, 100);
     put_ok(3, 10);
     ck_assert(!htc_store_current(slot, ref.version, &checked_at));
+}
+END_TEST
+
+/* Whoever claimed is late: it was looked at by somebody else, found untrue, or replaced meanwhile.
+ */
+START_TEST(late_confirmations_change_nothing)
+{
+    static const int64_t stays[] = {200, -1000, 90, 3};
+    htc_ref ref = put_ok(3, 10);
+    htc_slot_hot *slot = htc_store_slot(store, ref.slot);
+    int64_t checked_at;
+
+    ck_assert(htc_store_claim(slot, 3, 50));
+    switch (_i) {
+    case 0:
+        htc_store_confirm(slot, 50, 200);
+        break;
+    case 1:
+        htc_store_refute(slot, -1000);
+        break;
+    case 2:
+        ck_assert(htc_store_claim(slot, 50, 90));
+        break;
+    default:
+        htc_store_drop(store, ref);
+        ref = put_ok(3, 20);
+        slot = htc_store_slot(store, ref.slot);
+        break;
+    }
+    htc_store_confirm(slot, 50, 100);
+    ck_assert(htc_store_current(slot, ref.version, &checked_at));
+    ck_assert_int_eq(checked_at, stays[_i]);
+}
+END_TEST
+
+/* Untrue is what was found to be so, whoever says what at the same time. */
+START_TEST(what_is_untrue_stays_untrue)
+{
+    htc_ref ref = put_ok(3, 10);
+    htc_slot_hot *slot = htc_store_slot(store, ref.slot);
+    int64_t checked_at;
+
+    ck_assert(htc_store_claim(slot, 3, 50));
+    htc_store_confirm(slot, 50, 100);
+    htc_store_refute(slot, -1000);
+    htc_store_confirm(slot, 50, 120);
+    htc_store_confirm(slot, 100, 120);
+    ck_assert(htc_store_current(slot, ref.version, &checked_at));
+    ck_assert_int_eq(checked_at, -1000);
 }
 END_TEST
 
@@ -571,6 +620,8 @@ static void add_records(Suite *s)
     tcase_add_test(tc, reidentify_keeps_version_and_payload);
     tcase_add_test(tc, reidentify_leaves_others_alone);
     tcase_add_test(tc, claim_has_one_winner);
+    tcase_add_loop_test(tc, late_confirmations_change_nothing, 0, 4);
+    tcase_add_test(tc, what_is_untrue_stays_untrue);
     tcase_add_test(tc, any_slot_number_is_safe);
     tcase_add_test(tc, versions_are_never_used_twice);
     tcase_add_test(tc, equal_hashes_are_told_apart_by_key);

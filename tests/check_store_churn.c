@@ -266,7 +266,7 @@ static void revalidate_key(worker *w, uint32_t number)
     slot = htc_store_slot(store, info.ref.slot);
     if (htc_store_current(slot, info.ref.version, &checked_at) &&
         htc_store_claim(slot, checked_at, checked_at + 1))
-        htc_store_confirm(slot, su_random(&w->state));
+        htc_store_confirm(slot, checked_at + 1, su_random(&w->state));
 }
 
 static bool visit(void *baton, const char *key, size_t key_len, const htc_info *info)

@@ -235,6 +235,24 @@ START_TEST(refused_file_systems)
 }
 END_TEST
 
+static const char *const links_to_proc[] = {"/proc/sys", "//proc/sys", "/../proc/sys",
+                                            "/./proc//sys"};
+
+/* The place is named by its own path, however a link to it is written. */
+START_TEST(refused_behind_a_link)
+{
+    htc_watch_refusal one;
+    const char *path;
+
+    scene();
+    make_link(links_to_proc[_i], "a/link");
+    path = apr_pstrdup(pool, at("a/link/.htaccess"));
+    ck_assert_int_eq(trust(path, put(path, "")), HTC_WATCH_FILESYSTEM);
+    ck_assert(htc_watch_refused(watch, &one));
+    ck_assert_str_eq(one.at, "/proc");
+}
+END_TEST
+
 START_TEST(overflow)
 {
     FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
@@ -581,6 +599,7 @@ int main(void)
     tcase_add_test(tc, full_tree);
     tcase_add_test(tc, other_file_systems);
     tcase_add_test(tc, refused_file_systems);
+    tcase_add_loop_test(tc, refused_behind_a_link, 0, 4);
     tcase_add_test(tc, overflow);
     tcase_add_test(tc, unmount);
     tcase_add_test(tc, mounted_again);

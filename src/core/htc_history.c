@@ -34,7 +34,7 @@ bool htc_history_due(htc_history *history, int64_t now)
 {
     int64_t last = atomic_load(&history->last_at);
 
-    if (now >= last && now - last < HTC_HISTORY_SECONDS)
+    if (now >= last && last > now - HTC_HISTORY_SECONDS)
         return false;
     return atomic_compare_exchange_strong(&history->last_at, &last, now);
 }

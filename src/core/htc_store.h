@@ -211,12 +211,23 @@ static inline bool htc_store_claim(htc_slot_hot *slot, int64_t seen, int64_t unt
 }
 
 /**
- * After a claim: the record was found to be true at @a now, which must be a time from before the
- * claim: if the slot was given to another record meanwhile, that one is then only checked sooner.
+ * After a claim: the record was found to be true at @a now, a time from before the claim. @a seen
+ * is what is there since. Who is late changes nothing: when somebody else has found the record
+ * untrue meanwhile, it stays that.
  */
-static inline void htc_store_confirm(htc_slot_hot *slot, int64_t now)
+static inline void htc_store_confirm(htc_slot_hot *slot, int64_t seen, int64_t now)
 {
-    atomic_store_explicit(&slot->checked_at, now, memory_order_release);
+    htc_store_claim(slot, seen, now);
+}
+
+/**
+ * The record was found to be untrue: whatever is said of it meanwhile, it is not to be used. @a
+ * never: a time so long ago that nobody trusts it. If the slot was given to another record
+ * meanwhile, that one is then only checked sooner.
+ */
+static inline void htc_store_refute(htc_slot_hot *slot, int64_t never)
+{
+    atomic_store_explicit(&slot->checked_at, never, memory_order_release);
 }
 
 /** Add @a n to a counter. Lock-free, exact, striped to keep processors off each other's lines. */

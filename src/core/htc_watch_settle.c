@@ -414,12 +414,13 @@ static char *target_path(const char *at, const char *text)
 
     if (*text == '/') {
         base = strdup("");
+        text += strspn(text, "/");
     } else if (slash) {
         slash[slash == parent] = '\0';
         base = realpath(parent, NULL);
     }
     free(parent);
-    while (base && *text != '/' && *text == '.') {
+    while (base && *text == '.') {
         size_t dots = strspn(text, ".");
 
         if (dots > 2 || (text[dots] != '/' && text[dots]))
@@ -430,7 +431,7 @@ static char *target_path(const char *at, const char *text)
         text += dots;
         text += strspn(text, "/");
     }
-    if (base && asprintf(&path, "%s/%s", base, text) < 0)
+    if (base && asprintf(&path, "%s/%s", strcmp(base, "/") ? base : "", text) < 0)
         path = NULL;
     free(base);
     return path;
