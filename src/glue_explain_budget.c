@@ -90,23 +90,22 @@ bool explain_goes_on(const explain *e)
 explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
                               apr_size_t n, ap_regmatch_t *groups)
 {
-    ap_regex_t *regex;
-    apr_pool_t *pool;
-    int rc = AP_REG_NOMATCH;
+    ap_regex_t regex;
+    int rc;
 
     if (!explain_goes_on(e))
         return EXPLAIN_UNKNOWN;
-    apr_pool_create(&pool, e->pool);
-    regex = ap_pregcomp(pool, apr_pstrcat(pool, REDIRECT_PATTERN_LIMIT, pattern, NULL),
-                        AP_REG_EXTENDED | flags);
-    if (regex)
-        rc = ap_regexec(regex, subject, n, groups, 0);
-    apr_pool_destroy(pool);
-    if (rc == AP_REG_ESPACE) {
-        redirect_budget_charge(&e->limits->budget, REDIRECT_PATTERN_STEPS);
-        e->limits->too_hard = true;
+    if (htc_regex_limited(&regex, pattern, AP_REG_EXTENDED | flags)) {
+        e->limits->too_hard |= redirect_pattern_limits_itself(pattern, strlen(pattern));
+        return EXPLAIN_UNKNOWN;
     }
-    return !regex || rc == AP_REG_ESPACE ? EXPLAIN_UNKNOWN : rc ? EXPLAIN_NO : EXPLAIN_YES;
+    rc = ap_regexec(&regex, subject, n, groups, 0);
+    ap_regfree(&regex);
+    if (!htc_regex_too_hard(rc))
+        return rc ? EXPLAIN_NO : EXPLAIN_YES;
+    redirect_budget_charge(&e->limits->budget, REDIRECT_PATTERN_STEPS);
+    e->limits->too_hard = true;
+    return EXPLAIN_UNKNOWN;
 }
 
 bool explain_complete(explain *e)

@@ -3,7 +3,8 @@
  * @file glue_map.h
  * Bulk redirect maps in httpd: glue_map_conf.c (the directive), glue_map_area.c (the memory that
  * all processes share), glue_map_load.c (from file to shared image, in whatever thread),
- * glue_map_start.c (start, restart, stop), glue_map.c (answering requests), glue_map_regex.c (their
+ * glue_map_loader.c (the thread for files that have changed), glue_map_start.c (start, restart,
+ * stop), glue_map.c (answering requests), glue_map_regex.c (their
  * patterns).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
@@ -55,11 +56,11 @@ struct htc_redirects {
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
     htc_map *tables;               /* htc_table, by place; NULL until child_init */
     htc_map *patterns;             /* of .htaccess files' maps, compiled; see glue_map_regex.c */
-    apr_thread_mutex_t *loader_lock;
-    apr_thread_t *loader;    /* the background build, or the last one; under loader_lock */
-    apr_pool_t *loader_pool; /* what it was made of */
-    _Atomic int loading, stopping;
+    struct htc_loader *loader;     /* see glue_map_loader.c */
+    _Atomic int stopping;          /* the process ends */
 };
+
+typedef struct htc_loader htc_loader;
 
 /** An image opened by this process. */
 typedef struct htc_table {
@@ -122,8 +123,18 @@ htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
  * Returns for how many ms more its time is not up; 0 when it is not told by time. */
 apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
-/** With the lock: wait for the thread, if there is one, and give back all that it was made of. */
-void htc_map_end_loader(htc_redirects *redirects);
+/** Load @a map in this thread, unless its file has not changed since (any more) or somebody else
+ * does so. Ends early, and without a trace, when the process does. */
+void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+
+/* glue_map_loader.c */
+apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
+/** Have the process's loader load @a map, of which it keeps a copy, when it is its turn. When too
+ * many of the same owner wait, nothing is done: to be asked again when the map's time is up again.
+ */
+void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map);
+/** The process ends: wait for the piece of work that the loader is at, and drop the rest. */
+void htc_map_loader_end(htc_redirects *redirects);
 
 /* glue_map_start.c */
 /** post_config, after all directives were read: prepare the area and load what changed. @a
@@ -148,6 +159,13 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
 bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
                    const char *subject, size_t len, redirect_budget *budget, size_t n,
                    ap_regmatch_t found[]);
+
+/** As ap_regcomp(), with the limits of redirect_budget.h, which no pattern can raise. What is
+ * behind REDIRECT_MAX_TEXT bytes is not looked at. To be freed with ap_regfree() when it returns 0.
+ */
+int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
+/** Does this answer of ap_regexec() say that such a limit was met? */
+bool htc_regex_too_hard(int rc);
 
 /* glue_map.c */
 int htc_map_translate(request_rec *r);

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * From a map's file to the image that all processes share: at startup in the parent, at first use
- * for maps of .htaccess files, and in a thread of its own when a file has changed. Whatever goes
+ * for maps of .htaccess files, and in the loader's thread when a file has changed. Whatever goes
  * wrong, the last good image stays in use, and the error log says once what to do. What is wrong
  * with a file that may be in the middle of a change is said when it still is so at the next look.
  */
@@ -43,6 +43,13 @@ typedef struct row_message {
     const char *text;
 } row_message;
 
+/* When a map is loaded. */
+typedef enum load_when {
+    AT_START,    /* whatever is wrong is said now */
+    FOR_REQUEST, /* by the thread that has the request */
+    BEHIND       /* in the background; ends when the process does */
+} load_when;
+
 /* One load, from beginning to end. */
 typedef struct loading {
     htc_redirects *redirects;
@@ -52,7 +59,7 @@ typedef struct loading {
     char *bytes;
     size_t len;
     htc_identity id;
-    bool at_once;             /* whatever is wrong is said now */
+    load_when when;
     bool moving;              /* the file changed while it was read */
     uint32_t retry_ms;        /* 0: what is wrong is wrong with the file */
     apr_array_header_t *held; /* row_message: until it is known whether to say them */
@@ -142,6 +149,15 @@ static bool unsettled(const loading *load)
     return load->moving || !load->id.ino || htc_identity_racy(&load->id, htc_wall_ns());
 }
 
+/* For redirect_report.progress. */
+static bool goes_on(void *baton, uint64_t done, uint64_t total)
+{
+    const loading *load = baton;
+
+    (void)done, (void)total;
+    return load->when != BEHIND || !atomic_load(&load->redirects->stopping);
+}
+
 static bool has_image(const loading *load)
 {
     redirect_area_state state;
@@ -159,6 +175,12 @@ static const char *with_effect(const loading *load, const char *err)
                        NULL);
 }
 
+/* See load_at_start(). */
+static bool is_said_by_start(const loading *load)
+{
+    return load->when == AT_START && !htc_is_preflight() && !has_image(load);
+}
+
 /* What fails again and again is said once, and not before the file has stayed as it is from one
  * look to the next if it may be in the middle of a change. */
 static void remember_failure(loading *load, const char *wrong)
@@ -171,11 +193,12 @@ static void remember_failure(loading *load, const char *wrong)
     bool said = again && !(state.failed_id.unused & UNSAID);
     /* Another process may have looked at the file at the same time, and been faster. */
     bool early = again && !said && in_vain(&id, &state);
-    bool wait = (!again || early) && !load->at_once && unsettled(load);
+    bool wait = (!again || early) && load->when != AT_START && unsettled(load);
 
     if (!said && !wait) {
         say_rows(load);
-        log_problem(load, err);
+        if (!is_said_by_start(load))
+            log_problem(load, err);
     }
     htc_map_note(load->redirects, load->map, load->load_ms, &load->report, err);
     if (wait)
@@ -445,17 +468,20 @@ static const char *read_and_build(loading *load)
 }
 
 static void loading_begin(loading *load, htc_redirects *redirects, const htc_redirect_map *map,
-                          apr_pool_t *pool)
+                          load_when when, apr_pool_t *pool)
 {
     *load = (loading){.redirects = redirects,
                       .map = map,
                       .pool = pool,
                       .fd = -1,
+                      .when = when,
                       .held = apr_array_make(pool, 4, sizeof(row_message)),
                       .began = htc_mono_ms()};
     load->report.fn = log_row;
     load->report.baton = load;
     load->report.compile = try_pattern;
+    load->report.try_most = REDIRECT_TRY_MOST;
+    load->report.progress = goes_on;
 }
 
 static void loading_end(loading *load)
@@ -472,7 +498,7 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
     loading load;
     const char *err;
 
-    loading_begin(&load, &alone, map, pool);
+    loading_begin(&load, &alone, map, AT_START, pool);
     err = read_and_build(&load);
     loading_end(&load);
     say_rows(&load);
@@ -481,17 +507,21 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
     return !err;
 }
 
-/* With the right to build. */
-static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
+/* With the right to build. When the process ends meanwhile, so does its right, and nothing is wrong
+ * with the file. */
+static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, load_when when,
                              apr_pool_t *pool)
 {
     loading load;
     const char *err;
 
-    loading_begin(&load, redirects, map, pool);
-    load.at_once = at_once;
+    loading_begin(&load, redirects, map, when, pool);
     err = read_and_build(&load);
     load.load_ms = htc_mono_ms() - load.began;
+    if (err && !goes_on(&load, 0, 0)) {
+        loading_end(&load);
+        return APR_EINTR;
+    }
     if (err)
         remember_failure(&load, err);
     htc_map_say_made_way(redirects);
@@ -553,109 +583,13 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     if (!redirect_area_build_begin(redirects->area, map->slot))
         return wait_for_other(redirects, map);
     apr_pool_create(&sub, pool);
-    rv = load_now(redirects, map, at_once, sub);
+    rv = load_now(redirects, map, at_once ? AT_START : FOR_REQUEST, sub);
     redirect_area_confirm(redirects->area, map->slot, now);
     apr_pool_destroy(sub);
     return rv;
 }
 
-/* --- in the background ------------------------------------------------------------------------*/
-
-typedef struct background {
-    htc_redirects *redirects;
-    const htc_redirect_map *map; /* a copy in pool: a map of .htaccess lives no longer than that */
-    apr_pool_t *pool;
-} background;
-
-/* At the priority of the threads that serve requests, on purpose. A build asks the kernel for much
- * memory and gives it back, and a request has a file mapped: both need the lock of the process's
- * memory. A thread of lower priority that holds it waits for its turn with it, and all requests of
- * the process wait along, on a busy server for a tenth of a second. */
-static void *APR_THREAD_FUNC run_background(apr_thread_t *thread, void *data)
-{
-    background *job = data;
-    htc_redirects *redirects = job->redirects;
-
-    (void)thread;
-    load_now(redirects, job->map, false, job->pool);
-    apr_pool_destroy(job->pool);
-    atomic_store(&redirects->loading, 0);
-    return NULL;
-}
-
-static background *background_create(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    apr_pool_t *pool;
-    background *job;
-    htc_redirect_map *copy;
-
-    if (apr_pool_create_unmanaged_ex(&pool, NULL, NULL) != APR_SUCCESS)
-        return NULL;
-    job = apr_pcalloc(pool, sizeof(*job));
-    copy = apr_pmemdup(pool, map, sizeof(*map));
-    copy->slot = atomic_load(&map->slot);
-    copy->file = apr_pstrdup(pool, map->file);
-    copy->where = apr_pstrdup(pool, map->where);
-    copy->tree = apr_pstrdup(pool, map->tree);
-    copy->options.host = apr_pstrdup(pool, map->options.host);
-    copy->options.strip = apr_pstrdup(pool, map->options.strip);
-    *job = (background){redirects, copy, pool};
-    return job;
-}
-
-void htc_map_end_loader(htc_redirects *redirects)
-{
-    apr_status_t ended;
-
-    if (redirects->loader)
-        apr_thread_join(&ended, redirects->loader);
-    if (redirects->loader_pool)
-        apr_pool_destroy(redirects->loader_pool);
-    redirects->loader = NULL;
-    redirects->loader_pool = NULL;
-}
-
-/* The thread before it is done; take its place. APR's record of a thread lies in the pool that it
- * is created in: so each has one of its own, as a child may live for thousands of reloads. */
-static apr_status_t start_thread(htc_redirects *redirects, background *job)
-{
-    apr_status_t rv;
-
-    apr_thread_mutex_lock(redirects->loader_lock);
-    htc_map_end_loader(redirects);
-    rv = apr_pool_create_unmanaged_ex(&redirects->loader_pool, NULL, NULL);
-    if (rv == APR_SUCCESS)
-        rv = apr_thread_create(&redirects->loader, NULL, run_background, job,
-                               redirects->loader_pool);
-    if (rv != APR_SUCCESS)
-        redirects->loader = NULL;
-    apr_thread_mutex_unlock(redirects->loader_lock);
-    return rv;
-}
-
-/* One at a time in a process; a map that is not built now is built when its time is up again. */
-static void build_in_background(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    int idle = 0;
-    background *job;
-
-    if (atomic_load(&redirects->stopping) ||
-        !atomic_compare_exchange_strong(&redirects->loading, &idle, 1))
-        return;
-    if (!redirect_area_build_begin(redirects->area, map->slot)) {
-        atomic_store(&redirects->loading, 0);
-        return;
-    }
-    job = background_create(redirects, map);
-    if (!job || start_thread(redirects, job) != APR_SUCCESS) {
-        static const htc_identity nothing;
-
-        redirect_area_build_failed(redirects->area, map->slot, &nothing);
-        if (job)
-            apr_pool_destroy(job->pool);
-        atomic_store(&redirects->loading, 0);
-    }
-}
+/* --- looking at the file ----------------------------------------------------------------------*/
 
 /* May it be that somebody is still writing the file? One that was moved into place is complete. */
 static bool being_written(const htc_redirect_map *map, const htc_identity *id)
@@ -678,6 +612,17 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
     return unfinished;
 }
 
+void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
+{
+    redirect_area_state state;
+    htc_identity id = htc_map_file(map);
+
+    if (redirect_area_state_get(redirects->area, map->slot, &state) &&
+        !htc_identity_equal(&id, &state.id) && !in_vain(&id, &state) &&
+        redirect_area_build_begin(redirects->area, map->slot))
+        load_now(redirects, map, BEHIND, pool);
+}
+
 /* True when the image in use, or the failure that is known, is that of the file as it is. */
 static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
 {
@@ -690,8 +635,8 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
         return true;
     if (in_vain(&id, &state))
         return !state.failed_id.unused;
-    if (!id.ino || !being_written(map, &id))
-        build_in_background(redirects, map);
+    if (!state.building && (!id.ino || !being_written(map, &id)))
+        htc_map_load_later(redirects, map);
     return false;
 }
 

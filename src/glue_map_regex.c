@@ -20,33 +20,45 @@ static int flags_of(unsigned flags)
     return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
 }
 
-/* Compile a copy, with the limit. PCRE before 8.33 does not know it: then without. */
-static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
+/* A copy of what is at most as long as a pattern may be. */
+int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags)
 {
-    const size_t before = sizeof(REDIRECT_PATTERN_LIMIT) - 1;
     size_t len = strnlen(pattern, REDIRECT_MAX_TEXT);
-    char *limited = malloc(before + len + 1);
-    int rc;
+    int rc = AP_REG_ESPACE;
 
-    if (!limited)
-        return AP_REG_ESPACE;
-    memcpy(limited, REDIRECT_PATTERN_LIMIT, before);
-    memcpy(limited + before, pattern, len);
-    limited[before + len] = '\0';
-    rc = ap_regcomp(regex, limited, flags_of(flags));
-    if (rc)
-        rc = ap_regcomp(regex, limited + before, flags_of(flags));
-    free(limited);
+    if (redirect_pattern_limits_itself(pattern, len))
+        return AP_REG_ASSERT;
+    for (const char *const *limit = redirect_pattern_limits; rc && *limit; limit++) {
+        size_t before = strlen(*limit);
+        char *limited = malloc(before + len + 1);
+
+        if (!limited)
+            return AP_REG_ESPACE;
+        memcpy(limited, *limit, before);
+        memcpy(limited + before, pattern, len);
+        limited[before + len] = '\0';
+        rc = ap_regcomp(regex, limited, flags);
+        free(limited);
+    }
     return rc;
 }
 
-/* AP_REG_ESPACE says that a limit was reached: to the budget it makes no difference which. */
+bool htc_regex_too_hard(int rc)
+{
+    return rc == AP_REG_ESPACE || rc == AP_REG_ASSERT;
+}
+
+static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
+{
+    return htc_regex_limited(regex, pattern, flags_of(flags));
+}
+
 static bool run(const ap_regex_t *regex, const char *subject, size_t len, redirect_budget *budget,
                 size_t n, ap_regmatch_t found[])
 {
     int rc = ap_regexec_len(regex, subject, len, n, found, 0);
 
-    if (rc == AP_REG_ESPACE && budget)
+    if (htc_regex_too_hard(rc) && budget)
         redirect_budget_charge(budget, REDIRECT_PATTERN_STEPS);
     return !rc;
 }

@@ -216,15 +216,10 @@ int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     }
 }
 
-/* A build that is under way is waited for: it writes to memory that all share. */
+/* The loader is waited for, as it uses memory that goes with the process; it ends soon. */
 static apr_status_t stop_loader(void *data)
 {
-    htc_redirects *redirects = data;
-
-    atomic_store(&redirects->stopping, 1);
-    apr_thread_mutex_lock(redirects->loader_lock);
-    htc_map_end_loader(redirects);
-    apr_thread_mutex_unlock(redirects->loader_lock);
+    htc_map_loader_end(data);
     return APR_SUCCESS;
 }
 
@@ -243,8 +238,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
             APR_SUCCESS ||
         !redirects->area)
         return;
-    if (apr_thread_mutex_create(&redirects->loader_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
-            APR_SUCCESS ||
+    if (htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||
         htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
         redirects->tables = NULL;

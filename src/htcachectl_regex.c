@@ -80,10 +80,10 @@ static pcre2_code *code_of(map_regexes *regexes, uint32_t id, const char *patter
     pcre2_code *code = apr_hash_get(regexes->codes, &id, sizeof(id));
     int error;
 
-    if (code)
+    if (code || redirect_pattern_limits_itself(pattern, strlen(pattern)))
         return code;
-    code =
-        compile(apr_pstrcat(regexes->pool, REDIRECT_PATTERN_LIMIT, pattern, NULL), flags, &error);
+    for (const char *const *limit = redirect_pattern_limits; !code && *limit; limit++)
+        code = compile(apr_pstrcat(regexes->pool, *limit, pattern, NULL), flags, &error);
     if (code) {
         apr_pool_cleanup_register(regexes->pool, code, free_code, apr_pool_cleanup_null);
         apr_hash_set(regexes->codes, apr_pmemdup(regexes->pool, &id, sizeof(id)), sizeof(id), code);

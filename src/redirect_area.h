@@ -136,6 +136,9 @@ bool redirect_area_exists(const redirect_area *area, uint32_t map);
 /** Does the map count against an owner? Also true when it does not exist (any more). */
 bool redirect_area_owned(const redirect_area *area, uint32_t map);
 
+/** Which one. 0: none, or the map does not exist (any more). */
+uint64_t redirect_area_owner(const redirect_area *area, uint32_t map);
+
 /** The map @a key, or REDIRECT_AREA_NIL. Marks nothing, and takes no lock. */
 uint32_t redirect_area_find(const redirect_area *area, const redirect_area_key *key);
 

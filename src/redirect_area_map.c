@@ -186,7 +186,13 @@ bool redirect_area_exists(const redirect_area *area, uint32_t handle)
 
 bool redirect_area_owned(const redirect_area *area, uint32_t handle)
 {
-    return !redirect_area_exists(area, handle) || RDA_GET(area->names[rda_entry_of(handle)].owner);
+    return !redirect_area_exists(area, handle) || redirect_area_owner(area, handle);
+}
+
+uint64_t redirect_area_owner(const redirect_area *area, uint32_t handle)
+{
+    return redirect_area_exists(area, handle) ? RDA_GET(area->names[rda_entry_of(handle)].owner)
+                                              : 0;
 }
 
 uint32_t redirect_area_place(uint32_t handle)

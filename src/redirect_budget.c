@@ -7,6 +7,7 @@
 
 #include "core/htc_identity.h"
 
+#include <string.h>
 #include <time.h>
 
 #define NS_PER_MS INT64_C(1000000)
@@ -14,6 +15,27 @@
 /* What a thread is charged for the first tick of a run at most: it may have waited for a processor.
  */
 #define FIRST_TICK_MS 10
+
+const char *const redirect_pattern_limits[] = {"(*LIMIT_MATCH=200000)(*LIMIT_HEAP=32768)",
+                                               "(*LIMIT_MATCH=200000)", "", NULL};
+
+/* Settings such as (*UTF) stand one behind the other. Behind something else, "(*LIMIT_" is an error
+ * or literal. */
+bool redirect_pattern_limits_itself(const char *pattern, size_t len)
+{
+    static const char limit[] = "(*LIMIT_";
+    const char *end = pattern + len, *close;
+
+    for (; end - pattern > 2 && !memcmp(pattern, "(*", 2); pattern = close + 1) {
+        if ((size_t)(end - pattern) >= sizeof(limit) - 1 &&
+            !memcmp(pattern, limit, sizeof(limit) - 1))
+            return true;
+        close = memchr(pattern, ')', (size_t)(end - pattern));
+        if (!close)
+            break;
+    }
+    return false;
+}
 
 void redirect_budget_init(redirect_budget *budget, uint64_t steps, int64_t ms)
 {

@@ -22,13 +22,20 @@
 #define REDIRECT_BUDGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Steps that a single pattern of a redirect map may take; then it does not match. PCRE's own limit
  *  is 10,000,000. */
 #define REDIRECT_PATTERN_STEPS 200000
-/** Put ahead of a pattern, it makes PCRE (8.33 and later, PCRE2) keep to this limit. */
-#define REDIRECT_PATTERN_LIMIT "(*LIMIT_MATCH=200000)"
+/** What makes PCRE keep to this limit, and to 32 MiB for its way back, when it is put ahead of a
+ * pattern. The one that is to be tried first comes first: PCRE2 before 10.30 has no limit on
+ * memory, PCRE before 8.33 none at all. NULL behind the last. */
+extern const char *const redirect_pattern_limits[];
+
+/** Does the pattern set such limits itself, at its head? PCRE goes by those that stand last, so
+ * ours would mean nothing: such a pattern is not to be run. */
+bool redirect_pattern_limits_itself(const char *pattern, size_t len);
 
 /** What all patterns of a request may take. */
 #define REDIRECT_REQUEST_STEPS 2000000

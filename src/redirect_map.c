@@ -16,7 +16,7 @@
 
 #define MESSAGE_MAX    1024 /* bytes, before escaping */
 #define QUOTE_MAX      120
-#define PROGRESS_BYTES ((size_t)1 << 20)
+#define PROGRESS_BYTES ((size_t)1 << 16)
 #define SAMPLE_BYTES   ((size_t)1 << 16) /* for guessing the number of rows */
 
 #define SAME_4(n, class) \

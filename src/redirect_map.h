@@ -82,6 +82,13 @@ typedef enum redirect_severity {
 typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_t line,
                                 const char *message);
 
+/** A good redirect_report.try_most for who may not take long: about a second. Ordinary patterns
+ * cost some 600, so that is 100,000 of them. */
+#define REDIRECT_TRY_MOST    (UINT64_C(64) << 20)
+
+#define REDIRECT_CHECK_ROWS  32
+#define REDIRECT_CHECK_FIXED 4000000
+
 typedef struct redirect_report {
     redirect_report_fn *fn; /* NULL: only count */
     void *baton;
@@ -95,6 +102,14 @@ typedef struct redirect_report {
     /** Can this pattern be compiled? NULL, or the reason why not, and then its row is an error.
      * NULL function: not asked. */
     const char *(*compile)(void *baton, const char *pattern, unsigned flags);
+    /** Ask it of no more patterns than take so much together: what redirect_regex_bytes() says of
+     * each, once more for each 256 bytes of its text. The first one that is left out is reported;
+     * its row and those behind are taken without being asked for. 0: no bound. */
+    uint64_t try_most;
+    /** redirect_map_check(): its look-ups compare no more rows than that (and those of one look-up
+     * more); where it stopped is reported. 0: REDIRECT_CHECK_ROWS for each row of the table, and
+     * REDIRECT_CHECK_FIXED. */
+    uint64_t check_most;
     /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
     redirect_regex_fn *regex;
     void *regex_baton;
@@ -123,9 +138,11 @@ apr_status_t redirect_map_build(const redirect_map_options *options, const char 
                                 apr_pool_t *pool, void **image, size_t *size);
 
 /**
- * Find loops, chains, self-redirects and shadowed rows of a table. Linear time. A target is
- * followed when it is a path, or a URL with the host of its own row's source, or a URL for whose
- * host the table has a row; a path without a known host is asked of rows without a host only.
+ * Find loops, chains, self-redirects and shadowed rows of a table. Linear time: where many rows
+ * have to be compared for each look-up, as patterns without a literal beginning, only the first
+ * rows are looked at, see redirect_report.check_most. A target is followed when it is a path, or a
+ * URL with the host of its own row's source, or a URL for whose host the table has a row; a path
+ * without a known host is asked of rows without a host only.
  */
 apr_status_t redirect_map_check(const redirect_table *table, redirect_report *report,
                                 apr_pool_t *pool);

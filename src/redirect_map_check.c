@@ -4,7 +4,8 @@
  * rows that lead to themselves, loops, chains. Called by htcachectl check and by the module after a
  * map was loaded. Each row asks the table two questions: who answers your source, who answers your
  * target? The answers to the second make a graph with one edge from each row at most, whose loops
- * and depths are found in one walk over it (the usual three colours). So the time is linear.
+ * and depths are found in one walk over it (the usual three colours). Questions that many rows must
+ * be compared for have a budget, and when it is spent, no more are asked. So the time is linear.
  */
 #include "core/htc_pages.h"
 #include "redirect_map_private.h"
@@ -23,11 +24,13 @@ typedef struct check {
     const redirect_table *table;
     redirect_report *report;
     uint32_t count;
-    bool loose;      /* some row so far may hide another one, as it is not exact */
-    uint32_t *line;  /* of each rule, by its index */
-    uint32_t *next;  /* the rule that answers its target; NONE */
-    uint32_t *depth; /* redirects from here to the end; 0: not yet known */
-    uint32_t *links; /* see settle() */
+    bool loose;              /* some row so far may hide another one, as it is not exact */
+    uint64_t compared, most; /* rows by look-ups so far, and where to stop */
+    bool spent;              /* there it has stopped */
+    uint32_t *line;          /* of each rule, by its index */
+    uint32_t *next;          /* the rule that answers its target; NONE */
+    uint32_t *depth;         /* redirects from here to the end; 0: not yet known */
+    uint32_t *links;         /* see settle() */
     uint8_t *state;
     uint64_t same_path; /* targets with the source's path on another host */
     uint32_t same_path_line;
@@ -47,10 +50,11 @@ enum {
     GONE = 64
 };
 
-static bool find(const check *c, redirect_request *request, uint32_t from, redirect_match *match)
+static bool find(check *c, redirect_request *request, uint32_t from, redirect_match *match)
 {
     request->regex = c->report->regex;
     request->baton = c->report->regex_baton;
+    request->compared = &c->compared;
     return redirect_table_lookup(c->table, request, from, match);
 }
 
@@ -323,6 +327,20 @@ static bool go_on(const check *c, uint32_t done)
            c->report->progress(c->report->baton, done, c->count);
 }
 
+/* May a row be looked at? Says so of the first that may not. */
+static bool within_budget(check *c, uint32_t line)
+{
+    if (c->spent)
+        return false;
+    c->spent = c->compared > c->most;
+    if (c->spent)
+        redirect_report_say(c->report, REDIRECT_WARNING, line,
+                            "this row and those behind it were not looked at for loops and rows "
+                            "that are never used: too many rows, such as patterns without a "
+                            "literal beginning, would have to be compared with each");
+    return !c->spent;
+}
+
 static apr_status_t ask_all(check *c)
 {
     char *buffer = malloc(REDIRECT_MAX_TEXT);
@@ -336,8 +354,11 @@ static apr_status_t ask_all(check *c)
         redirect_table_rule(c->table, number, &rule, c->target, NULL);
         c->line[i] = rule.line;
         c->state[i] = rule.target ? 0 : GONE;
-        find_hidden(c, number, &rule);
-        c->next[i] = find_next(c, number, &rule, buffer);
+        c->next[i] = NONE;
+        if (within_budget(c, rule.line)) {
+            find_hidden(c, number, &rule);
+            c->next[i] = find_next(c, number, &rule, buffer);
+        }
         if (!go_on(c, i))
             rv = APR_EINTR;
     }
@@ -387,6 +408,8 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
     c->table = table;
     c->report = report;
     c->count = info.rules;
+    c->most = report->check_most ? report->check_most
+                                 : REDIRECT_CHECK_FIXED + REDIRECT_CHECK_ROWS * (uint64_t)c->count;
     c->loose = info.prefix || info.pattern || info.uses_host || info.uses_query;
     rv = run(c);
     free(c);

@@ -59,6 +59,7 @@ typedef struct map_reader {
     map_rank rank;           /* else only rows of this rank are taken, */
     unsigned later;          /* and these were seen: 1 << rank */
     bool muted;              /* reports belong to another pass */
+    uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
     int status;              /* of rows that name none, by options or format */
     struct {
         uint64_t count;

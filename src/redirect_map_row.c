@@ -4,30 +4,15 @@
  * options become flags. Called by the readers of all formats. What can be used as it stands in the
  * file is not copied; that is the case for nearly all rows of large maps.
  */
+#include "redirect_budget.h"
 #include "redirect_map_private.h"
+#include "redirect_regex.h"
 
 #include <apr_lib.h>
 #include <string.h>
 #include <strings.h>
 
 static const char hex_digits[] = "0123456789ABCDEF";
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The byte that %XX at s stands for; -1: it is not one. */
-static int escaped_byte(const char *s, const char *end)
-{
-    if (end - s < 3 || hex_value(s[1]) < 0 || hex_value(s[2]) < 0)
-        return -1;
-    return hex_value(s[1]) * 16 + hex_value(s[2]);
-}
 
 static bool is_host_char(char c)
 {
@@ -183,7 +168,7 @@ const char *redirect_map_decode(map_text text, char *to, size_t *len)
             *to++ = *s++;
             continue;
         }
-        byte = escaped_byte(s, end);
+        byte = redirect_escaped_byte(s, end);
         if (byte < 0)
             return "'%' is not followed by two hexadecimal digits; write it as %25";
         if (byte == 0)
@@ -410,7 +395,7 @@ static bool check_escapes(map_reader *r, map_text target)
     if (!(target.seen & MAP_PERCENT))
         return true;
     while ((s = memchr(s, '%', (size_t)(end - s)))) {
-        if (escaped_byte(s, end) < 0)
+        if (redirect_escaped_byte(s, end) < 0)
             return redirect_map_fail(r, "the target cannot be used: '%%' is not followed by two "
                                         "hexadecimal digits; write it as %%25");
         s += 3;
@@ -552,11 +537,46 @@ static bool fill_source(map_reader *r, const map_row *row, map_source *parts, re
     return true;
 }
 
+/* Compiling takes about as long as the code is, but some of it is looked at once more for each
+ * other part of a long pattern. The length in blocks of 256 bytes stands for that. */
+static uint64_t cost_of(const redirect_rule *rule)
+{
+    return redirect_regex_bytes(rule->pattern, rule->pattern_len) * (1 + rule->pattern_len / 256);
+}
+
+/* Is there something left to try the pattern with? Says where the first stands that is not tried.
+ */
+static bool may_try(map_reader *r, const redirect_rule *rule)
+{
+    uint64_t before = r->tried, most = r->report->try_most;
+
+    if (!most || before > most)
+        return !most;
+    r->tried += cost_of(rule);
+    if (r->tried > most)
+        redirect_map_say(r, REDIRECT_WARNING,
+                         "this pattern and those behind it were not tried when the map was loaded, "
+                         "as all of the map's together take too long. One that cannot be compiled "
+                         "never matches; 'htcachectl check' tries all");
+    return r->tried <= most;
+}
+
+static bool check_pattern(map_reader *r, const redirect_rule *rule)
+{
+    const char *why = NULL;
+
+    if (redirect_pattern_limits_itself(rule->pattern, rule->pattern_len))
+        return redirect_map_fail(r, "the pattern sets a limit of its own, as (*LIMIT_MATCH=), "
+                                    "which is not possible; remove it");
+    if (r->report->compile && may_try(r, rule))
+        why = r->report->compile(r->report->baton, rule->pattern, rule->flags & REDIRECT_ICASE);
+    return why ? redirect_map_fail(r, "the pattern cannot be compiled: %s", why) : true;
+}
+
 static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
 {
     redirect_query mode = row->options->query ? row->options->query : REDIRECT_QUERY_APPEND;
     map_source parts;
-    const char *why = NULL;
 
     if (!row->source.len && !row->parts)
         return redirect_map_fail(r, "the source is missing");
@@ -565,9 +585,7 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
         return false;
     fill_options(row, mode, rule);
     rule->line = r->line;
-    if (rule->kind == REDIRECT_PATTERN && r->report->compile)
-        why = r->report->compile(r->report->baton, rule->pattern, rule->flags & REDIRECT_ICASE);
-    return why ? redirect_map_fail(r, "the pattern cannot be compiled: %s", why) : true;
+    return rule->kind != REDIRECT_PATTERN || check_pattern(r, rule);
 }
 
 static void add_rule(map_reader *r, const redirect_rule *rule)

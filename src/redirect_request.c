@@ -21,8 +21,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte that "%XX" at @a s stands for; -1: that is none. */
-static int escaped_byte(const char *s, const char *end)
+int redirect_escaped_byte(const char *s, const char *end)
 {
     int high = s + 2 < end ? hex_value(s[1]) : -1, low = high >= 0 ? hex_value(s[2]) : -1;
 
@@ -51,7 +50,7 @@ size_t redirect_query_normalize(const char *query, size_t len, char *to)
     char *start = to;
 
     while (s < end) {
-        int byte = *s == '%' ? escaped_byte(s, end) : -1;
+        int byte = *s == '%' ? redirect_escaped_byte(s, end) : -1;
 
         if (byte < 0)
             *to++ = *s++;
@@ -115,7 +114,7 @@ static bool decode_unreserved(const char *s, size_t len, char *to)
     const char *end = s + len;
 
     while (s < end) {
-        int byte = *s == '%' ? escaped_byte(s, end) : -1;
+        int byte = *s == '%' ? redirect_escaped_byte(s, end) : -1;
 
         if (*s == '%' && byte < 0)
             return false;
@@ -173,7 +172,7 @@ static const char *decode(char *path, redirect_slashes slashes)
     char *to = path;
 
     for (const char *s = path; s < end;) {
-        int byte = *s == '%' ? escaped_byte(s, end) : -1;
+        int byte = *s == '%' ? redirect_escaped_byte(s, end) : -1;
 
         if (byte == 0)
             why = "there is %00 in its path";

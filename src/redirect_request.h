@@ -46,6 +46,9 @@ const char *redirect_path_one_form(const char *path, apr_pool_t *pool);
  * sides of a comparison. */
 size_t redirect_query_normalize(const char *query, size_t len, char *to);
 
+/** The byte that "%XX" at @a s stands for, where the text goes to @a end; -1: that is none. */
+int redirect_escaped_byte(const char *s, const char *end);
+
 /** A decoded path as httpd's ap_os_escape_path() writes it into a Location. */
 const char *redirect_escape_path(apr_pool_t *pool, const char *path);
 

@@ -220,8 +220,9 @@ static void try_posting(search *s, uint32_t place, size_t at)
 {
     uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from, n;
     const uint32_t *places = rt_posting(s->table, place, &n);
+    uint32_t first = lower_bound(places, n, least), i = first;
 
-    for (uint32_t i = lower_bound(places, n, least); i < n; i++) {
+    for (; i < n; i++) {
         uint32_t rule = places[i];
 
         RT_OPAQUE(rule);
@@ -233,6 +234,8 @@ static void try_posting(search *s, uint32_t place, size_t at)
         }
         try_rule(s, rule, at);
     }
+    if (s->request->compared)
+        *s->request->compared += i - first;
 }
 
 /* Try all rules of a key, and perhaps some of others. */

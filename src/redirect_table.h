@@ -161,7 +161,10 @@ typedef struct redirect_request {
     size_t query_len;
     redirect_regex_fn *regex; /* NULL: patterns do not match */
     void *baton;
-    /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path(). */
+    uint64_t *compared; /* is added how many rules of lists for one key were compared; NULL: not
+                         * counted. What is compared besides is bounded by the path's length */
+    /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path().
+     */
     const char *(*escape)(apr_pool_t *pool, const char *path);
 } redirect_request;
 
