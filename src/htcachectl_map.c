@@ -41,6 +41,7 @@ typedef struct message_kind {
 
 #define DEFAULT_MESSAGES 100 /* of one kind that are kept */
 #define KINDS_MAX        1000
+#define CHECK_MOST       UINT64_C(100000000) /* rows that are compared: some seconds */
 
 /* One file, from its bytes to its table. */
 typedef struct map_file {
@@ -216,6 +217,7 @@ static void begin_file(map_file *f, const char *name, const redirect_map_options
     f->report.fn = collect;
     f->report.baton = f;
     f->report.progress = show_progress;
+    f->report.check_most = CHECK_MOST;
     f->report.compile = map_regexes_try;
     f->report.regex = map_regexes_match;
     f->report.regex_baton = f->regexes;

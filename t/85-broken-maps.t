@@ -164,6 +164,12 @@ $before = length $server->error_log;
 $server->signal('USR1');
 wait_until(sub { substr($server->error_log, $before) =~ /resuming normal operations/ });
 is without($before), $broken, 'and again at the next restart';
+for my $place (@places) {
+    for my $kind (@kinds) {
+        my $named = () = substr($server->error_log, $before) =~ /HtCacheRedirectMap \Q@{[file_of($place, $kind)]}\E \(/g;
+        is $named, 1, "$place, $kind: which is said once";
+    }
+}
 is_deeply goods(), $good, 'the other maps answer all the time';
 is_deeply [$server->crashes], [], 'no child died';
 $server->stop;
