@@ -68,8 +68,8 @@ static const struct {
                    "auto (default: on a terminal without NO_COLOR), never or always"},
     [OPT_LIMIT] =
         {"limit", "N", 'n',
-         "at most so many (top and unused: default 20; check: messages of one kind, default 100; "
-         "0: all)"},
+         "at most so many (top and unused: default 20; check and convert: messages of one kind, "
+         "default 100; 0: all)"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "not answered within this time: 90d, 12h, 30min (default: never answered)"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
@@ -123,7 +123,7 @@ static const struct {
     {"convert", "FILE... [key=value...]",
      "redirect maps and configurations to another format, losing nothing silently",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
-         BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES),
+         BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_LIMIT),
      tool_convert},
 };
 

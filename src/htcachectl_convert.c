@@ -5,6 +5,7 @@
  * everything else that a format cannot say. Called by htcachectl.c.
  */
 #include "htcachectl.h"
+#include "htcachectl_kinds.h"
 #include "htcachectl_map.h"
 #include "redirect_convert.h"
 #include "htcachectl_verify.h"
@@ -27,25 +28,54 @@ typedef struct conversion {
     char *text; /* what was written */
     size_t len;
     json_t *messages; /* NULL: they are printed */
+    message_kinds *kinds;
 } conversion;
+
+static const char *const severities[] = {
+    [REDIRECT_NOTE] = "note", [REDIRECT_WARNING] = "warning", [REDIRECT_ERROR] = "error"};
 
 static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
                 const char *message)
 {
-    static const char *const names[] = {
-        [REDIRECT_NOTE] = "note", [REDIRECT_WARNING] = "warning", [REDIRECT_ERROR] = "error"};
     conversion *c = baton;
+    bool told;
+    message_kind *kind = message_kinds_count(c->kinds, severity, message, &told);
 
+    if (!told)
+        return;
     if (c->messages) {
+        kind->last = json_array_size(c->messages);
         json_array_append_new(c->messages, json_pack("{sosIssss}", "file", tool_json_string(file),
                                                      "line", (json_int_t)line, "severity",
-                                                     names[severity], "message", message));
+                                                     severities[severity], "message", message));
         return;
     }
     tool_put(stderr, file);
     if (line)
         fprintf(stderr, ":%u", (unsigned)line);
-    fprintf(stderr, ": %s: %s\n", names[severity], message);
+    fprintf(stderr, ": %s: %s\n", severities[severity], message);
+}
+
+/* What was only counted. In JSON it stands with the last one of its kind, otherwise it comes
+ * last, as that one was printed at once. */
+static void say_more(const conversion *c)
+{
+    const apr_array_header_t *kinds = message_kinds_all(c->kinds);
+    uint64_t more[REDIRECT_ERROR + 1] = {0};
+
+    for (int i = 0; i < kinds->nelts; i++) {
+        const message_kind *kind = APR_ARRAY_IDX(kinds, i, message_kind *);
+
+        if (c->messages && kind->more)
+            json_object_set_new(json_array_get(c->messages, kind->last), "more",
+                                json_integer((json_int_t)kind->more));
+        more[kind->severity] += kind->more;
+    }
+    for (int i = REDIRECT_ERROR; i >= REDIRECT_NOTE && !c->messages; i--) {
+        if (more[i])
+            tool_say("and %" APR_UINT64_T_FMT " more %s%s of the same kinds (--limit 0 prints all)",
+                     more[i], severities[i], more[i] == 1 ? "" : "s");
+    }
 }
 
 /* --- reading ----------------------------------------------------------------------------------*/
@@ -145,6 +175,7 @@ static int put_result(conversion *c, int code)
     bool complete = c->list->losses == 0 && code == TOOL_GOOD;
     bool write = complete || c->command->keep_going;
 
+    say_more(c);
     if (write && c->command->output && !put_file(c))
         return TOOL_USAGE;
     if (write && !c->command->output && !c->messages)
@@ -178,6 +209,8 @@ static bool prepare(conversion *c)
         return false;
     }
     c->to = (convert_format)format;
+    c->kinds =
+        message_kinds_create(o->limit < 0 ? MESSAGES_OF_A_KIND : (uint64_t)o->limit, c->pool);
     c->list = convert_list_create(c->pool, say, c);
     c->list->compile = map_regexes_available() ? map_regexes_try : NULL;
     c->messages = o->json ? json_array() : NULL;

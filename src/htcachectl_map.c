@@ -4,6 +4,7 @@
  * does it, but from files and without a server. Called by htcachectl.c.
  */
 #include "htcachectl.h"
+#include "htcachectl_kinds.h"
 #include "htcachectl_map.h"
 #include "redirect_budget.h"
 #include "redirect_config.h"
@@ -33,15 +34,7 @@ typedef struct message {
     uint64_t more; /* of its kind, behind it, that are only counted */
 } message;
 
-/* Messages that differ in what is quoted and in numbers only. */
-typedef struct message_kind {
-    uint64_t count;
-    size_t last; /* of those that are kept */
-} message_kind;
-
-#define DEFAULT_MESSAGES 100 /* of one kind that are kept */
-#define KINDS_MAX        1000
-#define CHECK_MOST       UINT64_C(100000000) /* rows that are compared: some seconds */
+#define CHECK_MOST UINT64_C(100000000) /* rows that are compared: some seconds */
 
 /* One file, from its bytes to its table. */
 typedef struct map_file {
@@ -60,8 +53,7 @@ typedef struct map_file {
     map_regexes *regexes;
     message *messages;
     size_t count, capacity;
-    apr_hash_t *kinds; /* message_kind */
-    uint64_t limit;    /* messages of one kind */
+    message_kinds *kinds;
     bool keep_notes, terminal;
     int percent;
 } map_file;
@@ -107,37 +99,6 @@ bool tool_take_words(const tool_options *command, redirect_map_options *options,
 
 /* --- messages --------------------------------------------------------------------------------- */
 
-/* What a message has in common with others of its kind. */
-static size_t kind_of(redirect_severity severity, const char *text, char *kind, size_t size)
-{
-    size_t n = 0;
-
-    kind[n++] = (char)('0' + severity);
-    for (bool quoted = false; *text && n < size; text++) {
-        if (*text == '\'')
-            quoted = !quoted;
-        else if (!quoted && (*text < '0' || *text > '9'))
-            kind[n++] = *text;
-    }
-    return n;
-}
-
-/* NULL: there are so many kinds that this one counts with the last. */
-static message_kind *find_kind(map_file *f, redirect_severity severity, const char *text)
-{
-    char key[200];
-    size_t len = kind_of(severity, text, key, sizeof(key));
-    message_kind *kind = apr_hash_get(f->kinds, key, (apr_ssize_t)len);
-
-    if (kind || apr_hash_count(f->kinds) > KINDS_MAX)
-        return kind;
-    kind = apr_pcalloc(f->pool, sizeof(*kind));
-    if (apr_hash_count(f->kinds) == KINDS_MAX)
-        len = 0;
-    apr_hash_set(f->kinds, apr_pmemdup(f->pool, key, len), (apr_ssize_t)len, kind);
-    return kind;
-}
-
 static void keep_message(map_file *f, redirect_severity severity, uint32_t line, const char *text)
 {
     message *grown;
@@ -159,13 +120,12 @@ static void collect(void *baton, redirect_severity severity, uint32_t line, cons
 {
     map_file *f = baton;
     message_kind *kind;
+    bool told;
 
     if (!f->keep_notes)
         return;
-    kind = find_kind(f, severity, text);
-    if (!kind)
-        kind = apr_hash_get(f->kinds, "", 0);
-    if (kind->count++ && f->limit && kind->count > f->limit) {
+    kind = message_kinds_count(f->kinds, severity, text, &told);
+    if (!told) {
         f->messages[kind->last].more++;
         return;
     }
@@ -213,7 +173,6 @@ static void begin_file(map_file *f, const char *name, const redirect_map_options
     f->pool = pool;
     f->percent = -1;
     f->regexes = map_regexes_create(pool);
-    f->kinds = apr_hash_make(pool);
     f->report.fn = collect;
     f->report.baton = f;
     f->report.progress = show_progress;
@@ -487,7 +446,7 @@ static int check_file(const char *name, checking *c, apr_pool_t *pool)
 
     begin_file(&f, name, c->options, pool);
     f.keep_notes = true;
-    f.limit = c->limit;
+    f.kinds = message_kinds_create(c->limit, pool);
     f.terminal = isatty(STDERR_FILENO);
     readable = tool_read_file(f.name, &f.bytes, &f.len);
     if (readable && has_lines(&f, c->format)) {
@@ -550,7 +509,7 @@ int tool_check(const tool_options *command, apr_pool_t *pool)
     checking c = {.options = &options,
                   .format = command->format,
                   .pool = pool,
-                  .limit = command->limit < 0 ? DEFAULT_MESSAGES : (uint64_t)command->limit};
+                  .limit = command->limit < 0 ? MESSAGES_OF_A_KIND : (uint64_t)command->limit};
 
     if (command->cost)
         return tool_cost(command, pool);

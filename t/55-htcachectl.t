@@ -318,6 +318,25 @@ for my $format (qw(text csv netlify nginx json httpd)) {
 }
 $stock->stop;
 
+# What convert cannot say is told so often and counted, as check does it.
+write_file("$dir/many.txt", (join '', map {"/bad-$_ http://e x ample/$_ 301\n"} 1 .. 250) . (join '', map {"/a$_ /b 200\n"} 1 .. 5));
+write_file("$dir/many.conf", join '', map {"RedirectMatch ^/a(?=$_) http://e.example/\n"} 1 .. 250);
+for my $test (["$dir/many.txt --to csv", 105, 150], ["$dir/many.txt --to csv --limit 3", 6, 249], ["$dir/many.txt --to csv --limit 0", 255, 0],
+    ["$dir/many.txt --to csv --limit 250", 255, 0], ["$dir/many.conf --to text", 100, 150], ["$dir/many.conf --to text --limit 1", 1, 249]) {
+    my ($words, $lines, $more) = @$test;
+    ($code, $out, $err) = run("convert $words");
+    is $code, 1, "convert $words: exit code 1";
+    is scalar(() = $err =~ /: error: /g), $lines, "convert $words: $lines lines";
+    is(($err =~ /and (\d+) more errors? of the same kinds/)[0] // 0, $more, "convert $words: $more are counted");
+    ($code, $out) = run("convert $words --json");
+    my $json = decode_json($out);
+    is scalar(@{ $json->{messages} }), $lines, "convert $words --json: as many";
+    my $sum = 0;
+    $sum += $_->{more} // 0 for @{ $json->{messages} };
+    is $sum, $more, "convert $words --json: and the others";
+    is $json->{losses}, $lines + $more, "convert $words --json: all are losses";
+}
+
 # Words of a HtCacheRedirectMap line can be given as they stand there.
 write_file("$dir/line.txt", "/a /b\n");
 for my $test (["lookup $dir/line.txt /a status=308 configtest=off", qr/: 308 /], ["lookup $dir/line.txt /a configtest=on", qr/: 302 /],
