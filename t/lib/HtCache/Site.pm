@@ -7,7 +7,9 @@ package HtCache::Site;
 use strict;
 use warnings;
 use Exporter 'import';
+use HtCache::SiteEdits qw(edits);
 use HtCache::SiteLines qw(pick chance some line section url file noisy requirement lines_of);
+use List::Util qw(first);
 our @EXPORT_OK = qw(site render all_nodes fill);
 
 my @INSIDE  = ('', 'w', 'w/sub', 'w/sub/deep', 'x', 'in');
@@ -16,21 +18,26 @@ my @OUTSIDE = ('shared', 'shared/in', 'home/al', 'home/al/in', 'home/bo');
 # %args: modules => [names in the order of httpd's own list], hosts => how many, requests => per host,
 # without => of [perl, lua, dav].
 # Returns { conf => nodes, files => { path => nodes }, documents => { path => text }, modules => [names,
-# 'htcache' among them], hosts => [names], requests => [[request, ...], ...] } where a request is
-# { host, port, method, uri, headers, body }, and some belong together. "@SITE@" is where the files lie.
+# 'htcache' among them], hosts => [names], edits => [steps, see HtCache::SiteEdits], requests => [[request, ...], ...] }
+# where a request is { host, dir (of the host), port, method, uri, headers, body }, and some belong together. "@SITE@"
+# is where the files lie.
 sub site {
     my ($seed, %args) = @_;
     srand $seed;
-    my $site  = { perl => chance(0.15), lua => chance(0.2), dav => chance(0.35), files => {}, documents => _common() };
+    my $site  = { perl => chance(0.2), lua => chance(0.25), dav => chance(0.35), slow => chance(0.1), files => {}, documents => _common() };
     $site->{$_} = 0 for @{ $args{without} || [] };
     my @hosts = map { _host($site, $_) } 0 .. $args{hosts} - 1;
     my @conf  = (_main($site, $hosts[0]), map { _virtual($site, $_) } @hosts[1 .. $#hosts]);
+    for my $host (@hosts) {
+        _documents_of($site, $host, $_) for @{ $host->{dirs} };
+    }
     return {
         conf      => \@conf,
         files     => $site->{files},
         documents => $site->{documents},
         modules   => _order($site, @{ $args{modules} }),
         hosts     => [map { $_->{name} } @hosts],
+        edits     => edits($site, sub { render([map { lines_of(@_) } 1 .. some(3)]) }, @hosts),
         requests  => [map { _requests($site, $_, $args{requests}) } @hosts],
     };
 }
@@ -70,7 +77,9 @@ sub _order {
     %at = map { $_ => rand } @names if chance(0.5);
     $at{dav_fs} = $at{dav} + 0.001 if $site->{dav};
     @names = sort { $at{$a} <=> $at{$b} } @names;
-    splice @names, chance(0.3) ? @names : rand(@names + 1), 0, 'htcache';
+    # Behind others with hooks where redirects are answered.
+    push @names, splice @names, (first { $names[$_] eq 'alias' } 0 .. $#names), 1 if chance(0.25);
+    splice @names, chance(0.25) ? @names : chance(0.3) ? 0 : rand(@names + 1), 0, 'htcache';
     return \@names;
 }
 
@@ -82,6 +91,7 @@ use strict;
 use Apache2::RequestRec ();
 use Apache2::RequestUtil ();
 use Apache2::RequestIO ();
+use Apache2::Response ();
 use Apache2::SubRequest ();
 use Apache2::Access ();
 use APR::Table ();
@@ -90,6 +100,9 @@ sub adds { my $r = shift; my $t = $r->dir_config; my @v = $t->get('K'); $t->add(
 sub sets { my $r = shift; my $t = $r->dir_config; my $v = $t->get('K'); $t->set(K => $r->uri); return said($r, 'K was ' . ($v // 'none')) }
 sub unsets { my $r = shift; my $t = $r->dir_config; my @v = $t->get('K'); $t->unset('K'); return said($r, 'K had ' . @v) }
 sub configures { my $r = shift; eval { $r->add_config(['Header always set X-Config %{E1}e'], ~0); 1 } or said($r, 'refused'); return -1 }
+sub customs { my $r = shift; $r->custom_response(404, 'not for ' . $r->uri); $r->custom_response(403, $r->uri =~ s{[^/]*\z}{page.html}r); return -1 }
+sub marks { my $r = shift; $r->subprocess_env(E1 => 'yes'); return said($r, 'K: ' . ($r->dir_config('K') // 'none')) }
+sub climbs { my $r = shift; $r->filename($r->document_root . "/w/../../shared/$1"), return 0 if $r->uri =~ m{^/perl/(.*)}; return -1 }
 sub answers { my $r = shift; my @v = $r->dir_config->get('K'); $r->dir_config->add(K => 'more'); $r->content_type('text/plain'); $r->print("values: @v\n"); return 0 }
 sub redirects { my $r = shift; my $to = $r->uri =~ s{[^/]*\z}{secret.html}r; $r->internal_redirect($to); return 0 }
 sub includes { my $r = shift; my $s = $r->lookup_uri($r->uri =~ s{[^/]*\z}{secret.html}r); $r->content_type('text/plain'); $r->print($s->status, "\n"); $s->run if $s->status == 200; return 0 }
@@ -102,6 +115,8 @@ function refuses(r) if r.uri:find('sub') then return 403 end; return apache2.DEC
 function breaks(r) if r.uri:find('old') or r.uri:find('r2') then return 500 end; return apache2.DECLINED end
 function stops(r) if r.uri:find('go') then return apache2.OK end; r.headers_out['X-Lua'] = 'passed'; return apache2.DECLINED end
 function moves(r) if r.uri:find('in/') and r.document_root then r.filename = r.document_root .. '/../shared/secret.html'; return apache2.OK end; return apache2.DECLINED end
+function customs(r) r:custom_response(404, 'not for ' .. r.uri); return apache2.DECLINED end
+function roots(r) if r.uri:find('in/') then r:set_document_root(r.document_root .. '/../shared') end; return apache2.DECLINED end
 function climbs(r) if r.uri:find('^/lua/') then r.filename = r.document_root .. '/w/../../shared/' .. r.uri:sub(6); return apache2.OK end; return apache2.DECLINED end
 LUA
 
@@ -124,7 +139,7 @@ sub _documents_of {
     $add->("doc.html.$_", "$_ of $dir\n") for chance(0.3) ? qw(en de) : ();
     $add->('v.var', "URI: secret.html\nContent-Type: text/html; qs=0.9\n\nURI: a.txt\nContent-Type: text/plain; qs=0.2\n") if chance(0.1);
     # Pages that include each other: httpd's limit keeps them short (see _main).
-    my @parts = map { '<!--#include virtual="' . pick(url($host), url($host), HtCache::SiteLines::relative(), HtCache::SiteLines::relative(), pick(qw(old go s r2))) . '" -->' } 1 .. 1 + some(3);
+    my @parts = map { '<!--#include virtual="' . pick(url($host), url($host), HtCache::SiteLines::relative(), HtCache::SiteLines::relative(), pick(qw(old go s r2)), pick('/', @{ $host->{samples} })) . '" -->' } 1 .. 1 + some(3);
     push @parts, '<!--#include file="' . pick('secret.html', 'page.html', 'in/secret.html', 'sub/secret.html') . '" -->' if chance(0.4);
     push @parts, '<!--#' . pick('fsize', 'flastmod') . ' virtual="' . pick('secret.html', url($host)) . '" -->' if chance(0.3);
     push @parts, map { "<!--#echo var=\"$_\" -->" } pick(qw(E1 E2 REMOTE_USER)), pick(qw(SCRIPT_URL REDIRECT_STATUS DOCUMENT_URI REQUEST_URI));
@@ -148,12 +163,21 @@ sub _htaccess {
 
 # --- hosts --------------------------------------------------------------------------------------
 
+# Those that a host is about: some are about one thing in which a protection of the module shows.
+my @THEMES = ([qw(moved env redirect lua handler)], [qw(many auth)], [qw(many rewrite)], [qw(auth fallback index error)], [qw(auth)]);
+
+sub _topics {
+    my ($site) = @_;
+    my %may = map { $_ => 1 } grep { ($_ !~ /^(?:perl|handler|trans)$/ || $site->{perl}) && ($_ !~ /^(?:lua|translate)$/ || $site->{lua}) } HtCache::SiteLines::topics();
+    return grep { $may{$_} } @{ pick(@THEMES) } if chance(0.35);
+    my @topics = grep { chance($_ =~ /^(?:perl|handler|trans|lua|translate)$/ ? 0.6 : /^(?:fallback|index|error)$/ ? 0.5 : 0.35) } sort keys %may;
+    return chance(0.4) ? grep { chance(0.4) } @topics : @topics;
+}
+
 # What a host is about and where its files lie. urls: of its directories, as far as they are known.
 sub _host {
     my ($site, $number) = @_;
-    my @topics = grep { ($_ !~ /^(?:perl|handler)$/ || $site->{perl}) && ($_ !~ /^(?:lua|translate)$/ || $site->{lua}) } HtCache::SiteLines::topics();
-    @topics = grep { chance($_ =~ /^(?:perl|handler|lua|translate)$/ ? 0.6 : /^(?:fallback|index|error)$/ ? 0.5 : 0.35) } @topics;
-    @topics = grep { chance(0.4) } @topics if chance(0.4);
+    my @topics = _topics($site);
     my $dir  = "h$number";
     my @in   = grep { $_ eq '' || chance(0.9) } @INSIDE;
     my @out  = grep { $_ eq 'shared' || chance(0.6) } @OUTSIDE;
@@ -167,26 +191,27 @@ sub _host {
         _htaccess($site, $host, $at, $url{$at} // $mounted // '/out/');
     }
     _guard($site, $host);
-    _documents_of($site, $host, $_) for @{ $host->{dirs} };
     return $host;
 }
 
 # Most hosts keep something from visitors: all but the document root, or some paths in one of its directories.
 sub _guard {
     my ($site, $host) = @_;
-    my $file = sub { my ($dir, $line) = @_; push @{ $site->{files}{"$host->{dir}/$dir/.htaccess"} }, $line };
-    my $section = sub { my ($dir, $line) = @_; push @{ $host->{guards} }, section("Directory \"\@SITE\@/$host->{dir}$dir\"", $line) };
+    my $file = sub { my ($dir, @lines) = @_; push @{ $site->{files}{"$host->{dir}/$dir/.htaccess"} }, @lines };
+    my $section = sub { my ($dir, @lines) = @_; push @{ $host->{guards} }, section("Directory \"\@SITE\@/$host->{dir}$dir\"", @lines) };
     $host->{guards} = [];
-    if (chance(0.3)) {
-        $section->('', line('Require', 'all denied'));
-        chance(0.7) ? $file->('www', line('Require', 'all granted')) : $section->('/www', line('Require', 'all granted'));
+    if (chance(0.35)) {
+        my @who = chance(0.9) ? ('denied', 'granted') : ('granted', 'denied');
+        $section->('', line('Require', 'all', $who[0]));
+        chance(0.7) ? $file->('www', line('Require', 'all', $who[1])) : $section->('/www', line('Require', 'all', $who[1]));
     }
     return if !defined $host->{protected};
     # Paths, who is asked again by a subrequest, or anything.
     my $what = pick('%{REQUEST_URI} !~ m#secret#', '%{REQUEST_URI} !~ m#secret#', '%{REQUEST_URI} !~ m#' . HtCache::SiteLines::word() . '#', "%{IS_SUBREQ} == 'false'", HtCache::SiteLines::expression());
-    my $line = line('Require', 'expr', "\"$what\"");
-    my $dir  = 'www' . $host->{protected} =~ s{/\z}{}r;
-    chance(0.7) ? $file->($dir, $line) : $section->("/$dir", $line);
+    my $dir   = 'www' . $host->{protected} =~ s{/\z}{}r;
+    my @lines = chance(0.12) ? HtCache::SiteLines::login($host) : line('Require', 'expr', "\"$what\"");
+    my $where = chance(0.7) ? $file : $section;
+    $where->($where == $file ? $dir : "/$dir", @lines);
 }
 
 # Directories beside the document root, and what leads there: { lines }.
@@ -198,9 +223,9 @@ sub _mounts {
         $url = pick('/w/up', '/s', '/x', '/w/sub/x') if chance(0.2);
         $host->{mounted}{$dir} = "$url/";
         _mount($host, $dir, $url);
-        _mount($host, $dir, pick('/t', '/w/t')) if chance(0.3);
+        _mount($host, $dir, pick('/t', '/w/t')) if chance(0.4);
     }
-    if (chance(0.3)) {
+    if (chance(0.35)) {
         push @{ $host->{mounts} }, line('UserDir', pick("\@SITE\@/$host->{dir}/home/*", "\@SITE\@/$host->{dir}/home/al/../*", "\@SITE\@/$host->{dir}/www/../home/*", "\@SITE\@/$host->{dir}/home", 'www'));
         push @{ $host->{urls} }, '/~al/', '/~al/in/', '/~bo/', chance(0.3) ? '/~../' : ();
     }
@@ -209,7 +234,8 @@ sub _mounts {
         push @{ $host->{mounts} }, line('RewriteEngine', 'On'), line('RewriteRule', "^/$word/(.*)\$", _climbing($host), pick('[L]', '[L]', '[PT,L]', '[L,NS]', ''));
         push @{ $host->{urls} }, "/$word/";
     }
-    push @{ $host->{urls} }, '/lua/' if grep { $_ eq 'translate' } @{ $host->{topics} };
+    push @{ $host->{urls} }, '/lua/'  if grep { $_ eq 'translate' } @{ $host->{topics} };
+    push @{ $host->{urls} }, '/perl/' if grep { $_ eq 'trans' } @{ $host->{topics} };
 }
 
 # A directory beside the document root as an URL; by the straight way or by another one.
@@ -242,7 +268,7 @@ sub _sections {
             map { lines_of($host, { url => $url, conf => 1 }) } 1 .. some(3)) if chance(0.22);
         push @sections, section('Location "' . $url . '"', map { lines_of($host, { url => $url, conf => 1 }) } 1 .. some(2)) if chance(0.08);
     }
-    if (chance(0.4) && grep { $_ eq 'rewrite' } @{ $host->{topics} }) {
+    if (chance(0.5) && grep { /^(?:rewrite|many)$/ } @{ $host->{topics} }) {
         my $dir = pick(grep {m{/www}} @{ $host->{dirs} });
         push @sections, section("Directory \"\@SITE\@/$dir\"", HtCache::SiteLines::many_rules($host, { url => $dir =~ m{/www/(.*)} ? "/$1/" : '/' }));
     }
@@ -255,7 +281,7 @@ sub _sections {
 # Only httpd with the module sees it.
 sub _only_htcache { return section('IfModule htcache_module', map { line($_) } @_) }
 
-sub _trust { return pick('auto', 'auto', 'auto', '0', '1s', '100ms') }
+sub _trust { my ($site) = @_; return pick('auto', 'auto', 'auto', '0', $site->{slow} ? '1s' : '100ms', '100ms') }
 
 # All that a host says, main or virtual. Some say little.
 sub _lines {
@@ -275,7 +301,7 @@ sub _main {
         line('ErrorLogFormat', '"%-{X-Id}i %-m %-l %-E %M"'), line('UseCanonicalName', 'Off'), line('HostnameLookups', 'Off'),
         line('CustomLog', 'logs/asked', '"%{X-Id}i %<U %>U %>s"'),
         line('ServerName', $host->{name}), line('DocumentRoot', "\"\@SITE\@/$host->{dir}/www\""),
-        _only_htcache('HtCache On', 'HtCacheRevalidate ' . _trust()),
+        _only_htcache('HtCache On', 'HtCacheRevalidate ' . _trust($site)),
         $site->{dav} ? line('DavLockDB', 'run/davlock') : (),
         $site->{perl} ? line('PerlRequire', '@SITE@/HtCacheSite.pm') : (), $site->{perl} && chance(0.3) ? line('PerlSetVar', 'K', 'main') : (),
         line('AddType', 'text/html', '.shtml'), chance(0.8) ? line('AddOutputFilter', 'INCLUDES', '.shtml') : (), line('AddLanguage', 'en', '.en'), line('AddLanguage', 'de', '.de'),
@@ -290,16 +316,26 @@ sub _virtual {
     my $dir = "\@SITE\@/$host->{dir}";
     my @root = line('DocumentRoot', pick("\"$dir/www\"", "\"$dir/www\"", "\"$dir/www\"", "\"$dir/shared/../www\""));
     @root = line(@{ pick(['VirtualDocumentRoot', '"@SITE@/%1/www"'], ['VirtualDocumentRoot', "\"\@SITE\@/$host->{dir}/../%1/www\""], ['VirtualDocumentRoot', "\"$dir/shared/../www\""],
-        ['VirtualDocumentRoot', '"@SITE@/%1//www"'], ['VirtualDocumentRoot', '"@SITE@/h1/../%1/www/../www"']) }) if chance(0.15);
-    my @own = chance(0.6) ? _only_htcache(chance(0.05) ? 'HtCache Off' : (), chance(0.08) ? 'HtCacheFold Off' : (), 'HtCacheRevalidate ' . _trust()) : ();
+        ['VirtualDocumentRoot', '"@SITE@/%1//www"'], ['VirtualDocumentRoot', '"@SITE@/h1/../%1/www/../www"']) }) if chance(0.12);
+    @root = _by_name($host) if chance(0.15);
+    my @own = chance(0.6) ? _only_htcache(chance(0.05) ? 'HtCache Off' : (), chance(0.08) ? 'HtCacheFold Off' : (), 'HtCacheRevalidate ' . _trust($site)) : ();
     return section('VirtualHost *:@PORT:hosts@', line('ServerName', $host->{name}), @root, @own, _lines($site, $host));
+}
+
+# A document root for each name of the host, of which some lie beside the first one's.
+sub _by_name {
+    my ($host) = @_;
+    $host->{names} = [map {"$_.$host->{name}"} 'www', 'www', 'www', 'shared', chance(0.3) ? 'home' : ()];
+    my $dir = "\@SITE\@/$host->{dir}";
+    return (line('ServerAlias', "*.$host->{name}"), line('VirtualDocumentRoot', pick("\"$dir/www/../%1\"", "\"$dir/www/../%1\"", "\"$dir/www/w/../../%1\"", "\"$dir/%1\"")));
 }
 
 # --- requests -----------------------------------------------------------------------------------
 
 sub _headers {
+    my ($host) = @_;
     return [
-        chance(0.12) ? ['Authorization', pick('Basic YWxpY2U6c2VjcmV0', 'Basic YWxpY2U6c2VjcmV0', 'Basic Ym9iOm5v')] : (),
+        chance($host->{login} ? 0.45 : 0.08) ? ['Authorization', pick('Basic YWxpY2U6c2VjcmV0', 'Basic YWxpY2U6c2VjcmV0', 'Basic Ym9iOm5v')] : (),
         chance(0.1) ? ['X-Ask', '1'] : (), chance(0.08) ? ['Accept-Language', pick('de', 'en')] : (), chance(0.05) ? ['Accept', 'text/plain'] : (),
         chance(0.04) ? ['Range', 'bytes=0-4'] : (), chance(0.04) ? ['If-Modified-Since', 'Sun, 09 Sep 2001 01:46:40 GMT'] : (),
     ];
@@ -318,11 +354,12 @@ sub _uri {
 # Requests that write: each into a name of its own, which "@N@" stands for.
 sub _writing {
     my ($host) = @_;
-    my $to = "http://$host->{name}" . pick(@{ $host->{urls} }) . pick('out', 'secret-out', 'page-out') . '-@N@.txt';
+    my $name = $host->{names} ? 'www.' . $host->{name} : $host->{name};
+    my $to   = "http://$name" . pick(@{ $host->{urls} }) . pick('out', 'secret-out', 'page-out') . '-@N@.txt';
     my $from = pick(@{ $host->{urls} }) . pick('a.txt', 'page.html', 'secret.html');
     my @script = { method => 'COPY', uri => $from, headers => [['Destination', $to], ['Depth', '0']] };
     (my $made = $to) =~ s{^http://[^/]*}{};
-    push @script, { method => 'MOVE', uri => $made, headers => [['Destination', "http://$host->{name}" . pick(@{ $host->{urls} }) . pick('moved', 'secret-moved') . '-@N@.txt']] } if chance(0.6);
+    push @script, { method => 'MOVE', uri => $made, headers => [['Destination', "http://$name" . pick(@{ $host->{urls} }) . pick('moved', 'secret-moved') . '-@N@.txt']] } if chance(0.6);
     push @script, { method => pick('GET', 'DELETE', 'PROPFIND'), uri => $made, headers => [['Depth', '0']] } if chance(0.4);
     return \@script;
 }
@@ -331,10 +368,13 @@ sub _requests {
     my ($site, $host, $n) = @_;
     my @scripts = map {
         my $method = pick(('GET') x 30, 'HEAD', 'POST', 'OPTIONS', $host->{dav} ? ('PROPFIND') x 3 : ());
-        [{ method => $method, uri => _uri($host), headers => [@{ _headers() }, $method eq 'PROPFIND' ? ['Depth', '0'] : ()], body => $method eq 'POST' ? 'a=b' : undef }]
+        [{ method => $method, uri => _uri($host), headers => [@{ _headers($host) }, $method eq 'PROPFIND' ? ['Depth', '0'] : ()], body => $method eq 'POST' ? 'a=b' : undef }]
     } 1 .. $n;
     push @scripts, map { _writing($host) } 1 .. $n / 5 if $host->{dav};
-    $_->{host} = $host->{name}, $_->{port} = $host->{dir} eq 'h0' ? 'main' : 'hosts' for map {@$_} @scripts;
+    for my $script (@scripts) {
+        my $name = !$host->{names} ? $host->{name} : $script->[0]{method} eq q(COPY) ? "www.$host->{name}" : pick(@{ $host->{names} });
+        @$_{qw(host dir port)} = ($name, $host->{dir}, $host->{dir} eq 'h0' ? 'main' : 'hosts') for @$script;
+    }
     return @scripts;
 }
 

@@ -85,34 +85,38 @@ sub container {
 }
 
 sub login {
-    return (line('AuthType', pick('Basic', 'Basic', 'None')), line('AuthName', pick('one', '"a realm"')), line('AuthUserFile', '@SITE@/users'), line('AuthGroupFile', '@SITE@/groups'),
+    my ($host) = @_;
+    $host->{login} = 1;
+    return (line('AuthType', pick(('Basic') x 5, 'None')), line('AuthName', pick('one', '"a realm"')), line('AuthUserFile', '@SITE@/users'), line('AuthGroupFile', '@SITE@/groups'),
         line('Require', pick('valid-user', 'user alice', 'group staff', 'user bob')), chance(0.3) ? line(requirement()) : (),
-        chance(0.3) ? section('IfModule mod_access_compat.c', line('Satisfy', pick('Any', 'All'))) : ());
+        chance(0.4) ? section('IfModule mod_access_compat.c', line('Satisfy', pick('Any', 'All')), chance(0.4) ? line('Deny', 'from', 'all') : ()) : ());
 }
 
 sub auth {
+    my ($host) = @_;
     my $kind = rand;
-    return line(requirement()) if $kind < 0.55;
-    return (container(pick(qw(RequireAny RequireAny RequireAll RequireNone))), chance(0.3) ? line('AuthMerging', pick(qw(And Or Off))) : ()) if $kind < 0.75;
-    return (line(requirement()), line('AuthMerging', pick(qw(And Or Off)))) if $kind < 0.82;
+    return line(requirement()) if $kind < 0.48;
+    return (container(pick(qw(RequireAny RequireAny RequireAll RequireNone))), chance(0.3) ? line('AuthMerging', pick(qw(And Or Off))) : ()) if $kind < 0.66;
+    return (line(requirement()), line('AuthMerging', pick(qw(And Or Off)))) if $kind < 0.73;
     return section('IfModule mod_access_compat.c', line('Order', pick('allow,deny', 'deny,allow')), (map { line(pick('Allow', 'Deny'), 'from', pick('all', '127.0.0.1', '10.0.0.0/8', 'env=E1', 'env=!E1')) } 1 .. some(2)),
-        chance(0.5) ? line('Satisfy', pick('Any', 'All')) : ()) if $kind < 0.9;
-    return login();
+        chance(0.5) ? line('Satisfy', pick('Any', 'All')) : ()) if $kind < 0.82;
+    return login($host);
 }
 
 # --- mod_rewrite --------------------------------------------------------------------------------
 
 my @SWITCHES = qw(B BNP C chain DPI discardpath END F forbidden G gone L last NC nocase NE noescape NS nosubreq PT passthrough QSA qsappend QSD qsdiscard QSL qslast);
 
-# One flag: as it is usually written, with a value that it has no use for, or with an odd one.
+# One flag: as it is usually written, with a value that it has no use for, or with an odd one (not CO alone: httpd crashes).
 sub flag {
     my $kind = rand;
-    return pick('L', 'L', 'R', 'R=301', 'C', 'NC', 'NS', 'PT', 'QSA', 'END', 'F') if $kind < 0.45;
-    return pick(@SWITCHES) if $kind < 0.6;
+    return pick('L', 'L', 'R', 'R=301', 'C', 'NC', 'NS', 'PT', 'QSA', 'END', 'F') if $kind < 0.38;
+    return pick(@SWITCHES) if $kind < 0.55;
     return pick(@SWITCHES) . pick('=1', '=', '=0', '=x', '=on') if $kind < 0.72;
     return pick('E=E1:yes', 'E=E2:$1', 'E=!E1', 'E=E1', 'E=E2:%{LA-U:REMOTE_USER}x', 'E=E2:%{LA-U:REQUEST_FILENAME}', 'E=E2:%{LA-F:REQUEST_FILENAME}', 'env=E2:%{SCRIPT_URL}') if $kind < 0.83;
     return pick('R=302', 'R=404', 'R=403', 'R=410', 'R=permanent', 'redirect=temp', 'R=308', 'R=200') if $kind < 0.9;
-    return pick('S=1', 'S=2', 'skip=1', 'S=x', 'S', 'T=text/x-a', 'T', 'H=default-handler', 'H=send-as-is', 'N=2', 'CO=c:v:.test', 'UnsafeAllow3F', 'B=;', 'l', 'nc', 'r=301');
+    return pick('S=1', 'S=2', 'skip=1', 'S=x', 'S', 'T=text/x-a', 'T', 'H=default-handler', 'H=send-as-is', 'N=2', 'CO=c:v:.test', 'UnsafeAllow3F', 'B=;', 'l', 'nc', 'r=301',
+        'redirect', 'skip', 'E', 'env', 'H', 'CO=e:f:.test', 'N', 'handler', 'handler=send-as-is', 'type=text/x-a', 'cookie=d:w:.test', 'next=2', 'unsafeprefixstat');
 }
 
 sub flags {
@@ -167,33 +171,48 @@ sub rule {
 }
 
 # Literal patterns with the same flags, one after the other, as sites that moved have them.
-sub rules_alike {
+sub literals {
     my ($host, $at) = @_;
     my $base  = $at->{url} // '/';
     my $start = defined $at->{url} ? '' : '/';
     my @flags = @{ pick(['R=301', 'L'], ['R=301', 'L'], ['R'], ['L'], ['L'], ['F'], ['G'], ['R=404'], ['END'], ['PT'], ['R', 'L', 'NC']) };
     push @flags, flag() if chance(0.2);
-    my @lines = map { line('RewriteRule', "^$start$_\$", $flags[0] =~ /^[FG]$/ ? '-' : chance(0.5) ? url($host) : "http://t.test/$_", '[' . join(',', @flags) . ']') }
-        @WORDS, map {"r$_"} 0 .. 3 + int rand 9;
     push @{ $host->{samples} }, map {"$base$_"} @WORDS, 'r2';
-    splice @lines, rand(@lines + 1), 0, chained($host, $at) if chance(0.5);
-    splice @lines, rand(@lines + 1), 0, rule($host, $at)    if chance(0.4);
-    splice @lines, rand(@lines + 1), 0, line('RewriteRule', pick('.', '^', 'html$'), '-', '[E=E' . pick('1:', '2:') . looked_ahead() . ']') if chance(0.4);
+    return map { line('RewriteRule', "^$start$_\$", $flags[0] =~ /^[FG]$/ ? '-' : chance(0.5) ? url($host) : "http://t.test/$_", '[' . join(',', @flags) . ']') }
+        @WORDS, map {"r$_"} 0 .. 3 + int rand 9;
+}
+
+sub among { my ($lines, @more) = @_; splice @$lines, rand(@$lines + 1), 0, @more }
+
+sub rules_alike {
+    my ($host, $at) = @_;
+    my @lines = literals($host, $at);
+    among(\@lines, chained($host, $at)) if chance(0.5);
+    among(\@lines, rule($host, $at))    if chance(0.4);
+    among(\@lines, line('RewriteRule', pick('.', '^', 'html$'), '-', '[E=E' . pick('1:', '2:') . looked_ahead() . ']')) if chance(0.4);
     return @lines;
 }
 
 sub looked_ahead { return '%{LA-' . pick('U', 'U', 'F') . ':' . pick(qw(REQUEST_FILENAME REMOTE_USER HANDLER REQUEST_URI)) . '}' }
 
-# For a <Directory>: so many rules that the module leaves out those that a path cannot match, and what must come to
-# the same then: a look-ahead, which httpd may authorize again, and chains whose heads subrequests pass over.
+# So many rules that the module leaves out those that a path cannot match, and what must come to the same then: a
+# look-ahead, which httpd may authorize again, and chains whose heads subrequests pass over.
 sub many_rules {
     my ($host, $at) = @_;
-    my @lines = rules_alike($host, $at);
-    splice @lines, rand(@lines + 1), 0, map { line('RewriteRule', @$_) }
-        ['^' . pick(qw(none x in)), '-', '[' . join(',', shuffle('C', pick('NS', 'R', 'R=404', 'NS,NC'))) . ']'],
-        [pick(qw(secret ^secret ^old$ ^go$ html$ ^page)), chance(0.5) ? ('-', pick('[F]', '[G]', '[E=E1:yes]')) : (url($host), '[L]')] if chance(0.6);
-    unshift @lines, line('RewriteRule', pick(qw(. ^ html$ ^page ^secret)), '-', '[E=E' . pick('1:', '2:') . looked_ahead() . ']') if chance(0.6);
-    return (chance(0.5) ? line('Require', 'expr', "\"%{IS_SUBREQ} == 'false'\"") : (), line('RewriteEngine', 'On'), chance(0.7) ? line('RewriteBase', $at->{url}) : (), @lines);
+    my $kind  = rand;
+    my @lines = $kind < 0.15 ? rules_alike($host, $at) : literals($host, $at);
+    among(\@lines, passed_over($host)) if $kind < 0.6;
+    among(\@lines, line('RewriteRule', pick('.', '^', '^', 'html$', '^page', '^secret'), '-', '[E=E' . pick('1:', '2:') . looked_ahead() . ']')) if $kind > 0.5;
+    my @refuse = chance($kind > 0.6 ? 0.8 : 0.1) ? line('Require', 'expr', "\"%{IS_SUBREQ} == 'false'\"") : ();
+    return (@refuse, line('RewriteEngine', 'On'), chance(0.7) ? line('RewriteBase', $at->{url}) : (), @lines);
+}
+
+# A chain whose head matches little, or which subrequests pass over; the rule behind it matches much.
+sub passed_over {
+    my ($host) = @_;
+    my @then = chance(0.6) ? ('-', pick('[F]', '[G]', '[E=E1:yes]')) : (url($host), '[L]');
+    return (line('RewriteRule', '^' . pick(qw(none x in)), '-', '[' . join(',', shuffle(@{ pick(['C', 'NS'], ['C', 'R'], ['C', 'R=404'], ['C', 'NS,NC'], ['C=1', 'NC'], ['chain=x', 'NC=1']) })) . ']'),
+        line('RewriteRule', pick(qw(secret ^secret ^old$ ^go$ html$ ^page)), @then));
 }
 
 # A head with C and others behind it.
@@ -236,6 +255,18 @@ sub redirect {
     return @lines;
 }
 
+# Redirects of a directory, and what others make of a request ahead of mod_alias.
+sub moved {
+    my ($host, $at) = @_;
+    my $base  = $at->{url} // '/';
+    my @lines = map { line('Redirect', chance(0.5) ? pick(qw(301 temp 303)) : (), "$base$_", "http://t.test/$_") } @WORDS, 'r2';
+    push @{ $host->{samples} }, map {"$base$_"} 'old', 'go', 'r2';
+    among(\@lines, line(pick('SetEnv', 'SetEnv', 'UnsetEnv'), pick('E1', 'E2'))) for 1 .. 1 + some(2);
+    among(\@lines, line('Header', 'always', 'set', 'X-E', '"%{E1}e %{E2}e"')) if chance(0.7);
+    among(\@lines, lua_hook()) if $at->{conf} && grep { $_ eq 'lua' } @{ $host->{topics} };
+    return @lines;
+}
+
 # --- elsewhere ----------------------------------------------------------------------------------
 
 # A path as seen from a directory: below it, beside it, above it.
@@ -257,7 +288,7 @@ sub action {
 my @SHOWN = qw(E1 E2 SCRIPT_URL SCRIPT_URI REDIRECT_STATUS REDIRECT_URL REDIRECT_E1 REMOTE_USER SCRIPT_NAME PATH_INFO CONTEXT_PREFIX CONTEXT_DOCUMENT_ROOT REDIRECT_QUERY_STRING);
 
 sub env {
-    return map { line(@{ pick(['SetEnv', pick('E1', 'E2'), pick('yes', 'no')], ['UnsetEnv', pick('E1', 'E2')], ['SetEnvIf', pick('Request_URI', 'Request_URI', 'X-Ask', 'Request_Method'), word(), pick('E1=yes', 'E2', '!E1')],
+    return map { line(@{ pick(['SetEnv', pick('E1', 'E2'), pick('yes', 'no')], ['SetEnv', pick('E1', 'E2'), pick('yes', 'no')], ['UnsetEnv', pick('E1', 'E2')], ['SetEnvIf', pick('Request_URI', 'Request_URI', 'X-Ask', 'Request_Method'), word(), pick('E1=yes', 'E2', '!E1')],
         ['SetEnvIfExpr', '"' . expression() . '"', pick('E1=yes', 'E2=yes')]) }) } 1 .. some(2);
 }
 
@@ -271,7 +302,7 @@ sub options {
 }
 
 sub mime {
-    return line(@{ pick(['AddOutputFilter', 'INCLUDES', pick('.shtml', '.html')], ['SetOutputFilter', 'INCLUDES'], ['AddHandler', pick('server-parsed', 'type-map', 'send-as-is', 'default-handler'), pick('.shtml', '.txt', '.var')],
+    return line(@{ pick(['AddOutputFilter', 'INCLUDES', pick('.shtml', '.html')], ['SetOutputFilter', 'INCLUDES'], ['AddHandler', pick('server-parsed', 'type-map', 'type-map', 'send-as-is', 'default-handler'), pick('.shtml', '.txt', '.var', '.var')],
         ['AddType', pick('text/x-a', 'text/html'), pick('.txt', '.html')], ['LanguagePriority', 'de en'], ['ForceLanguagePriority', 'Fallback'], ['SSIErrorMsg', 'oops'], ['DirectorySlash', 'Off'], ['AcceptPathInfo', pick('On', 'Off')],
         ['FileETag', 'None'], ['CheckSpelling', 'On'], ['DirectoryIndexRedirect', pick('On', '303')], ['XBitHack', 'On'], ['QualifyRedirectURL', 'On'], 
         ['RequestHeader', 'set', 'X-Ask', '1'], ['Substitute', '"s/page/PAGE/"'], ['ForceType', 'text/plain'], ['DefaultLanguage', 'en']) });
@@ -283,15 +314,18 @@ sub perl_values { return map { line(pick('PerlSetVar', 'PerlSetVar', 'PerlAddVar
 
 sub perl_handler {
     my ($host) = @_;
-    return (perl_values(), line(pick('PerlFixupHandler', 'PerlFixupHandler', 'PerlAccessHandler', 'PerlHeaderParserHandler', 'PerlTypeHandler', 'PerlLogHandler'), 'HtCacheSite::' . pick(qw(adds sets unsets configures))),
+    return (perl_values(), line(pick('PerlFixupHandler', 'PerlFixupHandler', 'PerlAccessHandler', 'PerlHeaderParserHandler', 'PerlTypeHandler', 'PerlLogHandler'), 'HtCacheSite::' . pick(qw(adds sets unsets configures customs marks))),
         chance(0.25) ? section('Files "a.txt"', line('SetHandler', pick('modperl', 'perl-script')), line('PerlResponseHandler', 'HtCacheSite::' . pick(qw(answers redirects includes)))) : ());
 }
 
 sub lua_hook {
-    return map { line('LuaHook' . pick(qw(Fixups Fixups Fixups AccessChecker TypeChecker CheckUserID)), '@SITE@/hooks.lua', pick(qw(marks marks refuses breaks stops moves))) } 1 .. some(2);
+    return map { line('LuaHook' . pick(qw(Fixups Fixups Fixups AccessChecker TypeChecker CheckUserID)), '@SITE@/hooks.lua', pick(qw(marks marks refuses breaks stops moves customs))) } 1 .. some(2);
 }
 
-sub lua_translate { return line('LuaHookTranslateName', '@SITE@/hooks.lua', pick('moves', 'marks', 'climbs'), pick('early', 'late', ())) }
+sub lua_translate { return line('LuaHookTranslateName', '@SITE@/hooks.lua', pick('moves', 'marks', 'climbs', 'roots', 'breaks'), pick('early', 'late', ())) }
+
+# What it finds in its configuration is the server's, for all threads: it must not write there.
+sub perl_translate { return line('PerlTransHandler', 'HtCacheSite::' . pick(qw(marks climbs marks))) }
 
 # --- sections -----------------------------------------------------------------------------------
 
@@ -318,7 +352,8 @@ my %TOPIC = (
     error    => [4, 'SD', \&error_document], rewrite  => [5, 'SD', \&rewrite],  redirect => [3, 'SD', \&redirect],
     env      => [2, 'SD', \&env],            header   => [2, 'SD', \&header],   options  => [1, 'D',  \&options],
     mime     => [2, 'D', \&mime],            action   => [1, 'SD', \&action],   perl     => [2, 'D',  \&perl_values],
-    handler  => [2, 'CD', \&perl_handler],   lua      => [2, 'CD', \&lua_hook], translate => [1, 'S', \&lua_translate],
+    handler  => [2, 'D',  \&perl_handler],   lua      => [2, 'D',  \&lua_hook], translate => [1, 'S', \&lua_translate],
+    trans    => [1, 'S',  \&perl_translate], moved   => [3, 'D',  \&moved],    many     => [2, 'D',  \&many_rules],
     files    => [2, 'D',  \&for_files],      some     => [1, 'D',  \&for_some], inherit  => [1, 'SD', \&options_of_rewrite],
 );
 
@@ -330,7 +365,7 @@ sub lines_of {
     my ($host, $at) = @_;
     my $where = $at->{server} ? 'S' : 'D';
     my @may   = grep { my $topic = $TOPIC{$_}; $topic->[1] =~ /$where/ && ($topic->[1] !~ /C/ || $at->{conf})
-            && !($at->{section} && /^(?:files|some|inherit|handler|lua)$/) } @{ $host->{topics} };
+            && !($at->{section} && /^(?:files|some|inherit|handler|lua|moved|many)$/) } @{ $host->{topics} };
     my $total = 0;
     $total += $TOPIC{$_}[0] for @may;
     my $at_weight = rand $total;
