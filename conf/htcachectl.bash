@@ -10,7 +10,7 @@ _htcachectl_options() { # command
     unused) all+=" --url= --limit= --since=" ;;
     check) all+=" --url= --format= --cost --follow --limit=" ;;
     lookup) all+=" --format= --follow --allow-encoded-slashes= --merge-slashes=" ;;
-    convert) all+=" --format= --to= --base= --output= --keep-going --merge-slashes=" ;;
+    convert) all+=" --format= --to= --base= --output= --keep-going --limit= --merge-slashes=" ;;
     *) all="--help --version" ;;
     esac
     printf '%s\n' "$all"
