@@ -5,7 +5,7 @@
  * all processes share), glue_map_load.c (from file to shared image, in whatever thread),
  * glue_map_loader.c (the thread for files that have changed), glue_map_start.c (start, restart,
  * stop), glue_map.c (answering requests), glue_map_regex.c (their
- * patterns).
+ * patterns), glue_map_said.c (how much is logged of .htaccess files' maps).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
@@ -57,6 +57,7 @@ struct htc_redirects {
     htc_map *tables;               /* htc_table, by place; NULL until child_init */
     htc_map *patterns;             /* of .htaccess files' maps, compiled; see glue_map_regex.c */
     struct htc_loader *loader;     /* see glue_map_loader.c */
+    struct htc_said *said;         /* see glue_map_said.c; NULL until child_init */
     _Atomic int stopping;          /* the process ends */
 };
 
@@ -135,6 +136,16 @@ apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
 void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map);
 /** The process ends: wait for the piece of work that the loader is at, and drop the rest. */
 void htc_map_loader_end(htc_redirects *redirects);
+
+/* glue_map_said.c */
+/** For child_init. Messages are counted in @a pool. */
+apr_status_t htc_map_said_create(htc_redirects *redirects, apr_pool_t *pool);
+/** Is a message of this @a level about @a map to be logged now? Asked once for each message. One of
+ * the server's configuration is when LogLevel has it so; for one of a .htaccess file those of the
+ * same @a owner (redirect_area_owner()) are counted too, and at the first that is one too many it
+ * is logged that further ones are not. Takes a lock of its own. */
+bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
+                     int level);
 
 /* glue_map_start.c */
 /** post_config, after all directives were read: prepare the area and load what changed. @a

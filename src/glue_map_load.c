@@ -54,6 +54,7 @@ typedef enum load_when {
 typedef struct loading {
     htc_redirects *redirects;
     const htc_redirect_map *map;
+    uint64_t owner; /* of the map; it may make way meanwhile */
     apr_pool_t *pool;
     int fd;
     char *bytes;
@@ -72,10 +73,16 @@ typedef struct loading {
 
 /* --- messages ---------------------------------------------------------------------------------*/
 
+static bool may_say(const loading *load, int level)
+{
+    return htc_map_may_say(load->redirects, load->map, load->owner, level);
+}
+
 static void log_problem(const loading *load, const char *what)
 {
-    ap_log_error(APLOG_MARK, APLOG_ERR, 0, load->redirects->main_server,
-                 "HtCacheRedirectMap %s (%s): %s", load->map->file, load->map->where, what);
+    if (may_say(load, APLOG_ERR))
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, load->redirects->main_server,
+                     "HtCacheRedirectMap %s (%s): %s", load->map->file, load->map->where, what);
 }
 
 static void log_row(void *baton, redirect_severity severity, uint32_t line, const char *message)
@@ -92,10 +99,12 @@ static void say_rows(const loading *load)
 {
     for (int i = 0; i < load->held->nelts; i++) {
         const row_message *row = &APR_ARRAY_IDX(load->held, i, row_message);
+        int level = row->severity == REDIRECT_ERROR ? APLOG_ERR : APLOG_WARNING;
 
-        ap_log_error(APLOG_MARK, row->severity == REDIRECT_ERROR ? APLOG_ERR : APLOG_WARNING, 0,
-                     load->redirects->main_server, "HtCacheRedirectMap: %s line %u: %s",
-                     load->map->file, (unsigned)row->line, row->text);
+        if (may_say(load, level))
+            ap_log_error(APLOG_MARK, level, 0, load->redirects->main_server,
+                         "HtCacheRedirectMap: %s line %u: %s", load->map->file, (unsigned)row->line,
+                         row->text);
     }
 }
 
@@ -103,16 +112,17 @@ static void log_summary(const loading *load, size_t size)
 {
     server_rec *s = load->redirects->main_server;
 
-    if (load->logged > MAX_LOGGED)
+    if (load->logged > MAX_LOGGED && may_say(load, APLOG_WARNING))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                      "HtCacheRedirectMap: %s: %u more messages; see all of them with: htcachectl "
                      "check %s",
                      load->map->file, load->logged - MAX_LOGGED, load->map->file);
-    ap_log_error(APLOG_MARK, APLOG_INFO, 0, s,
-                 "HtCacheRedirectMap: %s: %" APR_UINT64_T_FMT " rows, %" APR_UINT64_T_FMT
-                 " left out, %" APR_SIZE_T_FMT " bytes of memory",
-                 load->map->file, (apr_uint64_t)load->report.rows,
-                 (apr_uint64_t)load->report.errors, size);
+    if (may_say(load, APLOG_INFO))
+        ap_log_error(APLOG_MARK, APLOG_INFO, 0, s,
+                     "HtCacheRedirectMap: %s: %" APR_UINT64_T_FMT " rows, %" APR_UINT64_T_FMT
+                     " left out, %" APR_SIZE_T_FMT " bytes of memory",
+                     load->map->file, (apr_uint64_t)load->report.rows,
+                     (apr_uint64_t)load->report.errors, size);
 }
 
 /* --- failures ---------------------------------------------------------------------------------*/
@@ -470,13 +480,15 @@ static const char *read_and_build(loading *load)
 static void loading_begin(loading *load, htc_redirects *redirects, const htc_redirect_map *map,
                           load_when when, apr_pool_t *pool)
 {
-    *load = (loading){.redirects = redirects,
-                      .map = map,
-                      .pool = pool,
-                      .fd = -1,
-                      .when = when,
-                      .held = apr_array_make(pool, 4, sizeof(row_message)),
-                      .began = htc_mono_ms()};
+    *load =
+        (loading){.redirects = redirects,
+                  .map = map,
+                  .owner = redirects->area ? redirect_area_owner(redirects->area, map->slot) : 0,
+                  .pool = pool,
+                  .fd = -1,
+                  .when = when,
+                  .held = apr_array_make(pool, 4, sizeof(row_message)),
+                  .began = htc_mono_ms()};
     load->report.fn = log_row;
     load->report.baton = load;
     load->report.compile = try_pattern;

@@ -239,6 +239,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         !redirects->area)
         return;
     if (htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
+        htc_map_said_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||
         htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
         redirects->tables = NULL;
