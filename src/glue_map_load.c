@@ -26,6 +26,8 @@
 #define READ_BYTES    ((size_t)1 << 20)
 #define TOUCHED_BYTES 4096
 #define LEASE_MS      1000
+/* After a file of more than that memory is given back. */
+#define TRIM_BYTES ((size_t)1 << 20)
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
  * time. */
 #define FIRST_WAIT_MS 5000
@@ -544,8 +546,9 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     }
     redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__
-    /* What was needed for a moment must not stay with each process that has built once. */
-    malloc_trim(0);
+    /* What a large file needed for a moment must not stay with each process that has built once. */
+    if (load.len > TRIM_BYTES)
+        malloc_trim(0);
 #endif
     return err ? APR_EGENERAL : APR_SUCCESS;
 }
