@@ -5,7 +5,7 @@
  * hand; tinycdb and LMDB take part when compiled with -DHAVE_CDB -lcdb and -DHAVE_LMDB -llmdb:
  *
  *   cc -O2 -D_GNU_SOURCE -Isrc $(apr-1-config --includes --cppflags) -DHAVE_CDB -DHAVE_LMDB \
- *      bench/redirect_table.c src/redirect_table.c src/redirect_table_*.c src/core/htc_pages.c \
+ *      bench/redirect_table.c src/redirect_table.c src/redirect_table_*.c src/base/pages.c \
  *      -lcdb -llmdb $(apr-1-config --link-ld --libs)
  *
  * usage: redirect_table [rows [runs]]
@@ -18,7 +18,7 @@
  * many bytes as the table has: a look-up that finds a row with a random key has at least one such
  * wait, which may begin during the one of the look-up before.
  */
-#include "core/htc_pages.h"
+#include "base/pages.h"
 #include "redirect_table.h"
 
 #include <apr_general.h>

@@ -3,14 +3,14 @@
  * The module record and its life cycle: reading options, creating the shared segment before the
  * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
  */
-#include "mod_htcache.h"
-#include "glue_farm.h"
-#include "glue_fold.h"
-#include "glue_fold_gate.h"
-#include "glue_fold_track.h"
-#include "glue_hooks.h"
-#include "glue_map.h"
-#include "glue_status.h"
+#include "module/module.h"
+#include "htaccess/farm.h"
+#include "redirects/fold.h"
+#include "redirects/rule_filter.h"
+#include "redirects/fold_track.h"
+#include "module/hooks.h"
+#include "redirects/map.h"
+#include "status/status.h"
 
 #include "ap_mpm.h"
 #include "http_protocol.h"
@@ -290,7 +290,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_post_read_request(htc_fresh_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_monitor(htc_fresh_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_translate_name(htc_translate, NULL, NULL, APR_HOOK_REALLY_FIRST);
-    /* These two go to mod_alias's place as soon as it is known, see glue_hooks.h. */
+    /* These two go to mod_alias's place as soon as it is known, see module/hooks.h. */
     ap_hook_translate_name(redirect_translate, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_fixups(redirect_fixup, NULL, NULL, APR_HOOK_MIDDLE);
     /* Just ahead of core's own, behind everybody else's. */

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Looking rules up in a table's image. Called for every request that a table applies to. What an
- * image looks like and how keys are made is told in redirect_table_private.h; images have been
+ * image looks like and how keys are made is told in redirect_table/internal.h; images have been
  * validated before.
  *
  * A look-up walks once over the path. After each segment it makes, for each context (a space with
@@ -9,8 +9,8 @@
  * filter and then the index, and compares the rules found. The lowest that matches is kept.
  * Patterns are only noted on the way, and tried in the end, ascending, up to the one that is kept.
  */
-#include "redirect_table_private.h"
-#include "core/htc_hot.h"
+#include "redirect_table/internal.h"
+#include "base/hot.h"
 
 #include <apr_strings.h>
 

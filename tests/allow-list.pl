@@ -12,7 +12,7 @@ BEGIN { $top = $ENV{srcdir} // '.' }
 use lib "$top/t/lib";
 use HtCache::Cases;
 
-my @code = HtCache::Cases::allowed("$top/src/allow_list.c");
+my @code = HtCache::Cases::allowed("$top/src/base/allow_list.c");
 my @docs = HtCache::Cases::documented("$top/docs/allow-list.md");
 cmp_ok scalar @code, '>', 0, 'there is an allow-list';
 
@@ -21,7 +21,7 @@ sub row_text {
     return "$module $directive: $class" . ($unless ? ', depending on its arguments' : '');
 }
 is_deeply [sort map { row_text($_) } @docs], [sort map { row_text($_) } @code],
-    'src/allow_list.c and docs/allow-list.md say the same';
+    'src/base/allow_list.c and docs/allow-list.md say the same';
 
 my %class_of = map { lc("$_->[0] $_->[1]") => $_->[2] } @code;
 is scalar keys %class_of, scalar @code, 'no directive stands in the list twice';

@@ -7,7 +7,7 @@
 #ifndef AREA_UTIL_H
 #define AREA_UTIL_H
 
-#include "redirect_area_private.h"
+#include "area/internal.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The allow-list: every row answers for itself, arguments that decide do decide, and the table in
  * docs/allow-list.md says the same. Run by make check, with srcdir in the environment.
  */
-#include "allow_list.h"
+#include "base/allow_list.h"
 
 #include <check.h>
 #include <stdio.h>

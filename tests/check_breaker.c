@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_breaker.c: when it opens, who may try, when it closes. Run by 'make check'.
+ * Unit tests of farm/breaker.c: when it opens, who may try, when it closes. Run by 'make check'.
  */
-#include "htc_breaker.h"
+#include "farm/breaker.h"
 
 #include <check.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_census.c, with processes that live and such that were killed. Run by
+ * Unit tests of farm/census.c, with processes that live and such that were killed. Run by
  * 'make check'.
  */
-#include "htc_census.h"
+#include "farm/census.h"
 
 #include <check.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_chain.c: the order in which contexts are asked, and that what is merged is
+ * Unit tests of base/chain.c: the order in which contexts are asked, and that what is merged is
  * shared and stays as it was. Run by 'make check'.
  */
-#include "htc_chain.h"
+#include "base/chain.h"
 
 #include <check.h>
 #include <stdlib.h>

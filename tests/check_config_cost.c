@@ -2,9 +2,9 @@
 /*
  * The cost report of configurations: what becomes of a .htaccess file and because of which line,
  * what requests have to run, and what is advised. Expected classes follow from the allow-list,
- * foldings from redirect_config.h.
+ * foldings from rules/config.h.
  */
-#include "config_cost.h"
+#include "tool/config_cost.h"
 #include "redirect_map_util.h"
 
 #include <apr_general.h>

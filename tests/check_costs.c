@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_costs.c: what is counted, the order, that the dearest stay when there are far
+ * Unit tests of cache/costs.c: what is counted, the order, that the dearest stay when there are far
  * more files than room, that nothing is lost among threads. Run by 'make check'.
  */
-#include "htc_costs.h"
+#include "cache/costs.h"
 
 #include <apr_general.h>
 #include <check.h>

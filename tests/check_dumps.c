@@ -3,12 +3,12 @@
  * Nothing that processes share lies in the core file of one of them: each segment that the module
  * maps is left out, as the kernel says of it. Run by 'make check'.
  */
-#include "htc_costs.h"
-#include "htc_history.h"
-#include "htc_pages.h"
-#include "htc_store.h"
-#include "htc_watch.h"
-#include "redirect_area.h"
+#include "cache/costs.h"
+#include "cache/history.h"
+#include "base/pages.h"
+#include "cache/store.h"
+#include "cache/watch.h"
+#include "area/area.h"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_escape.c: hostile names in each form of the status page, and, for every byte
+ * Unit tests of base/escape.c: hostile names in each form of the status page, and, for every byte
  * and random texts, that what comes out is valid UTF-8 on one line. Run by 'make check'.
  */
-#include "htc_escape.h"
+#include "base/escape.h"
 
 #include <apr_general.h>
 #include <check.h>

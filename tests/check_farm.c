@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_farm.c: keys, names, and that nothing which was forged, cut, swapped or kept
+ * Unit tests of farm/codec.c: keys, names, and that nothing which was forged, cut, swapped or kept
  * for later comes through. Run by 'make check' where the farm tier is built.
  */
-#include "htc_farm.h"
-#include "htc_record.h"
+#include "farm/codec.h"
+#include "cache/record.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>

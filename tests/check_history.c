@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_history.c: one sample per time, also with many who want to take it; order, the
+ * Unit tests of cache/history.c: one sample per time, also with many who want to take it; order, the
  * ring going round, counters that begin anew. Run by 'make check'.
  */
-#include "htc_history.h"
+#include "cache/history.h"
 
 #include <apr_general.h>
 #include <check.h>

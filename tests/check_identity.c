@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_identity.c: what makes two files the same, when a file is too young to be
+ * Unit tests of base/identity.c: what makes two files the same, when a file is too young to be
  * trusted, and the two clocks. Run by 'make check'.
  */
-#include "htc_identity.h"
+#include "base/identity.h"
 
 #include <check.h>
 #include <stdlib.h>

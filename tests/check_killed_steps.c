@@ -8,10 +8,10 @@
  * check_redirect_area_crash do the rest.
  */
 #include "area_util.h"
-#include "htc_breaker.h"
-#include "htc_breaker.h"
-#include "htc_history.h"
-#include "redirect_counters.h"
+#include "farm/breaker.h"
+#include "farm/breaker.h"
+#include "cache/history.h"
+#include "area/counters.h"
 #include "store_util.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
  * is killed is noticed, one that is stopped is waited for once, and nothing that is written to the
  * shared memory lets two in at a time. Run by 'make check'.
  */
-#include "htc_lock.h"
+#include "base/lock.h"
 
 #include <check.h>
 #include <pthread.h>

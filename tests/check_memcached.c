@@ -4,7 +4,7 @@
  * made of scripts, with a clock that only moves when somebody waits, so that "never longer than the
  * budget" can be asserted exactly. Run by 'make check'.
  */
-#include "htc_memcached.h"
+#include "farm/memcached.h"
 
 #include <apr_general.h>
 #include <check.h>

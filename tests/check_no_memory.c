@@ -7,13 +7,13 @@
  * which are never refused memory here, end the process when they are.
  */
 #include "area_util.h"
-#include "htc_history.h"
-#include "htc_map.h"
-#include "htc_store.h"
-#include "htc_watch.h"
-#include "redirect_convert.h"
-#include "redirect_counters.h"
-#include "redirect_map.h"
+#include "cache/history.h"
+#include "cache/process_cache.h"
+#include "cache/store.h"
+#include "cache/watch.h"
+#include "tool/convert.h"
+#include "area/counters.h"
+#include "maps/map.h"
 
 #include <errno.h>
 

@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of htc_pages.c: memory for a moment is zeroed and all gone afterwards, with nothing
+ * Unit tests of base/pages.c: memory for a moment is zeroed and all gone afterwards, with nothing
  * beside it; shared memory is seen by children; what is laid in large pages stays what it was. Run
  * by 'make check'.
  */
-#include "htc_pages.h"
+#include "base/pages.h"
 
 #include <apr_general.h>
 #include <check.h>

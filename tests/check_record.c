@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/core/htc_record.c: what goes in comes out, and what no builder can have made is
+ * Unit tests of src/cache/record.c: what goes in comes out, and what no builder can have made is
  * refused or at least safe to walk. Run by 'make check'; damaged records lie in allocations of
  * exactly their size, so that a build with -fsanitize=address sees the first byte read too many.
  */
-#include "htc_record.h"
+#include "cache/record.h"
 
 #include <check.h>
 #include <apr_general.h>

@@ -4,10 +4,10 @@
  * patterns that are tried, limits that patterns set themselves, and the check for loops. Run by
  * 'make check'.
  */
-#include "htcachectl_map.h"
-#include "redirect_budget.h"
+#include "tool/map.h"
+#include "maps/budget.h"
 #include "redirect_map_util.h"
-#include "redirect_regex.h"
+#include "regex/regex.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>

@@ -4,9 +4,9 @@
  * rules, and whole files as htcachectl check reads them. Expected results follow from what
  * mod_alias and mod_rewrite do with such lines.
  */
-#include "redirect_config.h"
+#include "rules/config.h"
 
-#include "config_lines.h"
+#include "base/config_lines.h"
 
 #include <check.h>
 #include <stdlib.h>

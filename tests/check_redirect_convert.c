@@ -5,9 +5,9 @@
  * HTC_LONG makes so many times as many of them. HTC_CORPUS is a folder with redirect lists
  * (redirects/ *.csv), some of which go through all formats, too.
  */
-#include "htcachectl_map.h"
-#include "htcachectl_verify.h"
-#include "redirect_convert.h"
+#include "tool/map.h"
+#include "tool/verify.h"
+#include "tool/convert.h"
 #include "redirect_map_util.h"
 
 #include <apr_general.h>

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of redirect_counters.c: counting by many threads, times, where counting ends, and
+ * Unit tests of area/counters.c: counting by many threads, times, where counting ends, and
  * counts that move to another table with the rules that stay. Run by 'make check'.
  */
-#include "redirect_counters.h"
+#include "area/counters.h"
 
 #include <check.h>
 #include <pthread.h>

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of redirect_hits.c: counting by name, who makes room in a full set, and many threads.
+ * Unit tests of area/hits.c: counting by name, who makes room in a full set, and many threads.
  * Run by 'make check'.
  */
-#include "redirect_hits.h"
+#include "area/hits.h"
 
 #include <check.h>
 #include <pthread.h>

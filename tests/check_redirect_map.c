@@ -4,8 +4,8 @@
  * targets, queries, and what a row answers. Run by 'make check'; the other formats are in
  * check_redirect_map_formats.c, the checks of whole maps in check_redirect_map_whole.c.
  */
-#include "htcachectl_map.h"
-#include "redirect_budget.h"
+#include "tool/map.h"
+#include "maps/budget.h"
 #include "redirect_map_util.h"
 
 #include <apr_general.h>

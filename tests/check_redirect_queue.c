@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of redirect_queue.c: in which order owners have their turns, and what is refused. Run
+ * Unit tests of maps/queue.c: in which order owners have their turns, and what is refused. Run
  * by 'make check'.
  */
-#include "redirect_queue.h"
+#include "maps/queue.h"
 
 #include <check.h>
 #include <stdlib.h>

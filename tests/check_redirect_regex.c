@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/redirect_regex.c: what is claimed of named patterns, with httpd's usual options
+ * Unit tests of src/regex/regex.c: what is claimed of named patterns, with httpd's usual options
  * and with others, and of patterns made to be long, deep or slow. Run by 'make check'. That the
  * claims are true is tested by check_redirect_regex_random.c.
  */
-#include "redirect_regex.h"
+#include "regex/regex.h"
 
 #include <check.h>
 #include <apr_general.h>

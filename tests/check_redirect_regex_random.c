@@ -1,12 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What src/redirect_regex.c claims of a pattern, against PCRE2, compiled as ap_regcomp() does:
+ * What src/regex/regex.c claims of a pattern, against PCRE2, compiled as ap_regcomp() does:
  * random patterns made of all of PCRE's syntax, random soups of its characters, and subjects made
  * from the patterns, from the claims and from nothing. Run by 'make check' for some seconds; with
  * HTC_LONG set twenty times as long. With HTC_CORPUS set the RewriteRules of the .htaccess files in
  * its w3id folder are counted and compared, too.
  */
-#include "redirect_regex.h"
+#include "regex/regex.h"
 #include "regex_pieces.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8

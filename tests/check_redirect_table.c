@@ -6,7 +6,7 @@
  * -fsanitize=address sees the first byte read too many.
  */
 #include "redirect_table.h"
-#include "redirect_table_private.h"
+#include "redirect_table/internal.h"
 #include "redirect_table_samples.h"
 
 #include <check.h>

@@ -4,8 +4,8 @@
  * redirect_table.h reads outside of the image, runs without end, or says more than the header
  * allows. The image lies between two pages that nobody may touch. Run by 'make check'.
  */
-#include "redirect_map.h"
-#include "redirect_table_private.h"
+#include "maps/map.h"
+#include "redirect_table/internal.h"
 
 #include <check.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
  * rules have in common. Run by 'make check', once with vectors of 16 bytes and once without.
  */
 #include "redirect_table.h"
-#include "redirect_table_private.h"
+#include "redirect_table/internal.h"
 
 #include <check.h>
 #include <apr_general.h>

@@ -5,7 +5,7 @@
  * HTC_SEED=N repeats a run.
  */
 #include "redirect_table.h"
-#include "redirect_table_private.h"
+#include "redirect_table/internal.h"
 #include "redirect_list.h"
 
 #include <check.h>
@@ -304,7 +304,7 @@ static taste random_taste(void)
 
     if (!t.kinds)
         t.kinds = 62;
-    if (chance(30)) { /* these have look-ups of their own, see redirect_table_simple.c */
+    if (chance(30)) { /* these have look-ups of their own, see redirect_table/simple.c */
         t.plain = true;
         t.kinds = (1 + below(3)) << REDIRECT_EXACT;
         t.icase = t.host = t.query = t.scheme = 0;

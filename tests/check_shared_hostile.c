@@ -6,9 +6,9 @@
  * touch, where the test can have it so. Run by 'make check', and with sanitizers.
  */
 #include "area_util.h"
-#include "htc_costs.h"
-#include "htc_history.h"
-#include "redirect_hits.h"
+#include "cache/costs.h"
+#include "cache/history.h"
+#include "area/hits.h"
 #include "store_util.h"
 
 #include <signal.h>

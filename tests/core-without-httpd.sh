@@ -1,9 +1,9 @@
 #!/bin/sh
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # Proves that the core library cannot include httpd headers: compiles two scratch files with the
-# flags the build uses for src/core. 'make check' calls it with CORE_COMPILE and APR_INCLUDEDIR set.
+# flags the build uses for the core library. 'make check' calls it with CORE_COMPILE and APR_INCLUDEDIR set.
 set -u
-: "${CORE_COMPILE:?the compile command of src/core}" "${APR_INCLUDEDIR:?APR include directory}"
+: "${CORE_COMPILE:?the compile command of the core library}" "${APR_INCLUDEDIR:?APR include directory}"
 
 if [ -f "$APR_INCLUDEDIR/httpd.h" ]; then
     echo "SKIP: this httpd keeps its headers in APR's own include directory $APR_INCLUDEDIR"

@@ -14,7 +14,7 @@ import sys
 
 
 def is_core(name):
-    return name.startswith("core/") or name.startswith("redirect_") or name == "config_lines.c"
+    return name.startswith("core/") or name.startswith("redirect_") or name == "base/config_lines.c"
 
 
 def lines_of(build):

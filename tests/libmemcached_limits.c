@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE.
  *
  * How long libmemcached's own input and output waits for a server that misbehaves, with its
- * connection pool and every limit that it has at 20 ms. It is why src/core/htc_memcached.c speaks
+ * connection pool and every limit that it has at 20 ms. It is why src/farm/memcached.c speaks
  * the protocol itself (docs/farm.md). Run by hand, where libmemcached is installed:
  *
  *     make tests/libmemcached_limits && tests/libmemcached_limits

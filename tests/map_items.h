@@ -8,7 +8,7 @@
 #ifndef MAP_ITEMS_H
 #define MAP_ITEMS_H
 
-#include "htc_map.h"
+#include "cache/process_cache.h"
 
 #include <check.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# The modules whose merged configurations are shared: src/merge_list.c and the table in docs/identity.md say the same,
+# The modules whose merged configurations are shared: src/base/merge_list.c and the table in docs/identity.md say the same,
 # and each module of the allow-list has a row in that table, with a reason where something is merged. Run by 'make check'.
 use strict;
 use warnings;
@@ -14,7 +14,7 @@ sub text {
     return scalar <$fh>;
 }
 
-my $code = text('src/merge_list.c');
+my $code = text('src/base/merge_list.c');
 my @code = map { join ' ', @$_ } pairs($code =~ /\{"([\w.]+)", (NULL|"\w+")\}/g);
 
 sub pairs {
@@ -34,9 +34,9 @@ while (my ($module, $shared, $why) = splice @rows, 0, 3) {
 }
 cmp_ok scalar @code, '>', 20, 'there is a list';
 is_deeply \@code, [sort @code], 'which is sorted';
-is_deeply [sort @docs], \@code, 'src/merge_list.c and docs/identity.md say the same';
+is_deeply [sort @docs], \@code, 'src/base/merge_list.c and docs/identity.md say the same';
 
-my %allowed = map { $_ => 1 } text('src/allow_list.c') =~ /^\s+(?:SHARE|SHARE_UNLESS|REPLAY|STOCK)\("([^"]+)"/mg;
+my %allowed = map { $_ => 1 } text('src/base/allow_list.c') =~ /^\s+(?:SHARE|SHARE_UNLESS|REPLAY|STOCK)\("([^"]+)"/mg;
 cmp_ok scalar keys %allowed, '>', 40, 'there is an allow-list';
 is_deeply [grep { !$row{$_} } sort keys %allowed], [], 'each module of the allow-list has a row';
 unlike "@code", qr/mod_(?:perl|lua)/, 'no module that runs scripts is on it';

@@ -5,7 +5,7 @@
  */
 #include "redirect_map_util.h"
 
-#include "htcachectl_map.h"
+#include "tool/map.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>

@@ -7,7 +7,7 @@
 #ifndef STORE_UTIL_H
 #define STORE_UTIL_H
 
-#include "htc_store_private.h"
+#include "cache/store_internal.h"
 
 /* A record for key number `number`. Two records of one key differ by `round` and length. */
 typedef struct su_spec {

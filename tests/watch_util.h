@@ -8,7 +8,7 @@
 #ifndef WATCH_UTIL_H
 #define WATCH_UTIL_H
 
-#include "htc_watch_private.h"
+#include "cache/watch_internal.h"
 #include "store_util.h"
 
 #include <check.h>

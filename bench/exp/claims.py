@@ -62,7 +62,7 @@ def table(b):
     subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I" + source, "-DHAVE_CDB", "-DHAVE_LMDB", "-o", program,
                     os.path.join(HERE, "redirect_table.c"), os.path.join(source, "redirect_table.c"),
                     *sorted(glob.glob(os.path.join(source, "redirect_table_*.c"))),
-                    os.path.join(source, "core", "htc_pages.c"), "-lcdb", "-llmdb", *apr],
+                    os.path.join(source, "core", "base/pages.c"), "-lcdb", "-llmdb", *apr],
                    check=True, timeout=300)
     return {"lines": run(b, htbench.pinned(0) + [program, str(b.pick(1000, 1000000, 1000000)), str(b.pick(1, 3, 5))])}
 

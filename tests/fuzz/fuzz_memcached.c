@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * libFuzzer harness for src/core/htc_memcached_parse.c. The first byte chooses the request, the
+ * libFuzzer harness for src/farm/memcached_parse.c. The first byte chooses the request, the
  * rest is what a server says: the parser must stay inside, must not take more than there is, must
  * find the same in a longer answer, and must not decide before the answer is there as a whole.
  */
-#include "htc_memcached.h"
+#include "farm/memcached.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * libFuzzer harness for src/core/htc_record.c. Whatever bytes come in, validation and a walk of
+ * libFuzzer harness for src/cache/record.c. Whatever bytes come in, validation and a walk of
  * what it let pass must stay inside of them; and since a record has exactly one form, building what
  * was walked must give the same bytes again. Without libFuzzer, replay_main.c feeds it files.
  */
-#include "htc_record.h"
+#include "cache/record.h"
 
 #include <apr_general.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  * container, messages are printable, what was read becomes a table that is safe to read, and each
  * format can be written. Without libFuzzer, replay_main.c feeds it files.
  */
-#include "redirect_config.h"
-#include "redirect_convert.h"
+#include "rules/config.h"
+#include "tool/convert.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>

@@ -1,11 +1,11 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * libFuzzer harness for src/redirect_regex.c. Input: a byte of flags, two bytes of limits, and the
+ * libFuzzer harness for src/regex/regex.c. Input: a byte of flags, two bytes of limits, and the
  * pattern, in an allocation that ends where it ends. Whatever it is, reading must end, stay within
  * the limits, and say the same twice; and each string that is claimed must be one that the claim
  * admits. Without libFuzzer, replay_main.c feeds it files.
  */
-#include "redirect_regex.h"
+#include "regex/regex.h"
 
 #include <apr_general.h>
 #include <stdint.h>

@@ -45,7 +45,7 @@ Unique; also the name of the case's directory under the document root.
 
 =item class
 
-C<share>, C<replay>, C<stock>: the class of the directive in src/allow_list.c.
+C<share>, C<replay>, C<stock>: the class of the directive in src/base/allow_list.c.
 C<refused>: something that httpd refuses in .htaccess, with status 500 and a line in the error
 log (or, with C<AllowOverride Nonfatal>, with the line only).
 
@@ -277,7 +277,7 @@ sub masked {
 
 =head2 allowed($file)
 
-The table of src/allow_list.c: [ module, directive, class, true if it depends on the arguments ],
+The table of src/base/allow_list.c: [ module, directive, class, true if it depends on the arguments ],
 in the order of the file.
 
 =cut

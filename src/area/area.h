@@ -1,0 +1,306 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file area/area.h
+ * Memory for table images that all processes of the server share, over configuration generations:
+ * one range of addresses is reserved (not filled) by the parent before it forks, images come and go
+ * in it while the server runs, and the memory of an image that nobody uses any more goes back to
+ * the system. Part of the core: no httpd headers.
+ *
+ * A map is a named place for one image at a time. Whoever has built a new image publishes it there;
+ * from then on it is what others get when they pin the map. An image stays where it is for as long
+ * as somebody has it pinned. A process that was killed pins nothing: its pins are kept apart, in
+ * a cell and pegs of its own, and are ignored once it is gone. Everything that can be read here
+ * without the lock is atomic; what is under the lock is consistent after each store, so a
+ * holder that is killed leaves nothing to repair. One that is stopped is waited for once, a second;
+ * then, until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL).
+ * Nothing is left behind when the last process ends.
+ *
+ * All functions may be called by several threads at once, except create and join. A map is known by
+ * a number that is never that of another map while anybody can still have it: with a map that was
+ * forgotten, functions do nothing, or say that there is no image.
+ */
+#ifndef REDIRECT_AREA_H
+#define REDIRECT_AREA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "base/identity.h"
+#include "area/counters.h"
+
+#define REDIRECT_AREA_MAPS      4096 /* maps at a time */
+#define REDIRECT_AREA_IMAGES    8192 /* images at a time, old ones still in use included */
+#define REDIRECT_AREA_PROCESSES 1024
+#define REDIRECT_AREA_NIL       UINT32_MAX
+
+typedef struct redirect_area redirect_area;
+
+/** A number for what an area's memory means to this build of the module: of a version, counted up
+ *  when the meaning of something changes, the sizes of all that lies in it, and the version of
+ * table images. Never 0. */
+uint64_t redirect_area_layout(void);
+
+/** What is the same in all builds, at the beginning of what redirect_area_create() returns: in
+ * memory that only this process writes. */
+typedef struct redirect_area_range {
+    uint64_t layout;
+    void *base; /* of all shared memory of the area */
+    size_t bytes;
+} redirect_area_range;
+
+/** Was this area made by a build with the same layout? Looks at nothing else, and at nothing that
+ * others can write. When it was not, nothing but redirect_area_abandon() may be called with it. */
+bool redirect_area_fits(const redirect_area *area);
+
+/** Give back all that this process has of an area but the memory of its pool. Others keep theirs.
+ * No thread of this process may use it any more. */
+void redirect_area_destroy(redirect_area *area);
+
+/** Give back this process's mapping of an area, whichever build made it. Others keep theirs. */
+void redirect_area_abandon(redirect_area *area);
+
+/** Names a map: a hash of all that decides what its table holds (file, options). */
+typedef struct redirect_area_key {
+    uint64_t word[2];
+} redirect_area_key;
+
+/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. Who may
+ * choose a part of them cannot make them have the key of another map. @a pool is for scratch
+ * memory. */
+redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
+
+/**
+ * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 65
+ * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area
+ * outlives configurations; nothing is registered with it, see redirect_area_destroy(). Where a
+ * process's addresses are limited, or the system keeps every promise of memory, it asks for part of
+ * what is left only, and for less and less while it is refused; what it got is bytes_reserved of
+ * the stats.
+ * @return APR_SUCCESS with *why NULL, or, when it got less than @a bytes, a sentence that says so;
+ *         an error with *why, a sentence for the administrator with the size asked for and the
+ * limit met.
+ */
+apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool_t *pool,
+                                  const char **why);
+
+/**
+ * Say that this process begins to use the area, for configuration generation @a generation. For
+ * each process that pins, builds or collects, the parent too, once after each fork; again only to
+ * change the generation. Takes over the cell of a process that is gone. Who finds none, or not the
+ * lock to take one, shares one with others like it for as long as it lives; all works there, too,
+ * but what such a process has pinned when it is killed keeps its memory until the area ends. A
+ * child that was forked by a process that had joined has not joined.
+ */
+void redirect_area_join(redirect_area *area, uint32_t generation);
+
+/** Has this process joined since it was forked? Costs a load or two. */
+bool redirect_area_joined(const redirect_area *area);
+
+/**
+ * Find the map @a key, or with @a create make it (empty, without an image). Marks it as used by
+ * @a generation. REDIRECT_AREA_NIL when it does not exist or there is no room.
+ */
+uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, uint32_t generation,
+                           bool create);
+
+/**
+ * As above, made if need be, for a map that counts against @a owner (not 0); those made by
+ * redirect_area_map() are the server's configuration's. An owner is whoever writes names of maps
+ * that the administrator has not seen. All owners together may have three quarters of the places
+ * for maps and images, and so much memory as redirect_area_bound() says; one of them, half of the
+ * images and of the memory. When there is no more, and something else is wanted, maps make way,
+ * for a new map or for a new image: of the owner that has most of what is wanted, and of none that
+ * has less than the one who wants it would have then; of these the one that was not asked for the
+ * longest time. Maps of the server's configuration never do, and have others make way for them.
+ * Which makes way is forgotten: who wants it makes it anew.
+ */
+uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
+                              uint32_t generation, uint64_t owner);
+
+/** Owners may have @a bytes of images together, and three quarters of the area at most, which is
+ * what they may have at first. For the parent, before it forks: others learn nothing of it. */
+void redirect_area_bound(redirect_area *area, uint64_t bytes);
+
+/** Has a map made way that was not spoken of yet, the last time that one was an hour ago or more
+ * (@a now, in seconds), and is this caller the one to speak of it? Then @a where is what the note
+ * of the one that this process had make way last said of where it is named; "": not known. */
+bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_t room);
+
+/** Does the map exist (still)? */
+bool redirect_area_exists(const redirect_area *area, uint32_t map);
+
+/** Does the map count against an owner? Also true when it does not exist (any more). */
+bool redirect_area_owned(const redirect_area *area, uint32_t map);
+
+/** Which one. 0: none, or the map does not exist (any more). */
+uint64_t redirect_area_owner(const redirect_area *area, uint32_t map);
+
+/** The map @a key, or REDIRECT_AREA_NIL. Marks nothing, and takes no lock. */
+uint32_t redirect_area_find(const redirect_area *area, const redirect_area_key *key);
+
+/** A number below REDIRECT_AREA_MAPS that no two maps have at a time. */
+uint32_t redirect_area_place(uint32_t map);
+
+/** What is known of a map. Read without the lock; version, id, loaded_at and size belong together,
+ *  failed and failed_id, too. */
+typedef struct redirect_area_state {
+    uint64_t version;   /* of its image: unique within the area; 0: it has none */
+    htc_identity id;    /* the file that the image was built from */
+    int64_t checked_at; /* monotonic ms, from before the file was last compared; 0: never */
+    int64_t loaded_at;  /* wall clock, seconds since 1970 */
+    uint64_t size;      /* bytes of the image */
+    uint64_t lookups, hits;
+    uint32_t reloads;  /* images published after the first */
+    uint32_t failures; /* builds that ended in vain */
+    bool building;     /* by a living process */
+    bool failed;       /* the last attempt was in vain, with the file `failed_id` */
+    htc_identity failed_id;
+} redirect_area_state;
+
+/** False when the map does not exist (any more), or its image's entry is damaged. When who was
+ *  saying that a build was in vain died over it, `failed` is false. */
+bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
+
+/** Of these only how often it was asked for and has answered; zeros when it does not exist. Asks
+ * the system of no process: for who goes by nothing else that stands there. */
+void redirect_area_asked(const redirect_area *area, uint32_t map, uint64_t *lookups,
+                         uint64_t *hits);
+
+#define REDIRECT_AREA_NOTE_TEXT 512
+
+/** What whoever loads a map says of it, for others to show. Longer texts are cut. */
+typedef struct redirect_area_note {
+    char file[REDIRECT_AREA_NOTE_TEXT];
+    char where[REDIRECT_AREA_NOTE_TEXT]; /* it is named */
+    char error[REDIRECT_AREA_NOTE_TEXT]; /* of the last load that was in vain; "": none */
+    uint64_t load_ms, refused, warnings; /* of the last load that was not: its time, and rows */
+    uint64_t htaccess;                   /* 1: named in a .htaccess file */
+    uint64_t out_of_budget_at; /* seconds: when the log last had that its patterns take too long */
+} redirect_area_note;
+
+/** Say it. Does nothing when the map does not exist (any more), or the lock is not to be had. */
+void redirect_area_note_set(redirect_area *area, uint32_t map, const redirect_area_note *note);
+
+/** What was said last. All zeros and false: nothing, or it is being said now, or who was saying it
+ * has died over it. Without the lock. */
+bool redirect_area_note_get(const redirect_area *area, uint32_t map, redirect_area_note *note);
+
+/** The maps that exist, one after the other: *place is 0 at first and is changed here.
+ * REDIRECT_AREA_NIL: there are no more. */
+uint32_t redirect_area_next(const redirect_area *area, uint32_t *place);
+
+typedef struct redirect_area_pin {
+    const void *image; /* 4096-byte aligned; NULL: not pinned */
+    size_t size;
+    uint64_t version;
+    uint64_t user; /* the process that has pinned it; in another one the pin means nothing */
+    uint32_t slot; /* of the image */
+    uint32_t ncounters;
+    redirect_counter *counters; /* beside the image, of those who count */
+} redirect_area_pin;
+
+/** Pin the map's current image. Lock-free. False when it has none or the process has not joined. */
+bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin *pin);
+
+/** Pin the same image once more, for another user in this process. */
+void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
+
+/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free;
+ * for who has opened it before. @a known must be this process's. */
+bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
+
+/**
+ * As redirect_area_pin_known(), for the length of a request, and cheaper: nothing is written but a
+ * peg that, as long as a process has no more than 64 threads, no other one writes to. @a thread: a
+ * number of the calling thread, the same in each of its requests. Whatever thread of the process
+ * may let go. NULL when the image is not the map's current one any more, and also when the thread
+ * has no peg left (it has two for a map, in case that a request is not ended when it begins
+ * another, and none where eight others have them): then pin it.
+ */
+typedef struct redirect_area_peg redirect_area_peg;
+redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t map,
+                                      const redirect_area_pin *known, uint64_t thread);
+void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
+                          redirect_area_peg *peg);
+
+/** As redirect_area_count(), for who holds the map's image there, one thread at a time. */
+void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t hits);
+
+/** Lock-free; the memory is not given back here but by the next publish or collect. */
+void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
+
+/** Is the image in memory, but for what may have been swapped out, and can it have so many
+ * counters? For who reads one that was pinned in an area which others can write: to read what
+ * nobody wrote takes memory. Reads nothing of it. */
+bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin);
+
+/** Two atomic loads: the version of the map's image, for those who have it pinned already. 0: none.
+ */
+uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
+
+/** Is the map's time up, and did this caller become the one who looks at the file? As
+ * htc_store_claim(): the others go on for @a lease ms. Its time is up when it was never checked, or
+ * @a ttl ms or more before @a now. */
+bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
+                         int64_t lease);
+
+/** What redirect_area_claim() goes by: when the file was last looked at, or when whoever looks at
+ * it now will be taken not to have done so. */
+int64_t redirect_area_checked_at(const redirect_area *area, uint32_t map);
+
+/** After a claim: the file was compared at @a now (a time from before that). */
+void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);
+
+/** Become the only one in the server who builds this map. False when a living process does, be it
+ * this one. */
+bool redirect_area_build_begin(redirect_area *area, uint32_t map);
+
+/** A place for an image of @a size bytes, APR_ENOSPC when there is none; APR_EINVAL when this
+ * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are damaged,
+ * so that nobody knows what is free. What was there before is not cleared. The caller fills it,
+ * then publishes or ends in vain; if it dies, the place is found again. A second call in the same
+ * build gives up the first place. */
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
+
+/** As above, with @a counters zeroed counters beside the image: they live as long as it does, and
+ * take memory only where something is counted. */
+apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, size_t size,
+                                           uint32_t counters, void **image);
+
+/** End a build: the reserved place is now the map's image, built from @a id. Gives back the memory
+ * of images that nobody uses any more. On an error the build has not ended: end it in vain. */
+apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
+
+/** End a build in vain: the old image stays. Gives back what was reserved. @a id is remembered, so
+ * that the same bytes are not tried, and not reported, again. Does nothing for who does not build.
+ */
+void redirect_area_build_failed(redirect_area *area, uint32_t map, const htc_identity *id);
+
+/** Count look-ups and hits. Striped by process and thread, exact, lock-free. */
+void redirect_area_count(redirect_area *area, uint32_t map, uint64_t lookups, uint64_t hits);
+
+/**
+ * Give back the memory of images that are neither current nor pinned by a living process, and
+ * forget maps that were used neither by @a generation nor by one that a living process has; of a
+ * map, all generations between the first and the last that used it count as such.
+ */
+void redirect_area_collect(redirect_area *area, uint32_t generation);
+
+/** Only give back the memory of images that are neither current nor pinned by a living process. */
+void redirect_area_sweep(redirect_area *area);
+
+typedef struct redirect_area_stats {
+    uint32_t maps, images;
+    uint64_t bytes_used, bytes_reserved;
+    uint32_t owners_maps, owners_maps_most; /* of all owners together, and how many that may be */
+    uint64_t owners_bytes, owners_most;     /* the same for the memory of their images */
+    uint64_t made_way;                      /* maps, ever */
+} redirect_area_stats;
+
+void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);
+
+#endif

@@ -1,0 +1,93 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file base/lock.h
+ * A lock for the threads of several processes that share memory and do not trust each other. Each
+ * shared segment of this module has one.
+ *
+ * The lock itself is a POSIX record lock on a memory file that nobody else can open; its descriptor
+ * is inherited by children. The kernel keeps it and releases it when its holder ends, however that
+ * happens. A word in private memory keeps the threads of one process apart. What lies in the shared
+ * segment (htc_lock_shared) are numbers only: no pointer, no size, nothing that the C library
+ * reads. Whoever writes nonsense there has others wait for at most one wait_ms each, not at all, or
+ * repair what is not broken.
+ *
+ * A holder that is killed: the next one is told (HTC_LOCK_INHERITED). A holder that is stopped: one
+ * or a few processes wait for it, each for a bounded time; after that nobody does until it goes on.
+ *
+ * Taking and giving cost a system call each, about 1 us together without contention. Only
+ * writers take locks. Who waits polls, in steps of up to half a millisecond. The lock is not
+ * recursive.
+ *
+ * The same file tells who lives: a process may hold a byte of it far behind the first one, by a
+ * number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the process
+ * nor /proc comes into it.
+ *
+ * Two rules of record locks: a child that is forked does not hold what its parent holds; and a
+ * process that closes any descriptor of the file gives up the lock. Nothing but base/lock.c has one.
+ *
+ * House rule: while one of these is held, nothing is asked of a file system (open, stat, readlink,
+ * statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a mount
+ * whose server is gone, would hold everybody.
+ */
+#ifndef HTC_LOCK_H
+#define HTC_LOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+/** In memory that all processes share and may write. Zeros to begin with. Private to base/lock.c and
+ * to tests. */
+typedef struct htc_lock_shared {
+    _Atomic uint64_t holder; /* number of the last holder */
+    _Atomic uint64_t inside; /* the same while it holds the lock; else 0 */
+    _Atomic uint64_t stuck;  /* number of one that was waited for in vain; 0: none */
+} htc_lock_shared;
+
+/** In memory of each process's own, made before it forks. Private to base/lock.c and to tests. */
+typedef struct htc_lock {
+    htc_lock_shared *shared;
+    int fd;
+    _Atomic int32_t holder; /* process id, while a thread of this process has the lock; else 0 */
+} htc_lock;
+
+/**
+ * Prepare a lock, before the processes fork that share it. Its descriptor lives until @a pool is
+ * cleaned up; without a pool, until htc_lock_close(). An error of memfd_create(2) when there is no
+ * descriptor to be had.
+ */
+apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t *pool);
+void htc_lock_close(htc_lock *lock);
+
+typedef enum htc_lock_result {
+    HTC_LOCK_BUSY = 0, /* not held: it could not be had in time */
+    HTC_LOCK_HELD,
+    HTC_LOCK_INHERITED /* held; the last holder died with it, in the middle of what it guards. Who
+                        * is killed before giving it back leaves it inherited again */
+} htc_lock_result;
+
+/**
+ * Take the lock. @a wait_ms is how long to wait, at most, for a holder that nobody has waited for
+ * in vain yet; 0: not at all. Measured by a clock that nobody can set.
+ */
+htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
+
+/** Give it back. Only who holds it. */
+void htc_lock_give(htc_lock *lock);
+
+/**
+ * Have the kernel know this process by @a number, below 2^62, until it ends, however that happens.
+ * A child that is forked is not known by it. Of any process that shares the lock, held or not;
+ * again for a number that this process has: true. False when the kernel has no memory for it, or
+ * another process has the number.
+ */
+bool htc_lock_enlist(const htc_lock *lock, uint64_t number);
+
+/** Does another process have the number? One whose end nobody has waited for yet has none. A system
+ * call that asks no file system, so it may be made under the lock. */
+bool htc_lock_enlisted(const htc_lock *lock, uint64_t number);
+
+#endif

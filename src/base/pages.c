@@ -1,0 +1,77 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Memory that child processes share, and large pages, for who has filled a large piece of memory
+ * that is going to be read often.
+ */
+#include "base/pages.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
+
+#define GIVE_CHUNK ((size_t)4 << 20)
+
+typedef struct shared {
+    void *at;
+    size_t bytes;
+} shared;
+
+static apr_status_t unmap(void *data)
+{
+    const shared *memory = data;
+
+    munmap(memory->at, memory->bytes);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
+{
+    shared *memory = apr_palloc(pool, sizeof(*memory));
+
+    *at = NULL;
+    memory->bytes = bytes;
+    memory->at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory->at == MAP_FAILED)
+        return APR_FROM_OS_ERROR(errno);
+    madvise(memory->at, bytes, MADV_DONTDUMP);
+    *at = memory->at;
+    apr_pool_cleanup_register(pool, memory, unmap, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+void *htc_pages_take(size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED)
+        return NULL;
+    if (bytes >= 2 * HTC_LARGE_PAGE)
+        madvise(at, bytes, MADV_HUGEPAGE); /* taken and given back sooner */
+    return at;
+}
+
+void htc_pages_give(void *at, size_t bytes)
+{
+    if (!at)
+        return;
+    for (size_t done = 0; done + GIVE_CHUNK < bytes; done += GIVE_CHUNK)
+        madvise((char *)at + done, GIVE_CHUNK, MADV_DONTNEED);
+    munmap(at, bytes);
+}
+
+void htc_pages_enlarge(void *at, size_t bytes)
+{
+    uintptr_t begin = ((uintptr_t)at + HTC_LARGE_PAGE - 1) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
+    uintptr_t end = ((uintptr_t)at + bytes) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
+
+    /* In one call: the kernel makes all processors hand in what they hold back once in each. It
+     * goes on behind pages that cannot be had. */
+    if (begin < end) {
+        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+        madvise((void *)begin, end - begin, MADV_COLLAPSE);
+    }
+}

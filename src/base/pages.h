@@ -1,0 +1,50 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file base/pages.h
+ * Memory for all processes of a server, much memory for a moment, and large pages for memory that
+ * is read at random places: with pages of 4 KiB the processor has to look up, in other memory,
+ * where nearly each of its reads goes. Part of the core: no httpd headers.
+ */
+#ifndef HTC_PAGES_H
+#define HTC_PAGES_H
+
+#include <stddef.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+/**
+ * @a bytes of zeroes that the processes forked from now on share with this one, at *at,
+ * page-aligned, until @a pool is cleared in the process that does so.
+ * @return APR_SUCCESS, or why there are none; *at is NULL then.
+ */
+apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
+
+/**
+ * @a bytes of zeroes for a short time, page-aligned, NULL if there are none; htc_pages_give() is to
+ * be told the same size. For what needs megabytes in a process that lives on: freed memory that is
+ * not a mapping of its own stays with malloc's arena, of which glibc has eight for each processor
+ * and hands a new thread the next, and malloc_trim() does not take it from there.
+ */
+void *htc_pages_take(size_t bytes);
+
+/**
+ * Give them back; NULL does nothing. The pages go first, in pieces: munmap() keeps everybody else
+ * in the process from mapping a file until the last of them is free, and may lose the processor
+ * meanwhile.
+ */
+void htc_pages_give(void *at, size_t bytes);
+
+/** Size and alignment of a large page. */
+#define HTC_LARGE_PAGE ((size_t)2 << 20)
+
+/**
+ * Ask the kernel to lay what it can of @a bytes bytes at @a at in large pages: the whole ones
+ * between the first and the last multiple of HTC_LARGE_PAGE, so that no memory is taken that was
+ * not there before. What is in them stays. Works for private and for shared anonymous memory, also
+ * where the administrator has turned large pages off for shared memory as a default, from Linux 6.1
+ * on. Where there are none to be had, nothing happens. May take as long as copying the memory.
+ */
+void htc_pages_enlarge(void *at, size_t bytes);
+
+#endif

@@ -1,0 +1,67 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file cache/costs.h
+ * Which .htaccess files cost most: for each that cost anything, how often what was done for it, and
+ * the time that took, in a small shared segment of its own. Only what is dear is counted (a look at
+ * the disk, a parse, directives that are run for a request, a file left to httpd); an answer from
+ * memory comes nowhere near.
+ *
+ * Entries lie in sets of HTC_COSTS_WAYS, chosen by the key, a hash of the file's path; the path
+ * itself is not kept, it is the key of the file's record (htc_store_name()). In a full set whoever
+ * cost least makes room, so that the dearest stay however many files there are.
+ *
+ * Lock-free, and exact but in one case: what is counted in the very moment in which its entry is
+ * given to another may be counted for that one, or not at all. Any function may be called by any
+ * thread of any process that inherited the segment.
+ */
+#ifndef HTC_COSTS_H
+#define HTC_COSTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#define HTC_COSTS_ENTRIES 16384
+#define HTC_COSTS_WAYS    8
+/** Nobody can time what httpd does with a file that is left to it: taken for this much. */
+#define HTC_COSTS_STOCK_NS UINT64_C(50000)
+
+/** What can be dear. */
+typedef enum htc_cost_kind {
+    HTC_COST_CHECKS,  /* compared with the disk */
+    HTC_COST_READS,   /* opened and read */
+    HTC_COST_PARSES,  /* its text parsed */
+    HTC_COST_LOADS,   /* a process built its own configuration from the shared record */
+    HTC_COST_REPLAYS, /* its directives run for one request */
+    HTC_COST_STOCK,   /* left to httpd */
+    HTC_COST_KINDS
+} htc_cost_kind;
+
+/** A copy of an entry. */
+typedef struct htc_cost {
+    uint64_t key;
+    uint64_t ns;                     /* spent on all that is counted here, but for HTC_COST_STOCK */
+    uint64_t parse_ns;               /* that the last parse took */
+    uint32_t counts[HTC_COST_KINDS]; /* each stays at about UINT32_MAX when it comes there */
+} htc_cost;
+
+typedef struct htc_costs htc_costs;
+
+/** Make an empty one. @return APR_SUCCESS or the error of mmap. It lives as long as @a pool. */
+apr_status_t htc_costs_create(htc_costs **costs, apr_pool_t *pool);
+
+/** Count one for the file with the hash @a key, which took @a ns nanoseconds. */
+void htc_costs_add(htc_costs *costs, uint64_t key, htc_cost_kind kind, uint64_t ns);
+
+/** What a file cost, in nanoseconds, with HTC_COSTS_STOCK_NS for what was not timed: the order. */
+uint64_t htc_cost_weight(const htc_cost *cost);
+
+/** Copy the dearest, dearest first. @return how many, @a max at most; *total: entries in use. */
+size_t htc_costs_top(const htc_costs *costs, htc_cost *out, size_t max, size_t *total);
+
+/** As if nothing had cost anything. */
+void htc_costs_reset(htc_costs *costs);
+
+#endif

@@ -1,0 +1,94 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file cache/process_cache.h
+ * The process-level map: reference-counted objects found by hash, bounded in accounted bytes,
+ * evicted by CLOCK. It holds parsed configurations and directory chains, and knows neither.
+ *
+ * Look-ups take no lock: the table is an array of sets of eight atomic pointers, and nodes are
+ * type-stable (their memory is reused only for nodes, and freed with the map), so that a reader may
+ * try to take a reference to a node that another thread is just freeing, and notice that it failed.
+ * Insertion, removal and eviction take the map's mutex.
+ *
+ * A node's payload is freed, by the map's free function, when it is no longer in the map and its
+ * last reference was released; by whichever thread does that. Accounted bytes are given back then,
+ * not at unlinking: the bound is on what the process holds, not on what the map can find.
+ *
+ * Nothing here depends on a pool being thread-safe; the map allocates with malloc.
+ */
+#ifndef HTC_MAP_H
+#define HTC_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+
+typedef struct htc_map htc_map;
+typedef struct htc_node htc_node;
+
+/** True when @a data is the object that @a key describes. Called with a reference held. */
+typedef bool (*htc_map_match)(const void *data, const void *key);
+/** Frees a payload. May itself call htc_node_release on other nodes of the same map. */
+typedef void (*htc_map_free)(void *data);
+
+/**
+ * Make an empty map that holds at most @a max_bytes, its own table and nodes included.
+ * @return APR_SUCCESS; APR_EINVAL when not even an empty map fits in @a max_bytes (16 KB do);
+ *         APR_ENOMEM; or the error of the mutex.
+ */
+apr_status_t htc_map_create(htc_map **map, uint64_t max_bytes, htc_map_free free_fn);
+
+/** Unlink everything and free the map. No other thread may use it; every reference held by callers
+ *  must have been released. */
+void htc_map_destroy(htc_map *map);
+
+/** The payload of a node on which the caller holds a reference. */
+void *htc_node_data(const htc_node *node);
+/** What it was inserted with as its cost, in bytes. */
+size_t htc_node_cost(const htc_node *node);
+
+/** Find and take a reference, or NULL. Lock-free; marks the node as recently used. @a hash must be
+ *  well mixed in all of its 64 bits. */
+htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key);
+
+/** Is an object of this cost not larger than all that the map has for objects? */
+bool htc_map_fits(const htc_map *map, size_t cost);
+
+/**
+ * Shall an object be made and inserted, or only used this once? It shall while there is room, and
+ * when there is none if it was refused a short time ago: then it would have been found. So what is
+ * asked for once in a long time neither costs what keeping costs nor drives others out. Takes no
+ * lock; now and then the answer is that of another object.
+ */
+bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost);
+
+/**
+ * Insert @a data under @a hash, unlinking an object that matches @a key first, evicting as needed.
+ * Takes ownership of @a data in every case. @a cost is its accounted size in bytes, without the
+ * node. Not to be called from the free function.
+ * @return the node with one reference for the caller; NULL when there was no room (everything else
+ *         is in use, or it is larger than the bound) or no memory, and @a data was freed.
+ */
+htc_node *htc_map_insert(htc_map *map, uint64_t hash, htc_map_match match, const void *key,
+                         void *data, size_t cost);
+
+/** Unlink a node if it is still in the map. The caller's reference stays. */
+void htc_map_remove(htc_map *map, htc_node *node);
+
+/** Take another reference; the caller must already hold one. */
+void htc_node_retain(htc_node *node);
+
+/** Release a reference. */
+void htc_node_release(htc_map *map, htc_node *node);
+
+typedef struct htc_map_stats {
+    uint64_t entries;   /* linked */
+    uint64_t bytes;     /* accounted bytes of everything not yet freed, and of the map itself */
+    uint64_t max_bytes; /* the bound */
+    uint64_t evictions; /* unlinked to make room */
+} htc_map_stats;
+
+void htc_map_stats_get(const htc_map *map, htc_map_stats *stats);
+
+#endif

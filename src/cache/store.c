@@ -1,0 +1,326 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The shared segment: its creation and layout, and the parts that need no lock and hold no records
+ * (counters, process table, totals). Called by the glue at startup, by everything that counts, and
+ * by the status page.
+ */
+#include "cache/store_internal.h"
+#include "base/hot.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <apr_general.h>
+#include <apr_strings.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* --- creation ---------------------------------------------------------------------------------*/
+
+/* Lines of /proc/meminfo as text, the two that matter here. */
+static const char *memory_limits(apr_pool_t *pool)
+{
+    static const char *const names[] = {"MemAvailable:", "CommitLimit:"};
+    const char *text = "";
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "re");
+
+    while (file && fgets(line, sizeof(line), file)) {
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+            size_t len = strlen(names[i]);
+
+            if (!strncmp(line, names[i], len))
+                text = apr_psprintf(pool, "%s; %.*s is %ld kB", text, (int)len - 1, names[i],
+                                    strtol(line + len, NULL, 10));
+        }
+    }
+    if (file)
+        fclose(file);
+    return text;
+}
+
+static const char *why_not_mapped(apr_pool_t *pool, uint64_t bytes, int err)
+{
+    struct rlimit limit;
+    char text[128];
+
+    apr_strerror(APR_FROM_OS_ERROR(err), text, sizeof(text));
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return apr_psprintf(pool,
+                            "%" APR_UINT64_T_FMT " bytes of shared memory are not to be had: %s; "
+                            "a process is limited to %" APR_UINT64_T_FMT
+                            " bytes of addresses (ulimit -v, LimitAS)",
+                            bytes, text, (apr_uint64_t)limit.rlim_cur);
+    return apr_psprintf(pool,
+                        "%" APR_UINT64_T_FMT " bytes of shared memory are not to be had: %s%s",
+                        bytes, text, memory_limits(pool));
+}
+
+static apr_status_t map_segment(htc_store *store, apr_pool_t *pool, const char **why)
+{
+    void *base =
+        mmap(NULL, store->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (base == MAP_FAILED) {
+        int err = errno;
+
+        *why = why_not_mapped(pool, store->bytes, err);
+        return APR_FROM_OS_ERROR(err);
+    }
+    store->base = base;
+    madvise(base, store->bytes,
+            MADV_DONTDUMP); /* a core file of one process shows no other's sites */
+    return APR_SUCCESS;
+}
+
+static void *area(unsigned char **at, size_t size)
+{
+    void *start = *at;
+
+    *at += (size + HTCS_ALIGN - 1) / HTCS_ALIGN * HTCS_ALIGN;
+    return start;
+}
+
+static uint32_t owner_table_size(uint32_t nslots)
+{
+    uint32_t n = HTCS_MIN_OWNERS;
+
+    while (n < HTCS_MAX_OWNERS && n * HTCS_SLOTS_PER_OWNER < nslots)
+        n *= 2;
+    return n;
+}
+
+/* All follows from the segment's size, so that nothing of it has to be kept in the segment. */
+static void lay_out(htc_store *store)
+{
+    unsigned char *at = store->base, *end = at + store->bytes;
+
+    store->nsets = (uint32_t)(store->bytes / HTCS_BYTES_PER_SLOT / HTCS_WAYS);
+    store->nslots = store->nsets * HTCS_WAYS;
+    store->nowners = owner_table_size(store->nslots);
+    store->header = area(&at, sizeof(htcs_header));
+    store->stripes = area(&at, HTCS_STRIPES * sizeof(htcs_stripe));
+    store->owners = area(&at, (store->nowners + 1) * sizeof(htcs_owner));
+    store->processes = area(&at, HTCS_PROCESSES * sizeof(htcs_process));
+    store->slots = area(&at, store->nslots * sizeof(htcs_slot));
+    store->used = area(&at, (store->nslots + 63) / 64 * 8);
+    /* Per block its bytes, four in the FAT and a bit; what rounding up the two areas may take. */
+    store->nblocks = (uint32_t)(((uint64_t)(end - at) - 3 * HTCS_ALIGN) * 8 /
+                                (8 * (HTCS_BLOCK_BYTES + sizeof(uint32_t)) + 1));
+    store->fat = area(&at, (size_t)store->nblocks * sizeof(uint32_t));
+    store->marks = area(&at, ((size_t)store->nblocks + 63) / 64 * 8);
+    store->blocks = area(&at, (size_t)store->nblocks * HTCS_BLOCK_BYTES);
+    assert(at <= end);
+}
+
+static apr_status_t unmap(void *data)
+{
+    htc_store *store = data;
+
+    munmap(store->base, store->bytes);
+    return APR_SUCCESS;
+}
+
+/* The kernel delivered zeros, which mean unused almost everywhere; what is not written here stays
+ * without a page until it is needed. */
+static apr_status_t init_segment(htc_store *store, apr_pool_t *pool)
+{
+    apr_status_t rv;
+
+    lay_out(store);
+    rv = htc_lock_create(&store->lock, &store->header->lock, pool);
+    if (rv != APR_SUCCESS)
+        return rv;
+    rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
+    HTCS_SET(store->header->free_head, HTCS_NIL);
+    return rv;
+}
+
+apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t *pool,
+                              const char **why)
+{
+    htc_store *store = apr_pcalloc(pool, sizeof(*store));
+    apr_status_t rv;
+
+    if (bytes < HTC_STORE_MIN_BYTES || bytes > HTC_STORE_MAX_BYTES) {
+        *why = apr_psprintf(pool,
+                            "%" APR_UINT64_T_FMT " bytes of shared memory were asked for, the least"
+                            " is %d and the most %" APR_UINT64_T_FMT,
+                            bytes, HTC_STORE_MIN_BYTES, HTC_STORE_MAX_BYTES);
+        return APR_EINVAL;
+    }
+    store->bytes = bytes - bytes % HTCS_BLOCK_BYTES;
+    rv = map_segment(store, pool, why);
+    if (rv != APR_SUCCESS)
+        return rv;
+    apr_pool_cleanup_register(pool, store, unmap, apr_pool_cleanup_null);
+    rv = init_segment(store, pool);
+    if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(pool,
+                            "%" APR_UINT64_T_FMT " bytes of shared memory could not be "
+                            "prepared: %pm",
+                            bytes, &rv);
+        apr_pool_cleanup_run(pool, store, unmap);
+        return rv;
+    }
+    *store_out = store;
+    return APR_SUCCESS;
+}
+
+/* --- hash and slots ---------------------------------------------------------------------------*/
+
+HTC_EACH uint64_t htc_store_hash(const htc_store *store, const void *key, size_t len)
+{
+    return XXH3_64bits_withSeed(key, len, store->seed);
+}
+
+htc_slot_hot *htc_store_slot(const htc_store *store, uint32_t slot)
+{
+    return &store->slots[slot < store->nslots ? slot : 0].hot;
+}
+
+/* --- counters ---------------------------------------------------------------------------------*/
+
+/* A stripe for each thread, chosen once: children of one parent have their stacks at the same
+ * addresses, so the address alone would put the threads of all of them on the same stripes. */
+static HTC_EACH unsigned own_stripe(void)
+{
+    static _Thread_local unsigned chosen; /* plus 1 */
+
+    if (!chosen) {
+        uint64_t mix = (uint64_t)(uintptr_t)&chosen ^ ((uint64_t)getpid() << 32);
+
+        chosen = 1 + (unsigned)(XXH3_64bits(&mix, sizeof(mix)) % HTCS_STRIPES);
+    }
+    return chosen - 1;
+}
+
+HTC_EACH void htc_count(htc_store *store, enum htc_counter counter, uint64_t n)
+{
+    if (n)
+        atomic_fetch_add_explicit(&store->stripes[own_stripe()].counts[counter], n,
+                                  memory_order_relaxed);
+}
+
+uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter)
+{
+    uint64_t sum = 0;
+
+    if (counter == HTC_C_lookups)
+        return htc_counter_read(store, HTC_C_hits) + htc_counter_read(store, HTC_C_absent_hits) +
+               htc_counter_read(store, HTC_C_misses) + htc_counter_read(store, HTC_C_replays) +
+               htc_counter_read(store, HTC_C_bypasses);
+
+    for (unsigned i = 0; i < HTCS_STRIPES; i++)
+        sum += HTCS_GET(store->stripes[i].counts[counter]);
+    return sum;
+}
+
+void htc_counters_reset(htc_store *store)
+{
+    for (unsigned i = 0; i < HTCS_STRIPES; i++) {
+        for (unsigned counter = 0; counter < HTC_COUNTER_COUNT; counter++)
+            HTCS_SET(store->stripes[i].counts[counter], 0);
+    }
+}
+
+void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
+{
+    htcs_header *header = store->header;
+
+    stats->absent = HTCS_GET(header->records[HTC_KIND_ABSENT]);
+    stats->trees = HTCS_GET(header->records[HTC_KIND_TREE]);
+    stats->stock = HTCS_GET(header->records[HTC_KIND_STOCK]);
+    stats->entries = stats->absent + stats->trees + stats->stock;
+    stats->bytes_used =
+        stats->entries * sizeof(htcs_slot) +
+        (uint64_t)HTCS_GET(header->blocks_used) * (HTCS_BLOCK_BYTES + sizeof(uint32_t));
+    stats->bytes_total = store->bytes;
+    stats->owners = HTCS_GET(header->owners_live);
+    stats->slots_total = store->nslots;
+}
+
+/* --- processes --------------------------------------------------------------------------------*/
+
+static bool alive(int32_t pid)
+{
+    return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
+}
+
+/* Index of an entry that now belongs to pid, or HTCS_NIL. */
+static uint32_t process_take(htc_store *store, int32_t pid)
+{
+    for (uint32_t i = 0; i < HTCS_PROCESSES; i++) {
+        /* Left by a process that had the same number: ours now. */
+        if (HTCS_GET(store->processes[i].pid) == pid)
+            return i;
+    }
+    for (uint32_t i = 0; i < HTCS_PROCESSES; i++) {
+        int32_t seen = HTCS_GET(store->processes[i].pid);
+
+        if (!alive(seen) && atomic_compare_exchange_strong(&store->processes[i].pid, &seen, pid))
+            return i;
+    }
+    return HTCS_NIL;
+}
+
+/* This process's entry, or NULL when there is none free. A forked child inherits its parent's
+ * remembered entry and must not use it. */
+static htcs_process *process_own(htc_store *store)
+{
+    int32_t pid = getpid();
+    uint64_t known = HTCS_GET(store->own_process), mine;
+    uint32_t index;
+
+    if (known >> 32 == (uint64_t)pid)
+        return &store->processes[(uint32_t)known - 1];
+    index = process_take(store, pid);
+    if (index == HTCS_NIL)
+        return NULL;
+    mine = ((uint64_t)pid << 32) + index + 1;
+    if (atomic_compare_exchange_strong(&store->own_process, &known, mine) || known == mine)
+        return &store->processes[index];
+    /* Another thread was first, with another entry. */
+    HTCS_SET(store->processes[index].pid, 0);
+    return &store->processes[(uint32_t)known - 1];
+}
+
+bool htc_store_say(htc_store *store)
+{
+    return !atomic_exchange(&store->header->said, 1);
+}
+
+void htc_store_process_set(htc_store *store, uint64_t entries, uint64_t bytes)
+{
+    htcs_process *process = process_own(store);
+
+    if (process) {
+        HTCS_SET(process->entries, entries);
+        HTCS_SET(process->bytes, bytes);
+    }
+}
+
+size_t htc_store_process_list(const htc_store *store, htc_process_stats *out, size_t max)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < HTCS_PROCESSES && n < max; i++) {
+        htcs_process *process = &store->processes[i];
+        int32_t pid = HTCS_GET(process->pid);
+
+        if (alive(pid)) {
+            out[n].pid = pid;
+            out[n].entries = HTCS_GET(process->entries);
+            out[n].bytes = HTCS_GET(process->bytes);
+            n++;
+        }
+    }
+    return n;
+}

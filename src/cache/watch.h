@@ -1,0 +1,250 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file cache/watch.h
+ * Being told of changes instead of asking: one inotify instance that all processes of the server
+ * share, and, in a shared segment of its own, a tree of what is watched.
+ *
+ * A node stands for one path as it is written: "/srv", "/srv/www", "/srv/www/.htaccess". It is
+ * valid while nothing was reported that could change what this path leads to: its parent is valid
+ * (and the directory's watch reports whatever happens to names in it), the node that a symbolic
+ * link leads to is valid, and, of a directory or a file, its own watch reported nothing. A reported
+ * change makes the nodes that it may concern, and all below and behind them, invalid, and marks the
+ * records that rest on them as doubtful. A record becomes trusted again by one look at the disk
+ * with valid nodes beneath it.
+ *
+ * Marks. When a record was found to be true is a word of its slot (htc_slot_hot::checked_at), which
+ * every process reads without a lock. Its value is
+ *
+ *     a doubt (far below 0)     compare with the disk. Each is a number of its own, and tells when
+ *                               it was made
+ *     HTC_MARK_WATCHED + epoch  trusted without asking while the epoch is the current one
+ *     HTC_MARK_ASKED + why, time  cannot be watched, and why; true at that time (htc_mono_ms())
+ *     else                      true at that time, says somebody who does not watch
+ *
+ * Order. A record is stored with a doubt. Whoever wants to trust it (1) loads the epoch, (2)
+ * exchanges the doubt found with the record for one of its own, which fails when the slot was given
+ * to another record since it was found (a time would not tell), (3) has the path watched and the
+ * record entered at its node, (4) looks at the disk, and (5) exchanges its doubt for
+ * HTC_MARK_WATCHED + epoch. A change after (4) is reported to a watch that is there since (3);
+ * whoever publishes it stores another doubt, so that (5) fails, or undoes (5). A request calls
+ * htc_watch_drain() before it uses any record: when that returns, every change that was complete
+ * before the call is published. See docs/design.md.
+ *
+ * Whatever cannot be known (the kernel's queue overflowed, a process died or hung while it held
+ * events, the kernel reported what nobody asked for) increments the epoch: then no record is
+ * trusted before it is compared once. What happened is remembered, to be said once
+ * (htc_watch_troubled()).
+ *
+ * Thread and process safety: every function may be called by any thread of any process that
+ * inherited the handle. One lock guards the tree; it is waited for no longer than
+ * HTC_WATCH_LOCK_MS, and nothing is asked of a file system while it is held.
+ */
+#ifndef HTC_WATCH_H
+#define HTC_WATCH_H
+
+#include "cache/store.h"
+
+#define HTC_MARK_DOUBT   (-(INT64_C(1) << 62))
+#define HTC_MARK_ASKED   (INT64_C(1) << 60)
+#define HTC_MARK_WATCHED (INT64_C(1) << 62)
+/** Of a mark of the third kind: the time lies below the reason. */
+#define HTC_MARK_TIME_BITS 48
+/** What htc_watch_fresh() is where nothing is watched: no mark. */
+#define HTC_MARK_NONE     INT64_MAX
+
+#define HTC_WATCH_LOCK_MS 50
+/** Nodes that are invalid, or whose record is gone, for longer are given up by the sweep. */
+#define HTC_WATCH_KEEP_MS 3000
+/** What could not be watched is not tried again before. */
+#define HTC_WATCH_RETRY_MS 30000
+/** A trusted entry is compared with the disk about that often, for what is never reported... */
+#define HTC_WATCH_NET_MS 10000
+/** ...but no more than this number of them each second. */
+#define HTC_WATCH_NET_RATE 200
+/** Words that things other than records may be entered with; a power of two. */
+#define HTC_WATCH_WORDS 4096
+/** Kernels from here on report what is changed through a mounted overlayfs. */
+#define HTC_WATCH_OVERLAY_MAJOR 4
+#define HTC_WATCH_OVERLAY_MINOR 19
+
+typedef struct htc_watch htc_watch; /* process-local handle */
+
+/** Why something cannot be watched. */
+typedef enum htc_watch_why {
+    HTC_WATCH_OK = 0,
+    HTC_WATCH_AGAIN,      /* it changed while it was looked at, or the lock was busy */
+    HTC_WATCH_KERNEL,     /* fs.inotify.max_user_watches, or no memory in the kernel */
+    HTC_WATCH_FULL,       /* the tree is, or its owner has his share of it */
+    HTC_WATCH_FILESYSTEM, /* one whose changes the kernel does not see */
+    HTC_WATCH_DENIED,     /* a directory on the way may not be read by this user */
+    HTC_WATCH_PATH,       /* too deep, too many links, or too many others lead to the same place */
+    HTC_WATCH_SILENT      /* the kernel sees all changes, but may report one by another name or not
+                           * at all: the directory takes upper and lower case for the same, or it is
+                           * a file of overlayfs with several names */
+} htc_watch_why;
+
+#define HTC_WATCH_WHYS (HTC_WATCH_SILENT + 1)
+
+/**
+ * Is what cannot be watched, because of @a why, compared with the disk on each request? So it is
+ * wherever the disk is this machine's. A file system that the kernel does not see all changes of is
+ * mostly a remote one, where each comparison costs a message: these are compared now and then.
+ */
+static inline bool htc_watch_each_request(htc_watch_why why)
+{
+    return why > HTC_WATCH_AGAIN && why != HTC_WATCH_FILESYSTEM;
+}
+
+/**
+ * Make the instance and a tree of @a nodes nodes (of about 100 bytes, which take memory when they
+ * are used). Both live until @a pool is cleaned up, in children until they end.
+ * @param why on failure, a sentence for the administrator that names the limit.
+ */
+apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t nodes, apr_pool_t *pool,
+                              const char **why);
+
+/** The mark of what is trusted now. @a watch may be NULL. */
+int64_t htc_watch_fresh(const htc_watch *watch);
+
+/** The time that a mark stands for, to be compared with an interval; @a fresh from
+ *  htc_watch_fresh(). Negative for a doubt, far in the future for what is watched. */
+static inline int64_t htc_mark_time(int64_t mark, int64_t fresh)
+{
+    if (mark < HTC_MARK_ASKED)
+        return mark;
+    if (mark < HTC_MARK_WATCHED)
+        return mark & ((INT64_C(1) << HTC_MARK_TIME_BITS) - 1);
+    return mark == fresh ? HTC_MARK_ASKED : HTC_MARK_DOUBT;
+}
+
+/** What cannot be watched, because of @a why; true at @a time, which is not negative. */
+static inline int64_t htc_mark_asked(htc_watch_why why, int64_t time)
+{
+    return HTC_MARK_ASKED + ((int64_t)why << HTC_MARK_TIME_BITS) + time;
+}
+
+static inline bool htc_mark_is_asked(int64_t mark)
+{
+    return mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED;
+}
+
+/** Of a mark that is asked: why. HTC_WATCH_OK: it could be watched, and has not been yet. */
+static inline htc_watch_why htc_mark_why(int64_t mark)
+{
+    int64_t why = (mark - HTC_MARK_ASKED) >> HTC_MARK_TIME_BITS;
+
+    return why >= 0 && why < HTC_WATCH_WHYS ? (htc_watch_why)why : HTC_WATCH_OK;
+}
+
+static inline bool htc_mark_is_doubt(int64_t mark)
+{
+    return mark < HTC_MARK_DOUBT / 2;
+}
+
+/** Was it made by the sweep (see HTC_WATCH_NET_MS), although nothing was reported? */
+static inline bool htc_mark_is_unprompted(int64_t mark)
+{
+    return htc_mark_is_doubt(mark) && (mark & 1);
+}
+
+/** The time at which a doubt was made. */
+static inline int64_t htc_mark_doubted_at(int64_t mark)
+{
+    return (mark - HTC_MARK_DOUBT) >> 20;
+}
+
+/** A new doubt, different from every other one. */
+int64_t htc_watch_doubt(htc_watch *watch);
+
+/**
+ * Publish what was reported until now. One system call when nothing was. Afterwards every change
+ * that was complete before the call can be seen in the marks, or the epoch is another one.
+ */
+void htc_watch_drain(htc_watch *watch);
+
+/**
+ * Have everything watched that decides what @a path (absolute) leads to, and enter the record
+ * @a ref at it. *known is set when all of it was watched and the record entered already.
+ * HTC_WATCH_AGAIN when a later record of this path was entered.
+ */
+htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known);
+
+/** The same for a word instead of a record, beside what else depends on @a path. @a word is any
+ *  number; those that agree in their low bits share a mark, which is htc_watch_word_fresh() for one
+ *  of them at a time. */
+htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known);
+
+/** What the mark of a word is while it is trusted. */
+int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word);
+
+/** The mark of a word; 0 at first. */
+_Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word);
+
+/** No record is trusted any more before it is compared once. */
+void htc_watch_distrust(htc_watch *watch);
+
+/**
+ * A file is another one although all on its path was watched and nothing was reported: something
+ * happened that is never reported, and may have happened to others: htc_watch_distrust(). Once in
+ * HTC_WATCH_NET_MS at most, as the owner of a file can do this as often as he likes; after so long
+ * each record is compared in any case.
+ * @param now htc_mono_ms()
+ */
+void htc_watch_untrue(htc_watch *watch, int64_t now);
+
+/**
+ * Give up what nobody needs any more, and let a few entries be compared with the disk (see
+ * HTC_WATCH_NET_MS). Does nothing when it was done within the last second by anybody.
+ * @param now htc_mono_ms()
+ */
+void htc_watch_sweep(htc_watch *watch, int64_t now);
+
+typedef struct htc_watch_stats {
+    uint64_t watches;       /* of this instance */
+    uint64_t watches_limit; /* fs.inotify.max_user_watches, for all of this user's instances */
+    uint64_t nodes, nodes_limit;
+    uint64_t bytes;                    /* of the tree, as far as it was ever used */
+    uint64_t failures[HTC_WATCH_WHYS]; /* times something could not be watched */
+} htc_watch_stats;
+
+void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats);
+
+/** True for the first caller, of all processes, with this reason: for messages said once. */
+bool htc_watch_first(htc_watch *watch, htc_watch_why why);
+
+/** What made records doubtful although no file may have changed. */
+typedef enum htc_watch_trouble {
+    HTC_TROUBLE_OVERFLOW = 0, /* of the kernel's queue: fs.inotify.max_queued_events. All records */
+    HTC_TROUBLE_DEATH,        /* of a process that held events, or changed the tree. All records */
+    HTC_TROUBLE_HANG,         /* such a process does not go on. All records, until it does */
+    HTC_TROUBLE_UNKNOWN,      /* an event that nobody asked for. All records */
+    HTC_TROUBLE_DAMAGE,       /* of the tree, which somebody else wrote to. All records */
+    HTC_TROUBLE_UNMOUNT       /* of a file system. What was watched on it */
+} htc_watch_trouble;
+
+#define HTC_TROUBLES (HTC_TROUBLE_UNMOUNT + 1)
+
+/** True for the first caller, of all processes, after this happened: for messages said once. One
+ *  load when there is nothing to say. */
+bool htc_watch_troubled(htc_watch *watch, htc_watch_trouble trouble);
+
+/** A file system that cannot be watched. */
+typedef struct htc_watch_refusal {
+    uint32_t type; /* as of statfs */
+    char at[256];  /* where it was met first, from the top: its mount point; may be cut off */
+} htc_watch_refusal;
+
+/** The next file system that was refused and that nobody of all processes was given here before. */
+bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal);
+
+/** File systems that were refused, whoever was given them: at most @a max. Returns how many. */
+size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, size_t max);
+
+/** Are all changes below @a path reported, by its file system's type, which is *type? True as well
+ *  when it cannot be asked. For the start: it asks the file system, and waits for the answer. */
+bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type);
+
+/** The instance's descriptor, for tests. */
+int htc_watch_fd(const htc_watch *watch);
+
+#endif

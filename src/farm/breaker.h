@@ -1,0 +1,44 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file farm/breaker.h
+ * A circuit breaker for one remote service, in memory shared by all processes of a server. While
+ * the service answers the breaker is closed and everybody may ask. After HTC_BREAKER_LIMIT
+ * failures without a success between them it opens: nobody asks, so nobody waits. Every
+ * HTC_BREAKER_RETRY_MS one caller, and only one, is let through to try; when that try succeeds
+ * the breaker closes at once for everybody.
+ *
+ * All zero is a closed breaker. Every function may be called by any thread of any process without
+ * a lock. Times are htc_mono_ms().
+ */
+#ifndef HTC_BREAKER_H
+#define HTC_BREAKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HTC_BREAKER_LIMIT    3
+#define HTC_BREAKER_RETRY_MS 1000
+
+typedef struct htc_breaker {
+    _Atomic int64_t retry_at;  /* 0: closed; else when the next try is due */
+    _Atomic uint32_t failures; /* since the last success; stops counting at the limit */
+    _Atomic uint32_t opened;   /* times it went from closed to open */
+} htc_breaker;
+
+/** May the caller ask now? A caller that was let through must report success or failure, or, if it
+ *  found out neither, nothing: the next try is then due after HTC_BREAKER_RETRY_MS. */
+bool htc_breaker_allow(htc_breaker *breaker, int64_t now);
+
+/** The service answered. Returns true when that closed an open breaker. */
+bool htc_breaker_success(htc_breaker *breaker);
+
+/** The service did not answer. Returns true when that opened a closed breaker. */
+bool htc_breaker_failure(htc_breaker *breaker, int64_t now);
+
+static inline bool htc_breaker_is_open(const htc_breaker *breaker)
+{
+    return atomic_load_explicit(&breaker->retry_at, memory_order_relaxed) != 0;
+}
+
+#endif

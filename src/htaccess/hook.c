@@ -1,0 +1,697 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The open_htaccess hook: httpd asks here for each .htaccess file it wants to read. The answer is
+ * "there is none", an empty file, a synthetic file whose only line is the private directive, or
+ * DECLINED, which leaves the file to httpd. The directive itself is in htaccess/apply.c.
+ */
+#include "module/module.h"
+#include "htaccess/apply.h"
+#include "htaccess/farm.h"
+
+/* A path deeper than that is stored in parts. */
+#define PENDING_MAX 16
+
+/* What a request found out and has not shared yet. */
+struct htc_pending {
+    size_t n, misses;
+    htc_put puts[PENDING_MAX];
+};
+
+/* Everything one look-up needs, in one place. */
+typedef struct lookup {
+    htc_context *ctx;
+    request_rec *r;
+    htc_request *rq;
+    htc_scope scope;
+    const char *dir;
+    const char *path; /* dir and the name asked for */
+    size_t path_len;
+    uint64_t hash;
+    htc_info info;   /* the record; kind NONE when there is none */
+    htc_trust trust; /* mark NULL: none is sought */
+} lookup;
+
+void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
+{
+    htc_count(ctx->store, outcome, 1);
+    if (outcome == HTC_C_hits || outcome == HTC_C_absent_hits)
+        htc_count(ctx->store, HTC_C_asked, 1);
+}
+
+htc_request *htc_request_get(request_rec *r)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+
+    if (!rq) {
+        rq = apr_pcalloc(r->pool, sizeof(*rq));
+        ap_set_module_config(r->request_config, &htcache_module, rq);
+    }
+    return rq;
+}
+
+/* What a request and its family hold, in a note of the first request. */
+typedef struct held_node {
+    struct held_node *next;
+    htc_node *node;
+} held_node;
+
+static HTC_EACH apr_status_t release_held(void *data)
+{
+    request_rec *r = data;
+    void **note = ap_get_request_note(r, htc_server_conf_of(r->server)->ctx->held_note);
+
+    for (held_node *held = note ? *note : NULL; held; held = held->next) {
+        const htc_object *object = htc_node_data(held->node);
+
+        htc_node_release(object->map, held->node);
+    }
+    return APR_SUCCESS;
+}
+
+HTC_EACH int htc_create_request(request_rec *r)
+{
+    const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+
+    if (ctx && ctx->map && !r->main)
+        apr_pool_cleanup_register(r->pool, r, release_held, apr_pool_cleanup_null);
+    return OK;
+}
+
+/* The request of the client: what its subrequests and the redirects to others find is handed on. */
+static inline request_rec *first_of(request_rec *r)
+{
+    while (r->main || r->prev)
+        r = r->main ? r->main : r->prev;
+    return r;
+}
+
+static inline void hold(const htc_context *ctx, request_rec *first, htc_node *node)
+{
+    void **note = ap_get_request_note(first, ctx->held_note);
+    held_node *held = apr_palloc(first->pool, sizeof(*held));
+
+    *held = (held_node){*note, node};
+    *note = held;
+}
+
+HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node)
+{
+    hold(ctx, first_of(r), node);
+}
+
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node)
+{
+    request_rec *first = first_of(r);
+    htc_request *rq = htc_request_get(first);
+
+    for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
+        if (rq->held[i] == node) {
+            htc_node_release(ctx->map, node);
+            return;
+        }
+    }
+    rq->held[rq->nheld++ % HTC_HELD_RECENT] = node;
+    hold(ctx, first, node);
+}
+
+static void parsed_free(htc_parsed *parsed)
+{
+    apr_pool_destroy(parsed->pool);
+}
+
+void htc_object_free(void *data)
+{
+    htc_object *object = data;
+
+    if (object->type == HTC_OBJ_LEVEL)
+        htc_level_free(object);
+    else
+        parsed_free(data);
+}
+
+void htc_process_report(htc_context *ctx)
+{
+    htc_map_stats stats;
+    uint64_t seen = atomic_load(&ctx->map_evictions);
+
+    htc_map_stats_get(ctx->map, &stats);
+    htc_store_process_set(ctx->store, stats.entries, stats.bytes);
+    if (stats.evictions > seen &&
+        atomic_compare_exchange_strong(&ctx->map_evictions, &seen, stats.evictions))
+        htc_count(ctx->store, HTC_C_process_evictions, stats.evictions - seen);
+}
+
+/* The entry for the directory, a new one unless it was asked for just before: httpd asks once for
+ * each name in AccessFileName. */
+static htc_seen *seen_for(lookup *lk)
+{
+    htc_request *rq = lk->rq;
+    htc_seen *seen = rq->last_seen;
+
+    if (seen && !strcmp(seen->dir, lk->dir))
+        return seen;
+    seen = apr_pcalloc(lk->r->pool, sizeof(*seen));
+    seen->dir = apr_pstrdup(lk->r->pool, lk->dir);
+    seen->listable = true;
+    seen->revalidate_ms = lk->scope.revalidate_ms;
+    if (rq->last_seen)
+        rq->last_seen->next = seen;
+    else
+        rq->seen = seen;
+    return rq->last_seen = seen;
+}
+
+static htc_dep dep_of(const lookup *lk)
+{
+    return (htc_dep){lk->path, lk->info.ref, lk->info.kind, (lk->info.flags & HTC_RF_RACY) != 0,
+                     lk->info.id};
+}
+
+/* A record too young to be trusted by its identity is trusted when the kernel would tell of any
+ * change since it was read. */
+static bool watched(const lookup *lk)
+{
+    return lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO &&
+           lk->info.checked_at == htc_watch_fresh(lk->ctx->watch);
+}
+
+/* Remember what the answer rests on, unless nothing will be learned from this request. */
+static htc_seen *seen_add(lookup *lk)
+{
+    htc_seen *seen;
+    htc_dep *dep;
+
+    if (lk->rq->cold || lk->rq->inherited)
+        return NULL;
+    seen = seen_for(lk);
+    if (seen->ndeps == HTC_MAX_DEPS || !lk->info.ref.version ||
+        ((lk->info.flags & HTC_RF_RACY) && !watched(lk))) {
+        seen->listable = false;
+        return seen;
+    }
+    dep = apr_palloc(lk->r->pool, sizeof(*dep));
+    *dep = dep_of(lk);
+    seen->deps[seen->ndeps++] = dep;
+    return seen;
+}
+
+bool htc_same_file(const htc_dep *dep)
+{
+    struct stat st;
+    htc_identity now;
+
+    if (stat(dep->path, &st) != 0)
+        return dep->kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
+    if (dep->kind == HTC_KIND_ABSENT)
+        return false;
+    htc_identity_from_stat(&now, &st);
+    /* What came from another server of a farm has no device: that is another number here. */
+    if (!dep->id.dev)
+        now.dev = 0;
+    return htc_identity_equal(&now, &dep->id);
+}
+
+bool htc_compare(htc_context *ctx, const htc_dep *dep)
+{
+    uint64_t began = htc_cost_begin();
+    bool same = htc_same_file(dep);
+
+    htc_count(ctx->store, HTC_C_revalidations, 1);
+    htc_count(ctx->store, HTC_C_file_stats, 1);
+    htc_cost_end(ctx, dep->path, HTC_COST_CHECKS, began);
+    return same;
+}
+
+bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
+                    apr_int64_t now, bool *usable)
+{
+    switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
+    case HTC_FARM_OWN:
+        return false;
+    case HTC_FARM_CHANGED:
+        checked_at = HTC_NEVER_CHECKED;
+        break;
+    default:
+        break;
+    }
+    *usable = checked_at != HTC_NEVER_CHECKED;
+    if (*usable)
+        htc_store_confirm(slot, seen, base + (checked_at < now ? checked_at : now));
+    else
+        htc_store_refute(slot, HTC_NEVER_CHECKED);
+    return true;
+}
+
+bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
+{
+    int64_t seen = checked_at;
+    bool same;
+
+    /* Known to be untrue: nobody may use it again, not even while somebody looks. */
+    if (checked_at == HTC_NEVER_CHECKED)
+        return false;
+    if (ttl == HTC_REVALIDATE_AUTO)
+        return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
+    if (!now)
+        now = htc_mono_ms();
+    /* The others go on while one looks, but not with what nobody has looked at for long. */
+    if (ttl > 0 && checked_at > now - 2 * ttl) {
+        seen = now - ttl + (ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS);
+        if (!htc_store_claim(slot, checked_at, seen))
+            return true;
+    }
+    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
+        return same;
+    same = htc_compare(ctx, dep);
+    /* What is known to be untrue must not be used by anybody, until it is read again. */
+    if (same)
+        htc_store_confirm(slot, seen, now);
+    else
+        htc_store_refute(slot, HTC_NEVER_CHECKED);
+    if (same && ctx->farm)
+        htc_farm_confirm(ctx, r, dep, ttl, now);
+    return same;
+}
+
+/* May the record found be used as it is? */
+static bool record_current(lookup *lk)
+{
+    htc_slot_hot *slot = htc_store_slot(lk->ctx->store, lk->info.ref.slot);
+    int64_t mark = lk->info.checked_at, fresh = htc_watch_fresh(lk->ctx->watch);
+    apr_int64_t now = 0, ttl = lk->scope.revalidate_ms;
+    const htc_dep dep = dep_of(lk);
+
+    htc_store_touch(slot);
+    if (dep.racy && (ttl != HTC_REVALIDATE_AUTO || mark != fresh)) {
+        htc_count(lk->ctx->store, HTC_C_racy, 1);
+        if (ttl == HTC_REVALIDATE_AUTO)
+            htc_trust_begin(lk->ctx, &lk->trust, &slot->checked_at, mark, lk->path, lk->info.ref);
+        return false;
+    }
+    return htc_trusted(mark, ttl, fresh, &now) ||
+           htc_recheck(lk->ctx, lk->r, slot, &dep, mark, ttl, now);
+}
+
+/* Bytes that are the same as before need no new parse, whatever happened to the file's times. */
+static bool same_text(lookup *lk, const htc_text *text, char **payload, size_t *len)
+{
+    if (lk->info.kind != HTC_KIND_TREE ||
+        htc_store_copy(lk->ctx->store, lk->info.ref, lk->r->pool, payload, len) != APR_SUCCESS ||
+        htc_record_validate(*payload, *len) != APR_SUCCESS)
+        return false;
+    return htc_text_hash_equal(htc_record_text_hash(*payload), text->hash);
+}
+
+uint32_t htc_racy_flag(const htc_identity *id)
+{
+    return htc_identity_racy(id, htc_wall_ns()) ? HTC_RF_RACY : 0;
+}
+
+static unsigned share_of(const request_rec *r)
+{
+    int percent = htc_server_conf_of(r->server)->share_percent;
+    return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
+}
+
+/* Fill in whose the n records are. */
+static void set_owner(htc_context *ctx, request_rec *r, htc_put *puts, size_t n)
+{
+    const char *root = ap_document_root(r);
+    uint64_t owner = htc_store_hash(ctx->store, root, strlen(root));
+    unsigned share = share_of(r);
+
+    for (size_t i = 0; i < n; i++) {
+        puts[i].owner = owner;
+        puts[i].share_percent = share;
+    }
+}
+
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
+{
+    put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
+    set_owner(ctx, r, put, 1);
+    return htc_store_put(ctx->store, put, ref);
+}
+
+/* What is cheap to find out comes in numbers, one for each directory of a new path: these records
+ * are stored under one hold of the lock, when httpd's walk is over. */
+void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq)
+{
+    struct htc_pending *pending = rq->pending;
+    htc_ref refs[PENDING_MAX];
+
+    if (!pending || !pending->n)
+        return;
+    htc_count(ctx->store, HTC_C_misses, pending->misses);
+    set_owner(ctx, r, pending->puts, pending->n);
+    htc_store_put_all(ctx->store, pending->puts, pending->n, refs);
+    pending->n = pending->misses = 0;
+}
+
+/* A request whose walk ends in an error. */
+static apr_status_t publish_at_end(void *data)
+{
+    request_rec *r = data;
+
+    htc_publish_pending(htc_server_conf_of(r->server)->ctx, r, htc_request_get(r));
+    return APR_SUCCESS;
+}
+
+/* Room for a record to be stored with others. The look-up counts as a miss. */
+static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
+{
+    struct htc_pending *pending = rq->pending;
+
+    rq->outcomes |= 1U << HTC_C_absent_hits;
+    if (!pending) {
+        pending = rq->pending = apr_palloc(r->pool, sizeof(*pending));
+        pending->n = pending->misses = 0;
+        apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
+    }
+    if (pending->n == PENDING_MAX)
+        htc_publish_pending(ctx, r, rq);
+    pending->misses++;
+    return &pending->puts[pending->n++];
+}
+
+/* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above.
+ * A file that was not read may have some, and so may one with a NUL byte. */
+static uint32_t redirects_flag(const htc_text *text)
+{
+    return !text->bytes || strlen(text->bytes) != text->len || strcasestr(text->bytes, "redirect")
+               ? HTC_RF_REDIRECTS
+               : 0;
+}
+
+void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
+                       const char *reason)
+{
+    htc_ref ref;
+    htc_put put = {.key = path,
+                   .key_len = strlen(path),
+                   .kind = HTC_KIND_STOCK,
+                   .flags = redirects_flag(text),
+                   .id = &text->id,
+                   .payload = reason,
+                   .payload_len = strlen(reason) + 1,
+                   .checked_at = text->checked_at};
+
+    htc_publish(ctx, r, &put, &ref);
+    htc_farm_publish(ctx, r, &put, true);
+}
+
+void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, const htc_text *text)
+{
+    htc_count(ctx->store, HTC_C_too_large, 1);
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                  "HtCache: %s (%" APR_UINT64_T_FMT " bytes) does not fit in its share of the "
+                  "cache and is left to httpd; raise HtCacheMemory or HtCacheDocumentRootShare",
+                  path, (apr_uint64_t)text->id.size);
+    htc_publish_stock(ctx, r, path, text, "larger than its share of the cache");
+}
+
+/* Begin a record of the file that was looked up. */
+static htc_put *later(lookup *lk, htc_kind kind, apr_int64_t checked_at)
+{
+    htc_put *put = publish_later(lk->ctx, lk->r, lk->rq);
+
+    *put = (htc_put){.hash = lk->hash,
+                     .key = lk->path,
+                     .key_len = lk->path_len,
+                     .kind = kind,
+                     .checked_at = checked_at};
+    return put;
+}
+
+static void publish_absent(lookup *lk, apr_int64_t checked_at)
+{
+    htc_farm_publish(lk->ctx, lk->r, later(lk, HTC_KIND_ABSENT, checked_at), false);
+}
+
+static void publish_empty(lookup *lk, const htc_text *text)
+{
+    htc_put *put = later(lk, HTC_KIND_TREE, text->checked_at);
+
+    put->id = apr_pmemdup(lk->r->pool, &text->id, sizeof(text->id));
+    put->flags = htc_racy_flag(put->id) | HTC_RF_EMPTY;
+    /* Of so small a record there is no failure but lack of memory, which aborts. */
+    htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
+    htc_farm_publish(lk->ctx, lk->r, put, false);
+}
+
+static apr_status_t answer_stock(lookup *lk)
+{
+    htc_seen *seen;
+
+    seen = seen_add(lk);
+    if (seen)
+        seen->listable = false;
+    lk->rq->outcomes |= 1U << HTC_C_bypasses;
+    htc_count_answer(lk->ctx, HTC_C_bypasses);
+    htc_cost_end(lk->ctx, lk->path, HTC_COST_STOCK, 0);
+    return AP_DECLINED;
+}
+
+static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
+{
+    job->ctx = lk->ctx;
+    job->r = lk->r;
+    job->path = lk->path;
+    job->info = lk->info;
+    *cfg = htc_job_open(job, lk->r->pool);
+    return APR_SUCCESS;
+}
+
+/* A file that is left to httpd. With Redirect lines httpd's reader is opened here, anew for each
+ * request, so that they are folded like those of other files and come in their place among them.
+ * What httpd cannot open it is asked for again, and answers and logs. */
+static apr_status_t answer_left(lookup *lk, bool redirects, ap_configfile_t **cfg)
+{
+    apr_status_t rv = answer_stock(lk);
+    ap_configfile_t *file;
+    htc_job *job;
+
+    if (!redirects || !htc_server_conf_of(lk->r->server)->fold_dirs ||
+        ap_pcfg_openfile(&file, lk->r->pool, lk->path) != APR_SUCCESS)
+        return rv;
+    job = apr_pcalloc(lk->r->pool, sizeof(*job));
+    job->file = file;
+    job->counted = true;
+    return answer_job(lk, job, cfg);
+}
+
+/* A record is at hand and may be used. */
+static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cfg)
+{
+    htc_seen *seen;
+    htc_job *job;
+
+    switch (lk->info.kind) {
+    case HTC_KIND_ABSENT:
+        seen_add(lk);
+        lk->rq->outcomes |= 1U << HTC_C_absent_hits;
+        if (!counted)
+            htc_count_answer(lk->ctx, HTC_C_absent_hits);
+        return APR_ENOENT;
+    case HTC_KIND_TREE:
+        seen = seen_add(lk);
+        if (lk->info.flags & HTC_RF_EMPTY) {
+            if (seen)
+                seen->empty = true;
+            lk->rq->outcomes |= 1U << HTC_C_hits;
+            if (!counted)
+                htc_count_answer(lk->ctx, HTC_C_hits);
+            *cfg = htc_empty_open(lk->path, lk->r->pool);
+            return APR_SUCCESS;
+        }
+        if (seen)
+            seen->needs_parsed = true;
+        job = apr_pcalloc(lk->r->pool, sizeof(*job));
+        job->seen = seen;
+        job->counted = counted; /* if not, the directive counts the outcome */
+        return answer_job(lk, job, cfg);
+    default:
+        return answer_left(lk, lk->info.flags & HTC_RF_REDIRECTS, cfg);
+    }
+}
+
+/* The file was read and is not what the record says. */
+static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_t **cfg)
+{
+    htc_survey survey;
+    htc_job *job;
+
+    htc_text_survey(lk->ctx, text, &survey, lk->r->pool);
+    if (survey.stock) {
+        htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
+        return answer_left(lk, redirects_flag(text), cfg);
+    }
+    if (!survey.directives) {
+        publish_empty(lk, text);
+        *cfg = htc_empty_open(lk->path, lk->r->pool);
+        return APR_SUCCESS;
+    }
+    lk->rq->outcomes |= 1U << HTC_C_misses;
+    htc_count_answer(lk->ctx, HTC_C_misses);
+    job = apr_pcalloc(lk->r->pool, sizeof(*job));
+    job->text = *text;
+    job->has_text = true;
+    job->sections_resolved = survey.sections_resolved;
+    return answer_job(lk, job, cfg);
+}
+
+/* The farm is told of the new identity of old bytes. */
+static void tell_unchanged(const lookup *lk, const htc_text *text, const char *payload, size_t len)
+{
+    const htc_put put = {.key = lk->path,
+                         .kind = lk->info.kind,
+                         .flags = lk->info.flags,
+                         .id = &text->id,
+                         .payload = payload,
+                         .payload_len = len,
+                         .checked_at = text->checked_at};
+
+    htc_farm_publish(lk->ctx, lk->r, &put, htc_text_computed(text));
+}
+
+/* How long what another server found may be used here; 0: not at all. With auto that is so only
+ * where this server itself asks every second: on a file system of which the kernel does not see all
+ * changes; *why says so. */
+static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
+{
+    apr_int64_t ttl = lk->scope.revalidate_ms;
+    const char *name = lk->path + strlen(lk->dir), *slash;
+    htc_info parent;
+    char *path;
+    size_t len;
+
+    if (ttl != HTC_REVALIDATE_AUTO || !lk->ctx->watch)
+        return ttl == HTC_REVALIDATE_AUTO ? HTC_ASK_MS : ttl;
+    slash = strlen(lk->dir) > 1 ? memrchr(lk->dir, '/', strlen(lk->dir) - 1) : NULL;
+    if (!slash || lk->trust.mark)
+        return 0;
+    path = apr_pstrcat(lk->r->pool, apr_pstrmemdup(lk->r->pool, lk->dir, slash - lk->dir + 1), name,
+                       NULL);
+    len = strlen(path);
+    if (!htc_store_find(lk->ctx->store, htc_store_hash(lk->ctx->store, path, len), path, len,
+                        &parent))
+        return 0;
+    *why = htc_mark_why(parent.checked_at);
+    if (!htc_mark_is_asked(parent.checked_at) || htc_watch_each_request(*why))
+        return 0;
+    return HTC_ASK_MS;
+}
+
+/* No usable record here: another server of the farm may have one. It becomes ours. */
+static bool record_from_farm(lookup *lk)
+{
+    htc_put put = {.key = lk->path, .key_len = lk->path_len};
+    htc_watch_why why = HTC_WATCH_OK;
+    htc_ref ref;
+
+    if (!htc_farm_fetch(lk->ctx, lk->r, farm_ttl(lk, &why), &put))
+        return false;
+    if (lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO && lk->ctx->watch)
+        put.checked_at = htc_mark_asked(why, put.checked_at);
+    return htc_publish(lk->ctx, lk->r, &put, &ref) == APR_SUCCESS &&
+           htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
+           lk->info.ref.version == ref.version;
+}
+
+/* No usable record: ask the file system. */
+static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
+{
+    uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
+    htc_text text = {.bytes = NULL};
+    uint64_t began = htc_cost_begin();
+    apr_status_t rv;
+    char *payload;
+    size_t payload_len;
+
+    /* One time for all of a request's files: the earlier, the sooner they are checked again. */
+    if (!lk->rq->cold)
+        lk->rq->asked_at = htc_mono_ms();
+    lk->rq->cold = true;
+    text.checked_at = htc_fresh_mark(lk->ctx, lk->scope.revalidate_ms, lk->rq->asked_at);
+    rv = htc_text_read(&text, lk->path, max, lk->r->pool);
+    switch (rv) {
+    case APR_ENOENT:
+        publish_absent(lk, text.checked_at);
+        return APR_ENOENT;
+    case APR_ENOSPC:
+        htc_publish_too_large(lk->ctx, lk->r, lk->path, &text);
+        return answer_left(lk, true, cfg);
+    case APR_SUCCESS:
+        htc_count(lk->ctx->store, HTC_C_file_reads, 1);
+        htc_cost_end(lk->ctx, lk->path, HTC_COST_READS, began);
+        break;
+    default:
+        htc_store_drop(lk->ctx->store, lk->info.ref);
+        return answer_stock(lk);
+    }
+    if (same_text(lk, &text, &payload, &payload_len)) {
+        lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
+        lk->info.id = text.id;
+        htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
+                             lk->trust.mark ? HTC_STORE_KEEP : text.checked_at);
+        if (lk->trust.mark)
+            htc_trust_end(&lk->trust);
+        htc_count(lk->ctx->store, HTC_C_unchanged, 1);
+        tell_unchanged(lk, &text, payload, payload_len);
+        htc_count_answer(lk->ctx, HTC_C_misses);
+        return answer_record(lk, true, cfg);
+    }
+    return answer_text(lk, &text, cfg);
+}
+
+static apr_status_t answer(lookup *lk, const char *access_name, ap_configfile_t **cfg,
+                           const char **full_name)
+{
+    request_rec *r = lk->r;
+
+    lk->path = *full_name = ap_make_full_path(r->pool, lk->dir, access_name);
+    lk->path_len = strlen(lk->path);
+    lk->hash = htc_store_hash(lk->ctx->store, lk->path, lk->path_len);
+    if (htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
+        record_current(lk))
+        return answer_record(lk, false, cfg);
+    if (lk->ctx->farm && record_from_farm(lk))
+        return answer_record(lk, false, cfg);
+    return answer_from_disk(lk, cfg);
+}
+
+/* core takes the last component of an existing path for a directory when it need not look for
+ * symbolic links, and asks for "page.html/.htaccess". It has just found that page.html is a file.
+ * What is too long for a path is another error, and core refuses the request.
+ */
+static bool is_file_itself(const request_rec *r, const char *dir, const char *access_name)
+{
+    return dir == r->filename && r->finfo.filetype == APR_REG &&
+           (!r->path_info || !*r->path_info) &&
+           strlen(dir) + strlen(access_name) < APR_PATH_MAX - 1;
+}
+
+apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
+                               ap_configfile_t **cfg, const char **full_name)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    lookup lk = {.r = r, .dir = dir};
+
+    if (rq && (rq->page || rq->refused))
+        return APR_ENOENT;
+    if (!sc->may_be_enabled || !sc->ctx->map)
+        return AP_DECLINED;
+    lk.scope = sc->plain;
+    if (sc->special || (rq && rq->location))
+        lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);
+    if (!lk.scope.enabled)
+        return AP_DECLINED;
+    if (is_file_itself(r, dir, access_name))
+        return APR_ENOTDIR;
+    lk.ctx = sc->ctx;
+    lk.rq = rq ? rq : htc_request_get(r);
+    return answer(&lk, access_name, cfg, full_name);
+}

@@ -1,0 +1,368 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * core's walk of the directories, made ahead. Where it is known of all directories of a request's
+ * path what their .htaccess files set, and links are followed without a look at them, all that
+ * core's walk does for a file is to merge that with the <Directory> sections of its path, which
+ * comes to the same for each request, and with the server's defaults, and to make r->filename
+ * canonical, which it is already. So all is merged once for a directory. A request gets a copy of
+ * the vector: core takes one that has its parent's configuration for one that is authorized
+ * already.
+ *
+ * For such requests, subrequests that is, core leaves a note of what its walk has merged, and for
+ * which directory. The next walk begins with it, and where it comes to the same the configuration
+ * is the same one, and nobody is asked for authorization again. As a difference would be seen, the
+ * same note is left here. What it looks like is core's own business: it is compared, field by
+ * field, with what is known of requests that core has walked for, and before it was found to be as
+ * expected nothing is made ahead.
+ *
+ * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
+ */
+#include "module/module.h"
+#include "redirects/fold.h"
+#include "base/merge_list.h"
+
+#include <apr_fnmatch.h>
+
+/* What is merged takes, as a pool takes whole blocks; and where there is much of it, as it is lists
+ * of pointers, or of little more, to what was set. */
+#define POOL_BYTES   8192
+#define PART_OF_MUCH 8
+
+/* core's walk_walked_t: what matched, and what that and all before it come to. */
+typedef struct walked_view {
+    const ap_conf_vector_t *matched;
+    ap_conf_vector_t *merged;
+} walked_view;
+
+typedef struct note_view note_view;
+
+static const apr_array_header_t *sections_of(const server_rec *s)
+{
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+
+    return core->sec_dir;
+}
+
+static const core_dir_config *core_of(const ap_conf_vector_t *section)
+{
+    return ap_get_core_module_config(section);
+}
+
+/* With these, and after any of them, core follows links without looking for them. */
+static bool follows_links(const core_dir_config *section)
+{
+    return ((section->opts & OPT_UNSET) ||
+            (section->opts & (OPT_SYM_LINKS | OPT_SYM_OWNER)) == OPT_SYM_LINKS) &&
+           !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
+}
+
+size_t htc_vector_bytes(void)
+{
+    int last = 0;
+
+    for (const module *m = ap_top_module; m; m = m->next)
+        last = m->module_index > last ? m->module_index : last;
+    return ((size_t)last + 1) * sizeof(void *);
+}
+
+bool htc_dirwalk_possible(const server_rec *s)
+{
+    const apr_array_header_t *sections = sections_of(s);
+    const core_dir_config *defaults = core_of(s->lookup_defaults);
+
+    if (!sections || !defaults || !follows_links(defaults) || !(defaults->opts & OPT_SYM_LINKS))
+        return false;
+    for (int i = 0; i < sections->nelts; i++) {
+        const core_dir_config *core = core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *));
+
+        /* A regular expression is matched against the whole path of each file. */
+        if (!core || core->r || !core->d)
+            return false;
+    }
+    return true;
+}
+
+/* --- which sections a directory has -----------------------------------------------------------*/
+
+/* As core does once it has come to the directory with as many components. */
+static bool covers(const core_dir_config *section, const char *dir)
+{
+    unsigned slashes = section->d_components;
+    const char *end = dir;
+    char path[APR_PATH_MAX];
+
+    if (!slashes)
+        return true;
+    if (!section->d_is_fnmatch)
+        return !strncmp(dir, section->d, strlen(section->d));
+    for (; *end && slashes; end++)
+        slashes -= *end == '/';
+    if (slashes || (size_t)(end - dir) >= sizeof(path))
+        return false;
+    apr_cpystrn(path, dir, (size_t)(end - dir) + 1);
+    return apr_fnmatch(section->d, path, APR_FNM_PATHNAME) == APR_SUCCESS;
+}
+
+/* core takes a file for a directory of that name when it looks for sections. */
+static bool may_be_file(const core_dir_config *section, const char *dir)
+{
+    return section->d_components == (unsigned)ap_count_dirs(dir) + 1 &&
+           (section->d_is_fnmatch || !strncmp(section->d, dir, strlen(dir)));
+}
+
+/* A <Perl> section leaves no directive in the tree. */
+static bool may_stand_somewhere(const char *directive)
+{
+    return htc_tree_mentions(ap_conftree, directive) || ap_find_linked_module("mod_perl.c");
+}
+
+static bool may_share(const module *m)
+{
+    const char *unless;
+
+    return htc_merge_shared(m->name, &unless) && !(unless && may_stand_somewhere(unless));
+}
+
+void htc_dirwalk_prepare(htc_context *ctx)
+{
+    int n = 0;
+
+    for (const module *m = ap_top_module; m; m = m->next)
+        n = m->module_index < n ? n : m->module_index + 1;
+    ctx->shares_merged = apr_pcalloc(ctx->pconf, (apr_size_t)n * sizeof(bool));
+    for (const module *m = ap_top_module; m; m = m->next)
+        ctx->shares_merged[m->module_index] = may_share(m);
+}
+
+/* Would httpd merge only configurations whose merged form requests may share? */
+static bool may_merge(const htc_context *ctx, const ap_conf_vector_t *base,
+                      const ap_conf_vector_t *add)
+{
+    for (const module *m = ap_top_module; m; m = m->next) {
+        if (m->merge_dir_config && ap_get_module_config(base, m) && ap_get_module_config(add, m) &&
+            !ctx->shares_merged[m->module_index])
+            return false;
+    }
+    return true;
+}
+
+/* --- merging ----------------------------------------------------------------------------------*/
+
+/* No parent: any thread may destroy it. What was merged above is not changed. */
+static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
+{
+    if (walk->pool)
+        return true;
+    if (apr_pool_create_unmanaged_ex(&walk->pool, apr_pool_abort_get(ctx->pconf), ctx->allocator) !=
+        APR_SUCCESS) {
+        walk->pool = NULL;
+        return false;
+    }
+    apr_pool_tag(walk->pool, "htcache_dirwalk");
+    walk->walked = walk->walked ? apr_array_copy(walk->pool, walk->walked)
+                                : apr_array_make(walk->pool, 4, sizeof(walked_view));
+    return true;
+}
+
+static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
+{
+    const core_dir_config *core = core_of(vector);
+    walked_view *step;
+
+    if ((core && !follows_links(core)) || (walk->merged && !may_merge(ctx, walk->merged, vector)) ||
+        !need_pool(walk, ctx))
+        return false;
+    walk->merged =
+        walk->merged ? ap_merge_per_dir_configs(walk->pool, walk->merged, vector) : vector;
+    step = apr_array_push(walk->walked);
+    step->matched = vector;
+    step->merged = walk->merged;
+    return true;
+}
+
+/* The sections of a directory that the one above it does not have. */
+static bool add_sections(htc_dirwalk *walk, const htc_context *ctx,
+                         const apr_array_header_t *sections, const char *dir, const char *above)
+{
+    for (int i = 0; i < sections->nelts; i++) {
+        ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
+        const core_dir_config *core = core_of(section);
+
+        if (covers(core, dir) && !(above && covers(core, above)) && !add(walk, ctx, section))
+            return false;
+    }
+    return true;
+}
+
+static bool may_be_files(const apr_array_header_t *sections, const char *dir)
+{
+    for (int i = 0; i < sections->nelts; i++) {
+        if (may_be_file(core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *)), dir))
+            return true;
+    }
+    return false;
+}
+
+/* The last merge, if that can be done ahead, too. */
+static void make_ready(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                       const htc_dirwalk *above)
+{
+    if (above && walk->merged == above->merged)
+        walk->ready = above->ready;
+    else if (may_merge(ctx, s->lookup_defaults, walk->merged) && need_pool(walk, ctx))
+        walk->ready = ap_merge_per_dir_configs(walk->pool, s->lookup_defaults, walk->merged);
+}
+
+void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above)
+{
+    const apr_array_header_t *sections = sections_of(s);
+
+    memset(walk, 0, sizeof(*walk));
+    walk->known = !above || above->known;
+    walk->merged = above ? above->merged : NULL;
+    walk->walked = above ? above->walked : NULL;
+    for (unsigned i = above ? 1 : 0; walk->known && i < n; i++)
+        walk->known =
+            add_sections(walk, ctx, sections, steps[i].dir, i ? steps[i - 1].dir : NULL) &&
+            (!steps[i].vector || add(walk, ctx, steps[i].vector));
+    if (walk->known && walk->walked)
+        make_ready(walk, ctx, s, above);
+    walk->whole = walk->known && walk->walked && !may_be_files(sections, steps[n - 1].dir);
+}
+
+void htc_dirwalk_destroy(htc_dirwalk *walk)
+{
+    if (walk->pool)
+        apr_pool_destroy(walk->pool);
+}
+
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set)
+{
+    return walk->pool ? POOL_BYTES + set / PART_OF_MUCH : 0;
+}
+
+/* --- core's note ------------------------------------------------------------------------------*/
+
+/* walk_cache_t and walk_walked_t of core, as far as a request's first walk needs them. What comes
+ * behind (the note of a walk before, and how many there were) is zero for that. */
+struct note_view {
+    const char *dir;                  /* ends with '/' */
+    const void *sections;             /* the server's array of them */
+    const ap_conf_vector_t *defaults; /* what the request had */
+    const ap_conf_vector_t *result;   /* what it has now */
+    const apr_array_header_t *walked; /* walked_view: what matched, from the top down */
+};
+
+#define NOTE_BYTES 128
+
+static HTC_EACH const note_view *note_of(const request_rec *r, apr_size_t which)
+{
+    void **note = ap_get_request_note((request_rec *)r, which);
+
+    return note ? *note : NULL;
+}
+
+/* Is that core's array of what this one would list? */
+static bool same_steps(const apr_array_header_t *walked, const htc_dirwalk *walk)
+{
+    const walked_view *theirs, *ours;
+
+    if (!walked || walked->elt_size != (int)sizeof(walked_view) || walked->nalloc < walked->nelts ||
+        walked->nelts != walk->walked->nelts)
+        return false;
+    theirs = (const walked_view *)(const void *)walked->elts;
+    ours = (const walked_view *)(const void *)walk->walked->elts;
+    for (int i = 0; i < walked->nelts; i++) {
+        if (theirs[i].matched != ours[i].matched || !theirs[i].merged ||
+            (i == 0 && theirs[i].merged != theirs[i].matched))
+            return false;
+    }
+    return walked->nelts > 0;
+}
+
+/* Is it what the request had when this walk was over? Each of the walks that follow begins with
+ * what the one before came to. */
+static bool came_to(const request_rec *r, const ap_conf_vector_t *result)
+{
+    static const apr_size_t following[] = {AP_NOTE_FILE_WALK, AP_NOTE_LOCATION_WALK,
+                                           AP_NOTE_IF_WALK};
+
+    for (size_t i = 0; i < sizeof(following) / sizeof(following[0]); i++) {
+        const note_view *next = note_of(r, following[i]);
+
+        if (next && next->defaults == result)
+            return true;
+    }
+    return result == r->per_dir_config;
+}
+
+bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r)
+{
+    const note_view *note = note_of(r, AP_NOTE_DIRECTORY_WALK);
+
+    /* Each look is at what the ones before have shown to be there. */
+    return walk->whole && !r->main && !r->prev && note &&
+           note->sections == sections_of(r->server)->elts &&
+           note->defaults == r->server->lookup_defaults && note->dir && !strcmp(note->dir, dir) &&
+           came_to(r, note->result) && same_steps(note->walked, walk);
+}
+
+/* --- a request --------------------------------------------------------------------------------*/
+
+/* core also looks for a .htaccess file "in" the file, to be told that it is no directory; but of a
+ * path that is too long with AccessFileName behind it that is an error, and it refuses the request.
+ * Somewhat longer ones it does not walk at all. */
+#define MAX_PATH (APR_PATH_MAX - 1024)
+
+HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name)
+{
+    /* What other requests have left decides about subrequests, and of a directory with something
+     * behind it core walks on. */
+    if (!walk->whole || r->main || r->prev || note_of(r, AP_NOTE_DIRECTORY_WALK) ||
+        (!*name && r->path_info && *r->path_info) ||
+        (size_t)(name - r->filename) + strlen(name) > MAX_PATH)
+        return false;
+    /* core does the same first. */
+    if (r->finfo.filetype == APR_NOFILE &&
+        ap_run_dirwalk_stat(&r->finfo, r, APR_FINFO_MIN) != APR_SUCCESS)
+        r->finfo.filetype = APR_NOFILE;
+    return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
+}
+
+static HTC_EACH void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
+                                const ap_conf_vector_t *defaults)
+{
+    note_view *note = apr_pcalloc(r->pool, NOTE_BYTES);
+    void **place = ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK);
+
+    note->dir = dir;
+    note->sections = sections_of(r->server)->elts;
+    note->defaults = defaults;
+    note->result = r->per_dir_config;
+    note->walked = walk->walked; /* which whoever goes on with it copies */
+    *place = note;
+}
+
+/* What is left of core's walk when all is known; and then of its map_to_storage. */
+HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
+                             const char *dir)
+{
+    const ap_conf_vector_t *defaults = r->per_dir_config;
+    size_t len = strlen(r->filename);
+    char *path = apr_palloc(r->pool, len + 2);
+
+    /* Its own, as modules may write to it; and behind it the path_info that there is none of. */
+    memcpy(path, r->filename, len + 1);
+    path[len + 1] = '\0';
+    r->filename = r->canonical_filename = path;
+    if (!r->path_info)
+        r->path_info = path + len + 1;
+    /* A vector of its own: core knows the request's configuration by its address, and modules may
+     * put something into it. */
+    r->per_dir_config = walk->ready
+                            ? apr_pmemdup(r->pool, walk->ready, ctx->vector_bytes)
+                            : ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
+    leave_note(walk, r, dir, defaults);
+    return ap_file_walk(r);
+}

@@ -1,0 +1,705 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Answering ahead of core. httpd keeps the .htaccess results of a request in a list, r->htaccess,
+ * and looks there before it asks anybody. A level is one directory's ready-made element of that
+ * list, linked to its parent directory's; so one pointer to the deepest level answers for the whole
+ * path, without a copy, a lock or a system call. Levels are learned from requests that went through
+ * the hook, kept in the process map by (server, directory), and used only while every record that
+ * they rest on still has the version they were learned with, and was checked within its time.
+ *
+ * core compares directory and override only. Both, and the other two override settings, follow from
+ * the server and the directory, because core starts each walk from the same defaults; a request
+ * for which something changed those defaults is not answered here.
+ *
+ * Which vector a directory has matters, not only what is in it (docs/identity.md). An empty file
+ * has one, in which nothing is set; an absent file has none.
+ */
+#include "module/module.h"
+#include "htaccess/farm.h"
+
+#include "http_main.h"
+
+/* Prefixes of a path that are tried before the request is left to the hook. A path below a
+ * directory that does not exist (a "pretty URL") has a few. */
+#define MAX_PREFIXES 3
+#define UNNOTED_SAID 100 /* requests whose note is not as expected, before that is said */
+
+/* The one record that a level rests on, and the version it was learned with. */
+typedef struct htc_step {
+    const htc_slot_hot *slot;
+    uint64_t version;
+} htc_step;
+
+/* What every request reads comes first, on two cache lines, and the directory right behind it. */
+typedef struct htc_level {
+    htc_object object;
+    struct htaccess_result result;
+    const struct htc_level *parent;
+    apr_int64_t revalidate_ms;
+    unsigned ndeps;
+    unsigned dir_len;
+    htc_step *steps;  /* of all levels down to here, together; NULL if one rests on several records,
+                       * or has to ask each time */
+    htc_dirwalk walk; /* in place of core's; where something is set from RIPE requests on */
+    unsigned depth;   /* levels down to here, and steps */
+    uint64_t hits, absent;      /* records that say so, from the top down to here */
+    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
+    bool complete;              /* core asks for no other directory down to here */
+    bool nothing;               /* and none of them has anything */
+    size_t bytes;               /* of this block */
+    server_rec *server;
+    htc_node *parent_node; /* held; or NULL */
+    htc_node *parsed;      /* held; or NULL */
+    htc_dep *deps;
+    _Atomic unsigned asked; /* how often, up to RIPE; what is before it stays as it is */
+    char dir[];             /* result.dir, then steps, deps and their paths */
+} htc_level;
+
+typedef struct level_key {
+    const server_rec *server;
+    const char *dir;
+    size_t len;
+} level_key;
+
+static HTC_EACH bool level_match(const void *data, const void *key_)
+{
+    const htc_level *level = data;
+    const level_key *key = key_;
+
+    return level->object.type == HTC_OBJ_LEVEL && level->server == key->server &&
+           level->dir_len == key->len && !memcmp(level->dir, key->dir, key->len);
+}
+
+static uint64_t level_hash(const htc_context *ctx, const level_key *key)
+{
+    /* Directories of different servers that share a tree must not crowd one set. */
+    return htc_store_hash(ctx->store, key->dir, key->len) ^
+           ((uint64_t)(uintptr_t)key->server * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+void htc_level_free(void *data)
+{
+    htc_level *level = data;
+
+    htc_dirwalk_destroy(&level->walk); /* before what it is made of */
+    if (level->parsed)
+        htc_node_release(level->object.map, level->parsed);
+    if (level->parent_node)
+        htc_node_release(level->object.map, level->parent_node);
+    free(level);
+}
+
+static inline bool level_current(htc_context *ctx, request_rec *r, const htc_level *level,
+                                 int64_t fresh, apr_int64_t *now)
+{
+    for (unsigned i = 0; i < level->ndeps; i++) {
+        htc_slot_hot *slot = htc_store_slot(ctx->store, level->refs[i].slot);
+        int64_t checked_at;
+
+        if (!htc_store_current(slot, level->refs[i].version, &checked_at))
+            return false;
+        htc_store_touch(slot);
+        if (!htc_trusted(checked_at, level->revalidate_ms, fresh, now) &&
+            !htc_recheck(ctx, r, slot, &level->deps[i], checked_at, level->revalidate_ms, *now))
+            return false;
+    }
+    return true;
+}
+
+/* The common case in few instructions: all down to here was looked at and has not changed since. */
+static inline bool all_fresh(const htc_level *leaf, int64_t fresh)
+{
+    const htc_step *step = leaf->steps;
+
+    if (!step)
+        return false;
+    for (const htc_step *end = step + leaf->depth; step < end; step++) {
+        int64_t checked_at;
+
+        if (!htc_store_current(step->slot, step->version, &checked_at) || checked_at != fresh ||
+            !atomic_load_explicit(&step->slot->touched, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
+/* The deepest level from which all is current up to the top. */
+static HTC_APART const htc_level *look_at_each(htc_context *ctx, request_rec *r,
+                                               const htc_level *leaf, int64_t fresh)
+{
+    const htc_level *start = leaf;
+    apr_int64_t now = 0;
+
+    for (const htc_level *level = leaf; level; level = level->parent) {
+        if (!level_current(ctx, r, level, fresh, &now))
+            start = level->parent;
+    }
+    return start;
+}
+
+static inline const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
+{
+    int64_t fresh = htc_watch_fresh(ctx->watch);
+
+    return all_fresh(leaf, fresh) ? leaf : look_at_each(ctx, r, leaf, fresh);
+}
+
+/* The deepest directory on the path that is known, or NULL; and the path's last component. */
+static htc_node *find_level(htc_context *ctx, const request_rec *r, const char **name)
+{
+    level_key key = {r->server, r->filename, 0};
+    const char *slash = strrchr(r->filename, '/');
+
+    *name = slash + 1; /* there is one at the beginning */
+    for (int i = 0; slash && i < MAX_PREFIXES; i++) {
+        htc_node *node;
+
+        key.len = (size_t)(slash - r->filename) + 1;
+        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        if (node)
+            return node;
+        slash = key.len > 1 ? memrchr(r->filename, '/', key.len - 1) : NULL;
+    }
+    return NULL;
+}
+
+static void count_levels(htc_context *ctx, const htc_level *start)
+{
+    if (start->hits)
+        htc_count(ctx->store, HTC_C_hits, start->hits);
+    if (start->absent)
+        htc_count(ctx->store, HTC_C_absent_hits, start->absent);
+}
+
+static void ripen(htc_context *ctx, htc_level *level);
+
+/* The whole walk, where all on the way is known. */
+static inline int walk(htc_context *ctx, htc_level *level, request_rec *r, const char *name)
+{
+    if (!level->complete || level->dir_len != (size_t)(name - r->filename))
+        return DECLINED;
+    if (!level->walk.whole && !level->nothing)
+        ripen(ctx, level);
+    if (!htc_dirwalk_suits(&level->walk, r, name))
+        return DECLINED;
+    if (!atomic_load_explicit(&ctx->noted, memory_order_relaxed)) {
+        htc_request_get(r)->walked = level; /* for a look at what core notes of it */
+        return DECLINED;
+    }
+    return htc_dirwalk_run(&level->walk, ctx, r, level->dir);
+}
+
+/* httpd after 2.4 marks a request for which it opens a .htaccess file. It does so itself where it
+ * asks the hook; a file that is answered ahead it does not ask for. */
+static inline void taint(request_rec *r, const htc_level *start)
+{
+#ifdef AP_TAINT_HTACCESS
+    if (start->hits)
+        r->taint |= AP_TAINT_HTACCESS;
+#else
+    (void)r;
+    (void)start;
+#endif
+}
+
+static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
+                     const char *name)
+{
+    int status;
+
+    count_levels(ctx, start);
+    taint(r, start);
+    htc_hold(ctx, r, node);
+    status = start == htc_node_data(node) ? walk(ctx, htc_node_data(node), r, name) : DECLINED;
+    /* Core's walk would have found its results there, and so do subrequests. */
+    if (!r->htaccess)
+        r->htaccess = &start->result;
+    return status;
+}
+
+/* Does the path behind a directory, whose last component is @a last, stay below it? With ".", ".."
+ * and empty components it may lead elsewhere. */
+static inline bool stays_below(const char *at, const char *last)
+{
+    for (;;) {
+        const char *name = at;
+
+        while (*at == '.')
+            at++;
+        if (at - name <= 2 && (at > name ? !*at || *at == '/' : *at == '/'))
+            return false;
+        if (name >= last)
+            return true;
+        at = strchr(at, '/') + 1;
+    }
+}
+
+/* Take such components out, as core's walk does first. False: there are none. */
+static HTC_APART bool make_canonical(request_rec *r)
+{
+    char *path;
+
+    if ((!strstr(r->filename, "//") && !strstr(r->filename, "/.")) ||
+        apr_filepath_merge(&path, NULL, r->filename, APR_FILEPATH_NOTRELATIVE, r->pool) !=
+            APR_SUCCESS ||
+        !strcmp(path, r->filename))
+        return false;
+    r->filename = path;
+    return true;
+}
+
+/* The deepest known directory that the path lies in, or NULL. */
+static inline htc_node *find_ancestor(htc_context *ctx, request_rec *r, const char **name)
+{
+    htc_node *node = find_level(ctx, r, name);
+    const htc_level *level = node ? htc_node_data(node) : NULL;
+
+    if (level && stays_below(r->filename + level->dir_len, *name))
+        return node;
+    if (node)
+        htc_node_release(ctx->map, node);
+    return make_canonical(r) ? find_level(ctx, r, name) : NULL;
+}
+
+/* map_to_storage, just ahead of core's, which walks the directories. */
+HTC_EACH int htc_seed(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_context *ctx = sc->ctx;
+    const htc_request *rq;
+    const htc_level *start;
+    const char *name;
+    htc_node *node;
+
+    if (sc->page_possible) {
+        if (r->prev || r->main)
+            htc_page_leave(r);
+        if (sc->pages && htc_page_claim(r, sc->pages))
+            return DECLINED;
+    }
+    if (!sc->may_be_enabled || !ctx->map || !ctx->seed || !r->filename || *r->filename != '/')
+        return DECLINED;
+    if (r->htaccess || r->per_dir_config != r->server->lookup_defaults) {
+        htc_request_get(r)->inherited = true;
+        return DECLINED;
+    }
+    rq = ap_get_module_config(r->request_config, &htcache_module);
+    if (rq && rq->location) {
+        htc_request_get(r)->inherited = true;
+        return DECLINED;
+    }
+    node = find_ancestor(ctx, r, &name);
+    if (!node)
+        return DECLINED;
+    start = current_part(ctx, r, htc_node_data(node));
+    if (start)
+        return seed_from(ctx, r, node, start, name);
+    htc_node_release(ctx->map, node);
+    return DECLINED;
+}
+
+static const struct htaccess_result *find_result(const request_rec *r, const char *dir)
+{
+    const struct htaccess_result *result = r->htaccess;
+
+    while (result && strcmp(result->dir, dir))
+        result = result->next;
+    return result;
+}
+
+/* What lies behind a level's directory, and its size with all of it. */
+typedef struct level_layout {
+    size_t steps, deps, texts;
+    size_t vector; /* of an empty file; else none is there */
+    size_t bytes;
+} level_layout;
+
+static level_layout layout_of(const htc_context *ctx, const htc_seen *seen, unsigned depth)
+{
+    level_layout at;
+
+    at.steps = APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
+    at.deps = at.steps + depth * sizeof(htc_step);
+    at.vector = at.deps + seen->ndeps * sizeof(htc_dep);
+    at.texts = at.vector + (seen->empty ? ctx->vector_bytes : 0);
+    at.bytes = at.texts;
+    for (unsigned i = 0; i < seen->ndeps; i++)
+        at.bytes += strlen(seen->deps[i]->path) + 1;
+    return at;
+}
+
+/* Copy the strings of a level, and what it rests on, behind it. */
+static void level_texts(htc_level *level, const htc_seen *seen, const level_layout *at)
+{
+    char *next = (char *)level + at->texts;
+
+    level->dir_len = (unsigned)strlen(seen->dir);
+    level->result.dir = memcpy(level->dir, seen->dir, level->dir_len + 1);
+    level->deps = (htc_dep *)(void *)((char *)level + at->deps);
+    for (unsigned i = 0; i < seen->ndeps; i++) {
+        size_t len = strlen(seen->deps[i]->path) + 1;
+
+        level->refs[i] = seen->deps[i]->ref;
+        level->deps[i] = *seen->deps[i];
+        level->deps[i].path = memcpy(next, seen->deps[i]->path, len);
+        next += len;
+    }
+}
+
+/* Those of the parent, and its own. */
+static void level_steps(const htc_context *ctx, htc_level *level, const level_layout *at)
+{
+    const htc_level *parent = level->parent;
+
+    if (level->ndeps != 1 || level->revalidate_ms == 0 || (parent && !parent->steps))
+        return;
+    level->steps = (htc_step *)(void *)((char *)level + at->steps);
+    if (parent)
+        memcpy(level->steps, parent->steps, parent->depth * sizeof(htc_step));
+    level->steps[level->depth - 1] =
+        (htc_step){htc_store_slot(ctx->store, level->refs[0].slot), level->refs[0].version};
+}
+
+static void level_counts(htc_level *level)
+{
+    if (level->parent) {
+        level->hits = level->parent->hits;
+        level->absent = level->parent->absent;
+    }
+    for (unsigned i = 0; i < level->ndeps; i++) {
+        if (level->deps[i].kind == HTC_KIND_ABSENT)
+            level->absent++;
+        else
+            level->hits++;
+    }
+}
+
+/* Is it the directory itself, or one that it lies in? Both are canonical and end with a slash. */
+static bool leads_to(const char *above, const char *dir)
+{
+    return !strncmp(above, dir, strlen(above));
+}
+
+/* Directories for which core had a result, from the top down to this one. */
+static unsigned asked_down_to(const request_rec *r, const char *dir)
+{
+    unsigned n = 0;
+
+    for (const struct htaccess_result *result = r->htaccess; result; result = result->next)
+        n += leads_to(result->dir, dir);
+    return n;
+}
+
+/* What the directory's file sets. That of an empty file lies in the level: one for each directory,
+ * as core tells by the vectors' addresses whether two paths come to the same. */
+static void level_vector(htc_level *level, const htc_context *ctx, const htc_seen *seen,
+                         const level_layout *at)
+{
+    if (seen->parsed) {
+        const htc_parsed *parsed = htc_node_data(seen->parsed);
+
+        level->parsed = seen->parsed;
+        level->result.htaccess = parsed->vector;
+        level->result.override_list = parsed->override_list;
+        htc_node_retain(seen->parsed);
+    } else if (seen->empty) {
+        level->result.htaccess = memset((char *)level + at->vector, 0, ctx->vector_bytes);
+    }
+}
+
+/* What has nothing shares what its sections come to with those above and below it. */
+static void level_walk(htc_level *level, const htc_context *ctx)
+{
+    const htc_server_conf *sc = htc_server_conf_of(level->server);
+    const htc_level *above = level->parent;
+    htc_dirstep steps[] = {{above ? above->dir : NULL, NULL}, {level->dir, NULL}};
+
+    if (sc->walks)
+        htc_dirwalk_create(&level->walk, ctx, level->server, above ? steps : steps + 1,
+                           above ? 2 : 1, above ? &above->walk : NULL);
+}
+
+static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                               const struct htaccess_result *result, htc_node *parent)
+{
+    const htc_level *above = parent ? htc_node_data(parent) : NULL;
+    unsigned depth = above ? above->depth + 1 : 1;
+    const level_layout at = layout_of(ctx, seen, depth);
+    void *memory;
+    htc_level *level;
+
+    if (posix_memalign(&memory, 64, at.bytes))
+        return NULL;
+    level = memory;
+    memset(level, 0, sizeof(*level));
+    level->object.type = HTC_OBJ_LEVEL;
+    level->object.map = ctx->map;
+    level->server = r->server;
+    level->bytes = at.bytes;
+    level->revalidate_ms = seen->revalidate_ms;
+    level->ndeps = seen->ndeps;
+    level->depth = depth;
+    level_texts(level, seen, &at);
+    level->result.override = result->override;
+    level->result.override_opts = result->override_opts;
+    if (parent) {
+        level->parent_node = parent;
+        level->parent = above;
+        level->result.next = &level->parent->result;
+        htc_node_retain(parent);
+    }
+    level_vector(level, ctx, seen, &at);
+    level_steps(ctx, level, &at);
+    level_counts(level);
+    level->complete = level->depth == asked_down_to(r, level->dir);
+    level->nothing =
+        level->complete && !level->result.htaccess && (!level->parent || level->parent->nothing);
+    if (level->nothing)
+        level_walk(level, ctx);
+    return level;
+}
+
+static size_t level_cost(const htc_level *level)
+{
+    size_t set = 0;
+
+    for (const htc_level *at = level; at; at = at->parent)
+        set += at->parsed ? htc_node_cost(at->parsed) : 0;
+    return level->bytes + htc_dirwalk_bytes(&level->walk, set) + HTC_NODE_OVERHEAD;
+}
+
+/* Add a level below parent. Returns it with a reference, or NULL. */
+static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                              const struct htaccess_result *result, htc_node *parent)
+{
+    htc_level *level = level_create(ctx, r, seen, result, parent);
+    level_key key = {r->server, seen->dir, strlen(seen->dir)};
+
+    if (!level)
+        return NULL;
+    return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
+                          level_cost(level));
+}
+
+/* Requests to a directory before its walk is made ahead although it, or one above it, has
+ * something: that takes memory of its own, and many directories are visited now and then. */
+#define RIPE 8
+
+static void *same_place(htc_level *copy, const htc_level *level, const void *there)
+{
+    return (char *)copy + ((const char *)there - (const char *)level);
+}
+
+/* The block is the same, elsewhere. */
+static htc_level *copy_level(const htc_level *level)
+{
+    void *memory;
+    htc_level *copy;
+
+    if (posix_memalign(&memory, 64, level->bytes))
+        return NULL;
+    copy = memory;
+    memcpy(copy, level, offsetof(htc_level, asked));
+    atomic_init(&copy->asked, RIPE);
+    memcpy(copy->dir, level->dir, level->bytes - offsetof(htc_level, dir));
+    copy->result.dir = copy->dir;
+    copy->deps = same_place(copy, level, level->deps);
+    if (level->result.htaccess && !level->parsed)
+        copy->result.htaccess = same_place(copy, level, level->result.htaccess);
+    if (level->steps)
+        copy->steps = same_place(copy, level, level->steps);
+    for (unsigned i = 0; i < copy->ndeps; i++)
+        copy->deps[i].path = same_place(copy, level, level->deps[i].path);
+    if (copy->parent_node)
+        htc_node_retain(copy->parent_node);
+    if (copy->parsed)
+        htc_node_retain(copy->parsed);
+    return copy;
+}
+
+/* From the top down. */
+static bool walk_ahead(htc_level *level, const htc_context *ctx)
+{
+    unsigned n = level->depth;
+    htc_dirstep *steps = malloc(n * sizeof(*steps));
+
+    if (!steps)
+        return false;
+    for (const htc_level *at = level; at; at = at->parent)
+        steps[--n] = (htc_dirstep){at->dir, (ap_conf_vector_t *)at->result.htaccess};
+    htc_dirwalk_create(&level->walk, ctx, level->server, steps, level->depth, NULL);
+    free(steps);
+    return level->walk.whole;
+}
+
+/* A level that has proved to be asked for is replaced by one with its walk. */
+static HTC_APART void ripen(htc_context *ctx, htc_level *level)
+{
+    unsigned asked = atomic_load_explicit(&level->asked, memory_order_relaxed);
+    level_key key = {level->server, level->dir, level->dir_len};
+    htc_level *copy;
+    htc_node *node;
+
+    if (asked >= RIPE || !htc_server_conf_of(level->server)->walks)
+        return;
+    atomic_store_explicit(&level->asked, asked + 1, memory_order_relaxed);
+    if (asked + 1 < RIPE)
+        return;
+    copy = copy_level(level);
+    if (!copy)
+        return;
+    if (!walk_ahead(copy, ctx)) {
+        htc_level_free(copy);
+        return;
+    }
+    node =
+        htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, copy, level_cost(copy));
+    if (node)
+        htc_node_release(ctx->map, node);
+}
+
+static bool learnable(const htc_seen *seen)
+{
+    return seen->listable && (!seen->needs_parsed || seen->parsed);
+}
+
+/* The node of the level that the request was answered from, if it still is in the map. */
+static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_seen *first)
+{
+    const struct htaccess_result *result = r->htaccess;
+    level_key key = {r->server, NULL, 0};
+
+    while (result && (!leads_to(result->dir, first->dir) || !strcmp(result->dir, first->dir)))
+        result = result->next;
+    if (!result)
+        return NULL;
+    key.dir = result->dir;
+    key.len = strlen(result->dir);
+    return htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+}
+
+bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir)
+{
+    level_key key = {s, dir, strlen(dir)};
+    htc_node *node =
+        ctx->map ? htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key) : NULL;
+
+    if (node)
+        htc_node_release(ctx->map, node);
+    return node != NULL;
+}
+
+static bool was_seen(const htc_seen *seen, const char *dir)
+{
+    while (seen && strcmp(seen->dir, dir))
+        seen = seen->next;
+    return seen != NULL;
+}
+
+/* Levels below a newly learned one that were answered ahead of it have a gap in their chain: forget
+ * them, so that the next request learns them with it. */
+static void forget_below(htc_context *ctx, const request_rec *r, const htc_seen *learned,
+                         const htc_seen *seen)
+{
+    size_t len = strlen(learned->dir);
+    const struct htaccess_result *result = r->htaccess;
+
+    for (; result && strlen(result->dir) > len; result = result->next) {
+        level_key key = {r->server, result->dir, strlen(result->dir)};
+        htc_node *node;
+
+        if (was_seen(seen, result->dir))
+            continue;
+        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        if (node) {
+            htc_map_remove(ctx->map, node);
+            htc_node_release(ctx->map, node);
+        }
+    }
+}
+
+/* Extend the chain by what this request found out, shallow to deep. */
+static void learn_levels(htc_context *ctx, request_rec *r, const htc_seen *seen)
+{
+    htc_node *parent = base_node(ctx, r, seen);
+    const htc_seen *shallowest = NULL;
+
+    for (const htc_seen *one = seen; one; one = one->next) {
+        const struct htaccess_result *result = learnable(one) ? find_result(r, one->dir) : NULL;
+        htc_node *node = result ? level_insert(ctx, r, one, result, parent) : NULL;
+
+        if (!node)
+            continue;
+        if (parent)
+            htc_node_release(ctx->map, parent);
+        parent = node;
+        if (!shallowest)
+            shallowest = one;
+    }
+    if (parent)
+        htc_node_release(ctx->map, parent);
+    if (shallowest)
+        forget_below(ctx, r, shallowest, seen);
+    htc_process_report(ctx);
+}
+
+static bool anything_to_learn(const htc_seen *seen)
+{
+    while (seen && !learnable(seen))
+        seen = seen->next;
+    return seen != NULL;
+}
+
+/* A note that is as expected shows that the walk can be left out from now on. A single one may be
+ * something else, where another module has changed the configuration of its request. */
+static void look_at_note(htc_context *ctx, const request_rec *r, const htc_level *level)
+{
+    if (htc_dirwalk_verify(&level->walk, level->dir, r))
+        atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
+    else if (atomic_fetch_add_explicit(&ctx->unnoted, 1, memory_order_relaxed) + 1 ==
+                 UNNOTED_SAID &&
+             htc_store_say(ctx->store))
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, ap_server_conf,
+                     "HtCache: what httpd notes of its walks over directories was not as "
+                     "mod_htcache knows it in %d requests of a process: httpd walks in each "
+                     "request, which costs some time; answers are the same. Leave out the module "
+                     "that changes the configuration of requests, or take an httpd that is not a "
+                     "changed one. Not logged again until the next restart",
+                     UNNOTED_SAID);
+}
+
+/* A first visit is not learned from: many directories are visited once. */
+static HTC_APART int learn(request_rec *r, htc_request *rq)
+{
+    htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+
+    if (!ctx || !ctx->map)
+        return DECLINED;
+    if (rq->walked)
+        look_at_note(ctx, r, rq->walked);
+    htc_publish_pending(ctx, r, rq);
+    htc_farm_flush(ctx, r);
+    if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)
+        return DECLINED;
+    if (anything_to_learn(rq->seen))
+        learn_levels(ctx, r, rq->seen);
+    rq->seen = rq->last_seen = NULL;
+    return DECLINED;
+}
+
+/* post_perdir_config: the walk is over and r->htaccess tells the override of every level. */
+HTC_EACH int htc_learn(request_rec *r)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+
+    if (rq && rq->refused)
+        return htc_refuse(r, rq);
+    if ((core->expr_handler || core->handler) && htc_server_conf_of(r->server)->page_possible) {
+        int rv = htc_page_note(r);
+
+        if (rv != DECLINED)
+            return rv;
+    }
+    return rq ? learn(r, rq) : DECLINED;
+}

@@ -1,0 +1,227 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What a matched row of a redirect map answers.
+ * Called by the module for each request that a map answers, and by htcachectl lookup.
+ */
+#include "maps/map.h"
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <string.h>
+
+#include "maps/internal.h"
+
+/* --- queries ---------------------------------------------------------------------------------- */
+
+/* RFC 3986, 2.3: escaped or not, they mean the same. */
+static bool is_unreserved(int c)
+{
+    return apr_isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
+}
+
+/* Is the parameter's name in the list? Its names have commas between them, "*" stands for any end.
+ */
+static bool is_stripped(const char *strip, const char *name, size_t len)
+{
+    while (*strip) {
+        size_t n = strcspn(strip, ",");
+        bool open = n && strip[n - 1] == '*';
+
+        if (open ? len >= n - 1 && !memcmp(strip, name, n - 1)
+                 : len == n && n && !memcmp(strip, name, n))
+            return true;
+        strip += n + (strip[n] == ',');
+    }
+    return false;
+}
+
+/* What the request's query has left, in @a to (3 bytes of room for each of it). Nothing in it can
+ * end a header. */
+static size_t copy_query(const redirect_request *request, const char *strip, char *to)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const char *s = request->query, *end = s + request->query_len;
+    char *start = to;
+
+    while (s < end) {
+        const char *amp = memchr(s, '&', (size_t)(end - s)), *stop = amp ? amp : end;
+        const char *equals = memchr(s, '=', (size_t)(stop - s));
+        size_t name = (size_t)((equals ? equals : stop) - s);
+
+        if (!strip || !is_stripped(strip, s, name)) {
+            if (to > start)
+                *to++ = '&';
+            for (; s < stop; s++) {
+                unsigned char c = (unsigned char)*s;
+
+                if (c > ' ' && c < 127)
+                    *to++ = *s;
+                else {
+                    *to++ = '%';
+                    *to++ = digits[c >> 4];
+                    *to++ = digits[c & 15];
+                }
+            }
+        }
+        s = amp ? amp + 1 : end;
+    }
+    return (size_t)(to - start);
+}
+
+/* --- targets ---------------------------------------------------------------------------------- */
+
+/* A Location being put together. `path` and `fragment` are where the target's path and everything
+ * before its fragment end. */
+typedef struct answer {
+    char *text;
+    size_t len, path, fragment;
+} answer;
+
+static void find_parts(answer *a)
+{
+    char *hash = memchr(a->text, '#', a->len), *mark;
+
+    a->fragment = hash ? (size_t)(hash - a->text) : a->len;
+    mark = memchr(a->text, '?', a->fragment);
+    a->path = mark ? (size_t)(mark - a->text) : a->fragment;
+}
+
+static void insert(answer *a, size_t at, const char *s, size_t len, apr_pool_t *pool)
+{
+    char *text = apr_palloc(pool, a->len + len + 1);
+
+    memcpy(text, a->text, at);
+    memcpy(text + at, s, len);
+    memcpy(text + at + len, a->text + at, a->len - at);
+    a->text = text;
+    a->len += len;
+    a->text[a->len] = '\0';
+}
+
+static const char *escape_path(const redirect_request *request, const char *path, apr_pool_t *pool)
+{
+    return request->escape ? request->escape(pool, path) : redirect_escape_path(pool, path);
+}
+
+/* One slash stands between the target's path and the rest, whichever of them has it: the rest of a
+ * prefix begins with one or is empty. Never becomes a part of the host. */
+static void append_rest(answer *a, const redirect_match *match, const redirect_request *request,
+                        apr_pool_t *pool)
+{
+    size_t from = match->matched < request->path_len ? match->matched : request->path_len;
+    const char *rest = request->path + from, *escaped, *why;
+
+    if (!*rest)
+        return;
+    while (*rest == '/')
+        rest++;
+    find_parts(a);
+    escaped = escape_path(request, rest, pool);
+    if (a->path < redirect_map_free_part(a->text, a->len, &why) || a->text[a->path - 1] != '/')
+        escaped = apr_pstrcat(pool, "/", escaped, NULL);
+    insert(a, a->path, escaped, strlen(escaped), pool);
+}
+
+static void append_query(answer *a, const redirect_match *match, const redirect_request *request,
+                         apr_pool_t *pool)
+{
+    const char *strip;
+    char *query;
+    size_t len;
+
+    find_parts(a);
+    if (!request->query || a->path != a->fragment)
+        return;
+    query = apr_palloc(pool, 3 * request->query_len + 1);
+    query[0] = '?';
+    strip = match->strip ? apr_pstrmemdup(pool, match->strip, match->strip_len) : NULL;
+    len = copy_query(request, strip, query + 1);
+    /* "?" alone is a query, too, for mod_alias; one whose parameters are all taken away is none. */
+    if (len || !request->query_len)
+        insert(a, a->path, query, len + 1, pool);
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static const char *group_text(const redirect_request *request, const redirect_group *groups,
+                              int ngroups, int i, apr_pool_t *pool)
+{
+    if (i >= ngroups || groups[i].start < 0 || groups[i].end < groups[i].start ||
+        (size_t)groups[i].end > request->path_len)
+        return "";
+    return apr_pstrmemdup(pool, request->path + groups[i].start,
+                          (size_t)(groups[i].end - groups[i].start));
+}
+
+/* In a query also what separates parameters. */
+static const char *escape_for_query(const char *s, apr_pool_t *pool)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *to = apr_palloc(pool, 3 * strlen(s) + 1), *start = to;
+
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (is_unreserved(c) || c == '/' || c == ':' || c == '@')
+            *to++ = *s;
+        else {
+            *to++ = '%';
+            *to++ = digits[c >> 4];
+            *to++ = digits[c & 15];
+        }
+    }
+    *to = '\0';
+    return start;
+}
+
+/* "$digit" replaced. False: one stands where scheme or host are, or makes a host. */
+static bool expand(answer *a, const redirect_request *request, const redirect_group *groups,
+                   int ngroups, apr_pool_t *pool)
+{
+    const char *why, *mark = memchr(a->text, '?', a->len);
+    size_t free_part = redirect_map_free_part(a->text, a->len, &why), begin = 0;
+    const char *expanded = "";
+
+    for (size_t i = 0; i < a->len; i++) {
+        const char *group;
+
+        if (a->text[i] != '$' || !apr_isdigit(a->text[i + 1]))
+            continue;
+        if (!free_part || i < free_part)
+            return false;
+        group = group_text(request, groups, ngroups, a->text[i + 1] - '0', pool);
+        group = mark && mark < a->text + i ? escape_for_query(group, pool)
+                                           : escape_path(request, group, pool);
+        expanded = apr_pstrcat(pool, expanded, apr_pstrmemdup(pool, a->text + begin, i - begin),
+                               group, NULL);
+        begin = ++i + 1;
+    }
+    expanded = apr_pstrcat(pool, expanded, a->text + begin, NULL);
+    a->len = strlen(expanded);
+    a->text = apr_pstrmemdup(pool, expanded, a->len);
+    return a->text[0] != '/' || (a->text[1] != '/' && a->text[1] != '\\');
+}
+
+const char *redirect_map_location(const redirect_match *match, const redirect_request *request,
+                                  const redirect_group *groups, int ngroups, apr_pool_t *pool,
+                                  bool *refused)
+{
+    answer a = {.len = match->target_len};
+
+    *refused = false;
+    if (!(match->profile.has & REDIRECT_HAS_TARGET))
+        return NULL;
+    a.text = apr_palloc(pool, a.len + REDIRECT_SLACK);
+    redirect_match_target(match, a.text);
+    a.text[a.len] = '\0';
+    if (match->profile.options & REDIRECT_OPT_EXPAND &&
+        !expand(&a, request, groups, ngroups, pool)) {
+        *refused = true;
+        return NULL;
+    }
+    if (match->profile.options & REDIRECT_OPT_APPEND_REST)
+        append_rest(&a, match, request, pool);
+    if (match->profile.options & REDIRECT_OPT_APPEND_QUERY)
+        append_query(&a, match, request, pool);
+    return a.text;
+}

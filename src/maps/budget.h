@@ -1,0 +1,63 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/budget.h
+ * What the patterns of one request may take: steps of the regex library, and processor time of the
+ * thread. A pattern with nested repeats can take seconds for a short path, and a redirect map may
+ * have thousands of them; httpd bounds a single pattern only. Used by the module for redirect maps
+ * and ?explain, and by htcachectl. Part of the core: no httpd headers.
+ *
+ * Around the patterns of one look-up:
+ *
+ *     redirect_budget_begin(budget);
+ *     while (more patterns && redirect_budget_left(budget))
+ *         if (the pattern reached its limit)
+ *             redirect_budget_charge(budget, REDIRECT_PATTERN_STEPS);
+ *
+ * A budget is used by one thread at a time. Steps make the end the same on each machine; time is
+ * for patterns that each stay just below their limit. It is the thread's own processor time, so a
+ * busy machine does not change answers, but by ticks of the coarse clock (4 ms on most systems): an
+ * ordinary request asks the system for nothing.
+ */
+#ifndef REDIRECT_BUDGET_H
+#define REDIRECT_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Steps that a single pattern of a redirect map may take; then it does not match. PCRE's own limit
+ *  is 10,000,000. */
+#define REDIRECT_PATTERN_STEPS 200000
+/** What makes PCRE keep to this limit, and to 32 MiB for its way back, when it is put ahead of a
+ * pattern. The one that is to be tried first comes first: PCRE2 before 10.30 has no limit on
+ * memory, PCRE before 8.33 none at all. NULL behind the last. */
+extern const char *const redirect_pattern_limits[];
+
+/** Does the pattern set such limits itself, at its head? PCRE goes by those that stand last, so
+ * ours would mean nothing: such a pattern is not to be run. */
+bool redirect_pattern_limits_itself(const char *pattern, size_t len);
+
+/** What all patterns of a request may take. */
+#define REDIRECT_REQUEST_STEPS 2000000
+#define REDIRECT_REQUEST_MS    500
+
+typedef struct redirect_budget {
+    uint64_t steps;  /* left */
+    int64_t time_ns; /* left */
+    int64_t tick;    /* htc_mono_ms() of the last look at the clock */
+    int64_t cpu_ns;  /* the thread's processor time then; 0: not asked for yet */
+} redirect_budget;
+
+/** Start with so many steps, and milliseconds of processor time. */
+void redirect_budget_init(redirect_budget *budget, uint64_t steps, int64_t ms);
+
+/** A run of patterns begins: what this thread did before is not charged. */
+void redirect_budget_begin(redirect_budget *budget);
+
+/** May another pattern be run? Once false, it stays so. */
+bool redirect_budget_left(redirect_budget *budget);
+
+/** A pattern took this many steps. */
+void redirect_budget_charge(redirect_budget *budget, uint64_t steps);
+
+#endif

@@ -1,0 +1,183 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/internal.h
+ * What the readers of redirect maps share. A reader (maps/text.c and so on) finds rows in a
+ * file's bytes; maps/row.c makes rules of them, and maps/pattern.c makes regexes of
+ * sources that are patterns. Only for src/redirect_map*.c.
+ */
+#ifndef REDIRECT_MAP_PRIVATE_H
+#define REDIRECT_MAP_PRIVATE_H
+
+#include "maps/map.h"
+
+/** What kinds of bytes occur in a text. */
+enum {
+    MAP_CONTROL = 1, /* also TAB and DEL */
+    MAP_HIGH = 2,    /* over 127 */
+    MAP_SPACE = 4,
+    MAP_PERCENT = 8,
+    MAP_QUESTION = 16,
+    MAP_HASH = 32,
+    MAP_BACKSLASH = 64
+};
+extern const uint8_t redirect_map_class[256];
+
+typedef struct map_text {
+    const char *s; /* NULL: there is none */
+    size_t len;
+    unsigned seen; /* MAP_* */
+} map_text;
+
+/** When a row is taken: a file is read as often as there are ranks in it. */
+typedef enum map_rank { MAP_RANK_QUERY, MAP_RANK_PLAIN, MAP_RANK_REGEX, MAP_RANK_LAST } map_rank;
+
+/** Things worth one note per file. */
+typedef enum map_tally {
+    MAP_TALLY_SLASH,   /* sources that were given a leading slash */
+    MAP_TALLY_ENCODED, /* targets with blanks or bytes over 127 */
+    MAP_TALLY_DOTS,    /* sources with dot segments */
+    MAP_TALLY_PORT,    /* sources with a port */
+    MAP_TALLY_FORCE,   /* _redirects: rows without "!" */
+    MAP_TALLIES
+} map_tally;
+
+#define MAP_HOST_MAX 255
+#define MAP_GROUPS   9
+
+/** A file being read. */
+typedef struct map_reader {
+    const redirect_map_options *options;
+    redirect_builder *builder;
+    redirect_report *report;
+    apr_pool_t *row_pool; /* cleared before the next row when it was used */
+    bool row_pool_used;
+    const char *begin, *at, *end;
+    const char *progress_at; /* where to report progress next */
+    uint32_t line;           /* of the row being read */
+    apr_status_t rv;         /* why reading cannot go on */
+    bool all_ranks;          /* the order of the file is kept */
+    map_rank rank;           /* else only rows of this rank are taken, */
+    unsigned later;          /* and these were seen: 1 << rank */
+    bool muted;              /* reports belong to another pass */
+    uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
+    int status;              /* of rows that name none, by options or format */
+    struct {
+        uint64_t count;
+        uint32_t line; /* the first */
+    } tallies[MAP_TALLIES];
+    char host[MAP_HOST_MAX + 1];
+    char path[REDIRECT_MAX_TEXT + 1];
+    char query[3 * REDIRECT_MAX_TEXT + 1];
+    char target[3 * REDIRECT_MAX_TEXT + 1];
+    char expanded[REDIRECT_MAX_TEXT + 1]; /* a target with its names replaced */
+    char pattern[REDIRECT_MAX_TEXT + 1];
+} map_reader;
+
+/** A source taken apart. */
+typedef struct map_source {
+    unsigned flags;   /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */
+    const char *host; /* in the reader; NULL: none */
+    size_t host_len;
+    map_text path;  /* as written */
+    map_text query; /* as written, without "?" */
+} map_source;
+
+/** A row as a reader has found it. */
+typedef struct map_row {
+    const redirect_map_options *options; /* the reader's, or the row's own */
+    map_text source, target;             /* without blanks at their ends */
+    int status;                          /* 0: none named */
+    bool target_is_error;                /* with a status that has no target; else it is dropped */
+    unsigned flags;                      /* REDIRECT_ICASE, by the format */
+    map_rank rank;                       /* MAP_RANK_QUERY and MAP_RANK_PLAIN are found out */
+
+    /* For rows that are more than a path; kind is 0 for those that are not. */
+    redirect_kind kind;
+    const map_source *parts; /* the source, taken apart */
+    const char *literal;     /* redirect_rule.source */
+    size_t literal_len;
+    const char *pattern; /* NUL-terminated; NULL: none */
+    bool append_rest, expand;
+} map_row;
+
+/* maps/map.c */
+void redirect_map_say(map_reader *r, redirect_severity severity, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** An error; false. */
+bool redirect_map_fail(map_reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
+                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+void redirect_map_tally(map_reader *r, map_tally tally);
+/** A row begins on this line. False when reading is to end. */
+bool redirect_map_begin_row(map_reader *r);
+/** @a len bytes without NUL, cut to what fits in a message. In the row's pool. */
+const char *redirect_map_quote(map_reader *r, const char *s, size_t len);
+map_text redirect_map_text_of(const char *s, size_t len);
+map_text redirect_map_trim(map_text text);
+bool redirect_map_text_is(map_text text, const char *lower_case);
+/** 100 to 999, or Redirect's words for some of them; 0 when it is neither. */
+int redirect_map_status_of(map_text text);
+/** Set one option of a row. */
+bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_text word);
+/** The end of the line at r->at (at the LF, or the end of the file). */
+const char *redirect_map_line_end(const map_reader *r);
+/** The next word before @a eol; a comment begins with "#" behind a blank. False: there is none. */
+bool redirect_map_word(map_reader *r, const char *eol, map_text *word);
+
+/* maps/row.c */
+/** Scheme and host, path, query; the fragment is dropped. False: reported. */
+bool redirect_map_split(map_reader *r, map_text source, map_source *parts);
+/** @a path decoded to r->path, with a leading slash and without dot segments. False: reported. */
+bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len);
+/** Decode @a text to @a to, as sources are. Message or NULL. */
+const char *redirect_map_decode(map_text text, char *to, size_t *len);
+/** Resolve "." and ".." segments of a path that begins with "/", in place. False: there are more
+ * ".." than segments. */
+bool redirect_map_resolve_dots(char *path, size_t *len);
+/** Make a rule of the row and add it. */
+void redirect_map_add(map_reader *r, const map_row *row);
+/** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it
+ * is not a target at all. */
+size_t redirect_map_free_part(const char *target, size_t len, const char **why);
+
+/* maps/pattern.c */
+/** Text that is built up in a buffer. */
+typedef struct map_buffer {
+    char *to;
+    size_t len, size;
+    bool full;
+} map_buffer;
+void redirect_map_put(map_buffer *b, const char *s, size_t len);
+/** Bytes that stand for themselves in a regex. */
+void redirect_map_put_literal(map_buffer *b, const char *s, size_t len);
+/** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).
+ *  *kind: LITERAL or LITERAL_PREFIX if the regex says nothing else, else PATTERN. */
+size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redirect_kind *kind);
+
+/** Names that stand for groups of a pattern. */
+typedef struct map_names {
+    unsigned count; /* groups, with names or without */
+    map_text name[MAP_GROUPS];
+} map_names;
+/** The next group is called this (an empty text: nothing). False: too many, reported. */
+bool redirect_map_names_add(map_reader *r, map_names *names, map_text name);
+/** The number of the group with this name; 0: none. */
+unsigned redirect_map_names_find(const map_names *names, map_text name);
+size_t redirect_map_name_length(const char *s, size_t len);
+
+/** Replace ":name" in a target by "$number", in r->expanded, and say so in row->expand. With
+ *  @a vercel also "*" and "+" behind a name are dropped, and "$number" means a group. False:
+ * reported. */
+bool redirect_map_expand_names(map_reader *r, const map_names *names, bool vercel, map_row *row);
+/** Add a row with the pattern in @a b (r->pattern): the kind and the literal are found out. */
+void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b);
+
+/* The readers. APR_EGENERAL: not of this format, reported. */
+apr_status_t redirect_map_read_text(map_reader *r);
+apr_status_t redirect_map_read_csv(map_reader *r);
+apr_status_t redirect_map_read_netlify(map_reader *r);
+apr_status_t redirect_map_read_nginx(map_reader *r);
+apr_status_t redirect_map_read_json(map_reader *r);
+
+#endif

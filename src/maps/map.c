@@ -1,0 +1,623 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Redirect maps: options, the format of a file, messages, and the way from a file's bytes to a
+ * table image. Called by the module when it loads a map, and by htcachectl. What the formats have
+ * in common when it comes to a row is in maps/row.c.
+ */
+#include "maps/internal.h"
+#include "base/escape.h"
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define MESSAGE_MAX    1024 /* bytes, before escaping */
+#define QUOTE_MAX      120
+#define PROGRESS_BYTES ((size_t)1 << 16)
+#define SAMPLE_BYTES   ((size_t)1 << 16) /* for guessing the number of rows */
+
+#define SAME_4(n, class) \
+    [(n)] = (class), [(n) + 1] = (class), [(n) + 2] = (class), [(n) + 3] = (class)
+#define SAME_16(n, class) \
+    SAME_4(n, class), SAME_4((n) + 4, class), SAME_4((n) + 8, class), SAME_4((n) + 12, class)
+
+const uint8_t redirect_map_class[256] = {
+    SAME_16(0, MAP_CONTROL), SAME_16(16, MAP_CONTROL), SAME_16(128, MAP_HIGH),
+    SAME_16(144, MAP_HIGH),  SAME_16(160, MAP_HIGH),   SAME_16(176, MAP_HIGH),
+    SAME_16(192, MAP_HIGH),  SAME_16(208, MAP_HIGH),   SAME_16(224, MAP_HIGH),
+    SAME_16(240, MAP_HIGH),  [' '] = MAP_SPACE,        ['%'] = MAP_PERCENT,
+    ['?'] = MAP_QUESTION,    ['#'] = MAP_HASH,         ['\\'] = MAP_BACKSLASH,
+    [127] = MAP_CONTROL};
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+map_text redirect_map_text_of(const char *s, size_t len)
+{
+    unsigned seen = 0;
+
+    for (size_t i = 0; i < len; i++)
+        seen |= redirect_map_class[(unsigned char)s[i]];
+    return (map_text){s, len, seen};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+map_text redirect_map_trim(map_text text)
+{
+    size_t len = text.len;
+
+    while (text.len && is_blank(text.s[0]))
+        text.s++, text.len--;
+    while (text.len && is_blank(text.s[text.len - 1]))
+        text.len--;
+    return text.len == len ? text : redirect_map_text_of(text.s, text.len);
+}
+
+bool redirect_map_text_is(map_text text, const char *lower_case)
+{
+    size_t len = strlen(lower_case);
+
+    return text.len == len && !strncasecmp(text.s, lower_case, len);
+}
+
+int redirect_map_status_of(map_text text)
+{
+    static const struct {
+        const char *word;
+        int status;
+    } words[] = {{"permanent", 301}, {"temp", 302}, {"seeother", 303}, {"gone", 410}};
+
+    if (text.len == 3 && text.s[0] >= '1' && text.s[0] <= '9' && apr_isdigit(text.s[1]) &&
+        apr_isdigit(text.s[2]))
+        return (text.s[0] - '0') * 100 + (text.s[1] - '0') * 10 + (text.s[2] - '0');
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (redirect_map_text_is(text, words[i].word))
+            return words[i].status;
+    }
+    return 0;
+}
+
+const char *redirect_map_line_end(const map_reader *r)
+{
+    const char *end = memchr(r->at, '\n', (size_t)(r->end - r->at));
+
+    return end ? end : r->end;
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+/* Room for 4 bytes for each of s. */
+static void escape(const char *s, char *to)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *p = (const unsigned char *)s;
+    size_t len = strlen(s);
+
+    while (len) {
+        size_t n = htc_printable(p, len);
+
+        if (n) {
+            memcpy(to, p, n);
+            to += n;
+        } else {
+            n = 1;
+            *to++ = '\\';
+            *to++ = 'x';
+            *to++ = hex[*p >> 4];
+            *to++ = hex[*p & 15];
+        }
+        p += n;
+        len -= n;
+    }
+    *to = '\0';
+}
+
+static void say(redirect_report *report, redirect_severity severity, uint32_t line,
+                const char *format, va_list args)
+{
+    char message[MESSAGE_MAX], escaped[4 * MESSAGE_MAX];
+
+    report->notes += severity == REDIRECT_NOTE;
+    report->warnings += severity == REDIRECT_WARNING;
+    report->errors += severity == REDIRECT_ERROR;
+    if (!report->fn)
+        return;
+    apr_vsnprintf(message, sizeof(message), format, args);
+    escape(message, escaped);
+    report->fn(report->baton, severity, line, escaped);
+}
+
+void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
+                         const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(report, severity, line, format, args);
+    va_end(args);
+}
+
+void redirect_map_say(map_reader *r, redirect_severity severity, const char *format, ...)
+{
+    va_list args;
+
+    if (r->muted)
+        return;
+    va_start(args, format);
+    say(r->report, severity, r->line, format, args);
+    va_end(args);
+}
+
+bool redirect_map_fail(map_reader *r, const char *format, ...)
+{
+    va_list args;
+
+    if (r->muted)
+        return false;
+    va_start(args, format);
+    say(r->report, REDIRECT_ERROR, r->line, format, args);
+    va_end(args);
+    return false;
+}
+
+const char *redirect_map_quote(map_reader *r, const char *s, size_t len)
+{
+    size_t n = len < QUOTE_MAX ? len : QUOTE_MAX;
+    const char *nul = n ? memchr(s, '\0', n) : NULL;
+
+    if (!n || r->muted || !r->report->fn)
+        return "";
+    if (nul)
+        n = (size_t)(nul - s);
+    r->row_pool_used = true;
+    return apr_psprintf(r->row_pool, "%.*s%s", (int)n, s, n < len ? "..." : "");
+}
+
+void redirect_map_tally(map_reader *r, map_tally tally)
+{
+    if (r->muted)
+        return;
+    if (!r->tallies[tally].count++)
+        r->tallies[tally].line = r->line;
+}
+
+static void say_tallies(map_reader *r)
+{
+    static const char *const texts[MAP_TALLIES] = {
+        [MAP_TALLY_SLASH] = "sources did not begin with \"/\" and were given one",
+        [MAP_TALLY_ENCODED] = "targets had blanks or bytes over 127, which are sent as %XX",
+        [MAP_TALLY_DOTS] = "sources had \".\" or \"..\" segments, which were resolved",
+        [MAP_TALLY_PORT] = "sources named a port, which is not compared",
+        [MAP_TALLY_FORCE] = "rows had no \"!\"; they answer also where a file exists",
+    };
+
+    for (int i = 0; i < MAP_TALLIES; i++) {
+        if (r->tallies[i].count)
+            redirect_report_say(r->report, REDIRECT_NOTE, r->tallies[i].line,
+                                "%" APR_UINT64_T_FMT " %s (this is the first)", r->tallies[i].count,
+                                texts[i]);
+    }
+}
+
+bool redirect_map_begin_row(map_reader *r)
+{
+    if (r->row_pool_used) {
+        apr_pool_clear(r->row_pool);
+        r->row_pool_used = false;
+    }
+    if (r->at >= r->progress_at) {
+        r->progress_at = r->at + PROGRESS_BYTES;
+        if (r->report->progress &&
+            !r->report->progress(r->report->baton, (uint64_t)(r->at - r->begin),
+                                 (uint64_t)(r->end - r->begin)))
+            r->rv = APR_EINTR;
+    }
+    return r->rv == APR_SUCCESS;
+}
+
+/* --- options ---------------------------------------------------------------------------------- */
+
+typedef struct choice {
+    const char *word;
+    int value;
+} choice;
+
+static const choice formats[] = {
+    {"auto", REDIRECT_FORMAT_AUTO},       {"text", REDIRECT_FORMAT_TEXT},
+    {"txt", REDIRECT_FORMAT_TEXT},        {"csv", REDIRECT_FORMAT_CSV},
+    {"netlify", REDIRECT_FORMAT_NETLIFY}, {"cloudflare", REDIRECT_FORMAT_NETLIFY},
+    {"nginx", REDIRECT_FORMAT_NGINX},     {"json", REDIRECT_FORMAT_JSON},
+    {"vercel", REDIRECT_FORMAT_JSON},     {NULL, 0}};
+static const choice queries[] = {{"append", REDIRECT_QUERY_APPEND},
+                                 {"drop", REDIRECT_QUERY_DROP},
+                                 {"exact", REDIRECT_QUERY_WHOLE},
+                                 {"ignore", REDIRECT_QUERY_IGNORE},
+                                 {NULL, 0}};
+static const choice ignores[] = {{"ignore", true}, {"exact", false}, {NULL, 0}};
+static const choice switches[] = {{"on", true}, {"off", false}, {NULL, 0}};
+
+static int find_choice(const choice *choices, const char *word)
+{
+    for (; choices->word; choices++) {
+        if (!strcasecmp(choices->word, word))
+            return choices->value;
+    }
+    return -1;
+}
+
+static const char *set_format(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    int format = find_choice(formats, value);
+
+    if (format < 0)
+        return apr_psprintf(pool, "format=%s: must be text, csv, netlify, nginx or json", value);
+    o->format = (redirect_format)format;
+    return NULL;
+}
+
+static const char *set_query(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    int query = find_choice(queries, value);
+
+    if (query < 0)
+        return apr_psprintf(pool, "query=%s: must be append, drop, exact or ignore", value);
+    o->query = (redirect_query)query;
+    return NULL;
+}
+
+static const char *set_switch(bool *to, const choice *choices, const char *word, const char *value,
+                              apr_pool_t *pool)
+{
+    int found = find_choice(choices, value);
+
+    if (found < 0)
+        return apr_psprintf(pool, "%s: must be %s or %s", word, choices[0].word, choices[1].word);
+    *to = found;
+    return NULL;
+}
+
+static const char *set_case(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    return set_switch(&o->ignore_case, ignores, "case=", value, pool);
+}
+
+static const char *set_slash(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    return set_switch(&o->ignore_slash, ignores, "slash=", value, pool);
+}
+
+static const char *set_subpath(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    return set_switch(&o->subpath, switches, "subpath=", value, pool);
+}
+
+static const char *set_status(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    int status = redirect_map_status_of(redirect_map_text_of(value, strlen(value)));
+
+    if (status != 301 && status != 302 && status != 303 && status != 307 && status != 308 &&
+        (status < 400 || status > 599))
+        return apr_psprintf(pool, "status=%s: must be 301, 302, 303, 307, 308, 4xx or 5xx", value);
+    o->status = status;
+    return NULL;
+}
+
+static const char *set_host(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    const char *name = !strncmp(value, "*.", 2) ? value + 2 : value;
+    size_t len = strlen(value);
+    char *host = apr_pstrdup(pool, value);
+
+    for (const char *p = name; *p; p++) {
+        if (!apr_isalnum(*p) && *p != '-' && *p != '.' && *p != '_' && *p != '[' && *p != ']' &&
+            *p != ':')
+            return apr_psprintf(pool, "host=%s: must be a host name without scheme or path", value);
+    }
+    if (!*name || len > MAP_HOST_MAX || (strchr(name, ':') && *name != '['))
+        return apr_psprintf(pool, "host=%s: must be NAME or *.NAME, without a port", value);
+    for (char *p = host; *p; p++)
+        *p = (char)apr_tolower(*p);
+    o->host = host;
+    return NULL;
+}
+
+static const char *set_strip(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    if (strlen(value) > REDIRECT_MAX_TEXT)
+        return "strip=: too long";
+    o->strip = *value ? apr_pstrdup(pool, value) : NULL;
+    return NULL;
+}
+
+static const char *set_configtest(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    bool test = true;
+    const char *error = set_switch(&test, switches, "configtest=", value, pool);
+
+    o->no_test = !test;
+    return error;
+}
+
+typedef const char *set_fn(redirect_map_options *o, const char *value, apr_pool_t *pool);
+
+static const struct {
+    const char *key;
+    set_fn *set;
+} keys[] = {{"format=", set_format}, {"query=", set_query},     {"case=", set_case},
+            {"slash=", set_slash},   {"subpath=", set_subpath}, {"status=", set_status},
+            {"host=", set_host},     {"strip=", set_strip},     {"configtest=", set_configtest}};
+
+void redirect_map_options_init(redirect_map_options *options)
+{
+    memset(options, 0, sizeof(*options));
+}
+
+const char *redirect_map_option(redirect_map_options *options, const char *word, apr_pool_t *pool)
+{
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        size_t len = strlen(keys[i].key);
+
+        if (!strncasecmp(word, keys[i].key, len))
+            return keys[i].set(options, word + len, pool);
+    }
+    return apr_psprintf(pool,
+                        "'%s' is not understood; options are format=, query=, case=, slash=, "
+                        "subpath=, status=, host=, strip= and configtest=",
+                        word);
+}
+
+bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_text word)
+{
+    const char *text = apr_pstrmemdup(r->row_pool, word.s, word.len), *error;
+
+    r->row_pool_used = true;
+    if (memchr(word.s, '\0', word.len))
+        return redirect_map_fail(r, "a NUL byte in an option");
+    if (!strncasecmp(text, "format=", 7))
+        return redirect_map_fail(r, "'format=' is an option of the map, not of a row");
+    error = redirect_map_option(options, text, r->row_pool);
+    return error ? redirect_map_fail(r, "%s", error) : true;
+}
+
+/* --- formats ---------------------------------------------------------------------------------- */
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t len = strlen(name), n = strlen(end);
+
+    return len >= n && !strcasecmp(name + len - n, end);
+}
+
+/* The first line that is neither empty nor a comment. */
+static map_text first_line(const char *bytes, size_t len)
+{
+    const char *end = bytes + len;
+
+    while (bytes < end) {
+        const char *eol = memchr(bytes, '\n', (size_t)(end - bytes));
+        const char *stop = eol ? eol : end;
+        map_text line;
+
+        if ((size_t)(stop - bytes) > REDIRECT_MAX_TEXT)
+            stop = bytes + REDIRECT_MAX_TEXT;
+        line = redirect_map_trim((map_text){bytes, (size_t)(stop - bytes), 0});
+        if (line.len && line.s[0] != '#')
+            return line;
+        bytes = eol ? eol + 1 : end;
+    }
+    return (map_text){bytes, 0, 0};
+}
+
+/* Statements of nginx end in ";" or open a block; a comment may follow. */
+static bool looks_like_nginx(map_text line)
+{
+    const char *hash = NULL;
+
+    for (size_t i = 1; i < line.len && !hash; i++) {
+        if (line.s[i] == '#' && is_blank(line.s[i - 1]))
+            hash = line.s + i;
+    }
+    if (hash)
+        line = redirect_map_trim((map_text){line.s, (size_t)(hash - line.s), 0});
+    return (line.len && (line.s[line.len - 1] == ';' || line.s[line.len - 1] == '{')) ||
+           (line.len > 4 && !strncmp(line.s, "map ", 4) && line.s[4] == '$');
+}
+
+redirect_format redirect_format_of(const char *name, const char *bytes, size_t len)
+{
+    const char *slash = strrchr(name, '/');
+
+    if (!strcmp(slash ? slash + 1 : name, "_redirects"))
+        return REDIRECT_FORMAT_NETLIFY;
+    if (ends_in(name, ".csv") || ends_in(name, ".tsv"))
+        return REDIRECT_FORMAT_CSV;
+    if (ends_in(name, ".json") || ends_in(name, ".jsonl"))
+        return REDIRECT_FORMAT_JSON;
+    if ((ends_in(name, ".conf") || ends_in(name, ".map")) &&
+        looks_like_nginx(first_line(bytes, len)))
+        return REDIRECT_FORMAT_NGINX;
+    return REDIRECT_FORMAT_TEXT;
+}
+
+/* Somebody may well give the file with the Redirect lines that are to become a map. */
+static bool looks_like_httpd(const char *name, map_text line)
+{
+    static const char *const ours[] = {
+        "redirect",    "redirectmatch", "redirectpermanent", "redirecttemp",   "rewriteengine",
+        "rewriterule", "rewritecond",   "rewritebase",       "rewriteoptions", "rewritemap",
+        "loadmodule",  "serverroot",    "servername",        "directoryindex"};
+    const char *slash = strrchr(name, '/');
+    size_t len = 0;
+
+    name = slash ? slash + 1 : name;
+    if (!strcmp(name, ".htaccess") || !strcmp(name, "httpd.conf") || !strcmp(name, "apache2.conf"))
+        return true;
+    while (len < line.len && !is_blank(line.s[len]))
+        len++;
+    if (len == line.len)
+        return false;
+    line.len = len;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (redirect_map_text_is(line, ours[i]))
+            return true;
+    }
+    return len > 1 && line.s[0] == '<' && apr_isalpha(line.s[1]);
+}
+
+bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len)
+{
+    return looks_like_httpd(name, first_line(bytes, len));
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+typedef apr_status_t read_fn(map_reader *r);
+
+static read_fn *const readers[] = {[REDIRECT_FORMAT_TEXT] = redirect_map_read_text,
+                                   [REDIRECT_FORMAT_CSV] = redirect_map_read_csv,
+                                   [REDIRECT_FORMAT_NETLIFY] = redirect_map_read_netlify,
+                                   [REDIRECT_FORMAT_NGINX] = redirect_map_read_nginx,
+                                   [REDIRECT_FORMAT_JSON] = redirect_map_read_json};
+
+static apr_status_t read_once(map_reader *r, redirect_format format, map_rank rank)
+{
+    apr_status_t rv;
+
+    r->at = r->progress_at = r->begin;
+    r->line = 1;
+    r->rank = rank;
+    /* Whatever is wrong before it is known what rank a row has, belongs to this pass. */
+    r->muted = rank != MAP_RANK_PLAIN;
+    rv = readers[format](r);
+    return r->rv != APR_SUCCESS ? r->rv : rv;
+}
+
+static apr_status_t read_ranks(map_reader *r, redirect_format format)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    r->all_ranks = format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON;
+    if (!r->all_ranks && memchr(r->begin, '?', (size_t)(r->end - r->begin)))
+        rv = read_once(r, format, MAP_RANK_QUERY);
+    if (rv == APR_SUCCESS || rv == APR_EGENERAL) /* the latter is yet to be reported */
+        rv = read_once(r, format, MAP_RANK_PLAIN);
+    for (int rank = MAP_RANK_REGEX; rank <= MAP_RANK_LAST && rv == APR_SUCCESS; rank++) {
+        if (r->later & 1U << rank)
+            rv = read_once(r, format, (map_rank)rank);
+    }
+    return rv;
+}
+
+/* What cannot be a map at all. */
+static bool is_refused(map_reader *r, redirect_format format, const char *name)
+{
+    const unsigned char *b = (const unsigned char *)r->begin;
+    size_t len = (size_t)(r->end - r->begin);
+
+    r->line = 1;
+    if (len >= 2 && ((b[0] == 0xFF && b[1] == 0xFE) || (b[0] == 0xFE && b[1] == 0xFF)))
+        return !redirect_map_fail(r, "the file is UTF-16; save it as UTF-8");
+    if (format == REDIRECT_FORMAT_TEXT && looks_like_httpd(name, first_line(r->begin, len)))
+        return !redirect_map_fail(r, "this is an httpd configuration, not a map: a map has rows "
+                                     "of source, target and status");
+    return false;
+}
+
+static void prepare(map_reader *r, const char *bytes, size_t len, redirect_format format)
+{
+    r->begin = bytes;
+    r->end = bytes + len;
+    if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3))
+        r->begin += 3;
+    r->status = format == REDIRECT_FORMAT_NETLIFY ? 301
+                : format == REDIRECT_FORMAT_JSON  ? 307
+                                                  : 302;
+    if (r->options->status)
+        r->status = r->options->status;
+}
+
+apr_status_t redirect_map_read(const redirect_map_options *options, const char *name,
+                               const char *bytes, size_t len, redirect_builder *builder,
+                               redirect_report *report, apr_pool_t *pool)
+{
+    redirect_format format =
+        options->format ? options->format : redirect_format_of(name, bytes, len);
+    map_reader *r = calloc(1, sizeof(*r)); /* half a megabyte of buffers */
+    apr_status_t rv;
+
+    if (!r)
+        return APR_ENOMEM;
+    rv = apr_pool_create(&r->row_pool, pool);
+    if (rv == APR_SUCCESS) {
+        r->options = options;
+        r->builder = builder;
+        r->report = report;
+        prepare(r, bytes, len, format);
+        rv = is_refused(r, format, name) ? APR_EGENERAL : read_ranks(r, format);
+        say_tallies(r);
+        apr_pool_destroy(r->row_pool);
+    }
+    free(r);
+    return rv;
+}
+
+/* --- building --------------------------------------------------------------------------------- */
+
+/* From the lines at the beginning. */
+static size_t guess_rows(const char *bytes, size_t len)
+{
+    size_t sample = len < SAMPLE_BYTES ? len : SAMPLE_BYTES, lines = 1;
+    const char *end = bytes + sample;
+
+    for (const char *p = bytes; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        lines++;
+    return sample ? len / sample * lines + lines : 0;
+}
+
+static void say_duplicate(void *baton, uint32_t line, uint32_t first_line)
+{
+    redirect_report *report = baton;
+
+    report->duplicates++;
+    redirect_report_say(report, REDIRECT_WARNING, line,
+                        "the same source as in line %u, which answers; remove one of them",
+                        (unsigned)first_line);
+}
+
+static apr_status_t write_image(redirect_builder *builder, redirect_report *report, void **image,
+                                size_t *size)
+{
+    apr_status_t rv = redirect_builder_finish(builder, say_duplicate, report, size);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    *image = malloc(*size ? *size : 1);
+    if (!*image)
+        return APR_ENOMEM;
+    redirect_builder_write(builder, *image);
+    return APR_SUCCESS;
+}
+
+apr_status_t redirect_map_build(const redirect_map_options *options, const char *name,
+                                const char *bytes, size_t len, redirect_report *report,
+                                apr_pool_t *pool, void **image, size_t *size)
+{
+    redirect_builder *builder = redirect_builder_create(guess_rows(bytes, len), len);
+    apr_status_t rv;
+
+    *image = NULL;
+    *size = 0;
+    if (!builder)
+        return APR_ENOMEM;
+    rv = redirect_map_read(options, name, bytes, len, builder, report, pool);
+    if (rv == APR_SUCCESS)
+        rv = write_image(builder, report, image, size);
+    redirect_builder_destroy(builder);
+    return rv;
+}

@@ -1,0 +1,168 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/map.h
+ * Bulk redirect maps: the options of a map, the file formats that are read, what is reported about
+ * a file, and what a matched row answers. Used by the module (HtCacheRedirectMap) and by
+ * htcachectl check, lookup and convert. Part of the core: no httpd headers.
+ */
+#ifndef REDIRECT_MAP_H
+#define REDIRECT_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "maps/request.h"
+#include "redirect_table.h"
+
+typedef enum redirect_format {
+    REDIRECT_FORMAT_AUTO = 0, /* by the file's name, see redirect_format_of() */
+    REDIRECT_FORMAT_TEXT,     /* source target [status] [key=value...]; RewriteMap txt files too */
+    REDIRECT_FORMAT_CSV,
+    REDIRECT_FORMAT_NETLIFY, /* _redirects of Netlify and Cloudflare */
+    REDIRECT_FORMAT_NGINX,   /* the body of a map block, or whole map blocks */
+    REDIRECT_FORMAT_JSON     /* Vercel bulk redirects */
+} redirect_format;
+
+/** What the request's query has to do with the rule. */
+typedef enum redirect_query {
+    REDIRECT_QUERY_DEFAULT = 0, /* not said: APPEND, or what the format says (Vercel bulk: DROP) */
+    REDIRECT_QUERY_APPEND,      /* A query in the source must be there, as a set of parameters, and
+                                 * then nothing is appended. A source without one matches with any
+                                 * query, which is appended unless the target has one */
+    REDIRECT_QUERY_DROP,        /* as APPEND, but nothing is ever appended */
+    REDIRECT_QUERY_WHOLE,       /* query=exact: equal byte for byte, none if the source has none;
+                                 * nothing is appended */
+    REDIRECT_QUERY_IGNORE       /* a query in the source is disregarded; else as APPEND */
+} redirect_query;
+
+/** redirect_rule.options of a row. */
+enum {
+    REDIRECT_OPT_APPEND_QUERY = 1, /* append the request's query unless the target has one */
+    REDIRECT_OPT_APPEND_REST = 2,  /* append the rest of the path (PREFIX), escaped */
+    REDIRECT_OPT_EXPAND = 4        /* $0 to $9 in the target stand for the pattern's groups */
+};
+
+/** Options of a map, and the defaults of its rows. */
+typedef struct redirect_map_options {
+    redirect_format format;
+    redirect_query query;
+    bool ignore_case, ignore_slash, subpath;
+    int status;        /* of rows that name none; 0: what the format says, which is 302 as with
+                        * Redirect, but 301 for _redirects and 307 for JSON */
+    const char *host;  /* of sources that name none: lower case, "*.name" allowed; or NULL */
+    const char *strip; /* as redirect_rule.strip; or NULL */
+    bool no_test;      /* configtest=off: httpd -t leaves the map out; changes no answer */
+} redirect_map_options;
+
+void redirect_map_options_init(redirect_map_options *options);
+
+/** Set one option from "key=value" (@a word). NULL, or a message that says what is wrong with it.
+ *  What the options keep of @a word is copied to @a pool. */
+const char *redirect_map_option(redirect_map_options *options, const char *word, apr_pool_t *pool);
+
+/** The format for a file's name: .csv and .tsv; .json and .jsonl; _redirects; .conf and .map are
+ * nginx or text by their content; anything else is text. Never AUTO. */
+redirect_format redirect_format_of(const char *name, const char *bytes, size_t len);
+
+/** Does the file look like httpd's own configuration, or a .htaccess file, instead of a map? */
+bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len);
+
+typedef enum redirect_severity {
+    REDIRECT_NOTE,    /* for information: a chain of two */
+    REDIRECT_WARNING, /* the row does not do what it seems to: duplicate, shadowed, loop */
+    REDIRECT_ERROR    /* the row was left out */
+} redirect_severity;
+
+/** Receives what is found, in the order it is found. @a message is valid during the call only and
+ *  is printable: control characters of the file are escaped. */
+typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_t line,
+                                const char *message);
+
+/** A good redirect_report.try_most for who may not take long: about a second. Ordinary patterns
+ * cost some 600, so that is 100,000 of them. */
+#define REDIRECT_TRY_MOST    (UINT64_C(64) << 20)
+
+#define REDIRECT_CHECK_ROWS  32
+#define REDIRECT_CHECK_FIXED 4000000
+
+typedef struct redirect_report {
+    redirect_report_fn *fn; /* NULL: only count */
+    void *baton;
+    uint64_t rows;                                      /* rows taken */
+    uint64_t notes, warnings, errors;                   /* reported */
+    uint64_t duplicates, loops, chains, shadowed, self; /* of these */
+    uint32_t longest_chain;                             /* redirects until the end is reached */
+    /** Called now and then with the bytes (when checking: the rules) done; false stops the work
+     * with APR_EINTR. NULL: none */
+    bool (*progress)(void *baton, uint64_t done, uint64_t total);
+    /** Can this pattern be compiled? NULL, or the reason why not, and then its row is an error.
+     * NULL function: not asked. */
+    const char *(*compile)(void *baton, const char *pattern, unsigned flags);
+    /** Ask it of no more patterns than take so much together: what redirect_regex_bytes() says of
+     * each, once more for each 256 bytes of its text. The first one that is left out is reported;
+     * its row and those behind are taken without being asked for. 0: no bound. */
+    uint64_t try_most;
+    /** redirect_map_check(): its look-ups compare no more rows than that (and those of one look-up
+     * more); where it stopped is reported. 0: REDIRECT_CHECK_ROWS for each row of the table, and
+     * REDIRECT_CHECK_FIXED. */
+    uint64_t check_most;
+    /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
+    redirect_regex_fn *regex;
+    void *regex_baton;
+} redirect_report;
+
+/**
+ * Read a whole file's bytes into the builder. Rows whose source has a query are added before those
+ * without one (text, CSV, nginx), so that "/a" does not hide "/a?id=1"; apart from that, rows
+ * keep their order, and the first that matches wins. nginx: exact sources, then regexes, then
+ * default.
+ * @a name is the file's, for its format. @a bytes may hold anything.
+ * @return APR_SUCCESS also when rows were left out (see report->errors); APR_EGENERAL when the file
+ *         as a whole is not of its format (reported); APR_ENOMEM, APR_ENOSPC; APR_EINTR.
+ */
+apr_status_t redirect_map_read(const redirect_map_options *options, const char *name,
+                               const char *bytes, size_t len, redirect_builder *builder,
+                               redirect_report *report, apr_pool_t *pool);
+
+/**
+ * Read and build: the image in malloc'ed memory, to be freed by the caller. Reports duplicates too.
+ * An image without any rule is fine. *image is NULL when something else than APR_SUCCESS is
+ * returned.
+ */
+apr_status_t redirect_map_build(const redirect_map_options *options, const char *name,
+                                const char *bytes, size_t len, redirect_report *report,
+                                apr_pool_t *pool, void **image, size_t *size);
+
+/**
+ * Find loops, chains, self-redirects and shadowed rows of a table. Linear time: where many rows
+ * have to be compared for each look-up, as patterns without a literal beginning, only the first
+ * rows are looked at, see redirect_report.check_most. A target is followed when it is a path, or a
+ * URL with the host of its own row's source, or a URL for whose host the table has a row; a path
+ * without a known host is asked of rows without a host only.
+ */
+apr_status_t redirect_map_check(const redirect_table *table, redirect_report *report,
+                                apr_pool_t *pool);
+
+/** The regex groups of a match for REDIRECT_OPT_EXPAND: group i is subject[start, end), -1: unset.
+ */
+typedef struct redirect_group {
+    int start, end;
+} redirect_group;
+
+/**
+ * What a matched row answers: the value of Location before httpd completes it (a URL, or a path
+ * that begins with "/"), in @a pool. @a request is the one that was looked up, but with the query
+ * as the client sent it. The rest of the path goes behind the target's path, and the query before
+ * its fragment. With REDIRECT_OPT_EXPAND groups are escaped, for a path or for a query by where
+ * they stand. NULL when the row has no target, or when expansion would leave the target's scheme
+ * and host (then *refused is true and the row must not be used).
+ */
+const char *redirect_map_location(const redirect_match *match, const redirect_request *request,
+                                  const redirect_group *groups, int ngroups, apr_pool_t *pool,
+                                  bool *refused);
+
+#endif

@@ -1,0 +1,236 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Rows of redirect maps whose source is a pattern: writing regexes for those of _redirects and
+ * vercel.json, finding the literal that a regex begins with, and names of groups in targets. Called
+ * by the readers of these formats and of nginx maps.
+ */
+#include "maps/internal.h"
+
+#include <apr_lib.h>
+#include <string.h>
+
+void redirect_map_put(map_buffer *b, const char *s, size_t len)
+{
+    if (len >= b->size - b->len) { /* one byte stays for the NUL */
+        b->full = true;
+        return;
+    }
+    memcpy(b->to + b->len, s, len);
+    b->len += len;
+}
+
+void redirect_map_put_literal(map_buffer *b, const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+
+        if (c > ' ' && c < 127 && !apr_isalnum(c) && c != '/' && c != '_' && c != '-')
+            redirect_map_put(b, "\\", 1);
+        redirect_map_put(b, s + i, 1);
+    }
+}
+
+/* --- the literal at the beginning of a regex -------------------------------------------------- */
+
+/* Behind the bracket expression that begins at regex[i]; len when it does not end. */
+static size_t skip_class(const char *regex, size_t len, size_t i)
+{
+    i++;
+    if (i < len && regex[i] == '^')
+        i++;
+    if (i < len && regex[i] == ']')
+        i++;
+    for (; i < len && regex[i] != ']'; i++) {
+        if (regex[i] == '\\')
+            i++;
+        else if (regex[i] == '[' && i + 1 < len && strchr(":.=", regex[i + 1])) {
+            const char *end = memchr(regex + i + 2, ']', len - i - 2);
+
+            if (!end)
+                return len;
+            i = (size_t)(end - regex);
+        }
+    }
+    return i < len ? i + 1 : len;
+}
+
+/* Is there an alternative outside of all groups, or something after which that cannot be told here?
+ * When in doubt: yes. */
+static bool has_alternatives(const char *regex, size_t len)
+{
+    unsigned depth = 0;
+
+    for (size_t i = 0; i < len;) {
+        char c = regex[i];
+
+        if (c == '[') {
+            i = skip_class(regex, len, i);
+            continue;
+        }
+        if (c == '\\') {
+            if (i + 1 < len && regex[i + 1] == 'Q')
+                return true;
+            i += 2;
+            continue;
+        }
+        if (c == '(' && i + 2 < len && regex[i + 1] == '?' && !strchr(":=!<>|P'", regex[i + 2]))
+            return true; /* a comment, or options such as x */
+        if (c == '(' && i + 1 < len && regex[i + 1] == '*')
+            return true;
+        if (c == '|' && depth == 0)
+            return true;
+        depth += c == '(';
+        depth -= c == ')' && depth;
+        i++;
+    }
+    return false;
+}
+
+/* The byte that stands literally at regex[*i], which is moved behind it; -1: none does. */
+static int literal_byte(const char *regex, size_t len, size_t *i)
+{
+    unsigned char c = (unsigned char)regex[*i];
+
+    if (c == '\\') {
+        if (*i + 1 == len || apr_isalnum(regex[*i + 1]) || (unsigned char)regex[*i + 1] > 126)
+            return -1;
+        *i += 2;
+        return (unsigned char)regex[*i - 1];
+    }
+    if (strchr(".[](){}*+?|^$", c))
+        return -1;
+    (*i)++;
+    return c;
+}
+
+size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redirect_kind *kind)
+{
+    size_t i = 1, n = 0;
+
+    *kind = REDIRECT_PATTERN;
+    if (!len || regex[0] != '^' || memchr(regex, '\0', len) || has_alternatives(regex, len))
+        return 0;
+    while (i < len) {
+        int byte = literal_byte(regex, len, &i);
+
+        if (byte < 0 || (i < len && strchr("*?{", regex[i])))
+            break;
+        to[n++] = (char)byte;
+        if (i < len && regex[i] == '+')
+            return n;
+    }
+    if (i == len && n)
+        *kind = REDIRECT_LITERAL_PREFIX;
+    if (i + 1 == len && regex[i] == '$' && n)
+        *kind = REDIRECT_LITERAL;
+    return n;
+}
+
+/* A literal needs no regex, unless there are groups to be taken from it. */
+void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b)
+{
+    if (b->full) {
+        redirect_map_fail(r, "the pattern is longer than %d bytes", REDIRECT_MAX_TEXT);
+        return;
+    }
+    b->to[b->len] = '\0';
+    row->literal = r->path;
+    row->literal_len = redirect_map_literal_prefix(b->to, b->len, r->path, &row->kind);
+    if (row->expand)
+        row->kind = REDIRECT_PATTERN;
+    row->pattern = row->kind == REDIRECT_PATTERN ? b->to : NULL;
+    redirect_map_add(r, row);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+bool redirect_map_names_add(map_reader *r, map_names *names, map_text name)
+{
+    if (names->count == MAP_GROUPS)
+        return redirect_map_fail(r, "more than %d parts of the source are captured", MAP_GROUPS);
+    if (name.len && redirect_map_names_find(names, name))
+        return redirect_map_fail(r, "the source has '%s' twice",
+                                 redirect_map_quote(r, name.s, name.len));
+    names->name[names->count++] = name;
+    return true;
+}
+
+unsigned redirect_map_names_find(const map_names *names, map_text name)
+{
+    for (unsigned i = 0; i < names->count; i++) {
+        if (name.len == names->name[i].len && name.len &&
+            !memcmp(name.s, names->name[i].s, name.len))
+            return i + 1;
+    }
+    return 0;
+}
+
+size_t redirect_map_name_length(const char *s, size_t len)
+{
+    size_t n = 0;
+
+    if (!len || (!apr_isalpha(s[0]) && s[0] != '_'))
+        return 0;
+    while (n < len && (apr_isalnum(s[n]) || s[n] == '_'))
+        n++;
+    return n;
+}
+
+static void put_group(map_buffer *b, unsigned number)
+{
+    char digit = (char)('0' + number);
+
+    redirect_map_put(b, "$", 1);
+    redirect_map_put(b, &digit, 1);
+}
+
+/* ":name" at target[i]. Its length; 0: it is not one of ours; -1: reported. */
+static int put_name(map_reader *r, const map_names *names, map_text target, size_t i, bool vercel,
+                    map_buffer *b)
+{
+    map_text name = {target.s + i + 1,
+                     redirect_map_name_length(target.s + i + 1, target.len - i - 1), 0};
+    unsigned number = redirect_map_names_find(names, name);
+    size_t len = name.len + 1;
+
+    if (!number && name.len && i && target.s[i - 1] == '/' && (i < 2 || target.s[i - 2] != ':')) {
+        redirect_map_fail(r, "the target has ':%s', which the source does not have",
+                          redirect_map_quote(r, name.s, name.len));
+        return -1;
+    }
+    if (!number)
+        return 0;
+    put_group(b, number);
+    if (vercel && i + len < target.len && strchr("*+", target.s[i + len]))
+        len++;
+    return (int)len;
+}
+
+bool redirect_map_expand_names(map_reader *r, const map_names *names, bool vercel, map_row *row)
+{
+    map_text target = row->target;
+    map_buffer b = {.to = r->expanded, .size = sizeof(r->expanded)};
+
+    for (size_t i = 0; i < target.len;) {
+        bool dollar = target.s[i] == '$' && i + 1 < target.len && apr_isdigit(target.s[i + 1]);
+        int taken = target.s[i] == ':' ? put_name(r, names, target, i, vercel, &b) : 0;
+
+        if (taken < 0)
+            return false;
+        if (taken > 0 || (dollar && vercel && (unsigned)(target.s[i + 1] - '0') <= names->count))
+            row->expand = true;
+        else if (dollar) { /* it means itself */
+            redirect_map_put(&b, "%24", 3);
+            i++;
+            continue;
+        }
+        if (!taken)
+            redirect_map_put(&b, target.s + i, 1);
+        i += taken ? (size_t)taken : 1;
+    }
+    if (b.full)
+        return redirect_map_fail(r, "the target is longer than %d bytes", REDIRECT_MAX_TEXT);
+    if (row->expand)
+        row->target = redirect_map_text_of(r->expanded, b.len);
+    return true;
+}

@@ -1,0 +1,378 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The directives: reading, checking and merging them. Every wrong argument is an error with a
+ * sentence that says what is allowed; httpd adds file and line.
+ */
+#include "module/module.h"
+#include "redirects/counters.h"
+#include "htaccess/farm.h"
+#include "redirects/fold.h"
+#include "redirects/rule_filter.h"
+#include "redirects/fold_track.h"
+#include "redirects/map.h"
+
+#define HTC_MAX_REVALIDATE_MS (INT64_C(24) * 3600 * 1000)
+
+/* Directives that hold for the whole server have nowhere to go but here: their handlers run before
+ * post_config, which builds the context from it. Reset for every reading of the configuration. */
+static htc_options *current_options;
+
+static apr_status_t options_forget(void *data)
+{
+    (void)data;
+    current_options = NULL;
+    return APR_SUCCESS;
+}
+
+void htc_options_reset(apr_pool_t *pconf)
+{
+    current_options = apr_pcalloc(pconf, sizeof(*current_options));
+    current_options->memory = HTC_DEFAULT_MEMORY;
+    current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
+    current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
+    current_options->folds = apr_array_make(pconf, 2, sizeof(htc_fold *));
+    current_options->counted = apr_array_make(pconf, 2, sizeof(htc_counted *));
+    current_options->tracked = apr_array_make(pconf, 2, sizeof(htc_counted *));
+    current_options->maps = apr_array_make(pconf, 2, sizeof(htc_redirect_map *));
+    apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
+}
+
+htc_options *htc_options_get(void)
+{
+    return current_options;
+}
+
+void *htc_create_server_conf(apr_pool_t *p, server_rec *s)
+{
+    htc_server_conf *sc = apr_pcalloc(p, sizeof(*sc));
+
+    (void)s;
+    sc->own.enabled = -1;
+    sc->own.admin = -1;
+    sc->own.revalidate_ms = -1;
+    sc->share_percent = -1;
+    sc->counters = -1;
+    return sc;
+}
+
+void *htc_merge_server_conf(apr_pool_t *p, void *base_, void *add_)
+{
+    htc_server_conf *base = base_, *add = add_;
+    htc_server_conf *sc = apr_pmemdup(p, add, sizeof(*sc));
+    const htc_dir_conf *own = htc_merge_dir_conf(p, &base->own, &add->own);
+
+    sc->own = *own;
+    if (sc->share_percent == -1)
+        sc->share_percent = base->share_percent;
+    if (sc->counters == -1)
+        sc->counters = base->counters;
+    if (!add->exclude)
+        sc->exclude = base->exclude;
+    else if (base->exclude)
+        sc->exclude = apr_array_append(p, base->exclude, add->exclude);
+    sc->location_used = base->location_used || add->location_used;
+    return sc;
+}
+
+void *htc_create_dir_conf(apr_pool_t *p, char *path)
+{
+    htc_dir_conf *dc = apr_palloc(p, sizeof(*dc));
+
+    (void)path;
+    dc->enabled = -1;
+    dc->admin = -1;
+    dc->revalidate_ms = -1;
+    dc->maps = NULL;
+    dc->folds = NULL;
+    dc->expression = false;
+    dc->gate = NULL;
+    dc->tracks = NULL;
+    return dc;
+}
+
+void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
+{
+    htc_dir_conf *base = base_, *add = add_;
+    htc_dir_conf *dc = apr_palloc(p, sizeof(*dc));
+
+    dc->enabled = add->enabled != -1 ? add->enabled : base->enabled;
+    dc->admin = add->admin != -1 ? add->admin : base->admin;
+    dc->revalidate_ms = add->revalidate_ms != -1 ? add->revalidate_ms : base->revalidate_ms;
+    dc->maps = htc_chain_merge(p, add->maps, base->maps);
+    dc->folds = htc_chain_merge(p, add->folds, base->folds);
+    dc->expression = add->expression || base->expression;
+    dc->gate = add->gate ? add->gate : base->gate;
+    dc->tracks = htc_chain_merge(p, add->tracks, base->tracks);
+    return dc;
+}
+
+static bool inside(const cmd_parms *cmd, const char *section)
+{
+    for (const ap_directive_t *d = cmd->directive->parent; d; d = d->parent) {
+        if (!strcasecmp(d->directive, section))
+            return true;
+    }
+    return false;
+}
+
+/* Where a directive for S, V and D stores its value: the server's own, or the section's. */
+static htc_dir_conf *target_conf(cmd_parms *cmd, void *dir_conf)
+{
+    htc_server_conf *sc = htc_server_conf_of(cmd->server);
+
+    if (!cmd->path)
+        return &sc->own;
+    if (inside(cmd, "<Location") || inside(cmd, "<LocationMatch"))
+        sc->location_used = true;
+    return dir_conf;
+}
+
+static const char *set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_FILES | NOT_IN_LIMIT | NOT_IN_PROXY);
+
+    if (err)
+        return err;
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCache '%s': give On or Off", arg);
+    target_conf(cmd, dir_conf)->enabled = !strcasecmp(arg, "on");
+    return NULL;
+}
+
+static const char *set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheAdmin '%s': give On or Off", arg);
+    ((htc_dir_conf *)dir_conf)->admin = !strcasecmp(arg, "on");
+    current_options->secret.wanted |= !strcasecmp(arg, "on");
+    return NULL;
+}
+
+/* Read when the whole configuration is known: see htc_secret_prepare(). */
+static const char *set_secret_file(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    current_options->secret.file = ap_server_root_relative(cmd->pool, arg);
+    return current_options->secret.file
+               ? NULL
+               : apr_psprintf(cmd->pool, "HtCacheAdminSecretFile '%s': not a valid path", arg);
+}
+
+static const char *set_revalidate(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_FILES | NOT_IN_LIMIT | NOT_IN_PROXY);
+    apr_interval_time_t interval = -1;
+
+    if (err)
+        return err;
+    if (!strcasecmp(arg, "auto")) {
+        target_conf(cmd, dir_conf)->revalidate_ms = HTC_REVALIDATE_AUTO;
+        return NULL;
+    }
+    errno = 0;
+    if (!apr_isdigit(*arg) || ap_timeout_parameter_parse(arg, &interval, "s") != APR_SUCCESS ||
+        apr_time_as_msec(interval) > HTC_MAX_REVALIDATE_MS ||
+        (interval > 0 && apr_time_as_msec(interval) == 0))
+        return apr_psprintf(cmd->pool,
+                            "HtCacheRevalidate '%s': give auto to be told of changes by the "
+                            "kernel, 0 to compare with the disk on every request, or a time such "
+                            "as 500ms, 1s or 1min, up to 24h",
+                            arg);
+    target_conf(cmd, dir_conf)->revalidate_ms = apr_time_as_msec(interval);
+    return NULL;
+}
+
+/* "64M": digits and one optional unit. Sets *bytes; false when it is no size. */
+static bool parse_size(const char *arg, uint64_t *bytes)
+{
+    char *end;
+    apr_int64_t n;
+    unsigned shift = 0;
+
+    errno = 0;
+    if (!apr_isdigit(*arg))
+        return false;
+    n = apr_strtoi64(arg, &end, 10);
+    if (errno || n < 0)
+        return false;
+    switch (apr_toupper(*end)) {
+    case 'K':
+        shift = 10;
+        break;
+    case 'M':
+        shift = 20;
+        break;
+    case 'G':
+        shift = 30;
+        break;
+    case 'T':
+        shift = 40;
+        break;
+    default:
+        break;
+    }
+    if ((shift && end[1]) || (!shift && *end) || (uint64_t)n > (UINT64_MAX >> 1 >> shift))
+        return false;
+    *bytes = (uint64_t)n << shift;
+    return true;
+}
+
+static const char *set_fold(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    (void)dir_conf;
+    /* Its value was read from the tree before any directive was run, see redirects/fold_tree.c. */
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheFold '%s': give On or Off", arg);
+    return NULL;
+}
+
+static const char *set_size(cmd_parms *cmd, const char *arg, uint64_t min, uint64_t *value)
+{
+    const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+    uint64_t bytes;
+
+    if (err)
+        return err;
+    if (!parse_size(arg, &bytes))
+        return apr_psprintf(cmd->pool, "%s '%s': give a size such as 512K, 64M or 2G",
+                            cmd->cmd->name, arg);
+    if (bytes < min)
+        return apr_psprintf(cmd->pool, "%s '%s': must be at least %" APR_UINT64_T_FMT "K",
+                            cmd->cmd->name, arg, (apr_uint64_t)min >> 10);
+    *value = bytes;
+    return NULL;
+}
+
+static const char *set_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    (void)dir_conf;
+    return set_size(cmd, arg, HTC_STORE_MIN_BYTES, &current_options->memory);
+}
+
+static const char *set_process_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    (void)dir_conf;
+    return set_size(cmd, arg, HTC_STORE_MIN_BYTES, &current_options->process_memory);
+}
+
+static const char *set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
+    char *end;
+    long percent;
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    percent = strtol(arg, &end, 10);
+    if (!apr_isdigit(*arg) || (strcmp(end, "%") && *end) || percent < 1 || percent > 100)
+        return apr_psprintf(
+            cmd->pool, "HtCacheDocumentRootShare '%s': give a percentage from 1%% to 100%%", arg);
+    htc_server_conf_of(cmd->server)->share_percent = (int)percent;
+    return NULL;
+}
+
+static const char *set_counters(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
+        return apr_psprintf(cmd->pool, "HtCacheCounters '%s': give On or Off", arg);
+    htc_server_conf_of(cmd->server)->counters = !strcasecmp(arg, "on");
+    return NULL;
+}
+
+static const char *add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
+    htc_server_conf *sc = htc_server_conf_of(cmd->server);
+    char *path = ap_server_root_relative(cmd->pool, arg);
+    size_t len;
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    if (!path || apr_filepath_merge(&path, NULL, path, APR_FILEPATH_NOTRELATIVE, cmd->pool))
+        return apr_psprintf(cmd->pool, "HtCacheExclude '%s': not a valid path", arg);
+    if (!sc->exclude)
+        sc->exclude = apr_array_make(cmd->pool, 2, sizeof(const char *));
+    len = strlen(path);
+    APR_ARRAY_PUSH(sc->exclude, const char *) =
+        path[len - 1] == '/' ? path : apr_pstrcat(cmd->pool, path, "/", NULL);
+    return NULL;
+}
+
+static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
+{
+    const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)dir_conf;
+    if (err)
+        return err;
+    APR_ARRAY_PUSH(current_options->trusted, const char *) = arg;
+    return NULL;
+}
+
+#define ANYWHERE_BUT_HTACCESS (RSRC_CONF | ACCESS_CONF)
+#define IN_ANY_HTACCESS       (OR_ALL | NONFATAL_ALL)
+
+#define PRIVATE_HELP          "Private to mod_htcache; not for use in any file"
+
+const command_rec htc_directives[] = {
+    AP_INIT_TAKE1("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to keep parsed .htaccess files in memory"),
+    AP_INIT_TAKE1("HtCacheAdmin", set_admin, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to let the status page forget records and reset counters, by POST"),
+    AP_INIT_TAKE1("HtCacheAdminSecretFile", set_secret_file, NULL, RSRC_CONF,
+                  "A file that only the administrator may read, with the secret that such a POST "
+                  "must know"),
+    AP_INIT_TAKE1("HtCacheMemory", set_memory, NULL, RSRC_CONF,
+                  "Size of the shared memory, such as 64M"),
+    AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,
+                  "Most memory for parsed configurations in each process, such as 64M"),
+    AP_INIT_TAKE1("HtCacheRevalidate", set_revalidate, NULL, ANYWHERE_BUT_HTACCESS,
+                  "How long an entry is trusted without asking the disk: auto for as long as the "
+                  "kernel reports no change, or a time such as 1s; 0 for not at all"),
+    AP_INIT_TAKE1("HtCacheDocumentRootShare", set_share, NULL, RSRC_CONF,
+                  "Most of the shared memory that one document root may hold while others want "
+                  "room, such as 25%"),
+    AP_INIT_ITERATE("HtCacheExclude", add_exclude, NULL, RSRC_CONF,
+                    "Directories whose .htaccess files are left to httpd"),
+    AP_INIT_ITERATE("HtCacheTrustModule", add_trusted, NULL, RSRC_CONF,
+                    "Modules whose parsed directives may be kept from request to request"),
+    AP_INIT_ITERATE("HtCacheMemcached", htc_farm_set_server, NULL, RSRC_CONF,
+                    "memcached servers, HOST:PORT, through which servers of a farm share what they "
+                    "read"),
+    AP_INIT_TAKE1("HtCacheMemcachedKeyFile", htc_farm_set_key_file, NULL, RSRC_CONF,
+                  "A file that only root may read, with the key that servers of a farm share"),
+    AP_INIT_TAKE1("HtCacheMemcachedTimeout", htc_farm_set_timeout, NULL, RSRC_CONF,
+                  "Most time that a request may spend on memcached in all, such as 20ms"),
+    AP_INIT_TAKE1("HtCacheFold", set_fold, NULL, OR_FILEINFO,
+                  "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
+    AP_INIT_TAKE1("HtCacheCounters", set_counters, NULL, RSRC_CONF,
+                  "Off not to count how often each redirect answers"),
+    AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
+                      "A file of redirects, then options such as status=301"),
+    AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,
+                    OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_TAKE23(HTC_FOLD_MATCH, htc_fold_take23, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                   PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_TEMP, htc_fold_take2, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_PERMANENT, htc_fold_take2, (void *)HTTP_MOVED_PERMANENTLY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_RUN, htc_fold_run_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_FLAG(HTC_FOLD_HOST, htc_fold_host_directive, NULL, RSRC_CONF, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_TRACK, htc_track_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
+    {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};

@@ -1,0 +1,854 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirect_table/internal.h
+ * The layout of a table's image, and what the table's source files know of each other:
+ *
+ *   redirect_table.c        look-ups
+ *   redirect_table/simple.c look-ups where all rules are of the simplest kinds
+ *   redirect_table/text.c   comparing and hashing texts; rules as text again
+ *   redirect_table/build.c  the builder: a rule becomes a record and a key
+ *   redirect_table/index.c  the builder's end: duplicates, the index, the image
+ *   redirect_table/memory.c the builder's memory: buffers, strings kept once
+ *   redirect_table/check.c  proof that an image is safe to read
+ *
+ * Only these and the table's tests include this file. An image is
+ *
+ *   rt_header | records in the rules' order | sections, see rt_section
+ *
+ * Places are 32-bit offsets from the image's beginning. A record is, of all that is in brackets
+ * only what its profile or the lowest bit of its first number say is there,
+ *
+ *   2 * profile + (line is not the one behind the previous rule's), length of source, [host],
+ *   [length of middle, length of tail], [length of query], [pattern], [line, see rt_line_delta],
+ *   source, [middle], [query]
+ *
+ * with numbers of 7 bits a byte, the lowest first. Its target is the profile's origin, its own
+ * middle, and the last `tail` bytes of its source.
+ *
+ * The index is a hash table of keys. Each rule has one key, made of
+ *
+ *   - the space: which of the things below make up the key (rt_space),
+ *   - the number of its host; the hash of its query, unless it has one of too many strip sets,
+ *   - of EXACT, PREFIX and LITERAL: the source without runs of slashes and a slash at the end;
+ *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
+ * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
+ *     behind given segments is known from the nodes;
+ *   - of a FLOATING pattern: the first 8 or 4 bytes of its source, or that it has fewer.
+ *
+ * A look-up makes all keys that rules for its request can have and tries each rule found, so that
+ * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
+ * and their places, ascending.
+ *
+ * An image ends in REDIRECT_SLACK zeroes, so that short texts can be copied in one size.
+ *
+ * The filter in front of the index is a Bloom filter whose bits for a key are all in one word
+ * (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007). Where a request
+ * has one key in each space, as where all rules are EXACT, it is one word with all bits set: a
+ * bucket of 16-bit tags, which is one cache line, says as well as a filter that there is no rule.
+ */
+#ifndef REDIRECT_TABLE_PRIVATE_H
+#define REDIRECT_TABLE_PRIVATE_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "redirect_table.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
+#define RT_VERSION      6
+#define RT_WAYS         10  /* places in a bucket */
+#define RT_LOAD         85  /* per cent of the places that are used */
+#define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
+#define RT_FILTER_BITS  12  /* for each key */
+#define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
+#define RT_MAX_SPACES   60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
+#define RT_PARTIAL_MAX  63
+#define RT_MARK_SHIFT   9   /* bytes of records, as a power of two */
+#define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
+#define RT_READY_MAX    64  /* profiles whose number takes one byte */
+#define RT_UNUSUAL      UINT32_MAX
+#define RT_NUMBER_BYTES 5
+#define RT_QUICK        512 /* more than four numbers of a byte, their texts, and the slack */
+
+/* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
+enum { RT_HOST = 4, RT_PATTERN = 8 };
+
+typedef enum rt_section {
+    RT_BUCKETS,    /* rt_bucket */
+    RT_FILTER,     /* uint64_t */
+    RT_POSTINGS,   /* uint32_t */
+    RT_NODES,      /* rt_node */
+    RT_PROFILES,   /* redirect_profile */
+    RT_SPACES,     /* rt_space */
+    RT_MARKS,      /* rt_mark */
+    RT_HOST_SLOTS, /* uint32_t: number of a host or 0, hashed */
+    RT_HOSTS,  /* the rest: strings. count + 1 offsets of uint32_t, and the strings, each with a */
+    RT_STRIPS, /* NUL; where one ends the next begins. Their numbers start at 1 */
+    RT_ORIGINS,
+    RT_PATTERNS,
+    RT_SECTIONS
+} rt_section;
+
+typedef struct rt_span {
+    uint32_t at, count;
+} rt_span;
+
+typedef struct rt_header {
+    uint64_t magic;
+    uint64_t checksum; /* XXH3 of all that is behind this field */
+    uint64_t seed;
+    uint32_t version;
+    uint32_t size;
+    uint32_t records_end;
+    uint32_t rules, exact, prefix, pattern;
+    uint8_t uses_host, uses_query, zero[2];
+    uint64_t wild_dots[4]; /* bit n: there is a *.name with n dots */
+    rt_span section[RT_SECTIONS];
+} rt_header;
+
+static_assert(sizeof(rt_header) == 184, "no padding inside");
+
+typedef struct rt_bucket {
+    uint16_t tag[RT_WAYS]; /* of those not used: 0, which is no key's */
+    uint8_t used;
+    uint8_t reach; /* buckets behind this one in which keys are that belong here */
+    uint8_t zero[2];
+    uint32_t place[RT_WAYS]; /* of a record, or of a posting */
+} rt_bucket;
+
+static_assert(sizeof(rt_bucket) == 64, "a bucket is one cache line");
+
+static_assert(sizeof(redirect_profile) == 16, "no padding inside");
+
+typedef enum rt_query_mode { RT_QUERY_ANY, RT_QUERY_WHOLE, RT_QUERY_SET } rt_query_mode;
+
+typedef enum rt_host_mode { RT_HOST_ANY, RT_HOST_NAME, RT_HOST_BELOW } rt_host_mode;
+
+/* What the keys of a space are of, besides what is said above. */
+enum {
+    RT_WHOLE = 1,    /* EXACT */
+    RT_LITERAL = 2,  /* LITERAL */
+    RT_NO_SLASH = 4, /* LITERAL_PREFIX or PATTERN without a slash */
+    RT_FLOAT_4 = 8,
+    RT_FLOAT_8 = 16,
+    RT_FLOAT_ALL = 32
+};
+
+/* Rules that are alike in what their keys are made of. Depths are numbers of segments, as bits;
+ * the highest also stands for all above. */
+typedef struct rt_space {
+    uint64_t prefix_depths;  /* of PREFIX rules */
+    uint64_t partial_depths; /* of the segments in front of a partial one */
+    uint32_t strip;          /* of RT_QUERY_SET */
+    uint8_t icase, query, host;
+    uint8_t has;
+} rt_space;
+
+static_assert(RT_MAX_SPACES == 3 * 2 * (3 + RT_KEYED_STRIPS), "every space has a place");
+static_assert(sizeof(rt_space) == 24, "no padding inside");
+
+typedef struct rt_node {
+    uint64_t key;
+    uint64_t lengths; /* bit n: partial segments of n bytes; 0: an empty place */
+} rt_node;
+
+/* For each place >> RT_MARK_SHIFT up to that of the last record: the first record there, or, if
+ * none begins there, the first behind. */
+typedef struct rt_mark {
+    uint32_t at, line, number;
+} rt_mark;
+
+/* What short paths are hashed with. */
+typedef struct rt_secret {
+    uint64_t seed;
+    uint64_t lane[8]; /* two for each block of 16 bytes */
+} rt_secret;
+
+/* What is the same for all matches with rules of a profile. */
+typedef struct rt_ready {
+    redirect_profile profile;
+    bool usable; /* its records have a target and nothing else */
+    const char *origin;
+    size_t origin_len;
+} rt_ready;
+
+/* As redirect_table_lookup(). */
+typedef bool rt_lookup_fn(const redirect_table *table, const redirect_request *request,
+                          uint32_t from, redirect_match *match);
+
+/* An image may lie in memory that other processes write. So what a look-up relies on lies here, in
+ * private memory, and was checked when the table was opened: header, sizes, spaces. A place, number
+ * or length that is read from the image later is read once and checked before it is used: see
+ * rt_take(), rt_text(), RT_OPAQUE(). */
+struct redirect_table {
+    const char *image;
+    rt_header head;
+    const rt_bucket *buckets;
+    const uint64_t *filter;
+    const redirect_profile *profiles;
+    const rt_space *spaces; /* a private copy */
+    uint64_t seed;
+    rt_secret secret; /* made of the seed */
+    uint32_t nbuckets, nfilter, nspaces, records_end;
+    uint32_t end; /* texts and lists end in front of the image's last REDIRECT_SLACK bytes */
+    uint32_t
+        quick; /* behind the header, so many bytes have RT_QUICK bytes of the image behind them */
+    rt_lookup_fn *lookup;
+    uint64_t simple_salt;
+    /* Of a simple table: for each of the profiles whose number is of one byte, and of these the one
+     * that most rules seem to have, with that byte of their records, or RT_UNUSUAL */
+    const rt_ready *ready;
+    rt_ready usual_ready;
+    uint32_t usual, usual_kind;
+};
+
+/* A record taken apart. */
+typedef struct rt_record {
+    const redirect_profile *profile; /* of one that rt_take() has read: `own` */
+    redirect_profile own;
+    uint32_t number; /* of the profile */
+    const char *source, *middle, *query;
+    uint32_t source_len, middle_len, tail, query_len;
+    uint32_t host, pattern; /* numbers; 0: none */
+    uint32_t line_delta;    /* line minus the line behind the previous rule's */
+    uint32_t size;          /* bytes from the record's beginning to its end */
+} rt_record;
+
+/* --- numbers and records --------------------------------------------------------------------- */
+
+/* A value that was read from memory which others write: the compiler must not read it again. */
+#define RT_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+
+/* The same of all that was read until now. */
+#define RT_READ_DONE() __asm__ volatile("" : : : "memory")
+
+/* Reads RT_NUMBER_BYTES at most, whatever they are. */
+static inline uint32_t rt_number(const uint8_t **at)
+{
+    const uint8_t *p = *at;
+    uint32_t byte = *p++, value = byte & 0x7f;
+
+    for (unsigned shift = 7; byte & 0x80 && shift < 7 * RT_NUMBER_BYTES; shift += 7) {
+        byte = *p++;
+        value |= (byte & 0x7f) << shift;
+    }
+    *at = p;
+    return value;
+}
+
+/* Small differences in both directions as small numbers. */
+static inline uint32_t rt_zigzag(uint32_t delta)
+{
+    return delta << 1 ^ (delta & UINT32_C(0x80000000) ? UINT32_MAX : 0);
+}
+
+static inline uint32_t rt_unzigzag(uint32_t number)
+{
+    return number >> 1 ^ (number & 1 ? UINT32_MAX : 0);
+}
+
+/* The numbers behind the first one, of a record of out->profile. */
+static inline void rt_decode_rest(const char *record, const uint8_t *p, uint32_t first,
+                                  rt_record *out)
+{
+    unsigned has = out->profile->has;
+
+    out->source_len = rt_number(&p);
+    out->host = has & RT_HOST ? rt_number(&p) : 0;
+    out->middle_len = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
+    out->tail = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
+    out->query_len = has & REDIRECT_HAS_QUERY ? rt_number(&p) : 0;
+    out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
+    out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
+    out->source = (const char *)p;
+    out->middle = out->source + out->source_len;
+    out->query = out->middle + out->middle_len;
+    out->size = (uint32_t)(out->query + out->query_len - record);
+}
+
+/* Of a record whose numbers and profile have been checked, in private memory. */
+static inline void rt_decode(const char *record, const redirect_profile *profiles, rt_record *out)
+{
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first = rt_number(&p);
+
+    out->number = first >> 1;
+    out->profile = &profiles[out->number];
+    rt_decode_rest(record, p, first, out);
+}
+
+static inline uint32_t rt_count(const redirect_table *table, rt_section which)
+{
+    return table->head.section[which].count;
+}
+
+/* Can a rule have this profile? Its strings are checked when they are read. */
+static inline bool rt_profile_possible(const redirect_profile *profile)
+{
+    return profile->kind >= REDIRECT_EXACT && profile->kind <= REDIRECT_PATTERN &&
+           profile->status >= 100 && profile->status <= 999;
+}
+
+/* What rt_take() must find of a record that was read: all of it lies where records do, and its
+ * numbers are of strings that there are. */
+static inline bool rt_record_possible(const redirect_table *table, uint32_t place,
+                                      const rt_record *r)
+{
+    uint64_t texts = (uint64_t)r->source_len + r->middle_len + r->query_len;
+    uint64_t at = (uint64_t)(r->source - table->image);
+
+    return rt_profile_possible(r->profile) && at + texts <= table->records_end &&
+           r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
+           (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT && r->tail <= r->source_len &&
+           r->host <= rt_count(table, RT_HOSTS) && r->pattern <= rt_count(table, RT_PATTERNS) &&
+           (r->pattern || r->profile->kind != REDIRECT_PATTERN) && place < place + r->size;
+}
+
+/* The record at `place`, whatever stands there. False: there is none. */
+static inline bool rt_take(const redirect_table *table, uint32_t place, rt_record *out)
+{
+    const char *record = table->image + place;
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first;
+
+    if (place < sizeof(rt_header) || place >= table->records_end)
+        return false;
+    first = rt_number(&p);
+    RT_OPAQUE(first);
+    out->number = first >> 1;
+    if (__builtin_expect(out->number >= rt_count(table, RT_PROFILES), 0))
+        return false;
+    out->own = table->profiles[out->number];
+    RT_READ_DONE();
+    out->profile = &out->own;
+    rt_decode_rest(record, p, first, out);
+    RT_READ_DONE();
+    return rt_record_possible(table, place, out);
+}
+
+/* String number n (from 1) of a section, whatever stands there: of one that there is not, it is
+ * empty. It need not end in a NUL. The REDIRECT_SLACK bytes behind it can be read, too. */
+static inline const char *rt_text(const redirect_table *table, rt_section which, uint32_t n,
+                                  size_t *len)
+{
+    static const char none[REDIRECT_SLACK];
+    const uint32_t *offsets =
+        (const uint32_t *)(const void *)(table->image + table->head.section[which].at);
+    uint32_t at, end;
+
+    *len = 0;
+    if (!n || n > rt_count(table, which))
+        return none;
+    at = offsets[n - 1];
+    end = offsets[n];
+    RT_OPAQUE(at);
+    RT_OPAQUE(end);
+    if (at >= end || end > table->end || end - at > REDIRECT_MAX_TEXT + 1)
+        return none;
+    *len = end - at - 1;
+    return table->image + at;
+}
+
+/* The places of the posting at `place`, as many as lie inside of the image. */
+static inline const uint32_t *rt_posting(const redirect_table *table, uint32_t place, uint32_t *n)
+{
+    const uint32_t *posting = (const uint32_t *)(const void *)(table->image + place);
+    uint32_t room = place < table->end ? (table->end - place) / (uint32_t)sizeof(*posting) : 0;
+
+    *n = 0;
+    if (!room || place % sizeof(*posting))
+        return posting;
+    *n = posting[0];
+    RT_OPAQUE(*n);
+    if (*n >= room)
+        *n = room - 1;
+    return posting + 1;
+}
+
+/* --- hashing --------------------------------------------------------------------------------- */
+
+#define RT_K1 UINT64_C(0x9e3779b97f4a7c15) /* odd numbers with no pattern in their bits */
+#define RT_K2 UINT64_C(0xc2b2ae3d27d4eb4f)
+#define RT_K3 UINT64_C(0xa0761d6478bd642f)
+
+/* What a key is of. */
+#define RT_KEY_SEGMENTS UINT64_C(0xe7037ed1a0b428db)
+#define RT_KEY_NODE     UINT64_C(0x8ebc6af09c88c6e3)
+#define RT_KEY_PARTIAL  UINT64_C(0x589965cc75374cc3)
+#define RT_KEY_FLOAT_4  UINT64_C(0x1d8e4e27c47d124f)
+#define RT_KEY_FLOAT_8  UINT64_C(0xeb44accab455d165)
+#define RT_KEY_ALL      UINT64_C(0x2f4d4f2b9c6d3a8b)
+
+static inline uint64_t rt_rotate(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+/* Both halves of a 128-bit product, as wyhash does it. */
+static inline uint64_t rt_mix(uint64_t a, uint64_t b)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A number below n from 32 evenly spread bits (Lemire, Fast random integer generation, 2019). */
+static inline uint32_t rt_reduce(uint32_t bits, uint32_t n)
+{
+    return (uint32_t)((uint64_t)bits * n >> 32);
+}
+
+/* A chain of segments starts with one of these and goes on with rt_chain_next(). */
+static inline uint64_t rt_chain_root(uint64_t seed)
+{
+    return seed ^ RT_K2;
+}
+
+static inline uint64_t rt_chain_no_slash(uint64_t seed)
+{
+    return seed ^ RT_K3;
+}
+
+static inline uint64_t rt_chain_next(uint64_t chain, uint64_t segment)
+{
+    return (rt_rotate(chain, 29) ^ segment) * RT_K1;
+}
+
+/* Of a request or rule with this host and query in a space. */
+static inline uint64_t rt_salt(uint64_t seed, uint32_t space, uint32_t host, uint64_t query)
+{
+    return rt_mix(seed ^ query ^ RT_K2, ((uint64_t)space << 32 | host) * RT_K1 ^ RT_K3);
+}
+
+static inline uint64_t rt_key(uint64_t chain, uint64_t salt, uint64_t what)
+{
+    return rt_mix(chain ^ salt, what);
+}
+
+/* Of an EXACT rule, and of the others that whole segments are hashed of; these hashes are mixed
+ * well enough already. */
+static inline uint64_t rt_whole_key(uint64_t hash, uint64_t salt)
+{
+    return hash ^ salt;
+}
+
+static inline uint64_t rt_segments_key(uint64_t hash, uint64_t salt)
+{
+    return hash ^ salt ^ RT_KEY_SEGMENTS;
+}
+
+static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
+{
+    return rt_reduce((uint32_t)(key >> 32), nbuckets);
+}
+
+static inline uint16_t rt_tag(uint64_t key)
+{
+    return (uint16_t)(key | 1);
+}
+
+/* The places in a bucket that have the tag, as bits. */
+static inline unsigned rt_tagged(const rt_bucket *bucket, uint16_t tag)
+{
+    unsigned bits = 0;
+#ifdef __SSE2__
+    const __m128i *at = (const __m128i *)(const void *)bucket;
+    __m128i wanted = _mm_set1_epi16((short)tag);
+    __m128i first = _mm_cmpeq_epi16(_mm_loadu_si128(at), wanted);
+    __m128i last = _mm_cmpeq_epi16(_mm_loadl_epi64(at + 1), wanted);
+
+    bits = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(first, last)) & ((1u << RT_WAYS) - 1);
+#else
+    for (unsigned i = 0; i < RT_WAYS; i++)
+        bits |= (unsigned)(bucket->tag[i] == tag) << i;
+#endif
+    return bits;
+}
+
+static inline uint32_t rt_filter_word(uint64_t key, uint32_t words)
+{
+    return rt_reduce((uint32_t)key, words);
+}
+
+static inline uint64_t rt_filter_bits(uint64_t key)
+{
+    uint64_t x = key * RT_K3 >> 40;
+
+    return UINT64_C(1) << (x & 63) | UINT64_C(1) << (x >> 6 & 63) | UINT64_C(1) << (x >> 12 & 63) |
+           UINT64_C(1) << (x >> 18);
+}
+
+/* The bit of a number of segments in a mask of depths. */
+static inline uint64_t rt_depth(size_t segments)
+{
+    return UINT64_C(1) << (segments < 63 ? segments : 63);
+}
+
+static inline unsigned rt_partial(size_t len)
+{
+    return len < RT_PARTIAL_MAX ? (unsigned)len : RT_PARTIAL_MAX;
+}
+
+/* --- redirect_table.c, redirect_table/text.c ---------------------------------------------------
+ */
+
+/* All of a match with the rule at `place`, whose record was taken apart; where it ends is told by
+ * the caller. */
+void rt_fill(const redirect_table *table, uint32_t place, const rt_record *record, size_t matched,
+             redirect_match *match);
+
+/* redirect_table/simple.c */
+bool rt_is_simple(const redirect_table *table);
+rt_lookup_fn rt_lookup_whole, rt_lookup_prefix; /* where all rules are EXACT, and otherwise */
+
+/* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
+ * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */
+static inline size_t rt_segment_end(const char *path, size_t at, size_t len)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+
+    for (; at + 8 <= len; at += 8) {
+        uint64_t bytes, slashes;
+
+        memcpy(&bytes, path + at, 8);
+        bytes ^= ones * '/';
+        slashes = (bytes - ones) & ~bytes & ones << 7;
+        if (slashes)
+            return at + (size_t)__builtin_ctzll(slashes) / 8;
+    }
+#endif
+    while (at < len && path[at] != '/')
+        at++;
+    return at;
+}
+
+static inline size_t rt_slashes_end(const char *path, size_t at, size_t len)
+{
+    while (at < len && path[at] == '/')
+        at++;
+    return at;
+}
+
+/* With `icase`, of the bytes with letters in lower case. */
+uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase);
+
+/* Of the first eight bytes and the last eight; with fewer than that, what is missing is zero. */
+static inline uint64_t rt_hash_words(uint64_t seed, uint64_t first, uint64_t last, size_t len)
+{
+    return rt_mix(first ^ seed ^ RT_K1, last ^ rt_rotate(seed, 32) ^ len * RT_K2);
+}
+
+/* Segments are short, so these are hashed here, as wyhash does it: all bytes, some of them twice.
+ */
+static inline uint64_t rt_hash(uint64_t seed, const char *bytes, size_t len, bool icase)
+{
+    uint64_t a = 0, b;
+
+    if (len > 16 || icase)
+        return rt_hash_long(seed, bytes, len, icase);
+    if (len >= 8) {
+        memcpy(&a, bytes, 8);
+        memcpy(&b, bytes + len - 8, 8);
+        return rt_hash_words(seed, a, b, len);
+    }
+    if (len >= 4) {
+        uint32_t low, high;
+
+        memcpy(&low, bytes, 4);
+        memcpy(&high, bytes + len - 4, 4);
+        a = low | (uint64_t)high << 8 * (len - 4);
+    } else if (len) {
+        a = (uint64_t)(unsigned char)bytes[0] |
+            (uint64_t)(unsigned char)bytes[len / 2] << 8 * (len / 2) |
+            (uint64_t)(unsigned char)bytes[len - 1] << 8 * (len - 1);
+    }
+    return rt_hash_words(seed, a, a, len);
+}
+
+/* What hashes long paths goes on with the next 16 bytes, or ends with the last 16. */
+static inline uint64_t rt_path_next(uint64_t hash, uint64_t seed, const char *bytes)
+{
+    uint64_t words[2];
+
+    memcpy(words, bytes, 16);
+    return rt_mix(words[0] ^ hash, words[1] ^ rt_rotate(seed, 32) ^ RT_K1);
+}
+
+static inline uint64_t rt_path_last(uint64_t hash, uint64_t seed, const char *bytes, size_t len)
+{
+    return rt_path_next(hash ^ len * RT_K2, seed, bytes);
+}
+
+#define RT_SHORT_PATH \
+    64 /* bytes, and from 16 on: looked at as four blocks of 16, some of them twice */
+
+/* Where the second and the fourth of these blocks begin; the third ends at the path's end. */
+static inline size_t rt_second(size_t len)
+{
+    return len < 32 ? len - 16 : 16;
+}
+
+static inline size_t rt_fourth(size_t len)
+{
+    return len - 16 - rt_second(len);
+}
+
+rt_secret rt_secret_of(uint64_t seed);
+
+/* These blocks of a path. */
+typedef struct rt_blocks {
+#ifdef __SSE2__
+    __m128i a, b, c, d;
+#else
+    const char *path;
+#endif
+} rt_blocks;
+
+#ifdef __SSE2__
+static inline __m128i rt_block(const char *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+/* In each of its two lanes the product of the halves. */
+static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m128i block)
+{
+    __m128i mixed = _mm_xor_si128(block, rt_block((const char *)&secret->lane[2 * (size_t)number]));
+
+    return _mm_mul_epu32(mixed, _mm_srli_epi64(mixed, 32));
+}
+#endif
+
+static inline rt_blocks rt_read_blocks(const char *path, size_t len)
+{
+#ifdef __SSE2__
+    return (rt_blocks){rt_block(path), rt_block(path + rt_second(len)), rt_block(path + len - 16),
+                       rt_block(path + rt_fourth(len))};
+#else
+    (void)len;
+    return (rt_blocks){path};
+#endif
+}
+
+/* Without a branch. The halves of each 8 bytes are multiplied by each other once they have been
+ * mixed with the secret, and, lest a half of zeroes hide the other, the bytes are added to the sum
+ * beside, as XXH3 does it with long texts. */
+static inline uint64_t rt_hash_blocks(const rt_secret *secret, rt_blocks blocks, size_t len)
+{
+    uint64_t sum[2];
+
+#ifdef __SSE2__
+    __m128i a = blocks.a, b = blocks.b, c = blocks.c, d = blocks.d;
+    __m128i products =
+        _mm_add_epi64(_mm_add_epi64(rt_multiply(secret, 0, a), rt_multiply(secret, 1, b)),
+                      _mm_add_epi64(rt_multiply(secret, 2, c), rt_multiply(secret, 3, d)));
+    __m128i bytes = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
+
+    products = _mm_add_epi64(products, _mm_shuffle_epi32(bytes, _MM_SHUFFLE(1, 0, 3, 2)));
+    sum[0] = (uint64_t)_mm_cvtsi128_si64(products);
+    sum[1] = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(products, products));
+#else
+    const char *path = blocks.path;
+    const char *at[] = {path, path + rt_second(len), path + len - 16, path + rt_fourth(len)};
+
+    sum[0] = sum[1] = 0;
+    for (unsigned i = 0; i < 8; i++) {
+        uint64_t bytes, mixed;
+
+        memcpy(&bytes, at[i / 2] + i % 2 * 8, 8);
+        mixed = bytes ^ secret->lane[i];
+        sum[i % 2] += (mixed & UINT32_MAX) * (mixed >> 32);
+        sum[1 - i % 2] += bytes;
+    }
+#endif
+    return rt_mix(sum[0] ^ secret->seed, sum[1] ^ len * RT_K2);
+}
+
+static inline bool rt_equal_blocks(rt_blocks blocks, const char *text, size_t len)
+{
+#ifdef __SSE2__
+    __m128i a = _mm_xor_si128(blocks.a, rt_block(text));
+    __m128i b = _mm_xor_si128(blocks.b, rt_block(text + rt_second(len)));
+    __m128i c = _mm_xor_si128(blocks.c, rt_block(text + len - 16));
+    __m128i d = _mm_xor_si128(blocks.d, rt_block(text + rt_fourth(len)));
+    __m128i differ = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
+
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xffff;
+#else
+    return !memcmp(blocks.path, text, len);
+#endif
+}
+
+static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
+{
+    return rt_hash_blocks(secret, rt_read_blocks(path, len), len);
+}
+
+static inline bool rt_equal_short(const char *a, const char *b, size_t len)
+{
+    return rt_equal_blocks(rt_read_blocks(a, len), b, len);
+}
+
+/* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
+static inline uint64_t rt_hash_clean(const rt_secret *secret, const char *path, size_t len)
+{
+    uint64_t seed = secret->seed, hash = seed ^ RT_K3;
+
+    if (len < 16)
+        return rt_hash(seed, path, len, false);
+    if (len <= RT_SHORT_PATH)
+        return rt_hash_short(secret, path, len);
+    for (size_t i = 0; i + 16 < len; i += 16)
+        hash = rt_path_next(hash, seed, path + i);
+    return rt_path_last(hash, seed, path + len - 16, len);
+}
+
+/* Of the path, its runs of slashes taken for one, and none at its end. */
+uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase);
+
+/* Bytes that come one by one, and what is known of them. */
+typedef struct rt_gathered {
+    uint64_t hash;
+    size_t n, total;
+    char first[RT_SHORT_PATH];
+    char block[32]; /* the first half is the one in front of what comes, in the second half */
+} rt_gathered;
+
+/* Hashes of more and more of a path, in one pass over it. */
+typedef struct rt_hasher {
+    const rt_secret *secret;
+    const char *path;
+    bool icase;
+    size_t blocks; /* so many bytes are in `hash`, as they are */
+    uint64_t hash;
+    size_t at; /* so many have been gathered */
+    rt_gathered gathered;
+} rt_hasher;
+
+void rt_hasher_start(rt_hasher *hasher, const rt_secret *secret, const char *path, bool icase);
+
+/* rt_hash_path() of the path's first `end` bytes, which are not fewer than before, and of which the
+ * last is no slash. In `clean` bytes of the path there is no run of slashes. */
+uint64_t rt_hash_to(rt_hasher *hasher, size_t end, size_t clean);
+
+static inline unsigned char rt_fold(char c)
+{
+    unsigned char byte = (unsigned char)c;
+
+    return (unsigned char)(byte - 'A') < 26 ? byte + ('a' - 'A') : byte;
+}
+
+bool rt_equal_fold(const char *a, const char *b, size_t len);
+
+static inline bool rt_equal(const char *a, const char *b, size_t len, bool icase)
+{
+    return icase ? rt_equal_fold(a, b, len) : !memcmp(a, b, len);
+}
+
+bool rt_contains(const char *text, size_t len, const char *part, size_t part_len, bool icase);
+
+/* The first n (4 or 8) bytes as a number. */
+uint64_t rt_window(const char *bytes, unsigned n, bool icase);
+
+/** A query as a set: split at "&", without empty parameters and those that @a strip (may be NULL)
+ *  names. The hash does not depend on their order. */
+uint64_t rt_query_hash(uint64_t seed, const char *query, size_t len, const char *strip,
+                       size_t strip_len);
+bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, const char *strip,
+                    size_t strip_len);
+
+/* --- redirect_table/check.c ------------------------------------------------------------------- */
+
+/* Does the header of an image of @a size bytes name sections that lie inside of it? */
+bool rt_header_possible(const rt_header *head, size_t size);
+
+/* --- the builder: redirect_table/memory.c, _build.c, _index.c --------------------------------- */
+
+/* Memory that grows without being copied; zero behind `len`. */
+typedef struct rt_buffer {
+    char *bytes;
+    size_t len, capacity;
+} rt_buffer;
+
+bool rt_reserve(rt_buffer *buffer, size_t more);
+bool rt_append(rt_buffer *buffer, const void *bytes, size_t len);
+void rt_release(rt_buffer *buffer);
+
+/* Numbers of strings that have been seen, by a hash table of these numbers. */
+typedef struct rt_strings {
+    rt_buffer text;  /* each with a NUL */
+    rt_buffer ends;  /* uint32_t: where in the text the next begins */
+    rt_buffer kinds; /* uint8_t */
+    rt_buffer slots; /* uint32_t */
+    uint32_t count, nslots;
+} rt_strings;
+
+/* The string's number, 0 when it is not there. Strings of another kind are other strings. */
+uint32_t rt_strings_find(const rt_strings *strings, uint64_t seed, const char *text, size_t len,
+                         uint8_t kind);
+/* As above; it is added when it is not there. 0: no memory. */
+uint32_t rt_strings_number(rt_strings *strings, uint64_t seed, const char *text, size_t len,
+                           uint8_t kind);
+const char *rt_strings_get(const rt_strings *strings, uint32_t number, size_t *len);
+void rt_strings_release(rt_strings *strings);
+
+/* A rule, in the index to be. */
+typedef struct rt_entry {
+    uint64_t key;
+    uint32_t place; /* of its record */
+    uint32_t prev;  /* 1 + number of the last rule in front of it with its key; 0: none */
+} rt_entry;
+
+struct redirect_builder {
+    uint64_t seed;
+    rt_secret secret;
+    rt_buffer image;                             /* room for the header, then records */
+    rt_buffer entries, profiles, profile_slots;  /* rt_entry, redirect_profile, uint32_t */
+    rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
+    rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
+    uint32_t rules, exact, prefix, pattern;
+    uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
+    uint32_t last_profile, last_origin, last_line, last_size;
+    uint32_t records_end; /* set by finish */
+    uint32_t nspaces, nkeyed_strips;
+    uint32_t keyed_strips[RT_KEYED_STRIPS];
+    rt_span section[RT_SECTIONS];
+    rt_space spaces[RT_MAX_SPACES];
+    char source[REDIRECT_MAX_TEXT]; /* the rule's, with single slashes */
+};
+
+/** For tests that must be repeatable, in front of the first rule: hash with this seed. */
+void rt_builder_seed(redirect_builder *builder, uint64_t seed);
+
+#define RT_MAX_NUMBERS (8 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
+
+/* Behind the last record lie a bucket, a word of the filter and the slack, so numbers can be read
+ * at any place of a record. */
+static_assert(RT_MAX_NUMBERS <= sizeof(rt_bucket) + sizeof(uint64_t) + REDIRECT_SLACK, "inside");
+
+/* Write what is in front of a record's strings; all but `size` and the pointers must be set.
+ * @return the number of bytes. */
+size_t rt_encode(char *to, uint32_t profile, const rt_record *r);
+
+/* The marks that a record is the first for; there is room for them. */
+void rt_put_marks(redirect_builder *builder, rt_mark mark);
+
+/* Add lengths to a key's node in a table of nslots, some of them empty; true when it was not there.
+ */
+bool rt_node_add(rt_node *nodes, uint32_t nslots, uint64_t key, uint64_t lengths);
+
+static inline rt_entry *rt_entries(const redirect_builder *builder)
+{
+    return (rt_entry *)(void *)builder->entries.bytes;
+}
+
+#endif

@@ -1,0 +1,495 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Counting of single redirects. Rows of maps have their counters beside the map's image. Folded
+ * lines of the server's configuration have theirs beside an image of their own, which holds the
+ * lines' keys: it is made by the parent for each configuration, and the children keep it pinned.
+ */
+#include "redirects/counters.h"
+#include "redirects/map.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n, uint32_t index)
+{
+    if (counters && index < n && htc_server_conf_of(r->server)->counters)
+        redirect_counter_hit(&counters[index], apr_time_sec(r->request_time));
+}
+
+/* --- rows of maps -----------------------------------------------------------------------------*/
+
+typedef struct table_keys {
+    const redirect_table *table;
+    uint32_t rule;
+} table_keys;
+
+static uint64_t next_of_table(void *baton)
+{
+    table_keys *keys = baton;
+
+    keys->rule = redirect_table_next(keys->table, keys->rule);
+    return keys->rule ? redirect_table_key(keys->table, keys->rule) : 0;
+}
+
+/* No keys where the image is not that of a table. */
+static redirect_keys keys_of_table(const redirect_area_pin *pin, table_keys *keys, apr_pool_t *pool)
+{
+    *keys = (table_keys){redirect_table_open(pin->image, pin->size, pool), 0};
+    return (redirect_keys){next_of_table, keys, keys->table ? pin->ncounters : 0};
+}
+
+void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
+                     apr_pool_t *pool)
+{
+    redirect_area_pin pin;
+    table_keys old_keys, new_keys;
+    redirect_keys from, to;
+
+    if (!old->image || !redirect_area_pin_get(area, slot, &pin))
+        return;
+    if (pin.image != old->image) { /* versions of two areas may be the same */
+        from = keys_of_table(old, &old_keys, pool);
+        to = keys_of_table(&pin, &new_keys, pool);
+        redirect_counters_move(old->counters, &from, pin.counters, &to, NULL);
+    }
+    redirect_area_unpin(area, &pin);
+}
+
+/* --- folded lines -----------------------------------------------------------------------------*/
+
+htc_counted *htc_counted_add(const void *owner, uint32_t count,
+                             void (*describe)(const void *owner, uint32_t i, htc_redirect_row *row))
+{
+    apr_array_header_t *all = htc_options_get()->counted;
+    htc_counted *counted = apr_pcalloc(all->pool, sizeof(*counted));
+
+    *counted = (htc_counted){count, owner, describe, NULL};
+    APR_ARRAY_PUSH(all, htc_counted *) = counted;
+    return counted;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text, size_t len)
+{
+    return XXH3_64bits_withSeed(text ? text : "", text ? len : 0, hash);
+}
+
+static uint64_t key_of_row(const htc_redirect_row *row)
+{
+    const redirect_rule *rule = &row->rule;
+    uint64_t hash = add_text((uint64_t)rule->status, row->file, strlen(row->file));
+
+    hash = add_text(hash, rule->source, rule->source_len);
+    hash = add_text(hash, rule->pattern, rule->pattern_len);
+    return add_text(hash, rule->target, rule->target_len);
+}
+
+/* How often a key has been met. */
+typedef struct met_key {
+    uint64_t key;
+    uint32_t times;
+} met_key;
+
+#define KEYS_AHEAD 12 /* whose places are fetched beforehand */
+
+/* The same line may stand in several contexts, by Include or a macro: then the first is the first
+ * after a restart, too. `slots` are a power of two, more than there are keys, none of them used. */
+static void tell_apart(uint64_t *keys, uint32_t n, met_key *slots, uint64_t nslots)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t at = keys[i];
+
+        if (i + KEYS_AHEAD < n)
+            __builtin_prefetch(&slots[keys[i + KEYS_AHEAD] & (nslots - 1)], 1);
+        while (slots[at & (nslots - 1)].times && slots[at & (nslots - 1)].key != keys[i])
+            at++;
+        slots[at & (nslots - 1)].key = keys[i];
+        keys[i] += ++slots[at & (nslots - 1)].times * UINT64_C(0x9e3779b97f4a7c15);
+    }
+}
+
+static void fill_keys(const apr_array_header_t *all, uint64_t *to)
+{
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        for (uint32_t j = 0; j < counted->count; j++) {
+            htc_redirect_row row = {.file = ""};
+
+            counted->describe(counted->owner, j, &row);
+            *to++ = key_of_row(&row);
+        }
+    }
+}
+
+/* To be freed; NULL when there is no memory. */
+static uint64_t *all_keys(const apr_array_header_t *all, uint32_t n)
+{
+    uint64_t *keys = malloc(n * sizeof(*keys)), nslots = 16;
+    met_key *slots;
+
+    while (nslots < (uint64_t)n * 2)
+        nslots *= 2;
+    slots = calloc(nslots, sizeof(*slots));
+    if (keys && slots) {
+        fill_keys(all, keys);
+        tell_apart(keys, n, slots, nslots);
+    } else {
+        free(keys);
+        keys = NULL;
+    }
+    free(slots);
+    return keys;
+}
+
+static const redirect_area_key lines_name = {{UINT64_C(0x666f6c646564), UINT64_C(0x6c696e6573)}};
+
+static uint64_t next_of_array(void *baton)
+{
+    return *(*(const uint64_t **)baton)++;
+}
+
+static void move_array(const redirect_area_pin *old, const redirect_area_pin *pin)
+{
+    const uint64_t *old_at = old->image, *at = pin->image;
+    redirect_keys from = {next_of_array, &old_at, old->ncounters};
+    redirect_keys to = {next_of_array, &at, pin->ncounters};
+
+    redirect_counters_move(old->counters, &from, pin->counters, &to, NULL);
+}
+
+apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
+                                 uint32_t n)
+{
+    static const htc_identity nothing;
+    void *image;
+    apr_status_t rv;
+
+    if (!redirect_area_build_begin(area, slot))
+        return APR_EBUSY;
+    rv = redirect_area_reserve_counted(area, slot, len, n, &image);
+    if (rv == APR_SUCCESS) {
+        if (bytes)
+            memcpy(image, bytes, len);
+        else
+            memset(image, 0, len);
+        rv = redirect_area_publish(area, slot, &nothing);
+    }
+    if (rv != APR_SUCCESS)
+        redirect_area_build_failed(area, slot, &nothing);
+    return rv;
+}
+
+/* The image of the map @a name in the area of before, which others can write, pinned. */
+bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
+                        redirect_area_pin *old)
+{
+    uint32_t slot = before ? redirect_area_find(before, name) : REDIRECT_AREA_NIL;
+
+    if (slot == REDIRECT_AREA_NIL || !redirect_area_pin_get(before, slot, old))
+        return false;
+    if (redirect_area_pin_filled(before, old))
+        return true;
+    redirect_area_unpin(before, old);
+    return false;
+}
+
+/* Pin an image of these keys, with what was counted of them before. */
+static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t *keys, uint32_t n,
+                             redirect_area *before, redirect_area_pin *pin)
+{
+    redirect_area_pin old = {NULL};
+    apr_status_t rv = htc_counted_publish(area, slot, keys, n * sizeof(*keys), n);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    if (!redirect_area_pin_get(area, slot, pin))
+        return APR_EGENERAL;
+    if (!htc_counted_before(before, &lines_name, &old))
+        return APR_SUCCESS;
+    if (old.size >= old.ncounters * sizeof(*keys))
+        move_array(&old, pin);
+    redirect_area_unpin(before, &old);
+    return APR_SUCCESS;
+}
+
+static void set_counters(const apr_array_header_t *all, redirect_counter *counters)
+{
+    for (int i = 0; i < all->nelts; i++) {
+        htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        counted->counters = counters;
+        if (counters)
+            counters += counted->count;
+    }
+}
+
+/* Pin an image of the keys of all lines. */
+static apr_status_t pin_lines(redirect_area *area, uint32_t slot, const apr_array_header_t *all,
+                              uint32_t n, redirect_area *before, redirect_area_pin *pin)
+{
+    uint64_t *keys = all_keys(all, n);
+    apr_status_t rv = keys ? pin_keys(area, slot, keys, n, before, pin) : APR_ENOMEM;
+
+    free(keys);
+    return rv;
+}
+
+void htc_counted_prepare(htc_redirects *redirects, redirect_area *before)
+{
+    const apr_array_header_t *all = htc_options_get()->counted;
+    redirect_area_pin pin = {NULL};
+    uint32_t n = 0;
+    apr_status_t rv = APR_ENOSPC;
+
+    for (int i = 0; i < all->nelts; i++)
+        n += APR_ARRAY_IDX(all, i, htc_counted *)->count;
+    if (!n)
+        return;
+    redirects->counted_slot =
+        redirect_area_map(redirects->area, &lines_name, redirects->generation, true);
+    if (redirects->counted_slot != REDIRECT_AREA_NIL)
+        rv = pin_lines(redirects->area, redirects->counted_slot, all, n, before, &pin);
+    if (rv != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
+                     "HtCacheCounters: there is no room to count the answers of the server's "
+                     "Redirect and RewriteRule lines; they work, and are not counted");
+        return;
+    }
+    set_counters(all, pin.counters);
+    redirects->counted_version = pin.version;
+    /* It stays where it is for as long as it is the current one; children pin it for themselves. */
+    redirect_area_unpin(redirects->area, &pin);
+}
+
+void htc_counted_keep(htc_redirects *redirects)
+{
+    redirect_area_pin pin;
+
+    if (!redirects->counted_version)
+        return;
+    if (redirect_area_pin_get(redirects->area, redirects->counted_slot, &pin) &&
+        pin.version == redirects->counted_version)
+        return;
+    /* Another configuration has taken its place already: this process ends soon. */
+    redirect_area_unpin(redirects->area, &pin);
+    set_counters(htc_options_get()->counted, NULL);
+}
+
+/* --- for the status page ----------------------------------------------------------------------*/
+
+static bool each_of_table(const htc_table *table, const char *file, char *target,
+                          htc_redirect_row_fn *fn, void *baton)
+{
+    const redirect_table *t = table->table;
+    uint32_t index;
+
+    for (uint32_t rule = redirect_table_next(t, 0); rule; rule = redirect_table_next(t, rule)) {
+        htc_redirect_row row = {.file = file};
+
+        redirect_table_rule(t, rule, &row.rule, target, &index);
+        row.line = row.rule.line;
+        row.key = redirect_table_key(t, rule);
+        if (index < table->pin.ncounters)
+            row.count = redirect_counter_read(&table->pin.counters[index]);
+        if (!fn(baton, &row))
+            return false;
+    }
+    return true;
+}
+
+static bool each_counted(const htc_counted *counted, htc_redirect_row_fn *fn, void *baton)
+{
+    for (uint32_t i = 0; counted->counters && i < counted->count; i++) {
+        htc_redirect_row row = {.file = ""};
+
+        counted->describe(counted->owner, i, &row);
+        row.key = key_of_row(&row);
+        row.count = redirect_counter_read(&counted->counters[i]);
+        if (!fn(baton, &row))
+            return false;
+    }
+    return true;
+}
+
+void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    bool more = true;
+
+    for (int i = 0; maps && more && i < maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+        htc_node *node = htc_table_acquire(redirects, map->slot);
+
+        if (!node)
+            continue;
+        more = each_of_table(htc_node_data(node), map->name, target, fn, baton);
+        htc_table_release(redirects, node);
+    }
+    for (int i = 0; more && i < all->nelts; i++)
+        more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
+    if (more)
+        htc_hits_rows(s, pool, fn, baton);
+}
+
+/* One that answered much: where it is to be found again. */
+typedef struct most_used {
+    uint64_t hits;
+    uint32_t slot, index;       /* of a map... */
+    uint64_t version;           /* ...while it has this image */
+    const htc_counted *counted; /* or one of these lines */
+    bool htaccess;              /* or a line of a .htaccess file */
+} most_used;
+
+typedef struct most_list {
+    most_used all[HTC_REDIRECT_MOST];
+    unsigned n, max;
+} most_list;
+
+/* The list stays sorted; of equals the first stays ahead. */
+static void consider(most_list *list, const most_used *one)
+{
+    unsigned at = list->n < list->max ? list->n++ : list->max;
+
+    while (at > 0 && list->all[at - 1].hits < one->hits) {
+        if (at < list->max)
+            list->all[at] = list->all[at - 1];
+        at--;
+    }
+    if (at < list->max)
+        list->all[at] = *one;
+}
+
+static uint64_t most_of(most_list *list, const redirect_counter *counters, uint32_t n,
+                        most_used one)
+{
+    uint64_t used = 0, least = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        one.hits = redirect_counter_read(&counters[i]).hits;
+        if (!one.hits)
+            continue;
+        used++;
+        if (list->n == list->max)
+            least = list->all[list->max - 1].hits;
+        if (one.hits <= least)
+            continue;
+        one.index = i;
+        consider(list, &one);
+    }
+    return used;
+}
+
+/* Shows one of a map, unless that has been loaded anew since. */
+static bool show_of_map(htc_redirects *redirects, const most_used *one, const char *file,
+                        char *target, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_node *node = htc_table_acquire(redirects, one->slot);
+    const htc_table *table = node ? htc_node_data(node) : NULL;
+    htc_redirect_row row = {.file = file};
+    uint32_t rule = 0, index;
+    bool more = true;
+
+    if (table && table->pin.version == one->version && one->index < table->pin.ncounters)
+        rule = redirect_table_nth(table->table, one->index);
+    if (rule) {
+        redirect_table_rule(table->table, rule, &row.rule, target, &index);
+        row.line = row.rule.line;
+        row.key = redirect_table_key(table->table, rule);
+        row.count = redirect_counter_read(&table->pin.counters[one->index]);
+        more = fn(baton, &row);
+    }
+    if (node)
+        htc_table_release(redirects, node);
+    return more;
+}
+
+static bool show_of_lines(const most_used *one, htc_redirect_row_fn *fn, void *baton)
+{
+    htc_redirect_row row = {.file = ""};
+
+    one->counted->describe(one->counted->owner, one->index, &row);
+    row.key = key_of_row(&row);
+    row.count = redirect_counter_read(&one->counted->counters[one->index]);
+    return fn(baton, &row);
+}
+
+static const char *file_of(const apr_array_header_t *maps, uint32_t slot)
+{
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        if (APR_ARRAY_IDX(maps, i, htc_map_report).slot == slot)
+            return APR_ARRAY_IDX(maps, i, htc_map_report).name;
+    }
+    return "";
+}
+
+void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
+                       void *baton, htc_redirect_totals *totals)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    most_list list = {.max = n < HTC_REDIRECT_MOST ? n : HTC_REDIRECT_MOST};
+    bool more = true;
+
+    *totals = (htc_redirect_totals){0};
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        most_used one = {.slot = APR_ARRAY_IDX(maps, i, htc_map_report).slot};
+        htc_node *node = htc_table_acquire(redirects, one.slot);
+        const htc_table *table = node ? htc_node_data(node) : NULL;
+
+        if (!table)
+            continue;
+        one.version = table->pin.version;
+        totals->all += table->info.rules;
+        totals->used += most_of(&list, table->pin.counters, table->pin.ncounters, one);
+        htc_table_release(redirects, node);
+    }
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        if (!counted->counters)
+            continue;
+        totals->all += counted->count;
+        totals->used +=
+            most_of(&list, counted->counters, counted->count, (most_used){.counted = counted});
+    }
+    if (redirects && redirects->hits.names)
+        totals->htaccess = most_of(&list, redirects->hits.counters, REDIRECT_HITS_ENTRIES,
+                                   (most_used){.htaccess = true});
+    for (unsigned i = 0; more && i < list.n; i++) {
+        const most_used *one = &list.all[i];
+
+        if (one->htaccess) {
+            htc_hits_show(s, pool, one->index, fn, baton);
+            continue;
+        }
+        more = one->counted
+                   ? show_of_lines(one, fn, baton)
+                   : show_of_map(redirects, one, file_of(maps, one->slot), target, fn, baton);
+    }
+}
+
+void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
+
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        htc_node *node = htc_table_acquire(redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot);
+        const htc_table *table = node ? htc_node_data(node) : NULL;
+
+        if (!table)
+            continue;
+        redirect_counters_reset(table->pin.counters, table->pin.ncounters);
+        htc_table_release(redirects, node);
+    }
+    for (int i = 0; i < all->nelts; i++) {
+        const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
+
+        if (counted->counters)
+            redirect_counters_reset(counted->counters, counted->count);
+    }
+    htc_hits_reset(s);
+}

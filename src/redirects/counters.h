@@ -1,0 +1,104 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirects/counters.h
+ * Counters of single redirects in httpd: rows of redirect maps, and folded lines of the server's
+ * configuration. Counts lie in the redirect area, so all processes share them, and rows that stay
+ * keep theirs when a map is loaded anew and when the server is restarted gracefully; nothing is
+ * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own, and
+ * so are RewriteRules in them (redirects/fold_track.h).
+ */
+#ifndef GLUE_COUNT_H
+#define GLUE_COUNT_H
+
+#include "module/module.h"
+#include "area/area.h"
+#include "area/counters.h"
+#include "redirect_table.h"
+
+/** One redirect and how often it answered. Strings are valid during the call only. */
+typedef struct htc_redirect_row {
+    const char *file; /* in which it stands */
+    uint32_t line;
+    uint64_t key; /* the same for the same redirect as long as it stays, see area/counters.h */
+    redirect_count count;
+    redirect_rule rule; /* as text; of a folded regex, `pattern` */
+} htc_redirect_row;
+
+/** Lines of the server's configuration that are counted. */
+typedef struct htc_counted {
+    uint32_t count;
+    const void *owner;
+    /** Fill file, line and rule of line number @a i. */
+    void (*describe)(const void *owner, uint32_t i, htc_redirect_row *row);
+    redirect_counter *counters; /* `count` of them, from post_config on; NULL: not counted */
+} htc_counted;
+
+/** False ends it. */
+typedef bool htc_redirect_row_fn(void *baton, const htc_redirect_row *row);
+
+/** Call @a fn for every redirect that is counted, in the order in which they stand in each map and
+ * context; maps first. Linear in the number of redirects. */
+void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
+
+/** How many there are, and how many have answered. */
+typedef struct htc_redirect_totals {
+    uint64_t all, used;
+    uint64_t htaccess; /* lines of .htaccess files that have; how many there are nobody knows */
+} htc_redirect_totals;
+
+/** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most, most hits first, and
+ * fill *totals. Goes through the counters only, 8 bytes for each redirect, not through the
+ * redirects. */
+#define HTC_REDIRECT_MOST 16
+void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
+                       void *baton, htc_redirect_totals *totals);
+
+/** Set the counters of all of these redirects to 0: as they are listed, those of all virtual hosts.
+ */
+void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
+
+/** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted
+ * unless HtCacheCounters is Off for the request's server. */
+void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n, uint32_t index);
+
+/** Announce lines while the server's configuration is read; @a owner lives as long as that. */
+htc_counted *htc_counted_add(const void *owner, uint32_t count,
+                             void (*describe)(const void *owner, uint32_t i,
+                                              htc_redirect_row *row));
+/** post_config, in a process that has joined the area: give all announced lines their counters,
+ * with what was counted in the area @a before (NULL: there was none). */
+void htc_counted_prepare(htc_redirects *redirects, redirect_area *before);
+/** Pin the image that @a name had in @a before, which may be NULL. Others can write what is in it;
+ * they have made memory for it. */
+bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
+                        redirect_area_pin *old);
+/** child_init, after joining: keep the counters in their place as long as this process lives. */
+void htc_counted_keep(htc_redirects *redirects);
+
+/** An image of @a len bytes, a copy of @a bytes or zeros, becomes the current one of @a slot, with
+ * @a n counters at 0. APR_EBUSY: somebody else is making one; otherwise there is no room. */
+apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
+                                 uint32_t n);
+
+/* redirects/counters_htaccess.c: the same for lines of .htaccess files. */
+struct htc_fold_entry;
+/** The line of @a file that has this key has answered. */
+void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key);
+/** Of a Redirect line: the same as long as it says the same in the same file, wherever it stands in
+ * it. */
+uint64_t htc_count_key(const struct htc_fold_entry *entry, bool is_regex);
+void htc_hits_prepare(htc_redirects *redirects, redirect_area *before);
+void htc_hits_keep(htc_redirects *redirects);
+void htc_hits_reset(const server_rec *s);
+/** Call @a fn for those in all files that the cache has at the moment. False: it ended it. */
+bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
+/** Call @a fn for the one that counter number @a index is of, if its file is in the cache. */
+void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
+                   void *baton);
+
+/** Let rows of the map's image that has been @a old, here or in the area of before, keep their
+ * counts in its current one. */
+void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
+                     apr_pool_t *pool);
+
+#endif

@@ -1,0 +1,751 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Answering requests from bulk redirect maps, at the place where mod_alias would answer a Redirect
+ * that stands in the same context, and just ahead of it: when the path is translated for maps of a
+ * server, in the fixups for those of directories. The answer is made as mod_alias makes it.
+ */
+#include "redirects/map.h"
+#include "redirects/counters.h"
+
+#include "http_protocol.h"
+
+#define MAX_GROUPS     10
+#define MAX_REMEMBERED 8
+#define LOAD_TRIES     3
+
+/* A table that a connection's requests use. What belongs to a top-level request is answered from
+ * the same table to its end, so that lies pinned; between requests it is only remembered. Kept with
+ * the connection, as what is kept with a request must be made and cleaned up for each. */
+typedef struct held_table {
+    struct held_table *next;
+    htc_redirects *redirects;
+    uint32_t slot;
+    htc_node *node;           /* or NULL */
+    htc_table *table;         /* the node's */
+    const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
+    redirect_area_peg *peg;   /* where it is held for that; NULL: it is pinned */
+} held_table;
+
+/* --- opening an image -------------------------------------------------------------------------*/
+
+void htc_table_free(void *data)
+{
+    apr_pool_destroy(((htc_table *)data)->pool);
+}
+
+static apr_pool_t *own_pool(void)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+        return NULL;
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, allocator) != APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return NULL;
+    }
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "htcache_table");
+    return pool;
+}
+
+/* The pin stays the caller's. */
+static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
+{
+    apr_pool_t *pool = own_pool();
+    htc_table *table = NULL;
+
+    /* NULL: another process has overwritten the image. Then the map is read again. */
+    if (pool) {
+        table = apr_pcalloc(pool, sizeof(*table));
+        table->redirects = redirects;
+        table->place = redirect_area_place(slot);
+        table->pin = *pin;
+        table->pool = pool;
+        table->table = redirect_table_open(pin->image, pin->size, pool);
+    }
+    if (table && table->table) {
+        redirect_table_info_get(table->table, &table->info);
+        if (!redirect_area_owned(redirects->area, slot))
+            table->regexes =
+                apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
+        if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
+            return table;
+    }
+    if (pool)
+        apr_pool_destroy(pool);
+    return NULL;
+}
+
+static bool place_match(const void *data, const void *key)
+{
+    return ((const htc_table *)data)->place == *(const uint32_t *)key;
+}
+
+/* The process map wants its hashes well mixed. */
+static uint64_t place_hash(uint32_t place)
+{
+    uint64_t h = (place + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
+
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    return h ^ h >> 32;
+}
+
+/* The table may be there already, made by another thread. */
+static htc_node *table_insert(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
+{
+    htc_table *table = table_open(redirects, slot, pin);
+    uint32_t place = redirect_area_place(slot);
+
+    return table ? htc_map_insert(redirects->tables, place_hash(place), place_match, &place, table,
+                                  sizeof(*table))
+                 : NULL;
+}
+
+htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
+{
+    uint32_t place = redirect_area_place(slot);
+    htc_node *node = htc_map_acquire(redirects->tables, place_hash(place), place_match, &place);
+    redirect_area_pin pin;
+
+    if (node) {
+        if (redirect_area_pin_known(redirects->area, slot,
+                                    &((htc_table *)htc_node_data(node))->pin))
+            return node;
+        htc_node_release(redirects->tables, node);
+    }
+    if (!redirect_area_pin_get(redirects->area, slot, &pin))
+        return NULL;
+    node = table_insert(redirects, slot, &pin);
+    if (!node)
+        redirect_area_unpin(redirects->area, &pin);
+    return node;
+}
+
+void htc_table_release(htc_redirects *redirects, htc_node *node)
+{
+    redirect_area_unpin(redirects->area, &((const htc_table *)htc_node_data(node))->pin);
+    htc_node_release(redirects->tables, node);
+}
+
+/* --- the table of a request -------------------------------------------------------------------*/
+
+static const request_rec *first_request(const request_rec *r)
+{
+    while (r->main || r->prev)
+        r = r->main ? r->main : r->prev;
+    return r;
+}
+
+static HTC_APART void unpin(const held_table *held)
+{
+    redirect_area_unpin(held->redirects->area, &held->table->pin);
+}
+
+static inline void let_go(held_table *held)
+{
+    if (held->peg)
+        redirect_area_let_go(held->redirects->area, &held->table->pin, held->peg);
+    else if (held->owner)
+        unpin(held);
+    held->peg = NULL;
+    held->owner = NULL;
+}
+
+static void forget(held_table *held)
+{
+    let_go(held);
+    if (held->node)
+        htc_node_release(held->redirects->tables, held->node);
+    held->node = NULL;
+    held->table = NULL;
+}
+
+static apr_status_t forget_all(void *data)
+{
+    for (held_table *held = data; held; held = held->next)
+        forget(held);
+    return APR_SUCCESS;
+}
+
+/* After all that a request has to ask. The connection's next one may have begun already. */
+HTC_EACH int htc_map_done(request_rec *r)
+{
+    held_table *held = ap_get_module_config(r->connection->conn_config, &htcache_module);
+
+    for (; held; held = held->next) {
+        if (held->owner == r)
+            let_go(held);
+    }
+    return DECLINED;
+}
+
+/* Its own, or one to be filled: a connection remembers few tables, and as many as a request needs.
+ */
+static HTC_APART held_table *find_held(conn_rec *c, htc_redirects *redirects, uint32_t slot)
+{
+    held_table *first = ap_get_module_config(c->conn_config, &htcache_module), *held, *idle = NULL;
+    int n = 0;
+
+    for (held = first; held; held = held->next, n++) {
+        if (held->slot == slot)
+            return held;
+        if (!held->owner)
+            idle = held;
+    }
+    if (n >= MAX_REMEMBERED && idle) {
+        forget(idle);
+        idle->slot = slot;
+        return idle;
+    }
+    held = apr_pcalloc(c->pool, sizeof(*held));
+    held->redirects = redirects;
+    held->slot = slot;
+    if (first) { /* the first one is what the connection knows, for its cleanup */
+        held->next = first->next;
+        first->next = held;
+    } else {
+        ap_set_module_config(c->conn_config, &htcache_module, held);
+        apr_pool_cleanup_register(c->pool, held, forget_all, apr_pool_cleanup_null);
+    }
+    return held;
+}
+
+/* Has nobody to look at the file yet? By the time that each request has, which costs nothing to
+ * ask for; who looks goes by a clock that nobody sets. When this one is set, somebody looks early,
+ * or by as much later as a file may be looked at in any case. */
+static bool looked_at(const htc_table *table, const request_rec *first)
+{
+    apr_int64_t ttl = htc_server_conf_of(first->server)->map_ttl;
+    apr_int64_t left =
+        atomic_load_explicit(&table->looked_until, memory_order_relaxed) - first->request_time;
+
+    return left > 0 && left <= apr_time_from_msec(ttl);
+}
+
+/* A host without a cache of .htaccess files has not asked the kernel yet. */
+static HTC_APART void look_at_file(const held_table *held, const request_rec *first,
+                                   const htc_redirect_map *map)
+{
+    const htc_server_conf *sc = htc_server_conf_of(first->server);
+    apr_int64_t left;
+
+    if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_enabled)
+        htc_fresh_drain(held->redirects->main_server);
+    left = htc_map_refresh(held->redirects, map, sc->map_ttl);
+    if (held->table && left)
+        atomic_store_explicit(&held->table->looked_until,
+                              first->request_time + apr_time_from_msec(left), memory_order_relaxed);
+}
+
+/* Its image, or that of the file as it is now. Where maps have to make way all the time, one may
+ * between being read and being pinned. */
+static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    htc_node *node;
+
+    node = htc_table_acquire(redirects, map->slot);
+    for (int i = 0; !node && i < LOAD_TRIES; i++) {
+        if (map->tree)
+            htc_map_adopt(r, redirects, map);
+        if (map->slot == REDIRECT_AREA_NIL ||
+            htc_map_load(redirects, map, false, r->pool) != APR_SUCCESS)
+            return NULL;
+        node = htc_table_acquire(redirects, map->slot);
+    }
+    return node;
+}
+
+/* A thread's number is a part of that of a connection which it serves. */
+static uint64_t thread_of(const request_rec *first)
+{
+    return (uint64_t)first->connection->id;
+}
+
+static void remember(held_table *held, htc_node *node)
+{
+    held->node = node;
+    held->table = node ? htc_node_data(node) : NULL;
+}
+
+/* Pin the map's table in the way that is always possible. */
+static HTC_APART bool pin_table(request_rec *r, held_table *held, htc_redirect_map *map)
+{
+    htc_redirects *redirects = held->redirects;
+
+    if (held->table && redirect_area_pin_known(redirects->area, map->slot, &held->table->pin))
+        return true;
+    forget(held);
+    remember(held, acquire_or_load(r, redirects, map));
+    held->slot = map->slot;
+    return held->node != NULL;
+}
+
+/* What the request asks of this map, held to its end; NULL: nothing. */
+static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
+                                     htc_redirect_map *map)
+{
+    const request_rec *first = first_request(r);
+    held_table *held = ap_get_module_config(first->connection->conn_config, &htcache_module);
+
+    if (!held || held->slot != map->slot)
+        held = find_held(first->connection, redirects, map->slot);
+    if (held->owner == first)
+        return held;
+    if (!held->table || !looked_at(held->table, first))
+        look_at_file(held, first, map);
+    if (held->owner)
+        let_go(held);
+    if (held->table)
+        held->peg =
+            redirect_area_hold(redirects->area, map->slot, &held->table->pin, thread_of(first));
+    if (!held->peg && !pin_table(r, held, map))
+        return NULL;
+    held->owner = first;
+    return held;
+}
+
+/* --- regexes ----------------------------------------------------------------------------------*/
+
+/* The patterns of one look-up. */
+typedef struct pattern_run {
+    htc_table *table;
+    request_rec *r;
+    redirect_budget *budget; /* NULL until a pattern is run: the request's */
+    bool began;
+    bool out_of_budget; /* a pattern was not run: what the map answers is not known */
+} pattern_run;
+
+/* All maps that a request and its subrequests ask share one budget. */
+static redirect_budget *budget_of(request_rec *r)
+{
+    request_rec *first = (request_rec *)first_request(r);
+    htc_request *rq = htc_request_get(first);
+
+    if (!rq->patterns) {
+        rq->patterns = apr_palloc(first->pool, sizeof(*rq->patterns));
+        redirect_budget_init(rq->patterns, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+    }
+    return rq->patterns;
+}
+
+static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                      const char *subject, size_t len)
+{
+    pattern_run *run = baton;
+
+    if (!run->budget)
+        run->budget = budget_of(run->r);
+    if (!run->began)
+        redirect_budget_begin(run->budget);
+    run->began = true;
+    if (redirect_budget_left(run->budget))
+        return htc_map_regex(run->table, id, pattern, flags, subject, len, run->budget, 0, NULL);
+    run->out_of_budget = true;
+    return false;
+}
+
+/* A map whose patterns could not all be tried has no match: an earlier row might have answered. */
+static bool look_up(const htc_table *table, const redirect_request *asked, redirect_match *match)
+{
+    pattern_run *run = asked->baton;
+    bool found = redirect_table_lookup(table->table, asked, 0, match);
+
+    if (run->began)
+        redirect_budget_left(run->budget); /* charges the last pattern */
+    return found && !run->out_of_budget;
+}
+
+/* The groups of the pattern that matched. */
+static int run_groups(htc_table *table, const redirect_match *match, const request_rec *r,
+                      redirect_group groups[MAX_GROUPS])
+{
+    ap_regmatch_t found[MAX_GROUPS];
+
+    if (!match->pattern || !(match->profile.options & REDIRECT_OPT_EXPAND) ||
+        !htc_map_regex(table, match->pattern_id, match->pattern, match->profile.flags, r->uri,
+                       strlen(r->uri), NULL, MAX_GROUPS, found))
+        return 0;
+    for (int i = 0; i < MAX_GROUPS; i++)
+        groups[i] = (redirect_group){found[i].rm_so, found[i].rm_eo};
+    return MAX_GROUPS;
+}
+
+/* --- answers ----------------------------------------------------------------------------------*/
+
+/* mod_alias's RedirectRelative is kept where its own command record says; httpd before 2.4.58 has
+ * none. */
+static struct {
+    const module *alias;
+    bool known;
+    size_t offset;
+} relative;
+
+void htc_map_find_alias(void)
+{
+    const module *alias = ap_find_linked_module("mod_alias.c");
+    const command_rec *cmd = alias ? alias->cmds : NULL;
+
+    relative.alias = alias;
+    relative.known = false;
+    for (; cmd && cmd->name; cmd++) {
+        if (!strcmp(cmd->name, "RedirectRelative") && cmd->AP_FLAG == ap_set_flag_slot) {
+            relative.known = true;
+            relative.offset = (size_t)cmd->cmd_data;
+        }
+    }
+}
+
+bool htc_relative_allowed(const request_rec *r)
+{
+    const char *conf =
+        relative.known ? ap_get_module_config(r->per_dir_config, relative.alias) : NULL;
+    int value = 0;
+
+    if (conf)
+        memcpy(&value, conf + relative.offset, sizeof(value));
+    return value == 1;
+}
+
+int htc_alias_module_index(void)
+{
+    return relative.alias ? relative.alias->module_index : APLOG_NO_MODULE;
+}
+
+static int send_redirect(request_rec *r, int status, const char *location)
+{
+    if (*location == '/' && !htc_relative_allowed(r))
+        location = ap_construct_url(r->pool, location, r);
+    apr_table_setn(r->headers_out, "Location", location);
+    return status;
+}
+
+static const char *lower_host(const request_rec *r)
+{
+    char *host;
+    size_t len;
+
+    if (!r->hostname)
+        return NULL;
+    host = apr_pstrdup(r->pool, r->hostname);
+    ap_str_tolower(host);
+    len = strlen(host);
+    if (len && host[len - 1] == '.')
+        host[len - 1] = '\0';
+    return host;
+}
+
+static const char *escape_path(apr_pool_t *pool, const char *path)
+{
+    return ap_os_escape_path(pool, path, 1);
+}
+
+static HTC_APART void fill_host(redirect_request *asked, const request_rec *r)
+{
+    asked->host = lower_host(r);
+    asked->host_len = asked->host ? strlen(asked->host) : 0;
+    asked->https = !strcmp(ap_http_scheme(r), "https");
+}
+
+static HTC_APART void fill_query(redirect_request *asked, const request_rec *r)
+{
+    char *query = apr_palloc(r->pool, strlen(r->args) + 1);
+
+    asked->query_len = redirect_query_normalize(r->args, strlen(r->args), query);
+    asked->query = query;
+}
+
+static inline void fill_request(redirect_request *asked, const request_rec *r, pattern_run *run)
+{
+    const htc_table *table = run->table;
+    size_t len = strlen(r->uri);
+
+    *asked = (redirect_request){
+        .path = memchr(r->uri, '%', len) ? redirect_path_one_form(r->uri, r->pool) : r->uri,
+        .path_len = len,
+        .regex = run_regex,
+        .baton = run,
+        .escape = escape_path};
+    if (table->info.uses_host)
+        fill_host(asked, r);
+    if (table->info.uses_query && r->args)
+        fill_query(asked, r);
+}
+
+/* httpd answers 500 in place of a status that it has no words for, unless it is given some. */
+static void name_status(request_rec *r, int status)
+{
+    if (strtol(ap_get_status_line(status), NULL, 10) != status)
+        r->status_line = apr_psprintf(r->pool, "%d %s", status,
+                                      status == 418  ? "I'm a teapot"
+                                      : status < 500 ? "Client Error"
+                                                     : "Server Error");
+}
+
+static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_redirect_map *map,
+                                  redirect_request *asked, const redirect_match *match)
+{
+    redirect_group groups[MAX_GROUPS];
+    int n = run_groups(table, match, r, groups);
+    uint32_t index, line = redirect_table_line(table->table, match->rule, &index);
+    bool refused = false;
+    const char *location;
+
+    asked->path = r->uri;
+    asked->query = r->args;
+    asked->query_len = r->args ? strlen(r->args) : 0;
+    location = redirect_map_location(match, asked, groups, n, r->pool, &refused);
+    if (refused) {
+        ap_log_rerror(
+            APLOG_MARK, APLOG_ERR, 0, r,
+            "HtCacheRedirectMap: %s line %u: what was captured from '%s' would change the "
+            "target's scheme or host; the row is not used",
+            map->file, (unsigned)line, r->uri);
+        return DECLINED;
+    }
+    htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
+    htc_note_redirect(r, map->file, line);
+    if (!location)
+        name_status(r, match->profile.status);
+    return location ? send_redirect(r, match->profile.status, location) : match->profile.status;
+}
+
+#define SAY_AGAIN_S 3600
+
+/* Once an hour at most for each map, by what all processes know of it. */
+static HTC_APART void say_out_of_budget(request_rec *r, const htc_redirects *redirects,
+                                        const htc_redirect_map *map)
+{
+    uint64_t now = (uint64_t)apr_time_sec(r->request_time);
+    redirect_area_note note;
+
+    if (!redirect_area_note_get(redirects->area, map->slot, &note) ||
+        (note.out_of_budget_at && now - note.out_of_budget_at < SAY_AGAIN_S))
+        return;
+    note.out_of_budget_at = now;
+    redirect_area_note_set(redirects->area, map->slot, &note);
+    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
+                  "HtCacheRedirectMap: %s, named at %s: its patterns take too long for '%s', more "
+                  "than %d steps or %d ms for all patterns of a request. No row of it answers such "
+                  "a request. Look for repeats within repeats, as in (a+)+, and for patterns "
+                  "without a literal beginning. This is said once an hour at most",
+                  map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+}
+
+static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    redirect_request asked;
+    redirect_match match;
+    pattern_run run = {.r = r};
+    held_table *held;
+    bool found;
+
+    if (map->slot == REDIRECT_AREA_NIL && map->tree)
+        htc_map_adopt(r, redirects, map);
+    if (map->slot == REDIRECT_AREA_NIL)
+        return DECLINED;
+    held = hold_table(r, redirects, map);
+    if (!held)
+        return DECLINED;
+    run.table = held->table;
+    fill_request(&asked, r, &run);
+    found = look_up(run.table, &asked, &match);
+    if (held->peg)
+        redirect_area_count_held(held->peg, 1, found);
+    else
+        redirect_area_count(redirects->area, map->slot, 1, found);
+    if (run.out_of_budget)
+        say_out_of_budget(r, redirects, map);
+    if (!found)
+        return DECLINED;
+    return answer_match(r, held->table, map, &asked, &match);
+}
+
+typedef struct question {
+    request_rec *r;
+    htc_redirects *redirects;
+    int answer;
+} question;
+
+static HTC_HOT bool ask_context(void *baton, void *own)
+{
+    const apr_array_header_t *maps = own;
+    question *q = baton;
+
+    for (int i = 0; i < maps->nelts && q->answer == DECLINED; i++)
+        q->answer = ask_map(q->r, q->redirects, APR_ARRAY_IDX(maps, i, htc_redirect_map *));
+    return q->answer != DECLINED;
+}
+
+static int ask_maps(request_rec *r, htc_redirects *redirects, const htc_chain *maps)
+{
+    question q = {r, redirects, DECLINED};
+
+    htc_chain_find(maps, ask_context, &q);
+    return q.answer;
+}
+
+int htc_map_translate(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+
+    if (!sc->own.maps || !sc->redirects || !sc->redirects->tables || htc_expression_first(r) ||
+        (r->uri[0] != '/' && r->uri[0] != '\0'))
+        return DECLINED;
+    return ask_maps(r, sc->redirects, sc->own.maps);
+}
+
+int htc_map_fixup(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+
+    if (!dc || !dc->maps || dc->expression || !redirects || !redirects->tables)
+        return DECLINED;
+    return ask_maps(r, redirects, dc->maps);
+}
+
+/* --- explaining -------------------------------------------------------------------------------*/
+
+static void describe_match(request_rec *r, htc_table *table, const redirect_match *match,
+                           htc_map_hit *hit)
+{
+    char *buffer = apr_palloc(r->pool, REDIRECT_MAX_TEXT);
+    redirect_rule rule;
+
+    redirect_table_rule(table->table, match->rule, &rule, buffer, NULL);
+    hit->line = rule.line;
+    hit->status = rule.status;
+    hit->rule = rule.pattern ? apr_pstrmemdup(r->pool, rule.pattern, rule.pattern_len)
+                             : apr_pstrmemdup(r->pool, rule.source, rule.source_len);
+    if (rule.target)
+        hit->target = apr_pstrmemdup(r->pool, rule.target, rule.target_len);
+}
+
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit)
+{
+    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+    redirect_group groups[MAX_GROUPS];
+    redirect_request asked;
+    redirect_match match;
+    pattern_run run = {.r = r};
+    bool found, refused = false;
+    htc_node *node;
+    htc_table *table;
+
+    memset(hit, 0, sizeof(*hit));
+    if (!redirects || !redirects->tables || map->slot == REDIRECT_AREA_NIL)
+        return false;
+    node = htc_table_acquire(redirects, map->slot);
+    if (!node)
+        return false;
+    hit->known = true;
+    run.table = table = htc_node_data(node);
+    fill_request(&asked, r, &run);
+    found = look_up(table, &asked, &match);
+    hit->out_of_budget = run.out_of_budget;
+    if (found) {
+        describe_match(r, table, &match, hit);
+        asked.path = r->uri;
+        asked.query = r->args;
+        asked.query_len = r->args ? strlen(r->args) : 0;
+        hit->location = redirect_map_location(
+            &match, &asked, groups, run_groups(table, &match, r, groups), r->pool, &refused);
+        if (hit->location && *hit->location == '/' && !htc_relative_allowed(r))
+            hit->location = ap_construct_url(r->pool, hit->location, r);
+        hit->location = hit->location ? apr_pstrdup(r->pool, hit->location) : NULL;
+    }
+    htc_table_release(redirects, node);
+    return found && !refused;
+}
+
+/* --- status -----------------------------------------------------------------------------------*/
+
+void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
+                  const redirect_report *report, const char *err)
+{
+    redirect_area_note note;
+
+    redirect_area_note_get(redirects->area, map->slot, &note);
+    apr_cpystrn(note.file, map->file, sizeof(note.file));
+    apr_cpystrn(note.where, map->where ? map->where : "", sizeof(note.where));
+    apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
+    note.htaccess = map->tree != NULL;
+    if (!err) {
+        note.load_ms = (uint64_t)load_ms;
+        note.refused = report->errors;
+        note.warnings = report->warnings;
+        note.out_of_budget_at = 0;
+    }
+    redirect_area_note_set(redirects->area, map->slot, &note);
+}
+
+/* NULL: it is there already. */
+static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
+                                  apr_array_header_t *reports)
+{
+    htc_map_report *report;
+    htc_node *node;
+
+    for (int i = 0; i < reports->nelts; i++) {
+        if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == slot)
+            return NULL;
+    }
+    report = apr_array_push(reports);
+    memset(report, 0, sizeof(*report));
+    report->slot = slot;
+    redirect_area_state_get(redirects->area, slot, &report->state);
+    redirect_area_note_get(redirects->area, slot, &report->note);
+    node = htc_table_acquire(redirects, slot);
+    if (node) {
+        report->info = ((const htc_table *)htc_node_data(node))->info;
+        htc_table_release(redirects, node);
+    }
+    return report;
+}
+
+/* Nobody has a list of these: each was given its name when it was loaded. */
+static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *reports,
+                                 apr_pool_t *pool)
+{
+    uint32_t place = 0, slot;
+    int added = 0;
+
+    while (added < HTC_MAX_HTACCESS_REPORTS &&
+           (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
+        redirect_area_note note;
+        htc_map_report *report;
+
+        if (!redirect_area_note_get(redirects->area, slot, &note) || !note.htaccess)
+            continue;
+        report = add_report(redirects, slot, reports);
+        if (!report)
+            continue;
+        report->name = apr_pstrdup(pool, note.file);
+        report->source = apr_pstrdup(pool, note.where);
+        added++;
+    }
+}
+
+apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    apr_array_header_t *reports;
+
+    if (!redirects || !redirects->tables)
+        return NULL;
+    reports = apr_array_make(pool, 4, sizeof(htc_map_report));
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
+        htc_map_report *report =
+            map->slot != REDIRECT_AREA_NIL ? add_report(redirects, map->slot, reports) : NULL;
+
+        if (!report)
+            continue;
+        report->name = map->file;
+        report->source = map->where;
+        report->note.htaccess = 0;
+    }
+    add_htaccess_reports(redirects, reports, pool);
+    return reports;
+}

@@ -1,0 +1,235 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirects/map.h
+ * Bulk redirect maps in httpd: redirects/map_conf.c (the directive), redirects/map_area.c (the memory that
+ * all processes share), redirects/map_load.c (from file to shared image, in whatever thread),
+ * redirects/map_loader.c (the thread for files that have changed), redirects/map_start.c (start, restart,
+ * stop), redirects/map.c (answering requests), redirects/map_regex.c (their
+ * patterns), redirects/map_said.c (how much is logged of .htaccess files' maps).
+ *
+ * The image of a map lies in the server's redirect area and is shared by all processes. Each
+ * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
+ * pinned while a request uses it, and only then: a process that is idle keeps no old image alive.
+ */
+#ifndef GLUE_MAP_H
+#define GLUE_MAP_H
+
+#include "module/module.h"
+#include "area/area.h"
+#include "maps/budget.h"
+#include "area/hits.h"
+#include "maps/map.h"
+#include "redirect_table.h"
+
+/** One HtCacheRedirectMap line. */
+typedef struct htc_redirect_map {
+    const char *file;  /* absolute */
+    const char *where; /* "file:line" of the directive */
+    const char *tree;  /* of .htaccess: the directory that the file must lie in; else NULL */
+    redirect_map_options options;
+    redirect_area_key key;
+    /* In the area; REDIRECT_AREA_NIL: none yet, or no room. Of .htaccess it is found when it is
+     * asked for, and again when it had to make way. */
+    _Atomic uint32_t slot;
+} htc_redirect_map;
+
+/** Tables of maps that .htaccess files name take together no more than so many times HtCacheMemory.
+ */
+#define HTC_TREES_MEMORY UINT64_C(4)
+
+/** What the maps of a server need; one per configuration generation, from pconf. */
+struct htc_redirects {
+    redirect_area *area;
+    uint32_t generation;
+    uint32_t counted_slot;    /* in the area: counters of folded lines, see redirects/counters.c */
+    uint64_t counted_version; /* of their image; 0: none */
+    uint32_t hits_slot;       /* the same for lines of .htaccess files, redirects/counters_htaccess.c */
+    uint64_t hits_version;
+    redirect_hits hits; /* NULL in it: they are not counted */
+    server_rec *main_server;
+    apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
+    uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
+    uint64_t patterns_limit;  /* most that compiled patterns of these take in a process */
+
+    /* Of each process. */
+    uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
+    apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
+    htc_map *tables;               /* htc_table, by place; NULL until child_init */
+    htc_map *patterns;             /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
+    struct htc_loader *loader;     /* see redirects/map_loader.c */
+    struct htc_said *said;         /* see redirects/map_said.c; NULL until child_init */
+    _Atomic int stopping;          /* the process ends */
+};
+
+typedef struct htc_loader htc_loader;
+
+/** An image opened by this process. */
+typedef struct htc_table {
+    htc_redirects *redirects;
+    uint32_t place;        /* of its map: a later one in the same place takes this one's */
+    redirect_area_pin pin; /* as it was when the image was opened; given up since */
+    const redirect_table *table;
+    redirect_table_info info;
+    apr_pool_t *pool;               /* own allocator; this struct lies in it */
+    _Atomic int64_t looked_until;   /* see htc_map_refresh() */
+    apr_thread_mutex_t *lock;       /* for compiling */
+    _Atomic(ap_regex_t *) *regexes; /* by pattern id; NULL: not yet compiled. NULL itself: of a
+                                     * .htaccess file, see redirects/map_regex.c */
+} htc_table;
+
+/* redirects/map_conf.c */
+const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[]);
+/** The map of a HtCacheRedirectMap line that was read before, with these arguments. @a htaccess:
+ * the directory of the .htaccess file that it stands in, else NULL; then it is found by @a where,
+ * "file:line". NULL: it is not known. */
+const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
+                                        const char *htaccess, const char *args, apr_pool_t *pool);
+
+/* redirects/map_area.c */
+/** What is kept until the next restart. The first two are the same in all builds of the module.
+ * Lies in private memory of the parent. */
+typedef struct htc_lasting {
+    uint64_t layout; /* redirect_area_layout() */
+    redirect_area *area;
+    uint32_t generation;
+    bool shared; /* children were forked: others can write to the area */
+    apr_pool_t *pool;
+} htc_lasting;
+
+/** That of this server process, as it was made last; NULL: there is none. */
+htc_lasting *htc_lasting_find(server_rec *s);
+/** A new one. NULL: *why says what is in the way. */
+htc_lasting *htc_lasting_create(server_rec *s, const char **why);
+/** Give back all that this process has of one that was replaced. */
+void htc_lasting_end(htc_lasting *kept);
+/** Give a map of a .htaccess file its place in the area, if it has none (any more). Without room,
+ * its slot is REDIRECT_AREA_NIL. */
+void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
+/** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
+redirect_area_stats htc_map_area_stats(const server_rec *s);
+/** Say, if it was not said for an hour, that maps of .htaccess files had to make way. */
+void htc_map_say_made_way(const htc_redirects *redirects);
+
+/* redirects/map_load.c */
+/** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what
+ * is found about the file to the error log: now with @a at_once; else a file that changed a moment
+ * ago and cannot be used is reported when it still is the same at a later look. */
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
+                          apr_pool_t *pool);
+/** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.
+ * @a pool for scratch memory. */
+bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
+/** What the map's file is now. All zero when there is none. */
+htc_identity htc_map_file(const htc_redirect_map *map);
+/** The map's time may be up: compare the file, and begin to build in the background if it changed.
+ * Returns for how many ms more its time is not up; 0 when it is not told by time. */
+apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
+/** Load @a map in this thread, unless its file has not changed since (any more) or somebody else
+ * does so. Ends early, and without a trace, when the process does. */
+void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+
+/* redirects/map_loader.c */
+apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
+/** Have the process's loader load @a map, of which it keeps a copy, when it is its turn. When too
+ * many of the same owner wait, nothing is done: to be asked again when the map's time is up again.
+ */
+void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map);
+/** The process ends: wait for the piece of work that the loader is at, and drop the rest. */
+void htc_map_loader_end(htc_redirects *redirects);
+
+/* redirects/map_said.c */
+/** For child_init. Messages are counted in @a pool. */
+apr_status_t htc_map_said_create(htc_redirects *redirects, apr_pool_t *pool);
+/** Is a message of this @a level about @a map to be logged now? Asked once for each message. One of
+ * the server's configuration is when LogLevel has it so; for one of a .htaccess file those of the
+ * same @a owner (redirect_area_owner()) are counted too, and at the first that is one too many it
+ * is logged that further ones are not. Takes a lock of its own. */
+bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
+                     int level);
+
+/* redirects/map_start.c */
+/** post_config, after all directives were read: prepare the area and load what changed. @a
+ * htaccess: maps may also come from .htaccess files. */
+int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);
+/** check_config: `httpd -t` reads all maps, and says what is wrong; so does a start, ahead of its
+ * first post_config, where the administrator sees it. */
+int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
+/** Has the area an image of this map? Then a file that is missing is no reason not to go on. */
+bool htc_map_known(server_rec *s, const redirect_area_key *key);
+void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
+
+/* redirects/map_regex.c */
+/** Compiled patterns of maps that .htaccess files name take no more in a process than this part of
+ * HtCacheProcessMemory. */
+#define HTC_PATTERNS_PART 4
+/** Make what these are kept in. */
+apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
+/** Does pattern @a id of the table match? With @a n, *found are the groups. One that cannot be
+ * compiled was reported when the map was loaded; it never matches, nor does one that takes more
+ * than REDIRECT_PATTERN_STEPS, which are charged to @a budget then (NULL: to none). */
+bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                   const char *subject, size_t len, redirect_budget *budget, size_t n,
+                   ap_regmatch_t found[]);
+
+/** As ap_regcomp(), with the limits of maps/budget.h, which no pattern can raise. What is
+ * behind REDIRECT_MAX_TEXT bytes is not looked at. To be freed with ap_regfree() when it returns 0.
+ */
+int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
+/** Does this answer of ap_regexec() say that such a limit was met? */
+bool htc_regex_too_hard(int rc);
+
+/* redirects/map.c */
+int htc_map_translate(request_rec *r);
+int htc_map_fixup(request_rec *r);
+/** What the status page says of a map. */
+typedef struct htc_map_report {
+    const char *name;   /* of its file */
+    const char *source; /* where it is named */
+    uint32_t slot;
+    redirect_area_state state;
+    redirect_table_info info; /* zero when it has no image */
+    redirect_area_note note;
+} htc_map_report;
+
+/** Of those that .htaccess files name, no more are reported. */
+#define HTC_MAX_HTACCESS_REPORTS 200
+
+/** An htc_map_report for each map of the configuration, then of those that .htaccess files name and
+ * that were asked for since the start, in @a pool; NULL when there are no redirect maps at all. */
+apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
+ * leaves the figures of the rows that are in use as they are. */
+void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
+                  const redirect_report *report, const char *err);
+/** What one map says to a request. */
+typedef struct htc_map_hit {
+    bool known;         /* the map has a table */
+    bool out_of_budget; /* its patterns could not all be tried: such a map has no match */
+    uint32_t line;
+    const char *rule, *target; /* as written; NULL: none */
+    int status;
+    const char *location; /* as it would be sent; NULL: none */
+} htc_map_hit;
+
+/** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
+ * when it is false. As in answering, all maps that are asked for @a r have one budget for patterns.
+ */
+bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
+/** The open table of a map's current image, pinned, with a reference on the node of
+ * redirects->tables; NULL when it has none. */
+htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
+void htc_table_release(htc_redirects *redirects, htc_node *node);
+/** log_transaction: the request needs its tables no more. */
+int htc_map_done(request_rec *r);
+/** Free function of redirects->tables. */
+void htc_table_free(void *data);
+/** Has mod_alias a Redirect without a source for this request? It comes before all others. */
+bool htc_expression_first(const request_rec *r);
+/** Does mod_alias's RedirectRelative On hold for this request? */
+bool htc_relative_allowed(const request_rec *r);
+/** mod_alias's, for log lines in its name. */
+int htc_alias_module_index(void);
+/** Find out how mod_alias is told RedirectRelative. post_config. */
+void htc_map_find_alias(void);
+
+#endif

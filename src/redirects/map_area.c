@@ -1,0 +1,130 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The server's redirect areas: one for each configuration generation, as children of an earlier one
+ * can write to theirs. The parent keeps the area of before until it has carried over what may be
+ * carried. And whose maps take what of an area. Called by redirects/map_start.c and redirects/map.c.
+ */
+#include "redirects/map.h"
+
+#include <sys/stat.h>
+
+/* Addresses reserved for images; memory is taken as they need it. */
+#define AREA_BYTES (UINT64_C(16) << 30)
+
+static bool fits(const htc_lasting *kept)
+{
+    return kept->layout == redirect_area_layout() && redirect_area_fits(kept->area);
+}
+
+/* A restart has brought another build of the module, to which this memory would say something else.
+ * The children of before go on with it. What the struct holds besides the mapping is not known. */
+static void abandon(server_rec *s, const htc_lasting *kept)
+{
+    ap_log_error(
+        APLOG_MARK, APLOG_NOTICE, 0, s,
+        "HtCacheRedirectMap: this is another build of mod_htcache than before the restart; "
+        "the counts of redirects begin at 0");
+    redirect_area_abandon(kept->area);
+}
+
+static const char lasting_key[] = "htcache-redirects";
+
+htc_lasting *htc_lasting_find(server_rec *s)
+{
+    apr_pool_t *pool = s->process->pool;
+    void *data = NULL;
+
+    apr_pool_userdata_get(&data, lasting_key, pool);
+    if (data && !fits(data)) {
+        abandon(s, data);
+        apr_pool_userdata_set(NULL, lasting_key, apr_pool_cleanup_null, pool);
+        data = NULL;
+    }
+    return data;
+}
+
+/* This module's code may move from one restart to the next, so neither the process's pool nor the
+ * area's own may be given anything to call at its end. */
+htc_lasting *htc_lasting_create(server_rec *s, const char **why)
+{
+    htc_lasting *kept;
+    apr_pool_t *own;
+
+    if (apr_pool_create_unmanaged_ex(&own, NULL, NULL) != APR_SUCCESS) {
+        *why = "there is no memory";
+        return NULL;
+    }
+    kept = apr_pcalloc(own, sizeof(*kept));
+    kept->layout = redirect_area_layout();
+    kept->pool = own;
+    if (redirect_area_create(&kept->area, AREA_BYTES, own, why) != APR_SUCCESS) {
+        *why = apr_pstrdup(s->process->pconf, *why);
+        apr_pool_destroy(own);
+        return NULL;
+    }
+    apr_pool_userdata_set(kept, lasting_key, apr_pool_cleanup_null, s->process->pool);
+    return kept;
+}
+
+void htc_lasting_end(htc_lasting *kept)
+{
+    redirect_area_destroy(kept->area);
+    apr_pool_destroy(kept->pool);
+}
+
+/* --- maps of .htaccess files ------------------------------------------------------------------*/
+
+/* Who counts as one: a document root, as for the cache, and in it each user who has directories, as
+ * with mod_userdir. Not by what can be chosen: files may be linked from elsewhere, directories not.
+ */
+static uint64_t owner_of(request_rec *r, const htc_redirect_map *map)
+{
+    redirect_area_key key;
+    const char *text;
+    struct stat st;
+
+    text = apr_psprintf(r->pool, "%ld %s", stat(map->tree, &st) == 0 ? (long)st.st_uid : -1L,
+                        ap_document_root(r));
+    key = redirect_area_key_of(text, strlen(text), r->pool);
+    return key.word[0] ? key.word[0] : 1;
+}
+
+void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    uint32_t slot = redirect_area_map(redirects->area, &map->key, redirects->generation, false);
+
+    if (slot == REDIRECT_AREA_NIL) {
+        slot = redirect_area_map_of(redirects->area, &map->key, redirects->generation,
+                                    owner_of(r, map));
+        htc_map_say_made_way(redirects);
+    }
+    atomic_store(&map->slot, slot);
+}
+
+redirect_area_stats htc_map_area_stats(const server_rec *s)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    redirect_area_stats stats = {0};
+
+    if (redirects && redirects->area)
+        redirect_area_stats_get(redirects->area, &stats);
+    return stats;
+}
+
+void htc_map_say_made_way(const htc_redirects *redirects)
+{
+    char where[REDIRECT_AREA_NOTE_TEXT];
+    redirect_area_stats stats;
+
+    if (!redirect_area_made_way(redirects->area, apr_time_sec(apr_time_now()), where,
+                                sizeof(where)))
+        return;
+    redirect_area_stats_get(redirects->area, &stats);
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
+                 "HtCacheRedirectMap: .htaccess files name more maps than there is room for: %d of "
+                 "them and %" APR_UINT64_T_FMT " bytes of tables (four times HtCacheMemory). Who "
+                 "has most gives up what was not asked for the longest time, such as that of %s; "
+                 "it is read again when it is asked for. This is said once an hour at most",
+                 (int)stats.owners_maps_most, (apr_uint64_t)stats.owners_most,
+                 *where ? where : "a line that was not asked for yet");
+}

@@ -1,0 +1,188 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * HtCacheRedirectMap FILE [key=value...]: reading and checking the line. Called by httpd while it
+ * reads its configuration or a .htaccess file.
+ */
+#include "redirects/map.h"
+
+#include "ap_mpm.h"
+
+/* What decides the contents of a table, and so whether two lines may share it. */
+static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
+{
+    const redirect_map_options *o = &map->options;
+    const char *text =
+        apr_psprintf(pool, "%d %d %d %d %d %d\n%s\n%s\n%s\n%s", o->format, o->query, o->ignore_case,
+                     o->ignore_slash, o->subpath, o->status, o->host ? o->host : "",
+                     o->strip ? o->strip : "", map->tree ? map->tree : "", map->file);
+
+    return redirect_area_key_of(text, strlen(text), pool);
+}
+
+static void add_map(apr_pool_t *pool, const htc_chain **maps, htc_redirect_map *map)
+{
+    if (!*maps)
+        *maps = htc_chain_of(pool, apr_array_make(pool, 2, sizeof(htc_redirect_map *)));
+    APR_ARRAY_PUSH((apr_array_header_t *)(*maps)->own, htc_redirect_map *) = map;
+}
+
+/* Whose map it is when a .htaccess file names it: that directory's, after following links. The file
+ * is checked once more each time it is read, as links may change. */
+static const char *check_inside(const cmd_parms *cmd, const htc_redirect_map *map)
+{
+    char *file = realpath(map->file, NULL);
+    apr_status_t rv = APR_FROM_OS_ERROR(errno);
+    char *tree = realpath(cmd->path, NULL);
+    size_t len = tree ? strlen(tree) : 0;
+    const char *err = NULL;
+
+    if (!file || !tree)
+        err = apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': cannot be found: %pm", map->file,
+                           &rv);
+    else if (strncmp(file, tree, len) || (len > 1 && file[len] != '/'))
+        err = apr_psprintf(cmd->pool,
+                           "HtCacheRedirectMap '%s': in .htaccess the file must lie inside this "
+                           "directory, %s, after following links; it is %s",
+                           map->file, cmd->path, file);
+    free(file);
+    free(tree);
+    return err;
+}
+
+static const char *check_file(const cmd_parms *cmd, const htc_redirect_map *map)
+{
+    apr_finfo_t finfo;
+    apr_status_t rv = apr_stat(&finfo, map->file, APR_FINFO_TYPE | APR_FINFO_SIZE, cmd->temp_pool);
+
+    if (rv != APR_SUCCESS)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': cannot be read: %pm", map->file,
+                            &rv);
+    if (finfo.filetype != APR_REG)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a plain file", map->file);
+    return NULL;
+}
+
+static const char *read_options(const cmd_parms *cmd, htc_redirect_map *map, int argc,
+                                char *const argv[])
+{
+    redirect_map_options_init(&map->options);
+    for (int i = 1; i < argc; i++) {
+        const char *err = redirect_map_option(&map->options, argv[i], cmd->pool);
+
+        if (err)
+            return apr_psprintf(cmd->pool, "HtCacheRedirectMap: %s", err);
+    }
+    return NULL;
+}
+
+/* As written in .htaccess, relative to its directory; elsewhere to ServerRoot. */
+static const char *file_of(const cmd_parms *cmd, const char *arg, bool htaccess)
+{
+    char *path;
+
+    if (!htaccess)
+        return ap_server_root_relative(cmd->pool, arg);
+    return apr_filepath_merge(&path, cmd->path, arg, APR_FILEPATH_NOTRELATIVE, cmd->pool) ==
+                   APR_SUCCESS
+               ? path
+               : NULL;
+}
+
+static const char *check_area(const cmd_parms *cmd)
+{
+    const htc_redirects *redirects = htc_server_conf_of(cmd->server)->redirects;
+
+    return redirects && redirects->area
+               ? NULL
+               : "HtCacheRedirectMap: not available in .htaccess: the server's configuration has "
+                 "neither HtCache On nor a HtCacheRedirectMap";
+}
+
+/* In .htaccess a file that is gone, or is not what it should be, is an error of that line, but not
+ * while its rows are known: whoever loads it says so, and they stay in use in all processes,
+ * whenever each of them reads this line. In the server's configuration it is one of the map alone:
+ * see load_at_start(). */
+static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
+{
+    const char *err;
+
+    if (htaccess)
+        map->tree = apr_pstrdup(cmd->pool, cmd->path);
+    map->key = key_of(map, cmd->temp_pool);
+    if (!htaccess)
+        return NULL;
+    err = check_inside(cmd, map);
+    if (!err)
+        err = check_file(cmd, map);
+    return err && !htc_map_known(cmd->server, &map->key) ? err : check_area(cmd);
+}
+
+static const htc_redirect_map *map_of_htaccess(const server_rec *s, const char *dir,
+                                               const char *args, apr_pool_t *pool)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    htc_redirect_map *map = apr_pcalloc(pool, sizeof(*map));
+    cmd_parms parms = {.pool = pool, .temp_pool = pool, .path = apr_pstrdup(pool, dir)};
+    char *words[64];
+    int n = 0;
+
+    while (*args && n < 64)
+        words[n++] = ap_getword_conf(pool, &args);
+    if (!n)
+        return NULL;
+    map->file = file_of(&parms, words[0], true);
+    if (!map->file || read_options(&parms, map, n, words))
+        return NULL;
+    map->tree = parms.path;
+    map->key = key_of(map, pool);
+    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, false);
+    return map;
+}
+
+const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
+                                        const char *htaccess, const char *args, apr_pool_t *pool)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+
+    if (!redirects || !redirects->area)
+        return NULL;
+    if (htaccess)
+        return map_of_htaccess(s, htaccess, args ? args : "", pool);
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
+
+        if (!strcmp(map->where, where))
+            return map;
+    }
+    return NULL;
+}
+
+const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[])
+{
+    /* Equality of the two pools is how httpd itself tells a .htaccess file. */
+    bool htaccess = cmd->pool == cmd->temp_pool;
+    htc_redirect_map *map;
+    const char *err;
+
+    if (argc < 1 || !*argv[0])
+        return "HtCacheRedirectMap: give a file, then options such as status=301";
+    map = apr_pcalloc(cmd->pool, sizeof(*map));
+    map->slot = REDIRECT_AREA_NIL;
+    map->file = file_of(cmd, argv[0], htaccess);
+    map->where =
+        apr_psprintf(cmd->pool, "%s:%d", cmd->directive->filename, cmd->directive->line_num);
+    if (!map->file)
+        return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a valid path", argv[0]);
+    err = read_options(cmd, map, argc, argv);
+    if (!err)
+        err = check(cmd, map, htaccess);
+    if (err)
+        return err;
+    if (!htaccess)
+        APR_ARRAY_PUSH(htc_options_get()->maps, htc_redirect_map *) = map;
+    add_map(cmd->pool,
+            cmd->path ? &((htc_dir_conf *)dir_conf)->maps
+                      : &htc_server_conf_of(cmd->server)->own.maps,
+            map);
+    return NULL;
+}

@@ -1,0 +1,193 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Patterns of redirect maps, compiled by httpd when they are first asked. Those of the server's
+ * configuration stay with their table. Of .htaccess files, whose authors may write more than there
+ * is memory for, each process keeps so many as fit in a part of HtCacheProcessMemory, and what is
+ * not kept is compiled for the one look-up, as httpd does for a RedirectMatch in such a file.
+ * Each pattern is compiled with a limit on its steps, see maps/budget.h. Other processes write
+ * the memory that a pattern lies in, so it may have no end: it is copied first, and not further
+ * than such memory goes, see RDA_TAIL. Called by redirects/map.c.
+ */
+#include "redirects/map.h"
+#include "maps/budget.h"
+#include "regex/regex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int flags_of(unsigned flags)
+{
+    return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
+}
+
+/* A copy of what is at most as long as a pattern may be. */
+int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags)
+{
+    size_t len = strnlen(pattern, REDIRECT_MAX_TEXT);
+    int rc = AP_REG_ESPACE;
+
+    if (redirect_pattern_limits_itself(pattern, len))
+        return AP_REG_ASSERT;
+    for (const char *const *limit = redirect_pattern_limits; rc && *limit; limit++) {
+        size_t before = strlen(*limit);
+        char *limited = malloc(before + len + 1);
+
+        if (!limited)
+            return AP_REG_ESPACE;
+        memcpy(limited, *limit, before);
+        memcpy(limited + before, pattern, len);
+        limited[before + len] = '\0';
+        rc = ap_regcomp(regex, limited, flags);
+        free(limited);
+    }
+    return rc;
+}
+
+bool htc_regex_too_hard(int rc)
+{
+    return rc == AP_REG_ESPACE || rc == AP_REG_ASSERT;
+}
+
+static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
+{
+    return htc_regex_limited(regex, pattern, flags_of(flags));
+}
+
+static bool run(const ap_regex_t *regex, const char *subject, size_t len, redirect_budget *budget,
+                size_t n, ap_regmatch_t found[])
+{
+    int rc = ap_regexec_len(regex, subject, len, n, found, 0);
+
+    if (htc_regex_too_hard(rc) && budget)
+        redirect_budget_charge(budget, REDIRECT_PATTERN_STEPS);
+    return !rc;
+}
+
+/* --- of the server's configuration ------------------------------------------------------------*/
+
+static apr_status_t free_regex(void *regex)
+{
+    ap_regfree(regex);
+    return APR_SUCCESS;
+}
+
+static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    ap_regex_t *regex;
+
+    apr_thread_mutex_lock(table->lock);
+    regex = atomic_load(&table->regexes[id]);
+    if (!regex) {
+        regex = apr_palloc(table->pool, sizeof(*regex));
+        if (compile_limited(regex, pattern, flags))
+            regex = NULL;
+        else
+            apr_pool_cleanup_register(table->pool, regex, free_regex, apr_pool_cleanup_null);
+        atomic_store(&table->regexes[id], regex);
+    }
+    apr_thread_mutex_unlock(table->lock);
+    return regex;
+}
+
+static ap_regex_t *regex_of(htc_table *table, uint32_t id, const char *pattern, unsigned flags)
+{
+    ap_regex_t *regex = atomic_load_explicit(&table->regexes[id], memory_order_acquire);
+
+    return regex ? regex : compile(table, id, pattern, flags);
+}
+
+/* --- of .htaccess files -----------------------------------------------------------------------*/
+
+/* An image's version is no other's, so what is kept of an old one is found no more, and makes room.
+ */
+typedef struct regex_key {
+    uint64_t version;
+    uint64_t id;
+} regex_key;
+
+typedef struct kept_regex {
+    regex_key key;
+    ap_regex_t regex; /* PCRE's memory is malloc's */
+} kept_regex;
+
+static bool key_match(const void *data, const void *key)
+{
+    return !memcmp(&((const kept_regex *)data)->key, key, sizeof(regex_key));
+}
+
+static uint64_t key_hash(const regex_key *key)
+{
+    uint64_t h = (key->version * UINT64_C(0x9E3779B97F4A7C15)) ^ (key->id + 1);
+
+    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
+    h = (h ^ h >> 29) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ h >> 32;
+}
+
+static void regex_free(void *data)
+{
+    ap_regfree(&((kept_regex *)data)->regex);
+    free(data);
+}
+
+apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
+{
+    return htc_map_create(&redirects->patterns, redirects->patterns_limit, regex_free);
+}
+
+/* The one who asks has it to himself first; then others may find it, if there is room. */
+static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const char *pattern,
+                    unsigned flags, const char *subject, size_t len, redirect_budget *budget,
+                    size_t n, ap_regmatch_t found[])
+{
+    size_t text_len = strnlen(pattern, REDIRECT_MAX_TEXT);
+    kept_regex *made = malloc(sizeof(*made));
+    htc_node *node;
+    size_t cost;
+    bool matches;
+
+    if (!made || compile_limited(&made->regex, pattern, flags)) {
+        free(made);
+        return false;
+    }
+    cost = sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, text_len);
+    made->key = *key;
+    matches = run(&made->regex, subject, len, budget, n, found);
+    if (!htc_map_fits(map, cost) || !htc_map_admit(map, hash, cost)) {
+        regex_free(made);
+        return matches;
+    }
+    node = htc_map_insert(map, hash, key_match, key, made, cost);
+    if (node)
+        htc_node_release(map, node);
+    return matches;
+}
+
+static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                        const char *subject, size_t len, redirect_budget *budget, size_t n,
+                        ap_regmatch_t found[])
+{
+    htc_map *map = table->redirects->patterns;
+    regex_key key = {table->pin.version, id};
+    uint64_t hash = key_hash(&key);
+    htc_node *node = htc_map_acquire(map, hash, key_match, &key);
+    bool matches;
+
+    if (!node)
+        return run_new(map, hash, &key, pattern, flags, subject, len, budget, n, found);
+    matches = run(&((kept_regex *)htc_node_data(node))->regex, subject, len, budget, n, found);
+    htc_node_release(map, node);
+    return matches;
+}
+
+bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
+                   const char *subject, size_t len, redirect_budget *budget, size_t n,
+                   ap_regmatch_t found[])
+{
+    ap_regex_t *regex;
+
+    if (!table->regexes)
+        return run_bounded(table, id, pattern, flags, subject, len, budget, n, found);
+    regex = regex_of(table, id, pattern, flags);
+    return regex && run(regex, subject, len, budget, n, found);
+}

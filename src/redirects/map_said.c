@@ -1,0 +1,82 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * How many messages about maps of .htaccess files go to the error log: who can write such a file
+ * can have its maps read as often as he likes, and something may be wrong with all of them. Counted
+ * by each process, for each owner of area/area.h.
+ */
+#include "redirects/map.h"
+
+#define SAID_MOST 200
+#define SAID_MS   INT64_C(3600000)
+#define OWNERS    64
+
+/* What was said of an owner's maps since. */
+typedef struct said {
+    uint64_t owner;
+    int64_t since; /* monotonic ms */
+    unsigned messages;
+} said;
+
+struct htc_said {
+    apr_thread_mutex_t *lock;
+    said owners[OWNERS];
+};
+
+apr_status_t htc_map_said_create(htc_redirects *redirects, apr_pool_t *pool)
+{
+    redirects->said = apr_pcalloc(pool, sizeof(*redirects->said));
+    return apr_thread_mutex_create(&redirects->said->lock, APR_THREAD_MUTEX_DEFAULT, pool);
+}
+
+/* An owner that finds no place shares one. */
+static said *place_of(struct htc_said *all, uint64_t owner, int64_t now)
+{
+    said *unused = NULL;
+
+    for (size_t i = 0; i < OWNERS; i++) {
+        said *one = &all->owners[i];
+
+        if (!one->messages || now - one->since >= SAID_MS)
+            unused = one;
+        else if (one->owner == owner)
+            return one;
+    }
+    if (!unused)
+        return &all->owners[owner % OWNERS];
+    *unused = (said){owner, now, 0};
+    return unused;
+}
+
+/* The how many-th message it would be; no more than one beyond those that are told apart. */
+static unsigned count(struct htc_said *all, uint64_t owner)
+{
+    unsigned messages;
+    said *one;
+
+    apr_thread_mutex_lock(all->lock);
+    one = place_of(all, owner, htc_mono_ms());
+    messages = one->messages;
+    if (messages < SAID_MOST + 2)
+        messages = ++one->messages;
+    apr_thread_mutex_unlock(all->lock);
+    return messages;
+}
+
+bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
+                     int level)
+{
+    unsigned messages;
+
+    if (!APLOG_IS_LEVEL(redirects->main_server, level))
+        return false;
+    if (!map->tree || !redirects->said)
+        return true;
+    messages = count(redirects->said, owner);
+    if (messages == SAID_MOST + 1)
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
+                     "HtCacheRedirectMap: further messages about maps of .htaccess files of the "
+                     "document root and owner of %s are not logged by this process for an hour; "
+                     "see those of a map with: htcachectl check FILE, for example %s",
+                     map->tree, map->file);
+    return messages <= SAID_MOST;
+}

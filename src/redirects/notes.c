@@ -1,0 +1,89 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Notes for access logs: %{htcache}n says how a request's .htaccess files were answered,
+ * %{htcache-redirect}n which line of which file redirected it. They are made only when a log format
+ * of the configuration names one: then, and only then, the hook is there.
+ */
+#include "module/module.h"
+
+#include "http_protocol.h"
+
+#define NOTE          "htcache"
+#define NOTE_REDIRECT "htcache-redirect"
+
+static bool names_note(const ap_directive_t *node)
+{
+    static const char *const logs[] = {"LogFormat", "CustomLog", "GlobalLog", "TransferLog"};
+
+    for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+        if (!strcasecmp(node->directive, logs[i]) && node->args)
+            return strstr(node->args, "{" NOTE) != NULL;
+    }
+    return false;
+}
+
+/* In any virtual host or other section. */
+static bool wanted(const ap_directive_t *node)
+{
+    for (; node; node = node->next) {
+        if (names_note(node) || (node->first_child && wanted(node->first_child)))
+            return true;
+    }
+    return false;
+}
+
+/* The one word for all levels of a request: what cost most. NULL: nobody asked for a file. */
+static const char *outcome_of(const request_rec *r)
+{
+    static const struct {
+        enum htc_counter outcome;
+        const char *word;
+    } words[] = {{HTC_C_bypasses, "stock"},
+                 {HTC_C_misses, "parsed"},
+                 {HTC_C_replays, "replayed"},
+                 {HTC_C_hits, "hit"}};
+    const htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const struct htaccess_result *result = r->htaccess;
+
+    for (size_t i = 0; rq && i < sizeof(words) / sizeof(words[0]); i++) {
+        if (rq->outcomes & (1U << words[i].outcome))
+            return words[i].word;
+    }
+    /* Answered ahead of core, or nothing but absent ones. */
+    for (; result; result = result->next) {
+        if (result->htaccess)
+            return "hit";
+    }
+    return r->htaccess || (rq && rq->outcomes) ? "absent" : NULL;
+}
+
+/* Ahead of mod_log_config, which logs the last request of a chain of internal redirects. */
+static int note_transaction(request_rec *r)
+{
+    const char *word;
+
+    while (r->next)
+        r = r->next;
+    if (!htc_server_conf_of(r->server)->may_be_enabled)
+        return DECLINED;
+    word = outcome_of(r);
+    if (word)
+        apr_table_setn(r->notes, NOTE, word);
+    return DECLINED;
+}
+
+void htc_notes_pre_config(void)
+{
+    static const char *const ahead_of_log[] = {"mod_log_config.c", NULL};
+
+    if (!wanted(ap_conftree))
+        return;
+    htc_options_get()->notes = true;
+    ap_hook_log_transaction(note_transaction, NULL, ahead_of_log, APR_HOOK_FIRST);
+}
+
+void htc_note_redirect(request_rec *r, const char *file, unsigned line)
+{
+    if (htc_options_get()->notes)
+        apr_table_setn(r->notes, NOTE_REDIRECT, apr_psprintf(r->pool, "%s:%u", file, line));
+}

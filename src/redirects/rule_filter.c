@@ -1,0 +1,708 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Standing in for mod_rewrite's hooks: a request whose path no rule can match is done without them,
+ * and one in a directory runs the few rules that may match, with mod_rewrite as the engine and the
+ * rules as it keeps them. As long as no pattern matches, mod_rewrite changes nothing, so leaving
+ * such rules out is what trying them would have come to. Called by httpd for each request.
+ */
+#include "redirects/fold.h"
+#include "redirects/rule_filter.h"
+#include "redirects/fold_views.h"
+#include "redirects/fold_track.h"
+#include "redirects/map.h"
+
+#include "redirect_table/prefix_filter.h"
+
+#include "http_main.h"
+#include "http_protocol.h"
+
+#define SHORT_MAX  24 /* literals: fewer are compared one after the other */
+#define PICKED_MAX 12 /* rules for a request; with more, all behind the last one are tried */
+#define ACCEPT_MAX 32 /* different conditions on the header Accept */
+
+/* Something of which a rule's matches begin, consist or have in them. */
+typedef struct gate_literal {
+    const char *text;
+    size_t len;
+    int rule;
+    enum { GATE_WHOLE, GATE_PREFIX, GATE_INSIDE } kind;
+    bool caseless;
+} gate_literal;
+
+/* A condition on the header Accept, which many rules may have: things are often offered in some
+ * formats, each by a rule. */
+typedef struct gate_accept {
+    ap_regex_t *regex;
+    bool absent; /* it holds where there is no such header */
+} gate_accept;
+
+struct htc_gate {
+    const redirect_table *table; /* NULL: few literals */
+    const redirect_sieve *sieve; /* of the table, or NULL */
+    const gate_literal *literals;
+    int nliterals;
+    const int *any; /* rules that any path may match, ascending */
+    int nany;
+    const uint8_t *effects; /* rewrite_effect of each rule */
+    const gate_accept *accepts;
+    const uint8_t
+        *accept_of; /* of each rule: 1 + number of its condition, 0: it has none; or NULL */
+    int expected;
+    bool in_dir;
+    bool whole; /* only all rules or none: they begin again, or ask what another path comes to */
+    /* A chain may begin with a rule that subrequests pass over. mod_rewrite then tries its second
+     * rule by itself. */
+    bool loose_chains;
+
+    /* Of mod_rewrite, once it has read the rules. */
+    const apr_array_header_t *rules;
+    const char *directory;
+    size_t directory_len;
+};
+
+/* --- making a gate ----------------------------------------------------------------------------*/
+
+static gate_literal literal_of(const rewrite_rule *rule, unsigned i, int number, apr_pool_t *pool)
+{
+    const redirect_regex_facts *facts = &rule->facts;
+    const redirect_regex_string *string = &facts->strings[i];
+    gate_literal made = {apr_pstrmemdup(pool, string->text, string->len), string->len, number,
+                         GATE_PREFIX, facts->caseless};
+
+    if (facts->kind == REDIRECT_REGEX_FLOATING)
+        made.kind = GATE_INSIDE;
+    else if (facts->kind >= REDIRECT_REGEX_FINITE_MIXED && !string->rest)
+        made.kind = GATE_WHOLE;
+    return made;
+}
+
+/* With its number for a pattern, so that rules with the same literal are not taken for the same. */
+static redirect_outcome add_to_table(redirect_builder *builder, const gate_literal *literal)
+{
+    char number[16];
+    redirect_rule rule = {.kind = REDIRECT_LITERAL_PREFIX,
+                          .status = HTTP_MOVED_TEMPORARILY,
+                          .source = literal->text,
+                          .source_len = literal->len,
+                          .flags = literal->caseless ? REDIRECT_ICASE : 0,
+                          .pattern = number,
+                          .line = (uint32_t)literal->rule};
+
+    rule.pattern_len = (size_t)apr_snprintf(number, sizeof(number), "%d", literal->rule);
+
+    if (literal->kind == GATE_WHOLE)
+        rule.kind = REDIRECT_LITERAL;
+    if (literal->kind == GATE_INSIDE) {
+        rule.kind = REDIRECT_PATTERN;
+        rule.flags |= REDIRECT_FLOATING;
+    }
+    return redirect_builder_add(builder, &rule);
+}
+
+static bool make_table(htc_gate *gate, apr_pool_t *pool)
+{
+    redirect_builder *builder = redirect_builder_create((size_t)gate->nliterals, 0);
+    redirect_sieve *sieve = redirect_sieve_create((size_t)gate->nliterals, pool);
+    redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
+
+    for (int i = 0; i < gate->nliterals && outcome == REDIRECT_ADDED; i++) {
+        const gate_literal *literal = &gate->literals[i];
+
+        outcome = add_to_table(builder, literal);
+        if (literal->kind == GATE_INSIDE)
+            redirect_sieve_open(sieve);
+        else
+            redirect_sieve_add(sieve, literal->text, literal->len, literal->kind == GATE_WHOLE);
+    }
+    gate->sieve = sieve;
+    gate->table = htc_fold_finish_table(builder, outcome, pool);
+    return gate->table != NULL;
+}
+
+/* Into `scratch` what a table is made of, which has copies of it; into the gate's pool what is
+ * compared one after the other. */
+static bool add_literals(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+{
+    apr_array_header_t *found;
+    apr_pool_t *scratch;
+    bool good = true;
+
+    apr_pool_create(&scratch, pool);
+    found = apr_array_make(scratch, 64, sizeof(gate_literal));
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned k = 0; !rules[i].any && !rules[i].follows && k < rules[i].facts.count; k++)
+            APR_ARRAY_PUSH(found, gate_literal) = literal_of(&rules[i], k, (int)i, scratch);
+    }
+    gate->nliterals = found->nelts;
+    gate->literals = (const gate_literal *)found->elts;
+    if (found->nelts > SHORT_MAX) {
+        good = make_table(gate, pool);
+        gate->literals = NULL;
+    } else {
+        gate_literal *kept = apr_pmemdup(pool, found->elts, sizeof(*kept) * (size_t)found->nelts);
+
+        for (int i = 0; i < found->nelts; i++)
+            kept[i].text = apr_pstrmemdup(pool, kept[i].text, kept[i].len);
+        gate->literals = kept;
+    }
+    apr_pool_destroy(scratch);
+    return good;
+}
+
+/* The first of rules[0...i] with the same condition as rules[i]. */
+static size_t first_alike(const rewrite_rule *rules, size_t i, const size_t *known, int n)
+{
+    for (int k = 0; k < n; k++) {
+        const rewrite_rule *rule = &rules[known[k]];
+
+        if (rule->accept_nocase == rules[i].accept_nocase && !strcmp(rule->accept, rules[i].accept))
+            return known[k];
+    }
+    return i;
+}
+
+/* False: the regex is wrong, which mod_rewrite will say. */
+static bool compile_accept(gate_accept *accept, const rewrite_rule *rule, apr_pool_t *pool)
+{
+    accept->regex =
+        ap_pregcomp(pool, rule->accept, AP_REG_EXTENDED | (rule->accept_nocase ? AP_REG_ICASE : 0));
+    accept->absent = accept->regex && !ap_regexec(accept->regex, "", 0, NULL, 0);
+    return accept->regex != NULL;
+}
+
+static void add_accepts(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+{
+    gate_accept accepts[ACCEPT_MAX];
+    size_t known[ACCEPT_MAX], like;
+    uint8_t *numbers = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!rules[i].accept)
+            continue;
+        if (!numbers)
+            numbers = apr_pcalloc(pool, n);
+        like = first_alike(rules, i, known, count);
+        if (like < i) {
+            numbers[i] = numbers[like];
+        } else if (count < ACCEPT_MAX && compile_accept(&accepts[count], &rules[i], pool)) {
+            known[count++] = i;
+            numbers[i] = (uint8_t)count;
+        }
+    }
+    gate->accept_of = numbers;
+    gate->accepts = apr_pmemdup(pool, accepts, sizeof(*accepts) * (size_t)count);
+}
+
+htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
+                          bool plain, apr_pool_t *pool)
+{
+    htc_gate *gate = apr_pcalloc(pool, sizeof(*gate));
+    uint8_t *effects = apr_palloc(pool, n);
+    int *any = apr_palloc(pool, n * sizeof(*any));
+
+    gate->in_dir = in_dir;
+    gate->whole = !plain;
+    gate->expected = (int)expected;
+    gate->effects = effects;
+    gate->any = any;
+    for (size_t i = 0; i < n; i++) {
+        effects[i] = (uint8_t)rules[i].effect;
+        gate->whole = gate->whole || (rules[i].flags & REWRITE_NEXT);
+        gate->loose_chains = gate->loose_chains || (rules[i].flags & REWRITE_CHAIN &&
+                                                    rules[i].flags & REWRITE_PASSED_OVER);
+        if (rules[i].any && !rules[i].follows)
+            any[gate->nany++] = (int)i;
+    }
+    if (in_dir)
+        add_accepts(gate, rules, n, pool);
+    return add_literals(gate, rules, n, pool) ? gate : NULL;
+}
+
+const char *htc_gate_id(const htc_gate *gate, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "%" APR_UINT64_T_HEX_FMT, (apr_uint64_t)(uintptr_t)gate);
+}
+
+/* The line stands behind the rules, so mod_rewrite has them by now. */
+const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args)
+{
+    const htc_gates *gates = htc_options_get()->gates;
+    htc_gate *gate;
+
+    if (!htc_fold_made(cmd))
+        return htc_refuse_private(cmd);
+    gate = (htc_gate *)(uintptr_t)apr_strtoi64(args, NULL, 16);
+    if (gate->in_dir && cmd->path) {
+        const dir_view *conf =
+            ap_get_module_config((ap_conf_vector_t *)cmd->context, gates->rewrite);
+
+        if (!conf || conf->rules->nelts != gate->expected || !conf->directory)
+            return NULL;
+        gate->rules = conf->rules;
+        gate->directory = conf->directory;
+        gate->directory_len = strlen(conf->directory);
+        ((htc_dir_conf *)dir_conf)->gate = gate;
+    } else if (!gate->in_dir && !cmd->path) {
+        const server_view *conf = ap_get_module_config(cmd->server->module_config, gates->rewrite);
+
+        if (!conf || conf->rules->nelts != gate->expected)
+            return NULL;
+        gate->rules = conf->rules;
+        htc_server_conf_of(cmd->server)->own.gate = gate;
+    }
+    return NULL;
+}
+
+/* --- looking up -------------------------------------------------------------------------------*/
+
+/* The rules of a request, ascending; from `tail` on all that there are. */
+typedef struct picked {
+    int n, tail;
+    int rules[PICKED_MAX];
+} picked;
+
+static bool admits(const gate_literal *literal, const char *path, size_t len)
+{
+    if (literal->kind == GATE_INSIDE)
+        return literal->caseless ? strcasestr(path, literal->text) != NULL
+                                 : strstr(path, literal->text) != NULL;
+    if (len < literal->len || (literal->kind == GATE_WHOLE && len > literal->len + 1))
+        return false;
+    return literal->caseless ? !strncasecmp(path, literal->text, literal->len)
+                             : !memcmp(path, literal->text, literal->len);
+}
+
+static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                      const char *subject, size_t len)
+{
+    (void)baton;
+    (void)id;
+    (void)pattern;
+    (void)flags;
+    (void)subject;
+    (void)len;
+    return true;
+}
+
+/* Where a walk over the rules that look-up finds is. */
+typedef struct walk {
+    const htc_gate *gate;
+    const char *path;
+    size_t len;
+    int literal;
+    uint32_t from;
+} walk;
+
+#define NO_RULE INT_MAX
+
+static int next_found(walk *w, int behind)
+{
+    const htc_gate *gate = w->gate;
+    redirect_request asked = {.path = w->path, .path_len = w->len, .regex = may_match};
+    redirect_match match;
+    int rule;
+
+    while (!gate->table && w->literal < gate->nliterals) {
+        const gate_literal *literal = &gate->literals[w->literal++];
+
+        if (literal->rule > behind && admits(literal, w->path, w->len))
+            return literal->rule;
+    }
+    while (gate->table && redirect_table_lookup(gate->table, &asked, w->from, &match)) {
+        w->from = match.rule + 1;
+        rule = (int)redirect_table_line(gate->table, match.rule, NULL);
+        if (rule > behind)
+            return rule;
+    }
+    return NO_RULE;
+}
+
+static int first_found(walk *w)
+{
+    const redirect_sieve *sieve = w->gate->sieve;
+
+    return sieve && !redirect_sieve_passes(sieve, w->path, w->len) ? NO_RULE : next_found(w, -1);
+}
+
+/* What is known of a request's header Accept. A bit is that of a condition. */
+typedef struct accepted {
+    const char *header; /* or NULL */
+    uint32_t asked, holds;
+} accepted;
+
+/* False: the rule's first condition does not hold, so mod_rewrite would do nothing for it. */
+static bool holds(const htc_gate *gate, int rule, accepted *accepted)
+{
+    unsigned number = gate->accept_of ? gate->accept_of[rule] : 0;
+    const gate_accept *accept;
+    uint32_t bit;
+
+    if (!number)
+        return true;
+    accept = &gate->accepts[number - 1];
+    bit = UINT32_C(1) << (number - 1);
+    if (!(accepted->asked & bit) &&
+        (accepted->header ? !ap_regexec(accept->regex, accepted->header, 0, NULL, 0)
+                          : accept->absent))
+        accepted->holds |= bit;
+    accepted->asked |= bit;
+    return accepted->holds & bit;
+}
+
+static bool pick(const htc_gate *gate, const request_rec *r, const char *path, size_t len,
+                 picked *out)
+{
+    accepted accepted = {gate->accept_of ? apr_table_get(r->headers_in, "Accept") : NULL, 0, 0};
+    walk w = {.gate = gate, .path = path, .len = len};
+    int found = first_found(&w), any = 0;
+
+    out->n = 0;
+    out->tail = gate->expected;
+    while (true) {
+        int tried = any < gate->nany ? gate->any[any] : NO_RULE;
+        int rule = found < tried ? found : tried;
+
+        if (rule == NO_RULE)
+            return out->n > 0 || out->tail < gate->expected;
+        if (holds(gate, rule, &accepted)) {
+            if (out->n == PICKED_MAX || gate->effects[rule] == REWRITE_CHANGES) {
+                out->tail = rule;
+                return true;
+            }
+            out->rules[out->n++] = rule;
+        }
+        if (rule == found)
+            found = next_found(&w, rule);
+        else
+            any++;
+    }
+}
+
+/* Is there a rule that the path may match? */
+static bool any_rule(const htc_gate *gate, const char *path, size_t len)
+{
+    walk w = {.gate = gate, .path = path, .len = len};
+
+    return gate->nany > 0 || first_found(&w) != NO_RULE;
+}
+
+/* --- a request in a directory -----------------------------------------------------------------*/
+
+static HTC_HOT bool logs(const request_rec *r, const htc_gates *gates)
+{
+    return APLOG_R_MODULE_IS_LEVEL(r, gates->rewrite->module_index, APLOG_TRACE1);
+}
+
+/* What the rules are matched against, as mod_rewrite puts it together. */
+static const char *subject_of(request_rec *r, const htc_gate *gate, size_t *len)
+{
+    const char *path = r->filename;
+
+    if (r->path_info && *r->path_info)
+        path = apr_pstrcat(r->pool, path, r->path_info, NULL);
+    *len = strlen(path);
+    if (*len >= gate->directory_len && !memcmp(path, gate->directory, gate->directory_len)) {
+        path += gate->directory_len;
+        *len -= gate->directory_len;
+    }
+    return path;
+}
+
+/* mod_rewrite's array with these rules only. It looks at the one behind the last when that one has
+ * C, so there must be one. */
+static apr_array_header_t *some_rules(const htc_gate *gate, const picked *some, apr_pool_t *pool)
+{
+    const apr_array_header_t *all = gate->rules;
+    apr_array_header_t *made = apr_pmemdup(pool, all, sizeof(*all));
+    size_t size = (size_t)all->elt_size;
+    char *to;
+
+    made->pool = pool;
+    made->nelts = some->n + all->nelts - some->tail;
+    made->nalloc = made->nelts + 1;
+    to = made->elts = apr_palloc(pool, size * (size_t)made->nalloc);
+    for (int i = 0; i < some->n; i++, to += size)
+        memcpy(to, all->elts + size * (size_t)some->rules[i], size);
+    memcpy(to, all->elts + size * (size_t)some->tail, size * (size_t)(all->nelts - some->tail));
+    memset(made->elts + size * (size_t)made->nelts, 0, size);
+    return made;
+}
+
+/* mod_rewrite's own hook, as if these were all the rules. */
+static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate,
+                    const picked *some)
+{
+    ap_conf_vector_t *all = r->per_dir_config, *vector = ap_create_per_dir_config(r->pool);
+    dir_view *conf = gates->rewrite->merge_dir_config(r->pool, gates->blank,
+                                                      ap_get_module_config(all, gates->rewrite));
+    int status;
+
+    if (conf->state != gates->enabled)
+        return gates->fixup(r);
+    conf->rules = some_rules(gate, some, r->pool);
+    memcpy(vector, all, gates->vector_size);
+    ap_set_module_config(vector, gates->rewrite, conf);
+    r->per_dir_config = vector;
+    status = gates->fixup(r);
+    if (r->per_dir_config == vector)
+        r->per_dir_config = all;
+    return status;
+}
+
+/* Few rules left out do not pay for a list of those that are left. */
+#define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
+
+/* Not inlined: most requests have no gate, and need nothing of what is prepared here. */
+static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, const htc_gate *gate)
+{
+    const dir_view *conf;
+    const char *subject;
+    picked some;
+    size_t len;
+
+    conf = ap_get_module_config(r->per_dir_config, gates->rewrite);
+    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
+        conf->state != gates->enabled || !r->filename || r->proxyreq || logs(r, gates) ||
+        (gate->loose_chains && r->main) || !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
+        return gates->fixup(r);
+    subject = subject_of(r, gate, &len);
+    if (!pick(gate, r, subject, len, &some))
+        return DECLINED;
+    if (gate->whole || some.tail - some.n < WORTHWHILE)
+        return gates->fixup(r);
+    return run_some(r, gates, gate, &some);
+}
+
+static HTC_EACH int gate_fixup(request_rec *r)
+{
+    const htc_gates *gates = htc_server_conf_of(r->server)->gates;
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+    int status = dc && dc->gate ? run_fixup(r, gates, dc->gate) : gates->fixup(r);
+
+    if (status != DECLINED && status != OK)
+        htc_track_answered(r, status, true);
+    return status;
+}
+
+/* --- a request in a server --------------------------------------------------------------------*/
+
+/* mod_rewrite would be asked about the path for the first time, of a request of a client. */
+static bool begins(request_rec *r, const htc_gates *gates, const htc_gate *gate)
+{
+    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
+    const dir_view *dir = ap_get_module_config(r->per_dir_config, gates->rewrite);
+    void *ended = NULL;
+
+    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
+        conf->server != r->server || !dir || dir->state != gates->enabled || r->main ||
+        r->filename || !r->uri || *r->uri != '/' || *r->unparsed_uri == '*' || logs(r, gates))
+        return false;
+    apr_pool_userdata_get(&ended, "rewrite_really_last", r->pool);
+    return !ended && !apr_table_get(r->notes, "mod_rewrite_rewritten");
+}
+
+/* ":8080", or nothing for the port that the scheme implies. */
+static size_t port_text(request_rec *r, char *to)
+{
+    apr_port_t port = ap_get_server_port(r);
+    char digits[8];
+    size_t n = 0, len = 0;
+
+    if (ap_is_default_port(port, r))
+        return 0;
+    do
+        digits[n++] = (char)('0' + port % 10);
+    while ((port /= 10) && n < sizeof(digits));
+    to[len++] = ':';
+    while (n)
+        to[len++] = digits[--n];
+    return len;
+}
+
+static char *append(char *to, const char *text, size_t len)
+{
+    memcpy(to, text, len);
+    return to + len;
+}
+
+/* As apr_table_setn(), which looks for the key even where there is none. */
+static void set_variable(apr_table_t *table, const char *key, const char *value)
+{
+    if (apr_is_empty_table(table))
+        apr_table_addn(table, key, value);
+    else
+        apr_table_setn(table, key, value);
+}
+
+/* What mod_rewrite leaves of a request that none of its rules matches. */
+static void leave_traces(request_rec *r)
+{
+    bool blank = apr_is_empty_table(r->subprocess_env);
+    const char *url = blank ? NULL : apr_table_get(r->subprocess_env, "REDIRECT_SCRIPT_URL");
+    const char *scheme = ap_http_scheme(r), *name = ap_get_server_name_for_url(r);
+    size_t scheme_len = strlen(scheme), name_len = strlen(name), port_len, url_len;
+    char port[16], *uri, *to;
+
+    if (!url)
+        url = r->uri;
+    url_len = strlen(url);
+    port_len = port_text(r, port);
+    uri = to = apr_palloc(r->pool, scheme_len + 3 + name_len + port_len + url_len + 1);
+    to = append(to, scheme, scheme_len);
+    to = append(to, "://", 3);
+    to = append(to, name, name_len);
+    to = append(to, port, port_len);
+    append(to, url, url_len + 1);
+    if (blank) {
+        apr_table_addn(r->subprocess_env, "SCRIPT_URL", url);
+        apr_table_addn(r->subprocess_env, "SCRIPT_URI", uri);
+    } else {
+        apr_table_setn(r->subprocess_env, "SCRIPT_URL", url);
+        apr_table_setn(r->subprocess_env, "SCRIPT_URI", uri);
+    }
+    r->filename = apr_pstrdup(r->pool, r->uri);
+    set_variable(r->notes, "mod_rewrite_rewritten", "0");
+}
+
+/* Can no rule match the request? Then all is done. */
+static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_gates *gates,
+                                           const htc_gate *gate)
+{
+    if (!begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
+        return false;
+    leave_traces(r);
+    return true;
+}
+
+/* A rule of the server has another pattern's text until mod_rewrite is done with the request. */
+typedef struct htc_lent {
+    const char *own, *pattern;
+} htc_lent;
+
+static const char **pattern_of(const htc_gates *gates, const apr_array_header_t *rules, int i)
+{
+    char *rule = rules->elts + (size_t)rules->elt_size * (size_t)i;
+
+    return (const char **)(void *)(rule + gates->pattern);
+}
+
+static const apr_array_header_t *rules_of(const request_rec *r, const htc_gates *gates)
+{
+    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
+
+    return conf->rules;
+}
+
+void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    apr_thread_mutex_t *lock = sc->redirects->fold_lock;
+    htc_request *rq = htc_request_get(r);
+    const apr_array_header_t *rules;
+    htc_lent *lent;
+
+    if (!sc->gates || !lock || rq->lent)
+        return;
+    lent = apr_pcalloc(r->pool, sizeof(*lent));
+    lent->pattern = pattern;
+    rq->lent = lent;
+    rules = rules_of(r, sc->gates);
+    apr_thread_mutex_lock(lock);
+    /* Where rules were inherited there may be copies, which share the text. */
+    for (int i = 0; i < rules->nelts; i++) {
+        const char **text = pattern_of(sc->gates, rules, i);
+
+        if (!strcmp(*text, own)) {
+            lent->own = *text;
+            *text = pattern;
+        }
+    }
+}
+
+static void give_back(const request_rec *r, const htc_gates *gates)
+{
+    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const apr_array_header_t *rules;
+
+    if (!rq || !rq->lent)
+        return;
+    rules = rules_of(r, gates);
+    for (int i = 0; i < rules->nelts; i++) {
+        const char **text = pattern_of(gates, rules, i);
+
+        if (*text == rq->lent->pattern)
+            *text = rq->lent->own;
+    }
+    apr_thread_mutex_unlock(htc_server_conf_of(r->server)->redirects->fold_lock);
+    rq->lent = NULL;
+}
+
+static HTC_EACH int gate_translate(request_rec *r)
+{
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    const htc_gates *gates = sc->gates;
+    int status;
+
+    if (sc->own.gate && done_without(r, gates, sc->own.gate))
+        return DECLINED;
+    status = gates->translate(r);
+    give_back(r, gates);
+    if (status != DECLINED && status != OK)
+        htc_track_answered(r, status, false);
+    return status;
+}
+
+/* --- standing in ------------------------------------------------------------------------------*/
+
+/* mod_rewrite's hooks, of which its second one in fixups, for types, is the last of all. False:
+ * they are not as in all of httpd 2.4. */
+static bool find_hooks(ap_LINK_translate_name_t **translate, ap_LINK_fixups_t **fixup)
+{
+    apr_array_header_t *translates = ap_hook_get_translate_name();
+    apr_array_header_t *fixups = ap_hook_get_fixups();
+
+    *translate = NULL;
+    *fixup = NULL;
+    for (int i = 0; translates && i < translates->nelts; i++) {
+        ap_LINK_translate_name_t *link = &APR_ARRAY_IDX(translates, i, ap_LINK_translate_name_t);
+
+        if (strcmp(link->szName, "mod_rewrite.c") != 0)
+            continue;
+        if (*translate)
+            return false;
+        *translate = link;
+    }
+    for (int i = 0; fixups && i < fixups->nelts; i++) {
+        ap_LINK_fixups_t *link = &APR_ARRAY_IDX(fixups, i, ap_LINK_fixups_t);
+
+        if (!strcmp(link->szName, "mod_rewrite.c") && link->nOrder == APR_HOOK_FIRST)
+            *fixup = link;
+    }
+    return *translate && *fixup && (*translate)->pFunc != gate_translate &&
+           (*fixup)->pFunc != gate_fixup;
+}
+
+bool htc_gates_find_hooks(void)
+{
+    ap_LINK_translate_name_t *translate;
+    ap_LINK_fixups_t *fixup;
+
+    return find_hooks(&translate, &fixup);
+}
+
+bool htc_gates_install(htc_gates *gates)
+{
+    ap_LINK_translate_name_t *translate;
+    ap_LINK_fixups_t *fixup;
+
+    if (!find_hooks(&translate, &fixup)) {
+        gates->variables = 0;
+        return false;
+    }
+    gates->translate = translate->pFunc;
+    gates->fixup = fixup->pFunc;
+    translate->pFunc = gate_translate;
+    fixup->pFunc = gate_fixup;
+    return true;
+}

@@ -1,0 +1,132 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The last minutes: samples of the counters for the page's plots, and the group "recent". The
+ * parent takes them from httpd's monitor hook, about every ten seconds; where there is no such hook
+ * (httpd -X) whoever shows the page does.
+ */
+#include "status/status.h"
+
+#include "ap_mpm.h"
+
+#define PROCESS_KEY    "htcache-history"
+#define RECENT_SECONDS 300
+
+/* One for the process and its children, over restarts. */
+static htc_history *history;
+
+/* In a pool that is never destroyed: this module's code is gone when the process's own is, and what
+ * that would call for the history's end lies in it. */
+static bool create(void)
+{
+    apr_pool_t *own;
+
+    return apr_pool_create_unmanaged_ex(&own, NULL, NULL) == APR_SUCCESS &&
+           htc_history_create(&history, own) == APR_SUCCESS;
+}
+
+int htc_history_post_config(server_rec *s)
+{
+    void *known = NULL;
+
+    apr_pool_userdata_get(&known, PROCESS_KEY, s->process->pool);
+    if (!known && !create()) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, APR_ENOMEM, s,
+                     "HtCache: no memory for the history on the status page; it shows totals only");
+        return OK;
+    }
+    if (known)
+        history = known;
+    else
+        apr_pool_userdata_set(history, PROCESS_KEY, NULL, s->process->pool);
+    return OK;
+}
+
+static void take_sample(htc_store *store, htc_sample *sample)
+{
+    htc_store_stats stats;
+    int generation = 0;
+    uint64_t hits = htc_counter_read(store, HTC_C_hits);
+
+    ap_mpm_query(AP_MPMQ_GENERATION, &generation);
+    htc_store_stats_get(store, &stats);
+    sample->at = apr_time_sec(apr_time_now());
+    sample->generation = (uint64_t)generation;
+    sample->values[HTC_H_LOOKUPS] = htc_counter_read(store, HTC_C_lookups);
+    sample->values[HTC_H_SAVED] =
+        hits + htc_counter_read(store, HTC_C_absent_hits) + htc_counter_read(store, HTC_C_replays);
+    sample->values[HTC_H_PARSED] = hits;
+    sample->values[HTC_H_STATS] = htc_counter_read(store, HTC_C_file_stats);
+    sample->values[HTC_H_READS] = htc_counter_read(store, HTC_C_file_reads);
+    sample->values[HTC_H_PARSES] = htc_counter_read(store, HTC_C_parses);
+    sample->values[HTC_H_EVICTIONS] = htc_counter_read(store, HTC_C_evictions);
+    sample->values[HTC_H_BYTES] = stats.bytes_used;
+}
+
+static void sample_when_due(htc_store *store)
+{
+    htc_sample sample;
+
+    if (!history || !htc_history_due(history, apr_time_sec(apr_time_now())))
+        return;
+    take_sample(store, &sample);
+    htc_history_add(history, &sample);
+}
+
+int htc_history_monitor(apr_pool_t *p, server_rec *s)
+{
+    const htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    (void)p;
+    if (ctx && ctx->store)
+        sample_when_due(ctx->store);
+    return DECLINED;
+}
+
+size_t htc_history_get(const htc_report *report, htc_sample *samples)
+{
+    size_t n;
+
+    if (!history || !report->store)
+        return 0;
+    sample_when_due(report->store);
+    n = htc_history_read(history, samples);
+    /* What was counted since the last one belongs to it. */
+    if (n == HTC_HISTORY_SAMPLES) {
+        memmove(samples, samples + 1, (n - 1) * sizeof(*samples));
+        n--;
+    }
+    take_sample(report->store, &samples[n]);
+    return n + 1;
+}
+
+void htc_recent_report(htc_report *report)
+{
+    htc_group *group = htc_report_group(report, "recent", "The last five minutes",
+                                        "what was counted in that time");
+    htc_sample *samples = apr_palloc(report->pool, HTC_HISTORY_SAMPLES * sizeof(*samples));
+    size_t n = htc_history_get(report, samples), from = n;
+    uint64_t sums[HTC_HISTORY_VALUES] = {0};
+
+    while (from > 1 && samples[n - 1].at - samples[from - 1].at < RECENT_SECONDS)
+        from--;
+    for (size_t i = from; i < n; i++) {
+        for (int v = 0; i > 0 && v < HTC_HISTORY_VALUES; v++)
+            sums[v] += htc_history_delta(&samples[i - 1], &samples[i], v);
+    }
+    group->flags = HTC_GROUP_NO_METRICS;
+    htc_add_gauge(group, "seconds", HTC_UNIT_ONE,
+                  n > from && from > 0 ? (uint64_t)(samples[n - 1].at - samples[from - 1].at) : 0,
+                  "time that these figures are for, if less: since there are any");
+    htc_add_gauge(group, "lookups", HTC_UNIT_ONE, sums[HTC_H_LOOKUPS], "look-ups");
+    htc_add_ratio(group, "hit_ratio", sums[HTC_H_SAVED], sums[HTC_H_LOOKUPS],
+                  "look-ups that needed no disk, of all");
+    htc_add_gauge(group, "saved_opens", HTC_UNIT_ONE, sums[HTC_H_SAVED],
+                  "times that httpd alone would have tried to open a file");
+    htc_add_gauge(group, "saved_parses", HTC_UNIT_ONE, sums[HTC_H_PARSED],
+                  "times that httpd alone would have read and parsed one");
+    htc_add_gauge(group, "file_stats", HTC_UNIT_ONE, sums[HTC_H_STATS], "stat calls made");
+    htc_add_gauge(group, "file_reads", HTC_UNIT_ONE, sums[HTC_H_READS], "files opened");
+    htc_add_gauge(group, "parses", HTC_UNIT_ONE, sums[HTC_H_PARSES], "files parsed");
+    htc_add_gauge(group, "evictions", HTC_UNIT_ONE, sums[HTC_H_EVICTIONS],
+                  "records removed to make room");
+}

@@ -1,0 +1,203 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * ?redirects=top and ?redirects=unused: single redirects and how often they answered. There may be
+ * a million, so they are gone through twice: once to find which belong on the page that was asked
+ * for, remembering a few words of each, once for the text of those. Called by the handler in
+ * status/status.c.
+ */
+#include "redirects/counters.h"
+#include "status/status.h"
+
+/* What the order depends on. */
+typedef struct entry {
+    uint64_t hits, key;
+    uint32_t number; /* in the order in which they stand */
+} entry;
+
+typedef struct walk {
+    const htc_redirect_query *query;
+    entry *entries; /* of malloc: this may be much, and there is no need to keep it */
+    size_t n, room;
+    uint32_t number;
+    uint64_t total, skipped;
+    bool failed;
+    const entry *next, *end; /* second time: those to be shown, by number */
+    htc_list *list;
+} walk;
+
+static bool wanted(const htc_redirect_query *query, const redirect_count *count)
+{
+    bool used = count->hits > 0 && (!query->since || count->last >= query->since);
+
+    return used == query->used;
+}
+
+static bool keep(walk *w, const htc_redirect_row *row)
+{
+    if (w->n == w->room) {
+        size_t room = w->room ? 2 * w->room : 1024;
+        entry *grown = realloc(w->entries, room * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        w->entries = grown;
+        w->room = room;
+    }
+    w->entries[w->n++] = (entry){row->count.hits, row->key, w->number};
+    return true;
+}
+
+/* Those that never answered are shown as they stand, so only the page's own need to be kept. */
+static bool first_time(void *baton, const htc_redirect_row *row)
+{
+    walk *w = baton;
+
+    if (wanted(w->query, &row->count)) {
+        bool shown = w->query->used || (w->total >= w->query->offset && w->n < w->query->limit);
+
+        w->total++;
+        if (shown && !keep(w, row)) {
+            w->failed = true;
+            return false;
+        }
+    }
+    w->number++;
+    return true;
+}
+
+static const char *copy(const htc_list *list, const char *text, size_t len)
+{
+    return text ? apr_pstrmemdup(list->report->pool, text, len) : NULL;
+}
+
+/* The row's cells in the list, but for its place in it. */
+static void add_row(htc_list *list, const htc_redirect_row *row)
+{
+    const redirect_rule *rule = &row->rule;
+    const char *source = rule->pattern ? copy(list, rule->pattern, rule->pattern_len)
+                                       : copy(list, rule->source, rule->source_len);
+
+    if (rule->host)
+        source =
+            apr_pstrcat(list->report->pool, copy(list, rule->host, rule->host_len), source, NULL);
+    if (rule->query)
+        source = apr_pstrcat(list->report->pool, source, "?",
+                             copy(list, rule->query, rule->query_len), NULL);
+    htc_cell_number(list, row->count.hits);
+    htc_cell_number(list, row->count.last > 0 ? (uint64_t)row->count.last : 0);
+    htc_cell_text(list, apr_pstrdup(list->report->pool, row->file));
+    htc_cell_number(list, row->line);
+    htc_cell_text(list, source ? source : "");
+    htc_cell_text(list, copy(list, rule->target, rule->target_len));
+    htc_cell_number(list, (uint64_t)rule->status);
+}
+
+/* A map may have been loaded anew between the two: what is no longer in its place is left out. */
+static bool second_time(void *baton, const htc_redirect_row *row)
+{
+    walk *w = baton;
+
+    if (w->next == w->end)
+        return false;
+    if (w->number++ == w->next->number) {
+        if (row->key == w->next->key)
+            add_row(w->list, row);
+        w->next++;
+    }
+    return true;
+}
+
+static int by_hits(const void *a_, const void *b_)
+{
+    const entry *a = a_, *b = b_;
+
+    if (a->hits != b->hits)
+        return a->hits < b->hits ? 1 : -1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int by_number(const void *a_, const void *b_)
+{
+    const entry *a = a_, *b = b_;
+
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Rows were added as they stand; most hits come first again. */
+static int rows_by_hits(const void *a_, const void *b_)
+{
+    const htc_value *a = a_, *b = b_;
+
+    return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
+}
+
+/* The part of the list that was asked for. */
+static void choose_page(walk *w)
+{
+    const htc_redirect_query *query = w->query;
+    size_t from = 0;
+
+    if (query->used && w->n) {
+        qsort(w->entries, w->n, sizeof(*w->entries), by_hits);
+        from = query->offset < w->n ? (size_t)query->offset : w->n;
+    }
+    w->next = w->entries + from;
+    w->end = w->next + (w->n - from < query->limit ? w->n - from : query->limit);
+    if (w->next)
+        qsort(w->entries + from, (size_t)(w->end - w->next), sizeof(*w->entries), by_number);
+}
+
+static htc_list *make_list(htc_report *report)
+{
+    static const htc_column columns[] = {
+        {"hits", "Hits", HTC_COUNTER, HTC_UNIT_ONE, "requests that it answered"},
+        {"last_hit_at", "Last hit", HTC_TIME, HTC_UNIT_ONE, "when it answered last"},
+        {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
+        {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line there"},
+        {"rule", "From", HTC_TEXT, HTC_UNIT_ONE, "path or pattern"},
+        {"target", "To", HTC_TEXT, HTC_UNIT_ONE, "target as written"},
+        {"status", "Status", HTC_GAUGE, HTC_UNIT_ONE, "of its answer"},
+    };
+
+    return htc_report_list(report, NULL, "rows", "Redirects", "single redirects", 0, columns,
+                           (int)(sizeof(columns) / sizeof(columns[0])));
+}
+
+static bool add_most(void *baton, const htc_redirect_row *row)
+{
+    add_row(baton, row);
+    return true;
+}
+
+const htc_list *htc_redirects_most(htc_report *report, unsigned n, htc_redirect_totals *totals)
+{
+    htc_list *list = make_list(report);
+
+    htc_redirect_most(report->server, report->pool, n, add_most, list, totals);
+    return list;
+}
+
+void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
+{
+    htc_group *group = htc_report_group(report, "redirects", "Redirects one by one",
+                                        "which redirects answer, and which do not");
+    walk w = {.query = query, .list = make_list(report)};
+    uint64_t total;
+
+    htc_redirect_rows(report->server, report->pool, first_time, &w);
+    total = w.total;
+    choose_page(&w);
+    w.number = 0;
+    if (w.next != w.end)
+        htc_redirect_rows(report->server, report->pool, second_time, &w);
+    free(w.entries);
+    if (query->used)
+        qsort(w.list->cells->elts, (size_t)htc_list_rows(w.list),
+              sizeof(htc_value) * (size_t)w.list->ncolumns, rows_by_hits);
+    htc_add_text(group, "order", query->used ? "top" : "unused", "which were asked for");
+    htc_add_time(group, "since", query->since, "hits before that do not count");
+    htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset, "of the first that is listed");
+    htc_add_gauge(group, "limit", HTC_UNIT_ONE, query->limit, "most that are listed");
+    htc_add_gauge(group, "total", HTC_UNIT_ONE, total, "redirects that the whole list has");
+    htc_add_flag(group, "complete", !w.failed, "false: there was no memory to look at all of them");
+}

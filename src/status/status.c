@@ -1,0 +1,436 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * SetHandler htcache-status: chooses the form that was asked for. And the report itself: what the
+ * parts of the module call to put their figures in.
+ */
+#include "status/page.h"
+
+#include "http_protocol.h"
+
+/* --- building ---------------------------------------------------------------------------------*/
+
+htc_group *htc_report_group(htc_report *report, const char *name, const char *title,
+                            const char *help)
+{
+    htc_group *group = apr_pcalloc(report->pool, sizeof(*group));
+
+    group->report = report;
+    group->name = name;
+    group->title = title;
+    group->help = help;
+    group->figures = apr_array_make(report->pool, 16, sizeof(htc_figure));
+    group->lists = apr_array_make(report->pool, 1, sizeof(htc_list *));
+    APR_ARRAY_PUSH(report->sections, htc_section) = (htc_section){.group = group};
+    return group;
+}
+
+static htc_value *add(htc_group *group, const char *name, htc_type type, htc_unit unit,
+                      const char *help)
+{
+    htc_figure *figure = apr_array_push(group->figures);
+
+    figure->name = name;
+    figure->type = type;
+    figure->unit = unit;
+    figure->help = help;
+    figure->value = (htc_value){0};
+    return &figure->value;
+}
+
+void htc_add_counter(htc_group *group, const char *name, htc_unit unit, uint64_t value,
+                     const char *help)
+{
+    add(group, name, HTC_COUNTER, unit, help)->number = value;
+}
+
+void htc_add_gauge(htc_group *group, const char *name, htc_unit unit, uint64_t value,
+                   const char *help)
+{
+    add(group, name, HTC_GAUGE, unit, help)->number = value;
+}
+
+static double ratio_of(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : -1.0;
+}
+
+void htc_add_ratio(htc_group *group, const char *name, uint64_t part, uint64_t whole,
+                   const char *help)
+{
+    add(group, name, HTC_RATIO, HTC_UNIT_ONE, help)->ratio = ratio_of(part, whole);
+}
+
+void htc_add_time(htc_group *group, const char *name, int64_t seconds, const char *help)
+{
+    add(group, name, HTC_TIME, HTC_UNIT_ONE, help)->number = seconds > 0 ? (uint64_t)seconds : 0;
+}
+
+void htc_add_flag(htc_group *group, const char *name, bool value, const char *help)
+{
+    add(group, name, HTC_FLAG, HTC_UNIT_ONE, help)->number = value;
+}
+
+void htc_add_text(htc_group *group, const char *name, const char *text, const char *help)
+{
+    add(group, name, HTC_TEXT, HTC_UNIT_ONE, help)->text = text;
+}
+
+void htc_add_counters(htc_group *group)
+{
+    static const struct {
+        const char *group, *name, *help;
+    } texts[HTC_COUNTER_COUNT] = {
+#define X(group, name, help) {#group, #name, help},
+        HTC_COUNTERS(X)
+#undef X
+    };
+    htc_store *store = group->report->store;
+    size_t prefix = strlen(group->name);
+
+    for (int i = 0; i < HTC_COUNTER_COUNT; i++) {
+        const char *name = texts[i].name;
+
+        if (strcmp(texts[i].group, group->name))
+            continue;
+        if (!strncmp(name, group->name, prefix) && name[prefix] == '_')
+            name += prefix + 1;
+        htc_add_counter(group, name, HTC_UNIT_ONE, store ? htc_counter_read(store, i) : 0,
+                        texts[i].help);
+    }
+}
+
+htc_list *htc_report_list(htc_report *report, htc_group *group, const char *name, const char *title,
+                          const char *help, unsigned flags, const htc_column *columns, int ncolumns)
+{
+    htc_list *list = apr_pcalloc(report->pool, sizeof(*list));
+
+    list->report = report;
+    list->name = name;
+    list->title = title;
+    list->help = help;
+    list->flags = flags;
+    list->columns = columns;
+    list->ncolumns = ncolumns;
+    list->cells = apr_array_make(report->pool, 8 * ncolumns, sizeof(htc_value));
+    if (group)
+        APR_ARRAY_PUSH(group->lists, htc_list *) = list;
+    else
+        APR_ARRAY_PUSH(report->sections, htc_section) = (htc_section){.list = list};
+    return list;
+}
+
+static htc_value *next_cell(htc_list *list)
+{
+    htc_value *cell = apr_array_push(list->cells);
+
+    *cell = (htc_value){0};
+    return cell;
+}
+
+void htc_cell_number(htc_list *list, uint64_t number)
+{
+    next_cell(list)->number = number;
+}
+
+void htc_cell_ratio(htc_list *list, uint64_t part, uint64_t whole)
+{
+    next_cell(list)->ratio = ratio_of(part, whole);
+}
+
+void htc_cell_text(htc_list *list, const char *text)
+{
+    next_cell(list)->text = text;
+}
+
+int htc_list_rows(const htc_list *list)
+{
+    return list->cells->nelts / list->ncolumns;
+}
+
+const htc_value *htc_list_cell(const htc_list *list, int row, int column)
+{
+    return &APR_ARRAY_IDX(list->cells, row * list->ncolumns + column, htc_value);
+}
+
+const htc_figure *htc_report_figure(const htc_report *report, const char *group, const char *name)
+{
+    for (int i = 0; i < report->sections->nelts; i++) {
+        const htc_group *g = APR_ARRAY_IDX(report->sections, i, htc_section).group;
+
+        for (int j = 0; g && !strcmp(g->name, group) && j < g->figures->nelts; j++) {
+            const htc_figure *figure = &APR_ARRAY_IDX(g->figures, j, htc_figure);
+
+            if (!strcmp(figure->name, name))
+                return figure;
+        }
+    }
+    return NULL;
+}
+
+static const char *state_of(const htc_context *ctx, apr_pool_t *pool)
+{
+    if (!ctx)
+        return "off: HtCache On stands nowhere in the configuration";
+    if (!ctx->store)
+        return apr_pstrcat(pool, "off: ", ctx->off_reason, NULL);
+    return "on";
+}
+
+htc_report *htc_report_empty(request_rec *r)
+{
+    htc_report *report = apr_pcalloc(r->pool, sizeof(*report));
+
+    report->r = r;
+    report->pool = r->pool;
+    report->server = r->server;
+    report->ctx = htc_server_conf_of(r->server)->ctx;
+    report->store = report->ctx ? report->ctx->store : NULL;
+    report->state = state_of(report->ctx, r->pool);
+    report->now = apr_time_now();
+    report->sections = apr_array_make(r->pool, 16, sizeof(htc_section));
+    return report;
+}
+
+htc_report *htc_report_make(request_rec *r, bool lists)
+{
+    htc_report *report = htc_report_empty(r);
+
+    report->lists = lists;
+    for (int i = 0; htc_reporters[i]; i++)
+        htc_reporters[i](report);
+    return report;
+}
+
+/* --- the handler ------------------------------------------------------------------------------*/
+
+typedef void send_fn(const htc_report *report);
+
+/* A form, and whether it shows what takes a walk through all records. */
+typedef struct form {
+    const char *name;
+    const char *content_type;
+    send_fn *send;
+    bool lists;
+} form;
+
+static const form forms[] = {
+    {"html", "text/html; charset=UTF-8", htc_status_html, true},
+    {"json", "application/json", htc_status_json, true},
+    {"prometheus", "text/plain; version=0.0.4; charset=utf-8", htc_status_prometheus, false},
+    {"auto", "text/plain; charset=UTF-8", htc_status_auto, false},
+};
+
+#define NFORMS (sizeof(forms) / sizeof(forms[0]))
+
+/* What the query asks for. */
+typedef struct question {
+    const form *form;
+    const char *explain; /* a URL, or NULL */
+    const char *asset;   /* of the page, or NULL */
+    bool redirects, directories, freshness;
+    htc_redirect_query which;
+    uint32_t limit; /* 0: not said */
+} question;
+
+static bool set_form(question *q, const char *name)
+{
+    for (size_t i = 0; i < NFORMS; i++) {
+        if (!strcmp(name, forms[i].name))
+            q->form = &forms[i];
+    }
+    return !strcmp(q->form->name, name);
+}
+
+static bool set_number(const char *text, uint64_t max, uint64_t *number)
+{
+    char *end;
+    apr_int64_t n;
+
+    errno = 0;
+    n = apr_isdigit(*text) ? apr_strtoi64(text, &end, 10) : -1;
+    if (n < 0 || errno || *end || (uint64_t)n > max)
+        return false;
+    *number = (uint64_t)n;
+    return true;
+}
+
+/* "90d" ago. */
+static bool set_since(const char *text, int64_t *since)
+{
+    static const struct {
+        const char *name;
+        int64_t seconds;
+    } units[] = {{"s", 1}, {"min", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    char *end;
+    int64_t n;
+
+    errno = 0;
+    n = apr_isdigit(*text) ? apr_strtoi64(text, &end, 10) : -1;
+    for (size_t i = 0; n >= 0 && !errno && n < 1000000000 && i < sizeof(units) / sizeof(units[0]);
+         i++) {
+        if (strcmp(end, units[i].name))
+            continue;
+        *since = apr_time_sec(apr_time_now()) - n * units[i].seconds;
+        *since = *since > 1 ? *since : 1;
+        return true;
+    }
+    return false;
+}
+
+/* One "name=value" of the query; both are decoded. */
+static bool set_parameter(question *q, const char *name, const char *value)
+{
+    uint64_t number;
+
+    if (!strcmp(name, "format"))
+        return set_form(q, value);
+    if (!strcmp(name, "auto"))
+        return !*value && set_form(q, "auto");
+    if (!strcmp(name, "explain")) {
+        q->explain = value;
+        return *value != '\0';
+    }
+    if (!strcmp(name, "asset")) {
+        q->asset = value;
+        return !strcmp(value, "style") || !strcmp(value, "script");
+    }
+    if (!strcmp(name, "redirects")) {
+        q->redirects = true;
+        q->which.used = !strcmp(value, "top");
+        return q->which.used || !strcmp(value, "unused");
+    }
+    if (!strcmp(name, "directories")) {
+        q->directories = true;
+        q->freshness = !strcmp(value, "freshness");
+        return q->freshness || !strcmp(value, "cost");
+    }
+    if (!strcmp(name, "since"))
+        return set_since(value, &q->which.since);
+    if (!strcmp(name, "offset"))
+        return set_number(value, UINT32_MAX, &q->which.offset);
+    if (strcmp(name, "limit") || !set_number(value, HTC_COSTS_MAX_LIMIT, &number) || !number)
+        return false;
+    q->limit = (uint32_t)number;
+    return true;
+}
+
+/* One question at a time, in a form that has an answer. */
+static bool makes_sense(question *q)
+{
+    int questions = (q->explain != NULL) + q->redirects + q->directories;
+    uint32_t most = q->directories ? HTC_COSTS_MAX_LIMIT : HTC_REDIRECTS_MAX_LIMIT;
+
+    if (q->limit)
+        q->which.limit = q->limit;
+    return questions <= 1 && q->limit <= most && (!questions || q->form->lists);
+}
+
+/* False when there is something in the query that means nothing here. */
+static bool read_query(request_rec *r, question *q)
+{
+    char *args = apr_pstrdup(r->pool, r->args ? r->args : ""), *last, *pair;
+
+    *q = (question){.form = forms, .which = {.limit = HTC_REDIRECTS_LIMIT}};
+    for (pair = apr_strtok(args, "&", &last); pair; pair = apr_strtok(NULL, "&", &last)) {
+        char *value = strchr(pair, '=');
+
+        if (value)
+            *value++ = '\0';
+        else
+            value = pair + strlen(pair);
+        if (ap_unescape_urlencoded(pair) != OK || ap_unescape_urlencoded(value) != OK ||
+            !set_parameter(q, pair, value))
+            return false;
+    }
+    return makes_sense(q);
+}
+
+/* NULL: what is to be explained is no URL. */
+static htc_report *answer(request_rec *r, const question *q)
+{
+    htc_report *report;
+
+    if (!q->redirects && !q->explain && !q->directories)
+        return htc_report_make(r, q->form->lists);
+    report = htc_report_empty(r);
+    report->lists = true;
+    if (q->redirects)
+        htc_redirects_report(report, &q->which);
+    else if (q->freshness)
+        htc_freshness_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT,
+                           (uint32_t)q->which.offset);
+    else if (q->directories)
+        htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
+    else if (!htc_explain_report(report, q->explain))
+        return NULL;
+    return report;
+}
+
+static int send_asset(request_rec *r, const char *asset)
+{
+    bool style = !strcmp(asset, "style");
+    const char *text = style ? htc_page_style : htc_page_script;
+
+    ap_set_content_type(r, style ? "text/css; charset=UTF-8" : "text/javascript; charset=UTF-8");
+    ap_set_content_length(r, (apr_off_t)strlen(text));
+    ap_rputs(text, r);
+    return OK;
+}
+
+/* For every answer, errors among them. */
+static void set_headers(request_rec *r)
+{
+    apr_table_setn(r->err_headers_out, "Cache-Control", "no-store");
+    apr_table_setn(r->err_headers_out, "X-Content-Type-Options", "nosniff");
+    apr_table_setn(r->err_headers_out, "Content-Security-Policy", HTC_PAGE_POLICY);
+}
+
+/* What Allow says: HEAD comes with GET. */
+static void set_allowed(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
+    if (dc && dc->admin == 1)
+        ap_allow_standard_methods(r, MERGE_ALLOW, M_POST, -1);
+}
+
+/* Not inlined: all other requests come by, too. */
+static HTC_APART int answer_status(request_rec *r)
+{
+    const htc_report *report;
+    question q;
+
+    if (!htc_page_may_show(r)) {
+        ap_log_rerror(
+            APLOG_MARK, APLOG_INFO, 0, r,
+            "HtCache: the status page is not shown: SetHandler " HTC_STATUS_HANDLER
+            " must stand in the server's configuration, best in a <Location>; in another "
+            "section no .htaccess file may apply to the request, nor may a rule, an index "
+            "or an error document of another page lead here");
+        return DECLINED;
+    }
+    set_headers(r);
+    set_allowed(r);
+    if (r->method_number == M_POST)
+        return htc_status_post(r);
+    if (r->method_number != M_GET)
+        return HTTP_METHOD_NOT_ALLOWED;
+    if (!read_query(r, &q))
+        return HTTP_BAD_REQUEST;
+    if (q.asset)
+        return send_asset(r, q.asset);
+    report = answer(r, &q);
+    if (!report)
+        return HTTP_BAD_REQUEST;
+    ap_set_content_type(r, q.form->content_type);
+    q.form->send(report);
+    return OK;
+}
+
+HTC_EACH int htc_status_handler(request_rec *r)
+{
+    if (!r->handler || strcmp(r->handler, HTC_STATUS_HANDLER))
+        return DECLINED;
+    return answer_status(r);
+}

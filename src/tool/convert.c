@@ -1,0 +1,404 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Lists of redirects: read from maps, built into a table, asked; and what is common to the writers
+ * of all formats. Called by htcachectl convert; the writers are in tool/convert_write.c.
+ */
+#include "tool/convert_internal.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+static const struct {
+    const char *name;
+    convert_format format;
+} formats[] = {{"text", CONVERT_TEXT},   {"csv", CONVERT_CSV},     {"netlify", CONVERT_NETLIFY},
+               {"nginx", CONVERT_NGINX}, {"json", CONVERT_JSON},   {"httpd", CONVERT_HTTPD},
+               {"txt", CONVERT_TEXT},    {"vercel", CONVERT_JSON}, {"cloudflare", CONVERT_NETLIFY},
+               {"apache", CONVERT_HTTPD}};
+
+int convert_format_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        if (!strcasecmp(name, formats[i].name))
+            return (int)formats[i].format;
+    }
+    return -1;
+}
+
+const char *convert_format_name(convert_format format)
+{
+    return formats[format].name;
+}
+
+convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton)
+{
+    convert_list *list = apr_pcalloc(pool, sizeof(*list));
+
+    list->pool = pool;
+    list->rules = apr_array_make(pool, 64, sizeof(convert_rule));
+    list->say = say;
+    list->baton = baton;
+    return list;
+}
+
+/* --- reports ----------------------------------------------------------------------------------*/
+
+typedef struct forward {
+    convert_list *list;
+    const char *file;
+} forward;
+
+static void pass_on(void *baton, redirect_severity severity, uint32_t line, const char *message)
+{
+    forward *f = baton;
+
+    f->list->losses += severity == REDIRECT_ERROR;
+    f->list->say(f->list->baton, severity, f->file, line, message);
+}
+
+/* redirect_report_say() escapes what is not printable. */
+static void report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
+                   const char *text)
+{
+    forward to = {list, file};
+    redirect_report r = {.fn = pass_on, .baton = &to};
+
+    redirect_report_say(&r, severity, line, "%s", text);
+}
+
+void convert_report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
+                    const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    report(list, severity, file, line, apr_pvsprintf(list->pool, format, args));
+    va_end(args);
+}
+
+bool convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
+{
+    ptrdiff_t index = r - (const convert_rule *)list->rules->elts;
+    va_list args;
+
+    APR_ARRAY_IDX(list->rules, index, convert_rule).lost = true;
+    va_start(args, format);
+    report(list, REDIRECT_ERROR, r->file, r->rule.line, apr_pvsprintf(list->pool, format, args));
+    va_end(args);
+    return true;
+}
+
+/* --- reading maps -----------------------------------------------------------------------------*/
+
+static const char *keep(apr_pool_t *pool, const char *s, size_t len)
+{
+    return s ? apr_pstrmemdup(pool, s, len) : NULL;
+}
+
+static void take_rule(convert_list *list, const char *file, const redirect_rule *from)
+{
+    convert_rule *to = apr_array_push(list->rules);
+
+    *to = (convert_rule){.rule = *from, .file = file};
+    to->rule.source = keep(list->pool, from->source, from->source_len);
+    to->rule.pattern = keep(list->pool, from->pattern, from->pattern_len);
+    to->rule.host = keep(list->pool, from->host, from->host_len);
+    to->rule.query = keep(list->pool, from->query, from->query_len);
+    to->rule.strip = keep(list->pool, from->strip, from->strip_len);
+    to->rule.target = keep(list->pool, from->target, from->target_len);
+}
+
+apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
+                              const char *file, const char *bytes, size_t len)
+{
+    forward to = {list, file};
+    redirect_report r = {.fn = pass_on, .baton = &to, .compile = list->compile};
+    void *image;
+    size_t size;
+    apr_status_t rv = redirect_map_build(options, file, bytes, len, &r, list->pool, &image, &size);
+    const redirect_table *table;
+    char *buffer;
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    table = redirect_table_open(image, size, list->pool);
+    buffer = apr_palloc(list->pool, REDIRECT_MAX_TEXT);
+    for (uint32_t i = redirect_table_next(table, 0); i; i = redirect_table_next(table, i)) {
+        redirect_rule rule;
+
+        redirect_table_rule(table, i, &rule, buffer, NULL);
+        take_rule(list, file, &rule);
+    }
+    free(image);
+    return APR_SUCCESS;
+}
+
+/* --- asking -----------------------------------------------------------------------------------*/
+
+apr_status_t convert_build(const convert_list *list, void **image, size_t *size)
+{
+    redirect_builder *builder = redirect_builder_create((size_t)list->rules->nelts, 0);
+    apr_status_t rv = builder ? APR_SUCCESS : APR_ENOMEM;
+
+    *image = NULL;
+    for (int i = 0; i < list->rules->nelts && rv == APR_SUCCESS; i++) {
+        redirect_rule rule = APR_ARRAY_IDX(list->rules, i, convert_rule).rule;
+
+        rule.line = (uint32_t)i;
+        switch (redirect_builder_add(builder, &rule)) {
+        case REDIRECT_ADDED:
+            break;
+        case REDIRECT_TOO_BIG:
+            rv = APR_ENOSPC;
+            break;
+        case REDIRECT_NO_MEMORY:
+            rv = APR_ENOMEM;
+            break;
+        default:
+            rv = APR_EINVAL;
+        }
+    }
+    if (rv == APR_SUCCESS)
+        rv = redirect_builder_finish(builder, NULL, NULL, size);
+    if (rv == APR_SUCCESS && !(*image = malloc(*size ? *size : 1)))
+        rv = APR_ENOMEM;
+    if (rv == APR_SUCCESS)
+        redirect_builder_write(builder, *image);
+    if (builder)
+        redirect_builder_destroy(builder);
+    return rv;
+}
+
+/* As mod_alias puts them together, and appends the query. */
+static const char *join(const convert_rule *r, const redirect_match *match,
+                        const redirect_request *request, apr_pool_t *pool)
+{
+    size_t from = match->matched < request->path_len ? match->matched : request->path_len;
+    const char *answer =
+        apr_pstrcat(pool, r->rule.target, redirect_escape_path(pool, request->path + from), NULL);
+
+    if (request->query && !strchr(answer, '?'))
+        answer = apr_pstrcat(pool, answer, "?",
+                             apr_pstrmemdup(pool, request->query, request->query_len), NULL);
+    return answer;
+}
+
+const char *convert_location(const convert_list *list, const redirect_match *match, unsigned index,
+                             const redirect_request *request, const redirect_group *groups,
+                             int ngroups, apr_pool_t *pool, bool *refused)
+{
+    const convert_rule *r = &APR_ARRAY_IDX(list->rules, index, convert_rule);
+
+    *refused = false;
+    return r->joins && r->rule.target
+               ? join(r, match, request, pool)
+               : redirect_map_location(match, request, groups, ngroups, pool, refused);
+}
+
+/* --- what rules need --------------------------------------------------------------------------*/
+
+size_t convert_target_path(const char *target, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && target[n] != '?' && target[n] != '#')
+        n++;
+    return n;
+}
+
+bool convert_has_query(const convert_rule *r)
+{
+    size_t n = r->rule.target ? convert_target_path(r->rule.target, r->rule.target_len) : 0;
+
+    return n < r->rule.target_len && r->rule.target[n] == '?';
+}
+
+convert_wants convert_wants_of(const convert_rule *r)
+{
+    const redirect_rule *rule = &r->rule;
+    convert_wants wants = {.ignore_case = rule->flags & REDIRECT_ICASE,
+                           .ignore_slash = rule->flags & REDIRECT_ANY_SLASH,
+                           .subpath = rule->kind == REDIRECT_PREFIX};
+    bool appends = rule->target && rule->options & REDIRECT_OPT_APPEND_QUERY;
+
+    if (rule->flags & REDIRECT_QUERY_EXACT)
+        wants.query = REDIRECT_QUERY_WHOLE;
+    else if (!rule->query && rule->target && !convert_has_query(r))
+        wants.query = appends ? REDIRECT_QUERY_APPEND : REDIRECT_QUERY_DROP;
+    if (rule->strip && (wants.query == REDIRECT_QUERY_APPEND || (rule->query && !wants.query)))
+        wants.strip = rule->strip;
+    return wants;
+}
+
+static bool same_strip(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static int most_frequent_status(const convert_list *list)
+{
+    unsigned counts[1000] = {0};
+    int most = 302;
+
+    for (int i = 0; i < list->rules->nelts; i++) {
+        int status = APR_ARRAY_IDX(list->rules, i, convert_rule).rule.status;
+
+        if (status > 0 && status < 1000 && status < 400 && ++counts[status] > counts[most])
+            most = status;
+    }
+    return most;
+}
+
+/* Of each kind: what all rules agree on, else what is usual. */
+void convert_choose_options(convert_writer *w, unsigned kinds)
+{
+    const convert_list *list = w->list;
+    redirect_map_options *map = &w->map;
+    bool all_drop = true, all_append = true, all_whole = true, asked = false, strips = true;
+    bool icase = list->rules->nelts > 0, slash = icase, subpath = icase;
+
+    for (int i = 0; i < list->rules->nelts; i++) {
+        convert_wants wants = convert_wants_of(&APR_ARRAY_IDX(list->rules, i, convert_rule));
+
+        asked |= wants.query != REDIRECT_QUERY_DEFAULT;
+        all_append &= wants.query != REDIRECT_QUERY_DROP && wants.query != REDIRECT_QUERY_WHOLE;
+        all_drop &= wants.query != REDIRECT_QUERY_APPEND && wants.query != REDIRECT_QUERY_WHOLE;
+        all_whole &= wants.query == REDIRECT_QUERY_WHOLE;
+        icase &= wants.ignore_case;
+        slash &= wants.ignore_slash;
+        subpath &= wants.subpath;
+        if (i == 0)
+            map->strip = wants.strip;
+        strips &= same_strip(map->strip, wants.strip);
+    }
+    if (!strips || !(kinds & WANT_STRIP))
+        map->strip = NULL;
+    if (asked && kinds & WANT_QUERY && !all_append)
+        map->query = all_drop ? REDIRECT_QUERY_DROP : all_whole ? REDIRECT_QUERY_WHOLE : 0;
+    map->ignore_case = icase && kinds & WANT_CASE;
+    map->ignore_slash = slash && kinds & WANT_SLASH;
+    map->subpath = subpath && kinds & WANT_SUBPATH;
+    map->status = kinds & WANT_STATUS ? most_frequent_status(list) : 0;
+    w->for_map = kinds;
+}
+
+static const char *query_fault(const convert_writer *w, const convert_wants *wants,
+                               const convert_rule *r)
+{
+    if (wants->query == REDIRECT_QUERY_DEFAULT)
+        return w->map.query == REDIRECT_QUERY_WHOLE && !(!r->rule.query && !r->rule.target)
+                   ? "query=append"
+                   : NULL;
+    if (wants->query == REDIRECT_QUERY_APPEND)
+        return w->map.query > REDIRECT_QUERY_APPEND ? "query=append" : NULL;
+    if (w->map.query == wants->query)
+        return NULL;
+    return wants->query == REDIRECT_QUERY_DROP ? "query=drop" : "query=exact";
+}
+
+static const char *fault_of(const convert_writer *w, const convert_rule *r)
+{
+    convert_wants wants = convert_wants_of(r);
+    unsigned kinds = w->for_map;
+
+    if (kinds & WANT_CASE && wants.ignore_case != w->map.ignore_case)
+        return wants.ignore_case ? "case=ignore" : "case=exact";
+    if (kinds & WANT_SLASH && wants.ignore_slash != w->map.ignore_slash)
+        return wants.ignore_slash ? "slash=ignore" : "slash=exact";
+    if (kinds & WANT_SUBPATH && wants.subpath != w->map.subpath)
+        return wants.subpath ? "subpath=on" : "subpath=off";
+    if (kinds & WANT_STRIP && !same_strip(wants.strip, w->map.strip))
+        return "strip=";
+    if (kinds & WANT_STATUS && r->rule.status != w->map.status)
+        return "its status";
+    return kinds & WANT_QUERY ? query_fault(w, &wants, r) : NULL;
+}
+
+bool convert_fits(convert_writer *w, const convert_rule *r)
+{
+    const char *fault = fault_of(w, r);
+
+    return !fault || !convert_lost(w->list, r,
+                                   "the format cannot say %s for one row (status %d); it was left "
+                                   "out",
+                                   fault, r->rule.status);
+}
+
+/* --- text -------------------------------------------------------------------------------------*/
+
+static char *put_escaped(char *to, unsigned char c)
+{
+    static const char digits[] = "0123456789ABCDEF";
+
+    *to++ = '%';
+    *to++ = digits[c >> 4];
+    *to++ = digits[c & 15];
+    return to;
+}
+
+const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also)
+{
+    char *start = apr_palloc(pool, 3 * len + 1), *to = start;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool kept = c == '%' && len - i >= 3 && s[i + 1] == '2' && s[i + 2] == 'F';
+
+        if (!kept && (c <= ' ' || c >= 127 || strchr("%?#\"\\", c) || strchr(also, c)))
+            to = put_escaped(to, c);
+        else
+            *to++ = (char)c;
+    }
+    *to = '\0';
+    return start;
+}
+
+const char *convert_host(const convert_rule *r, apr_pool_t *pool)
+{
+    const char *scheme = r->rule.flags & REDIRECT_HTTP    ? "http://"
+                         : r->rule.flags & REDIRECT_HTTPS ? "https://"
+                                                          : "//";
+
+    return r->rule.host ? apr_pstrcat(pool, scheme, r->rule.host, NULL) : "";
+}
+
+const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also)
+{
+    const redirect_rule *rule = &r->rule;
+    bool query = rule->query && (rule->query_len || !(rule->flags & REDIRECT_QUERY_EXACT));
+
+    return apr_pstrcat(pool, convert_host(r, pool),
+                       convert_encode(pool, rule->source, rule->source_len, also), query ? "?" : "",
+                       query ? rule->query : "", NULL);
+}
+
+const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len)
+{
+    char *start = apr_palloc(pool, 2 * len + 1), *to = start;
+
+    for (size_t i = 0; i < len; i++) {
+        if (strchr(".[](){}*+?|^$\\", s[i]) && s[i])
+            *to++ = '\\';
+        *to++ = s[i];
+    }
+    *to = '\0';
+    return start;
+}
+
+const char *convert_backslash(apr_pool_t *pool, const char *s, const char *chars)
+{
+    char *start = apr_palloc(pool, 2 * strlen(s) + 1), *to = start;
+
+    for (; *s; s++) {
+        if (strchr(chars, *s))
+            *to++ = '\\';
+        *to++ = *s;
+    }
+    *to = '\0';
+    return start;
+}

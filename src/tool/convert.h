@@ -1,0 +1,101 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file tool/convert.h
+ * Redirects on their way from one format to another: lists of rules read from redirect maps and
+ * from httpd configurations, and written in any of these formats. What a format cannot say is
+ * reported rule by rule and never dropped silently. Used by htcachectl convert. Part of the core:
+ * no httpd headers.
+ */
+#ifndef REDIRECT_CONVERT_H
+#define REDIRECT_CONVERT_H
+
+#include <stdio.h>
+
+#include <apr_tables.h>
+
+#include "maps/map.h"
+
+typedef enum convert_format {
+    CONVERT_TEXT,
+    CONVERT_CSV,
+    CONVERT_NETLIFY,
+    CONVERT_NGINX,
+    CONVERT_JSON, /* Vercel: bulk redirects, or vercel.json where patterns are needed */
+    CONVERT_HTTPD /* Redirect and RedirectMatch lines */
+} convert_format;
+#define CONVERT_FORMATS 6
+
+/** One redirect. Strings are counted and NUL-terminated, in the list's pool. */
+typedef struct convert_rule {
+    redirect_rule rule; /* options: REDIRECT_OPT_* of maps/map.h */
+    bool joins;         /* PREFIX: the rest of the path is put right behind the target's last byte,
+                         * as mod_alias does it, without minding slashes, query and fragment */
+    const char *file;   /* rule.line is the line in it */
+    bool lost;          /* it could not be written as it is, which was reported */
+} convert_rule;
+
+/** Receives what is found. REDIRECT_ERROR: something was lost. @a message is printable. */
+typedef void convert_say_fn(void *baton, redirect_severity severity, const char *file,
+                            uint32_t line, const char *message);
+
+/** A list of redirects, the first that matches wins, and where reports go. */
+typedef struct convert_list {
+    apr_pool_t *pool;
+    apr_array_header_t *rules; /* convert_rule */
+    convert_say_fn *say;
+    void *baton;
+    uint64_t losses;                                                          /* reported */
+    const char *(*compile)(void *baton, const char *pattern, unsigned flags); /* as in
+                                                                               * redirect_report */
+} convert_list;
+
+convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton);
+
+/** The format with this name, as of format= and "httpd"; -1: there is none. */
+int convert_format_of(const char *name);
+const char *convert_format_name(convert_format format);
+
+/**
+ * Append the rows of a redirect map. APR_EGENERAL: it is not of its format, which was reported. @a
+ * file is kept.
+ */
+apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
+                              const char *file, const char *bytes, size_t len);
+
+/** What is to be known of a configuration that does not stand in it. */
+typedef struct convert_place {
+    bool htaccess;    /* the file is a .htaccess file */
+    const char *base; /* URL path of its directory, "/" in front and behind; NULL: "/" */
+} convert_place;
+
+/**
+ * Append the redirects of a configuration or .htaccess file: Redirect, RedirectMatch, RedirectTemp,
+ * RedirectPermanent, and RewriteRules without conditions that redirect. Lines of a <VirtualHost>
+ * are for its ServerName and ServerAliases. RewriteRules are asked before Redirect lines, and the
+ * server's lines before those of directories, as httpd does it. Each such line that cannot be taken
+ * is a loss. <IfModule> and the like are taken to hold, and included files are not read, which is
+ * reported.
+ */
+void convert_read_config(convert_list *list, const convert_place *place, const char *file,
+                         const char *bytes, size_t len);
+
+/** How a written map is to be loaded: options that hold for the whole of it. */
+typedef struct convert_result {
+    redirect_map_options options;
+    const char *words; /* the same as words behind HtCacheRedirectMap FILE; "" for none */
+    unsigned written;  /* rows or lines; a rule may take two, one that was lost takes none */
+} convert_result;
+
+/** Write all rules. Rules that cannot be said are reported and left out, or written as near as the
+ * format can say them, which the report tells. */
+void convert_write(convert_list *list, convert_format format, FILE *out, convert_result *result);
+
+/** A table of the rules; the line of each rule in it is its index in the list. malloc'ed. */
+apr_status_t convert_build(const convert_list *list, void **image, size_t *size);
+
+/** What a rule of the list answers; as redirect_map_location(). */
+const char *convert_location(const convert_list *list, const redirect_match *match, unsigned index,
+                             const redirect_request *request, const redirect_group *groups,
+                             int ngroups, apr_pool_t *pool, bool *refused);
+
+#endif

@@ -1,0 +1,648 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Reading redirects out of httpd configurations and .htaccess files, in the order in which httpd
+ * would try them. Called by htcachectl convert. What a single line means is decided here, and
+ * whether it can be folded at all in rules/config.c.
+ */
+#include "base/config_lines.h"
+#include "rules/config.h"
+#include "tool/convert_internal.h"
+#include "maps/internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+/* When httpd tries the rules of a context. */
+typedef enum phase {
+    HOST_REWRITE,
+    REWRITE,
+    HOST_REDIRECT,
+    REDIRECT,
+    DIR_REWRITE,
+    DIR_REDIRECT
+} phase;
+#define PHASES 6
+
+/* What stands directly in one container. */
+typedef struct scope {
+    struct scope *parent;
+    bool transparent, in_dir, in_host;
+    const char *fault;  /* nothing in here can be taken, and why */
+    const char *within; /* <Location>: its path */
+    const char *base; /* of a directory: its URL path with "/" in front and behind; NULL: unknown */
+    const char *rewrite_base, *document_root;
+    unsigned scheme;             /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */
+    apr_array_header_t *hosts;   /* const char * */
+    apr_array_header_t *lines;   /* rewrite_line */
+    apr_array_header_t *numbers; /* uint32_t, of the RewriteRules */
+} scope;
+
+typedef struct reader {
+    convert_list *list;
+    const char *file;
+    apr_pool_t *pool;
+    scope *inner;
+    apr_array_header_t *phases[PHASES]; /* convert_rule */
+    uint64_t others;                    /* directives that are no redirects */
+} reader;
+
+static void lost(reader *r, uint32_t line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void lost(reader *r, uint32_t line, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    convert_report(r->list, REDIRECT_ERROR, r->file, line, "%s",
+                   apr_pvsprintf(r->pool, format, args));
+    va_end(args);
+}
+
+/* --- rules ------------------------------------------------------------------------------------*/
+
+static bool is_redirect(int status)
+{
+    return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
+/* Blanks and bytes over 127 are sent as %XX. */
+static const char *clean_target(const char *target, apr_pool_t *pool)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    char *out = apr_palloc(pool, 3 * strlen(target) + 1), *to = out;
+
+    for (; *target; target++) {
+        unsigned char c = (unsigned char)*target;
+
+        if (c > ' ' && c < 127) {
+            *to++ = *target;
+            continue;
+        }
+        *to++ = '%';
+        *to++ = digits[c >> 4];
+        *to++ = digits[c & 15];
+    }
+    *to = '\0';
+    return out;
+}
+
+static const char *target_fault(const char *target, bool expand)
+{
+    const char *why;
+    size_t n = redirect_map_free_part(target, strlen(target), &why);
+
+    if (!n)
+        return why;
+    for (size_t i = 0; expand && target[i] && i < n; i++) {
+        if (target[i] == '$' && apr_isdigit(target[i + 1]))
+            return "its scheme and host must be written out";
+    }
+    for (const char *s = target; (s = strchr(s, '%')); s++) {
+        if (!apr_isxdigit(s[1]) || !apr_isxdigit(s[2]))
+            return "'%' is not followed by two hexadecimal digits";
+    }
+    return NULL;
+}
+
+/* Put it where its context belongs, once for each name of its virtual host. */
+static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
+{
+    const scope *s = r->inner;
+    phase where = s->in_dir    ? (rewrite ? DIR_REWRITE : DIR_REDIRECT)
+                  : s->in_host ? (rewrite ? HOST_REWRITE : HOST_REDIRECT)
+                               : (rewrite ? REWRITE : REDIRECT);
+
+    APR_ARRAY_PUSH(r->phases[where], convert_rule) = *rule;
+    if (rule->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(rule) &&
+        strchr(rule->rule.target, '#'))
+        convert_report(
+            r->list, REDIRECT_WARNING, r->file, rule->rule.line,
+            "httpd puts a request's query behind the fragment of the target; maps put it "
+            "ahead of it, where it is a query");
+}
+
+static void set_target(convert_rule *rule, const char *target, apr_pool_t *pool)
+{
+    rule->rule.target = clean_target(target, pool);
+    rule->rule.target_len = strlen(rule->rule.target);
+}
+
+static void set_source(convert_rule *rule, const char *source, size_t len)
+{
+    rule->rule.source = source;
+    rule->rule.source_len = len;
+}
+
+/* The regex becomes the rule's source. False: reported. */
+static bool set_regex(reader *r, convert_rule *rule, const char *regex, bool expand)
+{
+    size_t len = strlen(regex), n;
+    char *literal = apr_pcalloc(r->pool, len + 2);
+    const char *why =
+        r->list->compile ? r->list->compile(NULL, regex, rule->rule.flags & REDIRECT_ICASE) : NULL;
+
+    if (why) {
+        lost(r, rule->rule.line, "the pattern '%s' cannot be compiled: %s", regex, why);
+        return false;
+    }
+    n = redirect_map_literal_prefix(regex, len, literal, &rule->rule.kind);
+    if (expand) {
+        rule->rule.kind = REDIRECT_PATTERN;
+        rule->rule.options |= REDIRECT_OPT_EXPAND;
+    }
+    set_source(rule, literal, n);
+    if (rule->rule.kind == REDIRECT_PATTERN) {
+        rule->rule.pattern = regex;
+        rule->rule.pattern_len = len;
+    }
+    return true;
+}
+
+/* --- Redirect ---------------------------------------------------------------------------------*/
+
+typedef struct redirect_words {
+    int status;
+    const char *source, *target;
+} redirect_words;
+
+static redirect_words words_of(int alias, const char *args, apr_pool_t *pool)
+{
+    redirect_words words = {
+        .status = strcasecmp(redirect_config_alias_names[alias], "RedirectPermanent") ? 302 : 301};
+    const char *word[3] = {NULL, NULL, NULL};
+    bool named;
+    int n = 0;
+
+    while (*args && n < 3)
+        word[n++] = config_word(pool, &args);
+    named = alias < 2 && redirect_config_status(word[0], &words.status) != REDIRECT_WORD_SOURCE;
+    words.source = word[named] ? word[named] : "";
+    words.target = word[named + 1 < 3 ? named + 1 : 2];
+    if (named && n < 3)
+        words.target = NULL;
+    return words;
+}
+
+/* Is putting the rest right behind the target the same as one slash between the two? */
+static bool joins_by_slash(const char *source, const char *target)
+{
+    size_t len = strlen(source), n = strlen(target);
+
+    return convert_target_path(target, n) == n &&
+           (source[len - 1] == '/') == (target[n - 1] == '/');
+}
+
+static void take_literal(reader *r, convert_rule *rule, const redirect_words *words)
+{
+    rule->rule.kind = REDIRECT_PREFIX;
+    set_source(rule, words->source, strlen(words->source));
+    if (rule->rule.target) {
+        rule->joins = !joins_by_slash(words->source, rule->rule.target);
+        if (!rule->joins)
+            rule->rule.options |= REDIRECT_OPT_APPEND_REST;
+    }
+    if (*words->source != '/')
+        lost(r, rule->rule.line, "the source '%s' does not begin with '/' and matches nothing",
+             words->source);
+    else
+        add_rule(r, rule, false);
+}
+
+/* What mod_alias and mod_rewrite make of a substitution: backslashes are taken away, and unless
+ * @a escape is false the path's bytes are escaped, "%" too. *expand: it has groups. NULL: a "$1"
+ * that is no group stands beside groups. */
+static const char *substitution(const char *text, bool escape, bool escape_query, bool *expand,
+                                apr_pool_t *pool)
+{
+    const char *out = "";
+    bool query = false, literal_dollar = false;
+
+    *expand = false;
+    for (const char *s = text; *s; s++) {
+        char one[2] = {*s, '\0'};
+
+        if (*s == '\\' && s[1]) {
+            one[0] = *++s;
+            literal_dollar |= *s == '$' && apr_isdigit(s[1]);
+        } else if (*s == '$' && apr_isdigit(s[1])) {
+            *expand = true;
+        } else
+            query |= *s == '?' || (*s == '#' && !escape_query);
+        out = apr_pstrcat(pool, out,
+                          escape && (!query || escape_query) && one[0] != '?'
+                              ? redirect_escape_path(pool, one)
+                              : one,
+                          NULL);
+    }
+    return *expand && literal_dollar ? NULL : out;
+}
+
+static void take_match(reader *r, convert_rule *rule, const redirect_words *words)
+{
+    bool expand = false;
+    const char *target =
+        words->target ? substitution(words->target, true, false, &expand, r->pool) : NULL;
+
+    if (words->target && !target) {
+        lost(r, rule->rule.line, "the target '%s' has an escaped '$' beside groups", words->target);
+        return;
+    }
+    if (target)
+        set_target(rule, target, r->pool);
+    if (set_regex(r, rule, words->source, expand && target))
+        add_rule(r, rule, false);
+}
+
+static const char *scope_fault(const scope *s, const char *source)
+{
+    if (s->fault)
+        return s->fault;
+    if (s->within && strncmp(source, s->within, strlen(s->within)) != 0)
+        return apr_pstrcat(s->lines->pool, "it stands in <Location ", s->within,
+                           ">, and would hold outside of it, too", NULL);
+    return NULL;
+}
+
+static void take_redirect(reader *r, int alias, const config_line *line)
+{
+    convert_rule rule = {.file = r->file, .rule = {.line = line->number}};
+    bool regex = !strcasecmp(redirect_config_alias_names[alias], "RedirectMatch");
+    const char *reason = NULL, *fault;
+    redirect_words words;
+
+    if (redirect_config_redirect(alias, line->args, r->inner->in_dir, r->pool, &reason) !=
+        REDIRECT_LINE_FOLD) {
+        lost(r, line->number, "%s was left out: %s", line->name, reason);
+        return;
+    }
+    words = words_of(alias, line->args, r->pool);
+    rule.rule.status = words.status;
+    fault = scope_fault(r->inner, words.source);
+    if (!fault && strstr(line->args, "${"))
+        fault = "it has a variable";
+    if (!fault && is_redirect(words.status) != (words.target != NULL))
+        fault = "its status does not go with its target";
+    if (!fault && words.target)
+        fault = target_fault(words.target, regex);
+    if (fault) {
+        lost(r, line->number, "%s %s was left out: %s", line->name, words.source, fault);
+        return;
+    }
+    if (words.target) {
+        set_target(&rule, words.target, r->pool);
+        rule.rule.options = REDIRECT_OPT_APPEND_QUERY;
+    }
+    if (regex)
+        take_match(r, &rule, &words);
+    else
+        take_literal(r, &rule, &words);
+}
+
+/* --- RewriteRule ------------------------------------------------------------------------------*/
+
+/* A pattern of a directory as one of the whole path. NULL: that is not possible. */
+static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t *pool)
+{
+    const char *base =
+        convert_quote_regex(pool, s->base ? s->base : "", s->base ? strlen(s->base) : 0);
+
+    if (!s->in_dir)
+        return pattern;
+    if (strchr(pattern, '|')) {
+        unsigned depth = 0;
+
+        for (const char *p = pattern; *p; p++) {
+            if (*p == '\\' && p[1])
+                p++;
+            else if (*p == '|' && !depth)
+                return NULL;
+            depth += *p == '(';
+            depth -= *p == ')' && depth;
+        }
+    }
+    if (*pattern == '^')
+        return apr_pstrcat(pool, "^", base, pattern + 1, NULL);
+    if (!strncmp(pattern, ".*", 2))
+        return apr_pstrcat(pool, "^", base, pattern, NULL);
+    return apr_pstrcat(pool, "^", base, ".*", pattern, NULL);
+}
+
+static const char *rewrite_target(reader *r, const rewrite_rule *rule, bool *expand)
+{
+    const scope *s = r->inner;
+    const char *why, *target = substitution(rule->output, !(rule->flags & REWRITE_NOESCAPE), true,
+                                            expand, r->pool);
+
+    if (target && *target != '/' && !redirect_map_free_part(target, strlen(target), &why) &&
+        s->in_dir && !strstr(target, "://"))
+        target = apr_pstrcat(r->pool, s->rewrite_base ? s->rewrite_base : s->base, target, NULL);
+    return target;
+}
+
+static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
+{
+    if (s->fault)
+        return s->fault;
+    if (rule->fault)
+        return rule->fault;
+    if (!(rule->flags & (REWRITE_REDIRECT | REWRITE_STATUS)))
+        return "it is no redirect";
+    if (s->in_dir && !s->base)
+        return "the URL path of its directory is not known";
+    if (strstr(rule->output, "${") || strstr(rule->pattern, "${"))
+        return "it has a variable";
+    if (s->in_dir && s->base[1] && strstr(rule->output, "$0"))
+        return "it takes the whole match";
+    if (rule->query && rule->flags & REWRITE_QSAPPEND)
+        return "it appends the query to another one (QSA)";
+    return NULL;
+}
+
+static void take_rewrite(reader *r, const rewrite_rule *from, uint32_t line)
+{
+    convert_rule rule = {.file = r->file, .rule = {.line = line, .status = from->status}};
+    const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
+    bool expand = false;
+
+    if (!fault && !(pattern = whole_pattern(r->inner, from->pattern, r->pool)))
+        fault = "its pattern has alternatives";
+    if (!fault && !(from->flags & REWRITE_STATUS)) {
+        target = rewrite_target(r, from, &expand);
+        fault = target ? target_fault(target, expand) : "it has an escaped '$' beside groups";
+    }
+    if (fault) {
+        lost(r, line, "RewriteRule %s was left out: %s", from->pattern, fault);
+        return;
+    }
+    if (from->flags & REWRITE_NOCASE)
+        rule.rule.flags |= REDIRECT_ICASE;
+    if (target) {
+        set_target(&rule, target, r->pool);
+        if (!from->drops_query && !(from->flags & REWRITE_QSDISCARD))
+            rule.rule.options |= REDIRECT_OPT_APPEND_QUERY;
+    }
+    if (set_regex(r, &rule, pattern, expand))
+        add_rule(r, &rule, true);
+}
+
+static void take_rewrites(reader *r)
+{
+    const scope *s = r->inner;
+    size_t n = (size_t)s->lines->nelts;
+    rewrite_rule *rules = apr_palloc(r->pool, (n ? n : 1) * sizeof(*rules));
+
+    n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
+                                 REDIRECT_REGEX_DEFAULT, rules, r->pool);
+    for (size_t i = 0; i < n; i++)
+        take_rewrite(r, &rules[i], APR_ARRAY_IDX(s->numbers, i, uint32_t));
+}
+
+/* --- containers -------------------------------------------------------------------------------*/
+
+static const char *with_slash(const char *path, apr_pool_t *pool)
+{
+    size_t len = strlen(path);
+
+    return len && path[len - 1] == '/' ? path : apr_pstrcat(pool, path, "/", NULL);
+}
+
+/* "/srv/www/a" below the document root "/srv/www" is "/a/". */
+static const char *url_of(const scope *s, const char *directory, apr_pool_t *pool)
+{
+    const char *root = s->document_root ? with_slash(s->document_root, pool) : NULL;
+    const char *path = with_slash(directory, pool);
+
+    if (!root || strncmp(path, root, strlen(root)) != 0)
+        return NULL;
+    return path + strlen(root) - 1;
+}
+
+static void open_host(scope *s, const char *args, apr_pool_t *pool)
+{
+    size_t len = strlen(args);
+
+    if (s->in_host) { /* httpd refuses the file */
+        s->fault = "it stands in a <VirtualHost> within another";
+        return;
+    }
+    s->in_host = true;
+    s->hosts = apr_array_make(pool, 4, sizeof(const char *));
+    if (len > 3 && !strcmp(args + len - 3, ":80"))
+        s->scheme = REDIRECT_HTTP;
+    else if (len > 4 && !strcmp(args + len - 4, ":443"))
+        s->scheme = REDIRECT_HTTPS;
+}
+
+static void open_directory(reader *r, scope *s, const config_line *line, const char *args)
+{
+    const char *word = config_word(r->pool, &args);
+
+    s->in_dir = true;
+    if (!strcasecmp(line->name, "<Directory") && *word == '/' && !strpbrk(word, "*?[")) {
+        s->base = url_of(s->parent, word, r->pool);
+        if (!s->base)
+            convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
+                           "Redirect lines in <Directory %s> are taken to hold everywhere, as its "
+                           "URL path is not known",
+                           word);
+    } else if (!strcasecmp(line->name, "<Location") && *word == '/' && !strpbrk(word, "*?["))
+        s->within = word;
+    else
+        s->fault = apr_pstrcat(r->pool, "it stands in ", line->name, " ...>", NULL);
+}
+
+static void open_scope(reader *r, const config_line *line)
+{
+    config_section section = config_section_of(line->name);
+    const char *args = config_section_args(r->pool, line->args);
+    scope *made = apr_pmemdup(r->pool, r->inner, sizeof(*made));
+
+    made->parent = r->inner;
+    made->transparent = section == CONFIG_SECTION_TRANSPARENT;
+    r->inner = made;
+    if (made->transparent) {
+        if (*args == '!' || strcasecmp(line->name, "<IfModule") != 0)
+            convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
+                           "%s %s> is taken to hold", line->name, args);
+        return;
+    }
+    made->lines = apr_array_make(r->pool, 16, sizeof(rewrite_line));
+    made->numbers = apr_array_make(r->pool, 16, sizeof(uint32_t));
+    made->rewrite_base = NULL;
+    if (section == CONFIG_SECTION_HOST)
+        open_host(made, args, r->pool);
+    else if (section == CONFIG_SECTION_DIRECTORY)
+        open_directory(r, made, line, args);
+    else
+        made->fault = apr_pstrcat(r->pool, "it stands in ", line->name, " ...>", NULL);
+}
+
+/* The rules of a virtual host once for each of its names. */
+static void name_rules(reader *r, const scope *s, apr_array_header_t *rules, int from)
+{
+    apr_array_header_t *own = apr_array_make(r->pool, 16, sizeof(convert_rule));
+
+    for (int i = from; i < rules->nelts; i++)
+        APR_ARRAY_PUSH(own, convert_rule) = APR_ARRAY_IDX(rules, i, convert_rule);
+    rules->nelts = from;
+    for (int i = 0; i < own->nelts; i++) {
+        convert_rule rule = APR_ARRAY_IDX(own, i, convert_rule);
+
+        if (!s->hosts->nelts && !s->scheme)
+            lost(r, rule.rule.line, "it was left out: its virtual host has no ServerName");
+        for (int h = 0; h < s->hosts->nelts; h++) {
+            rule.rule.host = APR_ARRAY_IDX(s->hosts, h, const char *);
+            rule.rule.host_len = strlen(rule.rule.host);
+            rule.rule.flags |= s->scheme;
+            APR_ARRAY_PUSH(rules, convert_rule) = rule;
+        }
+        if (!s->hosts->nelts && s->scheme) {
+            rule.rule.flags |= s->scheme;
+            APR_ARRAY_PUSH(rules, convert_rule) = rule;
+        }
+    }
+}
+
+static void close_scope(reader *r)
+{
+    scope *done = r->inner;
+
+    if (!done->transparent)
+        take_rewrites(r);
+    r->inner = done->parent;
+    if (done->transparent && done->parent) {
+        done->parent->rewrite_base = done->rewrite_base;
+        done->parent->document_root = done->document_root;
+    }
+}
+
+static void close_host(reader *r, const int *marks)
+{
+    scope *done = r->inner;
+
+    close_scope(r);
+    for (int i = 0; i < PHASES; i++)
+        name_rules(r, done, r->phases[i], marks[i]);
+}
+
+static bool is_named(const apr_array_header_t *hosts, const char *name)
+{
+    for (int i = 0; i < hosts->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(hosts, i, const char *), name))
+            return true;
+    }
+    return false;
+}
+
+/* "https://www.example.com:443" names www.example.com. */
+static void add_host(reader *r, const char *name, uint32_t line)
+{
+    const char *scheme = strstr(name, "://");
+    char *host = apr_pstrdup(r->pool, scheme ? scheme + 3 : name);
+    redirect_map_options options;
+    const char *why;
+
+    if (*host != '[')
+        host[strcspn(host, ":")] = '\0';
+    redirect_map_options_init(&options);
+    why = redirect_map_option(&options, apr_pstrcat(r->pool, "host=", host, NULL), r->pool);
+    if (why)
+        lost(r, line,
+             "the name '%s' of the virtual host cannot be used; its redirects are left out", name);
+    else if (!is_named(r->inner->hosts, options.host))
+        APR_ARRAY_PUSH(r->inner->hosts, const char *) = options.host;
+}
+
+/* --- lines ------------------------------------------------------------------------------------*/
+
+/* What changes how other lines are understood. */
+static void take_setting(reader *r, const config_line *line)
+{
+    const char *args = line->args;
+    scope *s = r->inner;
+
+    if (!strcasecmp(line->name, "RewriteBase"))
+        s->rewrite_base = with_slash(config_word(r->pool, &args), r->pool);
+    else if (!strcasecmp(line->name, "DocumentRoot"))
+        s->document_root = config_word(r->pool, &args);
+    else if (s->hosts && !s->fault &&
+             (!strcasecmp(line->name, "ServerName") || !strcasecmp(line->name, "ServerAlias"))) {
+        while (*args)
+            add_host(r, config_word(r->pool, &args), line->number);
+    } else if (!strncasecmp(line->name, "Include", 7)) {
+        convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
+                       "%s %s is not followed; convert the file, too", line->name, args);
+    } else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
+        convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
+                       "RewriteEngine is Off; the RewriteRules are converted all the same");
+    else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
+        lost(r, line->number, "HtCacheRedirectMap %s was left out; convert the file itself", args);
+    else
+        r->others++;
+}
+
+static void take_line(reader *r, const config_line *line)
+{
+    int alias = redirect_config_alias(line->name);
+    bool condition = !strcasecmp(line->name, "RewriteCond");
+
+    if (alias >= 0)
+        take_redirect(r, alias, line);
+    else if (condition || !strcasecmp(line->name, "RewriteRule")) {
+        APR_ARRAY_PUSH(r->inner->lines, rewrite_line) = (rewrite_line){condition, line->args};
+        if (!condition)
+            APR_ARRAY_PUSH(r->inner->numbers, uint32_t) = line->number;
+    } else
+        take_setting(r, line);
+}
+
+static void read_lines(reader *r, config_reader *lines)
+{
+    int marks[PHASES] = {0};
+    config_line line;
+
+    while (config_next_line(lines, &line)) {
+        if (line.name[0] != '<')
+            take_line(r, &line);
+        else if (line.name[1] != '/') {
+            if (config_section_of(line.name) == CONFIG_SECTION_HOST && !r->inner->in_host) {
+                for (int i = 0; i < PHASES; i++)
+                    marks[i] = r->phases[i]->nelts;
+            }
+            open_scope(r, &line);
+        } else if (r->inner->parent && !r->inner->transparent && r->inner->hosts &&
+                   r->inner->hosts != r->inner->parent->hosts)
+            close_host(r, marks);
+        else if (r->inner->parent)
+            close_scope(r);
+    }
+    while (r->inner)
+        close_scope(r);
+}
+
+void convert_read_config(convert_list *list, const convert_place *place, const char *file,
+                         const char *bytes, size_t len)
+{
+    config_reader lines = {.at = bytes, .end = bytes + len, .pool = list->pool};
+    reader r = {.list = list, .file = file, .pool = list->pool};
+    scope top = {.in_dir = place->htaccess};
+
+    if (place->htaccess)
+        top.base = with_slash(place->base ? place->base : "/", list->pool);
+    top.lines = apr_array_make(list->pool, 16, sizeof(rewrite_line));
+    top.numbers = apr_array_make(list->pool, 16, sizeof(uint32_t));
+    for (int i = 0; i < PHASES; i++)
+        r.phases[i] = apr_array_make(list->pool, 16, sizeof(convert_rule));
+    r.inner = &top;
+    read_lines(&r, &lines);
+    for (int i = 0; i < PHASES; i++)
+        apr_array_cat(list->rules, r.phases[i]);
+    if (r.others)
+        convert_report(list, REDIRECT_NOTE, file, 0,
+                       "%" APR_UINT64_T_FMT " other directives are no redirects", r.others);
+}

@@ -1,0 +1,99 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file tool/convert_internal.h
+ * What the writers of redirect formats share. Only for src/redirect_convert*.c.
+ */
+#ifndef REDIRECT_CONVERT_PRIVATE_H
+#define REDIRECT_CONVERT_PRIVATE_H
+
+#include "tool/convert.h"
+#include "maps/internal.h"
+
+/** What a row needs that a format may be able to say only for the whole map. */
+enum {
+    WANT_QUERY = 1, /* query= */
+    WANT_CASE = 2,
+    WANT_SLASH = 4,
+    WANT_STRIP = 8,
+    WANT_SUBPATH = 16,
+    WANT_STATUS = 32
+};
+
+typedef struct convert_writer {
+    convert_list *list;
+    FILE *out;
+    redirect_map_options map; /* of the whole file */
+    unsigned for_map;         /* WANT_*: what map says, not the rows */
+    unsigned count;           /* rows written */
+    bool first;               /* nothing has been written in the current block */
+} convert_writer;
+
+/** What a rule needs. query is REDIRECT_QUERY_DEFAULT when append and drop do the same. */
+typedef struct convert_wants {
+    redirect_query query;
+    bool ignore_case, ignore_slash, subpath;
+    const char *strip; /* NULL: none, or of no matter */
+} convert_wants;
+
+convert_wants convert_wants_of(const convert_rule *r);
+
+/** A rule was lost, which is reported; always true. */
+bool convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void convert_report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
+                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/** Find what all rules have in common, of @a kinds (WANT_*), and make it the map's. */
+void convert_choose_options(convert_writer *w, unsigned kinds);
+/** Is what only the whole map can say, what this rule needs? If not it is reported. */
+bool convert_fits(convert_writer *w, const convert_rule *r);
+
+/** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */
+const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also);
+/** "https://host", "//host" or "". */
+const char *convert_host(const convert_rule *r, apr_pool_t *pool);
+/** "http://host/path?query" of a rule's source; bytes of the path in @a also are encoded, too. */
+const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also);
+/** A backslash in front of each of @a chars. */
+const char *convert_backslash(apr_pool_t *pool, const char *s, const char *chars);
+/** Bytes as a regex that matches them. */
+const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len);
+/** Where a target's query or fragment begins. */
+size_t convert_target_path(const char *target, size_t len);
+bool convert_has_query(const convert_rule *r);
+
+/** A rule of the list's rule as a regex with groups: `source` stands in a regex that begins with
+ * ^. */
+typedef struct convert_regex {
+    const char *pattern;
+    const char *target; /* NULL: none; $1 to $9 if expand */
+    bool expand, icase;
+} convert_regex;
+
+/** The one or two regexes, in their order, that together do what a rule does, disregarding runs of
+ * slashes. 0: it cannot be said so, which was reported. */
+int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out[2]);
+
+/** A piece of a simple regex. */
+typedef enum convert_piece_kind { PIECE_LITERAL, PIECE_GROUP, PIECE_OPTIONAL_REST } piece_kind;
+typedef struct convert_piece {
+    piece_kind kind;
+    const char *text; /* literal bytes, or what is in the group */
+    size_t len;
+} convert_piece;
+#define CONVERT_PIECES 24
+
+/** Take a regex that is anchored at both ends apart into literals and groups without groups in
+ *  them. How many pieces; -1: it is not so simple. PIECE_OPTIONAL_REST is "(?:/(.*))?" at its end.
+ */
+int convert_pieces(const char *pattern, convert_piece pieces[CONVERT_PIECES], apr_pool_t *pool);
+
+/* The writers, of all rules. */
+void convert_write_text(convert_writer *w);
+void convert_write_csv(convert_writer *w);
+void convert_write_netlify(convert_writer *w);
+void convert_write_nginx(convert_writer *w);
+void convert_write_json(convert_writer *w);
+void convert_write_httpd(convert_writer *w);
+
+#endif

@@ -1,0 +1,334 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Writing redirects as text, CSV and _redirects: the formats whose rows are literal, but for the
+ * splats and placeholders of the last one. Called by convert_write().
+ */
+#include "tool/convert_internal.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): r is the name of a variable. */
+#define EACH_RULE(w, r)                                                        \
+    for (const convert_rule *r = (const convert_rule *)(w)->list->rules->elts, \
+                            *end_ = r + (w)->list->rules->nelts;               \
+         r < end_; r++)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+/* --- what literal formats can say -------------------------------------------------------------*/
+
+static bool has_dots(const redirect_rule *rule)
+{
+    return rule->source_len > 1 &&
+           (strstr(rule->source, "/./") || strstr(rule->source, "/../") ||
+            !strcmp(rule->source + rule->source_len - 2, "/.") ||
+            (rule->source_len > 2 && !strcmp(rule->source + rule->source_len - 3, "/..")));
+}
+
+/* NULL: a literal source with or without what is below it. */
+static const char *literal_fault(const convert_rule *r)
+{
+    const redirect_rule *rule = &r->rule;
+
+    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+        return "patterns";
+    if (rule->kind == REDIRECT_PREFIX && rule->target && !r->joins &&
+        !(rule->options & REDIRECT_OPT_APPEND_REST))
+        return "one target for everything below a path";
+    if (!rule->host && rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS))
+        return "a scheme without a host";
+    return has_dots(rule) ? "dot segments" : NULL;
+}
+
+static bool is_literal(convert_writer *w, const convert_rule *r)
+{
+    const char *fault = literal_fault(r);
+
+    if (fault)
+        return !convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+    return true;
+}
+
+/* --- text -------------------------------------------------------------------------------------*/
+
+static void put_word(FILE *out, const char *word)
+{
+    if (!strpbrk(word, " \t\"")) {
+        fputs(word, out);
+        return;
+    }
+    putc('"', out);
+    for (; *word; word++)
+        fprintf(out, "%s%c", *word == '"' || *word == '\\' ? "\\" : "", *word);
+    putc('"', out);
+}
+
+/* What is said with subpath=on is not always what mod_alias does. */
+static void note_subpath(convert_writer *w, const convert_rule *r)
+{
+    const redirect_rule *rule = &r->rule;
+    bool ends = rule->source_len > 1 && rule->source[rule->source_len - 1] == '/';
+
+    if (r->joins)
+        convert_lost(w->list, r,
+                     "paths below the source would get the rest of their path right behind '%s'; "
+                     "in this format exactly one slash stands between, ahead of a query",
+                     rule->target);
+    if (ends)
+        convert_lost(w->list, r, "the source without its slash is redirected, too");
+}
+
+void convert_write_text(convert_writer *w)
+{
+    EACH_RULE(w, r)
+    {
+        static const char *const queries[] = {"", "", " query=drop", " query=exact"};
+        convert_wants wants = convert_wants_of(r);
+
+        if (!is_literal(w, r))
+            continue;
+        if (wants.subpath)
+            note_subpath(w, r);
+        put_word(w->out, convert_source(r, w->list->pool, ""));
+        fprintf(w->out, " %s %d%s%s%s%s", r->rule.target ? r->rule.target : "-", r->rule.status,
+                queries[wants.query], wants.ignore_case ? " case=ignore" : "",
+                wants.ignore_slash ? " slash=ignore" : "", wants.subpath ? " subpath=on" : "");
+        if (wants.strip) {
+            putc(' ', w->out);
+            put_word(w->out, apr_pstrcat(w->list->pool, "strip=", wants.strip, NULL));
+        }
+        putc('\n', w->out);
+        w->count++;
+    }
+}
+
+/* --- CSV --------------------------------------------------------------------------------------*/
+
+static void put_field(FILE *out, const char *field)
+{
+    bool quotes = strpbrk(field, ",\";\t ") != NULL;
+
+    if (quotes)
+        putc('"', out);
+    for (; *field; field++)
+        fprintf(out, "%s%c", *field == '"' ? "\"" : "", *field);
+    if (quotes)
+        putc('"', out);
+}
+
+void convert_write_csv(convert_writer *w)
+{
+    convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP | WANT_SUBPATH);
+    fputs("source,target,status\n", w->out);
+    EACH_RULE(w, r)
+    {
+        if (!is_literal(w, r) || !convert_fits(w, r))
+            continue;
+        if (r->rule.kind == REDIRECT_PREFIX)
+            note_subpath(w, r);
+        put_field(w->out, convert_source(r, w->list->pool, ""));
+        putc(',', w->out);
+        put_field(w->out, r->rule.target ? r->rule.target : "");
+        fprintf(w->out, ",%d\n", r->rule.status);
+        w->count++;
+    }
+}
+
+/* --- _redirects -------------------------------------------------------------------------------*/
+
+/* "id=5 b=6" if the query can be said so, else "?..." as a part of the source. */
+static const char *parameters(const convert_rule *r, apr_pool_t *pool)
+{
+    char *words = apr_pstrdup(pool, r->rule.query ? r->rule.query : "");
+    char *state, *copy = apr_pstrdup(pool, words);
+
+    for (char *word = apr_strtok(copy, "&", &state); word; word = apr_strtok(NULL, "&", &state)) {
+        const char *equals = strchr(word, '=');
+
+        if (!equals || equals == word || equals[1] == ':' || strchr(word, '/'))
+            return NULL;
+    }
+    for (char *s = words; *s; s++) {
+        if (*s == '&')
+            *s = ' ';
+    }
+    return *words ? words : NULL;
+}
+
+static void put_row(convert_writer *w, const convert_rule *r, const char *path, const char *target)
+{
+    const char *words = parameters(r, w->list->pool);
+    bool query = r->rule.query && !words;
+
+    fprintf(w->out, "%s%s%s%s%s%s %s %d!\n", convert_host(r, w->list->pool), path, query ? "?" : "",
+            query ? r->rule.query : "", words ? " " : "", words ? words : "", target,
+            r->rule.status);
+    w->count++;
+}
+
+static const char *path_of(convert_writer *w, const char *s, size_t len)
+{
+    return convert_encode(w->list->pool, s, len, "*:");
+}
+
+/* Splats say it with one row, but for the source itself where the target has no slash at its end.
+ */
+static void write_prefix(convert_writer *w, const convert_rule *r)
+{
+    const redirect_rule *rule = &r->rule;
+    apr_pool_t *pool = w->list->pool;
+    bool rest = rule->options & REDIRECT_OPT_APPEND_REST || r->joins;
+    bool slash = rule->target[rule->target_len - 1] == '/';
+    size_t len = rule->source_len;
+    const char *path;
+
+    note_subpath(w, r);
+    while (len && rule->source[len - 1] == '/')
+        len--;
+    path = path_of(w, rule->source, len);
+    if (rest && convert_target_path(rule->target, rule->target_len) != rule->target_len) {
+        convert_lost(w->list, r,
+                     "the format cannot put the rest of the path ahead of a query or fragment");
+        rest = false;
+    }
+    if (!rest && strstr(rule->target, ":splat"))
+        convert_lost(w->list, r, "the target has ':splat'; it was left out");
+    else if (!rest)
+        put_row(w, r, apr_pstrcat(pool, path, "/*", NULL), rule->target);
+    else {
+        if (!slash)
+            put_row(w, r, *path ? path : "/", rule->target);
+        put_row(w, r, apr_pstrcat(pool, path, "/*", NULL),
+                apr_pstrcat(pool, rule->target, slash ? ":splat" : "/:splat", NULL));
+    }
+}
+
+static const char *name_of(const convert_piece *piece, int number, apr_pool_t *pool)
+{
+    if (piece->len == 2 && !memcmp(piece->text, ".*", 2))
+        return "splat";
+    if (piece->len == 5 && !memcmp(piece->text, "[^/]+", 5))
+        return apr_psprintf(pool, "p%d", number);
+    return NULL;
+}
+
+/* "$1" to names. */
+static const char *name_groups(const char *target, const char *const *names, int groups,
+                               apr_pool_t *pool)
+{
+    const char *out = "";
+
+    for (const char *s = target; *s; s++) {
+        int number = *s == '$' && apr_isdigit(s[1]) ? s[1] - '0' : -1;
+
+        if (number > 0 && number <= groups) {
+            out = apr_pstrcat(pool, out, ":", names[number], NULL);
+            s++;
+        } else
+            out = apr_pstrcat(pool, out, apr_pstrmemdup(pool, s, 1), NULL);
+    }
+    return out;
+}
+
+static const char *splat_path(convert_writer *w, const convert_piece *pieces, int n,
+                              const char **names, int *groups)
+{
+    const char *path = "";
+
+    for (int i = 0; i < n; i++) {
+        const char *name;
+
+        if (pieces[i].kind == PIECE_LITERAL) {
+            path =
+                apr_pstrcat(w->list->pool, path, path_of(w, pieces[i].text, pieces[i].len), NULL);
+            continue;
+        }
+        name = *groups < 9 ? name_of(&pieces[i], *groups + 1, w->list->pool) : NULL;
+        /* A splat behind a slash at the end also stands for neither. */
+        if (!name || (pieces[i].kind == PIECE_GROUP && i + 1 == n && i && !strcmp(name, "splat") &&
+                      pieces[i - 1].text[pieces[i - 1].len - 1] == '/'))
+            return NULL;
+        names[++*groups] = name;
+        path = apr_pstrcat(w->list->pool, path,
+                           pieces[i].kind == PIECE_OPTIONAL_REST ? "/*"
+                           : !strcmp(name, "splat")              ? "*"
+                                                                 : ":",
+                           strcmp(name, "splat") ? name : "", NULL);
+    }
+    return path;
+}
+
+static void write_pattern(convert_writer *w, const convert_rule *r)
+{
+    convert_regex regex[2];
+    convert_piece pieces[CONVERT_PIECES];
+    const char *names[10], *path = NULL;
+    int groups = 0, n;
+
+    convert_regexes(w->list, r, regex);
+    n = convert_pieces(regex[0].pattern, pieces, w->list->pool);
+    if (n >= 0)
+        path = splat_path(w, pieces, n, names, &groups);
+    if (!path)
+        convert_lost(
+            w->list, r,
+            "the pattern '%s' cannot be said with splats and placeholders; it was left out",
+            regex[0].pattern);
+    else
+        put_row(w, r, path,
+                regex[0].expand ? name_groups(regex[0].target, names, groups, w->list->pool)
+                                : regex[0].target);
+}
+
+void convert_write_netlify(convert_writer *w)
+{
+    convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP);
+    EACH_RULE(w, r)
+    {
+        if (!convert_fits(w, r))
+            continue;
+        if (!r->rule.target)
+            convert_lost(w->list, r, "the format has no rows without a target (status %d)",
+                         r->rule.status);
+        else if (r->rule.kind == REDIRECT_PREFIX)
+            write_prefix(w, r);
+        else if (r->rule.kind == REDIRECT_PATTERN || r->rule.kind == REDIRECT_LITERAL_PREFIX)
+            write_pattern(w, r);
+        else if (has_dots(&r->rule))
+            convert_lost(w->list, r, "the format cannot say dot segments; it was left out");
+        else
+            put_row(w, r, path_of(w, r->rule.source, r->rule.source_len), r->rule.target);
+    }
+}
+
+/* --- all --------------------------------------------------------------------------------------*/
+
+static const char *words_of(const redirect_map_options *map, apr_pool_t *pool)
+{
+    static const char *const queries[] = {"", " query=append", " query=drop", " query=exact"};
+    const char *words =
+        apr_pstrcat(pool, queries[map->query], map->ignore_case ? " case=ignore" : "",
+                    map->ignore_slash ? " slash=ignore" : "", map->subpath ? " subpath=on" : "",
+                    map->strip ? " strip=" : "", map->strip ? map->strip : "", NULL);
+
+    if (map->status)
+        words = apr_psprintf(pool, "%s status=%d", words, map->status);
+    return *words ? words + 1 : words;
+}
+
+void convert_write(convert_list *list, convert_format format, FILE *out, convert_result *result)
+{
+    static void (*const writers[CONVERT_FORMATS])(convert_writer * w) = {
+        [CONVERT_TEXT] = convert_write_text,       [CONVERT_CSV] = convert_write_csv,
+        [CONVERT_NETLIFY] = convert_write_netlify, [CONVERT_NGINX] = convert_write_nginx,
+        [CONVERT_JSON] = convert_write_json,       [CONVERT_HTTPD] = convert_write_httpd};
+    convert_writer w = {.list = list, .out = out};
+
+    redirect_map_options_init(&w.map);
+    writers[format](&w);
+    result->options = w.map;
+    result->words = words_of(&w.map, list->pool);
+    result->written = w.count;
+}

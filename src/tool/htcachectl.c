@@ -1,0 +1,453 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The command-line tool: what its commands and options are, and what was said on the command line.
+ * It asks a running server's status page over HTTP (tool/server.c), or reads redirect maps
+ * and configurations from their files; it never touches the server's memory. Usage, help, man page
+ * and completion all follow the two tables here (tests/htcachectl-agree.sh). Its exit codes are
+ * part of its interface: scripts and monitoring call it.
+ */
+#include "tool/htcachectl.h"
+
+#include "base/config_lines.h"
+
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define DEFAULT_HOST "http://127.0.0.1"
+#define DEFAULT_PATH "/htcache-status"
+#define URL_ENV      "HTCACHE_URL"
+#define SECRET_ENV   "HTCACHE_SECRET_FILE"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum {
+    OPT_URL,
+    OPT_SECRET_FILE,
+    OPT_JSON,
+    OPT_COLOR,
+    OPT_LIMIT,
+    OPT_SINCE,
+    OPT_FORMAT,
+    OPT_FOLLOW,
+    OPT_COST,
+    OPT_TO,
+    OPT_BASE,
+    OPT_OUTPUT,
+    OPT_KEEP_GOING,
+    OPT_ENCODED_SLASHES,
+    OPT_MERGE_SLASHES,
+    OPT_HELP,
+    OPT_VERSION
+};
+#define BIT(option) (1U << (option))
+#define EVERYWHERE  (BIT(OPT_HELP) | BIT(OPT_VERSION) | BIT(OPT_COLOR) | BIT(OPT_JSON))
+#define ONLINE      (EVERYWHERE | BIT(OPT_URL))
+#define CHANGING    (ONLINE | BIT(OPT_SECRET_FILE))
+
+static const struct {
+    const char *name, *value; /* value NULL: it takes none */
+    char letter;              /* 0: none */
+    const char *help;
+} options[] = {
+    [OPT_URL] =
+        {"url", "URL", 'u',
+         "the status page (default: $" URL_ENV
+         ", else where the installed configuration has it on this machine); check --cost: ask "
+         "it how long it parsed each file"},
+    [OPT_SECRET_FILE] = {"secret-file", "FILE", 0,
+                         "what HtCacheAdminSecretFile names (default: $" SECRET_ENV
+                         "): its first line is sent, and the server then allows the change"},
+    [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
+    [OPT_COLOR] = {"color", "WHEN", 0,
+                   "auto (default: on a terminal without NO_COLOR), never or always"},
+    [OPT_LIMIT] =
+        {"limit", "N", 'n',
+         "at most so many (top and unused: default 20; check and convert: messages of one kind, "
+         "default 100; 0: all)"},
+    [OPT_SINCE] = {"since", "TIME", 0,
+                   "not answered within this time: 90d, 12h, 30min (default: never answered)"},
+    [OPT_FORMAT] = {"format", "FORMAT", 'f',
+                    "of the files read: text, csv, netlify, nginx, json or httpd (default: by name "
+                    "and content)"},
+    [OPT_FOLLOW] =
+        {"follow", NULL, 0,
+         "lookup: ask on with the answer, as browsers do; check --cost: read included files, too"},
+    [OPT_COST] = {"cost", NULL, 0,
+                  "report what configurations cost: files, or trees of .htaccess files"},
+    [OPT_TO] = {"to", "FORMAT", 't', "the format to write"},
+    [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
+    [OPT_OUTPUT] = {"output", "FILE", 'o', "write here instead of to standard output"},
+    [OPT_KEEP_GOING] = {"keep-going", NULL, 'k',
+                        "write what can be said, although something cannot"},
+    [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
+                             "the server's AllowEncodedSlashes: off (default), on or nodecode"},
+    [OPT_MERGE_SLASHES] = {"merge-slashes", "SET", 0,
+                           "the server's MergeSlashes: on (default) or off"},
+    [OPT_HELP] = {"help", NULL, 'h', "this text; behind a command: of that command"},
+    [OPT_VERSION] = {"version", NULL, 'V', "the version"},
+};
+
+static const struct {
+    const char *name, *words, *help;
+    unsigned options;
+    tool_run *run;
+} commands[] = {
+    {"status", "",
+     "what the server's cache and tables hold, and what they did since httpd was (re)started",
+     ONLINE, tool_status},
+    {"top", "", "the redirects that answered most often, with file and line",
+     ONLINE | BIT(OPT_LIMIT), tool_top},
+    {"unused", "", "the redirects that did not answer for a time, with file and line",
+     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
+    {"explain", "URL", "what the server does with a URL: directories, their files, the redirect",
+     ONLINE, tool_explain},
+    {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", CHANGING,
+     tool_purge},
+    {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
+     CHANGING, tool_reset},
+    {"check", "FILE|DIR... [key=value...]",
+     "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
+     EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
+     tool_check},
+    {"lookup", "FILE URL [key=value...]",
+     "which row of a redirect map, or line of a configuration, answers a URL, and with what",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) |
+         BIT(OPT_MERGE_SLASHES),
+     tool_lookup},
+    {"convert", "FILE... [key=value...]",
+     "redirect maps and configurations to another format, losing nothing silently",
+     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
+         BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_LIMIT),
+     tool_convert},
+};
+
+/* --- help -------------------------------------------------------------------------------------*/
+
+static void print_usage(FILE *out, size_t command)
+{
+    fprintf(out, "htcachectl %s%s%s", commands[command].name, *commands[command].words ? " " : "",
+            commands[command].words);
+    for (size_t i = 0; i < OPT_HELP; i++) {
+        if (commands[command].options & BIT(i))
+            fprintf(out, " [--%s%s%s]", options[i].name, options[i].value ? "=" : "",
+                    options[i].value ? options[i].value : "");
+    }
+    putc('\n', out);
+}
+
+static void print_options(FILE *out, unsigned which)
+{
+    fputs("\nOptions:\n", out);
+    for (size_t i = 0; i < COUNT(options); i++) {
+        char name[40];
+
+        if (!(which & BIT(i)))
+            continue;
+        snprintf(name, sizeof(name), "--%s%s%s", options[i].name, options[i].value ? "=" : "",
+                 options[i].value ? options[i].value : "");
+        if (options[i].letter)
+            fprintf(out, "  -%c, %-17s %s\n", options[i].letter, name, options[i].help);
+        else
+            fprintf(out, "      %-17s %s\n", name, options[i].help);
+    }
+    if (which & BIT(OPT_FORMAT))
+        fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
+              "                        status= host= strip= (configtest= changes nothing here)\n",
+              out);
+}
+
+static void print_exit_codes(FILE *out)
+{
+    fputs(
+        "\nExit codes:\n"
+        "  0  all went well\n"
+        "  1  errors in a map, no row answers, no redirect listed, something that a format cannot\n"
+        "     say, or an answer of the server that cannot be used\n"
+        "  2  wrong usage, or a file that cannot be read or written\n"
+        "  3  no connection to the server\n"
+        "  4  the server does not allow it\n",
+        out);
+}
+
+static void print_help(FILE *out)
+{
+    fputs("Usage: htcachectl COMMAND [OPTION]... [WORD]...\n\nCommands:\n", out);
+    for (size_t i = 0; i < COUNT(commands); i++)
+        fprintf(out, "  %-15s %s\n", commands[i].name, commands[i].help);
+    print_options(out, ~0U);
+    print_exit_codes(out);
+}
+
+static void print_command_help(FILE *out, size_t command)
+{
+    fputs("Usage: ", out);
+    print_usage(out, command);
+    fprintf(out, "\n%s\n", commands[command].help);
+    print_options(out, commands[command].options);
+    print_exit_codes(out);
+}
+
+static int usage_error(const char *why, const char *what)
+{
+    tool_say("%s%s%s; try 'htcachectl --help'", why, what ? ": " : "", what ? what : "");
+    return TOOL_USAGE;
+}
+
+/* --- the status page's address ----------------------------------------------------------------*/
+
+/* The path of the <Location> that has the handler in the installed configuration. */
+static const char *configured_path(apr_pool_t *pool)
+{
+    const char *path = DEFAULT_PATH, *location = NULL;
+    config_reader reader = {.pool = pool};
+    config_line line;
+    char *bytes;
+    size_t len;
+
+    if (access(HTC_CONF_FILE, R_OK) || !tool_read_file(HTC_CONF_FILE, &bytes, &len))
+        return path;
+    reader.at = bytes;
+    reader.end = bytes + len;
+    while (config_next_line(&reader, &line)) {
+        if (!strcasecmp(line.name, "<Location")) {
+            const char *args = config_section_args(pool, line.args);
+
+            location = config_word(pool, &args);
+        } else if (!strcasecmp(line.name, "SetHandler") && location && *location == '/' &&
+                   !strcasecmp(line.args, "htcache-status"))
+            path = location;
+    }
+    free(bytes);
+    return path;
+}
+
+static const char *default_url(apr_pool_t *pool)
+{
+    const char *url = getenv(URL_ENV);
+
+    return url && *url ? url : apr_pstrcat(pool, DEFAULT_HOST, configured_path(pool), NULL);
+}
+
+/* --- the command line -------------------------------------------------------------------------*/
+
+typedef struct parsed {
+    tool_options options;
+    unsigned given; /* BIT(OPT_*) */
+    const char *colour;
+} parsed;
+
+static bool take_limit(tool_options *o, const char *value)
+{
+    char *end;
+
+    errno = 0;
+    o->limit = strtol(value, &end, 10);
+    return !errno && end != value && !*end && o->limit >= 0;
+}
+
+/* NULL, or what is wrong. */
+static const char *take_option(parsed *p, int option, const char *value)
+{
+    tool_options *o = &p->options;
+
+    p->given |= BIT(option);
+    switch (option) {
+    case OPT_SECRET_FILE:
+        o->secret_file = value;
+        break;
+    case OPT_URL:
+        o->url = value;
+        break;
+    case OPT_JSON:
+        o->json = true;
+        break;
+    case OPT_COLOR:
+        p->colour = value;
+        if (strcmp(value, "auto") != 0 && strcmp(value, "never") != 0 &&
+            strcmp(value, "always") != 0)
+            return "--color must be auto, never or always";
+        break;
+    case OPT_LIMIT:
+        return take_limit(o, value) ? NULL : "--limit must be a number";
+    case OPT_SINCE:
+        o->since = value;
+        break;
+    case OPT_FORMAT:
+        o->format = value;
+        break;
+    case OPT_FOLLOW:
+        o->follow = true;
+        break;
+    case OPT_COST:
+        o->cost = true;
+        break;
+    case OPT_TO:
+        o->to = value;
+        break;
+    case OPT_BASE:
+        o->base = value;
+        break;
+    case OPT_OUTPUT:
+        o->output = value;
+        break;
+    case OPT_KEEP_GOING:
+        o->keep_going = true;
+        break;
+    case OPT_ENCODED_SLASHES:
+        o->encoded_slashes = value;
+        break;
+    case OPT_MERGE_SLASHES:
+        o->merge_slashes = value;
+        break;
+    default:
+        break;
+    }
+    return NULL;
+}
+
+static int option_of(int letter)
+{
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if (options[i].letter == letter)
+            return (int)i;
+    }
+    return -1;
+}
+
+static void describe(struct option *known, char *letters)
+{
+    for (size_t i = 0; i < COUNT(options); i++) {
+        known[i] =
+            (struct option){options[i].name, options[i].value ? required_argument : no_argument,
+                            NULL, 1000 + (int)i};
+        if (options[i].letter)
+            *letters++ = options[i].letter;
+        if (options[i].letter && options[i].value)
+            *letters++ = ':';
+    }
+    *letters = '\0';
+}
+
+/* False: wrong usage, which was said. */
+static bool parse(int argc, char **argv, parsed *p)
+{
+    struct option known[COUNT(options) + 1] = {{0}};
+    char letters[2 * COUNT(options) + 1];
+    int c;
+
+    describe(known, letters);
+    while ((c = getopt_long(argc, argv, letters, known, NULL)) != -1) {
+        int option = c >= 1000 ? c - 1000 : option_of(c);
+        const char *why;
+
+        if (c == '?' || option < 0)
+            return usage_error("the command line is not understood", NULL) == TOOL_GOOD;
+        why = take_option(p, option, optarg);
+        if (why)
+            return usage_error(why, NULL) == TOOL_GOOD;
+    }
+    return true;
+}
+
+static bool wants_colour(const char *when)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (when && strcmp(when, "auto") != 0)
+        return !strcmp(when, "always");
+    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
+}
+
+/* False, which was said: an option of another command, or one that would change nothing. */
+static bool are_taken(size_t command, const parsed *p, apr_pool_t *pool)
+{
+    unsigned wrong = p->given & ~commands[command].options, idle = 0;
+    const char *what = "";
+
+    if (commands[command].run == tool_check && p->options.cost) {
+        idle = p->given & BIT(OPT_FORMAT);
+        what = " with --cost";
+    } else if (commands[command].run == tool_check) {
+        idle = p->given & (BIT(OPT_URL) | BIT(OPT_FOLLOW));
+        what = " without --cost";
+    }
+    for (size_t i = 0; i < COUNT(options); i++) {
+        if ((wrong | idle) & BIT(i))
+            return usage_error(apr_psprintf(pool, "%s has no option --%s%s", commands[command].name,
+                                            options[i].name, wrong & BIT(i) ? "" : what),
+                               NULL) == TOOL_GOOD;
+    }
+    return true;
+}
+
+static int run(size_t command, parsed *p, apr_pool_t *pool)
+{
+    tool_options *o = &p->options;
+    const char *env = getenv(URL_ENV), *secret = getenv(SECRET_ENV);
+    int code;
+
+    if (!are_taken(command, p, pool))
+        return TOOL_USAGE;
+    o->colour = wants_colour(p->colour);
+    o->url_given = o->url || (env && *env);
+    if (!o->url)
+        o->url = default_url(pool);
+    if (!o->secret_file && secret && *secret)
+        o->secret_file = secret;
+    code = commands[command].run(o, pool);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    tool_say("standard output: %s", strerror(errno));
+    return TOOL_USAGE;
+}
+
+static int find_command(const char *name)
+{
+    for (size_t i = 0; i < COUNT(commands); i++) {
+        if (!strcmp(name, commands[i].name))
+            return (int)i;
+    }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    parsed p = {.options = {.limit = -1}};
+    int command = -1, code;
+    apr_pool_t *pool;
+
+    if (apr_initialize() != APR_SUCCESS || apr_pool_create(&pool, NULL) != APR_SUCCESS) {
+        tool_say("no memory");
+        return TOOL_USAGE;
+    }
+    if (!parse(argc, argv, &p))
+        return TOOL_USAGE;
+    if (optind < argc) {
+        command = find_command(argv[optind]);
+        p.options.words = argc - optind - 1;
+        p.options.word = argv + optind + 1;
+    }
+    if (p.given & BIT(OPT_VERSION)) {
+        puts("htcachectl " HTC_VERSION);
+        code = TOOL_GOOD;
+    } else if (p.given & BIT(OPT_HELP)) {
+        if (command >= 0)
+            print_command_help(stdout, (size_t)command);
+        else
+            print_help(stdout);
+        code = TOOL_GOOD;
+    } else if (command < 0)
+        code = optind < argc ? usage_error("unknown command", argv[optind])
+                             : usage_error("which command?", NULL);
+    else
+        code = run((size_t)command, &p, pool);
+    apr_pool_destroy(pool);
+    apr_terminate();
+    return code;
+}

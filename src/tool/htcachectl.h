@@ -1,0 +1,112 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file tool/htcachectl.h
+ * What the commands of htcachectl share: what was said on the command line, exit codes, colours,
+ * and how names from files and servers are printed. Only for src/htcachectl*.c.
+ */
+#ifndef HTCACHECTL_H
+#define HTCACHECTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <apr_pools.h>
+#include <apr_tables.h>
+#include <jansson.h>
+
+#include "maps/map.h"
+
+/** Exit codes; a part of the tool's interface. */
+typedef enum tool_exit {
+    TOOL_GOOD = 0,
+    TOOL_FOUND = 1,     /* what was looked for is wrong or not there: see each command */
+    TOOL_USAGE = 2,     /* wrong usage, or a file that cannot be read */
+    TOOL_NO_SERVER = 3, /* no connection to the server */
+    TOOL_REFUSED = 4    /* the server does not allow it */
+} tool_exit;
+
+/** What was said on the command line. */
+typedef struct tool_options {
+    const char *url;         /* of the status page */
+    const char *secret_file; /* whose first line a POST sends; NULL: none */
+    bool url_given;          /* by the option or the environment */
+    const char *format, *to, *base, *since, *output;
+    const char *encoded_slashes, *merge_slashes; /* what the server has */
+    long limit;                                  /* -1: not said */
+    bool json, follow, cost, keep_going;
+    bool colour; /* colours on standard output */
+    int words;   /* behind the command's name */
+    char *const *word;
+} tool_options;
+
+typedef int tool_run(const tool_options *options, apr_pool_t *pool);
+
+/* The commands; each returns a tool_exit. tool/map.c: */
+tool_run tool_check, tool_lookup;
+/* tool/convert_command.c: */
+tool_run tool_convert;
+/* tool/cost_command.c; called by check --cost: */
+tool_run tool_cost;
+/* tool/server.c: */
+tool_run tool_status, tool_top, tool_unused, tool_purge, tool_reset;
+/* tool/explain.c: */
+tool_run tool_explain;
+
+typedef enum tool_colour {
+    COLOUR_BOLD,
+    COLOUR_DIM,
+    COLOUR_RED,
+    COLOUR_YELLOW,
+    COLOUR_GREEN
+} tool_colour;
+
+/** What begins a colour on standard output, "" when there are none; and what ends it. */
+const char *tool_begin(const tool_options *options, tool_colour colour);
+const char *tool_end(const tool_options *options);
+
+/** Print names of files, hosts and paths, which may hold anything: control characters, and bytes
+ *  that a terminal may take for such, stand as \xXX. */
+void tool_put(FILE *out, const char *s);
+void tool_put_bytes(FILE *out, const char *s, size_t len);
+
+/** "htcachectl: " and a message, with what is not printable escaped, to standard error. */
+void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Words "key=value" that are options of maps go to *options, the others to @a names. False: wrong
+ * usage, which was said. In tool/map.c. */
+bool tool_take_words(const tool_options *command, redirect_map_options *options,
+                     apr_array_header_t *names, apr_pool_t *pool);
+
+/** What was said of the server's settings. False: wrong usage, which was said. In
+ * tool/map.c. */
+bool tool_take_server(const tool_options *command, redirect_server *server);
+
+/** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */
+bool tool_read_file(const char *name, char **bytes, size_t *len);
+
+bool tool_is_directory(const char *name);
+
+/** Call @a each for the .htaccess files below a directory. Links are not followed, so that no tree
+ *  is without end. False: a part of it cannot be read, which was said. */
+bool tool_tree(const char *name, void (*each)(void *baton, const char *path), void *baton);
+
+/** A string of bytes that need not be UTF-8: others stand as the character of the same number. */
+json_t *tool_json_string(const char *s);
+
+/** Print and release. A tool_exit. */
+int tool_print_json(json_t *root);
+
+/** Print a text that is JSON. Characters that are not seen or that a terminal may take for a
+ * command (controls, changes of direction) stand as \uXXXX. */
+void tool_put_json(const char *text, size_t len);
+
+/** Parse what a server sent. NULL, also when it holds more values, or deeper ones, than a page of
+ *  mod_htcache has: a few bytes of JSON can take a hundred times their size in memory. */
+json_t *tool_parse_json(const char *bytes, size_t len, json_error_t *error);
+
+/** One line on a terminal that is written over again and again, on standard error. */
+void tool_progress(bool terminal, const char *name, int percent);
+void tool_progress_end(bool terminal);
+
+#endif

@@ -1,0 +1,259 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Asking a server's status page over HTTP, and reading its JSON. Called by the commands in
+ * tool/server.c. The server may be anybody: size, time and depth of the answer are bounded,
+ * and only http and https are spoken.
+ */
+#include "tool/http.h"
+
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANSWER_MAX ((size_t)32 << 20)
+#define HEADER_MAX ((size_t)64 << 10)
+#define TIMEOUT_S  30L
+
+typedef struct answer {
+    char *bytes;
+    size_t len, header;
+    bool too_large;
+} answer;
+
+static size_t collect(char *data, size_t size, size_t count, void *ctx)
+{
+    answer *a = ctx;
+    size_t n = size * count;
+    char *grown;
+
+    if (n > ANSWER_MAX - a->len) {
+        a->too_large = true;
+        return 0;
+    }
+    grown = realloc(a->bytes, a->len + n + 1);
+    if (!grown)
+        return 0;
+    memcpy(grown + a->len, data, n);
+    a->bytes = grown;
+    a->len += n;
+    a->bytes[a->len] = '\0';
+    return n;
+}
+
+static size_t count_header(char *data, size_t size, size_t count, void *ctx)
+{
+    answer *a = ctx;
+
+    (void)data;
+    a->header += size * count;
+    a->too_large |= a->header > HEADER_MAX;
+    return a->too_large ? 0 : size * count;
+}
+
+/* Redirects are not followed, which is curl's default. A proxy that the environment names is passed
+ * by: it would be sent the secret, and its 127.0.0.1 is another machine. */
+static void set_limits(CURL *curl, answer *a)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    curl_easy_setopt(curl, CURLOPT_PROXY, "");
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, count_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, a);
+}
+
+static bool add_pair(CURL *curl, CURLU *parts, const char *name, const char *value)
+{
+    char *escaped = curl_easy_escape(curl, value, 0), *pair = NULL;
+    bool good = escaped && asprintf(&pair, "%s=%s", name, escaped) >= 0 &&
+                !curl_url_set(parts, CURLUPART_QUERY, pair, CURLU_APPENDQUERY);
+
+    free(pair);
+    curl_free(escaped);
+    return good;
+}
+
+/* The address with all pairs in its query, and format=json unless something is to be changed; or
+ * NULL. Freed with curl_free(). */
+static char *full_url(CURL *curl, const char *url, const char *const *query, bool action)
+{
+    CURLU *parts = curl_url();
+    char *full = NULL;
+    bool good = parts && !curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME) &&
+                (action || add_pair(curl, parts, "format", "json"));
+
+    for (; good && query && query[0]; query += 2)
+        good = add_pair(curl, parts, query[0], query[1]);
+    if (good)
+        curl_url_get(parts, CURLUPART_URL, &full, 0);
+    curl_url_cleanup(parts);
+    return full;
+}
+
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
+{
+    char *header = NULL;
+    struct curl_slist *longer =
+        asprintf(&header, "%s: %s", name, value) >= 0 ? curl_slist_append(*list, header) : NULL;
+
+    if (longer)
+        *list = longer;
+    free(longer || header ? header : NULL);
+    return longer != NULL;
+}
+
+/* The first line of the file; malloc'ed. NULL: there is none to be sent, which was said. */
+static char *read_secret(const char *file)
+{
+    char *bytes = NULL;
+    size_t len = 0, line = 0;
+
+    if (!tool_read_file(file, &bytes, &len))
+        return NULL;
+    while (line < len && bytes[line] > ' ' && bytes[line] < 127)
+        line++;
+    if (line && (line == len || bytes[line] == '\n' || bytes[line] == '\r')) {
+        bytes[line] = '\0';
+        return bytes;
+    }
+    tool_say("%s: its first line must be one word of printable ASCII characters", file);
+    free(bytes);
+    return NULL;
+}
+
+/* What makes a GET a change. A tool_exit; what is wrong was said. */
+static int headers_of(const tool_options *o, const char *action, struct curl_slist **list)
+{
+    char *secret = action && o->secret_file ? read_secret(o->secret_file) : NULL;
+    bool good = !action || (add_header(list, "X-HtCache", action) &&
+                            (!secret || add_header(list, "X-HtCache-Secret", secret)));
+
+    if (action && o->secret_file && !secret)
+        return TOOL_USAGE;
+    free(secret);
+    if (good)
+        return TOOL_GOOD;
+    tool_say("there is no memory");
+    return TOOL_USAGE;
+}
+
+static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers, answer *a,
+                        long *status)
+{
+    CURLcode rv;
+
+    set_limits(curl, a);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "htcachectl");
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
+    if (headers) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    }
+    rv = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    return rv;
+}
+
+static int check_status(const char *url, long status, const char *action)
+{
+    if (status == 200)
+        return TOOL_GOOD;
+    if (status == 401 || status == 403 || status == 405) {
+        tool_say("%s does not allow it (status %ld)%s", url, status,
+                 action ? "; does the server have 'HtCacheAdmin On', does --secret-file name its "
+                          "HtCacheAdminSecretFile, and may this host use the page?"
+                        : "; may this host read the page?");
+        return TOOL_REFUSED;
+    }
+    if (status == 400) {
+        tool_say("%s answers 400: the server does not understand what it was asked; explain takes "
+                 "http://HOST/PATH or /PATH, --since a number with s, min, h, d or w",
+                 url);
+        return TOOL_FOUND;
+    }
+    tool_say("%s answers %ld instead of 200; does it have 'SetHandler htcache-status'?", url,
+             status);
+    return TOOL_FOUND;
+}
+
+static int check_transfer(const char *url, CURLcode rv, long status, const answer *a,
+                          const char *action)
+{
+    if (a->too_large) {
+        tool_say("%s answers with more than %zu bytes", url,
+                 a->header > HEADER_MAX ? HEADER_MAX : ANSWER_MAX);
+        return TOOL_FOUND;
+    }
+    if (rv == CURLE_UNSUPPORTED_PROTOCOL || rv == CURLE_URL_MALFORMAT) {
+        tool_say("%s: %s", url, curl_easy_strerror(rv));
+        return TOOL_USAGE;
+    }
+    if (rv != CURLE_OK && status == 0) {
+        tool_say("cannot reach %s: %s", url, curl_easy_strerror(rv));
+        return TOOL_NO_SERVER;
+    }
+    if (rv != CURLE_OK) {
+        tool_say("%s stopped answering: %s", url, curl_easy_strerror(rv));
+        return TOOL_FOUND;
+    }
+    return check_status(url, status, action);
+}
+
+static int parse(const char *url, const answer *a, json_t **root)
+{
+    json_error_t error;
+
+    *root = tool_parse_json(a->bytes ? a->bytes : "", a->len, &error);
+    if (json_is_object(*root))
+        return TOOL_GOOD;
+    tool_say("%s is not a page of mod_htcache%s%s", url, *root ? "" : ": ",
+             *root ? "" : error.text);
+    json_decref(*root);
+    *root = NULL;
+    return TOOL_FOUND;
+}
+
+static int ask(CURL *curl, const tool_options *o, const char *url, const char *action,
+               json_t **root, answer *a)
+{
+    long status = 0;
+    struct curl_slist *headers = NULL;
+    int code = headers_of(o, action, &headers);
+
+    if (code == TOOL_GOOD) {
+        CURLcode rv = perform(curl, url, headers, a, &status);
+
+        code = check_transfer(url, rv, status, a, action);
+    }
+    curl_slist_free_all(headers);
+    return code == TOOL_GOOD ? parse(url, a, root) : code;
+}
+
+int tool_ask(const tool_options *options, const char *const *query, const char *action,
+             json_t **root, char **bytes)
+{
+    answer a = {0};
+    CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
+    char *full = curl ? full_url(curl, options->url, query, action != NULL) : NULL;
+    int code = TOOL_USAGE;
+
+    *root = NULL;
+    if (!full)
+        tool_say("not a URL: %s", options->url);
+    else
+        code = ask(curl, options, full, action, root, &a);
+    curl_free(full);
+    curl_easy_cleanup(curl);
+    curl_global_cleanup();
+    if (bytes && code == TOOL_GOOD)
+        *bytes = a.bytes;
+    else
+        free(a.bytes);
+    return code;
+}

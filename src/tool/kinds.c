@@ -1,0 +1,76 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Kinds of messages. Called by tool/map.c and tool/convert_command.c.
+ */
+#include "tool/kinds.h"
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#define KINDS_MAX 1000 /* more count with the last */
+
+struct message_kinds {
+    apr_pool_t *pool;
+    apr_hash_t *by_text;
+    apr_array_header_t *all; /* message_kind * */
+    uint64_t limit;
+};
+
+message_kinds *message_kinds_create(uint64_t limit, apr_pool_t *pool)
+{
+    message_kinds *kinds = apr_palloc(pool, sizeof(*kinds));
+
+    kinds->pool = pool;
+    kinds->by_text = apr_hash_make(pool);
+    kinds->all = apr_array_make(pool, 8, sizeof(message_kind *));
+    kinds->limit = limit;
+    return kinds;
+}
+
+/* What a message has in common with others of its kind. */
+static size_t key_of(redirect_severity severity, const char *text, char *key, size_t size)
+{
+    size_t n = 0;
+
+    key[n++] = (char)('0' + severity);
+    for (bool quoted = false; *text && n < size; text++) {
+        if (*text == '\'')
+            quoted = !quoted;
+        else if (!quoted && (*text < '0' || *text > '9'))
+            key[n++] = *text;
+    }
+    return n;
+}
+
+static message_kind *find(message_kinds *kinds, redirect_severity severity, const char *text)
+{
+    char key[200];
+    size_t len = key_of(severity, text, key, sizeof(key));
+    message_kind *kind = apr_hash_get(kinds->by_text, key, (apr_ssize_t)len);
+
+    if (kind)
+        return kind;
+    if (kinds->all->nelts > KINDS_MAX)
+        return APR_ARRAY_IDX(kinds->all, KINDS_MAX, message_kind *);
+    kind = apr_pcalloc(kinds->pool, sizeof(*kind));
+    kind->severity = severity;
+    APR_ARRAY_PUSH(kinds->all, message_kind *) = kind;
+    apr_hash_set(kinds->by_text, apr_pmemdup(kinds->pool, key, len), (apr_ssize_t)len, kind);
+    return kind;
+}
+
+message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,
+                                  const char *text, bool *told)
+{
+    message_kind *kind = find(kinds, severity, text);
+
+    kind->count++;
+    *told = !kinds->limit || kind->count <= kinds->limit;
+    kind->more += !*told;
+    return kind;
+}
+
+const apr_array_header_t *message_kinds_all(const message_kinds *kinds)
+{
+    return kinds->all;
+}

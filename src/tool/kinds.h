@@ -1,0 +1,36 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file tool/kinds.h
+ * Kinds of messages: those that differ in what is quoted and in numbers only. A file may have
+ * millions of a kind; the first of each are told, and the others counted. For htcachectl check and
+ * convert.
+ */
+#ifndef HTCACHECTL_KINDS_H
+#define HTCACHECTL_KINDS_H
+
+#include <apr_tables.h>
+
+#include "maps/map.h"
+
+#define MESSAGES_OF_A_KIND 100 /* without --limit */
+
+typedef struct message_kind {
+    redirect_severity severity;
+    uint64_t count;
+    uint64_t more; /* of these, beyond the limit */
+    size_t last;   /* the caller's: the last one that was told */
+} message_kind;
+
+typedef struct message_kinds message_kinds;
+
+/** At most @a limit of a kind are told; 0: all. What is remembered lies in @a pool. */
+message_kinds *message_kinds_create(uint64_t limit, apr_pool_t *pool);
+
+/** Count a message, and find its kind. With *told it is to be told. Never NULL. */
+message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,
+                                  const char *text, bool *told);
+
+/** All kinds, message_kind *, in the order in which they came first. */
+const apr_array_header_t *message_kinds_all(const message_kinds *kinds);
+
+#endif
