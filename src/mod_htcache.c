@@ -4,12 +4,8 @@
  * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
  */
 #include "module/module.h"
-#include "htaccess/farm.h"
-#include "redirects/fold.h"
-#include "redirects/rule_filter.h"
-#include "redirects/fold_track.h"
-#include "module/hooks.h"
-#include "redirects/map.h"
+#include "htaccess/htaccess.h"
+#include "redirects/redirects.h"
 #include "status/status.h"
 
 #include "ap_mpm.h"
@@ -20,11 +16,6 @@
 /* Memory of configurations that were given up, kept for others. */
 #define KEPT_FREE (1U << 20)
 
-/* Modules that change the user a request runs as. What one user may read must not be remembered
- * for another, so the cache stays off beside them. */
-static const char *const user_switching[] = {
-    "itk.c", "mpm_itk.c", "mod_ruid2.c", "peruser.c", "mod_privileges.c", "mod_suid2.c", NULL};
-
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     int rv;
@@ -34,20 +25,6 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     rv = htc_fold_pre_config(pconf, plog, ptemp);
     htc_notes_pre_config(); /* by now the tree may be much shorter */
     return rv;
-}
-
-static const char *user_switching_module(void)
-{
-    for (int i = 0; user_switching[i]; i++) {
-        if (ap_find_linked_module(user_switching[i]))
-            return user_switching[i];
-    }
-    return NULL;
-}
-
-bool htc_switches_users(void)
-{
-    return user_switching_module() != NULL;
 }
 
 /* Another module that opens .htaccess files itself must be asked each time, so core may not be
@@ -62,17 +39,6 @@ static bool others_open_htaccess(void)
             return true;
     }
     return false;
-}
-
-bool htc_is_restart(void)
-{
-    int generation = 0;
-    return ap_mpm_query(AP_MPMQ_GENERATION, &generation) == APR_SUCCESS && generation > 0;
-}
-
-bool htc_is_preflight(void)
-{
-    return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
 }
 
 static int create_store(htc_context *ctx, server_rec *s)
@@ -197,7 +163,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         return create_store(ctx, s);
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->ctx = ctx;
-    switcher = user_switching_module();
+    switcher = htc_user_switcher();
     if (switcher) {
         ctx->off_reason = apr_pstrcat(
             pconf, switcher, " runs requests as different users; the cache stays off", NULL);
@@ -304,6 +270,63 @@ static void htc_register_hooks(apr_pool_t *p)
     htc_status_register_hook();
 }
 
+#define ANYWHERE_BUT_HTACCESS (RSRC_CONF | ACCESS_CONF)
+#define IN_ANY_HTACCESS       (OR_ALL | NONFATAL_ALL)
+
+#define PRIVATE_HELP          "Private to mod_htcache; not for use in any file"
+
+static const command_rec directives[] = {
+    AP_INIT_TAKE1("HtCache", htc_conf_set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to keep parsed .htaccess files in memory"),
+    AP_INIT_TAKE1("HtCacheAdmin", htc_conf_set_admin, NULL, ANYWHERE_BUT_HTACCESS,
+                  "On to let the status page forget records and reset counters, by POST"),
+    AP_INIT_TAKE1("HtCacheAdminSecretFile", htc_conf_set_secret_file, NULL, RSRC_CONF,
+                  "A file that only the administrator may read, with the secret that such a POST "
+                  "must know"),
+    AP_INIT_TAKE1("HtCacheMemory", htc_conf_set_memory, NULL, RSRC_CONF,
+                  "Size of the shared memory, such as 64M"),
+    AP_INIT_TAKE1("HtCacheProcessMemory", htc_conf_set_process_memory, NULL, RSRC_CONF,
+                  "Most memory for parsed configurations in each process, such as 64M"),
+    AP_INIT_TAKE1("HtCacheRevalidate", htc_conf_set_revalidate, NULL, ANYWHERE_BUT_HTACCESS,
+                  "How long an entry is trusted without asking the disk: auto for as long as the "
+                  "kernel reports no change, or a time such as 1s; 0 for not at all"),
+    AP_INIT_TAKE1("HtCacheDocumentRootShare", htc_conf_set_share, NULL, RSRC_CONF,
+                  "Most of the shared memory that one document root may hold while others want "
+                  "room, such as 25%"),
+    AP_INIT_ITERATE("HtCacheExclude", htc_conf_add_exclude, NULL, RSRC_CONF,
+                    "Directories whose .htaccess files are left to httpd"),
+    AP_INIT_ITERATE("HtCacheTrustModule", htc_conf_add_trusted, NULL, RSRC_CONF,
+                    "Modules whose parsed directives may be kept from request to request"),
+    AP_INIT_ITERATE("HtCacheMemcached", htc_farm_set_server, NULL, RSRC_CONF,
+                    "memcached servers, HOST:PORT, through which servers of a farm share what they "
+                    "read"),
+    AP_INIT_TAKE1("HtCacheMemcachedKeyFile", htc_farm_set_key_file, NULL, RSRC_CONF,
+                  "A file that only root may read, with the key that servers of a farm share"),
+    AP_INIT_TAKE1("HtCacheMemcachedTimeout", htc_farm_set_timeout, NULL, RSRC_CONF,
+                  "Most time that a request may spend on memcached in all, such as 20ms"),
+    AP_INIT_TAKE1("HtCacheFold", htc_conf_set_fold, NULL, OR_FILEINFO,
+                  "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
+    AP_INIT_TAKE1("HtCacheCounters", htc_conf_set_counters, NULL, RSRC_CONF,
+                  "Off not to count how often each redirect answers"),
+    AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
+                      "A file of redirects, then options such as status=301"),
+    AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,
+                    OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_TAKE23(HTC_FOLD_MATCH, htc_fold_take23, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                   PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_TEMP, htc_fold_take2, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_TAKE2(HTC_FOLD_PERMANENT, htc_fold_take2, (void *)HTTP_MOVED_PERMANENTLY, OR_FILEINFO,
+                  PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_RUN, htc_fold_run_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_FLAG(HTC_FOLD_HOST, htc_fold_host_directive, NULL, RSRC_CONF, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_FOLD_TRACK, htc_track_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
+    {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};
+
 /* All else is hidden, so that calls between the files need no indirection. */
 #pragma GCC visibility push(default)
 module AP_MODULE_DECLARE_DATA htcache_module = {STANDARD20_MODULE_STUFF,
@@ -311,7 +334,7 @@ module AP_MODULE_DECLARE_DATA htcache_module = {STANDARD20_MODULE_STUFF,
                                                 htc_merge_dir_conf,
                                                 htc_create_server_conf,
                                                 htc_merge_server_conf,
-                                                htc_directives,
+                                                directives,
                                                 htc_register_hooks
 #if defined(AP_MODULE_FLAG_NONE)
                                                 ,

@@ -10,7 +10,7 @@
  * Patterns are only noted on the way, and tried in the end, ascending, up to the one that is kept.
  */
 #include "redirect_table/internal.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #include <apr_strings.h>
 
@@ -759,4 +759,9 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
         see_usual(t);
     }
     return t;
+}
+
+uint64_t redirect_table_format(void)
+{
+    return (uint64_t)RT_VERSION << 32 | sizeof(rt_header);
 }

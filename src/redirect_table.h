@@ -16,8 +16,10 @@
  * and within the image, numbers of patterns and rules are below the table's totals, kind and status
  * are possible ones. Texts need not end in a NUL.
  */
-#ifndef REDIRECT_TABLE_H
-#define REDIRECT_TABLE_H
+#ifndef HTC_REDIRECT_TABLE_H
+#define HTC_REDIRECT_TABLE_H
+
+#include "redirect_table/prefix_filter.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -241,5 +243,8 @@ uint32_t redirect_table_nth(const redirect_table *table, uint32_t index);
 /** A hash of all that @a rule answers to and with: source, conditions, target and status, but not
  * its line or place. The same in every image and process, so that a rule is known again. */
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
+
+/** A number that is another one for each format of images. */
+uint64_t redirect_table_format(void);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The cost report of configurations: what becomes of a .htaccess file and because of which line,
  * what requests have to run, and what is advised. Expected classes follow from the allow-list,
- * foldings from rules/config.h.
+ * foldings from rules/rules.h.
  */
 #include "tool/config_cost.h"
 #include "redirect_map_util.h"

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of farm/codec.c: keys, names, and that nothing which was forged, cut, swapped or kept
+ * Unit tests of farm/farm.c: keys, names, and that nothing which was forged, cut, swapped or kept
  * for later comes through. Run by 'make check' where the farm tier is built.
  */
-#include "farm/codec.h"
+#include "farm/farm.h"
 #include "cache/record.h"
 
 #include <apr_general.h>

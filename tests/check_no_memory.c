@@ -13,7 +13,7 @@
 #include "cache/watch.h"
 #include "tool/convert.h"
 #include "area/counters.h"
-#include "maps/map.h"
+#include "maps/maps.h"
 
 #include <errno.h>
 

@@ -4,7 +4,7 @@
  * rules, and whole files as htcachectl check reads them. Expected results follow from what
  * mod_alias and mod_rewrite do with such lines.
  */
-#include "rules/config.h"
+#include "rules/rules.h"
 
 #include "base/config_lines.h"
 

@@ -4,7 +4,7 @@
  * redirect_table.h reads outside of the image, runs without end, or says more than the header
  * allows. The image lies between two pages that nobody may touch. Run by 'make check'.
  */
-#include "maps/map.h"
+#include "maps/maps.h"
 #include "redirect_table/internal.h"
 
 #include <check.h>

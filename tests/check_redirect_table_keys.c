@@ -199,7 +199,8 @@ static void ask_alike(unsigned number, uint64_t seed, bool same_tag)
     const char *path = alike[number].path;
     redirect_request request = {.path = path, .path_len = strlen(path)};
     char *image = make_alike(number, seed, same_tag);
-    const redirect_table *table = redirect_table_open(image, ((const rt_header *)(const void *)image)->size, pool);
+    const redirect_table *table =
+        redirect_table_open(image, ((const rt_header *)(const void *)image)->size, pool);
     redirect_match match;
     bool found = redirect_table_lookup(table, &request, 0, &match);
 

@@ -12,9 +12,14 @@ import pathlib
 import subprocess
 import sys
 
+LAYERS = pathlib.Path(__file__).resolve().parent.parent / "src/LAYERS"
+CORE = [line.split()[0] for line in LAYERS.read_text().splitlines() if " core" in line]
+
 
 def is_core(name):
-    return name.startswith("core/") or name.startswith("redirect_") or name == "base/config_lines.c"
+    """Of a core folder, see src/LAYERS, and not of the tool."""
+    folder = name.partition("/")[0].removesuffix(".c")
+    return folder in CORE and folder != "tool"
 
 
 def lines_of(build):

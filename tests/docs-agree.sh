@@ -22,19 +22,19 @@ same() { # what, file A's words, file B's words, names of A and B
 }
 
 # AP_INIT_X("Name", ...); the private directive is written with a macro and so is not found.
-directives=$(sed -n 's/.*AP_INIT_[A-Z0-9_]*("\(HtCache[A-Za-z]*\)".*/\1/p' src/module/conf.c | sort)
+directives=$(sed -n 's/.*AP_INIT_[A-Z0-9_]*("\(HtCache[A-Za-z]*\)".*/\1/p' src/mod_htcache.c | sort)
 readme=$(sed -n 's/^| `\(HtCache[A-Za-z]*\)[ `].*/\1/p' README.md | sort)
 conf=$(sed -n 's/^ *#\{0,1\}\(HtCache[A-Za-z]*\) .*/\1/p' conf/htcache.conf | sort)
-same directives "$directives" "$readme" src/module/conf.c README.md
-same directives "$directives" "$conf" src/module/conf.c conf/htcache.conf
+same directives "$directives" "$readme" src/mod_htcache.c README.md
+same directives "$directives" "$conf" src/mod_htcache.c conf/htcache.conf
 
 # The status page: names in the code, whatever their section; tests/status-schema.pl and t/50-status.t
 # compare section by section.
 figures=$({
     sed -n 's/^ *X(\([a-z]*\), \([a-z_0-9]*\),.*/\1 \2/p' src/cache/counters.h |
         sed 's/^\([a-z]*\) \1_/\1 /; s/^[a-z]* //'
-    sed -n 's/^ *X(\([a-z_]*\), *".*/\1/p' src/farm/codec.h
-    cat src/glue_*.c src/mod_htcache.c | tr '\n' ' ' | grep -o \
+    sed -n 's/^ *X(\([a-z_]*\), *".*/\1/p' src/farm/farm.h
+    cat src/*/*.c src/mod_htcache.c | tr '\n' ' ' | grep -o \
         -e 'htc_add_[a-z]*([a-z_>.-]*, *"[a-z_0-9]*"' \
         -e '{"[a-z_0-9]*", *"[^"]*", *HTC_[A-Z]*, *HTC_UNIT' |
         sed 's/^[^"]*"\([a-z_0-9]*\)".*/\1/'

@@ -26,16 +26,15 @@ fi
 build() {
     # The farm tier's values are signed by libcrypto; nothing else needs it.
     case $name in
-    farm) without=-none- more=-lcrypto ;;
-    *) without=farm/codec.c more= ;;
+    farm) more='src/farm/farm.c -lcrypto' ;;
+    *) more= ;;
     esac
     # shellcheck disable=SC2086,SC2046
-    "$clang" -g -O1 -fno-omit-frame-pointer -fsanitize="$2" \
+    (cd "$srcdir" && "$clang" -g -O1 -fno-omit-frame-pointer -fsanitize="$2" \
         -fno-sanitize-recover=undefined -D_GNU_SOURCE ${FUZZ_CPPFLAGS:-$(apr-1-config --includes --cppflags)} \
         -I"$srcdir/src" "$srcdir/tests/fuzz/$1_$name.c" \
-        $(find "$srcdir/src" -name '*.c' ! -name 'glue_*' ! -name 'mod_*' ! -name 'htcachectl*' \
-            ! -name "$without") \
-        ${FUZZ_LIBS:-$(apr-1-config --link-ld --libs) -lxxhash} $more -lpthread -o "$work/bin/$1_$name"
+        $FUZZ_SOURCES \
+        ${FUZZ_LIBS:-$(apr-1-config --link-ld --libs) -lxxhash} $more -lpthread -o "$work/bin/$1_$name")
 }
 
 idle() {

@@ -4,7 +4,7 @@
 # headers of the other libraries are those that are installed. 'make check' calls it with
 # CORE_CPPFLAGS and srcdir set.
 set -u
-: "${CORE_CPPFLAGS:?the preprocessor flags of src/core}" "${srcdir:?the source directory}"
+: "${CORE_CPPFLAGS:?the preprocessor flags of the core folders}" "${srcdir:?the source directory}"
 
 if ! command -v musl-gcc >/dev/null; then
     echo "SKIP: musl-gcc is missing (Debian, Ubuntu: apt-get install musl-tools)"
@@ -23,9 +23,9 @@ for flag in $CORE_CPPFLAGS; do
 done
 
 failed=0
-for file in "$srcdir"/src/core/*.c "$srcdir"/src/redirect_*.c; do
+for file in $CORE_SOURCES; do
     # shellcheck disable=SC2086
-    musl-gcc -std=gnu11 -fsyntax-only -Werror=implicit-function-declaration $flags $headers "$file" || {
+    musl-gcc -std=gnu11 -fsyntax-only -Werror=implicit-function-declaration $flags $headers "$srcdir/$file" || {
         echo "FAIL: $file"
         failed=1
     }

@@ -6,7 +6,7 @@
 #ifndef REDIRECT_MAP_UTIL_H
 #define REDIRECT_MAP_UTIL_H
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -68,8 +68,8 @@ for my $what (sort keys %page_of) {
 
 # The tool has JSON of its own. Literals of calls that make some are its names, but for the formats.
 my (%made, %told);
-for my $file (qw(convert cost map)) {
-    my $code = slurp("$top/src/htcachectl_$file.c");
+for my $file (qw(convert_command cost_command map)) {
+    my $code = slurp("$top/src/tool/$file.c");
     for my $call ($code =~ /\b(?:json_pack|json_object_set_new|set_number)\(([^;]*);/g) {
         $made{$_} = 1 for $call =~ /"([a-z]\w*)"/g;
     }

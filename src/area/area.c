@@ -5,7 +5,7 @@
  */
 #include "area/internal.h"
 #include "area/hits.h"
-#include "base/pages.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "redirect_table/internal.h"
+#include "redirect_table.h"
 
 /* --- how much can be had ----------------------------------------------------------------------*/
 
@@ -178,8 +178,7 @@ uint64_t redirect_area_layout(void)
                               (uint64_t)REDIRECT_COUNTER_EPOCH,
                               sizeof(redirect_hits_name),
                               REDIRECT_HITS_ENTRIES,
-                              RT_VERSION,
-                              sizeof(rt_header)};
+                              redirect_table_format()};
     uint64_t layout;
 
     for (size_t i = 0; i < sizeof(text); i++)

@@ -19,8 +19,8 @@
  * a number that is never that of another map while anybody can still have it: with a map that was
  * forgotten, functions do nothing, or say that there is no image.
  */
-#ifndef REDIRECT_AREA_H
-#define REDIRECT_AREA_H
+#ifndef HTC_AREA_AREA_H
+#define HTC_AREA_AREA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,8 +29,9 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
-#include "base/identity.h"
+#include "base/base.h"
 #include "area/counters.h"
+#include "area/hits.h"
 
 #define REDIRECT_AREA_MAPS      4096 /* maps at a time */
 #define REDIRECT_AREA_IMAGES    8192 /* images at a time, old ones still in use included */

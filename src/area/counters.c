@@ -3,7 +3,7 @@
  * Counters of single redirects. Counted by the glue with each answer; moved from one image to the
  * next by whoever has built that; read by the status page.
  */
-#include "base/pages.h"
+#include "base/base.h"
 #include "area/counters.h"
 
 #include <apr_general.h>

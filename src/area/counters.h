@@ -9,8 +9,8 @@
  * A word of zeros means: never. Counting is one atomic addition, and once a second one exchange
  * more; nothing here takes a lock or fails.
  */
-#ifndef REDIRECT_COUNTERS_H
-#define REDIRECT_COUNTERS_H
+#ifndef HTC_AREA_COUNTERS_H
+#define HTC_AREA_COUNTERS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  * be counted for that one, or not at all. Any function may be called by any thread of any process
  * that has the memory. Part of the core: no httpd headers.
  */
-#ifndef REDIRECT_HITS_H
-#define REDIRECT_HITS_H
+#ifndef HTC_AREA_HITS_H
+#define HTC_AREA_HITS_H
 
 #include "area/counters.h"
 

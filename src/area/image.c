@@ -4,7 +4,7 @@
  * the memory of old ones back to the system. Called by the glue when a file is loaded.
  */
 #include "area/internal.h"
-#include "base/pages.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -31,15 +31,15 @@
  * that a process was about to free when it died. What is garbage, and pinned by no living process,
  * is found by going through the image table; there are no lists that could be left half changed.
  */
-#ifndef REDIRECT_AREA_PRIVATE_H
-#define REDIRECT_AREA_PRIVATE_H
+#ifndef HTC_AREA_INTERNAL_H
+#define HTC_AREA_INTERNAL_H
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "base/lock.h"
+#include "base/base.h"
 #include "area/area.h"
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for

@@ -5,7 +5,7 @@
  * and then without the lock.
  */
 #include "area/internal.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #include <apr_random.h>
 #include <string.h>

@@ -21,8 +21,8 @@
  *   one process, within one generation of the server's configuration.
  */
 
-#ifndef HTCACHE_ALLOW_LIST_H
-#define HTCACHE_ALLOW_LIST_H
+#ifndef HTC_BASE_ALLOW_LIST_H
+#define HTC_BASE_ALLOW_LIST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * chains stay as they are and are shared. Nothing here locks; a chain is not changed once it is
  * merged.
  */
-#ifndef HTC_CHAIN_H
-#define HTC_CHAIN_H
+#ifndef HTC_BASE_CHAIN_H
+#define HTC_BASE_CHAIN_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * continuations, without comments and blank lines. For what looks at such files without a server:
  * htcachectl check, check --cost and convert. Part of the core: no httpd headers.
  */
-#ifndef CONFIG_LINES_H
-#define CONFIG_LINES_H
+#ifndef HTC_BASE_CONFIG_LINES_H
+#define HTC_BASE_CONFIG_LINES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * characters, markup, quotes, bytes that are no UTF-8. What comes out is always valid UTF-8 on one
  * line. All allocate from @a pool; NULL stays NULL.
  */
-#ifndef HTC_ESCAPE_H
-#define HTC_ESCAPE_H
+#ifndef HTC_BASE_ESCAPE_H
+#define HTC_BASE_ESCAPE_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * section of their own, which htc_hot_fetch() has the processor load while the request waits for
  * the kernel's answer anyway.
  */
-#ifndef HTC_HOT_H
-#define HTC_HOT_H
+#ifndef HTC_BASE_HOT_H
+#define HTC_BASE_HOT_H
 
 #define HTC_HOT        __attribute__((hot))
 #define HTC_EACH       __attribute__((hot, section("htc_each")))

@@ -5,8 +5,8 @@
  * nanoseconds, mode, uid and gid. Identities are compared for equality only, never for "newer":
  * rsync -a, cp -p and mv set old times, but cannot set ctime or the inode.
  */
-#ifndef HTC_IDENTITY_H
-#define HTC_IDENTITY_H
+#ifndef HTC_BASE_IDENTITY_H
+#define HTC_BASE_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -29,8 +29,8 @@
  * statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a mount
  * whose server is gone, would hold everybody.
  */
-#ifndef HTC_LOCK_H
-#define HTC_LOCK_H
+#ifndef HTC_BASE_LOCK_H
+#define HTC_BASE_LOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  * code that may. docs/identity.md, "Modules", says for each module why. The list is not the
  * allow-list (base/allow_list.h): that one is about what one .htaccess file sets. Constants only.
  */
-#ifndef HTCACHE_MERGE_LIST_H
-#define HTCACHE_MERGE_LIST_H
+#ifndef HTC_BASE_MERGE_LIST_H
+#define HTC_BASE_MERGE_LIST_H
 
 #include <stdbool.h>
 

@@ -5,8 +5,8 @@
  * is read at random places: with pages of 4 KiB the processor has to look up, in other memory,
  * where nearly each of its reads goes. Part of the core: no httpd headers.
  */
-#ifndef HTC_PAGES_H
-#define HTC_PAGES_H
+#ifndef HTC_BASE_PAGES_H
+#define HTC_BASE_PAGES_H
 
 #include <stddef.h>
 

@@ -5,7 +5,7 @@
  * Abbadi, 2005), within a set and without the inherited count.
  */
 #include "cache/costs.h"
-#include "base/pages.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <stdatomic.h>

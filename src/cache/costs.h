@@ -14,8 +14,8 @@
  * given to another may be counted for that one, or not at all. Any function may be called by any
  * thread of any process that inherited the segment.
  */
-#ifndef HTC_COSTS_H
-#define HTC_COSTS_H
+#ifndef HTC_CACHE_COSTS_H
+#define HTC_CACHE_COSTS_H
 
 #include <stddef.h>
 #include <stdint.h>

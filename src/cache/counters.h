@@ -8,8 +8,8 @@
  * Every directory level that the cache is asked about ("lookup") ends in exactly one of
  * hits, absent_hits, misses, replays or bypasses; lookups is their sum, made when it is read.
  */
-#ifndef HTC_COUNTERS_H
-#define HTC_COUNTERS_H
+#ifndef HTC_CACHE_COUNTERS_H
+#define HTC_CACHE_COUNTERS_H
 
 /* X(group, name, help): the group is the JSON object that shows it, the name its key there (without
  * "<group>_" in front, which a name may have to be no other's). */

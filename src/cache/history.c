@@ -4,7 +4,7 @@
  * older one. Called by status/history.c.
  */
 #include "cache/history.h"
-#include "base/pages.h"
+#include "base/base.h"
 
 #include <stdatomic.h>
 

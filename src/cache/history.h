@@ -10,8 +10,8 @@
  * after a restart are seen as such. Lock-free; whoever dies while he takes a sample leaves one that
  * is not shown.
  */
-#ifndef HTC_HISTORY_H
-#define HTC_HISTORY_H
+#ifndef HTC_CACHE_HISTORY_H
+#define HTC_CACHE_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -25,7 +25,7 @@
  *   - touched and the totals decide nothing that must be exact: relaxed.
  */
 #include "cache/process_cache.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -15,8 +15,8 @@
  *
  * Nothing here depends on a pool being thread-safe; the map allocates with malloc.
  */
-#ifndef HTC_MAP_H
-#define HTC_MAP_H
+#ifndef HTC_CACHE_PROCESS_CACHE_H
+#define HTC_CACHE_PROCESS_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>

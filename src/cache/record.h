@@ -7,8 +7,8 @@
  * same byte order (others reject it). Bytes that come from there are hostile until
  * htc_record_validate() said otherwise.
  */
-#ifndef HTC_RECORD_H
-#define HTC_RECORD_H
+#ifndef HTC_CACHE_RECORD_H
+#define HTC_CACHE_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>

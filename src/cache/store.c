@@ -5,7 +5,7 @@
  * by the status page.
  */
 #include "cache/store_internal.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -35,8 +35,8 @@
  * Thread and process safety: every function may be called by any thread of any process that
  * inherited the segment, unless it says otherwise.
  */
-#ifndef HTC_STORE_H
-#define HTC_STORE_H
+#ifndef HTC_CACHE_STORE_H
+#define HTC_CACHE_STORE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,7 +46,7 @@
 #include <apr_pools.h>
 
 #include "cache/counters.h"
-#include "base/identity.h"
+#include "base/base.h"
 
 #define HTC_STORE_MIN_BYTES (256 * 1024)
 #define HTC_STORE_MAX_BYTES (UINT64_C(256) << 30)
@@ -69,7 +69,7 @@ typedef enum htc_kind {
 #define HTC_RF_EMPTY        0x0002u /* the tree has no directives */
 #define HTC_RF_REPLAY       0x0004u /* not every directive is on the allow-list */
 #define HTC_RF_EXEC_ON_READ 0x0008u /* sections were resolved while the tree was built */
-#define HTC_RF_REDIRECTS                                                              \
+#define HTC_RF_REDIRECTS \
     0x0010u /* of a STOCK file: it may have Redirect lines; of a TREE: it has such or \
              * RewriteRules */
 

@@ -19,13 +19,13 @@
  * record is lost but the one that was worked on. Where damage is found it is derived anew from the
  * slots, if these are few; else the store is emptied, some slots at a time.
  */
-#ifndef HTC_STORE_PRIVATE_H
-#define HTC_STORE_PRIVATE_H
+#ifndef HTC_CACHE_STORE_INTERNAL_H
+#define HTC_CACHE_STORE_INTERNAL_H
 
 #include <assert.h>
 #include <stddef.h>
 
-#include "base/lock.h"
+#include "base/base.h"
 #include "cache/store.h"
 
 #define HTCS_ALIGN           128 /* of every area; two cache lines, which some processors fetch as one */

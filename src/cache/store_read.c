@@ -4,7 +4,7 @@
  * two looks at its slot's sequence count, and proved by checksums; every index is checked before it
  * is followed. Also used by writers, under the lock, to tell whether a record is intact.
  */
-#include "base/hot.h"
+#include "base/base.h"
 #include "cache/store_internal.h"
 
 #include <string.h>

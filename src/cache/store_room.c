@@ -4,7 +4,7 @@
  * the choice of a victim. Called by put and remove, under the store's lock. All of it is rebuilt
  * from the slots after damage, so it checks what it follows and reports instead of repairing.
  */
-#include "base/hot.h"
+#include "base/base.h"
 #include "cache/store_internal.h"
 
 /* Probes of the owner table before an owner is lumped with others. */

@@ -4,7 +4,7 @@
  * killed between any two stores; the order of the stores to a slot and its blocks keeps the
  * invariant stated in cache/store_internal.h, everything else is rebuilt by the next writer.
  */
-#include "base/hot.h"
+#include "base/base.h"
 #include "cache/store_internal.h"
 
 #include <errno.h>

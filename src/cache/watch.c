@@ -9,7 +9,7 @@
  * published. The kernel guards its queue with a lock of its own: who sees the queue without an
  * event that was in it sees everything that the taker did before, `busy` included.
  */
-#include "base/hot.h"
+#include "base/base.h"
 #include "cache/watch_internal.h"
 
 #include <errno.h>

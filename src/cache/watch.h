@@ -39,8 +39,8 @@
  * inherited the handle. One lock guards the tree; it is waited for no longer than
  * HTC_WATCH_LOCK_MS, and nothing is asked of a file system while it is held.
  */
-#ifndef HTC_WATCH_H
-#define HTC_WATCH_H
+#ifndef HTC_CACHE_WATCH_H
+#define HTC_CACHE_WATCH_H
 
 #include "cache/store.h"
 

@@ -15,10 +15,10 @@
  * visited under one hold of the lock, so that every walk along a list ends. What cannot be is
  * damage: the tree is emptied and the epoch incremented, as after a death.
  */
-#ifndef HTC_WATCH_PRIVATE_H
-#define HTC_WATCH_PRIVATE_H
+#ifndef HTC_CACHE_WATCH_INTERNAL_H
+#define HTC_CACHE_WATCH_INTERNAL_H
 
-#include "base/lock.h"
+#include "base/base.h"
 #include "cache/watch.h"
 
 #include <sys/inotify.h>

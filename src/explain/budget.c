@@ -5,7 +5,7 @@
  * limit of its own, all have a budget, and the search ends when the client has gone. Called by the
  * other glue_explain files wherever there may be many lines.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
 #include <poll.h>
 

@@ -3,8 +3,8 @@
  * What httpd's configuration tree says of a path: Alias lines, sections, AllowOverride. Sections
  * are matched as core matches them. Called by explain/explain.c.
  */
-#include "base/config_lines.h"
-#include "explain/explain.h"
+#include "base/base.h"
+#include "explain/internal.h"
 
 const ap_directive_t *explain_next(const ap_directive_t *node, const char *name)
 {

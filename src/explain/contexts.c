@@ -5,7 +5,7 @@
  * they stand. What holds only for some requests, and nobody can tell from the URL, is noted with
  * file and line. Called by explain/rules.c.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
 #include "ap_expr.h"
 

@@ -3,8 +3,8 @@
  * The directories on the way to a file and what the cache has of each: its record, read from shared
  * memory, and the directives in it. Called by explain/explain.c.
  */
-#include "explain/explain.h"
-#include "htaccess/watch.h"
+#include "explain/internal.h"
+#include "htaccess/htaccess.h"
 
 /* What is known of one level's file. */
 typedef struct found {

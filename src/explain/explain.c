@@ -3,7 +3,7 @@
  * ?explain=URL, the lead: which server and path a URL means, and what is found of it in one report.
  * Called by the handler in status/status.c.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
 #include "apr_uri.h"
 #include "http_main.h"

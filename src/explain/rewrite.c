@@ -4,9 +4,9 @@
  * as mod_rewrite merges contexts, and as it goes on behind its rules. The rules themselves are run
  * by explain/run.c. Called by explain/rules.c.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
-#include "redirects/fold.h"
+#include "redirects/redirects.h"
 
 /* --- the lists --------------------------------------------------------------------------------*/
 

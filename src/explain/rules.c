@@ -9,9 +9,9 @@
 #include <apr_uri.h>
 #include <http_main.h>
 
-#include "explain/explain.h"
-#include "redirects/fold.h"
-#include "rules/config.h"
+#include "explain/internal.h"
+#include "redirects/redirects.h"
+#include "rules/rules.h"
 
 /* --- the list ---------------------------------------------------------------------------------*/
 

@@ -4,7 +4,7 @@
  * that there are decide what comes of it; nothing is asked that a person could not look up. Called
  * by explain/rewrite.c.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
 #include "http_vhost.h"
 

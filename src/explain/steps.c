@@ -4,7 +4,7 @@
  * through all that the first one went through. Followed as long as what leads on can be judged, and
  * as often as httpd would. Called by explain/explain.c.
  */
-#include "explain/explain.h"
+#include "explain/internal.h"
 
 /* --- steps ------------------------------------------------------------------------------------*/
 

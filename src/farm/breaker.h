@@ -10,8 +10,8 @@
  * All zero is a closed breaker. Every function may be called by any thread of any process without
  * a lock. Times are htc_mono_ms().
  */
-#ifndef HTC_BREAKER_H
-#define HTC_BREAKER_H
+#ifndef HTC_FARM_BREAKER_H
+#define HTC_FARM_BREAKER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

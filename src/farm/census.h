@@ -8,8 +8,8 @@
  *
  * All zero at first. Used by the farm glue for its connections.
  */
-#ifndef HTC_CENSUS_H
-#define HTC_CENSUS_H
+#ifndef HTC_FARM_CENSUS_H
+#define HTC_FARM_CENSUS_H
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  * Used by the farm glue; knows nothing of what is stored. The sockets are reached through a struct
  * of functions, so that unit tests can be the network. Any thread may call htc_mc_run().
  */
-#ifndef HTC_MEMCACHED_H
-#define HTC_MEMCACHED_H
+#ifndef HTC_FARM_MEMCACHED_H
+#define HTC_FARM_MEMCACHED_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,10 +5,9 @@
  * vector this process has already parsed, or by running the cached directive tree in the request's
  * pool, or by parsing the text that was just read.
  */
-#include "module/module.h"
-#include "htaccess/apply.h"
-#include "htaccess/farm.h"
-#include "redirects/fold.h"
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
+#include "redirects/redirects.h"
 #include "regex/regex.h"
 
 /* Bytes of a record that is run about as fast as what is kept of it is made. */
@@ -489,27 +488,6 @@ static bool tree_suits(const htc_job *job, const cmd_parms *cmd)
     return !(job->info.flags & HTC_RF_EXEC_ON_READ) || (cmd->override & OR_ALL);
 }
 
-const char *htc_refuse_private(cmd_parms *cmd)
-{
-    const char *name = cmd->directive->directive;
-
-    if (cmd->override & NONFATAL_UNKNOWN) {
-        char *lower = apr_pstrdup(cmd->temp_pool, name);
-
-        /* In core's name and words, as it would have said it. */
-        ap_str_tolower(lower);
-        ap_log_perror_(__FILE__, __LINE__, AP_CORE_MODULE_INDEX, APLOG_WARNING, 0, cmd->temp_pool,
-                       APLOGNO(02296) "Unknown directive %s perhaps misspelled or defined by a "
-                                      "module not included in the server configuration",
-                       lower);
-        return NULL;
-    }
-    return apr_pstrcat(cmd->pool, "Invalid command '", name,
-                       "', perhaps misspelled or defined by a module not included in the server "
-                       "configuration",
-                       NULL);
-}
-
 const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args)
 {
     htc_job *job;
@@ -528,4 +506,20 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
         return apply_from_disk(job, cmd);
     }
     return apply_record(job, cmd);
+}
+
+void htc_commands_admit(server_rec *main_server)
+{
+    for (server_rec *s = main_server; s; s = s->next) {
+        const core_server_config *core = ap_get_core_module_config(s->module_config);
+
+        for (int i = 0; core->sec_dir && i < core->sec_dir->nelts; i++) {
+            const core_dir_config *dir =
+                ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *));
+            if (dir && dir->override_list && !apr_is_empty_table(dir->override_list)) {
+                htc_fold_admit(dir->override_list);
+                apr_table_setn(dir->override_list, HTC_APPLY_DIRECTIVE, "1");
+            }
+        }
+    }
 }

@@ -4,7 +4,8 @@
  * parses, directives run for a request. Called where that is done; the status page lists the
  * dearest (status/costs.c). A request that is answered from memory does not come here.
  */
-#include "module/module.h"
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
 
 #include <time.h>
 

@@ -10,7 +10,6 @@
  * Called by htaccess/hook.c; see htaccess/farm.h.
  */
 #include "htaccess/farm_internal.h"
-#include "htaccess/apply.h"
 
 #define MAX_LEVELS 48
 

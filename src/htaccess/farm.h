@@ -10,10 +10,12 @@
  * All that a request does here takes no longer than HtCacheMemcachedTimeout together, subrequests
  * included, and every failure means "find out yourself".
  */
-#ifndef GLUE_FARM_H
-#define GLUE_FARM_H
+#ifndef HTC_HTACCESS_FARM_H
+#define HTC_HTACCESS_FARM_H
 
 #include "module/module.h"
+
+struct htc_dep;
 
 /** What the farm says of a record whose time is up. */
 typedef enum htc_farm_word {
@@ -50,11 +52,11 @@ void htc_farm_start(htc_context *ctx, server_rec *s);
 void htc_farm_child_init(htc_context *ctx, server_rec *s);
 
 /** The record @a dep of this server was checked at *checked_at, @a ttl ms ago or longer. */
-htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *dep,
+htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const struct htc_dep *dep,
                                apr_int64_t ttl, apr_int64_t *checked_at);
 
 /** After HTC_FARM_OWN: the record was compared with the disk and found true at @a now. */
-void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep, apr_int64_t ttl,
+void htc_farm_confirm(htc_context *ctx, request_rec *r, const struct htc_dep *dep, apr_int64_t ttl,
                       apr_int64_t now);
 
 /** There is no usable record of put->key: does the farm have one? Fills in kind, flags, id,
@@ -83,8 +85,9 @@ static inline void htc_farm_child_init(htc_context *ctx, server_rec *s)
     (void)s;
 }
 
-static inline htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const htc_dep *dep,
-                                             apr_int64_t ttl, apr_int64_t *checked_at)
+static inline htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r,
+                                             const struct htc_dep *dep, apr_int64_t ttl,
+                                             apr_int64_t *checked_at)
 {
     (void)ctx;
     (void)r;
@@ -94,7 +97,7 @@ static inline htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, c
     return HTC_FARM_OWN;
 }
 
-static inline void htc_farm_confirm(htc_context *ctx, request_rec *r, const htc_dep *dep,
+static inline void htc_farm_confirm(htc_context *ctx, request_rec *r, const struct htc_dep *dep,
                                     apr_int64_t ttl, apr_int64_t now)
 {
     (void)ctx;

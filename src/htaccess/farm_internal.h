@@ -3,12 +3,12 @@
  * @file htaccess/farm_internal.h
  * What the glue_farm*.c files share; only where the farm tier is built.
  */
-#ifndef GLUE_FARM_PRIVATE_H
-#define GLUE_FARM_PRIVATE_H
+#ifndef HTC_HTACCESS_FARM_INTERNAL_H
+#define HTC_HTACCESS_FARM_INTERNAL_H
 
-#include "farm/census.h"
-#include "farm/codec.h"
+#include "farm/farm.h"
 #include "htaccess/farm.h"
+#include "htaccess/internal.h"
 
 #define HTC_FARM_DEFAULT_TIMEOUT_US (20 * 1000)
 /** A record that nobody asked for lives this long, in seconds. */

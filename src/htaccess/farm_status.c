@@ -3,9 +3,7 @@
  * The farm tier's figures. Reported also where it is off or not built, so that the status page has
  * the same keys everywhere.
  */
-#include "farm/codec.h"
-#include "htaccess/farm.h"
-#include "status/status.h"
+#include "farm/farm.h"
 
 #ifdef HAVE_LIBMEMCACHED
 #include "htaccess/farm_internal.h"

@@ -4,18 +4,8 @@
  * "there is none", an empty file, a synthetic file whose only line is the private directive, or
  * DECLINED, which leaves the file to httpd. The directive itself is in htaccess/apply.c.
  */
-#include "module/module.h"
-#include "htaccess/apply.h"
-#include "htaccess/farm.h"
-
-/* A path deeper than that is stored in parts. */
-#define PENDING_MAX 16
-
-/* What a request found out and has not shared yet. */
-struct htc_pending {
-    size_t n, misses;
-    htc_put puts[PENDING_MAX];
-};
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
 
 /* Everything one look-up needs, in one place. */
 typedef struct lookup {
@@ -36,17 +26,6 @@ void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
     htc_count(ctx->store, outcome, 1);
     if (outcome == HTC_C_hits || outcome == HTC_C_absent_hits)
         htc_count(ctx->store, HTC_C_asked, 1);
-}
-
-htc_request *htc_request_get(request_rec *r)
-{
-    htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
-
-    if (!rq) {
-        rq = apr_pcalloc(r->pool, sizeof(*rq));
-        ap_set_module_config(r->request_config, &htcache_module, rq);
-    }
-    return rq;
 }
 
 /* What a request and its family hold, in a note of the first request. */
@@ -195,86 +174,6 @@ static htc_seen *seen_add(lookup *lk)
     return seen;
 }
 
-bool htc_same_file(const htc_dep *dep)
-{
-    struct stat st;
-    htc_identity now;
-
-    if (stat(dep->path, &st) != 0)
-        return dep->kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
-    if (dep->kind == HTC_KIND_ABSENT)
-        return false;
-    htc_identity_from_stat(&now, &st);
-    /* What came from another server of a farm has no device: that is another number here. */
-    if (!dep->id.dev)
-        now.dev = 0;
-    return htc_identity_equal(&now, &dep->id);
-}
-
-bool htc_compare(htc_context *ctx, const htc_dep *dep)
-{
-    uint64_t began = htc_cost_begin();
-    bool same = htc_same_file(dep);
-
-    htc_count(ctx->store, HTC_C_revalidations, 1);
-    htc_count(ctx->store, HTC_C_file_stats, 1);
-    htc_cost_end(ctx, dep->path, HTC_COST_CHECKS, began);
-    return same;
-}
-
-bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
-                    apr_int64_t now, bool *usable)
-{
-    switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
-    case HTC_FARM_OWN:
-        return false;
-    case HTC_FARM_CHANGED:
-        checked_at = HTC_NEVER_CHECKED;
-        break;
-    default:
-        break;
-    }
-    *usable = checked_at != HTC_NEVER_CHECKED;
-    if (*usable)
-        htc_store_confirm(slot, seen, base + (checked_at < now ? checked_at : now));
-    else
-        htc_store_refute(slot, HTC_NEVER_CHECKED);
-    return true;
-}
-
-bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
-{
-    int64_t seen = checked_at;
-    bool same;
-
-    /* Known to be untrue: nobody may use it again, not even while somebody looks. */
-    if (checked_at == HTC_NEVER_CHECKED)
-        return false;
-    if (ttl == HTC_REVALIDATE_AUTO)
-        return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
-    if (!now)
-        now = htc_mono_ms();
-    /* The others go on while one looks, but not with what nobody has looked at for long. */
-    if (ttl > 0 && checked_at > now - 2 * ttl) {
-        seen = now - ttl + (ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS);
-        if (!htc_store_claim(slot, checked_at, seen))
-            return true;
-    }
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
-        return same;
-    same = htc_compare(ctx, dep);
-    /* What is known to be untrue must not be used by anybody, until it is read again. */
-    if (same)
-        htc_store_confirm(slot, seen, now);
-    else
-        htc_store_refute(slot, HTC_NEVER_CHECKED);
-    if (same && ctx->farm)
-        htc_farm_confirm(ctx, r, dep, ttl, now);
-    return same;
-}
-
 /* May the record found be used as it is? */
 static bool record_current(lookup *lk)
 {
@@ -304,118 +203,10 @@ static bool same_text(lookup *lk, const htc_text *text, char **payload, size_t *
     return htc_text_hash_equal(htc_record_text_hash(*payload), text->hash);
 }
 
-uint32_t htc_racy_flag(const htc_identity *id)
-{
-    return htc_identity_racy(id, htc_wall_ns()) ? HTC_RF_RACY : 0;
-}
-
-static unsigned share_of(const request_rec *r)
-{
-    int percent = htc_server_conf_of(r->server)->share_percent;
-    return percent == -1 ? HTC_DEFAULT_SHARE_PERCENT : (unsigned)percent;
-}
-
-/* Fill in whose the n records are. */
-static void set_owner(htc_context *ctx, request_rec *r, htc_put *puts, size_t n)
-{
-    const char *root = ap_document_root(r);
-    uint64_t owner = htc_store_hash(ctx->store, root, strlen(root));
-    unsigned share = share_of(r);
-
-    for (size_t i = 0; i < n; i++) {
-        puts[i].owner = owner;
-        puts[i].share_percent = share;
-    }
-}
-
-apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref)
-{
-    put->hash = htc_store_hash(ctx->store, put->key, put->key_len);
-    set_owner(ctx, r, put, 1);
-    return htc_store_put(ctx->store, put, ref);
-}
-
-/* What is cheap to find out comes in numbers, one for each directory of a new path: these records
- * are stored under one hold of the lock, when httpd's walk is over. */
-void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq)
-{
-    struct htc_pending *pending = rq->pending;
-    htc_ref refs[PENDING_MAX];
-
-    if (!pending || !pending->n)
-        return;
-    htc_count(ctx->store, HTC_C_misses, pending->misses);
-    set_owner(ctx, r, pending->puts, pending->n);
-    htc_store_put_all(ctx->store, pending->puts, pending->n, refs);
-    pending->n = pending->misses = 0;
-}
-
-/* A request whose walk ends in an error. */
-static apr_status_t publish_at_end(void *data)
-{
-    request_rec *r = data;
-
-    htc_publish_pending(htc_server_conf_of(r->server)->ctx, r, htc_request_get(r));
-    return APR_SUCCESS;
-}
-
-/* Room for a record to be stored with others. The look-up counts as a miss. */
-static htc_put *publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
-{
-    struct htc_pending *pending = rq->pending;
-
-    rq->outcomes |= 1U << HTC_C_absent_hits;
-    if (!pending) {
-        pending = rq->pending = apr_palloc(r->pool, sizeof(*pending));
-        pending->n = pending->misses = 0;
-        apr_pool_cleanup_register(r->pool, r, publish_at_end, apr_pool_cleanup_null);
-    }
-    if (pending->n == PENDING_MAX)
-        htc_publish_pending(ctx, r, rq);
-    pending->misses++;
-    return &pending->puts[pending->n++];
-}
-
-/* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above.
- * A file that was not read may have some, and so may one with a NUL byte. */
-static uint32_t redirects_flag(const htc_text *text)
-{
-    return !text->bytes || strlen(text->bytes) != text->len || strcasestr(text->bytes, "redirect")
-               ? HTC_RF_REDIRECTS
-               : 0;
-}
-
-void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
-                       const char *reason)
-{
-    htc_ref ref;
-    htc_put put = {.key = path,
-                   .key_len = strlen(path),
-                   .kind = HTC_KIND_STOCK,
-                   .flags = redirects_flag(text),
-                   .id = &text->id,
-                   .payload = reason,
-                   .payload_len = strlen(reason) + 1,
-                   .checked_at = text->checked_at};
-
-    htc_publish(ctx, r, &put, &ref);
-    htc_farm_publish(ctx, r, &put, true);
-}
-
-void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, const htc_text *text)
-{
-    htc_count(ctx->store, HTC_C_too_large, 1);
-    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
-                  "HtCache: %s (%" APR_UINT64_T_FMT " bytes) does not fit in its share of the "
-                  "cache and is left to httpd; raise HtCacheMemory or HtCacheDocumentRootShare",
-                  path, (apr_uint64_t)text->id.size);
-    htc_publish_stock(ctx, r, path, text, "larger than its share of the cache");
-}
-
 /* Begin a record of the file that was looked up. */
 static htc_put *later(lookup *lk, htc_kind kind, apr_int64_t checked_at)
 {
-    htc_put *put = publish_later(lk->ctx, lk->r, lk->rq);
+    htc_put *put = htc_publish_later(lk->ctx, lk->r, lk->rq);
 
     *put = (htc_put){.hash = lk->hash,
                      .key = lk->path,
@@ -526,7 +317,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
     htc_text_survey(lk->ctx, text, &survey, lk->r->pool);
     if (survey.stock) {
         htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
-        return answer_left(lk, redirects_flag(text), cfg);
+        return answer_left(lk, htc_redirects_flag(text), cfg);
     }
     if (!survey.directives) {
         publish_empty(lk, text);
@@ -603,7 +394,7 @@ static bool record_from_farm(lookup *lk)
 /* No usable record: ask the file system. */
 static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
-    uint64_t max = lk->ctx->memory / 100 * share_of(lk->r);
+    uint64_t max = lk->ctx->memory / 100 * htc_share_of(lk->r);
     htc_text text = {.bytes = NULL};
     uint64_t began = htc_cost_begin();
     apr_status_t rv;

@@ -17,9 +17,10 @@
  *
  * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
  */
-#include "module/module.h"
-#include "redirects/fold.h"
-#include "base/merge_list.h"
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
+#include "redirects/redirects.h"
+#include "base/base.h"
 
 #include <apr_fnmatch.h>
 

@@ -14,8 +14,8 @@
  * Which vector a directory has matters, not only what is in it (docs/identity.md). An empty file
  * has one, in which nothing is set; an absent file has none.
  */
-#include "module/module.h"
-#include "htaccess/farm.h"
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
 
 #include "http_main.h"
 

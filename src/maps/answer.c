@@ -3,7 +3,7 @@
  * What a matched row of a redirect map answers.
  * Called by the module for each request that a map answers, and by htcachectl lookup.
  */
-#include "maps/map.h"
+#include "maps/maps.h"
 
 #include <apr_lib.h>
 #include <apr_strings.h>

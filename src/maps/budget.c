@@ -5,7 +5,7 @@
  */
 #include "maps/budget.h"
 
-#include "base/identity.h"
+#include "base/base.h"
 
 #include <string.h>
 #include <time.h>

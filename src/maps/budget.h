@@ -18,8 +18,8 @@
  * busy machine does not change answers, but by ticks of the coarse clock (4 ms on most systems): an
  * ordinary request asks the system for nothing.
  */
-#ifndef REDIRECT_BUDGET_H
-#define REDIRECT_BUDGET_H
+#ifndef HTC_MAPS_BUDGET_H
+#define HTC_MAPS_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

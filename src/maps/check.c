@@ -7,7 +7,7 @@
  * and depths are found in one walk over it (the usual three colours). Questions that many rows must
  * be compared for have a budget, and when it is spent, no more are asked. So the time is linear.
  */
-#include "base/pages.h"
+#include "base/base.h"
 #include "maps/internal.h"
 
 #include <apr_lib.h>

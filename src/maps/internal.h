@@ -5,10 +5,10 @@
  * file's bytes; maps/row.c makes rules of them, and maps/pattern.c makes regexes of
  * sources that are patterns. Only for src/redirect_map*.c.
  */
-#ifndef REDIRECT_MAP_PRIVATE_H
-#define REDIRECT_MAP_PRIVATE_H
+#ifndef HTC_MAPS_INTERNAL_H
+#define HTC_MAPS_INTERNAL_H
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 /** What kinds of bytes occur in a text. */
 enum {
@@ -100,14 +100,12 @@ typedef struct map_row {
     bool append_rest, expand;
 } map_row;
 
-/* maps/map.c */
+/* maps/maps.c */
 void redirect_map_say(map_reader *r, redirect_severity severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /** An error; false. */
 bool redirect_map_fail(map_reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
-                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 void redirect_map_tally(map_reader *r, map_tally tally);
 /** A row begins on this line. False when reading is to end. */
 bool redirect_map_begin_row(map_reader *r);
@@ -137,9 +135,6 @@ const char *redirect_map_decode(map_text text, char *to, size_t *len);
 bool redirect_map_resolve_dots(char *path, size_t *len);
 /** Make a rule of the row and add it. */
 void redirect_map_add(map_reader *r, const map_row *row);
-/** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it
- * is not a target at all. */
-size_t redirect_map_free_part(const char *target, size_t len, const char **why);
 
 /* maps/pattern.c */
 /** Text that is built up in a buffer. */
@@ -151,9 +146,6 @@ typedef struct map_buffer {
 void redirect_map_put(map_buffer *b, const char *s, size_t len);
 /** Bytes that stand for themselves in a regex. */
 void redirect_map_put_literal(map_buffer *b, const char *s, size_t len);
-/** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).
- *  *kind: LITERAL or LITERAL_PREFIX if the regex says nothing else, else PATTERN. */
-size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redirect_kind *kind);
 
 /** Names that stand for groups of a pattern. */
 typedef struct map_names {

@@ -8,8 +8,8 @@
  * Allocates nothing: a job is a part of whatever the caller has to remember of it. The caller has a
  * lock around all calls.
  */
-#ifndef REDIRECT_QUEUE_H
-#define REDIRECT_QUEUE_H
+#ifndef HTC_MAPS_QUEUE_H
+#define HTC_MAPS_QUEUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

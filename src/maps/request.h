@@ -6,8 +6,8 @@
  * Location. The module gets paths from httpd itself and shares the forms in which they are
  * compared; htcachectl has all of it from here. Part of the core: no httpd headers.
  */
-#ifndef REDIRECT_REQUEST_H
-#define REDIRECT_REQUEST_H
+#ifndef HTC_MAPS_REQUEST_H
+#define HTC_MAPS_REQUEST_H
 
 #include "redirect_table.h"
 

@@ -4,12 +4,6 @@
  * sentence that says what is allowed; httpd adds file and line.
  */
 #include "module/module.h"
-#include "redirects/counters.h"
-#include "htaccess/farm.h"
-#include "redirects/fold.h"
-#include "redirects/rule_filter.h"
-#include "redirects/fold_track.h"
-#include "redirects/map.h"
 
 #define HTC_MAX_REVALIDATE_MS (INT64_C(24) * 3600 * 1000)
 
@@ -30,10 +24,10 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->memory = HTC_DEFAULT_MEMORY;
     current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
-    current_options->folds = apr_array_make(pconf, 2, sizeof(htc_fold *));
-    current_options->counted = apr_array_make(pconf, 2, sizeof(htc_counted *));
-    current_options->tracked = apr_array_make(pconf, 2, sizeof(htc_counted *));
-    current_options->maps = apr_array_make(pconf, 2, sizeof(htc_redirect_map *));
+    current_options->folds = apr_array_make(pconf, 2, sizeof(void *));
+    current_options->counted = apr_array_make(pconf, 2, sizeof(void *));
+    current_options->tracked = apr_array_make(pconf, 2, sizeof(void *));
+    current_options->maps = apr_array_make(pconf, 2, sizeof(void *));
     apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
 }
 
@@ -127,7 +121,7 @@ static htc_dir_conf *target_conf(cmd_parms *cmd, void *dir_conf)
     return dir_conf;
 }
 
-static const char *set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_FILES | NOT_IN_LIMIT | NOT_IN_PROXY);
 
@@ -139,7 +133,7 @@ static const char *set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg)
     return NULL;
 }
 
-static const char *set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     if (strcasecmp(arg, "on") && strcasecmp(arg, "off"))
         return apr_psprintf(cmd->pool, "HtCacheAdmin '%s': give On or Off", arg);
@@ -149,7 +143,7 @@ static const char *set_admin(cmd_parms *cmd, void *dir_conf, const char *arg)
 }
 
 /* Read when the whole configuration is known: see htc_secret_prepare(). */
-static const char *set_secret_file(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_secret_file(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
 
@@ -162,7 +156,7 @@ static const char *set_secret_file(cmd_parms *cmd, void *dir_conf, const char *a
                : apr_psprintf(cmd->pool, "HtCacheAdminSecretFile '%s': not a valid path", arg);
 }
 
-static const char *set_revalidate(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_revalidate(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_FILES | NOT_IN_LIMIT | NOT_IN_PROXY);
     apr_interval_time_t interval = -1;
@@ -221,7 +215,7 @@ static bool parse_size(const char *arg, uint64_t *bytes)
     return true;
 }
 
-static const char *set_fold(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_fold(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     (void)dir_conf;
     /* Its value was read from the tree before any directive was run, see redirects/fold_tree.c. */
@@ -247,19 +241,19 @@ static const char *set_size(cmd_parms *cmd, const char *arg, uint64_t min, uint6
     return NULL;
 }
 
-static const char *set_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     (void)dir_conf;
     return set_size(cmd, arg, HTC_STORE_MIN_BYTES, &current_options->memory);
 }
 
-static const char *set_process_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_process_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     (void)dir_conf;
     return set_size(cmd, arg, HTC_STORE_MIN_BYTES, &current_options->process_memory);
 }
 
-static const char *set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
     char *end;
@@ -276,7 +270,7 @@ static const char *set_share(cmd_parms *cmd, void *dir_conf, const char *arg)
     return NULL;
 }
 
-static const char *set_counters(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_set_counters(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
 
@@ -289,7 +283,7 @@ static const char *set_counters(cmd_parms *cmd, void *dir_conf, const char *arg)
     return NULL;
 }
 
-static const char *add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, NOT_IN_DIR_CONTEXT);
     htc_server_conf *sc = htc_server_conf_of(cmd->server);
@@ -309,7 +303,7 @@ static const char *add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg)
     return NULL;
 }
 
-static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
+const char *htc_conf_add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     const char *err = ap_check_cmd_context(cmd, GLOBAL_ONLY);
 
@@ -319,60 +313,3 @@ static const char *add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg)
     APR_ARRAY_PUSH(current_options->trusted, const char *) = arg;
     return NULL;
 }
-
-#define ANYWHERE_BUT_HTACCESS (RSRC_CONF | ACCESS_CONF)
-#define IN_ANY_HTACCESS       (OR_ALL | NONFATAL_ALL)
-
-#define PRIVATE_HELP          "Private to mod_htcache; not for use in any file"
-
-const command_rec htc_directives[] = {
-    AP_INIT_TAKE1("HtCache", set_enabled, NULL, ANYWHERE_BUT_HTACCESS,
-                  "On to keep parsed .htaccess files in memory"),
-    AP_INIT_TAKE1("HtCacheAdmin", set_admin, NULL, ANYWHERE_BUT_HTACCESS,
-                  "On to let the status page forget records and reset counters, by POST"),
-    AP_INIT_TAKE1("HtCacheAdminSecretFile", set_secret_file, NULL, RSRC_CONF,
-                  "A file that only the administrator may read, with the secret that such a POST "
-                  "must know"),
-    AP_INIT_TAKE1("HtCacheMemory", set_memory, NULL, RSRC_CONF,
-                  "Size of the shared memory, such as 64M"),
-    AP_INIT_TAKE1("HtCacheProcessMemory", set_process_memory, NULL, RSRC_CONF,
-                  "Most memory for parsed configurations in each process, such as 64M"),
-    AP_INIT_TAKE1("HtCacheRevalidate", set_revalidate, NULL, ANYWHERE_BUT_HTACCESS,
-                  "How long an entry is trusted without asking the disk: auto for as long as the "
-                  "kernel reports no change, or a time such as 1s; 0 for not at all"),
-    AP_INIT_TAKE1("HtCacheDocumentRootShare", set_share, NULL, RSRC_CONF,
-                  "Most of the shared memory that one document root may hold while others want "
-                  "room, such as 25%"),
-    AP_INIT_ITERATE("HtCacheExclude", add_exclude, NULL, RSRC_CONF,
-                    "Directories whose .htaccess files are left to httpd"),
-    AP_INIT_ITERATE("HtCacheTrustModule", add_trusted, NULL, RSRC_CONF,
-                    "Modules whose parsed directives may be kept from request to request"),
-    AP_INIT_ITERATE("HtCacheMemcached", htc_farm_set_server, NULL, RSRC_CONF,
-                    "memcached servers, HOST:PORT, through which servers of a farm share what they "
-                    "read"),
-    AP_INIT_TAKE1("HtCacheMemcachedKeyFile", htc_farm_set_key_file, NULL, RSRC_CONF,
-                  "A file that only root may read, with the key that servers of a farm share"),
-    AP_INIT_TAKE1("HtCacheMemcachedTimeout", htc_farm_set_timeout, NULL, RSRC_CONF,
-                  "Most time that a request may spend on memcached in all, such as 20ms"),
-    AP_INIT_TAKE1("HtCacheFold", set_fold, NULL, OR_FILEINFO,
-                  "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
-    AP_INIT_TAKE1("HtCacheCounters", set_counters, NULL, RSRC_CONF,
-                  "Off not to count how often each redirect answers"),
-    AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
-                      "A file of redirects, then options such as status=301"),
-    AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,
-                    OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_TAKE23(HTC_FOLD_MATCH, htc_fold_take23, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
-                   PRIVATE_HELP),
-    AP_INIT_TAKE2(HTC_FOLD_TEMP, htc_fold_take2, (void *)HTTP_MOVED_TEMPORARILY, OR_FILEINFO,
-                  PRIVATE_HELP),
-    AP_INIT_TAKE2(HTC_FOLD_PERMANENT, htc_fold_take2, (void *)HTTP_MOVED_PERMANENTLY, OR_FILEINFO,
-                  PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_FOLD_RUN, htc_fold_run_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_FLAG(HTC_FOLD_HOST, htc_fold_host_directive, NULL, RSRC_CONF, PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_FOLD_TRACK, htc_track_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),
-    {NULL, {NULL}, NULL, 0, RAW_ARGS, NULL}};

@@ -6,8 +6,8 @@
  * lines. What httpd lets a module ask for is only to come somewhere ahead of another one. Used by
  * mod_htcache.c and redirects/fold_tree.c.
  */
-#ifndef GLUE_HOOKS_H
-#define GLUE_HOOKS_H
+#ifndef HTC_MODULE_HOOKS_H
+#define HTC_MODULE_HOOKS_H
 
 #include "module/module.h"
 

@@ -1,16 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file module/module.h
- * What the glue files share: the module's configuration, the one context per process, and the
- * functions that pass between module/conf.c (directives), module/scope.c (what applies where),
- * htaccess/commands.c (what may be kept of which directive), htaccess/read.c (from disk to record),
- * htaccess/merged_walk.c (core's walks made ahead),
- * htaccess/watch.c (being told of changes), htaccess/hook.c (the open_htaccess hook and the private
- * directive), htaccess/shortcut.c (answering ahead of core) and status/status.c (the status handler). Nothing
- * here is visible outside the module.
+ * What the folders below the httpd line stand on: the module's configuration, the one context of a
+ * process, what is remembered of a request, and what is asked of httpd. Nothing here is visible
+ * outside of the module.
  */
-#ifndef MOD_HTCACHE_H
-#define MOD_HTCACHE_H
+#ifndef HTC_MODULE_MODULE_H
+#define HTC_MODULE_MODULE_H
 
 #include "httpd.h"
 #include "http_config.h"
@@ -23,14 +19,8 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
-#include "base/hot.h"
-#include "base/chain.h"
-#include "cache/process_cache.h"
-#include "cache/record.h"
-#include "cache/costs.h"
-#include "cache/store.h"
-#include "cache/watch.h"
-#include "base/allow_list.h"
+#include "base/base.h"
+#include "cache/cache.h"
 
 extern module AP_MODULE_DECLARE_DATA htcache_module;
 
@@ -64,7 +54,8 @@ typedef struct htc_redirects htc_redirects; /* redirects/map.h */
 struct htc_farm;                            /* htaccess/farm_internal.h */
 struct htc_farm_options;
 struct htc_farm_request;
-struct htc_report;                  /* status/status.h */
+struct htc_report; /* module/report.h */
+struct htc_group;
 typedef struct htc_gate htc_gate;   /* redirects/rule_filter.c */
 typedef struct htc_gates htc_gates; /* redirects/rule_filter.c */
 
@@ -191,12 +182,13 @@ typedef struct htc_secret {
 typedef struct htc_options {
     uint64_t memory;
     uint64_t process_memory;
-    apr_array_header_t *trusted;   /* const char * */
-    apr_array_header_t *maps;      /* htc_redirect_map *: of the server's own configuration */
-    apr_array_header_t *folds;     /* htc_fold *: the same */
-    apr_array_header_t *counted;   /* htc_counted *: the same */
-    apr_array_header_t *tracked;   /* those of `counted` that are RewriteRules in no table */
-    apr_array_header_t *changes;   /* of the configuration tree, to be undone; redirects/fold_tree.c */
+    apr_array_header_t *trusted; /* const char * */
+    apr_array_header_t *maps;    /* htc_redirect_map *: of the server's own configuration */
+    apr_array_header_t *folds;   /* htc_fold *: the same */
+    apr_array_header_t *counted; /* htc_counted *: the same */
+    apr_array_header_t *tracked; /* those of `counted` that are RewriteRules in no table */
+    apr_array_header_t
+        *changes; /* of the configuration tree, to be undone; redirects/fold_tree.c */
     struct htc_farm_options *farm; /* NULL: no such directives */
     htc_fold_counts counts;        /* of all hosts */
     apr_array_header_t *hosts;     /* htc_fold_host *: the main server first */
@@ -215,59 +207,15 @@ typedef struct htc_options {
     bool fold_shared;              /* so are those of sections outside of virtual hosts */
 } htc_options;
 
-/** First in every payload of the process map. */
-typedef struct htc_object {
-    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_LEVEL = 2 } type;
-    htc_map *map;
-} htc_object;
-
-/** A parsed configuration kept by this process. */
-typedef struct htc_parsed {
-    htc_object object;
-    apr_pool_t *pool; /* own pool and allocator; this struct lies in it */
-    const char *path;
-    server_rec *server;
-    int override, override_opts;
-    apr_table_t *override_list;
-    htc_ref ref; /* the record it was made from */
-    ap_conf_vector_t *vector;
-    bool logs; /* parsing it logs, so it is for one request only; the others replay */
-} htc_parsed;
-
-/** A record that an answer rests on. */
-typedef struct htc_dep {
-    const char *path;
-    htc_ref ref;
-    htc_kind kind;
-    bool racy; /* trusted only while it is watched */
-    htc_identity id;
-} htc_dep;
-
-/** Names in AccessFileName that a ready-made answer may rest on. */
-#define HTC_MAX_DEPS 4
-
-/** What the hook saw for one directory of one request; kept to build a chain from. */
-typedef struct htc_seen {
-    struct htc_seen *next; /* the directory asked for after this one */
-    const char *dir;
-    bool listable;     /* an answer that core may be given without asking again */
-    bool needs_parsed; /* the answer is a configuration, so only once parsed is set */
-    bool empty;        /* there is a file, and no directive in it */
-    unsigned ndeps;
-    const htc_dep *deps[HTC_MAX_DEPS];
-    htc_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
-    apr_int64_t revalidate_ms;
-} htc_seen;
-
 #define HTC_HELD_RECENT 8
 
 /** Per request; made only when something had to be asked. */
 typedef struct htc_request {
-    const htc_dir_conf *location; /* <Location> settings, or NULL */
-    htc_seen *seen, *last_seen;   /* in the order core asked; NULL: hook not called */
-    bool inherited;               /* started with another request's results: learn nothing */
-    unsigned outcomes;            /* 1 << enum htc_counter: how httpd's questions were answered */
-    bool page;                    /* the status page's by its URL: no .htaccess files */
+    const htc_dir_conf *location;      /* <Location> settings, or NULL */
+    struct htc_seen *seen, *last_seen; /* in the order core asked; NULL: hook not called */
+    bool inherited;                    /* started with another request's results: learn nothing */
+    unsigned outcomes; /* 1 << enum htc_counter: how httpd's questions were answered */
+    bool page;         /* the status page's by its URL: no .htaccess files */
     /* Of a top-level request, ap_conf_vector_t *: configurations that may show the status page. */
     apr_array_header_t *page_confs;
     bool refused; /* a file could not be opened when it was too late to tell core: htc_refuse() */
@@ -292,7 +240,18 @@ static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
 }
 
 /* module/conf.c */
-extern const command_rec htc_directives[];
+/** Handlers of this module's directives, for the table in mod_htcache.c. */
+const char *htc_conf_add_exclude(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_add_trusted(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_admin(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_counters(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_enabled(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_fold(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_memory(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_process_memory(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_revalidate(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_secret_file(cmd_parms *cmd, void *dir_conf, const char *arg);
+const char *htc_conf_set_share(cmd_parms *cmd, void *dir_conf, const char *arg);
 void *htc_create_server_conf(apr_pool_t *p, server_rec *s);
 void *htc_merge_server_conf(apr_pool_t *p, void *base, void *add);
 void *htc_create_dir_conf(apr_pool_t *p, char *path);
@@ -300,7 +259,6 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base, void *add);
 /** Fresh options for a new configuration pass; called from pre_config. */
 void htc_options_reset(apr_pool_t *pconf);
 htc_options *htc_options_get(void);
-const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args);
 
 /* module/scope.c */
 /** Prepare every server's scope; @a any is set when the cache may be on somewhere. */
@@ -308,7 +266,11 @@ void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any);
 /** What applies to directory @a dir (ends with '/') of the server. @a location may be NULL. */
 htc_scope htc_scope_of(const htc_server_conf *sc, const char *dir, const htc_dir_conf *location);
 
-/* htaccess/commands.c */
+/* module/request.c */
+/** What is remembered of @a r; made when there is nothing yet. */
+htc_request *htc_request_get(request_rec *r);
+
+/* module/commands.c */
 /** A module that defines a directive. */
 typedef struct htc_command_owner {
     const char *module_name;
@@ -331,40 +293,11 @@ const htc_command *htc_command_find(const htc_context *ctx, const char *name);
 /** What may be kept of one line: the strictest of what its modules allow. *reason completes
  *  "<directive> ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
 enum htc_allow htc_command_judge(const htc_command *command, const char *args, const char **reason);
-/** Add the private directive to every AllowOverrideList, so that a cached file may run. */
-void htc_commands_admit(server_rec *main_server);
+/** "line N: NAME REASON": why a file is left to httpd. */
+const char *htc_command_refusal(const htc_command *command, unsigned line, const char *reason,
+                                apr_pool_t *pool);
 
-/* htaccess/read.c */
-/** Bytes of a file and the identity they were read with. */
-typedef struct htc_text {
-    const char *bytes; /* NUL-terminated; NULL when the file could not be read */
-    size_t len;
-    htc_identity id;
-    htc_text_hash hash;
-    apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
-} htc_text;
-/**
- * Read @a path in one consistent state. The bytes live as long as @a pool. The caller sets
- * text->checked_at; all else of *text is set here, on errors too: then bytes is NULL and len is 0.
- * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
- *         (text->id is valid); any other error (no regular file, no right to read it, a failed
- *         call, no memory, a file that changed in each of some tries): httpd must read it itself.
- */
-apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
-/** Does what it says depend on definitions or the environment: has it ${...} in it? */
-bool htc_text_computed(const htc_text *text);
-/** What can be said of a text before it is parsed. */
-typedef struct htc_survey {
-    unsigned directives;
-    bool sections_resolved; /* has <IfModule> and the like */
-    const char *stock;      /* why stock httpd must read this file itself, or NULL */
-} htc_survey;
-void htc_text_survey(const htc_context *ctx, const htc_text *text, htc_survey *survey,
-                     apr_pool_t *pool);
-/** An httpd configuration file over the bytes of @a text, named @a name. */
-ap_configfile_t *htc_text_open(const htc_text *text, const char *name, apr_pool_t *pool);
-/** A configuration file without a line. */
-ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool);
+/* module/tree.c */
 /** Encode a parsed tree; @a flags gets HTC_RF_REPLAY where a directive asks for it, and *stock the
  *  reason where one asks for stock httpd. */
 apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree, htc_text_hash hash,
@@ -373,39 +306,24 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
 /** Rebuild a directive tree from a validated record, in @a pool. Its strings stay in the record. */
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
 
-/* mod_htcache.c */
+/* module/httpd_state.c */
 /** Is there a module that changes the user a request runs as, so that the cache stays off? */
 bool htc_switches_users(void);
+/** Its name, or NULL. */
+const char *htc_user_switcher(void);
 /** Is the configuration being read for a restart, graceful or not? */
 bool htc_is_restart(void);
 /** Does httpd read its configuration only to see whether it can? It reads it once more to serve. */
 bool htc_is_preflight(void);
 
-/* htaccess/apply.c */
+/* module/private_directive.c */
 /** post_perdir_config of a request with @a rq->refused: what core did for it since then is undone,
  * as it would not have gone on. HTTP_FORBIDDEN. */
 int htc_refuse(request_rec *r, const htc_request *rq);
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
-/* htaccess/costs.c */
-/** Make the table, before the children fork. */
-void htc_cost_create(htc_context *ctx, server_rec *s);
-/** A clock in nanoseconds, to be read before what is dear. */
-uint64_t htc_cost_begin(void);
-/** This was done for the file @a path since @a began; 0: it took nobody knows how long. */
-void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
-
-/* htaccess/watch.c */
-/** From a look at a mark to trust in it; see cache/watch.h for the steps. */
-typedef struct htc_trust {
-    _Atomic int64_t *mark;
-    int64_t fresh, own;
-    bool mine;       /* the mark is this one's own doubt */
-    bool unprompted; /* it was doubted although nothing was reported */
-    bool known;      /* all was watched and the record entered already */
-    htc_watch_why why;
-} htc_trust;
+/* module/watch.c */
 /** Make the instance, before the children fork. */
 void htc_fresh_create(htc_context *ctx, server_rec *s);
 /** post_read_request: publish what was reported. One system call for each request to a server in
@@ -415,35 +333,23 @@ int htc_fresh_request(request_rec *r);
 void htc_fresh_drain(const server_rec *s);
 /** monitor: the same in the parent, now and then. */
 int htc_fresh_monitor(apr_pool_t *pool, server_rec *s);
-/** The mark of a record that is looked for on disk now and stored afterwards. */
-int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now);
-/** Before the disk is looked at: claim the mark, seen as @a seen, and have the path watched. */
-void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
-                     const char *path, htc_ref ref);
-/** What was seen on disk since then is what is remembered. */
-void htc_trust_end(htc_trust *trust);
-/** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
- * be used. */
-bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                       int64_t mark);
-/** One stat: is the file still what the record says? */
-bool htc_same_file(const htc_dep *dep);
-/** The same, counted. */
-bool htc_compare(htc_context *ctx, const htc_dep *dep);
-/** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
- * needed. */
-static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)
-{
-    if (mark == fresh)
-        return ttl != 0;
-    if (ttl <= 0)
-        return false;
-    if (!*now)
-        *now = htc_mono_ms();
-    return *now - htc_mark_time(mark, fresh) < ttl;
-}
+void htc_fresh_report(struct htc_report *report);
 
-/* status/where.c */
+/** A tree of the configuration on whose file system the kernel does not see all changes. */
+typedef struct htc_fresh_tree {
+    const char *path; /* ends with '/' */
+    const char *type; /* of its file system, for people; static */
+} htc_fresh_tree;
+
+/** The name of a file system's type, as statfs(2) has it, for people; static. */
+const char *htc_fresh_type_name(uint32_t type);
+/** Note these trees in ctx->untold, and name them in the error log. In post_config, when ctx->watch
+ * is there; asks each tree's file system once. */
+void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
+/** A list of them, and of the file systems that requests met. */
+void htc_fresh_report_trees(struct htc_report *report, struct htc_group *group);
+
+/* module/status_page.c */
 /** map_to_storage: is the request the status page's by its URL? @a sections: htc_server_conf.pages.
  * Then it is marked, and has no .htaccess files. */
 bool htc_page_claim(request_rec *r, const apr_array_header_t *sections);
@@ -456,98 +362,16 @@ void htc_page_leave(request_rec *r);
  * is not the page's any more. */
 int htc_page_note(request_rec *r);
 
-/* htaccess/hook.c */
-/** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
- * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
- * what was found: checked at @a now, or not to be trusted any more; the others go on with it
- * meanwhile. True when the record may be used. In a farm, another server's look may do. */
-bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
-/** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
- *  whether it is true? Then the slot is marked with that time plus @a base, unless somebody else
- * has changed what was @a seen there since the claim; and *usable says so. False: look yourself. */
-bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
-                    apr_int64_t now, bool *usable);
-/** create_request, ahead of all others: the cleanup that gives back what the request holds. In
- * stock httpd a request's configuration lasts until the last cleanup of its pool has run. Cleanups
- * run in reverse, so this one is registered first. */
-int htc_create_request(request_rec *r);
-/** Count a level that httpd asked for and that had this outcome. */
-void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
-apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
-                               ap_configfile_t **cfg, const char **full_name);
-void htc_error_log(const ap_errorlog_info *info, const char *line);
-/** The process map's free function. */
-void htc_object_free(void *data);
-/** Show what this process holds on the status page. Called after the map changed. */
-void htc_process_report(htc_context *ctx);
-/** Keep @a node until the request of the client that @a r serves has ended, and all cleanups of its
- *  pool have run. Takes over the caller's reference. */
-void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node);
-/** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
- *  again and again: of these, one reference is held. */
-void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node);
-htc_request *htc_request_get(request_rec *r);
+#define HTC_STATUS_HANDLER "htcache-status"
+/** Does a SetHandler line of this tree name the page? pre_config, of the whole configuration. */
+bool htc_pages_named(const ap_directive_t *node);
+/** post_config: which sections decide by URL alone that a request is the page's. */
+void htc_pages_prepare(apr_pool_t *pconf, server_rec *main_server);
+/** Was this request authorized by the server's configuration alone, which says that it is the
+ * page's? */
+bool htc_page_may_show(const request_rec *r);
 
-/** Share what the request found out and has not shared yet. */
-void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
-
-/* redirects/notes.c */
-/** Look whether a log format names one of the notes. After the tree was built, before it is run. */
-void htc_notes_pre_config(void);
-/** The request is redirected by this line. Does nothing unless a log wants to know. */
-void htc_note_redirect(request_rec *r, const char *file, unsigned line);
-
-/* htaccess/merged_walk.c */
-/** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
-typedef struct htc_dirwalk {
-    ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
-    apr_array_header_t *walked; /* what core notes of it; as @a merged */
-    ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
-    apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
-    bool known;              /* it can be told ahead; else the rest means nothing */
-    bool whole;              /* and there is no section that could be for a file in it */
-} htc_dirwalk;
-
-/** A directory on the way. */
-typedef struct htc_dirstep {
-    const char *dir;          /* ends with '/' */
-    ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
-} htc_dirstep;
-
-/** Bytes of a per-directory vector that the loaded modules use. */
-size_t htc_vector_bytes(void);
-/** Find out which modules' merged configurations requests may share (base/merge_list.h). Called once,
- * when the configuration is complete. */
-void htc_dirwalk_prepare(htc_context *ctx);
-/** Can the sections of this server be merged ahead? Called when the configuration is complete. */
-bool htc_dirwalk_possible(const server_rec *s);
-/** Merge what there is for the last of @a n directories, from the top down, of a server for which
- * that is possible. All that their files set must live as long as @a walk. @a above: what there is
- * for the first of them, which must live as long, too; or NULL. Where it cannot be done @a walk
- * says so. */
-void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above);
-void htc_dirwalk_destroy(htc_dirwalk *walk);
-/** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
-size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set);
-/** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
- * its walks for subrequests as it is expected? */
-bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r);
-/** May htc_dirwalk_run() take the place of core's walk? r->filename is @a name, without any '/', in
- * the directory that @a walk was made for. Looks at the file, as core's walk does. */
-bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name);
-/** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
- * long as the request. */
-int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
-                    const char *dir);
-
-/* htaccess/shortcut.c */
-int htc_seed(request_rec *r);
-int htc_learn(request_rec *r);
-void htc_level_free(void *data);
-/** Can this process answer for directory @a dir (ends with '/') ahead of core? */
-bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir);
+#include "module/hooks.h"
+#include "module/report.h"
 
 #endif

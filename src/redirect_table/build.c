@@ -17,7 +17,7 @@
 #define MAX_ORIGIN_LEN 255
 #define MAX_SCHEME_LEN 16
 #define FIRST_SLOTS    16
-#define BYTES_PER_RULE                                                        \
+#define BYTES_PER_RULE \
     16 /* of the index, at most, and a little more; marks are 1/85 of records \
         */
 #define BYTES_PER_NODE 64

@@ -8,7 +8,7 @@
  * One pass over the records notes in a bitmap where each begins, one over the postings does the
  * same; whatever points to a record or posting is then looked up there.
  */
-#include "base/pages.h"
+#include "base/base.h"
 #include "redirect_table/internal.h"
 
 #define ALL_HAS (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN)

@@ -46,8 +46,8 @@
  * has one key in each space, as where all rules are EXACT, it is one word with all bits set: a
  * bucket of 16-bit tags, which is one cache line, says as well as a filter that there is no rule.
  */
-#ifndef REDIRECT_TABLE_PRIVATE_H
-#define REDIRECT_TABLE_PRIVATE_H
+#ifndef HTC_REDIRECT_TABLE_INTERNAL_H
+#define HTC_REDIRECT_TABLE_INTERNAL_H
 
 #include <assert.h>
 #include <string.h>

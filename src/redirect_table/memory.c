@@ -4,7 +4,7 @@
  * copied while it grows, and strings that are kept once and numbered. Used by the builder only; all
  * of it is given back when the builder ends.
  */
-#include "base/pages.h"
+#include "base/base.h"
 #include "redirect_table/internal.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
  * request that folded lines apply to.
  */
 #include "redirect_table/prefix_filter.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #include <endian.h>
 #include <stdint.h>

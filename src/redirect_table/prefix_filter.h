@@ -8,8 +8,8 @@
  * asked for the beginnings of a path that are as long as something in it. Part of the core: no
  * httpd headers.
  */
-#ifndef REDIRECT_SIEVE_H
-#define REDIRECT_SIEVE_H
+#ifndef HTC_REDIRECT_TABLE_PREFIX_FILTER_H
+#define HTC_REDIRECT_TABLE_PREFIX_FILTER_H
 
 #include <stdbool.h>
 #include <stddef.h>

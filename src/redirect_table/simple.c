@@ -13,7 +13,7 @@
  * one record; where a request has several keys, a word of the filter for each, too.
  */
 #include "redirect_table/internal.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 #define NONE UINT32_MAX
 

@@ -4,7 +4,7 @@
  * parameters. Used by the builder, which puts rules where look-ups find them, and by the look-ups.
  */
 #include "redirect_table/internal.h"
-#include "base/hot.h"
+#include "base/base.h"
 
 static void fold_into(char *to, const char *from, size_t len)
 {

@@ -7,12 +7,11 @@
  * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own, and
  * so are RewriteRules in them (redirects/fold_track.h).
  */
-#ifndef GLUE_COUNT_H
-#define GLUE_COUNT_H
+#ifndef HTC_REDIRECTS_COUNTERS_H
+#define HTC_REDIRECTS_COUNTERS_H
 
 #include "module/module.h"
 #include "area/area.h"
-#include "area/counters.h"
 #include "redirect_table.h"
 
 /** One redirect and how often it answered. Strings are valid during the call only. */

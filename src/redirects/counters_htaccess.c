@@ -9,7 +9,7 @@
 #include "redirects/fold.h"
 #include "redirects/fold_track.h"
 #include "redirects/map.h"
-#include "rules/config.h"
+#include "rules/rules.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -7,13 +7,12 @@
  * the context they stand in, exactly as it would have brought them to mod_alias; redirects/fold_answer.c
  * answers requests where and how mod_alias would.
  */
-#ifndef GLUE_FOLD_H
-#define GLUE_FOLD_H
+#ifndef HTC_REDIRECTS_FOLD_H
+#define HTC_REDIRECTS_FOLD_H
 
 #include "redirects/counters.h"
 #include "module/module.h"
 #include "regex/regex.h"
-#include "redirect_table/prefix_filter.h"
 #include "redirect_table.h"
 
 #include "ap_regex.h"

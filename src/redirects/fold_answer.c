@@ -5,6 +5,7 @@
  */
 #include "redirects/fold.h"
 #include "redirects/map.h"
+#include "redirects/notes.h"
 
 #include "apr_uri.h"
 #include "http_protocol.h"

@@ -6,7 +6,7 @@
  */
 #include "redirects/fold.h"
 
-#include "rules/config.h"
+#include "rules/rules.h"
 #include "regex/regex.h"
 
 #include <sys/mman.h>

@@ -16,8 +16,9 @@
 #include "redirects/rule_filter.h"
 #include "redirects/fold_track.h"
 #include "redirects/map.h"
-#include "rules/config.h"
+#include "rules/rules.h"
 #include "regex/regex.h"
+#include "redirects/notes.h"
 
 #include "http_main.h"
 #include "mod_rewrite.h"

@@ -10,7 +10,7 @@
  * all others are brought here by httpd in their place, or left to mod_alias.
  */
 #include "redirects/fold.h"
-#include "rules/config.h"
+#include "rules/rules.h"
 
 #define MIN_RUN    4
 #define FIRST_ROOM 64

@@ -8,7 +8,8 @@
 #include "redirects/fold_track.h"
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
-#include "rules/config.h"
+#include "rules/rules.h"
+#include "redirects/notes.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -17,8 +17,8 @@
  * mod_rewrite's trace would show this from level 5 on; where LogLevel asks for that, rules do not
  * tell.
  */
-#ifndef GLUE_FOLD_TRACK_H
-#define GLUE_FOLD_TRACK_H
+#ifndef HTC_REDIRECTS_FOLD_TRACK_H
+#define HTC_REDIRECTS_FOLD_TRACK_H
 
 #include "module/module.h"
 #include "redirects/counters.h"

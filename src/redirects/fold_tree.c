@@ -11,8 +11,8 @@
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
 #include "redirects/fold_track.h"
-#include "module/hooks.h"
-#include "rules/config.h"
+#include "module/module.h"
+#include "rules/rules.h"
 
 /* The names under which mod_alias's directives reach this module. */
 static const char *const renamed[REDIRECT_CONFIG_ALIASES] = {HTC_FOLD_REDIRECT, HTC_FOLD_MATCH,

@@ -4,8 +4,8 @@
  * What is known of mod_rewrite's own configuration, which httpd declares nowhere. redirects/fold_views.c
  * makes sure of it; redirects/rule_filter.c reads it for each request. For these two only.
  */
-#ifndef GLUE_FOLD_VIEWS_H
-#define GLUE_FOLD_VIEWS_H
+#ifndef HTC_REDIRECTS_FOLD_VIEWS_H
+#define HTC_REDIRECTS_FOLD_VIEWS_H
 
 #include "module/module.h"
 

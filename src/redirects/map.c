@@ -6,6 +6,7 @@
  */
 #include "redirects/map.h"
 #include "redirects/counters.h"
+#include "redirects/notes.h"
 
 #include "http_protocol.h"
 

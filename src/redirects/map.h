@@ -11,14 +11,12 @@
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
  * pinned while a request uses it, and only then: a process that is idle keeps no old image alive.
  */
-#ifndef GLUE_MAP_H
-#define GLUE_MAP_H
+#ifndef HTC_REDIRECTS_MAP_H
+#define HTC_REDIRECTS_MAP_H
 
 #include "module/module.h"
 #include "area/area.h"
-#include "maps/budget.h"
-#include "area/hits.h"
-#include "maps/map.h"
+#include "maps/maps.h"
 #include "redirect_table.h"
 
 /** One HtCacheRedirectMap line. */
@@ -43,7 +41,7 @@ struct htc_redirects {
     uint32_t generation;
     uint32_t counted_slot;    /* in the area: counters of folded lines, see redirects/counters.c */
     uint64_t counted_version; /* of their image; 0: none */
-    uint32_t hits_slot;       /* the same for lines of .htaccess files, redirects/counters_htaccess.c */
+    uint32_t hits_slot; /* the same for lines of .htaccess files, redirects/counters_htaccess.c */
     uint64_t hits_version;
     redirect_hits hits; /* NULL in it: they are not counted */
     server_rec *main_server;
@@ -55,10 +53,10 @@ struct htc_redirects {
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
     htc_map *tables;               /* htc_table, by place; NULL until child_init */
-    htc_map *patterns;             /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
-    struct htc_loader *loader;     /* see redirects/map_loader.c */
-    struct htc_said *said;         /* see redirects/map_said.c; NULL until child_init */
-    _Atomic int stopping;          /* the process ends */
+    htc_map *patterns;         /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
+    struct htc_loader *loader; /* see redirects/map_loader.c */
+    struct htc_said *said;     /* see redirects/map_said.c; NULL until child_init */
+    _Atomic int stopping;      /* the process ends */
 };
 
 typedef struct htc_loader htc_loader;

@@ -5,7 +5,7 @@
  * wrong, the last good image stays in use, and the error log says once what to do. What is wrong
  * with a file that may be in the middle of a change is said when it still is so at the next look.
  */
-#include "base/pages.h"
+#include "base/base.h"
 #include "redirects/counters.h"
 #include "redirects/map.h"
 

@@ -8,7 +8,7 @@
  * The thread begins with the first change, and ends when nothing is left to do.
  */
 #include "redirects/map.h"
-#include "maps/queue.h"
+#include "maps/maps.h"
 
 typedef struct changed_map {
     redirect_queue_job job; /* first, as the queue's jobs are these */

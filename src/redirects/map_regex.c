@@ -9,7 +9,7 @@
  * than such memory goes, see RDA_TAIL. Called by redirects/map.c.
  */
 #include "redirects/map.h"
-#include "maps/budget.h"
+#include "maps/maps.h"
 #include "regex/regex.h"
 
 #include <stdlib.h>

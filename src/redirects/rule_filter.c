@@ -11,7 +11,7 @@
 #include "redirects/fold_track.h"
 #include "redirects/map.h"
 
-#include "redirect_table/prefix_filter.h"
+#include "redirect_table.h"
 
 #include "http_main.h"
 #include "http_protocol.h"

@@ -11,11 +11,11 @@
  * rules that the gate was made of; a request whose rules are in another array (inherited ones,
  * those of a file that httpd read by itself) is left to mod_rewrite.
  */
-#ifndef GLUE_FOLD_GATE_H
-#define GLUE_FOLD_GATE_H
+#ifndef HTC_REDIRECTS_RULE_FILTER_H
+#define HTC_REDIRECTS_RULE_FILTER_H
 
 #include "module/module.h"
-#include "rules/config.h"
+#include "rules/rules.h"
 
 /** Ends the lines that have a gate, in the tree. */
 #define HTC_FOLD_GATE "HtCacheFoldGate"

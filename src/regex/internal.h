@@ -10,8 +10,8 @@
  * start and end are carried with each text, and so is whether the text is all that is matched, so
  * that a set can be exact.
  */
-#ifndef REDIRECT_REGEX_PRIVATE_H
-#define REDIRECT_REGEX_PRIVATE_H
+#ifndef HTC_REGEX_INTERNAL_H
+#define HTC_REGEX_INTERNAL_H
 
 #include "regex/regex.h"
 

@@ -13,8 +13,8 @@
  *
  * A weaker kind is always right, too: what is not understood exactly becomes a weaker claim.
  */
-#ifndef REDIRECT_REGEX_H
-#define REDIRECT_REGEX_H
+#ifndef HTC_REGEX_REGEX_H
+#define HTC_REGEX_REGEX_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
 /*
  * The flags of RewriteRule and RewriteCond, "[R=301,L]", by the rules of mod_rewrite's own parser:
  * which names it takes, which of their values it looks at, and which fields it refuses. Called by
- * rules/config.c and by ?explain.
+ * rules/rules.c and by ?explain.
  */
-#include "rules/config.h"
+#include "rules/rules.h"
 
 #include <stdlib.h>
 #include <string.h>

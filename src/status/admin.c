@@ -4,8 +4,8 @@
  * status/guard.c lets through. The action stands in a header, which a form in somebody's page
  * cannot send. Called by the handler in status/status.c.
  */
-#include "base/escape.h"
-#include "redirects/counters.h"
+#include "base/base.h"
+#include "redirects/redirects.h"
 #include "status/status.h"
 
 #include "http_protocol.h"

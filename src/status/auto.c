@@ -3,7 +3,7 @@
  * The report as "Key: value" lines (?auto), as mod_status writes them. Called by the handler in
  * status/status.c.
  */
-#include "base/escape.h"
+#include "base/base.h"
 #include "status/status.h"
 
 #include "http_protocol.h"
@@ -61,7 +61,7 @@ void htc_status_auto(const htc_report *report)
     ap_rprintf(r, "HtCacheVersion: %s\nHtCacheState: %s\n", HTC_VERSION,
                htc_escape_line(report->pool, report->state));
     for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_section *section = &APR_ARRAY_IDX(report->sections, i, htc_section);
+        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
 
         for (int j = 0; section->group && j < section->group->figures->nelts; j++)
             send_figure(section->group, &APR_ARRAY_IDX(section->group->figures, j, htc_figure));

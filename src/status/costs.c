@@ -4,7 +4,8 @@
  * directives are run for each request, each with the reason and what to do about it. Called by
  * htc_report_make(), and for ?directories=cost by the handler in status/status.c.
  */
-#include "htaccess/watch.h"
+#include "status/status.h"
+#include "htaccess/htaccess.h"
 
 #define COLUMNS(list) (list), (int)(sizeof(list) / sizeof((list)[0]))
 

@@ -3,9 +3,9 @@
  * The report as a page for people: what is wrong, a few big figures, the last hour, then all groups
  * and lists. Called by the handler in status/status.c.
  */
-#include "base/escape.h"
-#include "redirects/map.h"
-#include "status/page.h"
+#include "base/base.h"
+#include "redirects/redirects.h"
+#include "status/internal.h"
 
 #include "http_protocol.h"
 
@@ -273,7 +273,7 @@ static void send_redirects(const htc_report *report)
 static void send_problems(const htc_report *report)
 {
     for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_list *list = APR_ARRAY_IDX(report->sections, i, htc_section).list;
+        const htc_list *list = APR_ARRAY_IDX(report->sections, i, htc_report_section).list;
 
         for (int row = 0; list && is_problems(list) && row < htc_list_rows(list); row++)
             ap_rprintf(report->r, "<p class=\"problem\"><b>%s</b>%s</p>\n",
@@ -293,7 +293,7 @@ void htc_status_html(const htc_report *report)
     if (!htc_report_figure(report, "redirects", "total"))
         send_form(report);
     for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_section *section = &APR_ARRAY_IDX(report->sections, i, htc_section);
+        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
 
         if (section->group)
             send_group(section->group);

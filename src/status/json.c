@@ -3,7 +3,7 @@
  * The report as JSON (?format=json); docs/status.schema.json describes it. Called by the handler in
  * status/status.c.
  */
-#include "base/escape.h"
+#include "base/base.h"
 #include "status/status.h"
 
 #include "http_protocol.h"
@@ -90,7 +90,7 @@ void htc_status_json(const htc_report *report)
     ap_rprintf(r, "{\n  \"version\": \"%s\",\n  \"state\": ", HTC_VERSION);
     send_string(report, report->state);
     for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_section *section = &APR_ARRAY_IDX(report->sections, i, htc_section);
+        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
 
         ap_rputs(",\n  ", r);
         if (section->group)

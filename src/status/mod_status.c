@@ -3,7 +3,7 @@
  * A section in mod_status's own page and in its ?auto, through the hook that it has for that. Who
  * may see mod_status may not see what httpd's file names are, so there are only figures.
  */
-#include "base/escape.h"
+#include "base/base.h"
 #include "status/status.h"
 
 #include "http_protocol.h"

@@ -3,7 +3,7 @@
  * Style and script of the page for people. The script only sorts tables, and fetches the page anew
  * every ten seconds; without it all figures are there, and <meta> refreshes the page.
  */
-#include "status/page.h"
+#include "status/internal.h"
 
 /* clang-format off: one rule or statement a line */
 const char htc_page_style[] =

@@ -3,10 +3,8 @@
  * What the parts of the module report: the cache of .htaccess files, folded lines, redirect tables.
  * Called by htc_report_make(); the order of the list at the end is that of the page.
  */
-#include "htaccess/farm.h"
-#include "htaccess/watch.h"
-#include "redirects/map.h"
-#include "redirects/fold.h"
+#include "htaccess/htaccess.h"
+#include "redirects/redirects.h"
 #include "status/status.h"
 
 #include "ap_mpm.h"

@@ -2,7 +2,7 @@
 /*
  * The page's plots of the last hour, as SVG in the page. Called by status/html.c.
  */
-#include "status/page.h"
+#include "status/internal.h"
 
 #include "http_protocol.h"
 

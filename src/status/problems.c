@@ -3,8 +3,8 @@
  * What is wrong, in sentences, each with what to do about it: made from the figures of the other
  * parts, and so the last of the reporters. Empty when all is well.
  */
-#include "htaccess/farm.h"
-#include "redirects/map.h"
+#include "htaccess/htaccess.h"
+#include "redirects/redirects.h"
 #include "status/status.h"
 
 /* A look-up ratio below this, of at least so many, is not what anybody wants the cache for. */

@@ -4,7 +4,7 @@
  * in status/status.c. Names follow https://prometheus.io/docs/practices/naming/: base units, the unit
  * behind the name, "_total" behind a counter's; `promtool check metrics` has nothing to say.
  */
-#include "base/escape.h"
+#include "base/base.h"
 #include "status/status.h"
 
 #include "http_protocol.h"
@@ -168,7 +168,7 @@ void htc_status_prometheus(const htc_report *report)
     send_head(r, "htcache_on", HTC_GAUGE, "1 when the cache works, 0 when it is off");
     ap_rprintf(r, "htcache_on %d\n", !strcmp(report->state, "on"));
     for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_section *section = &APR_ARRAY_IDX(report->sections, i, htc_section);
+        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
 
         if (section->group)
             send_group(section->group);

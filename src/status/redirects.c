@@ -5,7 +5,7 @@
  * for, remembering a few words of each, once for the text of those. Called by the handler in
  * status/status.c.
  */
-#include "redirects/counters.h"
+#include "redirects/redirects.h"
 #include "status/status.h"
 
 /* What the order depends on. */

@@ -4,7 +4,8 @@
  * the kernel does not tell, with the reason, and for ?directories=freshness all of them, page by
  * page. Called by htc_report_make() and by the handler in status/status.c.
  */
-#include "htaccess/watch.h"
+#include "status/status.h"
+#include "htaccess/htaccess.h"
 
 /* Records that a refresh of the page looks at for its list: those that the kernel tells of cost
  * some nanoseconds each, others a microsecond. */

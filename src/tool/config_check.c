@@ -4,10 +4,10 @@
  * RewriteRule line whether it would be folded, with the same rules as the module
  * (redirects/fold_tree.c), which has the tree that httpd makes of it. Called by htcachectl check.
  */
-#include "rules/config.h"
+#include "rules/rules.h"
 
-#include "base/config_lines.h"
-#include "maps/internal.h"
+#include "base/base.h"
+#include "maps/maps.h"
 
 #include <string.h>
 #include <strings.h>

@@ -5,8 +5,7 @@
  */
 #include "tool/config_cost.h"
 
-#include "base/allow_list.h"
-#include "base/config_lines.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,12 +5,12 @@
  * what is run for each request and why, what becomes tables, and what to change. Used by htcachectl
  * check --cost. No httpd headers.
  */
-#ifndef CONFIG_COST_H
-#define CONFIG_COST_H
+#ifndef HTC_TOOL_CONFIG_COST_H
+#define HTC_TOOL_CONFIG_COST_H
 
 #include <apr_tables.h>
 
-#include "rules/config.h"
+#include "rules/rules.h"
 
 /** What becomes of a .htaccess file. */
 typedef enum cost_class {

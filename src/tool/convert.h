@@ -6,14 +6,14 @@
  * reported rule by rule and never dropped silently. Used by htcachectl convert. Part of the core:
  * no httpd headers.
  */
-#ifndef REDIRECT_CONVERT_H
-#define REDIRECT_CONVERT_H
+#ifndef HTC_TOOL_CONVERT_H
+#define HTC_TOOL_CONVERT_H
 
 #include <stdio.h>
 
 #include <apr_tables.h>
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 typedef enum convert_format {
     CONVERT_TEXT,
@@ -27,7 +27,7 @@ typedef enum convert_format {
 
 /** One redirect. Strings are counted and NUL-terminated, in the list's pool. */
 typedef struct convert_rule {
-    redirect_rule rule; /* options: REDIRECT_OPT_* of maps/map.h */
+    redirect_rule rule; /* options: REDIRECT_OPT_* of maps/maps.h */
     bool joins;         /* PREFIX: the rest of the path is put right behind the target's last byte,
                          * as mod_alias does it, without minding slashes, query and fragment */
     const char *file;   /* rule.line is the line in it */

@@ -2,12 +2,12 @@
 /*
  * Reading redirects out of httpd configurations and .htaccess files, in the order in which httpd
  * would try them. Called by htcachectl convert. What a single line means is decided here, and
- * whether it can be folded at all in rules/config.c.
+ * whether it can be folded at all in rules/rules.c.
  */
-#include "base/config_lines.h"
-#include "rules/config.h"
+#include "base/base.h"
+#include "rules/rules.h"
 #include "tool/convert_internal.h"
-#include "maps/internal.h"
+#include "maps/maps.h"
 
 #include <stdarg.h>
 #include <string.h>

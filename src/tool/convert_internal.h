@@ -3,11 +3,11 @@
  * @file tool/convert_internal.h
  * What the writers of redirect formats share. Only for src/redirect_convert*.c.
  */
-#ifndef REDIRECT_CONVERT_PRIVATE_H
-#define REDIRECT_CONVERT_PRIVATE_H
+#ifndef HTC_TOOL_CONVERT_INTERNAL_H
+#define HTC_TOOL_CONVERT_INTERNAL_H
 
 #include "tool/convert.h"
-#include "maps/internal.h"
+#include "maps/maps.h"
 
 /** What a row needs that a format may be able to say only for the whole map. */
 enum {

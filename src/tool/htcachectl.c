@@ -8,7 +8,7 @@
  */
 #include "tool/htcachectl.h"
 
-#include "base/config_lines.h"
+#include "base/base.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>

@@ -4,8 +4,8 @@
  * What the commands of htcachectl share: what was said on the command line, exit codes, colours,
  * and how names from files and servers are printed. Only for src/htcachectl*.c.
  */
-#ifndef HTCACHECTL_H
-#define HTCACHECTL_H
+#ifndef HTC_TOOL_HTCACHECTL_H
+#define HTC_TOOL_HTCACHECTL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include <apr_tables.h>
 #include <jansson.h>
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 /** Exit codes; a part of the tool's interface. */
 typedef enum tool_exit {

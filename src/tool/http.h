@@ -3,8 +3,8 @@
  * @file tool/http.h
  * Asking a server's status page. Only for src/htcachectl_*.c.
  */
-#ifndef HTCACHECTL_HTTP_H
-#define HTCACHECTL_HTTP_H
+#ifndef HTC_TOOL_HTTP_H
+#define HTC_TOOL_HTTP_H
 
 #include "tool/htcachectl.h"
 

@@ -5,12 +5,12 @@
  * millions of a kind; the first of each are told, and the others counted. For htcachectl check and
  * convert.
  */
-#ifndef HTCACHECTL_KINDS_H
-#define HTCACHECTL_KINDS_H
+#ifndef HTC_TOOL_KINDS_H
+#define HTC_TOOL_KINDS_H
 
 #include <apr_tables.h>
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 #define MESSAGES_OF_A_KIND 100 /* without --limit */
 

@@ -6,8 +6,8 @@
 #include "tool/htcachectl.h"
 #include "tool/kinds.h"
 #include "tool/map.h"
-#include "maps/budget.h"
-#include "rules/config.h"
+#include "maps/maps.h"
+#include "rules/rules.h"
 #include "tool/convert.h"
 
 #include <apr_general.h>

@@ -4,10 +4,10 @@
  * The patterns of redirect maps, run by the tool itself. For htcachectl check, lookup and convert,
  * and for unit tests.
  */
-#ifndef HTCACHECTL_MAP_H
-#define HTCACHECTL_MAP_H
+#ifndef HTC_TOOL_MAP_H
+#define HTC_TOOL_MAP_H
 
-#include "maps/map.h"
+#include "maps/maps.h"
 
 /** The patterns of one table, compiled when they are first asked. */
 typedef struct map_regexes map_regexes;

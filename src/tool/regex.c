@@ -5,7 +5,7 @@
  */
 #include "tool/map.h"
 
-#include "maps/budget.h"
+#include "maps/maps.h"
 
 #include <apr_hash.h>
 #include <apr_strings.h>

@@ -4,7 +4,7 @@
  * colours, JSON, progress.
  */
 #include "tool/htcachectl.h"
-#include "base/escape.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * @file tool/verify.h
  * Does a converted file answer as what it was made from? For htcachectl convert and its unit tests.
  */
-#ifndef HTCACHECTL_VERIFY_H
-#define HTCACHECTL_VERIFY_H
+#ifndef HTC_TOOL_VERIFY_H
+#define HTC_TOOL_VERIFY_H
 
 #include "tool/convert.h"
 

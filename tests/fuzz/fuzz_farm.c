@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * libFuzzer harness for src/farm/codec.c. The first byte chooses the type. What is not signed
+ * libFuzzer harness for src/farm/farm.c. The first byte chooses the type. What is not signed
  * must be dropped; to come past the signature, the same bytes are then signed and must either be
  * dropped or decode to something that encodes to the same bytes again.
  */
-#include "farm/codec.h"
+#include "farm/farm.h"
 
 #include <apr_general.h>
 #include <openssl/evp.h>

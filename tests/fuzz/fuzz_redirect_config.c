@@ -6,7 +6,7 @@
  * container, messages are printable, what was read becomes a table that is safe to read, and each
  * format can be written. Without libFuzzer, replay_main.c feeds it files.
  */
-#include "rules/config.h"
+#include "rules/rules.h"
 #include "tool/convert.h"
 
 #include <apr_general.h>

@@ -5,7 +5,7 @@
  * must be printable, and what a row answers must be a Location that cannot end a header or name a
  * host that the row does not. Without libFuzzer, replay_main.c feeds it files.
  */
-#include "maps/map.h"
+#include "maps/maps.h"
 
 #include <apr_general.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file status/page.h
+ * @file status/internal.h
  * The pieces of the page for people: its style and script (status/page.c), which are sent as
  * ?asset=style and ?asset=script so that the page needs nothing inline and works below any
  * Content-Security-Policy that allows the site itself, and its plots (status/plot.c). Private
  * to status/html.c and the handler.
  */
-#ifndef GLUE_STATUS_PAGE_H
-#define GLUE_STATUS_PAGE_H
+#ifndef HTC_STATUS_INTERNAL_H
+#define HTC_STATUS_INTERNAL_H
 
 #include "status/status.h"
 

@@ -3,9 +3,9 @@
  * Reading Redirect and RewriteRule lines as mod_alias and mod_rewrite read them, far enough to tell
  * whether they can become tables. Called by the folding of configuration trees and by htcachectl.
  */
-#include "rules/config.h"
+#include "rules/rules.h"
 
-#include "base/config_lines.h"
+#include "base/base.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
  *
  * Called by mod_htcache.c (start), htaccess/shortcut.c, htaccess/hook.c and status/status.c.
  */
-#include "status/status.h"
+#include "module/module.h"
 
 #include "ap_expr.h"
 

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file farm/codec.h
+ * @file farm/farm.h
  * What servers of a farm tell each other through memcached, as bytes: encoding, signing, and the
  * proof on the way back. There are three types of value:
  *
@@ -24,8 +24,8 @@
  * Items are named by a letter and 32 hexadecimal digits of SHA-256 over fingerprint and path: no
  * path can inject a command.
  */
-#ifndef HTC_FARM_H
-#define HTC_FARM_H
+#ifndef HTC_FARM_FARM_H
+#define HTC_FARM_FARM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,9 +34,11 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
-#include "base/identity.h"
+#include "base/base.h"
+#include "farm/breaker.h"
+#include "farm/census.h"
 #include "farm/memcached.h"
-#include "cache/store.h"
+#include "cache/cache.h"
 
 /* X(name, help): what the tier counts, for the status page and its JSON under "memcached". */
 #define HTC_FARM_COUNTERS(X)                                                                   \

@@ -3,7 +3,8 @@
  * How each directory is kept fresh, and why: read from the records' marks (cache/watch.h), which
  * say why a path cannot be watched. Called by the status page and by explain.
  */
-#include "htaccess/watch.h"
+#include "htaccess/freshness.h"
+#include "htaccess/internal.h"
 
 #include "http_main.h"
 

@@ -5,7 +5,6 @@
  * directive name may belong to several modules, and all of them must agree.
  */
 #include "module/module.h"
-#include "redirects/fold.h"
 
 /* Sections that are resolved while a file is read, by facts that do not change within one
  * configuration generation. Every other directive that runs while a file is read leaves nothing in
@@ -133,18 +132,9 @@ const htc_command *htc_command_find(const htc_context *ctx, const char *name)
     return apr_hash_get(ctx->commands, key, (apr_ssize_t)len);
 }
 
-void htc_commands_admit(server_rec *main_server)
+const char *htc_command_refusal(const htc_command *command, unsigned line, const char *reason,
+                                apr_pool_t *pool)
 {
-    for (server_rec *s = main_server; s; s = s->next) {
-        const core_server_config *core = ap_get_core_module_config(s->module_config);
-
-        for (int i = 0; core->sec_dir && i < core->sec_dir->nelts; i++) {
-            const core_dir_config *dir =
-                ap_get_core_module_config(APR_ARRAY_IDX(core->sec_dir, i, ap_conf_vector_t *));
-            if (dir && dir->override_list && !apr_is_empty_table(dir->override_list)) {
-                htc_fold_admit(dir->override_list);
-                apr_table_setn(dir->override_list, HTC_APPLY_DIRECTIVE, "1");
-            }
-        }
-    }
+    return apr_psprintf(pool, "line %u: %s%s %s", line, command->name,
+                        *command->name == '<' ? ">" : "", reason);
 }

@@ -5,7 +5,7 @@
  * in common when it comes to a row is in maps/row.c.
  */
 #include "maps/internal.h"
-#include "base/escape.h"
+#include "base/base.h"
 
 #include <apr_lib.h>
 #include <apr_strings.h>

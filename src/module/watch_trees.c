@@ -5,7 +5,7 @@
  * Found at the start by the type of their file systems, so that the error log says so before
  * anybody wonders; and shown by the status page. Called by htaccess/watch.c and status/watch.c.
  */
-#include "htaccess/watch.h"
+#include "module/module.h"
 
 /* Further ones are counted only. */
 #define MOST_TREES 20

@@ -1,30 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file htaccess/watch.h
- * What HtCacheRevalidate says of itself: the figures of `auto` (htaccess/watch.c), and how each
- * directory is kept fresh, and why not otherwise (htaccess/watch_list.c). All else that others call of
- * htaccess/watch.c is in module/module.h.
+ * @file htaccess/freshness.h
+ * How each directory is kept fresh, and why not otherwise. Read from the records' marks
+ * (cache/watch.h) by the status page and by explain.
  */
-#ifndef GLUE_FRESH_H
-#define GLUE_FRESH_H
+#ifndef HTC_HTACCESS_FRESHNESS_H
+#define HTC_HTACCESS_FRESHNESS_H
 
-#include "status/status.h"
-
-htc_reporter htc_fresh_report;
-
-/** A tree of the configuration on whose file system the kernel does not see all changes. */
-typedef struct htc_fresh_tree {
-    const char *path; /* ends with '/' */
-    const char *type; /* of its file system, for people; static */
-} htc_fresh_tree;
-
-/** The name of a file system's type, as statfs(2) has it, for people; static. */
-const char *htc_fresh_type_name(uint32_t type);
-/** Note these trees in ctx->untold, and name them in the error log. In post_config, when ctx->watch
- * is there; asks each tree's file system once. */
-void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
-/** A list of them, and of the file systems that requests met. */
-void htc_fresh_report_trees(htc_report *report, htc_group *group);
+#include "module/module.h"
 
 /** How a change of a .htaccess file, or its creation, is noticed. */
 typedef enum htc_fresh_mode {

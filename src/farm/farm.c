@@ -1,14 +1,14 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Values of the farm tier as bytes, see farm/codec.h.
+ * Values of the farm tier as bytes, see farm/farm.h.
  *
  *   MAC (32) | header | path | body
  *
  * Integers are in the byte order of the machine; another one has the wrong magic. Called by the
  * farm glue for whatever it sends to memcached and gets from there.
  */
-#include "farm/codec.h"
-#include "cache/record.h"
+#include "farm/farm.h"
+#include "cache/cache.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file rules/config.h
+ * @file rules/rules.h
  * Which Redirect, RedirectMatch and RewriteRule lines of a configuration can become tables, and why
  * others cannot. The module decides by it what to fold, and `htcachectl check` says by it what
  * would be folded, so that both always agree. Part of the core: no httpd headers.
  */
-#ifndef REDIRECT_CONFIG_H
-#define REDIRECT_CONFIG_H
+#ifndef HTC_RULES_RULES_H
+#define HTC_RULES_RULES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include <apr_hash.h>
 #include <apr_pools.h>
 
-#include "maps/map.h"
+#include "maps/maps.h"
 #include "regex/regex.h"
 
 /** Fewer RewriteRules than that in a block are no slower than a table. */

@@ -1,12 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file maps/map.h
+ * @file maps/maps.h
  * Bulk redirect maps: the options of a map, the file formats that are read, what is reported about
  * a file, and what a matched row answers. Used by the module (HtCacheRedirectMap) and by
  * htcachectl check, lookup and convert. Part of the core: no httpd headers.
  */
-#ifndef REDIRECT_MAP_H
-#define REDIRECT_MAP_H
+#ifndef HTC_MAPS_MAPS_H
+#define HTC_MAPS_MAPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +15,8 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
+#include "maps/budget.h"
+#include "maps/queue.h"
 #include "maps/request.h"
 #include "redirect_table.h"
 
@@ -164,5 +166,16 @@ typedef struct redirect_group {
 const char *redirect_map_location(const redirect_match *match, const redirect_request *request,
                                   const redirect_group *groups, int ngroups, apr_pool_t *pool,
                                   bool *refused);
+
+/* --- for the converter ---------------------------------------------------------------------*/
+
+void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
+                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+/** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it
+ * is not a target at all. */
+size_t redirect_map_free_part(const char *target, size_t len, const char **why);
+/** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).
+ *  *kind: LITERAL or LITERAL_PREFIX if the regex says nothing else, else PATTERN. */
+size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redirect_kind *kind);
 
 #endif

@@ -1,0 +1,43 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file htaccess/htaccess.h
+ * The cache of .htaccess files: hooks and life cycle, called by mod_htcache.c, and what explain and
+ * the status page ask of it.
+ */
+#ifndef HTC_HTACCESS_HTACCESS_H
+#define HTC_HTACCESS_HTACCESS_H
+
+#include "module/module.h"
+#include "htaccess/farm.h"
+#include "htaccess/freshness.h"
+
+/** create_request, ahead of all others: the cleanup that gives back what the request holds. In
+ * stock httpd a request's configuration lasts until the last cleanup of its pool has run. Cleanups
+ * run in reverse, so this one is registered first. */
+int htc_create_request(request_rec *r);
+apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
+                               ap_configfile_t **cfg, const char **full_name);
+void htc_error_log(const ap_errorlog_info *info, const char *line);
+/** The process map's free function. */
+void htc_object_free(void *data);
+/** Show what this process holds on the status page. Called after the map changed. */
+void htc_process_report(htc_context *ctx);
+/** Bytes of a per-directory vector that the loaded modules use. */
+size_t htc_vector_bytes(void);
+/** Find out which modules' merged configurations requests may share (base/merge_list.h). Called once,
+ * when the configuration is complete. */
+void htc_dirwalk_prepare(htc_context *ctx);
+/** Can the sections of this server be merged ahead? Called when the configuration is complete. */
+bool htc_dirwalk_possible(const server_rec *s);
+int htc_seed(request_rec *r);
+int htc_learn(request_rec *r);
+/** Can this process answer for directory @a dir (ends with '/') ahead of core? */
+bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir);
+/** Make the table, before the children fork. */
+void htc_cost_create(htc_context *ctx, server_rec *s);
+const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args);
+
+/** Add the private directive to every AllowOverrideList, so that a cached file may run. */
+void htc_commands_admit(server_rec *main_server);
+
+#endif

@@ -1,0 +1,235 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file htaccess/internal.h
+ * What the files of this folder share.
+ */
+#ifndef HTC_HTACCESS_INTERNAL_H
+#define HTC_HTACCESS_INTERNAL_H
+
+#include "module/module.h"
+
+/** First in every payload of the process map. */
+typedef struct htc_object {
+    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_LEVEL = 2 } type;
+    htc_map *map;
+} htc_object;
+
+/** A parsed configuration kept by this process. */
+typedef struct htc_parsed {
+    htc_object object;
+    apr_pool_t *pool; /* own pool and allocator; this struct lies in it */
+    const char *path;
+    server_rec *server;
+    int override, override_opts;
+    apr_table_t *override_list;
+    htc_ref ref; /* the record it was made from */
+    ap_conf_vector_t *vector;
+    bool logs; /* parsing it logs, so it is for one request only; the others replay */
+} htc_parsed;
+
+/** A record that an answer rests on. */
+typedef struct htc_dep {
+    const char *path;
+    htc_ref ref;
+    htc_kind kind;
+    bool racy; /* trusted only while it is watched */
+    htc_identity id;
+} htc_dep;
+
+/** Names in AccessFileName that a ready-made answer may rest on. */
+#define HTC_MAX_DEPS 4
+
+/** What the hook saw for one directory of one request; kept to build a chain from. */
+typedef struct htc_seen {
+    struct htc_seen *next; /* the directory asked for after this one */
+    const char *dir;
+    bool listable;     /* an answer that core may be given without asking again */
+    bool needs_parsed; /* the answer is a configuration, so only once parsed is set */
+    bool empty;        /* there is a file, and no directive in it */
+    unsigned ndeps;
+    const htc_dep *deps[HTC_MAX_DEPS];
+    htc_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
+    apr_int64_t revalidate_ms;
+} htc_seen;
+
+/* htaccess/read.c */
+/** Bytes of a file and the identity they were read with. */
+typedef struct htc_text {
+    const char *bytes; /* NUL-terminated; NULL when the file could not be read */
+    size_t len;
+    htc_identity id;
+    htc_text_hash hash;
+    apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
+} htc_text;
+/**
+ * Read @a path in one consistent state. The bytes live as long as @a pool. The caller sets
+ * text->checked_at; all else of *text is set here, on errors too: then bytes is NULL and len is 0.
+ * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
+ *         (text->id is valid); any other error (no regular file, no right to read it, a failed
+ *         call, no memory, a file that changed in each of some tries): httpd must read it itself.
+ */
+apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
+/** Does what it says depend on definitions or the environment: has it ${...} in it? */
+bool htc_text_computed(const htc_text *text);
+/** What can be said of a text before it is parsed. */
+typedef struct htc_survey {
+    unsigned directives;
+    bool sections_resolved; /* has <IfModule> and the like */
+    const char *stock;      /* why stock httpd must read this file itself, or NULL */
+} htc_survey;
+void htc_text_survey(const htc_context *ctx, const htc_text *text, htc_survey *survey,
+                     apr_pool_t *pool);
+/** An httpd configuration file over the bytes of @a text, named @a name. */
+ap_configfile_t *htc_text_open(const htc_text *text, const char *name, apr_pool_t *pool);
+/** A configuration file without a line. */
+ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool);
+/* htaccess/costs.c */
+/** A clock in nanoseconds, to be read before what is dear. */
+uint64_t htc_cost_begin(void);
+/** This was done for the file @a path since @a began; 0: it took nobody knows how long. */
+void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
+
+/* htaccess/revalidate.c */
+/** From a look at a mark to trust in it; see cache/watch.h for the steps. */
+typedef struct htc_trust {
+    _Atomic int64_t *mark;
+    int64_t fresh, own;
+    bool mine;       /* the mark is this one's own doubt */
+    bool unprompted; /* it was doubted although nothing was reported */
+    bool known;      /* all was watched and the record entered already */
+    htc_watch_why why;
+} htc_trust;
+/** The mark of a record that is looked for on disk now and stored afterwards. */
+int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now);
+/** Before the disk is looked at: claim the mark, seen as @a seen, and have the path watched. */
+void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
+                     const char *path, htc_ref ref);
+/** What was seen on disk since then is what is remembered. */
+void htc_trust_end(htc_trust *trust);
+/** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
+ * be used. */
+bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                       int64_t mark);
+/** One stat: is the file still what the record says? */
+bool htc_same_file(const htc_dep *dep);
+/** The same, counted. */
+bool htc_compare(htc_context *ctx, const htc_dep *dep);
+/** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
+ * needed. */
+static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)
+{
+    if (mark == fresh)
+        return ttl != 0;
+    if (ttl <= 0)
+        return false;
+    if (!*now)
+        *now = htc_mono_ms();
+    return *now - htc_mark_time(mark, fresh) < ttl;
+}
+
+/* htaccess/hook.c */
+/** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
+ * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
+ * what was found: checked at @a now, or not to be trusted any more; the others go on with it
+ * meanwhile. True when the record may be used. In a farm, another server's look may do. */
+bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                 apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
+/** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
+ *  whether it is true? Then the slot is marked with that time plus @a base, unless somebody else
+ * has changed what was @a seen there since the claim; and *usable says so. False: look yourself. */
+bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
+                    apr_int64_t now, bool *usable);
+/** Count a level that httpd asked for and that had this outcome. */
+void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
+/** Keep @a node until the request of the client that @a r serves has ended, and all cleanups of its
+ *  pool have run. Takes over the caller's reference. */
+void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node);
+/** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
+ *  again and again: of these, one reference is held. */
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node);
+
+/** Share what the request found out and has not shared yet. */
+void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
+
+/* htaccess/merged_walk.c */
+/** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
+typedef struct htc_dirwalk {
+    ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
+    apr_array_header_t *walked; /* what core notes of it; as @a merged */
+    ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
+    apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
+    bool known;              /* it can be told ahead; else the rest means nothing */
+    bool whole;              /* and there is no section that could be for a file in it */
+} htc_dirwalk;
+
+/** A directory on the way. */
+typedef struct htc_dirstep {
+    const char *dir;          /* ends with '/' */
+    ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
+} htc_dirstep;
+
+/** Merge what there is for the last of @a n directories, from the top down, of a server for which
+ * that is possible. All that their files set must live as long as @a walk. @a above: what there is
+ * for the first of them, which must live as long, too; or NULL. Where it cannot be done @a walk
+ * says so. */
+void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
+                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above);
+void htc_dirwalk_destroy(htc_dirwalk *walk);
+/** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
+size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set);
+/** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
+ * its walks for subrequests as it is expected? */
+bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r);
+/** May htc_dirwalk_run() take the place of core's walk? r->filename is @a name, without any '/', in
+ * the directory that @a walk was made for. Looks at the file, as core's walk does. */
+bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name);
+/** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
+ * long as the request. */
+int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
+                    const char *dir);
+
+/* htaccess/shortcut.c */
+void htc_level_free(void *data);
+
+/** What the private directive of one synthetic file has to do. Lives in the request's pool. */
+typedef struct htc_job {
+    htc_context *ctx;
+    request_rec *r;
+    const char *path;
+    htc_info info;          /* the record, when has_text is false */
+    bool has_text;          /* the file was just read: parse text and publish it */
+    ap_configfile_t *file;  /* else: httpd's own reader of the file, for this request only */
+    bool sections_resolved; /* text has <IfModule> and the like */
+    bool counted;           /* the look-up was counted already */
+    bool sent;              /* the one line was handed out */
+    htc_seen *seen;         /* told of the kept configuration; NULL: nothing will be learned */
+    htc_text text;
+} htc_job;
+
+/** The synthetic file for @a job. */
+ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool);
+
+/** HTC_RF_RACY or 0. */
+uint32_t htc_racy_flag(const htc_identity *id);
+
+/** Store a record; hash, owner and share are filled in. ref->version is 0 on failure. */
+apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref);
+
+/** Record that httpd must read the file at @a path itself, and why. */
+void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
+                       const char *reason);
+
+/** The same for a file that does not fit; counted and logged. */
+void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path,
+                           const htc_text *text);
+
+/** Room for a record to be stored with others when httpd's walk is over. Counts a miss. */
+htc_put *htc_publish_later(htc_context *ctx, request_rec *r, htc_request *rq);
+
+/** HtCacheDocumentRootShare of the request's server, in per cent. */
+unsigned htc_share_of(const request_rec *r);
+/** HTC_RF_REDIRECTS where the text may have lines of mod_alias; else 0. */
+uint32_t htc_redirects_flag(const htc_text *text);
+
+#endif

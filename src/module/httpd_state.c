@@ -1,0 +1,38 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What httpd is doing, asked of httpd: starting, restarting, or only reading its configuration; and
+ * modules beside which the cache stays off. Called by the folders above.
+ */
+#include "module/module.h"
+
+#include "ap_mpm.h"
+
+/* Modules that change the user a request runs as. What one user may read must not be remembered
+ * for another, so the cache stays off beside them. */
+static const char *const user_switching[] = {
+    "itk.c", "mpm_itk.c", "mod_ruid2.c", "peruser.c", "mod_privileges.c", "mod_suid2.c", NULL};
+
+const char *htc_user_switcher(void)
+{
+    for (int i = 0; user_switching[i]; i++) {
+        if (ap_find_linked_module(user_switching[i]))
+            return user_switching[i];
+    }
+    return NULL;
+}
+
+bool htc_switches_users(void)
+{
+    return htc_user_switcher() != NULL;
+}
+
+bool htc_is_restart(void)
+{
+    int generation = 0;
+    return ap_mpm_query(AP_MPMQ_GENERATION, &generation) == APR_SUCCESS && generation > 0;
+}
+
+bool htc_is_preflight(void)
+{
+    return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
+}

@@ -1,0 +1,16 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file redirects/notes.h
+ * Notes for access logs, see docs/status.md.
+ */
+#ifndef HTC_REDIRECTS_NOTES_H
+#define HTC_REDIRECTS_NOTES_H
+
+#include "module/module.h"
+
+/** Look whether a log format names one of the notes. After the tree was built, before it is run. */
+void htc_notes_pre_config(void);
+/** The request is redirected by this line. Does nothing unless a log wants to know. */
+void htc_note_redirect(request_rec *r, const char *file, unsigned line);
+
+#endif
