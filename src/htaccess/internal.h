@@ -232,4 +232,9 @@ unsigned htc_share_of(const request_rec *r);
 /** HTC_RF_REDIRECTS where the text may have lines of mod_alias; else 0. */
 uint32_t htc_redirects_flag(const htc_text *text);
 
+/* htaccess/apply.c */
+/** post_perdir_config of a request with @a rq->refused: what core did for it since then is undone,
+ * as it would not have gone on. HTTP_FORBIDDEN. */
+int htc_refuse(request_rec *r, const htc_request *rq);
+
 #endif

@@ -317,9 +317,6 @@ bool htc_is_restart(void);
 bool htc_is_preflight(void);
 
 /* module/private_directive.c */
-/** post_perdir_config of a request with @a rq->refused: what core did for it since then is undone,
- * as it would not have gone on. HTTP_FORBIDDEN. */
-int htc_refuse(request_rec *r, const htc_request *rq);
 /** What httpd would say of the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
