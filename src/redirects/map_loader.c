@@ -121,14 +121,15 @@ void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map)
 {
     htc_loader *loader = redirects->loader;
     changed_map *changed = changed_map_create(redirects, map);
-    bool waits;
+    bool stopping, waits;
 
     if (!changed)
         return;
     apr_thread_mutex_lock(loader->lock);
-    waits = !atomic_load(&redirects->stopping) && redirect_queue_add(&loader->queue, &changed->job);
-    /* A thread that cannot be started now is with the next change. */
-    if (waits && !loader->running)
+    stopping = atomic_load(&redirects->stopping);
+    waits = !stopping && redirect_queue_add(&loader->queue, &changed->job);
+    /* Also where this map waits already: a thread could not be started then. */
+    if (!stopping && !loader->running)
         start_thread(redirects);
     apr_thread_mutex_unlock(loader->lock);
     if (!waits)
