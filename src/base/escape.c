@@ -2,7 +2,7 @@
 /*
  * Escaping for each form of the status page. All four go through the text once, character by
  * character; they differ in what they make of one character. Called by the renderers in
- * glue_status_*.c.
+ * the folder status/.
  */
 #include "base/escape.h"
 

@@ -3,7 +3,7 @@
  * What one ?explain may take. It runs the patterns of tenants' lines, of which httpd bounds each
  * one alone, and of a request only those up to the first that answers. So each pattern here has a
  * limit of its own, all have a budget, and the search ends when the client has gone. Called by the
- * other glue_explain files wherever there may be many lines.
+ * other files of this folder wherever there may be many lines.
  */
 #include "explain/internal.h"
 

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file htaccess/farm_internal.h
- * What the glue_farm*.c files share; only where the farm tier is built.
+ * What the farm*.c files of this folder share; only where the farm tier is built.
  */
 #ifndef HTC_HTACCESS_FARM_INTERNAL_H
 #define HTC_HTACCESS_FARM_INTERNAL_H
