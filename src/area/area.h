@@ -277,8 +277,8 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, si
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
 
 /** End a build in vain: the old image stays. Gives back what was reserved. @a id is remembered, so
- * that the same bytes are not tried, and not reported, again. Does nothing for who does not build.
- */
+ * that the same bytes are not tried, and not reported, again; NULL: the file was not tried. Does
+ * nothing in a process that does not build this map. */
 void redirect_area_build_failed(redirect_area *area, uint32_t map, const htc_identity *id);
 
 /** Count look-ups and hits. Striped by process and thread, exact, lock-free. */

@@ -476,7 +476,8 @@ void redirect_area_build_failed(redirect_area *area, uint32_t handle, const htc_
     bool locked = rda_lock(area) == APR_SUCCESS;
 
     if (builds(area, handle)) {
-        remember_failure(map, id);
+        if (id)
+            remember_failure(map, id);
         if (locked)
             end_build_locked(map);
         else

@@ -243,14 +243,17 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
  * between being read and being pinned. */
 static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
 {
-    htc_node *node;
+    htc_node *node = htc_table_acquire(redirects, map->slot);
+    htc_map_dir dir;
 
-    node = htc_table_acquire(redirects, map->slot);
+    if (node)
+        return node;
+    dir = htc_map_dir_now(map);
     for (int i = 0; !node && i < LOAD_TRIES; i++) {
         if (map->tree)
             htc_map_adopt(r, redirects, map);
         if (map->slot == REDIRECT_AREA_NIL ||
-            htc_map_load(redirects, map, false, r->pool) != APR_SUCCESS)
+            htc_map_load(redirects, map, dir, false, r->pool) != APR_SUCCESS)
             return NULL;
         node = htc_table_acquire(redirects, map->slot);
     }

@@ -31,6 +31,13 @@ typedef struct htc_redirect_map {
     _Atomic uint32_t slot;
 } htc_redirect_map;
 
+/** Which directory a map of a .htaccess file was asked for in: what its path led to when httpd gave
+ * it to the request. All zero for a map of the server's configuration. A tenant can put a link to
+ * another tenant's directory in its place before the file is read. */
+typedef struct htc_map_dir {
+    uint64_t dev, ino;
+} htc_map_dir;
+
 /** Tables of maps that .htaccess files name take together no more than so many times HtCacheMemory.
  */
 #define HTC_TREES_MEMORY UINT64_C(4)
@@ -109,11 +116,15 @@ redirect_area_stats htc_map_area_stats(const server_rec *s);
 void htc_map_say_made_way(const htc_redirects *redirects);
 
 /* redirects/map_load.c */
-/** Read, build and publish @a map in this thread, unless somebody else is doing so, and report what
- * is found about the file to the error log: now with @a at_once; else a file that changed a moment
- * ago and cannot be used is reported when it still is the same at a later look. */
-apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
-                          apr_pool_t *pool);
+/** The directory of the map's .htaccess file as it is now. To be taken while a request is served
+ * from this directory: httpd has just checked its links. */
+htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
+/** Read, build and publish @a map in this thread, unless another thread or process is doing so, and
+ * report what is found about the file to the error log: now with @a at_once; else a file that
+ * changed a moment ago and cannot be used is reported when it still is the same at a later look. A
+ * file of another directory than @a dir is not read, and nothing is reported. */
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
+                          bool at_once, apr_pool_t *pool);
 /** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.
  * @a pool for scratch memory. */
 bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
@@ -122,16 +133,17 @@ htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
  * Returns for how many ms more its time is not up; 0 when it is not told by time. */
 apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
-/** Load @a map in this thread, unless its file has not changed since (any more) or somebody else
- * does so. Ends early, and without a trace, when the process does. */
-void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+/** Load @a map from @a dir in this thread, unless its file has not changed since (any more) or
+ * another process does so. Ends early, and without a trace, when the process does. */
+void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
+                         apr_pool_t *pool);
 
 /* redirects/map_loader.c */
 apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
-/** Have the process's loader load @a map, of which it keeps a copy, when it is its turn. When too
- * many of the same owner wait, nothing is done: to be asked again when the map's time is up again.
- */
-void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map);
+/** Have the process's loader load @a map, of which it keeps a copy, from @a dir when it is its turn.
+ * When too many of the same owner wait, nothing is done: to be asked again when the map's time is
+ * up again. */
+void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir);
 /** The process ends: wait for the piece of work that the loader is at, and drop the rest. */
 void htc_map_loader_end(htc_redirects *redirects);
 

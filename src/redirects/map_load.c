@@ -56,7 +56,8 @@ typedef enum load_when {
 typedef struct loading {
     htc_redirects *redirects;
     const htc_redirect_map *map;
-    uint64_t owner; /* of the map; it may make way meanwhile */
+    htc_map_dir dir; /* of its .htaccess file, as the request found it */
+    uint64_t owner;  /* of the map; it may make way meanwhile */
     apr_pool_t *pool;
     int fd;
     char *bytes;
@@ -64,6 +65,7 @@ typedef struct loading {
     htc_identity id;
     load_when when;
     bool moving;              /* the file changed while it was read */
+    bool elsewhere;           /* another directory stands in dir's place */
     uint32_t retry_ms;        /* 0: what is wrong is wrong with the file */
     apr_array_header_t *held; /* row_message: until it is known whether to say them */
     unsigned logged;
@@ -220,31 +222,80 @@ static void remember_failure(loading *load, const char *wrong)
     redirect_area_build_failed(area, load->map->slot, &id);
 }
 
+/* The directory is another one than the request had. Not the file is wrong: the next request that
+ * asks for the map has it loaded from where it lies then. */
+static void give_up(const loading *load, const char *wrong)
+{
+    if (may_say(load, APLOG_DEBUG))
+        ap_log_error(APLOG_MARK, APLOG_DEBUG, 0, load->redirects->main_server,
+                     "HtCacheRedirectMap %s (%s): not read: %s", load->map->file, load->map->where,
+                     wrong);
+    redirect_area_build_failed(load->redirects->area, load->map->slot, NULL);
+}
+
 /* --- reading ----------------------------------------------------------------------------------*/
 
-/* Links may have changed since the .htaccess file was read. */
-static bool still_inside(const loading *load)
+/* The path of an open file, after links. False: it has none that fits. */
+static bool path_of(int fd, char *path, size_t size)
 {
-    char link[64], *tree;
-    char path[APR_PATH_MAX];
+    char link[64];
     ssize_t n;
+
+    apr_snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, size);
+    if (n <= 0 || (size_t)n >= size)
+        return false;
+    path[n] = '\0';
+    return true;
+}
+
+/* Links may have changed since the .htaccess file was read. */
+static bool still_inside(const loading *load, int dir)
+{
+    char file[APR_PATH_MAX], tree[APR_PATH_MAX];
     size_t len;
-    bool inside;
+
+    if (!path_of(load->fd, file, sizeof(file)) || !path_of(dir, tree, sizeof(tree)))
+        return false;
+    len = strlen(tree);
+    return !strncmp(file, tree, len) && (len == 1 || file[len] == '/');
+}
+
+static bool dir_equal(const htc_map_dir *a, const htc_map_dir *b)
+{
+    return a->dev == b->dev && a->ino == b->ino;
+}
+
+htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
+{
+    struct stat st;
+
+    if (!map->tree || stat(map->tree, &st) != 0)
+        return (htc_map_dir){0, 0};
+    return (htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+}
+
+/* A .htaccess file's map is read from the directory that httpd gave to the request, and from no
+ * other one that was put in its place since. The file is already open. NULL, or what is wrong. */
+static const char *check_place(loading *load)
+{
+    const char *err = NULL;
+    struct stat st;
+    int dir;
 
     if (!load->map->tree)
-        return true;
-    apr_snprintf(link, sizeof(link), "/proc/self/fd/%d", load->fd);
-    n = readlink(link, path, sizeof(path) - 1);
-    tree = realpath(load->map->tree, NULL);
-    if (n <= 0 || !tree) {
-        free(tree);
-        return false;
-    }
-    path[n] = '\0';
-    len = strlen(tree);
-    inside = !strncmp(path, tree, len) && (len == 1 || path[len] == '/');
-    free(tree);
-    return inside;
+        return NULL;
+    dir = open(load->map->tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    load->elsewhere =
+        dir < 0 || fstat(dir, &st) != 0 ||
+        !dir_equal(&load->dir, &(htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino});
+    if (load->elsewhere)
+        err = "another directory was put in the place of its own since the request";
+    else if (!still_inside(load, dir))
+        err = "lies outside of the directory of its .htaccess file";
+    if (dir >= 0)
+        close(dir);
+    return err;
 }
 
 static bool stat_fd(int fd, htc_identity *id)
@@ -311,6 +362,7 @@ static const char *not_read(loading *load, const char *what)
 /* The whole file in one consistent state. NULL, or what is wrong. */
 static const char *read_file(loading *load)
 {
+    const char *err;
     htc_identity after;
     bool whole;
 
@@ -322,8 +374,9 @@ static const char *read_file(loading *load)
         return not_read(load, "looked at");
     if (!S_ISREG(load->id.mode))
         return "is not a plain file";
-    if (!still_inside(load))
-        return "lies outside of the directory of its .htaccess file";
+    err = check_place(load);
+    if (err)
+        return err;
     if (load->map->tree && load->id.size > load->redirects->tree_limit)
         return apr_psprintf(load->pool,
                             "has %" APR_UINT64_T_FMT " bytes; a map of a .htaccess file may have "
@@ -480,11 +533,12 @@ static const char *read_and_build(loading *load)
 }
 
 static void loading_begin(loading *load, htc_redirects *redirects, const htc_redirect_map *map,
-                          load_when when, apr_pool_t *pool)
+                          htc_map_dir dir, load_when when, apr_pool_t *pool)
 {
     *load =
         (loading){.redirects = redirects,
                   .map = map,
+                  .dir = dir,
                   .owner = redirects->area ? redirect_area_owner(redirects->area, map->slot) : 0,
                   .pool = pool,
                   .fd = -1,
@@ -512,7 +566,7 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
     loading load;
     const char *err;
 
-    loading_begin(&load, &alone, map, AT_START, pool);
+    loading_begin(&load, &alone, map, htc_map_dir_now(map), AT_START, pool);
     err = read_and_build(&load);
     loading_end(&load);
     say_rows(&load);
@@ -523,16 +577,18 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
 
 /* With the right to build. When the process ends meanwhile, so does its right, and nothing is wrong
  * with the file. */
-static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, load_when when,
-                             apr_pool_t *pool)
+static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
+                             load_when when, apr_pool_t *pool)
 {
     loading load;
     const char *err;
 
-    loading_begin(&load, redirects, map, when, pool);
+    loading_begin(&load, redirects, map, dir, when, pool);
     err = read_and_build(&load);
     load.load_ms = htc_mono_ms() - load.began;
-    if (err && !goes_on(&load, 0, 0)) {
+    if (load.elsewhere)
+        give_up(&load, err);
+    if (err && (load.elsewhere || !goes_on(&load, 0, 0))) {
         loading_end(&load);
         return APR_EINTR;
     }
@@ -581,8 +637,8 @@ static apr_status_t wait_for_other(const htc_redirects *redirects, const htc_red
     return APR_TIMEUP;
 }
 
-apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, bool at_once,
-                          apr_pool_t *pool)
+apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
+                          bool at_once, apr_pool_t *pool)
 {
     redirect_area_state state;
     int64_t now = htc_mono_ms();
@@ -598,7 +654,7 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     if (!redirect_area_build_begin(redirects->area, map->slot))
         return wait_for_other(redirects, map);
     apr_pool_create(&sub, pool);
-    rv = load_now(redirects, map, at_once ? AT_START : FOR_REQUEST, sub);
+    rv = load_now(redirects, map, dir, at_once ? AT_START : FOR_REQUEST, sub);
     redirect_area_confirm(redirects->area, map->slot, now);
     apr_pool_destroy(sub);
     return rv;
@@ -627,7 +683,8 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
     return unfinished;
 }
 
-void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
+void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
+                         apr_pool_t *pool)
 {
     redirect_area_state state;
     htc_identity id = htc_map_file(map);
@@ -635,7 +692,7 @@ void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, 
     if (redirect_area_state_get(redirects->area, map->slot, &state) &&
         !htc_identity_equal(&id, &state.id) && !in_vain(&id, &state) &&
         redirect_area_build_begin(redirects->area, map->slot))
-        load_now(redirects, map, BEHIND, pool);
+        load_now(redirects, map, dir, BEHIND, pool);
 }
 
 /* True when the image in use, or the failure that is known, is that of the file as it is. */
@@ -651,7 +708,7 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
     if (in_vain(&id, &state))
         return !state.failed_id.unused;
     if (!state.building && (!id.ino || !being_written(map, &id)))
-        htc_map_load_later(redirects, map);
+        htc_map_load_later(redirects, map, htc_map_dir_now(map));
     return false;
 }
 

@@ -14,6 +14,7 @@ typedef struct changed_map {
     redirect_queue_job job; /* first, as the queue's jobs are these */
     htc_redirects *redirects;
     const htc_redirect_map *map; /* a copy in pool: a map of .htaccess lives no longer than that */
+    htc_map_dir dir;             /* as the first request that found the change saw it */
     apr_pool_t *pool;
 } changed_map;
 
@@ -59,7 +60,7 @@ static void *APR_THREAD_FUNC run(apr_thread_t *thread, void *data)
 
     (void)thread;
     while ((changed = next_map(redirects)) != NULL) {
-        htc_map_load_behind(redirects, changed->map, changed->pool);
+        htc_map_load_behind(redirects, changed->map, changed->dir, changed->pool);
         apr_pool_destroy(changed->pool);
     }
     return NULL;
@@ -94,7 +95,8 @@ static void start_thread(htc_redirects *redirects)
     loader->running = rv == APR_SUCCESS;
 }
 
-static changed_map *changed_map_create(htc_redirects *redirects, const htc_redirect_map *map)
+static changed_map *changed_map_create(htc_redirects *redirects, const htc_redirect_map *map,
+                                       htc_map_dir dir)
 {
     apr_pool_t *pool;
     changed_map *changed;
@@ -113,14 +115,15 @@ static changed_map *changed_map_create(htc_redirects *redirects, const htc_redir
     *changed = (changed_map){{NULL, redirect_area_owner(redirects->area, copy->slot), copy->slot},
                              redirects,
                              copy,
+                             dir,
                              pool};
     return changed;
 }
 
-void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map)
+void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir)
 {
     htc_loader *loader = redirects->loader;
-    changed_map *changed = changed_map_create(redirects, map);
+    changed_map *changed = changed_map_create(redirects, map, dir);
     bool stopping, waits;
 
     if (!changed)

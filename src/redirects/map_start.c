@@ -100,7 +100,8 @@ static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
     if (have && htc_identity_equal(&id, &state.id) && id.ino &&
         (htc_is_preflight() || !has_remarks(redirects, map)))
         return;
-    if (htc_map_load(redirects, map, true, ptemp) != APR_SUCCESS && !have && !htc_is_preflight())
+    if (htc_map_load(redirects, map, htc_map_dir_now(map), true, ptemp) != APR_SUCCESS && !have &&
+        !htc_is_preflight())
         say_broken(redirects, map);
 }
 

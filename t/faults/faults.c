@@ -1,13 +1,15 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * A library to be loaded ahead of others (LD_PRELOAD) that makes calls fail: HtCache::Faults compiles
- * it for t/32-faults.t, t/39-large-files.t and t/66-auto-falls-back.t. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
+ * it for drivers of t/. The file that HTCACHE_FAULTS names is mapped and holds a row for each kind of call:
  * every how many calls one fails (0: none), with which errno (0: it comes short, of read alone), and
  * how many did. Calls on files count only where the path ends in what HTCACHE_FAULTS_PATH says;
  * allocations and threads only where mod_htcache asks for them, because httpd itself ends its process
  * when there is no memory. New processes fail for whoever asks; httpd's parent, which then sleeps for ten
  * seconds, does not. DRAIN kills the processes that have taken changes out of inotify's queue, the first so many
- * of them. CHANGE makes no call fail: a file becomes longer just before its first bytes are read.
+ * of them. CHANGE makes no call fail: a file becomes longer just before its first bytes are read. Nor
+ * does EXCHANGE: just before each of the first so many times that a file is opened, its directory DIR
+ * becomes DIR.own, and DIR.other takes its place.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,7 +30,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, INSTANCE, WATCH, DRAIN, CHANGE, KINDS };
+enum { OPEN, STAT, FSTAT, READ, MMAP, ALLOC, THREAD, CLOCK, FORK, INSTANCE, WATCH, DRAIN, CHANGE, EXCHANGE, KINDS };
 
 typedef struct row {
     uint32_t every, error;
@@ -98,6 +100,19 @@ static void change(int fd)
     syscall(SYS_close, to);
 }
 
+static void exchange(const char *path)
+{
+    char dir[4096], own[4200], other[4200];
+
+    if (!ours(path) || atomic_fetch_add(&rows[EXCHANGE].failed, 1) >= rows[EXCHANGE].every)
+        return;
+    snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
+    snprintf(own, sizeof(own), "%s.own", dir);
+    snprintf(other, sizeof(other), "%s.other", dir);
+    if (rename(dir, own) || rename(other, dir))
+        abort();
+}
+
 static void die_with_changes(int fd)
 {
     char path[64];
@@ -142,6 +157,8 @@ static mode_t mode_of(int flags, va_list args)
         va_end(args);                             \
         if (ours(path) && fails(OPEN))            \
             return -1;                            \
+        if (rows && rows[EXCHANGE].every)         \
+            exchange(path);                       \
         return real(path, flags, mode);           \
     }
 OPENER(open)

@@ -7,7 +7,7 @@ use warnings;
 use HtCache::Env qw(t_dir write_file);
 
 # As in faults.c.
-my @KINDS = qw(open stat fstat read mmap alloc thread clock fork instance watch drain change);
+my @KINDS = qw(open stat fstat read mmap alloc thread clock fork instance watch drain change exchange);
 my %ERROR = (ENOENT => 2, EIO => 5, EACCES => 13, EMFILE => 24, ENFILE => 23, ENOMEM => 12, EINTR => 4, ESTALE => 116, ENOSPC => 28,
     short => 0, forward => 0, back => 1, dies => 0, EAGAIN => 11);
 
