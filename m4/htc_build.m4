@@ -30,6 +30,15 @@ HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [],
     [AC_MSG_ERROR([$4 is missing (Debian: apt-get install $6)])])
 ])
 
+# HTC_FARM_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE)
+# Without the library there is no farm tier: an error where it was asked for.
+AC_DEFUN([HTC_FARM_LIB], [
+HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [],
+    [AS_IF([test "$with_libmemcached" = check], [with_libmemcached=no])
+     AS_IF([test "$with_libmemcached" != no],
+        [AC_MSG_ERROR([$4 is missing (Debian: apt-get install $6)])])])
+])
+
 # HTC_TRY_FLAG(VARIABLE, FLAG)
 # Add FLAG to VARIABLE where compiler and linker take it without a word.
 AC_DEFUN([HTC_TRY_FLAG], [

@@ -4,6 +4,8 @@
  * in common to share what they parsed, and the start. Built without libmemcached, only the
  * directives are here, and say so.
  */
+#include "base/base.h"
+#include "htaccess/farm.h"
 
 #ifndef HAVE_LIBMEMCACHED
 
@@ -34,7 +36,6 @@ const char *htc_farm_set_timeout(cmd_parms *cmd, void *dir_conf, const char *arg
 
 #else
 
-#include "base/base.h"
 #include "htaccess/farm_internal.h"
 
 #include <fcntl.h>

@@ -4,6 +4,7 @@
  * the same keys everywhere.
  */
 #include "farm/farm.h"
+#include "htaccess/farm.h"
 
 #ifdef HAVE_LIBMEMCACHED
 #include "htaccess/farm_internal.h"
