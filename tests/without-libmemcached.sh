@@ -7,13 +7,12 @@ set -u
 
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
-cd "${srcdir:-.}" || exit 99
 
 status=0
 for file in $GLUE_SOURCES; do
     case $file in */farm.c | */farm_io.c) continue ;; esac
     # shellcheck disable=SC2086
-    $GLUE_COMPILE -O0 -U_FORTIFY_SOURCE -fno-lto -UHAVE_LIBMEMCACHED -c -o "$dir/$(echo "$file" | tr / _).o" "$file" || status=1
+    $GLUE_COMPILE -O0 -U_FORTIFY_SOURCE -fno-lto -UHAVE_LIBMEMCACHED -c -o "$dir/$(echo "$file" | tr / _).o" "${srcdir:-.}/$file" || status=1
 done
 [ "$status" = 0 ] || { echo "FAIL: the module does not compile without libmemcached"; exit 1; }
 nm "$dir"/*.o | awk '$1 == "U" { print $2 }' | sort -u >"$dir/needed"

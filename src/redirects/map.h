@@ -31,8 +31,8 @@ typedef struct htc_redirect_map {
     _Atomic uint32_t slot;
 } htc_redirect_map;
 
-/** Which directory a map of a .htaccess file was asked for in: what its path led to when httpd gave
- * it to the request. All zero for a map of the server's configuration. A tenant can put a link to
+/** The directory of the .htaccess file that names a map: what its path led to when httpd served the
+ * request. All zero for a map of the server's configuration. A tenant can put a link to
  * another tenant's directory in its place before the file is read. */
 typedef struct htc_map_dir {
     uint64_t dev, ino;
@@ -119,10 +119,10 @@ void htc_map_say_made_way(const htc_redirects *redirects);
 /** The directory of the map's .htaccess file as it is now. To be taken while a request is served
  * from this directory: httpd has just checked its links. */
 htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
-/** Read, build and publish @a map in this thread, unless another thread or process is doing so, and
- * report what is found about the file to the error log: now with @a at_once; else a file that
- * changed a moment ago and cannot be used is reported when it still is the same at a later look. A
- * file of another directory than @a dir is not read, and nothing is reported. */
+/** Read, build and publish @a map in this thread, unless another thread or process is doing so.
+ * What is found about the file goes to the error log. Without @a at_once, a file that changed a
+ * moment ago and cannot be used is reported later, if it is still the same then. A file of another
+ * directory than @a dir is not read; that is logged at level debug. */
 apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
                           bool at_once, apr_pool_t *pool);
 /** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.

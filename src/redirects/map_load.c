@@ -222,8 +222,8 @@ static void remember_failure(loading *load, const char *wrong)
     redirect_area_build_failed(area, load->map->slot, &id);
 }
 
-/* The directory is another one than the request had. Not the file is wrong: the next request that
- * asks for the map has it loaded from where it lies then. */
+/* The directory is another one than the request had. The file is not at fault. The next request for
+ * the map has it loaded from the directory of that request. */
 static void give_up(const loading *load, const char *wrong)
 {
     if (may_say(load, APLOG_DEBUG))
@@ -261,11 +261,6 @@ static bool still_inside(const loading *load, int dir)
     return !strncmp(file, tree, len) && (len == 1 || file[len] == '/');
 }
 
-static bool dir_equal(const htc_map_dir *a, const htc_map_dir *b)
-{
-    return a->dev == b->dev && a->ino == b->ino;
-}
-
 htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
 {
     struct stat st;
@@ -273,29 +268,6 @@ htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
     if (!map->tree || stat(map->tree, &st) != 0)
         return (htc_map_dir){0, 0};
     return (htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
-}
-
-/* A .htaccess file's map is read from the directory that httpd gave to the request, and from no
- * other one that was put in its place since. The file is already open. NULL, or what is wrong. */
-static const char *check_place(loading *load)
-{
-    const char *err = NULL;
-    struct stat st;
-    int dir;
-
-    if (!load->map->tree)
-        return NULL;
-    dir = open(load->map->tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    load->elsewhere =
-        dir < 0 || fstat(dir, &st) != 0 ||
-        !dir_equal(&load->dir, &(htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino});
-    if (load->elsewhere)
-        err = "another directory was put in the place of its own since the request";
-    else if (!still_inside(load, dir))
-        err = "lies outside of the directory of its .htaccess file";
-    if (dir >= 0)
-        close(dir);
-    return err;
 }
 
 static bool stat_fd(int fd, htc_identity *id)
@@ -357,6 +329,35 @@ static const char *not_read(loading *load, const char *what)
     if (stat(load->map->file, &st) == 0)
         htc_identity_from_stat(&load->id, &st);
     return apr_psprintf(load->pool, "cannot be %s: %pm", what, &rv);
+}
+
+static const char *check_opened_place(loading *load, int dir)
+{
+    struct stat st;
+
+    if (fstat(dir, &st) != 0)
+        return not_read(load, "read: its directory cannot be looked at");
+    load->elsewhere = load->dir.dev != (uint64_t)st.st_dev || load->dir.ino != (uint64_t)st.st_ino;
+    if (load->elsewhere)
+        return "another directory was put in the place of its own since the request";
+    return still_inside(load, dir) ? NULL : "lies outside of the directory of its .htaccess file";
+}
+
+/* A .htaccess file's map is read from the directory that httpd gave to the request, and from no
+ * other one that was put in its place since. The file is already open. NULL, or what is wrong. */
+static const char *check_place(loading *load)
+{
+    const char *err;
+    int dir;
+
+    if (!load->map->tree)
+        return NULL;
+    dir = open(load->map->tree, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return not_read(load, "read: its directory cannot be opened");
+    err = check_opened_place(load, dir);
+    close(dir);
+    return err;
 }
 
 /* The whole file in one consistent state. NULL, or what is wrong. */
