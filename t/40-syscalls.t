@@ -59,6 +59,7 @@ sub warm_up {
         select undef, undef, undef, 1.5;
         my $seen = $load->stop;
         $seen{$_} += $seen->{$_} for keys %seen;
+        diag "$server->{name}, $kind: $_" for @{ $seen->{errors} };
         return $seen{right} > 400 || $seen{wrong};
     });
     is $seen{wrong}, 0, "$server->{name}, $kind: right answers while warming up";

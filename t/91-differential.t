@@ -28,14 +28,19 @@ my $users   = work_dir('differential-users');
 write_file("$users/users",  "alice:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\nbob:{SHA}x\n");    # alice:secret
 write_file("$users/groups", "staff: alice\n");
 
-# What is random in an answer, or names a port.
+# What is random in an answer.
 sub mask {
     my ($text) = @_;
     $text =~ s/nonce="[^"]*"/nonce/g;
     $text =~ s/^Last-Modified: \K([^\n]*)/time - (HtCache::Diff::_seconds($1) \/\/ 0) < 3600 ? 'now' : $1/me;
     $text =~ s/^(Allow: )([^\n]*)/$1 . join ',', sort split m{,}, $2/me;    # in a random order
-    $text =~ s/\b(?:3[2-9]|[45]\d|6[0-5])\d{3}\b/PORT/g;
-    return $text;
+    return one_name($text);
+}
+
+# The two servers' ports and folders under one name.
+sub one_name {
+    my ($text) = @_;
+    return $text =~ s/\b(?:3[2-9]|[45]\d|6[0-5])\d{3}\b/PORT/gr =~ s/differential-\d+-(?:stock|cached)/SERVER/gr;
 }
 
 # --- asking -------------------------------------------------------------------------------------
@@ -87,9 +92,7 @@ sub log_since {
     open my $fh, '<:raw', $server->log_file or return [];
     seek $fh, $from, 0;
     local $/;
-    my @lines = log_lines(scalar(<$fh>) // '', drop => qr/\[(?:mpm_\w+:\w+|core:notice)\]|\[htcache:|AH02(?:430|651):/);
-    s/\b(?:3[2-9]|[45]\d|6[0-5])\d{3}\b/PORT/g for @lines;
-    return \@lines;
+    return [map { one_name($_) } log_lines(scalar(<$fh>) // '', drop => qr/\[(?:mpm_\w+:\w+|core:notice)\]|\[htcache:|AH02(?:430|651):/)];
 }
 
 # --- one round ----------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ use HtCache::Diff qw(diff_answers);
 # answer }] where answer is what HtCache::Client gave for it.
 sub start {
     my ($class, %args) = @_;
-    my $self = bless { clients => 4, retry => 0, timeout => 60, %args }, $class;
+    my $self = bless { clients => 4, retry => 0, timeout => 60, stop => 0, %args }, $class;
+    # Before the first fork: a client that is ended before it has begun still says what it saw.
+    local $SIG{TERM} = sub { $self->{stop} = 1 };
     for my $n (1 .. $self->{clients}) {
         pipe my $read, my $write or die "no pipe: $!\n";
         my $pid = fork // die "cannot fork: $!\n";
@@ -55,13 +57,11 @@ sub DESTROY {
 
 sub _run {
     my ($self, $n) = @_;
-    my $stop = 0;
-    local $SIG{TERM} = sub { $stop = 1 };
     my %seen   = (errors => []);
     my $client = HtCache::Client->new(map { $_ => $self->{$_} } qw(port keepalive timeout));
     my @requests = @{ $self->{requests} };
     my $i = $n * int(@requests / ($self->{clients} + 1));
-    while (!$stop) {
+    while (!$self->{stop}) {
         my $request = $requests[$i++ % @requests];
         $self->_one($client, $request, \%seen);
     }
