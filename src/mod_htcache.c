@@ -124,16 +124,16 @@ static HTC_EACH int redirect_fixup(request_rec *r)
 }
 
 /* Without their hooks nobody would hear of the rules that mod_rewrite runs by itself. */
-static void install_gates(server_rec *s)
+static void install_rule_filters(server_rec *s)
 {
-    htc_gates *gates = htc_options_get()->gates;
+    htc_rewrite *rewrite = htc_options_get()->rewrite;
 
-    if (!gates || !htc_gates_install(gates)) {
+    if (!rewrite || !htc_rule_filters_install(rewrite)) {
         htc_track_forget();
         return;
     }
     for (; s; s = s->next)
-        htc_server_conf_of(s)->gates = gates;
+        htc_server_conf_of(s)->rewrite = rewrite;
 }
 
 static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
@@ -149,7 +149,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_secret_prepare(ptemp, s);
     htc_hooks_settle(redirect_translate, redirect_fixup);
     htc_scope_prepare(pconf, s, &any);
-    install_gates(s);
+    htc_options_get()->vector_bytes = htc_vector_bytes();
+    install_rule_filters(s);
     htc_fold_say_odd(s);
     rv = htc_maps_post_config(pconf, ptemp, s, any);
     if (rv != OK || !any)
@@ -179,7 +180,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
     }
-    ctx->vector_bytes = htc_vector_bytes();
+    ctx->vector_bytes = htc_options_get()->vector_bytes;
     ctx->held_note = ap_register_request_note();
     htc_dirwalk_prepare(ctx);
     for (server_rec *v = s; v && ctx->seed; v = v->next)
@@ -321,7 +322,7 @@ static const command_rec directives[] = {
     AP_INIT_RAW_ARGS(HTC_FOLD_RUN, htc_fold_run_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_FOLD_SILENT, htc_fold_silent, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_FLAG(HTC_FOLD_HOST, htc_fold_host_directive, NULL, RSRC_CONF, PRIVATE_HELP),
-    AP_INIT_RAW_ARGS(HTC_FOLD_GATE, htc_gate_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
+    AP_INIT_RAW_ARGS(HTC_RULE_FILTER, htc_rule_filter_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_FOLD_TRACK, htc_track_directive, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_NO_ARGS(HTC_FOLD_MARK, htc_fold_mark, NULL, OR_FILEINFO, PRIVATE_HELP),
     AP_INIT_RAW_ARGS(HTC_APPLY_DIRECTIVE, htc_apply_directive, NULL, IN_ANY_HTACCESS, PRIVATE_HELP),

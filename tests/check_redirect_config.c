@@ -701,7 +701,7 @@ START_TEST(a_configuration_file)
     ck_assert_uint_eq(totals.redirects_folded, 2);
     ck_assert_uint_eq(totals.rewrite_rules_seen, 10);
     ck_assert_uint_eq(totals.rewrite_rules_folded, 10);
-    ck_assert_uint_eq(totals.gated, 1);
+    ck_assert_uint_eq(totals.filtered, 1);
     ck_assert_uint_eq(totals.conditional, 1);
     ck_assert_str_eq(reported, "5:Redirect st;21:RewriteRule;7:Redirect st;");
 }

@@ -148,18 +148,6 @@ static bool regex_matches(const explain *e, const char *pattern, const char *tex
     return explain_match(e, pattern, 0, text, 0, NULL) == EXPLAIN_YES;
 }
 
-/* Does a <Directory> with wildcards match any leading part of the file's directory? */
-static bool wildcard_matches(const explain *e, const char *pattern, const char *dir)
-{
-    for (const char *slash = dir; slash; slash = strchr(slash + 1, '/')) {
-        const char *prefix = apr_pstrmemdup(e->pool, dir, (apr_size_t)(slash - dir) + 1);
-
-        if (!apr_fnmatch(pattern, prefix, APR_FNM_PATHNAME))
-            return true;
-    }
-    return false;
-}
-
 static const char *directory_of(const explain *e)
 {
     const char *slash = e->file ? strrchr(e->file, '/') : NULL;
@@ -175,23 +163,17 @@ static bool directory_matches(const explain *e, const ap_directive_t *node, cons
     if (regex)
         return regex_matches(e, pattern, dir);
     pattern = with_slash(e->pool, pattern);
-    if (apr_fnmatch_test(pattern))
-        return wildcard_matches(e, pattern, dir);
-    return !strncmp(dir, pattern, strlen(pattern));
+    return htc_directory_matches(pattern, apr_fnmatch_test(pattern), dir);
 }
 
 static bool location_matches(const explain *e, const ap_directive_t *node)
 {
     bool regex;
     const char *pattern = section_pattern(e, node, &regex);
-    size_t len = strlen(pattern);
 
     if (regex)
         return regex_matches(e, pattern, e->path);
-    if (apr_fnmatch_test(pattern))
-        return !apr_fnmatch(pattern, e->path, APR_FNM_PATHNAME);
-    return len && !strncmp(e->path, pattern, len) &&
-           (pattern[len - 1] == '/' || e->path[len] == '/' || !e->path[len]);
+    return htc_location_matches(pattern, apr_fnmatch_test(pattern), e->path);
 }
 
 static bool files_match(const explain *e, const ap_directive_t *node)

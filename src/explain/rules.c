@@ -79,45 +79,12 @@ static bool read_redirect(const explain *e, const ap_directive_t *node, redirect
     return true;
 }
 
-/* As mod_alias: bytes of the path that the prefix takes, or 0. */
-static size_t prefix_length(const char *path, const char *prefix)
-{
-    const char *p = path;
-    bool slash = false;
-
-    while (*prefix) {
-        slash = *prefix == '/';
-        if (*p != *prefix)
-            return 0;
-        p += slash ? strspn(p, "/") : 1;
-        prefix += slash ? strspn(prefix, "/") : 1;
-    }
-    return slash || !*p || *p == '/' ? (size_t)(p - path) : 0;
-}
-
 /* Location as mod_alias completes it. NULL: there is none. */
 static const char *complete(const explain *e, int status, const char *target)
 {
     if (!target || !ap_is_HTTP_REDIRECT(status))
         return NULL;
-    if (*target == '/' && !htc_relative_allowed(e->r))
-        target = ap_construct_url(e->pool, target, e->r);
-    return e->query && !strchr(target, '?') ? apr_pstrcat(e->pool, target, "?", e->query, NULL)
-                                            : target;
-}
-
-/* As mod_alias escapes what a pattern's substitution gave. */
-static const char *escape_target(apr_pool_t *pool, const char *target)
-{
-    apr_uri_t uri;
-    const char *escaped;
-
-    if (!target || apr_uri_parse(pool, target, &uri) != APR_SUCCESS)
-        return target;
-    escaped = ap_escape_uri(pool, apr_uri_unparse(pool, &uri, APR_URI_UNP_OMITQUERY));
-    if (uri.query)
-        escaped = apr_pstrcat(pool, escaped, "?", uri.query, NULL);
-    return uri.fragment ? apr_pstrcat(pool, escaped, "#", uri.fragment, NULL) : escaped;
+    return htc_alias_add_query(e->pool, htc_alias_complete(e->r, target, e->pool), e->query);
 }
 
 static bool match_redirect(const explain *e, const redirect *redirect, const char **location)
@@ -127,7 +94,7 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
     size_t taken;
 
     if (!redirect->regex) {
-        taken = prefix_length(e->path, redirect->source);
+        taken = htc_alias_prefix(e->path, redirect->source, strlen(redirect->source));
         if (taken && target)
             target =
                 apr_pstrcat(e->pool, target, ap_os_escape_path(e->pool, e->path + taken, 1), NULL);
@@ -137,8 +104,9 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
     if (explain_match(e, redirect->source, 0, e->path, AP_MAX_REG_MATCH, groups) != EXPLAIN_YES)
         return false;
     if (target)
-        target =
-            escape_target(e->pool, ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups));
+        target = ap_pregsub(e->pool, target, e->path, AP_MAX_REG_MATCH, groups);
+    if (target)
+        target = htc_alias_escape(e->pool, target);
     *location = complete(e, redirect->status, target);
     return true;
 }

@@ -22,8 +22,6 @@ void htc_error_log(const ap_errorlog_info *info, const char *line);
 void htc_object_free(void *data);
 /** Show what this process holds on the status page. Called after the map changed. */
 void htc_process_report(htc_context *ctx);
-/** Bytes of a per-directory vector that the loaded modules use. */
-size_t htc_vector_bytes(void);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called once,
  * when the configuration is complete. */
 void htc_dirwalk_prepare(htc_context *ctx);

@@ -22,20 +22,10 @@
 #include "redirects/redirects.h"
 #include "base/base.h"
 
-#include <apr_fnmatch.h>
-
 /* What is merged takes, as a pool takes whole blocks; and where there is much of it, as it is lists
  * of pointers, or of little more, to what was set. */
 #define POOL_BYTES   8192
 #define PART_OF_MUCH 8
-
-/* core's walk_walked_t: what matched, and what that and all before it come to. */
-typedef struct walked_view {
-    const ap_conf_vector_t *matched;
-    ap_conf_vector_t *merged;
-} walked_view;
-
-typedef struct note_view note_view;
 
 static const apr_array_header_t *sections_of(const server_rec *s)
 {
@@ -55,15 +45,6 @@ static bool follows_links(const core_dir_config *section)
     return ((section->opts & OPT_UNSET) ||
             (section->opts & (OPT_SYM_LINKS | OPT_SYM_OWNER)) == OPT_SYM_LINKS) &&
            !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
-}
-
-size_t htc_vector_bytes(void)
-{
-    int last = 0;
-
-    for (const module *m = ap_top_module; m; m = m->next)
-        last = m->module_index > last ? m->module_index : last;
-    return ((size_t)last + 1) * sizeof(void *);
 }
 
 bool htc_dirwalk_possible(const server_rec *s)
@@ -88,20 +69,7 @@ bool htc_dirwalk_possible(const server_rec *s)
 /* As core does once it has come to the directory with as many components. */
 static bool covers(const core_dir_config *section, const char *dir)
 {
-    unsigned slashes = section->d_components;
-    const char *end = dir;
-    char path[APR_PATH_MAX];
-
-    if (!slashes)
-        return true;
-    if (!section->d_is_fnmatch)
-        return !strncmp(dir, section->d, strlen(section->d));
-    for (; *end && slashes; end++)
-        slashes -= *end == '/';
-    if (slashes || (size_t)(end - dir) >= sizeof(path))
-        return false;
-    apr_cpystrn(path, dir, (size_t)(end - dir) + 1);
-    return apr_fnmatch(section->d, path, APR_FNM_PATHNAME) == APR_SUCCESS;
+    return !section->d_components || htc_directory_matches(section->d, section->d_is_fnmatch, dir);
 }
 
 /* core takes a file for a directory of that name when it looks for sections. */
@@ -161,14 +129,14 @@ static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
     }
     apr_pool_tag(walk->pool, "htcache_dirwalk");
     walk->walked = walk->walked ? apr_array_copy(walk->pool, walk->walked)
-                                : apr_array_make(walk->pool, 4, sizeof(walked_view));
+                                : apr_array_make(walk->pool, 4, sizeof(htc_walk_step));
     return true;
 }
 
 static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
 {
     const core_dir_config *core = core_of(vector);
-    walked_view *step;
+    htc_walk_step *step;
 
     if ((core && !follows_links(core)) || (walk->merged && !may_merge(ctx, walk->merged, vector)) ||
         !need_pool(walk, ctx))
@@ -245,68 +213,10 @@ size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set)
 
 /* --- core's note ------------------------------------------------------------------------------*/
 
-/* walk_cache_t and walk_walked_t of core, as far as a request's first walk needs them. What comes
- * behind (the note of a walk before, and how many there were) is zero for that. */
-struct note_view {
-    const char *dir;                  /* ends with '/' */
-    const void *sections;             /* the server's array of them */
-    const ap_conf_vector_t *defaults; /* what the request had */
-    const ap_conf_vector_t *result;   /* what it has now */
-    const apr_array_header_t *walked; /* walked_view: what matched, from the top down */
-};
-
-#define NOTE_BYTES 128
-
-static HTC_EACH const note_view *note_of(const request_rec *r, apr_size_t which)
-{
-    void **note = ap_get_request_note((request_rec *)r, which);
-
-    return note ? *note : NULL;
-}
-
-/* Is that core's array of what this one would list? */
-static bool same_steps(const apr_array_header_t *walked, const htc_dirwalk *walk)
-{
-    const walked_view *theirs, *ours;
-
-    if (!walked || walked->elt_size != (int)sizeof(walked_view) || walked->nalloc < walked->nelts ||
-        walked->nelts != walk->walked->nelts)
-        return false;
-    theirs = (const walked_view *)(const void *)walked->elts;
-    ours = (const walked_view *)(const void *)walk->walked->elts;
-    for (int i = 0; i < walked->nelts; i++) {
-        if (theirs[i].matched != ours[i].matched || !theirs[i].merged ||
-            (i == 0 && theirs[i].merged != theirs[i].matched))
-            return false;
-    }
-    return walked->nelts > 0;
-}
-
-/* Is it what the request had when this walk was over? Each of the walks that follow begins with
- * what the one before came to. */
-static bool came_to(const request_rec *r, const ap_conf_vector_t *result)
-{
-    static const apr_size_t following[] = {AP_NOTE_FILE_WALK, AP_NOTE_LOCATION_WALK,
-                                           AP_NOTE_IF_WALK};
-
-    for (size_t i = 0; i < sizeof(following) / sizeof(following[0]); i++) {
-        const note_view *next = note_of(r, following[i]);
-
-        if (next && next->defaults == result)
-            return true;
-    }
-    return result == r->per_dir_config;
-}
-
 bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r)
 {
-    const note_view *note = note_of(r, AP_NOTE_DIRECTORY_WALK);
-
-    /* Each look is at what the ones before have shown to be there. */
-    return walk->whole && !r->main && !r->prev && note &&
-           note->sections == sections_of(r->server)->elts &&
-           note->defaults == r->server->lookup_defaults && note->dir && !strcmp(note->dir, dir) &&
-           came_to(r, note->result) && same_steps(note->walked, walk);
+    return walk->whole && !r->main && !r->prev &&
+           htc_walk_note_matches(r, dir, sections_of(r->server), walk->walked);
 }
 
 /* --- a request --------------------------------------------------------------------------------*/
@@ -320,7 +230,7 @@ HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const c
 {
     /* What other requests have left decides about subrequests, and of a directory with something
      * behind it core walks on. */
-    if (!walk->whole || r->main || r->prev || note_of(r, AP_NOTE_DIRECTORY_WALK) ||
+    if (!walk->whole || r->main || r->prev || htc_walk_note_present(r) ||
         (!*name && r->path_info && *r->path_info) ||
         (size_t)(name - r->filename) + strlen(name) > MAX_PATH)
         return false;
@@ -329,20 +239,6 @@ HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const c
         ap_run_dirwalk_stat(&r->finfo, r, APR_FINFO_MIN) != APR_SUCCESS)
         r->finfo.filetype = APR_NOFILE;
     return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
-}
-
-static HTC_EACH void leave_note(const htc_dirwalk *walk, request_rec *r, const char *dir,
-                                const ap_conf_vector_t *defaults)
-{
-    note_view *note = apr_pcalloc(r->pool, NOTE_BYTES);
-    void **place = ap_get_request_note(r, AP_NOTE_DIRECTORY_WALK);
-
-    note->dir = dir;
-    note->sections = sections_of(r->server)->elts;
-    note->defaults = defaults;
-    note->result = r->per_dir_config;
-    note->walked = walk->walked; /* which whoever goes on with it copies */
-    *place = note;
 }
 
 /* What is left of core's walk when all is known; and then of its map_to_storage. */
@@ -364,6 +260,6 @@ HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, re
     r->per_dir_config = walk->ready
                             ? apr_pmemdup(r->pool, walk->ready, ctx->vector_bytes)
                             : ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
-    leave_note(walk, r, dir, defaults);
+    htc_walk_note_leave(r, dir, sections_of(r->server), defaults, walk->walked);
     return ap_file_walk(r);
 }

@@ -79,7 +79,7 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
     dc->maps = NULL;
     dc->folds = NULL;
     dc->expression = false;
-    dc->gate = NULL;
+    dc->filter = NULL;
     dc->tracks = NULL;
     return dc;
 }
@@ -95,7 +95,7 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     dc->maps = htc_chain_merge(p, add->maps, base->maps);
     dc->folds = htc_chain_merge(p, add->folds, base->folds);
     dc->expression = add->expression || base->expression;
-    dc->gate = add->gate ? add->gate : base->gate;
+    dc->filter = add->filter ? add->filter : base->filter;
     dc->tracks = htc_chain_merge(p, add->tracks, base->tracks);
     return dc;
 }

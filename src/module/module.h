@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "cache/cache.h"
+#include "module/httpd_internals.h"
 
 extern module AP_MODULE_DECLARE_DATA htcache_module;
 
@@ -56,8 +57,7 @@ struct htc_farm_options;
 struct htc_farm_request;
 struct htc_report; /* module/report.h */
 struct htc_group;
-typedef struct htc_gate htc_gate;   /* redirects/rule_filter.c */
-typedef struct htc_gates htc_gates; /* redirects/rule_filter.c */
+typedef struct htc_rule_filter htc_rule_filter; /* redirects/rule_filter.c */
 
 /** Lines that could be folded, and those that were. */
 typedef struct htc_fold_counts {
@@ -98,10 +98,10 @@ typedef struct htc_dir_conf {
     int enabled;
     int admin; /* HtCacheAdmin */
     apr_int64_t revalidate_ms;
-    const htc_chain *maps;   /* of arrays of htc_redirect_map *, in their order; redirects/map.h */
-    const htc_chain *folds;  /* of htc_fold: folded Redirect lines; redirects/fold.h */
-    bool expression;         /* a Redirect that mod_alias tries before all others stands here */
-    const htc_gate *gate;    /* of the RewriteRules that stand here, or NULL */
+    const htc_chain *maps;  /* of arrays of htc_redirect_map *, in their order; redirects/map.h */
+    const htc_chain *folds; /* of htc_fold: folded Redirect lines; redirects/fold.h */
+    bool expression;        /* a Redirect that mod_alias tries before all others stands here */
+    const htc_rule_filter *filter; /* of the RewriteRules that stand here, or NULL */
     const htc_chain *tracks; /* those of them that tell when they answer; redirects/fold_track.c */
 } htc_dir_conf;
 
@@ -128,7 +128,7 @@ typedef struct htc_server_conf {
     bool fold_dirs;     /* so are those of its directories, in .htaccess files too */
 
     htc_context *ctx;             /* NULL: the cache is off everywhere */
-    const htc_gates *gates;       /* NULL: RewriteRules are left to mod_rewrite */
+    const htc_rewrite *rewrite;   /* NULL: RewriteRules are left to mod_rewrite */
     apr_array_header_t *sections; /* htc_section, module/scope.c */
     bool may_be_enabled;          /* somewhere in this server */
     bool may_be_auto;             /* HtCacheRevalidate auto applies somewhere in it */
@@ -199,7 +199,8 @@ typedef struct htc_options {
     htc_secret secret;             /* what a POST to the status page must know */
     bool notes;                    /* a log format names one of ours; redirects/notes.c */
     htc_walk walk;                 /* what is the same for every tree */
-    htc_gates *gates;              /* of RewriteRules; or NULL */
+    htc_rewrite *rewrite;          /* of RewriteRules; or NULL */
+    size_t vector_bytes;           /* htc_vector_bytes(), once all modules are loaded */
     bool traced;                   /* somewhere LogLevel asks for what mod_rewrite's variables do */
     const char *alias_odd;         /* why Redirect lines cannot be folded; or NULL */
     bool regex_options;            /* the configuration changes how regexes are compiled */
@@ -265,6 +266,26 @@ htc_options *htc_options_get(void);
 void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any);
 /** What applies to directory @a dir (ends with '/') of the server. @a location may be NULL. */
 htc_scope htc_scope_of(const htc_server_conf *sc, const char *dir, const htc_dir_conf *location);
+
+/* module/sections.c */
+/** True when <Directory @a name> applies to directory @a dir. Both end with '/'. @a wildcards: the
+ *  name has some. */
+bool htc_directory_matches(const char *name, bool wildcards, const char *dir);
+/** True when <Location @a name> applies to the URL path @a path. */
+bool htc_location_matches(const char *name, bool wildcards, const char *path);
+
+/* module/alias_compat.c */
+/** How many bytes of @a path the source of a Redirect line, @a len bytes, takes; 0: it does not
+ *  match. A run of slashes equals any other. A source without a slash at its end matches only up to
+ *  a slash or the end of the path. */
+size_t htc_alias_prefix(const char *path, const char *prefix, size_t len);
+/** What a RedirectMatch substituted, escaped; its query and fragment stay as they are. */
+const char *htc_alias_escape(apr_pool_t *pool, const char *target);
+/** A target that is a path, as a URL with the request's host, unless RedirectRelative is On. Others
+ *  come back as they are. The URL is allocated from @a pool. */
+const char *htc_alias_complete(request_rec *r, const char *target, apr_pool_t *pool);
+/** @a location with the request's query (or NULL) behind it, unless it has one. */
+const char *htc_alias_add_query(apr_pool_t *pool, const char *location, const char *query);
 
 /* module/request.c */
 /** What is remembered of @a r; made when there is nothing yet. */

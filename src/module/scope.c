@@ -10,7 +10,6 @@
 /* A <Directory> section with settings of ours. Lists are in core's own order. */
 typedef struct htc_section {
     const char *pattern; /* ends with '/', unless a regex */
-    size_t len;
     bool wildcard;
     ap_regex_t *regex; /* or NULL */
     const htc_dir_conf *conf;
@@ -26,7 +25,6 @@ static void add_section(apr_array_header_t *sections, ap_conf_vector_t *vector)
         return;
     section = apr_array_push(sections);
     section->pattern = core->d;
-    section->len = strlen(core->d);
     section->wildcard = core->d_is_fnmatch;
     section->regex = core->r;
     section->conf = conf;
@@ -87,36 +85,11 @@ void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any)
     }
 }
 
-/* Does a section with wildcards match any leading part of dir that ends with '/'? */
-static bool wildcard_matches(const htc_section *section, const char *dir)
-{
-    char prefix[APR_PATH_MAX];
-    size_t len = strlen(dir);
-
-    if (len >= sizeof(prefix))
-        return false;
-    memcpy(prefix, dir, len + 1);
-    for (const char *slash = strchr(dir, '/'); slash; slash = strchr(slash + 1, '/')) {
-        size_t n = (size_t)(slash - dir) + 1;
-        char keep = prefix[n];
-        bool match;
-
-        prefix[n] = '\0';
-        match = apr_fnmatch(section->pattern, prefix, APR_FNM_PATHNAME) == APR_SUCCESS;
-        prefix[n] = keep;
-        if (match)
-            return true;
-    }
-    return false;
-}
-
 static bool section_matches(const htc_section *section, const char *dir)
 {
     if (section->regex)
         return ap_regexec(section->regex, dir, 0, NULL, 0) == 0;
-    if (section->wildcard)
-        return wildcard_matches(section, dir);
-    return strncmp(dir, section->pattern, section->len) == 0;
+    return htc_directory_matches(section->pattern, section->wildcard, dir);
 }
 
 static bool excluded(const htc_server_conf *sc, const char *dir)

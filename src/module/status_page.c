@@ -19,8 +19,6 @@
 
 #include "ap_expr.h"
 
-#include "apr_fnmatch.h"
-
 static const core_dir_config *core_of(const ap_conf_vector_t *section)
 {
     return ap_get_core_module_config(section);
@@ -168,14 +166,9 @@ static bool parent_may_show(const request_rec *r)
  * page's by its URL. */
 static bool is_for(const core_dir_config *core, const char *uri)
 {
-    size_t len = core->d ? strlen(core->d) : 0;
-
     if (core->r)
         return !ap_regexec(core->r, uri, 0, NULL, 0);
-    if (core->d_is_fnmatch)
-        return !apr_fnmatch(core->d, uri, APR_FNM_PATHNAME);
-    return !len || (!strncmp(core->d, uri, len) &&
-                    (core->d[len - 1] == '/' || uri[len] == '/' || !uri[len]));
+    return !core->d || htc_location_matches(core->d, core->d_is_fnmatch, uri);
 }
 
 HTC_HOT bool htc_page_claim(request_rec *r, const apr_array_header_t *sections)

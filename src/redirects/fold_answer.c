@@ -7,9 +7,6 @@
 #include "redirects/map.h"
 #include "redirects/notes.h"
 
-#include "apr_uri.h"
-#include "http_protocol.h"
-
 /* mod_alias's numbers for the same messages in the two phases. */
 typedef struct phase {
     const char *completed, *not_a_url;
@@ -27,38 +24,15 @@ typedef struct found_line {
 
 /* --- finding ----------------------------------------------------------------------------------*/
 
-/* Bytes of the path that the line's prefix takes, or 0: a run of slashes in one equals any in the
- * other, and a prefix that does not end in a slash ends where a segment of the path does. */
-static size_t prefix_length(const char *path, const htc_fold_entry *entry)
-{
-    const char *prefix = entry->source, *end = prefix + entry->source_len, *p = path;
-    bool slash = false;
-
-    while (prefix < end) {
-        slash = *prefix == '/';
-        if (*p != *prefix)
-            return 0;
-        if (!slash) {
-            p++;
-            prefix++;
-            continue;
-        }
-        while (*p == '/')
-            p++;
-        while (prefix < end && *prefix == '/')
-            prefix++;
-    }
-    return slash || !*p || *p == '/' ? (size_t)(p - path) : 0;
-}
-
 static bool find_linear(const htc_fold *fold, const char *path, found_line *found)
 {
     const htc_fold_entry *entry = (const htc_fold_entry *)fold->entries->elts;
 
     for (int left = fold->entries->nelts; left; left--, entry++) {
         size_t matched = 0;
-        bool match = entry->regex ? !ap_regexec(entry->regex, path, 0, NULL, 0)
-                                  : (matched = prefix_length(path, entry)) > 0;
+        bool match = entry->regex
+                         ? !ap_regexec(entry->regex, path, 0, NULL, 0)
+                         : (matched = htc_alias_prefix(path, entry->source, entry->source_len)) > 0;
 
         if (match) {
             *found = (found_line){fold, entry, matched};
@@ -136,25 +110,10 @@ static bool find(const htc_chain *folds, const char *path, apr_thread_mutex_t *l
 /* In mod_alias's name. */
 #define ALIAS_LOG(level, r, ...)                                                \
     do {                                                                        \
-        int index_ = htc_alias_module_index();                                  \
+        int index_ = htc_alias_index();                                         \
         if (ap_get_request_module_loglevel(r, index_) >= (level))               \
             ap_log_rerror_("mod_alias.c", 0, index_, level, 0, r, __VA_ARGS__); \
     } while (0)
-
-/* Query and fragment of what the substitution gave stay as they are, all else is escaped. */
-static const char *escape_target(apr_pool_t *pool, const char *target)
-{
-    apr_uri_t uri;
-    const char *escaped;
-
-    apr_uri_parse(pool, target, &uri);
-    escaped = ap_escape_uri(pool, apr_uri_unparse(pool, &uri, APR_URI_UNP_OMITQUERY));
-    if (uri.query)
-        escaped = apr_pstrcat(pool, escaped, "?", uri.query, NULL);
-    if (uri.fragment)
-        escaped = apr_pstrcat(pool, escaped, "#", uri.fragment, NULL);
-    return escaped;
-}
 
 /* NULL: the substitution failed, which was logged. */
 static const char *regex_target(request_rec *r, const htc_fold_entry *entry)
@@ -173,7 +132,7 @@ static const char *regex_target(request_rec *r, const htc_fold_entry *entry)
                   entry->target);
         return NULL;
     }
-    return escape_target(r->pool, target);
+    return htc_alias_escape(r->pool, target);
 }
 
 static const char *target_of(request_rec *r, const found_line *found)
@@ -191,16 +150,14 @@ static const char *target_of(request_rec *r, const found_line *found)
 /* A path is completed to a URL, unless RedirectRelative says otherwise. NULL: it is none. */
 static const char *complete(request_rec *r, const char *target, const phase *phase)
 {
-    const char *url = target;
+    const char *url = htc_alias_complete(r, target, r->pool);
 
-    if (*target == '/' && htc_relative_allowed(r))
-        return target;
-    if (*target == '/') {
-        url = ap_construct_url(r->pool, target, r);
+    if (*url == '/')
+        return url;
+    if (url != target)
         ALIAS_LOG(APLOG_DEBUG, r,
                   "%sincomplete redirection target of '%s' for URI '%s' modified to '%s'",
                   phase->completed, target, r->uri, url);
-    }
     if (ap_is_url(url))
         return url;
     ALIAS_LOG(APLOG_ERR, r,
@@ -234,8 +191,7 @@ static int answer(request_rec *r, const found_line *found, const phase *phase)
     location = complete(r, location, phase);
     if (!location)
         return HTTP_INTERNAL_SERVER_ERROR;
-    if (r->args && !strchr(location, '?'))
-        location = apr_pstrcat(r->pool, location, "?", r->args, NULL);
+    location = htc_alias_add_query(r->pool, location, r->args);
     apr_table_setn(r->headers_out, "Location", location);
     return found->entry->status;
 }

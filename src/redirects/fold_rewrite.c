@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * RewriteRules of directories get a gate (redirects/rule_filter.h). Those of servers, too; and blocks of
+ * RewriteRules of directories get a filter (redirects/rule_filter.h). Those of servers, too; and blocks of
  * them that stand one behind the other, have no conditions, end the processing and have the same
  * flags become one rule in the same place, which asks a map function here:
  *
@@ -338,18 +338,18 @@ static bool looks_ahead(const ap_directive_t *node)
     return false;
 }
 
-static bool put_gate(htc_walk *w, ap_directive_t **first, const container *c, bool in_dir)
+static bool put_filter(htc_walk *w, ap_directive_t **first, const container *c, bool in_dir)
 {
-    const htc_gate *gate =
-        htc_gate_create(c->rules, c->n, count_rules(*first), in_dir, !looks_ahead(*first), w->pool);
+    const htc_rule_filter *filter = htc_rule_filter_create(c->rules, c->n, count_rules(*first),
+                                                           in_dir, !looks_ahead(*first), w->pool);
     ap_directive_t **link = first;
     const ap_directive_t *last = NULL;
 
     for (; *link; link = &(*link)->next)
         last = *link;
-    if (gate)
-        htc_fold_insert(w, link, last, HTC_FOLD_GATE, htc_gate_id(gate, w->pool));
-    return gate != NULL;
+    if (filter)
+        htc_fold_insert(w, link, last, HTC_RULE_FILTER, htc_rule_filter_id(filter, w->pool));
+    return filter != NULL;
 }
 
 static void fold_directory(htc_walk *w, ap_directive_t **first, const container *c)
@@ -360,11 +360,11 @@ static void fold_directory(htc_walk *w, ap_directive_t **first, const container 
         folded += !c->rules[i].why;
     if (inherits(*first))
         return;
-    if (folded && (w->once || put_gate(w, first, c, true)))
+    if (folded && (w->once || put_filter(w, first, c, true)))
         w->counts->rewrite_rules_folded += folded;
 }
 
-/* Behind blocks and guards there may be a gate, too. It does not count rules, which are all there
+/* Behind blocks and guards there may be a filter, too. It does not count rules, which are all there
  * in the server's own order. */
 static void fold_server(htc_walk *w, ap_directive_t **first, const container *c)
 {
@@ -377,7 +377,7 @@ static void fold_server(htc_walk *w, ap_directive_t **first, const container *c)
     }
     folded += guard_container(w, c);
     if (redirect_config_passable(c->rules, c->n) && !inherits(*first) &&
-        put_gate(w, first, c, false))
+        put_filter(w, first, c, false))
         folded = c->n;
     w->counts->rewrite_rules_folded += folded;
 }
@@ -405,7 +405,7 @@ void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir)
         fold_directory(w, first, &c);
     else if (w->fold)
         fold_server(w, first, &c);
-    if (w->fold && !w->dry && htc_gates_can_tell(htc_options_get()->gates))
+    if (w->fold && !w->dry && htc_rewrite_can_tell(htc_options_get()->rewrite))
         htc_track_put(w, first, in_dir, scratch);
     apr_pool_destroy(scratch);
 }
@@ -466,7 +466,7 @@ static void name_rule(request_rec *r, const rewrite_block *block, const rewrite_
     size_t longest = longest_path(r);
 
     if (len + AROUND > longest || len + AROUND + strlen(ap_get_server_name_for_url(r)) > longest)
-        htc_gates_lend_pattern(r, block->pattern, entry->pattern);
+        htc_rule_filters_lend_pattern(r, block->pattern, entry->pattern);
 }
 
 static const rewrite_entry *find(const rewrite_block *block, const char *path)

@@ -156,12 +156,12 @@ const char *htc_track_directive(cmd_parms *cmd, void *dir_conf, const char *args
     if (!htc_fold_made(cmd))
         return htc_refuse_private(cmd);
     tracks = (htc_tracks *)(uintptr_t)strtoull(args, NULL, 16);
-    rules = htc_gates_rules(options->gates, cmd);
+    rules = htc_rewrite_rules(options->rewrite, cmd);
     if (!rules || rules->nelts != tracks->expected || tracks->in_dir != (cmd->path != NULL))
         return NULL;
     for (int i = 0; i < tracks->n && !options->traced; i++)
-        htc_gates_give_variable(
-            options->gates, rules, tracks->rules[i].number,
+        htc_rewrite_give_variable(
+            options->rewrite, rules, tracks->rules[i].number,
             apr_psprintf(cmd->pool, "!${" HTC_FOLD_MAP ":%c%016" APR_UINT64_T_HEX_FMT ".%d}",
                          HTC_TRACK_SIGN, (apr_uint64_t)tracks->id, i),
             cmd->pool);
@@ -271,6 +271,6 @@ static void collect_rule(void *baton, const ap_directive_t *node, const rewrite_
 
 void htc_track_collect(const htc_walk *w, const ap_directive_t *first)
 {
-    if (htc_gates_can_tell(htc_options_get()->gates))
+    if (htc_rewrite_can_tell(htc_options_get()->rewrite))
         each_rule(first, apr_hash_pool_get(w->tracked), collect_rule, w->tracked);
 }

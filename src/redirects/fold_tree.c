@@ -232,11 +232,6 @@ static void walk_level(htc_walk *w, ap_directive_t **link, bool in_dir)
     }
 }
 
-/* HtCache and HtCacheFold as they stand at the level of a server: -1 where they do not. */
-typedef struct settings {
-    int cache, fold;
-} settings;
-
 static bool says(const ap_directive_t *node, const char *name, int *value)
 {
     if (strcasecmp(node->directive, name))
@@ -245,22 +240,28 @@ static bool says(const ap_directive_t *node, const char *name, int *value)
     return true;
 }
 
-/* The settings of a server, and whether parts of it have others. */
-static settings scan(const ap_directive_t *node, bool nested, bool *parts)
+static void scan_level(const ap_directive_t *node, bool nested, redirect_config_host *found)
 {
-    settings found = {-1, -1};
     int value;
 
     for (; node; node = node->next) {
         if (!strcasecmp(node->directive, "HtCacheExclude") ||
             (nested && (says(node, "HtCache", &value) || says(node, "HtCacheFold", &value)) &&
              !value))
-            *parts = true;
-        if (!nested && !says(node, "HtCache", &found.cache))
-            says(node, "HtCacheFold", &found.fold);
+            found->parts = true;
+        if (!nested && !says(node, "HtCache", &found->cache))
+            says(node, "HtCacheFold", &found->fold);
         if (node->first_child && strcasecmp(node->directive, "<VirtualHost"))
-            scan(node->first_child, true, parts);
+            scan_level(node->first_child, true, found);
     }
+}
+
+/* What a server or a .htaccess file says of HtCache and HtCacheFold. */
+static redirect_config_host scan(const ap_directive_t *node, bool parts)
+{
+    redirect_config_host found = {.cache = -1, .fold = -1, .parts = parts};
+
+    scan_level(node, false, &found);
     return found;
 }
 
@@ -278,14 +279,13 @@ static htc_walk walk_htaccess(const ap_directive_t *tree, const cmd_parms *cmd, 
                               htc_fold_counts *counts)
 {
     htc_walk w = htc_options_get()->walk;
-    bool parts = false;
 
     w.pool = cmd->pool;
     w.changes = NULL;
     w.cmd = cmd;
     w.counts = counts;
     w.fold = true;
-    w.off = scan(tree, false, &parts).fold == 0;
+    w.off = scan(tree, false).fold == 0;
     w.rewrites = w.rewrites && !w.off && (cmd->override & OR_FILEINFO);
     w.once = once;
     w.linear = w.off || once;
@@ -326,14 +326,6 @@ void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
 }
 
 /* --- the server's configuration ---------------------------------------------------------------*/
-
-static bool folds(settings own, settings main_server)
-{
-    int cache = own.cache != -1 ? own.cache : main_server.cache;
-    int fold = own.fold != -1 ? own.fold : main_server.fold;
-
-    return fold != -1 ? fold : cache == 1;
-}
 
 /* The lines of a server itself, not those of its sections. */
 static void fold_server_lines(htc_walk *w, ap_directive_t **first)
@@ -535,16 +527,11 @@ static void prepare_walk(htc_walk *w, htc_options *options, apr_array_header_t *
     w->rewrites = !htc_is_preflight() && !w->opaque && !open_end_somewhere(&ap_conftree, ptemp) &&
                   only_of("mod_rewrite.c", "RewriteRule") &&
                   only_of("mod_rewrite.c", "RewriteCond") && htc_fold_register_map();
-    options->gates = w->rewrites ? htc_gates_create(pconf, ptemp) : NULL;
-    w->rewrites = options->gates != NULL;
+    options->rewrite = w->rewrites ? htc_rule_filters_create(pconf, ptemp) : NULL;
+    w->rewrites = options->rewrite != NULL;
     w->knows_3f = w->rewrites && htc_fold_knows_3f();
     options->traced = ap_default_loglevel >= APLOG_TRACE5 || traces(ap_conftree, ptemp);
     apr_generate_random_bytes((unsigned char *)&w->secret, sizeof(w->secret));
-}
-
-static bool caches(settings own, settings main_server)
-{
-    return (own.cache != -1 ? own.cache : main_server.cache) == 1;
 }
 
 /* Redirect lines in sections that stand outside of virtual hosts, and so belong to all of them. */
@@ -560,42 +547,31 @@ static bool shares_redirects(const ap_directive_t *node, bool nested)
     return false;
 }
 
-/* What is folded in each host. The lines of directories are, unless mod_alias must keep some of
- * those that come together in its requests: in parts of the host that are not cached or folded, or
- * in shared sections, when these parts are another host's. *parts: there are such parts everywhere.
- * Returns true when all lines of all directories are folded. */
-static bool plan_hosts(htc_walk *w, bool parts)
+/* What is folded in each host; redirect_config_plan_hosts() says it. @a parts: something keeps the
+ * lines of all directories from being folded. Returns true when all lines of all directories are. */
+static bool plan_hosts(htc_walk *w, bool parts, apr_pool_t *ptemp)
 {
-    htc_options *options = htc_options_get();
-    settings none = {-1, -1}, main_server = scan(ap_conftree, false, &parts);
-    htc_fold_host *first = APR_ARRAY_IDX(options->hosts, 0, htc_fold_host *);
-    bool all_dirs, later = loads_later();
-    htc_fold_host *host;
+    apr_array_header_t *plans = apr_array_make(ptemp, 16, sizeof(redirect_config_host));
+    apr_array_header_t *hosts = apr_array_make(ptemp, 16, sizeof(htc_fold_host *));
+    bool all_dirs;
 
-    first->lines = folds(main_server, none);
-    all_dirs = first->dirs = first->lines && caches(main_server, none) && !parts;
+    APR_ARRAY_PUSH(plans, redirect_config_host) = scan(ap_conftree, parts);
+    APR_ARRAY_PUSH(hosts, htc_fold_host *) = count_for(w, NULL);
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
-        bool own_parts = parts;
-        settings own;
-
         if (strcasecmp(node->directive, "<VirtualHost"))
             continue;
-        own = scan(node->first_child, false, &own_parts);
-        host = count_for(w, node);
-        host->lines = folds(own, main_server);
-        host->dirs = host->lines && caches(own, main_server) && !own_parts;
-        all_dirs = all_dirs && host->dirs;
-        /* Every host has the lines of the main server behind its own. */
-        first->lines = first->lines && host->lines;
+        APR_ARRAY_PUSH(plans, redirect_config_host) = scan(node->first_child, false);
+        APR_ARRAY_PUSH(hosts, htc_fold_host *) = count_for(w, node);
     }
-    if (later || (!all_dirs && shares_redirects(ap_conftree, false))) {
-        for (int i = 0; i < options->hosts->nelts; i++) {
-            host = APR_ARRAY_IDX(options->hosts, i, htc_fold_host *);
-            host->dirs = false;
-            host->lines = host->lines && !later;
-        }
+    all_dirs = redirect_config_plan_hosts((redirect_config_host *)plans->elts, (size_t)plans->nelts,
+                                          shares_redirects(ap_conftree, false), loads_later());
+    for (int i = 0; i < hosts->nelts; i++) {
+        htc_fold_host *host = APR_ARRAY_IDX(hosts, i, htc_fold_host *);
+
+        host->lines = APR_ARRAY_IDX(plans, i, redirect_config_host).lines;
+        host->dirs = APR_ARRAY_IDX(plans, i, redirect_config_host).dirs;
     }
-    return all_dirs && !later;
+    return all_dirs;
 }
 
 /* Where it turns out that they are not folded they go back to their places, before anything else is
@@ -639,7 +615,7 @@ int htc_fold_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     if (!ap_conftree)
         return OK;
     prepare_walk(w, options, runs, pconf, ptemp);
-    all_dirs = plan_hosts(w, htc_switches_users());
+    all_dirs = plan_hosts(w, htc_switches_users(), ptemp);
     settle_runs(w, runs, all_dirs);
     for (ap_directive_t *node = ap_conftree; node; node = node->next) {
         if (!strcasecmp(node->directive, "<VirtualHost"))
@@ -670,8 +646,8 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     if (options->changes)
         undo(options->changes);
     /* Do rules of some host ask the map function? */
-    for (; s && options->gates && any_folds(options); s = s->next)
-        htc_gates_declare_map(options->gates, s, pconf);
+    for (; s && options->rewrite && any_folds(options); s = s->next)
+        htc_rewrite_declare_map(options->rewrite, HTC_FOLD_MAP, s, pconf);
     return OK;
 }
 

@@ -377,50 +377,9 @@ static int run_groups(htc_table *table, const redirect_match *match, const reque
 
 /* --- answers ----------------------------------------------------------------------------------*/
 
-/* mod_alias's RedirectRelative is kept where its own command record says; httpd before 2.4.58 has
- * none. */
-static struct {
-    const module *alias;
-    bool known;
-    size_t offset;
-} relative;
-
-void htc_map_find_alias(void)
-{
-    const module *alias = ap_find_linked_module("mod_alias.c");
-    const command_rec *cmd = alias ? alias->cmds : NULL;
-
-    relative.alias = alias;
-    relative.known = false;
-    for (; cmd && cmd->name; cmd++) {
-        if (!strcmp(cmd->name, "RedirectRelative") && cmd->AP_FLAG == ap_set_flag_slot) {
-            relative.known = true;
-            relative.offset = (size_t)cmd->cmd_data;
-        }
-    }
-}
-
-bool htc_relative_allowed(const request_rec *r)
-{
-    const char *conf =
-        relative.known ? ap_get_module_config(r->per_dir_config, relative.alias) : NULL;
-    int value = 0;
-
-    if (conf)
-        memcpy(&value, conf + relative.offset, sizeof(value));
-    return value == 1;
-}
-
-int htc_alias_module_index(void)
-{
-    return relative.alias ? relative.alias->module_index : APLOG_NO_MODULE;
-}
-
 static int send_redirect(request_rec *r, int status, const char *location)
 {
-    if (*location == '/' && !htc_relative_allowed(r))
-        location = ap_construct_url(r->pool, location, r);
-    apr_table_setn(r->headers_out, "Location", location);
+    apr_table_setn(r->headers_out, "Location", htc_alias_complete(r, location, r->pool));
     return status;
 }
 
@@ -655,9 +614,8 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
         asked.query_len = r->args ? strlen(r->args) : 0;
         hit->location = redirect_map_location(
             &match, &asked, groups, run_groups(table, &match, r, groups), r->pool, &refused);
-        if (hit->location && *hit->location == '/' && !htc_relative_allowed(r))
-            hit->location = ap_construct_url(r->pool, hit->location, r);
-        hit->location = hit->location ? apr_pstrdup(r->pool, hit->location) : NULL;
+        if (hit->location)
+            hit->location = apr_pstrdup(r->pool, htc_alias_complete(r, hit->location, r->pool));
     }
     htc_table_release(redirects, node);
     return found && !refused;

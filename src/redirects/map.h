@@ -235,11 +235,5 @@ int htc_map_done(request_rec *r);
 void htc_table_free(void *data);
 /** Has mod_alias a Redirect without a source for this request? It comes before all others. */
 bool htc_expression_first(const request_rec *r);
-/** Does mod_alias's RedirectRelative On hold for this request? */
-bool htc_relative_allowed(const request_rec *r);
-/** mod_alias's, for log lines in its name. */
-int htc_alias_module_index(void);
-/** Find out how mod_alias is told RedirectRelative. post_config. */
-void htc_map_find_alias(void);
 
 #endif

@@ -154,7 +154,7 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     htc_lasting *before = NULL, *kept = wanted || htaccess ? lasting_for(s, &before, &why) : NULL;
     htc_redirects *redirects = redirects_create(pconf, s, kept);
 
-    htc_map_find_alias();
+    htc_alias_find();
     if (!htc_is_preflight())
         fold_all();
     for (server_rec *v = s; v; v = v->next)

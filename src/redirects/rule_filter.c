@@ -7,7 +7,6 @@
  */
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
-#include "redirects/fold_views.h"
 #include "redirects/fold_track.h"
 #include "redirects/map.h"
 
@@ -21,30 +20,30 @@
 #define ACCEPT_MAX 32 /* different conditions on the header Accept */
 
 /* Something of which a rule's matches begin, consist or have in them. */
-typedef struct gate_literal {
+typedef struct filter_literal {
     const char *text;
     size_t len;
     int rule;
-    enum { GATE_WHOLE, GATE_PREFIX, GATE_INSIDE } kind;
+    enum { LITERAL_WHOLE, LITERAL_PREFIX, LITERAL_INSIDE } kind;
     bool caseless;
-} gate_literal;
+} filter_literal;
 
 /* A condition on the header Accept, which many rules may have: things are often offered in some
  * formats, each by a rule. */
-typedef struct gate_accept {
+typedef struct filter_accept {
     ap_regex_t *regex;
     bool absent; /* it holds where there is no such header */
-} gate_accept;
+} filter_accept;
 
-struct htc_gate {
+struct htc_rule_filter {
     const redirect_table *table; /* NULL: few literals */
     const redirect_sieve *sieve; /* of the table, or NULL */
-    const gate_literal *literals;
+    const filter_literal *literals;
     int nliterals;
     const int *any; /* rules that any path may match, ascending */
     int nany;
     const uint8_t *effects; /* rewrite_effect of each rule */
-    const gate_accept *accepts;
+    const filter_accept *accepts;
     const uint8_t
         *accept_of; /* of each rule: 1 + number of its condition, 0: it has none; or NULL */
     int expected;
@@ -60,24 +59,24 @@ struct htc_gate {
     size_t directory_len;
 };
 
-/* --- making a gate ----------------------------------------------------------------------------*/
+/* --- making a filter ---------------------------------------------------------------------------*/
 
-static gate_literal literal_of(const rewrite_rule *rule, unsigned i, int number, apr_pool_t *pool)
+static filter_literal literal_of(const rewrite_rule *rule, unsigned i, int number, apr_pool_t *pool)
 {
     const redirect_regex_facts *facts = &rule->facts;
     const redirect_regex_string *string = &facts->strings[i];
-    gate_literal made = {apr_pstrmemdup(pool, string->text, string->len), string->len, number,
-                         GATE_PREFIX, facts->caseless};
+    filter_literal made = {apr_pstrmemdup(pool, string->text, string->len), string->len, number,
+                           LITERAL_PREFIX, facts->caseless};
 
     if (facts->kind == REDIRECT_REGEX_FLOATING)
-        made.kind = GATE_INSIDE;
+        made.kind = LITERAL_INSIDE;
     else if (facts->kind >= REDIRECT_REGEX_FINITE_MIXED && !string->rest)
-        made.kind = GATE_WHOLE;
+        made.kind = LITERAL_WHOLE;
     return made;
 }
 
 /* With its number for a pattern, so that rules with the same literal are not taken for the same. */
-static redirect_outcome add_to_table(redirect_builder *builder, const gate_literal *literal)
+static redirect_outcome add_to_table(redirect_builder *builder, const filter_literal *literal)
 {
     char number[16];
     redirect_rule rule = {.kind = REDIRECT_LITERAL_PREFIX,
@@ -90,60 +89,61 @@ static redirect_outcome add_to_table(redirect_builder *builder, const gate_liter
 
     rule.pattern_len = (size_t)apr_snprintf(number, sizeof(number), "%d", literal->rule);
 
-    if (literal->kind == GATE_WHOLE)
+    if (literal->kind == LITERAL_WHOLE)
         rule.kind = REDIRECT_LITERAL;
-    if (literal->kind == GATE_INSIDE) {
+    if (literal->kind == LITERAL_INSIDE) {
         rule.kind = REDIRECT_PATTERN;
         rule.flags |= REDIRECT_FLOATING;
     }
     return redirect_builder_add(builder, &rule);
 }
 
-static bool make_table(htc_gate *gate, apr_pool_t *pool)
+static bool make_table(htc_rule_filter *filter, apr_pool_t *pool)
 {
-    redirect_builder *builder = redirect_builder_create((size_t)gate->nliterals, 0);
-    redirect_sieve *sieve = redirect_sieve_create((size_t)gate->nliterals, pool);
+    redirect_builder *builder = redirect_builder_create((size_t)filter->nliterals, 0);
+    redirect_sieve *sieve = redirect_sieve_create((size_t)filter->nliterals, pool);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
 
-    for (int i = 0; i < gate->nliterals && outcome == REDIRECT_ADDED; i++) {
-        const gate_literal *literal = &gate->literals[i];
+    for (int i = 0; i < filter->nliterals && outcome == REDIRECT_ADDED; i++) {
+        const filter_literal *literal = &filter->literals[i];
 
         outcome = add_to_table(builder, literal);
-        if (literal->kind == GATE_INSIDE)
+        if (literal->kind == LITERAL_INSIDE)
             redirect_sieve_open(sieve);
         else
-            redirect_sieve_add(sieve, literal->text, literal->len, literal->kind == GATE_WHOLE);
+            redirect_sieve_add(sieve, literal->text, literal->len, literal->kind == LITERAL_WHOLE);
     }
-    gate->sieve = sieve;
-    gate->table = htc_fold_finish_table(builder, outcome, pool);
-    return gate->table != NULL;
+    filter->sieve = sieve;
+    filter->table = htc_fold_finish_table(builder, outcome, pool);
+    return filter->table != NULL;
 }
 
-/* Into `scratch` what a table is made of, which has copies of it; into the gate's pool what is
+/* Into `scratch` what a table is made of, which has copies of it; into the filter's pool what is
  * compared one after the other. */
-static bool add_literals(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+static bool add_literals(htc_rule_filter *filter, const rewrite_rule *rules, size_t n,
+                         apr_pool_t *pool)
 {
     apr_array_header_t *found;
     apr_pool_t *scratch;
     bool good = true;
 
     apr_pool_create(&scratch, pool);
-    found = apr_array_make(scratch, 64, sizeof(gate_literal));
+    found = apr_array_make(scratch, 64, sizeof(filter_literal));
     for (size_t i = 0; i < n; i++) {
         for (unsigned k = 0; !rules[i].any && !rules[i].follows && k < rules[i].facts.count; k++)
-            APR_ARRAY_PUSH(found, gate_literal) = literal_of(&rules[i], k, (int)i, scratch);
+            APR_ARRAY_PUSH(found, filter_literal) = literal_of(&rules[i], k, (int)i, scratch);
     }
-    gate->nliterals = found->nelts;
-    gate->literals = (const gate_literal *)found->elts;
+    filter->nliterals = found->nelts;
+    filter->literals = (const filter_literal *)found->elts;
     if (found->nelts > SHORT_MAX) {
-        good = make_table(gate, pool);
-        gate->literals = NULL;
+        good = make_table(filter, pool);
+        filter->literals = NULL;
     } else {
-        gate_literal *kept = apr_pmemdup(pool, found->elts, sizeof(*kept) * (size_t)found->nelts);
+        filter_literal *kept = apr_pmemdup(pool, found->elts, sizeof(*kept) * (size_t)found->nelts);
 
         for (int i = 0; i < found->nelts; i++)
             kept[i].text = apr_pstrmemdup(pool, kept[i].text, kept[i].len);
-        gate->literals = kept;
+        filter->literals = kept;
     }
     apr_pool_destroy(scratch);
     return good;
@@ -162,7 +162,7 @@ static size_t first_alike(const rewrite_rule *rules, size_t i, const size_t *kno
 }
 
 /* False: the regex is wrong, which mod_rewrite will say. */
-static bool compile_accept(gate_accept *accept, const rewrite_rule *rule, apr_pool_t *pool)
+static bool compile_accept(filter_accept *accept, const rewrite_rule *rule, apr_pool_t *pool)
 {
     accept->regex =
         ap_pregcomp(pool, rule->accept, AP_REG_EXTENDED | (rule->accept_nocase ? AP_REG_ICASE : 0));
@@ -170,9 +170,10 @@ static bool compile_accept(gate_accept *accept, const rewrite_rule *rule, apr_po
     return accept->regex != NULL;
 }
 
-static void add_accepts(htc_gate *gate, const rewrite_rule *rules, size_t n, apr_pool_t *pool)
+static void add_accepts(htc_rule_filter *filter, const rewrite_rule *rules, size_t n,
+                        apr_pool_t *pool)
 {
-    gate_accept accepts[ACCEPT_MAX];
+    filter_accept accepts[ACCEPT_MAX];
     size_t known[ACCEPT_MAX], like;
     uint8_t *numbers = NULL;
     int count = 0;
@@ -190,66 +191,67 @@ static void add_accepts(htc_gate *gate, const rewrite_rule *rules, size_t n, apr
             numbers[i] = (uint8_t)count;
         }
     }
-    gate->accept_of = numbers;
-    gate->accepts = apr_pmemdup(pool, accepts, sizeof(*accepts) * (size_t)count);
+    filter->accept_of = numbers;
+    filter->accepts = apr_pmemdup(pool, accepts, sizeof(*accepts) * (size_t)count);
 }
 
-htc_gate *htc_gate_create(const rewrite_rule *rules, size_t n, size_t expected, bool in_dir,
-                          bool plain, apr_pool_t *pool)
+htc_rule_filter *htc_rule_filter_create(const rewrite_rule *rules, size_t n, size_t expected,
+                                        bool in_dir, bool plain, apr_pool_t *pool)
 {
-    htc_gate *gate = apr_pcalloc(pool, sizeof(*gate));
+    htc_rule_filter *filter = apr_pcalloc(pool, sizeof(*filter));
     uint8_t *effects = apr_palloc(pool, n);
     int *any = apr_palloc(pool, n * sizeof(*any));
 
-    gate->in_dir = in_dir;
-    gate->whole = !plain;
-    gate->expected = (int)expected;
-    gate->effects = effects;
-    gate->any = any;
+    filter->in_dir = in_dir;
+    filter->whole = !plain;
+    filter->expected = (int)expected;
+    filter->effects = effects;
+    filter->any = any;
     for (size_t i = 0; i < n; i++) {
         effects[i] = (uint8_t)rules[i].effect;
-        gate->whole = gate->whole || (rules[i].flags & REWRITE_NEXT);
-        gate->loose_chains = gate->loose_chains || (rules[i].flags & REWRITE_CHAIN &&
-                                                    rules[i].flags & REWRITE_PASSED_OVER);
+        filter->whole = filter->whole || (rules[i].flags & REWRITE_NEXT);
+        filter->loose_chains = filter->loose_chains || (rules[i].flags & REWRITE_CHAIN &&
+                                                        rules[i].flags & REWRITE_PASSED_OVER);
         if (rules[i].any && !rules[i].follows)
-            any[gate->nany++] = (int)i;
+            any[filter->nany++] = (int)i;
     }
     if (in_dir)
-        add_accepts(gate, rules, n, pool);
-    return add_literals(gate, rules, n, pool) ? gate : NULL;
+        add_accepts(filter, rules, n, pool);
+    return add_literals(filter, rules, n, pool) ? filter : NULL;
 }
 
-const char *htc_gate_id(const htc_gate *gate, apr_pool_t *pool)
+const char *htc_rule_filter_id(const htc_rule_filter *filter, apr_pool_t *pool)
 {
-    return apr_psprintf(pool, "%" APR_UINT64_T_HEX_FMT, (apr_uint64_t)(uintptr_t)gate);
+    return apr_psprintf(pool, "%" APR_UINT64_T_HEX_FMT, (apr_uint64_t)(uintptr_t)filter);
 }
 
 /* The line stands behind the rules, so mod_rewrite has them by now. */
-const char *htc_gate_directive(cmd_parms *cmd, void *dir_conf, const char *args)
+const char *htc_rule_filter_directive(cmd_parms *cmd, void *dir_conf, const char *args)
 {
-    const htc_gates *gates = htc_options_get()->gates;
-    htc_gate *gate;
+    const htc_rewrite *rewrite = htc_options_get()->rewrite;
+    htc_rule_filter *filter;
 
     if (!htc_fold_made(cmd))
         return htc_refuse_private(cmd);
-    gate = (htc_gate *)(uintptr_t)apr_strtoi64(args, NULL, 16);
-    if (gate->in_dir && cmd->path) {
-        const dir_view *conf =
-            ap_get_module_config((ap_conf_vector_t *)cmd->context, gates->rewrite);
+    filter = (htc_rule_filter *)(uintptr_t)apr_strtoi64(args, NULL, 16);
+    if (filter->in_dir && cmd->path) {
+        const htc_rewrite_dir *conf =
+            ap_get_module_config((ap_conf_vector_t *)cmd->context, rewrite->module);
 
-        if (!conf || conf->rules->nelts != gate->expected || !conf->directory)
+        if (!conf || conf->rules->nelts != filter->expected || !conf->directory)
             return NULL;
-        gate->rules = conf->rules;
-        gate->directory = conf->directory;
-        gate->directory_len = strlen(conf->directory);
-        ((htc_dir_conf *)dir_conf)->gate = gate;
-    } else if (!gate->in_dir && !cmd->path) {
-        const server_view *conf = ap_get_module_config(cmd->server->module_config, gates->rewrite);
+        filter->rules = conf->rules;
+        filter->directory = conf->directory;
+        filter->directory_len = strlen(conf->directory);
+        ((htc_dir_conf *)dir_conf)->filter = filter;
+    } else if (!filter->in_dir && !cmd->path) {
+        const htc_rewrite_server *conf =
+            ap_get_module_config(cmd->server->module_config, rewrite->module);
 
-        if (!conf || conf->rules->nelts != gate->expected)
+        if (!conf || conf->rules->nelts != filter->expected)
             return NULL;
-        gate->rules = conf->rules;
-        htc_server_conf_of(cmd->server)->own.gate = gate;
+        filter->rules = conf->rules;
+        htc_server_conf_of(cmd->server)->own.filter = filter;
     }
     return NULL;
 }
@@ -262,12 +264,12 @@ typedef struct picked {
     int rules[PICKED_MAX];
 } picked;
 
-static bool admits(const gate_literal *literal, const char *path, size_t len)
+static bool admits(const filter_literal *literal, const char *path, size_t len)
 {
-    if (literal->kind == GATE_INSIDE)
+    if (literal->kind == LITERAL_INSIDE)
         return literal->caseless ? strcasestr(path, literal->text) != NULL
                                  : strstr(path, literal->text) != NULL;
-    if (len < literal->len || (literal->kind == GATE_WHOLE && len > literal->len + 1))
+    if (len < literal->len || (literal->kind == LITERAL_WHOLE && len > literal->len + 1))
         return false;
     return literal->caseless ? !strncasecmp(path, literal->text, literal->len)
                              : !memcmp(path, literal->text, literal->len);
@@ -287,7 +289,7 @@ static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned fl
 
 /* Where a walk over the rules that look-up finds is. */
 typedef struct walk {
-    const htc_gate *gate;
+    const htc_rule_filter *filter;
     const char *path;
     size_t len;
     int literal;
@@ -298,20 +300,20 @@ typedef struct walk {
 
 static int next_found(walk *w, int behind)
 {
-    const htc_gate *gate = w->gate;
+    const htc_rule_filter *filter = w->filter;
     redirect_request asked = {.path = w->path, .path_len = w->len, .regex = may_match};
     redirect_match match;
     int rule;
 
-    while (!gate->table && w->literal < gate->nliterals) {
-        const gate_literal *literal = &gate->literals[w->literal++];
+    while (!filter->table && w->literal < filter->nliterals) {
+        const filter_literal *literal = &filter->literals[w->literal++];
 
         if (literal->rule > behind && admits(literal, w->path, w->len))
             return literal->rule;
     }
-    while (gate->table && redirect_table_lookup(gate->table, &asked, w->from, &match)) {
+    while (filter->table && redirect_table_lookup(filter->table, &asked, w->from, &match)) {
         w->from = match.rule + 1;
-        rule = (int)redirect_table_line(gate->table, match.rule, NULL);
+        rule = (int)redirect_table_line(filter->table, match.rule, NULL);
         if (rule > behind)
             return rule;
     }
@@ -320,7 +322,7 @@ static int next_found(walk *w, int behind)
 
 static int first_found(walk *w)
 {
-    const redirect_sieve *sieve = w->gate->sieve;
+    const redirect_sieve *sieve = w->filter->sieve;
 
     return sieve && !redirect_sieve_passes(sieve, w->path, w->len) ? NO_RULE : next_found(w, -1);
 }
@@ -332,15 +334,15 @@ typedef struct accepted {
 } accepted;
 
 /* False: the rule's first condition does not hold, so mod_rewrite would do nothing for it. */
-static bool holds(const htc_gate *gate, int rule, accepted *accepted)
+static bool holds(const htc_rule_filter *filter, int rule, accepted *accepted)
 {
-    unsigned number = gate->accept_of ? gate->accept_of[rule] : 0;
-    const gate_accept *accept;
+    unsigned number = filter->accept_of ? filter->accept_of[rule] : 0;
+    const filter_accept *accept;
     uint32_t bit;
 
     if (!number)
         return true;
-    accept = &gate->accepts[number - 1];
+    accept = &filter->accepts[number - 1];
     bit = UINT32_C(1) << (number - 1);
     if (!(accepted->asked & bit) &&
         (accepted->header ? !ap_regexec(accept->regex, accepted->header, 0, NULL, 0)
@@ -350,23 +352,23 @@ static bool holds(const htc_gate *gate, int rule, accepted *accepted)
     return accepted->holds & bit;
 }
 
-static bool pick(const htc_gate *gate, const request_rec *r, const char *path, size_t len,
+static bool pick(const htc_rule_filter *filter, const request_rec *r, const char *path, size_t len,
                  picked *out)
 {
-    accepted accepted = {gate->accept_of ? apr_table_get(r->headers_in, "Accept") : NULL, 0, 0};
-    walk w = {.gate = gate, .path = path, .len = len};
+    accepted accepted = {filter->accept_of ? apr_table_get(r->headers_in, "Accept") : NULL, 0, 0};
+    walk w = {.filter = filter, .path = path, .len = len};
     int found = first_found(&w), any = 0;
 
     out->n = 0;
-    out->tail = gate->expected;
+    out->tail = filter->expected;
     while (true) {
-        int tried = any < gate->nany ? gate->any[any] : NO_RULE;
+        int tried = any < filter->nany ? filter->any[any] : NO_RULE;
         int rule = found < tried ? found : tried;
 
         if (rule == NO_RULE)
-            return out->n > 0 || out->tail < gate->expected;
-        if (holds(gate, rule, &accepted)) {
-            if (out->n == PICKED_MAX || gate->effects[rule] == REWRITE_CHANGES) {
+            return out->n > 0 || out->tail < filter->expected;
+        if (holds(filter, rule, &accepted)) {
+            if (out->n == PICKED_MAX || filter->effects[rule] == REWRITE_CHANGES) {
                 out->tail = rule;
                 return true;
             }
@@ -380,40 +382,41 @@ static bool pick(const htc_gate *gate, const request_rec *r, const char *path, s
 }
 
 /* Is there a rule that the path may match? */
-static bool any_rule(const htc_gate *gate, const char *path, size_t len)
+static bool any_rule(const htc_rule_filter *filter, const char *path, size_t len)
 {
-    walk w = {.gate = gate, .path = path, .len = len};
+    walk w = {.filter = filter, .path = path, .len = len};
 
-    return gate->nany > 0 || first_found(&w) != NO_RULE;
+    return filter->nany > 0 || first_found(&w) != NO_RULE;
 }
 
 /* --- a request in a directory -----------------------------------------------------------------*/
 
-static HTC_HOT bool logs(const request_rec *r, const htc_gates *gates)
+static HTC_HOT bool logs(const request_rec *r, const htc_rewrite *rewrite)
 {
-    return APLOG_R_MODULE_IS_LEVEL(r, gates->rewrite->module_index, APLOG_TRACE1);
+    return APLOG_R_MODULE_IS_LEVEL(r, rewrite->module->module_index, APLOG_TRACE1);
 }
 
 /* What the rules are matched against, as mod_rewrite puts it together. */
-static const char *subject_of(request_rec *r, const htc_gate *gate, size_t *len)
+static const char *subject_of(request_rec *r, const htc_rule_filter *filter, size_t *len)
 {
     const char *path = r->filename;
 
     if (r->path_info && *r->path_info)
         path = apr_pstrcat(r->pool, path, r->path_info, NULL);
     *len = strlen(path);
-    if (*len >= gate->directory_len && !memcmp(path, gate->directory, gate->directory_len)) {
-        path += gate->directory_len;
-        *len -= gate->directory_len;
+    if (*len >= filter->directory_len && !memcmp(path, filter->directory, filter->directory_len)) {
+        path += filter->directory_len;
+        *len -= filter->directory_len;
     }
     return path;
 }
 
 /* mod_rewrite's array with these rules only. It looks at the one behind the last when that one has
  * C, so there must be one. */
-static apr_array_header_t *some_rules(const htc_gate *gate, const picked *some, apr_pool_t *pool)
+static apr_array_header_t *some_rules(const htc_rule_filter *filter, const picked *some,
+                                      apr_pool_t *pool)
 {
-    const apr_array_header_t *all = gate->rules;
+    const apr_array_header_t *all = filter->rules;
     apr_array_header_t *made = apr_pmemdup(pool, all, sizeof(*all));
     size_t size = (size_t)all->elt_size;
     char *to;
@@ -430,21 +433,21 @@ static apr_array_header_t *some_rules(const htc_gate *gate, const picked *some, 
 }
 
 /* mod_rewrite's own hook, as if these were all the rules. */
-static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate,
+static int run_some(request_rec *r, const htc_rewrite *rewrite, const htc_rule_filter *filter,
                     const picked *some)
 {
     ap_conf_vector_t *all = r->per_dir_config, *vector = ap_create_per_dir_config(r->pool);
-    dir_view *conf = gates->rewrite->merge_dir_config(r->pool, gates->blank,
-                                                      ap_get_module_config(all, gates->rewrite));
+    htc_rewrite_dir *conf = rewrite->module->merge_dir_config(
+        r->pool, rewrite->blank, ap_get_module_config(all, rewrite->module));
     int status;
 
-    if (conf->state != gates->enabled)
-        return gates->fixup(r);
-    conf->rules = some_rules(gate, some, r->pool);
-    memcpy(vector, all, gates->vector_size);
-    ap_set_module_config(vector, gates->rewrite, conf);
+    if (conf->state != rewrite->enabled)
+        return rewrite->fixup(r);
+    conf->rules = some_rules(filter, some, r->pool);
+    memcpy(vector, all, htc_options_get()->vector_bytes);
+    ap_set_module_config(vector, rewrite->module, conf);
     r->per_dir_config = vector;
-    status = gates->fixup(r);
+    status = rewrite->fixup(r);
     if (r->per_dir_config == vector)
         r->per_dir_config = all;
     return status;
@@ -453,32 +456,34 @@ static int run_some(request_rec *r, const htc_gates *gates, const htc_gate *gate
 /* Few rules left out do not pay for a list of those that are left. */
 #define WORTHWHILE REDIRECT_CONFIG_MIN_PICKED
 
-/* Not inlined: most requests have no gate, and need nothing of what is prepared here. */
-static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_gates *gates, const htc_gate *gate)
+/* Not inlined: most requests have no filter, and need nothing of what is prepared here. */
+static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_rewrite *rewrite,
+                                       const htc_rule_filter *filter)
 {
-    const dir_view *conf;
+    const htc_rewrite_dir *conf;
     const char *subject;
     picked some;
     size_t len;
 
-    conf = ap_get_module_config(r->per_dir_config, gates->rewrite);
-    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
-        conf->state != gates->enabled || !r->filename || r->proxyreq || logs(r, gates) ||
-        (gate->loose_chains && r->main) || !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
-        return gates->fixup(r);
-    subject = subject_of(r, gate, &len);
-    if (!pick(gate, r, subject, len, &some))
+    conf = ap_get_module_config(r->per_dir_config, rewrite->module);
+    if (!conf || conf->rules != filter->rules || conf->rules->nelts != filter->expected ||
+        conf->state != rewrite->enabled || !r->filename || r->proxyreq || logs(r, rewrite) ||
+        (filter->loose_chains && r->main) ||
+        !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
+        return rewrite->fixup(r);
+    subject = subject_of(r, filter, &len);
+    if (!pick(filter, r, subject, len, &some))
         return DECLINED;
-    if (gate->whole || some.tail - some.n < WORTHWHILE)
-        return gates->fixup(r);
-    return run_some(r, gates, gate, &some);
+    if (filter->whole || some.tail - some.n < WORTHWHILE)
+        return rewrite->fixup(r);
+    return run_some(r, rewrite, filter, &some);
 }
 
-static HTC_EACH int gate_fixup(request_rec *r)
+static HTC_EACH int filter_fixup(request_rec *r)
 {
-    const htc_gates *gates = htc_server_conf_of(r->server)->gates;
+    const htc_rewrite *rewrite = htc_server_conf_of(r->server)->rewrite;
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-    int status = dc && dc->gate ? run_fixup(r, gates, dc->gate) : gates->fixup(r);
+    int status = dc && dc->filter ? run_fixup(r, rewrite, dc->filter) : rewrite->fixup(r);
 
     if (status != DECLINED && status != OK)
         htc_track_answered(r, status, true);
@@ -488,15 +493,16 @@ static HTC_EACH int gate_fixup(request_rec *r)
 /* --- a request in a server --------------------------------------------------------------------*/
 
 /* mod_rewrite would be asked about the path for the first time, of a request of a client. */
-static bool begins(request_rec *r, const htc_gates *gates, const htc_gate *gate)
+static bool begins(request_rec *r, const htc_rewrite *rewrite, const htc_rule_filter *filter)
 {
-    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
-    const dir_view *dir = ap_get_module_config(r->per_dir_config, gates->rewrite);
+    const htc_rewrite_server *conf =
+        ap_get_module_config(r->server->module_config, rewrite->module);
+    const htc_rewrite_dir *dir = ap_get_module_config(r->per_dir_config, rewrite->module);
     void *ended = NULL;
 
-    if (!conf || conf->rules != gate->rules || conf->rules->nelts != gate->expected ||
-        conf->server != r->server || !dir || dir->state != gates->enabled || r->main ||
-        r->filename || !r->uri || *r->uri != '/' || *r->unparsed_uri == '*' || logs(r, gates))
+    if (!conf || conf->rules != filter->rules || conf->rules->nelts != filter->expected ||
+        conf->server != r->server || !dir || dir->state != rewrite->enabled || r->main ||
+        r->filename || !r->uri || *r->uri != '/' || *r->unparsed_uri == '*' || logs(r, rewrite))
         return false;
     apr_pool_userdata_get(&ended, "rewrite_really_last", r->pool);
     return !ended && !apr_table_get(r->notes, "mod_rewrite_rewritten");
@@ -566,10 +572,10 @@ static void leave_traces(request_rec *r)
 }
 
 /* Can no rule match the request? Then all is done. */
-static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_gates *gates,
-                                           const htc_gate *gate)
+static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_rewrite *rewrite,
+                                           const htc_rule_filter *filter)
 {
-    if (!begins(r, gates, gate) || any_rule(gate, r->uri, strlen(r->uri)))
+    if (!begins(r, rewrite, filter) || any_rule(filter, r->uri, strlen(r->uri)))
         return false;
     leave_traces(r);
     return true;
@@ -580,21 +586,15 @@ typedef struct htc_lent {
     const char *own, *pattern;
 } htc_lent;
 
-static const char **pattern_of(const htc_gates *gates, const apr_array_header_t *rules, int i)
+static const apr_array_header_t *rules_of(const request_rec *r, const htc_rewrite *rewrite)
 {
-    char *rule = rules->elts + (size_t)rules->elt_size * (size_t)i;
-
-    return (const char **)(void *)(rule + gates->pattern);
-}
-
-static const apr_array_header_t *rules_of(const request_rec *r, const htc_gates *gates)
-{
-    const server_view *conf = ap_get_module_config(r->server->module_config, gates->rewrite);
+    const htc_rewrite_server *conf =
+        ap_get_module_config(r->server->module_config, rewrite->module);
 
     return conf->rules;
 }
 
-void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern)
+void htc_rule_filters_lend_pattern(request_rec *r, const char *own, const char *pattern)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     apr_thread_mutex_t *lock = sc->redirects->fold_lock;
@@ -602,16 +602,16 @@ void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern
     const apr_array_header_t *rules;
     htc_lent *lent;
 
-    if (!sc->gates || !lock || rq->lent)
+    if (!sc->rewrite || !lock || rq->lent)
         return;
     lent = apr_pcalloc(r->pool, sizeof(*lent));
     lent->pattern = pattern;
     rq->lent = lent;
-    rules = rules_of(r, sc->gates);
+    rules = rules_of(r, sc->rewrite);
     apr_thread_mutex_lock(lock);
     /* Where rules were inherited there may be copies, which share the text. */
     for (int i = 0; i < rules->nelts; i++) {
-        const char **text = pattern_of(sc->gates, rules, i);
+        const char **text = htc_rewrite_pattern(sc->rewrite, rules, i);
 
         if (!strcmp(*text, own)) {
             lent->own = *text;
@@ -620,16 +620,16 @@ void htc_gates_lend_pattern(request_rec *r, const char *own, const char *pattern
     }
 }
 
-static void give_back(const request_rec *r, const htc_gates *gates)
+static void give_back(const request_rec *r, const htc_rewrite *rewrite)
 {
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     const apr_array_header_t *rules;
 
     if (!rq || !rq->lent)
         return;
-    rules = rules_of(r, gates);
+    rules = rules_of(r, rewrite);
     for (int i = 0; i < rules->nelts; i++) {
-        const char **text = pattern_of(gates, rules, i);
+        const char **text = htc_rewrite_pattern(rewrite, rules, i);
 
         if (*text == rq->lent->pattern)
             *text = rq->lent->own;
@@ -638,16 +638,16 @@ static void give_back(const request_rec *r, const htc_gates *gates)
     rq->lent = NULL;
 }
 
-static HTC_EACH int gate_translate(request_rec *r)
+static HTC_EACH int filter_translate(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
-    const htc_gates *gates = sc->gates;
+    const htc_rewrite *rewrite = sc->rewrite;
     int status;
 
-    if (sc->own.gate && done_without(r, gates, sc->own.gate))
+    if (sc->own.filter && done_without(r, rewrite, sc->own.filter))
         return DECLINED;
-    status = gates->translate(r);
-    give_back(r, gates);
+    status = rewrite->translate(r);
+    give_back(r, rewrite);
     if (status != DECLINED && status != OK)
         htc_track_answered(r, status, false);
     return status;
@@ -679,30 +679,38 @@ static bool find_hooks(ap_LINK_translate_name_t **translate, ap_LINK_fixups_t **
         if (!strcmp(link->szName, "mod_rewrite.c") && link->nOrder == APR_HOOK_FIRST)
             *fixup = link;
     }
-    return *translate && *fixup && (*translate)->pFunc != gate_translate &&
-           (*fixup)->pFunc != gate_fixup;
+    return *translate && *fixup && (*translate)->pFunc != filter_translate &&
+           (*fixup)->pFunc != filter_fixup;
 }
 
-bool htc_gates_find_hooks(void)
+htc_rewrite *htc_rule_filters_create(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
+    htc_rewrite *rewrite = apr_pcalloc(pconf, sizeof(*rewrite));
     ap_LINK_translate_name_t *translate;
     ap_LINK_fixups_t *fixup;
 
-    return find_hooks(&translate, &fixup);
+    if (!ap_find_linked_module("mod_rewrite.c") || !ap_server_conf)
+        return NULL;
+    if (htc_rewrite_find(rewrite, HTC_FOLD_MAP, pconf, ptemp) && find_hooks(&translate, &fixup))
+        return rewrite;
+    ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
+                 "HtCache: this mod_rewrite is built in a way not known here; RewriteRules are "
+                 "left to it");
+    return NULL;
 }
 
-bool htc_gates_install(htc_gates *gates)
+bool htc_rule_filters_install(htc_rewrite *rewrite)
 {
     ap_LINK_translate_name_t *translate;
     ap_LINK_fixups_t *fixup;
 
     if (!find_hooks(&translate, &fixup)) {
-        gates->variables = 0;
+        rewrite->variables = 0;
         return false;
     }
-    gates->translate = translate->pFunc;
-    gates->fixup = fixup->pFunc;
-    translate->pFunc = gate_translate;
-    fixup->pFunc = gate_fixup;
+    rewrite->translate = translate->pFunc;
+    rewrite->fixup = fixup->pFunc;
+    translate->pFunc = filter_translate;
+    fixup->pFunc = filter_fixup;
     return true;
 }

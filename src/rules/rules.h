@@ -70,6 +70,23 @@ typedef struct redirect_plain {
  *  rewritten to be understood: a backslash within quotes, for example. */
 bool redirect_config_plain(int alias, const char *args, redirect_plain *plain);
 
+/** A server in the host plan. HtCache and HtCacheFold are what it says itself, outside of sections:
+ *  1 On, 0 Off, -1 nothing. */
+typedef struct redirect_config_host {
+    int cache, fold;
+    bool parts; /* a section of it or HtCacheExclude leaves a part of the server to httpd */
+    bool lines; /* result: its own lines are folded */
+    bool dirs;  /* result: so are those of its directories */
+} redirect_config_host;
+
+/** Decide what is folded in each of @a n servers; hosts[0] is the main server. The lines of
+ *  directories are folded where that is possible in all of a server, as mod_alias must not keep
+ *  some of those that come together in its requests. @a shared: sections outside of virtual hosts
+ *  have such lines, and so belong to all servers: then it must be possible in all of them. @a later:
+ *  modules with directives of these names may still be loaded: then nothing is folded. Returns true
+ *  when the lines of all directories are folded. */
+bool redirect_config_plan_hosts(redirect_config_host *hosts, size_t n, bool shared, bool later);
+
 /** What of a RewriteRule's flags matters here. */
 enum {
     REWRITE_REDIRECT = 1,
@@ -206,7 +223,7 @@ typedef struct redirect_config_totals {
     uint64_t redirects_seen, redirects_folded, rewrite_rules_seen, rewrite_rules_folded;
     /** Of the rules folded: they stand in no table, but a request that can match none of them, and
      * of those around them, does not get to them. */
-    uint64_t gated;
+    uint64_t filtered;
     uint64_t conditional; /* of the rules seen: those with conditions */
     /** Each reason for which a line is not folded, to the uint64_t how often it was; may be NULL,
      * else of a pool that lives long enough for more than one file. The reasons are constants. */

@@ -18,13 +18,6 @@
 
 #define SAYS(line, directive) (!strcasecmp((line)->name, (directive)))
 
-/* The main server or a virtual host: what it says of HtCache and HtCacheFold; -1: nothing. */
-typedef struct host {
-    int cache, fold;
-    bool parts;       /* a part of it has other settings than the rest */
-    bool lines, dirs; /* its own lines are folded; those of its directories are */
-} host;
-
 typedef struct redirect_line_at {
     config_line line;
     int alias;
@@ -33,8 +26,8 @@ typedef struct redirect_line_at {
 /* What stands directly in one container. */
 typedef struct container {
     struct container *parent;
-    struct container *lines_of; /* whose lines its lines are: its own, or those around it */
-    host *server;
+    struct container *lines_of;    /* whose lines its lines are: its own, or those around it */
+    int server;                    /* its number in checker.hosts */
     bool in_dir, host_level;       /* host_level: of the server itself */
     bool limit, in_limit;          /* it is a <Limit>; it or one around it is */
     bool limited;                  /* rules stand in a <Limit> in it */
@@ -55,7 +48,7 @@ typedef struct checker {
     apr_pool_t *pool;
     container *inner;
     apr_array_header_t *containers; /* container * */
-    apr_array_header_t *hosts;      /* host *, the main server first */
+    apr_array_header_t *hosts;      /* redirect_config_host, the main server first */
     bool htaccess;
     bool regex_options;       /* RegexDefaultOptions */
     bool loads_later;         /* PerlLoadModule */
@@ -89,15 +82,6 @@ static void say(checker *c, uint32_t line, const char *message)
 
 /* --- containers -------------------------------------------------------------------------------*/
 
-static host *host_create(checker *c)
-{
-    host *made = apr_palloc(c->pool, sizeof(*made));
-
-    *made = (host){.cache = -1, .fold = -1};
-    APR_ARRAY_PUSH(c->hosts, host *) = made;
-    return made;
-}
-
 static void container_open(checker *c, const char *name)
 {
     config_section section = config_section_of(name);
@@ -124,8 +108,11 @@ static void container_open(checker *c, const char *name)
     made->host_level = !around || section == CONFIG_SECTION_HOST;
     made->foreign = made->foreign || (around && section == CONFIG_SECTION_OTHER && !made->limit &&
                                       strcasecmp(name, "<Macro"));
-    if (made->host_level)
-        made->server = host_create(c);
+    if (made->host_level) {
+        made->server = c->hosts->nelts;
+        APR_ARRAY_PUSH(c->hosts, redirect_config_host) =
+            (redirect_config_host){.cache = -1, .fold = -1};
+    }
     made->lines = apr_array_make(c->pool, 16, sizeof(rewrite_line));
     made->numbers = apr_array_make(c->pool, 16, sizeof(uint32_t));
     made->redirects = apr_array_make(c->pool, 16, sizeof(redirect_line_at));
@@ -151,21 +138,27 @@ static void take_rewrite(checker *c, const config_line *line, bool condition)
     limit_those_around(to);
 }
 
+static redirect_config_host *host_of(const checker *c, const container *at)
+{
+    return &APR_ARRAY_IDX(c->hosts, at->server, redirect_config_host);
+}
+
 /* HtCache, HtCacheFold, HtCacheExclude. */
 static void take_setting(checker *c, const config_line *line)
 {
-    container *at = c->inner->lines_of;
+    const container *at = c->inner->lines_of;
+    redirect_config_host *host = host_of(c, at);
     const char *args = line->args;
     bool on = !strcasecmp(config_word(c->pool, &args), "on");
 
     if (SAYS(line, "HtCacheExclude"))
-        at->server->parts = true;
+        host->parts = true;
     else if (!at->host_level && !c->htaccess)
-        at->server->parts = at->server->parts || !on;
+        host->parts = host->parts || !on;
     else if (at->host_level && SAYS(line, "HtCache"))
-        at->server->cache = on;
+        host->cache = on;
     else if (at->host_level)
-        at->server->fold = on;
+        host->fold = on;
 }
 
 static void take_line(checker *c, const config_line *line)
@@ -195,63 +188,45 @@ static void take_line(checker *c, const config_line *line)
 
 /* --- what the whole text says -----------------------------------------------------------------*/
 
-static bool folds(const checker *c, const host *server)
-{
-    const host *main_server = APR_ARRAY_IDX(c->hosts, 0, host *);
-    int cache = server->cache != -1 ? server->cache : main_server->cache;
-    int fold = server->fold != -1 ? server->fold : main_server->fold;
-
-    return fold != -1 ? fold : cache != 0;
-}
-
 /* Redirect lines in sections outside of virtual hosts belong to all of these. */
 static bool shares_redirects(const checker *c)
 {
     for (int i = 0; i < c->containers->nelts; i++) {
         const container *at = APR_ARRAY_IDX(c->containers, i, container *);
 
-        if (at->in_dir && at->redirects->nelts && at->server == APR_ARRAY_IDX(c->hosts, 0, host *))
+        if (at->in_dir && at->redirects->nelts && !at->server)
             return true;
     }
     return false;
 }
 
-/* As plan_hosts() in redirects/fold_tree.c. */
+/* A text that does not say HtCache is judged as a part of a configuration that says On. */
 static void plan_hosts(checker *c)
 {
-    host *first = APR_ARRAY_IDX(c->hosts, 0, host *);
-    bool lines = true;
+    redirect_config_host *hosts = (redirect_config_host *)c->hosts->elts;
 
-    c->all_dirs = true;
-    for (int i = 0; i < c->hosts->nelts; i++) {
-        host *one = APR_ARRAY_IDX(c->hosts, i, host *);
-        int cache = one->cache != -1 ? one->cache : first->cache;
-
-        one->lines = folds(c, one);
-        one->dirs = one->lines && cache != 0 && !one->parts && !first->parts;
-        lines = lines && one->lines;
-        c->all_dirs = c->all_dirs && one->dirs;
-    }
-    first->lines = lines;
-    for (int i = 0; i < c->hosts->nelts && !c->all_dirs && shares_redirects(c); i++)
-        APR_ARRAY_IDX(c->hosts, i, host *)->dirs = false;
+    if (hosts[0].cache == -1)
+        hosts[0].cache = 1;
+    c->all_dirs =
+        redirect_config_plan_hosts(hosts, (size_t)c->hosts->nelts, shares_redirects(c), false);
 }
 
 /* NULL: nothing keeps the container's lines from being folded. */
 static const char *off_reason(const checker *c, const container *at)
 {
-    bool main_server = at->server == APR_ARRAY_IDX(c->hosts, 0, host *);
+    const redirect_config_host *host = host_of(c, at);
+    bool main_server = !at->server;
 
     if (at->foreign)
         return "it stands in a section that is left to httpd";
     if (c->htaccess)
-        return at->server->lines ? NULL : "HtCacheFold is Off in this file";
+        return host->lines ? NULL : "HtCacheFold is Off in this file";
     if (c->loads_later)
         return "PerlLoadModule may load a module with directives of these names";
-    if (at->in_dir && !(main_server ? c->all_dirs : at->server->dirs))
+    if (at->in_dir && !(main_server ? c->all_dirs : host->dirs))
         return "HtCache, HtCacheFold or HtCacheExclude leaves a part of the server to httpd, and "
                "lines of directories are folded in all of it or nowhere";
-    if (at->in_dir || at->server->lines)
+    if (at->in_dir || host->lines)
         return NULL;
     return main_server ? "HtCache or HtCacheFold is Off for one of the servers"
                        : "HtCache or HtCacheFold is Off here";
@@ -312,11 +287,11 @@ static void check_redirects(checker *c, const container *at)
 
 /* What a rule that stays costs requests that it does not match. @a together: 0, or the rules behind
  * one guard. */
-static const char *cost_of(const rewrite_rule *rule, bool gate, size_t together, apr_pool_t *pool)
+static const char *cost_of(const rewrite_rule *rule, bool filter, size_t together, apr_pool_t *pool)
 {
     const char *called =
-        gate ? "mod_rewrite is called only where the path may match one of the rules here, and "
-             : "";
+        filter ? "mod_rewrite is called only where the path may match one of the rules here, and "
+               : "";
 
     if (together)
         return apr_psprintf(pool,
@@ -338,7 +313,7 @@ static void report_rules(checker *c, const container *at, bool folding)
 {
     const uint32_t *numbers = (const uint32_t *)at->numbers->elts;
     const rewrite_rule *rules = at->rules;
-    bool gate =
+    bool filter =
         folding && !at->in_dir && !at->inherits && redirect_config_passable(rules, at->nrules);
     bool guarded = false;
     size_t run = 0, end = 0;
@@ -355,14 +330,14 @@ static void report_rules(checker *c, const container *at, bool folding)
             run = redirect_config_run(rules, at->nrules, i, &guarded);
             end = i + run;
         }
-        if (gate || guarded) {
+        if (filter || guarded) {
             c->totals->rewrite_rules_folded++;
-            c->totals->gated++;
+            c->totals->filtered++;
         } else
             count_reason(c, rule->why);
         say(c, numbers[i],
             apr_psprintf(c->pool, "RewriteRule %s stays as it is: %s; %s", rule->pattern, rule->why,
-                         cost_of(rule, gate, guarded ? run : 0, c->pool)));
+                         cost_of(rule, filter, guarded ? run : 0, c->pool)));
     }
 }
 
@@ -398,7 +373,7 @@ void redirect_config_check(const char *bytes, size_t len, bool htaccess, redirec
                  .pool = pool,
                  .htaccess = htaccess,
                  .containers = apr_array_make(pool, 16, sizeof(container *)),
-                 .hosts = apr_array_make(pool, 4, sizeof(host *))};
+                 .hosts = apr_array_make(pool, 4, sizeof(redirect_config_host))};
     config_line line;
 
     container_open(&c, "");

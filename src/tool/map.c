@@ -320,7 +320,7 @@ static void add_totals(checking *c, const redirect_config_totals *t)
     c->sum.redirects_folded += t->redirects_folded;
     c->sum.rewrite_rules_seen += t->rewrite_rules_seen;
     c->sum.rewrite_rules_folded += t->rewrite_rules_folded;
-    c->sum.gated += t->gated;
+    c->sum.filtered += t->filtered;
     c->sum.conditional += t->conditional;
 }
 
@@ -330,8 +330,8 @@ static json_t *json_totals(const redirect_config_totals *t)
                      "redirects_folded", (json_int_t)t->redirects_folded, "redirects_left",
                      (json_int_t)(t->redirects_seen - t->redirects_folded), "rewrite_rules_seen",
                      (json_int_t)t->rewrite_rules_seen, "rewrite_rules_folded",
-                     (json_int_t)t->rewrite_rules_folded, "rewrite_rules_gated",
-                     (json_int_t)t->gated, "rewrite_rules_left",
+                     (json_int_t)t->rewrite_rules_folded, "rewrite_rules_filtered",
+                     (json_int_t)t->filtered, "rewrite_rules_left",
                      (json_int_t)(t->rewrite_rules_seen - t->rewrite_rules_folded),
                      "rewrite_rules_conditional", (json_int_t)t->conditional);
 }
@@ -341,8 +341,8 @@ static void print_totals(const redirect_config_totals *t)
     printf("%" U64 " of %" U64 " Redirect lines and %" U64 " of %" U64
            " RewriteRules become tables, %" U64 " more are skipped together; %" U64
            " RewriteRules have conditions\n",
-           t->redirects_folded, t->redirects_seen, t->rewrite_rules_folded - t->gated,
-           t->rewrite_rules_seen, t->gated, t->conditional);
+           t->redirects_folded, t->redirects_seen, t->rewrite_rules_folded - t->filtered,
+           t->rewrite_rules_seen, t->filtered, t->conditional);
 }
 
 /* A configuration: which of its lines become tables, and why others do not. */

@@ -13,7 +13,7 @@ my $ENGINE = "RewriteEngine On\n";
 
 sub _lines { return join '', map {"$_\n"} @_ }
 
-# Enough rules for a gate or a table, of which no request here matches any.
+# Enough rules for a filter or a table, of which no request here matches any.
 sub _others {
     my ($start) = @_;
     return _lines(map {"RewriteRule ^${start}other$_\$ http://t.test/other$_ [R,L]"} 1 .. 9);

@@ -82,7 +82,7 @@ sub report {
     my $sum  = $data->{summary};
     my $text = "$sum->{files} files: $sum->{redirects_folded} of $sum->{redirects_seen} Redirect lines, "
         . "$sum->{rewrite_rules_folded} of $sum->{rewrite_rules_seen} RewriteRules folded (" . percent($sum->{rewrite_rules_folded}, $sum->{rewrite_rules_seen})
-        . "; $sum->{rewrite_rules_gated} of these behind gates and guards)\n";
+        . "; $sum->{rewrite_rules_filtered} of these behind filters and guards)\n";
     $text .= "  $_->{lines} left: $_->{reason}\n" for @{ $sum->{reasons} };
     my %name = (literal => 'a literal between ^ and $', prefix => 'a literal prefix', other => 'anything else');
     for my $kind (qw(literal prefix other)) {
