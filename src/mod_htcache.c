@@ -72,7 +72,7 @@ static htc_context *context_create(apr_pool_t *pconf)
     ctx->memory = options->memory;
     ctx->process_memory = options->process_memory;
     ctx->trusted = options->trusted;
-    ctx->seed = !others_open_htaccess();
+    ctx->shortcuts = !others_open_htaccess();
     return ctx;
 }
 
@@ -182,9 +182,9 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     }
     ctx->vector_bytes = htc_options_get()->vector_bytes;
     ctx->held_note = ap_register_request_note();
-    htc_dirwalk_prepare(ctx);
-    for (server_rec *v = s; v && ctx->seed; v = v->next)
-        htc_server_conf_of(v)->walks = htc_dirwalk_possible(v);
+    htc_merged_walk_prepare(ctx);
+    for (server_rec *v = s; v && ctx->shortcuts; v = v->next)
+        htc_server_conf_of(v)->walks = htc_merged_walk_possible(v);
     return rv;
 }
 
@@ -220,7 +220,7 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
         return;
     ctx->allocator = make_allocator();
     if (!ctx->allocator ||
-        htc_map_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
+        htc_process_cache_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
         ctx->map = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
                      "HtCache: no memory for this process's map; it serves without the cache. "
@@ -261,7 +261,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_translate_name(redirect_translate, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_fixups(redirect_fixup, NULL, NULL, APR_HOOK_MIDDLE);
     /* Just ahead of core's own, behind everybody else's. */
-    ap_hook_map_to_storage(htc_seed, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
+    ap_hook_map_to_storage(htc_shortcut, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);

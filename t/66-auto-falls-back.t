@@ -74,7 +74,7 @@ sub kept_fresh {
         my $page = $server->client('main', keepalive => 0)->request('/htcache-status?directories=freshness&format=json&limit=1000');
         my ($one) = grep { $_->{path} eq "$tree/$site/.htaccess" } @{ JSON::PP::decode_json($page->{body})->{freshness}{listed} };
         $how = $one ? join(' ', $one->{mode}, grep {length} $one->{reason} // '') : 'not listed';
-        return $how !~ /^stat (?:doubt|young)/;
+        return $how !~ /^stat (?:unverified|young)/;
     });
     return $how;
 }
@@ -122,7 +122,7 @@ $faults->set(instance => [1, 'EMFILE']);
 $server->start;
 warm($server, qw(one two three));
 ok !figures('watch')->{active}, 'no instance: the page says so';
-is figures('freshness')->{told}, 0, 'and nothing is relied on';
+is figures('freshness')->{watched}, 0, 'and nothing is relied on';
 is kept_fresh('one'), 'interval no_instance', 'as the list of files says';
 is said($NO_INSTANCE), 1, 'and the log says it once, with the sysctl';
 ok edit_and_wait($_), "an edit is found ($_)" for qw(one two);
@@ -131,7 +131,7 @@ $faults->set;
 ok restart(), 'there is one again: restarted';
 warm($server, qw(one two three));
 ok figures('watch')->{active}, 'now the kernel tells';
-is kept_fresh('one'), 'told', 'of each file';
+is kept_fresh('one'), 'watched', 'of each file';
 is edit_all(qw(one two) x 5), '', 'each edit is seen by the next request';
 
 # All are in use by others, after the start: children need none of their own.
@@ -210,7 +210,7 @@ warm($server, qw(four five));
 cmp_ok figures('watch')->{refused_limit}, '>', 0, 'and not watched';
 cmp_ok figures('freshness')->{limit}, '>', 0, 'as the page says';
 is kept_fresh('four'), 'stat limit', 'of that file, too';
-is kept_fresh('one'), 'told', 'and another is watched';
+is kept_fresh('one'), 'watched', 'and another is watched';
 is edit_all(qw(four five) x 3), '', 'each edit is seen all the same';
 is edit_all(qw(one two)), '', 'what is watched goes on';
 is said(qr/cannot be watched.*no more inotify watches are to be had; raise the sysctl fs\.inotify\.max_user_watches/), 1,
@@ -257,7 +257,7 @@ SKIP: {
         modules => [grep { $_ ne 'cgid' } HtCache::Server::modules()], wrapper => $wrapper)->start;
     warm($apart, qw(mounted three));
     is shown('mounted', $apart), 'above', 'a file system is mounted there';
-    cmp_ok figures('freshness', $apart)->{told}, '>', 0, 'and the kernel tells of changes';
+    cmp_ok figures('freshness', $apart)->{watched}, '>', 0, 'and the kernel tells of changes';
     write_file("$dir/unmount", '');
     ok wait_until(sub { -e "$dir/unmounted" }), 'it is unmounted';
     is shown('mounted', $apart), 'beneath', 'the next request shows what was beneath it';

@@ -116,9 +116,9 @@ $server->start;
 wait_past_racy();
 shown("/$_/page.html") for (map { $_->[0] } @edits) x 4;
 is kept_fresh("$tree/home/.htaccess"), 'stat permission', 'a directory that cannot be read: its .htaccess may appear unnoticed';
-is kept_fresh("$tree/home/$_/.htaccess"), 'told', "the kernel tells of what lies in a directory there ($_)" for qw(pub other);
+is kept_fresh("$tree/home/$_/.htaccess"), 'watched', "the kernel tells of what lies in a directory there ($_)" for qw(pub other);
 is kept_fresh("$tree/home/inner/deep/.htaccess"), 'stat permission', 'but not below one that nobody tells of';
-is kept_fresh("$tree/.htaccess"), 'told', 'and of what is above';
+is kept_fresh("$tree/.htaccess"), 'watched', 'and of what is above';
 my @wrong;
 for my $edit (@edits) {
     my ($where, $do, $expected) = @$edit;
@@ -277,7 +277,7 @@ SKIP: {
         ['plain', sub { $put->('.htaccess', $deny) },                                403]);
     wait_past_racy();
     shown("/$_/page.html", 'site', $over) for (qw(plain lower hard empty)) x 4;
-    is kept_fresh("$merged/$_/.htaccess", $over), 'told', "on an overlay the kernel tells ($_)" for qw(plain lower);
+    is kept_fresh("$merged/$_/.htaccess", $over), 'watched', "on an overlay the kernel tells ($_)" for qw(plain lower);
     is kept_fresh("$merged/hard/.htaccess", $over), 'stat silent', 'but not of a file with several names';
     @wrong = ();
     for my $edit (@over) {

@@ -284,7 +284,7 @@ my @said = $fourth->error_log =~ /(name more maps than there is room for)/g;
 is scalar @said, 1, 'the log says it once';
 my $memory = $fourth->status->{redirect_memory};
 is $memory->{htaccess_maps}, $memory->{htaccess_maps_most}, 'the status page: all places are taken';
-cmp_ok $memory->{made_way}, '>=', $dirs * $each + 1 - $memory->{htaccess_maps_most}, 'and what had to make way is counted';
+cmp_ok $memory->{evictions}, '>=', $dirs * $each + 1 - $memory->{htaccess_maps_most}, 'and what had to make way is counted';
 
 is_deeply [map { $_->crashes } @servers, $third, $fourth], [], 'no child crashed';
 ok $_->stop, "$_->{name} stops" for @servers, $third, $fourth;

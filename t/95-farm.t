@@ -117,7 +117,7 @@ sub done_with {
 # change files have trees of their own.
 my $memcached = HtCache::Memcached->new->start;
 my $tree      = write_tree(work_dir('farm-tree'), 'one');
-my %changing  = map { $_ => write_tree(work_dir("farm-tree-$_"), 'one') } qw(seen back office dead);
+my %changing  = map { $_ => write_tree(work_dir("farm-tree-$_"), 'one') } qw(seen back claim dead);
 my $attacks   = work_dir('farm-attacks');
 write_tree("$attacks/$_", 'one') for 0 .. 10;
 my $local = work_dir('farm-local');
@@ -177,7 +177,7 @@ wait_past_racy();
         walk($_) for @farm;
         return !grep { farm($farm[$_])->{leases_used} <= $before[$_] + 3 } 0, 1;
     }), 'each uses what the other found';
-    cmp_ok farm($_)->{offices_won}, '>', 0, "$_->{name}: looked at the disk for both at times"
+    cmp_ok farm($_)->{claims_won}, '>', 0, "$_->{name}: looked at the disk for both at times"
         for $farm[0];
     is farm($_)->{drop_forged} + farm($_)->{drop_replayed} + farm($_)->{drop_future}, 0,
         "$_->{name}: nothing was dropped" for @farm;
@@ -295,23 +295,23 @@ my @attack = (
     done_with($filler, $fresh);
 }
 
-# An office that nobody holds does not keep servers from looking.
+# A claim that nobody holds does not keep servers from looking.
 {
-    my $tree   = $changing{office};
+    my $tree   = $changing{claim};
     my %seen   = map { $_ => 1 } $memcached->keys;
     my $server = server($tree, memcached => $memcached->address, revalidate => '1s');
     walk($server);
     my @forged = map { s/^l/o/r } grep { !$seen{$_} && /^l/ } $memcached->keys;
-    is scalar @forged, scalar @levels, 'forged offices: there is a lease for each level';
+    is scalar @forged, scalar @levels, 'forged claims: there is a lease for each level';
     $memcached->set($_, 'x' x 300) for @forged;
     write_tree($tree, 'five');
     ok wait_until(sub { join('|', @{ walk($server) }) eq join('|', @{ expected('five') }) }),
-        'forged offices: the change is seen';
-    is farm($server)->{offices_lost}, 0, 'forged offices: not one was believed';
+        'forged claims: the change is seen';
+    is farm($server)->{claims_lost}, 0, 'forged claims: not one was believed';
     done_with($server);
 }
 
-# The office of a server that died with it, and so tells nothing. What was asked for lately is gone on with;
+# The claim of a server that died with it, and so tells nothing. What was asked for lately is gone on with;
 # whoever has nothing that young waits for part of its time, and then looks itself.
 {
     my $tree   = $changing{dead};
@@ -320,27 +320,27 @@ my @attack = (
     walk($server);
     my @leases = grep { !$seen{$_} && /^l/ } $memcached->keys;
     is scalar @leases, scalar @levels, 'a dead holder: there is a lease for each level';
-    my %office;
+    my %claim;
     for my $name (@leases) {
-        $office{ $name =~ s/^l/o/r } = signed_anew($memcached->get($name), sub {
+        $claim{ $name =~ s/^l/o/r } = signed_anew($memcached->get($name), sub {
             substr($_[0], 8, 12)  = pack 'L3', ord 'o', 0, 0;
             substr($_[0], 40, 8)  = later(substr($_[0], 40, 8), 600_000);
             substr($_[0], 80, 56) = "\0" x 56;
         });
     }
-    my $before = farm($server)->{offices_awaited};
+    my $before = farm($server)->{claims_awaited};
     my $stats  = $server->status->{htaccess}{file_stats};
     select undef, undef, undef, 3.5;
-    $memcached->set($_, $office{$_}) for keys %office;
+    $memcached->set($_, $claim{$_}) for keys %claim;
     is_deeply walk($server), expected('one'), 'a dead holder: right answers';
-    cmp_ok farm($server)->{offices_awaited}, '>', $before, 'a dead holder: is waited for';
+    cmp_ok farm($server)->{claims_awaited}, '>', $before, 'a dead holder: is waited for';
     cmp_ok $server->status->{htaccess}{file_stats}, '>=', $stats + @levels, 'a dead holder: in vain';
     write_tree($tree, 'six');
     ok wait_until(sub {
-        $memcached->set($_, $office{$_}) for keys %office;
+        $memcached->set($_, $claim{$_}) for keys %claim;
         return join('|', @{ walk($server) }) eq join('|', @{ expected('six') });
     }), 'a dead holder: a change is seen all the same';
-    is farm($server)->{"drop_$_"}, 0, "a dead holder: its office is a good one ($_)" for qw(forged swapped invalid replayed);
+    is farm($server)->{"drop_$_"}, 0, "a dead holder: its claim is a good one ($_)" for qw(forged swapped invalid replayed);
     done_with($server);
 }
 

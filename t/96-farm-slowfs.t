@@ -179,9 +179,9 @@ sub sum_of {
 }
 my $files = grep { -e $fs->source . "/$top$_/.htaccess" } @few;
 
-# Who does not win the office goes on with what it has, and learns what was found when it is asked again, as
+# Who does not win the claim goes on with what it has, and learns what was found when it is asked again, as
 # servers are all the time. Who is not asked again, or is asked for the first time after long, has nothing that it may go
-# on with: it waits for what is found. A server that does not run for a second with the office in its hands has lost it,
+# on with: it waits for what is found. A server that does not run for a second with the claim in its hands has lost it,
 # and another one looks: on a machine that busy all is done again.
 for my $kind (
     # What it is; how long nobody asks; how often each server is asked then.
@@ -193,7 +193,7 @@ for my $kind (
     my (%sum, %won);
     for my $attempt (1 .. 3) {
         %sum = ();
-        %won = map { $_ => -sum_of($_, 'offices_won') } grep {/tier/} keys %group;
+        %won = map { $_ => -sum_of($_, 'claims_won') } grep {/tier/} keys %group;
         for my $round (1 .. 3) {
             select undef, undef, undef, $pause;
             for my $name (sort keys %group) {
@@ -204,7 +204,7 @@ for my $kind (
                 $sum{$name} += counted();
             }
         }
-        $won{$_} += sum_of($_, 'offices_won') for keys %won;
+        $won{$_} += sum_of($_, 'claims_won') for keys %won;
         last if !grep { $sum{$_} > 1.1 * $sum{'one alone'} } keys %sum;
         diag "$what, attempt $attempt: ", join ', ', map {"$_: $sum{$_}"} sort keys %sum;
     }
@@ -214,8 +214,8 @@ for my $kind (
         my $name = "$many with the tier";
         cmp_ok $sum{$name}, '<=', 1.1 * $one, "$name, $what: $sum{$name}, at most 1.1 times those of one";
         cmp_ok $won{$name}, '>=', 3 * @few, "$name, $what: one of them was to look each time";
-        note "$name: went on while another one looked ", sum_of($name, 'offices_lost'),
-            ' times, waited for it ', sum_of($name, 'offices_awaited');
+        note "$name: went on while another one looked ", sum_of($name, 'claims_lost'),
+            ' times, waited for it ', sum_of($name, 'claims_awaited');
     }
 }
 $_->stop for map {@$_} values %group;

@@ -268,7 +268,7 @@ for my $i (0, 1) {
     diag explain $seen->{errors} if @{ $seen->{errors} };
     my $farm = farm($servers[$i]);
     cmp_ok $farm->{leases_used}, '>', 0, "$servers[$i]{name}: used what the other found";
-    cmp_ok $farm->{offices_won}, '>', 0, "$servers[$i]{name}: looked for both";
+    cmp_ok $farm->{claims_won}, '>', 0, "$servers[$i]{name}: looked for both";
     is $farm->{drop_forged} + $farm->{drop_swapped} + $farm->{drop_invalid}, 0,
         "$servers[$i]{name}: nothing was taken for an attack";
     diag sprintf '%s: at most %d of 50000 microseconds spent on memcached, requests took at most %d',

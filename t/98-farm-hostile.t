@@ -139,7 +139,7 @@ for my $mode (@modes) {
     # The interval, the two seconds for which a record is gone on with, and what two requests may spend on memcached.
     select undef, undef, undef, 0.1 + 2 + 2 * 1 + 0.5;
     is answers($server), $after, "mirror: answers as the files say (round $_)" for 1 .. 3;
-    cmp_ok $server->status->{memcached}{offices_lost}, '>', 0, 'mirror: the server did go on while it was told that another one looked';
+    cmp_ok $server->status->{memcached}{claims_lost}, '>', 0, 'mirror: the server did go on while it was told that another one looked';
     kill 'KILL', @clients;
     waitpid $_, 0 for @clients;
     is_deeply [$server->crashes], [], 'mirror: no child crashed';

@@ -80,27 +80,27 @@ static inline htc_identity au_identity(uint64_t build)
 /* A pinned image, and what it must be. */
 typedef struct au_held {
     redirect_area_pin pin;
-    uint64_t number, build; /* of its map */
-    redirect_area_peg *peg; /* where it is held instead of being pinned */
+    uint64_t number, build;               /* of its map */
+    redirect_area_thread_pin *thread_pin; /* where it is held instead of being pinned */
 } au_held;
 
 /* Whatever keeps it. */
 static inline void au_let_go(redirect_area *area, au_held *h)
 {
-    if (h->peg)
-        redirect_area_let_go(area, &h->pin, h->peg);
+    if (h->thread_pin)
+        redirect_area_let_go(area, &h->pin, h->thread_pin);
     else
         redirect_area_unpin(area, &h->pin);
     memset(h, 0, sizeof(*h));
 }
 
-/* Hold what is pinned, if it is the map's current image still and there is a peg. */
+/* Hold what is pinned, if it is the map's current image still and there is a thread pin. */
 static inline bool au_hold(redirect_area *area, uint32_t map, au_held *h, uint64_t thread)
 {
-    h->peg = redirect_area_hold(area, map, &h->pin, thread);
-    if (h->peg)
+    h->thread_pin = redirect_area_hold(area, map, &h->pin, thread);
+    if (h->thread_pin)
         redirect_area_unpin(area, &h->pin);
-    return h->peg != NULL;
+    return h->thread_pin != NULL;
 }
 
 static inline const char *au_held_wrong(const au_held *h)

@@ -18,7 +18,7 @@
 
 static apr_pool_t *pool;
 static htc_farm_keys keys;
-static unsigned char print[HTC_FARM_PRINT];
+static unsigned char fingerprint[HTC_FARM_FINGERPRINT];
 static const int64_t the_time = 100400; /* ms since 1970 */
 
 static htc_farm_keys keys_of(const char *text)
@@ -34,7 +34,7 @@ static void setup(void)
     apr_initialize();
     apr_pool_create(&pool, NULL);
     keys = keys_of(K1 "\n");
-    memset(print, 3, sizeof(print));
+    memset(fingerprint, 3, sizeof(fingerprint));
 }
 
 static void teardown(void)
@@ -87,16 +87,16 @@ START_TEST(names_are_hashes)
     static const char *const paths[] = {"", PATH, "/a b\r\nflush_all\r\n", "/\xff\x01",
                                         "/srv/www/.htaccess2"};
     char names[5][HTC_MC_KEY + 1], other[HTC_MC_KEY + 1];
-    unsigned char print2[HTC_FARM_PRINT] = {9};
+    unsigned char print2[HTC_FARM_FINGERPRINT] = {9};
 
     for (int i = 0; i < 5; i++) {
-        htc_farm_name(names[i], HTC_FARM_LEASE, print, paths[i]);
+        htc_farm_name(names[i], HTC_FARM_LEASE, fingerprint, paths[i]);
         ck_assert_uint_eq(strlen(names[i]), HTC_MC_KEY);
         ck_assert_int_eq(names[i][0], 'l');
         ck_assert_uint_eq(strspn(names[i] + 1, "0123456789abcdef"), HTC_MC_KEY - 1);
         for (int j = 0; j < i; j++)
             ck_assert_str_ne(names[i], names[j]);
-        htc_farm_name(other, HTC_FARM_RECORD, print, paths[i]);
+        htc_farm_name(other, HTC_FARM_RECORD, fingerprint, paths[i]);
         ck_assert_str_eq(other + 1, names[i] + 1); /* so that they lie on one server */
         ck_assert_int_eq(other[0], 'r');
         htc_farm_name(other, HTC_FARM_LEASE, print2, paths[i]);
@@ -148,12 +148,12 @@ static encoded encode_as(const htc_farm_value *value, const htc_farm_keys *k,
 
 static encoded encode(htc_farm_value value)
 {
-    return encode_as(&value, &keys, print, PATH);
+    return encode_as(&value, &keys, fingerprint, PATH);
 }
 
 static int decode(encoded e, htc_farm_type type, int64_t now, htc_farm_value *out)
 {
-    const htc_farm_scope scope = {&keys, print, PATH};
+    const htc_farm_scope scope = {&keys, fingerprint, PATH};
     char *copy = malloc(e.len ? e.len : 1); /* ends where the value ends */
     int why;
 
@@ -170,7 +170,7 @@ START_TEST(comes_back_as_it_was)
     htc_farm_value values[4] = {record(), lease(), lease(), lease()}, out;
 
     values[2].kind = HTC_KIND_ABSENT;
-    values[3].type = HTC_FARM_OFFICE;
+    values[3].type = HTC_FARM_CLAIM;
     values[3].kind = HTC_KIND_NONE;
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(decode(encode(values[i]), values[i].type, the_time, &out), -1);
@@ -219,19 +219,20 @@ START_TEST(other_keys_paths_types_and_configurations)
 {
     htc_farm_value value = lease(), out;
     htc_farm_keys other = keys_of(K2);
-    unsigned char print2[HTC_FARM_PRINT] = {9};
+    unsigned char print2[HTC_FARM_FINGERPRINT] = {9};
 
-    ck_assert_int_eq(decode(encode_as(&value, &other, print, PATH), HTC_FARM_LEASE, the_time, &out),
-                     HTC_FC_drop_forged);
+    ck_assert_int_eq(
+        decode(encode_as(&value, &other, fingerprint, PATH), HTC_FARM_LEASE, the_time, &out),
+        HTC_FC_drop_forged);
     ck_assert_int_eq(decode(encode_as(&value, &keys, print2, PATH), HTC_FARM_LEASE, the_time, &out),
                      HTC_FC_drop_fingerprint);
     ck_assert_int_eq(
-        decode(encode_as(&value, &keys, print, PATH "x"), HTC_FARM_LEASE, the_time, &out),
+        decode(encode_as(&value, &keys, fingerprint, PATH "x"), HTC_FARM_LEASE, the_time, &out),
         HTC_FC_drop_swapped);
-    ck_assert_int_eq(decode(encode_as(&value, &keys, print, "/srv/www/.htaccesT"), HTC_FARM_LEASE,
-                            the_time, &out),
+    ck_assert_int_eq(decode(encode_as(&value, &keys, fingerprint, "/srv/www/.htaccesT"),
+                            HTC_FARM_LEASE, the_time, &out),
                      HTC_FC_drop_swapped);
-    ck_assert_int_eq(decode(encode(value), HTC_FARM_OFFICE, the_time, &out), HTC_FC_drop_swapped);
+    ck_assert_int_eq(decode(encode(value), HTC_FARM_CLAIM, the_time, &out), HTC_FC_drop_swapped);
     ck_assert_int_eq(decode(encode(value), HTC_FARM_RECORD, the_time, &out), HTC_FC_drop_swapped);
 }
 END_TEST
@@ -240,8 +241,8 @@ START_TEST(rotation)
 {
     htc_farm_value value = lease(), out;
     htc_farm_keys old_new = keys_of(K1 "\n" K2), new_old = keys_of(K2 "\n" K1), new = keys_of(K2);
-    encoded by_old = encode_as(&value, &old_new, print, PATH);
-    encoded by_new = encode_as(&value, &new_old, print, PATH);
+    encoded by_old = encode_as(&value, &old_new, fingerprint, PATH);
+    encoded by_new = encode_as(&value, &new_old, fingerprint, PATH);
 
     keys = new_old;
     ck_assert_int_eq(decode(by_old, HTC_FARM_LEASE, the_time, &out), -1);
@@ -295,7 +296,7 @@ START_TEST(signed_nonsense)
     values[6].flags = HTC_RF_EXEC_ON_READ;
     values[7].body = "x";
     values[7].body_len = 1;
-    values[8].type = HTC_FARM_OFFICE;
+    values[8].type = HTC_FARM_CLAIM;
     for (int i = 0; i < 9; i++)
         ck_assert_int_eq(decode(encode(values[i]), values[i].type, the_time, &out),
                          HTC_FC_drop_invalid);
@@ -304,7 +305,7 @@ END_TEST
 
 START_TEST(larger_than_memcached_takes)
 {
-    const htc_farm_scope scope = {&keys, print, PATH};
+    const htc_farm_scope scope = {&keys, fingerprint, PATH};
     htc_farm_value value = record();
     const void *bytes;
     size_t len;

@@ -11,7 +11,7 @@
 
 /* What a test holds, by a number of its own. */
 #define MAX_HELD 4096
-static htc_node *held[MAX_HELD];
+static htc_process_node *held[MAX_HELD];
 static unsigned nheld;
 
 static void hold_nothing(void)
@@ -38,9 +38,9 @@ static const struct {
 
 START_TEST(size_limits)
 {
-    htc_map *m = (htc_map *)&arena;
+    htc_process_cache *m = (htc_process_cache *)&arena;
 
-    ck_assert_int_eq(htc_map_create(&m, sizes[_i].max_bytes, item_free), sizes[_i].rv);
+    ck_assert_int_eq(htc_process_cache_create(&m, sizes[_i].max_bytes, item_free), sizes[_i].rv);
     if (sizes[_i].rv != APR_SUCCESS) {
         ck_assert_ptr_null(m);
         return;
@@ -56,7 +56,7 @@ START_TEST(table_is_accounted_for)
     /* One slot, of a pointer's size, for each 512 bytes. */
     map = new_map((uint64_t)64 << 20);
     ck_assert_uint_ge(stats_of(map).bytes, ((uint64_t)64 << 20) / 512 * sizeof(void *));
-    htc_map_destroy(map);
+    htc_process_cache_destroy(map);
 }
 END_TEST
 
@@ -97,7 +97,7 @@ static const struct {
 
 static void run_op(op what, unsigned key)
 {
-    htc_node *node;
+    htc_process_node *node;
 
     switch (what) {
     case PUT:
@@ -108,14 +108,14 @@ static void run_op(op what, unsigned key)
         ck_assert_ptr_nonnull(held[nheld - 1]);
         break;
     case DROP:
-        ck_assert_uint_eq(((item *)htc_node_data(held[key]))->canary, ALIVE);
-        htc_node_release(map, held[key]);
+        ck_assert_uint_eq(((item *)htc_process_cache_data(held[key]))->canary, ALIVE);
+        htc_process_cache_release(map, held[key]);
         break;
     case REMOVE:
         node = acquire(map, key);
         ck_assert_ptr_nonnull(node);
-        htc_map_remove(map, node);
-        htc_node_release(map, node);
+        htc_process_cache_remove(map, node);
+        htc_process_cache_release(map, node);
         break;
     case ABSENT:
     case PRESENT:
@@ -130,7 +130,7 @@ START_TEST(script)
 {
     map = map_with_room(10000);
     for (size_t i = 0; i < MAX_STEPS && scripts[_i].steps[i].what != END; i++) {
-        htc_map_stats stats;
+        htc_process_cache_stats stats;
 
         run_op(scripts[_i].steps[i].what, scripts[_i].steps[i].key);
         stats = stats_of(map);
@@ -147,15 +147,15 @@ END_TEST
 
 START_TEST(retain_adds_a_reference)
 {
-    htc_node *node;
+    htc_process_node *node;
 
     map = map_with_room(1000);
     node = insert(map, 1, 10);
-    htc_node_retain(node);
-    htc_map_remove(map, node);
-    htc_node_release(map, node);
+    htc_process_cache_retain(node);
+    htc_process_cache_remove(map, node);
+    htc_process_cache_release(map, node);
     ck_assert_uint_eq(atomic_load(&freed), 0);
-    htc_node_release(map, node);
+    htc_process_cache_release(map, node);
     ck_assert_uint_eq(atomic_load(&freed), 1);
     destroy_and_count(map);
 }
@@ -163,16 +163,16 @@ END_TEST
 
 START_TEST(second_removal_does_nothing)
 {
-    htc_node *old;
+    htc_process_node *old;
 
     map = map_with_room(1000);
     old = insert(map, 1, 10);
-    htc_map_remove(map, old);
+    htc_process_cache_remove(map, old);
     put(map, 1, 10);
-    htc_map_remove(map, old);
+    htc_process_cache_remove(map, old);
     ck_assert(has(map, 1));
     ck_assert_uint_eq(stats_of(map).entries, 1);
-    htc_node_release(map, old);
+    htc_process_cache_release(map, old);
     destroy_and_count(map);
 }
 END_TEST
@@ -208,13 +208,13 @@ START_TEST(equal_hashes_are_told_apart)
 
     map = map_with_room(100000);
     for (unsigned key = 0; key < room; key++)
-        htc_node_release(map, insert_at(map, hash, key, 10));
+        htc_process_cache_release(map, insert_at(map, hash, key, 10));
     ck_assert_uint_eq(stats_of(map).entries, room);
     for (unsigned key = 0; key < room; key++) {
-        htc_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(map, hash, key);
 
         ck_assert_ptr_nonnull(node);
-        htc_node_release(map, node);
+        htc_process_cache_release(map, node);
     }
     ck_assert_ptr_null(acquire_at(map, hash, room));
     destroy_and_count(map);
@@ -226,10 +226,10 @@ static size_t count_at(uint64_t hash, unsigned keys)
     size_t n = 0;
 
     for (unsigned key = 0; key < keys; key++) {
-        htc_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(map, hash, key);
 
         if (node)
-            htc_node_release(map, node);
+            htc_process_cache_release(map, node);
         n += node != NULL;
     }
     return n;
@@ -243,16 +243,16 @@ START_TEST(equal_hashes_are_replaced_and_removed)
 
     map = map_with_room(100000);
     for (unsigned key = 0; key < 2 * room; key++)
-        htc_node_release(map, insert_at(map, hash, key % room, 10));
+        htc_process_cache_release(map, insert_at(map, hash, key % room, 10));
     ck_assert_uint_eq(stats_of(map).entries, room);
     ck_assert_uint_eq(stats_of(map).evictions, 0);
     ck_assert_uint_eq(atomic_load(&freed), room);
     for (unsigned key = 0; key < room; key++) {
-        htc_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(map, hash, key);
 
         ck_assert_ptr_nonnull(node);
-        htc_map_remove(map, node);
-        htc_node_release(map, node);
+        htc_process_cache_remove(map, node);
+        htc_process_cache_release(map, node);
     }
     ck_assert_uint_eq(stats_of(map).entries, 0);
     destroy_and_count(map);
@@ -263,12 +263,12 @@ START_TEST(full_sets_evict_the_unused)
 {
     map = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
-        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
     for (unsigned key = 0; key < 16; key++) {
         if (key != 11)
-            htc_node_release(map, acquire_at(map, TWO_SETS, key));
+            htc_process_cache_release(map, acquire_at(map, TWO_SETS, key));
     }
-    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
+    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
     ck_assert_ptr_null(acquire_at(map, TWO_SETS, 11));
     ck_assert_uint_eq(count_at(TWO_SETS, 17), 16);
     ck_assert_uint_eq(stats_of(map).evictions, 1);
@@ -279,19 +279,19 @@ END_TEST
 
 START_TEST(full_sets_evict_the_used_before_the_held)
 {
-    htc_node *nodes[16];
+    htc_process_node *nodes[16];
 
     map = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
         nodes[key] = insert_at(map, TWO_SETS, key, 10);
-    htc_node_release(map, acquire_at(map, TWO_SETS, 7));
-    htc_node_release(map, nodes[7]);
-    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
+    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 7));
+    htc_process_cache_release(map, nodes[7]);
+    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
     ck_assert_uint_eq(atomic_load(&freed), 1);
     ck_assert_ptr_null(acquire_at(map, TWO_SETS, 7));
     for (unsigned key = 0; key < 16; key++) {
         if (key != 7)
-            htc_node_release(map, nodes[key]);
+            htc_process_cache_release(map, nodes[key]);
     }
     destroy_and_count(map);
 }
@@ -302,25 +302,25 @@ START_TEST(full_sets_forget_old_use)
 {
     map = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
-        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
     ck_assert_uint_eq(count_at(TWO_SETS, 16), 16);
-    htc_node_release(map, insert_at(map, TWO_SETS, 16, 10));
-    htc_node_release(map, acquire_at(map, TWO_SETS, 15));
-    htc_node_release(map, acquire_at(map, TWO_SETS, 16));
+    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
+    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 15));
+    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 16));
     for (unsigned key = 17; key < 17 + 14; key++) {
-        htc_node_release(map, insert_at(map, TWO_SETS, key, 10));
-        htc_node_release(map, acquire_at(map, TWO_SETS, key));
+        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_process_cache_release(map, acquire_at(map, TWO_SETS, key));
     }
     ck_assert_uint_eq(stats_of(map).evictions, 15);
-    htc_node_release(map, acquire_at(map, TWO_SETS, 15));
-    htc_node_release(map, acquire_at(map, TWO_SETS, 16));
+    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 15));
+    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 16));
     destroy_and_count(map);
 }
 END_TEST
 
 START_TEST(full_sets_of_held_objects_still_take_one)
 {
-    htc_node *nodes[17];
+    htc_process_node *nodes[17];
     uint64_t bytes;
 
     map = map_with_room(100000);
@@ -332,8 +332,8 @@ START_TEST(full_sets_of_held_objects_still_take_one)
     bytes = stats_of(map).bytes;
     ck_assert_uint_eq(bytes, empty_bytes + 170);
     for (unsigned key = 0; key < 17; key++) {
-        ck_assert_uint_eq(((item *)htc_node_data(nodes[key]))->canary, ALIVE);
-        htc_node_release(map, nodes[key]);
+        ck_assert_uint_eq(((item *)htc_process_cache_data(nodes[key]))->canary, ALIVE);
+        htc_process_cache_release(map, nodes[key]);
     }
     ck_assert_uint_eq(atomic_load(&freed), 1);
     ck_assert_uint_eq(stats_of(map).bytes, bytes - 10);
@@ -379,14 +379,14 @@ END_TEST
 /* Eviction passes by an object in use; that it was used is not forgotten by that. */
 START_TEST(use_is_remembered_while_held)
 {
-    htc_node *node;
+    htc_process_node *node;
 
     map = map_with_room(1000);
     put(map, 0, 100);
     node = acquire(map, 0);
     for (unsigned key = 1; key < 50; key++)
         put(map, key, 100);
-    htc_node_release(map, node);
+    htc_process_cache_release(map, node);
     ck_assert_uint_eq(count_present(map, 1, 50, 1), 9);
     put(map, 50, 100);
     ck_assert(has(map, 0));
@@ -403,14 +403,14 @@ START_TEST(held_are_never_evicted_for_room)
     ck_assert_uint_eq(atomic_load(&freed), 1);
     ck_assert_uint_eq(count_present(map, 0, 10, 1), 10);
 
-    htc_node_release(map, held[4]);
+    htc_process_cache_release(map, held[4]);
     put(map, 10, 100);
     ck_assert(!has(map, 4));
     ck_assert(has(map, 10));
     ck_assert_uint_eq(stats_of(map).evictions, 1);
     for (unsigned i = 0; i < 10; i++) {
         if (i != 4)
-            htc_node_release(map, held[i]);
+            htc_process_cache_release(map, held[i]);
     }
     destroy_and_count(map);
 }
@@ -418,14 +418,14 @@ END_TEST
 
 START_TEST(unlinked_and_held_still_count)
 {
-    htc_node *node;
+    htc_process_node *node;
 
     map = map_with_room(1000);
     node = insert(map, 1, 1000);
-    htc_map_remove(map, node);
+    htc_process_cache_remove(map, node);
     ck_assert_uint_eq(stats_of(map).entries, 0);
     ck_assert_ptr_null(insert(map, 2, 1));
-    htc_node_release(map, node);
+    htc_process_cache_release(map, node);
     put(map, 2, 1000);
     destroy_and_count(map);
 }
@@ -469,12 +469,12 @@ END_TEST
 START_TEST(what_can_never_have_room_is_known)
 {
     map = new_map(65536);
-    ck_assert(htc_map_fits(map, stats_of(map).max_bytes - stats_of(map).bytes));
-    ck_assert(!htc_map_fits(map, stats_of(map).max_bytes - stats_of(map).bytes + 1));
+    ck_assert(htc_process_cache_fits(map, stats_of(map).max_bytes - stats_of(map).bytes));
+    ck_assert(!htc_process_cache_fits(map, stats_of(map).max_bytes - stats_of(map).bytes + 1));
     for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
         put(map, key, 1000);
-    ck_assert(htc_map_fits(map, 1000)); /* others make way */
-    ck_assert(!htc_map_fits(map, 65536));
+    ck_assert(htc_process_cache_fits(map, 1000)); /* others make way */
+    ck_assert(!htc_process_cache_fits(map, 65536));
     destroy_and_count(map);
 }
 END_TEST
@@ -485,19 +485,19 @@ START_TEST(what_comes_back_is_admitted)
                    other = UINT64_C(0x1001) << 48 | 1 << 16;
 
     map = new_map(65536);
-    ck_assert(htc_map_admit(map, first, 1000)); /* there is room */
+    ck_assert(htc_process_cache_admit(map, first, 1000)); /* there is room */
     for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
         put(map, key, 1000);
-    ck_assert(!htc_map_admit(map, first, 1000));
-    ck_assert(htc_map_admit(map, first, 1000));
-    ck_assert(htc_map_admit(map, first, 1000)); /* its making may have failed */
-    ck_assert(!htc_map_admit(map, other, 1000));
-    ck_assert(htc_map_admit(map, first, 1000));
-    ck_assert(!htc_map_admit(map, second, 1000));
-    ck_assert(!htc_map_admit(map, first, 1000)); /* the second took its place */
-    ck_assert(htc_map_admit(map, other, 1000));
-    ck_assert(!htc_map_admit(map, second, 1000));
-    ck_assert(htc_map_admit(map, first, 1)); /* so little there is room for */
+    ck_assert(!htc_process_cache_admit(map, first, 1000));
+    ck_assert(htc_process_cache_admit(map, first, 1000));
+    ck_assert(htc_process_cache_admit(map, first, 1000)); /* its making may have failed */
+    ck_assert(!htc_process_cache_admit(map, other, 1000));
+    ck_assert(htc_process_cache_admit(map, first, 1000));
+    ck_assert(!htc_process_cache_admit(map, second, 1000));
+    ck_assert(!htc_process_cache_admit(map, first, 1000)); /* the second took its place */
+    ck_assert(htc_process_cache_admit(map, other, 1000));
+    ck_assert(!htc_process_cache_admit(map, second, 1000));
+    ck_assert(htc_process_cache_admit(map, first, 1)); /* so little there is room for */
     destroy_and_count(map);
 }
 END_TEST
@@ -517,7 +517,7 @@ START_TEST(nodes_are_accounted_for)
     ck_assert_uint_gt(nheld, 127);
     ck_assert_uint_lt(nheld, (empty_bytes + room) / smallest_node);
     for (unsigned i = 0; i < nheld; i++)
-        htc_node_release(map, held[i]);
+        htc_process_cache_release(map, held[i]);
     put(map, MAX_HELD, 0);
     destroy_and_count(map);
 }
@@ -526,16 +526,16 @@ END_TEST
 #define RANDOM_HELD 32
 
 /* Replace what is held in a place by a new object or a look-up of one. */
-static void random_step(uint64_t *state, htc_node **place)
+static void random_step(uint64_t *state, htc_process_node **place)
 {
     unsigned key = next_random(state) % 500;
 
     if (*place)
-        htc_node_release(map, *place);
+        htc_process_cache_release(map, *place);
     *place =
         next_random(state) % 3 ? acquire(map, key) : insert(map, key, next_random(state) % 2000);
     if (*place && next_random(state) % 8 == 0)
-        htc_map_remove(map, *place);
+        htc_process_cache_remove(map, *place);
 }
 
 START_TEST(random_operations_keep_the_bound)
@@ -555,7 +555,7 @@ START_TEST(random_operations_keep_the_bound)
     ck_assert_uint_gt(stats_of(map).evictions, 100);
     for (int i = 0; i < RANDOM_HELD; i++) {
         if (held[i])
-            htc_node_release(map, held[i]);
+            htc_process_cache_release(map, held[i]);
     }
     destroy_and_count(map);
 }

@@ -12,13 +12,13 @@
 #define CHAIN 1000
 
 /* Each object holds the one before it. Returns the last with a reference. */
-static htc_node *make_chain(htc_map *m, unsigned n, size_t cost)
+static htc_process_node *make_chain(htc_process_cache *m, unsigned n, size_t cost)
 {
-    htc_node *node = NULL;
+    htc_process_node *node = NULL;
 
     for (unsigned key = 0; key < n; key++) {
-        node =
-            htc_map_insert(m, hash_of(key), item_match, &key, item_new(key, cost, m, node), cost);
+        node = htc_process_cache_insert(m, hash_of(key), item_match, &key,
+                                        item_new(key, cost, m, node), cost);
         ck_assert_ptr_nonnull(node);
     }
     return node;
@@ -26,19 +26,19 @@ static htc_node *make_chain(htc_map *m, unsigned n, size_t cost)
 
 START_TEST(chain_is_freed_without_nesting)
 {
-    htc_node *leaf;
+    htc_process_node *leaf;
 
     map = map_with_room(CHAIN * 1000);
     leaf = make_chain(map, CHAIN, 10);
     for (unsigned key = 0; key < CHAIN; key++) {
-        htc_node *node = acquire(map, key);
+        htc_process_node *node = acquire(map, key);
 
-        htc_map_remove(map, node);
-        htc_node_release(map, node);
+        htc_process_cache_remove(map, node);
+        htc_process_cache_release(map, node);
     }
     ck_assert_uint_eq(atomic_load(&freed), 0);
     ck_assert_uint_eq(stats_of(map).entries, 0);
-    htc_node_release(map, leaf);
+    htc_process_cache_release(map, leaf);
     ck_assert_uint_eq(atomic_load(&freed), CHAIN);
     ck_assert_uint_eq(atomic_load(&deepest_free), 1);
     destroy_and_count(map);
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(destroy_frees_a_chain)
 {
     map = map_with_room(CHAIN * 1000);
-    htc_node_release(map, make_chain(map, CHAIN, 10));
+    htc_process_cache_release(map, make_chain(map, CHAIN, 10));
     destroy_and_count(map);
     ck_assert_uint_eq(atomic_load(&deepest_free), 1);
 }
@@ -57,7 +57,7 @@ END_TEST
 START_TEST(leaf_is_evicted_before_its_parents)
 {
     map = map_with_room(1000);
-    htc_node_release(map, make_chain(map, 10, 100));
+    htc_process_cache_release(map, make_chain(map, 10, 100));
     ck_assert(has(map, 9));
     put(map, 100, 100);
     ck_assert_uint_eq(stats_of(map).evictions, 1);
@@ -70,7 +70,7 @@ END_TEST
 START_TEST(whole_chain_makes_room)
 {
     map = map_with_room(1000);
-    htc_node_release(map, make_chain(map, 100, 10));
+    htc_process_cache_release(map, make_chain(map, 100, 10));
     put(map, 100, 1000);
     ck_assert_uint_eq(stats_of(map).entries, 1);
     ck_assert_uint_eq(stats_of(map).evictions, 100);
@@ -81,13 +81,13 @@ END_TEST
 START_TEST(refused_payload_releases_its_parent)
 {
     unsigned key = 2;
-    htc_node *parent, *node;
+    htc_process_node *parent, *node;
 
     map = map_with_room(1000);
     parent = insert(map, 1, 900);
-    htc_map_remove(map, parent);
-    node =
-        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 200, map, parent), 200);
+    htc_process_cache_remove(map, parent);
+    node = htc_process_cache_insert(map, hash_of(key), item_match, &key,
+                                    item_new(key, 200, map, parent), 200);
     ck_assert_ptr_null(node);
     ck_assert_uint_eq(atomic_load(&freed), 2);
     destroy_and_count(map);
@@ -97,20 +97,20 @@ END_TEST
 START_TEST(parent_in_another_map)
 {
     unsigned key = 2;
-    htc_map *other;
-    htc_node *parent, *child;
+    htc_process_cache *other;
+    htc_process_node *parent, *child;
 
     map = map_with_room(1000);
     other = map_with_room(1000);
     parent = insert(other, 1, 100);
-    htc_map_remove(other, parent);
-    child =
-        htc_map_insert(map, hash_of(key), item_match, &key, item_new(key, 100, other, parent), 100);
-    htc_map_remove(map, child);
-    htc_node_release(map, child);
+    htc_process_cache_remove(other, parent);
+    child = htc_process_cache_insert(map, hash_of(key), item_match, &key,
+                                     item_new(key, 100, other, parent), 100);
+    htc_process_cache_remove(map, child);
+    htc_process_cache_release(map, child);
     ck_assert_uint_eq(atomic_load(&freed), 2);
     ck_assert_uint_eq(stats_of(other).bytes, empty_bytes);
-    htc_map_destroy(other);
+    htc_process_cache_destroy(other);
     destroy_and_count(map);
 }
 END_TEST
@@ -128,10 +128,10 @@ static uint64_t crowded_hash(unsigned key)
     return hash_of(key / 2);
 }
 
-static void check_family(const htc_node *node)
+static void check_family(const htc_process_node *node)
 {
     while (node) {
-        const item *it = htc_node_data(node);
+        const item *it = htc_process_cache_data(node);
 
         require(it->canary == ALIVE, "held but freed");
         node = it->parent;
@@ -139,36 +139,36 @@ static void check_family(const htc_node *node)
 }
 
 /* A new object that holds the one of a smaller key, if that is there. */
-static htc_node *churn_insert(unsigned key, size_t cost)
+static htc_process_node *churn_insert(unsigned key, size_t cost)
 {
-    htc_node *parent = key ? acquire_at(map, crowded_hash(key / 2), key / 2) : NULL;
+    htc_process_node *parent = key ? acquire_at(map, crowded_hash(key / 2), key / 2) : NULL;
 
-    return htc_map_insert(map, crowded_hash(key), item_match, &key,
-                          item_new(key, cost, map, parent), cost);
+    return htc_process_cache_insert(map, crowded_hash(key), item_match, &key,
+                                    item_new(key, cost, map, parent), cost);
 }
 
 static void *churn(void *seed)
 {
     uint64_t state = (uint64_t)(uintptr_t)seed;
-    htc_node *mine[THREAD_HELD] = {NULL};
+    htc_process_node *mine[THREAD_HELD] = {NULL};
 
     for (int step = 0; step < THREAD_STEPS; step++) {
-        htc_node **place = &mine[next_random(&state) % THREAD_HELD];
+        htc_process_node **place = &mine[next_random(&state) % THREAD_HELD];
         unsigned key = next_random(&state) % THREAD_KEYS, what = next_random(&state) % 100;
 
         check_family(*place);
         if (*place)
-            htc_node_release(map, *place);
+            htc_process_cache_release(map, *place);
         *place = what < 70 ? acquire_at(map, crowded_hash(key), key)
                            : churn_insert(key, next_random(&state) % 400);
         if (*place && what >= 60 && what < 75)
-            htc_map_remove(map, *place);
+            htc_process_cache_remove(map, *place);
         stats_of(map);
     }
     for (int i = 0; i < THREAD_HELD; i++) {
         check_family(mine[i]);
         if (mine[i])
-            htc_node_release(map, mine[i]);
+            htc_process_cache_release(map, mine[i]);
     }
     return NULL;
 }
@@ -185,7 +185,7 @@ static void run_threads(void *(*body)(void *))
 
 START_TEST(churn_with_threads)
 {
-    htc_map_stats stats;
+    htc_process_cache_stats stats;
 
     /* Room for about half of the keys. */
     map = map_with_room(THREAD_KEYS / 2 * 200);
@@ -205,13 +205,13 @@ static void *fight(void *seed)
     uint64_t state = (uint64_t)(uintptr_t)seed;
 
     for (int step = 0; step < THREAD_STEPS; step++) {
-        htc_node *node = next_random(&state) % 4 ? acquire(map, 1) : insert(map, 1, 100);
+        htc_process_node *node = next_random(&state) % 4 ? acquire(map, 1) : insert(map, 1, 100);
 
         check_family(node);
         if (node && next_random(&state) % 4 == 0)
-            htc_map_remove(map, node);
+            htc_process_cache_remove(map, node);
         if (node)
-            htc_node_release(map, node);
+            htc_process_cache_release(map, node);
     }
     return NULL;
 }
@@ -234,11 +234,11 @@ static void *grow_or_read(void *seed)
     bool writer = (uintptr_t)seed == 1;
 
     for (unsigned key = 0; key < GROWING_KEYS; key++) {
-        htc_node *node = writer ? insert(map, key, 10) : acquire(map, key);
+        htc_process_node *node = writer ? insert(map, key, 10) : acquire(map, key);
 
         require(node || !writer, "there is room");
         if (node)
-            htc_node_release(map, node);
+            htc_process_cache_release(map, node);
     }
     return NULL;
 }

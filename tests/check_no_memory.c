@@ -385,10 +385,10 @@ static void give_up(void *data)
 static bool a_process_map(apr_pool_t *sub)
 {
     static char first, second;
-    htc_map *map;
-    htc_node *node;
+    htc_process_cache *map;
+    htc_process_node *node;
     bool all = true;
-    apr_status_t rv = htc_map_create(&map, 1 << 20, give_up);
+    apr_status_t rv = htc_process_cache_create(&map, 1 << 20, give_up);
     char *data[] = {&first, &second};
 
     (void)sub;
@@ -398,14 +398,14 @@ static bool a_process_map(apr_pool_t *sub)
         return false;
     }
     for (unsigned i = 0; i < 2; i++) {
-        node = htc_map_insert(map, UINT64_C(0x9e3779b97f4a7c15) * (i + 1), always, data[i], data[i],
-                              10);
+        node = htc_process_cache_insert(map, UINT64_C(0x9e3779b97f4a7c15) * (i + 1), always,
+                                        data[i], data[i], 10);
         must(given_up == (unsigned)!all + !node);
         if (node)
-            htc_node_release(map, node);
+            htc_process_cache_release(map, node);
         all = all && node;
     }
-    htc_map_destroy(map);
+    htc_process_cache_destroy(map);
     must(given_up == 2);
     return all;
 }

@@ -142,20 +142,20 @@ START_TEST(forgotten_while_pinning)
 }
 END_TEST
 
-static const char *const hold_moments[] = {"about to hold", "held", "racks"};
+static const char *const hold_moments[] = {"about to hold", "held", "pin rows"};
 
 /* Who holds does so before it asks whether the image is current still; so it is, or is not held. */
 START_TEST(published_while_holding)
 {
     au_held h = {.number = 0, .build = 1};
-    redirect_area_peg *peg;
+    redirect_area_thread_pin *pin;
 
     ck_assert_int_eq(au_build(area, maps[0], 4000, 0, 1), APR_SUCCESS);
     ck_assert(redirect_area_pin_get(area, maps[0], &h.pin));
     if (_i < 4) { /* the peg is the map's already */
-        peg = redirect_area_hold(area, maps[0], &h.pin, 5);
-        ck_assert_ptr_nonnull(peg);
-        redirect_area_let_go(area, &h.pin, peg);
+        pin = redirect_area_hold(area, maps[0], &h.pin, 5);
+        ck_assert_ptr_nonnull(pin);
+        redirect_area_let_go(area, &h.pin, pin);
     }
     interrupted_at = hold_moments[_i / 2];
     interrupt = _i % 2 ? replace_twice : replace_once;
@@ -401,8 +401,8 @@ static void hold_and_count(void)
         ck_assert(redirect_area_pin_get(area, maps[0], &h.pin));
         if (!au_hold(area, maps[0], &h, 7))
             abort();
-        redirect_area_count_held(h.peg, 1, 1);
-        redirect_area_let_go(area, &h.pin, h.peg);
+        redirect_area_count_held(h.thread_pin, 1, 1);
+        redirect_area_let_go(area, &h.pin, h.thread_pin);
     }
 }
 

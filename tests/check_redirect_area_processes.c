@@ -228,8 +228,8 @@ static void count(worker *w, uint32_t number)
 {
     const au_held *h = &w->pins[au_random(&w->state) % HELD];
 
-    if (h->peg)
-        redirect_area_count_held(h->peg, 2, 1);
+    if (h->thread_pin)
+        redirect_area_count_held(h->thread_pin, 2, 1);
     else
         redirect_area_count(area, maps[number], 2, 1);
 }

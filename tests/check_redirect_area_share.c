@@ -55,10 +55,10 @@ START_TEST(one_owner_has_its_own_make_way)
     build_ok(small, 5000, 1, 1);
     build_ok(server, 5000, 2, 1);
     name_maps(HOG_MAPS, MOST_MAPS - 1, HOG);
-    ck_assert_uint_eq(stats().made_way, 0);
+    ck_assert_uint_eq(stats().evicted, 0);
     ck_assert_uint_eq(exist(HOG_MAPS, MOST_MAPS - 1), MOST_MAPS - 1);
     name_maps(HOG_MAPS + MOST_MAPS, 500, HOG);
-    ck_assert_uint_eq(stats().made_way, 500);
+    ck_assert_uint_eq(stats().evicted, 500);
     ck_assert_uint_eq(stats().maps, MOST_MAPS + 1);
     ck_assert_uint_eq(stats().owners_maps, MOST_MAPS);
     ck_assert_uint_eq(stats().owners_maps_most, MOST_MAPS);
@@ -73,7 +73,7 @@ START_TEST(who_has_most_makes_way_for_others)
     name_maps(HOG_MAPS, MOST_MAPS, HOG);
     for (uint64_t owner = 1; owner <= 50; owner++)
         name_maps(owner * 10, 3, owner);
-    ck_assert_uint_eq(stats().made_way, 150);
+    ck_assert_uint_eq(stats().evicted, 150);
     for (uint64_t owner = 1; owner <= 50; owner++)
         ck_assert_uint_eq(exist(owner * 10, 3), 3);
     /* Once more from the hog: none of theirs. */
@@ -89,10 +89,10 @@ START_TEST(equals_make_way_for_each_other)
     for (uint64_t owner = 1; owner <= MOST_MAPS + 1; owner++)
         new_owned(owner, owner);
     ck_assert_uint_eq(stats().maps, MOST_MAPS);
-    ck_assert_uint_eq(stats().made_way, 1);
+    ck_assert_uint_eq(stats().evicted, 1);
     /* But nobody gets a second one. */
     new_owned(HOG_MAPS, MOST_MAPS + 1);
-    ck_assert_uint_eq(stats().made_way, 2);
+    ck_assert_uint_eq(stats().evicted, 2);
     ck_assert_uint_eq(exist(MOST_MAPS + 1, 1), 0);
 }
 END_TEST
@@ -172,7 +172,7 @@ START_TEST(memory_makes_way)
     for (uint64_t i = 0; i < 100; i++)
         build_ok(new_owned(HOG_MAPS + i, HOG), 10 * PAGE, HOG_MAPS + i, i);
     ck_assert_uint_eq(stats().bytes_used, (50 + OWN_PAGES / 10 * 10) * PAGE);
-    ck_assert_uint_eq(stats().made_way, 100 - OWN_PAGES / 10);
+    ck_assert_uint_eq(stats().evicted, 100 - OWN_PAGES / 10);
     ck_assert_uint_ne(redirect_area_version(area, small), 0);
     /* What was asked for last is there. */
     ck_assert_uint_eq(exist(HOG_MAPS + 99, 1), 1);
@@ -187,10 +187,10 @@ START_TEST(who_has_most_memory_gives_it)
         for (uint64_t i = 0; i < 38; i++)
             build_ok(new_owned(owner * 100 + i, owner), 10 * PAGE, owner * 100 + i, i);
     }
-    ck_assert_uint_eq(stats().made_way, 0);
+    ck_assert_uint_eq(stats().evicted, 0);
     build_ok(small, 120 * PAGE, 1, 1);
     /* 880 pages are 112 too many, and both have as much. */
-    ck_assert_uint_eq(stats().made_way, 12);
+    ck_assert_uint_eq(stats().evicted, 12);
     ck_assert_uint_eq(exist(HOG * 100, 38), 38 - 6);
     ck_assert_uint_eq(exist((HOG + 1) * 100, 38), 38 - 6);
     ck_assert_uint_ne(redirect_area_version(area, small), 0);
@@ -223,7 +223,7 @@ START_TEST(what_is_too_large_drives_nobody_out)
     build_ok(small, 300 * PAGE, 1, 1);
     ck_assert_int_eq(au_build(area, new_owned(HOG_MAPS, HOG), (OWN_PAGES + 1) * PAGE, HOG_MAPS, 1),
                      APR_ENOSPC);
-    ck_assert_uint_eq(stats().made_way, 0);
+    ck_assert_uint_eq(stats().evicted, 0);
     build_ok(new_map(3), 500 * PAGE, 3, 1);
 }
 END_TEST
@@ -234,7 +234,7 @@ START_TEST(the_configuration_has_its_memory)
     for (uint64_t i = 0; i < 38; i++)
         build_ok(new_owned(HOG_MAPS + i, HOG), 10 * PAGE, HOG_MAPS + i, i);
     build_ok(new_map(1), 1000 * PAGE, 1, 1);
-    ck_assert_uint_ge(stats().made_way, 36);
+    ck_assert_uint_ge(stats().evicted, 36);
     ck_assert_int_eq(au_build(area, new_owned(HOG_MAPS + 50, HOG), 30 * PAGE, 1, 1), APR_ENOSPC);
     ck_assert_uint_ne(redirect_area_version(area, map_of(1, 1, false)), 0);
 }
@@ -286,19 +286,19 @@ START_TEST(said_once_an_hour)
     redirect_area_note note = {.where = "/srv/hog/.htaccess:12", .htaccess = 1};
     char where[100];
 
-    ck_assert(!redirect_area_made_way(area, 10, where, sizeof(where)));
+    ck_assert(!redirect_area_evicted(area, 10, where, sizeof(where)));
     redirect_area_note_set(area, new_owned(HOG_MAPS, HOG), &note);
     name_maps(HOG_MAPS + 1, MOST_MAPS - 1, HOG);
-    ck_assert(!redirect_area_made_way(area, 10, where, sizeof(where)));
+    ck_assert(!redirect_area_evicted(area, 10, where, sizeof(where)));
     new_owned(1, SMALL);
-    ck_assert(redirect_area_made_way(area, 10, where, sizeof(where)));
+    ck_assert(redirect_area_evicted(area, 10, where, sizeof(where)));
     ck_assert_str_eq(where, "/srv/hog/.htaccess:12");
     new_owned(2, SMALL);
-    ck_assert(!redirect_area_made_way(area, 11, where, sizeof(where)));
-    ck_assert(!redirect_area_made_way(area, 3609, where, sizeof(where)));
-    ck_assert(redirect_area_made_way(area, 3610, where, sizeof(where)));
+    ck_assert(!redirect_area_evicted(area, 11, where, sizeof(where)));
+    ck_assert(!redirect_area_evicted(area, 3609, where, sizeof(where)));
+    ck_assert(redirect_area_evicted(area, 3610, where, sizeof(where)));
     ck_assert_str_eq(where, "");
-    ck_assert(!redirect_area_made_way(area, 99999, where, sizeof(where)));
+    ck_assert(!redirect_area_evicted(area, 99999, where, sizeof(where)));
 }
 END_TEST
 

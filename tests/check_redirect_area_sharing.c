@@ -62,7 +62,7 @@ START_TEST(pins_are_counted)
 }
 END_TEST
 
-/* --- pegs -------------------------------------------------------------------------------------*/
+/* --- thread pins -------------------------------------------------------------------------------*/
 
 /* Held for a request, by a thread of this number. */
 static au_held hold_ok(uint32_t map, uint64_t number, uint64_t build, uint64_t thread)
@@ -81,9 +81,9 @@ START_TEST(what_is_held_stays)
 
     build_ok(map, 8000, 1, 1);
     one = hold_ok(map, 1, 1, 3);
-    two = hold_ok(map, 1, 1, 3 + RDA_RACKS);
+    two = hold_ok(map, 1, 1, 3 + RDA_PIN_ROWS);
     old = one.pin;
-    ck_assert_ptr_ne(one.peg, two.peg);
+    ck_assert_ptr_ne(one.thread_pin, two.thread_pin);
     ck_assert_ptr_null(redirect_area_hold(area, map, &old, 3)); /* both are taken */
     build_ok(map, 100, 1, 2);
     ck_assert_ptr_null(redirect_area_hold(area, map, &old, 4)); /* it is an old one */
@@ -100,43 +100,43 @@ END_TEST
 START_TEST(threads_have_lines_of_their_own)
 {
     uint32_t map = new_map(1);
-    au_held held[RDA_RACKS];
+    au_held held[RDA_PIN_ROWS];
 
     build_ok(map, 8000, 1, 1);
-    for (uint64_t i = 0; i < RDA_RACKS; i++) {
+    for (uint64_t i = 0; i < RDA_PIN_ROWS; i++) {
         held[i] = hold_ok(map, 1, 1, i);
         for (uint64_t j = 0; j < i; j++)
-            ck_assert_uint_ne((uintptr_t)held[i].peg / RDA_ALIGN,
-                              (uintptr_t)held[j].peg / RDA_ALIGN);
+            ck_assert_uint_ne((uintptr_t)held[i].thread_pin / RDA_ALIGN,
+                              (uintptr_t)held[j].thread_pin / RDA_ALIGN);
     }
-    for (uint64_t i = 0; i < RDA_RACKS; i++)
+    for (uint64_t i = 0; i < RDA_PIN_ROWS; i++)
         au_let_go(area, &held[i]);
 }
 END_TEST
 
-/* Those who have no peg are counted elsewhere; nobody's count is another map's. */
+/* Those who have no thread_pin are counted elsewhere; nobody's count is another map's. */
 START_TEST(many_maps_one_thread)
 {
-    enum { MANY = 3 * RDA_PEGS };
-    uint32_t maps[MANY], pegs = 0;
+    enum { MANY = 3 * RDA_ROW_PINS };
+    uint32_t maps[MANY], thread_pins = 0;
 
     for (uint32_t i = 0; i < MANY; i++) {
         redirect_area_pin pin;
-        redirect_area_peg *peg;
+        redirect_area_thread_pin *thread_pin;
 
         maps[i] = new_map(i);
         build_ok(maps[i], 100, i, 1);
         pin = pin_ok(maps[i]);
-        peg = redirect_area_hold(area, maps[i], &pin, 1);
+        thread_pin = redirect_area_hold(area, maps[i], &pin, 1);
         redirect_area_unpin(area, &pin);
-        if (peg) {
-            pegs++;
-            redirect_area_count_held(peg, 10 + i, i);
-            redirect_area_let_go(area, &pin, peg);
+        if (thread_pin) {
+            thread_pins++;
+            redirect_area_count_held(thread_pin, 10 + i, i);
+            redirect_area_let_go(area, &pin, thread_pin);
         } else
             redirect_area_count(area, maps[i], 10 + i, i);
     }
-    ck_assert_uint_eq(pegs, RDA_PEGS);
+    ck_assert_uint_eq(thread_pins, RDA_ROW_PINS);
     for (uint32_t i = 0; i < MANY; i++) {
         ck_assert_uint_eq(state_ok(maps[i]).lookups, 10 + i);
         ck_assert_uint_eq(state_ok(maps[i]).hits, i);
@@ -148,19 +148,19 @@ static int hold_1(void)
 {
     uint32_t map = map_of(1, 1, false);
     redirect_area_pin pin;
-    redirect_area_peg *peg;
+    redirect_area_thread_pin *thread_pin;
 
     redirect_area_join(area, 1);
     if (!redirect_area_pin_get(area, map, &pin))
         return 1;
-    peg = redirect_area_hold(area, map, &pin, 9);
-    if (!peg)
+    thread_pin = redirect_area_hold(area, map, &pin, 9);
+    if (!thread_pin)
         return 2;
-    redirect_area_count_held(peg, 3, 1);
+    redirect_area_count_held(thread_pin, 3, 1);
     return 0; /* with all that it holds */
 }
 
-/* The pegs of one that is gone hold nothing, but what it counted stays, whoever has its cell. */
+/* The thread pins of one that is gone hold nothing, but what it counted stays, whoever has its cell. */
 START_TEST(holders_that_are_gone)
 {
     uint32_t map = new_map(1);
@@ -182,11 +182,11 @@ static au_held held_by_parent;
 
 static int let_go_of_parents(void)
 {
-    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
+    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.thread_pin);
     if (redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1))
         return 1;
     redirect_area_join(area, 1);
-    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.peg);
+    redirect_area_let_go(area, &held_by_parent.pin, held_by_parent.thread_pin);
     return redirect_area_hold(area, map_of(1, 1, false), &held_by_parent.pin, 1) ? 3 : 0;
 }
 
@@ -205,7 +205,7 @@ START_TEST(a_forked_child_holds_nothing)
 }
 END_TEST
 
-/* A peg goes on to another map, and its counts do not. */
+/* A thread_pin goes on to another map, and its counts do not. */
 START_TEST(pegs_of_forgotten_maps)
 {
     for (uint32_t i = 0; i < 40; i++) {
@@ -214,7 +214,7 @@ START_TEST(pegs_of_forgotten_maps)
 
         build_ok(map, 100, i, 1);
         h = hold_ok(map, i, 1, 2);
-        redirect_area_count_held(h.peg, 1 + i, 1);
+        redirect_area_count_held(h.thread_pin, 1 + i, 1);
         au_let_go(area, &h);
         ck_assert_uint_eq(state_ok(map).lookups, 1 + i);
         redirect_area_join(area, 1000);
@@ -357,21 +357,21 @@ static int look_up_often(void)
 {
     uint32_t map = map_of(1, 1, false);
     uint64_t build, last = 0;
-    redirect_area_peg *peg;
+    redirect_area_thread_pin *thread_pin;
     redirect_area_pin pin;
 
     join_common();
     for (uint64_t i = 0; i < 3000; i++) {
         if (!redirect_area_pin_get(area, map, &pin))
             return 1;
-        peg = redirect_area_hold(area, map, &pin, i % 3);
-        if (peg)
+        thread_pin = redirect_area_hold(area, map, &pin, i % 3);
+        if (thread_pin)
             redirect_area_unpin(area, &pin);
         if (au_wrong(pin.image, pin.size, 1, &build) || build < last)
             return 2;
         last = build;
-        if (peg)
-            redirect_area_let_go(area, &pin, peg);
+        if (thread_pin)
+            redirect_area_let_go(area, &pin, thread_pin);
         else
             redirect_area_unpin(area, &pin);
     }
@@ -765,7 +765,7 @@ int main(void)
     tcase_add_test(tc, killed_beyond_the_last_cell);
     tcase_add_test(tc, cell_of_another_process);
     tcase_add_test(tc, joining_without_the_lock);
-    tc = add_case(s, "pegs");
+    tc = add_case(s, "thread_pins");
     tcase_add_test(tc, what_is_held_stays);
     tcase_add_test(tc, threads_have_lines_of_their_own);
     tcase_add_test(tc, many_maps_one_thread);

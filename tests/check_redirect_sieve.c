@@ -30,17 +30,17 @@ static void teardown(void)
 
 enum how { HEAD, WHOLE, PREFIX };
 
-static void add(redirect_sieve *sieve, const char *text, enum how how)
+static void add(redirect_prefix_filter *prefixes, const char *text, enum how how)
 {
     if (how == PREFIX)
-        redirect_sieve_add_prefix(sieve, text, strlen(text), pool);
+        redirect_prefix_filter_add_prefix(prefixes, text, strlen(text), pool);
     else
-        redirect_sieve_add(sieve, text, strlen(text), how == WHOLE);
+        redirect_prefix_filter_add(prefixes, text, strlen(text), how == WHOLE);
 }
 
-static bool passes(const redirect_sieve *sieve, const char *path)
+static bool passes(const redirect_prefix_filter *prefixes, const char *path)
 {
-    return redirect_sieve_passes(sieve, path, strlen(path));
+    return redirect_prefix_filter_passes(prefixes, path, strlen(path));
 }
 
 static const struct {
@@ -88,21 +88,21 @@ static const struct {
 
 START_TEST(named_paths)
 {
-    redirect_sieve *sieve = redirect_sieve_create(1, pool);
+    redirect_prefix_filter *prefixes = redirect_prefix_filter_create(1, pool);
 
-    add(sieve, cases[_i].text, cases[_i].how);
-    ck_assert_msg(passes(sieve, cases[_i].path) == cases[_i].passes, "'%s' and '%s'",
+    add(prefixes, cases[_i].text, cases[_i].how);
+    ck_assert_msg(passes(prefixes, cases[_i].path) == cases[_i].passes, "'%s' and '%s'",
                   cases[_i].text, cases[_i].path);
 }
 END_TEST
 
 START_TEST(an_open_one)
 {
-    redirect_sieve *sieve = redirect_sieve_create(1, pool);
+    redirect_prefix_filter *prefixes = redirect_prefix_filter_create(1, pool);
 
-    ck_assert(!passes(sieve, "/a") && !passes(sieve, ""));
-    redirect_sieve_open(sieve);
-    ck_assert(passes(sieve, "/a") && passes(sieve, ""));
+    ck_assert(!passes(prefixes, "/a") && !passes(prefixes, ""));
+    redirect_prefix_filter_open(prefixes);
+    ck_assert(passes(prefixes, "/a") && passes(prefixes, ""));
 }
 END_TEST
 
@@ -159,14 +159,14 @@ START_TEST(random_paths)
     state = (uint64_t)_i + 1;
     for (unsigned round = 0; round < 3000; round++) {
         unsigned n = 1 + below(8), longest = below(4) ? 20 : 79;
-        redirect_sieve *sieve;
+        redirect_prefix_filter *prefixes;
 
         apr_pool_clear(pool);
-        sieve = redirect_sieve_create(n, pool);
+        prefixes = redirect_prefix_filter_create(n, pool);
         for (unsigned i = 0; i < n; i++) {
             random_path(texts[i], longest);
             hows[i] = (enum how)below(3);
-            add(sieve, texts[i], hows[i]);
+            add(prefixes, texts[i], hows[i]);
         }
         for (unsigned asked = 0; asked < 60; asked++) {
             unsigned from = below(2 * n);
@@ -179,7 +179,7 @@ START_TEST(random_paths)
                     path[strlen(texts[from])] = '\0';
             }
             for (unsigned i = 0; i < n; i++)
-                ck_assert_msg(!has_to_pass(texts[i], hows[i], path) || passes(sieve, path),
+                ck_assert_msg(!has_to_pass(texts[i], hows[i], path) || passes(prefixes, path),
                               "'%s' (%d) and '%s'", texts[i], hows[i], path);
         }
     }
@@ -189,17 +189,17 @@ END_TEST
 START_TEST(few_others_pass)
 {
     static const enum how hows[] = {HEAD, WHOLE, PREFIX};
-    redirect_sieve *sieve = redirect_sieve_create(10000, pool);
+    redirect_prefix_filter *prefixes = redirect_prefix_filter_create(10000, pool);
     unsigned passed = 0;
     char path[64];
 
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(path, sizeof(path), "/%08x/%u", i * 2654435761u, i);
-        add(sieve, path, hows[_i]);
+        add(prefixes, path, hows[_i]);
     }
     for (unsigned i = 0; i < 10000; i++) {
         snprintf(path, sizeof(path), "/%08x/%u.html", i * 2654435761u + 77, i);
-        passed += passes(sieve, path);
+        passed += passes(prefixes, path);
     }
     ck_assert_uint_lt(passed, 300);
 }
@@ -207,7 +207,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("redirect_sieve");
+    Suite *suite = suite_create("redirect_prefix_filter");
     TCase *tests = tcase_create("all");
     SRunner *runner = srunner_create(suite);
     int failed;

@@ -347,7 +347,7 @@ static void in_images(void)
     shared_are(area->images, sizeof(rda_image) * 64, sizeof(rda_image) * 2 * MAPS);
 }
 
-static void in_notes_and_pegs(void)
+static void in_notes_and_pins(void)
 {
     an_area();
     shared_are(area->notes,
@@ -373,15 +373,15 @@ static void read_image(const redirect_area_pin *pin)
 static void use_image(uint32_t map, uint64_t *random)
 {
     redirect_area_pin pin;
-    redirect_area_peg *peg;
+    redirect_area_thread_pin *thread_pin;
 
     if (!redirect_area_pin_get(area, map, &pin))
         return;
     read_image(&pin);
-    peg = redirect_area_hold(area, map, &pin, au_random(random) % 70);
-    if (peg) {
-        redirect_area_count_held(peg, 1, 1);
-        redirect_area_let_go(area, &pin, peg);
+    thread_pin = redirect_area_hold(area, map, &pin, au_random(random) % 70);
+    if (thread_pin) {
+        redirect_area_count_held(thread_pin, 1, 1);
+        redirect_area_let_go(area, &pin, thread_pin);
     }
     if (redirect_area_pin_known(area, map, &pin))
         redirect_area_unpin(area, &pin);
@@ -417,7 +417,7 @@ static void say(uint32_t map)
     redirect_area_note_set(area, map, &note);
     if (redirect_area_note_get(area, map, &note))
         sink += strlen(note.file) + strlen(note.where) + strlen(note.error);
-    redirect_area_made_way(area, 1800000000, where, sizeof(where));
+    redirect_area_evicted(area, 1800000000, where, sizeof(where));
 }
 
 static void use_area(uint64_t *random)
@@ -458,7 +458,7 @@ static const scene scenes[] = {
     {"its names", in_names, use_area, 1500, NULL},
     {"its maps", in_maps, use_area, 1500, NULL},
     {"its images", in_images, use_area, 1500, NULL},
-    {"its notes, cells and pegs", in_notes_and_pegs, use_area, 1500, NULL},
+    {"its notes, cells and thread pins", in_notes_and_pins, use_area, 1500, NULL},
 };
 
 #define SCENES ((int)(sizeof(scenes) / sizeof(scenes[0])))

@@ -200,7 +200,7 @@ END_TEST
 /* A change between the look at the disk and the last step. */
 START_TEST(late_change)
 {
-    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_doubt(watch);
+    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_unverified(watch);
     htc_ref ref;
     bool known;
 
@@ -231,10 +231,10 @@ END_TEST
 
 START_TEST(doubts_differ)
 {
-    int64_t last = htc_watch_doubt(watch);
+    int64_t last = htc_watch_unverified(watch);
 
     for (int i = 0; i < 100000; i++) {
-        int64_t next = htc_watch_doubt(watch);
+        int64_t next = htc_watch_unverified(watch);
 
         ck_assert_int_ne(next, last);
         ck_assert_int_lt(next, 0);

@@ -38,7 +38,7 @@ static bool word_trusted(uint32_t word)
 static void trust_word(const char *name, uint32_t word)
 {
     _Atomic int64_t *mark = htc_watch_word_at(watch, word);
-    int64_t fresh = htc_watch_word_fresh(watch, word), own = htc_watch_doubt(watch);
+    int64_t fresh = htc_watch_word_fresh(watch, word), own = htc_watch_unverified(watch);
     bool known;
 
     atomic_store(mark, own);

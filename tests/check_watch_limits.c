@@ -521,7 +521,7 @@ START_TEST(who_doubts)
     htc_watch_drain(watch);
     ck_assert(!trusted(edited) && !htc_mark_is_unprompted(atomic_load(mark_of(edited))));
     ck_assert(!htc_mark_is_unprompted(htc_watch_fresh(watch)));
-    ck_assert(!htc_mark_is_unprompted(htc_watch_doubt(watch)));
+    ck_assert(!htc_mark_is_unprompted(htc_watch_unverified(watch)));
     for (int i = 0; i < 20 && trusted(other); i++)
         htc_watch_sweep(watch, 5000000 + 1000 * i);
     ck_assert(htc_mark_is_unprompted(atomic_load(mark_of(other))));

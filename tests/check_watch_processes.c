@@ -246,8 +246,9 @@ static void ask(unsigned i, apr_pool_t *scratch)
             atomic_fetch_add(&sh->stale, 1);
         return;
     }
-    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_doubt(watch), seen = info.checked_at;
-    bool known, mine = htc_mark_is_doubt(seen) &&
+    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_unverified(watch),
+            seen = info.checked_at;
+    bool known, mine = htc_mark_is_unverified(seen) &&
                        atomic_compare_exchange_strong(mark_of(info.ref), &seen, own);
     htc_watch_why why = htc_watch_record(watch, path, info.ref, &known);
     uint64_t now = number_in(path);

@@ -21,8 +21,8 @@ typedef struct item {
     uint32_t canary; /* not atomic: a race on it is a bug of the map */
     unsigned key;
     size_t cost;
-    htc_map *map; /* of the parent */
-    htc_node *parent;
+    htc_process_cache *map; /* of the parent */
+    htc_process_node *parent;
 } item;
 
 #define ARENA_ITEMS 300000
@@ -37,7 +37,7 @@ static _Atomic size_t made, freed, live_cost, match_calls;
 static _Thread_local unsigned free_depth;
 static _Atomic unsigned deepest_free;
 
-static htc_map *map;
+static htc_process_cache *map;
 static uint64_t empty_bytes; /* what an empty map accounts for */
 
 static inline void require(bool holds, const char *what)
@@ -51,7 +51,8 @@ static inline size_t count(_Atomic size_t *counter, size_t n)
     return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static inline item *item_new(unsigned key, size_t cost, htc_map *parent_map, htc_node *parent)
+static inline item *item_new(unsigned key, size_t cost, htc_process_cache *parent_map,
+                             htc_process_node *parent)
 {
     size_t i = count(&made, 1);
 
@@ -73,7 +74,7 @@ static inline void item_free(void *data)
     if (free_depth > atomic_load_explicit(&deepest_free, memory_order_relaxed))
         atomic_store_explicit(&deepest_free, free_depth, memory_order_relaxed);
     if (it->parent)
-        htc_node_release(it->map, it->parent);
+        htc_process_cache_release(it->map, it->parent);
     free_depth--;
 }
 
@@ -96,35 +97,35 @@ static inline uint64_t hash_of(unsigned key)
     return h ^ (h >> 31);
 }
 
-static inline htc_map_stats stats_of(const htc_map *m)
+static inline htc_process_cache_stats stats_of(const htc_process_cache *m)
 {
-    htc_map_stats stats;
+    htc_process_cache_stats stats;
 
-    htc_map_stats_get(m, &stats);
+    htc_process_cache_stats_get(m, &stats);
     require(stats.bytes <= stats.max_bytes, "the bound is passed");
     return stats;
 }
 
-static inline htc_map *new_map(uint64_t max_bytes)
+static inline htc_process_cache *new_map(uint64_t max_bytes)
 {
-    htc_map *m;
+    htc_process_cache *m;
 
-    ck_assert_int_eq(htc_map_create(&m, max_bytes, item_free), APR_SUCCESS);
+    ck_assert_int_eq(htc_process_cache_create(&m, max_bytes, item_free), APR_SUCCESS);
     return m;
 }
 
 /* A map that has room for so many bytes of payload. */
-static inline htc_map *map_with_room(uint64_t room)
+static inline htc_process_cache *map_with_room(uint64_t room)
 {
     return new_map(empty_bytes + room);
 }
 
 static inline void setup(void)
 {
-    htc_map *probe = new_map((uint64_t)64 << 10);
+    htc_process_cache *probe = new_map((uint64_t)64 << 10);
 
     empty_bytes = stats_of(probe).bytes;
-    htc_map_destroy(probe);
+    htc_process_cache_destroy(probe);
     arena = calloc(ARENA_ITEMS, sizeof(*arena));
     ck_assert_ptr_nonnull(arena);
     made = freed = live_cost = match_calls = 0;
@@ -136,31 +137,33 @@ static inline void teardown(void)
     free(arena);
 }
 
-static inline htc_node *insert_at(htc_map *m, uint64_t hash, unsigned key, size_t cost)
+static inline htc_process_node *insert_at(htc_process_cache *m, uint64_t hash, unsigned key,
+                                          size_t cost)
 {
-    return htc_map_insert(m, hash, item_match, &key, item_new(key, cost, NULL, NULL), cost);
+    return htc_process_cache_insert(m, hash, item_match, &key, item_new(key, cost, NULL, NULL),
+                                    cost);
 }
 
-static inline htc_node *insert(htc_map *m, unsigned key, size_t cost)
+static inline htc_process_node *insert(htc_process_cache *m, unsigned key, size_t cost)
 {
     return insert_at(m, hash_of(key), key, cost);
 }
 
 /* Insert and let go. */
-static inline void put(htc_map *m, unsigned key, size_t cost)
+static inline void put(htc_process_cache *m, unsigned key, size_t cost)
 {
-    htc_node *node = insert(m, key, cost);
+    htc_process_node *node = insert(m, key, cost);
 
     ck_assert_ptr_nonnull(node);
-    htc_node_release(m, node);
+    htc_process_cache_release(m, node);
 }
 
-static inline htc_node *acquire_at(htc_map *m, uint64_t hash, unsigned key)
+static inline htc_process_node *acquire_at(htc_process_cache *m, uint64_t hash, unsigned key)
 {
-    htc_node *node = htc_map_acquire(m, hash, item_match, &key);
+    htc_process_node *node = htc_process_cache_acquire(m, hash, item_match, &key);
 
     if (node) {
-        const item *it = htc_node_data(node);
+        const item *it = htc_process_cache_data(node);
 
         require(it->canary == ALIVE, "found after it was freed");
         require(it->key == key, "found another key");
@@ -168,22 +171,22 @@ static inline htc_node *acquire_at(htc_map *m, uint64_t hash, unsigned key)
     return node;
 }
 
-static inline htc_node *acquire(htc_map *m, unsigned key)
+static inline htc_process_node *acquire(htc_process_cache *m, unsigned key)
 {
     return acquire_at(m, hash_of(key), key);
 }
 
 /* Look a key up, which marks it as used. */
-static inline bool has(htc_map *m, unsigned key)
+static inline bool has(htc_process_cache *m, unsigned key)
 {
-    htc_node *node = acquire(m, key);
+    htc_process_node *node = acquire(m, key);
 
     if (node)
-        htc_node_release(m, node);
+        htc_process_cache_release(m, node);
     return node != NULL;
 }
 
-static inline size_t count_present(htc_map *m, unsigned from, unsigned to, unsigned step)
+static inline size_t count_present(htc_process_cache *m, unsigned from, unsigned to, unsigned step)
 {
     size_t n = 0;
 
@@ -192,9 +195,9 @@ static inline size_t count_present(htc_map *m, unsigned from, unsigned to, unsig
     return n;
 }
 
-static inline void destroy_and_count(htc_map *m)
+static inline void destroy_and_count(htc_process_cache *m)
 {
-    htc_map_destroy(m);
+    htc_process_cache_destroy(m);
     ck_assert_uint_eq(atomic_load(&freed), atomic_load(&made));
     ck_assert_uint_eq(atomic_load(&live_cost), 0);
 }

@@ -116,7 +116,7 @@ static inline apr_status_t try_put(const char *path, const char *text, htc_ref *
                    .payload = text,
                    .payload_len = strlen(text) + 1,
                    .share_percent = 100,
-                   .checked_at = htc_watch_doubt(watch)};
+                   .checked_at = htc_watch_unverified(watch)};
 
     return htc_store_put(store, &put, ref);
 }
@@ -142,7 +142,7 @@ static inline bool trusted(htc_ref ref)
 /* The steps 1 to 5; what is on disk is taken for what the record says. */
 static inline htc_watch_why trust(const char *path, htc_ref ref)
 {
-    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_doubt(watch);
+    int64_t fresh = htc_watch_fresh(watch), own = htc_watch_unverified(watch);
     htc_watch_why why;
     bool known;
 

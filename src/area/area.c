@@ -142,7 +142,7 @@ static size_t lay_out(redirect_area *area)
     area->counts = table(area, &at, sizeof(rda_counts) * REDIRECT_AREA_MAPS);
     area->notes = table(area, &at, sizeof(rda_note) * REDIRECT_AREA_MAPS);
     area->cells = table(area, &at, sizeof(rda_cells) * REDIRECT_AREA_IMAGES);
-    area->racks = table(area, &at, sizeof(rda_racks) * REDIRECT_AREA_PROCESSES);
+    area->rows = table(area, &at, sizeof(rda_pin_rows) * REDIRECT_AREA_PROCESSES);
     at = round_up(at, HTC_LARGE_PAGE);
     area->room = table(area, &at, 0);
     return at;
@@ -170,8 +170,8 @@ uint64_t redirect_area_layout(void)
                               sizeof(rda_counts),
                               sizeof(rda_note),
                               sizeof(rda_cells),
-                              sizeof(redirect_area_peg),
-                              sizeof(rda_racks),
+                              sizeof(redirect_area_thread_pin),
+                              sizeof(rda_pin_rows),
                               sizeof(htc_identity),
                               sizeof(redirect_counter),
                               REDIRECT_COUNTER_HIT_BITS,
@@ -370,5 +370,5 @@ void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *sta
     stats->bytes_reserved = (uint64_t)area->pages * area->page;
     stats->owners_maps_most = (uint32_t)area->most[RDA_MAPS];
     stats->owners_most = area->most[RDA_PAGES] * area->page;
-    stats->made_way = RDA_GET(area->header->made_way);
+    stats->evicted = RDA_GET(area->header->evicted);
 }

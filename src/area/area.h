@@ -9,7 +9,7 @@
  * A map is a named place for one image at a time. Whoever has built a new image publishes it there;
  * from then on it is what others get when they pin the map. An image stays where it is for as long
  * as somebody has it pinned. A process that was killed pins nothing: its pins are kept apart, in
- * a cell and pegs of its own, and are ignored once it is gone. Everything that can be read here
+ * a cell and thread pins of its own, and are ignored once it is gone. Everything that can be read here
  * without the lock is atomic; what is under the lock is consistent after each store, so a
  * holder that is killed leaves nothing to repair. One that is stopped is waited for once, a second;
  * then, until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL).
@@ -129,7 +129,7 @@ void redirect_area_bound(redirect_area *area, uint64_t bytes);
 /** Has a map made way that was not spoken of yet, the last time that one was an hour ago or more
  * (@a now, in seconds), and is this caller the one to speak of it? Then @a where is what the note
  * of the one that this process had make way last said of where it is named; "": not known. */
-bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_t room);
+bool redirect_area_evicted(redirect_area *area, int64_t now, char *where, size_t room);
 
 /** Does the map exist (still)? */
 bool redirect_area_exists(const redirect_area *area, uint32_t map);
@@ -216,20 +216,20 @@ bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_a
 
 /**
  * As redirect_area_pin_known(), for the length of a request, and cheaper: nothing is written but a
- * peg that, as long as a process has no more than 64 threads, no other one writes to. @a thread: a
+ * thread pin that, as long as a process has no more than 64 threads, no other one writes to. @a thread: a
  * number of the calling thread, the same in each of its requests. Whatever thread of the process
  * may let go. NULL when the image is not the map's current one any more, and also when the thread
- * has no peg left (it has two for a map, in case that a request is not ended when it begins
+ * has no thread pin left (it has two for a map, in case that a request is not ended when it begins
  * another, and none where eight others have them): then pin it.
  */
-typedef struct redirect_area_peg redirect_area_peg;
-redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t map,
-                                      const redirect_area_pin *known, uint64_t thread);
+typedef struct redirect_area_thread_pin redirect_area_thread_pin;
+redirect_area_thread_pin *redirect_area_hold(redirect_area *area, uint32_t map,
+                                             const redirect_area_pin *known, uint64_t thread);
 void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
-                          redirect_area_peg *peg);
+                          redirect_area_thread_pin *pin);
 
 /** As redirect_area_count(), for who holds the map's image there, one thread at a time. */
-void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t hits);
+void redirect_area_count_held(redirect_area_thread_pin *pin, uint64_t lookups, uint64_t hits);
 
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
@@ -299,7 +299,7 @@ typedef struct redirect_area_stats {
     uint64_t bytes_used, bytes_reserved;
     uint32_t owners_maps, owners_maps_most; /* of all owners together, and how many that may be */
     uint64_t owners_bytes, owners_most;     /* the same for the memory of their images */
-    uint64_t made_way;                      /* maps, ever */
+    uint64_t evicted;                       /* maps, ever */
 } redirect_area_stats;
 
 void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);

@@ -55,11 +55,11 @@ bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *exte
            extent->pages <= area->pages - extent->first;
 }
 
-static void survey_rack(rda_survey *s, const redirect_area *area, uint32_t cell,
-                        const rda_rack *rack)
+static void survey_row(rda_survey *s, const redirect_area *area, uint32_t cell,
+                       const rda_pin_row *row)
 {
-    for (uint32_t i = 0; i < RDA_PEGS; i++) {
-        uint64_t version = atomic_load_explicit(&rack->pegs[i].version, memory_order_seq_cst);
+    for (uint32_t i = 0; i < RDA_ROW_PINS; i++) {
+        uint64_t version = atomic_load_explicit(&row->pins[i].version, memory_order_seq_cst);
         uint32_t slot = rda_slot_of(version);
 
         if (version && rda_cell_alive(area, cell, &s->census))
@@ -67,16 +67,16 @@ static void survey_rack(rda_survey *s, const redirect_area *area, uint32_t cell,
     }
 }
 
-/* The reading of the pegs that redirect_area_hold() speaks of. It may come first, as an image that
+/* The reading of the thread pins that redirect_area_hold() speaks of. It may come first, as an image that
  * is no map's can only become one's under the lock. */
 void rda_survey_locked(const redirect_area *area, rda_survey *s)
 {
     memset(s, 0, sizeof(*s));
     for (uint32_t cell = 0; cell < rda_processes_end(area); cell++) {
         for (uint64_t left =
-                 atomic_load_explicit(&area->processes[cell].racks, memory_order_seq_cst);
+                 atomic_load_explicit(&area->processes[cell].rows, memory_order_seq_cst);
              left; left &= left - 1)
-            survey_rack(s, area, cell, &area->racks[cell].racks[__builtin_ctzll(left)]);
+            survey_row(s, area, cell, &area->rows[cell].rows[__builtin_ctzll(left)]);
     }
 }
 

@@ -11,7 +11,7 @@
  *
  * Only these and the area's tests include this file.
  *
- *   header | processes | names | maps | images | counts | notes | cells | racks | room ...
+ *   header | processes | names | maps | images | counts | notes | cells | rows | room ...
  *
  * All but the last lies at fixed places, so that a word that somebody writes too late (a pin that
  * is taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing
@@ -47,9 +47,9 @@
 #define RDA_LAYOUT_TEXT "redirect area layout 0005"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
-#define RDA_STRIPES     16  /* of what is counted of a map by those who found no peg of their own */
-#define RDA_RACKS       64  /* of a process: as many as it has threads, mostly */
-#define RDA_PEGS        8   /* of a rack */
+#define RDA_STRIPES     16  /* of what is counted of a map by those who found no thread pin of their own */
+#define RDA_PIN_ROWS    64  /* of a process: as many as it has threads, mostly */
+#define RDA_ROW_PINS    8   /* of a row */
 #define RDA_CHOICE      2   /* so many of them may be of one map; they share a cache line */
 #define RDA_LOCK_MS     1000
 #define RDA_MAX_BYTES   (UINT64_C(1) << 44)  /* so that page numbers fit in 32 bits */
@@ -86,10 +86,10 @@ typedef struct rda_header {
     _Atomic uint64_t versions; /* ever */
     /* Entries from here on were never used. */
     _Atomic uint32_t processes_end, maps_end, images_end;
-    _Atomic uint32_t hand;     /* the map that is looked at next when some have to make way */
-    _Atomic uint64_t made_way; /* maps, ever */
-    _Atomic uint64_t said;     /* of these, when the administrator was told. Without the lock */
-    _Atomic int64_t said_at;   /* seconds; 0: never. Without the lock */
+    _Atomic uint32_t hand;    /* the map that is looked at next when some have to make way */
+    _Atomic uint64_t evicted; /* maps, ever */
+    _Atomic uint64_t said;    /* of these, when the administrator was told. Without the lock */
+    _Atomic int64_t said_at;  /* seconds; 0: never. Without the lock */
 } rda_header;
 
 /* A process's cell is its index in this table. */
@@ -97,7 +97,7 @@ typedef struct rda_process {
     _Atomic uint64_t
         serial; /* number of its joining * cells + cell; never the same again. 0: free */
     _Atomic uint32_t generation;
-    _Atomic uint64_t racks; /* bits: those that were ever used, by whoever had the cell */
+    _Atomic uint64_t rows; /* bits: those that were ever used, by whoever had the cell */
 } rda_process;
 
 /* What others know a map by. Apart from the map itself, as all of these are searched. */
@@ -168,25 +168,26 @@ typedef struct rda_cells {
 /* Where one thread says, request by request, which image it uses, and counts what it asked. Who has
  * stored a version here is the only one to change the rest. Counts are not taken away when the
  * process ends: whoever has its cell then goes on with them. */
-struct redirect_area_peg {
+struct redirect_area_thread_pin {
     _Atomic uint64_t
-        version; /* that is used; 0: none, and anybody in the process may take the peg */
+        version; /* that is used; 0: none, and anybody in the process may take the thread pin */
     _Atomic uint32_t handle; /* the counts are of this map, as long as it exists */
     _Atomic uint32_t unused;
     _Atomic uint64_t lookups, hits;
 };
 
-/* Of one thread, as long as there are no more threads than racks: so nobody else writes here. */
-typedef struct rda_rack {
-    _Alignas(RDA_ALIGN) redirect_area_peg pegs[RDA_PEGS];
-} rda_rack;
+/* Of one thread, as long as there are no more threads than rows: so nobody else writes here. */
+typedef struct rda_pin_row {
+    _Alignas(RDA_ALIGN) redirect_area_thread_pin pins[RDA_ROW_PINS];
+} rda_pin_row;
 
-typedef struct rda_racks {
-    rda_rack racks[RDA_RACKS];
-} rda_racks;
+typedef struct rda_pin_rows {
+    rda_pin_row rows[RDA_PIN_ROWS];
+} rda_pin_rows;
 
-static_assert(RDA_RACKS == 64, "bits of a word");
-static_assert(sizeof(redirect_area_peg) == 32 && RDA_PEGS % RDA_CHOICE == 0, "none straddles");
+static_assert(RDA_PIN_ROWS == 64, "bits of a word");
+static_assert(sizeof(redirect_area_thread_pin) == 32 && RDA_ROW_PINS % RDA_CHOICE == 0,
+              "none straddles");
 static_assert(sizeof(htc_identity) % 8 == 0, "whole words");
 static_assert(sizeof(rda_image) == RDA_ALIGN, "one per line");
 static_assert(sizeof(rda_map) <= 2 * RDA_ALIGN, "small");
@@ -222,7 +223,7 @@ struct redirect_area {
     rda_counts *counts;
     rda_note *notes;
     rda_cells *cells;
-    rda_racks *racks; /* of each process */
+    rda_pin_rows *rows; /* of each process */
     unsigned char *room;
     size_t page;
     uint32_t pages; /* of room */
@@ -230,8 +231,8 @@ struct redirect_area {
     bool wiped_on_fork;  /* the page of `own`; else who asks compares its process id */
     rda_extent *extents; /* space for sorting; used under the lock */
     rda_holding *holdings;
-    uint64_t most[RDA_SHARES];              /* that all owners may have together */
-    char made_way[REDIRECT_AREA_NOTE_TEXT]; /* where the last map stands that did; under the lock */
+    uint64_t most[RDA_SHARES];             /* that all owners may have together */
+    char evicted[REDIRECT_AREA_NOTE_TEXT]; /* where the last map stands that did; under the lock */
 };
 
 /* --- versions and handles ---------------------------------------------------------------------*/
@@ -272,10 +273,10 @@ static inline void rda_set_current(rda_map *map, uint64_t version)
     RDA_CRASH_POINT("current");
 }
 
-/* The first of the pegs in which a map may be counted. */
-static inline uint32_t rda_first_peg(uint32_t handle)
+/* The first of the thread pins in which a map may be counted. */
+static inline uint32_t rda_first_pin(uint32_t handle)
 {
-    return handle % (RDA_PEGS / RDA_CHOICE) * RDA_CHOICE;
+    return handle % (RDA_ROW_PINS / RDA_CHOICE) * RDA_CHOICE;
 }
 
 /* How far a table is used, never further than it goes. */
@@ -296,7 +297,7 @@ static inline uint32_t rda_images_end(const redirect_area *area)
     return RDA_END(area->header->images_end, REDIRECT_AREA_IMAGES);
 }
 
-/* Does a process share the common cell, or did one? In one order with pins and pegs, so that who
+/* Does a process share the common cell, or did one? In one order with pins and thread pins, so that who
  * sees one of them there sees this, too. */
 static inline bool rda_common_used(const redirect_area *area)
 {
@@ -355,7 +356,7 @@ typedef struct rda_census {
 bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census);
 
 /* Does the process live that joined with this serial? @a census may be NULL. Of those who share the
- * common cell this is known, too, but not whose pins and pegs there are: these always count. */
+ * common cell this is known, too, but not whose pins and thread pins there are: these always count. */
 bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census);
 
 /* Does a process of a generation from @a first to @a last live? */
@@ -370,12 +371,12 @@ bool rda_image_extent(const redirect_area *area, uint32_t slot, rda_extent *exte
 /* What is found by going through all that processes say of themselves, once for many images. */
 typedef struct rda_survey {
     rda_census census;
-    uint64_t held[REDIRECT_AREA_IMAGES / 64]; /* bits: slots whose image hangs on a peg */
+    uint64_t held[REDIRECT_AREA_IMAGES / 64]; /* bits: slots whose image has a thread pin */
 } rda_survey;
 
 void rda_survey_locked(const redirect_area *area, rda_survey *survey);
 
-/* Has a living process pinned it, or had it on a peg at the time of the survey? */
+/* Has a living process pinned it, or had a thread pin on it at the time of the survey? */
 bool rda_image_pinned_locked(const redirect_area *area, uint32_t slot, rda_survey *survey);
 
 /* --- area/share.c --------------------------------------------------------------------*/

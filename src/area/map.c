@@ -273,19 +273,19 @@ static void read_failure(const rda_map *map, redirect_area_state *state)
         memcpy(&state->failed_id, id, sizeof(id));
 }
 
-/* What this process, and those that had its cell before, have counted in pegs of their own. */
+/* What this process, and those that had its cell before, have counted in thread pins of their own. */
 static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle, uint64_t *lookups,
                        uint64_t *hits)
 {
-    for (uint64_t left = RDA_GET(area->processes[cell].racks); left; left &= left - 1) {
-        const rda_rack *rack = &area->racks[cell].racks[__builtin_ctzll(left)];
-        const redirect_area_peg *peg = &rack->pegs[rda_first_peg(handle)];
+    for (uint64_t left = RDA_GET(area->processes[cell].rows); left; left &= left - 1) {
+        const rda_pin_row *row = &area->rows[cell].rows[__builtin_ctzll(left)];
+        const redirect_area_thread_pin *pin = &row->pins[rda_first_pin(handle)];
 
-        for (uint32_t i = 0; i < RDA_CHOICE; i++, peg++) {
-            if (RDA_GET(peg->handle) != handle)
+        for (uint32_t i = 0; i < RDA_CHOICE; i++, pin++) {
+            if (RDA_GET(pin->handle) != handle)
                 continue;
-            *lookups += RDA_GET(peg->lookups);
-            *hits += RDA_GET(peg->hits);
+            *lookups += RDA_GET(pin->lookups);
+            *hits += RDA_GET(pin->hits);
         }
     }
 }
@@ -555,96 +555,97 @@ void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin)
         add_pins(area, pin->slot, pin->user, UINT32_MAX);
 }
 
-/* --- pegs -------------------------------------------------------------------------------------*/
+/* --- thread pins -------------------------------------------------------------------------------------*/
 
 /*
  * The same as a pin, for one request at a time, written where no other thread writes: what is a
- * count there is the version itself here. P1 hangs it on the peg, C2 reads all pegs; the rest
+ * count there is the version itself here. P1 writes it there, C2 reads all thread pins; the rest
  * of the reasoning above holds word for word, but that no map needs to be asked whether it exists:
  * the image of one that is forgotten is no longer its current one.
  */
-static bool take_peg(redirect_area_peg *peg, const rda_map *map, uint64_t version)
+static bool take_pin(redirect_area_thread_pin *pin, const rda_map *map, uint64_t version)
 {
     uint64_t none = 0;
 
     RDA_CRASH_POINT("about to hold");
-    if (!atomic_compare_exchange_strong(&peg->version, &none, version))
+    if (!atomic_compare_exchange_strong(&pin->version, &none, version))
         return false;
     RDA_CRASH_POINT("held");
     if (__builtin_expect(atomic_load_explicit(&map->current, memory_order_seq_cst) == version, 1))
         return true;
-    RDA_SET(peg->version, 0);
+    RDA_SET(pin->version, 0);
     return false;
 }
 
 /* Whoever asks for the counts of the new map meanwhile finds none of the old one's. */
-static void give_to_map(redirect_area_peg *peg, uint32_t handle)
+static void give_to_map(redirect_area_thread_pin *pin, uint32_t handle)
 {
-    RDA_SET(peg->handle, 0);
-    RDA_SET(peg->lookups, 0);
-    RDA_SET(peg->hits, 0);
-    RDA_SET(peg->handle, handle);
+    RDA_SET(pin->handle, 0);
+    RDA_SET(pin->lookups, 0);
+    RDA_SET(pin->hits, 0);
+    RDA_SET(pin->handle, handle);
 }
 
 /* The thread's first request of this map, or one while another one of the same thread is under way,
- * as they are when answers are sent: a second peg, or one of a map that is forgotten. */
-static HTC_APART redirect_area_peg *find_peg(redirect_area *area, uint32_t handle,
-                                             const redirect_area_pin *known, uint32_t number)
+ * as they are when answers are sent: a second pin, or one of a map that is forgotten. */
+static HTC_APART redirect_area_thread_pin *find_pin(redirect_area *area, uint32_t handle,
+                                                    const redirect_area_pin *known, uint32_t number)
 {
     rda_process *process = &area->processes[rda_cell_of(known->user)];
-    rda_rack *rack = &area->racks[rda_cell_of(known->user)].racks[number];
-    redirect_area_peg *peg = &rack->pegs[rda_first_peg(handle)];
+    rda_pin_row *row = &area->rows[rda_cell_of(known->user)].rows[number];
+    redirect_area_thread_pin *pin = &row->pins[rda_first_pin(handle)];
 
-    if (!(RDA_GET(process->racks) >> number & 1)) {
-        atomic_fetch_or(&process->racks, UINT64_C(1) << number);
-        RDA_CRASH_POINT("racks");
+    if (!(RDA_GET(process->rows) >> number & 1)) {
+        atomic_fetch_or(&process->rows, UINT64_C(1) << number);
+        RDA_CRASH_POINT("pin rows");
     }
-    for (uint32_t i = 0; i < RDA_CHOICE; i++, peg++) {
-        uint32_t owner = RDA_GET(peg->handle);
+    for (uint32_t i = 0; i < RDA_CHOICE; i++, pin++) {
+        uint32_t owner = RDA_GET(pin->handle);
 
         if ((owner != handle && rda_map_valid(area, owner)) ||
-            !take_peg(peg, rda_map_at(area, handle), known->version))
+            !take_pin(pin, rda_map_at(area, handle), known->version))
             continue;
-        owner = RDA_GET(peg->handle);
+        owner = RDA_GET(pin->handle);
         if (owner == handle)
-            return peg;
+            return pin;
         if (!rda_map_valid(area, owner)) {
-            give_to_map(peg, handle);
-            return peg;
+            give_to_map(pin, handle);
+            return pin;
         }
-        RDA_SET(peg->version, 0);
+        RDA_SET(pin->version, 0);
     }
     return NULL;
 }
 
-HTC_HOT redirect_area_peg *redirect_area_hold(redirect_area *area, uint32_t handle,
-                                              const redirect_area_pin *known, uint64_t thread)
+HTC_HOT redirect_area_thread_pin *redirect_area_hold(redirect_area *area, uint32_t handle,
+                                                     const redirect_area_pin *known,
+                                                     uint64_t thread)
 {
-    uint32_t number = (uint32_t)(thread % RDA_RACKS);
-    redirect_area_peg *peg;
+    uint32_t number = (uint32_t)(thread % RDA_PIN_ROWS);
+    redirect_area_thread_pin *pin;
 
     if (!known->version || known->user != rda_own_serial(area))
         return NULL;
     touch(area, handle);
-    peg = &area->racks[rda_cell_of(known->user)].racks[number].pegs[rda_first_peg(handle)];
-    if (RDA_GET(peg->handle) == handle && take_peg(peg, rda_map_at(area, handle), known->version)) {
-        if (__builtin_expect(RDA_GET(peg->handle) == handle, 1))
-            return peg;
-        RDA_SET(peg->version, 0);
+    pin = &area->rows[rda_cell_of(known->user)].rows[number].pins[rda_first_pin(handle)];
+    if (RDA_GET(pin->handle) == handle && take_pin(pin, rda_map_at(area, handle), known->version)) {
+        if (__builtin_expect(RDA_GET(pin->handle) == handle, 1))
+            return pin;
+        RDA_SET(pin->version, 0);
     }
-    return find_peg(area, handle, known, number);
+    return find_pin(area, handle, known, number);
 }
 
 void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
-                          redirect_area_peg *peg)
+                          redirect_area_thread_pin *pin)
 {
     if (known->user == rda_own_serial(area))
-        RDA_SET(peg->version, 0);
+        RDA_SET(pin->version, 0);
 }
 
-void redirect_area_count_held(redirect_area_peg *peg, uint64_t lookups, uint64_t hits)
+void redirect_area_count_held(redirect_area_thread_pin *pin, uint64_t lookups, uint64_t hits)
 {
-    RDA_SET(peg->lookups, atomic_load_explicit(&peg->lookups, memory_order_relaxed) + lookups);
+    RDA_SET(pin->lookups, atomic_load_explicit(&pin->lookups, memory_order_relaxed) + lookups);
     if (hits)
-        RDA_SET(peg->hits, atomic_load_explicit(&peg->hits, memory_order_relaxed) + hits);
+        RDA_SET(pin->hits, atomic_load_explicit(&pin->hits, memory_order_relaxed) + hits);
 }

@@ -126,12 +126,12 @@ static void clear_cell_locked(redirect_area *area, uint32_t cell)
         if (RDA_GET(area->cells[i].pins[cell]))
             RDA_SET(area->cells[i].pins[cell], 0);
     }
-    for (uint64_t left = RDA_GET(area->processes[cell].racks); left; left &= left - 1) {
-        rda_rack *rack = &area->racks[cell].racks[__builtin_ctzll(left)];
+    for (uint64_t left = RDA_GET(area->processes[cell].rows); left; left &= left - 1) {
+        rda_pin_row *row = &area->rows[cell].rows[__builtin_ctzll(left)];
 
-        for (uint32_t i = 0; i < RDA_PEGS; i++) {
-            if (RDA_GET(rack->pegs[i].version))
-                RDA_SET(rack->pegs[i].version, 0);
+        for (uint32_t i = 0; i < RDA_ROW_PINS; i++) {
+            if (RDA_GET(row->pins[i].version))
+                RDA_SET(row->pins[i].version, 0);
         }
     }
 }

@@ -123,9 +123,9 @@ static void give_way_locked(redirect_area *area, uint32_t entry)
     redirect_area_note note;
     bool noted = redirect_area_note_get(area, RDA_GET(area->names[entry].handle), &note);
 
-    apr_cpystrn(area->made_way, noted ? note.where : "", sizeof(area->made_way));
+    apr_cpystrn(area->evicted, noted ? note.where : "", sizeof(area->evicted));
     rda_forget_locked(area, entry);
-    RDA_SET(area->header->made_way, RDA_GET(area->header->made_way) + 1);
+    RDA_SET(area->header->evicted, RDA_GET(area->header->evicted) + 1);
 }
 
 /* One of this owner's, which was not asked for since the hand came by the last time, if there is
@@ -241,19 +241,19 @@ bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, u
 
 /* --- saying so --------------------------------------------------------------------------------*/
 
-bool redirect_area_made_way(redirect_area *area, int64_t now, char *where, size_t room)
+bool redirect_area_evicted(redirect_area *area, int64_t now, char *where, size_t room)
 {
     rda_header *header = area->header;
-    uint64_t made_way = RDA_GET(header->made_way);
+    uint64_t evicted = RDA_GET(header->evicted);
     int64_t said_at = RDA_GET(header->said_at);
 
-    if (made_way == RDA_GET(header->said) || (said_at && said_at > now - SAY_SECONDS) ||
+    if (evicted == RDA_GET(header->said) || (said_at && said_at > now - SAY_SECONDS) ||
         !atomic_compare_exchange_strong(&header->said_at, &said_at, now))
         return false;
-    RDA_SET(header->said, made_way);
+    RDA_SET(header->said, evicted);
     if (rda_lock(area) != APR_SUCCESS)
         return false;
-    apr_cpystrn(where, area->made_way, room);
+    apr_cpystrn(where, area->evicted, room);
     rda_unlock(area);
     return true;
 }

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The process-level map. Called by the glue for every request (htc_map_acquire), and by whoever
+ * The process-level map. Called by the glue for every request (htc_process_cache_acquire), and by whoever
  * parsed a configuration or learned a directory level (the rest).
  *
  * The table is an array of sets of eight slots. An object may lie in one of two sets, which its
@@ -15,7 +15,7 @@
  * since, reads memory that still is a node, and finds refs at 0 or another hash.
  *
  * Memory orders. refs is the only word that readers depend on:
- *   - htc_map_insert fills a node, then stores refs with release; a reader's increment reads that
+ *   - htc_process_cache_insert fills a node, then stores refs with release; a reader's increment reads that
  *     value, or one that increments and decrements made of it, with acquire. So whoever holds a
  *     reference sees the payload and the hash that the node was filled with.
  *   - Every decrement is acquire and release: all use of the payload comes before its end.
@@ -53,26 +53,26 @@ static_assert(UINT64_MAX >> TAG_SHIFT == TAG_MASK, "the tag fits below an aligne
 static_assert(MAX_SETS <= (size_t)1 << (TAG_SHIFT - SECOND_SHIFT),
               "no index shares the tag's bits");
 
-struct htc_node {
+struct htc_process_node {
     alignas(LINE) _Atomic uint32_t refs; /* 0: being freed, or spare */
     _Atomic uint32_t touched;            /* CLOCK reference bit */
     _Atomic uint64_t hash;
     void *data;
     size_t cost;
-    htc_node *next; /* of a node with refs 0: in the list it waits in */
+    htc_process_node *next; /* of a node with refs 0: in the list it waits in */
 };
 
 typedef struct htc_slab {
     struct htc_slab *next;
-    htc_node nodes[SLAB_NODES];
+    htc_process_node nodes[SLAB_NODES];
 } htc_slab;
 
 typedef _Atomic uintptr_t htc_slot;
 
-struct htc_map {
+struct htc_process_cache {
     htc_slot *slots; /* WAYS for each set, aligned to LINE */
     size_t nsets;    /* a power of two */
-    htc_map_free free_fn;
+    htc_process_cache_free free_fn;
     uint64_t max_bytes;
     void *slots_memory;        /* what slots lies in */
     _Atomic uint16_t *refused; /* hashes, shortened, of objects that were not admitted; 0: none */
@@ -80,24 +80,24 @@ struct htc_map {
 
     alignas(LINE) pthread_mutex_t lock; /* taken to change anything below, or a slot */
     htc_slab *slabs;
-    htc_node *spare;
+    htc_process_node *spare;
     size_t hand;                  /* CLOCK: next slot to look at */
     _Atomic uint64_t fixed_bytes; /* of bytes: the map itself, which no eviction gives back */
-    _Atomic uint64_t entries, bytes, evictions; /* atomic for htc_map_stats_get() only */
+    _Atomic uint64_t entries, bytes, evictions; /* atomic for htc_process_cache_stats_get() only */
 };
 
 /* Payloads that this thread is freeing. A payload's free function may release other nodes, whose
  * payloads hold others in turn: they wait here for the loop in free_list() instead of nesting in
  * it. A chain of any length is freed with a stack of constant depth. */
 typedef struct graveyard {
-    const htc_map *map;
-    htc_node *list;
+    const htc_process_cache *map;
+    htc_process_node *list;
 } graveyard;
 
-/* Must be seen by htc_node_release() inside of the call-back, which passes no context along. */
+/* Must be seen by htc_process_cache_release() inside of the call-back, which passes no context along. */
 static _Thread_local graveyard *freeing;
 
-static void push(htc_node **list, htc_node *node)
+static void push(htc_process_node **list, htc_process_node *node)
 {
     node->next = *list;
     *list = node;
@@ -118,12 +118,12 @@ static void take_from(_Atomic uint64_t *total, uint64_t n)
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-static inline htc_slot *first_set(const htc_map *map, uint64_t hash)
+static inline htc_slot *first_set(const htc_process_cache *map, uint64_t hash)
 {
     return map->slots + ((size_t)hash & (map->nsets - 1)) * WAYS;
 }
 
-static inline htc_slot *second_set(const htc_map *map, uint64_t hash)
+static inline htc_slot *second_set(const htc_process_cache *map, uint64_t hash)
 {
     return map->slots + ((size_t)(hash >> SECOND_SHIFT) & (map->nsets - 1)) * WAYS;
 }
@@ -133,20 +133,20 @@ static inline uintptr_t tag_of(uint64_t hash)
     return (uintptr_t)(hash >> TAG_SHIFT);
 }
 
-static inline htc_node *node_in(uintptr_t value)
+static inline htc_process_node *node_in(uintptr_t value)
 {
-    return (htc_node *)(value & ~TAG_MASK);
+    return (htc_process_node *)(value & ~TAG_MASK);
 }
 
 /* The node in a slot, under the lock. */
-static htc_node *linked_in(htc_slot *slot)
+static htc_process_node *linked_in(htc_slot *slot)
 {
     return node_in(atomic_load_explicit(slot, memory_order_relaxed));
 }
 
 /* --- references ------------------------------------------------------------------------------ */
 
-static inline bool try_retain(htc_node *node)
+static inline bool try_retain(htc_process_node *node)
 {
     uint32_t refs = atomic_load_explicit(&node->refs, memory_order_relaxed);
 
@@ -158,13 +158,13 @@ static inline bool try_retain(htc_node *node)
     return true;
 }
 
-static inline bool drop_reference(htc_node *node)
+static inline bool drop_reference(htc_process_node *node)
 {
     return atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1;
 }
 
 /* The map's reference, if it is the only one. */
-static bool drop_only_reference(htc_node *node)
+static bool drop_only_reference(htc_process_node *node)
 {
     uint32_t one = 1;
 
@@ -172,12 +172,12 @@ static bool drop_only_reference(htc_node *node)
                                                    memory_order_relaxed);
 }
 
-static bool in_use(htc_node *node)
+static bool in_use(htc_process_node *node)
 {
     return atomic_load_explicit(&node->refs, memory_order_relaxed) > 1;
 }
 
-static void give_back(htc_map *map, htc_node *node)
+static void give_back(htc_process_cache *map, htc_process_node *node)
 {
     pthread_mutex_lock(&map->lock);
     take_from(&map->bytes, node->cost);
@@ -186,14 +186,14 @@ static void give_back(htc_map *map, htc_node *node)
 }
 
 /* Free the payloads of nodes whose refs are 0, and of those that this leads to. No lock is held. */
-static void free_list(htc_map *map, htc_node *list)
+static void free_list(htc_process_cache *map, htc_process_node *list)
 {
     graveyard here = {map, list};
     graveyard *outer = freeing;
 
     freeing = &here;
     while (here.list) {
-        htc_node *node = here.list;
+        htc_process_node *node = here.list;
 
         here.list = node->next;
         map->free_fn(node->data);
@@ -202,7 +202,7 @@ static void free_list(htc_map *map, htc_node *list)
     freeing = outer;
 }
 
-static HTC_COLD void bury(htc_map *map, htc_node *node)
+static HTC_COLD void bury(htc_process_cache *map, htc_process_node *node)
 {
     if (freeing && freeing->map == map) {
         push(&freeing->list, node);
@@ -212,46 +212,46 @@ static HTC_COLD void bury(htc_map *map, htc_node *node)
     free_list(map, node);
 }
 
-void htc_node_retain(htc_node *node)
+void htc_process_cache_retain(htc_process_node *node)
 {
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
 }
 
-HTC_EACH void htc_node_release(htc_map *map, htc_node *node)
+HTC_EACH void htc_process_cache_release(htc_process_cache *map, htc_process_node *node)
 {
     if (drop_reference(node))
         bury(map, node);
 }
 
-void *htc_node_data(const htc_node *node)
+void *htc_process_cache_data(const htc_process_node *node)
 {
     return node->data;
 }
 
-size_t htc_node_cost(const htc_node *node)
+size_t htc_process_cache_cost(const htc_process_node *node)
 {
     return node->cost;
 }
 
 /* --- look-up --------------------------------------------------------------------------------- */
 
-static inline void touch(htc_node *node)
+static inline void touch(htc_process_node *node)
 {
     if (!atomic_load_explicit(&node->touched, memory_order_relaxed))
         atomic_store_explicit(&node->touched, 1, memory_order_relaxed);
 }
 
-static inline bool hash_is(htc_node *node, uint64_t hash)
+static inline bool hash_is(htc_process_node *node, uint64_t hash)
 {
     return atomic_load_explicit(&node->hash, memory_order_relaxed) == hash;
 }
 
-static inline htc_node *acquire_from(htc_map *map, htc_slot *set, uint64_t hash,
-                                     htc_map_match match, const void *key)
+static inline htc_process_node *acquire_from(htc_process_cache *map, htc_slot *set, uint64_t hash,
+                                             htc_process_cache_match match, const void *key)
 {
     for (int i = 0; i < WAYS; i++) {
         uintptr_t value = atomic_load_explicit(&set[i], memory_order_acquire);
-        htc_node *node = node_in(value);
+        htc_process_node *node = node_in(value);
 
         if (!node || (value & TAG_MASK) != tag_of(hash) || !hash_is(node, hash) ||
             !try_retain(node))
@@ -260,22 +260,22 @@ static inline htc_node *acquire_from(htc_map *map, htc_slot *set, uint64_t hash,
             touch(node);
             return node;
         }
-        htc_node_release(map, node);
+        htc_process_cache_release(map, node);
     }
     return NULL;
 }
 
-HTC_EACH htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match,
-                                   const void *key)
+HTC_EACH htc_process_node *htc_process_cache_acquire(htc_process_cache *map, uint64_t hash,
+                                                     htc_process_cache_match match, const void *key)
 {
-    htc_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
+    htc_process_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
 
     return node ? node : acquire_from(map, second_set(map, hash), hash, match, key);
 }
 
 /* --- unlinking, all under the lock ----------------------------------------------------------- */
 
-static void clear_slot(htc_map *map, htc_slot *slot)
+static void clear_slot(htc_process_cache *map, htc_slot *slot)
 {
     /* A reader that still sees the node is a reader that came before. */
     atomic_store_explicit(slot, 0, memory_order_relaxed);
@@ -283,24 +283,24 @@ static void clear_slot(htc_map *map, htc_slot *slot)
 }
 
 /* Unlink whatever is in a slot. It is added to *dead when nobody else holds it. */
-static void unlink_slot(htc_map *map, htc_slot *slot, htc_node **dead)
+static void unlink_slot(htc_process_cache *map, htc_slot *slot, htc_process_node **dead)
 {
-    htc_node *node = linked_in(slot);
+    htc_process_node *node = linked_in(slot);
 
     clear_slot(map, slot);
     if (drop_reference(node))
         push(dead, node);
 }
 
-static bool matches(htc_slot *slot, uint64_t hash, htc_map_match match, const void *key)
+static bool matches(htc_slot *slot, uint64_t hash, htc_process_cache_match match, const void *key)
 {
-    htc_node *node = linked_in(slot);
+    htc_process_node *node = linked_in(slot);
 
     return node && hash_is(node, hash) && match(node->data, key);
 }
 
-static void forget(htc_map *map, uint64_t hash, htc_map_match match, const void *key,
-                   htc_node **dead)
+static void forget(htc_process_cache *map, uint64_t hash, htc_process_cache_match match,
+                   const void *key, htc_process_node **dead)
 {
     htc_slot *sets[2] = {first_set(map, hash), second_set(map, hash)};
 
@@ -311,7 +311,7 @@ static void forget(htc_map *map, uint64_t hash, htc_map_match match, const void 
     }
 }
 
-static bool take_touch(htc_node *node)
+static bool take_touch(htc_process_node *node)
 {
     if (!atomic_load_explicit(&node->touched, memory_order_relaxed))
         return false;
@@ -325,14 +325,14 @@ static bool take_touch(htc_node *node)
  * use are left alone: their bytes would not come back before they are released anyway, and until
  * then they would be missed.
  */
-static void evict_bytes(htc_map *map, uint64_t wanted, htc_node **dead)
+static void evict_bytes(htc_process_cache *map, uint64_t wanted, htc_process_node **dead)
 {
     size_t nslots = map->nsets * WAYS;
     uint64_t found = 0;
 
     for (size_t step = 0; step < 2 * nslots && found < wanted; step++) {
         htc_slot *slot = &map->slots[map->hand];
-        htc_node *node = linked_in(slot);
+        htc_process_node *node = linked_in(slot);
 
         map->hand = (map->hand + 1) & (nslots - 1);
         if (!node || in_use(node) || (take_touch(node) && step < nslots) ||
@@ -346,7 +346,7 @@ static void evict_bytes(htc_map *map, uint64_t wanted, htc_node **dead)
 }
 
 /* How much an object would be missed. */
-static unsigned rank(htc_node *node)
+static unsigned rank(htc_process_node *node)
 {
     unsigned touched = atomic_load_explicit(&node->touched, memory_order_relaxed);
 
@@ -354,14 +354,15 @@ static unsigned rank(htc_node *node)
 }
 
 /* Both sets are full: empty the slot of the object that is missed least, even one in use. */
-static htc_slot *evict_slot(htc_map *map, htc_slot *const sets[2], htc_node **dead)
+static htc_slot *evict_slot(htc_process_cache *map, htc_slot *const sets[2],
+                            htc_process_node **dead)
 {
     htc_slot *least = NULL;
     unsigned least_rank = UINT32_MAX;
 
     for (int i = 0; i < 2 * WAYS; i++) {
         htc_slot *slot = &sets[i / WAYS][i % WAYS];
-        htc_node *node = linked_in(slot);
+        htc_process_node *node = linked_in(slot);
         unsigned r = rank(node);
 
         if (r < least_rank) {
@@ -379,13 +380,13 @@ static htc_slot *evict_slot(htc_map *map, htc_slot *const sets[2], htc_node **de
 
 /* --- insertion ------------------------------------------------------------------------------- */
 
-static void account_fixed(htc_map *map, uint64_t bytes)
+static void account_fixed(htc_process_cache *map, uint64_t bytes)
 {
     add_to(&map->fixed_bytes, bytes);
     add_to(&map->bytes, bytes);
 }
 
-static bool add_slab(htc_map *map)
+static bool add_slab(htc_process_cache *map)
 {
     htc_slab *slab = aligned_alloc(LINE, sizeof(*slab));
 
@@ -403,20 +404,20 @@ static bool add_slab(htc_map *map)
     return true;
 }
 
-bool htc_map_fits(const htc_map *map, size_t cost)
+bool htc_process_cache_fits(const htc_process_cache *map, size_t cost)
 {
     return cost <= map->max_bytes - atomic_load_explicit(&map->fixed_bytes, memory_order_relaxed);
 }
 
 /* Take a node, and account for its payload. NULL when there is no room; what must be freed to make
  * some is on *dead then. Others are evicted only when what is there already was not enough. */
-static htc_node *reserve(htc_map *map, size_t cost, htc_node **dead)
+static htc_process_node *reserve(htc_process_cache *map, size_t cost, htc_process_node **dead)
 {
     uint64_t left = map->max_bytes - atomic_load_explicit(&map->bytes, memory_order_relaxed);
     uint64_t need = (uint64_t)cost + (map->spare ? 0 : sizeof(htc_slab));
-    htc_node *node;
+    htc_process_node *node;
 
-    if (!htc_map_fits(map, cost))
+    if (!htc_process_cache_fits(map, cost))
         return NULL;
     if (need > left) {
         if (!*dead)
@@ -446,7 +447,7 @@ static unsigned used_slots(htc_slot *set, htc_slot **free_slot)
 }
 
 /* A slot in the emptier one of the two sets. */
-static htc_slot *slot_for(htc_map *map, uint64_t hash, htc_node **dead)
+static htc_slot *slot_for(htc_process_cache *map, uint64_t hash, htc_process_node **dead)
 {
     htc_slot *const sets[2] = {first_set(map, hash), second_set(map, hash)};
     htc_slot *first = NULL, *second = NULL;
@@ -457,7 +458,8 @@ static htc_slot *slot_for(htc_map *map, uint64_t hash, htc_node **dead)
     return first ? first : evict_slot(map, sets, dead);
 }
 
-static void link_node(htc_map *map, htc_node *node, uint64_t hash, htc_node **dead)
+static void link_node(htc_process_cache *map, htc_process_node *node, uint64_t hash,
+                      htc_process_node **dead)
 {
     htc_slot *slot = slot_for(map, hash, dead);
 
@@ -468,10 +470,11 @@ static void link_node(htc_map *map, htc_node *node, uint64_t hash, htc_node **de
     add_to(&map->entries, 1);
 }
 
-htc_node *htc_map_insert(htc_map *map, uint64_t hash, htc_map_match match, const void *key,
-                         void *data, size_t cost)
+htc_process_node *htc_process_cache_insert(htc_process_cache *map, uint64_t hash,
+                                           htc_process_cache_match match, const void *key,
+                                           void *data, size_t cost)
 {
-    htc_node *node, *dead;
+    htc_process_node *node, *dead;
 
     /* Each turn but the last frees at least one object that was linked. */
     do {
@@ -492,7 +495,7 @@ htc_node *htc_map_insert(htc_map *map, uint64_t hash, htc_map_match match, const
     return node;
 }
 
-void htc_map_remove(htc_map *map, htc_node *node)
+void htc_process_cache_remove(htc_process_cache *map, htc_process_node *node)
 {
     uint64_t hash = atomic_load_explicit(&node->hash, memory_order_relaxed);
     htc_slot *sets[2] = {first_set(map, hash), second_set(map, hash)};
@@ -516,7 +519,7 @@ void htc_map_remove(htc_map *map, htc_node *node)
  * places as objects fit in the map, so it is found again when it comes back before so many others
  * have come: the ghost list of 2Q (Johnson and Shasha, 1994), with places instead of an order.
  */
-bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost)
+bool htc_process_cache_admit(htc_process_cache *map, uint64_t hash, size_t cost)
 {
     _Atomic uint16_t *place = &map->refused[(hash >> 16) & (map->nrefused - 1)];
     uint16_t mark = (uint16_t)(hash >> 48 | 1);
@@ -541,7 +544,7 @@ static size_t sets_for(uint64_t max_bytes)
 }
 
 /* Large allocations come as untouched zero pages: an idle map costs address space, not memory. */
-static bool make_slots(htc_map *map)
+static bool make_slots(htc_process_cache *map)
 {
     size_t bytes = map->nsets * WAYS * sizeof(htc_slot);
 
@@ -553,7 +556,7 @@ static bool make_slots(htc_map *map)
     return true;
 }
 
-static bool make_refused(htc_map *map)
+static bool make_refused(htc_process_cache *map)
 {
     map->nrefused = MIN_REFUSED;
     while (map->nrefused < map->max_bytes / BYTES_PER_REFUSED)
@@ -564,9 +567,10 @@ static bool make_refused(htc_map *map)
     return map->refused != NULL;
 }
 
-apr_status_t htc_map_create(htc_map **map_out, uint64_t max_bytes, htc_map_free free_fn)
+apr_status_t htc_process_cache_create(htc_process_cache **map_out, uint64_t max_bytes,
+                                      htc_process_cache_free free_fn)
 {
-    htc_map *map = aligned_alloc(LINE, sizeof(*map));
+    htc_process_cache *map = aligned_alloc(LINE, sizeof(*map));
     apr_status_t rv;
 
     *map_out = NULL;
@@ -586,15 +590,15 @@ apr_status_t htc_map_create(htc_map **map_out, uint64_t max_bytes, htc_map_free 
     else if (map->fixed_bytes >= max_bytes)
         rv = APR_EINVAL;
     if (rv != APR_SUCCESS)
-        htc_map_destroy(map);
+        htc_process_cache_destroy(map);
     else
         *map_out = map;
     return rv;
 }
 
-static void unlink_all(htc_map *map)
+static void unlink_all(htc_process_cache *map)
 {
-    htc_node *dead = NULL;
+    htc_process_node *dead = NULL;
 
     for (size_t i = 0; map->slots && i < map->nsets * WAYS; i++) {
         if (linked_in(&map->slots[i]))
@@ -603,7 +607,7 @@ static void unlink_all(htc_map *map)
     free_list(map, dead);
 }
 
-void htc_map_destroy(htc_map *map)
+void htc_process_cache_destroy(htc_process_cache *map)
 {
     unlink_all(map);
     while (map->slabs) {
@@ -618,7 +622,7 @@ void htc_map_destroy(htc_map *map)
     free(map);
 }
 
-void htc_map_stats_get(const htc_map *map, htc_map_stats *stats)
+void htc_process_cache_stats_get(const htc_process_cache *map, htc_process_cache_stats *stats)
 {
     stats->entries = atomic_load_explicit(&map->entries, memory_order_relaxed);
     stats->bytes = atomic_load_explicit(&map->bytes, memory_order_relaxed);

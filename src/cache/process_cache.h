@@ -24,36 +24,38 @@
 
 #include <apr_errno.h>
 
-typedef struct htc_map htc_map;
-typedef struct htc_node htc_node;
+typedef struct htc_process_cache htc_process_cache;
+typedef struct htc_process_node htc_process_node;
 
 /** True when @a data is the object that @a key describes. Called with a reference held. */
-typedef bool (*htc_map_match)(const void *data, const void *key);
-/** Frees a payload. May itself call htc_node_release on other nodes of the same map. */
-typedef void (*htc_map_free)(void *data);
+typedef bool (*htc_process_cache_match)(const void *data, const void *key);
+/** Frees a payload. May itself call htc_process_cache_release on other nodes of the same map. */
+typedef void (*htc_process_cache_free)(void *data);
 
 /**
  * Make an empty map that holds at most @a max_bytes, its own table and nodes included.
  * @return APR_SUCCESS; APR_EINVAL when not even an empty map fits in @a max_bytes (16 KB do);
  *         APR_ENOMEM; or the error of the mutex.
  */
-apr_status_t htc_map_create(htc_map **map, uint64_t max_bytes, htc_map_free free_fn);
+apr_status_t htc_process_cache_create(htc_process_cache **map, uint64_t max_bytes,
+                                      htc_process_cache_free free_fn);
 
 /** Unlink everything and free the map. No other thread may use it; every reference held by callers
  *  must have been released. */
-void htc_map_destroy(htc_map *map);
+void htc_process_cache_destroy(htc_process_cache *map);
 
 /** The payload of a node on which the caller holds a reference. */
-void *htc_node_data(const htc_node *node);
+void *htc_process_cache_data(const htc_process_node *node);
 /** What it was inserted with as its cost, in bytes. */
-size_t htc_node_cost(const htc_node *node);
+size_t htc_process_cache_cost(const htc_process_node *node);
 
 /** Find and take a reference, or NULL. Lock-free; marks the node as recently used. @a hash must be
  *  well mixed in all of its 64 bits. */
-htc_node *htc_map_acquire(htc_map *map, uint64_t hash, htc_map_match match, const void *key);
+htc_process_node *htc_process_cache_acquire(htc_process_cache *map, uint64_t hash,
+                                            htc_process_cache_match match, const void *key);
 
 /** Is an object of this cost not larger than all that the map has for objects? */
-bool htc_map_fits(const htc_map *map, size_t cost);
+bool htc_process_cache_fits(const htc_process_cache *map, size_t cost);
 
 /**
  * Shall an object be made and inserted, or only used this once? It shall while there is room, and
@@ -61,7 +63,7 @@ bool htc_map_fits(const htc_map *map, size_t cost);
  * asked for once in a long time neither costs what keeping costs nor drives others out. Takes no
  * lock; now and then the answer is that of another object.
  */
-bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost);
+bool htc_process_cache_admit(htc_process_cache *map, uint64_t hash, size_t cost);
 
 /**
  * Insert @a data under @a hash, unlinking an object that matches @a key first, evicting as needed.
@@ -70,25 +72,26 @@ bool htc_map_admit(htc_map *map, uint64_t hash, size_t cost);
  * @return the node with one reference for the caller; NULL when there was no room (everything else
  *         is in use, or it is larger than the bound) or no memory, and @a data was freed.
  */
-htc_node *htc_map_insert(htc_map *map, uint64_t hash, htc_map_match match, const void *key,
-                         void *data, size_t cost);
+htc_process_node *htc_process_cache_insert(htc_process_cache *map, uint64_t hash,
+                                           htc_process_cache_match match, const void *key,
+                                           void *data, size_t cost);
 
 /** Unlink a node if it is still in the map. The caller's reference stays. */
-void htc_map_remove(htc_map *map, htc_node *node);
+void htc_process_cache_remove(htc_process_cache *map, htc_process_node *node);
 
 /** Take another reference; the caller must already hold one. */
-void htc_node_retain(htc_node *node);
+void htc_process_cache_retain(htc_process_node *node);
 
 /** Release a reference. */
-void htc_node_release(htc_map *map, htc_node *node);
+void htc_process_cache_release(htc_process_cache *map, htc_process_node *node);
 
-typedef struct htc_map_stats {
+typedef struct htc_process_cache_stats {
     uint64_t entries;   /* linked */
     uint64_t bytes;     /* accounted bytes of everything not yet freed, and of the map itself */
     uint64_t max_bytes; /* the bound */
     uint64_t evictions; /* unlinked to make room */
-} htc_map_stats;
+} htc_process_cache_stats;
 
-void htc_map_stats_get(const htc_map *map, htc_map_stats *stats);
+void htc_process_cache_stats_get(const htc_process_cache *map, htc_process_cache_stats *stats);
 
 #endif

@@ -158,12 +158,13 @@ int64_t htc_watch_fresh(const htc_watch *watch)
 
 /* The time, and a number that tells those of one millisecond apart. The lowest bit is for the
  * sweep: htc_mark_is_unprompted(). */
-int64_t htc_watch_doubt(htc_watch *watch)
+int64_t htc_watch_unverified(htc_watch *watch)
 {
-    uint64_t n = atomic_fetch_add_explicit(&watch->header->doubts, 1, memory_order_relaxed);
+    uint64_t n =
+        atomic_fetch_add_explicit(&watch->header->unverified_marks, 1, memory_order_relaxed);
     uint64_t time = (uint64_t)htc_mono_ms() & ((UINT64_C(1) << 39) - 1);
 
-    return HTC_MARK_DOUBT + (int64_t)(time << 20 | (n & 0x7FFFF) << 1);
+    return HTC_MARK_UNVERIFIED + (int64_t)(time << 20 | (n & 0x7FFFF) << 1);
 }
 
 void htc_watch_distrust(htc_watch *watch)
@@ -198,16 +199,16 @@ static void note_trouble(htc_watch *w, htc_watch_trouble trouble)
 {
     uint32_t empty = HTCW_EMPTY;
 
-    atomic_compare_exchange_strong(&w->header->troubles[trouble], &empty, HTCW_UNTOLD);
+    atomic_compare_exchange_strong(&w->header->troubles[trouble], &empty, HTCW_UNLOGGED);
 }
 
 bool htc_watch_troubled(htc_watch *watch, htc_watch_trouble trouble)
 {
-    _Atomic uint32_t *told = &watch->header->troubles[trouble];
-    uint32_t untold = HTCW_UNTOLD;
+    _Atomic uint32_t *logged = &watch->header->troubles[trouble];
+    uint32_t unlogged = HTCW_UNLOGGED;
 
-    return atomic_load_explicit(told, memory_order_relaxed) == HTCW_UNTOLD &&
-           atomic_compare_exchange_strong(told, &untold, HTCW_TOLD);
+    return atomic_load_explicit(logged, memory_order_relaxed) == HTCW_UNLOGGED &&
+           atomic_compare_exchange_strong(logged, &unlogged, HTCW_LOGGED);
 }
 
 /* --- the lock ---------------------------------------------------------------------------------*/
@@ -475,9 +476,9 @@ bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal)
 {
     for (int i = 0; i < HTCW_DEVICES; i++) {
         htcw_refused *one = &watch->header->refused[i];
-        uint32_t untold = HTCW_UNTOLD;
+        uint32_t unlogged = HTCW_UNLOGGED;
 
-        if (atomic_compare_exchange_strong(&one->told, &untold, HTCW_TOLD)) {
+        if (atomic_compare_exchange_strong(&one->logged, &unlogged, HTCW_LOGGED)) {
             *refusal = one->what;
             refusal->at[sizeof(refusal->at) - 1] = '\0';
             return true;
@@ -493,7 +494,7 @@ size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, s
     for (int i = 0; i < HTCW_DEVICES && n < max; i++) {
         const htcw_refused *one = &watch->header->refused[i];
 
-        if (atomic_load(&one->told) == HTCW_EMPTY)
+        if (atomic_load(&one->logged) == HTCW_EMPTY)
             continue;
         refusals[n] = one->what;
         refusals[n++].at[sizeof(refusals->at) - 1] = '\0';

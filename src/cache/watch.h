@@ -18,7 +18,7 @@
  *     a doubt (far below 0)     compare with the disk. Each is a number of its own, and tells when
  *                               it was made
  *     HTC_MARK_WATCHED + epoch  trusted without asking while the epoch is the current one
- *     HTC_MARK_ASKED + why, time  cannot be watched, and why; true at that time (htc_mono_ms())
+ *     HTC_MARK_POLLED + why, time  cannot be watched, and why; true at that time (htc_mono_ms())
  *     else                      true at that time, says somebody who does not watch
  *
  * Order. A record is stored with a doubt. Whoever wants to trust it (1) loads the epoch, (2)
@@ -44,9 +44,9 @@
 
 #include "cache/store.h"
 
-#define HTC_MARK_DOUBT   (-(INT64_C(1) << 62))
-#define HTC_MARK_ASKED   (INT64_C(1) << 60)
-#define HTC_MARK_WATCHED (INT64_C(1) << 62)
+#define HTC_MARK_UNVERIFIED (-(INT64_C(1) << 62))
+#define HTC_MARK_POLLED     (INT64_C(1) << 60)
+#define HTC_MARK_WATCHED    (INT64_C(1) << 62)
 /** Of a mark of the third kind: the time lies below the reason. */
 #define HTC_MARK_TIME_BITS 48
 /** What htc_watch_fresh() is where nothing is watched: no mark. */
@@ -110,51 +110,51 @@ int64_t htc_watch_fresh(const htc_watch *watch);
  *  htc_watch_fresh(). Negative for a doubt, far in the future for what is watched. */
 static inline int64_t htc_mark_time(int64_t mark, int64_t fresh)
 {
-    if (mark < HTC_MARK_ASKED)
+    if (mark < HTC_MARK_POLLED)
         return mark;
     if (mark < HTC_MARK_WATCHED)
         return mark & ((INT64_C(1) << HTC_MARK_TIME_BITS) - 1);
-    return mark == fresh ? HTC_MARK_ASKED : HTC_MARK_DOUBT;
+    return mark == fresh ? HTC_MARK_POLLED : HTC_MARK_UNVERIFIED;
 }
 
 /** What cannot be watched, because of @a why; true at @a time, which is not negative. */
-static inline int64_t htc_mark_asked(htc_watch_why why, int64_t time)
+static inline int64_t htc_mark_polled(htc_watch_why why, int64_t time)
 {
-    return HTC_MARK_ASKED + ((int64_t)why << HTC_MARK_TIME_BITS) + time;
+    return HTC_MARK_POLLED + ((int64_t)why << HTC_MARK_TIME_BITS) + time;
 }
 
-static inline bool htc_mark_is_asked(int64_t mark)
+static inline bool htc_mark_is_polled(int64_t mark)
 {
-    return mark >= HTC_MARK_ASKED && mark < HTC_MARK_WATCHED;
+    return mark >= HTC_MARK_POLLED && mark < HTC_MARK_WATCHED;
 }
 
 /** Of a mark that is asked: why. HTC_WATCH_OK: it could be watched, and has not been yet. */
 static inline htc_watch_why htc_mark_why(int64_t mark)
 {
-    int64_t why = (mark - HTC_MARK_ASKED) >> HTC_MARK_TIME_BITS;
+    int64_t why = (mark - HTC_MARK_POLLED) >> HTC_MARK_TIME_BITS;
 
     return why >= 0 && why < HTC_WATCH_WHYS ? (htc_watch_why)why : HTC_WATCH_OK;
 }
 
-static inline bool htc_mark_is_doubt(int64_t mark)
+static inline bool htc_mark_is_unverified(int64_t mark)
 {
-    return mark < HTC_MARK_DOUBT / 2;
+    return mark < HTC_MARK_UNVERIFIED / 2;
 }
 
 /** Was it made by the sweep (see HTC_WATCH_NET_MS), although nothing was reported? */
 static inline bool htc_mark_is_unprompted(int64_t mark)
 {
-    return htc_mark_is_doubt(mark) && (mark & 1);
+    return htc_mark_is_unverified(mark) && (mark & 1);
 }
 
 /** The time at which a doubt was made. */
-static inline int64_t htc_mark_doubted_at(int64_t mark)
+static inline int64_t htc_mark_unverified_at(int64_t mark)
 {
-    return (mark - HTC_MARK_DOUBT) >> 20;
+    return (mark - HTC_MARK_UNVERIFIED) >> 20;
 }
 
 /** A new doubt, different from every other one. */
-int64_t htc_watch_doubt(htc_watch *watch);
+int64_t htc_watch_unverified(htc_watch *watch);
 
 /**
  * Publish what was reported until now. One system call when nothing was. Afterwards every change

@@ -111,12 +111,12 @@ typedef struct htcw_device {
 } htcw_device;
 
 /* Something to be said once: there is nothing, there is, it was. */
-typedef enum htcw_told { HTCW_EMPTY = 0, HTCW_UNTOLD, HTCW_TOLD } htcw_told;
+typedef enum htcw_logged { HTCW_EMPTY = 0, HTCW_UNLOGGED, HTCW_LOGGED } htcw_logged;
 
 /* A file system that was refused. Written under the lock while it is empty, and then given away. */
 
 typedef struct htcw_refused {
-    _Atomic uint32_t told;
+    _Atomic uint32_t logged;
     uint64_t dev;
     htc_watch_refusal what;
 } htcw_refused;
@@ -132,14 +132,14 @@ typedef struct htcw_header {
     _Atomic uint64_t epoch;  /* from 1 */
     _Atomic uint32_t busy;   /* events were taken from the queue and are not all published */
     _Atomic int32_t last_wd; /* the highest watch that was entered; 0: never any */
-    _Atomic uint64_t doubts;
+    _Atomic uint64_t unverified_marks;
     _Atomic int64_t swept_at;
     _Atomic int64_t untrue_at; /* see htc_watch_untrue() */
     _Atomic uint64_t watches;
     _Atomic uint64_t used; /* nodes */
     _Atomic uint64_t failures[HTC_WATCH_WHYS];
     _Atomic uint32_t told[HTC_WATCH_WHYS];
-    _Atomic uint32_t troubles[HTC_TROUBLES]; /* htcw_told */
+    _Atomic uint32_t troubles[HTC_TROUBLES]; /* htcw_logged */
     _Atomic int64_t words[HTC_WATCH_WORDS];
 
     uint64_t invalids;       /* numbers given to invalid nodes */
@@ -232,9 +232,9 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name);
 /* A sweep, in steps of one hold of the lock each; see htc_watch_sweep(). */
 typedef struct htcw_sweep {
     int64_t now;
-    uint32_t strays;        /* watches still to be looked at that nobody may know */
-    uint32_t nodes;         /* still to be looked at for what nobody needs */
-    uint32_t looks, doubts; /* still to be looked at, and to be doubted, for the safety net */
+    uint32_t strays;          /* watches still to be looked at that nobody may know */
+    uint32_t nodes;           /* still to be looked at for what nobody needs */
+    uint32_t looks, rechecks; /* still to be looked at, and to be verified again */
 } htcw_sweep;
 
 void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now);

@@ -514,13 +514,13 @@ static void note_refused(htc_watch *w, uint64_t dev, uint32_t type, const char *
     for (int i = 0; i < HTCW_DEVICES; i++) {
         htcw_refused *one = &w->header->refused[i];
 
-        if (atomic_load(&one->told) != HTCW_EMPTY && one->dev == dev)
+        if (atomic_load(&one->logged) != HTCW_EMPTY && one->dev == dev)
             return;
-        if (atomic_load(&one->told) == HTCW_EMPTY) {
+        if (atomic_load(&one->logged) == HTCW_EMPTY) {
             one->dev = dev;
             one->what.type = type;
             snprintf(one->what.at, sizeof(one->what.at), "%s", path);
-            atomic_store(&one->told, HTCW_UNTOLD);
+            atomic_store(&one->logged, HTCW_UNLOGGED);
             return;
         }
     }
@@ -568,7 +568,7 @@ static bool over_own_limit(htc_watch *w, const look *l)
 
 /* Of what only its own watch tells, what was reported to the watch meanwhile must have been
  * reported to this node: not to others that have the same one. */
-static bool told_to_others(htc_watch *w, const look *l)
+static bool reported_to_others(htc_watch *w, const look *l)
 {
     return (l->flags & HTCW_ALONE) && htcw_at(w, l->node)->wd != l->wd &&
            htcw_first_with_wd(w, l->wd) != HTCW_NIL;
@@ -590,7 +590,7 @@ static htc_watch_why lead_to(htc_watch *w, const look *l, uint32_t target)
     }
     if (over_own_limit(w, l))
         return HTC_WATCH_KERNEL;
-    if (told_to_others(w, l))
+    if (reported_to_others(w, l))
         return HTC_WATCH_DENIED;
     htcw_at(w, l->node)->flags = (htcw_at(w, l->node)->flags & HTCW_DOOMING) | flags;
     if (found < 0)

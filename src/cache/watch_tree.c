@@ -495,12 +495,12 @@ static _Atomic int64_t *mark_of(const htc_watch *w, const htcw_node *n)
     return atomic_load(&hot->version) == n->version ? &hot->checked_at : NULL;
 }
 
-static void doubt(htc_watch *w, const htcw_node *n)
+static void mark_unverified(htc_watch *w, const htcw_node *n)
 {
     _Atomic int64_t *mark = mark_of(w, n);
 
     if (mark)
-        atomic_store(mark, htc_watch_doubt(w));
+        atomic_store(mark, htc_watch_unverified(w));
 }
 
 /* Whatever this node leads to may have changed. Who is looking at it, or at a child of a node that
@@ -514,7 +514,7 @@ void htcw_doom(htc_watch *w, uint32_t i)
     if (!was_valid)
         return;
     n->since = htc_mono_ms();
-    doubt(w, n);
+    mark_unverified(w, n);
     HTCW_CRASH_POINT("doom");
     if (n->children == HTCW_NIL && n->linkers == HTCW_NIL)
         return;
@@ -621,7 +621,7 @@ static void give_up_one(htc_watch *w, int64_t now)
 }
 
 /* True when it was trusted. */
-static bool doubt_one(htc_watch *w)
+static bool recheck_one(htc_watch *w)
 {
     uint32_t i = step_hand(w, &w->header->net_hand);
     _Atomic int64_t *mark = i == HTCW_NIL ? NULL : mark_of(w, htcw_at(w, i));
@@ -630,7 +630,7 @@ static bool doubt_one(htc_watch *w)
     /* A word's mark has the word's number above the epoch. */
     if (seen < HTC_MARK_WATCHED || (uint64_t)(seen - htc_watch_fresh(w)) << (64 - HTCW_EPOCH_BITS))
         return false;
-    atomic_compare_exchange_strong(mark, &seen, htc_watch_doubt(w) | 1);
+    atomic_compare_exchange_strong(mark, &seen, htc_watch_unverified(w) | 1);
     return true;
 }
 
@@ -650,7 +650,7 @@ void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
                           .strays = 4 * HTCW_STEP,
                           .nodes = least(fresh, HTCW_SWEEP_NODES),
                           .looks = least(due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES, fresh),
-                          .doubts = least(due, HTC_WATCH_NET_RATE)};
+                          .rechecks = least(due, HTC_WATCH_NET_RATE)};
 }
 
 bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
@@ -662,9 +662,9 @@ bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
         } else if (sweep->nodes) {
             sweep->nodes--;
             give_up_one(w, sweep->now);
-        } else if (sweep->looks && sweep->doubts) {
+        } else if (sweep->looks && sweep->rechecks) {
             sweep->looks--;
-            sweep->doubts -= doubt_one(w);
+            sweep->rechecks -= recheck_one(w);
         } else {
             return false;
         }

@@ -85,9 +85,9 @@ static void describe(explain *e, explain_level *level, found *f, const htc_info 
         f->record = "absent";
         break;
     case HTC_KIND_TREE:
-        f->record = (info->flags & HTC_RF_REPLAY)                                  ? "replayed"
-                    : htc_level_known(e->report->ctx, e->server, level->directory) ? "cached"
-                                                                                   : "shared";
+        f->record = (info->flags & HTC_RF_REPLAY)                                       ? "replayed"
+                    : htc_path_entry_known(e->report->ctx, e->server, level->directory) ? "cached"
+                                                                                        : "shared";
         read_tree(e, level, f, info);
         break;
     default:

@@ -32,11 +32,12 @@ typedef struct header {
     uint32_t path_len;
     uint64_t body_len;
     int64_t stamp, expires;
-    unsigned char print[HTC_FARM_PRINT];
+    unsigned char fingerprint[HTC_FARM_FINGERPRINT];
     htc_identity id;
 } header;
 
-static_assert(sizeof(header) == 24 + 24 + HTC_FARM_PRINT + sizeof(htc_identity), "no padding");
+static_assert(sizeof(header) == 24 + 24 + HTC_FARM_FINGERPRINT + sizeof(htc_identity),
+              "no padding");
 static_assert(MAC_LEN == SHA256_DIGEST_LENGTH, "HMAC-SHA256");
 
 /* --- keys and names -----------------------------------------------------------------------------
@@ -76,9 +77,9 @@ const char *htc_farm_keys_read(htc_farm_keys *keys, const char *text, size_t len
     return wrong;
 }
 
-void htc_farm_digest(unsigned char print[HTC_FARM_PRINT], const void *bytes, size_t len)
+void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes, size_t len)
 {
-    SHA256(bytes, len, print);
+    SHA256(bytes, len, fingerprint);
 }
 
 bool htc_farm_random(void *bytes, size_t len)
@@ -87,12 +88,12 @@ bool htc_farm_random(void *bytes, size_t len)
 }
 
 void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
-                   const unsigned char print[HTC_FARM_PRINT], const char *path)
+                   const unsigned char fingerprint[HTC_FARM_FINGERPRINT], const char *path)
 {
-    unsigned char bytes[HTC_FARM_PRINT + SHA256_DIGEST_LENGTH], digest[SHA256_DIGEST_LENGTH];
+    unsigned char bytes[HTC_FARM_FINGERPRINT + SHA256_DIGEST_LENGTH], digest[SHA256_DIGEST_LENGTH];
 
-    memcpy(bytes, print, HTC_FARM_PRINT);
-    SHA256((const unsigned char *)path, strlen(path), bytes + HTC_FARM_PRINT);
+    memcpy(bytes, fingerprint, HTC_FARM_FINGERPRINT);
+    SHA256((const unsigned char *)path, strlen(path), bytes + HTC_FARM_FINGERPRINT);
     SHA256(bytes, sizeof(bytes), digest);
     name[0] = (char)type;
     for (unsigned i = 0; i < (HTC_MC_KEY - 1) / 2; i++)
@@ -145,7 +146,7 @@ apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *
     head.body_len = value->body_len;
     head.stamp = value->stamp;
     head.expires = value->expires;
-    memcpy(head.print, scope->print, HTC_FARM_PRINT);
+    memcpy(head.fingerprint, scope->fingerprint, HTC_FARM_FINGERPRINT);
     head.id = value->id;
     head.id.dev = 0;
     out = apr_palloc(pool, total);
@@ -198,7 +199,7 @@ int htc_farm_decode(const htc_farm_scope *scope, htc_farm_type type, int64_t now
         return HTC_FC_drop_truncated;
     if (!signed_by_us(scope->keys, bytes, len))
         return HTC_FC_drop_forged;
-    if (memcmp(head.print, scope->print, HTC_FARM_PRINT) != 0)
+    if (memcmp(head.fingerprint, scope->fingerprint, HTC_FARM_FINGERPRINT) != 0)
         return HTC_FC_drop_fingerprint;
     bytes += MAC_LEN + sizeof(head);
     if (head.type != (uint32_t)type || head.path_len != strlen(scope->path) ||

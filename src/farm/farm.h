@@ -5,7 +5,7 @@
  * proof on the way back. There are three types of value:
  *
  *   record   the parsed directive tree of one file (cache/record.h), and the identity it was read
- * with lease    what a stat of one path gave, absent or an identity, and when office   "I am about
+ * with lease    what a stat of one path gave, absent or an identity, and when claim   "I am about
  * to stat this path", for a second or two
  *
  * Each begins with an HMAC-SHA256 over all the rest: version, type, fingerprint of the
@@ -50,9 +50,9 @@
     X(leases_used, "looks at the disk that another server's look has spared")                  \
     X(records_used, "reads and parses that another server's have spared")                      \
     X(changes_learned, "changes learned from another server")                                  \
-    X(offices_won, "times this server was the one to look at the disk for all")                \
-    X(offices_lost, "times it went on while another server looked")                            \
-    X(offices_awaited, "times a request waited for what another server found")                 \
+    X(claims_won, "times this server was the one to look at the disk for all")                 \
+    X(claims_lost, "times it went on while another server looked")                             \
+    X(claims_awaited, "times a request waited for what another server found")                  \
     X(budget_spent, "requests that had no more time for memcached")                            \
     X(local_large, "records larger than memcached takes, kept local")                          \
     X(local_replay, "records of files that are run for each request, kept local")              \
@@ -74,10 +74,10 @@ enum htc_farm_counter {
         HTC_FARM_COUNTER_COUNT
 };
 
-#define HTC_FARM_PRINT   32 /* bytes of a fingerprint */
-#define HTC_FARM_KEYS    2
-#define HTC_FARM_KEY_MIN 32 /* characters of a line in the key file */
-#define HTC_FARM_KEY_MAX 256
+#define HTC_FARM_FINGERPRINT 32 /* bytes of a fingerprint */
+#define HTC_FARM_KEYS        2
+#define HTC_FARM_KEY_MIN     32 /* characters of a line in the key file */
+#define HTC_FARM_KEY_MAX     256
 
 /** Milliseconds by which clocks of servers may differ, so that a value may come from the future. It
  * counts as made just now. */
@@ -102,15 +102,16 @@ const char *htc_farm_keys_read(htc_farm_keys *keys, const char *text, size_t len
 typedef enum htc_farm_type {
     HTC_FARM_RECORD = 'r',
     HTC_FARM_LEASE = 'l',
-    HTC_FARM_OFFICE = 'o'
+    HTC_FARM_CLAIM = 'o'
 } htc_farm_type;
 
 /** Name of an item: the type's letter, then what is the same for all types of one path. */
 void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
-                   const unsigned char print[HTC_FARM_PRINT], const char *path);
+                   const unsigned char fingerprint[HTC_FARM_FINGERPRINT], const char *path);
 
 /** SHA-256 of bytes, for fingerprints. */
-void htc_farm_digest(unsigned char print[HTC_FARM_PRINT], const void *bytes, size_t len);
+void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes,
+                     size_t len);
 
 /** Random bytes; false when the system has none. */
 bool htc_farm_random(void *bytes, size_t len);
@@ -118,7 +119,7 @@ bool htc_farm_random(void *bytes, size_t len);
 /** Whom a value is for. */
 typedef struct htc_farm_scope {
     const htc_farm_keys *keys;
-    const unsigned char *print; /* HTC_FARM_PRINT bytes */
+    const unsigned char *fingerprint; /* HTC_FARM_FINGERPRINT bytes */
     const char *path;
 } htc_farm_scope;
 

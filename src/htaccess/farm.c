@@ -3,7 +3,7 @@
  * The farm tier's policy. A lease is what another server's stat of a path gave, and when; it
  * spares this server its own. One exchange asks for the leases of all levels of a request at once;
  * records are fetched one by one, when a level needs one. What this server finds out itself is
- * queued and told when the walk is over. When a lease has run out, the server that gets the office
+ * queued and told when the walk is over. When a lease has run out, the server that gets the claim
  * of that path (memcached's "add") looks at the disk; the others go on for a moment, or, with what
  * is too old for that, wait for what it finds, within the request's time for memcached.
  *
@@ -56,20 +56,20 @@ static htc_farm_request *farm_request(htc_context *ctx, request_rec *r)
         fr->budget_us = ctx->farm->timeout_us;
         fr->leases = apr_array_make(top->pool, 16, sizeof(htc_farm_lease));
         fr->out = apr_array_make(top->pool, 4, sizeof(htc_mc_item));
-        fr->duties = apr_array_make(top->pool, 4, sizeof(htc_farm_duty));
+        fr->claims = apr_array_make(top->pool, 4, sizeof(htc_farm_claim));
         apr_pool_pre_cleanup_register(top->pool, top, flush_at_end);
     }
     return rq->farm->budget_us > 0 ? rq->farm : NULL;
 }
 
-static const unsigned char *print_of(const request_rec *r)
+static const unsigned char *fingerprint_of(const request_rec *r)
 {
-    return htc_server_conf_of(r->server)->farm_print;
+    return htc_server_conf_of(r->server)->farm_fingerprint;
 }
 
 static htc_farm_scope scope_of(const htc_farm_request *fr, const request_rec *r, const char *path)
 {
-    return (htc_farm_scope){&fr->farm->keys, print_of(r), path};
+    return (htc_farm_scope){&fr->farm->keys, fingerprint_of(r), path};
 }
 
 static htc_mc_item item_of(const htc_farm_request *fr, const request_rec *r, htc_farm_type type,
@@ -77,7 +77,7 @@ static htc_mc_item item_of(const htc_farm_request *fr, const request_rec *r, htc
 {
     htc_mc_item item = {.op = op};
 
-    htc_farm_name(item.key, type, print_of(r), path);
+    htc_farm_name(item.key, type, fingerprint_of(r), path);
     item.server = htc_farm_server_of(fr->farm, item.key + 1);
     return item;
 }
@@ -116,7 +116,7 @@ static void want(htc_farm_request *fr, const request_rec *r, const char *path)
     lease = apr_array_push(fr->leases);
     memset(lease, 0, sizeof(*lease));
     lease->path = apr_pstrdup(fr->pool, path);
-    htc_farm_name(lease->name, HTC_FARM_LEASE, print_of(r), path);
+    htc_farm_name(lease->name, HTC_FARM_LEASE, fingerprint_of(r), path);
     lease->server = htc_farm_server_of(fr->farm, lease->name + 1);
 }
 
@@ -212,14 +212,14 @@ static void wait_ends(htc_context *ctx, const char *path)
 /* --- telling ------------------------------------------------------------------------------------
  */
 
-/* If this request has the office of that path, it needs it no more. */
-static void office_done(htc_farm_request *fr, const char *path)
+/* If this request has the claim of that path, it needs it no more. */
+static void claim_done(htc_farm_request *fr, const char *path)
 {
-    for (int i = 0; i < fr->duties->nelts; i++) {
-        htc_farm_duty *duty = &APR_ARRAY_IDX(fr->duties, i, htc_farm_duty);
+    for (int i = 0; i < fr->claims->nelts; i++) {
+        htc_farm_claim *claim = &APR_ARRAY_IDX(fr->claims, i, htc_farm_claim);
 
-        if (!strcmp(duty->path, path))
-            duty->done = true;
+        if (!strcmp(claim->path, path))
+            claim->done = true;
     }
 }
 
@@ -258,23 +258,23 @@ static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, h
     if (known)
         known->valid = false;
     tell(fr, r, path, &value, at, (uint32_t)((ttl + 999) / 1000) + 2);
-    office_done(fr, path);
+    claim_done(fr, path);
 }
 
-/* Send what is to be told. Offices of which nothing more is to be told are given up behind it. */
+/* Send what is to be told. Claims of which nothing more is to be told are given up behind it. */
 static void send_told(htc_farm_request *fr)
 {
     int kept = 0;
 
-    for (int i = 0; i < fr->duties->nelts; i++) {
-        const htc_farm_duty duty = APR_ARRAY_IDX(fr->duties, i, htc_farm_duty);
+    for (int i = 0; i < fr->claims->nelts; i++) {
+        const htc_farm_claim claim = APR_ARRAY_IDX(fr->claims, i, htc_farm_claim);
 
-        if (duty.done)
-            APR_ARRAY_PUSH(fr->out, htc_mc_item) = duty.item;
+        if (claim.done)
+            APR_ARRAY_PUSH(fr->out, htc_mc_item) = claim.item;
         else
-            APR_ARRAY_IDX(fr->duties, kept++, htc_farm_duty) = duty;
+            APR_ARRAY_IDX(fr->claims, kept++, htc_farm_claim) = claim;
     }
-    fr->duties->nelts = kept;
+    fr->claims->nelts = kept;
     if (!fr->out->nelts)
         return;
     if (fr->budget_us > 0)
@@ -293,39 +293,39 @@ void htc_farm_flush(htc_context *ctx, request_rec *r)
     fr = htc_request_get(top_of(r))->farm;
     if (!fr)
         return;
-    /* Offices are given up now, whatever became of the look. */
-    for (int i = 0; i < fr->duties->nelts; i++)
-        APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).done = true;
+    /* Claims are given up now, whatever became of the look. */
+    for (int i = 0; i < fr->claims->nelts; i++)
+        APR_ARRAY_IDX(fr->claims, i, htc_farm_claim).done = true;
     send_told(fr);
 }
 
-/* --- offices ------------------------------------------------------------------------------------
+/* --- claims ------------------------------------------------------------------------------------
  */
 
-static bool has_office(const htc_farm_request *fr, const char *path)
+static bool has_claim(const htc_farm_request *fr, const char *path)
 {
-    for (int i = 0; i < fr->duties->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(fr->duties, i, htc_farm_duty).path, path))
+    for (int i = 0; i < fr->claims->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(fr->claims, i, htc_farm_claim).path, path))
             return true;
     }
     return false;
 }
 
-/* Try to become the one server that looks at the disk. False: another one does just now. An office
+/* Try to become the one server that looks at the disk. False: another one does just now. A claim
  * that is forged or old does not count, so that nobody can keep all from looking. The lease is
- * asked for again behind it: a server that had the office has told what it found before it gave the
- * office up, so that nobody who gets it afterwards looks once more for want of having heard. */
-static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
-                        htc_farm_lease *lease)
+ * asked for again behind it: a server that had the claim has told what it found before it gave the
+ * claim up, so that nobody who gets it afterwards looks once more for want of having heard. */
+static bool take_claim(htc_farm_request *fr, request_rec *r, const char *path,
+                       htc_farm_lease *lease)
 {
     const htc_farm_scope scope = scope_of(fr, r, path);
-    htc_mc_item items[3] = {item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_ADD),
-                            item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_GET),
+    htc_mc_item items[3] = {item_of(fr, r, HTC_FARM_CLAIM, path, HTC_MC_ADD),
+                            item_of(fr, r, HTC_FARM_CLAIM, path, HTC_MC_GET),
                             item_of(fr, r, HTC_FARM_LEASE, path, HTC_MC_GET)};
-    htc_farm_value value = {.type = HTC_FARM_OFFICE};
-    htc_farm_duty *duty;
+    htc_farm_value value = {.type = HTC_FARM_CLAIM};
+    htc_farm_claim *claim;
 
-    if (has_office(fr, path))
+    if (has_claim(fr, path))
         return true;
     value.stamp = htc_farm_now();
     value.expires = value.stamp + HTC_FARM_OFFICE_LIFE * 1000;
@@ -339,17 +339,17 @@ static bool take_office(htc_farm_request *fr, request_rec *r, const char *path,
     if (items[0].result == HTC_MC_EXISTS && htc_farm_got(fr, &scope, &items[1], &value))
         return false;
     if (items[0].result == HTC_MC_DONE) {
-        htc_farm_count(fr->farm, HTC_FC_offices_won, 1);
-        duty = apr_array_push(fr->duties);
-        duty->done = false;
-        duty->path = apr_pstrdup(fr->pool, path);
-        duty->item = item_of(fr, r, HTC_FARM_OFFICE, path, HTC_MC_DELETE);
+        htc_farm_count(fr->farm, HTC_FC_claims_won, 1);
+        claim = apr_array_push(fr->claims);
+        claim->done = false;
+        claim->path = apr_pstrdup(fr->pool, path);
+        claim->item = item_of(fr, r, HTC_FARM_CLAIM, path, HTC_MC_DELETE);
     }
     return true;
 }
 
 /* Another server looks at the disk. May this one go on with a record that was checked at
- * *checked_at? Not for long: whoever has the office may never tell what he found, and the next one
+ * *checked_at? Not for long: whoever has the claim may never tell what he found, and the next one
  * neither. The end of it is set once, when the first request goes on, and holds until the path was
  * looked at. The record's own time says nothing any more from then on, as each that goes on, or
  * claims the look, moves it. An entry that has ended is given to another path only when no such
@@ -374,22 +374,22 @@ static bool may_wait(htc_context *ctx, const char *path, apr_int64_t ttl, apr_in
     return true;
 }
 
-/* Has another server the office still? Asks for the lease, too, behind that: see take_office(). */
+/* Has another server the claim still? Asks for the lease, too, behind that: see take_claim(). */
 static bool others_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lease)
 {
     const htc_farm_scope scope = scope_of(fr, r, lease->path);
-    htc_mc_item items[2] = {item_of(fr, r, HTC_FARM_OFFICE, lease->path, HTC_MC_GET),
+    htc_mc_item items[2] = {item_of(fr, r, HTC_FARM_CLAIM, lease->path, HTC_MC_GET),
                             item_of(fr, r, HTC_FARM_LEASE, lease->path, HTC_MC_GET)};
-    htc_farm_value office;
+    htc_farm_value claim;
 
     htc_farm_run(fr, items, 2);
     lease->valid = htc_farm_got(fr, &scope, &items[1], &lease->value);
-    return htc_farm_got(fr, &scope, &items[0], &office);
+    return htc_farm_got(fr, &scope, &items[0], &claim);
 }
 
 /* Another server looks, and what this one has is too old to go on with: wait for what that one
- * tells, or until the office is free again. For half of the request's time at most: the rest is for
- * its other levels, and for telling. Nobody waits with an office in hand, so that no two wait for
+ * tells, or until the claim is free again. For half of the request's time at most: the rest is for
+ * its other levels, and for telling. Nobody waits with a claim in hand, so that no two wait for
  * each other. True: the lease is young now. */
 static bool await_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lease, apr_int64_t ttl,
                        apr_int64_t *checked_at)
@@ -398,16 +398,16 @@ static bool await_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lea
     int64_t pause = PAUSE_FIRST_US;
 
     send_told(fr);
-    if (fr->duties->nelts || fr->budget_us <= rest)
+    if (fr->claims->nelts || fr->budget_us <= rest)
         return false;
-    htc_farm_count(fr->farm, HTC_FC_offices_awaited, 1);
+    htc_farm_count(fr->farm, HTC_FC_claims_awaited, 1);
     while (fr->budget_us > rest) {
         bool busy;
 
         htc_farm_pause(fr, pause < fr->budget_us - rest ? pause : fr->budget_us - rest);
         if (fr->budget_us <= 0)
             break;
-        busy = others_look(fr, r, lease) || !take_office(fr, r, lease->path, lease);
+        busy = others_look(fr, r, lease) || !take_claim(fr, r, lease->path, lease);
         if (!busy || fresh(lease, ttl, checked_at))
             break;
         pause = pause < PAUSE_MOST_US / 2 ? pause * 2 : PAUSE_MOST_US;
@@ -421,21 +421,21 @@ static htc_farm_word who_looks(htc_context *ctx, htc_farm_request *fr, request_r
                                const char *path, htc_farm_lease *lease, apr_int64_t ttl,
                                apr_int64_t *checked_at)
 {
-    bool ours = fr->budget_us <= 0 || take_office(fr, r, path, lease);
+    bool ours = fr->budget_us <= 0 || take_claim(fr, r, path, lease);
 
     if (fresh(lease, ttl, checked_at)) {
-        office_done(fr, path);
+        claim_done(fr, path);
         return HTC_FARM_SAME;
     }
     if (ours)
         return HTC_FARM_OWN;
     if (*checked_at != HTC_NEVER_CHECKED && may_wait(ctx, path, ttl, checked_at)) {
-        htc_farm_count(fr->farm, HTC_FC_offices_lost, 1);
+        htc_farm_count(fr->farm, HTC_FC_claims_lost, 1);
         return HTC_FARM_WAIT;
     }
     if (!lease || !await_look(fr, r, lease, ttl, checked_at))
         return HTC_FARM_OWN;
-    office_done(fr, path);
+    claim_done(fr, path);
     return HTC_FARM_SAME;
 }
 

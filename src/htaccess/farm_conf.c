@@ -214,18 +214,19 @@ static const char *configuration_text(const htc_context *ctx, apr_pool_t *pool)
         modules_text(pool), defines_text(pool), list_text(pool, "trusted", ctx->trusted), NULL);
 }
 
-static void make_prints(htc_context *ctx, htc_farm *farm, server_rec *main_server, apr_pool_t *pool)
+static void make_fingerprints(htc_context *ctx, htc_farm *farm, server_rec *main_server,
+                              apr_pool_t *pool)
 {
     const char *text = configuration_text(ctx, pool);
 
-    htc_farm_digest(farm->print, text, strlen(text));
+    htc_farm_digest(farm->fingerprint, text, strlen(text));
     for (server_rec *s = main_server; s; s = s->next) {
         const core_server_config *core = ap_get_core_module_config(s->module_config);
         const char *own = apr_pstrcat(pool, text, "AccessFileName ", core->access_name, NULL);
-        unsigned char *print = apr_palloc(ctx->pconf, HTC_FARM_PRINT);
+        unsigned char *fingerprint = apr_palloc(ctx->pconf, HTC_FARM_FINGERPRINT);
 
-        htc_farm_digest(print, own, strlen(own));
-        htc_server_conf_of(s)->farm_print = print;
+        htc_farm_digest(fingerprint, own, strlen(own));
+        htc_server_conf_of(s)->farm_fingerprint = fingerprint;
     }
 }
 
@@ -328,7 +329,7 @@ static const char *prepare(htc_context *ctx, htc_farm *farm, const htc_farm_opti
         return "libmemcached refuses the list of servers";
     for (unsigned i = 0; i < farm->n; i++)
         resolve(farm, i, s);
-    make_prints(ctx, farm, s, ctx->pconf);
+    make_fingerprints(ctx, farm, s, ctx->pconf);
     return make_shared(farm, ctx->pconf);
 }
 

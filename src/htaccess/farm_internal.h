@@ -49,7 +49,7 @@ struct htc_farm {
     htc_mc_address *addresses;
     void *ring; /* memcached_st: which server has a name */
     htc_farm_keys keys;
-    unsigned char print[HTC_FARM_PRINT]; /* of what all virtual hosts have in common */
+    unsigned char fingerprint[HTC_FARM_FINGERPRINT]; /* of what all virtual hosts have in common */
     int64_t timeout_us;
     htc_farm_shared *shared;
     htc_mc *mc; /* per process; NULL until child_init */
@@ -72,14 +72,14 @@ typedef struct htc_farm_request {
     bool spent;                 /* counted already */
     apr_array_header_t *leases; /* htc_farm_lease */
     apr_array_header_t *out;    /* htc_mc_item: to be sent */
-    apr_array_header_t *duties; /* htc_farm_duty: offices held */
+    apr_array_header_t *claims; /* htc_farm_claim: claims held */
 } htc_farm_request;
 
-typedef struct htc_farm_duty {
+typedef struct htc_farm_claim {
     const char *path;
     bool done;        /* what was found is told, or need not be */
-    htc_mc_item item; /* deletes the office */
-} htc_farm_duty;
+    htc_mc_item item; /* deletes the claim */
+} htc_farm_claim;
 
 /* htaccess/farm_conf.c */
 unsigned htc_farm_server_of(const htc_farm *farm, const char *name);

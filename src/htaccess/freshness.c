@@ -9,7 +9,7 @@
 #include "http_main.h"
 
 static const char *const mode_names[HTC_FRESH_MODES] = {
-    [HTC_FRESH_TOLD] = "told", [HTC_FRESH_INTERVAL] = "interval", [HTC_FRESH_STAT] = "stat"};
+    [HTC_FRESH_WATCHED] = "watched", [HTC_FRESH_INTERVAL] = "interval", [HTC_FRESH_STAT] = "stat"};
 
 static const struct {
     const char *name, *text;
@@ -18,8 +18,9 @@ static const struct {
     [HTC_FRESH_SETTING] = {"setting", "HtCacheRevalidate says so"},
     [HTC_FRESH_YOUNG] = {"young", "it was changed so recently that its times may not tell the next "
                                   "change; it is read again until it is older"},
-    [HTC_FRESH_DOUBT] = {"doubt", "asked for only once so far, or something was reported; the "
-                                  "kernel tells after the next request"},
+    [HTC_FRESH_UNVERIFIED] = {"unverified",
+                              "asked for only once so far, or something was reported; the "
+                              "kernel tells after the next request"},
     [HTC_FRESH_BY_INSTANCE] = {"no_instance", "there is no inotify instance; raise the sysctl "
                                               "fs.inotify.max_user_instances and restart"},
     [HTC_FRESH_BY_LIMIT] = {"limit", "no more inotify watches are to be had; raise the sysctl "
@@ -67,8 +68,8 @@ static apr_int64_t age_of(int64_t mark)
 {
     int64_t since = mark, now = htc_mono_ms();
 
-    if (htc_mark_is_doubt(mark))
-        since = htc_mark_doubted_at(mark);
+    if (htc_mark_is_unverified(mark))
+        since = htc_mark_unverified_at(mark);
     else if (mark >= HTC_MARK_WATCHED || mark == HTC_NEVER_CHECKED)
         return -1;
     else
@@ -93,19 +94,19 @@ static void judge(const htc_context *ctx, apr_int64_t ttl, const htc_info *info,
     if (!ttl)
         set(entry, HTC_FRESH_STAT, HTC_FRESH_SETTING, 0);
     else if (ttl == HTC_REVALIDATE_AUTO && ctx->watch && mark == htc_watch_fresh(ctx->watch))
-        set(entry, HTC_FRESH_TOLD, HTC_FRESH_NO_REASON, 0);
+        set(entry, HTC_FRESH_WATCHED, HTC_FRESH_NO_REASON, 0);
     else if (info->flags & HTC_RF_RACY)
         set(entry, HTC_FRESH_STAT, HTC_FRESH_YOUNG, 0);
     else if (ttl != HTC_REVALIDATE_AUTO)
         set(entry, HTC_FRESH_INTERVAL, HTC_FRESH_SETTING, ttl);
     else if (!ctx->watch)
         set(entry, HTC_FRESH_INTERVAL, HTC_FRESH_BY_INSTANCE, HTC_ASK_MS);
-    else if (htc_mark_is_asked(mark) && htc_watch_each_request(htc_mark_why(mark)))
+    else if (htc_mark_is_polled(mark) && htc_watch_each_request(htc_mark_why(mark)))
         set(entry, HTC_FRESH_STAT, reason_of_why[htc_mark_why(mark)], 0);
-    else if (htc_mark_is_asked(mark))
+    else if (htc_mark_is_polled(mark))
         set(entry, HTC_FRESH_INTERVAL, reason_of_why[htc_mark_why(mark)], HTC_ASK_MS);
     else
-        set(entry, HTC_FRESH_STAT, HTC_FRESH_DOUBT, 0);
+        set(entry, HTC_FRESH_STAT, HTC_FRESH_UNVERIFIED, 0);
 }
 
 void htc_fresh_judge(const htc_context *ctx, const server_rec *s, const char *dir,
@@ -143,10 +144,10 @@ static bool all_auto(void)
 /* What the first server has that uses the cache there, in the way that the mark tells. */
 static apr_int64_t ttl_of(const listing *l, const char *dir, int64_t mark)
 {
-    bool told = mark == l->fresh || htc_mark_is_doubt(mark) || htc_mark_is_asked(mark);
+    bool watched = mark == l->fresh || htc_mark_is_unverified(mark) || htc_mark_is_polled(mark);
     apr_int64_t ttl = HTC_REVALIDATE_AUTO;
 
-    if (l->autos || (told && l->ctx->watch))
+    if (l->autos || (watched && l->ctx->watch))
         return HTC_REVALIDATE_AUTO;
     for (const server_rec *s = ap_server_conf; s; s = s->next) {
         const htc_server_conf *sc = htc_server_conf_of(s);
@@ -166,14 +167,14 @@ static apr_int64_t ttl_of(const listing *l, const char *dir, int64_t mark)
 static bool wanted(void *baton, int64_t checked_at)
 {
     listing *l = baton;
-    bool told = checked_at == l->fresh;
+    bool watched = checked_at == l->fresh;
 
-    if (l->totals && told) {
-        l->totals->modes[HTC_FRESH_TOLD]++;
+    if (l->totals && watched) {
+        l->totals->modes[HTC_FRESH_WATCHED]++;
         l->totals->reasons[HTC_FRESH_NO_REASON]++;
         return false;
     }
-    return l->totals || !told || !l->query->modes || (l->query->modes & 1U << HTC_FRESH_TOLD);
+    return l->totals || !watched || !l->query->modes || (l->query->modes & 1U << HTC_FRESH_WATCHED);
 }
 
 static bool visit(void *baton, const char *key, size_t key_len, const htc_info *info)

@@ -11,7 +11,7 @@
 
 /** How a change of a .htaccess file, or its creation, is noticed. */
 typedef enum htc_fresh_mode {
-    HTC_FRESH_TOLD,     /* the kernel tells: no request looks */
+    HTC_FRESH_WATCHED,  /* the kernel tells: no request looks */
     HTC_FRESH_INTERVAL, /* one request of all compares it with the disk when its time is up */
     HTC_FRESH_STAT,     /* the next request compares it with the disk */
     HTC_FRESH_MODES
@@ -22,7 +22,7 @@ typedef enum htc_fresh_reason {
     HTC_FRESH_NO_REASON,     /* told */
     HTC_FRESH_SETTING,       /* HtCacheRevalidate TIME or 0 */
     HTC_FRESH_YOUNG,         /* the file is so young that its times cannot tell states apart */
-    HTC_FRESH_DOUBT,         /* asked for once only, or something was reported: told, after that */
+    HTC_FRESH_UNVERIFIED,    /* asked for once only, or something was reported: told, after that */
     HTC_FRESH_BY_INSTANCE,   /* there is no inotify instance */
     HTC_FRESH_BY_LIMIT,      /* fs.inotify.max_user_watches */
     HTC_FRESH_BY_ROOM,       /* the table of what is watched is full */

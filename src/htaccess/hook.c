@@ -31,7 +31,7 @@ void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
 /* What a request and its family hold, in a note of the first request. */
 typedef struct held_node {
     struct held_node *next;
-    htc_node *node;
+    htc_process_node *node;
 } held_node;
 
 static HTC_EACH apr_status_t release_held(void *data)
@@ -40,9 +40,9 @@ static HTC_EACH apr_status_t release_held(void *data)
     void **note = ap_get_request_note(r, htc_server_conf_of(r->server)->ctx->held_note);
 
     for (held_node *held = note ? *note : NULL; held; held = held->next) {
-        const htc_object *object = htc_node_data(held->node);
+        const htc_object *object = htc_process_cache_data(held->node);
 
-        htc_node_release(object->map, held->node);
+        htc_process_cache_release(object->map, held->node);
     }
     return APR_SUCCESS;
 }
@@ -64,7 +64,7 @@ static inline request_rec *first_of(request_rec *r)
     return r;
 }
 
-static inline void hold(const htc_context *ctx, request_rec *first, htc_node *node)
+static inline void hold(const htc_context *ctx, request_rec *first, htc_process_node *node)
 {
     void **note = ap_get_request_note(first, ctx->held_note);
     held_node *held = apr_palloc(first->pool, sizeof(*held));
@@ -73,19 +73,19 @@ static inline void hold(const htc_context *ctx, request_rec *first, htc_node *no
     *note = held;
 }
 
-HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node)
+HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_process_node *node)
 {
     hold(ctx, first_of(r), node);
 }
 
-void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node)
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node)
 {
     request_rec *first = first_of(r);
     htc_request *rq = htc_request_get(first);
 
     for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
         if (rq->held[i] == node) {
-            htc_node_release(ctx->map, node);
+            htc_process_cache_release(ctx->map, node);
             return;
         }
     }
@@ -102,18 +102,18 @@ void htc_object_free(void *data)
 {
     htc_object *object = data;
 
-    if (object->type == HTC_OBJ_LEVEL)
-        htc_level_free(object);
+    if (object->type == HTC_OBJ_PATH_ENTRY)
+        htc_path_entry_free(object);
     else
         parsed_free(data);
 }
 
 void htc_process_report(htc_context *ctx)
 {
-    htc_map_stats stats;
+    htc_process_cache_stats stats;
     uint64_t seen = atomic_load(&ctx->map_evictions);
 
-    htc_map_stats_get(ctx->map, &stats);
+    htc_process_cache_stats_get(ctx->map, &stats);
     htc_store_process_set(ctx->store, stats.entries, stats.bytes);
     if (stats.evictions > seen &&
         atomic_compare_exchange_strong(&ctx->map_evictions, &seen, stats.evictions))
@@ -370,7 +370,7 @@ static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
                         &parent))
         return 0;
     *why = htc_mark_why(parent.checked_at);
-    if (!htc_mark_is_asked(parent.checked_at) || htc_watch_each_request(*why))
+    if (!htc_mark_is_polled(parent.checked_at) || htc_watch_each_request(*why))
         return 0;
     return HTC_ASK_MS;
 }
@@ -385,7 +385,7 @@ static bool record_from_farm(lookup *lk)
     if (!htc_farm_fetch(lk->ctx, lk->r, farm_ttl(lk, &why), &put))
         return false;
     if (lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO && lk->ctx->watch)
-        put.checked_at = htc_mark_asked(why, put.checked_at);
+        put.checked_at = htc_mark_polled(why, put.checked_at);
     return htc_publish(lk->ctx, lk->r, &put, &ref) == APR_SUCCESS &&
            htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
            lk->info.ref.version == ref.version;

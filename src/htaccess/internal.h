@@ -10,8 +10,8 @@
 
 /** First in every payload of the process map. */
 typedef struct htc_object {
-    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_LEVEL = 2 } type;
-    htc_map *map;
+    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_PATH_ENTRY = 2 } type;
+    htc_process_cache *map;
 } htc_object;
 
 /** A parsed configuration kept by this process. */
@@ -48,7 +48,7 @@ typedef struct htc_seen {
     bool empty;        /* there is a file, and no directive in it */
     unsigned ndeps;
     const htc_dep *deps[HTC_MAX_DEPS];
-    htc_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
+    htc_process_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
     apr_int64_t revalidate_ms;
 } htc_seen;
 
@@ -144,53 +144,53 @@ bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const 
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
 /** Keep @a node until the request of the client that @a r serves has ended, and all cleanups of its
  *  pool have run. Takes over the caller's reference. */
-void htc_hold(const htc_context *ctx, request_rec *r, htc_node *node);
+void htc_hold(const htc_context *ctx, request_rec *r, htc_process_node *node);
 /** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
  *  again and again: of these, one reference is held. */
-void htc_hold_once(htc_context *ctx, request_rec *r, htc_node *node);
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node);
 
 /** Share what the request found out and has not shared yet. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 
 /* htaccess/merged_walk.c */
 /** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
-typedef struct htc_dirwalk {
+typedef struct htc_merged_walk {
     ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
     apr_array_header_t *walked; /* what core notes of it; as @a merged */
     ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
     apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
     bool known;              /* it can be told ahead; else the rest means nothing */
     bool whole;              /* and there is no section that could be for a file in it */
-} htc_dirwalk;
+} htc_merged_walk;
 
 /** A directory on the way. */
-typedef struct htc_dirstep {
+typedef struct htc_merged_step {
     const char *dir;          /* ends with '/' */
     ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
-} htc_dirstep;
+} htc_merged_step;
 
 /** Merge what there is for the last of @a n directories, from the top down, of a server for which
  * that is possible. All that their files set must live as long as @a walk. @a above: what there is
  * for the first of them, which must live as long, too; or NULL. Where it cannot be done @a walk
  * says so. */
-void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above);
-void htc_dirwalk_destroy(htc_dirwalk *walk);
+void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
+                            const htc_merged_step *steps, unsigned n, const htc_merged_walk *above);
+void htc_merged_walk_destroy(htc_merged_walk *walk);
 /** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
-size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set);
+size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set);
 /** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
  * its walks for subrequests as it is expected? */
-bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r);
-/** May htc_dirwalk_run() take the place of core's walk? r->filename is @a name, without any '/', in
+bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r);
+/** May htc_merged_walk_run() take the place of core's walk? r->filename is @a name, without any '/', in
  * the directory that @a walk was made for. Looks at the file, as core's walk does. */
-bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name);
+bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name);
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */
-int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
-                    const char *dir);
+int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx, request_rec *r,
+                        const char *dir);
 
 /* htaccess/shortcut.c */
-void htc_level_free(void *data);
+void htc_path_entry_free(void *data);
 
 /** What the private directive of one synthetic file has to do. Lives in the request's pool. */
 typedef struct htc_job {

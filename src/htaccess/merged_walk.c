@@ -47,7 +47,7 @@ static bool follows_links(const core_dir_config *section)
            !(section->opts_add & OPT_SYM_OWNER) && !(section->opts_remove & OPT_SYM_LINKS);
 }
 
-bool htc_dirwalk_possible(const server_rec *s)
+bool htc_merged_walk_possible(const server_rec *s)
 {
     const apr_array_header_t *sections = sections_of(s);
     const core_dir_config *defaults = core_of(s->lookup_defaults);
@@ -92,7 +92,7 @@ static bool may_share(const module *m)
     return htc_merge_shared(m->name, &unless) && !(unless && may_stand_somewhere(unless));
 }
 
-void htc_dirwalk_prepare(htc_context *ctx)
+void htc_merged_walk_prepare(htc_context *ctx)
 {
     int n = 0;
 
@@ -118,7 +118,7 @@ static bool may_merge(const htc_context *ctx, const ap_conf_vector_t *base,
 /* --- merging ----------------------------------------------------------------------------------*/
 
 /* No parent: any thread may destroy it. What was merged above is not changed. */
-static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
+static bool need_pool(htc_merged_walk *walk, const htc_context *ctx)
 {
     if (walk->pool)
         return true;
@@ -127,13 +127,13 @@ static bool need_pool(htc_dirwalk *walk, const htc_context *ctx)
         walk->pool = NULL;
         return false;
     }
-    apr_pool_tag(walk->pool, "htcache_dirwalk");
+    apr_pool_tag(walk->pool, "htcache_merged_walk");
     walk->walked = walk->walked ? apr_array_copy(walk->pool, walk->walked)
                                 : apr_array_make(walk->pool, 4, sizeof(htc_walk_step));
     return true;
 }
 
-static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
+static bool add(htc_merged_walk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
 {
     const core_dir_config *core = core_of(vector);
     htc_walk_step *step;
@@ -150,7 +150,7 @@ static bool add(htc_dirwalk *walk, const htc_context *ctx, ap_conf_vector_t *vec
 }
 
 /* The sections of a directory that the one above it does not have. */
-static bool add_sections(htc_dirwalk *walk, const htc_context *ctx,
+static bool add_sections(htc_merged_walk *walk, const htc_context *ctx,
                          const apr_array_header_t *sections, const char *dir, const char *above)
 {
     for (int i = 0; i < sections->nelts; i++) {
@@ -173,8 +173,8 @@ static bool may_be_files(const apr_array_header_t *sections, const char *dir)
 }
 
 /* The last merge, if that can be done ahead, too. */
-static void make_ready(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                       const htc_dirwalk *above)
+static void make_ready(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
+                       const htc_merged_walk *above)
 {
     if (above && walk->merged == above->merged)
         walk->ready = above->ready;
@@ -182,8 +182,8 @@ static void make_ready(htc_dirwalk *walk, const htc_context *ctx, const server_r
         walk->ready = ap_merge_per_dir_configs(walk->pool, s->lookup_defaults, walk->merged);
 }
 
-void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_rec *s,
-                        const htc_dirstep *steps, unsigned n, const htc_dirwalk *above)
+void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
+                            const htc_merged_step *steps, unsigned n, const htc_merged_walk *above)
 {
     const apr_array_header_t *sections = sections_of(s);
 
@@ -200,20 +200,20 @@ void htc_dirwalk_create(htc_dirwalk *walk, const htc_context *ctx, const server_
     walk->whole = walk->known && walk->walked && !may_be_files(sections, steps[n - 1].dir);
 }
 
-void htc_dirwalk_destroy(htc_dirwalk *walk)
+void htc_merged_walk_destroy(htc_merged_walk *walk)
 {
     if (walk->pool)
         apr_pool_destroy(walk->pool);
 }
 
-size_t htc_dirwalk_bytes(const htc_dirwalk *walk, size_t set)
+size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set)
 {
     return walk->pool ? POOL_BYTES + set / PART_OF_MUCH : 0;
 }
 
 /* --- core's note ------------------------------------------------------------------------------*/
 
-bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_rec *r)
+bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r)
 {
     return walk->whole && !r->main && !r->prev &&
            htc_walk_note_matches(r, dir, sections_of(r->server), walk->walked);
@@ -226,7 +226,7 @@ bool htc_dirwalk_verify(const htc_dirwalk *walk, const char *dir, const request_
  * Somewhat longer ones it does not walk at all. */
 #define MAX_PATH (APR_PATH_MAX - 1024)
 
-HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const char *name)
+HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name)
 {
     /* What other requests have left decides about subrequests, and of a directory with something
      * behind it core walks on. */
@@ -242,8 +242,8 @@ HTC_EACH bool htc_dirwalk_suits(const htc_dirwalk *walk, request_rec *r, const c
 }
 
 /* What is left of core's walk when all is known; and then of its map_to_storage. */
-HTC_EACH int htc_dirwalk_run(const htc_dirwalk *walk, const htc_context *ctx, request_rec *r,
-                             const char *dir)
+HTC_EACH int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx,
+                                 request_rec *r, const char *dir)
 {
     const ap_conf_vector_t *defaults = r->per_dir_config;
     size_t len = strlen(r->filename);

@@ -134,18 +134,19 @@ static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
 
 int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now)
 {
-    return ttl == HTC_REVALIDATE_AUTO && ctx->watch ? htc_watch_doubt(ctx->watch) : now;
+    return ttl == HTC_REVALIDATE_AUTO && ctx->watch ? htc_watch_unverified(ctx->watch) : now;
 }
 
 /* Anything but a doubt may be there twice, the second time with another record in the slot. */
 static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen)
 {
-    bool was_doubt = htc_mark_is_doubt(seen);
+    bool was_unverified = htc_mark_is_unverified(seen);
 
-    *trust = (htc_trust){
-        .mark = mark, .fresh = htc_watch_fresh(ctx->watch), .own = htc_watch_doubt(ctx->watch)};
+    *trust = (htc_trust){.mark = mark,
+                         .fresh = htc_watch_fresh(ctx->watch),
+                         .own = htc_watch_unverified(ctx->watch)};
     trust->unprompted = htc_mark_is_unprompted(seen);
-    trust->mine = atomic_compare_exchange_strong(mark, &seen, trust->own) && was_doubt;
+    trust->mine = atomic_compare_exchange_strong(mark, &seen, trust->own) && was_unverified;
 }
 
 void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
@@ -169,7 +170,7 @@ void htc_trust_end(htc_trust *trust)
     if (!trust->mine || trust->why == HTC_WATCH_AGAIN)
         return;
     if (trust->why != HTC_WATCH_OK)
-        mark = htc_mark_asked(trust->why, htc_mono_ms());
+        mark = htc_mark_polled(trust->why, htc_mono_ms());
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
@@ -217,16 +218,16 @@ static bool recheck_each(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
     why = htc_watch_record(ctx->watch, dep->path, dep->ref, &known);
     if (why == HTC_WATCH_OK)
         htc_store_claim(slot, claimed,
-                        htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
+                        htc_watch_unverified(ctx->watch)); /* The next one may trust it. */
     else if (why != HTC_WATCH_AGAIN)
-        htc_store_claim(slot, claimed, htc_mark_asked(why, now));
+        htc_store_claim(slot, claimed, htc_mark_polled(why, now));
     return true;
 }
 
 /* What cannot be watched on a file system that others change is asked for once a second, by one for
  * all. */
-static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                          int64_t mark, int64_t now)
+static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                           int64_t mark, int64_t now)
 {
     int64_t base = mark - htc_mark_time(mark, HTC_MARK_NONE), claimed = base + now;
     htc_watch_why why;
@@ -253,9 +254,9 @@ static bool recheck_asked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, 
     why = htc_watch_record(ctx->watch, dep->path, dep->ref, &known);
     if (why == HTC_WATCH_OK)
         htc_store_confirm(slot, claimed,
-                          htc_watch_doubt(ctx->watch)); /* The next one may trust it. */
+                          htc_watch_unverified(ctx->watch)); /* The next one may trust it. */
     else if (why != HTC_WATCH_AGAIN)
-        htc_store_claim(slot, claimed, htc_mark_asked(why, now));
+        htc_store_claim(slot, claimed, htc_mark_polled(why, now));
     return true;
 }
 
@@ -288,11 +289,11 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
         return false;
     if (!ctx->watch)
         return recheck_without(ctx, r, slot, dep, mark, now);
-    if (htc_mark_is_asked(mark) && htc_watch_each_request(htc_mark_why(mark)))
+    if (htc_mark_is_polled(mark) && htc_watch_each_request(htc_mark_why(mark)))
         return recheck_each(ctx, slot, dep, mark, now);
-    if (htc_mark_is_asked(mark))
-        return recheck_asked(ctx, r, slot, dep, mark, now);
-    if (!htc_mark_is_doubt(mark) || now - htc_mark_doubted_at(mark) > HTC_WATCH_SOON_MS)
+    if (htc_mark_is_polled(mark))
+        return recheck_polled(ctx, r, slot, dep, mark, now);
+    if (!htc_mark_is_unverified(mark) || now - htc_mark_unverified_at(mark) > HTC_WATCH_SOON_MS)
         return recheck_once(ctx, slot, dep, mark);
     htc_trust_begin(ctx, &trust, &slot->checked_at, mark, dep->path, dep->ref);
     if (htc_compare(ctx, dep)) {

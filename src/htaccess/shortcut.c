@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Answering ahead of core. httpd keeps the .htaccess results of a request in a list, r->htaccess,
- * and looks there before it asks anybody. A level is one directory's ready-made element of that
- * list, linked to its parent directory's; so one pointer to the deepest level answers for the whole
+ * and looks there before it asks anybody. A path entry is one directory's ready-made element of that
+ * list, linked to its parent directory's; so one pointer to the deepest entry answers for the whole
  * path, without a copy, a lock or a system call. Levels are learned from requests that went through
  * the hook, kept in the process map by (server, directory), and used only while every record that
  * they rest on still has the version they were learned with, and was checked within its time.
@@ -24,90 +24,90 @@
 #define MAX_PREFIXES 3
 #define UNNOTED_SAID 100 /* requests whose note is not as expected, before that is said */
 
-/* The one record that a level rests on, and the version it was learned with. */
+/* The one record that a path entry rests on, and the version it was learned with. */
 typedef struct htc_step {
     const htc_slot_hot *slot;
     uint64_t version;
 } htc_step;
 
 /* What every request reads comes first, on two cache lines, and the directory right behind it. */
-typedef struct htc_level {
+typedef struct htc_path_entry {
     htc_object object;
     struct htaccess_result result;
-    const struct htc_level *parent;
+    const struct htc_path_entry *parent;
     apr_int64_t revalidate_ms;
     unsigned ndeps;
     unsigned dir_len;
-    htc_step *steps;  /* of all levels down to here, together; NULL if one rests on several records,
+    htc_step *steps; /* of all entries down to here, together; NULL if one rests on several records,
                        * or has to ask each time */
-    htc_dirwalk walk; /* in place of core's; where something is set from RIPE requests on */
-    unsigned depth;   /* levels down to here, and steps */
-    uint64_t hits, absent;      /* records that say so, from the top down to here */
+    htc_merged_walk walk;  /* in place of core's; where something is set from RIPE requests on */
+    unsigned depth;        /* entries down to here, and steps */
+    uint64_t hits, absent; /* records that say so, from the top down to here */
     htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
     bool complete;              /* core asks for no other directory down to here */
     bool nothing;               /* and none of them has anything */
     size_t bytes;               /* of this block */
     server_rec *server;
-    htc_node *parent_node; /* held; or NULL */
-    htc_node *parsed;      /* held; or NULL */
+    htc_process_node *parent_node; /* held; or NULL */
+    htc_process_node *parsed;      /* held; or NULL */
     htc_dep *deps;
     _Atomic unsigned asked; /* how often, up to RIPE; what is before it stays as it is */
     char dir[];             /* result.dir, then steps, deps and their paths */
-} htc_level;
+} htc_path_entry;
 
-typedef struct level_key {
+typedef struct entry_key {
     const server_rec *server;
     const char *dir;
     size_t len;
-} level_key;
+} entry_key;
 
-static HTC_EACH bool level_match(const void *data, const void *key_)
+static HTC_EACH bool entry_match(const void *data, const void *key_)
 {
-    const htc_level *level = data;
-    const level_key *key = key_;
+    const htc_path_entry *entry = data;
+    const entry_key *key = key_;
 
-    return level->object.type == HTC_OBJ_LEVEL && level->server == key->server &&
-           level->dir_len == key->len && !memcmp(level->dir, key->dir, key->len);
+    return entry->object.type == HTC_OBJ_PATH_ENTRY && entry->server == key->server &&
+           entry->dir_len == key->len && !memcmp(entry->dir, key->dir, key->len);
 }
 
-static uint64_t level_hash(const htc_context *ctx, const level_key *key)
+static uint64_t entry_hash(const htc_context *ctx, const entry_key *key)
 {
     /* Directories of different servers that share a tree must not crowd one set. */
     return htc_store_hash(ctx->store, key->dir, key->len) ^
            ((uint64_t)(uintptr_t)key->server * UINT64_C(0x9E3779B97F4A7C15));
 }
 
-void htc_level_free(void *data)
+void htc_path_entry_free(void *data)
 {
-    htc_level *level = data;
+    htc_path_entry *entry = data;
 
-    htc_dirwalk_destroy(&level->walk); /* before what it is made of */
-    if (level->parsed)
-        htc_node_release(level->object.map, level->parsed);
-    if (level->parent_node)
-        htc_node_release(level->object.map, level->parent_node);
-    free(level);
+    htc_merged_walk_destroy(&entry->walk); /* before what it is made of */
+    if (entry->parsed)
+        htc_process_cache_release(entry->object.map, entry->parsed);
+    if (entry->parent_node)
+        htc_process_cache_release(entry->object.map, entry->parent_node);
+    free(entry);
 }
 
-static inline bool level_current(htc_context *ctx, request_rec *r, const htc_level *level,
+static inline bool entry_current(htc_context *ctx, request_rec *r, const htc_path_entry *entry,
                                  int64_t fresh, apr_int64_t *now)
 {
-    for (unsigned i = 0; i < level->ndeps; i++) {
-        htc_slot_hot *slot = htc_store_slot(ctx->store, level->refs[i].slot);
+    for (unsigned i = 0; i < entry->ndeps; i++) {
+        htc_slot_hot *slot = htc_store_slot(ctx->store, entry->refs[i].slot);
         int64_t checked_at;
 
-        if (!htc_store_current(slot, level->refs[i].version, &checked_at))
+        if (!htc_store_current(slot, entry->refs[i].version, &checked_at))
             return false;
         htc_store_touch(slot);
-        if (!htc_trusted(checked_at, level->revalidate_ms, fresh, now) &&
-            !htc_recheck(ctx, r, slot, &level->deps[i], checked_at, level->revalidate_ms, *now))
+        if (!htc_trusted(checked_at, entry->revalidate_ms, fresh, now) &&
+            !htc_recheck(ctx, r, slot, &entry->deps[i], checked_at, entry->revalidate_ms, *now))
             return false;
     }
     return true;
 }
 
 /* The common case in few instructions: all down to here was looked at and has not changed since. */
-static inline bool all_fresh(const htc_level *leaf, int64_t fresh)
+static inline bool all_fresh(const htc_path_entry *leaf, int64_t fresh)
 {
     const htc_step *step = leaf->steps;
 
@@ -123,21 +123,22 @@ static inline bool all_fresh(const htc_level *leaf, int64_t fresh)
     return true;
 }
 
-/* The deepest level from which all is current up to the top. */
-static HTC_APART const htc_level *look_at_each(htc_context *ctx, request_rec *r,
-                                               const htc_level *leaf, int64_t fresh)
+/* The deepest entry from which all is current up to the top. */
+static HTC_APART const htc_path_entry *look_at_each(htc_context *ctx, request_rec *r,
+                                                    const htc_path_entry *leaf, int64_t fresh)
 {
-    const htc_level *start = leaf;
+    const htc_path_entry *start = leaf;
     apr_int64_t now = 0;
 
-    for (const htc_level *level = leaf; level; level = level->parent) {
-        if (!level_current(ctx, r, level, fresh, &now))
-            start = level->parent;
+    for (const htc_path_entry *entry = leaf; entry; entry = entry->parent) {
+        if (!entry_current(ctx, r, entry, fresh, &now))
+            start = entry->parent;
     }
     return start;
 }
 
-static inline const htc_level *current_part(htc_context *ctx, request_rec *r, const htc_level *leaf)
+static inline const htc_path_entry *current_part(htc_context *ctx, request_rec *r,
+                                                 const htc_path_entry *leaf)
 {
     int64_t fresh = htc_watch_fresh(ctx->watch);
 
@@ -145,17 +146,17 @@ static inline const htc_level *current_part(htc_context *ctx, request_rec *r, co
 }
 
 /* The deepest directory on the path that is known, or NULL; and the path's last component. */
-static htc_node *find_level(htc_context *ctx, const request_rec *r, const char **name)
+static htc_process_node *find_level(htc_context *ctx, const request_rec *r, const char **name)
 {
-    level_key key = {r->server, r->filename, 0};
+    entry_key key = {r->server, r->filename, 0};
     const char *slash = strrchr(r->filename, '/');
 
     *name = slash + 1; /* there is one at the beginning */
     for (int i = 0; slash && i < MAX_PREFIXES; i++) {
-        htc_node *node;
+        htc_process_node *node;
 
         key.len = (size_t)(slash - r->filename) + 1;
-        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        node = htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
         if (node)
             return node;
         slash = key.len > 1 ? memrchr(r->filename, '/', key.len - 1) : NULL;
@@ -163,7 +164,7 @@ static htc_node *find_level(htc_context *ctx, const request_rec *r, const char *
     return NULL;
 }
 
-static void count_levels(htc_context *ctx, const htc_level *start)
+static void count_levels(htc_context *ctx, const htc_path_entry *start)
 {
     if (start->hits)
         htc_count(ctx->store, HTC_C_hits, start->hits);
@@ -171,27 +172,27 @@ static void count_levels(htc_context *ctx, const htc_level *start)
         htc_count(ctx->store, HTC_C_absent_hits, start->absent);
 }
 
-static void ripen(htc_context *ctx, htc_level *level);
+static void ripen(htc_context *ctx, htc_path_entry *entry);
 
 /* The whole walk, where all on the way is known. */
-static inline int walk(htc_context *ctx, htc_level *level, request_rec *r, const char *name)
+static inline int walk(htc_context *ctx, htc_path_entry *entry, request_rec *r, const char *name)
 {
-    if (!level->complete || level->dir_len != (size_t)(name - r->filename))
+    if (!entry->complete || entry->dir_len != (size_t)(name - r->filename))
         return DECLINED;
-    if (!level->walk.whole && !level->nothing)
-        ripen(ctx, level);
-    if (!htc_dirwalk_suits(&level->walk, r, name))
+    if (!entry->walk.whole && !entry->nothing)
+        ripen(ctx, entry);
+    if (!htc_merged_walk_suits(&entry->walk, r, name))
         return DECLINED;
     if (!atomic_load_explicit(&ctx->noted, memory_order_relaxed)) {
-        htc_request_get(r)->walked = level; /* for a look at what core notes of it */
+        htc_request_get(r)->walked = entry; /* for a look at what core notes of it */
         return DECLINED;
     }
-    return htc_dirwalk_run(&level->walk, ctx, r, level->dir);
+    return htc_merged_walk_run(&entry->walk, ctx, r, entry->dir);
 }
 
 /* httpd after 2.4 marks a request for which it opens a .htaccess file. It does so itself where it
  * asks the hook; a file that is answered ahead it does not ask for. */
-static inline void taint(request_rec *r, const htc_level *start)
+static inline void taint(request_rec *r, const htc_path_entry *start)
 {
 #ifdef AP_TAINT_HTACCESS
     if (start->hits)
@@ -202,15 +203,17 @@ static inline void taint(request_rec *r, const htc_level *start)
 #endif
 }
 
-static int seed_from(htc_context *ctx, request_rec *r, htc_node *node, const htc_level *start,
-                     const char *name)
+static int answer_from(htc_context *ctx, request_rec *r, htc_process_node *node,
+                       const htc_path_entry *start, const char *name)
 {
     int status;
 
     count_levels(ctx, start);
     taint(r, start);
     htc_hold(ctx, r, node);
-    status = start == htc_node_data(node) ? walk(ctx, htc_node_data(node), r, name) : DECLINED;
+    status = start == htc_process_cache_data(node)
+                 ? walk(ctx, htc_process_cache_data(node), r, name)
+                 : DECLINED;
     /* Core's walk would have found its results there, and so do subrequests. */
     if (!r->htaccess)
         r->htaccess = &start->result;
@@ -249,27 +252,27 @@ static HTC_APART bool make_canonical(request_rec *r)
 }
 
 /* The deepest known directory that the path lies in, or NULL. */
-static inline htc_node *find_ancestor(htc_context *ctx, request_rec *r, const char **name)
+static inline htc_process_node *find_ancestor(htc_context *ctx, request_rec *r, const char **name)
 {
-    htc_node *node = find_level(ctx, r, name);
-    const htc_level *level = node ? htc_node_data(node) : NULL;
+    htc_process_node *node = find_level(ctx, r, name);
+    const htc_path_entry *entry = node ? htc_process_cache_data(node) : NULL;
 
-    if (level && stays_below(r->filename + level->dir_len, *name))
+    if (entry && stays_below(r->filename + entry->dir_len, *name))
         return node;
     if (node)
-        htc_node_release(ctx->map, node);
+        htc_process_cache_release(ctx->map, node);
     return make_canonical(r) ? find_level(ctx, r, name) : NULL;
 }
 
 /* map_to_storage, just ahead of core's, which walks the directories. */
-HTC_EACH int htc_seed(request_rec *r)
+HTC_EACH int htc_shortcut(request_rec *r)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_context *ctx = sc->ctx;
     const htc_request *rq;
-    const htc_level *start;
+    const htc_path_entry *start;
     const char *name;
-    htc_node *node;
+    htc_process_node *node;
 
     if (sc->page_possible) {
         if (r->prev || r->main)
@@ -277,7 +280,7 @@ HTC_EACH int htc_seed(request_rec *r)
         if (sc->pages && htc_page_claim(r, sc->pages))
             return DECLINED;
     }
-    if (!sc->may_be_enabled || !ctx->map || !ctx->seed || !r->filename || *r->filename != '/')
+    if (!sc->may_be_enabled || !ctx->map || !ctx->shortcuts || !r->filename || *r->filename != '/')
         return DECLINED;
     if (r->htaccess || r->per_dir_config != r->server->lookup_defaults) {
         htc_request_get(r)->inherited = true;
@@ -291,10 +294,10 @@ HTC_EACH int htc_seed(request_rec *r)
     node = find_ancestor(ctx, r, &name);
     if (!node)
         return DECLINED;
-    start = current_part(ctx, r, htc_node_data(node));
+    start = current_part(ctx, r, htc_process_cache_data(node));
     if (start)
-        return seed_from(ctx, r, node, start, name);
-    htc_node_release(ctx->map, node);
+        return answer_from(ctx, r, node, start, name);
+    htc_process_cache_release(ctx->map, node);
     return DECLINED;
 }
 
@@ -307,18 +310,18 @@ static const struct htaccess_result *find_result(const request_rec *r, const cha
     return result;
 }
 
-/* What lies behind a level's directory, and its size with all of it. */
-typedef struct level_layout {
+/* What lies behind an entry's directory, and its size with all of it. */
+typedef struct entry_layout {
     size_t steps, deps, texts;
     size_t vector; /* of an empty file; else none is there */
     size_t bytes;
-} level_layout;
+} entry_layout;
 
-static level_layout layout_of(const htc_context *ctx, const htc_seen *seen, unsigned depth)
+static entry_layout layout_of(const htc_context *ctx, const htc_seen *seen, unsigned depth)
 {
-    level_layout at;
+    entry_layout at;
 
-    at.steps = APR_ALIGN_DEFAULT(offsetof(htc_level, dir) + strlen(seen->dir) + 1);
+    at.steps = APR_ALIGN_DEFAULT(offsetof(htc_path_entry, dir) + strlen(seen->dir) + 1);
     at.deps = at.steps + depth * sizeof(htc_step);
     at.vector = at.deps + seen->ndeps * sizeof(htc_dep);
     at.texts = at.vector + (seen->empty ? ctx->vector_bytes : 0);
@@ -328,49 +331,49 @@ static level_layout layout_of(const htc_context *ctx, const htc_seen *seen, unsi
     return at;
 }
 
-/* Copy the strings of a level, and what it rests on, behind it. */
-static void level_texts(htc_level *level, const htc_seen *seen, const level_layout *at)
+/* Copy the strings of a entry, and what it rests on, behind it. */
+static void entry_texts(htc_path_entry *entry, const htc_seen *seen, const entry_layout *at)
 {
-    char *next = (char *)level + at->texts;
+    char *next = (char *)entry + at->texts;
 
-    level->dir_len = (unsigned)strlen(seen->dir);
-    level->result.dir = memcpy(level->dir, seen->dir, level->dir_len + 1);
-    level->deps = (htc_dep *)(void *)((char *)level + at->deps);
+    entry->dir_len = (unsigned)strlen(seen->dir);
+    entry->result.dir = memcpy(entry->dir, seen->dir, entry->dir_len + 1);
+    entry->deps = (htc_dep *)(void *)((char *)entry + at->deps);
     for (unsigned i = 0; i < seen->ndeps; i++) {
         size_t len = strlen(seen->deps[i]->path) + 1;
 
-        level->refs[i] = seen->deps[i]->ref;
-        level->deps[i] = *seen->deps[i];
-        level->deps[i].path = memcpy(next, seen->deps[i]->path, len);
+        entry->refs[i] = seen->deps[i]->ref;
+        entry->deps[i] = *seen->deps[i];
+        entry->deps[i].path = memcpy(next, seen->deps[i]->path, len);
         next += len;
     }
 }
 
 /* Those of the parent, and its own. */
-static void level_steps(const htc_context *ctx, htc_level *level, const level_layout *at)
+static void entry_steps(const htc_context *ctx, htc_path_entry *entry, const entry_layout *at)
 {
-    const htc_level *parent = level->parent;
+    const htc_path_entry *parent = entry->parent;
 
-    if (level->ndeps != 1 || level->revalidate_ms == 0 || (parent && !parent->steps))
+    if (entry->ndeps != 1 || entry->revalidate_ms == 0 || (parent && !parent->steps))
         return;
-    level->steps = (htc_step *)(void *)((char *)level + at->steps);
+    entry->steps = (htc_step *)(void *)((char *)entry + at->steps);
     if (parent)
-        memcpy(level->steps, parent->steps, parent->depth * sizeof(htc_step));
-    level->steps[level->depth - 1] =
-        (htc_step){htc_store_slot(ctx->store, level->refs[0].slot), level->refs[0].version};
+        memcpy(entry->steps, parent->steps, parent->depth * sizeof(htc_step));
+    entry->steps[entry->depth - 1] =
+        (htc_step){htc_store_slot(ctx->store, entry->refs[0].slot), entry->refs[0].version};
 }
 
-static void level_counts(htc_level *level)
+static void entry_counts(htc_path_entry *entry)
 {
-    if (level->parent) {
-        level->hits = level->parent->hits;
-        level->absent = level->parent->absent;
+    if (entry->parent) {
+        entry->hits = entry->parent->hits;
+        entry->absent = entry->parent->absent;
     }
-    for (unsigned i = 0; i < level->ndeps; i++) {
-        if (level->deps[i].kind == HTC_KIND_ABSENT)
-            level->absent++;
+    for (unsigned i = 0; i < entry->ndeps; i++) {
+        if (entry->deps[i].kind == HTC_KIND_ABSENT)
+            entry->absent++;
         else
-            level->hits++;
+            entry->hits++;
     }
 }
 
@@ -390,172 +393,173 @@ static unsigned asked_down_to(const request_rec *r, const char *dir)
     return n;
 }
 
-/* What the directory's file sets. That of an empty file lies in the level: one for each directory,
+/* What the directory's file sets. That of an empty file lies in the entry: one for each directory,
  * as core tells by the vectors' addresses whether two paths come to the same. */
-static void level_vector(htc_level *level, const htc_context *ctx, const htc_seen *seen,
-                         const level_layout *at)
+static void entry_vector(htc_path_entry *entry, const htc_context *ctx, const htc_seen *seen,
+                         const entry_layout *at)
 {
     if (seen->parsed) {
-        const htc_parsed *parsed = htc_node_data(seen->parsed);
+        const htc_parsed *parsed = htc_process_cache_data(seen->parsed);
 
-        level->parsed = seen->parsed;
-        level->result.htaccess = parsed->vector;
-        level->result.override_list = parsed->override_list;
-        htc_node_retain(seen->parsed);
+        entry->parsed = seen->parsed;
+        entry->result.htaccess = parsed->vector;
+        entry->result.override_list = parsed->override_list;
+        htc_process_cache_retain(seen->parsed);
     } else if (seen->empty) {
-        level->result.htaccess = memset((char *)level + at->vector, 0, ctx->vector_bytes);
+        entry->result.htaccess = memset((char *)entry + at->vector, 0, ctx->vector_bytes);
     }
 }
 
 /* What has nothing shares what its sections come to with those above and below it. */
-static void level_walk(htc_level *level, const htc_context *ctx)
+static void entry_walk(htc_path_entry *entry, const htc_context *ctx)
 {
-    const htc_server_conf *sc = htc_server_conf_of(level->server);
-    const htc_level *above = level->parent;
-    htc_dirstep steps[] = {{above ? above->dir : NULL, NULL}, {level->dir, NULL}};
+    const htc_server_conf *sc = htc_server_conf_of(entry->server);
+    const htc_path_entry *above = entry->parent;
+    htc_merged_step steps[] = {{above ? above->dir : NULL, NULL}, {entry->dir, NULL}};
 
     if (sc->walks)
-        htc_dirwalk_create(&level->walk, ctx, level->server, above ? steps : steps + 1,
-                           above ? 2 : 1, above ? &above->walk : NULL);
+        htc_merged_walk_create(&entry->walk, ctx, entry->server, above ? steps : steps + 1,
+                               above ? 2 : 1, above ? &above->walk : NULL);
 }
 
-static htc_level *level_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
-                               const struct htaccess_result *result, htc_node *parent)
+static htc_path_entry *entry_create(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                                    const struct htaccess_result *result, htc_process_node *parent)
 {
-    const htc_level *above = parent ? htc_node_data(parent) : NULL;
+    const htc_path_entry *above = parent ? htc_process_cache_data(parent) : NULL;
     unsigned depth = above ? above->depth + 1 : 1;
-    const level_layout at = layout_of(ctx, seen, depth);
+    const entry_layout at = layout_of(ctx, seen, depth);
     void *memory;
-    htc_level *level;
+    htc_path_entry *entry;
 
     if (posix_memalign(&memory, 64, at.bytes))
         return NULL;
-    level = memory;
-    memset(level, 0, sizeof(*level));
-    level->object.type = HTC_OBJ_LEVEL;
-    level->object.map = ctx->map;
-    level->server = r->server;
-    level->bytes = at.bytes;
-    level->revalidate_ms = seen->revalidate_ms;
-    level->ndeps = seen->ndeps;
-    level->depth = depth;
-    level_texts(level, seen, &at);
-    level->result.override = result->override;
-    level->result.override_opts = result->override_opts;
+    entry = memory;
+    memset(entry, 0, sizeof(*entry));
+    entry->object.type = HTC_OBJ_PATH_ENTRY;
+    entry->object.map = ctx->map;
+    entry->server = r->server;
+    entry->bytes = at.bytes;
+    entry->revalidate_ms = seen->revalidate_ms;
+    entry->ndeps = seen->ndeps;
+    entry->depth = depth;
+    entry_texts(entry, seen, &at);
+    entry->result.override = result->override;
+    entry->result.override_opts = result->override_opts;
     if (parent) {
-        level->parent_node = parent;
-        level->parent = above;
-        level->result.next = &level->parent->result;
-        htc_node_retain(parent);
+        entry->parent_node = parent;
+        entry->parent = above;
+        entry->result.next = &entry->parent->result;
+        htc_process_cache_retain(parent);
     }
-    level_vector(level, ctx, seen, &at);
-    level_steps(ctx, level, &at);
-    level_counts(level);
-    level->complete = level->depth == asked_down_to(r, level->dir);
-    level->nothing =
-        level->complete && !level->result.htaccess && (!level->parent || level->parent->nothing);
-    if (level->nothing)
-        level_walk(level, ctx);
-    return level;
+    entry_vector(entry, ctx, seen, &at);
+    entry_steps(ctx, entry, &at);
+    entry_counts(entry);
+    entry->complete = entry->depth == asked_down_to(r, entry->dir);
+    entry->nothing =
+        entry->complete && !entry->result.htaccess && (!entry->parent || entry->parent->nothing);
+    if (entry->nothing)
+        entry_walk(entry, ctx);
+    return entry;
 }
 
-static size_t level_cost(const htc_level *level)
+static size_t entry_cost(const htc_path_entry *entry)
 {
     size_t set = 0;
 
-    for (const htc_level *at = level; at; at = at->parent)
-        set += at->parsed ? htc_node_cost(at->parsed) : 0;
-    return level->bytes + htc_dirwalk_bytes(&level->walk, set) + HTC_NODE_OVERHEAD;
+    for (const htc_path_entry *at = entry; at; at = at->parent)
+        set += at->parsed ? htc_process_cache_cost(at->parsed) : 0;
+    return entry->bytes + htc_merged_walk_bytes(&entry->walk, set) + HTC_NODE_OVERHEAD;
 }
 
-/* Add a level below parent. Returns it with a reference, or NULL. */
-static htc_node *level_insert(htc_context *ctx, const request_rec *r, const htc_seen *seen,
-                              const struct htaccess_result *result, htc_node *parent)
+/* Add an entry below parent. Returns it with a reference, or NULL. */
+static htc_process_node *entry_insert(htc_context *ctx, const request_rec *r, const htc_seen *seen,
+                                      const struct htaccess_result *result,
+                                      htc_process_node *parent)
 {
-    htc_level *level = level_create(ctx, r, seen, result, parent);
-    level_key key = {r->server, seen->dir, strlen(seen->dir)};
+    htc_path_entry *entry = entry_create(ctx, r, seen, result, parent);
+    entry_key key = {r->server, seen->dir, strlen(seen->dir)};
 
-    if (!level)
+    if (!entry)
         return NULL;
-    return htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, level,
-                          level_cost(level));
+    return htc_process_cache_insert(ctx->map, entry_hash(ctx, &key), entry_match, &key, entry,
+                                    entry_cost(entry));
 }
 
 /* Requests to a directory before its walk is made ahead although it, or one above it, has
  * something: that takes memory of its own, and many directories are visited now and then. */
 #define RIPE 8
 
-static void *same_place(htc_level *copy, const htc_level *level, const void *there)
+static void *same_place(htc_path_entry *copy, const htc_path_entry *entry, const void *there)
 {
-    return (char *)copy + ((const char *)there - (const char *)level);
+    return (char *)copy + ((const char *)there - (const char *)entry);
 }
 
 /* The block is the same, elsewhere. */
-static htc_level *copy_level(const htc_level *level)
+static htc_path_entry *copy_entry(const htc_path_entry *entry)
 {
     void *memory;
-    htc_level *copy;
+    htc_path_entry *copy;
 
-    if (posix_memalign(&memory, 64, level->bytes))
+    if (posix_memalign(&memory, 64, entry->bytes))
         return NULL;
     copy = memory;
-    memcpy(copy, level, offsetof(htc_level, asked));
+    memcpy(copy, entry, offsetof(htc_path_entry, asked));
     atomic_init(&copy->asked, RIPE);
-    memcpy(copy->dir, level->dir, level->bytes - offsetof(htc_level, dir));
+    memcpy(copy->dir, entry->dir, entry->bytes - offsetof(htc_path_entry, dir));
     copy->result.dir = copy->dir;
-    copy->deps = same_place(copy, level, level->deps);
-    if (level->result.htaccess && !level->parsed)
-        copy->result.htaccess = same_place(copy, level, level->result.htaccess);
-    if (level->steps)
-        copy->steps = same_place(copy, level, level->steps);
+    copy->deps = same_place(copy, entry, entry->deps);
+    if (entry->result.htaccess && !entry->parsed)
+        copy->result.htaccess = same_place(copy, entry, entry->result.htaccess);
+    if (entry->steps)
+        copy->steps = same_place(copy, entry, entry->steps);
     for (unsigned i = 0; i < copy->ndeps; i++)
-        copy->deps[i].path = same_place(copy, level, level->deps[i].path);
+        copy->deps[i].path = same_place(copy, entry, entry->deps[i].path);
     if (copy->parent_node)
-        htc_node_retain(copy->parent_node);
+        htc_process_cache_retain(copy->parent_node);
     if (copy->parsed)
-        htc_node_retain(copy->parsed);
+        htc_process_cache_retain(copy->parsed);
     return copy;
 }
 
 /* From the top down. */
-static bool walk_ahead(htc_level *level, const htc_context *ctx)
+static bool walk_ahead(htc_path_entry *entry, const htc_context *ctx)
 {
-    unsigned n = level->depth;
-    htc_dirstep *steps = malloc(n * sizeof(*steps));
+    unsigned n = entry->depth;
+    htc_merged_step *steps = malloc(n * sizeof(*steps));
 
     if (!steps)
         return false;
-    for (const htc_level *at = level; at; at = at->parent)
-        steps[--n] = (htc_dirstep){at->dir, (ap_conf_vector_t *)at->result.htaccess};
-    htc_dirwalk_create(&level->walk, ctx, level->server, steps, level->depth, NULL);
+    for (const htc_path_entry *at = entry; at; at = at->parent)
+        steps[--n] = (htc_merged_step){at->dir, (ap_conf_vector_t *)at->result.htaccess};
+    htc_merged_walk_create(&entry->walk, ctx, entry->server, steps, entry->depth, NULL);
     free(steps);
-    return level->walk.whole;
+    return entry->walk.whole;
 }
 
-/* A level that has proved to be asked for is replaced by one with its walk. */
-static HTC_APART void ripen(htc_context *ctx, htc_level *level)
+/* An entry that has proved to be asked for is replaced by one with its walk. */
+static HTC_APART void ripen(htc_context *ctx, htc_path_entry *entry)
 {
-    unsigned asked = atomic_load_explicit(&level->asked, memory_order_relaxed);
-    level_key key = {level->server, level->dir, level->dir_len};
-    htc_level *copy;
-    htc_node *node;
+    unsigned asked = atomic_load_explicit(&entry->asked, memory_order_relaxed);
+    entry_key key = {entry->server, entry->dir, entry->dir_len};
+    htc_path_entry *copy;
+    htc_process_node *node;
 
-    if (asked >= RIPE || !htc_server_conf_of(level->server)->walks)
+    if (asked >= RIPE || !htc_server_conf_of(entry->server)->walks)
         return;
-    atomic_store_explicit(&level->asked, asked + 1, memory_order_relaxed);
+    atomic_store_explicit(&entry->asked, asked + 1, memory_order_relaxed);
     if (asked + 1 < RIPE)
         return;
-    copy = copy_level(level);
+    copy = copy_entry(entry);
     if (!copy)
         return;
     if (!walk_ahead(copy, ctx)) {
-        htc_level_free(copy);
+        htc_path_entry_free(copy);
         return;
     }
-    node =
-        htc_map_insert(ctx->map, level_hash(ctx, &key), level_match, &key, copy, level_cost(copy));
+    node = htc_process_cache_insert(ctx->map, entry_hash(ctx, &key), entry_match, &key, copy,
+                                    entry_cost(copy));
     if (node)
-        htc_node_release(ctx->map, node);
+        htc_process_cache_release(ctx->map, node);
 }
 
 static bool learnable(const htc_seen *seen)
@@ -563,11 +567,11 @@ static bool learnable(const htc_seen *seen)
     return seen->listable && (!seen->needs_parsed || seen->parsed);
 }
 
-/* The node of the level that the request was answered from, if it still is in the map. */
-static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_seen *first)
+/* The node of the entry that the request was answered from, if it still is in the map. */
+static htc_process_node *base_node(htc_context *ctx, const request_rec *r, const htc_seen *first)
 {
     const struct htaccess_result *result = r->htaccess;
-    level_key key = {r->server, NULL, 0};
+    entry_key key = {r->server, NULL, 0};
 
     while (result && (!leads_to(result->dir, first->dir) || !strcmp(result->dir, first->dir)))
         result = result->next;
@@ -575,17 +579,18 @@ static htc_node *base_node(htc_context *ctx, const request_rec *r, const htc_see
         return NULL;
     key.dir = result->dir;
     key.len = strlen(result->dir);
-    return htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+    return htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
 }
 
-bool htc_level_known(const htc_context *ctx, const server_rec *s, const char *dir)
+bool htc_path_entry_known(const htc_context *ctx, const server_rec *s, const char *dir)
 {
-    level_key key = {s, dir, strlen(dir)};
-    htc_node *node =
-        ctx->map ? htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key) : NULL;
+    entry_key key = {s, dir, strlen(dir)};
+    htc_process_node *node =
+        ctx->map ? htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key)
+                 : NULL;
 
     if (node)
-        htc_node_release(ctx->map, node);
+        htc_process_cache_release(ctx->map, node);
     return node != NULL;
 }
 
@@ -605,15 +610,15 @@ static void forget_below(htc_context *ctx, const request_rec *r, const htc_seen 
     const struct htaccess_result *result = r->htaccess;
 
     for (; result && strlen(result->dir) > len; result = result->next) {
-        level_key key = {r->server, result->dir, strlen(result->dir)};
-        htc_node *node;
+        entry_key key = {r->server, result->dir, strlen(result->dir)};
+        htc_process_node *node;
 
         if (was_seen(seen, result->dir))
             continue;
-        node = htc_map_acquire(ctx->map, level_hash(ctx, &key), level_match, &key);
+        node = htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
         if (node) {
-            htc_map_remove(ctx->map, node);
-            htc_node_release(ctx->map, node);
+            htc_process_cache_remove(ctx->map, node);
+            htc_process_cache_release(ctx->map, node);
         }
     }
 }
@@ -621,23 +626,23 @@ static void forget_below(htc_context *ctx, const request_rec *r, const htc_seen 
 /* Extend the chain by what this request found out, shallow to deep. */
 static void learn_levels(htc_context *ctx, request_rec *r, const htc_seen *seen)
 {
-    htc_node *parent = base_node(ctx, r, seen);
+    htc_process_node *parent = base_node(ctx, r, seen);
     const htc_seen *shallowest = NULL;
 
     for (const htc_seen *one = seen; one; one = one->next) {
         const struct htaccess_result *result = learnable(one) ? find_result(r, one->dir) : NULL;
-        htc_node *node = result ? level_insert(ctx, r, one, result, parent) : NULL;
+        htc_process_node *node = result ? entry_insert(ctx, r, one, result, parent) : NULL;
 
         if (!node)
             continue;
         if (parent)
-            htc_node_release(ctx->map, parent);
+            htc_process_cache_release(ctx->map, parent);
         parent = node;
         if (!shallowest)
             shallowest = one;
     }
     if (parent)
-        htc_node_release(ctx->map, parent);
+        htc_process_cache_release(ctx->map, parent);
     if (shallowest)
         forget_below(ctx, r, shallowest, seen);
     htc_process_report(ctx);
@@ -652,9 +657,9 @@ static bool anything_to_learn(const htc_seen *seen)
 
 /* A note that is as expected shows that the walk can be left out from now on. A single one may be
  * something else, where another module has changed the configuration of its request. */
-static void look_at_note(htc_context *ctx, const request_rec *r, const htc_level *level)
+static void look_at_note(htc_context *ctx, const request_rec *r, const htc_path_entry *entry)
 {
-    if (htc_dirwalk_verify(&level->walk, level->dir, r))
+    if (htc_merged_walk_verify(&entry->walk, entry->dir, r))
         atomic_store_explicit(&ctx->noted, true, memory_order_relaxed);
     else if (atomic_fetch_add_explicit(&ctx->unnoted, 1, memory_order_relaxed) + 1 ==
                  UNNOTED_SAID &&
@@ -679,7 +684,7 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
         look_at_note(ctx, r, rq->walked);
     htc_publish_pending(ctx, r, rq);
     htc_farm_flush(ctx, r);
-    if (!rq->seen || rq->inherited || rq->cold || !ctx->seed)
+    if (!rq->seen || rq->inherited || rq->cold || !ctx->shortcuts)
         return DECLINED;
     if (anything_to_learn(rq->seen))
         learn_levels(ctx, r, rq->seen);

@@ -139,19 +139,20 @@ typedef struct htc_server_conf {
     htc_redirects *redirects; /* NULL: no redirect maps */
     apr_int64_t map_ttl;      /* ms after which a map's file is compared */
 
-    const unsigned char *farm_print; /* of the configuration, for servers of a farm; or NULL */
+    const unsigned char
+        *farm_fingerprint; /* of the configuration, for servers of a farm; or NULL */
 } htc_server_conf;
 
 /** One per configuration generation, allocated from pconf; the children inherit a copy. */
 struct htc_context {
     apr_pool_t *pconf;
     htc_store *store;
-    htc_map *map;               /* per process; NULL until child_init */
-    apr_allocator_t *allocator; /* of what lies in the map; with a lock */
-    htc_watch *watch;           /* NULL: nothing is watched */
-    apr_array_header_t *untold; /* htc_fresh_tree; NULL without watch. Set at the start */
-    htc_costs *costs;           /* NULL: what is dear is not counted */
-    apr_hash_t *commands;       /* htaccess/commands.c */
+    htc_process_cache *map;        /* per process; NULL until child_init */
+    apr_allocator_t *allocator;    /* of what lies in the map; with a lock */
+    htc_watch *watch;              /* NULL: nothing is watched */
+    apr_array_header_t *unwatched; /* htc_fresh_tree; NULL without watch. Set at the start */
+    htc_costs *costs;              /* NULL: what is dear is not counted */
+    apr_hash_t *commands;          /* htaccess/commands.c */
     uint64_t memory;
     uint64_t process_memory;
     apr_array_header_t *trusted;    /* const char *: module names */
@@ -159,7 +160,7 @@ struct htc_context {
     _Atomic bool noted;             /* what core notes of its walks is as expected */
     _Atomic uint32_t unnoted;       /* looks at it that found something else, until then */
     bool *shares_merged;            /* by module_index: requests may share what it merges */
-    bool seed;                      /* answer ahead of core; not when others hook open_htaccess */
+    bool shortcuts;                 /* answer ahead of core; not when others hook open_htaccess */
     size_t vector_bytes;            /* of a per-directory vector: what the loaded modules use */
     apr_size_t held_note;           /* of a client's request: what it holds, htaccess/hook.c */
     _Atomic apr_int64_t swept;      /* the second in which this process swept last */
@@ -222,17 +223,17 @@ typedef struct htc_request {
     bool refused; /* a file could not be opened when it was too late to tell core: htc_refuse() */
     const struct htaccess_result *before_refusal; /* r->htaccess as it was then */
     bool cold; /* a level was read from disk: learn the next time */
-    const struct htc_level
+    const struct htc_path_entry
         *walked;                 /* core walks for what could have been answered ahead; or NULL */
     struct htc_pending *pending; /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;        /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
-    const struct htc_tracks *told_by; /* the container of `told`, or NULL */
-    const struct htc_tracked *told;   /* the RewriteRule that mod_rewrite applied last */
-    const struct htc_lent *lent;      /* what a rule of its server is called for now, or NULL */
-    struct htc_farm_request *farm;    /* of a top-level request that asked the farm; or NULL */
+    const struct htc_tracks *applied_in; /* the container of `told`, or NULL */
+    const struct htc_tracked *applied;   /* the RewriteRule that mod_rewrite applied last */
+    const struct htc_lent *lent;         /* what a rule of its server is called for now, or NULL */
+    struct htc_farm_request *farm;       /* of a top-level request that asked the farm; or NULL */
     struct redirect_budget *patterns; /* of a top-level request that ran maps' patterns; or NULL */
-    htc_node *held[HTC_HELD_RECENT];  /* of a client's request: what was held last */
+    htc_process_node *held[HTC_HELD_RECENT]; /* of a client's request: what was held last */
 } htc_request;
 
 static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
@@ -361,7 +362,7 @@ typedef struct htc_fresh_tree {
 
 /** The name of a file system's type, as statfs(2) has it, for people; static. */
 const char *htc_fresh_type_name(uint32_t type);
-/** Note these trees in ctx->untold, and name them in the error log. In post_config, when ctx->watch
+/** Note these trees in ctx->unwatched, and name them in the error log. In post_config, when ctx->watch
  * is there; asks each tree's file system once. */
 void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
 /** A list of them, and of the file systems that requests met. */

@@ -35,10 +35,10 @@ static void add_tree(htc_context *ctx, const htc_server_conf *sc, const char *pa
     if (!len || *path != '/')
         return;
     dir = apr_pstrcat(ctx->pconf, path, path[len - 1] == '/' ? "" : "/", NULL);
-    if (is_known(ctx->untold, dir) || !is_auto(sc, dir) ||
+    if (is_known(ctx->unwatched, dir) || !is_auto(sc, dir) ||
         htc_watch_reports(ctx->watch, dir, &type))
         return;
-    *(htc_fresh_tree *)apr_array_push(ctx->untold) =
+    *(htc_fresh_tree *)apr_array_push(ctx->unwatched) =
         (htc_fresh_tree){dir, htc_fresh_type_name(type)};
 }
 
@@ -155,7 +155,7 @@ static apr_hash_t *hosts_by_name(apr_pool_t *pool, const server_rec *s)
 
 static void say_trees(const htc_context *ctx, server_rec *s)
 {
-    const apr_array_header_t *trees = ctx->untold;
+    const apr_array_header_t *trees = ctx->unwatched;
     const char *names = "";
 
     for (int i = 0; i < trees->nelts && i < MOST_TREES; i++) {
@@ -175,11 +175,11 @@ static void say_trees(const htc_context *ctx, server_rec *s)
 
 void htc_fresh_find_trees(htc_context *ctx, server_rec *s)
 {
-    ctx->untold = apr_array_make(ctx->pconf, 4, sizeof(htc_fresh_tree));
+    ctx->unwatched = apr_array_make(ctx->pconf, 4, sizeof(htc_fresh_tree));
     for (const server_rec *v = s; v; v = v->next)
         add_sections(ctx, v);
     add_directives(ctx, s, NULL, hosts_by_name(ctx->pconf, s), ap_conftree);
-    if (ctx->untold->nelts && !htc_is_preflight())
+    if (ctx->unwatched->nelts && !htc_is_preflight())
         say_trees(ctx, s);
 }
 
@@ -194,7 +194,7 @@ void htc_fresh_report_trees(htc_report *report, htc_group *group)
     const char *title = "Trees in which an edit takes effect within a second";
     const char *help = "the kernel does not tell of all changes on their file systems";
     htc_list *list = htc_report_list(report, group, "trees", title, help, 0, columns, 3);
-    const apr_array_header_t *trees = report->ctx ? report->ctx->untold : NULL;
+    const apr_array_header_t *trees = report->ctx ? report->ctx->unwatched : NULL;
     htc_watch_refusal *met = apr_palloc(report->pool, MOST_TREES * sizeof(*met));
     size_t n = 0;
 

@@ -20,7 +20,7 @@
 #define FACTOR    UINT64_C(0x9E3779B97F4A7C15)
 #define BEGIN     UINT64_C(0x2545F4914F6CDD1D)
 
-struct redirect_sieve {
+struct redirect_prefix_filter {
     uint64_t *words;
     uint64_t mask;  /* number of words - 1 */
     unsigned brief; /* bit k: there are strings of k bytes, below 8 */
@@ -28,16 +28,16 @@ struct redirect_sieve {
     bool whole, prefixes, all;
 };
 
-redirect_sieve *redirect_sieve_create(size_t n, apr_pool_t *pool)
+redirect_prefix_filter *redirect_prefix_filter_create(size_t n, apr_pool_t *pool)
 {
-    redirect_sieve *sieve = apr_pcalloc(pool, sizeof(*sieve));
+    redirect_prefix_filter *filter = apr_pcalloc(pool, sizeof(*filter));
     uint64_t words = 1;
 
     while (words < n / 4 + 1)
         words *= 2;
-    sieve->mask = words - 1;
-    sieve->words = apr_pcalloc(pool, words * sizeof(*sieve->words));
-    return sieve;
+    filter->mask = words - 1;
+    filter->words = apr_pcalloc(pool, words * sizeof(*filter->words));
+    return filter;
 }
 
 static inline uint64_t step(uint64_t hash, uint64_t word)
@@ -81,11 +81,11 @@ static inline uint64_t bits_of(uint64_t hash)
            UINT64_C(1) << (hash >> 12 & 63);
 }
 
-static inline bool has(const redirect_sieve *sieve, uint64_t hash)
+static inline bool has(const redirect_prefix_filter *filter, uint64_t hash)
 {
     uint64_t bits = bits_of(hash);
 
-    return (sieve->words[hash >> 32 & sieve->mask] & bits) == bits;
+    return (filter->words[hash >> 32 & filter->mask] & bits) == bits;
 }
 
 static inline uint64_t whole_hash(uint64_t hash, uint64_t tail, size_t len)
@@ -98,53 +98,54 @@ static inline uint64_t brief_hash(uint64_t word, unsigned bytes)
     return step(BEGIN + bytes, cut(word, bytes));
 }
 
-static void set(redirect_sieve *sieve, uint64_t hash)
+static void set(redirect_prefix_filter *filter, uint64_t hash)
 {
-    sieve->words[hash >> 32 & sieve->mask] |= bits_of(hash);
+    filter->words[hash >> 32 & filter->mask] |= bits_of(hash);
 }
 
-static void add_head(redirect_sieve *sieve, const char *bytes, size_t len)
+static void add_head(redirect_prefix_filter *filter, const char *bytes, size_t len)
 {
     size_t words = len / 8 < MAX_WORDS ? len / 8 : MAX_WORDS;
     uint64_t hash = BEGIN;
 
     if (!len) {
-        sieve->all = true;
+        filter->all = true;
     } else if (!words) {
-        sieve->brief |= 1u << len;
-        set(sieve, brief_hash(load_tail(bytes, 0, len), (unsigned)len));
+        filter->brief |= 1u << len;
+        set(filter, brief_hash(load_tail(bytes, 0, len), (unsigned)len));
     } else {
         for (size_t i = 0; i < words; i++)
             hash = step(hash, load(bytes + 8 * i));
-        sieve->heads |= 1u << (words - 1);
-        set(sieve, hash);
+        filter->heads |= 1u << (words - 1);
+        set(filter, hash);
     }
 }
 
-void redirect_sieve_add(redirect_sieve *sieve, const char *bytes, size_t len, bool whole)
+void redirect_prefix_filter_add(redirect_prefix_filter *filter, const char *bytes, size_t len,
+                                bool whole)
 {
     uint64_t hash = BEGIN;
     size_t at = 0;
 
     if (!whole) {
-        add_head(sieve, bytes, len);
+        add_head(filter, bytes, len);
         return;
     }
     for (; at + 8 <= len; at += 8)
         hash = step(hash, load(bytes + at));
-    sieve->whole = true;
-    set(sieve, whole_hash(hash, load_tail(bytes, at, len), len));
+    filter->whole = true;
+    set(filter, whole_hash(hash, load_tail(bytes, at, len), len));
 }
 
-void redirect_sieve_add_prefix(redirect_sieve *sieve, const char *bytes, size_t len,
-                               apr_pool_t *scratch)
+void redirect_prefix_filter_add_prefix(redirect_prefix_filter *filter, const char *bytes,
+                                       size_t len, apr_pool_t *scratch)
 {
     char *single;
     size_t n = 0;
 
-    sieve->prefixes = true;
+    filter->prefixes = true;
     if (!memmem(bytes, len, "//", 2)) {
-        add_head(sieve, bytes, len);
+        add_head(filter, bytes, len);
         return;
     }
     single = apr_palloc(scratch, len + 1);
@@ -152,12 +153,12 @@ void redirect_sieve_add_prefix(redirect_sieve *sieve, const char *bytes, size_t 
         if (bytes[i] != '/' || !n || single[n - 1] != '/')
             single[n++] = bytes[i];
     }
-    add_head(sieve, single, n);
+    add_head(filter, single, n);
 }
 
-void redirect_sieve_open(redirect_sieve *sieve)
+void redirect_prefix_filter_open(redirect_prefix_filter *filter)
 {
-    sieve->all = true;
+    filter->all = true;
 }
 
 /* May one of these bytes and the one before it both be slashes? *before: may the last byte of the
@@ -172,40 +173,41 @@ static inline bool slash_run(uint64_t word, uint64_t *before)
     return run;
 }
 
-static inline bool brief_passes(const redirect_sieve *sieve, uint64_t word, size_t len)
+static inline bool brief_passes(const redirect_prefix_filter *filter, uint64_t word, size_t len)
 {
-    for (unsigned left = sieve->brief; left; left &= left - 1) {
+    for (unsigned left = filter->brief; left; left &= left - 1) {
         unsigned bytes = (unsigned)__builtin_ctz(left);
 
-        if (bytes <= len && has(sieve, brief_hash(word, bytes)))
+        if (bytes <= len && has(filter, brief_hash(word, bytes)))
             return true;
     }
     return false;
 }
 
-HTC_HOT bool redirect_sieve_passes(const redirect_sieve *sieve, const char *path, size_t len)
+HTC_HOT bool redirect_prefix_filter_passes(const redirect_prefix_filter *filter, const char *path,
+                                           size_t len)
 {
     uint64_t hash = BEGIN, before = 0, tail;
-    unsigned heads = sieve->heads;
+    unsigned heads = filter->heads;
     size_t at = 0;
 
-    if (sieve->all || (len && path[len - 1] == '\n'))
+    if (filter->all || (len && path[len - 1] == '\n'))
         return true;
-    if (sieve->brief && brief_passes(sieve, len < 8 ? load_tail(path, 0, len) : load(path), len))
+    if (filter->brief && brief_passes(filter, len < 8 ? load_tail(path, 0, len) : load(path), len))
         return true;
     for (; at + 8 <= len; at += 8, heads >>= 1) {
         uint64_t word = load(path + at);
 
-        if (sieve->prefixes && slash_run(word, &before))
+        if (filter->prefixes && slash_run(word, &before))
             return true;
         hash = step(hash, word);
-        if (heads & 1 && has(sieve, hash))
+        if (heads & 1 && has(filter, hash))
             return true;
-        if (!sieve->whole && heads < 2 && !sieve->prefixes)
+        if (!filter->whole && heads < 2 && !filter->prefixes)
             return false;
     }
     tail = load_tail(path, at, len);
-    if (sieve->prefixes && slash_run(tail, &before))
+    if (filter->prefixes && slash_run(tail, &before))
         return true;
-    return sieve->whole && has(sieve, whole_hash(hash, tail, len));
+    return filter->whole && has(filter, whole_hash(hash, tail, len));
 }

@@ -320,11 +320,11 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 
     for (int i = 0; maps && more && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
-        htc_node *node = htc_table_acquire(redirects, map->slot);
+        htc_process_node *node = htc_table_acquire(redirects, map->slot);
 
         if (!node)
             continue;
-        more = each_of_table(htc_node_data(node), map->name, target, fn, baton);
+        more = each_of_table(htc_process_cache_data(node), map->name, target, fn, baton);
         htc_table_release(redirects, node);
     }
     for (int i = 0; more && i < all->nelts; i++)
@@ -385,8 +385,8 @@ static uint64_t most_of(most_list *list, const redirect_counter *counters, uint3
 static bool show_of_map(htc_redirects *redirects, const most_used *one, const char *file,
                         char *target, htc_redirect_row_fn *fn, void *baton)
 {
-    htc_node *node = htc_table_acquire(redirects, one->slot);
-    const htc_table *table = node ? htc_node_data(node) : NULL;
+    htc_process_node *node = htc_table_acquire(redirects, one->slot);
+    const htc_table *table = node ? htc_process_cache_data(node) : NULL;
     htc_redirect_row row = {.file = file};
     uint32_t rule = 0, index;
     bool more = true;
@@ -436,8 +436,8 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
     *totals = (htc_redirect_totals){0};
     for (int i = 0; maps && i < maps->nelts; i++) {
         most_used one = {.slot = APR_ARRAY_IDX(maps, i, htc_map_report).slot};
-        htc_node *node = htc_table_acquire(redirects, one.slot);
-        const htc_table *table = node ? htc_node_data(node) : NULL;
+        htc_process_node *node = htc_table_acquire(redirects, one.slot);
+        const htc_table *table = node ? htc_process_cache_data(node) : NULL;
 
         if (!table)
             continue;
@@ -477,8 +477,9 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
     const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
 
     for (int i = 0; maps && i < maps->nelts; i++) {
-        htc_node *node = htc_table_acquire(redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot);
-        const htc_table *table = node ? htc_node_data(node) : NULL;
+        htc_process_node *node =
+            htc_table_acquire(redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot);
+        const htc_table *table = node ? htc_process_cache_data(node) : NULL;
 
         if (!table)
             continue;

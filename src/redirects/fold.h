@@ -59,9 +59,9 @@ typedef struct htc_fold {
     htc_counted *counted;        /* lines of the server's configuration; else NULL */
     apr_array_header_t *entries; /* htc_fold_entry */
     apr_pool_t *pool;
-    bool linear;           /* HtCacheFold Off */
-    bool opaque;           /* RegexDefaultOptions is in use: regexes are not looked into */
-    redirect_sieve *sieve; /* of the table, set before it */
+    bool linear; /* HtCacheFold Off */
+    bool opaque; /* RegexDefaultOptions is in use: regexes are not looked into */
+    redirect_prefix_filter *prefixes;      /* of the table, set before it */
     _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
 } htc_fold;
 
@@ -156,8 +156,8 @@ const char *htc_fold_take23(cmd_parms *cmd, void *dir_conf, const char *a1, cons
 const char *htc_fold_take2(cmd_parms *cmd, void *dir_conf, const char *a1, const char *a2);
 /** Add a rule that a regex decides on, of which @a facts are known: its matches begin with known
  * strings, or contain them, or else it is a candidate for every path. What its matches begin with
- * is added to @a sieve, too, unless that is NULL. */
-redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
+ * is added to @a prefixes, too, unless that is NULL. */
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_prefix_filter *prefixes,
                                     redirect_rule *rule, const redirect_regex_facts *facts);
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);

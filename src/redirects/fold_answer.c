@@ -76,7 +76,7 @@ static bool find_own(htc_fold *fold, const redirect_table *table, const char *pa
 {
     size_t len = strlen(path);
 
-    return redirect_sieve_passes(fold->sieve, path, len) &&
+    return redirect_prefix_filter_passes(fold->prefixes, path, len) &&
            find_in_table(fold, table, path, len, found);
 }
 

@@ -174,23 +174,25 @@ unsigned htc_fold_regex_flags(void)
 }
 
 /* Floating strings, and what is not known, may be anywhere. */
-static void add_to_sieve(redirect_sieve *sieve, const redirect_regex_facts *facts)
+static void add_to_prefix_filter(redirect_prefix_filter *prefixes,
+                                 const redirect_regex_facts *facts)
 {
     if (facts->kind == REDIRECT_REGEX_NONE || facts->kind == REDIRECT_REGEX_FLOATING)
-        redirect_sieve_open(sieve);
+        redirect_prefix_filter_open(prefixes);
     else
         for (unsigned i = 0; i < facts->count; i++)
-            redirect_sieve_add(sieve, facts->strings[i].text, facts->strings[i].len, false);
+            redirect_prefix_filter_add(prefixes, facts->strings[i].text, facts->strings[i].len,
+                                       false);
 }
 
-redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_sieve *sieve,
+redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_prefix_filter *prefixes,
                                     redirect_rule *rule, const redirect_regex_facts *facts)
 {
     redirect_outcome outcome = REDIRECT_ADDED;
 
     rule->kind = REDIRECT_PATTERN;
-    if (sieve)
-        add_to_sieve(sieve, facts);
+    if (prefixes)
+        add_to_prefix_filter(prefixes, facts);
     if (facts->kind == REDIRECT_REGEX_NONE)
         return redirect_builder_add(builder, rule);
     if (facts->caseless)
@@ -217,7 +219,7 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
     if (!entry->regex) {
         rule.source = entry->source;
         rule.source_len = entry->source_len;
-        redirect_sieve_add_prefix(fold->sieve, rule.source, rule.source_len, pool);
+        redirect_prefix_filter_add_prefix(fold->prefixes, rule.source, rule.source_len, pool);
         return redirect_builder_add(builder, &rule);
     }
     rule.pattern = apr_itoa(pool, i);
@@ -225,7 +227,7 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
     if (!fold->opaque)
         redirect_regex_read(entry->source, entry->source_len, htc_fold_regex_flags(), NULL, pool,
                             &facts);
-    return htc_fold_add_regex(builder, fold->sieve, &rule, &facts);
+    return htc_fold_add_regex(builder, fold->prefixes, &rule, &facts);
 }
 
 /* From so many bytes on an image stays in the memory in which it was built. Others would take more
@@ -293,8 +295,8 @@ static const redirect_table *build_table(htc_fold *fold)
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
     apr_pool_t *scratch;
 
-    if (!fold->sieve)
-        fold->sieve = redirect_sieve_create((size_t)fold->entries->nelts, fold->pool);
+    if (!fold->prefixes)
+        fold->prefixes = redirect_prefix_filter_create((size_t)fold->entries->nelts, fold->pool);
     apr_pool_create(&scratch, NULL);
     for (int i = 0; i < fold->entries->nelts && outcome == REDIRECT_ADDED; i++) {
         outcome = add_entry(builder, fold, i, scratch);

@@ -223,20 +223,20 @@ char *htc_track_told(request_rec *r, const char *key)
     if (!tracks || number < 0 || number >= tracks->n)
         return name;
     rq = htc_request_get(r);
-    rq->told_by = tracks;
-    rq->told = &tracks->rules[number];
+    rq->applied_in = tracks;
+    rq->applied = &tracks->rules[number];
     return name;
 }
 
 void htc_track_answered(request_rec *r, int status, bool in_dir)
 {
     htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
-    const htc_tracks *tracks = rq ? rq->told_by : NULL;
-    const htc_tracked *rule = rq ? rq->told : NULL;
+    const htc_tracks *tracks = rq ? rq->applied_in : NULL;
+    const htc_tracked *rule = rq ? rq->applied : NULL;
 
     if (!tracks || tracks->in_dir != in_dir || rule->status != status)
         return;
-    rq->told_by = NULL;
+    rq->applied_in = NULL;
     htc_note_redirect(r, rule->file, (unsigned)rule->line);
     if (tracks->counted)
         htc_count_hit(r, tracks->counted->counters, tracks->counted->count,

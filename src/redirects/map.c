@@ -21,10 +21,10 @@ typedef struct held_table {
     struct held_table *next;
     htc_redirects *redirects;
     uint32_t slot;
-    htc_node *node;           /* or NULL */
-    htc_table *table;         /* the node's */
-    const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
-    redirect_area_peg *peg;   /* where it is held for that; NULL: it is pinned */
+    htc_process_node *node;        /* or NULL */
+    htc_table *table;              /* the node's */
+    const request_rec *owner;      /* the top-level request for which it is pinned; or NULL */
+    redirect_area_thread_pin *thread_pin; /* where it is held for that; NULL: it is pinned */
 } held_table;
 
 /* --- opening an image -------------------------------------------------------------------------*/
@@ -93,27 +93,29 @@ static uint64_t place_hash(uint32_t place)
 }
 
 /* The table may be there already, made by another thread. */
-static htc_node *table_insert(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
+static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
+                                      const redirect_area_pin *pin)
 {
     htc_table *table = table_open(redirects, slot, pin);
     uint32_t place = redirect_area_place(slot);
 
-    return table ? htc_map_insert(redirects->tables, place_hash(place), place_match, &place, table,
-                                  sizeof(*table))
+    return table ? htc_process_cache_insert(redirects->tables, place_hash(place), place_match,
+                                            &place, table, sizeof(*table))
                  : NULL;
 }
 
-htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
 {
     uint32_t place = redirect_area_place(slot);
-    htc_node *node = htc_map_acquire(redirects->tables, place_hash(place), place_match, &place);
+    htc_process_node *node =
+        htc_process_cache_acquire(redirects->tables, place_hash(place), place_match, &place);
     redirect_area_pin pin;
 
     if (node) {
         if (redirect_area_pin_known(redirects->area, slot,
-                                    &((htc_table *)htc_node_data(node))->pin))
+                                    &((htc_table *)htc_process_cache_data(node))->pin))
             return node;
-        htc_node_release(redirects->tables, node);
+        htc_process_cache_release(redirects->tables, node);
     }
     if (!redirect_area_pin_get(redirects->area, slot, &pin))
         return NULL;
@@ -123,10 +125,10 @@ htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
     return node;
 }
 
-void htc_table_release(htc_redirects *redirects, htc_node *node)
+void htc_table_release(htc_redirects *redirects, htc_process_node *node)
 {
-    redirect_area_unpin(redirects->area, &((const htc_table *)htc_node_data(node))->pin);
-    htc_node_release(redirects->tables, node);
+    redirect_area_unpin(redirects->area, &((const htc_table *)htc_process_cache_data(node))->pin);
+    htc_process_cache_release(redirects->tables, node);
 }
 
 /* --- the table of a request -------------------------------------------------------------------*/
@@ -145,11 +147,11 @@ static HTC_APART void unpin(const held_table *held)
 
 static inline void let_go(held_table *held)
 {
-    if (held->peg)
-        redirect_area_let_go(held->redirects->area, &held->table->pin, held->peg);
+    if (held->thread_pin)
+        redirect_area_let_go(held->redirects->area, &held->table->pin, held->thread_pin);
     else if (held->owner)
         unpin(held);
-    held->peg = NULL;
+    held->thread_pin = NULL;
     held->owner = NULL;
 }
 
@@ -157,7 +159,7 @@ static void forget(held_table *held)
 {
     let_go(held);
     if (held->node)
-        htc_node_release(held->redirects->tables, held->node);
+        htc_process_cache_release(held->redirects->tables, held->node);
     held->node = NULL;
     held->table = NULL;
 }
@@ -241,9 +243,10 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
 
 /* Its image, or that of the file as it is now. Where maps have to make way all the time, one may
  * between being read and being pinned. */
-static htc_node *acquire_or_load(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+static htc_process_node *acquire_or_load(request_rec *r, htc_redirects *redirects,
+                                         htc_redirect_map *map)
 {
-    htc_node *node = htc_table_acquire(redirects, map->slot);
+    htc_process_node *node = htc_table_acquire(redirects, map->slot);
     htc_map_dir dir;
 
     if (node)
@@ -266,10 +269,10 @@ static uint64_t thread_of(const request_rec *first)
     return (uint64_t)first->connection->id;
 }
 
-static void remember(held_table *held, htc_node *node)
+static void remember(held_table *held, htc_process_node *node)
 {
     held->node = node;
-    held->table = node ? htc_node_data(node) : NULL;
+    held->table = node ? htc_process_cache_data(node) : NULL;
 }
 
 /* Pin the map's table in the way that is always possible. */
@@ -301,9 +304,9 @@ static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
     if (held->owner)
         let_go(held);
     if (held->table)
-        held->peg =
+        held->thread_pin =
             redirect_area_hold(redirects->area, map->slot, &held->table->pin, thread_of(first));
-    if (!held->peg && !pin_table(r, held, map))
+    if (!held->thread_pin && !pin_table(r, held, map))
         return NULL;
     held->owner = first;
     return held;
@@ -513,8 +516,8 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     run.table = held->table;
     fill_request(&asked, r, &run);
     found = look_up(run.table, &asked, &match);
-    if (held->peg)
-        redirect_area_count_held(held->peg, 1, found);
+    if (held->thread_pin)
+        redirect_area_count_held(held->thread_pin, 1, found);
     else
         redirect_area_count(redirects->area, map->slot, 1, found);
     if (run.out_of_budget)
@@ -593,7 +596,7 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
     redirect_match match;
     pattern_run run = {.r = r};
     bool found, refused = false;
-    htc_node *node;
+    htc_process_node *node;
     htc_table *table;
 
     memset(hit, 0, sizeof(*hit));
@@ -603,7 +606,7 @@ bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *h
     if (!node)
         return false;
     hit->known = true;
-    run.table = table = htc_node_data(node);
+    run.table = table = htc_process_cache_data(node);
     fill_request(&asked, r, &run);
     found = look_up(table, &asked, &match);
     hit->out_of_budget = run.out_of_budget;
@@ -647,7 +650,7 @@ static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
                                   apr_array_header_t *reports)
 {
     htc_map_report *report;
-    htc_node *node;
+    htc_process_node *node;
 
     for (int i = 0; i < reports->nelts; i++) {
         if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == slot)
@@ -660,7 +663,7 @@ static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
     redirect_area_note_get(redirects->area, slot, &report->note);
     node = htc_table_acquire(redirects, slot);
     if (node) {
-        report->info = ((const htc_table *)htc_node_data(node))->info;
+        report->info = ((const htc_table *)htc_process_cache_data(node))->info;
         htc_table_release(redirects, node);
     }
     return report;

@@ -59,11 +59,11 @@ struct htc_redirects {
     /* Of each process. */
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
     apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
-    htc_map *tables;               /* htc_table, by place; NULL until child_init */
-    htc_map *patterns;         /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
-    struct htc_loader *loader; /* see redirects/map_loader.c */
-    struct htc_said *said;     /* see redirects/map_said.c; NULL until child_init */
-    _Atomic int stopping;      /* the process ends */
+    htc_process_cache *tables;     /* htc_table, by place; NULL until child_init */
+    htc_process_cache *patterns; /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
+    struct htc_loader *loader;   /* see redirects/map_loader.c */
+    struct htc_said *said;       /* see redirects/map_said.c; NULL until child_init */
+    _Atomic int stopping;        /* the process ends */
 };
 
 typedef struct htc_loader htc_loader;
@@ -113,7 +113,7 @@ void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *m
 /** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
 redirect_area_stats htc_map_area_stats(const server_rec *s);
 /** Say, if it was not said for an hour, that maps of .htaccess files had to make way. */
-void htc_map_say_made_way(const htc_redirects *redirects);
+void htc_map_say_evicted(const htc_redirects *redirects);
 
 /* redirects/map_load.c */
 /** The directory of the map's .htaccess file as it is now. To be taken while a request is served
@@ -227,8 +227,8 @@ typedef struct htc_map_hit {
 bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
-htc_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
-void htc_table_release(htc_redirects *redirects, htc_node *node);
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
+void htc_table_release(htc_redirects *redirects, htc_process_node *node);
 /** log_transaction: the request needs its tables no more. */
 int htc_map_done(request_rec *r);
 /** Free function of redirects->tables. */

@@ -96,7 +96,7 @@ void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *m
     if (slot == REDIRECT_AREA_NIL) {
         slot = redirect_area_map_of(redirects->area, &map->key, redirects->generation,
                                     owner_of(r, map));
-        htc_map_say_made_way(redirects);
+        htc_map_say_evicted(redirects);
     }
     atomic_store(&map->slot, slot);
 }
@@ -111,13 +111,12 @@ redirect_area_stats htc_map_area_stats(const server_rec *s)
     return stats;
 }
 
-void htc_map_say_made_way(const htc_redirects *redirects)
+void htc_map_say_evicted(const htc_redirects *redirects)
 {
     char where[REDIRECT_AREA_NOTE_TEXT];
     redirect_area_stats stats;
 
-    if (!redirect_area_made_way(redirects->area, apr_time_sec(apr_time_now()), where,
-                                sizeof(where)))
+    if (!redirect_area_evicted(redirects->area, apr_time_sec(apr_time_now()), where, sizeof(where)))
         return;
     redirect_area_stats_get(redirects->area, &stats);
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,

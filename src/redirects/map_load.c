@@ -595,7 +595,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     }
     if (err)
         remember_failure(&load, err);
-    htc_map_say_made_way(redirects);
+    htc_map_say_evicted(redirects);
     loading_end(&load);
     if (!err) {
         check_table(&load);
@@ -725,14 +725,14 @@ static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, 
     if (seen == fresh)
         return;
     now = htc_mono_ms();
-    if (htc_mark_is_asked(seen) && now - htc_mark_time(seen, fresh) < HTC_ASK_MS)
+    if (htc_mark_is_polled(seen) && now - htc_mark_time(seen, fresh) < HTC_ASK_MS)
         return;
-    own = htc_watch_doubt(watch);
+    own = htc_watch_unverified(watch);
     if (!atomic_compare_exchange_strong(mark, &seen, own))
         return;
     why = htc_watch_word(watch, map->file, map->slot, &known);
     if (!compare(redirects, map) || why != HTC_WATCH_OK)
-        fresh = htc_mark_asked(why, now);
+        fresh = htc_mark_polled(why, now);
     atomic_compare_exchange_strong(mark, &own, fresh);
 }
 

@@ -132,17 +132,17 @@ static void regex_free(void *data)
 
 apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
 {
-    return htc_map_create(&redirects->patterns, redirects->patterns_limit, regex_free);
+    return htc_process_cache_create(&redirects->patterns, redirects->patterns_limit, regex_free);
 }
 
 /* The one who asks has it to himself first; then others may find it, if there is room. */
-static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const char *pattern,
-                    unsigned flags, const char *subject, size_t len, redirect_budget *budget,
-                    size_t n, ap_regmatch_t found[])
+static bool run_new(htc_process_cache *map, uint64_t hash, const regex_key *key,
+                    const char *pattern, unsigned flags, const char *subject, size_t len,
+                    redirect_budget *budget, size_t n, ap_regmatch_t found[])
 {
     size_t text_len = strnlen(pattern, REDIRECT_MAX_TEXT);
     kept_regex *made = malloc(sizeof(*made));
-    htc_node *node;
+    htc_process_node *node;
     size_t cost;
     bool matches;
 
@@ -153,13 +153,13 @@ static bool run_new(htc_map *map, uint64_t hash, const regex_key *key, const cha
     cost = sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, text_len);
     made->key = *key;
     matches = run(&made->regex, subject, len, budget, n, found);
-    if (!htc_map_fits(map, cost) || !htc_map_admit(map, hash, cost)) {
+    if (!htc_process_cache_fits(map, cost) || !htc_process_cache_admit(map, hash, cost)) {
         regex_free(made);
         return matches;
     }
-    node = htc_map_insert(map, hash, key_match, key, made, cost);
+    node = htc_process_cache_insert(map, hash, key_match, key, made, cost);
     if (node)
-        htc_node_release(map, node);
+        htc_process_cache_release(map, node);
     return matches;
 }
 
@@ -167,16 +167,17 @@ static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsi
                         const char *subject, size_t len, redirect_budget *budget, size_t n,
                         ap_regmatch_t found[])
 {
-    htc_map *map = table->redirects->patterns;
+    htc_process_cache *map = table->redirects->patterns;
     regex_key key = {table->pin.version, id};
     uint64_t hash = key_hash(&key);
-    htc_node *node = htc_map_acquire(map, hash, key_match, &key);
+    htc_process_node *node = htc_process_cache_acquire(map, hash, key_match, &key);
     bool matches;
 
     if (!node)
         return run_new(map, hash, &key, pattern, flags, subject, len, budget, n, found);
-    matches = run(&((kept_regex *)htc_node_data(node))->regex, subject, len, budget, n, found);
-    htc_node_release(map, node);
+    matches =
+        run(&((kept_regex *)htc_process_cache_data(node))->regex, subject, len, budget, n, found);
+    htc_process_cache_release(map, node);
     return matches;
 }
 

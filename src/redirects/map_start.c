@@ -242,7 +242,8 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
     if (htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_said_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||
-        htc_map_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) != APR_SUCCESS) {
+        htc_process_cache_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) !=
+            APR_SUCCESS) {
         redirects->tables = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
                      "HtCacheRedirectMap: this process cannot use the redirect maps; there is no "

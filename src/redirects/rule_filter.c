@@ -36,8 +36,8 @@ typedef struct filter_accept {
 } filter_accept;
 
 struct htc_rule_filter {
-    const redirect_table *table; /* NULL: few literals */
-    const redirect_sieve *sieve; /* of the table, or NULL */
+    const redirect_table *table;            /* NULL: few literals */
+    const redirect_prefix_filter *prefixes; /* of the table, or NULL */
     const filter_literal *literals;
     int nliterals;
     const int *any; /* rules that any path may match, ascending */
@@ -101,7 +101,8 @@ static redirect_outcome add_to_table(redirect_builder *builder, const filter_lit
 static bool make_table(htc_rule_filter *filter, apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create((size_t)filter->nliterals, 0);
-    redirect_sieve *sieve = redirect_sieve_create((size_t)filter->nliterals, pool);
+    redirect_prefix_filter *prefixes =
+        redirect_prefix_filter_create((size_t)filter->nliterals, pool);
     redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
 
     for (int i = 0; i < filter->nliterals && outcome == REDIRECT_ADDED; i++) {
@@ -109,11 +110,12 @@ static bool make_table(htc_rule_filter *filter, apr_pool_t *pool)
 
         outcome = add_to_table(builder, literal);
         if (literal->kind == LITERAL_INSIDE)
-            redirect_sieve_open(sieve);
+            redirect_prefix_filter_open(prefixes);
         else
-            redirect_sieve_add(sieve, literal->text, literal->len, literal->kind == LITERAL_WHOLE);
+            redirect_prefix_filter_add(prefixes, literal->text, literal->len,
+                                       literal->kind == LITERAL_WHOLE);
     }
-    filter->sieve = sieve;
+    filter->prefixes = prefixes;
     filter->table = htc_fold_finish_table(builder, outcome, pool);
     return filter->table != NULL;
 }
@@ -322,9 +324,11 @@ static int next_found(walk *w, int behind)
 
 static int first_found(walk *w)
 {
-    const redirect_sieve *sieve = w->filter->sieve;
+    const redirect_prefix_filter *prefixes = w->filter->prefixes;
 
-    return sieve && !redirect_sieve_passes(sieve, w->path, w->len) ? NO_RULE : next_found(w, -1);
+    return prefixes && !redirect_prefix_filter_passes(prefixes, w->path, w->len)
+               ? NO_RULE
+               : next_found(w, -1);
 }
 
 /* What is known of a request's header Accept. A bit is that of a condition. */

@@ -102,7 +102,7 @@ static const char *advice_of_checks(const htc_report *report, const htc_fresh_en
 {
     if (fresh->reason == HTC_FRESH_SETTING)
         return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
-    if (fresh->mode == HTC_FRESH_TOLD)
+    if (fresh->mode == HTC_FRESH_WATCHED)
         return "nothing: the kernel tells of changes, and it is compared every ten seconds all the "
                "same";
     if (fresh->mode != HTC_FRESH_INTERVAL)

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file status/internal.h
- * The pieces of the page for people: its style and script (status/page.c), which are sent as
+ * The pieces of the page for people: its style and script (page.css and page.js), which are sent as
  * ?asset=style and ?asset=script so that the page needs nothing inline and works below any
  * Content-Security-Policy that allows the site itself, and its plots (status/plot.c). Private
  * to status/html.c and the handler.
@@ -11,6 +11,7 @@
 
 #include "status/status.h"
 
+/** page.css and page.js, as the build embeds them in page_files.c. */
 extern const char htc_page_style[];
 extern const char htc_page_script[];
 

@@ -299,7 +299,7 @@ static void report_table_memory(htc_report *report)
                   "their part of the memory");
     htc_add_gauge(group, "htaccess_most_bytes", HTC_UNIT_BYTES, stats.owners_most,
                   "so much of it they may have");
-    htc_add_counter(group, "made_way", HTC_UNIT_ONE, stats.made_way,
+    htc_add_counter(group, "evictions", HTC_UNIT_ONE, stats.evicted,
                     "times one of them had to make way for another map, since httpd was started");
 }
 

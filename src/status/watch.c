@@ -13,7 +13,7 @@
 
 typedef struct marks {
     int64_t fresh;
-    uint64_t told, doubt, time, asked[HTC_WATCH_WHYS];
+    uint64_t watched, unverified, time, polled[HTC_WATCH_WHYS];
 } marks;
 
 /* By the marks alone: no record is read. */
@@ -22,11 +22,11 @@ static bool count_mark(void *baton, int64_t checked_at)
     marks *m = baton;
 
     if (checked_at == m->fresh)
-        m->told++;
-    else if (htc_mark_is_asked(checked_at))
-        m->asked[htc_mark_why(checked_at)]++;
-    else if (htc_mark_is_doubt(checked_at) || checked_at >= HTC_MARK_WATCHED)
-        m->doubt++;
+        m->watched++;
+    else if (htc_mark_is_polled(checked_at))
+        m->polled[htc_mark_why(checked_at)]++;
+    else if (htc_mark_is_unverified(checked_at) || checked_at >= HTC_MARK_WATCHED)
+        m->unverified++;
     else
         m->time++;
     return false;
@@ -41,25 +41,25 @@ static void add_totals(htc_report *report, htc_group *group)
         m.fresh = htc_watch_fresh(report->ctx->watch);
         htc_store_some(report->store, &place, UINT32_MAX, count_mark, NULL, &m);
     }
-    htc_add_gauge(group, "told", HTC_UNIT_ONE, m.told, "records of which the kernel tells");
-    htc_add_gauge(group, "doubt", HTC_UNIT_ONE, m.doubt,
+    htc_add_gauge(group, "watched", HTC_UNIT_ONE, m.watched, "records of which the kernel tells");
+    htc_add_gauge(group, "unverified", HTC_UNIT_ONE, m.unverified,
                   "records that the next request compares with the disk");
     htc_add_gauge(group, "setting", HTC_UNIT_ONE, m.time,
                   "records that are compared now and then, or always, as HtCacheRevalidate says");
-    htc_add_gauge(group, "file_system", HTC_UNIT_ONE, m.asked[HTC_WATCH_FILESYSTEM],
+    htc_add_gauge(group, "file_system", HTC_UNIT_ONE, m.polled[HTC_WATCH_FILESYSTEM],
                   "records compared each second: on a file system that may not report all changes");
-    htc_add_gauge(group, "limit", HTC_UNIT_ONE, m.asked[HTC_WATCH_KERNEL],
+    htc_add_gauge(group, "limit", HTC_UNIT_ONE, m.polled[HTC_WATCH_KERNEL],
                   "records compared on each request: the kernel gave no more watches");
-    htc_add_gauge(group, "room", HTC_UNIT_ONE, m.asked[HTC_WATCH_FULL],
+    htc_add_gauge(group, "room", HTC_UNIT_ONE, m.polled[HTC_WATCH_FULL],
                   "records compared on each request: the table of what is watched was full");
-    htc_add_gauge(group, "permission", HTC_UNIT_ONE, m.asked[HTC_WATCH_DENIED],
+    htc_add_gauge(group, "permission", HTC_UNIT_ONE, m.polled[HTC_WATCH_DENIED],
                   "records compared on each request: a directory on the way could not be read");
-    htc_add_gauge(group, "path", HTC_UNIT_ONE, m.asked[HTC_WATCH_PATH],
+    htc_add_gauge(group, "path", HTC_UNIT_ONE, m.polled[HTC_WATCH_PATH],
                   "records compared on each request: too deep, or links that cannot be followed");
-    htc_add_gauge(group, "silent", HTC_UNIT_ONE, m.asked[HTC_WATCH_SILENT],
+    htc_add_gauge(group, "silent", HTC_UNIT_ONE, m.polled[HTC_WATCH_SILENT],
                   "records compared on each request: upper and lower case are the same there, or "
                   "several names of one file of an overlay");
-    htc_add_gauge(group, "farm", HTC_UNIT_ONE, m.asked[HTC_WATCH_OK] + m.asked[HTC_WATCH_AGAIN],
+    htc_add_gauge(group, "farm", HTC_UNIT_ONE, m.polled[HTC_WATCH_OK] + m.polled[HTC_WATCH_AGAIN],
                   "records known from another server and not looked at here so far");
 }
 

@@ -24,10 +24,10 @@ static void require(bool holds)
 
 static void check(const char *bytes, size_t size, htc_farm_type type, apr_pool_t *pool)
 {
-    static const unsigned char print[HTC_FARM_PRINT] = "fuzz";
+    static const unsigned char fingerprint[HTC_FARM_FINGERPRINT] = "fuzz";
     const int64_t now = 1000000;
     htc_farm_keys keys;
-    htc_farm_scope scope = {&keys, print, "/srv/www/.htaccess"};
+    htc_farm_scope scope = {&keys, fingerprint, "/srv/www/.htaccess"};
     htc_farm_value value;
     const void *again;
     size_t len;
@@ -45,7 +45,7 @@ static void check(const char *bytes, size_t size, htc_farm_type type, apr_pool_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const htc_farm_type types[] = {HTC_FARM_RECORD, HTC_FARM_LEASE, HTC_FARM_OFFICE};
+    static const htc_farm_type types[] = {HTC_FARM_RECORD, HTC_FARM_LEASE, HTC_FARM_CLAIM};
     htc_farm_type type;
     apr_pool_t *pool;
     unsigned len;
