@@ -43,7 +43,7 @@ my $MPM_CONF = $whole || mpm() eq 'worker' ? "StartServers %d\nServerLimit 2\nTh
 
 # --- what differs between any two runs -----------------------------------------------------------
 
-my $NOW = qr/\w{3,9}, \d\d[- ]\w{3}[- ]20[2-9]\d [\d:]{8} (?:GMT|UTC)/;
+my $NOW = qr/\w{3,9}, \d\d[- ]\w{3}[- ]20[2-9]\d [\d:]{8} (?:GMT)?/;
 
 # What ".." left of the path of a tree.
 my $CUT = qr{\bsites/r\d\d\K[ab]\b};
@@ -56,6 +56,9 @@ sub masked {
     $head =~ s/^(Allow: )([^\r\n]*)/$1 . join ',', sort split m{,}, $2/me;
     $head =~ s/^ETag: [^\r]*/ETag: now/m if $head =~ s/^Last-Modified: $NOW/Last-Modified: now/m;
     $head =~ s/^ETag: \K(?:W\/)?([^;\r]*;)[^"\r]*/$1of a directory/m; # weak while the directory is new
+    # The zone of mod_include's times is missing now and then: glibc's strftime() reads tzname while another thread's
+    # localtime_r() sets it anew.
+    $text =~ s/ \d\d:\d\d:\d\d \KUTC\b//g;
     $text =~ s/$NOW|\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\dZ)?/TIME/g;
     if (index($text, 'getetag>') >= 0) {
         $text =~ s/(getetag>)[^<]*/$1/g;

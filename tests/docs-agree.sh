@@ -23,9 +23,11 @@ same() { # what, file A's words, file B's words, names of A and B
 
 # AP_INIT_X("Name", ...); the private directive is written with a macro and so is not found.
 directives=$(sed -n 's/.*AP_INIT_[A-Z0-9_]*("\(HtCache[A-Za-z]*\)".*/\1/p' src/mod_htcache.c | sort)
-readme=$(sed -n 's/^| `\(HtCache[A-Za-z]*\)[ `].*/\1/p' README.md | sort)
+table=$(sed -n 's/^| `\(HtCache[A-Za-z]*\)` .*/\1/p' docs/directives.md | sort)
+sections=$(sed -n 's/^## \(HtCache[A-Za-z]*\)$/\1/p' docs/directives.md | sort)
 conf=$(sed -n 's/^ *#\{0,1\}\(HtCache[A-Za-z]*\) .*/\1/p' conf/htcache.conf | sort)
-same directives "$directives" "$readme" src/mod_htcache.c README.md
+same directives "$directives" "$table" src/mod_htcache.c "the table of docs/directives.md"
+same directives "$directives" "$sections" src/mod_htcache.c "the sections of docs/directives.md"
 same directives "$directives" "$conf" src/mod_htcache.c conf/htcache.conf
 
 # The status page: names in the code, whatever their section; tests/status-schema.pl and t/50-status.t
@@ -46,5 +48,27 @@ members='mode why interval_ms next spent_us checks reads loads stock parse_us re
 figures=$(for name in $figures $members; do echo "$name"; done | sort -u)
 documented=$(for name in $documented $members; do echo "$name"; done | sort -u)
 same figures "$figures" "$documented" src "docs/status.md and docs/explain.md"
+
+# Lines of prose have at most 120 characters; tables, code and links that cannot be broken may have more.
+long=$(awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } !code && !/^\|/ && !/^    / && length($0) > 120 && / .* / { print FILENAME ":" FNR ": " length($0) " characters" }' \
+    README.md CHANGES.md CONTRIBUTING.md SECURITY.md docs/*.md)
+if [ -n "$long" ]; then
+    echo "FAIL: lines of prose longer than 120 characters:"
+    printf '%s\n' "$long"
+    failed=1
+else
+    echo "ok: lines of prose have at most 120 characters"
+fi
+
+# Each page is in the index, and each page that a page links to is there.
+for page in docs/*.md; do
+    name=${page#docs/}
+    [ "$name" = README.md ] || grep -q "]($name)" docs/README.md || { echo "FAIL: $page is not in docs/README.md"; failed=1; }
+done
+for page in *.md docs/*.md; do
+    for link in $(grep -o ']([^)#:]*[)#]' "$page" | sed 's/^](//; s/[)#]$//' | sort -u); do
+        [ -e "$(dirname "$page")/$link" ] || { echo "FAIL: $page links to $link, which is not there"; failed=1; }
+    done
+done
 
 exit $failed

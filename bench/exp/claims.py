@@ -1,5 +1,5 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""The scripts behind docs/performance.md and docs/memory.md, run one after the other: their own words are kept."""
+"""The scripts behind docs/performance.md and docs/tuning-memory.md, run one after the other: their own words are kept."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ import time
 import htbench
 from kit import cleanup
 
-TITLE = "What docs/performance.md and docs/memory.md say"
+TITLE = "What docs/performance.md and docs/tuning-memory.md say"
 ABOUT = """The single questions that the documentation quotes figures of, each a script in `bench/` that can be run alone: what they
 print."""
 PACKAGES = ["apache2-utils", "valgrind", "gcc", "libcdb-dev", "liblmdb-dev"]

@@ -312,7 +312,7 @@ static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
 }
 
 /* A pool takes whole 8 KB blocks, and compiled regular expressions live outside of it. Measured
- * over real files the sum stays below this estimate, see docs/memory.md. */
+ * over real files the sum stays below this estimate, see docs/tuning-memory.md. */
 static size_t parsed_cost(size_t record_len)
 {
     return 9 * 1024 + 8 * record_len;
