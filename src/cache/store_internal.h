@@ -6,9 +6,14 @@
  *   cache/store.c          creation and layout, counters, processes, totals
  *   cache/store_read.c     reading records without a lock
  *   cache/store_write.c    the lock; put, reidentify, drop, clear
- *   cache/store_room.c     owners, shares, whom to evict
- *   cache/store_task.c     repair after a writer died
- *   cache/store_rebuild.c  repair after memory was damaged; emptying
+ *   cache/store_room.c     room for a record: whom to evict
+ *   cache/store_rebuild.c  repair after a writer died or memory was damaged; emptying
+ *   cache/store_remove.c   taking a record out
+ *   cache/store_owner.c    owners, shares, totals
+ *   cache/store_task.c     what a writer that dies leaves for the next one
+ *
+ * A file calls only those below it in this list. Removal and eviction report damage; only the
+ * writer, store_write.c, repairs it.
  *
  * Only these and the store's tests include this file.
  *
@@ -284,8 +289,15 @@ bool htcs_intact(const htc_store *store, uint32_t index, htcs_view *view);
 /* Take the lock and drop the record, if it is still there and still damaged. */
 void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version);
 
-/* Take a record out and free its blocks. */
-void htcs_remove(htc_store *store, uint32_t index);
+/* --- cache/store_remove.c: under the lock -------------------------------------------------------*/
+
+/* Between the two readers keep off the slot. */
+void htcs_slot_begin(htcs_slot *slot);
+void htcs_slot_end(htcs_slot *slot);
+
+/* Take a record out and free its blocks. False: damage was found; the slot is unused, and the
+ * caller calls htcs_rebuild(). */
+bool htcs_remove(htc_store *store, uint32_t index);
 
 /* The same for one that is proved to be as @a view says, within HTCS_REMOVING. False, and only
  * the slot is unused, when the owner's ring is damaged. */
@@ -294,10 +306,13 @@ bool htcs_remove_known(htc_store *store, uint32_t index, const htcs_view *view);
 /* Make a slot unused, whatever it holds. Its blocks and its owner do not hear of it. */
 void htcs_wipe(htc_store *store, uint32_t index);
 
-/* --- cache/store_room.c: under the lock ---------------------------------------------------------*/
+/* --- cache/store_owner.c: under the lock --------------------------------------------------------*/
 
 /* Index of the owner's entry; a new one if need be. Sets its share. */
 uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent);
+
+/* True when the owner would hold more than its share with so much more. */
+bool htcs_above_share(const htcs_owner *owner, uint32_t more_blocks, uint32_t more_slots);
 
 /* Blocks that a share comes to. */
 uint32_t htcs_share_blocks(const htc_store *store, unsigned share_percent);
@@ -311,10 +326,14 @@ void htcs_set_used(htc_store *store, uint32_t index, bool used);
 /* Count it out. False when the owner's ring is damaged. */
 bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view);
 
-/* A free slot among a key's candidates, made free if need be. HTCS_NIL: the segment is damaged. */
-uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner);
+/* --- cache/store_room.c: under the lock ---------------------------------------------------------*/
 
-/* Evict until @a blocks blocks are free. */
+/* A free slot among a key's candidates, made free if need be. HTCS_NIL: damage; the caller rebuilds.
+ * @a rebuilt: it has done so, and a slot that is damaged still is used all the same. */
+uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner, bool rebuilt);
+
+/* Evict until @a blocks blocks are free. False: damage, the caller rebuilds; or the store is being
+ * emptied. */
 bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);
 
 /* --- cache/store_task.c: under the lock ---------------------------------------------------------*/
@@ -335,10 +354,14 @@ void htcs_note_wide(htc_store *store, const _Atomic uint64_t *word);
         HTCS_SET((word), (value));      \
     } while (0)
 
-/* The last writer died: take back and end what it was doing. */
-void htcs_recover(htc_store *store);
+/* Take back what the task has changed so far. Whoever scribbles in the log has words of the segment
+ * overwritten, which it could do itself. */
+void htcs_take_back(htc_store *store);
 
 /* --- cache/store_rebuild.c: under the lock ------------------------------------------------------*/
+
+/* The last writer died: take back and end what it was doing. */
+void htcs_recover(htc_store *store);
 
 /* Drop what is damaged and derive everything else anew from the slots that remain; when there are
  * more than HTCS_PROVED_MOST records, begin to empty the store. */

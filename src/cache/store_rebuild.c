@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Repair of damage: keeps the slots that are whole and prove themselves by their checksums, wipes
- * the others, and derives everything else anew. And emptying the store, some slots at a time.
- * Called under the lock.
+ * Repair, under the lock. After a writer died: take back and end what it was doing. After damage:
+ * keep the slots that prove themselves by their checksums, wipe the others, and derive everything
+ * else anew. And emptying the store, some slots at a time.
  */
 #include "cache/store_internal.h"
 
@@ -184,4 +184,64 @@ void htcs_rebuild(htc_store *store)
         each_slot(store, word, examine);
     collect_free(store);
     HTCS_SET(store->header->task, HTCS_NO_TASK);
+}
+
+/* --- a writer died -----------------------------------------------------------------------------*/
+
+/* Whose record it was is as the one who died said. False when that is impossible. */
+static bool remove_again(htc_store *store)
+{
+    htcs_header *header = store->header;
+    uint32_t index = HTCS_GET(header->changing);
+    htcs_view view = {.first = HTCS_GET(header->changing_first),
+                      .body_len = HTCS_GET(header->changing_len),
+                      .kind = HTCS_GET(header->changing_kind),
+                      .owner = HTCS_GET(header->changing_owner)};
+
+    if (index >= store->nslots || view.kind > HTC_KIND_STOCK || view.owner > store->nowners ||
+        htcs_blocks_for(view.body_len) > store->nblocks)
+        return false;
+    return htcs_remove_known(store, index, &view);
+}
+
+static bool give_up_new(htc_store *store)
+{
+    uint32_t index = HTCS_GET(store->header->changing);
+
+    if (index >= store->nslots)
+        return false;
+    htcs_wipe(store, index);
+    return true;
+}
+
+void htcs_recover(htc_store *store)
+{
+    htcs_task task = (htcs_task)HTCS_GET(store->header->task);
+    bool good = true;
+
+    switch (task) {
+    case HTCS_NO_TASK:
+    case HTCS_CLEARING:
+        return;
+    case HTCS_PUTTING:
+        htcs_take_back(store);
+        good = give_up_new(store);
+        break;
+    case HTCS_REMOVING:
+        htcs_take_back(store);
+        HTCS_SET(store->header->noted, 0);
+        good = remove_again(store);
+        break;
+    case HTCS_SHARING:
+        htcs_take_back(store);
+        break;
+    case HTCS_REBUILDING:
+    default:
+        good = false;
+        break;
+    }
+    if (good)
+        htcs_task_end(store);
+    else
+        htcs_rebuild(store);
 }

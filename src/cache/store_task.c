@@ -66,8 +66,7 @@ void htcs_note_wide(htc_store *store, const _Atomic uint64_t *word)
     note(store, word, HTCS_GET(*word), 1);
 }
 
-/* Whoever scribbles in the log has words of the segment overwritten, which it could do itself. */
-static void take_back(htc_store *store)
+void htcs_take_back(htc_store *store)
 {
     htcs_header *header = store->header;
     uint32_t n = HTCS_GET(header->noted);
@@ -83,62 +82,4 @@ static void take_back(htc_store *store)
         else
             HTCS_SET(*(_Atomic uint32_t *)(void *)(word + (where & 4)), (uint32_t)value);
     }
-}
-
-/* Whose record it was is as the one who died said. False when that is impossible. */
-static bool remove_again(htc_store *store)
-{
-    htcs_header *header = store->header;
-    uint32_t index = HTCS_GET(header->changing);
-    htcs_view view = {.first = HTCS_GET(header->changing_first),
-                      .body_len = HTCS_GET(header->changing_len),
-                      .kind = HTCS_GET(header->changing_kind),
-                      .owner = HTCS_GET(header->changing_owner)};
-
-    if (index >= store->nslots || view.kind > HTC_KIND_STOCK || view.owner > store->nowners ||
-        htcs_blocks_for(view.body_len) > store->nblocks)
-        return false;
-    return htcs_remove_known(store, index, &view);
-}
-
-static bool give_up_new(htc_store *store)
-{
-    uint32_t index = HTCS_GET(store->header->changing);
-
-    if (index >= store->nslots)
-        return false;
-    htcs_wipe(store, index);
-    return true;
-}
-
-void htcs_recover(htc_store *store)
-{
-    htcs_task task = (htcs_task)HTCS_GET(store->header->task);
-    bool good = true;
-
-    switch (task) {
-    case HTCS_NO_TASK:
-    case HTCS_CLEARING:
-        return;
-    case HTCS_PUTTING:
-        take_back(store);
-        good = give_up_new(store);
-        break;
-    case HTCS_REMOVING:
-        take_back(store);
-        HTCS_SET(store->header->noted, 0);
-        good = remove_again(store);
-        break;
-    case HTCS_SHARING:
-        take_back(store);
-        break;
-    case HTCS_REBUILDING:
-    default:
-        good = false;
-        break;
-    }
-    if (good)
-        htcs_task_end(store);
-    else
-        htcs_rebuild(store);
 }

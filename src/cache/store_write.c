@@ -53,37 +53,12 @@ static apr_status_t begin(htc_store *store)
 
 /* --- changing a slot --------------------------------------------------------------------------*/
 
-/* Until slot_end() readers keep off. Nobody else writes, so a sequence count that is odd already
- * is damage; it is as good as one made odd now. */
-static void slot_begin(htcs_slot *slot)
-{
-    HTCS_SET(slot->seq, HTCS_GET(slot->seq) | 1);
-    atomic_thread_fence(memory_order_release);
-}
-
-static void slot_end(htcs_slot *slot)
-{
-    atomic_store_explicit(&slot->seq, HTCS_GET(slot->seq) + 1, memory_order_release);
-    HTC_CRASH_POINT("slot->seq");
-}
-
-void htcs_wipe(htc_store *store, uint32_t index)
-{
-    htcs_slot *slot = &store->slots[index];
-
-    slot_begin(slot);
-    HTCS_SET(slot->hot.version, 0);
-    HTCS_SET(slot->tag, 0);
-    HTCS_SET(slot->kind, HTC_KIND_NONE);
-    slot_end(slot);
-}
-
 /* checked_at before version: see htc_store_current(). */
 static void publish(htc_store *store, uint32_t index, const htcs_view *view)
 {
     htcs_slot *slot = &store->slots[index];
 
-    slot_begin(slot);
+    htcs_slot_begin(slot);
     HTCS_SET(slot->first, view->first);
     HTCS_SET(slot->tag, view->tag);
     HTCS_SET(slot->body_len, view->body_len);
@@ -95,7 +70,7 @@ static void publish(htc_store *store, uint32_t index, const htcs_view *view)
     HTC_CRASH_POINT("checked_at");
     atomic_store_explicit(&slot->hot.version, view->version, memory_order_release);
     HTC_CRASH_POINT("version");
-    slot_end(slot);
+    htcs_slot_end(slot);
     htcs_account(store, index, view);
 }
 
@@ -153,20 +128,6 @@ static uint32_t take_chain(htc_store *store, uint32_t n)
     return first;
 }
 
-/* The chain was proved intact: what leads out of the segment now was written since then, by nobody
- * who has the lock. */
-static void free_chain(htc_store *store, const htcs_view *view)
-{
-    uint32_t last = view->first;
-
-    for (uint64_t n = htcs_blocks_for(view->body_len); n > 1 && last < store->nblocks; n--)
-        last = HTCS_GET(store->fat[last]);
-    if (last >= store->nblocks)
-        return;
-    HTCS_CHANGE(store, store->fat[last], HTCS_GET(store->header->free_head));
-    HTCS_CHANGE(store, store->header->free_head, view->first);
-}
-
 /* Up to the end of the current block; the rest of a last word becomes zero. */
 static size_t write_block(htcs_block *block, htcs_cursor *cursor, const unsigned char *from,
                           size_t len)
@@ -212,40 +173,10 @@ static bool write_words(htc_store *store, htcs_cursor *cursor, const void *bytes
 
 /* --- records ----------------------------------------------------------------------------------*/
 
-bool htcs_remove_known(htc_store *store, uint32_t index, const htcs_view *view)
+/* Take a record out, and repair what turns out to be damaged. */
+static void drop(htc_store *store, uint32_t index)
 {
-    htcs_wipe(store, index);
-    if (!htcs_discount(store, index, view))
-        return false;
-    free_chain(store, view);
-    return true;
-}
-
-/* A damaged chain may lead into those of others, so it must not be freed as it is. */
-static void remove_damaged(htc_store *store, uint32_t index)
-{
-    htcs_task_begin(store, HTCS_REBUILDING, index, NULL);
-    htcs_wipe(store, index);
-    htc_count(store, HTC_C_corrupt, 1);
-    htcs_rebuild(store);
-}
-
-void htcs_remove(htc_store *store, uint32_t index)
-{
-    htcs_view view;
-
-    if (htcs_clearing(store)) { /* What follows from the records will be derived anew. */
-        htcs_wipe(store, index);
-        return;
-    }
-    if (!htcs_intact(store, index, &view)) {
-        remove_damaged(store, index);
-        return;
-    }
-    htcs_task_begin(store, HTCS_REMOVING, index, &view);
-    if (htcs_remove_known(store, index, &view))
-        htcs_task_end(store);
-    else
+    if (!htcs_remove(store, index))
         htcs_rebuild(store);
 }
 
@@ -256,7 +187,7 @@ void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version)
     if (begin(store) != APR_SUCCESS)
         return;
     if (HTCS_GET(store->slots[index].hot.version) == version && !htcs_intact(store, index, &view))
-        htcs_remove(store, index);
+        drop(store, index);
     end(store);
 }
 
@@ -279,7 +210,7 @@ static HTC_APART void remove_key(htc_store *store, const htc_put *put, htcs_home
             continue;
         if (result != HTCS_OK ||
             (front.head.key_len == put->key_len && !memcmp(front.key, put->key, put->key_len)))
-            htcs_remove(store, index);
+            drop(store, index);
     }
 }
 
@@ -326,10 +257,10 @@ static uint64_t next_version(htc_store *store)
 
 /* False when the segment turned out to be damaged; nothing can be seen of the record then. */
 static bool store_record(htc_store *store, const htc_put *put, htcs_home home, htcs_view *view,
-                         htc_ref *ref)
+                         bool rebuilt, htc_ref *ref)
 {
     uint32_t blocks = (uint32_t)htcs_blocks_for(view->body_len);
-    uint32_t index = htcs_room_slot(store, home, view->owner);
+    uint32_t index = htcs_room_slot(store, home, view->owner, rebuilt);
 
     if (index >= store->nslots || !htcs_room_blocks(store, blocks, view->owner) ||
         htcs_clearing(store))
@@ -364,13 +295,13 @@ static apr_status_t put_locked(htc_store *store, const htc_put *put, uint32_t ow
     if (put->payload_len > HTCS_MOST_PAYLOAD ||
         htcs_blocks_for(body_len) > htcs_share_blocks(store, put->share_percent))
         return APR_ENOSPC;
-    if (store_record(store, put, home, &view, ref))
+    if (store_record(store, put, home, &view, false, ref))
         return APR_SUCCESS;
     if (!htcs_clearing(store))
         htcs_rebuild(store);
     if (htcs_clearing(store))
         return APR_EBUSY;
-    return store_record(store, put, home, &view, ref) ? APR_SUCCESS : APR_EGENERAL;
+    return store_record(store, put, home, &view, true, ref) ? APR_SUCCESS : APR_EGENERAL;
 }
 
 static bool possible(const htc_put *put)
@@ -426,7 +357,7 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
 
     if (htcs_read(store, ref.slot, &view, &front, &cursor) != HTCS_OK ||
         view.owner > store->nowners) {
-        htcs_remove(store, ref.slot);
+        drop(store, ref.slot);
         return;
     }
     htcs_task_begin(store, HTCS_REMOVING, ref.slot, &view);
@@ -434,14 +365,14 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     if (view.kind != HTC_KIND_ABSENT)
         front.id = *id;
     front.head.sum = htcs_front_sum(store, &view, &front);
-    slot_begin(slot);
+    htcs_slot_begin(slot);
     HTCS_SET(slot->flags, flags);
     cursor = (htcs_cursor){view.first, 0};
     write_front(store, &cursor, &view, &front);
     if (checked_at != HTC_STORE_KEEP)
         atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
-    slot_end(slot);
+    htcs_slot_end(slot);
     htcs_task_end(store);
 }
 
@@ -471,7 +402,7 @@ apr_status_t htc_store_drop(htc_store *store, htc_ref ref)
     if (rv != APR_SUCCESS)
         return rv;
     if (ref_current(store, ref))
-        htcs_remove(store, ref.slot);
+        drop(store, ref.slot);
     end(store);
     return APR_SUCCESS;
 }
