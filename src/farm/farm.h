@@ -5,8 +5,9 @@
  * proof on the way back. There are three types of value:
  *
  *   record   the parsed directive tree of one file (cache/record.h), and the identity it was read
- * with lease    what a stat of one path gave, absent or an identity, and when claim   "I am about
- * to stat this path", for a second or two
+ *            with
+ *   lease    what a stat of one path gave, absent or an identity, and when
+ *   claim    "I am about to stat this path", for a second or two
  *
  * Each begins with an HMAC-SHA256 over all the rest: version, type, fingerprint of the
  * configuration, path, identity, times and body. (HMAC: RFC 2104; OpenSSL's libcrypto computes it.)
