@@ -10,11 +10,11 @@
  * wherever the caller wants it, and opened there, also by other processes and at other addresses.
  * An image is never changed; look-ups take no lock and allocate nothing.
  *
- * Who has opened an image that somebody else can write is safe all the same: whatever is written to
- * it, also while it is read, no function here reads outside of the image or runs without end. What
- * it then says of rules may be nonsense, within these bounds: lengths are not above their limits
- * and within the image, numbers of patterns and rules are below the table's totals, kind and status
- * are possible ones. Texts need not end in a NUL.
+ * An image that another process can write is safe to read all the same. Whatever is written to it,
+ * also while it is read, no function here reads outside of the image or runs without end. The rules
+ * that it then returns may be nonsense, within these bounds: lengths are not above their limits and
+ * within the image, numbers of patterns and rules are below the table's totals, kind and status are
+ * possible ones. Texts need not end in a NUL.
  */
 #ifndef HTC_REDIRECT_TABLE_H
 #define HTC_REDIRECT_TABLE_H

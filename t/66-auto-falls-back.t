@@ -1,7 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # HtCacheRevalidate auto where the kernel cannot tell, or what it told is lost: no inotify instance, no
 # more watches, a queue that overflowed, a process that was killed with changes that it had taken and not
-# told of, an unmounted file system. What is in doubt is compared with the disk by the next request, so
+# told of, an unmounted file system. What is unverified is compared with the disk by the next request, so
 # that edits are seen; what is not goes on; and the error log says it once, with the sysctl to raise.
 use strict;
 use warnings;

@@ -1,22 +1,23 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file area/area.h
- * Memory for table images that all processes of the server share, over configuration generations:
- * one range of addresses is reserved (not filled) by the parent before it forks, images come and go
- * in it while the server runs, and the memory of an image that nobody uses any more goes back to
- * the system. Part of the core: no httpd headers.
+ * Memory for table images that all processes of the server share. The parent reserves one range of
+ * addresses before it forks, without filling it. Images come and go in it while the server runs, and
+ * the memory of an image that nobody uses any more goes back to the system. Part of the core: no
+ * httpd headers.
  *
- * A map is a named place for one image at a time. Whoever has built a new image publishes it there;
- * from then on it is what others get when they pin the map. An image stays where it is for as long
- * as somebody has it pinned. A process that was killed pins nothing: its pins are kept apart, in
- * a cell and thread pins of its own, and are ignored once it is gone. Everything that can be read here
- * without the lock is atomic; what is under the lock is consistent after each store, so a
- * holder that is killed leaves nothing to repair. One that is stopped is waited for once, a second;
- * then, until it goes on, what needs the lock fails with APR_EBUSY (false, REDIRECT_AREA_NIL).
- * Nothing is left behind when the last process ends.
+ * A map is a named place for one image at a time. A process that has built a new image publishes it
+ * there; from then on others get it when they pin the map. An image stays where it is while it is
+ * pinned. A process that was killed pins nothing: its pins lie in a cell and in thread pins of its
+ * own, which are ignored once it is gone.
+ *
+ * Everything that can be read without the lock is atomic. What is under the lock is consistent after
+ * each store, so a holder that is killed leaves nothing to repair. A holder that is stopped is waited
+ * for once, for a second. Then, until it goes on, what needs the lock fails with APR_EBUSY (false,
+ * REDIRECT_AREA_NIL). Nothing is left behind when the last process ends.
  *
  * All functions may be called by several threads at once, except create and join. A map is known by
- * a number that is never that of another map while anybody can still have it: with a map that was
+ * a number that is never another map's while a process can still have it. With a map that was
  * forgotten, functions do nothing, or say that there is no image.
  */
 #ifndef HTC_AREA_AREA_H

@@ -43,7 +43,7 @@
     X(watch, drains, "times they were taken from the kernel's queue")                             \
     X(watch, overflows, "times that queue was full, so that changes were lost")                   \
     X(watch, distrusts,                                                                           \
-      "times every entry became doubtful: after an overflow, or a process that died")             \
+      "times every entry became unverified: after an overflow, or a process that died")           \
     X(watch, unwatched, "comparisons with the disk of entries that cannot be watched")            \
     X(htaccess, recoveries, "times shared memory was repaired after a process died while writing")
 

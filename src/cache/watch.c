@@ -332,7 +332,7 @@ static inline bool anything(const htc_watch *w)
 
 /* Somebody is publishing, or there is something to publish: in turns, so that nobody waits for the
  * lock longer than one takes. What others add to the queue meanwhile is for their own requests. Who
- * cannot find out makes every record doubtful. */
+ * cannot find out makes every record unverified. */
 static HTC_APART void drain(htc_watch *w)
 {
     size_t left = queued(w);

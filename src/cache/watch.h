@@ -1,43 +1,45 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file cache/watch.h
- * Being told of changes instead of asking: one inotify instance that all processes of the server
+ * Learning of changes from the kernel: one inotify instance that all processes of the server
  * share, and, in a shared segment of its own, a tree of what is watched.
  *
  * A node stands for one path as it is written: "/srv", "/srv/www", "/srv/www/.htaccess". It is
- * valid while nothing was reported that could change what this path leads to: its parent is valid
- * (and the directory's watch reports whatever happens to names in it), the node that a symbolic
- * link leads to is valid, and, of a directory or a file, its own watch reported nothing. A reported
- * change makes the nodes that it may concern, and all below and behind them, invalid, and marks the
- * records that rest on them as doubtful. A record becomes trusted again by one look at the disk
- * with valid nodes beneath it.
+ * valid while the kernel has reported nothing that could change what this path leads to: its parent
+ * is valid (the directory's watch reports whatever happens to names in it), the node that a symbolic
+ * link leads to is valid, and the node's own watch, if it is a directory or a file, reported
+ * nothing. A report makes the nodes that it may concern, and all below and behind them, invalid. It
+ * marks the records that rest on them as unverified. A record is trusted again after one look at the
+ * disk with valid nodes beneath it.
  *
- * Marks. When a record was found to be true is a word of its slot (htc_slot_hot::checked_at), which
- * every process reads without a lock. Its value is
+ * Marks. A word of each record's slot says when the record was found to be true
+ * (htc_slot_hot::checked_at). Every process reads it without a lock. Its value is one of
  *
- *     a doubt (far below 0)     compare with the disk. Each is a number of its own, and tells when
- *                               it was made
- *     HTC_MARK_WATCHED + epoch  trusted without asking while the epoch is the current one
- *     HTC_MARK_POLLED + why, time  cannot be watched, and why; true at that time (htc_mono_ms())
- *     else                      true at that time, says somebody who does not watch
+ *     unverified (far below 0)           compare with the disk. Each such mark is a number of its
+ *                                        own, and has the time at which it was made
+ *     watched: HTC_MARK_WATCHED + epoch  trusted without a look while the epoch is the current one
+ *     polled: HTC_MARK_POLLED + why, time
+ *                                        cannot be watched, and why; true at that time
+ *                                        (htc_mono_ms())
+ *     a time                             true at that time; stored by a process that does not watch
  *
- * Order. A record is stored with a doubt. Whoever wants to trust it (1) loads the epoch, (2)
- * exchanges the doubt found with the record for one of its own, which fails when the slot was given
- * to another record since it was found (a time would not tell), (3) has the path watched and the
- * record entered at its node, (4) looks at the disk, and (5) exchanges its doubt for
- * HTC_MARK_WATCHED + epoch. A change after (4) is reported to a watch that is there since (3);
- * whoever publishes it stores another doubt, so that (5) fails, or undoes (5). A request calls
- * htc_watch_drain() before it uses any record: when that returns, every change that was complete
- * before the call is published. See docs/design.md.
+ * Order. A record is stored unverified. A process that wants to trust it (1) loads the epoch, (2)
+ * exchanges the mark found with the record for a new unverified one, which fails when the slot was
+ * given to another record since (a time would not tell), (3) has the path watched and the record
+ * entered at its node, (4) looks at the disk, and (5) exchanges its mark for HTC_MARK_WATCHED +
+ * epoch. A change after (4) is reported to a watch that is there since (3). The process that
+ * publishes the report stores another unverified mark, so that (5) fails, or undoes (5). A request
+ * calls htc_watch_drain() before it uses any record. When that returns, every change that was
+ * complete before the call is published. See docs/design.md.
  *
- * Whatever cannot be known (the kernel's queue overflowed, a process died or hung while it held
- * events, the kernel reported what nobody asked for) increments the epoch: then no record is
- * trusted before it is compared once. What happened is remembered, to be said once
+ * Where something cannot be known, the epoch is incremented: the kernel's queue overflowed, a
+ * process died or hung while it held events, or the kernel reported something unexpected. Then no
+ * record is trusted before it is compared once. The cause is remembered, to be logged once
  * (htc_watch_troubled()).
  *
  * Thread and process safety: every function may be called by any thread of any process that
- * inherited the handle. One lock guards the tree; it is waited for no longer than
- * HTC_WATCH_LOCK_MS, and nothing is asked of a file system while it is held.
+ * inherited the handle. One lock guards the tree. A process waits for it no longer than
+ * HTC_WATCH_LOCK_MS, and asks no file system for anything while it holds it.
  */
 #ifndef HTC_CACHE_WATCH_H
 #define HTC_CACHE_WATCH_H
@@ -107,7 +109,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
 int64_t htc_watch_fresh(const htc_watch *watch);
 
 /** The time that a mark stands for, to be compared with an interval; @a fresh from
- *  htc_watch_fresh(). Negative for a doubt, far in the future for what is watched. */
+ *  htc_watch_fresh(). Negative for an unverified mark, far in the future for what is watched. */
 static inline int64_t htc_mark_time(int64_t mark, int64_t fresh)
 {
     if (mark < HTC_MARK_POLLED)
@@ -128,7 +130,7 @@ static inline bool htc_mark_is_polled(int64_t mark)
     return mark >= HTC_MARK_POLLED && mark < HTC_MARK_WATCHED;
 }
 
-/** Of a mark that is asked: why. HTC_WATCH_OK: it could be watched, and has not been yet. */
+/** Of a polled mark: why. HTC_WATCH_OK: it could be watched, and has not been yet. */
 static inline htc_watch_why htc_mark_why(int64_t mark)
 {
     int64_t why = (mark - HTC_MARK_POLLED) >> HTC_MARK_TIME_BITS;
@@ -147,13 +149,13 @@ static inline bool htc_mark_is_unprompted(int64_t mark)
     return htc_mark_is_unverified(mark) && (mark & 1);
 }
 
-/** The time at which a doubt was made. */
+/** The time at which an unverified mark was made. */
 static inline int64_t htc_mark_unverified_at(int64_t mark)
 {
     return (mark - HTC_MARK_UNVERIFIED) >> 20;
 }
 
-/** A new doubt, different from every other one. */
+/** A new unverified mark, different from every other one. */
 int64_t htc_watch_unverified(htc_watch *watch);
 
 /**
@@ -212,7 +214,7 @@ void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats);
 /** True for the first caller, of all processes, with this reason: for messages said once. */
 bool htc_watch_first(htc_watch *watch, htc_watch_why why);
 
-/** What made records doubtful although no file may have changed. */
+/** What made records unverified although no file may have changed. */
 typedef enum htc_watch_trouble {
     HTC_TROUBLE_OVERFLOW = 0, /* of the kernel's queue: fs.inotify.max_queued_events. All records */
     HTC_TROUBLE_DEATH,        /* of a process that held events, or changed the tree. All records */

@@ -152,7 +152,7 @@ typedef struct htcw_header {
     uint32_t free;     /* list, through name_next */
     uint32_t fresh;    /* nodes from here on were never used */
     uint32_t hand;     /* where the sweep stands */
-    uint32_t net_hand; /* and where the doubting of trusted entries does */
+    uint32_t net_hand; /* and where the rechecking of trusted entries does */
     htcw_device devices[HTCW_DEVICES];
     uint32_t device_hand;
     uint32_t owned[HTCW_OWNERS];        /* nodes */

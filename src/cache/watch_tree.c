@@ -639,7 +639,7 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Each trusted entry is doubted about every HTC_WATCH_NET_MS, unless they are too many. */
+/* Each trusted entry becomes unverified about every HTC_WATCH_NET_MS, unless they are too many. */
 void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
 {
     uint32_t fresh = least(w->header->fresh, w->nnodes);

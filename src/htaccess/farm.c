@@ -328,11 +328,11 @@ static bool take_claim(htc_farm_request *fr, request_rec *r, const char *path,
     if (has_claim(fr, path))
         return true;
     value.stamp = htc_farm_now();
-    value.expires = value.stamp + HTC_FARM_OFFICE_LIFE * 1000;
+    value.expires = value.stamp + HTC_FARM_CLAIM_LIFE * 1000;
     if (htc_farm_encode(&scope, &value, fr->pool, &items[0].value, &items[0].value_len) !=
         APR_SUCCESS)
         return true;
-    items[0].expire = HTC_FARM_OFFICE_LIFE;
+    items[0].expire = HTC_FARM_CLAIM_LIFE;
     htc_farm_run(fr, items, lease ? 3 : 2);
     if (lease)
         lease->valid = htc_farm_got(fr, &scope, &items[2], &lease->value);

@@ -14,7 +14,7 @@
 /** A record that nobody asked for lives this long, in seconds. */
 #define HTC_FARM_RECORD_LIFE 86400
 /** Whoever looks at the disk for all has so long, in seconds. */
-#define HTC_FARM_OFFICE_LIFE 2
+#define HTC_FARM_CLAIM_LIFE 2
 /** What htc_mono_ms() may be behind. */
 #define HTC_FARM_COARSE_MS 10
 

@@ -50,7 +50,7 @@ typedef struct htc_fresh_entry {
     htc_fresh_mode mode;
     htc_fresh_reason reason;
     apr_int64_t interval_ms; /* of HTC_FRESH_INTERVAL */
-    apr_int64_t age_ms;      /* since it was compared or, of a doubt, doubted; -1: not known */
+    apr_int64_t age_ms;      /* since it was compared, or became unverified; -1: not known */
 } htc_fresh_entry;
 
 /** What is wanted, and where to go on. */

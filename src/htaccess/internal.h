@@ -94,8 +94,8 @@ void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64
 typedef struct htc_trust {
     _Atomic int64_t *mark;
     int64_t fresh, own;
-    bool mine;       /* the mark is this one's own doubt */
-    bool unprompted; /* it was doubted although nothing was reported */
+    bool mine;       /* the mark is this request's own unverified one */
+    bool unprompted; /* it became unverified although nothing was reported */
     bool known;      /* all was watched and the record entered already */
     htc_watch_why why;
 } htc_trust;

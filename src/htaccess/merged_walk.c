@@ -1,21 +1,18 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * core's walk of the directories, made ahead. Where it is known of all directories of a request's
- * path what their .htaccess files set, and links are followed without a look at them, all that
- * core's walk does for a file is to merge that with the <Directory> sections of its path, which
- * comes to the same for each request, and with the server's defaults, and to make r->filename
- * canonical, which it is already. So all is merged once for a directory. A request gets a copy of
- * the vector: core takes one that has its parent's configuration for one that is authorized
- * already.
+ * core's walk of the directories, made once for a directory instead of for each request. Where the
+ * .htaccess files of all directories on a path are known, and links are followed without a look, core
+ * only merges: those files, the <Directory> sections of the path, and the server's defaults. The
+ * result is the same for each request. A request gets a copy of the vector, because core takes a
+ * request that has its parent's configuration for one that is authorized already.
  *
- * For such requests, subrequests that is, core leaves a note of what its walk has merged, and for
- * which directory. The next walk begins with it, and where it comes to the same the configuration
- * is the same one, and nobody is asked for authorization again. As a difference would be seen, the
- * same note is left here. What it looks like is core's own business: it is compared, field by
- * field, with what is known of requests that core has walked for, and before it was found to be as
- * expected nothing is made ahead.
+ * core leaves a note for subrequests: what its walk has merged, and for which directory. The next
+ * walk begins with it. Where it comes to the same, the subrequest gets the same configuration and is
+ * not authorized again. So the same note is left here. Its layout is core's own
+ * (module/httpd_internals.h); nothing is made ahead before it was found to be as expected.
  *
- * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4.
+ * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4. Called by
+ * htaccess/shortcut.c.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"

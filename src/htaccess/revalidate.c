@@ -137,7 +137,7 @@ int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now)
     return ttl == HTC_REVALIDATE_AUTO && ctx->watch ? htc_watch_unverified(ctx->watch) : now;
 }
 
-/* Anything but a doubt may be there twice, the second time with another record in the slot. */
+/* Any mark but an unverified one may be there twice, the second time with another record in the slot. */
 static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen)
 {
     bool was_unverified = htc_mark_is_unverified(seen);
@@ -187,7 +187,7 @@ static bool has_identity(const htc_context *ctx, const htc_dep *dep)
 }
 
 /* The file is another one. Is it although all that was watched reported nothing? A record that was
- * doubted for what was reported is looked at more than once before it is replaced: its path may be
+ * made unverified by a report is looked at more than once before it is replaced: its path may be
  * watched again by then. */
 static void note_untrue(htc_context *ctx, const htc_trust *trust, const htc_dep *dep)
 {

@@ -1,18 +1,18 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Answering ahead of core. httpd keeps the .htaccess results of a request in a list, r->htaccess,
- * and looks there before it asks anybody. A path entry is one directory's ready-made element of that
- * list, linked to its parent directory's; so one pointer to the deepest entry answers for the whole
- * path, without a copy, a lock or a system call. Levels are learned from requests that went through
- * the hook, kept in the process map by (server, directory), and used only while every record that
- * they rest on still has the version they were learned with, and was checked within its time.
+ * and looks there before it calls the hook. A path entry is one directory's ready-made element of
+ * that list, linked to its parent directory's. One pointer to the deepest entry answers for the whole
+ * path, without a copy, a lock or a system call. Entries are learned from requests that went through
+ * the hook. The process cache keeps them by (server, directory). An entry is used only while every
+ * record that it rests on has the version it was learned with, and was checked within its time.
  *
  * core compares directory and override only. Both, and the other two override settings, follow from
- * the server and the directory, because core starts each walk from the same defaults; a request
- * for which something changed those defaults is not answered here.
+ * the server and the directory, because core starts each walk from the same defaults. A request for
+ * which something changed those defaults is not answered here.
  *
- * Which vector a directory has matters, not only what is in it (docs/identity.md). An empty file
- * has one, in which nothing is set; an absent file has none.
+ * The address of a directory's vector matters, not only its contents (docs/identity.md). An empty
+ * file has a vector, in which nothing is set; an absent file has none.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"

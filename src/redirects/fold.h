@@ -1,11 +1,11 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirects/fold.h
- * Redirect lines that people already have, as tables. redirects/fold_tree.c renames them in the
- * configuration tree before any module sees it (and gives them their names back before anybody
- * looks at the tree again), so that httpd brings them to the handlers in redirects/fold_redirect.c with
- * the context they stand in, exactly as it would have brought them to mod_alias; redirects/fold_answer.c
- * answers requests where and how mod_alias would.
+ * Existing Redirect lines, as tables. redirects/fold_tree.c renames the lines in the configuration
+ * tree before any module sees it, and gives them their names back before the tree is looked at again.
+ * httpd so brings them to the handlers in redirects/fold_redirect.c, with the context they stand in,
+ * as it would have brought them to mod_alias. redirects/fold_answer.c answers requests where and as
+ * mod_alias would.
  */
 #ifndef HTC_REDIRECTS_FOLD_H
 #define HTC_REDIRECTS_FOLD_H

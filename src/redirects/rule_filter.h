@@ -1,14 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirects/rule_filter.h
- * RewriteRules of directories that stay as they are, and of which each request runs only those that
- * its path may match: a filter says by look-up which ones these are. The same for a server, where it
- * only says whether there are any. Used by redirects/fold_rewrite.c, which reads the rules, and by
- * mod_htcache.c.
+ * RewriteRules that stay as they are, and of which each request runs only those that its path may
+ * match. A rule filter says by look-up which rules of a directory these are; of a server it only says
+ * whether there are any. redirects/fold_rewrite.c reads the rules and makes the filters.
  *
- * mod_rewrite's two hooks are called by ours, which stand in their place in httpd's lists, so that
+ * This module's two hooks stand in the places of mod_rewrite's in httpd's lists and call them, so that
  * the order of hooks is what it was. A filter belongs to the array in which mod_rewrite keeps the
- * rules that the filter was made of; a request whose rules are in another array (inherited ones,
+ * rules that the filter was made of. A request whose rules are in another array (inherited ones,
  * those of a file that httpd read by itself) is left to mod_rewrite.
  */
 #ifndef HTC_REDIRECTS_RULE_FILTER_H

@@ -72,7 +72,8 @@ static htc_list *make_list(htc_report *report, htc_group *group, const char *tit
         {"reason", "Reason", HTC_TEXT, HTC_UNIT_ONE, "why not by being told, in a word"},
         {"why", "Why", HTC_TEXT, HTC_UNIT_ONE, "the same in a sentence"},
         {"interval_ms", "Every", HTC_GAUGE, HTC_UNIT_MS, "time between two comparisons"},
-        {"age_ms", "Age", HTC_GAUGE, HTC_UNIT_MS, "since it was last compared, or doubted"},
+        {"age_ms", "Age", HTC_GAUGE, HTC_UNIT_MS,
+         "since it was last compared, or became unverified"},
     };
 
     return htc_report_list(report, group, "listed", title, help, 0, columns,
