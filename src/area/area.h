@@ -70,8 +70,8 @@ typedef struct redirect_area_key {
     uint64_t word[2];
 } redirect_area_key;
 
-/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. Who may
- * choose a part of them cannot make them have the key of another map. @a pool is for scratch
+/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. A tenant who
+ * chooses a part of them cannot give them the key of another map. @a pool is for scratch
  * memory. */
 redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
 
@@ -90,16 +90,16 @@ apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool
                                   const char **why);
 
 /**
- * Say that this process begins to use the area, for configuration generation @a generation. For
- * each process that pins, builds or collects, the parent too, once after each fork; again only to
- * change the generation. Takes over the cell of a process that is gone. Who finds none, or not the
- * lock to take one, shares one with others like it for as long as it lives; all works there, too,
- * but what such a process has pinned when it is killed keeps its memory until the area ends. A
+ * This process begins to use the area, for configuration generation @a generation. Every process
+ * that pins, builds or collects joins once after each fork, the parent too, and again to change the
+ * generation. Joining takes over the cell of a process that is gone. A process that finds no cell,
+ * or cannot have the lock to take one, shares the common cell for as long as it lives. All works
+ * there, but what such a process has pinned when it is killed keeps its memory until the area ends. A
  * child that was forked by a process that had joined has not joined.
  */
 void redirect_area_join(redirect_area *area, uint32_t generation);
 
-/** Has this process joined since it was forked? Costs a load or two. */
+/** True when this process has joined since it was forked. Costs a load or two. */
 bool redirect_area_joined(const redirect_area *area);
 
 /**
@@ -110,35 +110,36 @@ uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, ui
                            bool create);
 
 /**
- * As above, made if need be, for a map that counts against @a owner (not 0); those made by
- * redirect_area_map() are the server's configuration's. An owner is whoever writes names of maps
- * that the administrator has not seen. All owners together may have three quarters of the places
- * for maps and images, and so much memory as redirect_area_bound() says; one of them, half of the
- * images and of the memory. When there is no more, and something else is wanted, maps make way,
- * for a new map or for a new image: of the owner that has most of what is wanted, and of none that
- * has less than the one who wants it would have then; of these the one that was not asked for the
- * longest time. Maps of the server's configuration never do, and have others make way for them.
- * Which makes way is forgotten: who wants it makes it anew.
+ * As above, made if need be, for a map that counts against @a owner (not 0). Maps made by
+ * redirect_area_map() belong to the server's configuration. An owner is a tenant whose .htaccess
+ * files name maps.
+ *
+ * All owners together may have three quarters of the places for maps and images, and as much memory
+ * as redirect_area_bound() says. One owner may have half of the images and of the memory. When there
+ * is no more, maps are evicted for a new map or image: of the owner that has most of what is wanted,
+ * but of none that has less than the one who wants it would have then; and of that owner's maps the
+ * one that was not asked for the longest time. Maps of the server's configuration are never evicted,
+ * and others are evicted for them. An evicted map is forgotten, and made anew when it is asked for.
  */
 uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
                               uint32_t generation, uint64_t owner);
 
-/** Owners may have @a bytes of images together, and three quarters of the area at most, which is
- * what they may have at first. For the parent, before it forks: others learn nothing of it. */
+/** Let owners have @a bytes of images together, and three quarters of the area at most, which is
+ * the initial bound. For the parent, before it forks: other processes do not learn of it. */
 void redirect_area_bound(redirect_area *area, uint64_t bytes);
 
-/** Has a map made way that was not spoken of yet, the last time that one was an hour ago or more
- * (@a now, in seconds), and is this caller the one to speak of it? Then @a where is what the note
- * of the one that this process had make way last said of where it is named; "": not known. */
+/** True when maps were evicted and nothing was logged of it for an hour (@a now, in seconds): this
+ * caller logs it. Then @a where is the place that names the map that this process evicted last;
+ * "": not known. */
 bool redirect_area_evicted(redirect_area *area, int64_t now, char *where, size_t room);
 
-/** Does the map exist (still)? */
+/** True while the map exists. */
 bool redirect_area_exists(const redirect_area *area, uint32_t map);
 
-/** Does the map count against an owner? Also true when it does not exist (any more). */
+/** True when the map counts against an owner, or does not exist (any more). */
 bool redirect_area_owned(const redirect_area *area, uint32_t map);
 
-/** Which one. 0: none, or the map does not exist (any more). */
+/** The map's owner. 0: none, or the map does not exist (any more). */
 uint64_t redirect_area_owner(const redirect_area *area, uint32_t map);
 
 /** The map @a key, or REDIRECT_AREA_NIL. Marks nothing, and takes no lock. */
@@ -163,18 +164,18 @@ typedef struct redirect_area_state {
     htc_identity failed_id;
 } redirect_area_state;
 
-/** False when the map does not exist (any more), or its image's entry is damaged. When who was
- *  saying that a build was in vain died over it, `failed` is false. */
+/** False when the map does not exist (any more), or its image's entry is damaged. When a process died
+ *  while it recorded that a build was in vain, `failed` is false. */
 bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
 
-/** Of these only how often it was asked for and has answered; zeros when it does not exist. Asks
- * the system of no process: for who goes by nothing else that stands there. */
+/** Only how often the map was asked for and has answered; zeros when it does not exist. Reads these
+ * numbers and nothing else of the area, for a caller that does not trust what is in it. */
 void redirect_area_asked(const redirect_area *area, uint32_t map, uint64_t *lookups,
                          uint64_t *hits);
 
 #define REDIRECT_AREA_NOTE_TEXT 512
 
-/** What whoever loads a map says of it, for others to show. Longer texts are cut. */
+/** What the process that loads a map says of it, for others to show. Longer texts are cut. */
 typedef struct redirect_area_note {
     char file[REDIRECT_AREA_NOTE_TEXT];
     char where[REDIRECT_AREA_NOTE_TEXT]; /* it is named */
@@ -184,11 +185,11 @@ typedef struct redirect_area_note {
     uint64_t out_of_budget_at; /* seconds: when the log last had that its patterns take too long */
 } redirect_area_note;
 
-/** Say it. Does nothing when the map does not exist (any more), or the lock is not to be had. */
+/** Store a note. Does nothing when the map does not exist (any more), or the lock is not to be had. */
 void redirect_area_note_set(redirect_area *area, uint32_t map, const redirect_area_note *note);
 
-/** What was said last. All zeros and false: nothing, or it is being said now, or who was saying it
- * has died over it. Without the lock. */
+/** The last note. All zeros and false: there is none, or it is being written, or a process died while
+ * it wrote it. Takes no lock. */
 bool redirect_area_note_get(const redirect_area *area, uint32_t map, redirect_area_note *note);
 
 /** The maps that exist, one after the other: *place is 0 at first and is changed here.
@@ -202,7 +203,7 @@ typedef struct redirect_area_pin {
     uint64_t user; /* the process that has pinned it; in another one the pin means nothing */
     uint32_t slot; /* of the image */
     uint32_t ncounters;
-    redirect_counter *counters; /* beside the image, of those who count */
+    redirect_counter *counters; /* beside the image */
 } redirect_area_pin;
 
 /** Pin the map's current image. Lock-free. False when it has none or the process has not joined. */
@@ -211,17 +212,17 @@ bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin 
 /** Pin the same image once more, for another user in this process. */
 void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
 
-/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free;
- * for who has opened it before. @a known must be this process's. */
+/** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free.
+ * @a known must be this process's. */
 bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
 
 /**
- * As redirect_area_pin_known(), for the length of a request, and cheaper: nothing is written but a
- * thread pin that, as long as a process has no more than 64 threads, no other one writes to. @a thread: a
- * number of the calling thread, the same in each of its requests. Whatever thread of the process
- * may let go. NULL when the image is not the map's current one any more, and also when the thread
- * has no thread pin left (it has two for a map, in case that a request is not ended when it begins
- * another, and none where eight others have them): then pin it.
+ * As redirect_area_pin_known(), for the length of a request, and cheaper: the only write is to a
+ * thread pin, which no other thread writes while the process has no more than 64 threads.
+ * @a thread is a number of the calling thread, the same in each of its requests. Any thread of the
+ * process may let go. NULL when the image is not the map's current one any more, or when the thread
+ * has no thread pin left: then pin the image. A thread has two thread pins for a map, in case that
+ * it begins a request before another has ended, and thread pins for eight maps.
  */
 typedef struct redirect_area_thread_pin redirect_area_thread_pin;
 redirect_area_thread_pin *redirect_area_hold(redirect_area *area, uint32_t map,
@@ -229,41 +230,41 @@ redirect_area_thread_pin *redirect_area_hold(redirect_area *area, uint32_t map,
 void redirect_area_let_go(redirect_area *area, const redirect_area_pin *known,
                           redirect_area_thread_pin *pin);
 
-/** As redirect_area_count(), for who holds the map's image there, one thread at a time. */
+/** As redirect_area_count(), for the holder of a thread pin, one thread at a time. */
 void redirect_area_count_held(redirect_area_thread_pin *pin, uint64_t lookups, uint64_t hits);
 
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 
-/** Is the image in memory, but for what may have been swapped out, and can it have so many
- * counters? For who reads one that was pinned in an area which others can write: to read what
- * nobody wrote takes memory. Reads nothing of it. */
+/** True when the image's pages are there (in memory or swapped out), and it can have as many counters
+ * as the pin says. For a caller that reads an image in an area which other processes can write:
+ * reading pages that were never written takes memory. Reads nothing of the image. */
 bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin);
 
-/** Two atomic loads: the version of the map's image, for those who have it pinned already. 0: none.
- */
+/** The version of the map's image, for a caller that has it pinned already; two atomic loads. 0:
+ * none. */
 uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
 
-/** Is the map's time up, and did this caller become the one who looks at the file? As
+/** True when the map's time is up and this caller is the one that looks at the file. As
  * htc_store_claim(): the others go on for @a lease ms. Its time is up when it was never checked, or
  * @a ttl ms or more before @a now. */
 bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
                          int64_t lease);
 
-/** What redirect_area_claim() goes by: when the file was last looked at, or when whoever looks at
- * it now will be taken not to have done so. */
+/** The time that redirect_area_claim() compares: when the file was last looked at, or when the claim
+ * of a process that looks at it now runs out. */
 int64_t redirect_area_checked_at(const redirect_area *area, uint32_t map);
 
 /** After a claim: the file was compared at @a now (a time from before that). */
 void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);
 
-/** Become the only one in the server who builds this map. False when a living process does, be it
- * this one. */
+/** Become the only process in the server that builds this map. False when a living process builds
+ * it, be it this one. */
 bool redirect_area_build_begin(redirect_area *area, uint32_t map);
 
 /** A place for an image of @a size bytes, APR_ENOSPC when there is none; APR_EINVAL when this
- * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are damaged,
- * so that nobody knows what is free. What was there before is not cleared. The caller fills it,
+ * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are damaged
+ * and what is free is not known. The place is not cleared. The caller fills it,
  * then publishes or ends in vain; if it dies, the place is found again. A second call in the same
  * build gives up the first place. */
 apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
@@ -274,7 +275,7 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, si
                                            uint32_t counters, void **image);
 
 /** End a build: the reserved place is now the map's image, built from @a id. Gives back the memory
- * of images that nobody uses any more. On an error the build has not ended: end it in vain. */
+ * of images that are not used any more. On an error the build has not ended: end it in vain. */
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
 
 /** End a build in vain: the old image stays. Gives back what was reserved. @a id is remembered, so

@@ -4,30 +4,30 @@
  * A lock for the threads of several processes that share memory and do not trust each other. Each
  * shared segment of this module has one.
  *
- * The lock itself is a POSIX record lock on a memory file that nobody else can open; its descriptor
+ * The lock itself is a POSIX record lock on a memory file that no other program can open; its descriptor
  * is inherited by children. The kernel keeps it and releases it when its holder ends, however that
  * happens. A word in private memory keeps the threads of one process apart. What lies in the shared
  * segment (htc_lock_shared) are numbers only: no pointer, no size, nothing that the C library
- * reads. Whoever writes nonsense there has others wait for at most one wait_ms each, not at all, or
- * repair what is not broken.
+ * reads. A process that writes nonsense there can make others wait for at most one wait_ms each, not
+ * wait at all, or repair what is not broken.
  *
- * A holder that is killed: the next one is told (HTC_LOCK_INHERITED). A holder that is stopped: one
- * or a few processes wait for it, each for a bounded time; after that nobody does until it goes on.
+ * After a holder was killed, the next one learns of it (HTC_LOCK_INHERITED). While a holder is stopped,
+ * one or a few processes wait for it, each for a bounded time; after that none does until it goes on.
  *
  * Taking and giving cost a system call each, about 1 us together without contention. Only
- * writers take locks. Who waits polls, in steps of up to half a millisecond. The lock is not
+ * writers take locks. A waiting process polls, in steps of up to half a millisecond. The lock is not
  * recursive.
  *
- * The same file tells who lives: a process may hold a byte of it far behind the first one, by a
- * number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the process
+ * The same file says which processes live: a process may hold a byte of it far behind the first one,
+ * by a number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the process
  * nor /proc comes into it.
  *
  * Two rules of record locks: a child that is forked does not hold what its parent holds; and a
  * process that closes any descriptor of the file gives up the lock. Nothing but base/lock.c has one.
  *
- * House rule: while one of these is held, nothing is asked of a file system (open, stat, readlink,
+ * House rule: a process that holds one of these asks nothing of a file system (open, stat, readlink,
  * statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a mount
- * whose server is gone, would hold everybody.
+ * whose server is gone, would hold all processes.
  */
 #ifndef HTC_BASE_LOCK_H
 #define HTC_BASE_LOCK_H
@@ -65,17 +65,17 @@ void htc_lock_close(htc_lock *lock);
 typedef enum htc_lock_result {
     HTC_LOCK_BUSY = 0, /* not held: it could not be had in time */
     HTC_LOCK_HELD,
-    HTC_LOCK_INHERITED /* held; the last holder died with it, in the middle of what it guards. Who
-                        * is killed before giving it back leaves it inherited again */
+    HTC_LOCK_INHERITED /* held; the last holder died with it, in the middle of what it guards. A
+                        * process that is killed before it gives it back leaves it inherited again */
 } htc_lock_result;
 
 /**
- * Take the lock. @a wait_ms is how long to wait, at most, for a holder that nobody has waited for
- * in vain yet; 0: not at all. Measured by a clock that nobody can set.
+ * Take the lock. @a wait_ms is how long to wait, at most, for a holder that was not waited for in
+ * vain before; 0: not at all. Measured by the monotonic clock.
  */
 htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 
-/** Give it back. Only who holds it. */
+/** Give it back. Only the holder calls this. */
 void htc_lock_give(htc_lock *lock);
 
 /**
@@ -86,8 +86,9 @@ void htc_lock_give(htc_lock *lock);
  */
 bool htc_lock_enlist(const htc_lock *lock, uint64_t number);
 
-/** Does another process have the number? One whose end nobody has waited for yet has none. A system
- * call that asks no file system, so it may be made under the lock. */
+/** True when another process has the number. A process that has ended has none, also before its
+ * parent has waited for it. This is a system call that asks no file system, so it may be made under
+ * the lock. */
 bool htc_lock_enlisted(const htc_lock *lock, uint64_t number);
 
 #endif
