@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of cache/history.c: one sample per time, also with many who want to take it; order, the
- * ring going round, counters that begin anew. Run by 'make check'.
+ * Unit tests of cache/history.c: one sample per time, also with many who want to take it; order,
+ * the ring going round, counters that begin anew. Run by 'make check'.
  */
 #include "cache/history.h"
 

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/cache/process_cache.c as one thread sees it: finding, replacing, the sets, what is
- * evicted and when, and the bound. Run by 'make check', as is check_map_threads.c.
+ * Unit tests of src/cache/process_cache.c as one thread sees it: finding, replacing, the sets, what
+ * is evicted and when, and the bound. Run by 'make check', as is check_map_threads.c.
  */
 #include "map_items.h"
 

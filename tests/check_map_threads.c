@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/cache/process_cache.c: payloads that hold other objects, and many threads at one map.
- * Run by 'make check'; built with -fsanitize=thread, this is also the proof of the memory orders.
+ * Unit tests of src/cache/process_cache.c: payloads that hold other objects, and many threads at
+ * one map. Run by 'make check'; built with -fsanitize=thread, this is also the proof of the memory
+ * orders.
  */
 #include "map_items.h"
 

@@ -160,7 +160,8 @@ static int hold_1(void)
     return 0; /* with all that it holds */
 }
 
-/* The thread pins of one that is gone hold nothing, but what it counted stays, whoever has its cell. */
+/* The thread pins of one that is gone hold nothing, but what it counted stays, whoever has its
+ * cell. */
 START_TEST(holders_that_are_gone)
 {
     uint32_t map = new_map(1);

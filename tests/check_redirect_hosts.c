@@ -1,6 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The host plan (rules/hosts.c), table-driven: in which servers lines are folded. Run by 'make check'.
+ * The host plan (rules/hosts.c), table-driven: in which servers lines are folded. Run by 'make
+ * check'.
  */
 #include "rules/rules.h"
 
@@ -8,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A host, in three letters: HtCache, HtCacheFold ('+' On, '-' Off, ' ' not said), 'p': a part of it is
- * left to httpd. The expected plan: 'L' its lines are folded, 'D' those of its directories. */
+/* A host, in three letters: HtCache, HtCacheFold ('+' On, '-' Off, ' ' not said), 'p': a part of
+ * it is left to httpd. The expected plan: 'L' its lines are folded, 'D' those of its
+ * directories. */
 typedef struct plan_row {
     const char *hosts[4];
     const char *plan[4];

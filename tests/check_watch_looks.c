@@ -41,8 +41,8 @@ static long fake_type = -1;    /* of all file systems; -1: their own */
 static const char *seen_wrong; /* what lstat() sees there is what is at seen_instead */
 static const char *seen_instead;
 
-/* The library's functions that cache/watch_settle.c asks file systems with come here instead, but for
- * open(), which is followed by fstatfs(). */
+/* The library's functions that cache/watch_settle.c asks file systems with come here instead,
+ * but for open(), which is followed by fstatfs(). */
 static void ask_file_system(void)
 {
     if (!observed)

@@ -2,19 +2,19 @@
 /**
  * @file area/area.h
  * Memory for table images that all processes of the server share. The parent reserves one range of
- * addresses before it forks, without filling it. Images come and go in it while the server runs, and
- * the memory of an image that nobody uses any more goes back to the system. Part of the core: no
- * httpd headers.
+ * addresses before it forks, without filling it. Images come and go in it while the server runs,
+ * and the memory of an image that nobody uses any more goes back to the system. Part of the core:
+ * no httpd headers.
  *
  * A map is a named place for one image at a time. A process that has built a new image publishes it
  * there; from then on others get it when they pin the map. An image stays where it is while it is
  * pinned. A process that was killed pins nothing: its pins lie in a cell and in thread pins of its
  * own, which are ignored once it is gone.
  *
- * Everything that can be read without the lock is atomic. What is under the lock is consistent after
- * each store, so a holder that is killed leaves nothing to repair. A holder that is stopped is waited
- * for once, for a second. Then, until it goes on, what needs the lock fails with APR_EBUSY (false,
- * REDIRECT_AREA_NIL). Nothing is left behind when the last process ends.
+ * Everything that can be read without the lock is atomic. What is under the lock is consistent
+ * after each store, so a holder that is killed leaves nothing to repair. A holder that is stopped
+ * is waited for once, for a second. Then, until it goes on, what needs the lock fails with
+ * APR_EBUSY (false, REDIRECT_AREA_NIL). Nothing is left behind when the last process ends.
  *
  * All functions may be called by several threads at once, except create and join. A map is known by
  * a number that is never another map's while a process can still have it. With a map that was
@@ -70,8 +70,8 @@ typedef struct redirect_area_key {
     uint64_t word[2];
 } redirect_area_key;
 
-/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. A tenant who
- * chooses a part of them cannot give them the key of another map. @a pool is for scratch
+/** The key of a map that is described by @a len bytes at @a text: half of their SHA-256. A tenant
+ * who chooses a part of them cannot give them the key of another map. @a pool is for scratch
  * memory. */
 redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
 
@@ -94,8 +94,8 @@ apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool
  * that pins, builds or collects joins once after each fork, the parent too, and again to change the
  * generation. Joining takes over the cell of a process that is gone. A process that finds no cell,
  * or cannot have the lock to take one, shares the common cell for as long as it lives. All works
- * there, but what such a process has pinned when it is killed keeps its memory until the area ends. A
- * child that was forked by a process that had joined has not joined.
+ * there, but what such a process has pinned when it is killed keeps its memory until the area ends.
+ * A child that was forked by a process that had joined has not joined.
  */
 void redirect_area_join(redirect_area *area, uint32_t generation);
 
@@ -115,11 +115,12 @@ uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, ui
  * files name maps.
  *
  * All owners together may have three quarters of the places for maps and images, and as much memory
- * as redirect_area_bound() says. One owner may have half of the images and of the memory. When there
- * is no more, maps are evicted for a new map or image: of the owner that has most of what is wanted,
- * but of none that has less than the one who wants it would have then; and of that owner's maps the
- * one that was not asked for the longest time. Maps of the server's configuration are never evicted,
- * and others are evicted for them. An evicted map is forgotten, and made anew when it is asked for.
+ * as redirect_area_bound() says. One owner may have half of the images and of the memory. When
+ * there is no more, maps are evicted for a new map or image: of the owner that has most of what is
+ * wanted, but of none that has less than the one who wants it would have then; and of that owner's
+ * maps the one that was not asked for the longest time. Maps of the server's configuration are
+ * never evicted, and others are evicted for them. An evicted map is forgotten, and made anew when
+ * it is asked for.
  */
 uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
                               uint32_t generation, uint64_t owner);
@@ -164,8 +165,8 @@ typedef struct redirect_area_state {
     htc_identity failed_id;
 } redirect_area_state;
 
-/** False when the map does not exist (any more), or its image's entry is damaged. When a process died
- *  while it recorded that a build was in vain, `failed` is false. */
+/** False when the map does not exist (any more), or its image's entry is damaged. When a process
+ * died while it recorded that a build was in vain, `failed` is false. */
 bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
 
 /** Only how often the map was asked for and has answered; zeros when it does not exist. Reads these
@@ -185,11 +186,12 @@ typedef struct redirect_area_note {
     uint64_t out_of_budget_at; /* seconds: when the log last had that its patterns take too long */
 } redirect_area_note;
 
-/** Store a note. Does nothing when the map does not exist (any more), or the lock is not to be had. */
+/** Store a note. Does nothing when the map does not exist (any more), or the lock is not to be
+ * had. */
 void redirect_area_note_set(redirect_area *area, uint32_t map, const redirect_area_note *note);
 
-/** The last note. All zeros and false: there is none, or it is being written, or a process died while
- * it wrote it. Takes no lock. */
+/** The last note. All zeros and false: there is none, or it is being written, or a process died
+ * while it wrote it. Takes no lock. */
 bool redirect_area_note_get(const redirect_area *area, uint32_t map, redirect_area_note *note);
 
 /** The maps that exist, one after the other: *place is 0 at first and is changed here.
@@ -236,9 +238,9 @@ void redirect_area_count_held(redirect_area_thread_pin *pin, uint64_t lookups, u
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 
-/** True when the image's pages are there (in memory or swapped out), and it can have as many counters
- * as the pin says. For a caller that reads an image in an area which other processes can write:
- * reading pages that were never written takes memory. Reads nothing of the image. */
+/** True when the image's pages are there (in memory or swapped out), and it can have as many
+ * counters as the pin says. For a caller that reads an image in an area which other processes
+ * can write: reading pages that were never written takes memory. Reads nothing of the image. */
 bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin);
 
 /** The version of the map's image, for a caller that has it pinned already; two atomic loads. 0:
@@ -251,8 +253,8 @@ uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
 bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
                          int64_t lease);
 
-/** The time that redirect_area_claim() compares: when the file was last looked at, or when the claim
- * of a process that looks at it now runs out. */
+/** The time that redirect_area_claim() compares: when the file was last looked at, or when the
+ * claim of a process that looks at it now runs out. */
 int64_t redirect_area_checked_at(const redirect_area *area, uint32_t map);
 
 /** After a claim: the file was compared at @a now (a time from before that). */

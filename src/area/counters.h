@@ -26,7 +26,7 @@ typedef struct redirect_counter {
 #define REDIRECT_COUNTER_HIT_BITS 34
 /** Seconds since 1970 at the beginning of 2025. Earlier times count as a second later than that. */
 #define REDIRECT_COUNTER_EPOCH INT64_C(1735689600)
-/** Where counting ends, with room for those who count at the same moment: 17 thousand million. */
+/** Where counting ends, with room for threads that count at the same moment: 17 thousand million. */
 #define REDIRECT_COUNTER_MOST ((UINT64_C(1) << REDIRECT_COUNTER_HIT_BITS) - (UINT64_C(1) << 20))
 
 /** The rule has answered at @a now, in seconds since 1970. */

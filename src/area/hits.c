@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Counters of redirects that are found by a hash, in a set-associative table. Called by
- * redirects/counters_htaccess.c for each answer by a line of a .htaccess file, and for the status page.
+ * redirects/counters_htaccess.c for each answer by a line of a .htaccess file, and for the status
+ * page.
  */
 #include "area/hits.h"
 

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file area/hits.h
- * How often redirects have answered of which nobody knows beforehand which there are: lines of
+ * How often redirects have answered that are not known beforehand: lines of
  * .htaccess files. Those that have answered are remembered by a hash, with a counter as in
  * area/counters.h, in memory that all processes share; those that never did take no room.
  *

@@ -67,8 +67,8 @@ static void survey_row(rda_survey *s, const redirect_area *area, uint32_t cell,
     }
 }
 
-/* The reading of the thread pins that redirect_area_hold() speaks of. It may come first, as an image that
- * is no map's can only become one's under the lock. */
+/* The reading of the thread pins that redirect_area_hold() speaks of. It may come first, as an
+ * image that is no map's can only become one's under the lock. */
 void rda_survey_locked(const redirect_area *area, rda_survey *s)
 {
     memset(s, 0, sizeof(*s));

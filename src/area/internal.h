@@ -13,13 +13,13 @@
  *
  *   header | processes | names | maps | images | counts | notes | cells | rows | room ...
  *
- * All but the last lies at fixed places, so that a word that somebody writes too late (a pin that
- * is taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing
- * was written to do not exist; tables are filled from their beginning, and what was ever used of
- * them is remembered, so that nobody looks further.
+ * All but the last lies at fixed places, so that a word that is written too late (a pin that is
+ * taken back, a count) lands in a word of the same kind, never in an image. Pages that nothing was
+ * written to do not exist; tables are filled from their beginning, and what was ever used of them
+ * is remembered, so that no search goes further.
  *
- * Whoever changes something under the lock may be killed between any two stores. Nothing has to be
- * repaired then, as each change becomes valid by one store:
+ * A process that changes something under the lock may be killed between any two stores. Nothing has
+ * to be repaired then, as each change becomes valid by one store:
  *
  *   a process has joined       its `serial` is set
  *   a map exists               its name's `handle` is set
@@ -56,7 +56,7 @@
 #define RDA_LEAST_ROOM  (UINT64_C(16) << 20) /* less is reserved only if less was asked for */
 #define RDA_TAIL        (2 * 65536) /* bytes behind the last image that can be read, and are nobody's */
 #define RDA_NIL         REDIRECT_AREA_NIL
-#define RDA_COMMON      (REDIRECT_AREA_PROCESSES - 1) /* the cell of all who found no other */
+#define RDA_COMMON      (REDIRECT_AREA_PROCESSES - 1) /* the cell of all processes that found no other */
 #define RDA_ID_WORDS    (sizeof(htc_identity) / 8)
 
 /* A test that kills a process between any two of its stores, or does something else there, defines
@@ -68,8 +68,8 @@ void htc_crash_point(const char *where);
 #define RDA_CRASH_POINT(where) ((void)0)
 #endif
 
-/* Words of the area are read and written through these. Who sees a word that was stored sees all
- * that was stored before it; those who read without the lock rely on that and on nothing else. */
+/* Words of the area are read and written through these. A thread that sees a word sees all that
+ * was stored before it. Reading without the lock relies on that and on nothing else. */
 #define RDA_GET(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define RDA_SET(word, value)                                           \
     do {                                                               \
@@ -97,7 +97,7 @@ typedef struct rda_process {
     _Atomic uint64_t
         serial; /* number of its joining * cells + cell; never the same again. 0: free */
     _Atomic uint32_t generation;
-    _Atomic uint64_t rows; /* bits: those that were ever used, by whoever had the cell */
+    _Atomic uint64_t rows; /* bits: those that were ever used, by any process that had the cell */
 } rda_process;
 
 /* What others know a map by. Apart from the map itself, as all of these are searched. */
@@ -116,7 +116,7 @@ typedef struct rda_map {
     _Atomic uint64_t builder;                     /* serial of a process; 0: none */
     _Atomic uint32_t reserved;                    /* image that is being built, or RDA_NIL */
     _Atomic uint32_t reloads, failures;
-    _Atomic uint32_t failed_seq; /* odd: somebody changes the two below, or died there */
+    _Atomic uint32_t failed_seq; /* odd: a process changes the two below, or died there */
     _Atomic uint32_t failed;
     _Atomic uint64_t failed_id[RDA_ID_WORDS];
 } rda_map;
@@ -153,7 +153,7 @@ typedef struct rda_counts {
 #define RDA_NOTE_WORDS (sizeof(redirect_area_note) / 8)
 static_assert(sizeof(redirect_area_note) % 8 == 0, "whole words");
 
-/* Changed under the lock; odd: somebody changes it, or died there. */
+/* Changed under the lock; odd: a process changes it, or died there. */
 typedef struct rda_note {
     _Atomic uint32_t seq;
     _Atomic uint32_t handle; /* of the map that it is for */
@@ -167,16 +167,16 @@ typedef struct rda_cells {
 
 /* Where one thread says, request by request, which image it uses, and counts what it asked. Who has
  * stored a version here is the only one to change the rest. Counts are not taken away when the
- * process ends: whoever has its cell then goes on with them. */
+ * process ends: the process that has its cell then goes on with them. */
 struct redirect_area_thread_pin {
     _Atomic uint64_t
-        version; /* that is used; 0: none, and anybody in the process may take the thread pin */
+        version; /* that is used; 0: none, and any thread of the process may take the thread pin */
     _Atomic uint32_t handle; /* the counts are of this map, as long as it exists */
     _Atomic uint32_t unused;
     _Atomic uint64_t lookups, hits;
 };
 
-/* Of one thread, as long as there are no more threads than rows: so nobody else writes here. */
+/* Of one thread, as long as there are no more threads than rows: so no other thread writes here. */
 typedef struct rda_pin_row {
     _Alignas(RDA_ALIGN) redirect_area_thread_pin pins[RDA_ROW_PINS];
 } rda_pin_row;
@@ -211,7 +211,7 @@ typedef struct rda_holding {
 } rda_holding;
 
 /* All that is needed to stay within the area lies in private memory, so that damage to the area
- * cannot send anybody outside of it. */
+ * cannot send a process outside of it. */
 struct redirect_area {
     redirect_area_range range; /* tables included */
     htc_lock lock;
@@ -228,7 +228,7 @@ struct redirect_area {
     size_t page;
     uint32_t pages; /* of room */
     rda_own *own;
-    bool wiped_on_fork;  /* the page of `own`; else who asks compares its process id */
+    bool wiped_on_fork;  /* the page of `own`; else the caller compares its process id */
     rda_extent *extents; /* space for sorting; used under the lock */
     rda_holding *holdings;
     uint64_t most[RDA_SHARES];             /* that all owners may have together */
@@ -297,8 +297,8 @@ static inline uint32_t rda_images_end(const redirect_area *area)
     return RDA_END(area->header->images_end, REDIRECT_AREA_IMAGES);
 }
 
-/* Does a process share the common cell, or did one? In one order with pins and thread pins, so that who
- * sees one of them there sees this, too. */
+/* Does a process share the common cell, or did one? In one order with pins and thread pins, so
+ * that who sees one of them there sees this, too. */
 static inline bool rda_common_used(const redirect_area *area)
 {
     return atomic_load_explicit(&area->processes[RDA_COMMON].serial, memory_order_seq_cst) != 0;
@@ -325,7 +325,7 @@ uint64_t rda_modest(uint64_t bytes, const char *overcommit, const char *meminfo,
 
 /* --- area/process.c ------------------------------------------------------------------*/
 
-/* APR_EBUSY when the lock was not to be had in time: somebody who has it is stopped. */
+/* APR_EBUSY when the lock was not to be had in time: its holder is stopped. */
 apr_status_t rda_lock(redirect_area *area);
 void rda_unlock(redirect_area *area);
 
@@ -348,15 +348,16 @@ static inline uint32_t rda_cell_of(uint64_t serial)
  * process may have under way, a build or giving memory back, is begun by no other. */
 bool rda_enlisted(const redirect_area *area);
 
-/* Who lives, asked of the system only once for each cell. Start with zeros. */
+/* Which processes live, asked of the system only once for each cell. Start with zeros. */
 typedef struct rda_census {
     enum { RDA_UNKNOWN = 0, RDA_ALIVE, RDA_DEAD } cells[REDIRECT_AREA_PROCESSES];
 } rda_census;
 
 bool rda_cell_alive(const redirect_area *area, uint32_t cell, rda_census *census);
 
-/* Does the process live that joined with this serial? @a census may be NULL. Of those who share the
- * common cell this is known, too, but not whose pins and thread pins there are: these always count. */
+/* Does the process live that joined with this serial? @a census may be NULL. Of those who share
+ * the common cell this is known, too, but not whose pins and thread pins there are: these always
+ * count. */
 bool rda_serial_alive(const redirect_area *area, uint64_t serial, rda_census *census);
 
 /* Does a process of a generation from @a first to @a last live? */

@@ -273,7 +273,8 @@ static void read_failure(const rda_map *map, redirect_area_state *state)
         memcpy(&state->failed_id, id, sizeof(id));
 }
 
-/* What this process, and those that had its cell before, have counted in thread pins of their own. */
+/* What this process, and those that had its cell before, have counted in thread pins of their
+ * own. */
 static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle, uint64_t *lookups,
                        uint64_t *hits)
 {
@@ -555,7 +556,7 @@ void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin)
         add_pins(area, pin->slot, pin->user, UINT32_MAX);
 }
 
-/* --- thread pins -------------------------------------------------------------------------------------*/
+/* --- thread pins -------------------------------------------------------------------------------*/
 
 /*
  * The same as a pin, for one request at a time, written where no other thread writes: what is a

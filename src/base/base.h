@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file base/base.h
- * What everything else stands on; nothing here knows of caches, redirects or httpd. The contracts are
- * in the headers below, a subject each.
+ * What everything else stands on; nothing here knows of caches, redirects or httpd. The contracts
+ * are in the headers below, a subject each.
  */
 #ifndef HTC_BASE_BASE_H
 #define HTC_BASE_BASE_H

@@ -4,30 +4,32 @@
  * A lock for the threads of several processes that share memory and do not trust each other. Each
  * shared segment of this module has one.
  *
- * The lock itself is a POSIX record lock on a memory file that no other program can open; its descriptor
- * is inherited by children. The kernel keeps it and releases it when its holder ends, however that
- * happens. A word in private memory keeps the threads of one process apart. What lies in the shared
- * segment (htc_lock_shared) are numbers only: no pointer, no size, nothing that the C library
- * reads. A process that writes nonsense there can make others wait for at most one wait_ms each, not
- * wait at all, or repair what is not broken.
+ * The lock itself is a POSIX record lock on a memory file that no other program can open; its
+ * descriptor is inherited by children. The kernel keeps it and releases it when its holder ends,
+ * however that happens. A word in private memory keeps the threads of one process apart. What lies
+ * in the shared segment (htc_lock_shared) are numbers only: no pointer, no size, nothing that the C
+ * library reads. A process that writes nonsense there can make others wait for at most one wait_ms
+ * each, not wait at all, or repair what is not broken.
  *
- * After a holder was killed, the next one learns of it (HTC_LOCK_INHERITED). While a holder is stopped,
- * one or a few processes wait for it, each for a bounded time; after that none does until it goes on.
+ * After a holder was killed, the next one learns of it (HTC_LOCK_INHERITED). While a holder is
+ * stopped, one or a few processes wait for it, each for a bounded time; after that none does until
+ * it goes on.
  *
- * Taking and giving cost a system call each, about 1 us together without contention. Only
- * writers take locks. A waiting process polls, in steps of up to half a millisecond. The lock is not
+ * Taking and giving cost a system call each, about 1 us together without contention. Only writers
+ * take locks. A waiting process polls, in steps of up to half a millisecond. The lock is not
  * recursive.
  *
- * The same file says which processes live: a process may hold a byte of it far behind the first one,
- * by a number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the process
- * nor /proc comes into it.
+ * The same file says which processes live: a process may hold a byte of it far behind the first
+ * one, by a number (htc_lock_enlist), and others ask the kernel for that. Neither the number of the
+ * process nor /proc comes into it.
  *
  * Two rules of record locks: a child that is forked does not hold what its parent holds; and a
- * process that closes any descriptor of the file gives up the lock. Nothing but base/lock.c has one.
+ * process that closes any descriptor of the file gives up the lock. Nothing but base/lock.c has
+ * one.
  *
- * House rule: a process that holds one of these asks nothing of a file system (open, stat, readlink,
- * statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a mount
- * whose server is gone, would hold all processes.
+ * House rule: a process that holds one of these asks nothing of a file system (open, stat,
+ * readlink, statfs, inotify_add_watch and all else that follows a path). A call that hangs, as on a
+ * mount whose server is gone, would hold all processes.
  */
 #ifndef HTC_BASE_LOCK_H
 #define HTC_BASE_LOCK_H
@@ -39,8 +41,8 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
-/** In memory that all processes share and may write. Zeros to begin with. Private to base/lock.c and
- * to tests. */
+/** In memory that all processes share and may write. Zeros to begin with. Private to base/lock.c
+ * and to tests. */
 typedef struct htc_lock_shared {
     _Atomic uint64_t holder; /* number of the last holder */
     _Atomic uint64_t inside; /* the same while it holds the lock; else 0 */

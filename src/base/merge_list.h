@@ -2,8 +2,8 @@
 /**
  * @file base/merge_list.h
  * The modules whose merged per-directory configuration several requests may share, at the same
- * time. htaccess/merged_walk.c asks this list before it merges for a directory what stock httpd merges anew
- * for each request.
+ * time. htaccess/merged_walk.c asks this list before it merges for a directory what stock httpd
+ * merges anew for each request.
  *
  * Deny by default: a module is on the list when its source was read, and nothing that runs while a
  * request is answered writes to the merged configuration or to what it points to, or hands it to

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The table of what files cost: one cache line for each. Counted by htaccess/costs.c, read by the status
- * page. The rule by which an entry makes room is that of "space saving" (Metwally, Agrawal and El
- * Abbadi, 2005), within a set and without the inherited count.
+ * The table of what files cost: one cache line for each. Counted by htaccess/costs.c, read by the
+ * status page. The rule by which an entry makes room is that of "space saving" (Metwally, Agrawal
+ * and El Abbadi, 2005), within a set and without the inherited count.
  */
 #include "cache/costs.h"
 #include "base/base.h"

@@ -7,8 +7,8 @@
  * memory comes nowhere near.
  *
  * Entries lie in sets of HTC_COSTS_WAYS, chosen by the key, a hash of the file's path; the path
- * itself is not kept, it is the key of the file's record (htc_store_name()). In a full set whoever
- * cost least makes room, so that the dearest stay however many files there are.
+ * itself is not kept, it is the key of the file's record (htc_store_name()). In a full set the
+ * file that cost least makes room, so that the dearest stay however many files there are.
  *
  * Lock-free, and exact but in one case: what is counted in the very moment in which its entry is
  * given to another may be counted for that one, or not at all. Any function may be called by any

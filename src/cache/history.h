@@ -2,13 +2,13 @@
 /**
  * @file cache/history.h
  * What the counters were every ten seconds of the last hour, in a small shared segment, so that the
- * status page can say what happens now and draw it, without anybody having watched. Samples are
- * taken by the parent process, which httpd wakes about that often; a process that shows the page
- * takes one when none was taken in time.
+ * status page can say what happens now and draw it, without having been watched. Samples are taken
+ * by the parent process, which httpd wakes about that often; a process that shows the page takes
+ * one when none was taken in time.
  *
  * The segment outlives configurations (it belongs to the process pool); counters that begin anew
- * after a restart are seen as such. Lock-free; whoever dies while he takes a sample leaves one that
- * is not shown.
+ * after a restart are seen as such. Lock-free; a process that dies while it takes a sample leaves
+ * one that is not shown.
  */
 #ifndef HTC_CACHE_HISTORY_H
 #define HTC_CACHE_HISTORY_H
@@ -47,7 +47,7 @@ typedef struct htc_history htc_history;
 /** Make an empty one. @return APR_SUCCESS or the error of mmap. It lives as long as @a pool. */
 apr_status_t htc_history_create(htc_history **history, apr_pool_t *pool);
 
-/** Is it time for a sample, and did this caller become the one who takes it? @a now in seconds
+/** True when it is time for a sample and this caller takes it. @a now in seconds
  * since 1970; a clock that was set back does not stop it. */
 bool htc_history_due(htc_history *history, int64_t now);
 

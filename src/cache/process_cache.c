@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The process-level map. Called by the glue for every request (htc_process_cache_acquire), and by whoever
- * parsed a configuration or learned a directory level (the rest).
+ * The process-level map. Called by the glue for every request (htc_process_cache_acquire), and by
+ * whoever parsed a configuration or learned a directory level (the rest).
  *
  * The table is an array of sets of eight slots. An object may lie in one of two sets, which its
  * hash names. A slot holds a pointer to a node with six more bits of the hash in the low bits of
@@ -94,7 +94,8 @@ typedef struct graveyard {
     htc_process_node *list;
 } graveyard;
 
-/* Must be seen by htc_process_cache_release() inside of the call-back, which passes no context along. */
+/* Must be seen by htc_process_cache_release() inside of the call-back, which passes no context
+ * along. */
 static _Thread_local graveyard *freeing;
 
 static void push(htc_process_node **list, htc_process_node *node)

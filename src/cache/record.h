@@ -25,7 +25,7 @@ typedef struct htc_text_hash {
 htc_text_hash htc_text_hash_of(const void *bytes, size_t len);
 bool htc_text_hash_equal(htc_text_hash a, htc_text_hash b);
 
-/** Depths are below this. Whoever walks a record may recurse once per level. */
+/** Depths are below this. A walk over a record may recurse once per level. */
 #define HTC_RECORD_MAX_NESTING 200
 
 /** One directive. Strings are NUL-terminated and point into the record. */

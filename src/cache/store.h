@@ -18,7 +18,7 @@
  *
  * Readers take no lock. A slot's `version` is a number that is never used twice; a reader that
  * remembers (slot, version) needs one load to know that what it has is still current. Bodies are
- * copied out under the slot's sequence count and checked by checksum, so nobody ever reads a
+ * copied out under the slot's sequence count and checked by checksum, so no process reads a
  * record in place. Bytes that come out are still to be validated by the payload's owner.
  *
  * Writers take the one lock (base/lock.h) and mark the segment dirty while they change
@@ -175,8 +175,8 @@ apr_status_t htc_store_drop(htc_store *store, htc_ref ref);
 /**
  * Remove every record, some at a time: others get the lock in between, but can store nothing before
  * it is done (APR_EBUSY).
- * @return APR_SUCCESS; APR_EBUSY when the lock was not to be had: if it was begun, those who want
- * to store something do the rest.
+ * @return APR_SUCCESS; APR_EBUSY when the lock was not to be had: if it was begun, processes that
+ * store something do the rest.
  */
 apr_status_t htc_store_clear(htc_store *store);
 
@@ -212,8 +212,8 @@ static inline bool htc_store_claim(htc_slot_hot *slot, int64_t seen, int64_t unt
 
 /**
  * After a claim: the record was found to be true at @a now, a time from before the claim. @a seen
- * is what is there since. Who is late changes nothing: when somebody else has found the record
- * untrue meanwhile, it stays that.
+ * is what is there since. A late call changes nothing: when another process has found the record
+ * untrue meanwhile, it stays so.
  */
 static inline void htc_store_confirm(htc_slot_hot *slot, int64_t seen, int64_t now)
 {
@@ -222,7 +222,7 @@ static inline void htc_store_confirm(htc_slot_hot *slot, int64_t seen, int64_t n
 
 /**
  * The record was found to be untrue: whatever is said of it meanwhile, it is not to be used. @a
- * never: a time so long ago that nobody trusts it. If the slot was given to another record
+ * never: a time so long ago that no process trusts it. If the slot was given to another record
  * meanwhile, that one is then only checked sooner.
  */
 static inline void htc_store_refute(htc_slot_hot *slot, int64_t never)
@@ -247,7 +247,7 @@ typedef struct htc_store_stats {
     uint64_t slots_total;
 } htc_store_stats;
 
-/** Totals; takes no lock, so they are exact only while nobody writes. */
+/** Totals; takes no lock, so they are exact only while no process writes. */
 void htc_store_stats_get(const htc_store *store, htc_store_stats *stats);
 
 /**
@@ -258,8 +258,8 @@ typedef bool (*htc_store_visit)(void *baton, const char *key, size_t key_len, co
 void htc_store_each(htc_store *store, htc_store_visit visit, void *baton);
 
 /**
- * The same from a place on, for who goes through all in pieces: *place is 0 at first, and is set to
- * the place behind the last record looked at; UINT32_MAX: there are no more. @a wanted (may be
+ * The same from a place on, to go through all records in pieces: *place is 0 at first, and is set
+ * to the place behind the last record looked at; UINT32_MAX: there are no more. @a wanted (may be
  * NULL) is asked first, with the record's checked_at: what it does not want is not read at all. No
  * more than @a looks records are asked about.
  */

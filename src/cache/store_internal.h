@@ -18,7 +18,7 @@
  * Only these and the store's tests include this file.
  *
  * The one invariant that everything rests on: a slot whose `seq` is even and whose `version` is
- * not 0 names a chain of blocks that is complete and that nobody changes. All else (free list,
+ * not 0 names a chain of blocks that is complete and that no process changes. All else (free list,
  * owner table, owner lists, totals, the map of used slots) follows from the slots. It is changed
  * within a task, which the next writer takes back and ends when a writer dies: a few steps, and no
  * record is lost but the one that was worked on. Where damage is found it is derived anew from the
@@ -122,7 +122,7 @@ typedef struct htcs_owner {
     _Atomic uint32_t share_blocks;  /* what that comes to */
     _Atomic uint32_t share_slots;
     _Atomic uint32_t above; /* it holds more than its share */
-    _Atomic uint32_t taken; /* it belonged to somebody once */
+    _Atomic uint32_t taken; /* it belonged to an owner once */
 } htcs_owner;
 
 typedef struct htcs_process {
@@ -189,7 +189,7 @@ typedef struct htcs_cursor {
 } htcs_cursor;
 
 /* What is known of the segment lies in private memory, so that damage to the segment cannot send
- * anybody outside of it. */
+ * a process outside of it. */
 struct htc_store {
     void *base;
     size_t bytes;
@@ -263,13 +263,13 @@ static inline uint32_t htcs_used(const htc_store *store, htcs_home home)
     return ((uint32_t)first & mask) | ((uint32_t)second & mask) << HTCS_WAYS;
 }
 
-/* --- cache/store_read.c: no lock needed ---------------------------------------------------------*/
+/* --- cache/store_read.c: no lock needed --------------------------------------------------------*/
 
 typedef enum htcs_result {
     HTCS_OK,
     HTCS_NONE,   /* the slot is unused */
     HTCS_BUSY,   /* a writer is changing it, or died there */
-    HTCS_DAMAGED /* nobody is changing it, and its contents are impossible */
+    HTCS_DAMAGED /* no writer is changing it, and its contents are impossible */
 } htcs_result;
 
 /* Copy slot, head and key; on HTCS_OK they belong together and @a cursor is behind the key. */
@@ -284,12 +284,12 @@ uint64_t htcs_payload_sum(const htc_store *store, uint64_t version, const void *
  * Under the lock only. */
 bool htcs_intact(const htc_store *store, uint32_t index, htcs_view *view);
 
-/* --- cache/store_write.c: under the lock, but for htcs_drop_damaged -----------------------------*/
+/* --- cache/store_write.c: under the lock, but for htcs_drop_damaged ----------------------------*/
 
 /* Take the lock and drop the record, if it is still there and still damaged. */
 void htcs_drop_damaged(htc_store *store, uint32_t index, uint64_t version);
 
-/* --- cache/store_remove.c: under the lock -------------------------------------------------------*/
+/* --- cache/store_remove.c: under the lock ------------------------------------------------------*/
 
 /* Between the two readers keep off the slot. */
 void htcs_slot_begin(htcs_slot *slot);
@@ -306,7 +306,7 @@ bool htcs_remove_known(htc_store *store, uint32_t index, const htcs_view *view);
 /* Make a slot unused, whatever it holds. Its blocks and its owner do not hear of it. */
 void htcs_wipe(htc_store *store, uint32_t index);
 
-/* --- cache/store_owner.c: under the lock --------------------------------------------------------*/
+/* --- cache/store_owner.c: under the lock -------------------------------------------------------*/
 
 /* Index of the owner's entry; a new one if need be. Sets its share. */
 uint32_t htcs_owner_get(htc_store *store, uint64_t tag, unsigned share_percent);
@@ -326,17 +326,17 @@ void htcs_set_used(htc_store *store, uint32_t index, bool used);
 /* Count it out. False when the owner's ring is damaged. */
 bool htcs_discount(htc_store *store, uint32_t index, const htcs_view *view);
 
-/* --- cache/store_room.c: under the lock ---------------------------------------------------------*/
+/* --- cache/store_room.c: under the lock --------------------------------------------------------*/
 
-/* A free slot among a key's candidates, made free if need be. HTCS_NIL: damage; the caller rebuilds.
- * @a rebuilt: it has done so, and a slot that is damaged still is used all the same. */
+/* A free slot among a key's candidates, made free if need be. HTCS_NIL: damage; the caller
+ * rebuilds. @a rebuilt: it has done so, and a slot that is damaged still is used all the same. */
 uint32_t htcs_room_slot(htc_store *store, htcs_home home, uint32_t owner, bool rebuilt);
 
 /* Evict until @a blocks blocks are free. False: damage, the caller rebuilds; or the store is being
  * emptied. */
 bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner);
 
-/* --- cache/store_task.c: under the lock ---------------------------------------------------------*/
+/* --- cache/store_task.c: under the lock --------------------------------------------------------*/
 
 /* Begin something that may be killed at any store. @a view says which record is changed, in slot
  * @a index; NULL: none is removed. */
@@ -354,11 +354,11 @@ void htcs_note_wide(htc_store *store, const _Atomic uint64_t *word);
         HTCS_SET((word), (value));      \
     } while (0)
 
-/* Take back what the task has changed so far. Whoever scribbles in the log has words of the segment
- * overwritten, which it could do itself. */
+/* Take back what the task has changed so far. A process that scribbles in the log has words of the
+ * segment overwritten, which it could do itself. */
 void htcs_take_back(htc_store *store);
 
-/* --- cache/store_rebuild.c: under the lock ------------------------------------------------------*/
+/* --- cache/store_rebuild.c: under the lock -----------------------------------------------------*/
 
 /* The last writer died: take back and end what it was doing. */
 void htcs_recover(htc_store *store);

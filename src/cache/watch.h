@@ -1,16 +1,16 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file cache/watch.h
- * Learning of changes from the kernel: one inotify instance that all processes of the server
- * share, and, in a shared segment of its own, a tree of what is watched.
+ * Learning of changes from the kernel: one inotify instance that all processes of the server share,
+ * and, in a shared segment of its own, a tree of what is watched.
  *
  * A node stands for one path as it is written: "/srv", "/srv/www", "/srv/www/.htaccess". It is
  * valid while the kernel has reported nothing that could change what this path leads to: its parent
- * is valid (the directory's watch reports whatever happens to names in it), the node that a symbolic
- * link leads to is valid, and the node's own watch, if it is a directory or a file, reported
- * nothing. A report makes the nodes that it may concern, and all below and behind them, invalid. It
- * marks the records that rest on them as unverified. A record is trusted again after one look at the
- * disk with valid nodes beneath it.
+ * is valid (the directory's watch reports whatever happens to names in it), the node that a
+ * symbolic link leads to is valid, and the node's own watch, if it is a directory or a file,
+ * reported nothing. A report makes the nodes that it may concern, and all below and behind them,
+ * invalid. It marks the records that rest on them as unverified. A record is trusted again after
+ * one look at the disk with valid nodes beneath it.
  *
  * Marks. A word of each record's slot says when the record was found to be true
  * (htc_slot_hot::checked_at). Every process reads it without a lock. Its value is one of
@@ -195,8 +195,8 @@ void htc_watch_distrust(htc_watch *watch);
 void htc_watch_untrue(htc_watch *watch, int64_t now);
 
 /**
- * Give up what nobody needs any more, and let a few entries be compared with the disk (see
- * HTC_WATCH_NET_MS). Does nothing when it was done within the last second by anybody.
+ * Give up what is not needed any more, and let a few entries be compared with the disk (see
+ * HTC_WATCH_NET_MS). Does nothing when it was done within the last second by any process.
  * @param now htc_mono_ms()
  */
 void htc_watch_sweep(htc_watch *watch, int64_t now);
@@ -219,8 +219,8 @@ typedef enum htc_watch_trouble {
     HTC_TROUBLE_OVERFLOW = 0, /* of the kernel's queue: fs.inotify.max_queued_events. All records */
     HTC_TROUBLE_DEATH,        /* of a process that held events, or changed the tree. All records */
     HTC_TROUBLE_HANG,         /* such a process does not go on. All records, until it does */
-    HTC_TROUBLE_UNKNOWN,      /* an event that nobody asked for. All records */
-    HTC_TROUBLE_DAMAGE,       /* of the tree, which somebody else wrote to. All records */
+    HTC_TROUBLE_UNKNOWN,      /* an unexpected event. All records */
+    HTC_TROUBLE_DAMAGE,       /* of the tree, as another process wrote to it. All records */
     HTC_TROUBLE_UNMOUNT       /* of a file system. What was watched on it */
 } htc_watch_trouble;
 
@@ -236,10 +236,10 @@ typedef struct htc_watch_refusal {
     char at[256];  /* where it was met first, from the top: its mount point; may be cut off */
 } htc_watch_refusal;
 
-/** The next file system that was refused and that nobody of all processes was given here before. */
+/** The next file system that was refused and that no process was given here before. */
 bool htc_watch_refused(htc_watch *watch, htc_watch_refusal *refusal);
 
-/** File systems that were refused, whoever was given them: at most @a max. Returns how many. */
+/** File systems that were refused, given to any process or not: at most @a max. Returns how many. */
 size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, size_t max);
 
 /** Are all changes below @a path reported, by its file system's type, which is *type? True as well

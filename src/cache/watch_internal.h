@@ -8,7 +8,7 @@
  *   cache/watch_settle.c  having a path watched
  *
  * All but the atomic words changes under the lock only. A process that dies with the lock leaves a
- * tree that nobody relies on: it is emptied, and the epoch incremented.
+ * tree that no process relies on: it is emptied, and the epoch incremented.
  *
  * Every child can write to the segment, also one that was taken over. So a number found in it is
  * used as an index only by htcw_at(), which checks it, and htcw_at() bounds how many nodes are
@@ -43,12 +43,13 @@ void htc_crash_point(const char *where);
  * so that more would let one tenant make the events of others wait. */
 #define HTCW_PEERS 256
 /* Nodes that are visited under one hold of the lock before others get their turn: of a doomed tree,
- * of a sweep, and watches that nobody knows. Events of one read come on top. */
+ * of a sweep, and watches that no node knows. Events of one read come on top. */
 #define HTCW_STEP 1024
-/* Nodes that can be visited under one hold of the lock at all; whoever wants more goes in circles.
+/* Nodes that can be visited under one hold of the lock at all; a walk that wants more goes in
+ * circles.
  */
 #define HTCW_MOST_VISITS (1U << 20)
-/* Who owns nodes: a user's number modulo this, root being 0. */
+/* The owner of a node: a user's number modulo this, root being 0. */
 #define HTCW_OWNERS 4096
 #define HTCW_GONE   64 /* watches that are remembered to be gone */
 #define HTCW_ADDING 64 /* watches that are being added at once, and are remembered */
@@ -123,7 +124,7 @@ typedef struct htcw_refused {
 
 /* Somebody is adding a watch, whose number will be greater than this. */
 typedef struct htcw_adding {
-    _Atomic int32_t pid; /* 0: nobody. Set under the lock, except to 0 by itself */
+    _Atomic int32_t pid; /* 0: none. Set under the lock, except to 0 by itself */
     int32_t after;
 } htcw_adding;
 
@@ -196,7 +197,7 @@ static inline uint64_t htcw_epoch(const htc_watch *w)
            ((UINT64_C(1) << HTCW_EPOCH_BITS) - 1);
 }
 
-/* --- cache/watch_tree.c, under the lock ---------------------------------------------------------*/
+/* --- cache/watch_tree.c, under the lock --------------------------------------------------------*/
 
 /* Forget everything. Watches that are left over are given up by and by. */
 void htcw_reset(htc_watch *w);
@@ -218,7 +219,8 @@ bool htcw_set_target(htc_watch *w, uint32_t i, uint32_t target);
 bool htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd);
 /* The node is not at its watch any more. @a gone: neither is the kernel. */
 void htcw_drop_wd(htc_watch *w, uint32_t i, bool gone);
-/* What the node stands for belongs to this user. What lies below somebody's directory is his. */
+/* What the node stands for belongs to this user. What lies below a user's directory belongs to
+ * that user. */
 void htcw_set_owner(htc_watch *w, uint32_t i, uint32_t uid);
 
 /* Make a node invalid. All below and behind it is to follow (htcw_doom_some()); `busy` says so. */
@@ -232,8 +234,8 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name);
 /* A sweep, in steps of one hold of the lock each; see htc_watch_sweep(). */
 typedef struct htcw_sweep {
     int64_t now;
-    uint32_t strays;          /* watches still to be looked at that nobody may know */
-    uint32_t nodes;           /* still to be looked at for what nobody needs */
+    uint32_t strays;          /* watches still to be looked at that no node may know */
+    uint32_t nodes;           /* still to be looked at for what is not needed */
     uint32_t looks, rechecks; /* still to be looked at, and to be verified again */
 } htcw_sweep;
 
@@ -241,13 +243,13 @@ void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now);
 /* True when there is more to do. */
 bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep);
 
-/* --- cache/watch.c ------------------------------------------------------------------------------*/
+/* --- cache/watch.c -----------------------------------------------------------------------------*/
 
 /* False: it was not to be had, or not in HTC_WATCH_LOCK_MS with @a wait. */
 bool htcw_lock(htc_watch *w, bool wait);
 void htcw_unlock(htc_watch *w);
 
-/* --- cache/watch_settle.c, without the lock -----------------------------------------------------*/
+/* --- cache/watch_settle.c, without the lock ----------------------------------------------------*/
 
 /* Called under the lock while all of the path is valid; its answer is that of htcw_settle(). */
 typedef htc_watch_why htcw_finish(htc_watch *w, uint32_t node, void *data);

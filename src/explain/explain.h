@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file explain/explain.h
- * ?explain=URL: which lines of the configuration and of .htaccess files a URL meets, and what answers.
+ * ?explain=URL: which lines of the configuration and of .htaccess files a URL meets, and what
+ * answers.
  */
 #ifndef HTC_EXPLAIN_EXPLAIN_H
 #define HTC_EXPLAIN_EXPLAIN_H

@@ -2,8 +2,8 @@
 /**
  * @file farm/breaker.h
  * A circuit breaker for one remote service, in memory shared by all processes of a server. While
- * the service answers the breaker is closed and everybody may ask. After HTC_BREAKER_LIMIT
- * failures without a success between them it opens: nobody asks, so nobody waits. Every
+ * the service answers the breaker is closed and every request may ask. After HTC_BREAKER_LIMIT
+ * failures without a success between them it opens: no request asks, so none waits. Every
  * HTC_BREAKER_RETRY_MS one caller, and only one, is let through to try; when that try succeeds
  * the breaker closes at once for everybody.
  *

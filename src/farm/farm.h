@@ -16,10 +16,10 @@
  * htc_record_validate(), too.
  *
  * Times are in milliseconds since 1970, by the clock of the server that wrote them, and signed. So
- * nobody without the key can make a value younger: not by keeping it, delaying it, repeating it, or
- * by what memcached says of its age. The servers' clocks must agree instead; a value from the
- * future by more than HTC_FARM_AGREE_MS shows that they do not. A record is used only together with
- * a lease that names the same identity, and a lease is worth nothing once it is older than the
+ * a program without the key cannot make a value younger: not by keeping it, delaying it, repeating
+ * it, or by what memcached says of its age. The servers' clocks must agree instead; a value from
+ * the future by more than HTC_FARM_AGREE_MS shows that they do not. A record is used only together
+ * with a lease that names the same identity, and a lease is worth nothing once it is older than the
  * reader's interval.
  *
  * Items are named by a letter and 32 hexadecimal digits of SHA-256 over fingerprint and path: no

@@ -139,7 +139,7 @@ typedef void (*htc_mc_news)(void *baton, unsigned server, bool open, const char 
  * A client of @a n servers; one per process. @a servers is in shared memory.
  * Connections stay open until htc_mc_close(): threads may still use them while a child ends. A new
  * one is opened only when none is kept, so there are never more to one server than threads that
- * called htc_mc_run() at one time; of those that nobody uses, HTC_MC_KEEP are kept.
+ * called htc_mc_run() at one time; of those that are not in use, HTC_MC_KEEP are kept.
  */
 apr_status_t htc_mc_create(htc_mc **mc, const htc_mc_io *io, htc_mc_server *servers, unsigned n,
                            htc_mc_news news, void *news_baton, apr_pool_t *pool);
@@ -148,7 +148,7 @@ apr_status_t htc_mc_create(htc_mc **mc, const htc_mc_io *io, htc_mc_server *serv
  *  each that is closed. */
 void htc_mc_count_open(htc_mc *mc, _Atomic int32_t *open);
 
-/** Close the connections that nobody uses. */
+/** Close the connections that are not in use. */
 void htc_mc_close(htc_mc *mc);
 
 /**

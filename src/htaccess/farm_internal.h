@@ -11,9 +11,9 @@
 #include "htaccess/internal.h"
 
 #define HTC_FARM_DEFAULT_TIMEOUT_US (20 * 1000)
-/** A record that nobody asked for lives this long, in seconds. */
+/** A record that is not asked for lives this long, in seconds. */
 #define HTC_FARM_RECORD_LIFE 86400
-/** Whoever looks at the disk for all has so long, in seconds. */
+/** The server that looks at the disk for all has so long, in seconds. */
 #define HTC_FARM_CLAIM_LIFE 2
 /** What htc_mono_ms() may be behind. */
 #define HTC_FARM_COARSE_MS 10

@@ -22,8 +22,8 @@ void htc_error_log(const ap_errorlog_info *info, const char *line);
 void htc_object_free(void *data);
 /** Show what this process holds on the status page. Called after the map changed. */
 void htc_process_report(htc_context *ctx);
-/** Find out which modules' merged configurations requests may share (base/merge_list.h). Called once,
- * when the configuration is complete. */
+/** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
+ * once, when the configuration is complete. */
 void htc_merged_walk_prepare(htc_context *ctx);
 /** Can the sections of this server be merged ahead? Called when the configuration is complete. */
 bool htc_merged_walk_possible(const server_rec *s);

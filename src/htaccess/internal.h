@@ -86,7 +86,7 @@ ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool);
 /* htaccess/costs.c */
 /** A clock in nanoseconds, to be read before what is dear. */
 uint64_t htc_cost_begin(void);
-/** This was done for the file @a path since @a began; 0: it took nobody knows how long. */
+/** This was done for the file @a path since @a began; 0: how long is not known. */
 void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
 
 /* htaccess/revalidate.c */
@@ -129,13 +129,13 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
 
 /* htaccess/hook.c */
 /** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
- * checked_at, is up. Whoever claims it compares it with the disk by one stat, and notes in the slot
- * what was found: checked at @a now, or not to be trusted any more; the others go on with it
- * meanwhile. True when the record may be used. In a farm, another server's look may do. */
+ * checked_at, is up. The process that claims it compares it with the disk by one stat, and notes
+ * in the slot what was found: checked at @a now, or not to be trusted any more; the others go on
+ * with it meanwhile. True when the record may be used. In a farm, another server's look may do. */
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
 /** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
- *  whether it is true? Then the slot is marked with that time plus @a base, unless somebody else
+ *  whether it is true? Then the slot is marked with that time plus @a base, unless another process
  * has changed what was @a seen there since the claim; and *usable says so. False: look yourself. */
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                     apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
@@ -181,8 +181,8 @@ size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set);
 /** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
  * its walks for subrequests as it is expected? */
 bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r);
-/** May htc_merged_walk_run() take the place of core's walk? r->filename is @a name, without any '/', in
- * the directory that @a walk was made for. Looks at the file, as core's walk does. */
+/** May htc_merged_walk_run() take the place of core's walk? r->filename is @a name, without any
+ * '/', in the directory that @a walk was made for. Looks at the file, as core's walk does. */
 bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name);
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */

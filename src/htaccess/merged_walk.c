@@ -1,14 +1,14 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * core's walk of the directories, made once for a directory instead of for each request. Where the
- * .htaccess files of all directories on a path are known, and links are followed without a look, core
- * only merges: those files, the <Directory> sections of the path, and the server's defaults. The
- * result is the same for each request. A request gets a copy of the vector, because core takes a
- * request that has its parent's configuration for one that is authorized already.
+ * .htaccess files of all directories on a path are known, and links are followed without a look,
+ * core only merges: those files, the <Directory> sections of the path, and the server's defaults.
+ * The result is the same for each request. A request gets a copy of the vector, because core takes
+ * a request that has its parent's configuration for one that is authorized already.
  *
  * core leaves a note for subrequests: what its walk has merged, and for which directory. The next
- * walk begins with it. Where it comes to the same, the subrequest gets the same configuration and is
- * not authorized again. So the same note is left here. Its layout is core's own
+ * walk begins with it. Where it comes to the same, the subrequest gets the same configuration and
+ * is not authorized again. So the same note is left here. Its layout is core's own
  * (module/httpd_internals.h); nothing is made ahead before it was found to be as expected.
  *
  * What core's walk does was read in ap_directory_walk(), server/request.c of httpd 2.4. Called by

@@ -137,7 +137,8 @@ int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now)
     return ttl == HTC_REVALIDATE_AUTO && ctx->watch ? htc_watch_unverified(ctx->watch) : now;
 }
 
-/* Any mark but an unverified one may be there twice, the second time with another record in the slot. */
+/* Any mark but an unverified one may be there twice, the second time with another record in the
+ * slot. */
 static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen)
 {
     bool was_unverified = htc_mark_is_unverified(seen);

@@ -2,10 +2,11 @@
 /*
  * Answering ahead of core. httpd keeps the .htaccess results of a request in a list, r->htaccess,
  * and looks there before it calls the hook. A path entry is one directory's ready-made element of
- * that list, linked to its parent directory's. One pointer to the deepest entry answers for the whole
- * path, without a copy, a lock or a system call. Entries are learned from requests that went through
- * the hook. The process cache keeps them by (server, directory). An entry is used only while every
- * record that it rests on has the version it was learned with, and was checked within its time.
+ * that list, linked to its parent directory's. One pointer to the deepest entry answers for the
+ * whole path, without a copy, a lock or a system call. Entries are learned from requests that went
+ * through the hook. The process cache keeps them by (server, directory). An entry is used only
+ * while every record that it rests on has the version it was learned with, and was checked within
+ * its time.
  *
  * core compares directory and override only. Both, and the other two override settings, follow from
  * the server and the directory, because core starts each walk from the same defaults. A request for

@@ -84,8 +84,8 @@ typedef enum redirect_severity {
 typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_t line,
                                 const char *message);
 
-/** A good redirect_report.try_most for who may not take long: about a second. Ordinary patterns
- * cost some 600, so that is 100,000 of them. */
+/** A good redirect_report.try_most for a caller that may not take long: about a second. Ordinary
+ * patterns cost some 600, so that is 100,000 of them. */
 #define REDIRECT_TRY_MOST    (UINT64_C(64) << 20)
 
 #define REDIRECT_CHECK_ROWS  32

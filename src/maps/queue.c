@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * A queue in which owners take turns. Called by redirects/map_loader.c. There are rarely more than a few
- * jobs, so it is a list.
+ * A queue in which owners take turns. Called by redirects/map_loader.c. There are rarely more than
+ * a few jobs, so it is a list.
  */
 #include "maps/queue.h"
 

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file maps/queue.h
- * Who is next? Work of several owners for one thread, so that nobody waits for more than one piece
+ * Work of several owners for one thread, in turns, so that no owner waits for more than one piece
  * of work of each other owner, however much that one has. Used by the module for maps that have
  * changed. Part of the core: no httpd headers.
  *

@@ -3,7 +3,8 @@
  * URLs as httpd reads them, and paths as it writes them. The order of steps is that of httpd's
  * ap_process_request_internal(): first unreserved characters are decoded and dot segments and runs
  * of slashes resolved, then the rest is decoded; with AllowEncodedSlashes On what that brought is
- * resolved once more. Called by htcachectl lookup and convert, the checks of maps, and redirects/map.c.
+ * resolved once more. Called by htcachectl lookup and convert, the checks of maps, and
+ * redirects/map.c.
  */
 #include "maps/request.h"
 

@@ -15,8 +15,8 @@
  *
  * The declarations of walk_cache_t, walk_walked_t and of the two configurations are the same, up to
  * the members used here, in httpd 2.4.1, 2.4.6, 2.4.37, 2.4.41, 2.4.51, 2.4.52, 2.4.57 to 2.4.59,
- * 2.4.62 and the head of the branch 2.4.x. RedirectRelative came with 2.4.58. The test suite runs on
- * 2.4.71. A httpd that differs fails the check in the last column. The module then leaves the
+ * 2.4.62 and the head of the branch 2.4.x. RedirectRelative came with 2.4.58. The test suite runs
+ * on 2.4.71. A httpd that differs fails the check in the last column. The module then leaves the
  * request, or all RewriteRules, to httpd.
  */
 #ifndef HTC_MODULE_HTTPD_INTERNALS_H
@@ -94,8 +94,8 @@ void htc_rewrite_declare_map(const htc_rewrite *rewrite, const char *map, server
                              apr_pool_t *pool);
 /** True when rules can be given variables to set. @a rewrite may be NULL. */
 bool htc_rewrite_can_tell(const htc_rewrite *rewrite);
-/** The rules that mod_rewrite has read so far in the context of @a cmd. NULL: none, or @a rewrite is
- *  NULL. */
+/** The rules that mod_rewrite has read so far in the context of @a cmd. NULL: none, or @a rewrite
+ * is NULL. */
 apr_array_header_t *htc_rewrite_rules(const htc_rewrite *rewrite, const cmd_parms *cmd);
 /** Where rules[number] has its pattern's text. */
 const char **htc_rewrite_pattern(const htc_rewrite *rewrite, const apr_array_header_t *rules,

@@ -362,8 +362,8 @@ typedef struct htc_fresh_tree {
 
 /** The name of a file system's type, as statfs(2) has it, for people; static. */
 const char *htc_fresh_type_name(uint32_t type);
-/** Note these trees in ctx->unwatched, and name them in the error log. In post_config, when ctx->watch
- * is there; asks each tree's file system once. */
+/** Note these trees in ctx->unwatched, and name them in the error log. In post_config, when
+ * ctx->watch is there; asks each tree's file system once. */
 void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
 /** A list of them, and of the file systems that requests met. */
 void htc_fresh_report_trees(struct htc_report *report, struct htc_group *group);

@@ -79,7 +79,7 @@ typedef struct htc_report htc_report;
 enum {
     HTC_LIST_METRICS = 1, /* its figures are metrics too, with the texts in front of them as labels:
                            * only for lists of bounded length */
-    HTC_LIST_FOLDED = 2   /* long: closed on the page until somebody opens it */
+    HTC_LIST_FOLDED = 2   /* long: closed on the page until it is opened */
 };
 
 /** Rows of the same columns. */

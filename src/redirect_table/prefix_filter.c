@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * See redirect_table/prefix_filter.h. Strings are hashed in words of eight bytes, with the bit by which ASCII
- * letters of either case differ set in each, so that one pass over the path makes the hashes of all
- * its beginnings of 8, 16, ... bytes. A string of eight bytes and more is known by as many whole
- * words of it as there are, up to MAX_WORDS, a shorter one by all its bytes. Called for each
- * request that folded lines apply to.
+ * See redirect_table/prefix_filter.h. Strings are hashed in words of eight bytes, with the bit by
+ * which ASCII letters of either case differ set in each, so that one pass over the path makes the
+ * hashes of all its beginnings of 8, 16, ... bytes. A string of eight bytes and more is known by as
+ * many whole words of it as there are, up to MAX_WORDS, a shorter one by all its bytes. Called for
+ * each request that folded lines apply to.
  */
 #include "redirect_table/prefix_filter.h"
 #include "base/base.h"

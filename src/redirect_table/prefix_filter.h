@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirect_table/prefix_filter.h
- * A prefix filter in front of a table: says of most paths that none of many strings begins them, or is all
- * of them, without looking a rule up, in one pass and some dozens of instructions. It may be wrong
- * in one direction only: a path that passes may match nothing. A Bloom filter with three bits in
- * one word (Putze, Sanders, Singler: "Cache-, Hash- and Space-Efficient Bloom Filters", 2007),
+ * A prefix filter in front of a table: says of most paths that none of many strings begins them, or
+ * is all of them, without looking a rule up, in one pass and some dozens of instructions. It may be
+ * wrong in one direction only: a path that passes may match nothing. A Bloom filter with three bits
+ * in one word (Putze, Sanders, Singler: "Cache-, Hash- and Space-Efficient Bloom Filters", 2007),
  * asked for the beginnings of a path that are as long as something in it. Part of the core: no
  * httpd headers.
  */

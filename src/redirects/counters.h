@@ -42,7 +42,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 /** How many there are, and how many have answered. */
 typedef struct htc_redirect_totals {
     uint64_t all, used;
-    uint64_t htaccess; /* lines of .htaccess files that have; how many there are nobody knows */
+    uint64_t htaccess; /* lines of .htaccess files that have; how many there are is not known */
 } htc_redirect_totals;
 
 /** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most, most hits first, and
@@ -75,7 +75,7 @@ bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
 void htc_counted_keep(htc_redirects *redirects);
 
 /** An image of @a len bytes, a copy of @a bytes or zeros, becomes the current one of @a slot, with
- * @a n counters at 0. APR_EBUSY: somebody else is making one; otherwise there is no room. */
+ * @a n counters at 0. APR_EBUSY: another process is making one; otherwise there is no room. */
 apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
                                  uint32_t n);
 

@@ -2,8 +2,8 @@
 /*
  * Counting the answers of Redirect and RewriteRule lines in .htaccess files. Which lines there are
  * changes with every edit, so their counters are found by a hash (area/hits.h); the lines
- * themselves are those of the files that the cache has at the moment. Called by redirects/counters.c, and
- * by redirects/fold_answer.c and redirects/fold_track.c for each answer.
+ * themselves are those of the files that the cache has at the moment. Called by
+ * redirects/counters.c, and by redirects/fold_answer.c and redirects/fold_track.c for each answer.
  */
 #include "redirects/counters.h"
 #include "redirects/fold.h"

@@ -2,10 +2,10 @@
 /**
  * @file redirects/fold.h
  * Existing Redirect lines, as tables. redirects/fold_tree.c renames the lines in the configuration
- * tree before any module sees it, and gives them their names back before the tree is looked at again.
- * httpd so brings them to the handlers in redirects/fold_redirect.c, with the context they stand in,
- * as it would have brought them to mod_alias. redirects/fold_answer.c answers requests where and as
- * mod_alias would.
+ * tree before any module sees it, and gives them their names back before the tree is looked at
+ * again. httpd so brings them to the handlers in redirects/fold_redirect.c, with the context they
+ * stand in, as it would have brought them to mod_alias. redirects/fold_answer.c answers requests
+ * where and as mod_alias would.
  */
 #ifndef HTC_REDIRECTS_FOLD_H
 #define HTC_REDIRECTS_FOLD_H
@@ -162,8 +162,8 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_prefix_f
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs);
-/** The table of @a fold, made now if need be under @a lock (NULL: nobody else is there); NULL when
- * there is no memory or it has few lines. */
+/** The table of @a fold, made now if need be under @a lock (NULL: no other thread is there); NULL
+ * when there is no memory or it has few lines. */
 const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock);
 
 /** The lines of @a fold are counted from post_config on. */

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * RewriteRules of directories get a filter (redirects/rule_filter.h). Those of servers, too; and blocks of
- * them that stand one behind the other, have no conditions, end the processing and have the same
- * flags become one rule in the same place, which asks a map function here:
+ * RewriteRules of directories get a filter (redirects/rule_filter.h). Those of servers, too; and
+ * blocks of them that stand one behind the other, have no conditions, end the processing and have
+ * the same flags become one rule in the same place, which asks a map function here:
  *
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
  *     RewriteRule (?s)^.*$(?#ID) %1 [the same flags]
@@ -521,8 +521,8 @@ static void log_answer(request_rec *r, const rewrite_block *block, const rewrite
                        block->filename, entry->line);
 }
 
-/* The map function; for rules in no table, see redirects/fold_track.h. The answer begins with "=", so
- * that an empty substitution is one, too; NULL: no rule of the block matches. */
+/* The map function; for rules in no table, see redirects/fold_track.h. The answer begins with
+ * "=", so that an empty substitution is one, too; NULL: no rule of the block matches. */
 static char *look_up(request_rec *r, char *key)
 {
     const rewrite_block *block;

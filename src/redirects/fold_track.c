@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * RewriteRules that tell when they are applied, so that their answers are counted and noted; see
- * redirects/fold_track.h. Called by redirects/fold_rewrite.c for each container of a tree, by httpd for the
- * private directive, by mod_rewrite through the map function, and by redirects/rule_filter.c when
- * mod_rewrite has ended a request.
+ * redirects/fold_track.h. Called by redirects/fold_rewrite.c for each container of a tree, by httpd
+ * for the private directive, by mod_rewrite through the map function, and by
+ * redirects/rule_filter.c when mod_rewrite has ended a request.
  */
 #include "redirects/fold_track.h"
 #include "redirects/fold.h"

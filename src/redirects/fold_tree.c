@@ -547,8 +547,9 @@ static bool shares_redirects(const ap_directive_t *node, bool nested)
     return false;
 }
 
-/* What is folded in each host; redirect_config_plan_hosts() says it. @a parts: something keeps the
- * lines of all directories from being folded. Returns true when all lines of all directories are. */
+/* What is folded in each host; redirect_config_plan_hosts() says it. @a parts: something keeps
+ * the lines of all directories from being folded. Returns true when all lines of all directories
+ * are. */
 static bool plan_hosts(htc_walk *w, bool parts, apr_pool_t *ptemp)
 {
     apr_array_header_t *plans = apr_array_make(ptemp, 16, sizeof(redirect_config_host));

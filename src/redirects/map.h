@@ -1,10 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirects/map.h
- * Bulk redirect maps in httpd: redirects/map_conf.c (the directive), redirects/map_area.c (the memory that
- * all processes share), redirects/map_load.c (from file to shared image, in whatever thread),
- * redirects/map_loader.c (the thread for files that have changed), redirects/map_start.c (start, restart,
- * stop), redirects/map.c (answering requests), redirects/map_regex.c (their
+ * Bulk redirect maps in httpd: redirects/map_conf.c (the directive), redirects/map_area.c (the
+ * memory that all processes share), redirects/map_load.c (from file to shared image, in whatever
+ * thread), redirects/map_loader.c (the thread for files that have changed), redirects/map_start.c
+ * (start, restart, stop), redirects/map.c (answering requests), redirects/map_regex.c (their
  * patterns), redirects/map_said.c (how much is logged of .htaccess files' maps).
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
@@ -140,9 +140,9 @@ void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, 
 
 /* redirects/map_loader.c */
 apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
-/** Have the process's loader load @a map, of which it keeps a copy, from @a dir when it is its turn.
- * When too many of the same owner wait, nothing is done: to be asked again when the map's time is
- * up again. */
+/** Have the process's loader load @a map, of which it keeps a copy, from @a dir when it is its
+ * turn. When too many of the same owner wait, nothing is done: to be asked again when the map's
+ * time is up again. */
 void htc_map_load_later(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir);
 /** The process ends: wait for the piece of work that the loader is at, and drop the rest. */
 void htc_map_loader_end(htc_redirects *redirects);

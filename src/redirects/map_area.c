@@ -2,7 +2,8 @@
 /*
  * The server's redirect areas: one for each configuration generation, as children of an earlier one
  * can write to theirs. The parent keeps the area of before until it has carried over what may be
- * carried. And whose maps take what of an area. Called by redirects/map_start.c and redirects/map.c.
+ * carried. And whose maps take what of an area. Called by redirects/map_start.c and
+ * redirects/map.c.
  */
 #include "redirects/map.h"
 

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The thread of a process that loads maps that have changed, one after the other. Those who write
- * maps take turns (maps/queue.h), and what one load may take is bounded, so nobody's map stays
- * as it was because somebody else has many, or large ones. Called by redirects/map_load.c when it has
+ * maps take turns (maps/queue.h), and what one load may take is bounded, so nobody's map stays as
+ * it was because somebody else has many, or large ones. Called by redirects/map_load.c when it has
  * found a change, and by redirects/map_start.c when a child ends.
  *
  * The thread begins with the first change, and ends when nothing is left to do.

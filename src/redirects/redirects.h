@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirects/redirects.h
- * Redirects that tables answer: lines of the configuration (fold, rule filter), redirect maps, and the
- * counters of both. The contracts are in the headers below, a subject each.
+ * Redirects that tables answer: lines of the configuration (fold, rule filter), redirect maps, and
+ * the counters of both. The contracts are in the headers below, a subject each.
  */
 #ifndef HTC_REDIRECTS_REDIRECTS_H
 #define HTC_REDIRECTS_REDIRECTS_H

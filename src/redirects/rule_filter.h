@@ -2,13 +2,13 @@
 /**
  * @file redirects/rule_filter.h
  * RewriteRules that stay as they are, and of which each request runs only those that its path may
- * match. A rule filter says by look-up which rules of a directory these are; of a server it only says
- * whether there are any. redirects/fold_rewrite.c reads the rules and makes the filters.
+ * match. A rule filter says by look-up which rules of a directory these are; of a server it only
+ * says whether there are any. redirects/fold_rewrite.c reads the rules and makes the filters.
  *
- * This module's two hooks stand in the places of mod_rewrite's in httpd's lists and call them, so that
- * the order of hooks is what it was. A filter belongs to the array in which mod_rewrite keeps the
- * rules that the filter was made of. A request whose rules are in another array (inherited ones,
- * those of a file that httpd read by itself) is left to mod_rewrite.
+ * This module's two hooks stand in the places of mod_rewrite's in httpd's lists and call them, so
+ * that the order of hooks is what it was. A filter belongs to the array in which mod_rewrite keeps
+ * the rules that the filter was made of. A request whose rules are in another array (inherited
+ * ones, those of a file that httpd read by itself) is left to mod_rewrite.
  */
 #ifndef HTC_REDIRECTS_RULE_FILTER_H
 #define HTC_REDIRECTS_RULE_FILTER_H

@@ -80,11 +80,11 @@ typedef struct redirect_config_host {
 } redirect_config_host;
 
 /** Decide what is folded in each of @a n servers; hosts[0] is the main server. The lines of
- *  directories are folded where that is possible in all of a server, as mod_alias must not keep
- *  some of those that come together in its requests. @a shared: sections outside of virtual hosts
- *  have such lines, and so belong to all servers: then it must be possible in all of them. @a later:
- *  modules with directives of these names may still be loaded: then nothing is folded. Returns true
- *  when the lines of all directories are folded. */
+ * directories are folded where that is possible in all of a server, as mod_alias must not keep
+ * some of those that come together in its requests. @a shared: sections outside of virtual hosts
+ * have such lines, and so belong to all servers: then it must be possible in all of them. @a
+ * later: modules with directives of these names may still be loaded: then nothing is folded.
+ * Returns true when the lines of all directories are folded. */
 bool redirect_config_plan_hosts(redirect_config_host *hosts, size_t n, bool shared, bool later);
 
 /** What of a RewriteRule's flags matters here. */

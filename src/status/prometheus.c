@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The report in Prometheus's text format, version 0.0.4 (?format=prometheus). Called by the handler
- * in status/status.c. Names follow https://prometheus.io/docs/practices/naming/: base units, the unit
- * behind the name, "_total" behind a counter's; `promtool check metrics` has nothing to say.
+ * in status/status.c. Names follow https://prometheus.io/docs/practices/naming/: base units, the
+ * unit behind the name, "_total" behind a counter's; `promtool check metrics` has nothing to say.
  */
 #include "base/base.h"
 #include "status/status.h"

@@ -3,8 +3,8 @@
  * @file status/status.h
  * What the module says of itself: a report (module/report.h), and forms to send it in.
  *
- * The renderers (status/html.c, json.c, prometheus.c, auto.c) know nothing of what the figures mean.
- * So every form says the same, and each string is escaped in one place.
+ * The renderers (status/html.c, json.c, prometheus.c, auto.c) know nothing of what the figures
+ * mean. So every form says the same, and each string is escaped in one place.
  */
 #ifndef HTC_STATUS_STATUS_H
 #define HTC_STATUS_STATUS_H

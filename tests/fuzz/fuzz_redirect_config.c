@@ -59,7 +59,8 @@ static void check(const char *bytes, size_t len, bool htaccess, apr_pool_t *pool
     require(totals.conditional <= totals.rewrite_rules_seen);
 }
 
-/* A rule of which httpd could not read so much as pattern and target: it refuses to start with it. */
+/* A rule of which httpd could not read so much as pattern and target: it refuses to start with
+ * it. */
 static bool refused(const rewrite_rule *rules, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of src/redirect_table/prefix_filter.c: what has to pass does, for named paths and for millions of
- * random ones, and of what need not pass almost nothing does. Run by 'make check'.
+ * Unit tests of src/redirect_table/prefix_filter.c: what has to pass does, for named paths and for
+ * millions of random ones, and of what need not pass almost nothing does. Run by 'make check'.
  */
 #include "redirect_table/prefix_filter.h"
 
