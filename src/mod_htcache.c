@@ -123,7 +123,7 @@ static HTC_EACH int redirect_fixup(request_rec *r)
     return dc && (dc->maps || dc->folds) ? answer_fixup(r) : DECLINED;
 }
 
-/* Without their hooks nobody would hear of the rules that mod_rewrite runs by itself. */
+/* Without these hooks the module does not hear of the rules that mod_rewrite runs by itself. */
 static void install_rule_filters(server_rec *s)
 {
     htc_rewrite *rewrite = htc_options_get()->rewrite;
@@ -260,7 +260,7 @@ static void htc_register_hooks(apr_pool_t *p)
     /* These two go to mod_alias's place as soon as it is known, see module/hooks.h. */
     ap_hook_translate_name(redirect_translate, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_fixups(redirect_fixup, NULL, NULL, APR_HOOK_MIDDLE);
-    /* Just ahead of core's own, behind everybody else's. */
+    /* Just ahead of core's own, behind all others'. */
     ap_hook_map_to_storage(htc_shortcut, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -50,7 +50,7 @@ static bool meminfo_value(const char *meminfo, const char *name, uint64_t *bytes
 
 /* Addresses are nothing to the system, but there may be a limit to how many a process takes;
  * threads need some, too. And where every promise of memory is kept (overcommit 2), what is
- * reserved here is taken from everybody else, used or not. */
+ * reserved here is taken from all other programs, used or not. */
 uint64_t rda_modest(uint64_t bytes, const char *overcommit, const char *meminfo, uint64_t addresses)
 {
     uint64_t limit, promised;
@@ -289,7 +289,7 @@ static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
     apr_status_t rv;
 
     lay_out(area);
-    /* Who writes a core file would fill the whole range, and it would stay filled. */
+    /* A core file would fill the whole range, and it would stay filled. */
     madvise(area->range.base, area->range.bytes, MADV_DONTDUMP);
     area->extents = apr_palloc(pool, sizeof(rda_extent) * REDIRECT_AREA_IMAGES);
     area->holdings = apr_palloc(pool, sizeof(rda_holding) * (REDIRECT_AREA_IMAGES + 1));

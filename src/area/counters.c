@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Counters of single redirects. Counted by the glue with each answer; moved from one image to the
- * next by whoever has built that; read by the status page.
+ * next by the process that has built that; read by the status page.
  */
 #include "base/base.h"
 #include "area/counters.h"

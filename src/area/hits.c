@@ -50,7 +50,7 @@ static uint32_t oldest(const redirect_hits *hits, uint32_t set)
     return oldest;
 }
 
-/* NONE: somebody else took the same place in the same moment. */
+/* NONE: another process took the same place in the same moment. */
 static uint32_t claim(const redirect_hits *hits, uint64_t key)
 {
     uint32_t i = oldest(hits, set_of(key));

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The images of the area: who builds, where there is room, what becomes a map's image, and giving
+ * The images of the area: builds, where there is room, what becomes a map's image, and giving
  * the memory of old ones back to the system. Called by the glue when a file is loaded.
  */
 #include "area/internal.h"
@@ -102,7 +102,7 @@ static bool reserved_locked(const redirect_area *area, uint32_t slot, rda_census
            rda_serial_alive(area, RDA_GET(map->builder), census);
 }
 
-/* By the one word that who pins goes by. */
+/* By the one word that pinning reads, too. */
 static bool current_locked(const redirect_area *area, uint32_t slot)
 {
     const rda_image *image = &area->images[slot];
@@ -161,7 +161,8 @@ static void give_back(redirect_area *area, uint32_t slot)
     RDA_SET(area->images[slot].state, RDA_FREE);
 }
 
-/* Giving back much takes long, so it is done without the lock; nobody touches what is marked. */
+/* Giving back much takes long, so it is done without the lock; no process touches what is
+ * marked. */
 void redirect_area_sweep(redirect_area *area)
 {
     uint32_t slots[BATCH], next = 0, n;
@@ -372,7 +373,7 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);
     }
-    /* More than once, as somebody may pin what was to make way, or room may lie in pieces. */
+    /* More than once, as a request may pin what was to make way, or room may lie in pieces. */
     for (int i = 0; rv == APR_ENOSPC && i < MAKE_WAY_TRIES && make_way(area, handle, &want); i++) {
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);
@@ -387,7 +388,7 @@ apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t 
     return redirect_area_reserve_counted(area, handle, size, 0, image);
 }
 
-/* The reserved image, now with a version and all that is known of it; nobody's yet. */
+/* The reserved image, now with a version and all that is known of it; no map's yet. */
 static void complete_locked(redirect_area *area, uint32_t slot, const htc_identity *id)
 {
     rda_image *image = &area->images[slot];
@@ -454,7 +455,7 @@ apr_status_t redirect_area_publish(redirect_area *area, uint32_t handle, const h
 }
 
 /* See read_failure() in area/map.c. Only the process that builds the map's image writes
- * here, so it needs no lock. A count that is odd already was left by somebody who died. */
+ * here, so it needs no lock. A count that is odd already was left by a process that died. */
 static void remember_failure(rda_map *map, const htc_identity *id)
 {
     uint64_t words[RDA_ID_WORDS];
@@ -469,7 +470,8 @@ static void remember_failure(rda_map *map, const htc_identity *id)
     RDA_SET(map->failures, RDA_GET(map->failures) + 1);
 }
 
-/* Without the lock the build still ends, as nobody else may end it while this process lives. */
+/* Without the lock the build still ends, as no other process may end it while this process
+ * lives. */
 void redirect_area_build_failed(redirect_area *area, uint32_t handle, const htc_identity *id)
 {
     rda_map *map = rda_map_at(area, handle);

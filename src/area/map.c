@@ -10,8 +10,8 @@
 #include <apr_random.h>
 #include <string.h>
 
-/* Who publishes an image does so once; only who means harm changes `current` so often that nobody
- * can read it. */
+/* A process publishes an image once. Only one that means harm changes `current` so often that it
+ * cannot be read. */
 #define READ_TRIES 1000
 
 /* --- names ------------------------------------------------------------------------------------*/
@@ -31,7 +31,7 @@ redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t 
     return key;
 }
 
-/* The handle of the map with this key, or 0. Whoever looks without the lock may miss one that is
+/* The handle of the map with this key, or 0. A caller without the lock may miss one that is
  * being made. */
 static uint32_t find(const redirect_area *area, const redirect_area_key *key)
 {
@@ -257,7 +257,7 @@ static bool read_image(const redirect_area *area, const rda_map *map, redirect_a
     return seen == version;
 }
 
-/* While the words are being changed, and when somebody died over that, nothing is said to have
+/* While the words are being changed, and when a process died over that, nothing is said to have
  * failed: then it is tried once too often. */
 static void read_failure(const rda_map *map, redirect_area_state *state)
 {
@@ -447,10 +447,10 @@ void redirect_area_count(redirect_area *area, uint32_t handle, uint64_t lookups,
 /* --- pins -------------------------------------------------------------------------------------*/
 
 /*
- * Why a pin taken here is safe from who gives memory back at the same time, without a lock. All
- * four accesses are sequentially consistent, so there is one order of all of them:
+ * Why a pin taken here is safe, without a lock, from a process that gives memory back meanwhile.
+ * All four accesses are sequentially consistent, so there is one order of all of them:
  *
- *     who pins                                who publishes, then gives back (under the lock)
+ *     the process that pins                   one that publishes, then gives back (locked)
  *     P1  adds 1 to its cell of the slot      C1  stores another version in `current`
  *     P2  reads `current`                     C2  reads all cells of the slot
  *
@@ -459,7 +459,7 @@ void redirect_area_count(redirect_area *area, uint32_t handle, uint64_t lookups,
  * is taken back, and C2 may have seen it or not. Only then the cell may be one of another image,
  * the slot's next, which a pin for a moment does no harm. That an image is given up otherwise, with
  * its map, is the same: then C1 stores 0. Unpinning stores with release, C2 reads with acquire:
- * what was read of the image was read before its memory is given to anybody else.
+ * what was read of the image was read before its memory is used for another image.
  */
 static void add_pins(redirect_area *area, uint32_t slot, uint64_t serial, uint32_t n)
 {
@@ -578,7 +578,7 @@ static bool take_pin(redirect_area_thread_pin *pin, const rda_map *map, uint64_t
     return false;
 }
 
-/* Whoever asks for the counts of the new map meanwhile finds none of the old one's. */
+/* A caller that reads the counts of the new map meanwhile finds none of the old one's. */
 static void give_to_map(redirect_area_thread_pin *pin, uint32_t handle)
 {
     RDA_SET(pin->handle, 0);

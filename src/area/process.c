@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The area's lock, and its processes: joining, and finding out who still lives. Called by the glue
+ * The area's lock, and its processes: joining, and finding out which still live. Called by the glue
  * after each fork, and by the other parts of the area.
  */
 #include "area/internal.h"
@@ -36,11 +36,11 @@ static void set_own(redirect_area *area, uint64_t serial)
 }
 
 /*
- * Who finds no cell of its own, or not the lock to take one, shares the last one with others like
- * it. It pins, holds, counts and builds as all do, as each word of a cell is changed atomically.
- * What it has pinned when it is killed stays pinned until the area ends, with its configuration
- * generation: nobody knows whose pins are whose. What it builds or gives back is found again, as
- * its serial is its own.
+ * A process that finds no cell of its own, or cannot have the lock, shares the last one with others
+ * like it. It pins, holds, counts and builds as all do, as each word of a cell is changed
+ * atomically. What it has pinned when it is killed stays pinned until the area ends, with its
+ * configuration generation: whose pins are whose is not known. What it builds or gives back is
+ * found again, as its serial is its own.
  */
 static void share_common(redirect_area *area, uint32_t generation)
 {
@@ -53,7 +53,7 @@ static void share_common(redirect_area *area, uint32_t generation)
     set_own(area, serial);
 }
 
-/* --- who lives --------------------------------------------------------------------------------*/
+/* --- which processes live ---------------------------------------------------------------------*/
 
 bool rda_enlisted(const redirect_area *area)
 {
@@ -103,7 +103,7 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 
 /* --- joining ----------------------------------------------------------------------------------*/
 
-/* A cell that belongs to nobody any more, or never did; RDA_NIL when there is none. */
+/* A cell that belongs to no process any more, or never did; RDA_NIL when there is none. */
 static uint32_t take_cell_locked(redirect_area *area)
 {
     uint32_t end = rda_cells_end(area);

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * How much of the area each owner of maps has, and which maps make way when somebody wants more.
+ * How much of the area each owner of maps has, and which maps make way when an owner wants more.
  * Called, under the lock, where maps are made and room for images is looked for. All is counted
  * anew when it is asked for, so that there is nothing that a process that is killed could leave
  * wrong.
@@ -36,7 +36,7 @@ static uint64_t most_of_one(const redirect_area *area, rda_share share)
     return share == RDA_MAPS ? area->most[share] : area->most[share] / 2;
 }
 
-/* --- who has what -----------------------------------------------------------------------------*/
+/* --- what each owner has ----------------------------------------------------------------------*/
 
 /* What entry @a i of the table of this share counts for. */
 static uint64_t amount_of(const redirect_area *area, rda_share share, uint32_t i, uint64_t *owner)
@@ -101,7 +101,7 @@ static uint32_t holdings_locked(redirect_area *area, rda_share share, uint64_t o
 
 /* --- making way -------------------------------------------------------------------------------*/
 
-/* What would be free without the map: of images, only what nobody has pinned. */
+/* What would be free without the map: of images, only what is not pinned. */
 static uint64_t gain_of(const redirect_area *area, rda_share share, uint32_t entry,
                         rda_survey *survey)
 {
@@ -178,8 +178,9 @@ static bool own_has_too_much(const wanted *w)
     return w->own && w->own->amount > most_of_one(w->area, w->share);
 }
 
-/* Who has to give way: who has most, and of several the one who wants it; whoever has less than
- * that one would have does not. NULL: nobody. Others who have the same take turns, more or less. */
+/* The owner whose maps give way: the one that has most, and of several the one that wants room. An
+ * owner that has less than that one would have does not give way. NULL: none. Others that have the
+ * same take turns, more or less. */
 static rda_holding *who_gives(const wanted *w)
 {
     rda_holding *most = w->own_gave_all ? NULL : w->own;
@@ -197,7 +198,7 @@ static rda_holding *who_gives(const wanted *w)
     return most;
 }
 
-/* Who has nothing to give is not asked again. */
+/* An owner that has nothing to give is not asked again. */
 static void take_from(wanted *w, rda_holding *giver, rda_survey *survey)
 {
     uint64_t gain = make_one_way_locked(w->area, w->share, giver->owner, survey);
@@ -228,7 +229,7 @@ bool rda_make_way_locked(redirect_area *area, rda_share share, uint64_t owner, u
             w.own = &area->holdings[i];
     }
     w.need = owner ? excess(all, area->most[share]) : 0;
-    /* Each turn takes a map away or finds a giver that has none, unless somebody writes nonsense.
+    /* Each turn takes a map away or finds a giver that has none, unless a process writes nonsense.
      */
     for (uint32_t turns = 0; w.need || w.space || own_has_too_much(&w); turns++) {
         giver = turns < TURNS_MOST ? who_gives(&w) : NULL;

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Identity of a file and the two clocks. Called by the glue that stats and reads .htaccess files,
- * and by everybody who asks whether a record's time is up.
+ * and by every caller that asks whether a record's time is up.
  */
 #include "base/identity.h"
 

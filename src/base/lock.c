@@ -100,8 +100,8 @@ static void pause_for(unsigned attempt, int64_t left)
         nanosleep(&sleep, NULL);
 }
 
-/* A holder that was waited for in vain is stopped, or busy for long: nobody waits for it again. The
- * number is read before and after, as the lock may have changed hands meanwhile. */
+/* A holder that was waited for in vain is stopped, or busy for long: no process waits for it
+ * again. The number is read before and after, as the lock may have changed hands meanwhile. */
 static bool wait_for(htc_lock *lock, int32_t pid, unsigned wait_ms)
 {
     htc_lock_shared *shared = lock->shared;
@@ -133,7 +133,7 @@ htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms)
     LOCK_CRASH_POINT("locked");
     inherited = atomic_load(&shared->inside) != 0;
     number = atomic_load(&shared->holder) + 1;
-    if (!number) /* nobody gets there by counting */
+    if (!number) /* counting does not get there */
         number = 1;
     atomic_store(&shared->holder, number);
     LOCK_CRASH_POINT("lock->holder");
@@ -152,7 +152,7 @@ void htc_lock_give(htc_lock *lock)
     atomic_store(&lock->holder, 0);
 }
 
-/* --- who lives --------------------------------------------------------------------------------*/
+/* --- which processes live ---------------------------------------------------------------------*/
 
 static struct flock byte_of_number(uint64_t number)
 {
@@ -166,7 +166,7 @@ bool htc_lock_enlist(const htc_lock *lock, uint64_t number)
     return fcntl(lock->fd, F_SETLK, &region) == 0;
 }
 
-/* Who cannot be told to be dead lives. */
+/* A process that cannot be shown to be dead counts as living. */
 bool htc_lock_enlisted(const htc_lock *lock, uint64_t number)
 {
     struct flock region = byte_of_number(number);

@@ -1,22 +1,22 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The process-level map. Called by the glue for every request (htc_process_cache_acquire), and by
- * whoever parsed a configuration or learned a directory level (the rest).
+ * The process cache. Called by the glue for every request (htc_process_cache_acquire), and by a
+ * request that parsed a configuration or learned a path entry (the rest).
  *
  * The table is an array of sets of eight slots. An object may lie in one of two sets, which its
  * hash names. A slot holds a pointer to a node with six more bits of the hash in the low bits of
  * the pointer, so that a look-up reads other objects' nodes hardly ever. Nothing moves once it is
  * in a slot.
  *
- * How a reader and the end of an object agree: refs counts the map (1 while linked) and everybody
- * who holds the node. A reader may add to it only while it is not 0. Once it is 0 nobody can bring
- * it back, and the one who made it 0 owns the node alone: frees the payload, then gives the node to
- * the list of spare ones. A reader that meets such a node, or one that was given to another object
- * since, reads memory that still is a node, and finds refs at 0 or another hash.
+ * How a reader and the end of an object agree: refs counts the table (1 while linked) and all
+ * holders of the node. A reader may add to it only while it is not 0. Once it is 0 it cannot be
+ * brought back, and the thread that made it 0 owns the node alone: frees the payload, then gives
+ * the node to the list of spare ones. A reader that meets such a node, or one that was given to
+ * another object since, reads memory that still is a node, and finds refs at 0 or another hash.
  *
  * Memory orders. refs is the only word that readers depend on:
  *   - htc_process_cache_insert fills a node, then stores refs with release; a reader's increment reads that
- *     value, or one that increments and decrements made of it, with acquire. So whoever holds a
+ *     value, or one that increments and decrements made of it, with acquire. So a holder of a
  *     reference sees the payload and the hash that the node was filled with.
  *   - Every decrement is acquire and release: all use of the payload comes before its end.
  *   - Slots are stored with release and loaded with acquire, for the memory of a new slab.
@@ -283,7 +283,7 @@ static void clear_slot(htc_process_cache *map, htc_slot *slot)
     take_from(&map->entries, 1);
 }
 
-/* Unlink whatever is in a slot. It is added to *dead when nobody else holds it. */
+/* Unlink whatever is in a slot. It is added to *dead when no request holds it. */
 static void unlink_slot(htc_process_cache *map, htc_slot *slot, htc_process_node **dead)
 {
     htc_process_node *node = linked_in(slot);

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Who holds what: the owner table with a ring of slots for each owner, shares, and the totals. All
- * of it is rebuilt from the slots after damage, so a function here checks what it follows and
- * reports instead of repairing. Called by put and remove, under the store's lock.
+ * What each owner holds: the owner table with a ring of slots for each owner, shares, and the
+ * totals. All of it is rebuilt from the slots after damage, so a function here checks what it
+ * follows and reports instead of repairing. Called by put and remove, under the store's lock.
  */
 #include "base/base.h"
 #include "cache/store_internal.h"

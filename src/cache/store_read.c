@@ -167,7 +167,7 @@ static bool read_front(const htc_store *store, const htcs_view *view, htcs_front
         return false;
     if (head->sum != htcs_front_sum(store, view, front))
         return false;
-    front->key[head->key_len] = '\0'; /* whoever can write the segment can make a sum, too */
+    front->key[head->key_len] = '\0'; /* a process that can write the segment can make a sum, too */
     return true;
 }
 

@@ -14,7 +14,7 @@ static void reset_owner(htcs_owner *owner)
     HTCS_SET(owner->hand, HTCS_NIL);
 }
 
-/* Nothing is held by anybody. Owners keep their names and shares: slots refer to them. */
+/* No owner holds anything. Owners keep their names and shares: slots refer to them. */
 static void reset(htc_store *store)
 {
     htcs_header *header = store->header;
@@ -46,7 +46,7 @@ static void flip_mark(htc_store *store, uint32_t block)
 }
 
 /* Mark the chain's blocks; false, and nothing marked, when one of them is another record's. It has
- * as many as were proved to be there, unless somebody is writing nonsense. */
+ * as many as were proved to be there, unless a process is writing nonsense. */
 static bool claim_chain(htc_store *store, uint32_t first, uint64_t blocks)
 {
     uint32_t block = first;
@@ -85,7 +85,7 @@ static void examine(htc_store *store, uint32_t index)
     htcs_set_used(store, index, false);
 }
 
-/* All blocks below the last one in use that nobody claimed. */
+/* All blocks below the last one in use that were not claimed. */
 static void collect_free(htc_store *store)
 {
     uint32_t words = (store->nblocks + 63) / 64, fresh, head = HTCS_NIL;
@@ -188,7 +188,7 @@ void htcs_rebuild(htc_store *store)
 
 /* --- a writer died -----------------------------------------------------------------------------*/
 
-/* Whose record it was is as the one who died said. False when that is impossible. */
+/* The record is the one that the process that died had noted. False when that is impossible. */
 static bool remove_again(htc_store *store)
 {
     htcs_header *header = store->header;

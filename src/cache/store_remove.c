@@ -1,13 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Taking a record out. A function here that finds damage says so and repairs nothing: the writer
- * who called it rebuilds. Called under the store's lock.
+ * that called it rebuilds. Called under the store's lock.
  */
 #include "base/base.h"
 #include "cache/store_internal.h"
 
-/* A sequence count that is odd already is damage, as nobody else writes. It is as good as one made
- * odd now. */
+/* A sequence count that is odd already is damage, as no other process writes. It is as good as
+ * one made odd now. */
 void htcs_slot_begin(htcs_slot *slot)
 {
     HTCS_SET(slot->seq, HTCS_GET(slot->seq) | 1);
@@ -31,8 +31,8 @@ void htcs_wipe(htc_store *store, uint32_t index)
     htcs_slot_end(slot);
 }
 
-/* The chain was proved intact: what leads out of the segment now was written since then, by nobody
- * who has the lock. */
+/* The chain was proved intact: what leads out of the segment now was written since then, by a
+ * process without the lock. */
 static void free_chain(htc_store *store, const htcs_view *view)
 {
     uint32_t last = view->first;

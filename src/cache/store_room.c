@@ -66,7 +66,7 @@ static uint32_t clock_owner(htc_store *store, htcs_owner *owner)
     return index;
 }
 
-/* Somebody above its share, going around; NULL when there is nobody. */
+/* An owner above its share, going around; NULL when there is none. */
 static htcs_owner *find_above(htc_store *store)
 {
     uint32_t hand = HTCS_GET(store->header->owner_hand);
@@ -93,7 +93,7 @@ static bool evict(htc_store *store, uint32_t index)
 
 /* --- room for blocks --------------------------------------------------------------------------*/
 
-/* Whose records go first: its own, those of somebody above its share, anybody's. */
+/* Whose records go first: its own, those of an owner above its share, any. */
 static uint32_t victim_for(htc_store *store, uint32_t blocks, uint32_t owner_index)
 {
     htcs_owner *owner = &store->owners[owner_index], *above;
@@ -131,7 +131,7 @@ bool htcs_room_blocks(htc_store *store, uint32_t blocks, uint32_t owner)
 /* --- room for a slot --------------------------------------------------------------------------*/
 
 /* The candidates, as bits, whose turn it is: those of this owner if it is above its share, else
- * those of anybody above its share, else all. */
+ * those of any owner above its share, else all. */
 static uint32_t eligible(const htc_store *store, htcs_home home, uint32_t owner)
 {
     uint32_t own = 0, above = 0;

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What a writer does in one piece, so that it can be killed at any store and costs nobody more than
+ * What a writer does in one piece, so that it can be killed at any store and costs no more than
  * the record that it was working on: each word that follows from the records (lists, accounts, the
  * map of used slots) is noted before it is changed. The next writer takes the changes back, then
  * ends the task: a new record is given up, one that was to be removed is removed. That takes the
@@ -45,7 +45,7 @@ static void note(htc_store *store, const void *word, uint64_t value, unsigned wi
 
     if (HTCS_GET(header->task) == HTCS_REBUILDING)
         return;
-    if (n >= HTCS_NOTES) { /* nobody gets there by counting */
+    if (n >= HTCS_NOTES) { /* counting does not get there */
         HTCS_SET(header->task, HTCS_REBUILDING);
         return;
     }

@@ -18,7 +18,7 @@ static apr_status_t take(htc_store *store)
 {
     htcs_header *header = store->header;
 
-    /* Who died left its mark: `dirty` says whether there is anything to repair. */
+    /* A writer that died left its mark: `dirty` says whether there is anything to repair. */
     if (htc_lock_take(&store->lock, HTC_STORE_LOCK_MS) == HTC_LOCK_BUSY) {
         htc_count(store, HTC_C_lock_timeouts, 1);
         return APR_EBUSY;
@@ -39,7 +39,7 @@ static void end(htc_store *store)
     htc_lock_give(&store->lock);
 }
 
-/* The same for who changes records. While the store is being emptied it does a piece of that, and
+/* The same for changing records. While the store is being emptied it does a piece of that, and
  * what it wants must wait unless that was the last one. */
 static apr_status_t begin(htc_store *store)
 {
@@ -95,7 +95,7 @@ static uint32_t take_block(htc_store *store)
 }
 
 /* What is behind a block of the free list there mostly is behind it here, too; what is behind one
- * that was never used is nobody's. */
+ * that was never used has no owner. */
 static void link_block(htc_store *store, uint32_t block, uint32_t next, uint32_t fresh)
 {
     if (HTCS_GET(store->fat[block]) == next)

@@ -3,11 +3,11 @@
  * The shared inotify instance: creation, the lock, draining and figures. What is watched and why is
  * in cache/watch_tree.c.
  *
- * A request that finds the kernel's queue empty must know that nobody has taken an event out of it
- * and not published it yet. So emptiness is asked without taking anything (FIONREAD), and whoever
- * takes events does so under the lock, after setting `busy`, which is cleared when all are
- * published. The kernel guards its queue with a lock of its own: who sees the queue without an
- * event that was in it sees everything that the taker did before, `busy` included.
+ * A request that finds the kernel's queue empty must know that no process has taken an event out of
+ * it that is not published yet. So emptiness is asked without taking anything (FIONREAD), and a
+ * process takes events only under the lock, after setting `busy`, which is cleared when all are
+ * published. The kernel guards its queue with a lock of its own: a process that sees the queue
+ * without an event that was in it sees everything that the taker did before, `busy` included.
  */
 #include "base/base.h"
 #include "cache/watch_internal.h"
@@ -259,7 +259,7 @@ static size_t queued(const htc_watch *w)
     return ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
-/* What an event means that nobody asked for is not known, but that a watch has ended is. */
+/* What an unexpected event means is not known, but that a watch has ended is. */
 static void publish_one(htc_watch *w, const struct inotify_event *event, const char *name)
 {
     if (event->mask & IN_Q_OVERFLOW) {
@@ -324,20 +324,20 @@ static bool publish_some(htc_watch *w, size_t *left)
     return false;
 }
 
-/* Is there something to publish, or is somebody publishing? */
+/* True when there is something to publish, or a process is publishing. */
 static inline bool anything(const htc_watch *w)
 {
     return queued(w) || atomic_load(&w->header->busy);
 }
 
-/* Somebody is publishing, or there is something to publish: in turns, so that nobody waits for the
- * lock longer than one takes. What others add to the queue meanwhile is for their own requests. Who
- * cannot find out makes every record unverified. */
+/* A process is publishing, or there is something to publish: in turns, so that no process waits
+ * for the lock longer than one turn takes. What others add to the queue meanwhile is for their
+ * own requests. A process that cannot find out makes every record unverified. */
 static HTC_APART void drain(htc_watch *w)
 {
     size_t left = queued(w);
-    /* A node is doomed again only when somebody had it watched again, which takes much longer. Who
-     * needs more turns goes in circles. */
+    /* A node is doomed again only when a request had it watched again, which takes much longer. A
+     * drain that needs more turns goes in circles. */
     size_t turns = left / (HTCW_READ_BYTES / 2) + 4 * (w->nnodes / (HTCW_STEP / 8) + 2);
     bool more;
 

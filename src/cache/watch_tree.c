@@ -282,7 +282,7 @@ static uint32_t *owned(const htc_watch *w, uint16_t owner)
     return &w->header->owned[owner % HTCW_OWNERS];
 }
 
-/* The last quarter is for those who have less than a quarter. */
+/* The last quarter is for owners that have less than a quarter. */
 static bool has_share(uint64_t own, uint64_t used, uint64_t all)
 {
     return own >= all / 4 && used >= all - all / 4;
@@ -410,7 +410,7 @@ static void free_node(htc_watch *w, uint32_t i)
     atomic_fetch_sub_explicit(&w->header->used, 1, memory_order_relaxed);
 }
 
-/* --- watches that nobody knows ----------------------------------------------------------------*/
+/* --- watches that no node knows ---------------------------------------------------------------*/
 
 /* The kernel counts up, so what may be unknown lies between two numbers. */
 static void note_strays(htcw_header *header, int32_t after)
@@ -427,7 +427,7 @@ static void note_strays(htcw_header *header, int32_t after)
         header->stray_end = (int32_t)end;
 }
 
-/* One of them. One that somebody else is about to enter may go, too: that is noticed there. */
+/* One of them. One that another process is about to enter may go, too: that is noticed there. */
 static void give_up_stray(htc_watch *w)
 {
     int32_t wd = ++w->header->stray;

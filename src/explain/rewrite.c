@@ -214,7 +214,7 @@ static bool is_plain_query(const char *query)
     return true;
 }
 
-/* Say so if nobody here can go on with it. */
+/* Note it when how it goes on is not known here. */
 static bool can_go_on(explain *e, const rewriting *w, const explain_run *run, const char *path)
 {
     const ap_directive_t *rule = run->last->node;

@@ -244,7 +244,7 @@ static bool may_redirect(const char *override)
            !ap_strcasestr(override, "Nonfatal") && !ap_strcasestr(override, "list");
 }
 
-/* Files whose lines nobody here knows, or knows to be allowed. */
+/* Files whose lines are not known here, or not known to be allowed. */
 static void note_unknown(explain *e)
 {
     for (int i = 0; i < e->levels->nelts; i++) {

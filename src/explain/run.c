@@ -496,7 +496,7 @@ static int counted_by(const explain_rewrite_rule *rules, int n, int i)
 
 void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule *rules, int n)
 {
-    int doubt = 0; /* rules that are tried or not, nobody here knows */
+    int doubt = 0; /* rules that are tried or not, not known here */
 
     for (int i = 0; i < n; i++) {
         trial t = {.e = e, .run = run, .one = &rules[i]};

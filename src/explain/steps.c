@@ -8,7 +8,7 @@
 
 /* --- steps ------------------------------------------------------------------------------------*/
 
-/* @a file NULL: somebody answers before it is one, or it becomes another path at once. */
+/* @a file NULL: a module answers before it is one, or it becomes another path at once. */
 static void list_step(explain *e, const char *file)
 {
     if (!e->step_by)
@@ -46,8 +46,8 @@ static void find_file(explain *e)
     explain_list_sections(e);
 }
 
-/* All that httpd does with one path, until somebody answers, it leads on (e->next), or nobody here
- * knows how it goes on. */
+/* All that httpd does with one path, until a module answers, it leads on (e->next), or how it
+ * goes on is not known here. */
 static void one_path(explain *e)
 {
     e->next = e->file = NULL;
@@ -100,7 +100,7 @@ static bool try_index(explain *e, const char *directory, const char *name,
     return true;
 }
 
-/* mod_dir, where nobody has answered for a directory. */
+/* mod_dir, where no module has answered for a directory. */
 static void follow_index(explain *e)
 {
     const char *directory = e->path;
@@ -129,7 +129,7 @@ static void follow_index(explain *e)
 
 /* --- all --------------------------------------------------------------------------------------*/
 
-/* Who answers, in a sentence. */
+/* The module that answers, in a sentence. */
 static void say_answer(explain *e)
 {
     if (e->answer)

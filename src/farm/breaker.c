@@ -11,7 +11,7 @@ bool htc_breaker_allow(htc_breaker *breaker, int64_t now)
 
     if (!retry_at)
         return true;
-    /* Whoever moves the time forward makes the try. */
+    /* The caller that moves the time forward makes the try. */
     return now >= retry_at && atomic_compare_exchange_strong(&breaker->retry_at, &retry_at,
                                                              now + HTC_BREAKER_RETRY_MS);
 }

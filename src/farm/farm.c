@@ -165,7 +165,7 @@ apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *
 /* --- proof --------------------------------------------------------------------------------------
  */
 
-/* Written by somebody who has the key, but is it what the module writes? */
+/* The writer has the key. True when it also wrote what the module writes. */
 static bool well_formed(const htc_farm_value *value)
 {
     const uint32_t kept = HTC_RF_EMPTY | HTC_RF_EXEC_ON_READ | HTC_RF_REDIRECTS;

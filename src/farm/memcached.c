@@ -19,7 +19,7 @@
 #define MOST_BUFFER  (HTC_MC_MAX_VALUE + 4096)
 #define MAX_COMMAND  128 /* a command line */
 
-/* Connections to one server that nobody uses just now. */
+/* Connections to one server that are not in use. */
 typedef struct kept_list {
     unsigned n;
     int handles[HTC_MC_KEEP];
@@ -33,7 +33,7 @@ struct htc_mc {
     void *news_baton;
     pthread_mutex_t lock; /* of kept; held for a few instructions, or for an idle() */
     kept_list *kept;
-    _Atomic int32_t *open; /* NULL: nobody wants to know */
+    _Atomic int32_t *open; /* NULL: not counted */
 };
 
 typedef enum lane_state { LANE_CONNECTING, LANE_TALKING, LANE_FINISHED, LANE_LOST } lane_state;

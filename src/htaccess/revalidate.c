@@ -64,14 +64,14 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     int64_t seen = checked_at;
     bool same;
 
-    /* Known to be untrue: nobody may use it again, not even while somebody looks. */
+    /* Known to be untrue: no request may use it again, not even while one looks. */
     if (checked_at == HTC_NEVER_CHECKED)
         return false;
     if (ttl == HTC_REVALIDATE_AUTO)
         return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
     if (!now)
         now = htc_mono_ms();
-    /* The others go on while one looks, but not with what nobody has looked at for long. */
+    /* The others go on while one looks, but not with what was not looked at for long. */
     if (ttl > 0 && checked_at > now - 2 * ttl) {
         seen = now - ttl + (ttl < HTC_LEASE_MS ? ttl : HTC_LEASE_MS);
         if (!htc_store_claim(slot, checked_at, seen))
@@ -80,7 +80,7 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
         return same;
     same = htc_compare(ctx, dep);
-    /* What is known to be untrue must not be used by anybody, until it is read again. */
+    /* What is known to be untrue must not be used by any request, until it is read again. */
     if (same)
         htc_store_confirm(slot, seen, now);
     else
@@ -236,7 +236,7 @@ static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
 
     if (mark > claimed - HTC_ASK_MS)
         return true;
-    /* The others go on while one looks, but not with what nobody has looked at for long. */
+    /* The others go on while one looks, but not with what was not looked at for long. */
     if (mark <= claimed - 2 * HTC_ASK_MS)
         claimed = mark;
     else if (!htc_store_claim(slot, mark, claimed))
@@ -261,8 +261,8 @@ static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
     return true;
 }
 
-/* Asked for after a long time, or found with a mark of somebody who does not watch: one look at the
- * disk, and the next request may trust it. */
+/* Asked for after a long time, or found with the mark of a process that does not watch: one look
+ * at the disk, and the next request may trust it. */
 static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark)
 {
     htc_trust trust;

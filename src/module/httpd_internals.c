@@ -102,7 +102,7 @@ HTC_EACH void htc_walk_note_leave(request_rec *r, const char *dir,
     note->sections = sections->elts;
     note->defaults = defaults;
     note->result = r->per_dir_config;
-    note->walked = steps; /* whoever goes on with it copies it */
+    note->walked = steps; /* the next walk copies it */
     *place = note;
 }
 

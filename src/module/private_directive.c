@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The answer to a private directive that somebody wrote into a file. Called by the handlers of the
+ * The answer to a private directive that stands in a file. Called by the handlers of the
  * private directives.
  */
 #include "module/module.h"

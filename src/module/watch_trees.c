@@ -3,7 +3,7 @@
  * Trees in which HtCacheRevalidate auto is not told of all changes, by name: document roots,
  * <Directory> sections and what Alias and the like lead to, on network file systems, FUSE and such.
  * Found at the start by the type of their file systems, so that the error log says so before
- * anybody wonders; and shown by the status page. Called by htaccess/watch.c and status/watch.c.
+ * anybody wonders; and shown by the status page. Called by module/watch.c and status/watch.c.
  */
 #include "module/module.h"
 

@@ -214,9 +214,9 @@ static HTC_APART held_table *find_held(conn_rec *c, htc_redirects *redirects, ui
     return held;
 }
 
-/* Has nobody to look at the file yet? By the time that each request has, which costs nothing to
- * ask for; who looks goes by a clock that nobody sets. When this one is set, somebody looks early,
- * or by as much later as a file may be looked at in any case. */
+/* True when no request has to look at the map's file yet. Compares the request's time, so the check
+ * makes no system call. The look itself uses the monotonic clock. When the wall clock is set, a
+ * request looks early, or late by at most the interval. */
 static bool looked_at(const htc_table *table, const request_rec *first)
 {
     apr_int64_t ttl = htc_server_conf_of(first->server)->map_ttl;

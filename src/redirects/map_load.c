@@ -156,8 +156,8 @@ static bool in_vain(const htc_identity *id, const redirect_area_state *state)
     return same_file(id, state) && (!retry || (int32_t)((uint32_t)htc_mono_ms() - retry) < 0);
 }
 
-/* May it be that somebody is about to write the file, or to put another one in its place? It has
- * changed a moment ago, or is gone. */
+/* True when the file may be about to be written or replaced: it changed a moment ago, or is
+ * gone. */
 static bool unsettled(const loading *load)
 {
     return load->moving || !load->id.ino || htc_identity_racy(&load->id, htc_wall_ns());
@@ -280,9 +280,9 @@ static bool stat_fd(int fd, htc_identity *id)
     return S_ISREG(st.st_mode);
 }
 
-/* Have the kernel lay memory there now. If it had to do so within read(), it would lock the memory
- * of the whole process for it, and whoever wants to map a file waits; for a fault of the program
- * itself it locks, from Linux 6.4 on, no more than this mapping. */
+/* Have the kernel lay memory there now. If it had to do so within read(), it would lock the
+ * memory of the whole process for it, and a thread that wants to map a file waits; for a fault
+ * of the program itself it locks, from Linux 6.4 on, no more than this mapping. */
 static void touch(char *at, size_t len)
 {
     volatile char *byte = at;
@@ -446,7 +446,7 @@ static void check_table(loading *load)
     redirect_area_unpin(area, &pin);
 }
 
-/* Prove it in private memory, before anybody else can see or change it. */
+/* Prove it in private memory, before another process can see or change it. */
 static apr_status_t publish_image(loading *load, redirect_builder *builder, size_t size)
 {
     redirect_area *area = load->redirects->area;
@@ -663,7 +663,7 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
 
 /* --- looking at the file ----------------------------------------------------------------------*/
 
-/* May it be that somebody is still writing the file? One that was moved into place is complete. */
+/* True when the file may still be being written. One that was moved into place is complete. */
 static bool being_written(const htc_redirect_map *map, const htc_identity *id)
 {
     int64_t age = htc_wall_ns() - id->mtime_ns;

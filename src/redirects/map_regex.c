@@ -135,7 +135,7 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
     return htc_process_cache_create(&redirects->patterns, redirects->patterns_limit, regex_free);
 }
 
-/* The one who asks has it to himself first; then others may find it, if there is room. */
+/* The request that asks has it to itself first; then others may find it, if there is room. */
 static bool run_new(htc_process_cache *map, uint64_t hash, const regex_key *key,
                     const char *pattern, unsigned flags, const char *subject, size_t len,
                     redirect_budget *budget, size_t n, ap_regmatch_t found[])

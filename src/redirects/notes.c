@@ -32,7 +32,7 @@ static bool wanted(const ap_directive_t *node)
     return false;
 }
 
-/* The one word for all levels of a request: what cost most. NULL: nobody asked for a file. */
+/* The one word for all levels of a request: what cost most. NULL: httpd asked for no file. */
 static const char *outcome_of(const request_rec *r)
 {
     static const struct {

@@ -232,7 +232,7 @@ static void read_pattern(rewrite_rule *rule, unsigned regex_flags, apr_pool_t *p
     rule->effect = effect_of(rule);
 }
 
-/* Whoever does not understand a line does not know what it does to those behind it, either. */
+/* What a line that is not understood does to those behind it is not known, either. */
 static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
 {
     bool closed, ends;

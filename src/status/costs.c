@@ -29,7 +29,7 @@ static const char *replay_reason(const htc_report *report, const char *record, a
     return NULL;
 }
 
-/* Why the file of this record is not kept; NULL: it is, or nobody knows. */
+/* Why the file of this record is not kept; NULL: it is, or it is not known. */
 static const char *reason_of(const htc_report *report, const htc_info *info)
 {
     const char *reason = NULL;

@@ -30,7 +30,7 @@ typedef struct survey {
     const tool_options *command;
     apr_pool_t *pool;
     apr_array_header_t *files; /* cost_file */
-    apr_hash_t *server;        /* by file: apr_int64_t, microseconds; NULL: nobody was asked */
+    apr_hash_t *server;        /* by file: apr_int64_t, microseconds; NULL: no server was asked */
     apr_array_header_t *more;  /* const char *: names of files still to be read */
     const char *including;     /* the file whose Include lines are seen; NULL: not followed */
     bool terminal;

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Asking a server's status page over HTTP, and reading its JSON. Called by the commands in
- * tool/server.c. The server may be anybody: size, time and depth of the answer are bounded,
+ * tool/server.c. The server may be anything: size, time and depth of the answer are bounded,
  * and only http and https are spoken.
  */
 #include "tool/http.h"
