@@ -21,9 +21,9 @@ typedef struct held_table {
     struct held_table *next;
     htc_redirects *redirects;
     uint32_t slot;
-    htc_process_node *node;        /* or NULL */
-    htc_table *table;              /* the node's */
-    const request_rec *owner;      /* the top-level request for which it is pinned; or NULL */
+    htc_process_node *node;   /* or NULL */
+    htc_table *table;         /* the node's */
+    const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
     redirect_area_thread_pin *thread_pin; /* where it is held for that; NULL: it is pinned */
 } held_table;
 
