@@ -75,7 +75,7 @@ static bool came_to(const request_rec *r, const ap_conf_vector_t *result)
     return result == r->per_dir_config;
 }
 
-bool htc_walk_note_present(const request_rec *r)
+HTC_EACH bool htc_walk_note_present(const request_rec *r)
 {
     return note_of(r, AP_NOTE_DIRECTORY_WALK) != NULL;
 }
