@@ -3,28 +3,15 @@
  * What htcachectl check says of the lines of a whole configuration or .htaccess file
  * (tool/config_check.c): which are folded, and why others are not. Run by 'make check'.
  */
+#include "pool_fixture.h"
+#include "suite_util.h"
 #include "rules/rules.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <apr_general.h>
 #include <apr_strings.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static char reported[4096];
 
@@ -213,8 +200,6 @@ int main(void)
 {
     Suite *suite = suite_create("config_check");
     TCase *tc = tcase_create("files");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_configuration_file);
@@ -222,9 +207,5 @@ int main(void)
     tcase_add_loop_test(tc, what_else_stands_there, 0, COUNT_OF(others));
     tcase_add_loop_test(tc, a_rule_that_stays, 0, COUNT_OF(costs));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

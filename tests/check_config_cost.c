@@ -4,27 +4,13 @@
  * what requests have to run, and what is advised. Expected classes follow from the allow-list,
  * foldings from rules/rules.h.
  */
+#include "pool_fixture.h"
 #include "tool/config_cost.h"
 #include "redirect_map_util.h"
 
-#include <apr_general.h>
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static const char *refuse(void *baton, const char *pattern, unsigned flags)
 {

@@ -3,6 +3,7 @@
  * Unit tests of cache/costs.c: what is counted, the order, that the dearest stay when there are far
  * more files than room, that nothing is lost among threads. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "cache/costs.h"
 
 #include <apr_general.h>
@@ -164,8 +165,6 @@ int main(void)
 {
     Suite *suite = suite_create("costs");
     TCase *tests = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
@@ -176,9 +175,5 @@ int main(void)
     tcase_add_test(tests, the_dearest_stay);
     tcase_add_test(tests, threads_lose_nothing);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * Nothing that processes share lies in the core file of one of them: each segment that the module
  * maps is left out, as the kernel says of it. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "cache/costs.h"
 #include "cache/history.h"
 #include "base/pages.h"
@@ -136,16 +137,10 @@ int main(void)
 {
     Suite *s = suite_create("dumps");
     TCase *tc = tcase_create("dumps");
-    SRunner *runner;
-    int failed;
 
     apr_initialize();
     apr_pool_create(&pool, NULL);
     tcase_add_loop_test(tc, left_out_of_core_files, 0, MAKERS);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

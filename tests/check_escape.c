@@ -3,28 +3,15 @@
  * Unit tests of base/escape.c: hostile names in each form of the status page, and, for every byte
  * and random texts, that what comes out is valid UTF-8 on one line. Run by 'make check'.
  */
+#include "pool_fixture.h"
+#include "suite_util.h"
 #include "base/escape.h"
 
-#include <apr_general.h>
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static const struct {
     const char *text, *json, *html, *label, *line;
@@ -162,8 +149,6 @@ int main(void)
 {
     Suite *suite = suite_create("escape");
     TCase *tc = tcase_create("escape");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -173,9 +158,5 @@ int main(void)
     tcase_add_test(tc, null_stays_null);
     tcase_add_test(tc, random_texts_stay_harmless);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

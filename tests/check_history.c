@@ -3,6 +3,7 @@
  * Unit tests of cache/history.c: one sample per time, also with many who want to take it; order,
  * the ring going round, counters that begin anew. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "cache/history.h"
 
 #include <apr_general.h>
@@ -132,8 +133,6 @@ int main(void)
 {
     Suite *suite = suite_create("history");
     TCase *tc = tcase_create("history");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -142,9 +141,5 @@ int main(void)
     tcase_add_test(tc, deltas);
     tcase_add_test(tc, many_at_once);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

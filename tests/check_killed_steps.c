@@ -7,6 +7,7 @@
  * right, and they can go on. Run by 'make check'; check_store_crash, check_watch and
  * check_redirect_area_crash do the rest.
  */
+#include "suite_util.h"
 #include "area_util.h"
 #include "farm/breaker.h"
 #include "farm/breaker.h"
@@ -353,17 +354,11 @@ int main(void)
 {
     Suite *suite = suite_create("killed_steps");
     TCase *tcase = tcase_create("steps");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, killed_after_every_step, 0,
                         (int)(sizeof(scenes) / sizeof(scenes[0])));
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
  * is killed is noticed, one that is stopped is waited for once, and nothing that is written to the
  * shared memory lets two in at a time. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "base/lock.h"
 
 #include <check.h>
@@ -379,8 +380,6 @@ int main(void)
 {
     Suite *suite = suite_create("lock");
     TCase *tc = tcase_create("lock");
-    SRunner *runner;
-    int failed;
 
     apr_initialize();
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -399,9 +398,5 @@ int main(void)
     tcase_add_loop_test(tc, a_process_has_its_number, 0, sizeof(numbers) / sizeof(numbers[0]));
     tcase_add_test(tc, a_fork_has_no_number);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -6,6 +6,7 @@
  * functions below in front of malloc and its like (-Wl,--wrap) for the core only: APR's pools,
  * which are never refused memory here, end the process when they are.
  */
+#include "suite_util.h"
 #include "area_util.h"
 #include "cache/history.h"
 #include "cache/process_cache.h"
@@ -462,16 +463,10 @@ int main(void)
 {
     Suite *suite = suite_create("no memory");
     TCase *tcase = tcase_create("each allocation");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, each_allocation_may_fail, 0, sizeof(works) / sizeof(works[0]));
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -4,9 +4,10 @@
  * beside it; shared memory is seen by children; what is laid in large pages stays what it was. Run
  * by 'make check'.
  */
+#include "pool_fixture.h"
+#include "suite_util.h"
 #include "base/pages.h"
 
-#include <apr_general.h>
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,20 +19,6 @@
 
 #define PAGE 4096
 #define MIB  ((size_t)1 << 20)
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 /* Is anything mapped there? */
 static bool is_mapped(const char *at)
@@ -149,8 +136,6 @@ int main(void)
 {
     Suite *suite = suite_create("pages");
     TCase *tests = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
@@ -162,9 +147,5 @@ int main(void)
     tcase_add_test(tests, children_share);
     tcase_add_test(tests, what_is_enlarged_stays);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,30 +3,16 @@
  * Unit tests of src/redirect_table/prefix_filter.c: what has to pass does, for named paths and for
  * millions of random ones, and of what need not pass almost nothing does. Run by 'make check'.
  */
+#include "pool_fixture.h"
 #include "redirect_table/prefix_filter.h"
 
 #include <check.h>
-#include <apr_general.h>
 #include <apr_strings.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 enum how { HEAD, WHOLE, PREFIX };
 

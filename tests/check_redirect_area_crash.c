@@ -4,6 +4,7 @@
  * pinning it or reading its state, and processes are killed after each store of each operation. The
  * area's sources are compiled into this program with HTC_CRASH_POINTS. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "area_util.h"
 
 #include <signal.h>
@@ -559,8 +560,6 @@ int main(void)
 {
     Suite *s = suite_create("redirect_area_crash");
     TCase *crash = tcase_create("crash"), *moment = tcase_create("moment");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(moment, setup, teardown);
     tcase_add_loop_test(moment, published_while_pinning, 0,
@@ -573,9 +572,5 @@ int main(void)
     tcase_add_loop_test(crash, killed_after_every_store, 0, SCENES);
     tcase_add_loop_test(crash, killed_one_after_the_other, 0, SCENES);
     suite_add_tcase(s, crash);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

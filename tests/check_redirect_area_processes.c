@@ -7,6 +7,7 @@
  * program with HTC_CRASH_POINTS. Run by 'make check'; HTC_LONG=seconds makes the killing last that
  * long; the case "threads" is also meant for ThreadSanitizer (CK_RUN_CASE=threads CK_FORK=no).
  */
+#include "suite_util.h"
 #include "area_util.h"
 
 #include <pthread.h>
@@ -468,15 +469,9 @@ static void add_case(Suite *s, const char *name, const TTest *test)
 int main(void)
 {
     Suite *s = suite_create("redirect_area_processes");
-    SRunner *runner;
-    int failed;
 
     add_case(s, "threads", threads);
     add_case(s, "processes", processes);
     add_case(s, "killed", processes_that_are_killed);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

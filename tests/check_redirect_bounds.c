@@ -4,6 +4,7 @@
  * patterns that are tried, limits that patterns set themselves, and the check for loops. Run by
  * 'make check'.
  */
+#include "suite_util.h"
 #include "tool/map.h"
 #include "maps/budget.h"
 #include "redirect_map_util.h"
@@ -363,8 +364,6 @@ int main(void)
 {
     Suite *suite = suite_create("bounds of redirect maps");
     TCase *tests = tcase_create("bounds");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
@@ -377,9 +376,5 @@ int main(void)
     tcase_add_test(tests, checking_is_linear);
     tcase_add_test(tests, loops_in_front_are_found);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -4,6 +4,8 @@
  * of rules. Expected results follow from what
  * mod_alias and mod_rewrite do with such lines.
  */
+#include "pool_fixture.h"
+#include "suite_util.h"
 #include "rules/rules.h"
 
 #include "base/config_lines.h"
@@ -12,23 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <apr_general.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 /* --- Redirect ---------------------------------------------------------------------------------*/
 
@@ -665,8 +652,6 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_config");
     TCase *tc = tcase_create("config");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, a_redirect_line, 0, COUNT_OF(redirects));
@@ -686,9 +671,5 @@ int main(void)
     tcase_add_loop_test(tc, a_rule_that_answers, 0, COUNT_OF(answers));
     tcase_add_loop_test(tc, an_end, 0, COUNT_OF(ends));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * Unit tests of area/counters.c: counting by many threads, times, where counting ends, and
  * counts that move to another table with the rules that stay. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "area/counters.h"
 
 #include <check.h>
@@ -228,8 +229,6 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_counters");
     TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, nothing_was_hit);
     tcase_add_loop_test(tc, hits_are_counted, 0, sizeof(hits) / sizeof(hits[0]));
@@ -242,9 +241,5 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, keys_that_collide_move, 0, 3);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

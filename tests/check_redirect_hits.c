@@ -3,6 +3,7 @@
  * Unit tests of area/hits.c: counting by name, who makes room in a full set, and many threads.
  * Run by 'make check'.
  */
+#include "suite_util.h"
 #include "area/hits.h"
 
 #include <check.h>
@@ -129,8 +130,6 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_hits");
     TCase *tests = tcase_create("hits");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, answers_are_counted_by_name);
     tcase_add_test(tests, no_hash_stands_for_nothing);
@@ -138,9 +137,5 @@ int main(void)
     tcase_add_test(tests, whoever_answered_longest_ago_makes_room);
     tcase_add_test(tests, threads_lose_nothing);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * The host plan (rules/hosts.c), table-driven: in which servers lines are folded. Run by 'make
  * check'.
  */
+#include "suite_util.h"
 #include "rules/rules.h"
 
 #include <check.h>
@@ -76,14 +77,8 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_hosts");
     TCase *tc = tcase_create("hosts");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, a_plan, 0, (int)(sizeof(rows) / sizeof(rows[0])));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -3,6 +3,7 @@
  * Unit tests of maps/queue.c: in which order owners have their turns, and what is refused. Run
  * by 'make check'.
  */
+#include "suite_util.h"
 #include "maps/queue.h"
 
 #include <check.h>
@@ -126,17 +127,11 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_queue");
     TCase *tests = tcase_create("queue");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, owners_take_turns);
     tcase_add_test(tests, who_comes_late_waits_for_one_of_each);
     tcase_add_test(tests, a_map_waits_once);
     tcase_add_test(tests, an_owner_has_so_many_and_leaves_room_for_others);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

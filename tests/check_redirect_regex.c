@@ -4,10 +4,10 @@
  * and with others, and of patterns made to be long, deep or slow. Run by 'make check'. That the
  * claims are true is tested by check_redirect_regex_random.c.
  */
+#include "pool_fixture.h"
 #include "regex/regex.h"
 
 #include <check.h>
-#include <apr_general.h>
 #include <apr_strings.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,20 +20,6 @@
 #define ENDONLY         REDIRECT_REGEX_DOLLAR_ENDONLY
 #define MULTI           REDIRECT_REGEX_MULTILINE
 #define USUAL           REDIRECT_REGEX_DEFAULT
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static const char *const kind_names[] = {"none",  "floating", "prefixed",
                                          "mixed", "prefix",   "finite"};

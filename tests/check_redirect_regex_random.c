@@ -6,6 +6,7 @@
  * HTC_LONG set twenty times as long. With HTC_CORPUS set the RewriteRules of the .htaccess files in
  * its w3id folder are counted and compared, too.
  */
+#include "pool_fixture.h"
 #include "regex/regex.h"
 #include "regex_pieces.h"
 
@@ -13,7 +14,6 @@
 #include <pcre2.h>
 
 #include <check.h>
-#include <apr_general.h>
 #include <apr_strings.h>
 #include <ctype.h>
 #include <fts.h>
@@ -25,20 +25,6 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define KINDS           (REDIRECT_REGEX_FINITE + 1)
 #define TEXT_ROOM       4096
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 /* Random numbers (xorshift64*, Vigna) */
 

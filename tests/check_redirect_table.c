@@ -5,31 +5,17 @@
  * 'make check'; images lie in allocations of exactly their size, so that a build with
  * -fsanitize=address sees the first byte read too many.
  */
+#include "pool_fixture.h"
 #include "redirect_table.h"
 #include "redirect_table/internal.h"
 #include "redirect_table_samples.h"
 
 #include <check.h>
-#include <apr_general.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 /* --- helpers --------------------------------------------------------------------------------- */
 

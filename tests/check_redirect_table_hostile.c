@@ -4,6 +4,7 @@
  * redirect_table.h reads outside of the image, runs without end, or says more than the header
  * allows. The image lies between two pages that nobody may touch. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "maps/maps.h"
 #include "redirect_table/internal.h"
 
@@ -336,8 +337,6 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_table_hostile");
     TCase *tc = tcase_create("hostile");
-    SRunner *runner;
-    int failed;
 
     apr_initialize();
     tcase_add_checked_fixture(tc, setup, teardown);
@@ -345,9 +344,5 @@ int main(void)
     tcase_add_loop_test(tc, written_while_read, 0, 2 * MIXTURES);
     tcase_add_loop_test(tc, each_word, 0, 2 * MIXTURES);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -3,29 +3,16 @@
  * Unit tests of what src/redirect_table*.c find rules by: hashes of paths, and keys that several
  * rules have in common. Run by 'make check', once with vectors of 16 bytes and once without.
  */
+#include "pool_fixture.h"
+#include "suite_util.h"
 #include "redirect_table.h"
 #include "redirect_table/internal.h"
 
 #include <check.h>
-#include <apr_general.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 /* What rt_hash_short() says of itself, a byte at a time: images made with vectors and without them
  * are the same. */
@@ -227,16 +214,10 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_table_keys");
     TCase *tc = tcase_create("keys");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, paths_are_compared_and_hashed_whole);
     tcase_add_loop_test(tc, rules_that_look_alike_are_told_apart, 0, COUNT_OF(alike));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
  * list, redirect_list.c. Run by 'make check' for some seconds; HTC_ANSWERS=20000000 asks for more,
  * HTC_SEED=N repeats a run.
  */
+#include "suite_util.h"
 #include "redirect_table.h"
 #include "redirect_table/internal.h"
 #include "redirect_list.h"
@@ -676,16 +677,10 @@ int main(void)
 {
     Suite *suite = suite_create("redirect_table_random");
     TCase *tc = tcase_create("random");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 0);
     tcase_add_test(tc, table_answers_as_a_list_does);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
  * end, or reads or writes outside of its segment: behind and ahead of it lie pages that nobody may
  * touch, where the test can have it so. Run by 'make check', and with sanitizers.
  */
+#include "suite_util.h"
 #include "area_util.h"
 #include "cache/costs.h"
 #include "cache/history.h"
@@ -503,17 +504,11 @@ int main(void)
 {
     Suite *suite = suite_create("shared_hostile");
     TCase *tc = tcase_create("hostile");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, written_while_used, 0, SCENES);
     tcase_add_loop_test(tc, each_word, 0, SCENES);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

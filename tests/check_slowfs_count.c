@@ -3,6 +3,7 @@
  * Unit tests of bench/slowfs_count.c: profiles, settings and counters of the slow file system. Run
  * by 'make check'; tests/slowfs.pl tests the mounted file system.
  */
+#include "suite_util.h"
 #include "slowfs.h"
 
 #include <check.h>
@@ -214,8 +215,6 @@ int main(void)
 {
     Suite *suite = suite_create("slowfs_count");
     TCase *tc = tcase_create("slowfs_count");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tc, every_profile_can_be_had);
     tcase_add_test(tc, profiles_are_what_they_say);
@@ -228,9 +227,5 @@ int main(void)
     tcase_add_test(tc, the_largest_counters_have_room);
     tcase_add_test(tc, no_count_is_lost);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
  * check_store_room.c for eviction and shares, check_store_damage.c, check_store_crash.c and
  * check_store_churn.c for what can go wrong.
  */
+#include "suite_util.h"
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -642,15 +643,9 @@ static void add_lock(Suite *s)
 int main(void)
 {
     Suite *s = suite_create("store");
-    SRunner *runner;
-    int failed;
 
     add_creation(s);
     add_records(s);
     add_lock(s);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

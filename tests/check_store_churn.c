@@ -6,6 +6,7 @@
  * is noticed by whoever reads it. Run by 'make check'; its case "threads" is also meant for
  * ThreadSanitizer (CK_RUN_CASE=threads CK_FORK=no).
  */
+#include "suite_util.h"
 #include "store_util.h"
 
 #include <pthread.h>
@@ -487,16 +488,10 @@ static void add_case(Suite *s, const char *name, const TTest *test)
 int main(void)
 {
     Suite *s = suite_create("store_churn");
-    SRunner *runner;
-    int failed;
 
     add_sharing(s);
     add_case(s, "threads", threads);
     add_case(s, "processes", processes);
     add_case(s, "kills", processes_that_are_killed);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

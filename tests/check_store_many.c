@@ -5,6 +5,7 @@
  * memory. The store's sources are compiled into this program with HTC_CRASH_POINTS, so that the
  * stores are counted. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "store_util.h"
 
 #include <check.h>
@@ -299,8 +300,6 @@ int main(void)
 {
     Suite *s = suite_create("store_many");
     TCase *tc = tcase_create("many");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -312,9 +311,5 @@ int main(void)
     tcase_add_test(tc, eviction_looks_at_so_many);
     tcase_add_test(tc, memory_is_what_records_take);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

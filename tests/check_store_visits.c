@@ -3,6 +3,7 @@
  * Unit tests of the shared store by one process: what is counted, and visits to all records, to
  * some kinds of them, and in pieces. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "store_fixture.h"
 
 START_TEST(stats_count_what_is_there)
@@ -152,8 +153,6 @@ int main(void)
 {
     Suite *s = suite_create("store visits");
     TCase *tc = tcase_create("totals and visits");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, stats_count_what_is_there);
@@ -161,9 +160,5 @@ int main(void)
     tcase_add_test(tc, some_by_kind_and_by_name);
     tcase_add_loop_test(tc, pieces_visit_every_record_once, 0, COUNT(pieces));
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(s);
 }

@@ -5,6 +5,7 @@
  * in check_watch_limits.c, looks during which something happens in check_watch_looks.c, processes
  * that die or work at once in check_watch_processes.c. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 void htc_crash_point(const char *where)
@@ -267,8 +268,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch");
     TCase *tc = tcase_create("watch");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -280,9 +279,5 @@ int main(void)
     tcase_add_test(tc, doubts_differ);
     tcase_add_test(tc, words);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -4,6 +4,7 @@
  * nonsense there: each function ends, damage is found and said once, and all works again from the
  * beginning. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 #include <sched.h>
@@ -221,8 +222,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch damage");
     TCase *tc = tcase_create("watch damage");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -231,9 +230,5 @@ int main(void)
     tcase_add_loop_test(tc, damage_is_mended, 0, (int)(sizeof(damages) / sizeof(damages[0])));
     tcase_add_test(tc, a_circle_beside_many_events);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

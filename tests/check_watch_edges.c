@@ -4,6 +4,7 @@
  * that may be passed but not read, overlayfs, and the work that one tenant can make for others,
  * which is counted in nodes visited under one hold of the lock. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 #include <sched.h>
@@ -783,8 +784,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch edges");
     TCase *tc = tcase_create("watch edges");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -806,9 +805,5 @@ int main(void)
     tcase_add_test(tc, overlay_hard_links);
     tcase_add_test(tc, overlay_of_old_kernels);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -5,6 +5,7 @@
  * Those that need the kernel's own limits or a mount make a namespace for themselves, and say so
  * where they may not. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 #include <sched.h>
@@ -586,8 +587,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch limits");
     TCase *tc = tcase_create("watch limits");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -611,9 +610,5 @@ int main(void)
     tcase_add_test(tc, who_doubts);
     tcase_add_test(tc, untrue_is_bounded);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

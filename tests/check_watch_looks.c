@@ -4,6 +4,7 @@
  * file systems are taken for local, and what happens between a look and its end is not lost. Run by
  * 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 #include <ctype.h>
@@ -418,8 +419,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch looks");
     TCase *tc = tcase_create("watch looks");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -432,9 +431,5 @@ int main(void)
     tcase_add_loop_test(tc, something_happens_meanwhile, 0,
                         (int)(sizeof(meddlers) / sizeof(meddlers[0])));
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

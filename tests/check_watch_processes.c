@@ -3,6 +3,7 @@
  * Unit tests of what is watched: a process may be killed at any step, or be stopped with the lock,
  * and many of them read and write at once. Run by 'make check'.
  */
+#include "suite_util.h"
 #include "watch_util.h"
 
 static long countdown;     /* steps until death; 0: never */
@@ -327,8 +328,6 @@ int main(void)
 {
     Suite *suite = suite_create("watch processes");
     TCase *tc = tcase_create("watch processes");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
@@ -337,9 +336,5 @@ int main(void)
     tcase_add_test(tc, stopped_holder);
     tcase_add_test(tc, many_at_once);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }
