@@ -1,14 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Unit tests of what is watched, at its edges: several things that depend on one path, directories
- * that may be passed but not read, overlayfs, and the work that one tenant can make for others,
+ * that may be passed but not read, and the work that one tenant can make for others,
  * which is counted in nodes visited under one hold of the lock. Run by 'make check'.
  */
 #include "suite_util.h"
 #include "watch_util.h"
 
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/syscall.h>
 
 void htc_crash_point(const char *where)
@@ -643,140 +641,6 @@ START_TEST(blind_edits_are_seen)
 }
 END_TEST
 
-/* --- overlayfs --------------------------------------------------------------------------------*/
-
-/* "lower" with "upper" over it at "m"; false where that is not allowed. */
-static bool mount_overlay(void)
-{
-    char options[1024];
-
-    make_dir("upper");
-    make_dir("work");
-    make_dir("m");
-    if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
-        mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
-        return false;
-    snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s", at("lower"),
-             at("upper"), at("work"));
-    return mount("overlay", at("m"), "overlay", 0, options) == 0;
-}
-
-static void lower_scene(void)
-{
-    make_dir("lower");
-    make_dir("lower/d");
-    make_dir("lower/d/sub");
-    write_text("lower/d/.htaccess", "1");
-    write_text("lower/d/hard1", "1");
-    ck_assert_int_eq(link(at("lower/d/hard1"), at("lower/d/hard2")), 0);
-}
-
-static void copy_up_by_write(void)
-{
-    write_text("m/d/.htaccess", "2");
-}
-
-static void copy_up_by_mode(void)
-{
-    ck_assert_int_eq(chmod(at("m/d/.htaccess"), 0600), 0);
-}
-
-static void copy_up_before(void)
-{
-    int fd = open(at("m/d/.htaccess"), O_WRONLY | O_APPEND);
-
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, "2", 1), 1);
-    close(fd);
-}
-
-static void overlay_replace(void)
-{
-    write_text("m/d/new", "2");
-    move("m/d/new", "m/d/.htaccess");
-}
-
-static void overlay_unlink(void)
-{
-    ck_assert_int_eq(unlink(at("m/d/.htaccess")), 0);
-}
-
-static void overlay_link(void)
-{
-    ck_assert_int_eq(link(at("m/d/.htaccess"), at("m/d/other")), 0);
-    write_text("m/d/other", "2");
-}
-
-static void overlay_make(void)
-{
-    write_text("m/d/sub/.htaccess", "1");
-}
-
-static void overlay_remake(void)
-{
-    ck_assert_int_eq(rmdir(at("m/d/sub")), 0);
-    make_dir("m/d/sub");
-    write_text("m/d/sub/.htaccess", "1");
-}
-
-static const struct {
-    const char *name;
-    void (*edit)(void);
-} overlay_edits[] = {{"m/d/.htaccess", copy_up_by_write}, {"m/d/.htaccess", copy_up_by_mode},
-                     {"m/d/.htaccess", copy_up_before},   {"m/d/.htaccess", overlay_replace},
-                     {"m/d/.htaccess", overlay_unlink},   {"m/d/.htaccess", overlay_link},
-                     {"m/d/sub/.htaccess", overlay_make}, {"m/d/sub/.htaccess", overlay_remake}};
-
-START_TEST(overlay_edits_are_seen)
-{
-    htc_ref ref;
-
-    lower_scene();
-    if (!mount_overlay()) {
-        fprintf(stderr, "skipped: an overlay: not allowed here: %s\n", strerror(errno));
-        return;
-    }
-    ref = put(at(overlay_edits[_i].name), "");
-    if (!watch->overlays) {
-        ck_assert_int_eq(trust(at(overlay_edits[_i].name), ref), HTC_WATCH_FILESYSTEM);
-    } else {
-        trust_new(overlay_edits[_i].name);
-        ref = trust_new(overlay_edits[_i].name);
-        overlay_edits[_i].edit();
-        htc_watch_drain(watch);
-        ck_assert_msg(!trusted(ref), "edit %d of %s", _i, overlay_edits[_i].name);
-    }
-    umount(at("m"));
-}
-END_TEST
-
-/* The kernel forgets such an inode as soon as nobody uses it, and writes go to another one. */
-START_TEST(overlay_hard_links)
-{
-    lower_scene();
-    if (!mount_overlay())
-        return;
-    ck_assert_int_eq(trust(at("m/d/hard1"), put(at("m/d/hard1"), "")),
-                     watch->overlays ? HTC_WATCH_SILENT : HTC_WATCH_FILESYSTEM);
-    if (watch->overlays)
-        trust_new("m/d/.first");
-    umount(at("m"));
-}
-END_TEST
-
-/* A kernel that is too old for it. */
-START_TEST(overlay_of_old_kernels)
-{
-    lower_scene();
-    if (!mount_overlay())
-        return;
-    watch->overlays = false;
-    ck_assert_int_eq(trust(at("m/d/.htaccess"), put(at("m/d/.htaccess"), "")),
-                     HTC_WATCH_FILESYSTEM);
-    umount(at("m"));
-}
-END_TEST
-
 #define LOOP(tc, test, table) \
     tcase_add_loop_test(tc, test, 0, (int)(sizeof(table) / sizeof((table)[0])))
 
@@ -801,9 +665,6 @@ int main(void)
     tcase_add_test(tc, blind_directories);
     tcase_add_test(tc, blind_twins);
     LOOP(tc, blind_edits_are_seen, blind_edits);
-    LOOP(tc, overlay_edits_are_seen, overlay_edits);
-    tcase_add_test(tc, overlay_hard_links);
-    tcase_add_test(tc, overlay_of_old_kernels);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

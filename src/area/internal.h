@@ -47,7 +47,7 @@
 #define RDA_LAYOUT_TEXT "redirect area layout 0005"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
-#define RDA_STRIPES     16  /* counters of a map, for threads without a thread pin of their own */
+#define RDA_STRIPES     16  /* counters of a map, for threads without a thread pin */
 #define RDA_PIN_ROWS    64  /* of a process: as many as it has threads, mostly */
 #define RDA_ROW_PINS    8   /* of a row */
 #define RDA_CHOICE      2   /* so many of them may be of one map; they share a cache line */

@@ -1,13 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file cache/watch.h
- * Learning of changes from the kernel: one inotify instance that all processes of the server share,
- * and, in a shared segment of its own, a tree of what is watched.
+ * How the kernel's reports of changes reach the records. All processes of the server share one
+ * inotify instance. A tree of what is watched lies in a shared segment of its own.
  *
  * A node stands for one path as it is written: "/srv", "/srv/www", "/srv/www/.htaccess". It is
- * valid while the kernel has reported nothing that could change what this path leads to: its parent
- * is valid (the directory's watch reports whatever happens to names in it), the node that a
- * symbolic link leads to is valid, and the node's own watch, if it is a directory or a file,
+ * valid while the kernel has reported nothing that could change what this path leads to. Its parent
+ * must be valid, as the directory's watch reports whatever happens to names in it. So must the node
+ * that a symbolic link leads to. And the node's own watch, if it is a directory or a file, must have
  * reported nothing. A report makes the nodes that it may concern, and all below and behind them,
  * invalid. It marks the records that rest on them as unverified. A record is trusted again after
  * one look at the disk with valid nodes beneath it.
