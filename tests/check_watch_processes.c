@@ -165,6 +165,38 @@ START_TEST(stopped_holder)
 }
 END_TEST
 
+/* One process after the other holds what it read, for longer than a stopped one is waited for. Nobody
+ * needs to doubt anything. */
+START_TEST(others_take_turns)
+{
+    htc_ref written, untouched;
+    int status;
+    pid_t child;
+
+    scene();
+    written = trust_new("a/b/.htaccess");
+    untouched = trust_new("r2/.htaccess");
+    write_text("a/c/hard", "two");
+    ck_assert_int_eq(htc_lock_take(&watch->lock, 0), HTC_LOCK_HELD);
+    atomic_store(&watch->header->busy, 1);
+    child = fork();
+    ck_assert_int_ge(child, 0);
+    if (!child) {
+        htc_watch_drain(watch);
+        _exit(trusted(written) || !trusted(untouched));
+    }
+    for (int i = 0; i < 4 * HTC_WATCH_LOCK_MS; i += 5) {
+        usleep(5000);
+        atomic_fetch_add(&watch->header->lock.holder, 1);
+    }
+    htc_lock_give(&watch->lock);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(htc_counter_read(store, HTC_C_distrusts), 0);
+    ck_assert(!htc_watch_troubled(watch, HTC_TROUBLE_HANG));
+}
+END_TEST
+
 /* --- many at once -----------------------------------------------------------------------------*/
 
 #define FILES   6
@@ -334,6 +366,7 @@ int main(void)
     tcase_add_loop_test(tc, killed_anywhere, 0, (int)(sizeof(steps) / sizeof(steps[0])));
     tcase_add_loop_test(tc, drainer_killed, 0, DRAIN_POINTS);
     tcase_add_test(tc, stopped_holder);
+    tcase_add_test(tc, others_take_turns);
     tcase_add_test(tc, many_at_once);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -152,6 +152,11 @@ void htc_lock_give(htc_lock *lock)
     atomic_store(&lock->holder, 0);
 }
 
+bool htc_lock_stuck(const htc_lock *lock)
+{
+    return atomic_load(&lock->shared->stuck) == atomic_load(&lock->shared->holder);
+}
+
 /* --- which processes live ---------------------------------------------------------------------*/
 
 static struct flock byte_of_number(uint64_t number)

@@ -80,6 +80,10 @@ htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 /** Give it back. Only the holder calls this. */
 void htc_lock_give(htc_lock *lock);
 
+/** After HTC_LOCK_BUSY: true when one holder was waited for in vain, and has it still. False when it
+ * went from one to the next meanwhile. Asks no system call. */
+bool htc_lock_stuck(const htc_lock *lock);
+
 /**
  * Have the kernel know this process by @a number, below 2^62, until it ends, however that happens.
  * A child that is forked is not known by it. Of any process that shares the lock, held or not;

@@ -27,6 +27,8 @@
 
 #define MIN_NODES 256
 #define ALIGN     64
+/* So often HTC_WATCH_LOCK_MS, at most, for others that publish in turns. */
+#define TURN_WAITS 20
 
 /* --- creation ---------------------------------------------------------------------------------*/
 
@@ -330,6 +332,19 @@ static inline bool anything(const htc_watch *w)
     return queued(w) || atomic_load(&w->header->busy);
 }
 
+/* Others may have much to publish, and take turn after turn. They are waited for while they go on;
+ * only one that does not is a reason to rely on nothing. */
+static bool lock_in_turn(htc_watch *w)
+{
+    for (int n = 0; n < TURN_WAITS; n++) {
+        if (htcw_lock(w, true))
+            return true;
+        if (htc_lock_stuck(&w->lock) || !anything(w))
+            return false;
+    }
+    return false;
+}
+
 /* A process is publishing, or there is something to publish: in turns, so that no process waits
  * for the lock longer than one turn takes. What others add to the queue meanwhile is for their
  * own requests. A process that cannot find out makes every record unverified. */
@@ -342,7 +357,7 @@ static HTC_APART void drain(htc_watch *w)
     bool more;
 
     do {
-        if (!htcw_lock(w, true)) {
+        if (!lock_in_turn(w)) {
             if (anything(w)) /* else others were at it all the time, and are done */
                 distrust_because(w, HTC_TROUBLE_HANG);
             return;

@@ -38,8 +38,8 @@
  * (htc_watch_troubled()).
  *
  * Thread and process safety: every function may be called by any thread of any process that
- * inherited the handle. One lock guards the tree. A process waits for it no longer than
- * HTC_WATCH_LOCK_MS, and asks no file system for anything while it holds it.
+ * inherited the handle. One lock guards the tree. A process waits no longer than HTC_WATCH_LOCK_MS
+ * for one that holds it and does not go on, and asks no file system for anything while it holds it.
  */
 #ifndef HTC_CACHE_WATCH_H
 #define HTC_CACHE_WATCH_H
