@@ -55,6 +55,25 @@ sub sources {
     return sort @files;
 }
 
+# The includes of a file that lead to files below src/, as [line, path below src/], whichever way they are written:
+# "base/lock.h", <base/lock.h>, "../base/lock.h" or, in the file's own folder, "lock.h".
+sub includes {
+    my ($src, $file) = @_;
+    my ($dir, $line, @found) = ($file =~ m{^(.*/)} ? $1 : '', 0);
+    for (split /\n/, slurp("$src/$file")) {
+        $line++;
+        my ($quote, $name) = /^\s*#\s*include\b[^"<]*(["<])([^">]+)[">]/ or next;
+        for my $path ($quote eq '"' ? "$dir$name" : (), $name) {
+            1 while $path =~ s{(?:^|/)\K(?:\./|(?!\.\.?/)[^/]+/\.\./)}{};
+            $path =~ s{^(?:\.\./)+src/}{};
+            next if !-f "$src/$path";
+            push @found, [$line, $path];
+            last;
+        }
+    }
+    return @found;
+}
+
 # "src/FILE:LINE: what is wrong" for each include that may not be there.
 sub wrong_includes {
     my ($src, $layer) = @_;
@@ -62,11 +81,8 @@ sub wrong_includes {
     for my $file (sources($src)) {
         my $folder = folder_of($file);
         push(@wrong, "src/$file:1: its folder is not in src/LAYERS"), next if !$layer->{$folder};
-        my $line = 0;
-        for (split /\n/, slurp("$src/$file")) {
-            $line++;
-            my ($header) = /^\s*#\s*include\s+"([^"]+)"/ or next;
-            next if !-f "$src/$header";
+        for (includes($src, $file)) {
+            my ($line, $header) = @$_;
             my $other = folder_of($header);
             push @wrong, "src/$file:$line: $folder may not use $other, see src/LAYERS" if !may_use($layer, $folder, $other);
             push @wrong, "src/$file:$line: $header is for $other alone; include " . contract_of($other)
@@ -131,8 +147,9 @@ sub cycles {
     for my $file (sources($src)) {
         (my $unit = $file) =~ s/\.[ch]$//;
         $uses{$unit} //= {};
-        for (slurp("$src/$file") =~ /^\s*#\s*include\s+"([^"]+)\.h"/mg) {
-            $uses{$unit}{$_} = 1 if $_ ne $unit && -f "$src/$_.h";
+        for (includes($src, $file)) {
+            my ($used) = $_->[1] =~ /^(.*)\.[ch]$/;
+            $uses{$unit}{$used} = 1 if defined $used && $used ne $unit;
         }
     }
     my ($index, @stack, %at, %low, %on, @found) = (0);
@@ -212,6 +229,10 @@ sub write_file {
     write_file("$dir/src/high/peek.c", "#include \"low/internal.h\"\n");
     is_deeply $all->(), ['src/high/peek.c:1: low/internal.h is for low alone; include low/low.h'],
         'planted: a header that is not the contract';
+    for my $written ('<low/internal.h>', '"../low/internal.h"', '"./../low/internal.h"', '"../../src/low/internal.h"') {
+        write_file("$dir/src/high/peek.c", "#include $written\n");
+        is_deeply $all->(), ['src/high/peek.c:1: low/internal.h is for low alone; include low/low.h'], "planted: written as $written";
+    }
     unlink "$dir/src/high/peek.c", "$dir/src/low/internal.h";
 
     write_file("$dir/src/tool/tool.c", "#include \"high/high.h\"\n");
@@ -227,6 +248,8 @@ sub write_file {
     is_deeply $all->(), [], 'planted: three files that include each other are let be';
     write_file("$dir/src/low/$names[$_].h", "#include \"low/$names[($_ + 1) % 4].h\"\n") for 0 .. 3;
     is_deeply $all->(), ['src/low/a.h:1: a cycle of includes: low/a low/b low/c low/d'], 'planted: four are not';
+    write_file("$dir/src/low/$names[$_].h", "#include \"$names[($_ + 1) % 4].h\"\n") for 0 .. 3;
+    is_deeply $all->(), ['src/low/a.h:1: a cycle of includes: low/a low/b low/c low/d'], 'planted: nor by their names alone';
 }
 
 # --- the tree itself ----------------------------------------------------------------------------
