@@ -5,7 +5,7 @@
  * hand; tinycdb and LMDB take part when compiled with -DHAVE_CDB -lcdb and -DHAVE_LMDB -llmdb:
  *
  *   cc -O2 -D_GNU_SOURCE -Isrc $(apr-1-config --includes --cppflags) -DHAVE_CDB -DHAVE_LMDB \
- *      bench/redirect_table.c src/redirect_table.c src/redirect_table_*.c src/base/pages.c \
+ *      bench/redirect_table.c src/redirect_table.c src/redirect_table/*.c src/base/pages.c \
  *      -lcdb -llmdb $(apr-1-config --link-ld --libs)
  *
  * usage: redirect_table [rows [runs]]

@@ -23,6 +23,7 @@ BUILD = os.path.abspath(".")
 BENCH = os.path.join(TOP, "bench")
 sys.path.insert(0, BENCH)
 
+from exp import claims
 from kit import counts, load, report, results, stats, svg
 
 SLOWFS = os.path.join(BUILD, "bench", "slowfs")
@@ -433,6 +434,13 @@ class Servers(unittest.TestCase):
         with open("/proc/mounts") as f:
             self.assertNotIn(mount, f.read())
         self.assertFalse(os.path.exists(os.path.join(self.root, "run")), "a directory is left")
+
+    def test_the_table_is_compiled(self):
+        """What "claims" compiles of the module's source, here without the peers it compares with."""
+        program = os.path.join(self.root, "redirect_table")
+        claims.compile_table(program)
+        out = subprocess.run([program, "1000", "1"], capture_output=True, text=True, timeout=60)
+        self.assertIn("1000 rows", out.stdout)
 
     def test_wrong_names_are_refused(self):
         self.assertNotEqual(self.bench("none").returncode, 0)

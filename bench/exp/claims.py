@@ -53,17 +53,20 @@ def script(name, *arguments, pairs=1, rounds=(2, 40, None), **environment):
     return part
 
 
-def table(b):
+def compile_table(program, *peers):
     """bench/redirect_table.c, compiled as its head says."""
     source = os.path.join(os.path.dirname(HERE), "src")
     apr = [part for option in ("--includes", "--cppflags", "--link-ld", "--libs")
            for part in shlex.split(subprocess.check_output(["apr-1-config", option], text=True))]
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I" + source, "-o", program, os.path.join(HERE, "redirect_table.c"),
+                    os.path.join(source, "redirect_table.c"),
+                    *sorted(glob.glob(os.path.join(source, "redirect_table", "*.c"))),
+                    os.path.join(source, "base", "pages.c"), *peers, *apr], check=True, timeout=300)
+
+
+def table(b):
     program = os.path.join(b.root, "redirect_table")
-    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-I" + source, "-DHAVE_CDB", "-DHAVE_LMDB", "-o", program,
-                    os.path.join(HERE, "redirect_table.c"), os.path.join(source, "redirect_table.c"),
-                    *sorted(glob.glob(os.path.join(source, "redirect_table_*.c"))),
-                    os.path.join(source, "core", "base/pages.c"), "-lcdb", "-llmdb", *apr],
-                   check=True, timeout=300)
+    compile_table(program, "-DHAVE_CDB", "-DHAVE_LMDB", "-lcdb", "-llmdb")
     return {"lines": run(b, htbench.pinned(0) + [program, str(b.pick(1000, 1000000, 1000000)), str(b.pick(1, 3, 5))])}
 
 
