@@ -7,7 +7,7 @@
  */
 #include "pool_fixture.h"
 #include "redirect_table.h"
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 #include "redirect_table_samples.h"
 
 #include <check.h>

@@ -6,7 +6,7 @@
  */
 #include "suite_util.h"
 #include "maps/maps.h"
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 
 #include <check.h>
 #include <signal.h>

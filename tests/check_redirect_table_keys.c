@@ -6,7 +6,7 @@
 #include "pool_fixture.h"
 #include "suite_util.h"
 #include "redirect_table.h"
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 
 #include <check.h>
 #include <stdlib.h>

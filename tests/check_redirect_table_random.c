@@ -6,7 +6,7 @@
  */
 #include "suite_util.h"
 #include "redirect_table.h"
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 #include "redirect_list.h"
 
 #include <check.h>

@@ -4,7 +4,7 @@
  * record, and given the key under which look-ups will find it. Called by all who compile rules;
  * redirect_table/index.c then makes the index and the rest of the image.
  */
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

@@ -8,7 +8,7 @@
  * which the others are reached through rt_entry.prev; then places become what look-ups expect. When
  * there are duplicates, they are taken out of the records, and the index is made once more.
  */
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 
 #include <assert.h>
 #include <stdlib.h>

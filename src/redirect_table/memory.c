@@ -5,7 +5,7 @@
  * of it is given back when the builder ends.
  */
 #include "base/base.h"
-#include "redirect_table/internal.h"
+#include "redirect_table/builder.h"
 
 #include <assert.h>
 #include <sys/mman.h>
