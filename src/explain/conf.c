@@ -26,24 +26,6 @@ void explain_find_host(explain *e)
 
 /* --- from path to file ------------------------------------------------------------------------*/
 
-/* As mod_alias: bytes of the path that the alias takes, or 0. */
-static size_t alias_length(const char *path, const char *alias)
-{
-    const char *p = path, *a = alias;
-
-    while (*a) {
-        if (*a == '/') {
-            if (*p != '/')
-                return 0;
-            a += strspn(a, "/");
-            p += strspn(p, "/");
-        } else if (*p++ != *a++) {
-            return 0;
-        }
-    }
-    return a == alias || a[-1] == '/' || !*p || *p == '/' ? (size_t)(p - path) : 0;
-}
-
 static const char *alias_target(explain *e, const ap_directive_t *node, bool regex)
 {
     const char *args = node->args ? node->args : "";
@@ -55,7 +37,7 @@ static const char *alias_target(explain *e, const ap_directive_t *node, bool reg
     if (!*target)
         return NULL;
     if (!regex) {
-        taken = alias_length(e->path, source);
+        taken = htc_alias_prefix(e->path, source, strlen(source));
         e->context_prefix = taken ? source : NULL;
         e->context_root = taken ? target : NULL;
         target = ap_server_root_relative(e->pool, target);

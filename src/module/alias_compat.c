@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What mod_alias does with a Redirect line: how a prefix is compared with a path, and how a target
- * becomes a Location header (alias_matches() and try_redirect(), modules/mappers/mod_alias.c).
- * Called by folded lines, by redirect maps and by ?explain.
+ * What mod_alias does with its lines: how a prefix is compared with a path, and how the target of
+ * a Redirect becomes a Location header (alias_matches() and try_redirect() of
+ * modules/mappers/mod_alias.c). Called by folded lines, by redirect maps and by ?explain.
  */
 #include "module/module.h"
 

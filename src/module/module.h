@@ -276,9 +276,9 @@ bool htc_directory_matches(const char *name, bool wildcards, const char *dir);
 bool htc_location_matches(const char *name, bool wildcards, const char *path);
 
 /* module/alias_compat.c */
-/** How many bytes of @a path the source of a Redirect line, @a len bytes, takes; 0: it does not
- *  match. A run of slashes equals any other. A source without a slash at its end matches only up to
- *  a slash or the end of the path. */
+/** How many bytes of @a path the source of an Alias or Redirect line, @a len bytes, takes; 0: it
+ *  does not match. A run of slashes equals any other. A source without a slash at its end matches
+ *  only up to a slash or the end of the path. */
 size_t htc_alias_prefix(const char *path, const char *prefix, size_t len);
 /** What a RedirectMatch substituted, escaped; its query and fragment stay as they are. */
 const char *htc_alias_escape(apr_pool_t *pool, const char *target);
