@@ -425,19 +425,6 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
         len, 0, NULL, 0);
 }
 
-/* A guard's patterns: that the literal is there is all it asks. */
-static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
-                      const char *subject, size_t len)
-{
-    (void)baton;
-    (void)id;
-    (void)pattern;
-    (void)flags;
-    (void)subject;
-    (void)len;
-    return true;
-}
-
 /* mod_rewrite ends a request when a rule has matched and the path is longer than this. */
 static size_t longest_path(const request_rec *r)
 {
@@ -447,7 +434,8 @@ static size_t longest_path(const request_rec *r)
 /* NULL: one of the rules behind the guard may match, or the guard itself must not. */
 static char *ask_guard(request_rec *r, const rewrite_block *block, const char *path)
 {
-    redirect_request asked = {.path = path, .path_len = strlen(path), .regex = may_match};
+    redirect_request asked = {
+        .path = path, .path_len = strlen(path), .regex = htc_pattern_may_match};
     redirect_match match;
 
     return asked.path_len > longest_path(r) ||

@@ -277,8 +277,8 @@ static bool admits(const filter_literal *literal, const char *path, size_t len)
                              : !memcmp(path, literal->text, literal->len);
 }
 
-static bool may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
-                      const char *subject, size_t len)
+bool htc_pattern_may_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                           const char *subject, size_t len)
 {
     (void)baton;
     (void)id;
@@ -303,7 +303,7 @@ typedef struct walk {
 static int next_found(walk *w, int behind)
 {
     const htc_rule_filter *filter = w->filter;
-    redirect_request asked = {.path = w->path, .path_len = w->len, .regex = may_match};
+    redirect_request asked = {.path = w->path, .path_len = w->len, .regex = htc_pattern_may_match};
     redirect_match match;
     int rule;
 

@@ -27,6 +27,9 @@ htc_rule_filter *htc_rule_filter_create(const rewrite_rule *rules, size_t n, siz
 /** Arguments of the directive. */
 const char *htc_rule_filter_id(const htc_rule_filter *filter, apr_pool_t *pool);
 const char *htc_rule_filter_directive(cmd_parms *cmd, void *dir_conf, const char *args);
+/** Takes every pattern for one that matches: for look-ups that only ask whether the literal in
+ *  front of it does. */
+redirect_regex_fn htc_pattern_may_match;
 
 /** pre_config: find out where mod_rewrite keeps its rules. NULL: not where it is expected, which is
  *  logged; then there are no filters. */
