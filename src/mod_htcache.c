@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The module record and its life cycle: reading options, creating the shared segment before the
- * children fork, a process map in each child, and the hooks. Everything else is in the glue files.
+ * children fork, a process cache in each child, and the hooks. Everything else is in the folders.
  */
 #include "module/module.h"
 #include "htaccess/htaccess.h"

@@ -193,7 +193,7 @@ sub each_value {
 }
 
 # A value after $change was made to what is signed of it, with a right signature. What is signed lies behind 32 bytes
-# of MAC (src/farm/codec.c): header, path, body. In the header: type, kind, flags from byte 8 on, 4 bytes each; the
+# of MAC (src/farm/farm.c): header, path, body. In the header: type, kind, flags from byte 8 on, 4 bytes each; the
 # times "stamp" and "expires" from byte 32 on, 8 bytes each; the identity from byte 80 to 136.
 sub signed_anew {
     my ($value, $change) = @_;

@@ -153,7 +153,7 @@ START_TEST(published_while_holding)
 
     ck_assert_int_eq(au_build(area, maps[0], 4000, 0, 1), APR_SUCCESS);
     ck_assert(redirect_area_pin_get(area, maps[0], &h.pin));
-    if (_i < 4) { /* the peg is the map's already */
+    if (_i < 4) { /* the pin is the map's already */
         pin = redirect_area_hold(area, maps[0], &h.pin, 5);
         ck_assert_ptr_nonnull(pin);
         redirect_area_let_go(area, &h.pin, pin);
@@ -393,7 +393,7 @@ static void pin_and_count(void)
         redirect_area_confirm(area, maps[0], 1000);
 }
 
-/* Pegs that nobody had, one that was another map's, and one that was this one's. */
+/* Pins that nobody had, one that was another map's, and one that was this one's. */
 static void hold_and_count(void)
 {
     for (int i = 0; i < 3; i++) {

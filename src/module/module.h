@@ -152,7 +152,7 @@ struct htc_context {
     htc_watch *watch;              /* NULL: nothing is watched */
     apr_array_header_t *unwatched; /* htc_fresh_tree; NULL without watch. Set at the start */
     htc_costs *costs;              /* NULL: what is dear is not counted */
-    apr_hash_t *commands;          /* htaccess/commands.c */
+    apr_hash_t *commands;          /* module/commands.c */
     uint64_t memory;
     uint64_t process_memory;
     apr_array_header_t *trusted;    /* const char *: module names */
@@ -228,7 +228,7 @@ typedef struct htc_request {
     struct htc_pending *pending; /* found out by this request and not yet shared; or NULL */
     apr_int64_t asked_at;        /* htc_mono_ms() from before the first was looked for on disk */
     unsigned nheld;
-    const struct htc_tracks *applied_in; /* the container of `told`, or NULL */
+    const struct htc_tracks *applied_in; /* the container of `applied`, or NULL */
     const struct htc_tracked *applied;   /* the RewriteRule that mod_rewrite applied last */
     const struct htc_lent *lent;         /* what a rule of its server is called for now, or NULL */
     struct htc_farm_request *farm;       /* of a top-level request that asked the farm; or NULL */

@@ -5,8 +5,8 @@
  *
  * Each part of the module has one function that reports its figures (htc_reporter), listed in
  * status/parts.c. It makes groups of figures and lists, and knows nothing of HTML, JSON or
- * Prometheus. The renderers (status/html.c, _json.c, _prometheus.c, _auto.c) know nothing of
- * what the figures mean. So every form says the same, and each string is escaped in one place.
+ * Prometheus. The renderers (html.c, json.c, prometheus.c and auto.c of status/) know nothing
+ * of what the figures mean. So every form says the same, and each string is escaped in one place.
  *
  * To add a counter that all processes share: one line in cache/counters.h, with the group that
  * it is shown in. The group's reporter calls htc_add_counters(); that is all.

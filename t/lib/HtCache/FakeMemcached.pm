@@ -9,7 +9,7 @@
 #   repeat   takes every value and gives back the first one of each item for ever
 #   delay    gives each item's value of eight versions ago
 #   swap     gives the value of another item of the same type
-#   mirror   says that another server looks, by giving each server back the office that it asks for itself, and gives no
+#   mirror   says that another server looks, by giving each server back the claim that it asks for itself, and gives no
 #            leases; and it answers a tenth of a second late, each connection for itself
 #
 # "mg" with the flags "t" and "v" is answered as well, for clients that read the remaining life of an item.
