@@ -209,8 +209,8 @@ static apr_allocator_t *make_allocator(void)
     return allocator;
 }
 
-/* The map is never destroyed, nor is what it holds: requests may still release what they hold while
- * a child ends. */
+/* The process cache is never destroyed, nor is what it holds: requests may still release what they
+ * hold while a child ends. */
 static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
@@ -219,11 +219,11 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     if (!ctx || !ctx->store)
         return;
     ctx->allocator = make_allocator();
-    if (!ctx->allocator ||
-        htc_process_cache_create(&ctx->map, ctx->process_memory, htc_object_free) != APR_SUCCESS) {
-        ctx->map = NULL;
+    if (!ctx->allocator || htc_process_cache_create(&ctx->cache, ctx->process_memory,
+                                                    htc_object_free) != APR_SUCCESS) {
+        ctx->cache = NULL;
         ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
-                     "HtCache: no memory for this process's map; it serves without the cache. "
+                     "HtCache: no memory for what this process keeps; it serves without the cache. "
                      "Lower HtCacheProcessMemory");
     }
     htc_farm_child_init(ctx, s);

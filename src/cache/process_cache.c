@@ -15,9 +15,9 @@
  * another object since, reads memory that still is a node, and finds refs at 0 or another hash.
  *
  * Memory orders. refs is the only word that readers depend on:
- *   - htc_process_cache_insert fills a node, then stores refs with release; a reader's increment reads that
- *     value, or one that increments and decrements made of it, with acquire. So a holder of a
- *     reference sees the payload and the hash that the node was filled with.
+ *   - htc_process_cache_insert fills a node, then stores refs with release; a reader's increment
+ *     reads that value, or one that increments and decrements made of it, with acquire. So a holder
+ *     of a reference sees the payload and the hash that the node was filled with.
  *   - Every decrement is acquire and release: all use of the payload comes before its end.
  *   - Slots are stored with release and loaded with acquire, for the memory of a new slab.
  *   - hash is read before a reference is held, as a hint, hence atomic and relaxed; once one is
@@ -82,7 +82,7 @@ struct htc_process_cache {
     htc_slab *slabs;
     htc_process_node *spare;
     size_t hand;                  /* CLOCK: next slot to look at */
-    _Atomic uint64_t fixed_bytes; /* of bytes: the map itself, which no eviction gives back */
+    _Atomic uint64_t fixed_bytes; /* of bytes: the cache itself, which no eviction gives back */
     _Atomic uint64_t entries, bytes, evictions; /* atomic for htc_process_cache_stats_get() only */
 };
 
@@ -90,7 +90,7 @@ struct htc_process_cache {
  * payloads hold others in turn: they wait here for the loop in free_list() instead of nesting in
  * it. A chain of any length is freed with a stack of constant depth. */
 typedef struct graveyard {
-    const htc_process_cache *map;
+    const htc_process_cache *cache;
     htc_process_node *list;
 } graveyard;
 
@@ -119,14 +119,14 @@ static void take_from(_Atomic uint64_t *total, uint64_t n)
 
 /* --- slots ----------------------------------------------------------------------------------- */
 
-static inline htc_slot *first_set(const htc_process_cache *map, uint64_t hash)
+static inline htc_slot *first_set(const htc_process_cache *cache, uint64_t hash)
 {
-    return map->slots + ((size_t)hash & (map->nsets - 1)) * WAYS;
+    return cache->slots + ((size_t)hash & (cache->nsets - 1)) * WAYS;
 }
 
-static inline htc_slot *second_set(const htc_process_cache *map, uint64_t hash)
+static inline htc_slot *second_set(const htc_process_cache *cache, uint64_t hash)
 {
-    return map->slots + ((size_t)(hash >> SECOND_SHIFT) & (map->nsets - 1)) * WAYS;
+    return cache->slots + ((size_t)(hash >> SECOND_SHIFT) & (cache->nsets - 1)) * WAYS;
 }
 
 static inline uintptr_t tag_of(uint64_t hash)
@@ -164,7 +164,7 @@ static inline bool drop_reference(htc_process_node *node)
     return atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1;
 }
 
-/* The map's reference, if it is the only one. */
+/* The cache's reference, if it is the only one. */
 static bool drop_only_reference(htc_process_node *node)
 {
     uint32_t one = 1;
@@ -178,18 +178,18 @@ static bool in_use(htc_process_node *node)
     return atomic_load_explicit(&node->refs, memory_order_relaxed) > 1;
 }
 
-static void give_back(htc_process_cache *map, htc_process_node *node)
+static void give_back(htc_process_cache *cache, htc_process_node *node)
 {
-    pthread_mutex_lock(&map->lock);
-    take_from(&map->bytes, node->cost);
-    push(&map->spare, node);
-    pthread_mutex_unlock(&map->lock);
+    pthread_mutex_lock(&cache->lock);
+    take_from(&cache->bytes, node->cost);
+    push(&cache->spare, node);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* Free the payloads of nodes whose refs are 0, and of those that this leads to. No lock is held. */
-static void free_list(htc_process_cache *map, htc_process_node *list)
+static void free_list(htc_process_cache *cache, htc_process_node *list)
 {
-    graveyard here = {map, list};
+    graveyard here = {cache, list};
     graveyard *outer = freeing;
 
     freeing = &here;
@@ -197,20 +197,20 @@ static void free_list(htc_process_cache *map, htc_process_node *list)
         htc_process_node *node = here.list;
 
         here.list = node->next;
-        map->free_fn(node->data);
-        give_back(map, node);
+        cache->free_fn(node->data);
+        give_back(cache, node);
     }
     freeing = outer;
 }
 
-static HTC_COLD void bury(htc_process_cache *map, htc_process_node *node)
+static HTC_COLD void bury(htc_process_cache *cache, htc_process_node *node)
 {
-    if (freeing && freeing->map == map) {
+    if (freeing && freeing->cache == cache) {
         push(&freeing->list, node);
         return;
     }
     node->next = NULL;
-    free_list(map, node);
+    free_list(cache, node);
 }
 
 void htc_process_cache_retain(htc_process_node *node)
@@ -218,10 +218,10 @@ void htc_process_cache_retain(htc_process_node *node)
     atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
 }
 
-HTC_EACH void htc_process_cache_release(htc_process_cache *map, htc_process_node *node)
+HTC_EACH void htc_process_cache_release(htc_process_cache *cache, htc_process_node *node)
 {
     if (drop_reference(node))
-        bury(map, node);
+        bury(cache, node);
 }
 
 void *htc_process_cache_data(const htc_process_node *node)
@@ -247,7 +247,7 @@ static inline bool hash_is(htc_process_node *node, uint64_t hash)
     return atomic_load_explicit(&node->hash, memory_order_relaxed) == hash;
 }
 
-static inline htc_process_node *acquire_from(htc_process_cache *map, htc_slot *set, uint64_t hash,
+static inline htc_process_node *acquire_from(htc_process_cache *cache, htc_slot *set, uint64_t hash,
                                              htc_process_cache_match match, const void *key)
 {
     for (int i = 0; i < WAYS; i++) {
@@ -261,34 +261,34 @@ static inline htc_process_node *acquire_from(htc_process_cache *map, htc_slot *s
             touch(node);
             return node;
         }
-        htc_process_cache_release(map, node);
+        htc_process_cache_release(cache, node);
     }
     return NULL;
 }
 
-HTC_EACH htc_process_node *htc_process_cache_acquire(htc_process_cache *map, uint64_t hash,
+HTC_EACH htc_process_node *htc_process_cache_acquire(htc_process_cache *cache, uint64_t hash,
                                                      htc_process_cache_match match, const void *key)
 {
-    htc_process_node *node = acquire_from(map, first_set(map, hash), hash, match, key);
+    htc_process_node *node = acquire_from(cache, first_set(cache, hash), hash, match, key);
 
-    return node ? node : acquire_from(map, second_set(map, hash), hash, match, key);
+    return node ? node : acquire_from(cache, second_set(cache, hash), hash, match, key);
 }
 
 /* --- unlinking, all under the lock ----------------------------------------------------------- */
 
-static void clear_slot(htc_process_cache *map, htc_slot *slot)
+static void clear_slot(htc_process_cache *cache, htc_slot *slot)
 {
     /* A reader that still sees the node is a reader that came before. */
     atomic_store_explicit(slot, 0, memory_order_relaxed);
-    take_from(&map->entries, 1);
+    take_from(&cache->entries, 1);
 }
 
 /* Unlink whatever is in a slot. It is added to *dead when no request holds it. */
-static void unlink_slot(htc_process_cache *map, htc_slot *slot, htc_process_node **dead)
+static void unlink_slot(htc_process_cache *cache, htc_slot *slot, htc_process_node **dead)
 {
     htc_process_node *node = linked_in(slot);
 
-    clear_slot(map, slot);
+    clear_slot(cache, slot);
     if (drop_reference(node))
         push(dead, node);
 }
@@ -300,15 +300,15 @@ static bool matches(htc_slot *slot, uint64_t hash, htc_process_cache_match match
     return node && hash_is(node, hash) && match(node->data, key);
 }
 
-static void forget(htc_process_cache *map, uint64_t hash, htc_process_cache_match match,
+static void forget(htc_process_cache *cache, uint64_t hash, htc_process_cache_match match,
                    const void *key, htc_process_node **dead)
 {
-    htc_slot *sets[2] = {first_set(map, hash), second_set(map, hash)};
+    htc_slot *sets[2] = {first_set(cache, hash), second_set(cache, hash)};
 
     for (int i = 0; i < 2 * WAYS; i++) {
         htc_slot *slot = &sets[i / WAYS][i % WAYS];
         if (matches(slot, hash, match, key))
-            unlink_slot(map, slot, dead);
+            unlink_slot(cache, slot, dead);
     }
 }
 
@@ -321,27 +321,27 @@ static bool take_touch(htc_process_node *node)
 }
 
 /*
- * CLOCK: unlink objects that only the map holds until @a wanted bytes are on *dead. The first round
- * spares those that were used since the hand came by last; the second takes them too. Objects in
- * use are left alone: their bytes would not come back before they are released anyway, and until
+ * CLOCK: unlink objects that only the cache holds until @a wanted bytes are on *dead. The first
+ * round spares those that were used since the hand came by last; the second takes them too. Objects
+ * in use are left alone: their bytes would not come back before they are released anyway, and until
  * then they would be missed.
  */
-static void evict_bytes(htc_process_cache *map, uint64_t wanted, htc_process_node **dead)
+static void evict_bytes(htc_process_cache *cache, uint64_t wanted, htc_process_node **dead)
 {
-    size_t nslots = map->nsets * WAYS;
+    size_t nslots = cache->nsets * WAYS;
     uint64_t found = 0;
 
     for (size_t step = 0; step < 2 * nslots && found < wanted; step++) {
-        htc_slot *slot = &map->slots[map->hand];
+        htc_slot *slot = &cache->slots[cache->hand];
         htc_process_node *node = linked_in(slot);
 
-        map->hand = (map->hand + 1) & (nslots - 1);
+        cache->hand = (cache->hand + 1) & (nslots - 1);
         if (!node || in_use(node) || (take_touch(node) && step < nslots) ||
             !drop_only_reference(node))
             continue;
-        clear_slot(map, slot);
+        clear_slot(cache, slot);
         push(dead, node);
-        add_to(&map->evictions, 1);
+        add_to(&cache->evictions, 1);
         found += node->cost;
     }
 }
@@ -355,7 +355,7 @@ static unsigned rank(htc_process_node *node)
 }
 
 /* Both sets are full: empty the slot of the object that is missed least, even one in use. */
-static htc_slot *evict_slot(htc_process_cache *map, htc_slot *const sets[2],
+static htc_slot *evict_slot(htc_process_cache *cache, htc_slot *const sets[2],
                             htc_process_node **dead)
 {
     htc_slot *least = NULL;
@@ -374,62 +374,63 @@ static htc_slot *evict_slot(htc_process_cache *map, htc_slot *const sets[2],
     /* All were used: from now on they have to prove it again. */
     for (int i = 0; (least_rank & 1) && i < 2 * WAYS; i++)
         take_touch(linked_in(&sets[i / WAYS][i % WAYS]));
-    unlink_slot(map, least, dead);
-    add_to(&map->evictions, 1);
+    unlink_slot(cache, least, dead);
+    add_to(&cache->evictions, 1);
     return least;
 }
 
 /* --- insertion ------------------------------------------------------------------------------- */
 
-static void account_fixed(htc_process_cache *map, uint64_t bytes)
+static void account_fixed(htc_process_cache *cache, uint64_t bytes)
 {
-    add_to(&map->fixed_bytes, bytes);
-    add_to(&map->bytes, bytes);
+    add_to(&cache->fixed_bytes, bytes);
+    add_to(&cache->bytes, bytes);
 }
 
-static bool add_slab(htc_process_cache *map)
+static bool add_slab(htc_process_cache *cache)
 {
     htc_slab *slab = aligned_alloc(LINE, sizeof(*slab));
 
     if (!slab)
         return false;
-    slab->next = map->slabs;
-    map->slabs = slab;
+    slab->next = cache->slabs;
+    cache->slabs = slab;
     for (int i = SLAB_NODES - 1; i >= 0; i--) {
         atomic_init(&slab->nodes[i].refs, 0);
         atomic_init(&slab->nodes[i].touched, 0);
         atomic_init(&slab->nodes[i].hash, 0);
-        push(&map->spare, &slab->nodes[i]);
+        push(&cache->spare, &slab->nodes[i]);
     }
-    account_fixed(map, sizeof(*slab));
+    account_fixed(cache, sizeof(*slab));
     return true;
 }
 
-bool htc_process_cache_fits(const htc_process_cache *map, size_t cost)
+bool htc_process_cache_fits(const htc_process_cache *cache, size_t cost)
 {
-    return cost <= map->max_bytes - atomic_load_explicit(&map->fixed_bytes, memory_order_relaxed);
+    return cost <=
+           cache->max_bytes - atomic_load_explicit(&cache->fixed_bytes, memory_order_relaxed);
 }
 
 /* Take a node, and account for its payload. NULL when there is no room; what must be freed to make
  * some is on *dead then. Others are evicted only when what is there already was not enough. */
-static htc_process_node *reserve(htc_process_cache *map, size_t cost, htc_process_node **dead)
+static htc_process_node *reserve(htc_process_cache *cache, size_t cost, htc_process_node **dead)
 {
-    uint64_t left = map->max_bytes - atomic_load_explicit(&map->bytes, memory_order_relaxed);
-    uint64_t need = (uint64_t)cost + (map->spare ? 0 : sizeof(htc_slab));
+    uint64_t left = cache->max_bytes - atomic_load_explicit(&cache->bytes, memory_order_relaxed);
+    uint64_t need = (uint64_t)cost + (cache->spare ? 0 : sizeof(htc_slab));
     htc_process_node *node;
 
-    if (!htc_process_cache_fits(map, cost))
+    if (!htc_process_cache_fits(cache, cost))
         return NULL;
     if (need > left) {
         if (!*dead)
-            evict_bytes(map, need - left, dead);
+            evict_bytes(cache, need - left, dead);
         return NULL;
     }
-    if (!map->spare && !add_slab(map))
+    if (!cache->spare && !add_slab(cache))
         return NULL;
-    node = map->spare;
-    map->spare = node->next;
-    add_to(&map->bytes, cost);
+    node = cache->spare;
+    cache->spare = node->next;
+    add_to(&cache->bytes, cost);
     return node;
 }
 
@@ -448,30 +449,30 @@ static unsigned used_slots(htc_slot *set, htc_slot **free_slot)
 }
 
 /* A slot in the emptier one of the two sets. */
-static htc_slot *slot_for(htc_process_cache *map, uint64_t hash, htc_process_node **dead)
+static htc_slot *slot_for(htc_process_cache *cache, uint64_t hash, htc_process_node **dead)
 {
-    htc_slot *const sets[2] = {first_set(map, hash), second_set(map, hash)};
+    htc_slot *const sets[2] = {first_set(cache, hash), second_set(cache, hash)};
     htc_slot *first = NULL, *second = NULL;
     unsigned in_first = used_slots(sets[0], &first);
 
     if (used_slots(sets[1], &second) < in_first)
         return second;
-    return first ? first : evict_slot(map, sets, dead);
+    return first ? first : evict_slot(cache, sets, dead);
 }
 
-static void link_node(htc_process_cache *map, htc_process_node *node, uint64_t hash,
+static void link_node(htc_process_cache *cache, htc_process_node *node, uint64_t hash,
                       htc_process_node **dead)
 {
-    htc_slot *slot = slot_for(map, hash, dead);
+    htc_slot *slot = slot_for(cache, hash, dead);
 
     atomic_store_explicit(&node->hash, hash, memory_order_relaxed);
     atomic_store_explicit(&node->touched, 0, memory_order_relaxed);
-    atomic_store_explicit(&node->refs, 2, memory_order_release); /* the map's, the caller's */
+    atomic_store_explicit(&node->refs, 2, memory_order_release); /* the cache's, the caller's */
     atomic_store_explicit(slot, (uintptr_t)node | tag_of(hash), memory_order_release);
-    add_to(&map->entries, 1);
+    add_to(&cache->entries, 1);
 }
 
-htc_process_node *htc_process_cache_insert(htc_process_cache *map, uint64_t hash,
+htc_process_node *htc_process_cache_insert(htc_process_cache *cache, uint64_t hash,
                                            htc_process_cache_match match, const void *key,
                                            void *data, size_t cost)
 {
@@ -480,52 +481,52 @@ htc_process_node *htc_process_cache_insert(htc_process_cache *map, uint64_t hash
     /* Each turn but the last frees at least one object that was linked. */
     do {
         dead = NULL;
-        pthread_mutex_lock(&map->lock);
-        forget(map, hash, match, key, &dead);
-        node = reserve(map, cost, &dead);
+        pthread_mutex_lock(&cache->lock);
+        forget(cache, hash, match, key, &dead);
+        node = reserve(cache, cost, &dead);
         if (node) {
             node->data = data;
             node->cost = cost;
-            link_node(map, node, hash, &dead);
+            link_node(cache, node, hash, &dead);
         }
-        pthread_mutex_unlock(&map->lock);
-        free_list(map, dead);
+        pthread_mutex_unlock(&cache->lock);
+        free_list(cache, dead);
     } while (!node && dead);
     if (!node)
-        map->free_fn(data);
+        cache->free_fn(data);
     return node;
 }
 
-void htc_process_cache_remove(htc_process_cache *map, htc_process_node *node)
+void htc_process_cache_remove(htc_process_cache *cache, htc_process_node *node)
 {
     uint64_t hash = atomic_load_explicit(&node->hash, memory_order_relaxed);
-    htc_slot *sets[2] = {first_set(map, hash), second_set(map, hash)};
+    htc_slot *sets[2] = {first_set(cache, hash), second_set(cache, hash)};
 
-    pthread_mutex_lock(&map->lock);
+    pthread_mutex_lock(&cache->lock);
     for (int i = 0; i < 2 * WAYS; i++) {
         htc_slot *slot = &sets[i / WAYS][i % WAYS];
 
         if (linked_in(slot) != node)
             continue;
-        clear_slot(map, slot);
+        clear_slot(cache, slot);
         drop_reference(node); /* not the last: the caller has one */
     }
-    pthread_mutex_unlock(&map->lock);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* --- admission ------------------------------------------------------------------------------- */
 
 /*
  * A hash that was refused stands at its place until another one takes that. There are about as many
- * places as objects fit in the map, so it is found again when it comes back before so many others
+ * places as objects fit in the cache, so it is found again when it comes back before so many others
  * have come: the ghost list of 2Q (Johnson and Shasha, 1994), with places instead of an order.
  */
-bool htc_process_cache_admit(htc_process_cache *map, uint64_t hash, size_t cost)
+bool htc_process_cache_admit(htc_process_cache *cache, uint64_t hash, size_t cost)
 {
-    _Atomic uint16_t *place = &map->refused[(hash >> 16) & (map->nrefused - 1)];
+    _Atomic uint16_t *place = &cache->refused[(hash >> 16) & (cache->nrefused - 1)];
     uint16_t mark = (uint16_t)(hash >> 48 | 1);
 
-    if (cost <= map->max_bytes - atomic_load_explicit(&map->bytes, memory_order_relaxed))
+    if (cost <= cache->max_bytes - atomic_load_explicit(&cache->bytes, memory_order_relaxed))
         return true;
     if (atomic_load_explicit(place, memory_order_relaxed) == mark)
         return true;
@@ -544,89 +545,90 @@ static size_t sets_for(uint64_t max_bytes)
     return nsets;
 }
 
-/* Large allocations come as untouched zero pages: an idle map costs address space, not memory. */
-static bool make_slots(htc_process_cache *map)
+/* Large allocations come as untouched zero pages: an idle cache costs address space, not memory. */
+static bool make_slots(htc_process_cache *cache)
 {
-    size_t bytes = map->nsets * WAYS * sizeof(htc_slot);
+    size_t bytes = cache->nsets * WAYS * sizeof(htc_slot);
 
-    map->slots_memory = calloc(1, bytes + LINE);
-    if (!map->slots_memory)
+    cache->slots_memory = calloc(1, bytes + LINE);
+    if (!cache->slots_memory)
         return false;
-    map->slots = (htc_slot *)(((uintptr_t)map->slots_memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
-    account_fixed(map, sizeof(*map) + bytes + LINE);
+    cache->slots =
+        (htc_slot *)(((uintptr_t)cache->slots_memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+    account_fixed(cache, sizeof(*cache) + bytes + LINE);
     return true;
 }
 
-static bool make_refused(htc_process_cache *map)
+static bool make_refused(htc_process_cache *cache)
 {
-    map->nrefused = MIN_REFUSED;
-    while (map->nrefused < map->max_bytes / BYTES_PER_REFUSED)
-        map->nrefused *= 2;
-    map->refused = calloc(map->nrefused, sizeof(*map->refused));
-    if (map->refused)
-        account_fixed(map, map->nrefused * sizeof(*map->refused));
-    return map->refused != NULL;
+    cache->nrefused = MIN_REFUSED;
+    while (cache->nrefused < cache->max_bytes / BYTES_PER_REFUSED)
+        cache->nrefused *= 2;
+    cache->refused = calloc(cache->nrefused, sizeof(*cache->refused));
+    if (cache->refused)
+        account_fixed(cache, cache->nrefused * sizeof(*cache->refused));
+    return cache->refused != NULL;
 }
 
-apr_status_t htc_process_cache_create(htc_process_cache **map_out, uint64_t max_bytes,
+apr_status_t htc_process_cache_create(htc_process_cache **cache_out, uint64_t max_bytes,
                                       htc_process_cache_free free_fn)
 {
-    htc_process_cache *map = aligned_alloc(LINE, sizeof(*map));
+    htc_process_cache *cache = aligned_alloc(LINE, sizeof(*cache));
     apr_status_t rv;
 
-    *map_out = NULL;
-    if (!map)
+    *cache_out = NULL;
+    if (!cache)
         return APR_ENOMEM;
-    memset(map, 0, sizeof(*map));
-    map->nsets = sets_for(max_bytes);
-    map->free_fn = free_fn;
-    map->max_bytes = max_bytes;
-    rv = pthread_mutex_init(&map->lock, NULL);
+    memset(cache, 0, sizeof(*cache));
+    cache->nsets = sets_for(max_bytes);
+    cache->free_fn = free_fn;
+    cache->max_bytes = max_bytes;
+    rv = pthread_mutex_init(&cache->lock, NULL);
     if (rv != APR_SUCCESS) {
-        free(map);
+        free(cache);
         return rv;
     }
-    if (!make_slots(map) || !make_refused(map) || !add_slab(map))
+    if (!make_slots(cache) || !make_refused(cache) || !add_slab(cache))
         rv = APR_ENOMEM;
-    else if (map->fixed_bytes >= max_bytes)
+    else if (cache->fixed_bytes >= max_bytes)
         rv = APR_EINVAL;
     if (rv != APR_SUCCESS)
-        htc_process_cache_destroy(map);
+        htc_process_cache_destroy(cache);
     else
-        *map_out = map;
+        *cache_out = cache;
     return rv;
 }
 
-static void unlink_all(htc_process_cache *map)
+static void unlink_all(htc_process_cache *cache)
 {
     htc_process_node *dead = NULL;
 
-    for (size_t i = 0; map->slots && i < map->nsets * WAYS; i++) {
-        if (linked_in(&map->slots[i]))
-            unlink_slot(map, &map->slots[i], &dead);
+    for (size_t i = 0; cache->slots && i < cache->nsets * WAYS; i++) {
+        if (linked_in(&cache->slots[i]))
+            unlink_slot(cache, &cache->slots[i], &dead);
     }
-    free_list(map, dead);
+    free_list(cache, dead);
 }
 
-void htc_process_cache_destroy(htc_process_cache *map)
+void htc_process_cache_destroy(htc_process_cache *cache)
 {
-    unlink_all(map);
-    while (map->slabs) {
-        htc_slab *next = map->slabs->next;
+    unlink_all(cache);
+    while (cache->slabs) {
+        htc_slab *next = cache->slabs->next;
 
-        free(map->slabs);
-        map->slabs = next;
+        free(cache->slabs);
+        cache->slabs = next;
     }
-    free(map->slots_memory);
-    free((void *)map->refused);
-    pthread_mutex_destroy(&map->lock);
-    free(map);
+    free(cache->slots_memory);
+    free((void *)cache->refused);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
 }
 
-void htc_process_cache_stats_get(const htc_process_cache *map, htc_process_cache_stats *stats)
+void htc_process_cache_stats_get(const htc_process_cache *cache, htc_process_cache_stats *stats)
 {
-    stats->entries = atomic_load_explicit(&map->entries, memory_order_relaxed);
-    stats->bytes = atomic_load_explicit(&map->bytes, memory_order_relaxed);
-    stats->max_bytes = map->max_bytes;
-    stats->evictions = atomic_load_explicit(&map->evictions, memory_order_relaxed);
+    stats->entries = atomic_load_explicit(&cache->entries, memory_order_relaxed);
+    stats->bytes = atomic_load_explicit(&cache->bytes, memory_order_relaxed);
+    stats->max_bytes = cache->max_bytes;
+    stats->evictions = atomic_load_explicit(&cache->evictions, memory_order_relaxed);
 }

@@ -300,7 +300,7 @@ static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
     apr_pool_tag(pool, "htcache_parsed");
     parsed = apr_pcalloc(pool, sizeof(*parsed));
     parsed->object.type = HTC_OBJ_PARSED;
-    parsed->object.map = job->ctx->map;
+    parsed->object.cache = job->ctx->cache;
     parsed->pool = pool;
     parsed->path = apr_pstrdup(pool, job->path);
     parsed->server = cmd->server;
@@ -381,7 +381,7 @@ static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, 
     record = fetch_record(job, parsed->pool);
     if (record)
         *cost = parsed_cost(job->info.payload_len) + repeats_cost(record);
-    if (!record || !htc_process_cache_fits(job->ctx->map, *cost)) {
+    if (!record || !htc_process_cache_fits(job->ctx->cache, *cost)) {
         if (record)
             say_too_large(job, *cost);
         apr_pool_destroy(parsed->pool);
@@ -407,11 +407,11 @@ static bool worth_keeping(const htc_job *job, uint64_t hash)
 {
     size_t len = job->info.payload_len, cost = parsed_cost(len);
 
-    if (!htc_process_cache_fits(job->ctx->map, cost)) {
+    if (!htc_process_cache_fits(job->ctx->cache, cost)) {
         say_too_large(job, cost);
         return false;
     }
-    return len > SMALL_RECORD || htc_process_cache_admit(job->ctx->map, hash, cost);
+    return len > SMALL_RECORD || htc_process_cache_admit(job->ctx->cache, hash, cost);
 }
 
 static const char *apply_once(htc_job *job, cmd_parms *cmd)
@@ -436,7 +436,7 @@ static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const 
         return cost ? apply_once(job, cmd) : apply_from_disk(job, cmd);
     htc_count(job->ctx->store, HTC_C_loads, 1);
     htc_cost_end(job->ctx, job->path, HTC_COST_LOADS, began);
-    node = htc_process_cache_insert(job->ctx->map, hash, parsed_match, key, parsed, cost);
+    node = htc_process_cache_insert(job->ctx->cache, hash, parsed_match, key, parsed, cost);
     htc_process_report(job->ctx);
     if (!node)
         return replay(job, cmd);
@@ -448,7 +448,7 @@ static const char *apply_kept(htc_job *job, cmd_parms *cmd, bool *replayed)
 {
     parsed_key key = {job->path, cmd};
     uint64_t hash = parsed_hash(job, cmd);
-    htc_process_node *node = htc_process_cache_acquire(job->ctx->map, hash, parsed_match, &key);
+    htc_process_node *node = htc_process_cache_acquire(job->ctx->cache, hash, parsed_match, &key);
     const htc_parsed *parsed = node ? htc_process_cache_data(node) : NULL;
 
     if (parsed && parsed->ref.slot == job->info.ref.slot &&
@@ -457,12 +457,12 @@ static const char *apply_kept(htc_job *job, cmd_parms *cmd, bool *replayed)
             use_parsed(job, cmd, node);
             return NULL;
         }
-        htc_process_cache_release(job->ctx->map, node);
+        htc_process_cache_release(job->ctx->cache, node);
         *replayed = true;
         return replay(job, cmd);
     }
     if (node)
-        htc_process_cache_release(job->ctx->map, node);
+        htc_process_cache_release(job->ctx->cache, node);
     return worth_keeping(job, hash) ? apply_new(job, cmd, hash, &key) : apply_once(job, cmd);
 }
 

@@ -42,7 +42,7 @@ static HTC_EACH apr_status_t release_held(void *data)
     for (held_node *held = note ? *note : NULL; held; held = held->next) {
         const htc_object *object = htc_process_cache_data(held->node);
 
-        htc_process_cache_release(object->map, held->node);
+        htc_process_cache_release(object->cache, held->node);
     }
     return APR_SUCCESS;
 }
@@ -51,7 +51,7 @@ HTC_EACH int htc_create_request(request_rec *r)
 {
     const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    if (ctx && ctx->map && !r->main)
+    if (ctx && ctx->cache && !r->main)
         apr_pool_cleanup_register(r->pool, r, release_held, apr_pool_cleanup_null);
     return OK;
 }
@@ -85,7 +85,7 @@ void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node)
 
     for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
         if (rq->held[i] == node) {
-            htc_process_cache_release(ctx->map, node);
+            htc_process_cache_release(ctx->cache, node);
             return;
         }
     }
@@ -113,7 +113,7 @@ void htc_process_report(htc_context *ctx)
     htc_process_cache_stats stats;
     uint64_t seen = atomic_load(&ctx->map_evictions);
 
-    htc_process_cache_stats_get(ctx->map, &stats);
+    htc_process_cache_stats_get(ctx->cache, &stats);
     htc_store_process_set(ctx->store, stats.entries, stats.bytes);
     if (stats.evictions > seen &&
         atomic_compare_exchange_strong(&ctx->map_evictions, &seen, stats.evictions))
@@ -473,7 +473,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 
     if (rq && (rq->page || rq->refused))
         return APR_ENOENT;
-    if (!sc->may_be_enabled || !sc->ctx->map)
+    if (!sc->may_be_enabled || !sc->ctx->cache)
         return AP_DECLINED;
     lk.scope = sc->plain;
     if (sc->special || (rq && rq->location))

@@ -18,9 +18,9 @@ int htc_create_request(request_rec *r);
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
                                ap_configfile_t **cfg, const char **full_name);
 void htc_error_log(const ap_errorlog_info *info, const char *line);
-/** The process map's free function. */
+/** The process cache's free function. */
 void htc_object_free(void *data);
-/** Show what this process holds on the status page. Called after the map changed. */
+/** Show what this process holds on the status page. Called after the cache changed. */
 void htc_process_report(htc_context *ctx);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
  * once, when the configuration is complete. */

@@ -8,10 +8,10 @@
 
 #include "module/module.h"
 
-/** First in every payload of the process map. */
+/** First in every payload of the process cache. */
 typedef struct htc_object {
     enum { HTC_OBJ_PARSED = 1, HTC_OBJ_PATH_ENTRY = 2 } type;
-    htc_process_cache *map;
+    htc_process_cache *cache;
 } htc_object;
 
 /** A parsed configuration kept by this process. */

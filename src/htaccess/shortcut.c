@@ -84,9 +84,9 @@ void htc_path_entry_free(void *data)
 
     htc_merged_walk_destroy(&entry->walk); /* before what it is made of */
     if (entry->parsed)
-        htc_process_cache_release(entry->object.map, entry->parsed);
+        htc_process_cache_release(entry->object.cache, entry->parsed);
     if (entry->parent_node)
-        htc_process_cache_release(entry->object.map, entry->parent_node);
+        htc_process_cache_release(entry->object.cache, entry->parent_node);
     free(entry);
 }
 
@@ -157,7 +157,7 @@ static htc_process_node *find_level(htc_context *ctx, const request_rec *r, cons
         htc_process_node *node;
 
         key.len = (size_t)(slash - r->filename) + 1;
-        node = htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
+        node = htc_process_cache_acquire(ctx->cache, entry_hash(ctx, &key), entry_match, &key);
         if (node)
             return node;
         slash = key.len > 1 ? memrchr(r->filename, '/', key.len - 1) : NULL;
@@ -261,7 +261,7 @@ static inline htc_process_node *find_ancestor(htc_context *ctx, request_rec *r, 
     if (entry && stays_below(r->filename + entry->dir_len, *name))
         return node;
     if (node)
-        htc_process_cache_release(ctx->map, node);
+        htc_process_cache_release(ctx->cache, node);
     return make_canonical(r) ? find_level(ctx, r, name) : NULL;
 }
 
@@ -281,7 +281,8 @@ HTC_EACH int htc_shortcut(request_rec *r)
         if (sc->pages && htc_page_claim(r, sc->pages))
             return DECLINED;
     }
-    if (!sc->may_be_enabled || !ctx->map || !ctx->shortcuts || !r->filename || *r->filename != '/')
+    if (!sc->may_be_enabled || !ctx->cache || !ctx->shortcuts || !r->filename ||
+        *r->filename != '/')
         return DECLINED;
     if (r->htaccess || r->per_dir_config != r->server->lookup_defaults) {
         htc_request_get(r)->inherited = true;
@@ -298,7 +299,7 @@ HTC_EACH int htc_shortcut(request_rec *r)
     start = current_part(ctx, r, htc_process_cache_data(node));
     if (start)
         return answer_from(ctx, r, node, start, name);
-    htc_process_cache_release(ctx->map, node);
+    htc_process_cache_release(ctx->cache, node);
     return DECLINED;
 }
 
@@ -437,7 +438,7 @@ static htc_path_entry *entry_create(htc_context *ctx, const request_rec *r, cons
     entry = memory;
     memset(entry, 0, sizeof(*entry));
     entry->object.type = HTC_OBJ_PATH_ENTRY;
-    entry->object.map = ctx->map;
+    entry->object.cache = ctx->cache;
     entry->server = r->server;
     entry->bytes = at.bytes;
     entry->revalidate_ms = seen->revalidate_ms;
@@ -482,7 +483,7 @@ static htc_process_node *entry_insert(htc_context *ctx, const request_rec *r, co
 
     if (!entry)
         return NULL;
-    return htc_process_cache_insert(ctx->map, entry_hash(ctx, &key), entry_match, &key, entry,
+    return htc_process_cache_insert(ctx->cache, entry_hash(ctx, &key), entry_match, &key, entry,
                                     entry_cost(entry));
 }
 
@@ -557,10 +558,10 @@ static HTC_APART void ripen(htc_context *ctx, htc_path_entry *entry)
         htc_path_entry_free(copy);
         return;
     }
-    node = htc_process_cache_insert(ctx->map, entry_hash(ctx, &key), entry_match, &key, copy,
+    node = htc_process_cache_insert(ctx->cache, entry_hash(ctx, &key), entry_match, &key, copy,
                                     entry_cost(copy));
     if (node)
-        htc_process_cache_release(ctx->map, node);
+        htc_process_cache_release(ctx->cache, node);
 }
 
 static bool learnable(const htc_seen *seen)
@@ -568,7 +569,7 @@ static bool learnable(const htc_seen *seen)
     return seen->listable && (!seen->needs_parsed || seen->parsed);
 }
 
-/* The node of the entry that the request was answered from, if it still is in the map. */
+/* The node of the entry that the request was answered from, if it still is in the process cache. */
 static htc_process_node *base_node(htc_context *ctx, const request_rec *r, const htc_seen *first)
 {
     const struct htaccess_result *result = r->htaccess;
@@ -580,18 +581,18 @@ static htc_process_node *base_node(htc_context *ctx, const request_rec *r, const
         return NULL;
     key.dir = result->dir;
     key.len = strlen(result->dir);
-    return htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
+    return htc_process_cache_acquire(ctx->cache, entry_hash(ctx, &key), entry_match, &key);
 }
 
 bool htc_path_entry_known(const htc_context *ctx, const server_rec *s, const char *dir)
 {
     entry_key key = {s, dir, strlen(dir)};
     htc_process_node *node =
-        ctx->map ? htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key)
-                 : NULL;
+        ctx->cache ? htc_process_cache_acquire(ctx->cache, entry_hash(ctx, &key), entry_match, &key)
+                   : NULL;
 
     if (node)
-        htc_process_cache_release(ctx->map, node);
+        htc_process_cache_release(ctx->cache, node);
     return node != NULL;
 }
 
@@ -616,10 +617,10 @@ static void forget_below(htc_context *ctx, const request_rec *r, const htc_seen 
 
         if (was_seen(seen, result->dir))
             continue;
-        node = htc_process_cache_acquire(ctx->map, entry_hash(ctx, &key), entry_match, &key);
+        node = htc_process_cache_acquire(ctx->cache, entry_hash(ctx, &key), entry_match, &key);
         if (node) {
-            htc_process_cache_remove(ctx->map, node);
-            htc_process_cache_release(ctx->map, node);
+            htc_process_cache_remove(ctx->cache, node);
+            htc_process_cache_release(ctx->cache, node);
         }
     }
 }
@@ -637,13 +638,13 @@ static void learn_levels(htc_context *ctx, request_rec *r, const htc_seen *seen)
         if (!node)
             continue;
         if (parent)
-            htc_process_cache_release(ctx->map, parent);
+            htc_process_cache_release(ctx->cache, parent);
         parent = node;
         if (!shallowest)
             shallowest = one;
     }
     if (parent)
-        htc_process_cache_release(ctx->map, parent);
+        htc_process_cache_release(ctx->cache, parent);
     if (shallowest)
         forget_below(ctx, r, shallowest, seen);
     htc_process_report(ctx);
@@ -679,7 +680,7 @@ static HTC_APART int learn(request_rec *r, htc_request *rq)
 {
     htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    if (!ctx || !ctx->map)
+    if (!ctx || !ctx->cache)
         return DECLINED;
     if (rq->walked)
         look_at_note(ctx, r, rq->walked);

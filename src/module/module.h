@@ -47,8 +47,8 @@ APLOG_USE_MODULE(htcache);
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
 #define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
-/** What a payload of the process map costs beside its own size: malloc does not give it for less.
- */
+/** What a payload of the process cache costs beside its own size: malloc does not give it for
+ * less. */
 #define HTC_NODE_OVERHEAD 16
 
 typedef struct htc_redirects htc_redirects; /* redirects/map.h */
@@ -147,8 +147,8 @@ typedef struct htc_server_conf {
 struct htc_context {
     apr_pool_t *pconf;
     htc_store *store;
-    htc_process_cache *map;        /* per process; NULL until child_init */
-    apr_allocator_t *allocator;    /* of what lies in the map; with a lock */
+    htc_process_cache *cache;      /* per process; NULL until child_init */
+    apr_allocator_t *allocator;    /* of what lies in `cache`; with a lock */
     htc_watch *watch;              /* NULL: nothing is watched */
     apr_array_header_t *unwatched; /* htc_fresh_tree; NULL without watch. Set at the start */
     htc_costs *costs;              /* NULL: what is dear is not counted */

@@ -83,7 +83,7 @@ static bool place_match(const void *data, const void *key)
     return ((const htc_table *)data)->place == *(const uint32_t *)key;
 }
 
-/* The process map wants its hashes well mixed. */
+/* The process cache wants its hashes well mixed. */
 static uint64_t place_hash(uint32_t place)
 {
     uint64_t h = (place + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Unit tests of src/cache/process_cache.c as one thread sees it: finding, replacing, the sets, what
- * is evicted and when, and the bound. Run by 'make check', as is check_map_threads.c.
+ * is evicted and when, and the bound. Run by 'make check', as is check_process_cache_threads.c.
  */
-#include "map_items.h"
+#include "process_cache_items.h"
 
 #include <string.h>
 
@@ -54,9 +54,9 @@ END_TEST
 START_TEST(table_is_accounted_for)
 {
     /* One slot, of a pointer's size, for each 512 bytes. */
-    map = new_map((uint64_t)64 << 20);
-    ck_assert_uint_ge(stats_of(map).bytes, ((uint64_t)64 << 20) / 512 * sizeof(void *));
-    htc_process_cache_destroy(map);
+    cache = new_cache((uint64_t)64 << 20);
+    ck_assert_uint_ge(stats_of(cache).bytes, ((uint64_t)64 << 20) / 512 * sizeof(void *));
+    htc_process_cache_destroy(cache);
 }
 END_TEST
 
@@ -101,25 +101,25 @@ static void run_op(op what, unsigned key)
 
     switch (what) {
     case PUT:
-        put(map, key, 100);
+        put(cache, key, 100);
         break;
     case HOLD:
-        held[nheld++] = acquire(map, key);
+        held[nheld++] = acquire(cache, key);
         ck_assert_ptr_nonnull(held[nheld - 1]);
         break;
     case DROP:
         ck_assert_uint_eq(((item *)htc_process_cache_data(held[key]))->canary, ALIVE);
-        htc_process_cache_release(map, held[key]);
+        htc_process_cache_release(cache, held[key]);
         break;
     case REMOVE:
-        node = acquire(map, key);
+        node = acquire(cache, key);
         ck_assert_ptr_nonnull(node);
-        htc_process_cache_remove(map, node);
-        htc_process_cache_release(map, node);
+        htc_process_cache_remove(cache, node);
+        htc_process_cache_release(cache, node);
         break;
     case ABSENT:
     case PRESENT:
-        ck_assert(has(map, key) == (what == PRESENT));
+        ck_assert(has(cache, key) == (what == PRESENT));
         break;
     default:
         ck_abort();
@@ -128,12 +128,12 @@ static void run_op(op what, unsigned key)
 
 START_TEST(script)
 {
-    map = map_with_room(10000);
+    cache = map_with_room(10000);
     for (size_t i = 0; i < MAX_STEPS && scripts[_i].steps[i].what != END; i++) {
         htc_process_cache_stats stats;
 
         run_op(scripts[_i].steps[i].what, scripts[_i].steps[i].key);
-        stats = stats_of(map);
+        stats = stats_of(cache);
         ck_assert_msg(stats.entries == scripts[_i].steps[i].entries &&
                           atomic_load(&freed) == scripts[_i].steps[i].freed,
                       "%s, step %zu: %u entries, %zu freed", scripts[_i].title, i,
@@ -141,7 +141,7 @@ START_TEST(script)
         ck_assert_uint_eq(stats.bytes, empty_bytes + atomic_load(&live_cost));
         ck_assert_uint_eq(stats.evictions, 0);
     }
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -149,15 +149,15 @@ START_TEST(retain_adds_a_reference)
 {
     htc_process_node *node;
 
-    map = map_with_room(1000);
-    node = insert(map, 1, 10);
+    cache = map_with_room(1000);
+    node = insert(cache, 1, 10);
     htc_process_cache_retain(node);
-    htc_process_cache_remove(map, node);
-    htc_process_cache_release(map, node);
+    htc_process_cache_remove(cache, node);
+    htc_process_cache_release(cache, node);
     ck_assert_uint_eq(atomic_load(&freed), 0);
-    htc_process_cache_release(map, node);
+    htc_process_cache_release(cache, node);
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -165,28 +165,28 @@ START_TEST(second_removal_does_nothing)
 {
     htc_process_node *old;
 
-    map = map_with_room(1000);
-    old = insert(map, 1, 10);
-    htc_process_cache_remove(map, old);
-    put(map, 1, 10);
-    htc_process_cache_remove(map, old);
-    ck_assert(has(map, 1));
-    ck_assert_uint_eq(stats_of(map).entries, 1);
-    htc_process_cache_release(map, old);
-    destroy_and_count(map);
+    cache = map_with_room(1000);
+    old = insert(cache, 1, 10);
+    htc_process_cache_remove(cache, old);
+    put(cache, 1, 10);
+    htc_process_cache_remove(cache, old);
+    ck_assert(has(cache, 1));
+    ck_assert_uint_eq(stats_of(cache).entries, 1);
+    htc_process_cache_release(cache, old);
+    destroy_and_count(cache);
 }
 END_TEST
 
 /* A look-up that the table can decide by hash asks no payload. */
 START_TEST(other_hash_is_not_matched)
 {
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 100; key++)
-        put(map, key, 10);
+        put(cache, key, 10);
     atomic_store(&match_calls, 0);
-    ck_assert_uint_eq(count_present(map, 1000, 3000, 1), 0);
+    ck_assert_uint_eq(count_present(cache, 1000, 3000, 1), 0);
     ck_assert_uint_eq(atomic_load(&match_calls), 0);
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -206,18 +206,18 @@ START_TEST(equal_hashes_are_told_apart)
     uint64_t hash = equal_hashes[_i].hash;
     unsigned room = equal_hashes[_i].room;
 
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < room; key++)
-        htc_process_cache_release(map, insert_at(map, hash, key, 10));
-    ck_assert_uint_eq(stats_of(map).entries, room);
+        htc_process_cache_release(cache, insert_at(cache, hash, key, 10));
+    ck_assert_uint_eq(stats_of(cache).entries, room);
     for (unsigned key = 0; key < room; key++) {
-        htc_process_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(cache, hash, key);
 
         ck_assert_ptr_nonnull(node);
-        htc_process_cache_release(map, node);
+        htc_process_cache_release(cache, node);
     }
-    ck_assert_ptr_null(acquire_at(map, hash, room));
-    destroy_and_count(map);
+    ck_assert_ptr_null(acquire_at(cache, hash, room));
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -226,10 +226,10 @@ static size_t count_at(uint64_t hash, unsigned keys)
     size_t n = 0;
 
     for (unsigned key = 0; key < keys; key++) {
-        htc_process_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(cache, hash, key);
 
         if (node)
-            htc_process_cache_release(map, node);
+            htc_process_cache_release(cache, node);
         n += node != NULL;
     }
     return n;
@@ -241,39 +241,39 @@ START_TEST(equal_hashes_are_replaced_and_removed)
     uint64_t hash = equal_hashes[_i].hash;
     unsigned room = equal_hashes[_i].room;
 
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 2 * room; key++)
-        htc_process_cache_release(map, insert_at(map, hash, key % room, 10));
-    ck_assert_uint_eq(stats_of(map).entries, room);
-    ck_assert_uint_eq(stats_of(map).evictions, 0);
+        htc_process_cache_release(cache, insert_at(cache, hash, key % room, 10));
+    ck_assert_uint_eq(stats_of(cache).entries, room);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
     ck_assert_uint_eq(atomic_load(&freed), room);
     for (unsigned key = 0; key < room; key++) {
-        htc_process_node *node = acquire_at(map, hash, key);
+        htc_process_node *node = acquire_at(cache, hash, key);
 
         ck_assert_ptr_nonnull(node);
-        htc_process_cache_remove(map, node);
-        htc_process_cache_release(map, node);
+        htc_process_cache_remove(cache, node);
+        htc_process_cache_release(cache, node);
     }
-    ck_assert_uint_eq(stats_of(map).entries, 0);
-    destroy_and_count(map);
+    ck_assert_uint_eq(stats_of(cache).entries, 0);
+    destroy_and_count(cache);
 }
 END_TEST
 
 START_TEST(full_sets_evict_the_unused)
 {
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
-        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_process_cache_release(cache, insert_at(cache, TWO_SETS, key, 10));
     for (unsigned key = 0; key < 16; key++) {
         if (key != 11)
-            htc_process_cache_release(map, acquire_at(map, TWO_SETS, key));
+            htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, key));
     }
-    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
-    ck_assert_ptr_null(acquire_at(map, TWO_SETS, 11));
+    htc_process_cache_release(cache, insert_at(cache, TWO_SETS, 16, 10));
+    ck_assert_ptr_null(acquire_at(cache, TWO_SETS, 11));
     ck_assert_uint_eq(count_at(TWO_SETS, 17), 16);
-    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -281,40 +281,40 @@ START_TEST(full_sets_evict_the_used_before_the_held)
 {
     htc_process_node *nodes[16];
 
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
-        nodes[key] = insert_at(map, TWO_SETS, key, 10);
-    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 7));
-    htc_process_cache_release(map, nodes[7]);
-    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
+        nodes[key] = insert_at(cache, TWO_SETS, key, 10);
+    htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, 7));
+    htc_process_cache_release(cache, nodes[7]);
+    htc_process_cache_release(cache, insert_at(cache, TWO_SETS, 16, 10));
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    ck_assert_ptr_null(acquire_at(map, TWO_SETS, 7));
+    ck_assert_ptr_null(acquire_at(cache, TWO_SETS, 7));
     for (unsigned key = 0; key < 16; key++) {
         if (key != 7)
-            htc_process_cache_release(map, nodes[key]);
+            htc_process_cache_release(cache, nodes[key]);
     }
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
 /* After all had been used, a use counts again from the next eviction on. */
 START_TEST(full_sets_forget_old_use)
 {
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 16; key++)
-        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
+        htc_process_cache_release(cache, insert_at(cache, TWO_SETS, key, 10));
     ck_assert_uint_eq(count_at(TWO_SETS, 16), 16);
-    htc_process_cache_release(map, insert_at(map, TWO_SETS, 16, 10));
-    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 15));
-    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 16));
+    htc_process_cache_release(cache, insert_at(cache, TWO_SETS, 16, 10));
+    htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, 15));
+    htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, 16));
     for (unsigned key = 17; key < 17 + 14; key++) {
-        htc_process_cache_release(map, insert_at(map, TWO_SETS, key, 10));
-        htc_process_cache_release(map, acquire_at(map, TWO_SETS, key));
+        htc_process_cache_release(cache, insert_at(cache, TWO_SETS, key, 10));
+        htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, key));
     }
-    ck_assert_uint_eq(stats_of(map).evictions, 15);
-    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 15));
-    htc_process_cache_release(map, acquire_at(map, TWO_SETS, 16));
-    destroy_and_count(map);
+    ck_assert_uint_eq(stats_of(cache).evictions, 15);
+    htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, 15));
+    htc_process_cache_release(cache, acquire_at(cache, TWO_SETS, 16));
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -323,21 +323,21 @@ START_TEST(full_sets_of_held_objects_still_take_one)
     htc_process_node *nodes[17];
     uint64_t bytes;
 
-    map = map_with_room(100000);
+    cache = map_with_room(100000);
     for (unsigned key = 0; key < 17; key++)
-        nodes[key] = insert_at(map, TWO_SETS, key, 10);
+        nodes[key] = insert_at(cache, TWO_SETS, key, 10);
     ck_assert_ptr_nonnull(nodes[16]);
-    ck_assert_uint_eq(stats_of(map).entries, 16);
-    ck_assert_uint_eq(stats_of(map).evictions, 1);
-    bytes = stats_of(map).bytes;
+    ck_assert_uint_eq(stats_of(cache).entries, 16);
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
+    bytes = stats_of(cache).bytes;
     ck_assert_uint_eq(bytes, empty_bytes + 170);
     for (unsigned key = 0; key < 17; key++) {
         ck_assert_uint_eq(((item *)htc_process_cache_data(nodes[key]))->canary, ALIVE);
-        htc_process_cache_release(map, nodes[key]);
+        htc_process_cache_release(cache, nodes[key]);
     }
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    ck_assert_uint_eq(stats_of(map).bytes, bytes - 10);
-    destroy_and_count(map);
+    ck_assert_uint_eq(stats_of(cache).bytes, bytes - 10);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -347,32 +347,32 @@ START_TEST(unused_go_first)
 {
     const unsigned n = 100;
 
-    map = map_with_room(n * 100);
+    cache = map_with_room(n * 100);
     for (unsigned key = 0; key < n; key++)
-        put(map, key, 100);
-    ck_assert_uint_eq(stats_of(map).bytes, stats_of(map).max_bytes);
-    ck_assert_uint_eq(stats_of(map).evictions, 0);
-    ck_assert_uint_eq(count_present(map, 0, n, 2), n / 2);
+        put(cache, key, 100);
+    ck_assert_uint_eq(stats_of(cache).bytes, stats_of(cache).max_bytes);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert_uint_eq(count_present(cache, 0, n, 2), n / 2);
 
     for (unsigned key = n; key < n + n / 2; key++)
-        put(map, key, 100);
-    ck_assert_uint_eq(stats_of(map).evictions, n / 2);
-    ck_assert_uint_eq(stats_of(map).entries, n);
-    ck_assert_uint_eq(count_present(map, 0, n, 2), n / 2);
-    destroy_and_count(map);
+        put(cache, key, 100);
+    ck_assert_uint_eq(stats_of(cache).evictions, n / 2);
+    ck_assert_uint_eq(stats_of(cache).entries, n);
+    ck_assert_uint_eq(count_present(cache, 0, n, 2), n / 2);
+    destroy_and_count(cache);
 }
 END_TEST
 
 START_TEST(used_go_when_all_are_used)
 {
-    map = map_with_room(1000);
+    cache = map_with_room(1000);
     for (unsigned key = 0; key < 10; key++)
-        put(map, key, 100);
-    ck_assert_uint_eq(count_present(map, 0, 10, 1), 10);
-    put(map, 10, 300);
-    ck_assert_uint_eq(stats_of(map).evictions, 3);
-    ck_assert(has(map, 10));
-    destroy_and_count(map);
+        put(cache, key, 100);
+    ck_assert_uint_eq(count_present(cache, 0, 10, 1), 10);
+    put(cache, 10, 300);
+    ck_assert_uint_eq(stats_of(cache).evictions, 3);
+    ck_assert(has(cache, 10));
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -381,38 +381,38 @@ START_TEST(use_is_remembered_while_held)
 {
     htc_process_node *node;
 
-    map = map_with_room(1000);
-    put(map, 0, 100);
-    node = acquire(map, 0);
+    cache = map_with_room(1000);
+    put(cache, 0, 100);
+    node = acquire(cache, 0);
     for (unsigned key = 1; key < 50; key++)
-        put(map, key, 100);
-    htc_process_cache_release(map, node);
-    ck_assert_uint_eq(count_present(map, 1, 50, 1), 9);
-    put(map, 50, 100);
-    ck_assert(has(map, 0));
-    destroy_and_count(map);
+        put(cache, key, 100);
+    htc_process_cache_release(cache, node);
+    ck_assert_uint_eq(count_present(cache, 1, 50, 1), 9);
+    put(cache, 50, 100);
+    ck_assert(has(cache, 0));
+    destroy_and_count(cache);
 }
 END_TEST
 
 START_TEST(held_are_never_evicted_for_room)
 {
-    map = map_with_room(1000);
+    cache = map_with_room(1000);
     for (nheld = 0; nheld < 10; nheld++)
-        held[nheld] = insert(map, nheld, 100);
-    ck_assert_ptr_null(insert(map, 10, 100));
+        held[nheld] = insert(cache, nheld, 100);
+    ck_assert_ptr_null(insert(cache, 10, 100));
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    ck_assert_uint_eq(count_present(map, 0, 10, 1), 10);
+    ck_assert_uint_eq(count_present(cache, 0, 10, 1), 10);
 
-    htc_process_cache_release(map, held[4]);
-    put(map, 10, 100);
-    ck_assert(!has(map, 4));
-    ck_assert(has(map, 10));
-    ck_assert_uint_eq(stats_of(map).evictions, 1);
+    htc_process_cache_release(cache, held[4]);
+    put(cache, 10, 100);
+    ck_assert(!has(cache, 4));
+    ck_assert(has(cache, 10));
+    ck_assert_uint_eq(stats_of(cache).evictions, 1);
     for (unsigned i = 0; i < 10; i++) {
         if (i != 4)
-            htc_process_cache_release(map, held[i]);
+            htc_process_cache_release(cache, held[i]);
     }
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -420,27 +420,27 @@ START_TEST(unlinked_and_held_still_count)
 {
     htc_process_node *node;
 
-    map = map_with_room(1000);
-    node = insert(map, 1, 1000);
-    htc_process_cache_remove(map, node);
-    ck_assert_uint_eq(stats_of(map).entries, 0);
-    ck_assert_ptr_null(insert(map, 2, 1));
-    htc_process_cache_release(map, node);
-    put(map, 2, 1000);
-    destroy_and_count(map);
+    cache = map_with_room(1000);
+    node = insert(cache, 1, 1000);
+    htc_process_cache_remove(cache, node);
+    ck_assert_uint_eq(stats_of(cache).entries, 0);
+    ck_assert_ptr_null(insert(cache, 2, 1));
+    htc_process_cache_release(cache, node);
+    put(cache, 2, 1000);
+    destroy_and_count(cache);
 }
 END_TEST
 
 START_TEST(replacement_uses_the_old_ones_room)
 {
-    map = map_with_room(1000);
-    put(map, 1, 600);
-    put(map, 2, 400);
-    put(map, 1, 600);
-    ck_assert(has(map, 1));
-    ck_assert(has(map, 2));
-    ck_assert_uint_eq(stats_of(map).evictions, 0);
-    destroy_and_count(map);
+    cache = map_with_room(1000);
+    put(cache, 1, 600);
+    put(cache, 2, 400);
+    put(cache, 1, 600);
+    ck_assert(has(cache, 1));
+    ck_assert(has(cache, 2));
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -448,19 +448,19 @@ static const size_t hopeless[] = {1001, 100000, SIZE_MAX / 2, SIZE_MAX - 1, SIZE
 
 START_TEST(larger_than_the_bound)
 {
-    map = map_with_room(1000);
-    put(map, 1, 500);
-    put(map, 2, 500);
-    ck_assert_ptr_null(insert(map, 3, hopeless[_i]));
+    cache = map_with_room(1000);
+    put(cache, 1, 500);
+    put(cache, 2, 500);
+    ck_assert_ptr_null(insert(cache, 3, hopeless[_i]));
     ck_assert_uint_eq(atomic_load(&freed), 1);
-    ck_assert_uint_eq(stats_of(map).evictions, 0);
-    ck_assert_uint_eq(count_present(map, 1, 3, 1), 2);
+    ck_assert_uint_eq(stats_of(cache).evictions, 0);
+    ck_assert_uint_eq(count_present(cache, 1, 3, 1), 2);
 
     /* What it would have replaced is out of date all the same. */
-    ck_assert_ptr_null(insert(map, 1, hopeless[_i]));
-    ck_assert(!has(map, 1));
-    put(map, 3, 1000);
-    destroy_and_count(map);
+    ck_assert_ptr_null(insert(cache, 1, hopeless[_i]));
+    ck_assert(!has(cache, 1));
+    put(cache, 3, 1000);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -468,14 +468,15 @@ END_TEST
 /* Two of these have the same place among those that were refused, the third has another. */
 START_TEST(what_can_never_have_room_is_known)
 {
-    map = new_map(65536);
-    ck_assert(htc_process_cache_fits(map, stats_of(map).max_bytes - stats_of(map).bytes));
-    ck_assert(!htc_process_cache_fits(map, stats_of(map).max_bytes - stats_of(map).bytes + 1));
-    for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
-        put(map, key, 1000);
-    ck_assert(htc_process_cache_fits(map, 1000)); /* others make way */
-    ck_assert(!htc_process_cache_fits(map, 65536));
-    destroy_and_count(map);
+    cache = new_cache(65536);
+    ck_assert(htc_process_cache_fits(cache, stats_of(cache).max_bytes - stats_of(cache).bytes));
+    ck_assert(
+        !htc_process_cache_fits(cache, stats_of(cache).max_bytes - stats_of(cache).bytes + 1));
+    for (unsigned key = 0; stats_of(cache).max_bytes - stats_of(cache).bytes >= 1000; key++)
+        put(cache, key, 1000);
+    ck_assert(htc_process_cache_fits(cache, 1000)); /* others make way */
+    ck_assert(!htc_process_cache_fits(cache, 65536));
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -484,21 +485,21 @@ START_TEST(what_comes_back_is_admitted)
     const uint64_t first = UINT64_C(0x1001) << 48, second = UINT64_C(0x2003) << 48,
                    other = UINT64_C(0x1001) << 48 | 1 << 16;
 
-    map = new_map(65536);
-    ck_assert(htc_process_cache_admit(map, first, 1000)); /* there is room */
-    for (unsigned key = 0; stats_of(map).max_bytes - stats_of(map).bytes >= 1000; key++)
-        put(map, key, 1000);
-    ck_assert(!htc_process_cache_admit(map, first, 1000));
-    ck_assert(htc_process_cache_admit(map, first, 1000));
-    ck_assert(htc_process_cache_admit(map, first, 1000)); /* its making may have failed */
-    ck_assert(!htc_process_cache_admit(map, other, 1000));
-    ck_assert(htc_process_cache_admit(map, first, 1000));
-    ck_assert(!htc_process_cache_admit(map, second, 1000));
-    ck_assert(!htc_process_cache_admit(map, first, 1000)); /* the second took its place */
-    ck_assert(htc_process_cache_admit(map, other, 1000));
-    ck_assert(!htc_process_cache_admit(map, second, 1000));
-    ck_assert(htc_process_cache_admit(map, first, 1)); /* so little there is room for */
-    destroy_and_count(map);
+    cache = new_cache(65536);
+    ck_assert(htc_process_cache_admit(cache, first, 1000)); /* there is room */
+    for (unsigned key = 0; stats_of(cache).max_bytes - stats_of(cache).bytes >= 1000; key++)
+        put(cache, key, 1000);
+    ck_assert(!htc_process_cache_admit(cache, first, 1000));
+    ck_assert(htc_process_cache_admit(cache, first, 1000));
+    ck_assert(htc_process_cache_admit(cache, first, 1000)); /* its making may have failed */
+    ck_assert(!htc_process_cache_admit(cache, other, 1000));
+    ck_assert(htc_process_cache_admit(cache, first, 1000));
+    ck_assert(!htc_process_cache_admit(cache, second, 1000));
+    ck_assert(!htc_process_cache_admit(cache, first, 1000)); /* the second took its place */
+    ck_assert(htc_process_cache_admit(cache, other, 1000));
+    ck_assert(!htc_process_cache_admit(cache, second, 1000));
+    ck_assert(htc_process_cache_admit(cache, first, 1)); /* so little there is room for */
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -507,19 +508,19 @@ START_TEST(nodes_are_accounted_for)
     const uint64_t room = 40000;
     const size_t smallest_node = 4 * sizeof(void *);
 
-    map = map_with_room(room);
+    cache = map_with_room(room);
     for (nheld = 0; nheld < MAX_HELD; nheld++) {
-        held[nheld] = insert(map, nheld, 0);
+        held[nheld] = insert(cache, nheld, 0);
         if (!held[nheld])
             break;
-        stats_of(map);
+        stats_of(cache);
     }
     ck_assert_uint_gt(nheld, 127);
     ck_assert_uint_lt(nheld, (empty_bytes + room) / smallest_node);
     for (unsigned i = 0; i < nheld; i++)
-        htc_process_cache_release(map, held[i]);
-    put(map, MAX_HELD, 0);
-    destroy_and_count(map);
+        htc_process_cache_release(cache, held[i]);
+    put(cache, MAX_HELD, 0);
+    destroy_and_count(cache);
 }
 END_TEST
 
@@ -531,39 +532,39 @@ static void random_step(uint64_t *state, htc_process_node **place)
     unsigned key = next_random(state) % 500;
 
     if (*place)
-        htc_process_cache_release(map, *place);
-    *place =
-        next_random(state) % 3 ? acquire(map, key) : insert(map, key, next_random(state) % 2000);
+        htc_process_cache_release(cache, *place);
+    *place = next_random(state) % 3 ? acquire(cache, key)
+                                    : insert(cache, key, next_random(state) % 2000);
     if (*place && next_random(state) % 8 == 0)
-        htc_process_cache_remove(map, *place);
+        htc_process_cache_remove(cache, *place);
 }
 
 START_TEST(random_operations_keep_the_bound)
 {
     uint64_t state = (uint64_t)_i + 1, before = 0;
 
-    map = map_with_room(30000);
+    cache = map_with_room(30000);
     for (int step = 0; step < 20000; step++) {
         uint64_t overhead;
 
         random_step(&state, &held[next_random(&state) % RANDOM_HELD]);
-        /* All that is alive, and the map itself, which never shrinks. */
-        overhead = stats_of(map).bytes - atomic_load(&live_cost);
+        /* All that is alive, and the cache itself, which never shrinks. */
+        overhead = stats_of(cache).bytes - atomic_load(&live_cost);
         ck_assert_uint_ge(overhead, before ? before : empty_bytes);
         before = overhead;
     }
-    ck_assert_uint_gt(stats_of(map).evictions, 100);
+    ck_assert_uint_gt(stats_of(cache).evictions, 100);
     for (int i = 0; i < RANDOM_HELD; i++) {
         if (held[i])
-            htc_process_cache_release(map, held[i]);
+            htc_process_cache_release(cache, held[i]);
     }
-    destroy_and_count(map);
+    destroy_and_count(cache);
 }
 END_TEST
 
 static Suite *map_suite(void)
 {
-    Suite *suite = suite_create("map");
+    Suite *suite = suite_create("cache");
     TCase *basics = new_case(suite, "basics"), *sets = new_case(suite, "sets"),
           *bound = new_case(suite, "bound");
 

@@ -1,12 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file map_items.h
- * The payload that the tests of the process map (check_map.c, check_map_threads.c) put into it, and
- * short names for what they do all the time. Payloads come from an arena and are never handed out
- * twice, so that one that is used after it was freed is seen without any tool.
+ * @file process_cache_items.h
+ * The payload that the tests of the process cache (check_process_cache.c and
+ * check_process_cache_threads.c) put into it, and short names for what they do all the time.
+ * Payloads come from an arena and are never handed out twice, so that one that is used after it was
+ * freed is seen without any tool.
  */
-#ifndef MAP_ITEMS_H
-#define MAP_ITEMS_H
+#ifndef PROCESS_CACHE_ITEMS_H
+#define PROCESS_CACHE_ITEMS_H
 
 #include "cache/process_cache.h"
 
@@ -18,10 +19,10 @@
 #define POISON 0xdeadbeefu
 
 typedef struct item {
-    uint32_t canary; /* not atomic: a race on it is a bug of the map */
+    uint32_t canary; /* not atomic: a race on it is a bug of the cache */
     unsigned key;
     size_t cost;
-    htc_process_cache *map; /* of the parent */
+    htc_process_cache *cache; /* of the parent */
     htc_process_node *parent;
 } item;
 
@@ -30,15 +31,15 @@ static item *arena;
 
 /* Counted with relaxed order, and checked with require() where several threads are at it: anything
  * that orders the threads (libcheck's ck_assert takes a lock) would hide a missing order in the
- * map. */
+ * cache. */
 static _Atomic size_t made, freed, live_cost, match_calls;
 
 /* How many calls of item_free() are on this thread's stack, and how many ever were. */
 static _Thread_local unsigned free_depth;
 static _Atomic unsigned deepest_free;
 
-static htc_process_cache *map;
-static uint64_t empty_bytes; /* what an empty map accounts for */
+static htc_process_cache *cache;
+static uint64_t empty_bytes; /* what an empty cache accounts for */
 
 static inline void require(bool holds, const char *what)
 {
@@ -51,13 +52,13 @@ static inline size_t count(_Atomic size_t *counter, size_t n)
     return atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-static inline item *item_new(unsigned key, size_t cost, htc_process_cache *parent_map,
+static inline item *item_new(unsigned key, size_t cost, htc_process_cache *parent_cache,
                              htc_process_node *parent)
 {
     size_t i = count(&made, 1);
 
     require(i < ARENA_ITEMS, "the arena is too small");
-    arena[i] = (item){ALIVE, key, cost, parent_map, parent};
+    arena[i] = (item){ALIVE, key, cost, parent_cache, parent};
     count(&live_cost, cost);
     return &arena[i];
 }
@@ -74,7 +75,7 @@ static inline void item_free(void *data)
     if (free_depth > atomic_load_explicit(&deepest_free, memory_order_relaxed))
         atomic_store_explicit(&deepest_free, free_depth, memory_order_relaxed);
     if (it->parent)
-        htc_process_cache_release(it->map, it->parent);
+        htc_process_cache_release(it->cache, it->parent);
     free_depth--;
 }
 
@@ -106,7 +107,7 @@ static inline htc_process_cache_stats stats_of(const htc_process_cache *m)
     return stats;
 }
 
-static inline htc_process_cache *new_map(uint64_t max_bytes)
+static inline htc_process_cache *new_cache(uint64_t max_bytes)
 {
     htc_process_cache *m;
 
@@ -114,15 +115,15 @@ static inline htc_process_cache *new_map(uint64_t max_bytes)
     return m;
 }
 
-/* A map that has room for so many bytes of payload. */
+/* A cache that has room for so many bytes of payload. */
 static inline htc_process_cache *map_with_room(uint64_t room)
 {
-    return new_map(empty_bytes + room);
+    return new_cache(empty_bytes + room);
 }
 
 static inline void setup(void)
 {
-    htc_process_cache *probe = new_map((uint64_t)64 << 10);
+    htc_process_cache *probe = new_cache((uint64_t)64 << 10);
 
     empty_bytes = stats_of(probe).bytes;
     htc_process_cache_destroy(probe);
