@@ -8,7 +8,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use HtCache::SiteEdits qw(edits);
-use HtCache::SiteLines qw(pick chance some line section url file noisy requirement lines_of);
+use HtCache::SiteLines qw(pick chance some line section url file noisy requirement rule seldom_flags lines_of);
 use List::Util qw(first);
 our @EXPORT_OK = qw(site render all_nodes fill);
 
@@ -26,13 +26,14 @@ sub site {
     srand $seed;
     my $site  = { perl => chance(0.2), lua => chance(0.25), dav => chance(0.35), slow => chance(0.1), files => {}, documents => _common() };
     $site->{$_} = 0 for @{ $args{without} || [] };
-    my @hosts = map { _host($site, $_) } 0 .. $args{hosts} - 1;
-    my @conf  = (_main($site, $hosts[0]), map { _virtual($site, $_) } @hosts[1 .. $#hosts]);
+    my @hosts   = map { _host($site, $_) } 0 .. $args{hosts} - 1;
+    my @main    = _main($site, $hosts[0]);
+    my @virtual = map { _virtual($site, $_) } @hosts[1 .. $#hosts];
     for my $host (@hosts) {
         _documents_of($site, $host, $_) for @{ $host->{dirs} };
     }
-    return {
-        conf      => \@conf,
+    my $made = {
+        conf      => [@main, @virtual],
         files     => $site->{files},
         documents => $site->{documents},
         modules   => _order($site, @{ $args{modules} }),
@@ -40,6 +41,20 @@ sub site {
         edits     => edits($site, sub { render([map { lines_of(@_) } 1 .. some(3)]) }, @hosts),
         requests  => [map { _requests($site, $_, $args{requests}) } @hosts],
     };
+    _seldom_flags(map { [$hosts[$_ + 1], $virtual[$_]] } 0 .. $#virtual);
+    return $made;
+}
+
+# Puts rules with flags that few sites have behind others of hosts and their directories. Called last: a random number that
+# is drawn earlier changes the servers that all seeds stand for.
+sub _seldom_flags {
+    my @places = map { my ($host, $node) = @$_; map { [$host, $_] } $node, grep { $_->{text} =~ /^<Directory / } @{ $node->{kids} } } @_;
+    @places = grep { grep { $_->{text} eq 'RewriteEngine On' } @{ $_->[1]{kids} } } @places;
+    my @flags = @places ? seldom_flags() : ();
+    for my $i (0 .. $#flags) {
+        my ($host, $node) = @{ $places[$i % @places] };
+        push @{ $node->{kids} }, rule($host, $node->{text} =~ /^<Dir/ ? { url => '/' } : {}, $flags[$i], chance(0.4) ? pick('L', 'R', 'NS', 'QSA') : ());
+    }
 }
 
 sub render {

@@ -5,6 +5,7 @@ package HtCache::SiteCount;
 use strict;
 use warnings;
 use Exporter 'import';
+use HtCache::SiteLines ();
 use List::Util qw(first);
 our @EXPORT_OK = qw(vocabulary count_words);
 
@@ -30,7 +31,8 @@ my %HANDLER = (
     (map { ("$_ of mod_lua" => qr/LuaHook\w+ .* $_\b/) } qw(marks refuses breaks stops moves customs)), 'translation by mod_lua' => qr/LuaHookTranslateName/,
 );
 
-my @FLAGS  = qw(B BNP C chain DPI discardpath END F forbidden G gone L last NC nocase NE noescape NS nosubreq PT passthrough QSA qsappend QSD qsdiscard QSL qslast R redirect S skip T H E env CO N);
+my @FLAGS  = qw(B BNP C chain DPI discardpath END F forbidden G gone L last NC nocase NE noescape NS nosubreq PT passthrough QSA qsappend QSD qsdiscard QSL qslast R redirect S skip T H E CO N);
+push @FLAGS, @HtCache::SiteLines::SELDOM;
 my @ORDERS = (map({ ['htcache', $_, 'alias'] } qw(env rewrite userdir lua perl)), ['alias', 'htcache'], ['env', 'htcache', 'alias']);
 my @FILES  = ('an empty .htaccess', 'a .htaccess of comments');
 my @HOSTS  = ('rules in the main server, none in a virtual one', 'rules in virtual servers alone', 'a main server that hands rules down, a virtual one without');
@@ -40,8 +42,8 @@ my @PAGES  = map {"<!--#$_ -->"} 'include virtual', 'include file', 'fsize', 'fl
 
 # All that there are.
 sub vocabulary {
-    # httpd itself crashes by [CO] without a value.
-    return (sort(keys %LINE, keys %HANDLER), (grep { $_ ne '[CO]' } map { ("[$_]", "[$_=...]") } @FLAGS), (map { 'load order: ' . join ' ', @$_ } @ORDERS), @FILES, @HOSTS, @EDITS, @ASKED, @PAGES);
+    # These three never stand without a value, see seldom_flags() of HtCache::SiteLines.
+    return (sort(keys %LINE, keys %HANDLER), (grep { !/^\[(?:CO|cookie|BNE)\]$/ } map { ("[$_]", "[$_=...]") } @FLAGS), (map { 'load order: ' . join ' ', @$_ } @ORDERS), @FILES, @HOSTS, @EDITS, @ASKED, @PAGES);
 }
 
 # Adds those of a server, { modules, conf, files, scripts, edits }, to the counts in %$count.

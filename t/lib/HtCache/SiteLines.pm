@@ -7,7 +7,7 @@ use strict;
 use warnings;
 use Exporter 'import';
 use List::Util qw(shuffle);
-our @EXPORT_OK = qw(pick chance some line section url file noisy requirement lines_of);
+our @EXPORT_OK = qw(pick chance some line section url file noisy requirement rule seldom_flags lines_of);
 
 # Not Grammar's: scenarios of a seed must not change with it.
 sub pick   { return $_[int rand @_] }
@@ -118,6 +118,12 @@ sub flag {
     return pick('S=1', 'S=2', 'skip=1', 'S=x', 'S', 'T=text/x-a', 'T', 'H=default-handler', 'H=send-as-is', 'N=2', 'CO=c:v:.test', 'UnsafeAllow3F', 'B=;', 'l', 'nc', 'r=301',
         'redirect', 'skip', 'E', 'env', 'H', 'CO=e:f:.test', 'N', 'handler', 'handler=send-as-is', 'type=text/x-a', 'cookie=d:w:.test', 'next=2', 'unsafeprefixstat');
 }
+
+# The other names that mod_rewrite has for its flags, all with and without a value, in a random order. BNE is refused
+# without one; httpd itself crashes by a cookie without one.
+our @SELDOM = qw(BCTLS BNE P proxy UNC backrefescaping backrefernoplus UnsafeAllow3F UnsafePrefixStat type handler cookie env next);
+
+sub seldom_flags { return shuffle('BNE=/', 'cookie=d:w:.test', map { ($_, "$_=x") } grep { !/^(?:BNE|cookie)$/ } @SELDOM) }
 
 sub flags {
     my ($n) = @_;
