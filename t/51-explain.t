@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
+use List::Util qw(max);
 use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy wait_until);
@@ -346,6 +347,29 @@ for my $kind (sort keys %slow) {
     like $notes, qr/too many steps|take too long/, "$kind: and of patterns that take too long" if $kind ne 'many';
     is $said->{explain}{status}, 0, "$kind: nobody answers";
 }
+# Rules that make much of little: each doubles the path, repeats it in one line, or makes the query longer. No request
+# here matches them, as httpd itself takes gigabytes for some of them.
+my %growing = (
+    double    => join('', map { "RewriteRule ^(a.*)\$ \$1\$1\n" } 1 .. 40),
+    repeat    => 'RewriteRule ^(a.*)$ /' . '$1' x 3900 . " [R]\n",
+    condition => join('', map { 'RewriteCond ' . '%{REQUEST_URI}' x 480 . " ^nothing\nRewriteRule ^a http://example.org/ [R]\n" } 1 .. 200),
+    query     => join('', map { "RewriteRule ^a a?name=value [QSA]\n" } 1 .. 40_000),
+    doubtful  => join('', map { "RewriteCond %{REMOTE_ADDR} x\nRewriteRule ^(a.*) \$1\$1\$1\$1\n" } 1 .. 20_000),
+);
+sub most_memory { # in MB, of a child
+    my @sizes = map { (read_file("/proc/$_/status") // '') =~ /^VmHWM:\s+(\d+)/m ? $1 / 1024 : 0 } $server->children;
+    return max @sizes;
+}
+write_file("$root/growing/$_/.htaccess", "RewriteEngine On\n$growing{$_}") for keys %growing;
+wait_past_racy();
+for my $kind (sort keys %growing) {
+    $client->request("/growing/$kind/none") for 1 .. 2;
+    my $before = most_memory();
+    my $said   = explained("/growing/$kind/" . 'a' x 1000);
+    ok !$said->{explain}{certain}, "$kind: nobody answers for certain";
+    cmp_ok most_memory() - $before, '<', 150, "$kind: it takes little memory";
+}
+is_deeply [$server->crashes], [], 'no child died';
 # A client that goes away before its answer is there.
 for my $kind (qw(rewrite redirect files)) {
     my $before = length $server->error_log;

@@ -2,8 +2,9 @@
 /*
  * What one ?explain may take. It runs the patterns of tenants' lines, of which httpd bounds each
  * one alone, and of a request only those up to the first that answers. So each pattern here has a
- * limit of its own, all have a budget, and the search ends when the client has gone. Called by the
- * other files of this folder wherever there may be many lines.
+ * limit of its own, all have a budget, and the search ends when the client has gone. The text that
+ * rules make of groups is charged, too: one line can repeat a group four thousand times. Called by
+ * the other files of this folder wherever there may be many lines.
  */
 #include "explain/internal.h"
 
@@ -87,6 +88,11 @@ bool explain_goes_on(const explain *e)
     return !l->spent;
 }
 
+void explain_charge(const explain *e, uint64_t steps)
+{
+    redirect_budget_charge(&e->limits->budget, steps);
+}
+
 explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
                               apr_size_t n, ap_regmatch_t *groups)
 {
@@ -103,7 +109,7 @@ explain_verdict explain_match(const explain *e, const char *pattern, int flags, 
     ap_regfree(&regex);
     if (!htc_regex_too_hard(rc))
         return rc ? EXPLAIN_NO : EXPLAIN_YES;
-    redirect_budget_charge(&e->limits->budget, REDIRECT_PATTERN_STEPS);
+    explain_charge(e, REDIRECT_PATTERN_STEPS);
     e->limits->too_hard = true;
     return EXPLAIN_UNKNOWN;
 }

@@ -132,6 +132,8 @@ void explain_begin(explain *e);
 /** May another line be looked into? Once false, it stays so: the budget is spent, or the client has
  * gone. To be asked in each loop over lines. */
 bool explain_goes_on(const explain *e);
+/** So many steps were taken, or bytes of text made. */
+void explain_charge(const explain *e, uint64_t steps);
 /** Does the pattern match? Unknown when it is none, met its limit, or the budget is spent. @a flags
  * beside AP_REG_EXTENDED; *groups as of ap_regexec(). */
 explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
@@ -234,6 +236,7 @@ typedef struct explain_run {
     const char *directory; /* whose rules they are, ends with '/'; NULL: the server's */
     const char *base;      /* its RewriteBase, or NULL */
     const char *filename, *path_info, *args;
+    const char *subject;              /* that patterns are compared with; NULL: not made yet */
     bool changed, absolute;           /* by a rule; to a URL */
     bool noescape, passed;            /* by one with NE; PT */
     bool stopped;                     /* nobody here knows how it goes on */

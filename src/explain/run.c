@@ -27,6 +27,12 @@ typedef struct trial {
     bool condition_unknown; /* the groups of conditions depend on more than is known here */
 } trial;
 
+static void note_rule(const trial *t, const char *what)
+{
+    explain_note_unsure(t->e, "RewriteRule in %s line %d %s.", t->one->node->filename,
+                        t->one->node->line_num, what);
+}
+
 /* --- strings ----------------------------------------------------------------------------------*/
 
 /* NULL: it is not known here. */
@@ -81,26 +87,36 @@ static const char *expand_one(const trial *t, const char **at)
     return group_of(t, *s == '$' ? &t->rule : &t->condition, s[1] - '0');
 }
 
-/* With variables and groups in it. NULL: it is not known here, or (@a safe) mod_rewrite may refuse
- * it for a "?" that came out of one. */
+/* With variables and groups in it. NULL: it is not known here, too long, or (@a safe) mod_rewrite may
+ * refuse it for a "?" that came out of one. */
 static const char *expand(const trial *t, const char *text, bool safe)
 {
-    const char *out = "";
+    apr_array_header_t *parts = apr_array_make(t->e->pool, 8, sizeof(struct iovec));
+    size_t len = 0, max = 2 * (size_t)t->e->server->limit_req_line; /* of mod_rewrite's */
+    bool has_query = false;
 
-    while (*text) {
+    while (*text && explain_goes_on(t->e)) {
         size_t plain = strcspn(text, "\\$%");
-        const char *more;
+        const char *part = plain ? apr_pstrmemdup(t->e->pool, text, plain) : expand_one(t, &text);
+        struct iovec *one;
 
-        out = apr_pstrcat(t->e->pool, out, apr_pstrmemdup(t->e->pool, text, plain), NULL);
         text += plain;
-        if (!*text)
-            break;
-        more = expand_one(t, &text);
-        if (!more || (safe && strchr(more, '?') && !strchr(out, '?')))
+        if (!part || (safe && !plain && strchr(part, '?') && !has_query))
             return NULL;
-        out = apr_pstrcat(t->e->pool, out, more, NULL);
+        one = apr_array_push(parts);
+        *one = (struct iovec){.iov_base = (char *)part, .iov_len = strlen(part)};
+        has_query = has_query || strchr(part, '?');
+        len += one->iov_len;
+        explain_charge(t->e, one->iov_len);
+        if (len > max) {
+            note_rule(t, "or a condition of it makes a text that is longer than httpd lets a path "
+                         "become");
+            return NULL;
+        }
     }
-    return out;
+    return *text ? NULL
+                 : apr_pstrcatv(t->e->pool, (struct iovec *)parts->elts, (apr_size_t)parts->nelts,
+                                NULL);
 }
 
 /* As mod_rewrite's subst_prefix_path(). */
@@ -227,14 +243,17 @@ static verdict judge_conditions(trial *t)
 /* --- a rule -----------------------------------------------------------------------------------*/
 
 /* What its pattern is compared with. */
-static const char *subject_of(const explain *e, const explain_run *run)
+static const char *subject_of(const explain *e, explain_run *run)
 {
-    const char *subject = run->filename;
     size_t len = run->directory ? strlen(run->directory) : 0;
+    const char *subject = run->filename;
 
+    if (run->subject)
+        return run->subject;
     if (run->directory && run->path_info)
         subject = apr_pstrcat(e->pool, subject, run->path_info, NULL);
-    return len && !strncmp(subject, run->directory, len) ? subject + len : subject;
+    run->subject = len && !strncmp(subject, run->directory, len) ? subject + len : subject;
+    return run->subject;
 }
 
 static bool pattern_matches(const explain *e, const rewrite_rule *rule, const char *subject,
@@ -311,6 +330,7 @@ static bool split_query(const explain *e, explain_run *run, const rewrite_rule *
         if (!*args)
             return true;
         args = apr_pstrcat(e->pool, args, "&", run->args, NULL);
+        explain_charge(e, strlen(args));
     }
     if (*args && args[strlen(args) - 1] == '&')
         args[strlen(args) - 1] = '\0';
@@ -355,6 +375,7 @@ static bool substitute(const trial *t, explain_run *run)
         path++;
     run->absolute = forced || is_http(path);
     run->filename = forced && !is_http(path) ? ap_construct_url(e->pool, path, e->r) : path;
+    run->subject = NULL;
     run->noescape = (rule->flags & REWRITE_NOESCAPE) != 0;
     run->changed = true;
     run->last = t->one;
@@ -396,12 +417,6 @@ static void add_row(const trial *t, int status, const char *location, bool unsur
                                            .conditions = t->one->nconditions,
                                            .unsure = unsure,
                                            .folded = t->one->folded});
-}
-
-static void note_rule(const trial *t, const char *what)
-{
-    explain_note_unsure(t->e, "RewriteRule in %s line %d %s.", t->one->node->filename,
-                        t->one->node->line_num, what);
 }
 
 /* Nobody here knows whether it is carried out: go on as if it were not. */
