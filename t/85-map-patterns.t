@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file wait_past_racy);
+use HtCache::Env qw(read_file work_dir write_file wait_past_racy);
 use HtCache::Server;
 
 my $tree = work_dir('patterns');
@@ -39,12 +39,14 @@ write_file("$tree/ht/.htaccess", "HtCacheRedirectMap map.map format=nginx\n");
 # A request and its subrequests have one budget: each takes half of it.
 write_map("$maps/half.map", slow_rows('/half-[12]', 1 .. $all / 2), '^/half-[12]/a+y$ http://example.org/half');
 
+write_map("$maps/repeat.map", '^/repeat/(.*)$ http://example.org/' . '$1' x 3900);
+
 # A row without a pattern that stands behind patterns that were not tried.
 write_file("$maps/vercel.json", '{"redirects":[' . join(',',
     (map {qq({"source":"/plain/:p((?:a|aa)+[!$_])","destination":"http://example.org/slow"})} 1 .. $all + 1),
     qq({"source":"/plain/$long","destination":"http://example.org/plain"})) . ']}');
 my $map_lines = join '', map {"HtCacheRedirectMap \"$maps/$_\"\n"}
-    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half)), 'vercel.json';
+    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half repeat)), 'vercel.json';
 $map_lines =~ s/ format=nginx"/" format=nginx/g;
 
 my $hard   = '((?:a|aa)+[!?]|a+y)$';
@@ -95,6 +97,13 @@ is said('half.map'), 0, 'and so far none was used up';
 write_file("$tree/halves.shtml", qq(<!--#include virtual="/half-1/$long" --><!--#include virtual="/half-2/$long" --><!--#include virtual="/half-2/b$long" -->));
 $module->client('main')->request('/halves.shtml');
 is said('half.map'), 1, 'subrequests share the budget of their request';
+
+# A target that repeats a group some thousand times: httpd makes no text of that length, either, and no memory is taken.
+is answer($module, '/repeat/' . 'x' x 1000), '404 -', 'a target that becomes too long is no answer';
+is answer($module, '/repeat/'), '302 http://example.org/', 'a shorter one is';
+like $module->error_log, qr/repeat\.map line 1: [^\n]* longer than 65536 bytes; the row is not used/, 'which is said';
+my ($most) = sort { $b <=> $a } map { (read_file("/proc/$_/status") // '') =~ /^VmHWM:\s+(\d+)/m ? $1 : 0 } $module->children;
+cmp_ok $most, '<', 500_000, 'and no child has taken much memory';
 
 for my $uri ("/folded/$long", "/rule/$long") {
     my $is = answer($stock, $uri);

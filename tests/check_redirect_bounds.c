@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * What a redirect map may take when it is read and checked, in numbers of patterns and comparisons:
- * patterns that are tried, limits that patterns set themselves, and the check for loops. Run by
- * 'make check'.
+ * patterns that are tried, limits that patterns set themselves, and the check for loops; and what
+ * groups make of a target. Run by 'make check'.
  */
 #include "suite_util.h"
 #include "tool/map.h"
@@ -350,6 +350,47 @@ START_TEST(loops_in_front_are_found)
 }
 END_TEST
 
+/* --- what groups make --------------------------------------------------------------------------
+ */
+
+/* A row whose target repeats its group so often, asked with a path that has 16 bytes in it. */
+static const char *answer_of(const char *name, const char *begin, const char *group, unsigned times,
+                             const char *end, apr_pool_t *pool)
+{
+    test_map *map;
+    const char *answer;
+
+    text_len = 0;
+    put("%s", begin);
+    for (unsigned i = 0; i < times; i++)
+        put("%s", group);
+    put("%s", end);
+    map = test_map_load_bytes(name, text, text_len, "");
+    answer = apr_pstrdup(pool, test_map_ask(map, "/r0123456789abcdef"));
+    test_map_free(map);
+    return answer;
+}
+
+START_TEST(what_groups_make_is_bounded)
+{
+    static const char target[] = "http://x/";
+    unsigned fits = (REDIRECT_LOCATION_MAX - (sizeof(target) - 1)) / 16;
+    apr_pool_t *pool;
+
+    if (!test_map_has_regexes())
+        return;
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+    ck_assert_uint_eq(
+        strlen(answer_of("m.map", "\"~^/r(.*)$\" \"http://x/", "$1", fits, "\";\n", pool)),
+        strlen("302 ") + sizeof(target) - 1 + (size_t)16 * fits);
+    ck_assert_str_eq(answer_of("m.map", "\"~^/r(.*)$\" \"http://x/", "$1", fits + 1, "\";\n", pool),
+                     "refused");
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+END_TEST
+
 static void setup(void)
 {
     apr_initialize();
@@ -375,6 +416,7 @@ int main(void)
     tcase_add_test(tests, nothing_runs_beyond_the_limits);
     tcase_add_test(tests, checking_is_linear);
     tcase_add_test(tests, loops_in_front_are_found);
+    tcase_add_test(tests, what_groups_make_is_bounded);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

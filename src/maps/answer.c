@@ -7,6 +7,7 @@
 
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <apr_tables.h>
 #include <string.h>
 
 #include "maps/internal.h"
@@ -174,13 +175,24 @@ static const char *escape_for_query(const char *s, apr_pool_t *pool)
     return start;
 }
 
-/* "$digit" replaced. False: one stands where scheme or host are, or makes a host. */
+/* A piece of the text, which has @a len bytes then. False: that is too long. */
+static bool add_piece(apr_array_header_t *pieces, const char *s, size_t n, size_t *len)
+{
+    struct iovec *piece = apr_array_push(pieces);
+
+    *piece = (struct iovec){.iov_base = (char *)s, .iov_len = n};
+    *len += n;
+    return *len <= REDIRECT_LOCATION_MAX;
+}
+
+/* "$digit" replaced. False: one stands where scheme or host are, or makes a host; or the text
+ * becomes too long. */
 static bool expand(answer *a, const redirect_request *request, const redirect_group *groups,
                    int ngroups, apr_pool_t *pool)
 {
     const char *why, *mark = memchr(a->text, '?', a->len);
-    size_t free_part = redirect_map_free_part(a->text, a->len, &why), begin = 0;
-    const char *expanded = "";
+    size_t free_part = redirect_map_free_part(a->text, a->len, &why), begin = 0, len = 0;
+    apr_array_header_t *pieces = apr_array_make(pool, 8, sizeof(struct iovec));
 
     for (size_t i = 0; i < a->len; i++) {
         const char *group;
@@ -192,13 +204,14 @@ static bool expand(answer *a, const redirect_request *request, const redirect_gr
         group = group_text(request, groups, ngroups, a->text[i + 1] - '0', pool);
         group = mark && mark < a->text + i ? escape_for_query(group, pool)
                                            : escape_path(request, group, pool);
-        expanded = apr_pstrcat(pool, expanded, apr_pstrmemdup(pool, a->text + begin, i - begin),
-                               group, NULL);
+        if (!add_piece(pieces, a->text + begin, i - begin, &len) ||
+            !add_piece(pieces, group, strlen(group), &len))
+            return false;
         begin = ++i + 1;
     }
-    expanded = apr_pstrcat(pool, expanded, a->text + begin, NULL);
-    a->len = strlen(expanded);
-    a->text = apr_pstrmemdup(pool, expanded, a->len);
+    if (!add_piece(pieces, a->text + begin, a->len - begin, &len))
+        return false;
+    a->text = apr_pstrcatv(pool, (struct iovec *)pieces->elts, (apr_size_t)pieces->nelts, &a->len);
     return a->text[0] != '/' || (a->text[1] != '/' && a->text[1] != '\\');
 }
 

@@ -149,6 +149,9 @@ apr_status_t redirect_map_build(const redirect_map_options *options, const char 
 apr_status_t redirect_map_check(const redirect_table *table, redirect_report *report,
                                 apr_pool_t *pool);
 
+/** Groups make no longer text of a target: a line can repeat one some thousand times. As mod_alias. */
+#define REDIRECT_LOCATION_MAX 65536
+
 /** The regex groups of a match for REDIRECT_OPT_EXPAND: group i is subject[start, end), -1: unset.
  */
 typedef struct redirect_group {
@@ -161,7 +164,8 @@ typedef struct redirect_group {
  * as the client sent it. The rest of the path goes behind the target's path, and the query before
  * its fragment. With REDIRECT_OPT_EXPAND groups are escaped, for a path or for a query by where
  * they stand. NULL when the row has no target, or when expansion would leave the target's scheme
- * and host (then *refused is true and the row must not be used).
+ * and host or become longer than REDIRECT_LOCATION_MAX (then *refused is true and the row must not
+ * be used).
  */
 const char *redirect_map_location(const redirect_match *match, const redirect_request *request,
                                   const redirect_group *groups, int ngroups, apr_pool_t *pool,

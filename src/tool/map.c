@@ -631,7 +631,10 @@ static void print_hops(const map_file *f, const hop *hops, int n)
             putchar(' ');
             tool_put(stdout, hops[i].location);
         }
-        puts(hops[i].refused ? " refused: what was captured would change the target's host" : "");
+        puts(hops[i].refused
+                 ? " refused: what was captured would change the target's host, or make it too "
+                   "long"
+                 : "");
     }
     if (n == HOPS_MAX)
         printf("more than %d redirects: probably a loop\n", HOPS_MAX - 1);
