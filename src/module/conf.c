@@ -27,6 +27,7 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->folds = apr_array_make(pconf, 2, sizeof(void *));
     current_options->counted = apr_array_make(pconf, 2, sizeof(void *));
     current_options->tracked = apr_array_make(pconf, 2, sizeof(void *));
+    current_options->blocks = apr_array_make(pconf, 2, sizeof(void *));
     current_options->maps = apr_array_make(pconf, 2, sizeof(void *));
     apr_pool_cleanup_register(pconf, NULL, options_forget, apr_pool_cleanup_null);
 }

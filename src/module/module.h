@@ -188,6 +188,7 @@ typedef struct htc_options {
     apr_array_header_t *folds;   /* htc_fold *: the same */
     apr_array_header_t *counted; /* htc_counted *: the same */
     apr_array_header_t *tracked; /* those of `counted` that are RewriteRules in no table */
+    apr_array_header_t *blocks;  /* of RewriteRules in a table; redirects/fold_rewrite.c */
     apr_array_header_t
         *changes; /* of the configuration tree, to be undone; redirects/fold_tree.c */
     struct htc_farm_options *farm; /* NULL: no such directives */

@@ -35,8 +35,9 @@ typedef struct rewrite_entry {
     int status; /* that it answers with; 0: it rewrites */
 } rewrite_entry;
 
-/* What the map function is asked for. Its address, with a check value that nobody else can make, is
- * the ID. */
+/* What the map function is asked for. Its number among all of the server's configuration, with a
+ * check value, is the ID. Whoever can make that value, as a process can that was taken over, reaches
+ * a block that is there, and nothing else. */
 typedef struct rewrite_block {
     const char *filename;
     const char *pattern;         /* of the one rule */
@@ -49,16 +50,20 @@ typedef struct rewrite_block {
 
 /* --- a block ----------------------------------------------------------------------------------*/
 
+/* To be called once for each block: it has the next number. */
 static const char *block_id(const rewrite_block *block, uint64_t secret, apr_pool_t *pool)
 {
-    uint64_t address = (uint64_t)(uintptr_t)block;
+    apr_array_header_t *blocks = htc_options_get()->blocks;
+    uint64_t number = (uint64_t)blocks->nelts;
 
-    return apr_psprintf(pool, "%016" APR_UINT64_T_HEX_FMT "%016" APR_UINT64_T_HEX_FMT, address,
-                        (uint64_t)XXH3_64bits_withSeed(&address, sizeof(address), secret));
+    APR_ARRAY_PUSH(blocks, const rewrite_block *) = block;
+    return apr_psprintf(pool, "%016" APR_UINT64_T_HEX_FMT "%016" APR_UINT64_T_HEX_FMT, number,
+                        (uint64_t)XXH3_64bits_withSeed(&number, sizeof(number), secret));
 }
 
 static const rewrite_block *block_of(const char *id, uint64_t secret)
 {
+    const apr_array_header_t *blocks = htc_options_get()->blocks;
     uint64_t words[2] = {0, 0};
 
     for (int i = 0; i < 32; i++) {
@@ -68,9 +73,10 @@ static const rewrite_block *block_of(const char *id, uint64_t secret)
             return NULL;
         words[i / 16] = words[i / 16] << 4 | (uint64_t)(digit - "0123456789abcdef");
     }
-    if (*id != ':' || words[1] != XXH3_64bits_withSeed(&words[0], sizeof(words[0]), secret))
+    if (*id != ':' || words[0] >= (uint64_t)blocks->nelts ||
+        words[1] != XXH3_64bits_withSeed(&words[0], sizeof(words[0]), secret))
         return NULL;
-    return (const rewrite_block *)(uintptr_t)words[0];
+    return APR_ARRAY_IDX(blocks, words[0], const rewrite_block *);
 }
 
 static bool build_block(rewrite_block *block, const rewrite_rule *rules, apr_pool_t *pool)
