@@ -202,7 +202,9 @@ static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t 
 
     if (rv != APR_SUCCESS)
         return rv;
-    if (!redirect_area_pin_get(area, slot, pin))
+    /* A process that another module forked may write the area already. */
+    if (!redirect_area_pin_get(area, slot, pin) || pin->size != n * sizeof(*keys) ||
+        pin->ncounters != n)
         return APR_EGENERAL;
     if (!htc_counted_before(before, &lines_name, &old))
         return APR_SUCCESS;
@@ -253,10 +255,10 @@ void htc_counted_prepare(htc_redirects *redirects, redirect_area *before)
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of the server's "
                      "Redirect and RewriteRule lines; they work, and are not counted");
-        return;
+    } else {
+        set_counters(all, pin.counters);
+        redirects->counted_version = pin.version;
     }
-    set_counters(all, pin.counters);
-    redirects->counted_version = pin.version;
     /* It stays where it is for as long as it is the current one; children pin it for themselves. */
     redirect_area_unpin(redirects->area, &pin);
 }
