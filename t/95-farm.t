@@ -272,6 +272,40 @@ my @attack = (
     done_with($filler, $fresh);
 }
 
+# A record that no server makes, by somebody who has the key: what acts while a file is read has no place in it, and what
+# is left to httpd has none either. It is not run, and no process dies of it.
+{
+    my %odd  = (version => ["AddCharset utf-8 .x", '<IfVersion', '>= 2.4 >'], file => ["AddType a/bc .xy", '<IfFile', '/etc/xy>'], perl => ["AddCharset utf-8 .x", 'PassEnvXYZ', 'UNKNOWN ']);
+    my $tree = work_dir('farm-odd');
+    for my $name (keys %odd) {
+        write_file("$tree/$name/page.html", "page\n");
+        write_file("$tree/$name/.htaccess", "$odd{$name}[0]\nHeader set X-Level $name\n");
+    }
+    wait_past_racy();
+    my %seen   = map { $_ => 1 } $memcached->keys;
+    my $filler = server($tree, memcached => $memcached->address);
+    is level_of($filler, "/$_"), "200 $_", "odd: $_ before" for sort keys %odd;
+    my $changed = 0;
+    each_value([grep { !$seen{$_} && /^r/ } $memcached->keys], sub {
+        signed_anew($_[0], sub {
+            for my $odd (values %odd) {
+                my ($name, $args) = split / /, $odd->[0], 2;
+                length "$name$args" == length "$odd->[1]$odd->[2]" && length $name == length $odd->[1] or die "$odd->[1]: not as long as $odd->[0]\n";
+            }
+            my ($which) = $_[0] =~ m{\Q$tree\E/(\w+)/};
+            my ($name, $args) = split / /, $odd{$which}[0], 2;
+            $changed += $_[0] =~ s/\Q$name\E\0\Q$args\E\0/$odd{$which}[1]\0$odd{$which}[2]\0/;
+        });
+    });
+    is $changed, keys %odd, 'odd: records were changed';
+    my $fresh = server($tree, memcached => $memcached->address);
+    for my $round (1 .. 2) {
+        is level_of($fresh, "/$_"), "200 $_", "odd: $_ is not run ($round)" for sort keys %odd;
+    }
+    cmp_ok $fresh->status->{htaccess}{corrupt}, '>=', keys %odd, 'odd: which is counted';
+    done_with($filler, $fresh);
+}
+
 # Old values, put back after a change, do not bring old answers back.
 {
     my $tree   = $changing{back};

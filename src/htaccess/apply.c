@@ -205,6 +205,28 @@ static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
     return NULL;
 }
 
+/* Could htc_tree_encode() have made it, with these flags? Other processes write the memory that it
+ * comes from. What acts while a file is read has no place in a tree: httpd would give it another
+ * thing than it expects. What is not to be kept or replayed must not be. */
+static bool may_be_run(const htc_job *job, const char *record)
+{
+    htc_directive d;
+    size_t offset = 0;
+
+    while (htc_record_next(record, &offset, &d)) {
+        const htc_command *command = htc_command_find(job->ctx, d.name);
+        enum htc_allow allow = HTC_ALLOW_REPLAY;
+        const char *reason;
+
+        if (command)
+            allow = htc_command_judge(command, d.args, &reason);
+        if (allow == HTC_ALLOW_STOCK || (command && command->exec_on_read) ||
+            (allow == HTC_ALLOW_REPLAY && !(job->info.flags & HTC_RF_REPLAY)))
+            return false;
+    }
+    return true;
+}
+
 /* Copy the record out and prove it. NULL when it is gone or damaged. */
 static char *fetch_record(htc_job *job, apr_pool_t *pool)
 {
@@ -215,7 +237,7 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
 
     if (rv == APR_SUCCESS) {
         rv = htc_record_validate(payload, len);
-        if (rv == APR_SUCCESS)
+        if (rv == APR_SUCCESS && may_be_run(job, payload))
             return payload;
         htc_count(job->ctx->store, HTC_C_corrupt, 1);
         htc_store_drop(job->ctx->store, job->info.ref);
