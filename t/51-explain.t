@@ -278,7 +278,7 @@ ok level(explained('/moved/away'), '/redirects/'), 'directories that a path lead
 
 # What nobody can know makes an answer uncertain; sections that do not apply do not.
 for my $case (['/nested/agent.html', qr/^<If .*\.htaccess:5 has redirects.*more than the URL/],
-    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside of another/],
+    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside another/],
     ['/fallback/x', qr/^FallbackResource in .*\.htaccess:1 may lead/], ['/moved/loop-a', qr/\.htaccess:5 leads on for the 11th time/],
     ['/moved/maybe', qr/^RewriteRule in .*\.htaccess line 8 may rewrite the path: its conditions/],
     ['/moved/stop', qr/^RewriteRule in .*\.htaccess line 9 rewrites the path to what depends on more/],

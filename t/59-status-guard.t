@@ -240,8 +240,8 @@ my %file = (
     words     => [sub { write_file($_[0], "two words of somebody\n"); chmod 0600, $_[0] }, qr/one word/],
     group     => [sub { chmod 0640, $_[0] }, qr/others may read or write it \(mode 640\): chmod 600/],
     world     => [sub { chmod 0604, $_[0] }, qr/mode 604/],
-    directory => [sub { unlink $_[0]; mkdir $_[0] }, qr/no regular file/],
-    fifo      => [sub { unlink $_[0]; system 'mkfifo', '-m', '600', $_[0] }, qr/no regular file/],
+    directory => [sub { unlink $_[0]; mkdir $_[0] }, qr/not a regular file/],
+    fifo      => [sub { unlink $_[0]; system 'mkfifo', '-m', '600', $_[0] }, qr/not a regular file/],
 );
 $server = HtCache::Server->new(name => 'guard-secret', htcache => 1, conf => $places)->start;
 wait_until(sub { $server->error_log =~ /resuming normal operations/ }); # of the start, not of the first restart

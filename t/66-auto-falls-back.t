@@ -117,7 +117,7 @@ sub restart {
 
 # --- no instance --------------------------------------------------------------------------------
 
-my $NO_INSTANCE = qr/HtCacheRevalidate auto: no inotify instance is to be had; raise the sysctl fs\.inotify\.max_user_instances/;
+my $NO_INSTANCE = qr/HtCacheRevalidate auto: the kernel gives no inotify instance; raise the sysctl fs\.inotify\.max_user_instances/;
 $faults->set(instance => [1, 'EMFILE']);
 $server->start;
 warm($server, qw(one two three));
@@ -213,7 +213,7 @@ is kept_fresh('four'), 'stat limit', 'of that file, too';
 is kept_fresh('one'), 'watched', 'and another is watched';
 is edit_all(qw(four five) x 3), '', 'each edit is seen all the same';
 is edit_all(qw(one two)), '', 'what is watched goes on';
-is said(qr/cannot be watched.*no more inotify watches are to be had; raise the sysctl fs\.inotify\.max_user_watches/), 1,
+is said(qr/cannot be watched.*the kernel gives no more inotify watches; raise the sysctl fs\.inotify\.max_user_watches/), 1,
     'and the log says it once, with the sysctl';
 is said(qr/a process died/), 1, 'nothing is said twice';
 

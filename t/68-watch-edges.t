@@ -223,7 +223,7 @@ for my $version (qw(one two three)) {
 
 # --- trees of which the kernel does not tell ----------------------------------------------------
 
-my @said = $server->error_log =~ m{HtCacheRevalidate auto: the kernel does not tell of all changes in (.*): an edited .htaccess takes effect there within a second}g;
+my @said = $server->error_log =~ m{HtCacheRevalidate auto: the kernel does not report all changes in (.*): an edited .htaccess file takes effect there within a second}g;
 is_deeply [map { [sort split /, /] } @said], [[map {"$_ (unknown)"} @untold]], 'the start names the trees in which an edit is not seen at once';
 my @listed = @{ $server->status('main')->{freshness}{trees} };
 is_deeply [sort map {"$_->{path} $_->{interval_ms}"} @listed], [map {"$_ 1000"} @untold], 'and so does the status page';

@@ -23,7 +23,7 @@ utime 1_600_000_000, 1_600_000_000, "$tree/$_/page.html" for 'a', 'a/b';
 write_file("$tree/a/.htaccess", "Header set X-A a\n" . $lines =~ s/%s/a/gr);
 
 my $alias = qr/HtCache: Redirect lines are not folded: [^\n]*set HtCacheFold Off/;
-my $note  = qr/HtCache: what httpd notes of its walks[^\n]*Leave out the module/;
+my $note  = qr/HtCache: in \d+ requests of a process, httpd's notes of its walks[^\n]*remove that module/;
 
 sub server {
     my ($name, $htcache, $odd, $cache) = @_;

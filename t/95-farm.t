@@ -265,7 +265,7 @@ my @attack = (
         cmp_ok $now->{$counter}, '>', $before->{$counter}, "$name: counted as $counter";
         is $now->{reads} - $before->{reads}, $present, "$name: every file is read";
         $logged{$counter}++;
-        my $lines = () = $fresh->error_log =~ /HtCache: from memcached/g;
+        my $lines = () = $fresh->error_log =~ /HtCache: memcached \S+, value for/g;
         is $lines, scalar keys %logged, "$name: each reason is logged once";
         $before = $now;
     }

@@ -34,7 +34,7 @@ static const struct {
     const char *advice; /* "line: begins so"; NULL: none at all */
 } files[] = {
     {"DirectoryIndex a.html\nHeader set X y\n", COST_KEPT, 0, NULL},
-    {"# only\n\n", COST_KEPT, 0, "0: the file holds nothing"},
+    {"# only\n\n", COST_KEPT, 0, "0: the file has no directives"},
     {"Options -Indexes\nphp_value a b\n", COST_REPLAYED, 2,
      "2: php_value is not on the allow-list"},
     {"php_value a b\nphp_value c d\n", COST_REPLAYED, 1, "2: php_value"},
@@ -54,7 +54,7 @@ static const struct {
     {"RewriteCond %{REQUEST_FILENAME} !-f\nRewriteCond %{REQUEST_FILENAME} !-d\n"
      "RewriteRule . index.php [L]\n",
      COST_KEPT, 0,
-     "3: this front controller can be had without mod_rewrite: FallbackResource index.php"},
+     "3: this front controller works without mod_rewrite: FallbackResource index.php"},
     {"RewriteCond %{REQUEST_URI} -U\nRewriteRule . x [L]\n", COST_KEPT, 0,
      "1: -U makes a subrequest"},
     {"Require host example.org\n", COST_KEPT, 0, "1: Require host asks the DNS"},

@@ -241,19 +241,20 @@ static apr_status_t map_most(redirect_area *area, uint64_t bytes, apr_pool_t *po
     while (!map_range(area, room, tables)) {
         rv = APR_FROM_OS_ERROR(errno);
         if (room == least) {
-            *why =
-                apr_psprintf(pool,
-                             "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables are "
-                             "not to be had, nor are %" APR_UINT64_T_FMT ": %pm%s",
-                             (apr_uint64_t)bytes, (apr_uint64_t)(room + tables), &rv, limits(pool));
+            *why = apr_psprintf(
+                pool,
+                "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables cannot be reserved, "
+                                     "nor can %" APR_UINT64_T_FMT ": %pm%s",
+                (apr_uint64_t)bytes, (apr_uint64_t)(room + tables), &rv, limits(pool));
             return rv;
         }
         room = room / 2 > least ? room / 2 - room / 2 % area->page : least;
     }
     if (room < bytes)
         *why = apr_psprintf(pool,
-                            "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables are not "
-                            "to be had; there is room for %" APR_UINT64_T_FMT " bytes of them%s",
+                            "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables cannot "
+                                                 "be reserved; there is room for %" APR_UINT64_T_FMT
+                            " bytes of them%s",
                             (apr_uint64_t)bytes, (apr_uint64_t)room, limits(pool));
     return APR_SUCCESS;
 }

@@ -13,38 +13,41 @@
 
 /* X(group, name, help): the group is the JSON object that shows it, the name its key there (without
  * "<group>_" in front, which a name may have to be no other's). */
-#define HTC_COUNTERS(X)                                                                           \
-    X(htaccess, lookups, "directory levels at which httpd wanted a .htaccess file")               \
-    X(htaccess, hits, "levels answered with an already parsed file")                              \
-    X(htaccess, absent_hits, "levels answered from memory: there is no file")                     \
-    X(htaccess, misses, "levels that had to ask the file system")                                 \
-    X(htaccess, replays, "levels answered by running a cached file's directives for the request") \
-    X(htaccess, bypasses, "levels left to stock httpd")                                           \
-    X(htaccess, asked, "those of hits and absent_hits for which httpd had to ask the module")     \
-    X(htaccess, revalidations,                                                                    \
-      "cached entries whose time was up and that were compared with the disk")                    \
-    X(htaccess, file_stats, "stat calls made for .htaccess files")                                \
-    X(htaccess, file_reads, "times a .htaccess file was opened by the cache")                     \
-    X(htaccess, parses, "times the text of a .htaccess file was parsed")                          \
-    X(htaccess, loads, "times a process built a configuration from a shared parsed file")         \
-    X(htaccess, unchanged, "files whose identity changed but whose bytes did not")                \
-    X(htaccess, racy, "lookups of a file changed so recently that it had to be read again")       \
-    X(htaccess, evictions, "records removed from shared memory to make room")                     \
-    X(htaccess, process_evictions, "parsed configurations removed from a process to make room")   \
-    X(htaccess, too_large, "files that did not fit and were left to stock httpd")                 \
-    X(htaccess, corrupt, "records dropped because their checksum or structure was wrong")         \
-    X(htaccess, lock_timeouts, "updates of shared memory skipped because its lock was busy")      \
-    X(htaccess, redirects_seen,                                                                   \
-      "Redirect lines in .htaccess files, counted whenever one was parsed")                       \
-    X(htaccess, redirects_folded, "those that became part of a table")                            \
-    X(htaccess, rewrite_rules_seen, "RewriteRule lines in .htaccess files, counted likewise")     \
-    X(htaccess, rewrite_rules_folded, "those that became part of a table")                        \
-    X(watch, events, "changes in watched directories and files that the kernel reported")         \
-    X(watch, drains, "times they were taken from the kernel's queue")                             \
-    X(watch, overflows, "times that queue was full, so that changes were lost")                   \
-    X(watch, distrusts,                                                                           \
-      "times every entry became unverified: after an overflow, or a process that died")           \
-    X(watch, unwatched, "comparisons with the disk of entries that cannot be watched")            \
+#define HTC_COUNTERS(X)                                                                            \
+    X(htaccess, lookups, ".htaccess files that httpd wanted: one for each directory on the way")   \
+    X(htaccess, hits, "look-ups answered with an already parsed file")                             \
+    X(htaccess, absent_hits, "look-ups answered from memory: there is no file")                    \
+    X(htaccess, misses, "look-ups that had to ask the file system")                                \
+    X(htaccess, replays,                                                                           \
+      "look-ups answered by running a cached file's directives for the request")                   \
+    X(htaccess, bypasses, "look-ups left to httpd")                                                \
+    X(htaccess, asked, "those of hits and absent_hits for which httpd called the module")          \
+    X(htaccess, revalidations,                                                                     \
+      "records compared with the disk, as their time was up or a change was reported")             \
+    X(htaccess, file_stats, "stat calls made for .htaccess files")                                 \
+    X(htaccess, file_reads, "times a .htaccess file was opened by the cache")                      \
+    X(htaccess, parses, "times the text of a .htaccess file was parsed")                           \
+    X(htaccess, loads, "times a process built a configuration from a shared parsed file")          \
+    X(htaccess, unchanged, "files whose identity changed but whose bytes did not")                 \
+    X(htaccess, racy, "look-ups of a file changed so recently that it had to be read again")       \
+    X(htaccess, evictions, "records removed from shared memory to make room")                      \
+    X(htaccess, process_evictions, "parsed configurations removed from a process to make room")    \
+    X(htaccess, too_large, "files that did not fit and were left to httpd")                        \
+    X(htaccess, corrupt, "records dropped because their checksum or structure was wrong")          \
+    X(htaccess, lock_timeouts, "updates of shared memory skipped because its lock was busy")       \
+    X(htaccess, redirects_seen,                                                                    \
+      "Redirect lines in .htaccess files, counted whenever a file was parsed")                     \
+    X(htaccess, redirects_folded, "Redirect lines in .htaccess files that became part of a table") \
+    X(htaccess, rewrite_rules_seen,                                                                \
+      "RewriteRule lines in .htaccess files, counted whenever a file was parsed")                  \
+    X(htaccess, rewrite_rules_folded,                                                              \
+      "RewriteRule lines in .htaccess files that a request tries only if its path may match")      \
+    X(watch, events, "changes in watched directories and files that the kernel reported")          \
+    X(watch, drains, "times the module read the kernel's queue of changes")                        \
+    X(watch, overflows, "times the kernel's queue of changes was full, so changes were lost")      \
+    X(watch, distrusts,                                                                            \
+      "times every record became unverified, as after an overflow or the death of a process")      \
+    X(watch, unwatched, "comparisons with the disk of records that cannot be watched")             \
     X(htaccess, recoveries, "times shared memory was repaired after a process died while writing")
 
 enum htc_counter {

@@ -108,9 +108,9 @@ static apr_status_t init_header(htc_watch *w, apr_pool_t *pool)
 static const char *why_no_instance(int err, apr_pool_t *pool)
 {
     if (err == EMFILE)
-        return "no inotify instance is to be had; raise the sysctl fs.inotify.max_user_instances "
-               "(or the limit of open files)";
-    return apr_psprintf(pool, "no inotify instance is to be had: %s", strerror(err));
+        return "the kernel gives no inotify instance; raise the sysctl "
+               "fs.inotify.max_user_instances (or the limit of open files)";
+    return apr_psprintf(pool, "the kernel gives no inotify instance: %s", strerror(err));
 }
 
 apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t nodes, apr_pool_t *pool,
@@ -134,14 +134,14 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
     }
     rv = map_tree(w);
     if (rv != APR_SUCCESS) {
-        *why = apr_psprintf(pool, "no memory for what is watched: %pm", &rv);
+        *why = apr_psprintf(pool, "no memory for the table of what is watched: %pm", &rv);
         close(w->fd);
         return rv;
     }
     apr_pool_cleanup_register(pool, w, destroy, apr_pool_cleanup_null);
     rv = init_header(w, pool);
     if (rv != APR_SUCCESS) {
-        *why = apr_psprintf(pool, "what is watched could not be prepared: %pm", &rv);
+        *why = apr_psprintf(pool, "the table of what is watched could not be prepared: %pm", &rv);
         apr_pool_cleanup_run(pool, w, destroy);
         return rv;
     }

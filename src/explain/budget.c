@@ -119,16 +119,15 @@ bool explain_complete(explain *e)
     const explain_limits *l = e->limits;
 
     if (l->too_hard)
-        explain_note_unsure(e,
-                            "Patterns take too many steps for this path: they are taken for ones "
-                            "that do not match.");
+        explain_note_unsure(
+            e, "Some patterns take too many steps for this path. They count as not matching.");
     if (l->left) {
-        explain_note_unsure(e, "The client has gone: the lines that follow were not looked into.");
+        explain_note_unsure(e, "The client has gone, so the lines that follow were not examined.");
         ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, l->r,
                       "HtCache: ?explain ended before its answer was found: the client has gone");
     } else if (l->spent) {
-        explain_note_unsure(e, "The budget for one question is spent: the lines that follow were "
-                               "not looked into.");
+        explain_note_unsure(
+            e, "The budget for one question is spent, so the lines that follow were not examined.");
     }
     return !l->spent;
 }

@@ -42,7 +42,7 @@ static bool may_answer(explain *e, const ap_directive_t *node, int depth)
 
 static void note_section(explain *e, const ap_directive_t *node, const char *what)
 {
-    explain_note_unsure(e, "%s %s in %s has redirects or rules, which are not looked into: %s.",
+    explain_note_unsure(e, "%s %s in %s has redirects or rules, which are not examined: %s.",
                         node->directive, node->args ? node->args : "", explain_where(e, node),
                         what);
 }
@@ -171,7 +171,7 @@ static void note_nested(explain *e, const ap_directive_t *node, bool in_if)
 
         if (kind != EXPLAIN_NO_SECTION && kind != EXPLAIN_LIMIT && (in_if || !is_if(kind)) &&
             may_answer(e, node->first_child, 0))
-            note_section(e, node, "it stands inside of another section");
+            note_section(e, node, "it stands inside another section");
     }
 }
 
@@ -398,7 +398,7 @@ void explain_note_rest(explain *e)
 
     explain_note_pathless(e, false);
     if (fallback && !is_regular_file(e))
-        explain_note_line(e, fallback, "may lead to another path, which is not looked into");
+        explain_note_line(e, fallback, "may lead to another path, which is not examined");
     if (e->to_directory && e->path[strlen(e->path) - 1] != '/')
         explain_note_unsure(e, "The path is a directory: DirectorySlash answers with a redirect to "
                                "the path with a slash.");
@@ -440,8 +440,7 @@ bool explain_index_names(explain *e, apr_array_header_t **names, const ap_direct
         const ap_directive_t *node = last_line(e, others[i]);
 
         if (node) {
-            explain_note_line(e, node,
-                              "decides what DirectoryIndex does, which is not looked into");
+            explain_note_line(e, node, "decides what DirectoryIndex does, which is not examined");
             return false;
         }
     }

@@ -185,7 +185,7 @@ htc_list *explain_levels_list(htc_report *report)
         {"rewrite_rules", "RewriteRules", HTC_GAUGE, HTC_UNIT_ONE, "of these: RewriteRule lines"},
         {"maps", "Maps", HTC_GAUGE, HTC_UNIT_ONE, "of these: HtCacheRedirectMap lines"},
         {"freshness", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
-        {"fresh_reason", "Why so", HTC_TEXT, HTC_UNIT_ONE, "why not by being told"},
+        {"fresh_reason", "Why so", HTC_TEXT, HTC_UNIT_ONE, "why the kernel does not report it"},
     };
 
     return htc_report_list(report, NULL, "levels", "Directories on the way",

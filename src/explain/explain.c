@@ -42,7 +42,7 @@ void explain_note_unsure(explain *e, const char *format, ...)
     if (e->unread < EXPLAIN_MAX_UNREAD)
         e->unread += add_note(e, text);
     else
-        add_note(e, "There is more of that kind, which is not listed.");
+        add_note(e, "There are more such notes, which are not listed.");
 }
 
 const char *explain_where(const explain *e, const ap_directive_t *node)
@@ -210,10 +210,10 @@ static void report_lead(explain *e, htc_group *group, const asked *asked)
     htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: none");
     htc_add_text(group, "location", e->location, "Location of the answer");
     htc_add_flag(group, "complete", asked->complete,
-                 "no: it took too long, or the client has gone, and the rest was not looked into");
+                 "no: it took too long, or the client has gone, and the rest was not examined");
     htc_add_flag(group, "certain", e->certain, "no: conditions or other modules may change that");
     htc_add_gauge(group, "rules_more", HTC_UNIT_ONE, e->more_rules,
-                  "rules that match, too, but are not listed");
+                  "more rules that match, but are not listed");
     htc_add_text(group, "path", asked->path, "its path, decoded");
     htc_add_text(group, "query", asked->query, "its query");
     htc_add_text(group, "server",
@@ -260,7 +260,7 @@ static htc_list *steps_list(htc_report *report)
     };
 
     return htc_report_list(report, NULL, "steps", "The path becomes another",
-                           "without the browser's being told", 0, columns,
+                           "inside httpd; the browser does not see it", 0, columns,
                            (int)(sizeof(columns) / sizeof(columns[0])));
 }
 
@@ -268,7 +268,7 @@ static htc_list *notes_list(htc_report *report)
 {
     static const htc_column columns[] = {{"text", "Note", HTC_TEXT, HTC_UNIT_ONE, "a sentence"}};
 
-    return htc_report_list(report, NULL, "notes", "Notes", "what else is to be known", 0, columns,
+    return htc_report_list(report, NULL, "notes", "Notes", "what else you should know", 0, columns,
                            1);
 }
 

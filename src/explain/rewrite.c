@@ -222,17 +222,17 @@ static bool can_go_on(explain *e, const rewriting *w, const explain_run *run, co
     if (w->odd)
         explain_note_unsure(e,
                             "RewriteOptions in %s may change where the RewriteRule in %s line %d "
-                            "leads, which is not looked into.",
+                            "leads, which is not examined.",
                             explain_where(e, w->odd), rule->filename, rule->line_num);
     else if (e->subrequest)
         explain_note_unsure(e,
                             "RewriteRule in %s line %d rewrites the path of an index file: what "
-                            "follows is not looked into.",
+                            "follows is not examined.",
                             rule->filename, rule->line_num);
     else if (!is_plain_path(path) || !is_plain_query(run->args))
         explain_note_unsure(e,
                             "RewriteRule in %s line %d makes a path that is not plain: what "
-                            "follows is not looked into.",
+                            "follows is not examined.",
                             rule->filename, rule->line_num);
     else
         return true;
@@ -370,10 +370,9 @@ static void note_section(explain *e, const explain_context *c)
     const ap_directive_t *rule = explain_next(c->first, "RewriteRule");
 
     if (rule)
-        explain_note_unsure(e,
-                            "RewriteRules in a section that is not of one directory are not looked "
-                            "into: %s.",
-                            explain_where(e, rule));
+        explain_note_unsure(
+            e, "RewriteRules in a section that is not for one directory are not examined: %s.",
+            explain_where(e, rule));
 }
 
 static void run_directory(explain *e, rewriting *w)

@@ -252,7 +252,7 @@ static void note_unknown(explain *e)
         const char *record = level->record, *why = NULL;
 
         if (!strcmp(record, "none"))
-            why = "Nobody has asked for %s.htaccess yet: its lines are not known here.";
+            why = "No request has asked for %s.htaccess yet, so its lines are not known here.";
         else if (!strcmp(record, "uncached"))
             why = "HtCache is Off for %s: lines of a .htaccess file there are not known here.";
         else if (!strcmp(record, "stock"))

@@ -431,9 +431,8 @@ static void add_doubtful(const trial *t)
         location = location_of(t->e, &copy);
     add_row(t, status, location, true);
     if (substitutes(rule) && !status)
-        note_rule(t,
-                  "may rewrite the path: its conditions, or a chain or skip before it, depend on "
-                  "more than the URL; what follows is for the case that it does not");
+        note_rule(t, "may rewrite the path: its conditions, or a chain or skip before it, depend "
+                     "on more than the URL; what follows assumes that it does not");
 }
 
 static bool stop(const trial *t, const char *why)

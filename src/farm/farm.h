@@ -44,15 +44,15 @@
 /* X(name, help): what the tier counts, for the status page and its JSON under "memcached". */
 #define HTC_FARM_COUNTERS(X)                                                                   \
     X(gets, "items asked for")                                                                 \
-    X(hits, "items there were")                                                                \
+    X(hits, "items that memcached had")                                                        \
     X(sets, "items stored")                                                                    \
     X(refused, "items that memcached did not take")                                            \
     X(unanswered, "items not answered: time up, server failed, or not asked")                  \
-    X(leases_used, "looks at the disk that another server's look has spared")                  \
-    X(records_used, "reads and parses that another server's have spared")                      \
+    X(leases_used, "looks at the disk saved, because another server had looked")               \
+    X(records_used, "reads and parses saved, because another server had parsed the file")      \
     X(changes_learned, "changes learned from another server")                                  \
-    X(claims_won, "times this server was the one to look at the disk for all")                 \
-    X(claims_lost, "times it went on while another server looked")                             \
+    X(claims_won, "times this server looked at the disk for all")                              \
+    X(claims_lost, "times it went on with its record while another server looked")             \
     X(claims_awaited, "times a request waited for what another server found")                  \
     X(budget_spent, "requests that had no more time for memcached")                            \
     X(local_large, "records larger than memcached takes, kept local")                          \
@@ -61,12 +61,12 @@
     X(local_environment, "records of files that use ${...}, kept local")                       \
     X(drop_truncated, "values dropped: shorter or longer than they say")                       \
     X(drop_version, "values dropped: of another version of this module or another byte order") \
-    X(drop_forged, "values dropped: not signed with a key of ours")                            \
+    X(drop_forged, "values dropped: not signed with a key of this farm")                       \
     X(drop_swapped, "values dropped: of another path or type")                                 \
     X(drop_fingerprint, "values dropped: of another configuration")                            \
     X(drop_future, "values dropped: from the future; the clocks of two servers disagree")      \
-    X(drop_replayed, "values dropped: kept for longer than they hold")                         \
-    X(drop_invalid, "values dropped: well signed, but not well formed")
+    X(drop_replayed, "values dropped: kept for longer than they are valid")                    \
+    X(drop_invalid, "values dropped: rightly signed, but not well formed")
 
 enum htc_farm_counter {
 #define X(name, help) HTC_FC_##name,

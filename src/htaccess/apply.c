@@ -379,10 +379,9 @@ static void say_too_large(const htc_job *job, size_t cost)
     if (atomic_exchange(&told, 1))
         return;
     ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, job->r,
-                  "HtCache: what httpd makes of %s takes up to %" APR_SIZE_T_FMT
-                  " bytes, more than HtCacheProcessMemory, so that it is made anew for each "
-                  "request; raise HtCacheProcessMemory to more than that. Not logged again by this "
-                  "process",
+                  "HtCache: the parsed form of %s takes up to %" APR_SIZE_T_FMT
+                  " bytes, more than HtCacheProcessMemory, so it is built again for each request; "
+                  "raise HtCacheProcessMemory to more than that. Not logged again by this process",
                   job->path, cost);
 }
 

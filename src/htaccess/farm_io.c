@@ -27,8 +27,8 @@ static void drop(htc_farm *farm, enum htc_farm_counter why, unsigned server, con
         return;
     ap_log_error(
         APLOG_MARK, APLOG_WARNING, 0, farm->server,
-        "HtCache: from memcached %s, for %s: %s. It is as if there were none. %s; further "
-        "ones are counted on the status page and not logged",
+        "HtCache: memcached %s, value for %s: %s. The server goes on as if there were no such "
+        "value. %s. Further ones are counted on the status page and not logged",
         farm->names[server], path, counter_texts[why],
         why == HTC_FC_drop_future
             ? "Let all servers of the farm take their time from NTP"

@@ -25,7 +25,8 @@ static const htc_column columns[] = {
     {"timeouts", "Too late", HTC_COUNTER, HTC_UNIT_ONE, "times it did not answer in time"},
     {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE,
      "times it refused, broke off or made no sense"},
-    {"skipped", "Not asked", HTC_COUNTER, HTC_UNIT_ONE, "exchanges without it, as it was given up"},
+    {"skipped", "Not asked", HTC_COUNTER, HTC_UNIT_ONE,
+     "times it was not asked, because it was given up"},
     {"connects", "Connections made", HTC_COUNTER, HTC_UNIT_ONE, "connections opened to it"},
     {"reused", "Reused", HTC_COUNTER, HTC_UNIT_ONE,
      "exchanges over a connection that was open already"},
@@ -97,9 +98,8 @@ void htc_farm_problems(htc_list *problems)
             continue;
         htc_cell_text(problems, apr_pstrcat(problems->report->pool, "the memcached server ",
                                             farm->names[i], " is given up for now", NULL));
-        htc_cell_text(problems,
-                      "see that it runs and can be reached from here: until it answers, which "
-                      "is tried each second, this server goes on without it");
+        htc_cell_text(problems, "check that it runs and can be reached from here; this server "
+                                "tries it once a second, and goes on without it until it answers");
     }
 }
 
@@ -147,11 +147,11 @@ void htc_farm_report(htc_report *report)
         htc_add_counter(group, counter_texts[i].name, HTC_UNIT_ONE, counter_of(report, i),
                         counter_texts[i].help);
     htc_add_gauge(group, "longest_us", HTC_UNIT_US, now.longest_us,
-                  "the most that one request has spent on memcached in all, in microseconds");
+                  "the most time that one request has spent on memcached, in microseconds");
     htc_add_gauge(group, "connections", HTC_UNIT_ONE, now.open,
                   "connections to memcached servers that this server has open");
     htc_add_gauge(group, "connections_most", HTC_UNIT_ONE, now.most,
-                  "and the most of any one of its processes");
+                  "the most connections of any one of its processes");
     add_servers(htc_report_list(report, group, "servers", "memcached servers",
                                 "their state, as this server sees them", HTC_LIST_METRICS, columns,
                                 (int)(sizeof(columns) / sizeof(columns[0]))));

@@ -14,28 +14,29 @@ static const char *const mode_names[HTC_FRESH_MODES] = {
 static const struct {
     const char *name, *text;
 } reasons[HTC_FRESH_REASONS] = {
-    [HTC_FRESH_NO_REASON] = {"", "the kernel tells of changes"},
+    [HTC_FRESH_NO_REASON] = {"", "the kernel reports changes"},
     [HTC_FRESH_SETTING] = {"setting", "HtCacheRevalidate says so"},
     [HTC_FRESH_YOUNG] = {"young", "it was changed so recently that its times may not tell the next "
                                   "change; it is read again until it is older"},
     [HTC_FRESH_UNVERIFIED] = {"unverified",
-                              "asked for only once so far, or something was reported; the "
-                              "kernel tells after the next request"},
+                              "it was asked for only once so far, or a change was reported; the "
+                              "kernel reports changes after the next request"},
     [HTC_FRESH_BY_INSTANCE] = {"no_instance", "there is no inotify instance; raise the sysctl "
                                               "fs.inotify.max_user_instances and restart"},
-    [HTC_FRESH_BY_LIMIT] = {"limit", "no more inotify watches are to be had; raise the sysctl "
-                                     "fs.inotify.max_user_watches"},
-    [HTC_FRESH_BY_ROOM] = {"room", "there is no room for more of what is watched, or its owner has "
-                                   "a quarter of it; raise HtCacheMemory"},
+    [HTC_FRESH_BY_LIMIT] =
+        {"limit",
+         "the kernel gives no more inotify watches; raise the sysctl fs.inotify.max_user_watches"},
+    [HTC_FRESH_BY_ROOM] = {"room", "the table of what is watched is full, or one user has used up "
+                                   "his share of it; raise HtCacheMemory"},
     [HTC_FRESH_BY_FILESYSTEM] = {"file_system", "it lies on a file system that is not known to "
                                                 "report all changes"},
     [HTC_FRESH_BY_PERMISSION] = {"permission", "a directory on the way may be passed but not read "
                                                "by the server's user; give it read permission"},
     [HTC_FRESH_BY_PATH] = {"path", "its path is too deep, has links that cannot be followed, or "
                                    "too many others lead to the same place"},
-    [HTC_FRESH_BY_SILENCE] = {"silent", "a directory on the way takes upper and lower case for the "
-                                        "same, or it is a file of an overlay with several names"},
-    [HTC_FRESH_BY_FARM] = {"farm", "known from another server, and not looked at here so far"}};
+    [HTC_FRESH_BY_SILENCE] = {"silent", "a directory on the way ignores the case of letters, or it "
+                                        "is a file of an overlay with several names"},
+    [HTC_FRESH_BY_FARM] = {"farm", "known from another server, and not compared here so far"}};
 
 static const htc_fresh_reason reason_of_why[HTC_WATCH_WHYS] = {
     [HTC_WATCH_OK] = HTC_FRESH_BY_FARM,

@@ -94,16 +94,17 @@ static const struct {
     int level;
     const char *text; /* NULL: nothing to say */
 } messages[HTC_WATCH_WHYS] = {
-    [HTC_WATCH_KERNEL] = {APLOG_WARNING, "no more inotify watches are to be had; raise the sysctl "
-                                         "fs.inotify.max_user_watches"},
-    [HTC_WATCH_FULL] = {APLOG_WARNING, "there is no room for more of what is watched, or its owner "
-                                       "has a quarter of it; raise HtCacheMemory"},
+    [HTC_WATCH_KERNEL] =
+        {APLOG_WARNING,
+         "the kernel gives no more inotify watches; raise the sysctl fs.inotify.max_user_watches"},
+    [HTC_WATCH_FULL] = {APLOG_WARNING, "the table of what is watched is full, or one user has used "
+                                       "up his share of it; raise HtCacheMemory"},
     [HTC_WATCH_DENIED] = {APLOG_INFO, "a directory on the way may be passed but not read by the "
                                       "server's user; give it read permission"},
     [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep, has links that cannot be followed, or "
                                       "too many others lead to the same place"},
-    [HTC_WATCH_SILENT] = {APLOG_NOTICE, "a directory on the way takes upper and lower case for the "
-                                        "same, or it is a file of an overlay with several names"}};
+    [HTC_WATCH_SILENT] = {APLOG_NOTICE, "a directory on the way ignores the case of letters, or it "
+                                        "is a file of an overlay with several names"}};
 
 /* Those that were met since anybody said it last; mostly the one of this path. */
 static void say_file_systems(htc_context *ctx, const char *path)
@@ -111,14 +112,12 @@ static void say_file_systems(htc_context *ctx, const char *path)
     htc_watch_refusal one;
 
     while (htc_watch_refused(ctx->watch, &one))
-        ap_log_error(
-            APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
-            "HtCacheRevalidate auto: the file system at %s (type 0x%x, %s) is not known to "
-            "report all changes: what lies there cannot be watched, and an edit takes effect "
-            "within "
-            "a second (with HtCacheRevalidate 0, on the next request). Met for %s. Not logged "
-            "again for this one",
-            one.at, one.type, htc_fresh_type_name(one.type), path);
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
+                     "HtCacheRevalidate auto: the file system at %s (type 0x%x, %s) is not known "
+                     "to report all changes. Files there cannot be watched, so an edit takes "
+                     "effect within a second (with HtCacheRevalidate 0, on the next request). "
+                     "First met for %s. Not logged again for this file system",
+                     one.at, one.type, htc_fresh_type_name(one.type), path);
 }
 
 static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
@@ -128,7 +127,7 @@ static void say_once(htc_context *ctx, htc_watch_why why, const char *path)
     else if (messages[why].text && htc_watch_first(ctx->watch, why))
         ap_log_error(APLOG_MARK, messages[why].level, 0, ap_server_conf,
                      "HtCacheRevalidate auto: %s cannot be watched and is compared with the disk "
-                     "on each request instead: %s. Not logged again for others",
+                     "on each request instead: %s. Not logged again for this reason",
                      path, messages[why].text);
 }
 

@@ -667,11 +667,11 @@ static void look_at_note(htc_context *ctx, const request_rec *r, const htc_path_
                  UNNOTED_SAID &&
              htc_store_say(ctx->store))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, ap_server_conf,
-                     "HtCache: what httpd notes of its walks over directories was not as "
-                     "mod_htcache knows it in %d requests of a process: httpd walks in each "
-                     "request, which costs some time; answers are the same. Leave out the module "
-                     "that changes the configuration of requests, or take an httpd that is not a "
-                     "changed one. Not logged again until the next restart",
+                     "HtCache: in %d requests of a process, httpd's notes of its walks over "
+                     "directories were not as mod_htcache expects. So httpd walks in each request, "
+                     "which costs some time; answers are the same. Either a module changes the "
+                     "configuration of requests, or this httpd was modified: remove that module, "
+                     "or use an unmodified httpd. Not logged again until the next restart",
                      UNNOTED_SAID);
 }
 

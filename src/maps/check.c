@@ -335,7 +335,7 @@ static bool within_budget(check *c, uint32_t line)
     c->spent = c->compared > c->most;
     if (c->spent)
         redirect_report_say(c->report, REDIRECT_WARNING, line,
-                            "this row and those behind it were not looked at for loops and rows "
+                            "this row and those behind it were not checked for loops and for rows "
                             "that are never used: too many rows, such as patterns without a "
                             "literal beginning, would have to be compared with each");
     return !c->spent;
@@ -385,9 +385,9 @@ static apr_status_t run(check *c)
         if (c->same_path)
             redirect_report_say(
                 c->report, REDIRECT_NOTE, c->same_path_line,
-                "%" APR_UINT64_T_FMT " rows keep the path and name a host (this is the "
-                "first): a loop if this map is used for that host; with host= or full "
-                "URLs as sources this can be told",
+                "%" APR_UINT64_T_FMT
+                " rows keep the path and name a host (this is the first): a loop if this map is "
+                "used for that host; use host= or full URLs as sources to find out",
                 c->same_path);
     }
     htc_pages_give(numbers, bytes);

@@ -230,8 +230,9 @@ HTC_APART int htc_page_note(request_rec *r)
         if (!claimed)
             return DECLINED;
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
-                      "HtCache: refused: no .htaccess file was read for the status page, but this "
-                      "is not the page any more; give SetHandler " HTC_STATUS_HANDLER
+                      "HtCache: request refused: httpd read no .htaccess file for it, because it "
+                      "was for the status page, but it does not lead to the page any more. Give "
+                      "SetHandler " HTC_STATUS_HANDLER
                       " a <Location> of its own, without an expression");
         return HTTP_FORBIDDEN;
     }

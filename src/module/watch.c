@@ -39,14 +39,14 @@ void htc_fresh_create(htc_context *ctx, server_rec *s)
     }
     ctx->watch = NULL;
     ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
-                 "HtCacheRevalidate auto: %s. Until the next restart entries are compared with the "
+                 "HtCacheRevalidate auto: %s. Until the next restart records are compared with the "
                  "disk every second instead",
                  why);
 }
 
 /* --- draining ---------------------------------------------------------------------------------*/
 
-#define ALL_COMPARED "every entry is compared with the disk once"
+#define ALL_COMPARED "every record is compared with the disk once"
 
 static const struct {
     int level;
@@ -57,18 +57,17 @@ static const struct {
          "the kernel's queue of changes was full, and some of them are lost: " ALL_COMPARED
          "; raise the sysctl fs.inotify.max_queued_events"},
     [HTC_TROUBLE_DEATH] = {APLOG_WARNING,
-                           "a process died with changes that it had not told the others of, or "
-                           "while it noted what is watched: " ALL_COMPARED},
-    [HTC_TROUBLE_HANG] =
-        {APLOG_WARNING, "a process is stopped, or very slow, and holds changes that it has not "
-                        "told the others of: each request compares with the disk until it goes on"},
-    [HTC_TROUBLE_UNKNOWN] =
-        {APLOG_WARNING, "the kernel reported something that it was not asked for: " ALL_COMPARED},
-    [HTC_TROUBLE_DAMAGE] = {APLOG_ERR,
-                            "the table of what is watched was written to by somebody else, and was "
-                            "emptied: " ALL_COMPARED
-                            "; suspect that a child process was taken over, or a "
-                            "module that writes where it must not"},
+                           "a process died with changes that it had not published, or while it "
+                           "wrote to the table of what is watched: " ALL_COMPARED},
+    [HTC_TROUBLE_HANG] = {APLOG_WARNING,
+                          "a process is stopped, or very slow, and holds changes that it has not "
+                          "published: each request compares with the disk until it goes on"},
+    [HTC_TROUBLE_UNKNOWN] = {APLOG_WARNING,
+                             "the kernel reported something unexpected: " ALL_COMPARED},
+    [HTC_TROUBLE_DAMAGE] =
+        {APLOG_ERR, "the table of what is watched was damaged, and was emptied: " ALL_COMPARED
+                    "; suspect that a child process was taken over, or a "
+                    "module that writes where it must not"},
     [HTC_TROUBLE_UNMOUNT] = {APLOG_NOTICE,
                              "a file system was unmounted; what was watched there is compared "
                              "with the disk"}};
@@ -163,7 +162,7 @@ void htc_fresh_report(htc_report *report)
     if (watch)
         htc_watch_stats_get(watch, &now);
     htc_add_counters(group);
-    htc_add_flag(group, "active", watch != NULL, "whether the kernel is asked to tell");
+    htc_add_flag(group, "active", watch != NULL, "whether files are watched with inotify");
     htc_add_gauge(group, "watches", HTC_UNIT_ONE, now.watches, "inotify watches in use");
     htc_add_gauge(group, "watches_allowed", HTC_UNIT_ONE, now.watches_limit,
                   "fs.inotify.max_user_watches");
@@ -182,6 +181,5 @@ void htc_fresh_report(htc_report *report)
                     "times a path was too deep, had links that cannot be followed, or shared its "
                     "place with too many others");
     htc_add_counter(group, "refused_silent", HTC_UNIT_ONE, now.failures[HTC_WATCH_SILENT],
-                    "times a directory took upper and lower case for the same, or a file of an "
-                    "overlay had several names");
+                    "times a directory ignored case, or a file of an overlay had several names");
 }

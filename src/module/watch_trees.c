@@ -167,9 +167,9 @@ static void say_trees(const htc_context *ctx, server_rec *s)
     if (trees->nelts > MOST_TREES)
         names = apr_psprintf(ctx->pconf, "%s and %d more", names, trees->nelts - MOST_TREES);
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s,
-                 "HtCacheRevalidate auto: the kernel does not tell of all changes in %s: an edited "
-                 ".htaccess takes effect there within a second, not at once. Set HtCacheRevalidate "
-                 "0 for a tree in which the next request has to see it",
+                 "HtCacheRevalidate auto: the kernel does not report all changes in %s: an edited "
+                 ".htaccess file takes effect there within a second, not at once. Set "
+                 "HtCacheRevalidate 0 for a tree in which the next request must see an edit",
                  names);
 }
 
@@ -192,7 +192,7 @@ void htc_fresh_report_trees(htc_report *report, htc_group *group)
         {"interval_ms", "Every", HTC_GAUGE, HTC_UNIT_MS, "time between two comparisons"},
     };
     const char *title = "Trees in which an edit takes effect within a second";
-    const char *help = "the kernel does not tell of all changes on their file systems";
+    const char *help = "the kernel does not report all changes on their file systems";
     htc_list *list = htc_report_list(report, group, "trees", title, help, 0, columns, 3);
     const apr_array_header_t *trees = report->ctx ? report->ctx->unwatched : NULL;
     htc_watch_refusal *met = apr_palloc(report->pool, MOST_TREES * sizeof(*met));

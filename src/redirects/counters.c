@@ -254,7 +254,7 @@ void htc_counted_prepare(htc_redirects *redirects, redirect_area *before)
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of the server's "
-                     "Redirect and RewriteRule lines; they work, and are not counted");
+                     "Redirect and RewriteRule lines; they answer, but are not counted");
     } else {
         set_counters(all, pin.counters);
         redirects->counted_version = pin.version;

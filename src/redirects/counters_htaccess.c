@@ -107,7 +107,7 @@ void htc_hits_prepare(htc_redirects *redirects, redirect_area *before)
     } else {
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, redirects->main_server,
                      "HtCacheCounters: there is no room to count the answers of lines in .htaccess "
-                     "files; they work, and are not counted");
+                     "files; they answer, but are not counted");
     }
     redirect_area_unpin(redirects->area, &pin);
 }

@@ -429,7 +429,7 @@ static const char *alias_is_odd(apr_pool_t *pool)
                "own has";
     for (size_t i = 0; i < REDIRECT_CONFIG_ALIASES; i++) {
         if (!only_of("mod_alias.c", redirect_config_alias_names[i]))
-            return apr_pstrcat(pool, "not mod_alias alone has the directive ",
+            return apr_pstrcat(pool, "mod_alias is not the only module with the directive ",
                                redirect_config_alias_names[i], NULL);
     }
     return NULL;

@@ -122,9 +122,10 @@ void htc_map_say_evicted(const htc_redirects *redirects)
     redirect_area_stats_get(redirects->area, &stats);
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
                  "HtCacheRedirectMap: .htaccess files name more maps than there is room for: %d of "
-                 "them and %" APR_UINT64_T_FMT " bytes of tables (four times HtCacheMemory). Who "
-                 "has most gives up what was not asked for the longest time, such as that of %s; "
-                 "it is read again when it is asked for. This is said once an hour at most",
+                 "them and %" APR_UINT64_T_FMT
+                 " bytes of tables (four times HtCacheMemory). The owner that has most loses the "
+                 "map that was not used for the longest time, such as that of %s. It is read again "
+                 "when it is asked for. This is said once an hour at most",
                  (int)stats.owners_maps_most, (apr_uint64_t)stats.owners_most,
                  *where ? where : "a line that was not asked for yet");
 }

@@ -103,7 +103,7 @@ static const char *advice_of_checks(const htc_report *report, const htc_fresh_en
     if (fresh->reason == HTC_FRESH_SETTING)
         return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
     if (fresh->mode == HTC_FRESH_WATCHED)
-        return "nothing: the kernel tells of changes, and it is compared every ten seconds all the "
+        return "nothing: the kernel reports changes, and it is compared every ten seconds all the "
                "same";
     if (fresh->mode != HTC_FRESH_INTERVAL)
         return "it changes often, or is asked for seldom: nothing to do";
@@ -161,7 +161,8 @@ static htc_list *costs_list(htc_report *report, htc_group *group)
     static const htc_column columns[] = {
         {"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
         {"spent_us", "Time", HTC_GAUGE, HTC_UNIT_US,
-         "spent on it in all; 50 \xc2\xb5s taken for each request for which httpd read it itself"},
+         "spent on it in all; 50 \xc2\xb5s are taken for each request for which httpd read it "
+         "itself"},
         {"reason", "Why", HTC_TEXT, HTC_UNIT_ONE, "why it is not kept for all requests"},
         {"advice", "What to do", HTC_TEXT, HTC_UNIT_ONE, "about it"},
         {"checks", "Compared", HTC_GAUGE, HTC_UNIT_ONE, "times it was compared with the disk"},

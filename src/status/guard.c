@@ -43,7 +43,7 @@ static const char *check_file(int fd, apr_pool_t *pool)
     if (fstat(fd, &st) != 0)
         return apr_psprintf(pool, "it cannot be examined: %s", strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return "it is no regular file";
+        return "it is not a regular file";
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return apr_psprintf(pool,
                             "it must belong to root or to the user that starts httpd (uid %ld), "

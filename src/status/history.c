@@ -116,7 +116,7 @@ void htc_recent_report(htc_report *report)
     group->flags = HTC_GROUP_NO_METRICS;
     htc_add_gauge(group, "seconds", HTC_UNIT_ONE,
                   n > from && from > 0 ? (uint64_t)(samples[n - 1].at - samples[from - 1].at) : 0,
-                  "time that these figures are for, if less: since there are any");
+                  "seconds that these figures cover: 300, or less shortly after the start");
     htc_add_gauge(group, "lookups", HTC_UNIT_ONE, sums[HTC_H_LOOKUPS], "look-ups");
     htc_add_ratio(group, "hit_ratio", sums[HTC_H_SAVED], sums[HTC_H_LOOKUPS],
                   "look-ups that needed no disk, of all");

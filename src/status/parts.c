@@ -28,7 +28,8 @@ static void report_server(htc_report *report)
     int generation = 0;
 
     ap_mpm_query(AP_MPMQ_GENERATION, &generation);
-    htc_add_text(group, "httpd", ap_get_server_description(), "what httpd says it is");
+    htc_add_text(group, "httpd", ap_get_server_description(),
+                 "httpd's version, as ServerTokens lets it say");
     htc_add_text(group, "mpm", ap_show_mpm(), "its multi-processing module");
     htc_add_time(group, "now", apr_time_sec(report->now), "when these figures were taken");
     htc_add_time(group, "first_started_at", apr_time_sec(htc_options_get()->first_started_at),
@@ -288,19 +289,20 @@ static void report_table_memory(htc_report *report)
                          "shared by tables and counters of redirects, and what tenants have of it");
 
     htc_add_gauge(group, "bytes_used", HTC_UNIT_BYTES, stats.bytes_used,
-                  "tables and counters, old ones that requests still use among them");
+                  "tables and counters, including old tables that requests still use");
     htc_add_gauge(group, "bytes_total", HTC_UNIT_BYTES, stats.bytes_reserved,
-                  "so many there may be; memory is taken as they are");
+                  "limit of that memory, which is taken as it is used");
     htc_add_gauge(group, "htaccess_maps", HTC_UNIT_ONE, stats.owners_maps,
-                  "maps that .htaccess files name and that were asked for");
+                  "maps of .htaccess files that were asked for");
     htc_add_gauge(group, "htaccess_maps_most", HTC_UNIT_ONE, stats.owners_maps_most,
-                  "so many of these there may be");
+                  "limit of their number");
     htc_add_gauge(group, "htaccess_bytes", HTC_UNIT_BYTES, stats.owners_bytes,
                   "their part of the memory");
     htc_add_gauge(group, "htaccess_most_bytes", HTC_UNIT_BYTES, stats.owners_most,
-                  "so much of it they may have");
-    htc_add_counter(group, "evictions", HTC_UNIT_ONE, stats.evicted,
-                    "times one of them had to make way for another map, since httpd was started");
+                  "limit of their part");
+    htc_add_counter(
+        group, "evictions", HTC_UNIT_ONE, stats.evicted,
+        "times one of them was removed to make room for another map, since httpd was started");
 }
 
 /* --- all --------------------------------------------------------------------------------------*/

@@ -152,11 +152,11 @@ static htc_list *make_list(htc_report *report)
     static const htc_column columns[] = {
         {"hits", "Hits", HTC_COUNTER, HTC_UNIT_ONE, "requests that it answered"},
         {"last_hit_at", "Last hit", HTC_TIME, HTC_UNIT_ONE, "when it answered last"},
-        {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
-        {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line there"},
+        {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "the file that it stands in"},
+        {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line in that file"},
         {"rule", "From", HTC_TEXT, HTC_UNIT_ONE, "path or pattern"},
         {"target", "To", HTC_TEXT, HTC_UNIT_ONE, "target as written"},
-        {"status", "Status", HTC_GAUGE, HTC_UNIT_ONE, "of its answer"},
+        {"status", "Status", HTC_GAUGE, HTC_UNIT_ONE, "status of its answer"},
     };
 
     return htc_report_list(report, NULL, "rows", "Redirects", "single redirects", 0, columns,
@@ -196,8 +196,9 @@ void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
               sizeof(htc_value) * (size_t)w.list->ncolumns, rows_by_hits);
     htc_add_text(group, "order", query->used ? "top" : "unused", "which were asked for");
     htc_add_time(group, "since", query->since, "hits before that do not count");
-    htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset, "of the first that is listed");
-    htc_add_gauge(group, "limit", HTC_UNIT_ONE, query->limit, "most that are listed");
-    htc_add_gauge(group, "total", HTC_UNIT_ONE, total, "redirects that the whole list has");
+    htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset,
+                  "position of the first redirect in this answer");
+    htc_add_gauge(group, "limit", HTC_UNIT_ONE, query->limit, "most redirects in this answer");
+    htc_add_gauge(group, "total", HTC_UNIT_ONE, total, "number of redirects in the whole list");
     htc_add_flag(group, "complete", !w.failed, "false: there was no memory to look at all of them");
 }

@@ -41,7 +41,8 @@ static void add_totals(htc_report *report, htc_group *group)
         m.fresh = htc_watch_fresh(report->ctx->watch);
         htc_store_some(report->store, &place, UINT32_MAX, count_mark, NULL, &m);
     }
-    htc_add_gauge(group, "watched", HTC_UNIT_ONE, m.watched, "records of which the kernel tells");
+    htc_add_gauge(group, "watched", HTC_UNIT_ONE, m.watched,
+                  "records whose changes the kernel reports");
     htc_add_gauge(group, "unverified", HTC_UNIT_ONE, m.unverified,
                   "records that the next request compares with the disk");
     htc_add_gauge(group, "setting", HTC_UNIT_ONE, m.time,
@@ -57,10 +58,10 @@ static void add_totals(htc_report *report, htc_group *group)
     htc_add_gauge(group, "path", HTC_UNIT_ONE, m.polled[HTC_WATCH_PATH],
                   "records compared on each request: too deep, or links that cannot be followed");
     htc_add_gauge(group, "silent", HTC_UNIT_ONE, m.polled[HTC_WATCH_SILENT],
-                  "records compared on each request: upper and lower case are the same there, or "
-                  "several names of one file of an overlay");
+                  "records compared on each request: their directory ignores the case of letters, "
+                  "or the file of an overlay has several names");
     htc_add_gauge(group, "farm", HTC_UNIT_ONE, m.polled[HTC_WATCH_OK] + m.polled[HTC_WATCH_AGAIN],
-                  "records known from another server and not looked at here so far");
+                  "records known from another server and not compared here so far");
 }
 
 static htc_list *make_list(htc_report *report, htc_group *group, const char *title,
@@ -69,7 +70,8 @@ static htc_list *make_list(htc_report *report, htc_group *group, const char *tit
     static const htc_column columns[] = {
         {"path", "File", HTC_TEXT, HTC_UNIT_ONE, "its name"},
         {"mode", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
-        {"reason", "Reason", HTC_TEXT, HTC_UNIT_ONE, "why not by being told, in a word"},
+        {"reason", "Reason", HTC_TEXT, HTC_UNIT_ONE,
+         "why the kernel does not report it, in a word"},
         {"why", "Why", HTC_TEXT, HTC_UNIT_ONE, "the same in a sentence"},
         {"interval_ms", "Every", HTC_GAUGE, HTC_UNIT_MS, "time between two comparisons"},
         {"age_ms", "Age", HTC_GAUGE, HTC_UNIT_MS,
@@ -107,10 +109,12 @@ static uint32_t add_entries(htc_list *list, htc_fresh_query query, size_t limit)
 
 void htc_freshness_report(htc_report *report)
 {
-    htc_group *group = htc_report_group(report, "freshness", "How directories are kept fresh",
-                                        "by being told, or by looking, and why");
-    htc_list *list = make_list(report, group, "Directories that are looked at",
-                               "the first of which the kernel does not tell, with the reason");
+    htc_group *group = htc_report_group(
+        report, "freshness", "How directories are kept fresh",
+        "whether the kernel reports changes or records are compared with the disk, and why");
+    htc_list *list =
+        make_list(report, group, "Directories that are compared with the disk",
+                  "the first for which the kernel reports no changes, with the reason");
     const htc_fresh_query query = {.modes = 1U << HTC_FRESH_INTERVAL | 1U << HTC_FRESH_STAT,
                                    .looks = MOST_LOOKS};
 
@@ -122,8 +126,9 @@ void htc_freshness_report(htc_report *report)
 
 void htc_freshness_list(htc_report *report, uint32_t limit, uint32_t place)
 {
-    htc_group *group = htc_report_group(report, "freshness", "How directories are kept fresh",
-                                        "by being told, or by looking, and why");
+    htc_group *group = htc_report_group(
+        report, "freshness", "How directories are kept fresh",
+        "whether the kernel reports changes or records are compared with the disk, and why");
     htc_list *list = make_list(report, group, "All directories", "in no order");
     uint32_t next = HTC_FRESH_END;
 

@@ -225,7 +225,7 @@ static const char *off_reason(const checker *c, const container *at)
         return "PerlLoadModule may load a module with directives of these names";
     if (at->in_dir && !(main_server ? c->all_dirs : host->dirs))
         return "HtCache, HtCacheFold or HtCacheExclude leaves a part of the server to httpd, and "
-               "lines of directories are folded in all of it or nowhere";
+               "lines of directories are folded in all of a virtual host or nowhere in it";
     if (at->in_dir || host->lines)
         return NULL;
     return main_server ? "HtCache or HtCacheFold is Off for one of the servers"

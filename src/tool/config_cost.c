@@ -240,8 +240,8 @@ static void take_rule(coster *c, const config_line *line)
     if (c->not_file && c->not_dir && (!strcmp(pattern, ".") || !strcmp(pattern, "^")))
         advise(c, line->number,
                apr_psprintf(c->pool,
-                            "this front controller can be had without mod_rewrite: "
-                            "FallbackResource %s asks the disk no more than httpd does anyway",
+                            "this front controller works without mod_rewrite: FallbackResource %s "
+                            "asks the disk no more than httpd does anyway",
                             word_at(c, line, 1)));
     advise_pattern(c, line, pattern);
     c->not_file = c->not_dir = false;
@@ -369,7 +369,7 @@ void cost_read(const char *bytes, size_t len, const cost_options *options, cost_
         advise(&c, c.engine_line,
                "RewriteEngine On without rules: mod_rewrite looks at each request for nothing");
     if (!report->directives && options->htaccess)
-        advise(&c, 0, "the file holds nothing; without it httpd has one file less to read");
+        advise(&c, 0, "the file has no directives; without it httpd has one file less to read");
     add_up(report);
     if (report->advice->nelts)
         qsort(report->advice->elts, (size_t)report->advice->nelts, sizeof(cost_advice), compare);

@@ -55,41 +55,38 @@ static const struct {
     char letter;              /* 0: none */
     const char *help;
 } options[] = {
-    [OPT_URL] =
-        {"url", "URL", 'u',
-         "the status page (default: $" URL_ENV
-         ", else where the installed configuration has it on this machine); check --cost: ask "
-         "it how long it parsed each file"},
-    [OPT_SECRET_FILE] = {"secret-file", "FILE", 0,
-                         "what HtCacheAdminSecretFile names (default: $" SECRET_ENV
-                         "): its first line is sent, and the server then allows the change"},
+    [OPT_URL] = {"url", "URL", 'u',
+                 "the status page (default: $" URL_ENV
+                 ", else that of this machine); check --cost asks it how long parsing took"},
+    [OPT_SECRET_FILE] =
+        {"secret-file", "FILE", 0,
+         "the file that the server's HtCacheAdminSecretFile names (default: $" SECRET_ENV
+         "); its first line is sent"},
     [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
     [OPT_COLOR] = {"color", "WHEN", 0,
                    "auto (default: on a terminal without NO_COLOR), never or always"},
     [OPT_LIMIT] =
         {"limit", "N", 'n',
-         "at most so many (top and unused: default 20; check and convert: messages of one kind, "
-         "default 100; 0: all)"},
+         "print N redirects (default 20), messages of one kind (default 100) or files; 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
-                   "not answered within this time: 90d, 12h, 30min (default: never answered)"},
+                   "those that did not answer within this time: 90d, 12h, 30min (default: ever)"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
-                    "of the files read: text, csv, netlify, nginx, json or httpd (default: by name "
+                    "format of the files: text, csv, netlify, nginx, json, httpd (default: by name "
                     "and content)"},
     [OPT_FOLLOW] =
         {"follow", NULL, 0,
-         "lookup: ask on with the answer, as browsers do; check --cost: read included files, too"},
-    [OPT_COST] = {"cost", NULL, 0,
-                  "report what configurations cost: files, or trees of .htaccess files"},
+         "lookup: look the answer up, too, as browsers do; check --cost: read included files, too"},
+    [OPT_COST] = {"cost", NULL, 0, "report what configurations and .htaccess files cost"},
     [OPT_TO] = {"to", "FORMAT", 't', "the format to write"},
     [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
-    [OPT_OUTPUT] = {"output", "FILE", 'o', "write here instead of to standard output"},
-    [OPT_KEEP_GOING] = {"keep-going", NULL, 'k',
-                        "write what can be said, although something cannot"},
+    [OPT_OUTPUT] = {"output", "FILE", 'o', "write to FILE instead of standard output"},
+    [OPT_KEEP_GOING] = {"keep-going", NULL, 'k', "write the file even if something is lost"},
     [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
                              "the server's AllowEncodedSlashes: off (default), on or nodecode"},
     [OPT_MERGE_SLASHES] = {"merge-slashes", "SET", 0,
                            "the server's MergeSlashes: on (default) or off"},
-    [OPT_HELP] = {"help", NULL, 'h', "this text; behind a command: of that command"},
+    [OPT_HELP] = {"help", NULL, 'h',
+                  "print this text; behind a command, the text for that command"},
     [OPT_VERSION] = {"version", NULL, 'V', "the version"},
 };
 
@@ -99,29 +96,30 @@ static const struct {
     tool_run *run;
 } commands[] = {
     {"status", "",
-     "what the server's cache and tables hold, and what they did since httpd was (re)started",
+     "show what the server's cache and tables hold, and what they did since the last restart",
      ONLINE, tool_status},
-    {"top", "", "the redirects that answered most often, with file and line",
+    {"top", "", "list the redirects that answered most often, with file and line",
      ONLINE | BIT(OPT_LIMIT), tool_top},
-    {"unused", "", "the redirects that did not answer for a time, with file and line",
+    {"unused", "", "list the redirects that never answered, or not for a time, with file and line",
      ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
-    {"explain", "URL", "what the server does with a URL: directories, their files, the redirect",
-     ONLINE, tool_explain},
-    {"purge", "[PATH]", "drop the cached entries, all or those at and below a path", CHANGING,
-     tool_purge},
+    {"explain", "URL",
+     "show what the server does with a URL: directories, their files, the redirect", ONLINE,
+     tool_explain},
+    {"purge", "[PATH]", "drop the cached records: all, or those in a directory and below it",
+     CHANGING, tool_purge},
     {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
      CHANGING, tool_reset},
     {"check", "FILE|DIR... [key=value...]",
-     "what is wrong in redirect maps, which lines of configurations become tables, what they cost",
+     "show errors in redirect maps, which redirect lines become tables, and what files cost",
      EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
      tool_check},
     {"lookup", "FILE URL [key=value...]",
-     "which row of a redirect map, or line of a configuration, answers a URL, and with what",
+     "show which row of a redirect map, or line of a configuration, answers a URL",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) |
          BIT(OPT_MERGE_SLASHES),
      tool_lookup},
     {"convert", "FILE... [key=value...]",
-     "redirect maps and configurations to another format, losing nothing silently",
+     "write redirect maps and configurations in another format, and report what is lost",
      EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
          BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_LIMIT),
      tool_convert},
@@ -164,15 +162,14 @@ static void print_options(FILE *out, unsigned which)
 
 static void print_exit_codes(FILE *out)
 {
-    fputs(
-        "\nExit codes:\n"
-        "  0  all went well\n"
-        "  1  errors in a map, no row answers, no redirect listed, something that a format cannot\n"
-        "     say, or an answer of the server that cannot be used\n"
-        "  2  wrong usage, or a file that cannot be read or written\n"
-        "  3  no connection to the server\n"
-        "  4  the server does not allow it\n",
-        out);
+    fputs("\nExit codes:\n"
+          "  0  all went well\n"
+          "  1  errors in a map, no row answers, no redirect listed, something was lost in a\n"
+          "     conversion, or the server's answer cannot be used\n"
+          "  2  wrong usage, or a file that cannot be read or written\n"
+          "  3  no connection to the server\n"
+          "  4  the server does not allow it\n",
+          out);
 }
 
 static void print_help(FILE *out)
