@@ -68,7 +68,7 @@ def table():
                 cells[0] += " \\*"
                 shortened = True
             lines.append("| " + " | ".join(cells[:4] + [f"`{cells[4]}`"]) + " |")
-    notes = ["", "In brackets: of what stands beside it for comparison."]
+    notes = ["", "In brackets: the figure divided by the one for comparison."]
     if shortened:
         notes.append("\\* a shortened run: the report says how it was run.")
     return "\n".join(lines + notes)
