@@ -35,7 +35,8 @@
 /** Most bytes of an image, so that places in it fit in 32 bits. */
 #define REDIRECT_MAX_IMAGE UINT32_MAX
 
-/** What a rule's source is compared with, and how. A path is any bytes; "/" separates segments. */
+/** How a rule's source is compared with the path. A path may hold any bytes; "/" separates
+ * segments. */
 typedef enum redirect_kind {
     /** The whole path. Any run of slashes equals one, on both sides. */
     REDIRECT_EXACT = 1,
@@ -46,8 +47,8 @@ typedef enum redirect_kind {
     REDIRECT_LITERAL,
     /** As the regex ^source compares: byte for byte, and anything may follow. */
     REDIRECT_LITERAL_PREFIX,
-    /** By `pattern`, a regex run by the caller's function. Every path that it matches begins with
-     *  `source` (which may be empty), or, with REDIRECT_FLOATING, contains it. */
+    /** The caller's function runs the regex `pattern`. Every path that it matches begins with
+     * `source` (which may be empty) or, with REDIRECT_FLOATING, contains it. */
     REDIRECT_PATTERN
 } redirect_kind;
 
@@ -68,24 +69,25 @@ typedef struct redirect_rule {
     unsigned flags; /* REDIRECT_* bits */
     const char *source;
     size_t source_len;
-    const char *pattern; /* of PATTERN; for the other kinds optional: kept for back-references. No
-                          * NUL in it; the same with strip */
+    const char *pattern; /* the regex of a PATTERN. Other kinds may have one, for
+                          * back-references. No NUL in it; the same holds for strip */
     size_t pattern_len;
     const char
         *host; /* lower case, no port; "*.name" is any host below name; NULL: any; never empty */
     size_t host_len;
-    const char *query; /* what the request's query must be: unless QUERY_EXACT, the same parameters,
-                        * each as often, in any order; empty ones do not count, so "" asks for none.
-                        * NULL: any */
+    const char *query; /* condition on the request's query. With QUERY_EXACT it must be equal.
+                        * Without, it must have the same parameters, each as often, in any
+                        * order; empty ones do not count, so "" stands for no parameters. NULL:
+                        * no condition */
     size_t query_len;
-    const char *strip; /* parameters that do not count, on both sides, when queries are compared as
-                        * sets: names with commas between them, "*" at the end of a name for any
-                        * that begin so */
+    const char *strip; /* parameters that are left out on both sides when queries are compared
+                        * as sets: names with commas between them. "*" at the end of a name
+                        * stands for all names that begin so */
     size_t strip_len;
     int status; /* 100 to 999 */
     const char *target;
     size_t target_len;
-    unsigned options; /* 16 bits of the caller's, given back with a match */
+    unsigned options; /* 16 bits for the caller, given back with a match */
     uint32_t line;    /* for reports */
 } redirect_rule;
 
@@ -95,13 +97,13 @@ typedef struct redirect_table redirect_table;
 /** Why a rule was not taken, from redirect_builder_add(). */
 typedef enum redirect_outcome {
     REDIRECT_ADDED,
-    REDIRECT_BAD,     /* a field is out of its range, or the flags do not go with the kind */
+    REDIRECT_BAD,     /* a field is out of its range, or the flags do not fit the kind */
     REDIRECT_TOO_BIG, /* the image would be larger than REDIRECT_MAX_IMAGE; nothing more fits */
     REDIRECT_NO_MEMORY
 } redirect_outcome;
 
-/** A builder for about @a expected rules of @a bytes of text in all (both only hints; 0 is fine).
- *  Its memory is its own, not a pool's. NULL when there is none to be had. */
+/** A builder for about @a expected rules with @a bytes of text in all (both are hints; 0 is
+ * allowed). It has memory of its own, not a pool. NULL when there is no memory. */
 redirect_builder *redirect_builder_create(size_t expected, size_t bytes);
 
 /** Append a rule. Not thread-safe. */
@@ -124,24 +126,27 @@ uint32_t redirect_builder_rules(const redirect_builder *builder);
 /** The image in the builder's own memory; after finish, and before write and take. */
 const void *redirect_builder_image(const redirect_builder *builder);
 
-/** Write the image, of the size that finish told, to @a to (8-byte aligned). Once, after finish. */
+/** Write the image to @a to (8-byte aligned), which has room for the size that finish returned.
+ * Once, after finish. */
 void redirect_builder_write(redirect_builder *builder, void *to);
-/** Instead: the image where it was built, in memory from mmap(), whose size becomes *mapped; the
- * caller's to munmap(). The builder is good for nothing but destroy then. */
+/** Take the image where it was built, instead of writing it. It lies in memory from mmap(),
+ * whose size becomes *mapped; the caller calls munmap(). Afterwards the builder can only be
+ * destroyed. */
 void *redirect_builder_take(redirect_builder *builder, size_t *mapped);
 
 void redirect_builder_destroy(redirect_builder *builder);
 
 /**
- * Prove that the @a size bytes at @a image (8-byte aligned) are what a builder may have written.
- * For an image that nobody writes meanwhile. Linear in the image's size. Says nothing about whether
- * they are the bytes that it wrote: that is what redirect_table_intact() is for.
- * @return APR_SUCCESS; APR_EINVAL; APR_ENOMEM when there is none for a bit for each byte of the
+ * Prove that a builder may have written the @a size bytes at @a image (8-byte aligned). No other
+ * thread or process may write to the image meanwhile. Takes time linear in its size.
+ * redirect_table_intact() tells whether the bytes are those that were written.
+ * @return APR_SUCCESS; APR_EINVAL; APR_ENOMEM: there is no memory for a bit for each byte of the
  * image.
  */
 apr_status_t redirect_table_validate(const void *image, size_t size);
 
-/** Is the image what the builder wrote, by its checksum? Only after validate. */
+/** True when the image's checksum is right, so it is what the builder wrote. Only after
+ * validate. */
 bool redirect_table_intact(const void *image, size_t size);
 
 /** Open an image. The table keeps pointing into it; it is a small struct in @a pool. NULL when its
@@ -163,8 +168,9 @@ typedef struct redirect_request {
     size_t query_len;
     redirect_regex_fn *regex; /* NULL: patterns do not match */
     void *baton;
-    uint64_t *compared; /* is added how many rules of lists for one key were compared; NULL: not
-                         * counted. What is compared besides is bounded by the path's length */
+    uint64_t *compared; /* the number of rules compared in lists for one key is added to it;
+                         * NULL: not counted. The rest of the work is bounded by the path's
+                         * length */
     /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path().
      */
     const char *(*escape)(apr_pool_t *pool, const char *path);
@@ -184,10 +190,10 @@ typedef struct redirect_profile {
 } redirect_profile;
 
 typedef struct redirect_match {
-    uint32_t rule; /* where it is in the image: rules further on have higher numbers. 0: none */
+    uint32_t rule; /* its place in the image: later rules have higher numbers. 0: none */
     redirect_profile profile;
-    size_t matched; /* PREFIX: the rest of the path begins here: behind the slashes if the source
-                     * ends in one, else with them. Other kinds: path_len */
+    size_t matched; /* PREFIX: where the rest of the path begins, behind the slashes if the
+                     * source ends in one, otherwise with them. Other kinds: path_len */
     size_t target_len;
     const char *strip; /* as given with the rule, in the image; NULL: none */
     size_t strip_len;
@@ -199,19 +205,20 @@ typedef struct redirect_match {
 } redirect_match;
 
 /**
- * Find the first rule, of those from @a from on (0: all), that matches. Thread-safe, no lock, no
- * allocation. Visits only candidates: one pass over the path, for each of its "/" boundaries that
- * the table has rules for one look at a small filter, and further only where that says there may be
- * rules; where there is but one such boundary, or only the whole path, at the index.
+ * Find the first rule that matches, among those from @a from on (0: all). Thread-safe; takes no
+ * lock and allocates nothing. It goes over the path once, and looks only at candidates. At each "/"
+ * at which the table has rules it asks a small filter, and looks further only where the filter says
+ * that there may be rules. Where there is one such "/", or only the whole path, it asks the index
+ * at once.
  */
 bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
                            uint32_t from, redirect_match *match);
 
-/** Bytes that are written behind a target, see below. */
+/** Bytes that redirect_match_target() may write behind a target. */
 #define REDIRECT_SLACK 32
 
-/** Copy a match's target to @a to, which has room for target_len + REDIRECT_SLACK bytes; what comes
- * to lie behind the target means nothing. No NUL is added. */
+/** Copy a match's target to @a to, which has room for target_len + REDIRECT_SLACK bytes. The
+ * bytes behind the target are undefined. No NUL is added. */
 void redirect_match_target(const redirect_match *match, char *to);
 
 /** Totals, from the image's header. */
@@ -224,9 +231,9 @@ typedef struct redirect_table_info {
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info);
 
-/** The rule at @a match->rule as text again. Its strings lie in the image; target and source are as
- * they were given, except that EXACT and PREFIX sources have single slashes. @a target_buffer has
- * room for REDIRECT_MAX_TEXT bytes. *index (may be NULL) is its number among the table's rules,
+/** The rule at @a match->rule as text. Its strings lie in the image. Target and source are as
+ * they were given, except that EXACT and PREFIX sources have single slashes. @a target_buffer
+ * has room for REDIRECT_MAX_TEXT bytes. *index (may be NULL) is the rule's number in the table,
  * from 0. */
 void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
                          char *target_buffer, uint32_t *index);
@@ -237,14 +244,15 @@ uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);
 /** The line that @a rule was given with, and its index; cheaper than redirect_table_rule(). */
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
 
-/** The rule with this index, or 0: the other way round. */
+/** The rule with this index, or 0. */
 uint32_t redirect_table_nth(const redirect_table *table, uint32_t index);
 
-/** A hash of all that @a rule answers to and with: source, conditions, target and status, but not
- * its line or place. The same in every image and process, so that a rule is known again. */
+/** A hash of what @a rule answers to and with: source, conditions, target and status, but not
+ * line or place. It is the same in every image and process, so a rule can be found again in
+ * another image. */
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
 
-/** A number that is another one for each format of images. */
+/** The version of the image format. */
 uint64_t redirect_table_format(void);
 
 #endif

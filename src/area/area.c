@@ -244,7 +244,7 @@ static apr_status_t map_most(redirect_area *area, uint64_t bytes, apr_pool_t *po
             *why = apr_psprintf(
                 pool,
                 "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables cannot be reserved, "
-                                     "nor can %" APR_UINT64_T_FMT ": %pm%s",
+                "nor can %" APR_UINT64_T_FMT ": %pm%s",
                 (apr_uint64_t)bytes, (apr_uint64_t)(room + tables), &rv, limits(pool));
             return rv;
         }
@@ -253,8 +253,7 @@ static apr_status_t map_most(redirect_area *area, uint64_t bytes, apr_pool_t *po
     if (room < bytes)
         *why = apr_psprintf(pool,
                             "%" APR_UINT64_T_FMT " bytes of addresses for redirect tables cannot "
-                                                 "be reserved; there is room for %" APR_UINT64_T_FMT
-                            " bytes of them%s",
+                            "be reserved; there is room for %" APR_UINT64_T_FMT " bytes of them%s",
                             (apr_uint64_t)bytes, (apr_uint64_t)room, limits(pool));
     return APR_SUCCESS;
 }

@@ -41,25 +41,25 @@
 
 typedef struct redirect_area redirect_area;
 
-/** A number for what an area's memory means to this build of the module: of a version, counted up
- *  when the meaning of something changes, the sizes of all that lies in it, and the version of
- * table images. Never 0. */
+/** Identifies the layout of an area in this build of the module. Made of a version (incremented
+ * when the meaning of something changes), the sizes of all structures in the area, and the
+ * version of table images. Never 0. */
 uint64_t redirect_area_layout(void);
 
-/** What is the same in all builds, at the beginning of what redirect_area_create() returns: in
- * memory that only this process writes. */
+/** The beginning of what redirect_area_create() returns. It is the same in all builds, and lies
+ * in memory that only this process writes. */
 typedef struct redirect_area_range {
     uint64_t layout;
     void *base; /* of all shared memory of the area */
     size_t bytes;
 } redirect_area_range;
 
-/** Was this area made by a build with the same layout? Looks at nothing else, and at nothing that
- * others can write. When it was not, nothing but redirect_area_abandon() may be called with it. */
+/** True when a build with the same layout made this area. Reads nothing else, and nothing that
+ * other processes can write. If false, only redirect_area_abandon() may be called with it. */
 bool redirect_area_fits(const redirect_area *area);
 
-/** Give back all that this process has of an area but the memory of its pool. Others keep theirs.
- * No thread of this process may use it any more. */
+/** Give back everything that this process has of an area, except the memory of its pool. Other
+ * processes keep theirs. No thread of this process may use the area any more. */
 void redirect_area_destroy(redirect_area *area);
 
 /** Give back this process's mapping of an area, whichever build made it. Others keep theirs. */
@@ -76,15 +76,14 @@ typedef struct redirect_area_key {
 redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool);
 
 /**
- * Reserve @a bytes of addresses for images (memory is taken only as images need it), and about 65
- * MB more for tables. For the parent, before it forks; @a pool is the process's, so that the area
- * outlives configurations; nothing is registered with it, see redirect_area_destroy(). Where a
- * process's addresses are limited, or the system keeps every promise of memory, it asks for part of
- * what is left only, and for less and less while it is refused; what it got is bytes_reserved of
- * the stats.
- * @return APR_SUCCESS with *why NULL, or, when it got less than @a bytes, a sentence that says so;
- *         an error with *why, a sentence for the administrator with the size asked for and the
- * limit met.
+ * Reserve @a bytes of addresses for images, and about 65 MB more for tables. Memory is taken only
+ * as images need it. Called by the parent, before it forks. @a pool is the process's, so the area
+ * outlives configurations; nothing is registered with it, see redirect_area_destroy(). The number
+ * of addresses may be limited, or the system may refuse to promise more memory than it has. Then
+ * the function asks for a part of what is left, and for less each time it is refused;
+ * bytes_reserved of the stats is the result.
+ * @return APR_SUCCESS with *why NULL, or with a sentence when it got less than @a bytes; an error
+ * with *why, a sentence for the administrator with the size asked for and the limit met.
  */
 apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool_t *pool,
                                   const char **why);
@@ -110,28 +109,27 @@ uint32_t redirect_area_map(redirect_area *area, const redirect_area_key *key, ui
                            bool create);
 
 /**
- * As above, made if need be, for a map that counts against @a owner (not 0). Maps made by
- * redirect_area_map() belong to the server's configuration. An owner is a tenant whose .htaccess
- * files name maps.
+ * Find or make the map @a key, which counts towards @a owner (not 0). An owner is a tenant whose
+ * .htaccess files name maps. Maps made by redirect_area_map() belong to the server's configuration.
  *
  * All owners together may have three quarters of the places for maps and images, and as much memory
- * as redirect_area_bound() says. One owner may have half of the images and of the memory. When
- * there is no more, maps are evicted for a new map or image: of the owner that has most of what is
- * wanted, but of none that has less than the one who wants it would have then; and of that owner's
- * maps the one that was not asked for the longest time. Maps of the server's configuration are
- * never evicted, and others are evicted for them. An evicted map is forgotten, and made anew when
- * it is asked for.
+ * as redirect_area_bound() allows. One owner may have half of the images and of the memory. When
+ * there is no more room for a new map or image, the owner that has most of what is needed loses the
+ * map that was not used for the longest time. An owner does not lose a map to one that would then
+ * have more than it. Maps of the server's configuration are never evicted; those of owners are
+ * evicted for them. An evicted map is forgotten, and made again when it is asked for.
  */
 uint32_t redirect_area_map_of(redirect_area *area, const redirect_area_key *key,
                               uint32_t generation, uint64_t owner);
 
-/** Let owners have @a bytes of images together, and three quarters of the area at most, which is
- * the initial bound. For the parent, before it forks: other processes do not learn of it. */
+/** Limit the images of all owners together to @a bytes, and to three quarters of the area, which
+ * is the initial limit. Called by the parent, before it forks: other processes do not learn of
+ * it. */
 void redirect_area_bound(redirect_area *area, uint64_t bytes);
 
-/** True when maps were evicted and nothing was logged of it for an hour (@a now, in seconds): this
- * caller logs it. Then @a where is the place that names the map that this process evicted last;
- * "": not known. */
+/** True when maps were evicted and nothing was logged about it for an hour (@a now, in seconds):
+ * the caller logs it. Then @a where is the file and line that name the map which this process
+ * evicted last; "": not known. */
 bool redirect_area_evicted(redirect_area *area, int64_t now, char *where, size_t room);
 
 /** True while the map exists. */
@@ -161,37 +159,37 @@ typedef struct redirect_area_state {
     uint32_t reloads;  /* images published after the first */
     uint32_t failures; /* builds that ended in vain */
     bool building;     /* by a living process */
-    bool failed;       /* the last attempt was in vain, with the file `failed_id` */
+    bool failed;       /* the last load failed, with the file `failed_id` */
     htc_identity failed_id;
 } redirect_area_state;
 
-/** False when the map does not exist (any more), or its image's entry is damaged. When a process
- * died while it recorded that a build was in vain, `failed` is false. */
+/** False when the map does not exist any more, or its image's entry is damaged. When a process
+ * died while it recorded a failed load, `failed` is false. */
 bool redirect_area_state_get(const redirect_area *area, uint32_t map, redirect_area_state *state);
 
-/** Only how often the map was asked for and has answered; zeros when it does not exist. Reads these
- * numbers and nothing else of the area, for a caller that does not trust what is in it. */
+/** Fill in only how often the map was asked for and has answered; zeros when it does not exist.
+ * Reads nothing else of the area, for a caller that does not trust it. */
 void redirect_area_asked(const redirect_area *area, uint32_t map, uint64_t *lookups,
                          uint64_t *hits);
 
 #define REDIRECT_AREA_NOTE_TEXT 512
 
-/** What the process that loads a map says of it, for others to show. Longer texts are cut. */
+/** What the loading process records about a map, for the status page. Longer texts are cut. */
 typedef struct redirect_area_note {
     char file[REDIRECT_AREA_NOTE_TEXT];
     char where[REDIRECT_AREA_NOTE_TEXT]; /* it is named */
-    char error[REDIRECT_AREA_NOTE_TEXT]; /* of the last load that was in vain; "": none */
-    uint64_t load_ms, refused, warnings; /* of the last load that was not: its time, and rows */
+    char error[REDIRECT_AREA_NOTE_TEXT]; /* why the last load failed; "": it did not */
+    uint64_t load_ms, refused, warnings; /* time and rows of the last successful load */
     uint64_t htaccess;                   /* 1: named in a .htaccess file */
-    uint64_t out_of_budget_at; /* seconds: when the log last had that its patterns take too long */
+    uint64_t out_of_budget_at; /* seconds: when it was last logged that its patterns take too
+                                * long */
 } redirect_area_note;
 
-/** Store a note. Does nothing when the map does not exist (any more), or the lock is not to be
- * had. */
+/** Store a note. Does nothing when the map does not exist any more, or the lock cannot be had. */
 void redirect_area_note_set(redirect_area *area, uint32_t map, const redirect_area_note *note);
 
-/** The last note. All zeros and false: there is none, or it is being written, or a process died
- * while it wrote it. Takes no lock. */
+/** The last note. False, and all zeros, when there is none, when it is being written, or when a
+ * process died while it wrote it. Takes no lock. */
 bool redirect_area_note_get(const redirect_area *area, uint32_t map, redirect_area_note *note);
 
 /** The maps that exist, one after the other: *place is 0 at first and is changed here.
@@ -238,7 +236,7 @@ void redirect_area_count_held(redirect_area_thread_pin *pin, uint64_t lookups, u
 /** Lock-free; the memory is not given back here but by the next publish or collect. */
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin);
 
-/** True when the image's pages are there (in memory or swapped out), and it can have as many
+/** True when the image's pages exist (in memory or swapped out), and there is room for as many
  * counters as the pin says. For a caller that reads an image in an area which other processes
  * can write: reading pages that were never written takes memory. Reads nothing of the image. */
 bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin *pin);
@@ -247,9 +245,9 @@ bool redirect_area_pin_filled(const redirect_area *area, const redirect_area_pin
  * none. */
 uint64_t redirect_area_version(const redirect_area *area, uint32_t map);
 
-/** True when the map's time is up and this caller is the one that looks at the file. As
- * htc_store_claim(): the others go on for @a lease ms. Its time is up when it was never checked, or
- * @a ttl ms or more before @a now. */
+/** True when the map's time is up and this caller is the one to look at the file. The time is up
+ * when the file was never checked, or was checked @a ttl ms or more before @a now. As with
+ * htc_store_claim(), other callers go on for @a lease ms. */
 bool redirect_area_claim(redirect_area *area, uint32_t map, int64_t now, int64_t ttl,
                          int64_t lease);
 
@@ -260,15 +258,15 @@ int64_t redirect_area_checked_at(const redirect_area *area, uint32_t map);
 /** After a claim: the file was compared at @a now (a time from before that). */
 void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);
 
-/** Become the only process in the server that builds this map. False when a living process builds
- * it, be it this one. */
+/** Become the only process in the server that builds this map. False when a living process
+ * builds it, including this one. */
 bool redirect_area_build_begin(redirect_area *area, uint32_t map);
 
-/** A place for an image of @a size bytes, APR_ENOSPC when there is none; APR_EINVAL when this
- * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are damaged
- * and what is free is not known. The place is not cleared. The caller fills it,
- * then publishes or ends in vain; if it dies, the place is found again. A second call in the same
- * build gives up the first place. */
+/** A place for an image of @a size bytes. APR_ENOSPC when there is none; APR_EINVAL when this
+ * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are
+ * damaged, so free places are not known. The place is not cleared. The caller fills it, and
+ * then calls redirect_area_publish() or redirect_area_build_failed(). If the process dies, the
+ * place becomes free. A second call in the same build gives up the first place. */
 apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
 
 /** As above, with @a counters zeroed counters beside the image: they live as long as it does, and
@@ -276,22 +274,23 @@ apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t siz
 apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, size_t size,
                                            uint32_t counters, void **image);
 
-/** End a build: the reserved place is now the map's image, built from @a id. Gives back the memory
- * of images that are not used any more. On an error the build has not ended: end it in vain. */
+/** End a build: the reserved place is now the map's image, made from the file @a id. Gives back
+ * the memory of images that are not used any more. After an error the build has not ended: call
+ * redirect_area_build_failed(). */
 apr_status_t redirect_area_publish(redirect_area *area, uint32_t map, const htc_identity *id);
 
-/** End a build in vain: the old image stays. Gives back what was reserved. @a id is remembered, so
- * that the same bytes are not tried, and not reported, again; NULL: the file was not tried. Does
- * nothing in a process that does not build this map. */
+/** End a build that failed: the old image stays. Gives back what was reserved. @a id is
+ * remembered, so the same bytes are not tried and reported again; NULL: the file was not tried.
+ * Does nothing in a process that does not build this map. */
 void redirect_area_build_failed(redirect_area *area, uint32_t map, const htc_identity *id);
 
 /** Count look-ups and hits. Striped by process and thread, exact, lock-free. */
 void redirect_area_count(redirect_area *area, uint32_t map, uint64_t lookups, uint64_t hits);
 
 /**
- * Give back the memory of images that are neither current nor pinned by a living process, and
- * forget maps that were used neither by @a generation nor by one that a living process has; of a
- * map, all generations between the first and the last that used it count as such.
+ * Give back the memory of images that are neither current nor pinned by a living process. Forget
+ * maps that were used neither by @a generation nor by the generation of a living process. A map
+ * counts as used by every generation between the first and the last that used it.
  */
 void redirect_area_collect(redirect_area *area, uint32_t generation);
 

@@ -20,7 +20,7 @@
 #define REDIRECT_HITS_ENTRIES 65536
 #define REDIRECT_HITS_WAYS    8
 
-/** What an entry counts for; all zero: nothing yet. */
+/** What an entry counts for; all zeros: nothing yet. */
 typedef struct redirect_hits_name {
     _Atomic uint64_t key;  /* of the redirect; 0: unused */
     _Atomic uint64_t file; /* whatever finds its file again; 0: not known at the moment */

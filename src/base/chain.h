@@ -27,10 +27,10 @@ const htc_chain *htc_chain_of(apr_pool_t *pool, void *own);
  * is NULL; both must live as long. */
 const htc_chain *htc_chain_merge(apr_pool_t *pool, const htc_chain *first, const htc_chain *second);
 
-/** Asked for what one context has. True: look no further. */
+/** Called for each context. True: look no further. */
 typedef bool htc_chain_fn(void *baton, void *own);
 
-/** Call @a fn for each context in order, until it says true; so does this then. */
+/** Call @a fn for each context in order, until it returns true. Returns true in that case. */
 bool htc_chain_find(const htc_chain *chain, htc_chain_fn *fn, void *baton);
 
 #endif

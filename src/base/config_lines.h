@@ -38,7 +38,7 @@ typedef struct config_reader {
     apr_pool_t *pool;
 } config_reader;
 
-/** The next line that holds something. False: there is none. */
+/** The next line that is not empty. False: there is none. */
 bool config_next_line(config_reader *reader, config_line *line);
 
 config_section config_section_of(const char *name);

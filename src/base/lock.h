@@ -46,7 +46,7 @@
 typedef struct htc_lock_shared {
     _Atomic uint64_t holder; /* number of the last holder */
     _Atomic uint64_t inside; /* the same while it holds the lock; else 0 */
-    _Atomic uint64_t stuck;  /* number of one that was waited for in vain; 0: none */
+    _Atomic uint64_t stuck;  /* number of a holder that did not go on within the wait; 0: none */
 } htc_lock_shared;
 
 /** In memory of each process's own, made before it forks. Private to base/lock.c and to tests. */
@@ -57,9 +57,9 @@ typedef struct htc_lock {
 } htc_lock;
 
 /**
- * Prepare a lock, before the processes fork that share it. Its descriptor lives until @a pool is
- * cleaned up; without a pool, until htc_lock_close(). An error of memfd_create(2) when there is no
- * descriptor to be had.
+ * Prepare a lock, before the processes that share it fork. Its descriptor lives until @a pool is
+ * cleaned up; without a pool, until htc_lock_close().
+ * @return APR_SUCCESS, or the error of memfd_create(2) when there is no descriptor.
  */
 apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t *pool);
 void htc_lock_close(htc_lock *lock);
@@ -72,8 +72,8 @@ typedef enum htc_lock_result {
 } htc_lock_result;
 
 /**
- * Take the lock. @a wait_ms is how long to wait, at most, for a holder that was not waited for in
- * vain before; 0: not at all. Measured by the monotonic clock.
+ * Take the lock. @a wait_ms is the longest wait, by the monotonic clock; 0: none. A holder that
+ * already let somebody wait in vain is not waited for again.
  */
 htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 
@@ -85,10 +85,10 @@ void htc_lock_give(htc_lock *lock);
 bool htc_lock_stuck(const htc_lock *lock);
 
 /**
- * Have the kernel know this process by @a number, below 2^62, until it ends, however that happens.
- * A child that is forked is not known by it. Of any process that shares the lock, held or not;
- * again for a number that this process has: true. False when the kernel has no memory for it, or
- * another process has the number.
+ * Make this process known to the kernel by @a number, below 2^62, until it ends, however that
+ * happens. A forked child does not inherit the number. Any process that shares the lock may call
+ * this, whether it holds the lock or not. True also when this process has the number already. False
+ * when the kernel has no memory for it, or another process has the number.
  */
 bool htc_lock_enlist(const htc_lock *lock, uint64_t number);
 

@@ -16,9 +16,9 @@
 #include <stdbool.h>
 
 /**
- * May requests share what the module named @a module_name ("mod_alias.c") merges? *unless is then
- * a directive of it whose merged configuration is written to; the answer holds for servers where
- * that directive stands nowhere. It is NULL when there is no such directive.
+ * True when requests may share what the module @a module_name ("mod_alias.c") merges. If *unless is
+ * not NULL, it is a directive of the module whose merged configuration is written to; the answer
+ * then holds only for servers that do not use this directive.
  */
 bool htc_merge_shared(const char *module_name, const char **unless);
 

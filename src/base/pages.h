@@ -21,17 +21,17 @@
 apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
 
 /**
- * @a bytes of zeroes for a short time, page-aligned, NULL if there are none; htc_pages_give() is to
- * be told the same size. For what needs megabytes in a process that lives on: freed memory that is
- * not a mapping of its own stays with malloc's arena, of which glibc has eight for each processor
- * and hands a new thread the next, and malloc_trim() does not take it from there.
+ * @a bytes of zeroes for a short time, page-aligned; NULL when there are none. Give
+ * htc_pages_give() the same size. For megabytes that a long-lived process needs for a moment: freed
+ * memory that is no mapping of its own stays in malloc's arena. glibc has eight arenas for each
+ * processor and gives a new thread the next one, and malloc_trim() does not take the memory from
+ * there.
  */
 void *htc_pages_take(size_t bytes);
 
 /**
- * Give them back; NULL does nothing. The pages go first, in pieces: munmap() keeps everybody else
- * in the process from mapping a file until the last of them is free, and may lose the processor
- * meanwhile.
+ * Give them back; NULL does nothing. The pages go first, in pieces: munmap() of all of them at once
+ * would keep the other threads from mapping a file until the last page is free.
  */
 void htc_pages_give(void *at, size_t bytes);
 
@@ -39,11 +39,11 @@ void htc_pages_give(void *at, size_t bytes);
 #define HTC_LARGE_PAGE ((size_t)2 << 20)
 
 /**
- * Ask the kernel to lay what it can of @a bytes bytes at @a at in large pages: the whole ones
- * between the first and the last multiple of HTC_LARGE_PAGE, so that no memory is taken that was
- * not there before. What is in them stays. Works for private and for shared anonymous memory, also
- * where the administrator has turned large pages off for shared memory as a default, from Linux 6.1
- * on. Where there are none to be had, nothing happens. May take as long as copying the memory.
+ * Ask the kernel to put @a bytes bytes at @a at in large pages where it can: the whole pages
+ * between the first and the last multiple of HTC_LARGE_PAGE, so no memory is taken that was not
+ * there before. The contents stay. Works for private and for shared anonymous memory, from Linux
+ * 6.1 on, also where the administrator has turned large pages off for shared memory by default.
+ * Does nothing where there are none. May take as long as copying the memory.
  */
 void htc_pages_enlarge(void *at, size_t bytes);
 

@@ -25,7 +25,7 @@
 
 #define HTC_COSTS_ENTRIES 16384
 #define HTC_COSTS_WAYS    8
-/** Nobody can time what httpd does with a file that is left to it: taken for this much. */
+/** The time taken for a file that is left to httpd, as it cannot be measured. */
 #define HTC_COSTS_STOCK_NS UINT64_C(50000)
 
 /** What can be dear. */
@@ -58,7 +58,8 @@ void htc_costs_add(htc_costs *costs, uint64_t key, htc_cost_kind kind, uint64_t 
 /** What a file cost, in nanoseconds, with HTC_COSTS_STOCK_NS for what was not timed: the order. */
 uint64_t htc_cost_weight(const htc_cost *cost);
 
-/** Copy the dearest, dearest first. @return how many, @a max at most; *total: entries in use. */
+/** Copy the entries that cost most, in order of cost. @return how many, @a max at most; *total:
+ * entries in use. */
 size_t htc_costs_top(const htc_costs *costs, htc_cost *out, size_t max, size_t *total);
 
 /** As if nothing had cost anything. */

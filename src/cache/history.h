@@ -58,7 +58,7 @@ void htc_history_add(htc_history *history, const htc_sample *sample);
  */
 size_t htc_history_read(const htc_history *history, htc_sample *samples);
 
-/** What was counted from @a from to @a to, for a counter; 0 when it began anew in between. */
+/** The growth of a counter from @a from to @a to; 0 when it began anew in between. */
 uint64_t htc_history_delta(const htc_sample *from, const htc_sample *to,
                            enum htc_history_value value);
 

@@ -55,14 +55,15 @@ size_t htc_process_cache_cost(const htc_process_node *node);
 htc_process_node *htc_process_cache_acquire(htc_process_cache *cache, uint64_t hash,
                                             htc_process_cache_match match, const void *key);
 
-/** Is an object of this cost not larger than all that the cache has for objects? */
+/** True when an object of this cost is not larger than all the room that the cache has for
+ * objects. */
 bool htc_process_cache_fits(const htc_process_cache *cache, size_t cost);
 
 /**
- * Shall an object be made and inserted, or only used this once? It shall while there is room, and
- * when there is none if it was refused a short time ago: then it would have been found. So what is
- * asked for once in a long time neither costs what keeping costs nor drives others out. Takes no
- * lock; now and then the answer is that of another object.
+ * True when an object is worth inserting, false when it should be used only this once. While there
+ * is room this is true. Without room it is true when the object was refused a short time ago,
+ * because it would have been found now. So an object that is rarely asked for neither pays for
+ * being kept nor evicts others. Takes no lock; now and then the answer is that of another object.
  */
 bool htc_process_cache_admit(htc_process_cache *cache, uint64_t hash, size_t cost);
 

@@ -55,7 +55,7 @@ static const char *why_not_mapped(apr_pool_t *pool, uint64_t bytes, int err)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         return apr_psprintf(pool,
                             "%" APR_UINT64_T_FMT " bytes of shared memory cannot be reserved: %s; "
-                                                 "a process is limited to %" APR_UINT64_T_FMT
+                            "a process is limited to %" APR_UINT64_T_FMT
                             " bytes of addresses (ulimit -v, LimitAS)",
                             bytes, text, (apr_uint64_t)limit.rlim_cur);
     return apr_psprintf(pool,

@@ -22,10 +22,10 @@
 #define EXPLAIN_MAX_LEVELS 64
 #define EXPLAIN_MAX_RULES  50
 #define EXPLAIN_MAX_UNREAD 20
-/** A path is followed so often: httpd does not go on behind that either, unless
+/** Most times that a path is followed: httpd does not go further either, unless
  * LimitInternalRecursion says so. */
 #define EXPLAIN_MAX_STEPS 10
-/** And so many names of DirectoryIndex are tried. */
+/** Most names of DirectoryIndex that are tried. */
 #define EXPLAIN_MAX_INDEX 16
 
 /** Directives that hold together: a section's, a .htaccess file's. */
@@ -118,9 +118,9 @@ typedef struct explain {
     int status;
 } explain;
 
-/** Add a note, unless it is there. False: it is. */
+/** Add a note. False: it is there already. */
 bool explain_note(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** The same of what is not known here: no answer is certain then. */
+/** The same for what is not known here: no answer is certain then. */
 void explain_note_unsure(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** "file:line" of a node. */
 const char *explain_where(const explain *e, const ap_directive_t *node);

@@ -26,8 +26,8 @@ typedef struct htc_breaker {
     _Atomic uint32_t opened;   /* times it went from closed to open */
 } htc_breaker;
 
-/** May the caller ask now? A caller that was let through must report success or failure, or, if it
- *  found out neither, nothing: the next try is then due after HTC_BREAKER_RETRY_MS. */
+/** True when the caller may ask now. It must then report success or failure. If it found out
+ * neither, it reports nothing, and the next try is due after HTC_BREAKER_RETRY_MS. */
 bool htc_breaker_allow(htc_breaker *breaker, int64_t now);
 
 /** The service answered. Returns true when that closed an open breaker. */

@@ -144,8 +144,7 @@ typedef void (*htc_mc_news)(void *baton, unsigned server, bool open, const char 
 apr_status_t htc_mc_create(htc_mc **mc, const htc_mc_io *io, htc_mc_server *servers, unsigned n,
                            htc_mc_news news, void *news_baton, apr_pool_t *pool);
 
-/** From now on *open goes up with each connection that is opened, to whatever server, and down with
- *  each that is closed. */
+/** From now on *open is the number of open connections, to all servers. */
 void htc_mc_count_open(htc_mc *mc, _Atomic int32_t *open);
 
 /** Close the connections that are not in use. */

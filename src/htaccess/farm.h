@@ -17,15 +17,16 @@
 
 struct htc_dep;
 
-/** What the farm says of a record whose time is up. */
+/** The farm's answer about a record whose time is up. */
 typedef enum htc_farm_word {
-    HTC_FARM_OWN,     /* nothing, or that this server is to look: compare with the disk */
+    HTC_FARM_OWN,     /* it knows nothing, or this server has the claim: compare with the disk */
     HTC_FARM_SAME,    /* another server found it true at *checked_at */
     HTC_FARM_CHANGED, /* another server found something else */
-    HTC_FARM_WAIT, /* another server is looking just now: go on with it until *checked_at + ttl */
+    HTC_FARM_WAIT,    /* another server is looking just now: go on with the record until
+                    * *checked_at + ttl */
 } htc_farm_word;
 
-/** How long to go on at a time, and at most, after a record has run out. */
+/** For how long a server goes on with a record that has run out, at a time and in all. */
 #define HTC_FARM_WAIT_MS      50
 #define HTC_FARM_WAIT_MOST_MS 2000
 
@@ -47,7 +48,8 @@ void htc_farm_problems(struct htc_list *problems);
 
 #ifdef HAVE_LIBMEMCACHED
 
-/** Set ctx->farm where the directives ask for it and all it needs is there; else say why not. */
+/** Set ctx->farm if the directives ask for it and everything that it needs is there. Otherwise
+ * log why not. */
 void htc_farm_start(htc_context *ctx, server_rec *s);
 void htc_farm_child_init(htc_context *ctx, server_rec *s);
 
@@ -59,16 +61,16 @@ htc_farm_word htc_farm_recheck(htc_context *ctx, request_rec *r, const struct ht
 void htc_farm_confirm(htc_context *ctx, request_rec *r, const struct htc_dep *dep, apr_int64_t ttl,
                       apr_int64_t now);
 
-/** There is no usable record of put->key: does the farm have one? Fills in kind, flags, id,
- *  payload and checked_at, in the request's pool. */
+/** Called when there is no usable record of put->key. True when the farm has one: then kind,
+ * flags, id, payload and checked_at are set, in the request's pool. */
 bool htc_farm_fetch(htc_context *ctx, request_rec *r, apr_int64_t ttl, htc_put *put);
 
-/** What was just read from the disk. Sent when the walk is over, by htc_farm_flush(); what put
- *  points at must last as long. @a local: only this server may use its payload, because of ${...}
- */
+/** Publish what was just read from the disk. htc_farm_flush() sends it when the walk is over;
+ * what put points at must live until then. @a local: only this server may use the payload,
+ * because it has ${...}. */
 void htc_farm_publish(htc_context *ctx, request_rec *r, const htc_put *put, bool local);
 
-/** Send what is to be told. */
+/** Send what is waiting to be published. */
 void htc_farm_flush(htc_context *ctx, request_rec *r);
 
 #else

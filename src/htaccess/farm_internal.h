@@ -11,17 +11,17 @@
 #include "htaccess/internal.h"
 
 #define HTC_FARM_DEFAULT_TIMEOUT_US (20 * 1000)
-/** A record that is not asked for lives this long, in seconds. */
+/** Seconds that memcached keeps a record. */
 #define HTC_FARM_RECORD_LIFE 86400
-/** The server that looks at the disk for all has so long, in seconds. */
+/** Seconds that a claim lasts. */
 #define HTC_FARM_CLAIM_LIFE 2
 /** What htc_mono_ms() may be behind. */
 #define HTC_FARM_COARSE_MS 10
 
-/** A record with which this server goes on while another one looks. */
+/** A record that this server goes on using while another one looks at the disk. */
 typedef struct htc_farm_waiting {
     _Atomic uint64_t path; /* seeded hash; 0: none */
-    _Atomic int64_t until; /* htc_mono_ms(): to be gone on with until then, and no longer */
+    _Atomic int64_t until; /* htc_mono_ms() until which the record may be used */
 } htc_farm_waiting;
 
 #define HTC_FARM_WAITING 1024
@@ -30,8 +30,8 @@ typedef struct htc_farm_waiting {
 typedef struct htc_farm_shared {
     htc_mc_server servers[HTC_MC_MAX_SERVERS];
     _Atomic uint64_t counters[HTC_FARM_COUNTER_COUNT];
-    _Atomic uint64_t told;       /* a bit for each counter that was logged about */
-    _Atomic uint64_t longest_us; /* the most that one request spent here in all */
+    _Atomic uint64_t told;       /* a bit for each counter that was already logged */
+    _Atomic uint64_t longest_us; /* the longest time that one request spent here in all */
     htc_census connections;      /* open, of each process */
     htc_farm_waiting waiting[HTC_FARM_WAITING];
 } htc_farm_shared;

@@ -25,11 +25,12 @@ void htc_process_report(htc_context *ctx);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
  * once, when the configuration is complete. */
 void htc_merged_walk_prepare(htc_context *ctx);
-/** Can the sections of this server be merged ahead? Called when the configuration is complete. */
+/** True when the sections of this server can be merged ahead. Called when the configuration is
+ * complete. */
 bool htc_merged_walk_possible(const server_rec *s);
 int htc_shortcut(request_rec *r);
 int htc_learn(request_rec *r);
-/** Can this process answer for directory @a dir (ends with '/') ahead of core? */
+/** True when this process can answer for directory @a dir (ends with '/') ahead of core. */
 bool htc_path_entry_known(const htc_context *ctx, const server_rec *s, const char *dir);
 /** Make the table, before the children fork. */
 void htc_cost_create(htc_context *ctx, server_rec *s);

@@ -24,7 +24,8 @@ typedef struct htc_parsed {
     apr_table_t *override_list;
     htc_ref ref; /* the record it was made from */
     ap_conf_vector_t *vector;
-    bool logs; /* parsing it logs, so it is for one request only; the others replay */
+    bool logs; /* parsing it writes to the log, so this one is for one request only; other
+                * requests replay the record */
 } htc_parsed;
 
 /** A record that an answer rests on. */
@@ -69,9 +70,9 @@ typedef struct htc_text {
  *         call, no memory, a file that changed in each of some tries): httpd must read it itself.
  */
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
-/** Does what it says depend on definitions or the environment: has it ${...} in it? */
+/** True when the text has ${...} in it, so that it depends on definitions or the environment. */
 bool htc_text_computed(const htc_text *text);
-/** What can be said of a text before it is parsed. */
+/** What is known of a text before it is parsed. */
 typedef struct htc_survey {
     unsigned directives;
     bool sections_resolved; /* has <IfModule> and the like */
@@ -86,7 +87,7 @@ ap_configfile_t *htc_empty_open(const char *name, apr_pool_t *pool);
 /* htaccess/costs.c */
 /** A clock in nanoseconds, to be read before what is dear. */
 uint64_t htc_cost_begin(void);
-/** This was done for the file @a path since @a began; 0: how long is not known. */
+/** Count work for the file @a path that began at @a began; 0: its duration is not known. */
 void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
 
 /* htaccess/revalidate.c */
@@ -104,18 +105,18 @@ int64_t htc_fresh_mark(const htc_context *ctx, apr_int64_t ttl, apr_int64_t now)
 /** Before the disk is looked at: claim the mark, seen as @a seen, and have the path watched. */
 void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int64_t seen,
                      const char *path, htc_ref ref);
-/** What was seen on disk since then is what is remembered. */
+/** Store what was seen on the disk since then. */
 void htc_trust_end(htc_trust *trust);
 /** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
  * be used. */
 bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                        int64_t mark);
-/** One stat: is the file still what the record says? */
+/** True when the file is still what the record says, by one stat. */
 bool htc_same_file(const htc_dep *dep);
 /** The same, counted. */
 bool htc_compare(htc_context *ctx, const htc_dep *dep);
-/** May a mark be relied on as it is? @a fresh from htc_watch_fresh(); *now is 0 until a time is
- * needed. */
+/** True when a mark can be relied on as it is. @a fresh is from htc_watch_fresh(); *now is 0
+ * until a time is needed. */
 static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)
 {
     if (mark == fresh)
@@ -128,28 +129,30 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
 }
 
 /* htaccess/hook.c */
-/** The time @a ttl of @a dep, whose record lies in @a slot and was seen as checked at @a
- * checked_at, is up. The process that claims it compares it with the disk by one stat, and notes
- * in the slot what was found: checked at @a now, or not to be trusted any more; the others go on
- * with it meanwhile. True when the record may be used. In a farm, another server's look may do. */
+/** Called when the time @a ttl of @a dep is up; its record lies in @a slot and was checked at @a
+ * checked_at. The process that claims it compares it with the disk by one stat, and notes the
+ * result in the slot: checked at @a now, or not to be trusted any more. The others go on using
+ * it meanwhile. In a farm, the result of another server may do. True when the record may be
+ * used. */
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
-/** A claimed record, checked at @a checked_at, has run out: does another server of the farm know
- *  whether it is true? Then the slot is marked with that time plus @a base, unless another process
- * has changed what was @a seen there since the claim; and *usable says so. False: look yourself. */
+/** Ask the farm about a claimed record, checked at @a checked_at, that has run out. If another
+ * server knows whether it is true, mark the slot with that time plus @a base, unless another
+ * process has changed @a seen there since the claim, and set *usable. False: this process must
+ * look at the disk. */
 bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                     apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
                     apr_int64_t now, bool *usable);
 /** Count a level that httpd asked for and that had this outcome. */
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
-/** Keep @a node until the request of the client that @a r serves has ended, and all cleanups of its
- *  pool have run. Takes over the caller's reference. */
+/** Keep @a node until the client's request that @a r serves has ended and all cleanups of its
+ * pool have run. Takes over the caller's reference. */
 void htc_hold(const htc_context *ctx, request_rec *r, htc_process_node *node);
-/** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
- *  again and again: of these, one reference is held. */
+/** The same, for a page that makes thousands of subrequests (SSI, listings) and asks for the
+ * same few files again and again: it holds one reference for each file. */
 void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node);
 
-/** Share what the request found out and has not shared yet. */
+/** Publish what the request found out and has not published yet. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 
 /* htaccess/merged_walk.c */
@@ -159,7 +162,8 @@ typedef struct htc_merged_walk {
     apr_array_header_t *walked; /* what core notes of it; as @a merged */
     ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
     apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
-    bool known;              /* it can be told ahead; else the rest means nothing */
+    bool known;              /* it can be answered ahead; if false, the other members mean
+                              * nothing */
     bool whole;              /* and there is no section that could be for a file in it */
 } htc_merged_walk;
 
@@ -169,20 +173,21 @@ typedef struct htc_merged_step {
     ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
 } htc_merged_step;
 
-/** Merge what there is for the last of @a n directories, from the top down, of a server for which
- * that is possible. All that their files set must live as long as @a walk. @a above: what there is
- * for the first of them, which must live as long, too; or NULL. Where it cannot be done @a walk
- * says so. */
+/** Merge the configurations of the last of @a n directories, from the top down. Only for a
+ * server for which that is possible. Everything that their files set must live as long as @a
+ * walk. @a above is the walk of the first of them, which must live as long, too; or NULL. If
+ * the merge is not possible, walk->known is false. */
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
                             const htc_merged_step *steps, unsigned n, const htc_merged_walk *above);
 void htc_merged_walk_destroy(htc_merged_walk *walk);
-/** Memory that it holds, in bytes, as estimated; of what files set there are @a set bytes. */
+/** An estimate of the memory that it holds, in bytes; @a set bytes of it are what files set. */
 size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set);
-/** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
- * its walks for subrequests as it is expected? */
+/** Called when core has walked for @a r in directory @a dir, for which @a walk was made. True
+ * when the note that core left for subrequests is as expected. */
 bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r);
-/** May htc_merged_walk_run() take the place of core's walk? r->filename is @a name, without any
- * '/', in the directory that @a walk was made for. Looks at the file, as core's walk does. */
+/** True when htc_merged_walk_run() may take the place of core's walk. r->filename is the file @a
+ * name (without '/') in the directory that @a walk was made for. Looks at the file, as core's
+ * walk does. */
 bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name);
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */
@@ -203,7 +208,7 @@ typedef struct htc_job {
     bool sections_resolved; /* text has <IfModule> and the like */
     bool counted;           /* the look-up was counted already */
     bool sent;              /* the one line was handed out */
-    htc_seen *seen;         /* told of the kept configuration; NULL: nothing will be learned */
+    htc_seen *seen;         /* gets the kept configuration; NULL: nothing will be learned */
     htc_text text;
 } htc_job;
 
@@ -233,8 +238,8 @@ unsigned htc_share_of(const request_rec *r);
 uint32_t htc_redirects_flag(const htc_text *text);
 
 /* htaccess/apply.c */
-/** post_perdir_config of a request with @a rq->refused: what core did for it since then is undone,
- * as it would not have gone on. HTTP_FORBIDDEN. */
+/** post_perdir_config of a request with @a rq->refused. Undoes what core did for it since then,
+ * because core would not have gone on. HTTP_FORBIDDEN. */
 int htc_refuse(request_rec *r, const htc_request *rq);
 
 #endif

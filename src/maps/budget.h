@@ -28,16 +28,16 @@
 /** Steps that a single pattern of a redirect map may take; then it does not match. PCRE's own limit
  *  is 10,000,000. */
 #define REDIRECT_PATTERN_STEPS 200000
-/** What makes PCRE keep to this limit, and to 32 MiB for its way back, when it is put ahead of a
- * pattern. The one that is to be tried first comes first: PCRE2 before 10.30 has no limit on
- * memory, PCRE before 8.33 none at all. NULL behind the last. */
+/** Text that is put ahead of a pattern, and makes PCRE keep this limit, and 32 MiB for
+ * backtracking. Try the first one first: PCRE2 before 10.30 has no limit on memory, and PCRE
+ * before 8.33 has none at all. NULL behind the last. */
 extern const char *const redirect_pattern_limits[];
 
-/** Does the pattern set such limits itself, at its head? PCRE goes by those that stand last, so
- * ours would mean nothing: such a pattern is not to be run. */
+/** True when the pattern sets such limits itself, at its head. PCRE uses the last ones, so ours
+ * would mean nothing: do not run such a pattern. */
 bool redirect_pattern_limits_itself(const char *pattern, size_t len);
 
-/** What all patterns of a request may take. */
+/** The budget of all patterns of a request. */
 #define REDIRECT_REQUEST_STEPS 2000000
 #define REDIRECT_REQUEST_MS    500
 
@@ -54,7 +54,7 @@ void redirect_budget_init(redirect_budget *budget, uint64_t steps, int64_t ms);
 /** A run of patterns begins: what this thread did before is not charged. */
 void redirect_budget_begin(redirect_budget *budget);
 
-/** May another pattern be run? Once false, it stays so. */
+/** True when another pattern may run. Once false, it stays false. */
 bool redirect_budget_left(redirect_budget *budget);
 
 /** A pattern took this many steps. */

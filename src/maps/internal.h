@@ -3,7 +3,7 @@
  * @file maps/internal.h
  * What the readers of redirect maps share. A reader (maps/text.c and so on) finds rows in a
  * file's bytes; maps/row.c makes rules of them, and maps/pattern.c makes regexes of
- * sources that are patterns. Only for src/redirect_map*.c.
+ * sources that are patterns. Only for the files of this folder.
  */
 #ifndef HTC_MAPS_INTERNAL_H
 #define HTC_MAPS_INTERNAL_H
@@ -28,7 +28,7 @@ typedef struct map_text {
     unsigned seen; /* MAP_* */
 } map_text;
 
-/** When a row is taken: a file is read as often as there are ranks in it. */
+/** The rank of a row decides when it is added: a file is read once for each rank in it. */
 typedef enum map_rank { MAP_RANK_QUERY, MAP_RANK_PLAIN, MAP_RANK_REGEX, MAP_RANK_LAST } map_rank;
 
 /** Things worth one note per file. */

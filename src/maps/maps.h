@@ -31,10 +31,11 @@ typedef enum redirect_format {
 
 /** What the request's query has to do with the rule. */
 typedef enum redirect_query {
-    REDIRECT_QUERY_DEFAULT = 0, /* not said: APPEND, or what the format says (Vercel bulk: DROP) */
-    REDIRECT_QUERY_APPEND,      /* A query in the source must be there, as a set of parameters, and
-                                 * then nothing is appended. A source without one matches with any
-                                 * query, which is appended unless the target has one */
+    REDIRECT_QUERY_DEFAULT = 0, /* not given: APPEND, or the format's default (Vercel bulk: DROP) */
+    REDIRECT_QUERY_APPEND,      /* The request must have the query of the source, as a set of
+                                 * parameters; nothing is appended. A source without a query
+                                 * matches any query, which is appended unless the target has
+                                 * one */
     REDIRECT_QUERY_DROP,        /* as APPEND, but nothing is ever appended */
     REDIRECT_QUERY_WHOLE,       /* query=exact: equal byte for byte, none if the source has none;
                                  * nothing is appended */
@@ -53,7 +54,7 @@ typedef struct redirect_map_options {
     redirect_format format;
     redirect_query query;
     bool ignore_case, ignore_slash, subpath;
-    int status;        /* of rows that name none; 0: what the format says, which is 302 as with
+    int status;        /* of rows that name none; 0: the format's default, which is 302 as with
                         * Redirect, but 301 for _redirects and 307 for JSON */
     const char *host;  /* of sources that name none: lower case, "*.name" allowed; or NULL */
     const char *strip; /* as redirect_rule.strip; or NULL */
@@ -62,15 +63,15 @@ typedef struct redirect_map_options {
 
 void redirect_map_options_init(redirect_map_options *options);
 
-/** Set one option from "key=value" (@a word). NULL, or a message that says what is wrong with it.
- *  What the options keep of @a word is copied to @a pool. */
+/** Set one option from "key=value" (@a word). Returns NULL, or a message that says what is wrong
+ * with it. What the options keep of @a word is copied to @a pool. */
 const char *redirect_map_option(redirect_map_options *options, const char *word, apr_pool_t *pool);
 
 /** The format for a file's name: .csv and .tsv; .json and .jsonl; _redirects; .conf and .map are
  * nginx or text by their content; anything else is text. Never AUTO. */
 redirect_format redirect_format_of(const char *name, const char *bytes, size_t len);
 
-/** Does the file look like httpd's own configuration, or a .htaccess file, instead of a map? */
+/** True when the file looks like httpd's own configuration or a .htaccess file, not like a map. */
 bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len);
 
 typedef enum redirect_severity {
@@ -98,18 +99,18 @@ typedef struct redirect_report {
     uint64_t notes, warnings, errors;                   /* reported */
     uint64_t duplicates, loops, chains, shadowed, self; /* of these */
     uint32_t longest_chain;                             /* redirects until the end is reached */
-    /** Called now and then with the bytes (when checking: the rules) done; false stops the work
-     * with APR_EINTR. NULL: none */
+    /** Called now and then with the number of bytes (when checking: of rules) that are done.
+     * False stops the work with APR_EINTR. NULL: none */
     bool (*progress)(void *baton, uint64_t done, uint64_t total);
-    /** Can this pattern be compiled? NULL, or the reason why not, and then its row is an error.
-     * NULL function: not asked. */
+    /** Returns NULL when the pattern can be compiled, or the reason why not; its row is then an
+     * error. NULL function: patterns are not compiled. */
     const char *(*compile)(void *baton, const char *pattern, unsigned flags);
-    /** Ask it of no more patterns than take so much together: what redirect_regex_bytes() says of
-     * each, once more for each 256 bytes of its text. The first one that is left out is reported;
-     * its row and those behind are taken without being asked for. 0: no bound. */
+    /** Compile no more patterns than this in all, by redirect_regex_bytes() of each, counted
+     * once more for each 256 bytes of its text. The first pattern beyond it is reported; its
+     * row and those behind it are taken without compiling. 0: no bound. */
     uint64_t try_most;
-    /** redirect_map_check(): its look-ups compare no more rows than that (and those of one look-up
-     * more); where it stopped is reported. 0: REDIRECT_CHECK_ROWS for each row of the table, and
+    /** redirect_map_check() compares no more rows than this (and those of one more look-up), and
+     * reports where it stopped. 0: REDIRECT_CHECK_ROWS for each row of the table, and
      * REDIRECT_CHECK_FIXED. */
     uint64_t check_most;
     /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
@@ -140,11 +141,11 @@ apr_status_t redirect_map_build(const redirect_map_options *options, const char 
                                 apr_pool_t *pool, void **image, size_t *size);
 
 /**
- * Find loops, chains, self-redirects and shadowed rows of a table. Linear time: where many rows
- * have to be compared for each look-up, as patterns without a literal beginning, only the first
- * rows are looked at, see redirect_report.check_most. A target is followed when it is a path, or a
- * URL with the host of its own row's source, or a URL for whose host the table has a row; a path
- * without a known host is asked of rows without a host only.
+ * Find loops, chains, self-redirects and shadowed rows of a table, in linear time. Where each
+ * look-up has to compare many rows, as with patterns without a literal beginning, only the first
+ * rows are checked, see redirect_report.check_most. A target is followed when it is a path, a URL
+ * with the host of its own row's source, or a URL for whose host the table has a row. A path
+ * without a known host is looked up among rows without a host only.
  */
 apr_status_t redirect_map_check(const redirect_table *table, redirect_report *report,
                                 apr_pool_t *pool);

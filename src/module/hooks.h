@@ -11,8 +11,8 @@
 
 #include "module/module.h"
 
-/** Has mod_alias one hook in each of these phases, as all of httpd 2.4 has? Then these of this
- * module will be right ahead of them. pre_config, when all modules have been loaded. */
+/** True when mod_alias has one hook in each of these phases, as in all of httpd 2.4. Then this
+ * module's hooks will stand right ahead of them. pre_config, when all modules have been loaded. */
 bool htc_hooks_of_alias(void);
 
 /** Put @a translate and @a fixup, which are registered, right ahead of mod_alias's. Without

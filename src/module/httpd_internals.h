@@ -45,9 +45,9 @@ typedef struct htc_walk_step {
 
 /** True when core left a note of its directory walk for @a r. */
 bool htc_walk_note_present(const request_rec *r);
-/** True when core's note for @a r, a client's request that core walked for, says what
- *  htc_walk_note_leave() would write: directory @a dir, the server's @a sections, and @a steps
- *  (htc_walk_step). Each member is compared before the next one is read. */
+/** True when core's note for @a r, a client's request that core walked for, is what
+ * htc_walk_note_leave() would write: directory @a dir, the server's @a sections, and @a steps
+ * (htc_walk_step). Each member is compared before the next one is read. */
 bool htc_walk_note_matches(const request_rec *r, const char *dir,
                            const apr_array_header_t *sections, const apr_array_header_t *steps);
 /** Leave the note that core would have left after its directory walk. @a defaults is the
@@ -84,12 +84,14 @@ typedef struct htc_rewrite {
     ap_HOOK_fixups_t *fixup;
 } htc_rewrite;
 
-/** Find out where mod_rewrite keeps its rules: fills all but the hooks. @a map is the name of an
- *  internal map function that is registered already. False: not where they are expected. */
+/** Find out where mod_rewrite keeps its rules, and fill all but the hooks. @a map is the name of
+ * an internal map function that is registered already. False: they are not where they are
+ * expected. */
 bool htc_rewrite_find(htc_rewrite *rewrite, const char *map, apr_pool_t *pconf, apr_pool_t *ptemp);
-/** Let rules ask the map function @a map for requests to this server; it has been merged. Not done
- *  by a line in the tree: a virtual host without any line of mod_rewrite must stay without, as such
- *  a host does not run the main server's rules, whatever RewriteOptions says. */
+/** Let rules ask the map function @a map for requests to this server, which has been merged. A
+ * line in the tree would not do: a virtual host without any line of mod_rewrite must stay
+ * without, because such a host does not run the main server's rules, whatever RewriteOptions
+ * says. */
 void htc_rewrite_declare_map(const htc_rewrite *rewrite, const char *map, server_rec *s,
                              apr_pool_t *pool);
 /** True when rules can be given variables to set. @a rewrite may be NULL. */

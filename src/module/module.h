@@ -35,11 +35,11 @@ APLOG_USE_MODULE(htcache);
 
 #define HTC_DEFAULT_MEMORY         (UINT64_C(64) << 20)
 #define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(64) << 20)
-/** HtCacheRevalidate auto: the kernel tells of changes. */
+/** HtCacheRevalidate auto: the kernel reports changes. */
 #define HTC_REVALIDATE_AUTO (-2)
-/** What cannot be watched is compared with the disk that often. */
+/** Interval in which what cannot be watched is compared with the disk. */
 #define HTC_ASK_MS 1000
-/** What was asked for once only within this time is not watched. */
+/** A path that was asked for only once within this time is not watched. */
 #define HTC_WATCH_SOON_MS         60000
 #define HTC_DEFAULT_REVALIDATE_MS HTC_REVALIDATE_AUTO
 #define HTC_DEFAULT_SHARE_PERCENT 25
@@ -47,8 +47,8 @@ APLOG_USE_MODULE(htcache);
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
 #define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
-/** What a payload of the process cache costs beside its own size: malloc does not give it for
- * less. */
+/** What a payload of the process cache costs in addition to its own size: malloc has no smaller
+ * pieces. */
 #define HTC_NODE_OVERHEAD 16
 
 typedef struct htc_redirects htc_redirects; /* redirects/map.h */
@@ -84,8 +84,8 @@ typedef struct htc_walk {
     bool off;            /* HtCacheFold Off in a .htaccess file */
     bool redirects;      /* mod_alias is there, and its directives are its own */
     bool rewrites;       /* so is mod_rewrite */
-    bool once;           /* what comes of the tree is for one request only */
-    bool opaque;         /* RegexDefaultOptions is in use: regexes are not looked into */
+    bool once;           /* the result is for one request only */
+    bool opaque;         /* RegexDefaultOptions is in use: regexes are not examined */
     bool knows_3f;       /* mod_rewrite has the flag UnsafeAllow3F */
     bool dry;            /* the tree is not run */
     apr_hash_t *tracked; /* not NULL: find these only, fold nothing; redirects/fold_track.h */
@@ -102,7 +102,7 @@ typedef struct htc_dir_conf {
     const htc_chain *folds; /* of htc_fold: folded Redirect lines; redirects/fold.h */
     bool expression;        /* a Redirect that mod_alias tries before all others stands here */
     const htc_rule_filter *filter; /* of the RewriteRules that stand here, or NULL */
-    const htc_chain *tracks; /* those of them that tell when they answer; redirects/fold_track.c */
+    const htc_chain *tracks;       /* those of them that are tracked; redirects/fold_track.c */
 } htc_dir_conf;
 
 /** What applies to one directory level of one server. */
@@ -158,7 +158,8 @@ struct htc_context {
     apr_array_header_t *trusted;    /* const char *: module names */
     const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
     _Atomic bool noted;             /* what core notes of its walks is as expected */
-    _Atomic uint32_t unnoted;       /* looks at it that found something else, until then */
+    _Atomic uint32_t unnoted;       /* comparisons of the note that failed before the first that
+                                     * succeeded */
     bool *shares_merged;            /* by module_index: requests may share what it merges */
     bool shortcuts;                 /* answer ahead of core; not when others hook open_htaccess */
     size_t vector_bytes;            /* of a per-directory vector: what the loaded modules use */
@@ -215,7 +216,8 @@ typedef struct htc_options {
 /** Per request; made only when something had to be asked. */
 typedef struct htc_request {
     const htc_dir_conf *location;      /* <Location> settings, or NULL */
-    struct htc_seen *seen, *last_seen; /* in the order core asked; NULL: hook not called */
+    struct htc_seen *seen, *last_seen; /* in the order in which core asked; NULL: the hook was
+                                        * not called */
     bool inherited;                    /* started with another request's results: learn nothing */
     unsigned outcomes; /* 1 << enum htc_counter: how httpd's questions were answered */
     bool page;         /* the status page's by its URL: no .htaccess files */
@@ -266,7 +268,8 @@ htc_options *htc_options_get(void);
 /* module/scope.c */
 /** Prepare every server's scope; @a any is set when the cache may be on somewhere. */
 void htc_scope_prepare(apr_pool_t *pconf, server_rec *main_server, bool *any);
-/** What applies to directory @a dir (ends with '/') of the server. @a location may be NULL. */
+/** The settings that apply to directory @a dir (ends with '/') of the server. @a location may be
+ * NULL. */
 htc_scope htc_scope_of(const htc_server_conf *sc, const char *dir, const htc_dir_conf *location);
 
 /* module/sections.c */
@@ -313,8 +316,8 @@ typedef struct htc_command {
 void htc_commands_prepare(htc_context *ctx, server_rec *s);
 /** Look a directive up (any case); NULL when no loaded module knows it. */
 const htc_command *htc_command_find(const htc_context *ctx, const char *name);
-/** What may be kept of one line: the strictest of what its modules allow. *reason completes
- *  "<directive> ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
+/** The class of one line: the strictest that its modules have. *reason completes "<directive>
+ * ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
 enum htc_allow htc_command_judge(const htc_command *command, const char *args, const char **reason);
 /** "line N: NAME REASON": why a file is left to httpd. */
 const char *htc_command_refusal(const htc_command *command, unsigned line, const char *reason,
@@ -330,17 +333,17 @@ apr_status_t htc_tree_encode(const htc_context *ctx, const ap_directive_t *tree,
 ap_directive_t *htc_tree_decode(const void *record, const char *filename, apr_pool_t *pool);
 
 /* module/httpd_state.c */
-/** Is there a module that changes the user a request runs as, so that the cache stays off? */
+/** True when a module changes the user that a request runs as, so the cache stays off. */
 bool htc_switches_users(void);
 /** Its name, or NULL. */
 const char *htc_user_switcher(void);
-/** Is the configuration being read for a restart, graceful or not? */
+/** True when the configuration is read for a restart, graceful or not. */
 bool htc_is_restart(void);
-/** Does httpd read its configuration only to see whether it can? It reads it once more to serve. */
+/** True when httpd reads its configuration only to check it. It reads it once more to serve. */
 bool htc_is_preflight(void);
 
 /* module/private_directive.c */
-/** What httpd would say of the line being read if its directive did not exist. */
+/** The error that httpd would report for the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
 /* module/watch.c */
@@ -370,11 +373,11 @@ void htc_fresh_find_trees(htc_context *ctx, server_rec *s);
 void htc_fresh_report_trees(struct htc_report *report, struct htc_group *group);
 
 /* module/status_page.c */
-/** map_to_storage: is the request the status page's by its URL? @a sections: htc_server_conf.pages.
- * Then it is marked, and has no .htaccess files. */
+/** map_to_storage. If the request is the status page's by its URL, mark it; it then has no
+ * .htaccess files. @a sections: htc_server_conf.pages. */
 bool htc_page_claim(request_rec *r, const apr_array_header_t *sections);
-/** map_to_storage of a redirect or subrequest. Where the request that it comes of was claimed, core
- * noted for each directory that it has no .htaccess file. For this URL the files count: it does not
+/** map_to_storage of a redirect or subrequest. If its parent request was marked, core noted for
+ * each directory that it has no .htaccess file. This URL has .htaccess files, so it must not
  * inherit these notes. */
 void htc_page_leave(request_rec *r);
 /** post_perdir_config: the request has a SetHandler. Remember its configuration if it is the status
@@ -383,12 +386,13 @@ void htc_page_leave(request_rec *r);
 int htc_page_note(request_rec *r);
 
 #define HTC_STATUS_HANDLER "htcache-status"
-/** Does a SetHandler line of this tree name the page? pre_config, of the whole configuration. */
+/** True when a SetHandler line of this tree names the page. pre_config, for the whole
+ * configuration. */
 bool htc_pages_named(const ap_directive_t *node);
 /** post_config: which sections decide by URL alone that a request is the page's. */
 void htc_pages_prepare(apr_pool_t *pconf, server_rec *main_server);
-/** Was this request authorized by the server's configuration alone, which says that it is the
- * page's? */
+/** True when the server's configuration alone authorized this request, and says that it is the
+ * page's. */
 bool htc_page_may_show(const request_rec *r);
 
 #include "module/hooks.h"

@@ -5,8 +5,8 @@
  *
  * Each part of the module has one function that reports its figures (htc_reporter), listed in
  * status/parts.c. It makes groups of figures and lists, and knows nothing of HTML, JSON or
- * Prometheus. The renderers (html.c, json.c, prometheus.c and auto.c of status/) know nothing
- * of what the figures mean. So every form says the same, and each string is escaped in one place.
+ * Prometheus. The renderers (status/html.c, json.c, prometheus.c, auto.c) know nothing of
+ * what the figures mean. So every form says the same, and each string is escaped in one place.
  *
  * To add a counter that all processes share: one line in cache/counters.h, with the group that
  * it is shown in. The group's reporter calls htc_add_counters(); that is all.
@@ -47,7 +47,7 @@ typedef enum htc_type {
 
 typedef enum htc_unit { HTC_UNIT_ONE, HTC_UNIT_BYTES, HTC_UNIT_MS, HTC_UNIT_US } htc_unit;
 
-/** A number that is not known: JSON has null. */
+/** A number that is not known; JSON has null. */
 #define HTC_UNKNOWN UINT64_MAX
 
 typedef struct htc_value {
@@ -119,7 +119,8 @@ struct htc_report {
     htc_store *store;       /* NULL: there is none */
     const char *state;      /* "on", or "off: " and why */
     apr_time_t now;
-    bool lists; /* also what takes a walk through all records; else such lists may stay empty */
+    bool lists; /* include lists that need a walk through all records; otherwise these may stay
+                 * empty */
     apr_array_header_t *sections; /* htc_report_section */
 };
 

@@ -18,7 +18,7 @@
 typedef struct htc_redirect_row {
     const char *file; /* in which it stands */
     uint32_t line;
-    uint64_t key; /* the same for the same redirect as long as it stays, see area/counters.h */
+    uint64_t key; /* identifies the redirect as long as it stays, see area/counters.h */
     redirect_count count;
     redirect_rule rule; /* as text; of a folded regex, `pattern` */
 } htc_redirect_row;
@@ -67,8 +67,8 @@ htc_counted *htc_counted_add(const void *owner, uint32_t count,
 /** post_config, in a process that has joined the area: give all announced lines their counters,
  * with what was counted in the area @a before (NULL: there was none). */
 void htc_counted_prepare(htc_redirects *redirects, redirect_area *before);
-/** Pin the image that @a name had in @a before, which may be NULL. Others can write what is in it;
- * they have made memory for it. */
+/** Pin the image that @a name had in @a before, which may be NULL. Other processes can write to
+ * the image; its memory exists. */
 bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
                         redirect_area_pin *old);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
@@ -83,8 +83,8 @@ apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void 
 struct htc_fold_entry;
 /** The line of @a file that has this key has answered. */
 void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key);
-/** Of a Redirect line: the same as long as it says the same in the same file, wherever it stands in
- * it. */
+/** The key of a Redirect line: the same as long as the line says the same in the same file,
+ * wherever it stands there. */
 uint64_t htc_count_key(const struct htc_fold_entry *entry, bool is_regex);
 void htc_hits_prepare(htc_redirects *redirects, redirect_area *before);
 void htc_hits_keep(htc_redirects *redirects);
@@ -95,8 +95,8 @@ bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *f
 void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
                    void *baton);
 
-/** Let rows of the map's image that has been @a old, here or in the area of before, keep their
- * counts in its current one. */
+/** Let rows of the map's earlier image @a old, which lies here or in the area before the
+ * restart, keep their counts in its current image. */
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
                      apr_pool_t *pool);
 

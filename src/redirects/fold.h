@@ -27,7 +27,7 @@
 #define HTC_FOLD_MARK "HtCacheFoldMark"
 /** A RewriteRule that another line answers for. */
 #define HTC_FOLD_SILENT "HtCacheFoldSilent"
-/** In each server: which of its lines are folded. */
+/** Find out for each server which of its lines are folded. */
 #define HTC_FOLD_HOST "HtCacheFoldHost"
 /** Stands for many Redirect lines. */
 #define HTC_FOLD_RUN "HtCacheFoldRun"
@@ -46,11 +46,11 @@ typedef struct htc_fold_entry {
     int line;
 } htc_fold_entry;
 
-/** The same text with a NUL behind its @a len bytes: itself when there is one, or else a copy. */
+/** The text with a NUL behind its @a len bytes: the text itself if there is one, or a copy. */
 const char *htc_fold_terminated(const char *text, size_t len, apr_pool_t *pool);
 
-/** A Redirect line as mod_alias understands its words, without a look at whether they are right;
- * of a RedirectMatch the regex is not compiled. False: it is none. */
+/** Read a Redirect line as mod_alias does, without checking its words; the regex of a
+ * RedirectMatch is not compiled. False: it is no Redirect line. */
 bool htc_fold_read_line(const ap_directive_t *node, apr_pool_t *pool, htc_fold_entry *entry,
                         bool *is_regex);
 
@@ -59,9 +59,9 @@ typedef struct htc_fold {
     htc_counted *counted;        /* lines of the server's configuration; else NULL */
     apr_array_header_t *entries; /* htc_fold_entry */
     apr_pool_t *pool;
-    bool linear; /* HtCacheFold Off */
-    bool opaque; /* RegexDefaultOptions is in use: regexes are not looked into */
-    redirect_prefix_filter *prefixes;      /* of the table, set before it */
+    bool linear;                      /* HtCacheFold Off */
+    bool opaque;                      /* RegexDefaultOptions is in use: regexes are not examined */
+    redirect_prefix_filter *prefixes; /* of the table, set before it */
     _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
 } htc_fold;
 
@@ -107,11 +107,11 @@ const char *htc_fold_run_directive(cmd_parms *cmd, void *dir_conf, const char *a
 /* redirects/fold_rewrite.c */
 /** Fold the RewriteRules among *first and the nodes behind it, which may put others before them. */
 void htc_fold_rewrites(htc_walk *w, ap_directive_t **first, bool in_dir);
-/** Do the rules among these nodes leave a skip or a chain open at their end? */
+/** True when the rules among these nodes leave a skip or a chain open at their end. */
 bool htc_fold_open_end(ap_directive_t **first, apr_pool_t *pool);
 /** Make the map function known to mod_rewrite. False: it is not there. */
 bool htc_fold_register_map(void);
-/** Has mod_rewrite the flag UnsafeAllow3F, and so the check that it turns off? */
+/** True when mod_rewrite has the flag UnsafeAllow3F, and so the check that this flag turns off. */
 bool htc_fold_knows_3f(void);
 /** "int:" map of this module. */
 #define HTC_FOLD_MAP "htcache-fold"
@@ -123,9 +123,9 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
  * as that is not as httpd's own is. post_config. */
 void htc_fold_say_odd(const server_rec *s);
 
-/** Rename what can be folded in the tree of a .htaccess file that is about to be run with @a cmd's
- *  rights and pool; may change its first node. @a once: what comes of it is for one request only,
- *  so no tables are made. */
+/** Rename what can be folded in the tree of a .htaccess file that will run with @a cmd's rights
+ * and pool; may change its first node. @a once: the result is for one request only, so no
+ * tables are made. */
 void htc_fold_htaccess(ap_directive_t **tree, const cmd_parms *cmd, bool once,
                        htc_fold_counts *counts);
 /** Count the lines in the tree of a .htaccess file, which is changed, but is not run. @a replayed:
@@ -137,11 +137,13 @@ void htc_fold_count_tree(ap_directive_t *tree, bool replayed, apr_pool_t *pool,
 apr_hash_t *htc_fold_tracked_of(ap_directive_t *tree, apr_pool_t *pool);
 /** Allow the private names wherever @a list allows the originals. */
 void htc_fold_admit(apr_table_t *list);
-/** Was the line that is being read made here? The private names mean nothing otherwise. */
+/** True when this module made the line that is being read. Otherwise the private names mean
+ * nothing. */
 bool htc_fold_made(const cmd_parms *cmd);
 /** The same of a node of a tree. */
 bool htc_fold_made_node(const ap_directive_t *node);
-/** Does this directive, in any case, stand among @a node and those behind and below it? */
+/** True when this directive, in any case, stands among @a node and the nodes behind and below
+ * it. */
 bool htc_tree_mentions(const ap_directive_t *node, const char *directive);
 /** Is it to be compared line by line? */
 bool htc_fold_linear(const cmd_parms *cmd);

@@ -48,8 +48,8 @@ typedef struct htc_track_row {
 
 /** As htc_track_put(), for a tree that is not run: into w->tracked, by their nodes. */
 void htc_track_collect(const htc_walk *w, const ap_directive_t *first);
-/** Nobody will hear of it when mod_rewrite answers: list no rules of the server's configuration.
- * post_config. */
+/** post_config: the module will not learn when mod_rewrite answers, so list no rules of the
+ * server's configuration. */
 void htc_track_forget(void);
 
 #endif

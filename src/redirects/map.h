@@ -26,8 +26,8 @@ typedef struct htc_redirect_map {
     const char *tree;  /* of .htaccess: the directory that the file must lie in; else NULL */
     redirect_map_options options;
     redirect_area_key key;
-    /* In the area; REDIRECT_AREA_NIL: none yet, or no room. Of .htaccess it is found when it is
-     * asked for, and again when it had to make way. */
+    /* Its place in the area; REDIRECT_AREA_NIL: none yet, or no room. A map of a .htaccess file
+     * gets one when it is asked for, and again after it was evicted. */
     _Atomic uint32_t slot;
 } htc_redirect_map;
 
@@ -38,8 +38,7 @@ typedef struct htc_map_dir {
     uint64_t dev, ino;
 } htc_map_dir;
 
-/** Tables of maps that .htaccess files name take together no more than so many times HtCacheMemory.
- */
+/** Limit of all tables of maps of .htaccess files together, in multiples of HtCacheMemory. */
 #define HTC_TREES_MEMORY UINT64_C(4)
 
 /** What the maps of a server need; one per configuration generation, from pconf. */
@@ -101,7 +100,7 @@ typedef struct htc_lasting {
     apr_pool_t *pool;
 } htc_lasting;
 
-/** That of this server process, as it was made last; NULL: there is none. */
+/** The area that this server process made last; NULL: there is none. */
 htc_lasting *htc_lasting_find(server_rec *s);
 /** A new one. NULL: *why says what is in the way. */
 htc_lasting *htc_lasting_create(server_rec *s, const char **why);
@@ -112,7 +111,7 @@ void htc_lasting_end(htc_lasting *kept);
 void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
 /** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
 redirect_area_stats htc_map_area_stats(const server_rec *s);
-/** Say, if it was not said for an hour, that maps of .htaccess files had to make way. */
+/** Log that maps of .htaccess files were evicted, once an hour at most. */
 void htc_map_say_evicted(const htc_redirects *redirects);
 
 /* redirects/map_load.c */
@@ -150,10 +149,10 @@ void htc_map_loader_end(htc_redirects *redirects);
 /* redirects/map_said.c */
 /** For child_init. Messages are counted in @a pool. */
 apr_status_t htc_map_said_create(htc_redirects *redirects, apr_pool_t *pool);
-/** Is a message of this @a level about @a map to be logged now? Asked once for each message. One of
- * the server's configuration is when LogLevel has it so; for one of a .htaccess file those of the
- * same @a owner (redirect_area_owner()) are counted too, and at the first that is one too many it
- * is logged that further ones are not. Takes a lock of its own. */
+/** True when a message of this @a level about @a map should be logged now. Call it once for each
+ * message. For a map of the server's configuration LogLevel decides. For a map of a .htaccess
+ * file, messages of the same @a owner (redirect_area_owner()) are counted, too; the first one
+ * beyond the limit logs that further ones are not logged. Takes a lock of its own. */
 bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
                      int level);
 
@@ -164,12 +163,12 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
 /** check_config: `httpd -t` reads all maps, and says what is wrong; so does a start, ahead of its
  * first post_config, where the administrator sees it. */
 int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);
-/** Has the area an image of this map? Then a file that is missing is no reason not to go on. */
+/** True when the area has an image of this map. A missing file then does not matter. */
 bool htc_map_known(server_rec *s, const redirect_area_key *key);
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 
 /* redirects/map_regex.c */
-/** Compiled patterns of maps that .htaccess files name take no more in a process than this part of
+/** Limit of compiled patterns of maps of .htaccess files in a process: this part of
  * HtCacheProcessMemory. */
 #define HTC_PATTERNS_PART 4
 /** Make what these are kept in. */
@@ -185,7 +184,7 @@ bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned 
  * behind REDIRECT_MAX_TEXT bytes is not looked at. To be freed with ap_regfree() when it returns 0.
  */
 int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
-/** Does this answer of ap_regexec() say that such a limit was met? */
+/** True when this result of ap_regexec() means that such a limit was reached. */
 bool htc_regex_too_hard(int rc);
 
 /* redirects/map.c */
@@ -201,7 +200,7 @@ typedef struct htc_map_report {
     redirect_area_note note;
 } htc_map_report;
 
-/** Of those that .htaccess files name, no more are reported. */
+/** Most maps of .htaccess files that are reported. */
 #define HTC_MAX_HTACCESS_REPORTS 200
 
 /** An htc_map_report for each map of the configuration, then of those that .htaccess files name and
@@ -221,9 +220,9 @@ typedef struct htc_map_hit {
     const char *location; /* as it would be sent; NULL: none */
 } htc_map_hit;
 
-/** Which row of @a map would answer? Counts nothing and loads nothing. All of *hit is set, also
- * when it is false. As in answering, all maps that are asked for @a r have one budget for patterns.
- */
+/** Find the row of @a map that would answer. Counts nothing and loads nothing. All of *hit is
+ * set, also when the function returns false. As for a real request, all maps that are asked for
+ * @a r share one budget for patterns. */
 bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
@@ -233,7 +232,8 @@ void htc_table_release(htc_redirects *redirects, htc_process_node *node);
 int htc_map_done(request_rec *r);
 /** Free function of redirects->tables. */
 void htc_table_free(void *data);
-/** Has mod_alias a Redirect without a source for this request? It comes before all others. */
+/** True when mod_alias has a Redirect without a source for this request. It comes before all
+ * others. */
 bool htc_expression_first(const request_rec *r);
 
 #endif

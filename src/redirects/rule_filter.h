@@ -31,8 +31,8 @@ const char *htc_rule_filter_directive(cmd_parms *cmd, void *dir_conf, const char
  *  front of it does. */
 redirect_regex_fn htc_pattern_may_match;
 
-/** pre_config: find out where mod_rewrite keeps its rules. NULL: not where it is expected, which is
- *  logged; then there are no filters. */
+/** pre_config: find out where mod_rewrite keeps its rules. NULL: they are not where they are
+ * expected. That is logged, and there are no filters then. */
 htc_rewrite *htc_rule_filters_create(apr_pool_t *pconf, apr_pool_t *ptemp);
 /** post_config, once all hooks are sorted: stand in for mod_rewrite's. False: they were not found.
  */

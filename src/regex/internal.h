@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Shared by the files of redirect_regex: what is known of a part of a pattern, how such knowledge
+ * Shared by the files of regex/: what is known of a part of a pattern, how such knowledge
  * is put together (regex/set.c), and the reader that does so (regex/parse.c,
  * regex/class.c).
  *

@@ -94,8 +94,8 @@ void redirect_regex_read(const char *pattern, size_t len, unsigned flags,
                          const redirect_regex_limits *limits, apr_pool_t *pool,
                          redirect_regex_facts *facts);
 
-/** Is what the FINITE kinds say of this subject that the regex matches, or of the other kinds that
- * it can match? For tests, checks of configurations and short lists: compares string by string. */
+/** True when the regex matches this subject (FINITE kinds), or can match it (other kinds).
+ * Compares string by string: for tests, checks of configurations and short lists. */
 bool redirect_regex_admits(const redirect_regex_facts *facts, const char *subject, size_t len);
 
 /** As many bytes as the pattern takes at most when it is compiled by PCRE as it is usually built:

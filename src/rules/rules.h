@@ -70,8 +70,8 @@ typedef struct redirect_plain {
  *  rewritten to be understood: a backslash within quotes, for example. */
 bool redirect_config_plain(int alias, const char *args, redirect_plain *plain);
 
-/** A server in the host plan. HtCache and HtCacheFold are what it says itself, outside of sections:
- *  1 On, 0 Off, -1 nothing. */
+/** A server in the host plan. HtCache and HtCacheFold are its own settings, outside of sections:
+ * 1 On, 0 Off, -1 not set. */
 typedef struct redirect_config_host {
     int cache, fold;
     bool parts; /* a section of it or HtCacheExclude leaves a part of the server to httpd */
@@ -87,7 +87,7 @@ typedef struct redirect_config_host {
  * Returns true when the lines of all directories are folded. */
 bool redirect_config_plan_hosts(redirect_config_host *hosts, size_t n, bool shared, bool later);
 
-/** What of a RewriteRule's flags matters here. */
+/** The flags of a RewriteRule that matter here. */
 enum {
     REWRITE_REDIRECT = 1,
     REWRITE_LAST = 2,
@@ -113,24 +113,24 @@ enum {
                                 * as one with C, N, and a skip of all that there is */
 };
 
-/** Subrequests go on behind a rule with one of these, without a look at it. */
+/** Subrequests pass over a rule with one of these flags. */
 #define REWRITE_PASSED_OVER (REWRITE_FORCED | REWRITE_NOSUBREQ)
 
 /** The flags of a RewriteCond. */
 enum { REWRITE_CONDITION_NOCASE = 1, REWRITE_CONDITION_ORNEXT = 2, REWRITE_CONDITION_NOVARY = 4 };
 
-/** What a rule that matches makes of the rules behind it. */
+/** The effect of a rule that matches on the rules behind it. */
 typedef enum rewrite_effect {
     REWRITE_ENDS,   /* they are not tried */
     REWRITE_KEEPS,  /* they are tried with the same path */
-    REWRITE_CHANGES /* they are tried with another path, or are counted, or all begins again */
+    REWRITE_CHANGES /* they are tried with another path, or some are skipped, or all begin again */
 } rewrite_effect;
 
 /** A RewriteRule line, understood. */
 typedef struct rewrite_rule {
     const char *pattern, *output; /* without quotes; output without a "?" at its end */
     unsigned flags;
-    int status;       /* of the last of R, F and G that names one; 302 for R alone */
+    int status;       /* status of the last of R, F and G that names one; 302 for R alone */
     int skip;         /* rules that S skips; 0: none */
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */
@@ -142,7 +142,7 @@ typedef struct rewrite_rule {
     rewrite_effect effect;
     redirect_regex_facts facts; /* of its pattern */
     bool follows;      /* the rule before it has C: it is tried only where that one matches */
-    bool any;          /* nothing that can be looked up is known of the paths that it matches */
+    bool any;          /* no literal is known that its paths contain */
     const char *fault; /* it is more than a row of a table could be, NULL: it is not */
     const char *why;   /* it is not folded; NULL: it is */
     unsigned block;    /* of a rule that is folded: number of rules from it to the end of its block;
@@ -151,10 +151,10 @@ typedef struct rewrite_rule {
     bool counted;      /* a skip or a chain before it counts it: nothing may be put before it */
 } rewrite_rule;
 
-/** Is the RewriteRule with these arguments one that redirects or refuses where it is applied? It
- * has the flag R, F or G, or its substitution names a scheme and a server (whether that is this one
- * is known when it is applied). Fills pattern, output, flags and status only, in @a pool, unless
- * the line is wrong. */
+/** True when the RewriteRule with these arguments redirects or refuses where it is applied. It
+ * has the flag R, F or G, or its substitution names a scheme and a server (whether that is this
+ * server is known when it is applied). Fills only pattern, output, flags and status, in @a
+ * pool, unless the line is wrong. */
 bool redirect_config_answers(const char *args, rewrite_rule *rule, apr_pool_t *pool);
 
 /** A line of one container, in order: all others between them are of no matter. */
@@ -175,12 +175,12 @@ bool redirect_config_rule_flags(const char *rest, rewrite_rule *rule, apr_pool_t
 /** The same of a RewriteCond: sets *flags to REWRITE_CONDITION_* bits. */
 bool redirect_config_condition_flags(const char *rest, unsigned *flags, apr_pool_t *pool);
 
-/** Does a RewriteCond, or a RewriteRule, with these arguments ask what another path would come to?
- * Then httpd makes a subrequest while the rules run. "%{LA-" in any case; "-F", "-U" and "-A" of a
+/** True when a RewriteCond or RewriteRule with these arguments looks ahead: httpd then makes a
+ * subrequest while the rules run. It has "%{LA-" in any case, or "-F", "-U" or "-A" of a
  * condition, in either syntax. */
 bool redirect_config_looks_ahead(const char *args, bool condition);
 
-/** Do these arguments of RewriteOptions put other contexts' rules beside those of this one? */
+/** True when these arguments of RewriteOptions add other contexts' rules to those of this one. */
 bool redirect_config_inherits(const char *options);
 
 /**
@@ -198,22 +198,22 @@ bool redirect_config_inherits(const char *options);
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool);
 
-/** Can it be said of some path, without running a regex, that none of these rules matches it? */
+/** True when some path is known, without running a regex, to match none of these rules. */
 bool redirect_config_passable(const rewrite_rule *rules, size_t n);
 
 /** Rules of a server that stay, one behind the other, are skipped together by a guard ahead of them
  * when none of them can match: so many at least, as fewer cost no more than the guard. */
 #define REDIRECT_CONFIG_MIN_GUARDED 12
-/** And no more, unless a skip or a chain counts them: a path that may match one goes through all.
- */
+/** Most rules of one guard, unless a skip or a chain counts them: a path that may match one goes
+ * through all. */
 #define REDIRECT_CONFIG_MAX_GUARDED 32
 
 /** How many of the @a n rules, from rules[at] on, stay and stand together; 0: that one is folded.
  * *guarded: these may be put behind a guard. */
 size_t redirect_config_run(const rewrite_rule *rules, size_t n, size_t at, bool *guarded);
 
-/** Do the last of these rules leave a skip or a chain open, that goes on with rules that are
- * inherited? */
+/** True when the last of these rules leave a skip or a chain open, which goes on with inherited
+ * rules. */
 bool redirect_config_open_end(const rewrite_rule *rules, size_t n);
 /** The same of rules that have not been read. */
 bool redirect_config_lines_open_end(const rewrite_line *lines, size_t n, apr_pool_t *pool);

@@ -13,7 +13,7 @@
 #include "redirects/redirects.h"
 #include "module/module.h"
 
-/** All that the module says of itself now. */
+/** Everything that the module reports about itself now. */
 htc_report *htc_report_make(request_rec *r, bool lists);
 
 /* --- single redirects: status/redirects.c ------------------------------------------------*/
@@ -51,7 +51,7 @@ void htc_files_report(htc_report *report);
 
 /* --- how directories are kept fresh: status/watch.c ---------------------------------------*/
 
-/** Totals, and the first of which the kernel does not tell. */
+/** Totals, and the first records that the kernel reports no changes of. */
 void htc_freshness_report(htc_report *report);
 /** @a limit directories from a place on: ?directories=freshness. */
 void htc_freshness_list(htc_report *report, uint32_t limit, uint32_t place);

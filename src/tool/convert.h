@@ -62,7 +62,7 @@ const char *convert_format_name(convert_format format);
 apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
                               const char *file, const char *bytes, size_t len);
 
-/** What is to be known of a configuration that does not stand in it. */
+/** Facts about a configuration that do not stand in it. */
 typedef struct convert_place {
     bool htaccess;    /* the file is a .htaccess file */
     const char *base; /* URL path of its directory, "/" in front and behind; NULL: "/" */
@@ -93,7 +93,7 @@ void convert_write(convert_list *list, convert_format format, FILE *out, convert
 /** A table of the rules; the line of each rule in it is its index in the list. malloc'ed. */
 apr_status_t convert_build(const convert_list *list, void **image, size_t *size);
 
-/** What a rule of the list answers; as redirect_map_location(). */
+/** The answer of a rule of the list; as redirect_map_location(). */
 const char *convert_location(const convert_list *list, const redirect_match *match, unsigned index,
                              const redirect_request *request, const redirect_group *groups,
                              int ngroups, apr_pool_t *pool, bool *refused);

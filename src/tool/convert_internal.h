@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file tool/convert_internal.h
- * What the writers of redirect formats share. Only for src/redirect_convert*.c.
+ * What the writers of redirect formats share. Only for the files of this folder.
  */
 #ifndef HTC_TOOL_CONVERT_INTERNAL_H
 #define HTC_TOOL_CONVERT_INTERNAL_H
@@ -45,7 +45,7 @@ void convert_report(convert_list *list, redirect_severity severity, const char *
 
 /** Find what all rules have in common, of @a kinds (WANT_*), and make it the map's. */
 void convert_choose_options(convert_writer *w, unsigned kinds);
-/** Is what only the whole map can say, what this rule needs? If not it is reported. */
+/** True when the map as a whole already has what this rule needs. If not, that is reported. */
 bool convert_fits(convert_writer *w, const convert_rule *r);
 
 /** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */

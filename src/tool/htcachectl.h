@@ -2,7 +2,7 @@
 /**
  * @file tool/htcachectl.h
  * What the commands of htcachectl share: what was said on the command line, exit codes, colours,
- * and how names from files and servers are printed. Only for src/htcachectl*.c.
+ * and how names from files and servers are printed. Only for the files of this folder.
  */
 #ifndef HTC_TOOL_HTCACHECTL_H
 #define HTC_TOOL_HTCACHECTL_H
@@ -20,7 +20,8 @@
 /** Exit codes; a part of the tool's interface. */
 typedef enum tool_exit {
     TOOL_GOOD = 0,
-    TOOL_FOUND = 1,     /* what was looked for is wrong or not there: see each command */
+    TOOL_FOUND = 1,     /* what was checked is wrong, or what was looked for is not there; see
+                         * each command */
     TOOL_USAGE = 2,     /* wrong usage, or a file that cannot be read */
     TOOL_NO_SERVER = 3, /* no connection to the server */
     TOOL_REFUSED = 4    /* the server does not allow it */

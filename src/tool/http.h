@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file tool/http.h
- * Asking a server's status page. Only for src/htcachectl_*.c.
+ * Asking a server's status page. Only for the files of this folder.
  */
 #ifndef HTC_TOOL_HTTP_H
 #define HTC_TOOL_HTTP_H

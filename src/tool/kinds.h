@@ -18,15 +18,15 @@ typedef struct message_kind {
     redirect_severity severity;
     uint64_t count;
     uint64_t more; /* of these, beyond the limit */
-    size_t last;   /* the caller's: the last one that was told */
+    size_t last;   /* for the caller: the last message that was printed */
 } message_kind;
 
 typedef struct message_kinds message_kinds;
 
-/** At most @a limit of a kind are told; 0: all. What is remembered lies in @a pool. */
+/** Print at most @a limit messages of a kind; 0: all. What is remembered lies in @a pool. */
 message_kinds *message_kinds_create(uint64_t limit, apr_pool_t *pool);
 
-/** Count a message, and find its kind. With *told it is to be told. Never NULL. */
+/** Count a message, and find its kind. If *told is true, print it. Never NULL. */
 message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,
                                   const char *text, bool *told);
 
