@@ -273,7 +273,7 @@ static apr_status_t map_own(redirect_area *area)
     return APR_SUCCESS;
 }
 
-/* Of an area that is only half prepared, too. */
+/* Also works for an area that is only half prepared. */
 void redirect_area_destroy(redirect_area *area)
 {
     munmap(area->range.base, area->range.bytes);

@@ -264,7 +264,7 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
     return mine;
 }
 
-/* What is asked for, and why it is not to be had. */
+/* A request for room, and why there is none. */
 typedef struct room {
     size_t size;
     uint32_t pages, counters;
@@ -344,7 +344,7 @@ static uint64_t pages_of(const redirect_area *area, uint64_t bytes)
     return bytes / area->page + (bytes % area->page != 0);
 }
 
-/* What was there before was given back, but not everywhere does that leave zeros. */
+/* The earlier contents were given back, but that does not leave zeros everywhere. */
 static void clear_counters(const redirect_area *area, void *image, const room *want)
 {
     unsigned char *at = (unsigned char *)image + pages_of(area, want->size) * area->page;

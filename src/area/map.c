@@ -71,7 +71,7 @@ static uint32_t next_handle(const rda_name *name, uint32_t entry)
     return (last + 1 < most ? last + 1 : 1) << RDA_MAP_BITS | entry;
 }
 
-/* What the entry was before is no longer valid, what it will be not yet. */
+/* The entry no longer has its old meaning, and does not have its new one yet. */
 static void reset_locked(redirect_area *area, uint32_t entry)
 {
     rda_map *map = &area->maps[entry];
@@ -232,7 +232,8 @@ void redirect_area_collect(redirect_area *area, uint32_t generation)
 
 /* --- what is known of a map -------------------------------------------------------------------*/
 
-/* What an image was built from stands with the image, so one word, `current`, says what is true. */
+/* The identity of the file that an image was built from stands with the image, so one word,
+ * `current`, decides. */
 static bool read_image(const redirect_area *area, const rda_map *map, redirect_area_state *state)
 {
     uint64_t id[RDA_ID_WORDS], version = RDA_GET(map->current), seen = 0;
@@ -273,8 +274,7 @@ static void read_failure(const rda_map *map, redirect_area_state *state)
         memcpy(&state->failed_id, id, sizeof(id));
 }
 
-/* What this process, and those that had its cell before, have counted in thread pins of their
- * own. */
+/* The counts of this process, and of those that had its cell before, in its thread pins. */
 static void add_counts(const redirect_area *area, uint32_t cell, uint32_t handle, uint64_t *lookups,
                        uint64_t *hits)
 {
@@ -480,7 +480,7 @@ static bool pin_version(redirect_area *area, rda_map *map, uint64_t version, uin
     return false;
 }
 
-/* What a pinned image's entry says does not change. False when it is impossible. */
+/* The entry of a pinned image does not change. False when it is impossible. */
 static bool describe(const redirect_area *area, uint64_t version, uint64_t serial,
                      redirect_area_pin *pin)
 {

@@ -7,7 +7,7 @@
 
 /* --- the lock ---------------------------------------------------------------------------------*/
 
-/* What a holder left when it died is consistent after each of its stores. */
+/* A holder that dies leaves everything consistent, as it is consistent after each store. */
 apr_status_t rda_lock(redirect_area *area)
 {
     return htc_lock_take(&area->lock, RDA_LOCK_MS) == HTC_LOCK_BUSY ? APR_EBUSY : APR_SUCCESS;

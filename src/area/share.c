@@ -38,7 +38,7 @@ static uint64_t most_of_one(const redirect_area *area, rda_share share)
 
 /* --- what each owner has ----------------------------------------------------------------------*/
 
-/* What entry @a i of the table of this share counts for. */
+/* The amount that entry @a i of this share's table counts for. */
 static uint64_t amount_of(const redirect_area *area, rda_share share, uint32_t i, uint64_t *owner)
 {
     if (share == RDA_MAPS) {
@@ -101,7 +101,7 @@ static uint32_t holdings_locked(redirect_area *area, rda_share share, uint64_t o
 
 /* --- making way -------------------------------------------------------------------------------*/
 
-/* What would be free without the map: of images, only what is not pinned. */
+/* The amount that would be free without the map. Images count only if they are not pinned. */
 static uint64_t gain_of(const redirect_area *area, rda_share share, uint32_t entry,
                         rda_survey *survey)
 {

@@ -152,7 +152,7 @@ const char *htc_escape_json(apr_pool_t *pool, const char *text)
     return out;
 }
 
-/* What must be seen, as \x.. or \u....; NULL when it may stand as it is. */
+/* The escaped form, as \x.. or \u....; NULL when the character may stand as it is. */
 static char *write_visibly(char *to, const unsigned char *s, size_t len)
 {
     if (!len || (len == 1 && control(*s)))

@@ -57,7 +57,7 @@ static htc_cost copy_of(const entry *e)
     return cost;
 }
 
-/* Of a file with Redirect lines the text is parsed here although it is left to httpd. */
+/* The text of a file with Redirect lines is parsed here although it is left to httpd. */
 uint64_t htc_cost_weight(const htc_cost *cost)
 {
     uint32_t stock = cost->counts[HTC_COST_STOCK], timed = cost->counts[HTC_COST_PARSES];

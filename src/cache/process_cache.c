@@ -43,7 +43,7 @@
 #define BYTES_PER_REFUSED 16384 /* of the bound, for each object that is remembered as refused */
 #define MIN_REFUSED       64
 
-/* Of the hash, the low half is the index of one set, the high half that of the other, and the top
+/* The low half of the hash is the index of one set, the high half that of the other. The top
  * bits are kept in the slot. */
 #define SECOND_SHIFT 32
 #define TAG_SHIFT    58
@@ -434,7 +434,7 @@ static htc_process_node *reserve(htc_process_cache *cache, size_t cost, htc_proc
     return node;
 }
 
-/* Of the free slots the first: a look-up comes to it first. */
+/* The first of the free slots: a look-up comes to it first. */
 static unsigned used_slots(htc_slot *set, htc_slot **free_slot)
 {
     unsigned used = 0;

@@ -58,7 +58,7 @@ bool htcs_remove(htc_store *store, uint32_t index)
 {
     htcs_view view;
 
-    if (htcs_clearing(store)) { /* What follows from the records will be derived anew. */
+    if (htcs_clearing(store)) { /* Everything that follows from the records will be derived anew. */
         htcs_wipe(store, index);
         return true;
     }

@@ -34,8 +34,8 @@ static uint32_t next_used(const htc_store *store, uint32_t from)
     return HTCS_NIL;
 }
 
-/* When very many are marked, or readers keep marking, the last one seen has to go: others wait for
- * the lock. */
+/* When very many records are marked, or readers keep marking them, the last one seen is
+ * evicted: others wait for the lock. */
 static uint32_t clock_all(htc_store *store)
 {
     uint32_t hand = HTCS_GET(store->header->clock_hand), index = HTCS_NIL;
@@ -93,7 +93,8 @@ static bool evict(htc_store *store, uint32_t index)
 
 /* --- room for blocks --------------------------------------------------------------------------*/
 
-/* Whose records go first: its own, those of an owner above its share, any. */
+/* The record to evict: one of this owner if it is above its share, else one of another owner
+ * above its share, else any. */
 static uint32_t victim_for(htc_store *store, uint32_t blocks, uint32_t owner_index)
 {
     htcs_owner *owner = &store->owners[owner_index], *above;

@@ -36,7 +36,7 @@ void htcs_task_end(htc_store *store)
     IN_ORDER();
 }
 
-/* Where all is derived anew nothing needs to be taken back. */
+/* If everything is derived anew, nothing needs to be taken back. */
 static void note(htc_store *store, const void *word, uint64_t value, unsigned wide)
 {
     htcs_header *header = store->header;

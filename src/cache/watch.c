@@ -222,7 +222,8 @@ static void distrust_because(htc_watch *w, htc_watch_trouble trouble)
     note_trouble(w, trouble);
 }
 
-/* What a dead holder had taken from the queue is lost, and the tree may be half changed. */
+/* The events that a dead holder had taken from the queue are lost, and the tree may be half
+ * changed. */
 static void start_again(htc_watch *w, htc_watch_trouble trouble)
 {
     htcw_reset(w);
@@ -261,7 +262,7 @@ static size_t queued(const htc_watch *w)
     return ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
-/* What an unexpected event means is not known, but that a watch has ended is. */
+/* The meaning of an unexpected event is not known, but it shows that a watch has ended. */
 static void publish_one(htc_watch *w, const struct inotify_event *event, const char *name)
 {
     if (event->mask & IN_Q_OVERFLOW) {
@@ -273,7 +274,7 @@ static void publish_one(htc_watch *w, const struct inotify_event *event, const c
         distrust_because(w, HTC_TROUBLE_UNKNOWN);
     if (event->mask & IN_UNMOUNT) {
         note_trouble(w, HTC_TROUBLE_UNMOUNT);
-        /* What is mounted next may be given its number. */
+        /* The kernel may give its number to the next file system that is mounted. */
         memset(w->header->devices, 0, sizeof(w->header->devices));
     }
     htcw_event(w, event->wd, event->mask, name);

@@ -28,7 +28,7 @@
 #define DIRECTORY_MASK (HTCW_DIRECTORY_EVENTS | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define FILE_MASK      (HTCW_FILE_EVENTS | IN_DONT_FOLLOW)
 
-/* What is known of a file system by its type, a number of linux/magic.h. */
+/* Facts about a file system by its type, a number of linux/magic.h. */
 enum {
     UNSEEN = 0, /* the kernel does not see all changes, or nothing is known of it: network and
                  * cluster file systems, FUSE */
@@ -69,7 +69,7 @@ static const struct {
 #define GET_FLAGS  _IOR('f', 1, long)
 #define FOLDS_FLAG 0x40000000 /* FS_CASEFOLD_FL, from Linux 5.4 on */
 
-/* What XFS says of itself, as in its xfs_fs.h (XFS_IOC_FSGEOMETRY_V1). */
+/* XFS's description of itself, as in its xfs_fs.h (XFS_IOC_FSGEOMETRY_V1). */
 typedef struct xfs_geometry {
     uint64_t sizes[11];
     uint32_t version, flags, more[3];
@@ -251,8 +251,8 @@ static htc_watch_why ask_device(const htc_watch *w, look *l, int fd, const struc
     return why_of(l->device.kind);
 }
 
-/* What file system does it lie on? Numbers of devices are given anew, so what is known of one is
- * not known for long. */
+/* Find out which file system it lies on. Device numbers are used again, so what is known by one
+ * does not hold for long. */
 static htc_watch_why find_device(const htc_watch *w, look *l, const struct stat *seen)
 {
     int64_t now = htc_mono_ms();
@@ -295,7 +295,7 @@ static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
     }
 }
 
-/* Does a file system take upper and lower case for the same? */
+/* Whether a file system ignores the case of letters. */
 typedef enum letters { LETTERS_UNKNOWN = 0, LETTERS_APART, LETTERS_FOLDED } letters;
 
 /* True when there were any. */
@@ -359,8 +359,8 @@ static letters letters_of_names(const look *l, int fd)
     return found;
 }
 
-/* Where the path does not tell, as at a mount point: XFS says it itself, of others what is in the
- * directory. */
+/* Used where the path does not show it, as at a mount point. XFS is asked; on others a name in
+ * the directory shows it. */
 static letters letters_in(const look *l, int fd)
 {
     xfs_geometry geometry = {.flags = 0};
@@ -385,8 +385,9 @@ static bool is_empty(int fd)
     return !entry;
 }
 
-/* What is to be known of a directory that has its watch: whether it takes upper and lower case for
- * the same; and, where only its own watch tells of it, that it is not empty (see event_at()). */
+/* Find out what matters of a directory that has its watch: whether it ignores the case of
+ * letters; and, where only its own watch reports about it, that it is not empty (see
+ * event_at()). */
 static htc_watch_why ask_directory(const look *l)
 {
     int fd = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -488,7 +489,7 @@ static htc_watch_why look_at_present(htc_watch *w, look *l, const struct stat *s
 
 static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
 {
-    /* What has no watch of its own can be relied on only where its directory has one. */
+    /* A path without a watch of its own can be relied on only where its directory has one. */
     htc_watch_why without = l->blind ? HTC_WATCH_DENIED : HTC_WATCH_OK;
     struct stat st;
 
@@ -541,7 +542,7 @@ static bool gone_since(const htc_watch *w, const look *l)
     return false;
 }
 
-/* Has nothing been reported of the node since (1)? */
+/* True when nothing was reported about the node since (1). */
 static bool still(htc_watch *w, const look *l)
 {
     return htcw_epoch(w) == l->epoch && htcw_at(w, l->node)->epoch == l->number &&
@@ -566,8 +567,8 @@ static bool over_own_limit(htc_watch *w, const look *l)
            atomic_load(&w->header->watches) >= w->own_limit;
 }
 
-/* Of what only its own watch tells, what was reported to the watch meanwhile must have been
- * reported to this node: not to others that have the same one. */
+/* Where only the node's own watch reports about it, events of that watch since then must have
+ * been reported to this node, not to others with the same watch. */
 static bool reported_to_others(htc_watch *w, const look *l)
 {
     return (l->flags & HTCW_ALONE) && htcw_at(w, l->node)->wd != l->wd &&

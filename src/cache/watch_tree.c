@@ -482,7 +482,7 @@ void htcw_reset(htc_watch *w)
 
 /* --- dooming ----------------------------------------------------------------------------------*/
 
-/* Where the mark of what is entered lies; NULL when it is gone. */
+/* The mark of the entered record or word; NULL when it is gone. */
 static _Atomic int64_t *mark_of(const htc_watch *w, const htcw_node *n)
 {
     htc_slot_hot *hot;
@@ -528,7 +528,7 @@ void htcw_doom(htc_watch *w, uint32_t i)
     atomic_store(&w->header->busy, 1);
 }
 
-/* What hangs on the first doomed node, one at a time. */
+/* The nodes that hang on the first doomed node, one at a time. */
 static void doom_next(htc_watch *w)
 {
     htcw_node *n = htcw_at(w, w->header->doomed);

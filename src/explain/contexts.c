@@ -11,7 +11,7 @@
 
 const ap_directive_t *explain_step(const ap_directive_t *node)
 {
-    /* What stands in <Limit> is read as if it stood around it. */
+    /* Lines in <Limit> are read as if they stood around it. */
     if (explain_kind(node) == EXPLAIN_LIMIT && node->first_child)
         return node->first_child;
     while (!node->next && node->parent && explain_kind(node->parent) == EXPLAIN_LIMIT)
@@ -59,7 +59,7 @@ static void add(explain *e, const ap_directive_t *first, const explain_context *
 
 /* --- <If> -------------------------------------------------------------------------------------*/
 
-/* Is this variable, behind "%{", known from the URL? */
+/* True when this variable, behind "%{", is known from the URL. */
 static bool is_known(const explain *e, const char *name)
 {
     size_t len = strcspn(name, "}:");
@@ -92,7 +92,7 @@ static bool asks_more(const char **at)
     return true;
 }
 
-/* Does the expression ask for nothing but what the URL says? What is not plain to see does. */
+/* True when the expression depends on the URL alone. When in doubt it does not. */
 static bool is_of_url(const explain *e, const char *text)
 {
     char quote = 0;
@@ -163,7 +163,7 @@ static bool is_if(explain_section_kind kind)
     return kind == EXPLAIN_IF || kind == EXPLAIN_ELSE_IF || kind == EXPLAIN_ELSE;
 }
 
-/* What stands in a section that is merged after those of its kind were looked for. */
+/* Lines in a section that is merged after those of its kind were looked for. */
 static void note_nested(explain *e, const ap_directive_t *node, bool in_if)
 {
     for (; node; node = explain_step(node)) {

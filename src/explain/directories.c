@@ -63,7 +63,7 @@ static void read_reason(explain *e, found *f, const htc_info *info)
         f->reason = reason;
 }
 
-/* How one learns that the file has changed, and since when that is not known. */
+/* How a change of the file is noticed, and the time since when it is not known. */
 static void judge_freshness(const explain *e, const explain_level *level, found *f,
                             const htc_info *info)
 {

@@ -182,7 +182,7 @@ static bool read_url(explain *e, request_rec *r, const char *url)
 
 /* --- the report -------------------------------------------------------------------------------*/
 
-/* What was asked for; the path may have become another since. */
+/* The question; the path may have become another one since. */
 typedef struct asked {
     const char *url, *path, *query, *file, *mapped_by;
     bool complete;

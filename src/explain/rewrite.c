@@ -41,7 +41,7 @@ static bool has_configuration(const ap_directive_t *node)
     return false;
 }
 
-/* What mod_rewrite merges, from context to context. */
+/* The settings that mod_rewrite merges from context to context. */
 typedef struct rewriting {
     bool on;
     unsigned options;           /* INHERIT_* */

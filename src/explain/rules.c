@@ -111,7 +111,7 @@ static bool match_redirect(const explain *e, const redirect *redirect, const cha
     return true;
 }
 
-/* Are the lines of a context folded, as far as they can be? */
+/* True when the lines of a context are folded, as far as they can be. */
 bool explain_folds(const explain *e, const ap_directive_t *node, bool server)
 {
     bool shared = true;

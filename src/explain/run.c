@@ -64,7 +64,7 @@ static const char *group_of(const trial *t, const groups *g, int n)
                : "";
 }
 
-/* What stands at *at, which is moved behind it. NULL: it is not known here. */
+/* Read the variable at *at, which is moved behind it. NULL: it is not known here. */
 static const char *expand_one(const trial *t, const char **at)
 {
     const char *s = *at, *end;
@@ -287,7 +287,7 @@ static bool is_http(const char *url)
     return !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8);
 }
 
-/* What a rule's status is when it ends the request; 0: the request goes on. */
+/* The status of a rule that ends the request; 0: the request goes on. */
 static int status_of(const rewrite_rule *rule)
 {
     if (rule->flags & REWRITE_STATUS)
@@ -496,7 +496,7 @@ static bool carry_out(const trial *t, const explain_rewrite_rule *behind, int n)
     return !(rule->flags & (REWRITE_LAST | REWRITE_END | REWRITE_PASSTHROUGH));
 }
 
-/* How many rules behind it a chain or skip of this one decides on. */
+/* The number of rules behind this one that its chain or skip decides on. */
 static int counted_by(const explain_rewrite_rule *rules, int n, int i)
 {
     int chained = 0;

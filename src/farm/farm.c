@@ -23,7 +23,7 @@
 #define MAGIC   UINT32_C(0x48744366) /* "HtCf" */
 #define VERSION 2
 #define MAC_LEN 32
-/* What memcached adds to a value in an item. */
+/* Bytes that memcached adds to a value in an item. */
 #define ITEM_OVERHEAD 256
 
 typedef struct header {

@@ -340,7 +340,7 @@ static size_t parsed_cost(size_t record_len)
     return 9 * 1024 + 8 * record_len;
 }
 
-/* What comes to that with groups that are repeated by number. Few files have any. */
+/* The addition for groups that are repeated by number. Few files have any. */
 static size_t repeats_cost(const char *record)
 {
     htc_directive directive;
@@ -371,7 +371,7 @@ static void use_parsed(htc_job *job, cmd_parms *cmd, htc_process_node *node)
     htc_hold_once(job->ctx, job->r, node);
 }
 
-/* Of a file for which there can be no room, however much makes way. */
+/* Log a file for which there can be no room, whatever is evicted. */
 static void say_too_large(const htc_job *job, size_t cost)
 {
     static _Atomic int told;

@@ -21,8 +21,8 @@
 /* --- per request --------------------------------------------------------------------------------
  */
 
-/* What the client asked for: the state of subrequests and of what they, or it, were redirected to
- * is kept there, so that all of it has one limit of time. */
+/* The client's own request. It keeps the state of its subrequests and redirects, so all of them
+ * share one time limit. */
 static request_rec *top_of(request_rec *r)
 {
     while (r->main || r->prev)
@@ -174,7 +174,8 @@ static htc_farm_lease *ask(htc_context *ctx, htc_farm_request *fr, request_rec *
     return &APR_ARRAY_IDX(fr->leases, first, htc_farm_lease);
 }
 
-/* Is it young enough? *checked_at is then when it was true, by htc_mono_ms(), or earlier. */
+/* True when it is young enough. *checked_at is then when it was true, by htc_mono_ms(), or
+ * earlier. */
 static bool fresh(const htc_farm_lease *lease, apr_int64_t ttl, apr_int64_t *checked_at)
 {
     apr_int64_t age;
@@ -254,7 +255,7 @@ static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, h
 
     if (value.kind == HTC_KIND_TREE)
         value.id = *id;
-    /* What this request has been told is out of date now. */
+    /* What this request got from memcached is out of date now. */
     if (known)
         known->valid = false;
     tell(fr, r, path, &value, at, (uint32_t)((ttl + 999) / 1000) + 2);
@@ -374,7 +375,8 @@ static bool may_wait(htc_context *ctx, const char *path, apr_int64_t ttl, apr_in
     return true;
 }
 
-/* Has another server the claim still? Asks for the lease, too, behind that: see take_claim(). */
+/* True when another server still has the claim. Asks for the lease, too, behind that: see
+ * take_claim(). */
 static bool others_look(htc_farm_request *fr, request_rec *r, htc_farm_lease *lease)
 {
     const htc_farm_scope scope = scope_of(fr, r, lease->path);
@@ -442,7 +444,7 @@ static htc_farm_word who_looks(htc_context *ctx, htc_farm_request *fr, request_r
 /* --- what htaccess/hook.c calls -----------------------------------------------------------------
  */
 
-/* Does the lease say what the record says? */
+/* True when the lease agrees with the record. */
 static bool agrees(const htc_farm_value *lease, const htc_dep *dep)
 {
     htc_identity id = dep->id;
@@ -453,7 +455,7 @@ static bool agrees(const htc_farm_value *lease, const htc_dep *dep)
     return htc_identity_equal(&lease->id, &id);
 }
 
-/* What a lease that is young enough says. */
+/* The answer of a lease that is young enough. */
 static htc_farm_word word_of(htc_farm_request *fr, const htc_farm_lease *lease, const htc_dep *dep)
 {
     if (!agrees(&lease->value, dep)) {
@@ -534,7 +536,7 @@ bool htc_farm_fetch(htc_context *ctx, request_rec *r, apr_int64_t ttl, htc_put *
     return true;
 }
 
-/* What applies to the directory that a .htaccess lies in. */
+/* The settings for the directory that a .htaccess file lies in. */
 static apr_int64_t ttl_of(const request_rec *r, const char *path)
 {
     const htc_server_conf *sc = htc_server_conf_of(r->server);

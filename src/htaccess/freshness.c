@@ -129,7 +129,7 @@ typedef struct listing {
     bool autos; /* HtCacheRevalidate has a time nowhere */
 } listing;
 
-/* Does every server that has the cache use HtCacheRevalidate auto, and nothing else? */
+/* True when every server that has the cache uses HtCacheRevalidate auto, and nothing else. */
 static bool all_auto(void)
 {
     for (const server_rec *s = ap_server_conf; s; s = s->next) {
@@ -142,7 +142,7 @@ static bool all_auto(void)
     return true;
 }
 
-/* What the first server has that uses the cache there, in the way that the mark tells. */
+/* The setting of the first server that uses the cache there, in the way that the mark shows. */
 static apr_int64_t ttl_of(const listing *l, const char *dir, int64_t mark)
 {
     bool watched = mark == l->fresh || htc_mark_is_unverified(mark) || htc_mark_is_polled(mark);

@@ -28,7 +28,7 @@ void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
         htc_count(ctx->store, HTC_C_asked, 1);
 }
 
-/* What a request and its family hold, in a note of the first request. */
+/* The references of a request and its family, in a note of the first request. */
 typedef struct held_node {
     struct held_node *next;
     htc_process_node *node;
@@ -227,7 +227,7 @@ static void publish_empty(lookup *lk, const htc_text *text)
 
     put->id = apr_pmemdup(lk->r->pool, &text->id, sizeof(text->id));
     put->flags = htc_racy_flag(put->id) | HTC_RF_EMPTY;
-    /* Of so small a record there is no failure but lack of memory, which aborts. */
+    /* Storing so small a record fails only for lack of memory, which aborts. */
     htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
     htc_farm_publish(lk->ctx, lk->r, put, false);
 }
@@ -347,9 +347,9 @@ static void tell_unchanged(const lookup *lk, const htc_text *text, const char *p
     htc_farm_publish(lk->ctx, lk->r, &put, htc_text_computed(text));
 }
 
-/* How long what another server found may be used here; 0: not at all. With auto that is so only
- * where this server itself asks every second: on a file system of which the kernel does not see all
- * changes; *why says so. */
+/* How long the result of another server may be used here; 0: not at all. With auto it may be
+ * used only where this server itself asks every second: on a file system whose changes the
+ * kernel does not all see. *why is set in that case. */
 static apr_int64_t farm_ttl(const lookup *lk, htc_watch_why *why)
 {
     apr_int64_t ttl = lk->scope.revalidate_ms;

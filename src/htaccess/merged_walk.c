@@ -19,8 +19,8 @@
 #include "redirects/redirects.h"
 #include "base/base.h"
 
-/* What is merged takes, as a pool takes whole blocks; and where there is much of it, as it is lists
- * of pointers, or of little more, to what was set. */
+/* The size of a merged configuration, as a pool takes whole blocks. Where there is much of it,
+ * it consists of lists of pointers, or little more, to what was set. */
 #define POOL_BYTES   8192
 #define PART_OF_MUCH 8
 
@@ -100,7 +100,7 @@ void htc_merged_walk_prepare(htc_context *ctx)
         ctx->shares_merged[m->module_index] = may_share(m);
 }
 
-/* Would httpd merge only configurations whose merged form requests may share? */
+/* True when httpd would merge only configurations whose merged form requests may share. */
 static bool may_merge(const htc_context *ctx, const ap_conf_vector_t *base,
                       const ap_conf_vector_t *add)
 {
@@ -225,8 +225,8 @@ bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const 
 
 HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name)
 {
-    /* What other requests have left decides about subrequests, and of a directory with something
-     * behind it core walks on. */
+    /* The notes of other requests decide about subrequests, so core walks for these. Core also
+     * walks on from a directory with something behind it. */
     if (!walk->whole || r->main || r->prev || htc_walk_note_present(r) ||
         (!*name && r->path_info && *r->path_info) ||
         (size_t)(name - r->filename) + strlen(name) > MAX_PATH)
@@ -238,7 +238,7 @@ HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r,
     return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
 }
 
-/* What is left of core's walk when all is known; and then of its map_to_storage. */
+/* The rest of core's walk when everything is known; and then of its map_to_storage. */
 HTC_EACH int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx,
                                  request_rec *r, const char *dir)
 {

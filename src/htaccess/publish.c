@@ -9,7 +9,7 @@
 /* A path deeper than that is stored in parts. */
 #define PENDING_MAX 16
 
-/* What a request found out and has not shared yet. */
+/* Results of a request that are not published yet. */
 struct htc_pending {
     size_t n, misses;
     htc_put puts[PENDING_MAX];
@@ -46,8 +46,8 @@ apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref
     return htc_store_put(ctx->store, put, ref);
 }
 
-/* What is cheap to find out comes in numbers, one for each directory of a new path: these records
- * are stored under one hold of the lock, when httpd's walk is over. */
+/* Cheap results come in numbers, one for each directory of a new path. These records are stored
+ * under one hold of the lock, when httpd's walk is over. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq)
 {
     struct htc_pending *pending = rq->pending;

@@ -20,7 +20,7 @@ bool htc_same_file(const htc_dep *dep)
     if (dep->kind == HTC_KIND_ABSENT)
         return false;
     htc_identity_from_stat(&now, &st);
-    /* What came from another server of a farm has no device: that is another number here. */
+    /* A record from another server of a farm has no device, as devices have other numbers there. */
     if (!dep->id.dev)
         now.dev = 0;
     return htc_identity_equal(&now, &dep->id);
@@ -80,7 +80,8 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
         return same;
     same = htc_compare(ctx, dep);
-    /* What is known to be untrue must not be used by any request, until it is read again. */
+    /* A record that is known to be untrue must not be used by any request until the file is
+     * read again. */
     if (same)
         htc_store_confirm(slot, seen, now);
     else
@@ -174,8 +175,9 @@ void htc_trust_end(htc_trust *trust)
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
-/* Is the identity that a request remembers of the record still the record's? It gets another one
- * when its file is written again with the same bytes, which was reported then. */
+/* True when the identity that a request remembers is still the record's. The record gets
+ * another one when its file is written again with the same bytes; the kernel reports that
+ * write. */
 static bool has_identity(const htc_context *ctx, const htc_dep *dep)
 {
     size_t len = strlen(dep->path);
@@ -199,8 +201,8 @@ static void note_untrue(htc_context *ctx, const htc_trust *trust, const htc_dep 
         htc_watch_untrue(ctx->watch, htc_mono_ms());
 }
 
-/* What cannot be watched on a disk of this machine is compared on each request. Once a second it is
- * asked again whether it can be watched now. */
+/* A path on a disk of this machine that cannot be watched is compared on each request. Once a
+ * second the module tries to watch it again. */
 static bool recheck_each(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark,
                          int64_t now)
 {
@@ -224,8 +226,8 @@ static bool recheck_each(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
     return true;
 }
 
-/* What cannot be watched on a file system that others change is asked for once a second, by one for
- * all. */
+/* A path on a file system that other machines change is compared once a second, by one request
+ * for all. */
 static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                            int64_t mark, int64_t now)
 {

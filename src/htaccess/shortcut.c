@@ -31,7 +31,8 @@ typedef struct htc_step {
     uint64_t version;
 } htc_step;
 
-/* What every request reads comes first, on two cache lines, and the directory right behind it. */
+/* The members that every request reads come first, on two cache lines. The directory comes
+ * right behind them. */
 typedef struct htc_path_entry {
     htc_object object;
     struct htaccess_result result;
@@ -221,8 +222,8 @@ static int answer_from(htc_context *ctx, request_rec *r, htc_process_node *node,
     return status;
 }
 
-/* Does the path behind a directory, whose last component is @a last, stay below it? With ".", ".."
- * and empty components it may lead elsewhere. */
+/* True when the path behind a directory, whose last component is @a last, stays below the
+ * directory. With ".", ".." and empty components it may lead elsewhere. */
 static inline bool stays_below(const char *at, const char *last)
 {
     for (;;) {
@@ -312,7 +313,7 @@ static const struct htaccess_result *find_result(const request_rec *r, const cha
     return result;
 }
 
-/* What lies behind an entry's directory, and its size with all of it. */
+/* The memory behind an entry's directory, and its size with all of it. */
 typedef struct entry_layout {
     size_t steps, deps, texts;
     size_t vector; /* of an empty file; else none is there */
@@ -379,7 +380,8 @@ static void entry_counts(htc_path_entry *entry)
     }
 }
 
-/* Is it the directory itself, or one that it lies in? Both are canonical and end with a slash. */
+/* True when it is the directory itself, or one that the directory lies in. Both are canonical
+ * and end with a slash. */
 static bool leads_to(const char *above, const char *dir)
 {
     return !strncmp(above, dir, strlen(above));
@@ -395,8 +397,9 @@ static unsigned asked_down_to(const request_rec *r, const char *dir)
     return n;
 }
 
-/* What the directory's file sets. That of an empty file lies in the entry: one for each directory,
- * as core tells by the vectors' addresses whether two paths come to the same. */
+/* The configuration that the directory's file sets. That of an empty file lies in the entry:
+ * one for each directory, as core tells by the vectors' addresses whether two paths have the
+ * same configuration. */
 static void entry_vector(htc_path_entry *entry, const htc_context *ctx, const htc_seen *seen,
                          const entry_layout *at)
 {
@@ -412,7 +415,8 @@ static void entry_vector(htc_path_entry *entry, const htc_context *ctx, const ht
     }
 }
 
-/* What has nothing shares what its sections come to with those above and below it. */
+/* A directory without settings of its own shares the result of its sections with those above
+ * and below it. */
 static void entry_walk(htc_path_entry *entry, const htc_context *ctx)
 {
     const htc_server_conf *sc = htc_server_conf_of(entry->server);

@@ -20,8 +20,8 @@ static bool is_unreserved(int c)
     return apr_isalnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-/* Is the parameter's name in the list? Its names have commas between them, "*" stands for any end.
- */
+/* True when the parameter's name is in the list. Its names have commas between them; "*" stands
+ * for any end. */
 static bool is_stripped(const char *strip, const char *name, size_t len)
 {
     while (*strip) {
@@ -36,8 +36,8 @@ static bool is_stripped(const char *strip, const char *name, size_t len)
     return false;
 }
 
-/* What the request's query has left, in @a to (3 bytes of room for each of it). Nothing in it can
- * end a header. */
+/* The parameters of the request's query that remain, in @a to (3 bytes of room for each byte).
+ * Nothing in it can end a header. */
 static size_t copy_query(const redirect_request *request, const char *strip, char *to)
 {
     static const char digits[] = "0123456789ABCDEF";

@@ -60,7 +60,8 @@ static bool find(check *c, redirect_request *request, uint32_t from, redirect_ma
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
 
-/* Does the earlier row answer everything that the rule would? Its source it does answer. */
+/* True when the earlier row answers everything that the rule would. It answers the rule's
+ * source. */
 static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 {
     bool prefix = earlier->profile.kind == REDIRECT_PREFIX ||
@@ -327,7 +328,7 @@ static bool go_on(const check *c, uint32_t done)
            c->report->progress(c->report->baton, done, c->count);
 }
 
-/* May a row be looked at? Says so of the first that may not. */
+/* True when a row may be checked. Reports the first that may not. */
 static bool within_budget(check *c, uint32_t line)
 {
     if (c->spent)

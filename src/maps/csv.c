@@ -186,7 +186,7 @@ static role role_of(map_text field)
     return ROLES;
 }
 
-/* Is the record a header? Then columns are what it says. */
+/* True when the record is a header. It then sets the columns. */
 static bool take_header(csv *c)
 {
     unsigned column[ROLES] = {NO_COLUMN, NO_COLUMN, NO_COLUMN, NO_COLUMN};

@@ -13,7 +13,7 @@
 
 #define WORDS_MAX 4 /* of a statement that is kept; more are counted */
 
-/* What the sources of a block are compared with. */
+/* The variable that the sources of a block are compared with. */
 typedef enum nginx_subject {
     SUBJECT_UNKNOWN, /* there is no block: the path, and a query as in other formats */
     SUBJECT_URI,
@@ -297,7 +297,7 @@ static void add_regex(nginx *n, map_row *row, map_text regex)
 
 static const map_names no_names = {0};
 
-/* What every path answers that no other row names. An empty one is as if there were none. */
+/* The target for every path that no other row names. An empty one counts as none. */
 static void add_default(nginx *n, map_row *row)
 {
     static const map_source no_parts = {0};

@@ -54,8 +54,8 @@ static size_t skip_class(const char *regex, size_t len, size_t i)
     return i < len ? i + 1 : len;
 }
 
-/* Is there an alternative outside of all groups, or something after which that cannot be told here?
- * When in doubt: yes. */
+/* True when there is an alternative outside of all groups, or something after which that is not
+ * known here. When in doubt: true. */
 static bool has_alternatives(const char *regex, size_t len)
 {
     unsigned depth = 0;

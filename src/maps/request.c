@@ -166,7 +166,7 @@ static bool resolve(char *path, bool keep_runs)
     return inside;
 }
 
-/* What resolve() left encoded. NULL, or why httpd answers 404. */
+/* Handle what resolve() left encoded. NULL, or why httpd answers 404. */
 static const char *decode(char *path, redirect_slashes slashes)
 {
     const char *end = path + strlen(path), *why = NULL;

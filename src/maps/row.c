@@ -544,8 +544,7 @@ static uint64_t cost_of(const redirect_rule *rule)
     return redirect_regex_bytes(rule->pattern, rule->pattern_len) * (1 + rule->pattern_len / 256);
 }
 
-/* Is there something left to try the pattern with? Says where the first stands that is not tried.
- */
+/* True when there is budget left to try the pattern. Reports the first that is not tried. */
 static bool may_try(map_reader *r, const redirect_rule *rule)
 {
     uint64_t before = r->tried, most = r->report->try_most;

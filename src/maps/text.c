@@ -50,7 +50,7 @@ static word_kind quoted_word(map_reader *r, const char *eol, char *copy, map_tex
 #define HIGHS       (ONES << 7)
 #define EQUAL(x, c) ((((x) ^ ONES * (c)) - ONES) & ~((x) ^ ONES * (c)) & HIGHS)
 
-/* Have the eight bytes at s nothing that ends a word or has to be known of it? */
+/* True when none of the eight bytes at s ends a word or needs special treatment. */
 static bool is_plain(const char *s)
 {
     uint64_t x;

@@ -59,8 +59,8 @@ static bool same_steps(const apr_array_header_t *walked, const apr_array_header_
     return walked->nelts > 0;
 }
 
-/* Is it what the request had when this walk was over? Each of the walks that follow begins with
- * what the one before came to. */
+/* True when it is the configuration that the request had when this walk was over. Each later
+ * walk begins with the result of the one before. */
 static bool came_to(const request_rec *r, const ap_conf_vector_t *result)
 {
     static const apr_size_t following[] = {AP_NOTE_FILE_WALK, AP_NOTE_LOCATION_WALK,
@@ -123,7 +123,7 @@ static const command_rec *command(const module *m, const char *name)
     return cmd && cmd->name ? cmd : NULL;
 }
 
-/* Was it allocated at about the same time? */
+/* True when it was allocated at about the same time. */
 static bool around(const void *conf, const void *thing)
 {
     ptrdiff_t distance = (intptr_t)thing - (intptr_t)conf;
@@ -143,8 +143,8 @@ static bool is_empty_array(const void *conf, const apr_array_header_t *array)
            array->elt_size > (int)sizeof(void *) && array->elt_size < 1024;
 }
 
-/* What a rule that sets a variable has, and one that does not has not. 0: not found, and no rule
- * is given any. */
+/* Offset of the member that a rule has only if it sets a variable. 0: not found, and no rule is
+ * given a variable. */
 static size_t find_variables(htc_rewrite_dir *conf, cmd_parms *parms, const command_rec *rule)
 {
     size_t n = (size_t)conf->rules->elt_size / sizeof(void *), found = 0;

@@ -87,7 +87,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t n)
     return n;
 }
 
-/* What stands outside of all virtual hosts is for each of them. */
+/* Sections outside of all virtual hosts are for each of them. */
 static void add_place(htc_context *ctx, const server_rec *s, const server_rec *host,
                       const char *path)
 {

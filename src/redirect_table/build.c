@@ -195,7 +195,7 @@ static size_t origin_length(const char *target, size_t len)
     return len <= MAX_ORIGIN_LEN ? len : 0;
 }
 
-/* Is the last origin also this target's? Most targets are of few sites. */
+/* True when the last origin is also this target's. Most targets are of few sites. */
 static bool same_origin(const redirect_builder *b, const char *target, size_t len, size_t *origin)
 {
     const char *last;
@@ -326,8 +326,8 @@ static uint32_t profile_number(redirect_builder *b, const redirect_profile *prof
 
 /* --- its key --------------------------------------------------------------------------------- */
 
-/* May the strip set be a part of keys? Each such makes look-ups hash the request's query once more,
- * so only the first ones are. */
+/* True when the strip set may be a part of keys. Each such set makes look-ups hash the
+ * request's query once more, so only the first ones are. */
 static bool keyed_strip(redirect_builder *b, uint32_t strip)
 {
     for (unsigned i = 0; i < b->nkeyed_strips; i++) {

@@ -167,8 +167,8 @@ static bool take_number(const uint8_t **at, const uint8_t *end, uint64_t *number
     return false;
 }
 
-/* Are all numbers of the record that begins at `at` complete, and its profile one of the table's?
- */
+/* True when all numbers of the record that begins at `at` are complete, and its profile is one
+ * of the table's. */
 static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
 {
     uint64_t first, number;

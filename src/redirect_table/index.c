@@ -677,7 +677,7 @@ const void *redirect_builder_image(const redirect_builder *builder)
     return builder->image.bytes;
 }
 
-/* What has been written is given back on the way, so that there are not two whole images. */
+/* Written memory is given back on the way, so there are never two whole images. */
 void redirect_builder_write(redirect_builder *builder, void *to)
 {
     rt_buffer *image = &builder->image;

@@ -161,9 +161,9 @@ void redirect_prefix_filter_open(redirect_prefix_filter *filter)
     filter->all = true;
 }
 
-/* May one of these bytes and the one before it both be slashes? *before: may the last byte of the
- * words before have been one; in return that of this one. Wrong, now and then, where there is none.
- */
+/* True when one of these bytes and the one before it may both be slashes. *before: whether the
+ * last byte of the earlier words may be a slash; updated. True is wrong now and then; false is
+ * not. */
 static inline bool slash_run(uint64_t word, uint64_t *before)
 {
     uint64_t other = word ^ LOWS * '/', found = (other - LOWS) & ~other & HIGHS;

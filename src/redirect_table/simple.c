@@ -48,8 +48,8 @@ bool rt_is_simple(const redirect_table *t)
     return true;
 }
 
-/* Is this a place from which a record of short texts lies inside of the image, whatever its numbers
- * are? */
+/* True when a record of short texts that begins at this place lies inside the image, whatever
+ * its numbers are. */
 static inline bool is_quick(const redirect_table *t, uint32_t place)
 {
     return place - (uint32_t)sizeof(rt_header) < t->quick;

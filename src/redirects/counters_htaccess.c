@@ -58,7 +58,7 @@ static void set_hits(htc_redirects *redirects, const redirect_area_pin *pin)
     redirects->hits.counters = pin->counters;
 }
 
-/* What lies in the area of before are numbers: others can write them, but not where they lie. */
+/* The area before the restart holds numbers: other processes can write them, but not move them. */
 static void carry_hits(const redirect_area_pin *pin, redirect_area *before)
 {
     redirect_area_pin old = {NULL};
@@ -161,7 +161,7 @@ static void visit_line(lines *l, const ap_directive_t *node)
         return;
     }
 
-    /* What mod_alias keeps for itself is never counted. */
+    /* Lines that stay with mod_alias are never counted. */
     if (!htc_fold_read_line(node, l->pool, &entry, &is_regex) ||
         redirect_config_redirect(redirect_config_alias(node->directive),
                                  node->args ? node->args : "", true, l->pool,

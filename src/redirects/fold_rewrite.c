@@ -35,9 +35,8 @@ typedef struct rewrite_entry {
     int status; /* that it answers with; 0: it rewrites */
 } rewrite_entry;
 
-/* What the map function is asked for. Its number among all of the server's configuration, with a
- * check value, is the ID. Whoever can make that value, as a process can that was taken over, reaches
- * a block that is there, and nothing else. */
+/* The table that the map function looks in. Its address, with a check value that nobody else
+ * can make, is the ID. */
 typedef struct rewrite_block {
     const char *filename;
     const char *pattern;         /* of the one rule */

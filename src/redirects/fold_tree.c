@@ -256,7 +256,7 @@ static void scan_level(const ap_directive_t *node, bool nested, redirect_config_
     }
 }
 
-/* What a server or a .htaccess file says of HtCache and HtCacheFold. */
+/* HtCache and HtCacheFold as a server or a .htaccess file sets them. */
 static redirect_config_host scan(const ap_directive_t *node, bool parts)
 {
     redirect_config_host found = {.cache = -1, .fold = -1, .parts = parts};
@@ -403,8 +403,8 @@ static void sum_up(htc_options *options)
     }
 }
 
-/* Is the directive this module's alone? If another one knows the name, its handler must run, too.
- */
+/* True when the directive is this module's alone. If another module knows the name, its handler
+ * must run, too. */
 static bool only_of(const char *module_name, const char *directive)
 {
     bool found = false;
@@ -453,7 +453,7 @@ static bool loads_later(void)
     return ap_find_linked_module("mod_perl.c") && htc_tree_mentions(ap_conftree, "PerlLoadModule");
 }
 
-/* Does it ask for mod_rewrite's trace at a level at which that shows what becomes of variables? */
+/* True when it asks for mod_rewrite's trace at a level that shows variables. */
 static bool asks_for_trace(apr_pool_t *pool, const char *levels)
 {
     while (*levels) {
@@ -547,9 +547,9 @@ static bool shares_redirects(const ap_directive_t *node, bool nested)
     return false;
 }
 
-/* What is folded in each host; redirect_config_plan_hosts() says it. @a parts: something keeps
- * the lines of all directories from being folded. Returns true when all lines of all directories
- * are. */
+/* Find out what is folded in each host, by redirect_config_plan_hosts(). @a parts: something
+ * keeps the lines of all directories from being folded. Returns true when all lines of all
+ * directories are folded. */
 static bool plan_hosts(htc_walk *w, bool parts, apr_pool_t *ptemp)
 {
     apr_array_header_t *plans = apr_array_make(ptemp, 16, sizeof(redirect_config_host));
@@ -646,7 +646,7 @@ int htc_fold_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     (void)ptemp;
     if (options->changes)
         undo(options->changes);
-    /* Do rules of some host ask the map function? */
+    /* True when rules of some host ask the map function. */
     for (; s && options->rewrite && any_folds(options); s = s->next)
         htc_rewrite_declare_map(options->rewrite, HTC_FOLD_MAP, s, pconf);
     return OK;

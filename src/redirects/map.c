@@ -288,7 +288,7 @@ static HTC_APART bool pin_table(request_rec *r, held_table *held, htc_redirect_m
     return held->node != NULL;
 }
 
-/* What the request asks of this map, held to its end; NULL: nothing. */
+/* The request's look-up in this map, held to the request's end; NULL: nothing. */
 static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
                                      htc_redirect_map *map)
 {

@@ -75,9 +75,9 @@ void htc_lasting_end(htc_lasting *kept)
 
 /* --- maps of .htaccess files ------------------------------------------------------------------*/
 
-/* Who counts as one: a document root, as for the cache, and in it each user who has directories, as
- * with mod_userdir. Not by what can be chosen: files may be linked from elsewhere, directories not.
- */
+/* The owner of a map: a document root, as for the cache, and in it each user who has
+ * directories, as with mod_userdir. Files may be linked from elsewhere, directories may not; so
+ * a tenant cannot choose his owner. */
 static uint64_t owner_of(request_rec *r, const htc_redirect_map *map)
 {
     redirect_area_key key;

@@ -7,7 +7,7 @@
 
 #include "ap_mpm.h"
 
-/* What decides the contents of a table, and so whether two lines may share it. */
+/* Everything that decides the contents of a table, and so whether two lines may share it. */
 static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
 {
     const redirect_map_options *o = &map->options;

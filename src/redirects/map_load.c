@@ -31,8 +31,8 @@
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
  * time. */
 #define FIRST_WAIT_MS 5000
-/* What failed for a reason that lies not in the file is tried again, though the file is the same.
- */
+/* A load that failed for a reason outside of the file is tried again, though the file is the
+ * same. */
 #define RETRY_MS        1000
 #define RETRY_MEMORY_MS 2000
 /* With the time of the next attempt: what is wrong was not said yet. */
@@ -148,7 +148,7 @@ static bool same_file(const htc_identity *id, const redirect_area_state *state)
     return state->failed && htc_identity_equal(id, &failed);
 }
 
-/* Would reading the file as it is now be in vain again? */
+/* True when reading the file as it is now would fail again. */
 static bool in_vain(const htc_identity *id, const redirect_area_state *state)
 {
     uint32_t retry = state->failed_id.unused;
@@ -195,8 +195,8 @@ static bool is_said_by_start(const loading *load)
     return load->when == AT_START && !htc_is_preflight() && !has_image(load);
 }
 
-/* What fails again and again is said once, and not before the file has stayed as it is from one
- * look to the next if it may be in the middle of a change. */
+/* Log a failure once. If the file may be in the middle of a change, log it only after the file
+ * was the same in two looks. */
 static void remember_failure(loading *load, const char *wrong)
 {
     const char *err = with_effect(load, wrong);
@@ -603,7 +603,8 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     }
     redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__
-    /* What a large file needed for a moment must not stay with each process that has built once. */
+    /* Memory that a large file needed for a moment must not stay with each process that has
+     * built once. */
     if (load.len > TRIM_BYTES)
         malloc_trim(0);
 #endif

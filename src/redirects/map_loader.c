@@ -35,7 +35,7 @@ apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool)
     return rv;
 }
 
-/* When the process ends, nothing is taken any more. */
+/* No job is taken any more when the process ends. */
 static changed_map *next_map(htc_redirects *redirects)
 {
     htc_loader *loader = redirects->loader;

@@ -10,7 +10,7 @@
 #define SAID_MS   INT64_C(3600000)
 #define OWNERS    64
 
-/* What was said of an owner's maps since. */
+/* Messages about an owner's maps since. */
 typedef struct said {
     uint64_t owner;
     int64_t since; /* monotonic ms */

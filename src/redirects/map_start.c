@@ -66,7 +66,7 @@ static void carry_over(htc_redirects *redirects, const htc_redirect_map *map, re
     redirect_area_unpin(before, &old);
 }
 
-/* Was something wrong with the rows that were read last? */
+/* True when something was wrong with the rows that were read last. */
 static bool has_remarks(const htc_redirects *redirects, const htc_redirect_map *map)
 {
     redirect_area_note note = {.refused = 0};
@@ -134,8 +134,8 @@ static void fold_all(void)
     }
 }
 
-/* What nobody else could write to yet is used; else a new one, and *before is the one that it takes
- * the place of. */
+/* An area that no other process could write to yet is used. Otherwise a new one is made, and
+ * *before is the one that it replaces. */
 static htc_lasting *lasting_for(server_rec *s, htc_lasting **before, const char **why)
 {
     htc_lasting *known = htc_lasting_find(s), *made;

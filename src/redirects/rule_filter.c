@@ -53,7 +53,7 @@ struct htc_rule_filter {
      * rule by itself. */
     bool loose_chains;
 
-    /* Of mod_rewrite, once it has read the rules. */
+    /* Facts about mod_rewrite, once it has read the rules. */
     const apr_array_header_t *rules;
     const char *directory;
     size_t directory_len;
@@ -289,7 +289,7 @@ bool htc_pattern_may_match(void *baton, uint32_t id, const char *pattern, unsign
     return true;
 }
 
-/* Where a walk over the rules that look-up finds is. */
+/* The place of a walk over the rules that a look-up finds. */
 typedef struct walk {
     const htc_rule_filter *filter;
     const char *path;
@@ -331,7 +331,7 @@ static int first_found(walk *w)
                : next_found(w, -1);
 }
 
-/* What is known of a request's header Accept. A bit is that of a condition. */
+/* Facts about a request's header Accept. Each condition has a bit. */
 typedef struct accepted {
     const char *header; /* or NULL */
     uint32_t asked, holds;
@@ -385,7 +385,7 @@ static bool pick(const htc_rule_filter *filter, const request_rec *r, const char
     }
 }
 
-/* Is there a rule that the path may match? */
+/* True when there is a rule that the path may match. */
 static bool any_rule(const htc_rule_filter *filter, const char *path, size_t len)
 {
     walk w = {.filter = filter, .path = path, .len = len};
@@ -400,7 +400,7 @@ static HTC_HOT bool logs(const request_rec *r, const htc_rewrite *rewrite)
     return APLOG_R_MODULE_IS_LEVEL(r, rewrite->module->module_index, APLOG_TRACE1);
 }
 
-/* What the rules are matched against, as mod_rewrite puts it together. */
+/* The path that the rules are matched against, as mod_rewrite makes it. */
 static const char *subject_of(request_rec *r, const htc_rule_filter *filter, size_t *len)
 {
     const char *path = r->filename;
@@ -545,7 +545,7 @@ static void set_variable(apr_table_t *table, const char *key, const char *value)
         apr_table_setn(table, key, value);
 }
 
-/* What mod_rewrite leaves of a request that none of its rules matches. */
+/* Leave the request as mod_rewrite leaves one that none of its rules matches. */
 static void leave_traces(request_rec *r)
 {
     bool blank = apr_is_empty_table(r->subprocess_env);
@@ -575,7 +575,7 @@ static void leave_traces(request_rec *r)
     set_variable(r->notes, "mod_rewrite_rewritten", "0");
 }
 
-/* Can no rule match the request? Then all is done. */
+/* True when no rule can match the request. Then all is done. */
 static HTC_HOT HTC_APART bool done_without(request_rec *r, const htc_rewrite *rewrite,
                                            const htc_rule_filter *filter)
 {

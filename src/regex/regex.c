@@ -55,7 +55,7 @@ static bool begins_with(const regex_text *text, const regex_text *with)
     return text->len >= with->len && !memcmp(text->bytes, with->bytes, with->len);
 }
 
-/* Does the regex match all that `text` can be, by `by` alone? */
+/* True when the regex matches everything that `text` stands for, because of `by` alone. */
 static bool covered(const regex_text *text, const regex_text *by)
 {
     if (by->superset || !begins_with(text, by))

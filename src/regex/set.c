@@ -412,7 +412,7 @@ static bool join_texts(regex_work *work, const regex_text *a, const regex_text *
     return true;
 }
 
-/* Is what follows satisfied wherever the subject ends? */
+/* True when what follows holds wherever the subject ends. */
 static bool can_be_nothing(const regex_set *set)
 {
     for (unsigned i = 0; i < set->count; i++) {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* What PCRE's usual build refuses to go beyond. */
+/* The limit of PCRE's usual build. */
 #define MOST_CODE 65536
 /* What a compiled pattern takes beside its code, and a byte of text in it at most: "[ab]" becomes
  * 33 bytes. */
@@ -40,7 +40,7 @@ static const char *read_number(const char *at, const char *end, unsigned *number
     return skip_blanks(at, end);
 }
 
-/* How often what stands before the "{" at @a at may be there; 1: it is no such quantifier. */
+/* How often the item before the "{" at @a at may be repeated; 1: it is no such quantifier. */
 static unsigned copies(const char *at, const char *end)
 {
     unsigned least, most = 0;

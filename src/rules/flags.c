@@ -92,7 +92,7 @@ bool redirect_config_condition_flags(const char *rest, unsigned *flags, apr_pool
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
-/* Of the statuses that httpd has words for, those with which a request can end. */
+/* The statuses with which a request can end, among those that httpd has text for. */
 static bool is_final_status(int status)
 {
     static const short others[] = {421, 422, 423, 424, 426, 428, 429, 431, 451, 510, 511};

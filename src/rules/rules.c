@@ -232,7 +232,7 @@ static void read_pattern(rewrite_rule *rule, unsigned regex_flags, apr_pool_t *p
     rule->effect = effect_of(rule);
 }
 
-/* What a line that is not understood does to those behind it is not known, either. */
+/* The effect of a line that is not understood on those behind it is not known, either. */
 static bool read_rule(const char *args, rewrite_rule *rule, apr_pool_t *pool)
 {
     bool closed, ends;

@@ -68,7 +68,7 @@ static const char *record_name(const htc_info *info)
     }
 }
 
-/* Of the virtual host that the page is in. */
+/* The setting of the virtual host that the page is in. */
 static htc_fresh_entry fresh_entry_of(const htc_report *report, const char *path,
                                       const htc_info *info)
 {

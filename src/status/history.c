@@ -90,7 +90,7 @@ size_t htc_history_get(const htc_report *report, htc_sample *samples)
         return 0;
     sample_when_due(report->store);
     n = htc_history_read(history, samples);
-    /* What was counted since the last one belongs to it. */
+    /* The counts since the last sample belong to it. */
     if (n == HTC_HISTORY_SAMPLES) {
         memmove(samples, samples + 1, (n - 1) * sizeof(*samples));
         n--;

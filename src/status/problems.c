@@ -71,7 +71,7 @@ static void add_maps(htc_list *list)
     }
 }
 
-/* What the configuration asks for and the start could not give. */
+/* Settings that the start could not honour. */
 static void add_unused(htc_list *list)
 {
     const htc_context *ctx = list->report->ctx;

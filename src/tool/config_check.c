@@ -285,8 +285,8 @@ static void check_redirects(checker *c, const container *at)
     }
 }
 
-/* What a rule that stays costs requests that it does not match. @a together: 0, or the rules behind
- * one guard. */
+/* What a rule that stays costs a request that does not match it. @a together: 0, or the number
+ * of rules behind one guard. */
 static const char *cost_of(const rewrite_rule *rule, bool filter, size_t together, apr_pool_t *pool)
 {
     const char *called =

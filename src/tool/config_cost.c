@@ -226,7 +226,7 @@ static void take_condition(coster *c, const config_line *line)
                             test));
 }
 
-/* What stands behind "!-f" and "!-d" in nearly all such files. */
+/* A RewriteRule. In most such files it follows the conditions "!-f" and "!-d". */
 static void take_rule(coster *c, const config_line *line)
 {
     const char *pattern = word_at(c, line, 0);

@@ -254,7 +254,7 @@ static int most_frequent_status(const convert_list *list)
     return most;
 }
 
-/* Of each kind: what all rules agree on, else what is usual. */
+/* The value of each kind that all rules agree on, or else the usual one. */
 void convert_choose_options(convert_writer *w, unsigned kinds)
 {
     const convert_list *list = w->list;

@@ -56,8 +56,8 @@ static void say(void *baton, redirect_severity severity, const char *file, uint3
     fprintf(stderr, ": %s: %s\n", severities[severity], message);
 }
 
-/* What was only counted. In JSON it stands with the last one of its kind, otherwise it comes
- * last, as that one was printed at once. */
+/* Messages that were only counted. In JSON they stand with the last one of their kind.
+ * Otherwise they come last, as that one was printed at once. */
 static void say_more(const conversion *c)
 {
     const apr_array_header_t *kinds = message_kinds_all(c->kinds);

@@ -188,7 +188,7 @@ static redirect_words words_of(int alias, const char *args, apr_pool_t *pool)
     return words;
 }
 
-/* Is putting the rest right behind the target the same as one slash between the two? */
+/* True when putting the rest right behind the target is the same as one slash between the two. */
 static bool joins_by_slash(const char *source, const char *target)
 {
     size_t len = strlen(source), n = strlen(target);
@@ -560,7 +560,7 @@ static void add_host(reader *r, const char *name, uint32_t line)
 
 /* --- lines ------------------------------------------------------------------------------------*/
 
-/* What changes how other lines are understood. */
+/* Lines that change how other lines are understood. */
 static void take_setting(reader *r, const config_line *line)
 {
     const char *args = line->args;

@@ -91,7 +91,7 @@ static bool same_class(char a, char b)
            (apr_isupper(a) && apr_isupper(b));
 }
 
-/* Does a group match letters, digits, "-" and "_" only? */
+/* True when a group matches letters, digits, "-" and "_" only. */
 static bool is_plain_group(const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -248,7 +248,7 @@ static const char *without_group(const char *target, int number, apr_pool_t *poo
     return out;
 }
 
-/* What ends in "(?:/(.*))?" takes two rows. */
+/* A pattern that ends in "(?:/(.*))?" takes two rows. */
 static bool put_json_optional(convert_writer *w, const convert_rule *r, const convert_regex *regex,
                               convert_piece *pieces, int n)
 {

@@ -65,7 +65,7 @@ static void put_word(FILE *out, const char *word)
     putc('"', out);
 }
 
-/* What is said with subpath=on is not always what mod_alias does. */
+/* A row with subpath=on does not always do what mod_alias does. */
 static void note_subpath(convert_writer *w, const convert_rule *r)
 {
     const redirect_rule *rule = &r->rule;

@@ -72,7 +72,7 @@ static bool is_htaccess(const char *name)
 
 /* --- reading ----------------------------------------------------------------------------------*/
 
-/* What is made while measuring is thrown away. */
+/* Results of measuring are thrown away. */
 static apr_time_t parse_time(const char *bytes, size_t len, const cost_options *options,
                              apr_pool_t *pool)
 {

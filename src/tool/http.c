@@ -124,7 +124,7 @@ static char *read_secret(const char *file)
     return NULL;
 }
 
-/* What makes a GET a change. A tool_exit; what is wrong was said. */
+/* Add the headers that make the request a change. A tool_exit; errors were printed. */
 static int headers_of(const tool_options *o, const char *action, struct curl_slist **list)
 {
     char *secret = action && o->secret_file ? read_secret(o->secret_file) : NULL;

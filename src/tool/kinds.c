@@ -27,7 +27,7 @@ message_kinds *message_kinds_create(uint64_t limit, apr_pool_t *pool)
     return kinds;
 }
 
-/* What a message has in common with others of its kind. */
+/* The part of a message that others of its kind have, too. */
 static size_t key_of(redirect_severity severity, const char *text, char *key, size_t size)
 {
     size_t n = 0;

@@ -493,7 +493,7 @@ static void check_one(void *baton, const char *name)
         c->code = one;
 }
 
-/* Of a directory: the .htaccess files in it. */
+/* For a directory, the .htaccess files in it. */
 static void check_word(checking *c, const char *name)
 {
     if (!tool_is_directory(name))
@@ -583,7 +583,7 @@ static bool ask(map_file *f, const redirect_request *request, hop *h)
     return true;
 }
 
-/* What a browser asks next; false: nothing, or what cannot be known to be for this map. */
+/* The next request of a browser; false: none, or one that is not known to be for this map. */
 static bool next_request(map_file *f, const hop *h, redirect_request *next)
 {
     bool path = h->location && h->location[0] == '/';

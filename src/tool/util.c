@@ -202,7 +202,7 @@ static const char *skip_string(const char *s, const char *end)
     return s < end ? s + 1 : end;
 }
 
-/* What the parser would make of it, counted before it makes it. */
+/* Count the values that the parser would make, before it makes them. */
 static bool is_small(const char *s, const char *end)
 {
     size_t containers = 0, values = 1, depth = 0;
