@@ -35,7 +35,7 @@ typedef struct search {
     uint32_t from;  /* rules in front of it are not asked for */
     uint32_t best;  /* the first rule known to match, or NONE */
     size_t matched; /* of it */
-    size_t clean;   /* so many bytes of the path have no run of slashes in them */
+    size_t clean;   /* this number of bytes of the path have no run of slashes in them */
     uint32_t host;  /* of the context whose keys are being tried */
     bool any_icase, any_plain;
     rt_hasher plain, folded; /* of the path as it is and in lower case */

@@ -19,7 +19,7 @@
 
 /* --- what is there ----------------------------------------------------------------------------*/
 
-/* So many bytes, of no more than LOOK_PAGES pages; all, if it cannot be told. */
+/* This number of bytes, of LOOK_PAGES pages at most; all bytes, if it is not known. */
 static size_t absent_of(const redirect_area *area, const void *at, size_t bytes)
 {
     unsigned char resident[LOOK_PAGES];
@@ -324,7 +324,7 @@ static apr_status_t try_reserve(redirect_area *area, uint32_t handle, room *want
     return rv;
 }
 
-/* Maps with an owner make way for this one. */
+/* Evict maps with an owner for this one. */
 static bool make_way(redirect_area *area, uint32_t handle, const room *want)
 {
     uint64_t owner = owner_of(area, handle);
@@ -373,7 +373,8 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);
     }
-    /* More than once, as a request may pin what was to make way, or room may lie in pieces. */
+    /* More than once, as a request may pin the map that was to be evicted, or free room may lie
+     * in pieces. */
     for (int i = 0; rv == APR_ENOSPC && i < MAKE_WAY_TRIES && make_way(area, handle, &want); i++) {
         redirect_area_sweep(area);
         rv = try_reserve(area, handle, &want, image);

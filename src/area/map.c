@@ -16,8 +16,9 @@
 
 /* --- names ------------------------------------------------------------------------------------*/
 
-/* XXH3, which names other things, will not do: whoever knows a text can find another one with the
- * same hash, also of 128 bits, within seconds, and a .htaccess file can name any file. */
+/* XXH3, which is used for other names, is not safe here. Who knows a text can find another one
+ * with the same hash within seconds, also with 128 bits, and a .htaccess file can name any
+ * file. */
 redirect_area_key redirect_area_key_of(const char *text, size_t len, apr_pool_t *pool)
 {
     apr_crypto_hash_t *hash = apr_crypto_sha256_new(pool);
@@ -92,7 +93,7 @@ static void reset_locked(redirect_area *area, uint32_t entry)
     }
 }
 
-/* An entry that another map makes way for, if need be. */
+/* A free entry, for which another map is evicted if need be. */
 static uint32_t entry_for_locked(redirect_area *area, uint64_t owner)
 {
     uint32_t entry;
@@ -420,7 +421,7 @@ static uint32_t own_stripe(const redirect_area *area)
     return (uint32_t)(mix * UINT64_C(0x9e3779b97f4a7c15) >> 32) % RDA_STRIPES;
 }
 
-/* It is asked for, so it makes way after others. Written only when the hand has gone by. */
+/* The map is used, so others are evicted before it. Written only when the hand has gone by. */
 static inline void touch(redirect_area *area, uint32_t handle)
 {
     rda_name *name = &area->names[rda_entry_of(handle)];

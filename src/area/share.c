@@ -1,9 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * How much of the area each owner of maps has, and which maps make way when an owner wants more.
- * Called, under the lock, where maps are made and room for images is looked for. All is counted
- * anew when it is asked for, so that there is nothing that a process that is killed could leave
- * wrong.
+ * How much of the area each owner of maps has, and which maps are evicted when an owner wants more.
+ * Called, under the lock, where maps are made and where images need room. Amounts are counted each
+ * time, so a process that is killed cannot leave a wrong total.
  */
 #include "area/internal.h"
 

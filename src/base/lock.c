@@ -100,8 +100,9 @@ static void pause_for(unsigned attempt, int64_t left)
         nanosleep(&sleep, NULL);
 }
 
-/* A holder that was waited for in vain is stopped, or busy for long: no process waits for it
- * again. The number is read before and after, as the lock may have changed hands meanwhile. */
+/* A holder that did not go on within the wait is stopped, or busy for long: no process waits
+ * for it again. The number is read before and after, as the lock may have changed hands
+ * meanwhile. */
 static bool wait_for(htc_lock *lock, int32_t pid, unsigned wait_ms)
 {
     htc_lock_shared *shared = lock->shared;

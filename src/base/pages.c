@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Memory that child processes share, and large pages, for who has filled a large piece of memory
- * that is going to be read often.
+ * Memory that child processes share, and large pages for memory that is filled once and then read
+ * often.
  */
 #include "base/pages.h"
 

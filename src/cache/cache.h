@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file cache/cache.h
- * What is remembered of .htaccess files: records and the shared store of them, what the kernel
- * tells of changes, what each file costs, the history of the counters, and what a process keeps for
- * itself. The contracts are in the headers below, a subject each.
+ * What the module remembers about .htaccess files: records and their shared store, the kernel's
+ * reports of changes, the cost of each file, the history of the counters, and what each process
+ * keeps. The contracts are in the headers below, one for each subject.
  */
 #ifndef HTC_CACHE_CACHE_H
 #define HTC_CACHE_CACHE_H

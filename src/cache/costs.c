@@ -115,7 +115,7 @@ void htc_costs_add(htc_costs *costs, uint64_t key, htc_cost_kind kind, uint64_t 
         atomic_store_explicit(&e->parse_ns, ns, memory_order_relaxed);
 }
 
-/* --- the dearest ------------------------------------------------------------------------------*/
+/* --- those that cost most ---------------------------------------------------------------------*/
 
 static int dearer(const void *a_, const void *b_)
 {

@@ -1,18 +1,18 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file cache/costs.h
- * Which .htaccess files cost most: for each that cost anything, how often what was done for it, and
- * the time that took, in a small shared segment of its own. Only what is dear is counted (a look at
- * the disk, a parse, directives that are run for a request, a file left to httpd); an answer from
- * memory comes nowhere near.
+ * Which .htaccess files cost most. For each file that cost anything, a small shared segment of its
+ * own holds how often each kind of work was done for it, and the time that it took. Only expensive
+ * work is counted: a comparison with the disk, a parse, directives that run for a request, a file
+ * left to httpd. An answer from memory costs far less and is not counted.
  *
- * Entries lie in sets of HTC_COSTS_WAYS, chosen by the key, a hash of the file's path; the path
- * itself is not kept, it is the key of the file's record (htc_store_name()). In a full set the
- * file that cost least makes room, so that the dearest stay however many files there are.
+ * Entries lie in sets of HTC_COSTS_WAYS, chosen by the key, a hash of the file's path. The path
+ * itself is not kept; it is the key of the file's record (htc_store_name()). In a full set the file
+ * that cost least is evicted, so the files that cost most stay, however many there are.
  *
- * Lock-free, and exact but in one case: what is counted in the very moment in which its entry is
- * given to another may be counted for that one, or not at all. Any function may be called by any
- * thread of any process that inherited the segment.
+ * Lock-free, and exact with one exception: work that is counted in the very moment in which its
+ * entry is given to another file may be counted for that file, or not at all. Any function may be
+ * called by any thread of any process that inherited the segment.
  */
 #ifndef HTC_CACHE_COSTS_H
 #define HTC_CACHE_COSTS_H

@@ -215,7 +215,7 @@ bool htc_watch_troubled(htc_watch *watch, htc_watch_trouble trouble)
 
 /* --- the lock ---------------------------------------------------------------------------------*/
 
-/* No record is trusted before it is compared once, and the administrator is to be told why. */
+/* No record is trusted before it is compared once, and the error log must say why. */
 static void distrust_because(htc_watch *w, htc_watch_trouble trouble)
 {
     htc_watch_distrust(w);

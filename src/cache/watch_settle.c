@@ -452,8 +452,8 @@ static htc_watch_why read_link(look *l, unsigned links)
     return l->target && strlen(l->target) < HTCW_MAX_PATH ? HTC_WATCH_OK : HTC_WATCH_PATH;
 }
 
-/* In a directory that cannot be read a directory that can be tells of itself. One that cannot is
- * passed where its parent tells of it. */
+/* In a directory that cannot be read, a directory that can be read has its own watch. One that
+ * cannot be read is passed if its parent's watch reports about it. */
 static htc_watch_why look_at_directory(htc_watch *w, look *l)
 {
     htc_watch_why why = add_watch(w, l, DIRECTORY_MASK);
@@ -651,7 +651,8 @@ static htc_watch_why give_up_look(htc_watch *w, look *l)
     return HTC_WATCH_AGAIN;
 }
 
-/* A path on the way to the one that is wanted, through so many links; *looks are left for all. */
+/* A path on the way to the one that is wanted, after this number of links; *looks are left for
+ * all. */
 typedef struct way {
     const char *path;
     unsigned links, *looks;

@@ -503,8 +503,8 @@ static void mark_unverified(htc_watch *w, const htcw_node *n)
         atomic_store(mark, htc_watch_unverified(w));
 }
 
-/* Whatever this node leads to may have changed. Who is looking at it, or at a child of a node that
- * was valid, sees by the number that what was seen is not to be relied on. */
+/* What this node leads to may have changed. A process that is looking at it, or at a child of a
+ * node that was valid, sees by the number that its result does not count. */
 void htcw_doom(htc_watch *w, uint32_t i)
 {
     htcw_node *n = htcw_at(w, i);
@@ -583,8 +583,8 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
     uint64_t hash = name ? htcw_name_hash(w, name, strlen(name)) : 0;
     uint32_t i = htcw_first_with_wd(w, wd);
 
-    /* Added by a process that has not entered it yet, or has died; who has not will see that it is
-     * gone. What was given up may still report. */
+    /* The watch was added by a process that has not entered it yet, or has died. A process that
+     * has not will see that the watch is gone. A watch that was given up may still report. */
     if (i == HTCW_NIL && !(mask & IN_IGNORED))
         inotify_rm_watch(w->fd, wd);
     for (; i != HTCW_NIL; i = htcw_at(w, i)->peer.next)

@@ -1,10 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What one ?explain may take. It runs the patterns of tenants' lines, of which httpd bounds each
- * one alone, and of a request only those up to the first that answers. So each pattern here has a
- * limit of its own, all have a budget, and the search ends when the client has gone. The text that
- * rules make of groups is charged, too: one line can repeat a group four thousand times. Called by
- * the other files of this folder wherever there may be many lines.
+ * The budget of one ?explain. It runs the patterns of tenants' lines. httpd limits each pattern
+ * alone, and runs those of a request only up to the first that answers. Here each pattern has a
+ * limit of its own, all together have a budget, and the search ends when the client has gone.
+ * Called by the other files of this folder wherever there may be many lines.
  */
 #include "explain/internal.h"
 

@@ -386,7 +386,7 @@ static void say_too_large(const htc_job *job, size_t cost)
 }
 
 /* Parse the record into a vector of its own. NULL in *out: no memory or no record, or, with a
- * *cost, no room however much makes way. */
+ * *cost, no room whatever is evicted. */
 static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, size_t *cost)
 {
     htc_parsed *parsed = parsed_create(job, cmd);

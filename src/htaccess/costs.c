@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What is dear is counted for each .htaccess file, with the time it took: looks at the disk,
- * parses, directives run for a request. Called where that is done; the status page lists the
- * dearest (status/costs.c). A request that is answered from memory does not come here.
+ * Counts expensive work for each .htaccess file, with the time it took: comparisons with the disk,
+ * parses, directives run for a request. Called where that work is done; the status page lists the
+ * files that cost most (status/costs.c). A request that is answered from memory does not come here.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"

@@ -1,11 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The farm tier's policy. A lease is what another server's stat of a path gave, and when; it
- * spares this server its own. One exchange asks for the leases of all levels of a request at once;
- * records are fetched one by one, when a level needs one. What this server finds out itself is
- * queued and told when the walk is over. When a lease has run out, the server that gets the claim
- * of that path (memcached's "add") looks at the disk; the others go on for a moment, or, with what
- * is too old for that, wait for what it finds, within the request's time for memcached.
+ * The farm tier's policy. A lease says what another server's stat of a path gave, and when; this
+ * server then needs no stat of its own. One exchange asks for the leases of all levels of a
+ * request. Records are fetched one by one, when a level needs one. Results of this server are
+ * queued, and published when the walk is over. When a lease has run out, the server that gets the
+ * claim of that path (memcached's "add") looks at the disk. The others go on with what they have
+ * for a moment. If that is too old, they wait for the result, within the request's time for
+ * memcached.
  *
  * Called by htaccess/hook.c; see htaccess/farm.h.
  */
@@ -13,8 +14,8 @@
 
 #define MAX_LEVELS 48
 
-/* Between two looks at whether another server has told what it found; each is twice the one before.
- */
+/* The first pause between two questions whether another server has published its result; each
+ * pause is twice the one before. */
 #define PAUSE_FIRST_US 500
 #define PAUSE_MOST_US  8000
 
@@ -262,7 +263,8 @@ static void tell_lease(htc_farm_request *fr, request_rec *r, const char *path, h
     claim_done(fr, path);
 }
 
-/* Send what is to be told. Claims of which nothing more is to be told are given up behind it. */
+/* Send what is waiting to be published. Claims for which nothing more will be published are
+ * given up behind it. */
 static void send_told(htc_farm_request *fr)
 {
     int kept = 0;

@@ -146,8 +146,8 @@ static htc_dep dep_of(const lookup *lk)
                      lk->info.id};
 }
 
-/* A record too young to be trusted by its identity is trusted when the kernel would tell of any
- * change since it was read. */
+/* A record that is too young to be trusted by its identity is trusted if the kernel would
+ * report any change since it was read. */
 static bool watched(const lookup *lk)
 {
     return lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO &&
@@ -333,7 +333,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
     return answer_job(lk, job, cfg);
 }
 
-/* The farm is told of the new identity of old bytes. */
+/* Publish the new identity of old bytes to the farm. */
 static void tell_unchanged(const lookup *lk, const htc_text *text, const char *payload, size_t len)
 {
     const htc_put put = {.key = lk->path,

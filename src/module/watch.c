@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * HtCacheRevalidate auto: the kernel tells of changes. The shared inotify instance is made here
+ * HtCacheRevalidate auto: the kernel reports changes. The shared inotify instance is made here
  * before the children fork, and drained at the start of each request. The mechanism itself is in
- * cache/watch.c; what is made of it for one record is in htaccess/revalidate.c.
+ * cache/watch.c; htaccess/revalidate.c uses it for one record.
  */
 #include "module/module.h"
 

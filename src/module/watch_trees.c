@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Trees in which HtCacheRevalidate auto is not told of all changes, by name: document roots,
- * <Directory> sections and what Alias and the like lead to, on network file systems, FUSE and such.
- * Found at the start by the type of their file systems, so that the error log says so before
- * anybody wonders; and shown by the status page. Called by module/watch.c and status/watch.c.
+ * The trees in which the kernel does not report all changes: document roots, <Directory> sections,
+ * and targets of Alias and the like, on network file systems, FUSE and such. Found at the start by
+ * the type of their file systems. The error log and the status page name them. Called by
+ * module/watch.c and status/watch.c.
  */
 #include "module/module.h"
 

@@ -21,9 +21,9 @@ typedef struct quick {
     const redirect_table *table;
     const char *path;
     size_t len;
-    size_t at;     /* the boundary: so many bytes of the path are in the key */
+    size_t at;     /* the boundary: the number of bytes of the path that are in the key */
     unsigned kind; /* of the rules that the key is of */
-    size_t clean;  /* so many bytes of the path have no run of slashes in them */
+    size_t clean;  /* this number of bytes of the path have no run of slashes in them */
     uint32_t from; /* rules in front of it are not asked for */
     uint32_t best; /* the first rule known to match, or NONE */
     size_t matched;

@@ -179,7 +179,8 @@ apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void 
     return rv;
 }
 
-/* The image of the map @a name in the area of before, which others can write, pinned. */
+/* The image of the map @a name in the area before the restart, which other processes can write;
+ * pinned. */
 bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
                         redirect_area_pin *old)
 {

@@ -230,8 +230,8 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
     return htc_fold_add_regex(builder, fold->prefixes, &rule, &facts);
 }
 
-/* From so many bytes on an image stays in the memory in which it was built. Others would take more
- * of it than they need. */
+/* An image of this size or more stays in the memory in which it was built. Smaller ones would
+ * take more of it than they need. */
 #define LARGE_IMAGE ((size_t)1 << 20)
 
 typedef struct mapping {

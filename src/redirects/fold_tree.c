@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Renaming the lines to be folded, in a directive tree that httpd has built and not yet processed:
- * the server's configuration in pre_config, that of a .htaccess file just before it is run. What
- * was done to the server's tree is undone as soon as httpd has processed it, so that mod_info, -D
- * DUMP_CONFIG and whoever else looks at the tree later find what the administrator wrote.
+ * Renames the lines to be folded in a directive tree that httpd has built and not yet processed:
+ * the server's configuration in pre_config, that of a .htaccess file just before it runs. The
+ * changes in the server's tree are undone as soon as httpd has processed it. So mod_info, -D
+ * DUMP_CONFIG and others that look at the tree later find what the administrator wrote.
  *
  * mod_alias tries the lines of all contexts of a request in one list, deeper contexts first. Folded
  * lines are tried before that list, so in each host all lines of directories are folded, or none.

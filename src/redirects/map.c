@@ -241,8 +241,8 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
                               first->request_time + apr_time_from_msec(left), memory_order_relaxed);
 }
 
-/* Its image, or that of the file as it is now. Where maps have to make way all the time, one may
- * between being read and being pinned. */
+/* Its image, or that of the file as it is now. If maps are evicted all the time, one may be
+ * evicted after it was read and before it is pinned. */
 static htc_process_node *acquire_or_load(request_rec *r, htc_redirects *redirects,
                                          htc_redirect_map *map)
 {

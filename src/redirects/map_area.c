@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The server's redirect areas: one for each configuration generation, as children of an earlier one
- * can write to theirs. The parent keeps the area of before until it has carried over what may be
- * carried. And whose maps take what of an area. Called by redirects/map_start.c and
+ * can write to theirs. The parent keeps the earlier area until it has carried over what may be
+ * carried over. Also decides which owner a map counts towards. Called by redirects/map_start.c and
  * redirects/map.c.
  */
 #include "redirects/map.h"
@@ -17,8 +17,9 @@ static bool fits(const htc_lasting *kept)
     return kept->layout == redirect_area_layout() && redirect_area_fits(kept->area);
 }
 
-/* A restart has brought another build of the module, to which this memory would say something else.
- * The children of before go on with it. What the struct holds besides the mapping is not known. */
+/* A restart has loaded another build of the module, which would understand this memory
+ * differently. The earlier children go on with it. Only the mapping is known; what else the
+ * struct holds is not. */
 static void abandon(server_rec *s, const htc_lasting *kept)
 {
     ap_log_error(

@@ -98,10 +98,10 @@ static const char *check_area(const cmd_parms *cmd)
                  "neither HtCache On nor a HtCacheRedirectMap";
 }
 
-/* In .htaccess a file that is gone, or is not what it should be, is an error of that line, but not
- * while its rows are known: whoever loads it says so, and they stay in use in all processes,
- * whenever each of them reads this line. In the server's configuration it is one of the map alone:
- * see load_at_start(). */
+/* In .htaccess a file that is gone, or is no plain file, is an error of that line, unless its
+ * rows are known. Then the process that loads the map logs it, and the rows stay in use in all
+ * processes, whenever each of them reads this line. In the server's configuration it is an
+ * error of the map alone: see load_at_start(). */
 static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
 {
     const char *err;

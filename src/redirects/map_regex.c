@@ -1,12 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Patterns of redirect maps, compiled by httpd when they are first asked. Those of the server's
- * configuration stay with their table. Of .htaccess files, whose authors may write more than there
- * is memory for, each process keeps so many as fit in a part of HtCacheProcessMemory, and what is
- * not kept is compiled for the one look-up, as httpd does for a RedirectMatch in such a file.
- * Each pattern is compiled with a limit on its steps, see maps/budget.h. Other processes write
- * the memory that a pattern lies in, so it may have no end: it is copied first, and not further
- * than such memory goes, see RDA_TAIL. Called by redirects/map.c.
+ * Patterns of redirect maps, compiled by httpd when they are first asked. Patterns of the server's
+ * configuration stay with their table. Authors of .htaccess files may write more patterns than
+ * there is memory for. So each process keeps as many of these as fit in a part of
+ * HtCacheProcessMemory. Any other is compiled for the one look-up, as httpd does for a
+ * RedirectMatch in such a file. Each pattern is compiled with a limit on its steps, see
+ * maps/budget.h. Other processes can write the memory that a pattern lies in, so it may have no
+ * end: it is copied first, and no further than such memory goes, see RDA_TAIL. Called by
+ * redirects/map.c.
  */
 #include "redirects/map.h"
 #include "maps/maps.h"

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * How many messages about maps of .htaccess files go to the error log: who can write such a file
- * can have its maps read as often as he likes, and something may be wrong with all of them. Counted
- * by each process, for each owner of area/area.h.
+ * Limits the messages about maps of .htaccess files in the error log. The author of such a file can
+ * have his maps read as often as he likes, and something may be wrong with all of them. Each
+ * process counts messages for each owner (area/area.h).
  */
 #include "redirects/map.h"
 
@@ -47,7 +47,7 @@ static said *place_of(struct htc_said *all, uint64_t owner, int64_t now)
     return unused;
 }
 
-/* The how many-th message it would be; no more than one beyond those that are told apart. */
+/* The number that the message would have; at most one beyond those that are told apart. */
 static unsigned count(struct htc_said *all, uint64_t owner)
 {
     unsigned messages;

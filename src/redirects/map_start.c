@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Redirect maps from start to stop: what is loaded before the children fork, and what a child
- * begins and ends with. Called from mod_htcache.c's hooks; the memory that outlives restarts is
- * redirects/map_area.c's, reading and building redirects/map_load.c's.
+ * Redirect maps from start to stop: what is loaded before the children fork, and what a child does
+ * at its beginning and end. Called from mod_htcache.c's hooks. redirects/map_area.c has the memory
+ * that outlives restarts; redirects/map_load.c reads and builds.
  */
 #include "redirects/counters.h"
 #include "redirects/fold.h"

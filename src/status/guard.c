@@ -1,12 +1,11 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Who may change state through the status page. A local address says nothing of who asks: any user
- * of the machine has it, and so has an administrator's browser that runs somebody's script. So a
- * POST must carry the secret of HtCacheAdminSecretFile, which only the administrator can read.
- * Behind that stand the checks that a browser cannot be talked out of: Host must be a name of this
- * server, so that a foreign name that was pointed at its address (DNS rebinding) does not do, and
- * Origin and Sec-Fetch-Site must not name another site. Called by module/conf.c, mod_htcache.c and
- * status/admin.c.
+ * Who may change state through the status page. A local address does not say who asks: any user of
+ * the machine has it, and so does an administrator's browser that runs a foreign script. So a POST
+ * must carry the secret of HtCacheAdminSecretFile, which only the administrator can read. There are
+ * also checks that a script in a browser cannot get around. Host must be a name of this server, so
+ * a foreign name that points at its address (DNS rebinding) is refused. Origin and Sec-Fetch-Site
+ * must not name another site. Called by module/conf.c, mod_htcache.c and status/admin.c.
  */
 #include "status/status.h"
 

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The last minutes: samples of the counters for the page's plots, and the group "recent". The
- * parent takes them from httpd's monitor hook, about every ten seconds; where there is no such hook
- * (httpd -X) whoever shows the page does.
+ * parent takes them from httpd's monitor hook, about every ten seconds. Where there is no such hook
+ * (httpd -X), the process that shows the page does.
  */
 #include "status/status.h"
 

@@ -151,8 +151,8 @@ static void report_fold_hosts(htc_report *report, htc_group *group)
     }
 }
 
-/* Records are read anew for each refresh of the page, which may take so many bytes of them; when
- * less than the least is left, that is the end. */
+/* Records are read anew for each refresh of the page, up to this number of bytes; when less
+ * than the least is left, the list ends. */
 #define FOLD_FILES_BYTES (4U << 20)
 #define FOLD_FILES_LEAST 1024
 

@@ -7,7 +7,7 @@
 #include "redirects/redirects.h"
 #include "status/status.h"
 
-/* A look-up ratio below this, of at least so many, is not what anybody wants the cache for. */
+/* A hit ratio below this, among at least this number of look-ups, is a problem. */
 #define LOW_RATIO   0.5
 #define LOW_LOOKUPS 1000
 

@@ -7,8 +7,8 @@
 #include "status/status.h"
 #include "htaccess/htaccess.h"
 
-/* Records that a refresh of the page looks at for its list: those that the kernel tells of cost
- * some nanoseconds each, others a microsecond. */
+/* Records that a refresh of the page examines for its list. A watched record costs some
+ * nanoseconds, any other a microsecond. */
 #define MOST_LOOKS 20000
 
 typedef struct marks {

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * htcachectl check --cost: what configurations and whole trees of .htaccess files cost, the dearest
- * first, and what to change. Called by tool/htcachectl.c through check.
+ * htcachectl check --cost: what configurations and whole trees of .htaccess files cost, the most
+ * expensive first, and what to change. Called by tool/htcachectl.c through check.
  */
 #include "tool/config_cost.h"
 #include "tool/http.h"
