@@ -353,7 +353,8 @@ for my $test (["lookup $dir/lines /a/c", qr{: 301 /b/c$}m], ["check $dir/lines",
 }
 is((run("lookup $dir/line.txt /a configtest=maybe"))[0], 2, 'a wrong value of configtest is wrong usage');
 
-# What check finds right, lookup asks without a word: it reads lines of a configuration as such, and not as rows that are wrong.
+# What check finds right, lookup asks without a word: it reads lines of a configuration as such, and not as rows that
+# are wrong.
 my $own = "Redirect 301 /a /b\n";
 for my $test (['right.conf', $own], ['right.txt', $own], ['right.conf', $own, '--format=httpd'], ['right/.htaccess', $own], ['plain', "# old pages\n\n$own"],
     ['right.csv', "$own", '--format=httpd'], ['right.conf', "RedirectPermanent /a /b\nRedirectTemp /c /d\n"], ['right.conf', "RedirectMatch 301 ^/a(.*) /b\$1\n"],

@@ -1,6 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # A tree that two virtual hosts share, one with HtCacheRevalidate auto, one with a time: when only the second one
-# is asked, it sees an edit after its time, although the kernel told the process of it and no request of the first one came.
+# is asked, it sees an edit after its time, although the kernel told the process of it and no request of the first one
+# came.
 use strict;
 use warnings;
 use Test::More;

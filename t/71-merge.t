@@ -27,7 +27,8 @@ my %LINES = (
     },
 );
 
-# Behind them a regex of which nothing is known but itself: the others are read once, and found by look-up, all the same.
+# Behind them a regex of which nothing is known but itself: the others are read once, and found by look-up, all the
+# same.
 $LINES{Unknown} = sub { $LINES{RedirectMatch}->($_[0]) . "RedirectMatch 301 [0-9]{7} http://example.org/\n" };
 
 # Where they stand: in each, one context is merged with another that has lines, too.

@@ -57,7 +57,8 @@ my %KIND = (
 # Where the request is for, and what it comes to. Names are relative to the directory of the feature, /C/F.
 my %FROM = (up => ['w/sub', 'w/secret.html'], down => ['w', 'w/sub/secret.html'], side => ['w/sub', 'w/sub2/secret.html']);
 
-# Each: lines of the <Directory> section of /C/F; files of its own; requests. $url is the secret's, $from the request's directory.
+# Each: lines of the <Directory> section of /C/F; files of its own; requests. $url is the secret's, $from the request's
+# directory.
 my %FEATURE = (
     fallback => sub { my ($url, $from) = @_; ("FallbackResource $url", {}, "$from/none") },
     index    => sub { my ($url, $from) = @_; ("DirectoryIndex $url", {}, "$from/") },
@@ -141,8 +142,8 @@ my @ROADS = (
 
 my @FORMS = (['bare', '/by-%s'], ['dir', '/by-%s/'], ['file', '/by-%s/x.html'], ['include', '/%s.shtml']);
 
-# A directory is known first by such a name, and then asked for by its own, until its walk is made ahead. The document root, and what is in it, is
-# known before.
+# A directory is known first by such a name, and then asked for by its own, until its walk is made ahead. The document
+# root, and what is in it, is known before.
 sub roads {
     my ($name, $outer, $inner) = @_;
     my $base = "$top/$name";

@@ -1,7 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# What one owner's redirect maps cost others: patterns that take long to compile are tried as far as a bound goes, and all rows
-# answer all the same; while many maps of one document root have changed, that of another one does not wait for all of them; a
-# child that ends with maps waiting says nothing, and the next one loads them.
+# What one owner's redirect maps cost others: patterns that take long to compile are tried as far as a bound goes, and
+# all rows answer all the same; while many maps of one document root have changed, that of another one does not wait for
+# all of them; a child that ends with maps waiting says nothing, and the next one loads them.
 use strict;
 use warnings;
 use Test::More;

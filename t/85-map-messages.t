@@ -1,6 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# How much about redirect maps of .htaccess files goes to the error log: no more than 200 messages of one document root, then one that
-# says so, whether rows are wrong or whole files, at first reads and after changes. Other document roots and the server's own maps go on.
+# How much about redirect maps of .htaccess files goes to the error log: no more than 200 messages of one document root,
+# then one that says so, whether rows are wrong or whole files, at first reads and after changes. Other document roots
+# and the server's own maps go on.
 use strict;
 use warnings;
 use Test::More;

@@ -1,7 +1,7 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # A map that a .htaccess file names is read from the directory that httpd gave to the request, and from no other one. A
-# tenant who puts a link to another tenant's directory in the place of his own, just when the map is read, gets no row of
-# the other's file. Who exchanges directories because he publishes a release has the new rows.
+# tenant who puts a link to another tenant's directory in the place of his own, just when the map is read, gets no row
+# of the other's file. Who exchanges directories because he publishes a release has the new rows.
 use strict;
 use warnings;
 use Test::More;

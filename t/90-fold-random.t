@@ -23,7 +23,8 @@ use HtCache::Server;
 
 my $seed     = $ENV{HTCACHE_SEED} // 21;
 my $requests = $ENV{HTCACHE_REQUESTS} // 1500;
-# MPMs do not differ in these answers: each has its share of the rounds. Under event most other drivers do more, so this one does less.
+# MPMs do not differ in these answers: each has its share of the rounds. Under event most other drivers do more, so this
+# one does less.
 my ($first, $last) = @{ { event => [1, 8], prefork => [9, 22], worker => [23, 36] }->{ mpm() } };
 my @rounds = grep { my $place = ($_ - 1) % 36 + 1; $place >= $first && $place <= $last } 1 .. 36 * ($ENV{HTCACHE_LONG} || 1);
 @rounds = split(/,/, $ENV{HTCACHE_ROUND}) if defined $ENV{HTCACHE_ROUND};
@@ -381,9 +382,9 @@ sub run_dump {
     like $said[0], qr/Redirect \/a\/b http.*RewriteRule \^\/a\/index/s, 'which are there';
 }
 
-# Another module with directives of the same names sees all lines, too: nothing is folded. httpd has room for a module that
-# comes while the configuration is processed, or later, for each PerlLoadModule line; without one it ends
-# where such a module comes, so that there is nothing to be known about PerlModule and its like.
+# Another module with directives of the same names sees all lines, too: nothing is folded. httpd has room for a module
+# that comes while the configuration is processed, or later, for each PerlLoadModule line; without one it ends where
+# such a module comes, so that there is nothing to be known about PerlModule and its like.
 sub run_shared_names {
     return note('this httpd has no mod_perl') if !-e HtCache::Env::libexecdir() . '/mod_perl.so';
     my $dir = work_dir('fold/shared-names');

@@ -86,7 +86,8 @@ sub ask_both {
     return map { [$answers[$_], $logs[$_]] } 0, 1;
 }
 
-# AH02430 comes with what of_freed_memory() is about. AH02651: whether a program that reads nothing had ended before it was written to is a matter of time.
+# AH02430 comes with what of_freed_memory() is about. AH02651: whether a program that reads nothing had ended before it
+# was written to is a matter of time.
 sub log_since {
     my ($server, $from) = @_;
     open my $fh, '<:raw', $server->log_file or return [];

@@ -3,9 +3,9 @@
 # files, handlers of mod_perl and mod_lua, WebDAV. Stock httpd and the module answer the same requests, the
 # module each of them ten times over several connections, so that every state of the cache is met; status,
 # headers, body and the lines that a request left in the error log must be those of stock httpd. Stock
-# httpd is asked twice: what it does not answer twice in the same way is left out, and counted. Then files and directories
-# are edited in both servers' trees, some servers are restarted gracefully, and after the time within which each
-# edit must be seen the hosts that were edited are asked again.
+# httpd is asked twice: what it does not answer twice in the same way is left out, and counted. Then files and
+# directories are edited in both servers' trees, some servers are restarted gracefully, and after the time within which
+# each edit must be seen the hosts that were edited are asked again.
 #
 # Fixed seeds and a new one, which is printed. HTCACHE_SEED=N,M: these alone. HTCACHE_ANSWERS=N: new seeds until
 # so many answers were compared ('make differential'). HTCACHE_ROUNDS=N: at most so many servers.

@@ -180,9 +180,9 @@ sub sum_of {
 my $files = grep { -e $fs->source . "/$top$_/.htaccess" } @few;
 
 # Who does not win the claim goes on with what it has, and learns what was found when it is asked again, as
-# servers are all the time. Who is not asked again, or is asked for the first time after long, has nothing that it may go
-# on with: it waits for what is found. A server that does not run for a second with the claim in its hands has lost it,
-# and another one looks: on a machine that busy all is done again.
+# servers are all the time. Who is not asked again, or is asked for the first time after long, has nothing that it may
+# go on with: it waits for what is found. A server that does not run for a second with the claim in its hands has lost
+# it, and another one looks: on a machine that busy all is done again.
 for my $kind (
     # What it is; how long nobody asks; how often each server is asked then.
     ['asked at once and again', $short + 0.1, 2],

@@ -118,8 +118,8 @@ for my $mode (@modes) {
     $farm{$mode}{memcached}->stop;
 }
 
-# Many clients at a time, and each look at the farm takes longer than the interval and says that another server looks: one
-# request after the other finds the record claimed by the one before it.
+# Many clients at a time, and each look at the farm takes longer than the interval and says that another server looks:
+# one request after the other finds the record claimed by the one before it.
 {
     my $memcached = HtCache::FakeMemcached->start;
     my $server    = server('mirror', $tree{mirror}, $memcached->address, interval => '100ms', timeout => '1s');

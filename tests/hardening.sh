@@ -1,8 +1,8 @@
 #!/bin/sh
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # The module and the tool are built as configure's hardening flags say: addresses of functions are read-only
-# before main() runs, no stack can be executed, no code is written to while it is loaded, calls that copy are checked, and
-# stacks are protected. Run by 'make check' in the build directory, which tells the compiler's command line in
+# before main() runs, no stack can be executed, no code is written to while it is loaded, calls that copy are checked,
+# and stacks are protected. Run by 'make check' in the build directory, which tells the compiler's command line in
 # CORE_COMPILE and the linker's flags in HARDENED_LDFLAGS; what the compiler at hand lacks is not asked for.
 command -v readelf >/dev/null || { echo 'readelf is missing: skipped'; exit 77; }
 failed=0

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# The modules whose merged configurations are shared: src/base/merge_list.c and the table in docs/identity.md say the same,
-# and each module of the allow-list has a row in that table, with a reason where something is merged. Run by 'make check'.
+# The modules whose merged configurations are shared: src/base/merge_list.c and the table in docs/identity.md say the
+# same, and each module of the allow-list has a row in that table, with a reason where something is merged. Run by 'make
+# check'.
 use strict;
 use warnings;
 use Test::More;

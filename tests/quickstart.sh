@@ -2,8 +2,8 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # ./quickstart configures again when a package that configure looks for has come, gone or changed since, keeps the
 # options of the last time, and leaves a build directory alone that is as asked. The demo leaves the sources alone, also
-# of a tree that was configured in place. Programs that only take notes stand in for dpkg-query, configure, make, apxs and
-# httpd. Run by 'make check'.
+# of a tree that was configured in place. Programs that only take notes stand in for dpkg-query, configure, make, apxs
+# and httpd. Run by 'make check'.
 set -u
 unset HTCACHE_WERROR # what CI asks for is not what is tested here
 srcdir=${srcdir:-.}

@@ -3,11 +3,11 @@
 # Builds everything with a sanitizer in a directory of its own and runs the unit tests and the drivers on it:
 # 'make sanitize SANITIZER=address' (undefined behaviour is looked for along with it) or SANITIZER=thread (unit
 # tests of what threads share, and httpd as far as it goes: it is not built so itself, so only what
-# the module does is seen). DRIVERS names the drivers; UNIT=no leaves the unit tests out. LEAKS=yes looks for memory that
-# httpd's processes have lost when they end, too; the module is never unloaded then. POOLS=DIR: httpd has the libapr-1.so
-# that lies there, such as one built with --enable-pool-debug: each piece of a pool is an allocation of its own then, so
-# that AddressSanitizer sees what reaches beyond one, or is used after its pool (docs/reliability.md says how).
-# Reports are in sanitize-NAME/log; the last line says how many there are, and which name the module.
+# the module does is seen). DRIVERS names the drivers; UNIT=no leaves the unit tests out. LEAKS=yes looks for memory
+# that httpd's processes have lost when they end, too; the module is never unloaded then. POOLS=DIR: httpd has the
+# libapr-1.so that lies there, such as one built with --enable-pool-debug: each piece of a pool is an allocation of its
+# own then, so that AddressSanitizer sees what reaches beyond one, or is used after its pool (docs/reliability.md says
+# how). Reports are in sanitize-NAME/log; the last line says how many there are, and which name the module.
 set -eu
 srcdir=$(cd "${srcdir:-.}" && pwd)
 kind=${SANITIZER:-address}
@@ -53,8 +53,9 @@ fi
 printf 'int dlclose(void *handle) { return handle == 0; }\n' | gcc -shared -fPIC -x c -o "$dir/stay.so" -
 if [ "$kind" = thread ]; then
     ahead="$(gcc -print-file-name=libtsan.so) $dir/stay.so"
-    # What only passes through httpd's own code, and locks of which only a half is seen. With an APR for which each piece
-    # of a pool is an allocation (POOLS) memory that goes from one request to another is no race, and locks are seen whole.
+    # What only passes through httpd's own code, and locks of which only a half is seen. With an APR for which each
+    # piece of a pool is an allocation (POOLS) memory that goes from one request to another is no race, and locks are
+    # seen whole.
     printf 'race:^apr_\nrace:^ap_\n' >"$dir/suppressions"
     [ -n "${POOLS:-}" ] ||
         printf 'called_from_lib:libapr-1.so\ncalled_from_lib:libaprutil-1.so\ncalled_from_lib:mod_mpm\n' >>"$dir/suppressions"

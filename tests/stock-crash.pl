@@ -1,8 +1,8 @@
 #!/usr/bin/perl
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # Children of stock httpd crash now and then when they are told to end while they are busy. This script makes it happen
-# and counts: it starts an httpd without the module, keeps clients at it (ab), restarts it over and over, and prints what
-# t/lib/HtCache/Crash.pm says of each crash. --save keeps the stacks, for tests/crash/.
+# and counts: it starts an httpd without the module, keeps clients at it (ab), restarts it over and over, and prints
+# what t/lib/HtCache/Crash.pm says of each crash. --save keeps the stacks, for tests/crash/.
 #
 # With --module three servers take turns, so that their rates can be compared: stock httpd, stock httpd with
 # AllowOverride None, which answers about as many requests a second as the module does, and httpd with the module.

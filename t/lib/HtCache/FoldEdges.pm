@@ -140,7 +140,8 @@ sub long_cases {
 
 # --- the main server's rules ----------------------------------------------------------------------
 
-# Virtual hosts, of which some say nothing of rewriting, or not in their own place; below each is a directory with rules of its own.
+# Virtual hosts, of which some say nothing of rewriting, or not in their own place; below each is a directory with rules
+# of its own.
 sub _hosts {
     my $rules = _lines(map {"RewriteRule (?:^|/)own$_\$ http://t.test/own$_ [R,L]"} 1 .. 9);
     my $dir   = "<Directory \"\@ROOT\@/a\">\n$ENGINE$rules</Directory>\n";

@@ -36,8 +36,9 @@ my %MPM_CONF = (
 );
 
 # %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
-# htcache => 1 to load the module, mpm, modules => [instead of modules(); the module is loaded where htcache stands among
-# them, or else last], mpm_conf, env => { for httpd alone }, descriptors => how many a process of it may have, wrapper => words ahead of httpd's own.
+# htcache => 1 to load the module, mpm, modules => [instead of modules(); the module is loaded where htcache stands
+# among them, or else last], mpm_conf, env => { for httpd alone }, descriptors => how many a process of it may have,
+# wrapper => words ahead of httpd's own.
 sub new {
     my ($class, %args) = @_;
     my $self = bless { owner => $$, mpm => mpm(), modules => [modules()], ports => [], %args }, $class;

@@ -1,6 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# What of the vocabulary of HtCache::Site a server has: how often each word of it stands there. For t/94, which holds its
-# fixed seeds to the whole list, and prints the table (HTCACHE_TABLE=1).
+# What of the vocabulary of HtCache::Site a server has: how often each word of it stands there. For t/94, which holds
+# its fixed seeds to the whole list, and prints the table (HTCACHE_TABLE=1).
 package HtCache::SiteCount;
 use strict;
 use warnings;

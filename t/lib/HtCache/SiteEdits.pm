@@ -14,8 +14,9 @@ our @EXPORT_OK = qw(edits do_edit reopen);
 my $LONG_AGO = 1_000_000_000;
 my @PAGES    = qw(page.html secret.html a.txt);
 
-# Steps, each: { edits => [[kind, path, text or mode], ...], hosts => { directory of a host that is edited => 1 }, graceful => true: both servers are
-# restarted behind it, settled => true: files are old before they are asked for }. $words->(host, { url }): random lines.
+# Steps, each: { edits => [[kind, path, text or mode], ...], hosts => { directory of a host that is edited => 1 },
+# graceful => true: both servers are restarted behind it, settled => true: files are old before they are asked for }.
+# $words->(host, { url }): random lines.
 sub edits {
     my ($site, $words, @hosts) = @_;
     my (@steps, %closed);

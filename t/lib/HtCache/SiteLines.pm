@@ -107,7 +107,8 @@ sub auth {
 
 my @SWITCHES = qw(B BNP C chain DPI discardpath END F forbidden G gone L last NC nocase NE noescape NS nosubreq PT passthrough QSA qsappend QSD qsdiscard QSL qslast);
 
-# One flag: as it is usually written, with a value that it has no use for, or with an odd one (not CO alone: httpd crashes).
+# One flag: as it is usually written, with a value that it has no use for, or with an odd one (not CO alone: httpd
+# crashes).
 sub flag {
     my $kind = rand;
     return pick('L', 'L', 'R', 'R=301', 'C', 'NC', 'NS', 'PT', 'QSA', 'END', 'F') if $kind < 0.38;
