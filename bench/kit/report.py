@@ -3,6 +3,7 @@
 
 import importlib
 import os
+import textwrap
 
 from kit import results as results_module
 from kit import stats, svg
@@ -58,9 +59,12 @@ class Page:
     def __init__(self, directory):
         self.directory, self.lines = directory, []
 
-    def text(self, *lines):
-        for line in lines:
-            self.lines += ["", line]
+    def text(self, *paragraphs):
+        for paragraph in paragraphs:
+            prose = not paragraph.startswith(("#", "|", "![", "```"))
+            if prose:
+                paragraph = textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+            self.lines += ["", paragraph]
 
     def table(self, head, rows):
         self.lines += ["", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -94,17 +98,18 @@ class Page:
 
 HEAD = """# Benchmarks
 
-Made by `make bench-report` from the figures in [results/](results/); `make bench` measures all of them anew,
-`make bench BENCH="NAME ..."` some, `make bench-list` names them. *Stock* is the same httpd without the module,
-*limit* the server from which what the module removes was taken away by hand. The published figures are their authors',
-on their machines of the time: compare shapes, not values.
+`make bench-report` makes this page from the figures in [results/](results/). `make bench` measures all of them again,
+`make bench BENCH="NAME ..."` some of them, and `make bench-list` lists the names. *Stock* is the same httpd without the
+module. *Limit* is a server without the files or lines whose cost the module removes. The published figures are their
+authors', on their machines of the time: compare shapes, not values.
 
-Contenders take turns of about a second, and the one that they are compared with has a turn before and after each one or two of
-the others: a ratio is a turn divided by what lies between these two, so that what drifts evenly drops out. Quoted are the median of all
-rounds, in [ ] its confidence interval of 95 % (by order statistics, whatever the distribution; six rounds at least), in
-( ) the quartiles. *CPU us* is processor time of all processes of the server, user and system, in microseconds for one
-request; it drifts less than throughput does, and less of it is better. Servers were kept on the first processor,
-the client on the last; everything went over 127.0.0.1."""
+Contenders take turns of about a second. The one that they are compared with has a turn before and after each one or two
+of the others. A ratio is a turn divided by what that one would have had at the same time, by a straight line between
+its two turns; so an even drift drops out. The tables have the median of all rounds, in [ ] its confidence interval of
+95 % (by order statistics, whatever the distribution; six rounds at least), in ( ) the quartiles. *CPU us* is processor
+time of all processes of the server, user and system, in microseconds for one request; it drifts less than throughput
+does, and less of it is better. Servers were kept on the first processor, the client on the last; everything went over
+127.0.0.1."""
 
 
 def standings(page, found):
