@@ -2,7 +2,9 @@
 /*
  * The budget of one ?explain. It runs the patterns of tenants' lines. httpd limits each pattern
  * alone, and runs those of a request only up to the first that answers. Here each pattern has a
- * limit of its own, all together have a budget, and the search ends when the client has gone.
+ * limit of its own, all together have a budget, and the search ends when the client has gone. The
+ * budget also pays for the text that rules make of groups: one line can repeat a group four
+ * thousand times.
  * Called by the other files of this folder wherever there may be many lines.
  */
 #include "explain/internal.h"

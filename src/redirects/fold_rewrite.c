@@ -35,8 +35,9 @@ typedef struct rewrite_entry {
     int status; /* that it answers with; 0: it rewrites */
 } rewrite_entry;
 
-/* The table that the map function looks in. Its address, with a check value that nobody else
- * can make, is the ID. */
+/* The table that the map function looks in. Its number among all of the server's configuration, with
+ * a check value, is the ID. A process that can make the value, as one that was taken over can,
+ * reaches a table that is there, and nothing else. */
 typedef struct rewrite_block {
     const char *filename;
     const char *pattern;         /* of the one rule */
