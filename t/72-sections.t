@@ -224,6 +224,6 @@ my $client = $changed->client('one');
 my %got;
 $got{ HtCache::Client::header($client->request('/a/b/page.html'), 'X-Path') // '' }++ for 1 .. 1000;
 is_deeply \%got, { if => 1000 }, 'each request is changed';
-is_deeply [grep { /httpd notes of its walks/ } log_lines($changed->error_log)], [], 'and what core notes is as expected';
+is_deeply [grep { /notes of its walks/ } log_lines($changed->error_log)], [], 'and what core notes is as expected';
 $changed->stop;
 done_testing;

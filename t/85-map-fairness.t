@@ -70,7 +70,7 @@ is location($_), 'http://example.org/1', "$_ answers" for 'one', @many;
 for my $map (@many) {
     is log_count(qr{\Q$root{many}/$map/map.map\E line 10\d\d: this pattern and those behind it were not tried}), 1,
         "$map: it is said, with the line, from which on patterns were not tried";
-    is log_count(qr{\Q$root{many}/$map/map.map\E line \d+: this row and those behind it were not looked at}), 1,
+    is log_count(qr{\Q$root{many}/$map/map.map\E line \d+: this row and those behind it were not checked}), 1,
         "$map: and from which on loops were not looked for";
 }
 is log_count(qr/HtCacheRedirectMap: \Q$root{one}/), 0, 'nothing of the small map';
