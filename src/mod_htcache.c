@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The module record and its life cycle: reading options, creating the shared segment before the
- * children fork, a process cache in each child, and the hooks. Everything else is in the folders.
+ * The module record and its life cycle: reading options, creating what is shared before the
+ * children fork, joining it in each child, and the hooks. Everything else is in the glue files.
  */
 #include "module/module.h"
 #include "htaccess/htaccess.h"
@@ -12,9 +12,6 @@
 #include "http_protocol.h"
 #include "mpm_common.h"
 #include "scoreboard.h"
-
-/* Memory of configurations that were given up, kept for others. */
-#define KEPT_FREE (1U << 20)
 
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
@@ -44,7 +41,8 @@ static bool others_open_htaccess(void)
 static int create_store(htc_context *ctx, server_rec *s)
 {
     const char *why = NULL;
-    apr_status_t rv = htc_store_create(&ctx->store, ctx->memory, ctx->pconf, &why);
+    apr_status_t rv =
+        htc_store_create(&ctx->store, ctx->memory / HTC_RECORDS_PART, ctx->pconf, &why);
 
     if (rv == APR_SUCCESS)
         return OK;
@@ -70,7 +68,6 @@ static htc_context *context_create(apr_pool_t *pconf)
 
     ctx->pconf = pconf;
     ctx->memory = options->memory;
-    ctx->process_memory = options->process_memory;
     ctx->trusted = options->trusted;
     ctx->shortcuts = !others_open_htaccess();
     return ctx;
@@ -140,6 +137,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
 {
     htc_context *ctx;
     const char *switcher;
+    uint32_t number = 0;
     bool any = false;
     int rv;
 
@@ -162,8 +160,10 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
      * the administrator sees it. */
     if (htc_is_preflight())
         return create_store(ctx, s);
-    for (server_rec *v = s; v; v = v->next)
+    for (server_rec *v = s; v; v = v->next) {
         htc_server_conf_of(v)->ctx = ctx;
+        htc_server_conf_of(v)->number = number++;
+    }
     switcher = htc_user_switcher();
     if (switcher) {
         ctx->off_reason = apr_pstrcat(
@@ -179,6 +179,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_cost_create(ctx, s);
         htc_fresh_create(ctx, s);
         htc_farm_start(ctx, s);
+        htc_heap_start(ctx, s);
     }
     ctx->vector_bytes = htc_options_get()->vector_bytes;
     ctx->held_note = ap_register_request_note();
@@ -188,29 +189,11 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     return rv;
 }
 
-/* One for all configurations that this process keeps. Each has a pool of its own, which comes and
- * goes; where APR takes memory from the kernel directly, as Debian's does, an allocator for each
- * pool would map pages and give them back every time. */
-static apr_allocator_t *make_allocator(void)
+static bool one_process(void)
 {
-    apr_allocator_t *allocator;
-    apr_thread_mutex_t *lock;
-    apr_pool_t *pool;
-
-    if (apr_allocator_create(&allocator) != APR_SUCCESS)
-        return NULL;
-    if (apr_pool_create_unmanaged_ex(&pool, NULL, allocator) != APR_SUCCESS ||
-        apr_thread_mutex_create(&lock, APR_THREAD_MUTEX_DEFAULT, pool) != APR_SUCCESS) {
-        apr_allocator_destroy(allocator);
-        return NULL;
-    }
-    apr_allocator_mutex_set(allocator, lock);
-    apr_allocator_max_free_set(allocator, KEPT_FREE);
-    return allocator;
+    return ap_exists_config_define("ONE_PROCESS") || ap_exists_config_define("DEBUG");
 }
 
-/* The process cache is never destroyed, nor is what it holds: requests may still release what they
- * hold while a child ends. */
 static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
@@ -218,14 +201,11 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     htc_maps_child_init(pchild, s);
     if (!ctx || !ctx->store)
         return;
-    ctx->allocator = make_allocator();
-    if (!ctx->allocator || htc_process_cache_create(&ctx->cache, ctx->process_memory,
-                                                    htc_object_free) != APR_SUCCESS) {
-        ctx->cache = NULL;
-        ap_log_error(APLOG_MARK, APLOG_ERR, APR_ENOMEM, s,
-                     "HtCache: no memory for what this process keeps; it serves without the cache. "
-                     "Lower HtCacheProcessMemory");
-    }
+    ctx->serving = true;
+    if (ctx->heap && !htc_heap_join(ctx->heap, one_process()))
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
+                     "HtCache: more processes than the memory that they share has places for; this "
+                     "one runs the directives of .htaccess files for each request");
     htc_farm_child_init(ctx, s);
 }
 
@@ -265,6 +245,8 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_optional_fn_retrieve(htc_builder_start, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_monitor(htc_builder_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
@@ -285,9 +267,10 @@ static const command_rec directives[] = {
                   "A file that only the administrator may read, with the secret that such a POST "
                   "must know"),
     AP_INIT_TAKE1("HtCacheMemory", htc_conf_set_memory, NULL, RSRC_CONF,
-                  "Size of the shared memory, such as 64M"),
+                  "Size of the shared memory, such as 256M"),
     AP_INIT_TAKE1("HtCacheProcessMemory", htc_conf_set_process_memory, NULL, RSRC_CONF,
-                  "Most memory for parsed configurations in each process, such as 64M"),
+                  "Most memory in each process for compiled patterns of redirect maps that "
+                  ".htaccess files name, such as 16M"),
     AP_INIT_TAKE1("HtCacheRevalidate", htc_conf_set_revalidate, NULL, ANYWHERE_BUT_HTACCESS,
                   "How long an entry is trusted without asking the disk: auto for as long as the "
                   "kernel reports no change, or a time such as 1s; 0 for not at all"),

@@ -65,7 +65,7 @@ sub shared_bytes {
 
 my %wrong = (
     'HtCache'                  => ['', 'Maybe', 'On Off', '1'],
-    'HtCacheMemory'            => ['', '64X', '-1', 'big', '1', '64M 64M', '64MM', '0', '99999999999999T'],
+    'HtCacheMemory'            => ['', '64X', '-1', 'big', '1', '1023K', '64M 64M', '64MM', '0', '99999999999999T'],
     'HtCacheProcessMemory'     => ['', '64X', '-1', 'big', '1', '0', '64M x'],
     'HtCacheRevalidate'        => ['', '1parsec', '-1', 'soon', '1s 1s', '25h', '10us'],
     'HtCacheDocumentRootShare' => ['', '0%', '101%', '25%%', 'half', '-5%', '25% 25%'],
@@ -74,7 +74,7 @@ my %wrong = (
 );
 my %right = (
     'HtCache'                  => ['On', 'off'],
-    'HtCacheMemory'            => ['64M', '16m', '4096K', '33554432'],
+    'HtCacheMemory'            => ['64M', '16m', '1024K', '33554432'],
     'HtCacheProcessMemory'     => ['64M', '1G'],
     'HtCacheRevalidate'        => ['0', '500ms', '1s', '1min', '2', '24h'],
     'HtCacheDocumentRootShare' => ['25%', '100%', '1'],

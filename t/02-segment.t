@@ -9,11 +9,11 @@ use HtCache::Server;
 
 my $tree = work_dir('segment');
 
-# Starts under a limit of the address space that a plain httpd fits in, but not 4 GB more.
+# Starts under a limit of the address space that a plain httpd fits in, but not the 4 GB that records have of 16.
 sub start_limited {
     my ($name, $conf) = @_;
     my $server = HtCache::Server->new(name => $name, htcache => 1,
-        conf => "DocumentRoot $tree\nHtCacheMemory 4G\n$conf");
+        conf => "DocumentRoot $tree\nHtCacheMemory 16G\n$conf");
     my $file = $server->write_conf;
     my $code = system 'sh', '-c', 'ulimit -v 3000000 && exec "$0" -f "$1" -k start', httpd(), $file;
     return ($server, $code);

@@ -2,14 +2,16 @@
 # Every directive of the allow-list, and what is refused, used in a .htaccess file: stock httpd (no
 # module), a server with HtCache Off, and the cache, cold and twice warm, with HtCacheRevalidate 0
 # and 1s. Each answer must be as the case says and as stock gives it, with the same error-log lines;
-# and the cache must really have answered: shared, replayed or left to httpd, as the case says.
+# and the cache must really have answered: shared, replayed or left to httpd, as the case says. What is shared leaves
+# nothing in the memory of the builder, for which t/faults/built.c looks.
 # HTCACHE_CASES, a pattern, runs only the cases whose names match.
 use strict;
 use warnings;
 use Test::More;
 use HtCache::Cases;
 use HtCache::Diff qw(diff_answers diff_logs log_lines);
-use HtCache::Env qw(work_dir libexecdir mpm read_file wait_until wait_past_racy);
+use HtCache::Env qw(work_dir libexecdir mpm read_file write_file wait_until wait_past_racy);
+use HtCache::Faults;
 use HtCache::Server;
 
 my $root    = work_dir('cases');
@@ -63,6 +65,9 @@ sub host {
         (map { HtCache::Cases::configuration($_, $root) } @cases), "</VirtualHost>\n";
 }
 
+my ($library, $no_library) = HtCache::Faults::library($root, 'built');
+my $built = work_dir('built') . '/counts';
+
 # Stock httpd, and one with the module, for these cases.
 sub servers {
     my ($name, @cases) = @_;
@@ -73,7 +78,7 @@ sub servers {
         HtCache::Server->new(name => "$name-stock", ports => ['stock'], %args,
             conf => host('stock', '', @cases)),
         HtCache::Server->new(name => "$name-cached", ports => [qw(off always second)], htcache => 1,
-            %args, conf => host('off', 'HtCache Off', @cases)
+            %args, env => { $library ? (LD_PRELOAD => $library, HTCACHE_BUILT => $built) : () }, conf => host('off', 'HtCache Off', @cases)
                 . host('always', "HtCache On\nHtCacheRevalidate 0",  @cases)
                 . host('second', "HtCache On\nHtCacheRevalidate 1s", @cases)
                 . "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n"),
@@ -202,14 +207,35 @@ sub run_case {
             my $got = ask($cached, $client->{$port}, $case, \@lines);
             report("$case->{name}: $port, $pass", faults($case, $got)) if !$as_is;
             report("$case->{name}: $port, $pass: same as stock", differences($case, $expected, $got));
+            $cached->wait_built;
             $after = $cached->status->{htaccess};
         }
         check_counters("$case->{name}: $port", $case, $before, $after);
     }
 }
 
+# Each directive of the allow-list can be shared.
+sub check_shared {
+    my ($name, $cached, @cases) = @_;
+    my $shared = $cached->status->{shared};
+    my %class  = map { $_->{name} => $_->{class} } @cases;
+    my @refused = map {
+        my ($case) = $_->{path} =~ m{^\Q$root\E/([^/]+)/};
+        ($class{ $case // '' } // '') eq 'share' ? "$_->{path}: $_->{reason}" : ();
+    } @{ $shared->{refused_files} };
+    is_deeply \@refused, [], "$name: all files with directives that can be shared are";
+    cmp_ok $shared->{builds}, '>', grep({ $_->{class} eq 'share' } @cases), "$name: the builder has built them";
+SKIP: {
+        skip $no_library, 1 if !$library;
+        my ($builds, $left, $overflows, $by) = unpack 'Q3Z*', read_file($built);
+        ok $builds && !$left && !$overflows, "$name: nothing of $builds builds is left in the builder's memory"
+            or diag "$left blocks are, by $by";
+    }
+}
+
 sub run_cases {
     my ($name, @cases) = @_;
+    write_file($built, "\0" x 4096);
     my ($stock, $cached) = servers($name, @cases);
     run_controls($stock, @cases);
     HtCache::Cases::install($_, $root) for @cases;
@@ -218,6 +244,7 @@ sub run_cases {
     my $stock_client = $stock->client('stock', @CLIENT);
     my %client = map { $_ => $cached->client($_, @CLIENT) } qw(off always second);
     run_case($_, $stock, $stock_client, $cached, \%client) for @cases;
+    check_shared($name, $cached, @cases);
     for my $server ($stock, $cached) {
         is_deeply [$server->crashes], [], "$server->{name}: no child crashed";
         ok $server->stop, "$server->{name} stops";

@@ -9,8 +9,8 @@ use HtCache::Env qw(work_dir write_file wait_past_racy);
 use HtCache::Host qw(cached_host status_page);
 use HtCache::Server;
 
-# In a store of 1 MB, with shares of 40 %: the small tree takes a quarter, each of the others more than all.
-my ($MEMORY, $SMALL, $LARGE, $MANY) = ('1M', 50, 300, 6000);
+# In a store of 1 MB (a quarter of it all), with shares of 40 %: the small tree takes a quarter, each of the others more than all.
+my ($MEMORY, $SMALL, $LARGE, $MANY) = ('4M', 50, 300, 6000);
 my $root = work_dir('shares');
 
 sub lines { my ($n) = @_; return join '', map {"SetEnvIf X-Nothing nothing-$n-$_ unused=1\n"} 1 .. 50 }

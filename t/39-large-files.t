@@ -19,9 +19,9 @@ my $dir  = work_dir('large');
 my $tree = "$dir/tree";
 my @open;    # handles that a case needs as long as it is asked for
 
-# A share of this memory is what the largest file may have.
-my $MEMORY = 1 << 20;
-my $MAX    = int($MEMORY / 100) * 25;
+# A share of the quarter that records have is what the largest file may have.
+my $MEMORY = 4 << 20;
+my $MAX    = int($MEMORY / 4 / 100) * 25;
 
 sub sparse {
     my ($path, $size) = @_;

@@ -146,7 +146,7 @@ class Figures(unittest.TestCase):
             self.assertEqual(set(module.SECONDS), set(module.PARTS), name)
             self.assertLessEqual(set(module.EXACT), set(module.PARTS), name)
             total += sum(seconds[1] for seconds in module.SECONDS.values())
-        self.assertLess(total, 57 * 60, "make bench is to take less than an hour")
+        self.assertLess(total, 70 * 60, "make bench is to take little more than an hour")
 
 
 class Kept(unittest.TestCase):

@@ -296,7 +296,6 @@ static void count(void)
 {
     htc_count(store, HTC_C_hits, 1);
     htc_count(store, HTC_C_evictions, 1);
-    htc_store_process_set(store, 10, 20);
 }
 
 static void counts_go_on(void)

@@ -14,6 +14,7 @@
 #include "cache/watch.h"
 #include "tool/convert.h"
 #include "area/counters.h"
+#include "heap/heap.h"
 #include "maps/maps.h"
 
 #include <errno.h>
@@ -369,6 +370,17 @@ static bool a_watch(apr_pool_t *sub)
     return rv == APR_SUCCESS;
 }
 
+/* It has no part that is left out. */
+static bool a_heap(apr_pool_t *sub)
+{
+    htc_heap *heap;
+    const char *why = NULL;
+    apr_status_t rv = htc_heap_create(&heap, HTC_HEAP_MIN_BYTES, 4, sub, &why);
+
+    must(rv == APR_SUCCESS ? heap && !why : rv == APR_ENOMEM && !heap && why && *why);
+    return rv == APR_SUCCESS;
+}
+
 static bool always(const void *data, const void *key)
 {
     return data == key;
@@ -428,6 +440,7 @@ static const struct {
     {"a store", a_store, 1},
     {"a history", a_history, 1},
     {"a watch", a_watch, 1},
+    {"a heap", a_heap, 7},
     {"a process's map", a_process_map, 2},
 };
 

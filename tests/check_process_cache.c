@@ -465,7 +465,6 @@ START_TEST(larger_than_the_bound)
 END_TEST
 
 /* Objects that cost nothing take nodes all the same: the bound holds for these too. */
-/* Two of these have the same place among those that were refused, the third has another. */
 START_TEST(what_can_never_have_room_is_known)
 {
     cache = new_cache(65536);
@@ -476,29 +475,6 @@ START_TEST(what_can_never_have_room_is_known)
         put(cache, key, 1000);
     ck_assert(htc_process_cache_fits(cache, 1000)); /* others make way */
     ck_assert(!htc_process_cache_fits(cache, 65536));
-    destroy_and_count(cache);
-}
-END_TEST
-
-START_TEST(what_comes_back_is_admitted)
-{
-    const uint64_t first = UINT64_C(0x1001) << 48, second = UINT64_C(0x2003) << 48,
-                   other = UINT64_C(0x1001) << 48 | 1 << 16;
-
-    cache = new_cache(65536);
-    ck_assert(htc_process_cache_admit(cache, first, 1000)); /* there is room */
-    for (unsigned key = 0; stats_of(cache).max_bytes - stats_of(cache).bytes >= 1000; key++)
-        put(cache, key, 1000);
-    ck_assert(!htc_process_cache_admit(cache, first, 1000));
-    ck_assert(htc_process_cache_admit(cache, first, 1000));
-    ck_assert(htc_process_cache_admit(cache, first, 1000)); /* its making may have failed */
-    ck_assert(!htc_process_cache_admit(cache, other, 1000));
-    ck_assert(htc_process_cache_admit(cache, first, 1000));
-    ck_assert(!htc_process_cache_admit(cache, second, 1000));
-    ck_assert(!htc_process_cache_admit(cache, first, 1000)); /* the second took its place */
-    ck_assert(htc_process_cache_admit(cache, other, 1000));
-    ck_assert(!htc_process_cache_admit(cache, second, 1000));
-    ck_assert(htc_process_cache_admit(cache, first, 1)); /* so little there is room for */
     destroy_and_count(cache);
 }
 END_TEST
@@ -589,7 +565,6 @@ static Suite *map_suite(void)
     tcase_add_test(bound, use_is_remembered_while_held);
     tcase_add_test(bound, held_are_never_evicted_for_room);
     tcase_add_test(bound, what_can_never_have_room_is_known);
-    tcase_add_test(bound, what_comes_back_is_admitted);
     tcase_add_test(bound, unlinked_and_held_still_count);
     tcase_add_test(bound, replacement_uses_the_old_ones_room);
     tcase_add_loop_test(bound, larger_than_the_bound, 0, COUNT_OF(hopeless));

@@ -182,7 +182,6 @@ static void use_store(uint64_t *random)
 {
     static const htc_selection trees = {.kind = HTC_KIND_TREE};
     uint32_t number = au_random(random) % KEYS, choice = au_random(random) % 100;
-    htc_process_stats list[8];
     htc_store_stats stats;
     htc_info info;
 
@@ -192,8 +191,7 @@ static void use_store(uint64_t *random)
     if (choice % 20)
         return;
     htc_store_stats_get(store, &stats);
-    htc_store_process_set(store, 1, 2);
-    sink += htc_store_process_list(store, list, 8) + htc_store_count_of(store, &trees);
+    sink += htc_store_count_of(store, &trees);
     htc_store_each(store, visit, NULL);
     sink += htc_store_name(store, su_hash(store, number), scratch, &info) != NULL;
 }

@@ -73,105 +73,6 @@ START_TEST(counters_are_exact)
 }
 END_TEST
 
-static pid_t fork_publisher(uint64_t entries)
-{
-    pid_t child = fork();
-
-    if (child == 0) {
-        htc_store_process_set(store, entries, 2);
-        raise(SIGSTOP);
-        _exit(0);
-    }
-    waitpid(child, NULL, WUNTRACED);
-    return child;
-}
-
-static void end_child(pid_t child)
-{
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
-}
-
-START_TEST(processes_are_listed_while_they_live)
-{
-    htc_process_stats list[8];
-    pid_t child;
-
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 0);
-    htc_store_process_set(store, 10, 1);
-    htc_store_process_set(store, 11, 2);
-    child = fork_publisher(20);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 2);
-    ck_assert_int_eq(list[0].pid, getpid());
-    ck_assert_uint_eq(list[0].entries, 11);
-    ck_assert_uint_eq(list[0].bytes, 2);
-    ck_assert_int_eq(list[1].pid, child);
-    ck_assert_uint_eq(list[1].entries, 20);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 1), 1);
-    end_child(child);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
-    child = fork_publisher(30);
-    ck_assert_int_eq(HTCS_GET(store->processes[1].pid), child);
-    end_child(child);
-}
-END_TEST
-
-typedef struct publisher {
-    pthread_t thread;
-    pthread_barrier_t *start;
-} publisher;
-
-static void *publish(void *data)
-{
-    publisher *p = data;
-
-    pthread_barrier_wait(p->start);
-    htc_store_process_set(store, 3, 4);
-    return NULL;
-}
-
-/* Threads that publish for the first time at once take one entry for all of them. */
-START_TEST(a_process_has_one_entry)
-{
-    enum { THREADS = 8, ROUNDS = 100 };
-    publisher publishers[THREADS];
-    pthread_barrier_t start;
-    htc_process_stats list[8];
-
-    pthread_barrier_init(&start, NULL, THREADS);
-    for (int round = 0; round < ROUNDS; round++) {
-        atomic_store(&store->own_process, 0);
-        for (int i = 0; i < THREADS; i++) {
-            publishers[i].start = &start;
-            ck_assert_int_eq(pthread_create(&publishers[i].thread, NULL, publish, &publishers[i]),
-                             0);
-        }
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(publishers[i].thread, NULL);
-        ck_assert_uint_eq(htc_store_process_list(store, list, 8), 1);
-        ck_assert_uint_eq(list[0].entries, 3);
-        atomic_store(&store->processes[(uint32_t)atomic_load(&store->own_process) - 1].pid, 0);
-    }
-    pthread_barrier_destroy(&start);
-}
-END_TEST
-
-START_TEST(a_full_process_table_is_no_error)
-{
-    htc_process_stats list[2];
-
-    for (int i = 0; i < HTCS_PROCESSES; i++)
-        atomic_store(&store->processes[i].pid, getppid());
-    htc_store_process_set(store, 1, 1);
-    ck_assert_uint_eq(htc_store_process_list(store, list, 2), 2);
-    ck_assert_int_eq(list[0].pid, getppid());
-    /* An entry with this process's own number was left by a dead one. */
-    atomic_store(&store->processes[5].pid, getpid());
-    htc_store_process_set(store, 7, 1);
-    ck_assert_uint_eq(HTCS_GET(store->processes[5].entries), 7);
-}
-END_TEST
-
 /* --- workers ----------------------------------------------------------------------------------*/
 
 typedef struct worker {
@@ -307,8 +208,6 @@ static void operate(worker *w)
         drop_key(number);
     else if (choice < 998)
         htc_store_each(store, visit, w);
-    else if (choice < 999)
-        htc_store_process_set(store, w->puts, w->right);
     else
         htc_store_clear(store);
 }
@@ -469,9 +368,6 @@ static void add_sharing(Suite *s)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, counters_are_exact);
-    tcase_add_test(tc, processes_are_listed_while_they_live);
-    tcase_add_test(tc, a_process_has_one_entry);
-    tcase_add_test(tc, a_full_process_table_is_no_error);
     suite_add_tcase(s, tc);
 }
 

@@ -183,12 +183,6 @@ static void find_damaged(void)
     get(NEW_KEY);
 }
 
-static void count_and_publish(void)
-{
-    htc_count(store, HTC_C_hits, 1);
-    htc_store_process_set(store, 1, 2);
-}
-
 static const struct scene {
     const char *name;
     void (*prepare)(void);
@@ -207,7 +201,6 @@ static const struct scene {
     {"reidentify", fresh_store, reidentify, true, false},
     {"clear", fresh_store, clear, false, false},
     {"find a damaged record", damaged_store, find_damaged, true, true},
-    {"count and publish", fresh_store, count_and_publish, true, false},
 };
 
 #define SCENES ((int)(sizeof(scenes) / sizeof(scenes[0])))

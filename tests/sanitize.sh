@@ -44,6 +44,8 @@ elif [ "$kind" = thread ]; then
         make -s "tests/$test"
         CK_FORK=no "./tests/$test" || status=1
     done
+    make -s tests/check_heap_processes
+    CK_RUN_CASE=threads CK_FORK=no ./tests/check_heap_processes || status=1
 else
     # Slower than what its tests are given time for.
     CK_TIMEOUT_MULTIPLIER=5 ASAN_OPTIONS="detect_leaks=1:log_path=$dir/log/unit" make -s -k check || status=1

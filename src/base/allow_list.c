@@ -28,6 +28,7 @@
 #define WHY_DIGEST   "mixes a secret of the running server into its configuration"
 #define WHY_LIMITS   "depends on the process's own limits at the time it is read"
 #define WHY_PLATFORM "exists only on other platforms; sharing it is untested"
+#define WHY_OPENSSL  "keeps memory of OpenSSL's, which other processes cannot read"
 #define WHY_REFUSED  "is always refused in .htaccess"
 #define WHY_UNKNOWN  "is not on the allow-list of mod_htcache"
 
@@ -573,7 +574,7 @@ static const struct row rows[] = {
     REPLAY("mod_ssl.c", "SSLOptions", WHY_TLS),
     REPLAY("mod_ssl.c", "SSLRenegBufferSize", WHY_TLS),
     REPLAY("mod_ssl.c", "SSLRequire", WHY_TLS),
-    SHARE("mod_ssl.c", "SSLRequireSSL"),
+    REPLAY("mod_ssl.c", "SSLRequireSSL", WHY_OPENSSL),
     REPLAY("mod_ssl.c", "SSLUserName", WHY_TLS),
     REPLAY("mod_ssl.c", "SSLVerifyClient", WHY_TLS),
     REPLAY("mod_ssl.c", "SSLVerifyDepth", WHY_TLS),

@@ -33,7 +33,7 @@ typedef enum htc_cost_kind {
     HTC_COST_CHECKS,  /* compared with the disk */
     HTC_COST_READS,   /* opened and read */
     HTC_COST_PARSES,  /* its text parsed */
-    HTC_COST_LOADS,   /* a process built its own configuration from the shared record */
+    HTC_COST_LOADS,   /* the record was run as its configuration was not shared, or to share it */
     HTC_COST_REPLAYS, /* its directives run for one request */
     HTC_COST_STOCK,   /* left to httpd */
     HTC_COST_KINDS

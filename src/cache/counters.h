@@ -27,11 +27,10 @@
     X(htaccess, file_stats, "stat calls made for .htaccess files")                                 \
     X(htaccess, file_reads, "times a .htaccess file was opened by the cache")                      \
     X(htaccess, parses, "times the text of a .htaccess file was parsed")                           \
-    X(htaccess, loads, "times a process built a configuration from a shared parsed file")          \
+    X(htaccess, loads, "times a request ran a cached file whose configuration is not shared yet")  \
     X(htaccess, unchanged, "files whose identity changed but whose bytes did not")                 \
     X(htaccess, racy, "look-ups of a file changed so recently that it had to be read again")       \
     X(htaccess, evictions, "records removed from shared memory to make room")                      \
-    X(htaccess, process_evictions, "parsed configurations removed from a process to make room")    \
     X(htaccess, too_large, "files that did not fit and were left to httpd")                        \
     X(htaccess, corrupt, "records dropped because their checksum or structure was wrong")          \
     X(htaccess, lock_timeouts, "updates of shared memory skipped because its lock was busy")       \

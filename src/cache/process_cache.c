@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The process cache. Called by the glue for every request (htc_process_cache_acquire), and by a
- * request that parsed a configuration or learned a path entry (the rest).
+ * The process cache. Called by redirects/map.c for every request that asks a redirect map
+ * (htc_process_cache_acquire), and where a table is opened or a pattern compiled (the rest).
  *
  * The table is an array of sets of eight slots. An object may lie in one of two sets, which its
  * hash names. A slot holds a pointer to a node with six more bits of the hash in the low bits of
@@ -34,14 +34,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAYS              8   /* slots of a set: one cache line */
-#define LINE              64  /* bytes of a cache line; nodes are aligned to it */
-#define BYTES_PER_OBJECT  512 /* assumed to size the table: one slot for so much of the bound */
-#define MIN_SETS          64
-#define MAX_SETS          ((size_t)1 << 22)
-#define SLAB_NODES        127   /* with the slab's link, 8 KB */
-#define BYTES_PER_REFUSED 16384 /* of the bound, for each object that is remembered as refused */
-#define MIN_REFUSED       64
+#define WAYS             8   /* slots of a set: one cache line */
+#define LINE             64  /* bytes of a cache line; nodes are aligned to it */
+#define BYTES_PER_OBJECT 512 /* assumed to size the table: one slot for so much of the bound */
+#define MIN_SETS         64
+#define MAX_SETS         ((size_t)1 << 22)
+#define SLAB_NODES       127 /* with the slab's link, 8 KB */
 
 /* The low half of the hash is the index of one set, the high half that of the other. The top
  * bits are kept in the slot. */
@@ -74,9 +72,7 @@ struct htc_process_cache {
     size_t nsets;    /* a power of two */
     htc_process_cache_free free_fn;
     uint64_t max_bytes;
-    void *slots_memory;        /* what slots lies in */
-    _Atomic uint16_t *refused; /* hashes, shortened, of objects that were not admitted; 0: none */
-    size_t nrefused;           /* a power of two */
+    void *slots_memory; /* what slots lies in */
 
     alignas(LINE) pthread_mutex_t lock; /* taken to change anything below, or a slot */
     htc_slab *slabs;
@@ -514,26 +510,6 @@ void htc_process_cache_remove(htc_process_cache *cache, htc_process_node *node)
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* --- admission ------------------------------------------------------------------------------- */
-
-/*
- * A hash that was refused stands at its place until another one takes that. There are about as many
- * places as objects fit in the cache, so it is found again when it comes back before so many others
- * have come: the ghost list of 2Q (Johnson and Shasha, 1994), with places instead of an order.
- */
-bool htc_process_cache_admit(htc_process_cache *cache, uint64_t hash, size_t cost)
-{
-    _Atomic uint16_t *place = &cache->refused[(hash >> 16) & (cache->nrefused - 1)];
-    uint16_t mark = (uint16_t)(hash >> 48 | 1);
-
-    if (cost <= cache->max_bytes - atomic_load_explicit(&cache->bytes, memory_order_relaxed))
-        return true;
-    if (atomic_load_explicit(place, memory_order_relaxed) == mark)
-        return true;
-    atomic_store_explicit(place, mark, memory_order_relaxed);
-    return false;
-}
-
 /* --- life ------------------------------------------------------------------------------------ */
 
 static size_t sets_for(uint64_t max_bytes)
@@ -559,17 +535,6 @@ static bool make_slots(htc_process_cache *cache)
     return true;
 }
 
-static bool make_refused(htc_process_cache *cache)
-{
-    cache->nrefused = MIN_REFUSED;
-    while (cache->nrefused < cache->max_bytes / BYTES_PER_REFUSED)
-        cache->nrefused *= 2;
-    cache->refused = calloc(cache->nrefused, sizeof(*cache->refused));
-    if (cache->refused)
-        account_fixed(cache, cache->nrefused * sizeof(*cache->refused));
-    return cache->refused != NULL;
-}
-
 apr_status_t htc_process_cache_create(htc_process_cache **cache_out, uint64_t max_bytes,
                                       htc_process_cache_free free_fn)
 {
@@ -588,7 +553,7 @@ apr_status_t htc_process_cache_create(htc_process_cache **cache_out, uint64_t ma
         free(cache);
         return rv;
     }
-    if (!make_slots(cache) || !make_refused(cache) || !add_slab(cache))
+    if (!make_slots(cache) || !add_slab(cache))
         rv = APR_ENOMEM;
     else if (cache->fixed_bytes >= max_bytes)
         rv = APR_EINVAL;
@@ -620,7 +585,6 @@ void htc_process_cache_destroy(htc_process_cache *cache)
         cache->slabs = next;
     }
     free(cache->slots_memory);
-    free((void *)cache->refused);
     pthread_mutex_destroy(&cache->lock);
     free(cache);
 }

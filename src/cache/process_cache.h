@@ -2,7 +2,8 @@
 /**
  * @file cache/process_cache.h
  * What a process keeps for itself: reference-counted objects found by hash, bounded in accounted
- * bytes, evicted by CLOCK. It holds parsed configurations and directory chains, and knows neither.
+ * bytes, evicted by CLOCK. It holds opened redirect tables, and the compiled patterns of redirect
+ * maps that .htaccess files name, and knows neither.
  *
  * Look-ups take no lock: the table is an array of sets of eight atomic pointers, and nodes are
  * type-stable (their memory is reused only for nodes, and freed with the cache), so that a reader
@@ -58,14 +59,6 @@ htc_process_node *htc_process_cache_acquire(htc_process_cache *cache, uint64_t h
 /** True when an object of this cost is not larger than all the room that the cache has for
  * objects. */
 bool htc_process_cache_fits(const htc_process_cache *cache, size_t cost);
-
-/**
- * True when an object is worth inserting, false when it should be used only this once. While there
- * is room this is true. Without room it is true when the object was refused a short time ago,
- * because it would have been found now. So an object that is rarely asked for neither pays for
- * being kept nor evicts others. Takes no lock; now and then the answer is that of another object.
- */
-bool htc_process_cache_admit(htc_process_cache *cache, uint64_t hash, size_t cost);
 
 /**
  * Insert @a data under @a hash, unlinking an object that matches @a key first, evicting as needed.

@@ -8,7 +8,6 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +107,6 @@ static void lay_out(htc_store *store)
     store->header = area(&at, sizeof(htcs_header));
     store->stripes = area(&at, HTCS_STRIPES * sizeof(htcs_stripe));
     store->owners = area(&at, (store->nowners + 1) * sizeof(htcs_owner));
-    store->processes = area(&at, HTCS_PROCESSES * sizeof(htcs_process));
     store->slots = area(&at, store->nslots * sizeof(htcs_slot));
     store->used = area(&at, (store->nslots + 63) / 64 * 8);
     /* Per block its bytes, four in the FAT and a bit; what rounding up the two areas may take. */
@@ -247,80 +245,7 @@ void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
     stats->slots_total = store->nslots;
 }
 
-/* --- processes --------------------------------------------------------------------------------*/
-
-static bool alive(int32_t pid)
-{
-    return pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
-}
-
-/* Index of an entry that now belongs to pid, or HTCS_NIL. */
-static uint32_t process_take(htc_store *store, int32_t pid)
-{
-    for (uint32_t i = 0; i < HTCS_PROCESSES; i++) {
-        /* Left by a process that had the same number: ours now. */
-        if (HTCS_GET(store->processes[i].pid) == pid)
-            return i;
-    }
-    for (uint32_t i = 0; i < HTCS_PROCESSES; i++) {
-        int32_t seen = HTCS_GET(store->processes[i].pid);
-
-        if (!alive(seen) && atomic_compare_exchange_strong(&store->processes[i].pid, &seen, pid))
-            return i;
-    }
-    return HTCS_NIL;
-}
-
-/* This process's entry, or NULL when there is none free. A forked child inherits its parent's
- * remembered entry and must not use it. */
-static htcs_process *process_own(htc_store *store)
-{
-    int32_t pid = getpid();
-    uint64_t known = HTCS_GET(store->own_process), mine;
-    uint32_t index;
-
-    if (known >> 32 == (uint64_t)pid)
-        return &store->processes[(uint32_t)known - 1];
-    index = process_take(store, pid);
-    if (index == HTCS_NIL)
-        return NULL;
-    mine = ((uint64_t)pid << 32) + index + 1;
-    if (atomic_compare_exchange_strong(&store->own_process, &known, mine) || known == mine)
-        return &store->processes[index];
-    /* Another thread was first, with another entry. */
-    HTCS_SET(store->processes[index].pid, 0);
-    return &store->processes[(uint32_t)known - 1];
-}
-
 bool htc_store_say(htc_store *store)
 {
     return !atomic_exchange(&store->header->said, 1);
-}
-
-void htc_store_process_set(htc_store *store, uint64_t entries, uint64_t bytes)
-{
-    htcs_process *process = process_own(store);
-
-    if (process) {
-        HTCS_SET(process->entries, entries);
-        HTCS_SET(process->bytes, bytes);
-    }
-}
-
-size_t htc_store_process_list(const htc_store *store, htc_process_stats *out, size_t max)
-{
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < HTCS_PROCESSES && n < max; i++) {
-        htcs_process *process = &store->processes[i];
-        int32_t pid = HTCS_GET(process->pid);
-
-        if (alive(pid)) {
-            out[n].pid = pid;
-            out[n].entries = HTCS_GET(process->entries);
-            out[n].bytes = HTCS_GET(process->bytes);
-            n++;
-        }
-    }
-    return n;
 }

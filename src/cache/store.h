@@ -7,10 +7,10 @@
  * that the file must be left to stock httpd.
  *
  *   segment
- *   +--------+----------+--------+-----------+---------------------+------------------------+
- *   | header | counters | owners | processes | slots (64 bytes, by | FAT (u32 per block) and |
- *   | lock   | stripes  |        |           | hash, 2 x 8 ways)   | blocks (128 bytes)      |
- *   +--------+----------+--------+-----------+---------------------+------------------------+
+ *   +--------+----------+--------+---------------------+-------------------------+
+ *   | header | counters | owners | slots (64 bytes, by | FAT (u32 per block) and |
+ *   | lock   | stripes  |        | hash, 2 x 8 ways)   | blocks (128 bytes)      |
+ *   +--------+----------+--------+---------------------+-------------------------+
  *
  * Only indices, no pointers, lie in the segment. A record's body (header with identity, key,
  * payload, checksum) is a chain of blocks through the FAT, so there is no external fragmentation:
@@ -284,20 +284,7 @@ uint64_t htc_store_count_of(const htc_store *store, const htc_selection *selecti
  * htc_store_find() says of it. NULL: there is no such record. */
 char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info *info);
 
-/** Per-process figures, shown on the status page; a dead process's entry is reused. */
-typedef struct htc_process_stats {
-    int32_t pid;
-    uint64_t entries; /* parsed configurations and directory chains held */
-    uint64_t bytes;   /* their accounted size */
-} htc_process_stats;
-
 /** True the first time that a process of the server says so: for what is to be logged once. */
 bool htc_store_say(htc_store *store);
-
-/** Publish this process's figures. The first call takes an entry; none free: silently none. */
-void htc_store_process_set(htc_store *store, uint64_t entries, uint64_t bytes);
-
-/** Copy the figures of the living processes; returns how many of @a max were filled. */
-size_t htc_store_process_list(const htc_store *store, htc_process_stats *out, size_t max);
 
 #endif

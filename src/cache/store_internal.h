@@ -3,7 +3,7 @@
  * @file cache/store_internal.h
  * The layout of the shared segment, and what the store's source files know of each other:
  *
- *   cache/store.c          creation and layout, counters, processes, totals
+ *   cache/store.c          creation and layout, counters, totals
  *   cache/store_read.c     reading records without a lock
  *   cache/store_write.c    the lock; put, reidentify, drop, clear
  *   cache/store_room.c     room for a record: whom to evict
@@ -40,7 +40,6 @@
 #define HTCS_CANDIDATES      (2 * HTCS_WAYS) /* slots that a key may lie in */
 #define HTCS_BYTES_PER_SLOT  256             /* of the segment: a slot, and the usual body */
 #define HTCS_STRIPES         64
-#define HTCS_PROCESSES       1024
 #define HTCS_MIN_OWNERS      16
 #define HTCS_MAX_OWNERS      8192
 #define HTCS_SLOTS_PER_OWNER 16 /* decides the size of the owner table */
@@ -125,11 +124,6 @@ typedef struct htcs_owner {
     _Atomic uint32_t taken; /* it belonged to an owner once */
 } htcs_owner;
 
-typedef struct htcs_process {
-    _Atomic int32_t pid; /* 0: free */
-    _Atomic uint64_t entries, bytes;
-} htcs_process;
-
 typedef struct htcs_slot {
     htc_slot_hot hot;
     _Atomic uint32_t seq;   /* odd while a writer changes the slot or its body */
@@ -197,7 +191,6 @@ struct htc_store {
     htcs_header *header;
     htcs_stripe *stripes;
     htcs_owner *owners; /* nowners entries, and one for the owners that found no place */
-    htcs_process *processes;
     htcs_slot *slots;
     _Atomic uint64_t *used;  /* a bit per slot: CLOCK passes over unused slots quickly */
     _Atomic uint32_t *fat;   /* per block the next of its chain, or HTCS_NIL */
@@ -206,7 +199,6 @@ struct htc_store {
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;
     htc_lock lock;
-    _Atomic uint64_t own_process; /* (process id << 32) + index + 1 in the process table */
 };
 
 /* The key, its NUL and the zeros behind it. */

@@ -2,16 +2,12 @@
 /*
  * The private directive: it stands in the synthetic .htaccess file that the hook returns, and fills
  * the request's new per-directory vector. Either by pointing it at the module configurations of a
- * vector this process has already parsed, or by running the cached directive tree in the request's
- * pool, or by parsing the text that was just read.
+ * vector in the heap, or by running the cached directive tree in the request's pool, or by parsing
+ * the text that was just read.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
 #include "redirects/redirects.h"
-#include "regex/regex.h"
-
-/* Bytes of a record that is run about as fast as what is kept of it is made. */
-#define SMALL_RECORD 4096
 
 /* Lines that this thread wrote to the error log. A parse that logs must log again for each request,
  * so its result cannot be kept. The error_log hook has no other way to say whose line it was. */
@@ -22,6 +18,11 @@ void htc_error_log(const ap_errorlog_info *info, const char *line)
     (void)info;
     (void)line;
     lines_logged++;
+}
+
+unsigned htc_lines_logged(void)
+{
+    return lines_logged;
 }
 
 static apr_status_t job_getch(char *ch, void *param)
@@ -100,20 +101,19 @@ static void publish_tree(htc_job *job, const ap_directive_t *tree)
         htc_farm_publish(job->ctx, job->r, &put, htc_text_computed(&job->text));
 }
 
-/* Rename what can be folded. */
-static ap_directive_t *fold(const htc_job *job, const cmd_parms *cmd, ap_directive_t *tree,
-                            bool once, bool count)
+ap_directive_t *htc_fold_record(const htc_context *ctx, const server_rec *s, const cmd_parms *cmd,
+                                ap_directive_t *tree, bool once, bool count)
 {
     htc_fold_counts counts = {0};
 
-    if (!htc_server_conf_of(job->r->server)->fold_dirs || !tree)
+    if (!htc_server_conf_of(s)->fold_dirs || !tree)
         return tree;
     htc_fold_htaccess(&tree, cmd, once, &counts);
     if (count) {
-        htc_count(job->ctx->store, HTC_C_redirects_seen, counts.redirects_seen);
-        htc_count(job->ctx->store, HTC_C_redirects_folded, counts.redirects_folded);
-        htc_count(job->ctx->store, HTC_C_rewrite_rules_seen, counts.rewrite_rules_seen);
-        htc_count(job->ctx->store, HTC_C_rewrite_rules_folded, counts.rewrite_rules_folded);
+        htc_count(ctx->store, HTC_C_redirects_seen, counts.redirects_seen);
+        htc_count(ctx->store, HTC_C_redirects_folded, counts.redirects_folded);
+        htc_count(ctx->store, HTC_C_rewrite_rules_seen, counts.rewrite_rules_seen);
+        htc_count(ctx->store, HTC_C_rewrite_rules_folded, counts.rewrite_rules_folded);
     }
     return tree;
 }
@@ -146,7 +146,8 @@ static const char *apply_lines(htc_job *job, cmd_parms *cmd, ap_configfile_t *cf
     else if (publish)
         publish_tree(job, tree);
     if (!err)
-        err = ap_walk_config(fold(job, &parms, tree, true, publish), &parms, cmd->context);
+        err = ap_walk_config(htc_fold_record(job->ctx, job->r->server, &parms, tree, true, publish),
+                             &parms, cmd->context);
     htc_cost_end(job->ctx, job->path, HTC_COST_PARSES, began);
     return err;
 }
@@ -205,23 +206,20 @@ static const char *apply_from_disk(htc_job *job, cmd_parms *cmd)
     return NULL;
 }
 
-/* Could htc_tree_encode() have made it, with these flags? Other processes write the memory that it
- * comes from. What acts while a file is read has no place in a tree: httpd would give it another
- * thing than it expects. What is not to be kept or replayed must not be. */
-static bool may_be_run(const htc_job *job, const char *record)
+bool htc_record_may_run(const htc_context *ctx, uint32_t flags, const char *record)
 {
     htc_directive d;
     size_t offset = 0;
 
     while (htc_record_next(record, &offset, &d)) {
-        const htc_command *command = htc_command_find(job->ctx, d.name);
+        const htc_command *command = htc_command_find(ctx, d.name);
         enum htc_allow allow = HTC_ALLOW_REPLAY;
         const char *reason;
 
         if (command)
             allow = htc_command_judge(command, d.args, &reason);
         if (allow == HTC_ALLOW_STOCK || (command && command->exec_on_read) ||
-            (allow == HTC_ALLOW_REPLAY && !(job->info.flags & HTC_RF_REPLAY)))
+            (allow == HTC_ALLOW_REPLAY && !(flags & HTC_RF_REPLAY)))
             return false;
     }
     return true;
@@ -237,7 +235,7 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
 
     if (rv == APR_SUCCESS) {
         rv = htc_record_validate(payload, len);
-        if (rv == APR_SUCCESS && may_be_run(job, payload))
+        if (rv == APR_SUCCESS && htc_record_may_run(job->ctx, job->info.flags, payload))
             return payload;
         htc_count(job->ctx->store, HTC_C_corrupt, 1);
         htc_store_drop(job->ctx->store, job->info.ref);
@@ -251,104 +249,46 @@ static char *fetch_record(htc_job *job, apr_pool_t *pool)
     return NULL;
 }
 
-/* The record's directives, those that can be folded renamed. */
-static ap_directive_t *decode(const htc_job *job, const cmd_parms *parms, const char *record,
-                              const char *path, bool once)
-{
-    ap_directive_t *tree = htc_tree_decode(record, path, parms->pool);
-
-    return job->info.flags & HTC_RF_REDIRECTS ? fold(job, parms, tree, once, false) : tree;
-}
-
 /* Run the record in the request's pool. @a what: what this is counted as. */
 static const char *run_record(htc_job *job, cmd_parms *cmd, htc_cost_kind what)
 {
     uint64_t began = htc_cost_begin();
     char *record = fetch_record(job, cmd->pool);
+    ap_directive_t *tree;
     cmd_parms parms;
     const char *err;
 
     if (!record)
         return apply_from_disk(job, cmd);
     parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
-    err = ap_walk_config(decode(job, &parms, record, job->path, true), &parms, cmd->context);
+    tree = htc_tree_decode(record, job->path, cmd->pool);
+    if (job->info.flags & HTC_RF_REDIRECTS)
+        tree = htc_fold_record(job->ctx, job->r->server, &parms, tree, true, false);
+    err = ap_walk_config(tree, &parms, cmd->context);
     htc_cost_end(job->ctx, job->path, what, began);
     return err;
 }
 
-static const char *replay(htc_job *job, cmd_parms *cmd)
+bool htc_config_match(const void *object, const void *key_)
 {
-    return run_record(job, cmd, HTC_COST_REPLAYS);
+    const htc_config *config = object;
+    const htc_config_key *key = key_;
+
+    return config->server == key->server && config->override == key->override &&
+           config->override_opts == key->override_opts &&
+           config->override_list == key->override_list && !strcmp(config->path, key->path);
 }
 
-/* Key of a kept configuration. */
-typedef struct parsed_key {
-    const char *path;
-    const cmd_parms *cmd;
-} parsed_key;
-
-static bool parsed_match(const void *data, const void *key_)
-{
-    const htc_parsed *parsed = data;
-    const parsed_key *key = key_;
-
-    return parsed->object.type == HTC_OBJ_PARSED && parsed->server == key->cmd->server &&
-           parsed->override == key->cmd->override &&
-           parsed->override_opts == key->cmd->override_opts &&
-           parsed->override_list == key->cmd->override_list && !strcmp(parsed->path, key->path);
-}
-
-static uint64_t parsed_hash(const htc_job *job, const cmd_parms *cmd)
+uint64_t htc_config_hash(const htc_context *ctx, const htc_config_key *key)
 {
     const struct {
         const void *server, *list;
         uint64_t path, override, opts;
-    } mix = {cmd->server, cmd->override_list,
-             htc_store_hash(job->ctx->store, job->path, strlen(job->path)), (unsigned)cmd->override,
-             (unsigned)cmd->override_opts};
+    } mix = {key->server, key->override_list,
+             htc_store_hash(ctx->store, key->path, strlen(key->path)), (unsigned)key->override,
+             (unsigned)key->override_opts};
 
-    return htc_store_hash(job->ctx->store, &mix, sizeof(mix));
-}
-
-static htc_parsed *parsed_create(htc_job *job, const cmd_parms *cmd)
-{
-    apr_pool_t *pool;
-    htc_parsed *parsed;
-
-    /* No parent: any thread may destroy it when it drops the last reference. */
-    if (apr_pool_create_unmanaged_ex(&pool, apr_pool_abort_get(cmd->pool), job->ctx->allocator) !=
-        APR_SUCCESS)
-        return NULL;
-    apr_pool_tag(pool, "htcache_parsed");
-    parsed = apr_pcalloc(pool, sizeof(*parsed));
-    parsed->object.type = HTC_OBJ_PARSED;
-    parsed->object.cache = job->ctx->cache;
-    parsed->pool = pool;
-    parsed->path = apr_pstrdup(pool, job->path);
-    parsed->server = cmd->server;
-    parsed->override = cmd->override;
-    parsed->override_opts = cmd->override_opts;
-    parsed->override_list = cmd->override_list;
-    parsed->ref = job->info.ref;
-    return parsed;
-}
-
-/* A pool takes whole 8 KB blocks, and compiled regular expressions live outside of it. Measured
- * over real files the sum stays below this estimate, see docs/tuning-memory.md. */
-static size_t parsed_cost(size_t record_len)
-{
-    return 9 * 1024 + 8 * record_len;
-}
-
-/* The addition for groups that are repeated by number. Few files have any. */
-static size_t repeats_cost(const char *record)
-{
-    htc_directive directive;
-    size_t at = 0, cost = 0;
-
-    while (htc_record_next(record, &at, &directive))
-        cost += redirect_regex_copies(directive.args, strlen(directive.args));
-    return cost;
+    return htc_store_hash(ctx->store, &mix, sizeof(mix));
 }
 
 static void copy_vector(ap_conf_vector_t *to, const ap_conf_vector_t *from)
@@ -360,153 +300,71 @@ static void copy_vector(ap_conf_vector_t *to, const ap_conf_vector_t *from)
     }
 }
 
-/* Give the vector to this request and keep the node for as long as it may be used. */
-static void use_parsed(htc_job *job, cmd_parms *cmd, htc_process_node *node)
+/* The shared configuration of this record, pinned; NULL: there is none. */
+static const htc_config *find_config(const htc_job *job, const cmd_parms *cmd, htc_pin **pin)
 {
-    const htc_parsed *parsed = htc_process_cache_data(node);
+    const htc_context *ctx = job->ctx;
+    const htc_config_key key = {job->path, cmd->server, cmd->override, cmd->override_opts,
+                                cmd->override_list};
+    const htc_config *config = ctx->heap ? htc_heap_acquire(ctx->heap, htc_config_hash(ctx, &key),
+                                                            htc_config_match, &key, pin)
+                                         : NULL;
 
-    copy_vector(cmd->context, parsed->vector);
-    if (job->seen && !parsed->logs)
-        job->seen->parsed = node;
-    htc_hold_once(job->ctx, job->r, node);
+    if (config &&
+        (config->ref.slot != job->info.ref.slot || config->ref.version != job->info.ref.version)) {
+        htc_heap_release(*pin);
+        config = NULL;
+    }
+    return config;
 }
 
-/* Log a file for which there can be no room, whatever is evicted. */
-static void say_too_large(const htc_job *job, size_t cost)
+/* Give the request what is shared, and run what is not. */
+static const char *use_config(const htc_job *job, cmd_parms *cmd, const htc_config *config)
 {
-    static _Atomic int told;
-
-    if (atomic_exchange(&told, 1))
-        return;
-    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, job->r,
-                  "HtCache: the parsed form of %s takes up to %" APR_SIZE_T_FMT
-                  " bytes, more than HtCacheProcessMemory, so it is built again for each request; "
-                  "raise HtCacheProcessMemory to more than that. Not logged again by this process",
-                  job->path, cost);
-}
-
-/* Parse the record into a vector of its own. NULL in *out: no memory or no record, or, with a
- * *cost, no room whatever is evicted. */
-static const char *parse_record(htc_job *job, cmd_parms *cmd, htc_parsed **out, size_t *cost)
-{
-    htc_parsed *parsed = parsed_create(job, cmd);
-    unsigned before = lines_logged;
+    uint64_t began;
+    const char *err;
     cmd_parms parms;
-    const char *err;
-    char *record;
 
-    *out = NULL;
-    *cost = 0;
-    if (!parsed)
+    copy_vector(cmd->context, config->vector);
+    if (!config->rest)
         return NULL;
-    record = fetch_record(job, parsed->pool);
-    if (record)
-        *cost = parsed_cost(job->info.payload_len) + repeats_cost(record);
-    if (!record || !htc_process_cache_fits(job->ctx->cache, *cost)) {
-        if (record)
-            say_too_large(job, *cost);
-        apr_pool_destroy(parsed->pool);
-        return NULL;
-    }
-    parsed->vector = ap_create_per_dir_config(parsed->pool);
-    parms = nested_parms(cmd, htc_empty_open(parsed->path, parsed->pool), parsed->pool);
-    err = ap_walk_config(decode(job, &parms, record, parsed->path, false), &parms, parsed->vector);
-    if (err) {
-        err = apr_pstrdup(cmd->pool, err);
-        apr_pool_destroy(parsed->pool);
-        return err;
-    }
-    parsed->logs = lines_logged != before;
-    *out = parsed;
-    return NULL;
+    began = htc_cost_begin();
+    parms = nested_parms(cmd, htc_empty_open(job->path, cmd->pool), cmd->pool);
+    err = ap_walk_config((ap_directive_t *)(uintptr_t)config->rest, &parms, cmd->context);
+    htc_cost_end(job->ctx, job->path, HTC_COST_REPLAYS, began);
+    return err;
 }
 
-/* When this process has no room, a small file that has not been asked for lately is run for this
- * request alone: that costs no more than to make what would be kept, nobody else is driven out, and
- * the large ones, which are dear to make, are kept. */
-static bool worth_keeping(const htc_job *job, uint64_t hash)
-{
-    size_t len = job->info.payload_len, cost = parsed_cost(len);
-
-    if (!htc_process_cache_fits(job->ctx->cache, cost)) {
-        say_too_large(job, cost);
-        return false;
-    }
-    return len > SMALL_RECORD || htc_process_cache_admit(job->ctx->cache, hash, cost);
-}
-
-static const char *apply_once(htc_job *job, cmd_parms *cmd)
-{
-    htc_count(job->ctx->store, HTC_C_loads, 1);
-    return run_record(job, cmd, HTC_COST_LOADS);
-}
-
-/* First use in this process: parse, keep, use. */
-static const char *apply_new(htc_job *job, cmd_parms *cmd, uint64_t hash, const parsed_key *key)
-{
-    htc_parsed *parsed;
-    htc_process_node *node;
-    size_t cost;
-    uint64_t began = htc_cost_begin();
-    const char *err;
-
-    err = parse_record(job, cmd, &parsed, &cost);
-    if (err)
-        return err;
-    if (!parsed)
-        return cost ? apply_once(job, cmd) : apply_from_disk(job, cmd);
-    htc_count(job->ctx->store, HTC_C_loads, 1);
-    htc_cost_end(job->ctx, job->path, HTC_COST_LOADS, began);
-    node = htc_process_cache_insert(job->ctx->cache, hash, parsed_match, key, parsed, cost);
-    htc_process_report(job->ctx);
-    if (!node)
-        return replay(job, cmd);
-    use_parsed(job, cmd, node);
-    return NULL;
-}
-
-static const char *apply_kept(htc_job *job, cmd_parms *cmd, bool *replayed)
-{
-    parsed_key key = {job->path, cmd};
-    uint64_t hash = parsed_hash(job, cmd);
-    htc_process_node *node = htc_process_cache_acquire(job->ctx->cache, hash, parsed_match, &key);
-    const htc_parsed *parsed = node ? htc_process_cache_data(node) : NULL;
-
-    if (parsed && parsed->ref.slot == job->info.ref.slot &&
-        parsed->ref.version == job->info.ref.version) {
-        if (!parsed->logs) {
-            use_parsed(job, cmd, node);
-            return NULL;
-        }
-        htc_process_cache_release(job->ctx->cache, node);
-        *replayed = true;
-        return replay(job, cmd);
-    }
-    if (node)
-        htc_process_cache_release(job->ctx->cache, node);
-    return worth_keeping(job, hash) ? apply_new(job, cmd, hash, &key) : apply_once(job, cmd);
-}
-
+/* Without a shared configuration the record is run for this request. */
 static const char *apply_record(htc_job *job, cmd_parms *cmd)
 {
     bool replayed = (job->info.flags & HTC_RF_REPLAY) != 0;
+    htc_pin *pin;
+    const htc_config *config = find_config(job, cmd, &pin);
     const char *err;
 
-    if (replayed)
-        err = replay(job, cmd);
-    else
-        err = apply_kept(job, cmd, &replayed);
+    if (config && !config->reason) {
+        replayed = config->rest != NULL;
+        htc_hold_once(job->ctx, job->r, pin);
+        err = use_config(job, cmd, config);
+    } else {
+        if (config)
+            htc_heap_release(pin);
+        else if (job->seen && replayed)
+            job->seen->wanted = true;
+        replayed = replayed || config;
+        htc_count(job->ctx->store, HTC_C_loads, replayed ? 0 : 1);
+        err = run_record(job, cmd, replayed ? HTC_COST_REPLAYS : HTC_COST_LOADS);
+    }
     htc_request_get(job->r)->outcomes |= 1U << (replayed ? HTC_C_replays : HTC_C_hits);
     if (!job->counted)
         htc_count_answer(job->ctx, replayed ? HTC_C_replays : HTC_C_hits);
     return err;
 }
 
-/* Sections that were resolved while the tree was built needed a right to stand in the file. Any of
- * the AllowOverride classes gives it; with an AllowOverrideList alone it must be asked for. */
-static bool tree_suits(const htc_job *job, const cmd_parms *cmd)
+bool htc_record_suits(uint32_t flags, int override)
 {
-    return !(job->info.flags & HTC_RF_EXEC_ON_READ) || (cmd->override & OR_ALL);
+    return !(flags & HTC_RF_EXEC_ON_READ) || (override & OR_ALL);
 }
 
 const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args)
@@ -522,7 +380,7 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
         return apply_text(job, cmd);
     if (job->file)
         return apply_from_disk(job, cmd);
-    if (!tree_suits(job, cmd)) {
+    if (!htc_record_suits(job->info.flags, cmd->override)) {
         htc_count(job->ctx->store, HTC_C_bypasses, job->counted ? 0 : 1);
         return apply_from_disk(job, cmd);
     }

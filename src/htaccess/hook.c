@@ -28,22 +28,19 @@ void htc_count_answer(htc_context *ctx, enum htc_counter outcome)
         htc_count(ctx->store, HTC_C_asked, 1);
 }
 
-/* The references of a request and its family, in a note of the first request. */
-typedef struct held_node {
-    struct held_node *next;
-    htc_process_node *node;
-} held_node;
+/* What a request and its family hold, in a note of the first request. */
+typedef struct held_pin {
+    struct held_pin *next;
+    htc_pin *pin;
+} held_pin;
 
 static HTC_EACH apr_status_t release_held(void *data)
 {
     request_rec *r = data;
     void **note = ap_get_request_note(r, htc_server_conf_of(r->server)->ctx->held_note);
 
-    for (held_node *held = note ? *note : NULL; held; held = held->next) {
-        const htc_object *object = htc_process_cache_data(held->node);
-
-        htc_process_cache_release(object->cache, held->node);
-    }
+    for (const held_pin *held = note ? *note : NULL; held; held = held->next)
+        htc_heap_release(held->pin);
     return APR_SUCCESS;
 }
 
@@ -51,7 +48,7 @@ HTC_EACH int htc_create_request(request_rec *r)
 {
     const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
 
-    if (ctx && ctx->cache && !r->main)
+    if (ctx && ctx->heap && !r->main)
         apr_pool_cleanup_register(r->pool, r, release_held, apr_pool_cleanup_null);
     return OK;
 }
@@ -64,60 +61,33 @@ static inline request_rec *first_of(request_rec *r)
     return r;
 }
 
-static inline void hold(const htc_context *ctx, request_rec *first, htc_process_node *node)
+static inline void hold(const htc_context *ctx, request_rec *first, htc_pin *pin)
 {
     void **note = ap_get_request_note(first, ctx->held_note);
-    held_node *held = apr_palloc(first->pool, sizeof(*held));
+    held_pin *held = apr_palloc(first->pool, sizeof(*held));
 
-    *held = (held_node){*note, node};
+    *held = (held_pin){*note, pin};
     *note = held;
 }
 
-HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_process_node *node)
+HTC_EACH void htc_hold(const htc_context *ctx, request_rec *r, htc_pin *pin)
 {
-    hold(ctx, first_of(r), node);
+    hold(ctx, first_of(r), pin);
 }
 
-void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node)
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_pin *pin)
 {
     request_rec *first = first_of(r);
     htc_request *rq = htc_request_get(first);
 
     for (unsigned i = 0; i < HTC_HELD_RECENT; i++) {
-        if (rq->held[i] == node) {
-            htc_process_cache_release(ctx->cache, node);
+        if (rq->held[i] == pin) {
+            htc_heap_release(pin);
             return;
         }
     }
-    rq->held[rq->nheld++ % HTC_HELD_RECENT] = node;
-    hold(ctx, first, node);
-}
-
-static void parsed_free(htc_parsed *parsed)
-{
-    apr_pool_destroy(parsed->pool);
-}
-
-void htc_object_free(void *data)
-{
-    htc_object *object = data;
-
-    if (object->type == HTC_OBJ_PATH_ENTRY)
-        htc_path_entry_free(object);
-    else
-        parsed_free(data);
-}
-
-void htc_process_report(htc_context *ctx)
-{
-    htc_process_cache_stats stats;
-    uint64_t seen = atomic_load(&ctx->map_evictions);
-
-    htc_process_cache_stats_get(ctx->cache, &stats);
-    htc_store_process_set(ctx->store, stats.entries, stats.bytes);
-    if (stats.evictions > seen &&
-        atomic_compare_exchange_strong(&ctx->map_evictions, &seen, stats.evictions))
-        htc_count(ctx->store, HTC_C_process_evictions, stats.evictions - seen);
+    rq->held[rq->nheld++ % HTC_HELD_RECENT] = pin;
+    hold(ctx, first, pin);
 }
 
 /* The entry for the directory, a new one unless it was asked for just before: httpd asks once for
@@ -131,8 +101,8 @@ static htc_seen *seen_for(lookup *lk)
         return seen;
     seen = apr_pcalloc(lk->r->pool, sizeof(*seen));
     seen->dir = apr_pstrdup(lk->r->pool, lk->dir);
-    seen->listable = true;
-    seen->revalidate_ms = lk->scope.revalidate_ms;
+    seen->path = lk->path;
+    seen->wanted = true;
     if (rq->last_seen)
         rq->last_seen->next = seen;
     else
@@ -146,31 +116,25 @@ static htc_dep dep_of(const lookup *lk)
                      lk->info.id};
 }
 
-/* A record that is too young to be trusted by its identity is trusted if the kernel would
- * report any change since it was read. */
-static bool watched(const lookup *lk)
+/* True when requests may be answered from the record without a look at the file. A record that is
+ * too young to be trusted by its identity is trusted if the kernel would report any change since.
+ * */
+static bool lasting(const lookup *lk)
 {
-    return lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO &&
-           lk->info.checked_at == htc_watch_fresh(lk->ctx->watch);
+    return !(lk->info.flags & HTC_RF_RACY) ||
+           (lk->scope.revalidate_ms == HTC_REVALIDATE_AUTO &&
+            lk->info.checked_at == htc_watch_fresh(lk->ctx->watch));
 }
 
-/* Remember what the answer rests on, unless nothing will be learned from this request. */
-static htc_seen *seen_add(lookup *lk)
+/* Remember that core asked for the directory, unless it does not begin at the top. */
+static htc_seen *seen_add(lookup *lk, bool wanted)
 {
     htc_seen *seen;
-    htc_dep *dep;
 
-    if (lk->rq->cold || lk->rq->inherited)
+    if (lk->rq->inherited)
         return NULL;
     seen = seen_for(lk);
-    if (seen->ndeps == HTC_MAX_DEPS || !lk->info.ref.version ||
-        ((lk->info.flags & HTC_RF_RACY) && !watched(lk))) {
-        seen->listable = false;
-        return seen;
-    }
-    dep = apr_palloc(lk->r->pool, sizeof(*dep));
-    *dep = dep_of(lk);
-    seen->deps[seen->ndeps++] = dep;
+    seen->wanted = seen->wanted && wanted;
     return seen;
 }
 
@@ -234,11 +198,7 @@ static void publish_empty(lookup *lk, const htc_text *text)
 
 static apr_status_t answer_stock(lookup *lk)
 {
-    htc_seen *seen;
-
-    seen = seen_add(lk);
-    if (seen)
-        seen->listable = false;
+    seen_add(lk, false);
     lk->rq->outcomes |= 1U << HTC_C_bypasses;
     htc_count_answer(lk->ctx, HTC_C_bypasses);
     htc_cost_end(lk->ctx, lk->path, HTC_COST_STOCK, 0);
@@ -281,24 +241,20 @@ static apr_status_t answer_record(lookup *lk, bool counted, ap_configfile_t **cf
 
     switch (lk->info.kind) {
     case HTC_KIND_ABSENT:
-        seen_add(lk);
+        seen_add(lk, lasting(lk));
         lk->rq->outcomes |= 1U << HTC_C_absent_hits;
         if (!counted)
             htc_count_answer(lk->ctx, HTC_C_absent_hits);
         return APR_ENOENT;
     case HTC_KIND_TREE:
-        seen = seen_add(lk);
+        seen = seen_add(lk, !(lk->info.flags & HTC_RF_REPLAY) && lasting(lk));
         if (lk->info.flags & HTC_RF_EMPTY) {
-            if (seen)
-                seen->empty = true;
             lk->rq->outcomes |= 1U << HTC_C_hits;
             if (!counted)
                 htc_count_answer(lk->ctx, HTC_C_hits);
             *cfg = htc_empty_open(lk->path, lk->r->pool);
             return APR_SUCCESS;
         }
-        if (seen)
-            seen->needs_parsed = true;
         job = apr_pcalloc(lk->r->pool, sizeof(*job));
         job->seen = seen;
         job->counted = counted; /* if not, the directive counts the outcome */
@@ -319,6 +275,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
         htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
         return answer_left(lk, htc_redirects_flag(text), cfg);
     }
+    seen_add(lk, !htc_racy_flag(&text->id));
     if (!survey.directives) {
         publish_empty(lk, text);
         *cfg = htc_empty_open(lk->path, lk->r->pool);
@@ -394,7 +351,7 @@ static bool record_from_farm(lookup *lk)
 /* No usable record: ask the file system. */
 static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
-    uint64_t max = lk->ctx->memory / 100 * htc_share_of(lk->r);
+    uint64_t max = lk->ctx->memory / HTC_RECORDS_PART / 100 * htc_share_of(lk->r);
     htc_text text = {.bytes = NULL};
     uint64_t began = htc_cost_begin();
     apr_status_t rv;
@@ -402,14 +359,14 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
     size_t payload_len;
 
     /* One time for all of a request's files: the earlier, the sooner they are checked again. */
-    if (!lk->rq->cold)
+    if (!lk->rq->asked_at)
         lk->rq->asked_at = htc_mono_ms();
-    lk->rq->cold = true;
     text.checked_at = htc_fresh_mark(lk->ctx, lk->scope.revalidate_ms, lk->rq->asked_at);
     rv = htc_text_read(&text, lk->path, max, lk->r->pool);
     switch (rv) {
     case APR_ENOENT:
         publish_absent(lk, text.checked_at);
+        seen_add(lk, true);
         return APR_ENOENT;
     case APR_ENOSPC:
         htc_publish_too_large(lk->ctx, lk->r, lk->path, &text);
@@ -473,7 +430,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 
     if (rq && (rq->page || rq->refused))
         return APR_ENOENT;
-    if (!sc->may_be_enabled || !sc->ctx->cache)
+    if (!sc->may_be_enabled || !sc->ctx->serving)
         return AP_DECLINED;
     lk.scope = sc->plain;
     if (sc->special || (rq && rq->location))

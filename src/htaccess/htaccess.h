@@ -18,10 +18,14 @@ int htc_create_request(request_rec *r);
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
                                ap_configfile_t **cfg, const char **full_name);
 void htc_error_log(const ap_errorlog_info *info, const char *line);
-/** The process cache's free function. */
-void htc_object_free(void *data);
-/** Show what this process holds on the status page. Called after the cache changed. */
-void htc_process_report(htc_context *ctx);
+/** Make the heap, before the children fork. post_config. */
+void htc_heap_start(htc_context *ctx, server_rec *s);
+/** Fork the builder: a hook of optional_fn_retrieve, as that is the last step before the MPM runs.
+ * */
+void htc_builder_start(void);
+/** monitor: a builder that ended again and again is started again. */
+int htc_builder_monitor(apr_pool_t *pool, server_rec *s);
+void htc_heap_report(struct htc_report *report);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
  * once, when the configuration is complete. */
 void htc_merged_walk_prepare(htc_context *ctx);
@@ -30,7 +34,7 @@ void htc_merged_walk_prepare(htc_context *ctx);
 bool htc_merged_walk_possible(const server_rec *s);
 int htc_shortcut(request_rec *r);
 int htc_learn(request_rec *r);
-/** True when this process can answer for directory @a dir (ends with '/') ahead of core. */
+/** Is there an entry for directory @a dir (ends with '/'), to answer from ahead of core? */
 bool htc_path_entry_known(const htc_context *ctx, const server_rec *s, const char *dir);
 /** Make the table, before the children fork. */
 void htc_cost_create(htc_context *ctx, server_rec *s);

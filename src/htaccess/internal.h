@@ -7,26 +7,27 @@
 #define HTC_HTACCESS_INTERNAL_H
 
 #include "module/module.h"
+#include "heap/heap.h"
 
-/** First in every payload of the process cache. */
-typedef struct htc_object {
-    enum { HTC_OBJ_PARSED = 1, HTC_OBJ_PATH_ENTRY = 2 } type;
-    htc_process_cache *cache;
-} htc_object;
-
-/** A parsed configuration kept by this process. */
-typedef struct htc_parsed {
-    htc_object object;
-    apr_pool_t *pool; /* own pool and allocator; this struct lies in it */
-    const char *path;
-    server_rec *server;
+/** What httpd made of a file, or why that cannot be shared. Lies in the heap. */
+typedef struct htc_config {
+    const char *path; /* of the file */
+    const server_rec *server;
     int override, override_opts;
-    apr_table_t *override_list;
+    const apr_table_t *override_list;
     htc_ref ref; /* the record it was made from */
     ap_conf_vector_t *vector;
-    bool logs; /* parsing it writes to the log, so this one is for one request only; other
-                * requests replay the record */
-} htc_parsed;
+    const ap_directive_t *rest; /* what each request runs besides; NULL: nothing */
+    const char *reason;         /* not NULL: each request runs the record itself, because of this */
+} htc_config;
+
+/** What tells one from another. */
+typedef struct htc_config_key {
+    const char *path;
+    const server_rec *server;
+    int override, override_opts;
+    const apr_table_t *override_list;
+} htc_config_key;
 
 /** A record that an answer rests on. */
 typedef struct htc_dep {
@@ -40,17 +41,12 @@ typedef struct htc_dep {
 /** Names in AccessFileName that a ready-made answer may rest on. */
 #define HTC_MAX_DEPS 4
 
-/** What the hook saw for one directory of one request; kept to build a chain from. */
+/** What the hook saw for one directory of one request. */
 typedef struct htc_seen {
     struct htc_seen *next; /* the directory asked for after this one */
     const char *dir;
-    bool listable;     /* an answer that core may be given without asking again */
-    bool needs_parsed; /* the answer is a configuration, so only once parsed is set */
-    bool empty;        /* there is a file, and no directive in it */
-    unsigned ndeps;
-    const htc_dep *deps[HTC_MAX_DEPS];
-    htc_process_node *parsed; /* the kept configuration, held; or NULL for absent and empty */
-    apr_int64_t revalidate_ms;
+    const char *path; /* of the first file that was asked for */
+    bool wanted;      /* the builder could make something of it */
 } htc_seen;
 
 /* htaccess/read.c */
@@ -145,26 +141,30 @@ bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const 
                     apr_int64_t now, bool *usable);
 /** Count a level that httpd asked for and that had this outcome. */
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
-/** Keep @a node until the client's request that @a r serves has ended and all cleanups of its
- * pool have run. Takes over the caller's reference. */
-void htc_hold(const htc_context *ctx, request_rec *r, htc_process_node *node);
-/** The same, for a page that makes thousands of subrequests (SSI, listings) and asks for the
- * same few files again and again: it holds one reference for each file. */
-void htc_hold_once(htc_context *ctx, request_rec *r, htc_process_node *node);
+/** Keep what @a pin pins until the request of the client that @a r serves has ended, and all
+ * cleanups of its pool have run. */
+void htc_hold(const htc_context *ctx, request_rec *r, htc_pin *pin);
+/** The same. A page that makes thousands of subrequests (SSI, listings) asks for the same few files
+ *  again and again: each of these is pinned once. */
+void htc_hold_once(htc_context *ctx, request_rec *r, htc_pin *pin);
 
 /** Publish what the request found out and has not published yet. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 
 /* htaccess/merged_walk.c */
+/** What a .htaccess file may say, as core finds out while it walks. */
+typedef struct htc_rights {
+    int override, override_opts;
+    apr_table_t *override_list;
+} htc_rights;
+
 /** What core's walk makes of the <Directory> sections and .htaccess files down to a directory. */
 typedef struct htc_merged_walk {
-    ap_conf_vector_t *merged; /* NULL: nothing. Of the server, a file, @a pool, or the one above */
-    apr_array_header_t *walked; /* what core notes of it; as @a merged */
-    ap_conf_vector_t *ready; /* with the server's defaults; as @a merged. NULL: for each request */
-    apr_pool_t *pool;        /* NULL: nothing was merged for this directory */
-    bool known;              /* it can be answered ahead; if false, the other members mean
-                              * nothing */
-    bool whole;              /* and there is no section that could be for a file in it */
+    ap_conf_vector_t *merged;   /* NULL: nothing */
+    apr_array_header_t *walked; /* what core notes of it */
+    ap_conf_vector_t *ready;    /* with the server's defaults; NULL: for each request */
+    bool known;                 /* it can be told ahead; else the rest means nothing */
+    bool whole;                 /* and there is no section that could be for a file in it */
 } htc_merged_walk;
 
 /** A directory on the way. */
@@ -173,17 +173,18 @@ typedef struct htc_merged_step {
     ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
 } htc_merged_step;
 
-/** Merge the configurations of the last of @a n directories, from the top down. Only for a
- * server for which that is possible. Everything that their files set must live as long as @a
- * walk. @a above is the walk of the first of them, which must live as long, too; or NULL. If
- * the merge is not possible, walk->known is false. */
+/** Merge what there is for the directory @a step of a server for which that is possible, into @a
+ * pool. @a above: the directory above for which core asked last, and what there is for it; both
+ * NULL for the first. All that they have must live as long as @a walk. Where it cannot be done @a
+ * walk says so. */
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
-                            const htc_merged_step *steps, unsigned n, const htc_merged_walk *above);
-void htc_merged_walk_destroy(htc_merged_walk *walk);
-/** An estimate of the memory that it holds, in bytes; @a set bytes of it are what files set. */
-size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set);
-/** Called when core has walked for @a r in directory @a dir, for which @a walk was made. True
- * when the note that core left for subrequests is as expected. */
+                            const htc_merged_step *step, const char *above_dir,
+                            const htc_merged_walk *above, apr_pool_t *pool);
+/** Add to @a rights what the <Directory> sections say that apply to @a dir and not to @a above
+ * (NULL: none), as core does while it walks. */
+void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, const char *above);
+/** core has walked for @a r, in directory @a dir, for which @a walk was made. Is what core notes of
+ * its walks for subrequests as it is expected? */
 bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r);
 /** True when htc_merged_walk_run() may take the place of core's walk. r->filename is the file @a
  * name (without '/') in the directory that @a walk was made for. Looks at the file, as core's
@@ -195,7 +196,67 @@ int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx, req
                         const char *dir);
 
 /* htaccess/shortcut.c */
-void htc_path_entry_free(void *data);
+/** The one record that a path entry rests on, and the version it was made with. */
+typedef struct htc_step {
+    const htc_slot_hot *slot;
+    uint64_t version;
+} htc_step;
+
+/** One directory's ready-made element of r->htaccess. Lies in the heap. What every request reads
+ * comes first, on two cache lines, and the directory right behind it. */
+typedef struct htc_path_entry {
+    struct htaccess_result result;
+    const struct htc_path_entry *parent;
+    apr_int64_t revalidate_ms;
+    unsigned ndeps;
+    unsigned dir_len;
+    const htc_step *steps; /* of all entries down to here, together; NULL if one rests on several
+                            * records, or has to ask each time */
+    htc_merged_walk walk;  /* in place of core's */
+    unsigned depth;        /* entries down to here, and steps */
+    unsigned hits, absent; /* records that say so, from the top down to here */
+    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
+    bool complete;              /* core asks for no other directory down to here */
+    const server_rec *server;
+    const htc_config *config; /* of the directory's file; NULL: it has none, or an empty one */
+    const htc_dep *deps;
+    char dir[]; /* result.dir */
+} htc_path_entry;
+
+/** What tells one from another. */
+typedef struct htc_entry_key {
+    const server_rec *server;
+    const char *dir;
+    size_t len;
+} htc_entry_key;
+
+bool htc_entry_match(const void *object, const void *key);
+uint64_t htc_entry_hash(const htc_context *ctx, const htc_entry_key *key);
+
+/* htaccess/apply.c */
+bool htc_config_match(const void *object, const void *key);
+uint64_t htc_config_hash(const htc_context *ctx, const htc_config_key *key);
+/** Sections that were resolved while the tree was built needed a right to stand in the file. Any of
+ * the AllowOverride classes gives it; with an AllowOverrideList alone it must be asked for. @a
+ * flags are those of the record. */
+bool htc_record_suits(uint32_t flags, int override);
+/** Could htc_tree_encode() have made @a record, with these flags? Other processes write the memory
+ * that it comes from. What acts while a file is read has no place in a tree: httpd would give it
+ * another thing than it expects. What is not to be kept or replayed must not be. */
+bool htc_record_may_run(const htc_context *ctx, uint32_t flags, const char *record);
+/** Rename what can be folded in @a tree, and count it if @a count. @a once: what comes of the tree
+ * is for one request only. */
+ap_directive_t *htc_fold_record(const htc_context *ctx, const server_rec *s, const cmd_parms *cmd,
+                                ap_directive_t *tree, bool once, bool count);
+/** Lines that this thread has written to the error log. */
+unsigned htc_lines_logged(void);
+
+/* htaccess/build.c */
+/** Build what @a request asks for. In the builder. False: it cannot be done now. */
+bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request);
+/* htaccess/build_config.c */
+/** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared. */
+bool htc_build_prepare(server_rec *s);
 
 /** What the private directive of one synthetic file has to do. Lives in the request's pool. */
 typedef struct htc_job {
@@ -208,7 +269,7 @@ typedef struct htc_job {
     bool sections_resolved; /* text has <IfModule> and the like */
     bool counted;           /* the look-up was counted already */
     bool sent;              /* the one line was handed out */
-    htc_seen *seen;         /* gets the kept configuration; NULL: nothing will be learned */
+    htc_seen *seen;         /* what is remembered of the directory, or NULL */
     htc_text text;
 } htc_job;
 

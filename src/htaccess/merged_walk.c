@@ -19,11 +19,6 @@
 #include "redirects/redirects.h"
 #include "base/base.h"
 
-/* The size of a merged configuration, as a pool takes whole blocks. Where there is much of it,
- * it consists of lists of pointers, or little more, to what was set. */
-#define POOL_BYTES   8192
-#define PART_OF_MUCH 8
-
 static const apr_array_header_t *sections_of(const server_rec *s)
 {
     const core_server_config *core = ap_get_core_module_config(s->module_config);
@@ -114,47 +109,85 @@ static bool may_merge(const htc_context *ctx, const ap_conf_vector_t *base,
 
 /* --- merging ----------------------------------------------------------------------------------*/
 
-/* No parent: any thread may destroy it. What was merged above is not changed. */
-static bool need_pool(htc_merged_walk *walk, const htc_context *ctx)
+/* As core's core_opts_merge(). */
+void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, const char *above)
 {
-    if (walk->pool)
-        return true;
-    if (apr_pool_create_unmanaged_ex(&walk->pool, apr_pool_abort_get(ctx->pconf), ctx->allocator) !=
-        APR_SUCCESS) {
-        walk->pool = NULL;
-        return false;
+    const apr_array_header_t *sections = sections_of(s);
+
+    for (int i = 0; sections && i < sections->nelts; i++) {
+        const core_dir_config *core = core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *));
+
+        if (!core || core->r || !core->d || !covers(core, dir) || (above && covers(core, above)))
+            continue;
+        if (!(core->override & OR_UNSET)) {
+            rights->override = core->override;
+            rights->override_opts = core->override_opts;
+        }
+        if (core->override_list)
+            rights->override_list = core->override_list;
     }
-    apr_pool_tag(walk->pool, "htcache_merged_walk");
-    walk->walked = walk->walked ? apr_array_copy(walk->pool, walk->walked)
-                                : apr_array_make(walk->pool, 4, sizeof(htc_walk_step));
-    return true;
 }
 
-static bool add(htc_merged_walk *walk, const htc_context *ctx, ap_conf_vector_t *vector)
+/* As ap_merge_per_dir_configs(), in a vector of just the size that the loaded modules need. */
+static ap_conf_vector_t *merge(const htc_context *ctx, const ap_conf_vector_t *base,
+                               const ap_conf_vector_t *more, apr_pool_t *pool)
 {
-    const core_dir_config *core = core_of(vector);
+    ap_conf_vector_t *made = apr_pmemdup(pool, base, ctx->vector_bytes);
+
+    for (const module *m = ap_top_module; m; m = m->next) {
+        void *add = ap_get_module_config(more, m), *old = ap_get_module_config(base, m);
+
+        if (add)
+            ap_set_module_config(
+                made, m, old && m->merge_dir_config ? m->merge_dir_config(pool, old, add) : add);
+    }
+    return made;
+}
+
+/* What the walk down to a directory is merged into. What was merged above is not changed. */
+typedef struct merging {
+    htc_merged_walk *walk;
+    const htc_context *ctx;
+    const htc_merged_walk *above;
+    apr_pool_t *pool;
+} merging;
+
+static void note_step(const merging *m, const ap_conf_vector_t *matched)
+{
+    htc_merged_walk *walk = m->walk;
     htc_walk_step *step;
 
-    if ((core && !follows_links(core)) || (walk->merged && !may_merge(ctx, walk->merged, vector)) ||
-        !need_pool(walk, ctx))
-        return false;
-    walk->merged =
-        walk->merged ? ap_merge_per_dir_configs(walk->pool, walk->merged, vector) : vector;
+    if (!walk->walked)
+        walk->walked = apr_array_make(m->pool, 1, sizeof(*step));
+    else if (m->above && walk->walked == m->above->walked)
+        walk->walked = apr_array_copy(m->pool, walk->walked);
     step = apr_array_push(walk->walked);
-    step->matched = vector;
+    step->matched = matched;
     step->merged = walk->merged;
+}
+
+static bool add(const merging *m, ap_conf_vector_t *vector)
+{
+    htc_merged_walk *walk = m->walk;
+    const core_dir_config *core = core_of(vector);
+
+    if ((core && !follows_links(core)) ||
+        (walk->merged && !may_merge(m->ctx, walk->merged, vector)))
+        return false;
+    walk->merged = walk->merged ? merge(m->ctx, walk->merged, vector, m->pool) : vector;
+    note_step(m, vector);
     return true;
 }
 
 /* The sections of a directory that the one above it does not have. */
-static bool add_sections(htc_merged_walk *walk, const htc_context *ctx,
-                         const apr_array_header_t *sections, const char *dir, const char *above)
+static bool add_sections(const merging *m, const apr_array_header_t *sections, const char *dir,
+                         const char *above)
 {
     for (int i = 0; i < sections->nelts; i++) {
         ap_conf_vector_t *section = APR_ARRAY_IDX(sections, i, ap_conf_vector_t *);
         const core_dir_config *core = core_of(section);
 
-        if (covers(core, dir) && !(above && covers(core, above)) && !add(walk, ctx, section))
+        if (covers(core, dir) && !(above && covers(core, above)) && !add(m, section))
             return false;
     }
     return true;
@@ -170,42 +203,31 @@ static bool may_be_files(const apr_array_header_t *sections, const char *dir)
 }
 
 /* The last merge, if that can be done ahead, too. */
-static void make_ready(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
-                       const htc_merged_walk *above)
+static void make_ready(const merging *m, const server_rec *s)
 {
-    if (above && walk->merged == above->merged)
-        walk->ready = above->ready;
-    else if (may_merge(ctx, s->lookup_defaults, walk->merged) && need_pool(walk, ctx))
-        walk->ready = ap_merge_per_dir_configs(walk->pool, s->lookup_defaults, walk->merged);
+    htc_merged_walk *walk = m->walk;
+
+    if (m->above && walk->merged == m->above->merged)
+        walk->ready = m->above->ready;
+    else if (may_merge(m->ctx, s->lookup_defaults, walk->merged))
+        walk->ready = merge(m->ctx, s->lookup_defaults, walk->merged, m->pool);
 }
 
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
-                            const htc_merged_step *steps, unsigned n, const htc_merged_walk *above)
+                            const htc_merged_step *step, const char *above_dir,
+                            const htc_merged_walk *above, apr_pool_t *pool)
 {
     const apr_array_header_t *sections = sections_of(s);
+    const merging m = {walk, ctx, above, pool};
 
     memset(walk, 0, sizeof(*walk));
-    walk->known = !above || above->known;
     walk->merged = above ? above->merged : NULL;
     walk->walked = above ? above->walked : NULL;
-    for (unsigned i = above ? 1 : 0; walk->known && i < n; i++)
-        walk->known =
-            add_sections(walk, ctx, sections, steps[i].dir, i ? steps[i - 1].dir : NULL) &&
-            (!steps[i].vector || add(walk, ctx, steps[i].vector));
+    walk->known = (!above || above->known) && add_sections(&m, sections, step->dir, above_dir) &&
+                  (!step->vector || add(&m, step->vector));
     if (walk->known && walk->walked)
-        make_ready(walk, ctx, s, above);
-    walk->whole = walk->known && walk->walked && !may_be_files(sections, steps[n - 1].dir);
-}
-
-void htc_merged_walk_destroy(htc_merged_walk *walk)
-{
-    if (walk->pool)
-        apr_pool_destroy(walk->pool);
-}
-
-size_t htc_merged_walk_bytes(const htc_merged_walk *walk, size_t set)
-{
-    return walk->pool ? POOL_BYTES + set / PART_OF_MUCH : 0;
+        make_ready(&m, s);
+    walk->whole = walk->known && walk->walked && !may_be_files(sections, step->dir);
 }
 
 /* --- core's note ------------------------------------------------------------------------------*/

@@ -75,6 +75,16 @@ enum htc_allow htc_command_judge(const htc_command *command, const char *args, c
     return worst;
 }
 
+bool htc_command_only_trusted(const htc_command *command, const char *args)
+{
+    const htc_command_owner *owner = command->owners;
+
+    while (owner && (!owner->named || htc_allow_class_args(owner->module_name, command->name,
+                                                           args) == HTC_ALLOW_SHARE))
+        owner = owner->next;
+    return owner != NULL;
+}
+
 static void add_command(htc_context *ctx, const module *m, const command_rec *cmd)
 {
     htc_command_owner *owner = apr_pcalloc(ctx->pconf, sizeof(*owner));
@@ -89,11 +99,13 @@ static void add_command(htc_context *ctx, const module *m, const command_rec *cm
         apr_hash_set(ctx->commands, key, APR_HASH_KEY_STRING, command);
     }
     owner->module_name = m->name;
-    owner->trusted = m == &htcache_module || is_trusted(ctx, m->name);
+    owner->named = is_trusted(ctx, m->name);
+    owner->trusted = m == &htcache_module || owner->named;
     owner->exec_on_read = (cmd->req_override & EXEC_ON_READ) != 0;
     owner->next = command->owners;
     command->owners = owner;
     command->exec_on_read = command->exec_on_read || owner->exec_on_read;
+    command->raw_args = command->raw_args || cmd->args_how == RAW_ARGS;
 }
 
 static void warn_unknown_trusted(const htc_context *ctx, server_rec *s)

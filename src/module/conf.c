@@ -245,7 +245,8 @@ static const char *set_size(cmd_parms *cmd, const char *arg, uint64_t min, uint6
 const char *htc_conf_set_memory(cmd_parms *cmd, void *dir_conf, const char *arg)
 {
     (void)dir_conf;
-    return set_size(cmd, arg, HTC_STORE_MIN_BYTES, &current_options->memory);
+    return set_size(cmd, arg, (uint64_t)HTC_STORE_MIN_BYTES * HTC_RECORDS_PART,
+                    &current_options->memory);
 }
 
 const char *htc_conf_set_process_memory(cmd_parms *cmd, void *dir_conf, const char *arg)

@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "cache/cache.h"
+#include "heap/heap.h"
 #include "module/httpd_internals.h"
 
 extern module AP_MODULE_DECLARE_DATA htcache_module;
@@ -33,9 +34,11 @@ APLOG_USE_MODULE(htcache);
 /** The private directive that stands in a synthetic .htaccess file. */
 #define HTC_APPLY_DIRECTIVE        "HtCacheApply"
 
-#define HTC_DEFAULT_MEMORY         (UINT64_C(64) << 20)
-#define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(64) << 20)
-/** HtCacheRevalidate auto: the kernel reports changes. */
+#define HTC_DEFAULT_MEMORY         (UINT64_C(256) << 20)
+#define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(16) << 20)
+/** Of HtCacheMemory, records have one part in so many, and what httpd makes of them the rest. */
+#define HTC_RECORDS_PART 4
+/** HtCacheRevalidate auto: the kernel tells of changes. */
 #define HTC_REVALIDATE_AUTO (-2)
 /** Interval in which what cannot be watched is compared with the disk. */
 #define HTC_ASK_MS 1000
@@ -128,6 +131,7 @@ typedef struct htc_server_conf {
     bool fold_dirs;     /* so are those of its directories, in .htaccess files too */
 
     htc_context *ctx;             /* NULL: the cache is off everywhere */
+    uint32_t number;              /* in the list of servers */
     const htc_rewrite *rewrite;   /* NULL: RewriteRules are left to mod_rewrite */
     apr_array_header_t *sections; /* htc_section, module/scope.c */
     bool may_be_enabled;          /* somewhere in this server */
@@ -147,27 +151,26 @@ typedef struct htc_server_conf {
 struct htc_context {
     apr_pool_t *pconf;
     htc_store *store;
-    htc_process_cache *cache;      /* per process; NULL until child_init */
-    apr_allocator_t *allocator;    /* of what lies in `cache`; with a lock */
-    htc_watch *watch;              /* NULL: nothing is watched */
+    htc_heap *heap;              /* what httpd made of records; NULL: it is made for each request */
+    bool serving;                /* this process is a child, and has begun */
+    struct htc_builder *builder; /* htaccess/builder.c; NULL: there is none */
+    htc_watch *watch;            /* NULL: nothing is watched */
     apr_array_header_t *unwatched; /* htc_fresh_tree; NULL without watch. Set at the start */
     htc_costs *costs;              /* NULL: what is dear is not counted */
     apr_hash_t *commands;          /* module/commands.c */
-    uint64_t memory;
-    uint64_t process_memory;
-    apr_array_header_t *trusted;    /* const char *: module names */
-    const char *off_reason;         /* why the cache stays off although it is configured; or NULL */
-    _Atomic bool noted;             /* what core notes of its walks is as expected */
-    _Atomic uint32_t unnoted;       /* comparisons of the note that failed before the first that
+    uint64_t memory;               /* HtCacheMemory: records and heap */
+    apr_array_header_t *trusted;   /* const char *: module names */
+    const char *off_reason;        /* why the cache stays off although it is configured; or NULL */
+    _Atomic bool noted;            /* what core notes of its walks is as expected */
+    _Atomic uint32_t unnoted;      /* comparisons of the note that failed before the first that
                                      * succeeded */
-    bool *shares_merged;            /* by module_index: requests may share what it merges */
-    bool shortcuts;                 /* answer ahead of core; not when others hook open_htaccess */
-    size_t vector_bytes;            /* of a per-directory vector: what the loaded modules use */
-    apr_size_t held_note;           /* of a client's request: what it holds, htaccess/hook.c */
-    _Atomic apr_int64_t swept;      /* the second in which this process swept last */
-    struct htc_farm *farm;          /* NULL: alone */
-    const char *farm_off;           /* why, although a farm is configured; or NULL */
-    _Atomic uint64_t map_evictions; /* of this process, already added to the shared counter */
+    bool *shares_merged;           /* by module_index: requests may share what it merges */
+    bool shortcuts;                /* answer ahead of core; not when others hook open_htaccess */
+    size_t vector_bytes;           /* of a per-directory vector: what the loaded modules use */
+    apr_size_t held_note;          /* of a client's request: what it holds, htaccess/hook.c */
+    _Atomic apr_int64_t swept;     /* the second in which this process swept last */
+    struct htc_farm *farm;         /* NULL: alone */
+    const char *farm_off;          /* why, although a farm is configured; or NULL */
 };
 
 #define HTC_SECRET_DIGEST 32
@@ -187,6 +190,8 @@ typedef struct htc_options {
     apr_array_header_t *trusted; /* const char * */
     apr_array_header_t *maps;    /* htc_redirect_map *: of the server's own configuration */
     apr_array_header_t *folds;   /* htc_fold *: the same */
+    apr_array_header_t
+        *building; /* htc_fold *: of the .htaccess file that the builder runs; or NULL */
     apr_array_header_t *counted; /* htc_counted *: the same */
     apr_array_header_t *tracked; /* those of `counted` that are RewriteRules in no table */
     apr_array_header_t *blocks;  /* of RewriteRules in a table; redirects/fold_rewrite.c */
@@ -225,7 +230,6 @@ typedef struct htc_request {
     apr_array_header_t *page_confs;
     bool refused; /* a file could not be opened when it was too late to tell core: htc_refuse() */
     const struct htaccess_result *before_refusal; /* r->htaccess as it was then */
-    bool cold; /* a level was read from disk: learn the next time */
     const struct htc_path_entry
         *walked;                 /* core walks for what could have been answered ahead; or NULL */
     struct htc_pending *pending; /* found out by this request and not yet shared; or NULL */
@@ -236,7 +240,7 @@ typedef struct htc_request {
     const struct htc_lent *lent;         /* what a rule of its server is called for now, or NULL */
     struct htc_farm_request *farm;       /* of a top-level request that asked the farm; or NULL */
     struct redirect_budget *patterns; /* of a top-level request that ran maps' patterns; or NULL */
-    htc_process_node *held[HTC_HELD_RECENT]; /* of a client's request: what was held last */
+    htc_pin *held[HTC_HELD_RECENT];   /* of a client's request: what was held last */
 } htc_request;
 
 static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
@@ -301,6 +305,7 @@ htc_request *htc_request_get(request_rec *r);
 typedef struct htc_command_owner {
     const char *module_name;
     bool trusted;      /* HtCacheTrustModule */
+    bool named;        /* in HtCacheTrustModule */
     bool exec_on_read; /* runs while the text is read and is gone from the tree */
     struct htc_command_owner *next;
 } htc_command_owner;
@@ -309,6 +314,7 @@ typedef struct htc_command_owner {
 typedef struct htc_command {
     const char *name;
     bool exec_on_read; /* of at least one owner */
+    bool raw_args;     /* one owner's handler gets the line as it is */
     htc_command_owner *owners;
 } htc_command;
 
@@ -319,6 +325,8 @@ const htc_command *htc_command_find(const htc_context *ctx, const char *name);
 /** The class of one line: the strictest that its modules have. *reason completes "<directive>
  * ..." and is set unless the answer is HTC_ALLOW_SHARE. @a args may be NULL. */
 enum htc_allow htc_command_judge(const htc_command *command, const char *args, const char **reason);
+/** May it be kept only because HtCacheTrustModule names a module of it? */
+bool htc_command_only_trusted(const htc_command *command, const char *args);
 /** "line N: NAME REASON": why a file is left to httpd. */
 const char *htc_command_refusal(const htc_command *command, unsigned line, const char *reason,
                                 apr_pool_t *pool);

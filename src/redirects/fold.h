@@ -59,10 +59,10 @@ typedef struct htc_fold {
     htc_counted *counted;        /* lines of the server's configuration; else NULL */
     apr_array_header_t *entries; /* htc_fold_entry */
     apr_pool_t *pool;
-    bool linear;                      /* HtCacheFold Off */
-    bool opaque;                      /* RegexDefaultOptions is in use: regexes are not examined */
-    redirect_prefix_filter *prefixes; /* of the table, set before it */
-    _Atomic(const redirect_table *) table; /* made at first use, or before the children fork */
+    bool linear; /* HtCacheFold Off */
+    bool opaque; /* RegexDefaultOptions is in use: regexes are not looked into */
+    redirect_prefix_filter *prefixes; /* of the table */
+    const redirect_table *table;      /* NULL: few lines, compared one after the other */
 } htc_fold;
 
 /** Change a node of the tree, as long as w->changes is not undone. */
@@ -164,9 +164,9 @@ redirect_outcome htc_fold_add_regex(redirect_builder *builder, redirect_prefix_f
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf);
 const char *htc_fold_silent(cmd_parms *cmd, void *dir_conf, const char *args);
 const char *htc_fold_host_directive(cmd_parms *cmd, void *dir_conf, int dirs);
-/** The table of @a fold, made now if need be under @a lock (NULL: no other thread is there); NULL
- * when there is no memory or it has few lines. */
-const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock);
+/** Make the tables of these (htc_fold *) that have enough lines: before the children fork, or in
+ * the builder. */
+void htc_fold_make_tables(const apr_array_header_t *folds);
 
 /** The lines of @a fold are counted from post_config on. */
 void htc_fold_count(htc_fold *fold);

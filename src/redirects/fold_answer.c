@@ -55,10 +55,11 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
     return !ap_regexec_len(entry->regex, subject, len, 0, NULL, 0);
 }
 
-static bool find_in_table(htc_fold *fold, const redirect_table *table, const char *path, size_t len,
-                          found_line *found)
+static bool find_in_table(const htc_fold *fold, const redirect_table *table, const char *path,
+                          size_t len, found_line *found)
 {
-    redirect_request asked = {.path = path, .path_len = len, .regex = run_regex, .baton = fold};
+    redirect_request asked = {
+        .path = path, .path_len = len, .regex = run_regex, .baton = (void *)(uintptr_t)fold};
     redirect_match match;
 
     if (!redirect_table_lookup(table, &asked, 0, &match))
@@ -71,36 +72,32 @@ static bool find_in_table(htc_fold *fold, const redirect_table *table, const cha
 }
 
 /* In a context with a table. */
-static bool find_own(htc_fold *fold, const redirect_table *table, const char *path,
-                     found_line *found)
+static bool find_own(const htc_fold *fold, const char *path, found_line *found)
 {
     size_t len = strlen(path);
 
     return redirect_prefix_filter_passes(fold->prefixes, path, len) &&
-           find_in_table(fold, table, path, len, found);
+           find_in_table(fold, fold->table, path, len, found);
 }
 
 /* Of what a line is looked for. */
 typedef struct asked_line {
     const char *path;
-    apr_thread_mutex_t *lock;
     found_line *found;
 } asked_line;
 
 static HTC_HOT bool find_in_context(void *baton, void *own)
 {
     const asked_line *asked = baton;
-    htc_fold *fold = own;
-    const redirect_table *table = htc_fold_table(fold, asked->lock);
+    const htc_fold *fold = own;
 
-    return table ? find_own(fold, table, asked->path, asked->found)
-                 : find_linear(fold, asked->path, asked->found);
+    return fold->table ? find_own(fold, asked->path, asked->found)
+                       : find_linear(fold, asked->path, asked->found);
 }
 
-static bool find(const htc_chain *folds, const char *path, apr_thread_mutex_t *lock,
-                 found_line *found)
+static bool find(const htc_chain *folds, const char *path, found_line *found)
 {
-    asked_line asked = {path, lock, found};
+    asked_line asked = {path, found};
 
     return htc_chain_find(folds, find_in_context, &asked);
 }
@@ -196,11 +193,6 @@ static int answer(request_rec *r, const found_line *found, const phase *phase)
     return found->entry->status;
 }
 
-static apr_thread_mutex_t *lock_of(const htc_server_conf *sc)
-{
-    return sc->redirects->fold_lock;
-}
-
 bool htc_expression_first(const request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
@@ -214,7 +206,7 @@ int htc_fold_translate(request_rec *r)
     found_line found;
 
     if (!sc->own.folds || (r->uri[0] != '/' && r->uri[0] != '\0') || htc_expression_first(r) ||
-        !find(sc->own.folds, r->uri, lock_of(sc), &found))
+        !find(sc->own.folds, r->uri, &found))
         return DECLINED;
     return answer(r, &found, &in_translate);
 }
@@ -224,8 +216,7 @@ int htc_fold_fixup(request_rec *r)
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     found_line found;
 
-    if (!dc || !dc->folds || dc->expression ||
-        !find(dc->folds, r->uri, lock_of(htc_server_conf_of(r->server)), &found))
+    if (!dc || !dc->folds || dc->expression || !find(dc->folds, r->uri, &found))
         return DECLINED;
     return answer(r, &found, &in_fixup);
 }

@@ -20,15 +20,17 @@ htc_fold *htc_fold_here(cmd_parms *cmd, void *dir_conf)
 {
     htc_dir_conf *dc = cmd->path ? dir_conf : &htc_server_conf_of(cmd->server)->own;
     htc_fold *fold = dc->folds ? dc->folds->own : NULL;
+    htc_options *options = htc_options_get();
+    apr_array_header_t *made = cmd->pool != cmd->temp_pool ? options->folds : options->building;
 
     if (!fold) {
         fold = apr_pcalloc(cmd->pool, sizeof(*fold));
         fold->pool = cmd->pool;
-        fold->opaque = htc_options_get()->regex_options;
+        fold->opaque = options->regex_options;
         fold->entries = apr_array_make(cmd->pool, 4, sizeof(htc_fold_entry));
         dc->folds = htc_chain_of(cmd->pool, fold);
-        if (cmd->pool != cmd->temp_pool)
-            APR_ARRAY_PUSH(htc_options_get()->folds, htc_fold *) = fold;
+        if (made)
+            APR_ARRAY_PUSH(made, htc_fold *) = fold;
     }
     fold->linear = htc_fold_linear(cmd);
     return fold;
@@ -230,9 +232,10 @@ static redirect_outcome add_entry(redirect_builder *builder, const htc_fold *fol
     return htc_fold_add_regex(builder, fold->prefixes, &rule, &facts);
 }
 
-/* An image of this size or more stays in the memory in which it was built. Smaller ones would
- * take more of it than they need. */
-#define LARGE_IMAGE ((size_t)1 << 20)
+/* From so many bytes on an image stays in the memory in which it was built. Others would take more
+ * of it than they need. */
+#define LARGE_IMAGE   ((size_t)1 << 20)
+#define IMAGE_ALIGNED ((uintptr_t)64)
 
 typedef struct mapping {
     void *bytes;
@@ -247,28 +250,21 @@ static apr_status_t unmap_image(void *image)
     return APR_SUCCESS;
 }
 
-static apr_status_t free_image(void *image)
-{
-    free(image);
-    return APR_SUCCESS;
-}
-
-/* NULL: there is no memory. */
+/* NULL: there is no memory. What the builder makes must lie in its pool. */
 static void *image_of(redirect_builder *builder, size_t size, apr_pool_t *pool)
 {
     mapping *mapped;
-    void *image = NULL;
+    void *image;
 
-    if (size >= LARGE_IMAGE) {
+    if (size >= LARGE_IMAGE && !htc_options_get()->building) {
         mapped = apr_palloc(pool, sizeof(*mapped));
         mapped->bytes = redirect_builder_take(builder, &mapped->size);
         apr_pool_cleanup_register(pool, mapped, unmap_image, apr_pool_cleanup_null);
         return mapped->bytes;
     }
-    if (posix_memalign(&image, 64, size))
-        return NULL;
+    image = apr_palloc(pool, size + IMAGE_ALIGNED);
+    image = (void *)APR_ALIGN((uintptr_t)image, IMAGE_ALIGNED);
     redirect_builder_write(builder, image);
-    apr_pool_cleanup_register(pool, image, free_image, apr_pool_cleanup_null);
     return image;
 }
 
@@ -289,14 +285,19 @@ const redirect_table *htc_fold_finish_table(redirect_builder *builder, redirect_
     return table;
 }
 
-static const redirect_table *build_table(htc_fold *fold)
+/* Without a table lines are compared one after the other. */
+static void make_table(htc_fold *fold)
 {
-    redirect_builder *builder = redirect_builder_create((size_t)fold->entries->nelts, 0);
-    redirect_outcome outcome = builder ? REDIRECT_ADDED : REDIRECT_NO_MEMORY;
+    redirect_builder *builder;
+    redirect_outcome outcome = REDIRECT_ADDED;
     apr_pool_t *scratch;
 
-    if (!fold->prefixes)
-        fold->prefixes = redirect_prefix_filter_create((size_t)fold->entries->nelts, fold->pool);
+    if (fold->table || fold->linear || fold->entries->nelts < HTC_FOLD_MIN)
+        return;
+    builder = redirect_builder_create((size_t)fold->entries->nelts, 0);
+    if (!builder)
+        return;
+    fold->prefixes = redirect_prefix_filter_create((size_t)fold->entries->nelts, fold->pool);
     apr_pool_create(&scratch, NULL);
     for (int i = 0; i < fold->entries->nelts && outcome == REDIRECT_ADDED; i++) {
         outcome = add_entry(builder, fold, i, scratch);
@@ -304,25 +305,11 @@ static const redirect_table *build_table(htc_fold *fold)
             apr_pool_clear(scratch);
     }
     apr_pool_destroy(scratch);
-    return htc_fold_finish_table(builder, outcome, fold->pool);
+    fold->table = htc_fold_finish_table(builder, outcome, fold->pool);
 }
 
-/* A table that could not be made is tried again by the next request that needs it; until then lines
- * are compared one after the other. */
-HTC_HOT const redirect_table *htc_fold_table(htc_fold *fold, apr_thread_mutex_t *lock)
+void htc_fold_make_tables(const apr_array_header_t *folds)
 {
-    const redirect_table *table = atomic_load_explicit(&fold->table, memory_order_acquire);
-
-    if (table || fold->linear || fold->entries->nelts < HTC_FOLD_MIN)
-        return table;
-    if (lock)
-        apr_thread_mutex_lock(lock);
-    table = atomic_load(&fold->table);
-    if (!table) {
-        table = build_table(fold);
-        atomic_store(&fold->table, table);
-    }
-    if (lock)
-        apr_thread_mutex_unlock(lock);
-    return table;
+    for (int i = 0; i < folds->nelts; i++)
+        make_table(APR_ARRAY_IDX(folds, i, htc_fold *));
 }

@@ -527,6 +527,43 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     return answer_match(r, held->table, map, &asked, &match);
 }
 
+/* Where maps of .htaccess files were found in the area, so that they need not be looked for again.
+ * One place may serve several, in turn. */
+#define SLOTS 1024
+
+static _Atomic uint64_t *slot_of(const htc_redirects *redirects, const htc_redirect_map *map)
+{
+    return &redirects->slots[map->key.word[0] % SLOTS];
+}
+
+static uint64_t tag_of(const htc_redirect_map *map)
+{
+    return map->key.word[1] & ~(uint64_t)UINT32_MAX;
+}
+
+void htc_map_slots_create(htc_redirects *redirects, apr_pool_t *pool)
+{
+    redirects->slots = apr_pcalloc(pool, SLOTS * sizeof(*redirects->slots));
+    for (int i = 0; i < SLOTS; i++)
+        redirects->slots[i] = REDIRECT_AREA_NIL;
+}
+
+/* The line of a .htaccess file is in memory that cannot be written. */
+static HTC_APART int ask_map_of_file(request_rec *r, htc_redirects *redirects,
+                                     const htc_redirect_map *map)
+{
+    _Atomic uint64_t *known = slot_of(redirects, map);
+    uint64_t seen = atomic_load_explicit(known, memory_order_relaxed);
+    htc_redirect_map copy;
+    int answer;
+
+    memcpy(&copy, map, sizeof(copy));
+    copy.slot = (seen & ~(uint64_t)UINT32_MAX) == tag_of(map) ? (uint32_t)seen : REDIRECT_AREA_NIL;
+    answer = ask_map(r, redirects, &copy);
+    atomic_store_explicit(known, tag_of(map) | copy.slot, memory_order_relaxed);
+    return answer;
+}
+
 typedef struct question {
     request_rec *r;
     htc_redirects *redirects;
@@ -538,8 +575,12 @@ static HTC_HOT bool ask_context(void *baton, void *own)
     const apr_array_header_t *maps = own;
     question *q = baton;
 
-    for (int i = 0; i < maps->nelts && q->answer == DECLINED; i++)
-        q->answer = ask_map(q->r, q->redirects, APR_ARRAY_IDX(maps, i, htc_redirect_map *));
+    for (int i = 0; i < maps->nelts && q->answer == DECLINED; i++) {
+        htc_redirect_map *map = APR_ARRAY_IDX(maps, i, htc_redirect_map *);
+
+        q->answer =
+            map->tree ? ask_map_of_file(q->r, q->redirects, map) : ask_map(q->r, q->redirects, map);
+    }
     return q->answer != DECLINED;
 }
 

@@ -26,8 +26,8 @@ typedef struct htc_redirect_map {
     const char *tree;  /* of .htaccess: the directory that the file must lie in; else NULL */
     redirect_map_options options;
     redirect_area_key key;
-    /* Its place in the area; REDIRECT_AREA_NIL: none yet, or no room. A map of a .htaccess file
-     * gets one when it is asked for, and again after it was evicted. */
+    /* In the area; REDIRECT_AREA_NIL: none yet, or no room. What stands in .htaccess cannot be
+     * written: a request has a copy, see ask_map_of_file(). */
     _Atomic uint32_t slot;
 } htc_redirect_map;
 
@@ -57,7 +57,8 @@ struct htc_redirects {
 
     /* Of each process. */
     uint64_t fold_secret;          /* of the IDs of folded RewriteRules */
-    apr_thread_mutex_t *fold_lock; /* for making tables of folded lines */
+    apr_thread_mutex_t *fold_lock; /* for lending a rule of a server another pattern's text */
+    _Atomic uint64_t *slots;       /* of maps in .htaccess files, as found last; by their keys */
     htc_process_cache *tables;     /* htc_table, by place; NULL until child_init */
     htc_process_cache *patterns; /* of .htaccess files' maps, compiled; see redirects/map_regex.c */
     struct htc_loader *loader;   /* see redirects/map_loader.c */
@@ -168,9 +169,6 @@ bool htc_map_known(server_rec *s, const redirect_area_key *key);
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 
 /* redirects/map_regex.c */
-/** Limit of compiled patterns of maps of .htaccess files in a process: this part of
- * HtCacheProcessMemory. */
-#define HTC_PATTERNS_PART 4
 /** Make what these are kept in. */
 apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
 /** Does pattern @a id of the table match? With @a n, *found are the groups. One that cannot be
@@ -188,6 +186,8 @@ int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
 bool htc_regex_too_hard(int rc);
 
 /* redirects/map.c */
+/** For child_init. */
+void htc_map_slots_create(htc_redirects *redirects, apr_pool_t *pool);
 int htc_map_translate(request_rec *r);
 int htc_map_fixup(request_rec *r);
 /** What the status page says of a map. */

@@ -2,7 +2,7 @@
 /*
  * Patterns of redirect maps, compiled by httpd when they are first asked. Patterns of the server's
  * configuration stay with their table. Authors of .htaccess files may write more patterns than
- * there is memory for. So each process keeps as many of these as fit in a part of
+ * there is memory for. So each process keeps as many of these as fit in
  * HtCacheProcessMemory. Any other is compiled for the one look-up, as httpd does for a
  * RedirectMatch in such a file. Each pattern is compiled with a limit on its steps, see
  * maps/budget.h. Other processes can write the memory that a pattern lies in, so it may have no
@@ -154,7 +154,7 @@ static bool run_new(htc_process_cache *map, uint64_t hash, const regex_key *key,
     cost = sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, text_len);
     made->key = *key;
     matches = run(&made->regex, subject, len, budget, n, found);
-    if (!htc_process_cache_fits(map, cost) || !htc_process_cache_admit(map, hash, cost)) {
+    if (!htc_process_cache_fits(map, cost)) {
         regex_free(made);
         return matches;
     }

@@ -119,7 +119,7 @@ static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_las
     redirects->maps = options->maps;
     redirects->fold_secret = options->walk.secret;
     redirects->tree_limit = options->memory / 4;
-    redirects->patterns_limit = options->process_memory / HTC_PATTERNS_PART;
+    redirects->patterns_limit = options->process_memory;
     return redirects;
 }
 
@@ -128,10 +128,9 @@ static void fold_all(void)
 {
     const apr_array_header_t *folds = htc_options_get()->folds;
 
-    for (int i = 0; i < folds->nelts; i++) {
-        htc_fold_table(APR_ARRAY_IDX(folds, i, htc_fold *), NULL);
+    htc_fold_make_tables(folds);
+    for (int i = 0; i < folds->nelts; i++)
         htc_fold_count(APR_ARRAY_IDX(folds, i, htc_fold *));
-    }
 }
 
 /* An area that no other process could write to yet is used. Otherwise a new one is made, and
@@ -239,6 +238,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
             APR_SUCCESS ||
         !redirects->area)
         return;
+    htc_map_slots_create(redirects, pchild);
     if (htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_said_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||

@@ -29,8 +29,7 @@ static bool purge_record(void *baton, const char *key, size_t key_len, const htc
     return true;
 }
 
-/* Configurations that processes made from the records go with them: they are valid only as long
- * as the records are. */
+/* What the builder made of the records goes with them: it is valid only as long as they are. */
 static uint64_t purge(htc_store *store, const char *path)
 {
     purge_baton b = {.store = store, .prefix = path, .len = strlen(path)};

@@ -129,7 +129,8 @@ static const char *advice_of(const htc_report *report, const htc_cost *cost,
         return "it is read again and again: it changes often, or its record is evicted (see "
                "evictions)";
     case HTC_COST_LOADS:
-        return "processes build it anew: raise HtCacheProcessMemory, or let them live longer";
+        return "what it comes to is not shared, or has to make way: see refused_files, or raise "
+               "HtCacheMemory";
     default:
         return "nothing: this is paid once";
     }
@@ -169,7 +170,7 @@ static htc_list *costs_list(htc_report *report, htc_group *group)
         {"reads", "Read", HTC_GAUGE, HTC_UNIT_ONE, "times it was read"},
         {"parses", "Parsed", HTC_GAUGE, HTC_UNIT_ONE, "times its text was parsed"},
         {"loads", "Loaded", HTC_GAUGE, HTC_UNIT_ONE,
-         "times a process built its own configuration from the shared record"},
+         "times its directives were run because what they come to was not shared yet"},
         {"replays", "Replayed", HTC_GAUGE, HTC_UNIT_ONE,
          "times its directives were run for one request"},
         {"stock", "Left to httpd", HTC_GAUGE, HTC_UNIT_ONE, "times it was left to httpd"},

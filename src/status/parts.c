@@ -9,10 +9,9 @@
 
 #include "ap_mpm.h"
 
-#define MAX_LISTED_FILES     HTC_LISTED_FILES
-#define MAX_LISTED_PROCESSES 1024
+#define MAX_LISTED_FILES HTC_LISTED_FILES
 
-#define COLUMNS(list)        (list), (int)(sizeof(list) / sizeof((list)[0]))
+#define COLUMNS(list)    (list), (int)(sizeof(list) / sizeof((list)[0]))
 
 static uint64_t counter(const htc_report *report, enum htc_counter which)
 {
@@ -72,34 +71,6 @@ static void add_store_gauges(htc_group *group)
     htc_add_gauge(group, "bytes_total", HTC_UNIT_BYTES, stats.bytes_total, "shared memory in all");
 }
 
-static void report_processes(htc_report *report, htc_group *group)
-{
-    static const htc_column columns[] = {
-        {"pid", "Process", HTC_GAUGE, HTC_UNIT_ONE, "its number"},
-        {"entries", "Kept", HTC_GAUGE, HTC_UNIT_ONE, "configurations and directory chains"},
-        {"bytes", "Memory", HTC_GAUGE, HTC_UNIT_BYTES, "memory accounted to these"},
-    };
-    htc_process_stats *processes =
-        apr_palloc(report->pool, MAX_LISTED_PROCESSES * sizeof(*processes));
-    size_t n =
-        report->store ? htc_store_process_list(report->store, processes, MAX_LISTED_PROCESSES) : 0;
-    htc_list *list =
-        htc_report_list(report, NULL, "processes", "Processes",
-                        "what each process keeps for itself", HTC_LIST_FOLDED, COLUMNS(columns));
-    uint64_t bytes = 0, entries = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        htc_cell_number(list, (uint64_t)processes[i].pid);
-        htc_cell_number(list, processes[i].entries);
-        htc_cell_number(list, processes[i].bytes);
-        bytes += processes[i].bytes;
-        entries += processes[i].entries;
-    }
-    htc_add_gauge(group, "processes", HTC_UNIT_ONE, n, "processes that keep parsed configurations");
-    htc_add_gauge(group, "process_entries", HTC_UNIT_ONE, entries, "objects they keep");
-    htc_add_gauge(group, "process_bytes", HTC_UNIT_BYTES, bytes, "memory accounted to these");
-}
-
 static void report_htaccess(htc_report *report)
 {
     htc_group *group = htc_report_group(report, "htaccess", "Cache of .htaccess files",
@@ -108,7 +79,6 @@ static void report_htaccess(htc_report *report)
     htc_add_counters(group);
     add_ratios(group);
     add_store_gauges(group);
-    report_processes(report, group);
 }
 
 /* --- folded lines -----------------------------------------------------------------------------*/
@@ -308,17 +278,11 @@ static void report_table_memory(htc_report *report)
 /* --- all --------------------------------------------------------------------------------------*/
 
 /* clang-format off: one for each line */
-htc_reporter *const htc_reporters[] = {report_server,
-                                       htc_recent_report,
-                                       report_htaccess,
-                                       htc_costs_report,
-                                       htc_files_report,
-                                       htc_fresh_report,
-                                       htc_freshness_report,
-                                       report_fold,
-                                       report_tables,
-                                       report_table_memory,
-                                       htc_farm_report,
-                                       htc_problems_report,
-                                       NULL};
+htc_reporter *const htc_reporters[] = {report_server,       htc_recent_report,
+                                       report_htaccess,     htc_costs_report,
+                                       htc_files_report,    htc_heap_report,
+                                       htc_fresh_report,    htc_freshness_report,
+                                       report_fold,         report_tables,
+                                       report_table_memory, htc_farm_report,
+                                       htc_problems_report, NULL};
 /* clang-format on */

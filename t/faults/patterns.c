@@ -2,7 +2,7 @@
 /*
  * Counts the compiled patterns that httpd and its modules hold, in the file that $HTCACHE_PATTERNS
  * names: one 64-bit number, shared by all processes. They lie outside of APR's pools, whose end
- * frees them. Preloaded by t/34-process-memory.t.
+ * frees them. Preloaded by t/34-shared-memory.t.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -194,10 +194,30 @@ sub pid {
     return $pid;
 }
 
-# Process numbers of the parent's children that serve requests.
+# Process numbers of the parent's children but the builder.
 sub children {
     my ($self) = @_;
-    return _children_of($self->pid || return);
+    return grep { !_is_builder($_) } _children_of($self->pid || return);
+}
+
+# The builder's process number; nothing: there is none now.
+sub builder {
+    my ($self) = @_;
+    my ($pid) = grep { _is_builder($_) } _children_of($self->pid || return);
+    return $pid;
+}
+
+# It can write what the others only read, and nobody else of its user may look at its memory.
+sub _is_builder {
+    my ($pid) = @_;
+    my $maps = read_file("/proc/$pid/maps");
+    return _alive($pid) && (!defined $maps || $maps =~ /^\S+ rw-s .*memfd:htcache/m);
+}
+
+# All that requests have asked the builder for is answered.
+sub wait_built {
+    my ($self, $port) = @_;
+    return wait_until(sub { !$self->status($port)->{shared}{waiting} });
 }
 
 sub _children_of {

@@ -223,7 +223,7 @@ sub _authorization {
             files => $locked,
             htaccess => "${basic}Require user bob\nAuthzSendForbiddenOnFailure On\n",
             requests => [login('a.txt'), _alice(status => 403)]),
-        share('mod_ssl.c', 'SSLRequireSSL', modules => ['ssl'], files => $page,
+        replay('mod_ssl.c', 'SSLRequireSSL', modules => ['ssl'], files => $page,
             htaccess => "SSLRequireSSL\n",
             requests => [get('a.txt', status => 403)]),
     );

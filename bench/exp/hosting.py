@@ -1,0 +1,434 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+"""Shared hosting: thousands of sites with .htaccess files, many processes, processes that live for a short time.
+
+mod_vhost_alias finds the directory of a site by the name in the request. With a <VirtualHost> for each site httpd
+would search a list of names: the last of 20,000 takes 2.3 ms, thirty times what the answer costs, with or without
+the module, and hides what is compared. Each site still has a document root of its own (HtCacheDocumentRootShare).
+All sites have the same lines, as an application writes them, so two wildcard sections can be the limit."""
+
+import http.client
+import json
+import os
+import random
+import time
+
+import htbench
+from exp import htaccess
+from kit import counts, load, stats
+from kit.report import Standing, megabytes, rate, ratio
+
+TITLE = "Shared hosting"
+ABOUT = """Each site has a WordPress-like `.htaccess` file in its document root and one in `wp-content/uploads`.
+Sites are asked for with log-uniform popularity: half of the requests are for a file in `uploads`, four of ten for one
+in the document root, one of ten for a page that the front controller answers, without PHP. A connection has ten
+requests on average, each for any site, as behind a proxy. *limit*: the same lines in two wildcard `<Directory>`
+sections, with `AllowOverride None`; the answers are compared before. The module has its defaults, with more than
+5,000 sites `HtCacheMemory 512M`. *-short*: `MaxConnectionsPerChild 50`. *First visit*: each site is asked for once
+after a start, in random order. Memory is the proportional set size of all processes after the last turn.
+
+*New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
+100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
+PACKAGES = ["wrk"]
+SECONDS = {"prefork-8": (6, 45, 200), "prefork-48": (6, 140, 220), "prefork-200": (10, 55, 260),
+           "prefork-8-short": (6, 45, 200), "prefork-48-short": (6, 45, 220), "prefork-200-short": (10, 55, 260),
+           "event": (6, 130, 200), "new-children": (10, 45, 120), "directories": (12, 110, 240),
+           "directories-files": (12, 110, 240)}
+EXACT = ()
+
+LARGEST_BY_DEFAULT = 5000  # sites that HtCacheMemory's default is made for
+LEAST_MEMORY = 256 << 10  # that HtCacheMemory takes
+SHORT = "MaxConnectionsPerChild 50\n"
+PER_CONNECTION = 10
+CONNECTIONS = 32
+
+ROOT = """<FilesMatch "^(wp-config\\.php|xmlrpc\\.php|\\.ht.*)$">
+Require all denied
+</FilesMatch>
+Options -Indexes
+<IfModule mod_headers.c>
+Header set X-Content-Type-Options "nosniff"
+Header set Referrer-Policy "strict-origin-when-cross-origin"
+</IfModule>
+<IfModule mod_expires.c>
+ExpiresActive On
+ExpiresByType image/png "access plus 1 month"
+ExpiresByType image/jpeg "access plus 1 month"
+ExpiresByType text/css "access plus 1 week"
+</IfModule>
+# BEGIN WordPress
+<IfModule mod_rewrite.c>
+RewriteEngine On
+RewriteRule .* - [E=HTTP_AUTHORIZATION:%{HTTP:Authorization}]
+RewriteBase /
+RewriteRule ^index\\.php$ - [L]
+RewriteCond %{REQUEST_FILENAME} !-f
+RewriteCond %{REQUEST_FILENAME} !-d
+RewriteRule . /index.php [L]
+</IfModule>
+# END WordPress
+"""
+UPLOADS = """Options -Indexes
+<FilesMatch "\\.(php|phtml|phar)$">
+Require all denied
+</FilesMatch>
+"""
+UPLOAD, STATIC, PERMALINK = "/wp-content/uploads/photo.png", "/robots.txt", "/hello-world/"
+PATHS = [UPLOAD] * 5 + [STATIC] * 4 + [PERMALINK]
+CHECKED = (UPLOAD, STATIC, PERMALINK, "/", "/index.php", "/xmlrpc.php", "/.htaccess", "/wp-content/",
+           "/wp-content/uploads/", "/wp-content/uploads/shell.php", "/wp-content/no-such.png")
+
+LUA = """local paths = {{{paths}}}
+local close = "Connection: close\\r\\n"
+function init() math.randomseed(os.time()) end
+function request()
+  local rank = math.floor(math.exp(math.random() * math.log({sites} + 1)))
+  local site = rank * 7919 % {sites}
+  return "GET " .. paths[math.random(#paths)] .. " HTTP/1.1\\r\\nHost: s" .. site .. ".example\\r\\n" ..
+    (math.random({per_connection}) == 1 and close or "") .. "\\r\\n"
+end
+"""
+
+
+# --- sites, servers, visitors ---------------------------------------------------------------------------
+
+def make_sites(b, sites):
+    """Site 0 and up, and one more with all that same_answers() asks for. Pages are links to the same few files, each
+    site's .htaccess files are its own."""
+    docroot, pages = b.directory("sites"), b.directory("pages")
+    for name in ("index.php", "photo.png", "robots.txt"):
+        write(os.path.join(pages, name), f"{name}: a small page.\n")
+
+    def link(name, *place):
+        os.link(os.path.join(pages, name), os.path.join(*place))
+    for i in range(sites + 1):
+        root = os.path.join(docroot, f"s{i}")
+        uploads = os.path.join(root, "wp-content", "uploads")
+        os.makedirs(uploads)
+        link("index.php", root, "index.php")
+        link("robots.txt", root, "robots.txt")
+        link("photo.png", uploads, "photo.png")
+        write(os.path.join(root, ".htaccess"), ROOT)
+        write(os.path.join(uploads, ".htaccess"), UPLOADS)
+    link("index.php", root, "xmlrpc.php")
+    link("index.php", uploads, "shell.php")
+    if b.effort != "quick":
+        counts.settle()
+    return docroot
+
+
+def write(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def servers(b, docroot, sites, more="", **mpm):
+    def sections(override, root="", uploads=""):
+        return (f"VirtualDocumentRoot {docroot}/%1\n{more}"
+                f"<Directory \"{docroot}/*\">\nAllowOverride {override}\n{root}</Directory>\n"
+                f"<Directory \"{docroot}/*/wp-content/uploads\">\n{uploads}</Directory>\n")
+    on = "HtCache On\n" + ("HtCacheMemory 512M\n" if sites > LARGEST_BY_DEFAULT else "")
+    mpm["modules"] = htbench.DEBIAN_MODULES + ["vhost_alias"]
+    return {"limit": b.httpd("limit", docroot, sections("None", ROOT, UPLOADS), **mpm),
+            "stock": b.httpd("stock", docroot, sections("All"), **mpm),
+            "module": b.httpd("module", docroot, on + sections("All"), True, **mpm)}
+
+
+def same_answers(made, site):
+    """Raises an error when they are not. Each twice, so that the module answers from what it knows, too."""
+    def answer(port, path):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request("GET", path, headers={"Host": f"s{site}.example"})
+        response = connection.getresponse()
+        heads = sorted((k, v) for k, v in response.getheaders() if k not in ("Date", "Expires", "ETag"))
+        seen = (response.status, heads, response.read())
+        connection.close()
+        return seen
+    for path in CHECKED * 2:
+        answers = {label: answer(one.port, path) for label, one in made.items()}
+        for label, seen in answers.items():
+            if seen != answers["stock"]:
+                raise RuntimeError(f"{path}: {label} answers {seen[:2]}, stock {answers['stock'][:2]}")
+
+
+class Visitor:
+    """A slow client that is told whom to ask, on a new connection after each `each` requests."""
+
+    def __init__(self, port, each):
+        self.port, self.each, self.left, self.connection = port, each, 0, None
+
+    def get(self, site, path):
+        if not self.left:
+            self.close()
+            self.connection, self.left = htbench.Connection(self.port), self.each
+        self.connection.host = f"s{site}.example"
+        htbench.check(self.connection.get(path))
+        self.left -= 1
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+            self.connection = None
+
+
+def visit(port, requests):
+    """What kit/load.py's clients say, of [(site, path), ...]."""
+    begin, visitor = time.monotonic(), Visitor(port, PER_CONNECTION)
+    for site, path in requests:
+        visitor.get(site, path)
+    visitor.close()
+    return {"rate": len(requests) / (time.monotonic() - begin), "requests": len(requests)}
+
+
+def first_visits(made, sites, chance):
+    """The sites, each once, in eight pieces that the servers take in turn."""
+    order = [(site, chance.choice(PATHS)) for site in chance.sample(range(sites), sites)]
+    size = max(1, sites // 8)
+    cpu = {label: [] for label in made}
+    for i in range(8):
+        piece = order[i * size:(i + 1) * size]
+        for label, one in made.items():
+            before = stats.cpu_seconds(one.process.pid)
+            visit(one.port, piece)
+            cpu[label].append((stats.cpu_seconds(one.process.pid) - before) / len(piece) * 1e6)
+    return {label: compared(cpu[label], cpu["limit"]) for label in made}
+
+
+def compared(ours, theirs):
+    """Processor time in microseconds, and its ratio to what the limit took at the same time."""
+    return {"cpu": stats.spread(ours), "ratio": stats.spread([x / y for x, y in zip(ours, theirs) if y])}
+
+
+def warm_up(one, requests, script):
+    """So many requests, whatever the machine's speed: what each process knows goes by their number."""
+    while requests > 0:
+        requests -= load.wrk(one.port, connections=CONNECTIONS, seconds=1, script=script)["requests"]
+
+
+def in_turn(b, made, script, few, share, what):
+    """Throughput and processor time of servers that run already, and their memory in the end. `few`: what a smoke
+    run asks for."""
+    def client(port):
+        return visit(port, few) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, 1, script=script)
+    every = {label: load.Contender(one, client) for label, one in made.items()}
+    pairs = b.turns(every, "limit", share, restart=0, what=what)
+    pss = {label: counts.pss(one.process.pid) for label, one in made.items()}
+    for one in made.values():
+        one.stop()
+    return {"pairs": pairs, "pss": pss}
+
+
+# --- many sites ---------------------------------------------------------------------------------------------
+
+def compare(b, sites, share, more, mpm):
+    docroot = make_sites(b, sites)
+    made = servers(b, docroot, sites, more, **mpm)
+    script = os.path.join(b.root, "visitors.lua")
+    write(script, LUA.format(paths=", ".join(f'"{p}"' for p in PATHS), sites=sites, per_connection=PER_CONNECTION))
+    for one in made.values():
+        one.start()
+    same_answers(made, sites)  # the site that nobody visits
+    b.say(f"{sites} sites, first visits")
+    first = first_visits(made, sites, random.Random(sites))
+    b.say(f"{sites} sites, warming up")
+    warm_up(made["module"], b.pick(1, 40000, 200000), script)
+    few = [(i % sites, PATHS[i % len(PATHS)]) for i in range(60)]
+    return {"first": first, **in_turn(b, made, script, few, share, f"{sites} sites, ")}
+
+
+def part(sizes, more="", **mpm):
+    """`sizes` of the default form; the long one has all."""
+    def run(b):
+        chosen = b.pick((20,), sizes, (500, 5000, 20000))
+        return {str(sites): compare(b, sites, 1 / (len(chosen) - i), more, mpm) for i, sites in enumerate(chosen)}
+    return run
+
+
+# --- new children -------------------------------------------------------------------------------------------
+
+SPANS = {"first request": (0, 1), "second to tenth": (1, 10), "last ten of a hundred": (90, 100)}
+
+
+def clocks(pid):
+    found = {}
+    for process in stats.processes_of(pid)[1:]:
+        try:
+            found[process] = time.clock_gettime(~process << 3 | 2)
+        except OSError:
+            pass
+    return found
+
+
+def life(one, sites):
+    """Processor time in microseconds of each request of a new child, each to another site."""
+    visitor, taken = Visitor(one.port, len(sites)), []
+    for site in sites:
+        before = clocks(one.process.pid)
+        visitor.get(site, UPLOAD)
+        after = clocks(one.process.pid)
+        taken.append(sum(after[p] - before[p] for p in after if p in before) * 1e6)
+    visitor.close()
+    return taken
+
+
+def new_children(b):
+    sites, chance = b.pick(100, 5000, 5000), random.Random(1)
+    made = servers(b, make_sites(b, sites), sites, "MaxConnectionsPerChild 1\n", mpm="prefork", processes=16)
+    for label, one in made.items():
+        one.start()
+        b.say(f"warming up, {label}")
+        for _ in range(2):
+            visitor = Visitor(one.port, sites)
+            for site in range(sites):
+                visitor.get(site, UPLOAD)
+            visitor.close()
+    lives = {label: [] for label in made}
+    for number in range(b.pick(2, 60, 200)):
+        b.say(f"child {number + 1}")
+        chosen = chance.sample(range(sites), 100)
+        for label, one in made.items():
+            lives[label].append(life(one, chosen))
+    for one in made.values():
+        one.stop()
+    means = {span: {label: [sum(l[begin:end]) / (end - begin) for l in lives[label]] for label in made}
+             for span, (begin, end) in SPANS.items()}
+    return {"sites": sites, "children": len(lives["limit"]),
+            "spans": {span: {label: compared(of[label], of["limit"]) for label in made} for span, of in means.items()}}
+
+
+# --- many directories ---------------------------------------------------------------------------------------
+
+SAMPLE = 20
+
+
+def needed(b, docroot, count):
+    """Bytes that the module has in use when it knows all directories, from every twentieth of them."""
+    status = "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n"
+    directives = "HtCache On\nHtCacheMemory 256M\n" + status + htaccess.sections(docroot, "All", "All")
+    one = b.httpd("needed", docroot, directives, True).start()
+
+    def used():
+        connection = htbench.Connection(one.port)
+        text = connection.get("/htcache-status?format=json")[1]
+        connection.close()
+        return json.loads(text)["htaccess"]["bytes_used"]
+    before = used()
+    counts.ask(one.port, [f"/{i // 1000}/{i % 1000}/page.html" for i in range(0, count, SAMPLE)] * 2)
+    time.sleep(1)
+    bytes_used = (used() - before) * SAMPLE
+    one.stop()
+    return bytes_used
+
+
+def directories(text):
+    """Enough memory and a quarter of it one after the other: watches of both would be more than a user has."""
+    def run(b):
+        count = b.pick(200, 100000, 100000)
+        docroot = b.directory("many")
+        htaccess.make_directories(docroot, count, text)
+        if b.effort != "quick":
+            counts.settle()
+        b.say("how much memory")
+        bytes_used = needed(b, docroot, count)
+        figures = {"directories": count, "needed": bytes_used}
+        for i, (name, size) in enumerate((("enough", 2 * bytes_used), ("quarter", bytes_used // 4))):
+            figures[name] = at_random(b, docroot, count, max(size, LEAST_MEMORY), name, 1 / (2 - i))
+        return figures
+    return run
+
+
+def at_random(b, docroot, count, size, name, share):
+    all_of_them = htaccess.sections(docroot, "All", "All")
+    made = {"limit": b.httpd("limit", docroot, htaccess.sections(docroot, "None", "None")),
+            "stock": b.httpd("stock", docroot, all_of_them),
+            "module": b.httpd("module", docroot, f"HtCache On\nHtCacheMemory {size}\n{all_of_them}", True)}
+    script = htaccess.lua(b, "random", count, False)
+    for one in made.values():
+        one.start()
+    b.say(f"{name}, warming up")
+    warm_up(made["module"], b.pick(1, 2 * count, 4 * count), script)
+    few = [(0, f"/0/{i}/page.html") for i in range(60)]
+    return in_turn(b, made, script, few, share, f"{name}, ")
+
+
+PARTS = {"prefork-8": part((5000,), mpm="prefork", processes=8),
+         "prefork-48": part((500, 5000, 20000), mpm="prefork", processes=48),
+         "prefork-200": part((5000,), mpm="prefork", processes=200),
+         "prefork-8-short": part((5000,), SHORT, mpm="prefork", processes=8),
+         "prefork-48-short": part((5000,), SHORT, mpm="prefork", processes=48),
+         "prefork-200-short": part((5000,), SHORT, mpm="prefork", processes=200),
+         "event": part((500, 5000, 20000), mpm="event", processes=2),
+         "new-children": new_children, "directories": directories(None),
+         "directories-files": directories("Options -Indexes\n")}
+
+
+# --- what is written ------------------------------------------------------------------------------------------
+
+def by_size(figures):
+    return sorted(figures.items(), key=lambda item: int(item[0]))
+
+
+def standing(parts):
+    rows = []
+    for name, figures in parts.items():
+        if name == "new-children":
+            for span, of in figures["spans"].items():
+                rows.append(Standing(f"{figures['sites']:,} sites, a new child's {span}: processor time", LIMIT,
+                                     of["module"]["ratio"], "lower"))
+        elif name.startswith("directories"):
+            for room in ROOM:
+                rows += against_limit(f"{what_directories(name, figures)}, {ROOM[room]}", "limit: AllowOverride None",
+                                      figures[room]["pairs"])
+        else:
+            for sites, f in by_size(figures):
+                rows += against_limit(f"{int(sites):,} sites, {name}", LIMIT, f["pairs"])
+    return rows
+
+
+LIMIT = "limit: the lines in <Directory>"
+ROOM = {"enough": "enough memory", "quarter": "a quarter of it"}
+
+
+def what_directories(name, figures):
+    return f"{figures['directories']:,} {name.replace('-', ' with ')} at random"
+
+
+def against_limit(what, limit, pairs):
+    entry = pairs["contenders"].get("module")
+    return [Standing(what, limit, entry["ratio"], cpu=entry.get("cpu_ratio"))] if entry else []
+
+
+def cpu_ratio(pairs, label):
+    entry = pairs["contenders"].get(label, {})
+    return ratio(entry["cpu_ratio"]) if "cpu_ratio" in entry else "–"
+
+
+def more_memory(pss):
+    return f"{(pss['module'] - pss['stock']) / 1e6:,.0f}"
+
+
+def report(page, parts):
+    rows = [[name, f"{int(sites):,}", cpu_ratio(f["pairs"], "stock"), cpu_ratio(f["pairs"], "module"),
+             ratio(f["first"]["stock"]["ratio"]), ratio(f["first"]["module"]["ratio"]),
+             megabytes(f["pss"]["stock"]), more_memory(f["pss"])]
+            for name in PARTS if name in parts and "prefork" in name or name == "event" and name in parts
+            for sites, f in by_size(parts[name])]
+    if rows:
+        page.text("### Sites", "Processor time of a request, and of the first one to each site, against *limit*; memory.")
+        page.table(["", "sites", "stock", "module", "first visit, stock", "first visit, module", "stock, MB",
+                    "module: more, MB"], rows)
+    if "new-children" in parts:
+        figures = parts["new-children"]
+        page.text(f"### {figures['children']} new children, {figures['sites']:,} sites",
+                  "Processor time of a child's requests, each for another site, in microseconds, and against *limit*.")
+        page.table(["", "limit", "stock", "ratio", "module", "ratio"],
+                   [[span, rate(of["limit"]["cpu"]["median"]), rate(of["stock"]["cpu"]["median"]),
+                     ratio(of["stock"]["ratio"]), rate(of["module"]["cpu"]["median"]), ratio(of["module"]["ratio"])]
+                    for span, of in figures["spans"].items()])
+    for name in ("directories", "directories-files"):
+        if name in parts:
+            figures = parts[name]
+            for room in ROOM:
+                page.text(f"### {what_directories(name, figures)}, {ROOM[room]}",
+                          f"The module needs {megabytes(figures['needed'])} MB to know them all, and all its processes "
+                          f"have {more_memory(figures[room]['pss'])} MB more than stock's.")
+                page.pairs(figures[room]["pairs"])

@@ -1,0 +1,379 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The heap as serving processes see it: making it before they are forked, joining, finding and
+ * pinning objects, asking the builder. What the builder does is in heap/builder.c.
+ */
+#include "heap/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#define BYTES_PER_WORD 1024 /* of the heap, for each word of its index */
+#define MOST_ROWS      4096
+#define AGAIN_MS       1000
+
+/* --- making it --------------------------------------------------------------------------------*/
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* The index is a power of two of sets, behind the header; then come the blocks. */
+static void lay_out(htc_heap *heap)
+{
+    size_t index = round_up(sizeof(heap_header), 4096), blocks;
+
+    heap->nsets = 16;
+    while (heap->nsets * 2 * HEAP_WAYS * BYTES_PER_WORD <= heap->bytes)
+        heap->nsets *= 2;
+    blocks = index + heap->nsets * HEAP_WAYS * sizeof(uint64_t);
+    heap->header = (heap_header *)(void *)heap->base;
+    heap->index = (_Atomic uint64_t *)(void *)(heap->base + index);
+    heap->first = (uint32_t)(round_up(blocks, HEAP_GRANULE) / HEAP_GRANULE);
+    heap->end = (uint32_t)(heap->bytes / HEAP_GRANULE);
+}
+
+/* A descriptor that cannot write, of a file that only its owner can open again. The descriptor that
+ * can write is closed once there is one free block. */
+static apr_status_t map_file(htc_heap *heap, const char **why)
+{
+    char name[32];
+    heap_block *all;
+    apr_status_t rv;
+    void *begun;
+    int fd = memfd_create("htcache", MFD_CLOEXEC);
+
+    *why = "memfd_create() or ftruncate() failed";
+    if (fd < 0 || ftruncate(fd, (off_t)heap->bytes) || fchmod(fd, 0600)) {
+        rv = APR_FROM_OS_ERROR(errno);
+        if (fd >= 0)
+            close(fd);
+        return rv;
+    }
+    *why = "/proc/self/fd cannot be opened; mount /proc";
+    apr_snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    heap->fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (heap->fd < 0) {
+        rv = APR_FROM_OS_ERROR(errno);
+        close(fd);
+        return rv;
+    }
+    *why = "mmap() failed";
+    heap->base = mmap(NULL, heap->bytes, PROT_READ, MAP_SHARED, heap->fd, 0);
+    begun = mmap(NULL, heap->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    rv = APR_FROM_OS_ERROR(errno);
+    close(fd);
+    if (heap->base == MAP_FAILED || begun == MAP_FAILED) {
+        if (begun != MAP_FAILED)
+            munmap(begun, heap->bytes);
+        return rv;
+    }
+    lay_out(heap);
+    all = (heap_block *)(void *)((char *)begun + heap->first * HEAP_GRANULE);
+    HEAP_SET(all->head, heap_head(heap->end - heap->first, HEAP_FREE));
+    munmap(begun, heap->bytes);
+    madvise(heap->base, heap->bytes, MADV_DONTDUMP);
+    return APR_SUCCESS;
+}
+
+/* Each row is a mapping of its own, so that what a process has unmapped it cannot reach again by
+ * growing or moving what it has. */
+static bool map_rows(htc_heap *heap)
+{
+    size_t bytes = heap->nrows * HEAP_ROW_BYTES;
+    char *rows = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (rows == MAP_FAILED)
+        return false;
+    heap->rows = rows;
+    for (unsigned i = 0; i < heap->nrows; i++) {
+        if (mmap(rows + i * HEAP_ROW_BYTES, HEAP_ROW_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+            return false;
+    }
+    return true;
+}
+
+/* A child has other things where it has unmapped rows. */
+static apr_status_t unmap(void *data)
+{
+    htc_heap *heap = data;
+
+    if (getpid() != heap->maker)
+        return APR_SUCCESS;
+    if (heap->base && heap->base != MAP_FAILED)
+        munmap(heap->base, heap->bytes);
+    if (heap->rows)
+        munmap(heap->rows, heap->nrows * HEAP_ROW_BYTES);
+    if (heap->fd >= 0)
+        close(heap->fd);
+    if (heap->wake >= 0)
+        close(heap->wake);
+    return APR_SUCCESS;
+}
+
+apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes, apr_pool_t *pool,
+                             const char **why)
+{
+    htc_heap *heap = apr_pcalloc(pool, sizeof(*heap));
+    void *hints;
+    apr_status_t rv;
+
+    *made = NULL;
+    *why = "its size is out of range";
+    if (bytes < HTC_HEAP_MIN_BYTES || bytes > HTC_HEAP_MAX_BYTES)
+        return APR_EINVAL;
+    heap->bytes = (size_t)bytes / 4096 * 4096;
+    heap->nrows = processes < MOST_ROWS ? processes : MOST_ROWS;
+    heap->fd = heap->wake = -1;
+    heap->maker = getpid();
+    apr_pool_cleanup_register(pool, heap, unmap, apr_pool_cleanup_null);
+    rv = map_file(heap, why);
+    if (rv != APR_SUCCESS)
+        return rv;
+    heap->hints_bytes = round_up(sizeof(heap_hints) + heap->end, 4096);
+    *why = "mmap() failed";
+    rv = htc_pages_share(&hints, heap->hints_bytes, pool);
+    if (rv != APR_SUCCESS)
+        return rv;
+    heap->hints = hints;
+    if (!map_rows(heap))
+        return APR_FROM_OS_ERROR(errno);
+    *why = "eventfd() or memfd_create() failed";
+    heap->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (heap->wake < 0)
+        return APR_FROM_OS_ERROR(errno);
+    rv = htc_lock_create(&heap->lock, &heap->hints->lock, pool);
+    if (rv != APR_SUCCESS)
+        return rv;
+    *why = NULL;
+    *made = heap;
+    return APR_SUCCESS;
+}
+
+/* --- joining ----------------------------------------------------------------------------------*/
+
+static void unmap_others(htc_heap *heap, unsigned own)
+{
+    char *row = heap->rows + own * HEAP_ROW_BYTES;
+    char *end = heap->rows + heap->nrows * HEAP_ROW_BYTES;
+
+    if (row > heap->rows)
+        munmap(heap->rows, (size_t)(row - heap->rows));
+    if (row + HEAP_ROW_BYTES < end)
+        munmap(row + HEAP_ROW_BYTES, (size_t)(end - row) - HEAP_ROW_BYTES);
+}
+
+/* The kernel says that no living process has the row. What one before has pinned is void with it.
+ * */
+bool htc_heap_join(htc_heap *heap, bool alone)
+{
+    unsigned from = atomic_fetch_add(&heap->hints->next_row, 1), own = heap->nrows;
+
+    for (unsigned i = 0; i < heap->nrows && own == heap->nrows; i++) {
+        if (htc_lock_enlist(&heap->lock, (from + i) % heap->nrows))
+            own = (from + i) % heap->nrows;
+    }
+    if (own < heap->nrows) {
+        memset((void *)heap_row(heap, own), 0, HEAP_ROW_BYTES);
+        heap->row = heap_row(heap, own);
+    }
+    if (alone)
+        return heap->row != NULL;
+    if (heap->row)
+        unmap_others(heap, own);
+    else
+        munmap(heap->rows, heap->nrows * HEAP_ROW_BYTES);
+    close(heap->fd);
+    heap->fd = -1;
+    return heap->row != NULL;
+}
+
+/* --- finding ----------------------------------------------------------------------------------*/
+
+#define BUCKETS   (HEAP_ROW_WORDS / HEAP_WAYS)
+#define ONE(word) ((uint32_t)(word))
+
+static inline htc_pin *bucket_of(htc_pin *row, uint32_t number, unsigned which)
+{
+    uint32_t mixed = number * UINT32_C(0x9E3779B1) >> 16;
+
+    return row + ((mixed + which) % BUCKETS) * HEAP_WAYS;
+}
+
+/* One more request of this process uses the block. */
+static inline htc_pin *pin_known(htc_pin *bucket, uint32_t number)
+{
+    for (unsigned i = 0; i < HEAP_WAYS; i++) {
+        uint64_t seen = HEAP_GET(bucket[i]);
+
+        while (seen >> 32 == number && ONE(seen)) {
+            if (atomic_compare_exchange_weak(&bucket[i], &seen, seen + 1))
+                return &bucket[i];
+        }
+    }
+    return NULL;
+}
+
+static HTC_APART htc_pin *pin_new(htc_pin *bucket, uint32_t number)
+{
+    for (unsigned i = 0; i < HEAP_WAYS; i++) {
+        uint64_t seen = HEAP_GET(bucket[i]);
+
+        if (!ONE(seen) &&
+            atomic_compare_exchange_strong(&bucket[i], &seen, (uint64_t)number << 32 | 1))
+            return &bucket[i];
+    }
+    return NULL;
+}
+
+static inline htc_pin *pin_block(htc_pin *row, uint32_t number)
+{
+    htc_pin *pin = pin_known(bucket_of(row, number, 0), number);
+
+    for (unsigned which = 0; !pin && which < 4; which++)
+        pin = pin_new(bucket_of(row, number, which), number);
+    return pin;
+}
+
+static inline void mark_used(const htc_heap *heap, uint32_t number)
+{
+    _Atomic uint8_t *used = &heap->hints->used[number];
+
+    if (!HEAP_GET(*used))
+        HEAP_SET(*used, 1);
+}
+
+/* The index is looked at again behind the pin; see heap/heap.h. */
+static inline const void *acquire_from(const htc_heap *heap, size_t set, uint64_t hash,
+                                       htc_heap_match match, const void *key, htc_pin **pin)
+{
+    for (size_t at = set; at < set + HEAP_WAYS; at++) {
+        uint64_t word = atomic_load_explicit(&heap->index[at], memory_order_acquire);
+        uint32_t number = (uint32_t)word;
+        const heap_block *block;
+
+        if (!word || word != heap_word(hash, number))
+            continue;
+        HEAP_CRASH_POINT("about to pin");
+        *pin = pin_block(heap->row, number);
+        if (!*pin)
+            return NULL;
+        HEAP_CRASH_POINT("pinned");
+        block = heap_block_at(heap, number);
+        if (atomic_load(&heap->index[at]) == word && block->hash == hash &&
+            match(heap_payload(block), key)) {
+            mark_used(heap, number);
+            return heap_payload(block);
+        }
+        htc_heap_release(*pin);
+    }
+    return NULL;
+}
+
+HTC_EACH const void *htc_heap_acquire(const htc_heap *heap, uint64_t hash, htc_heap_match match,
+                                      const void *key, htc_pin **pin)
+{
+    const void *found;
+
+    if (!heap->row)
+        return NULL;
+    found = acquire_from(heap, heap_set(heap, hash, 0), hash, match, key, pin);
+    return found ? found : acquire_from(heap, heap_set(heap, hash, 1), hash, match, key, pin);
+}
+
+/* --- asking -----------------------------------------------------------------------------------*/
+
+/* What was asked for once is remembered; what is asked for again before its place was taken by
+ * something else is wanted. */
+static bool wanted_again(heap_hints *hints, uint64_t key)
+{
+    _Atomic uint32_t *ghost = &hints->ghosts[key % HEAP_GHOSTS];
+    uint32_t tag = (uint32_t)(key >> 32) | 1;
+
+    if (HEAP_GET(*ghost) == tag)
+        return true;
+    HEAP_SET(*ghost, tag);
+    return false;
+}
+
+static bool take_place(heap_place *place, uint64_t key, int64_t now_ms)
+{
+    uint32_t state = HEAP_GET(place->state);
+
+    if (state == HEAP_WRITING || state == HEAP_WAITING ||
+        (state == HEAP_ANSWERED && HEAP_GET(place->key) == key &&
+         (uint64_t)HEAP_GET(place->until) - (uint64_t)now_ms - 1 < AGAIN_MS))
+        return false;
+    return atomic_compare_exchange_strong(&place->state, &state, HEAP_WRITING);
+}
+
+void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_ms)
+{
+    heap_hints *hints = heap->hints;
+    heap_place *place = &hints->places[(request->key >> 8) % HEAP_REQUESTS];
+    const uint64_t one = 1;
+
+    if ((HEAP_GET(heap->header->full) && !wanted_again(hints, request->key)) ||
+        !take_place(place, request->key, now_ms))
+        return;
+    HEAP_SET(place->key, request->key);
+    HEAP_SET(place->record, request->record);
+    HEAP_SET(place->owner, request->owner);
+    HEAP_SET(place->server, request->server);
+    HEAP_SET(place->share, request->share);
+    atomic_store(&place->state, HEAP_WAITING);
+    if (atomic_exchange(&hints->asleep, 0) && write(heap->wake, &one, sizeof(one)) < 0)
+        return; /* it wakes by itself */
+}
+
+/* --- figures ----------------------------------------------------------------------------------*/
+
+void htc_heap_stats_get(const htc_heap *heap, htc_heap_stats *stats)
+{
+    const heap_header *header = heap->header;
+
+    *stats = (htc_heap_stats){.bytes_total = heap->bytes,
+                              .bytes_used = HEAP_GET(header->used),
+                              .builds = HEAP_GET(header->builds),
+                              .refusals = HEAP_GET(header->refusals),
+                              .evictions = HEAP_GET(header->evictions),
+                              .no_room = HEAP_GET(header->no_room),
+                              .builders = HEAP_GET(header->builders),
+                              .condemned = HEAP_GET(header->ncondemned),
+                              .builder = (int32_t)HEAP_GET(header->builder)};
+    for (int i = 0; i < HTC_HEAP_KINDS; i++) {
+        stats->objects[i] = HEAP_GET(header->objects[i]);
+        stats->bytes[i] = HEAP_GET(header->bytes[i]);
+    }
+    for (unsigned i = 0; i < HEAP_REQUESTS; i++)
+        stats->waiting += HEAP_GET(heap->hints->places[i].state) == HEAP_WAITING;
+    for (unsigned i = 0; i < heap->nrows; i++)
+        stats->processes += heap_row(heap, i) == heap->row || htc_lock_enlisted(&heap->lock, i);
+}
+
+void htc_heap_each(const htc_heap *heap, htc_heap_kind kind, htc_heap_visit visit, void *baton)
+{
+    bool more = heap->row != NULL;
+
+    for (size_t at = 0; more && at < heap->nsets * HEAP_WAYS; at++) {
+        uint64_t word = atomic_load_explicit(&heap->index[at], memory_order_acquire);
+        const heap_block *block = heap_block_at(heap, (uint32_t)word);
+        htc_pin *pin = word ? pin_block(heap->row, (uint32_t)word) : NULL;
+
+        if (!pin)
+            continue;
+        if (atomic_load(&heap->index[at]) == word && block->kind == kind)
+            more = visit(baton, heap_payload(block),
+                         heap_granules(HEAP_GET(block->head)) * HEAP_GRANULE);
+        htc_heap_release(pin);
+    }
+}

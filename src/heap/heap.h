@@ -1,0 +1,217 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file heap/heap.h The heap of parsed configurations: what httpd makes of .htaccess files, once
+ * for the whole server. One process, the builder, writes it. All others read it in place, at the
+ * same address.
+ *
+ *   heap (memory file)                       written by: the builder. Others map it read-only.
+ *   +--------+-------------------+------------------------------------------------------------+
+ *   | header | index             | blocks, one behind the other, free or with an object       |
+ *   |        | 8 words in a set: | +------+---------+ +------+-----------------+ +------+---- |
+ *   |        | tag, block number | | head | payload | | head | free            | | head | ... |
+ *   +--------+-------------------+-+------+---------+-+------+-----------------+-+------+-----+
+ *
+ *   hints (shared memory)                    written by: every process. Nobody relies on it.
+ *   +----------------------------+------------------------------------------------------------+
+ *   | requests to build          | used bits, one byte for each granule of the heap           |
+ *   +----------------------------+------------------------------------------------------------+
+ *
+ *   pin rows (one shared mapping each)       written by: the one process that has the row.
+ *   +-------+ +-------+ +-------+
+ *   | row 0 | | row 1 | | row 2 | ...        a word: number of a block, how many requests use it
+ *   +-------+ +-------+ +-------+
+ *
+ * An object is immutable once it is in the index. Pointers in it are plain addresses: every process
+ * has the heap at the address at which the parent mapped it before it forked. An object may need
+ * others (a path entry needs that of the directory above); these stay as long as it does.
+ *
+ * A reader finds a block's number in the index, pins the block in its row, and looks whether the
+ * index still says the same. The builder takes a block out of the index, and then looks at all
+ * pins. Both use sequentially consistent operations, so at least one of the two sees the other. The
+ * builder reuses the memory of a block only when neither the index nor a pin, nor an object that is
+ * in use, leads to it. So a reader never waits, and never sees an object change or go.
+ *
+ * Room: when there is none the builder takes objects out of the index by CLOCK, in the order of
+ * their addresses, and collects what nothing leads to any more. Objects of an owner (a document
+ * root) that has more than its share go first.
+ *
+ * What a process that was taken over can do: it cannot write to the heap, and mprotect() cannot
+ * change that, because it has no descriptor that was opened for writing. It cannot write the pins
+ * of another process, which it has unmapped. It can pin objects of its choice, have the wrong ones
+ * evicted, and ask the builder for any directory.
+ *
+ * A builder that dies leaves a heap that is consistent after each of its stores. The next one goes
+ * on with it.
+ */
+#ifndef HTC_HEAP_HEAP_H
+#define HTC_HEAP_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "heap/run.h"
+
+#define HTC_HEAP_MIN_BYTES ((uint64_t)256 << 10)
+#define HTC_HEAP_MAX_BYTES ((uint64_t)256 << 30)
+
+typedef struct htc_heap htc_heap; /* process-local handle */
+
+/** Keeps an object in place while its count is not 0. Lies in the process's row. */
+typedef _Atomic uint64_t htc_pin;
+
+/** What an object is. The heap gives it no meaning, but counts them apart. */
+typedef enum htc_heap_kind {
+    HTC_HEAP_CONFIG,     /* what httpd made of a file */
+    HTC_HEAP_REFUSED,    /* why a file's configuration cannot be shared */
+    HTC_HEAP_PATH_ENTRY, /* a directory's ready-made result */
+    HTC_HEAP_KINDS
+} htc_heap_kind;
+
+/** Objects that one may need. */
+#define HTC_HEAP_NEEDS 2
+
+/**
+ * Make an empty heap before the children fork. @a bytes is its size with its index; memory is taken
+ * as it fills. At most @a processes can use it at once. Lives until @a pool is cleaned up in the
+ * process that made it; a child that inherited it keeps it until it ends. Nothing is visible in the
+ * file system.
+ * @param why on failure, a sentence for the administrator from @a pool.
+ */
+apr_status_t htc_heap_create(htc_heap **heap, uint64_t bytes, unsigned processes, apr_pool_t *pool,
+                             const char **why);
+
+/* --- a process that serves --------------------------------------------------------------------*/
+
+/**
+ * Take a row, and give up what this process shall not be able to write. To be called once in a new
+ * child, before it serves. @a alone: httpd runs as one process, which forks builders later; then
+ * the other rows stay mapped.
+ * @return false when no row is free; then htc_heap_acquire() finds nothing.
+ */
+bool htc_heap_join(htc_heap *heap, bool alone);
+
+/** True when @a object is the one that @a key describes. Called with the object pinned. */
+typedef bool (*htc_heap_match)(const void *object, const void *key);
+
+/**
+ * Find an object and pin it, or NULL: there is none, or the process pins as many as it can. Takes
+ * no lock. @a hash must be well mixed in all of its 64 bits. Any thread may call it, and
+ * htc_heap_release().
+ */
+const void *htc_heap_acquire(const htc_heap *heap, uint64_t hash, htc_heap_match match,
+                             const void *key, htc_pin **pin);
+
+/** The request needs the object no more. */
+static inline void htc_heap_release(htc_pin *pin)
+{
+    atomic_fetch_sub_explicit(pin, 1, memory_order_release);
+}
+
+/** What the builder is asked to do. Every process can write it: it is a hint. */
+typedef struct htc_heap_request {
+    uint64_t key;    /* hash of what is asked for; two requests with one key are the same */
+    uint64_t record; /* which record, by the hash of its path */
+    uint64_t owner;  /* whose it will be */
+    uint32_t server; /* number of the virtual host */
+    uint32_t share;  /* what the owner may have while room is short, in per cent */
+} htc_heap_request;
+
+/**
+ * Ask the builder. Never waits: when the queue has no place, or the same was asked for and answered
+ * less than a second ago, nothing happens. While the heap is full only what was asked for twice
+ * within a short time gets to the builder. @a now_ms from htc_mono_ms().
+ */
+void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_ms);
+
+/* --- the builder ------------------------------------------------------------------------------*/
+
+/**
+ * Become the builder: map the heap for writing, at the same address, and go on with what the last
+ * builder left. To be called in a fork of the parent, with the parent's rights. @a anew: the last
+ * builder ended by a fault of its own, so nothing that it made is used any more.
+ * @return APR_SUCCESS; an error of open(2) or mmap(2); APR_EGENERAL when the heap is damaged.
+ */
+apr_status_t htc_heap_own(htc_heap *heap, bool anew);
+
+/** Wait until something is asked for, at most @a ms. */
+void htc_heap_wait(htc_heap *heap, int ms);
+
+/** The next request. False: there is none now. To be answered before the next call. */
+bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms);
+/** It is done. @a again: it may be asked for again at once; else not within the next second. */
+void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms);
+
+/** Being built. */
+typedef struct htc_heap_draft {
+    htc_run run;   /* run.pool is where to build */
+    void *payload; /* @a room bytes at its beginning, zeroed */
+    uint32_t block;
+    uint64_t owner, taken;
+} htc_heap_draft;
+
+/**
+ * Begin an object: @a fixed bytes, and behind it a pool of @a room bytes at least. Others make way
+ * for it.
+ * @return false: there is no room for so much.
+ */
+bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
+                    uint64_t owner, unsigned share_percent);
+/** The most room that an object should have, so that not all others have to make way. */
+size_t htc_heap_most(const htc_heap *heap);
+/** Give it up, with all that was allocated from its pool. */
+void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft);
+/**
+ * Publish it under @a hash in place of an object that matches @a key. It keeps the objects in @a
+ * needs (NULL: none), payloads of other objects. Its pool must not be used any more.
+ */
+void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind, uint64_t hash,
+                      htc_heap_match match, const void *key,
+                      const void *const needs[HTC_HEAP_NEEDS]);
+/** Find an object, in the builder. Nothing goes away before the next htc_heap_begin(). */
+const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match match,
+                          const void *key);
+/** Keep an object that was found over htc_heap_begin(), until the request is answered. Behind 512
+ * of them htc_heap_begin() returns false. */
+void htc_heap_keep(htc_heap *heap, const void *object);
+/** Bytes that a payload and its pool have in the heap. */
+size_t htc_heap_bytes_of(const void *object);
+
+/** Note what is being worked on, in case that the builder dies of it. 0: nothing. */
+void htc_heap_working_on(htc_heap *heap, uint64_t record, uint64_t version);
+/** What the builder before this one died of, if it is known; else 0. */
+uint64_t htc_heap_died_of(const htc_heap *heap, uint64_t *version);
+/** Never work on this version of this record again. The last few are remembered. */
+void htc_heap_condemn(htc_heap *heap, uint64_t record, uint64_t version);
+bool htc_heap_condemned(const htc_heap *heap, uint64_t record, uint64_t version);
+/** True when a builder ended while it worked on this before; remembers it if not. The last few are
+ * remembered. */
+bool htc_heap_suspected(htc_heap *heap, uint64_t record, uint64_t version);
+
+/* --- figures ----------------------------------------------------------------------------------*/
+
+typedef struct htc_heap_stats {
+    uint64_t bytes_total, bytes_used; /* with header and index; what objects take */
+    uint64_t objects[HTC_HEAP_KINDS], bytes[HTC_HEAP_KINDS];
+    uint64_t builds, refusals, evictions; /* of this generation, by all its builders */
+    uint64_t no_room;                     /* times there was no room for an object */
+    uint64_t builders;                    /* how many there have been */
+    uint64_t condemned;                   /* records that a builder died of */
+    int32_t builder;                      /* process number; 0: none has begun */
+    unsigned waiting;                     /* requests in the queue */
+    unsigned processes;                   /* rows that are taken, as far as known */
+} htc_heap_stats;
+
+/** Takes no lock. For any process. */
+void htc_heap_stats_get(const htc_heap *heap, htc_heap_stats *stats);
+
+/** Visit the objects of a kind, one after the other, each pinned during the call. Return false to
+ * stop. @a bytes is what it takes. */
+typedef bool (*htc_heap_visit)(void *baton, const void *object, size_t bytes);
+void htc_heap_each(const htc_heap *heap, htc_heap_kind kind, htc_heap_visit visit, void *baton);
+
+#endif

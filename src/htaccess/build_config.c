@@ -1,0 +1,531 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * From a record to the configuration that httpd makes of it, in the heap. Called by
+ * htaccess/build.c.
+ *
+ * What httpd's modules make of a file must lie in the heap as a whole, because no other process can
+ * read the builder's own memory. httpd's directives allocate from the pool that they are given. The
+ * one exception are compiled regexes, which PCRE allocates: these are copied. Any other cleanup in
+ * the pool belongs to memory or something else outside of it; such a file is refused, and each
+ * request runs its record.
+ *
+ * Directives that cannot be shared are left to each request, and the rest of the file is shared,
+ * where they do not depend on one another. php_value is such a directive.
+ */
+#include "htaccess/htaccess.h"
+#include "htaccess/build.h"
+#include "htaccess/internal.h"
+#include "redirects/redirects.h"
+
+#include "ap_regex.h"
+#include "apr_portable.h"
+#include "http_main.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <unistd.h>
+
+#define MOST_REST     16 /* modules of which each request runs directives of one file */
+#define ROOM_PER_BYTE 16 /* of a record */
+
+/* How PCRE tells the size of what it compiled: pcre2_pattern_info(), or pcre_fullinfo() with httpd
+ * before 2.4.51. httpd links with one of them. */
+#define PCRE2_INFO_SIZE_ 22
+#define PCRE_INFO_SIZE_  1
+
+static struct {
+    int (*info2)(const void *code, uint32_t what, void *where);
+    int (*info1)(const void *code, const void *extra, int what, void *where);
+    apr_status_t (*cleanup)(void *regex); /* httpd's own, of a regex in a pool */
+} pcre;
+
+/* --- regexes ----------------------------------------------------------------------------------*/
+
+/* 0: not known. */
+static size_t compiled_size(const ap_regex_t *regex)
+{
+    size_t size = 0;
+
+    if (!regex->re_pcre || (pcre.info2 ? pcre.info2(regex->re_pcre, PCRE2_INFO_SIZE_, &size)
+                                       : pcre.info1(regex->re_pcre, NULL, PCRE_INFO_SIZE_, &size)))
+        return 0;
+    return size;
+}
+
+static bool is_cleanup_of(void *regex, const void *data, apr_status_t (*plain)(void *))
+{
+    if (data == regex)
+        pcre.cleanup = plain;
+    return true;
+}
+
+bool htc_build_prepare(server_rec *s)
+{
+    htc_run run;
+    void *memory;
+    ap_regex_t *regex;
+    bool good;
+
+    *(void **)&pcre.info2 = dlsym(RTLD_DEFAULT, "pcre2_pattern_info_8");
+    *(void **)&pcre.info1 = dlsym(RTLD_DEFAULT, "pcre_fullinfo");
+    pcre.cleanup = NULL;
+    (void)s;
+    if ((!pcre.info1 && !pcre.info2) || !htc_run_prepare() ||
+        posix_memalign(&memory, 64, 4 * HTC_RUN_MIN))
+        return false;
+    good = htc_run_begin(&run, memory, 4 * HTC_RUN_MIN, NULL);
+    if (good) {
+        regex = ap_pregcomp(run.pool, "^a(b|c)$", AP_REG_EXTENDED);
+        if (regex)
+            htc_run_each_cleanup(&run, is_cleanup_of, regex);
+        good = regex && pcre.cleanup && htc_run_whole(&run);
+        if (good && !compiled_size(regex)) {
+            pcre.info2 = NULL; /* a library that another module has loaded */
+            good = pcre.info1 && compiled_size(regex);
+        }
+        htc_run_undo(&run);
+    }
+    free(memory);
+    return good;
+}
+
+/* Moving the regexes of an object into its pool. */
+typedef struct moving {
+    apr_pool_t *pool;
+    bool copy;      /* else only look whether it can be done */
+    size_t bytes;   /* that they will take in the pool */
+    size_t outside; /* that they take outside of it, with malloc's own */
+} moving;
+
+#define MALLOC_OWN sizeof(size_t) /* glibc's, for each block */
+
+static bool move_regex(void *baton, const void *data, apr_status_t (*plain)(void *))
+{
+    moving *m = baton;
+    ap_regex_t *regex = (ap_regex_t *)(uintptr_t)data, old;
+    size_t size;
+
+    if (plain == apr_pool_cleanup_null)
+        return true;
+    if (plain != pcre.cleanup)
+        return false;
+    size = compiled_size(regex);
+    if (!size)
+        return false;
+    m->bytes += APR_ALIGN_DEFAULT(size);
+    m->outside += malloc_usable_size(regex->re_pcre) + MALLOC_OWN;
+    if (!m->copy)
+        return true;
+    old = *regex;
+    regex->re_pcre = apr_pmemdup(m->pool, old.re_pcre, size);
+    ap_regfree(&old);
+    return true;
+}
+
+/* --- what a file comes to ---------------------------------------------------------------------*/
+
+static size_t outside(void)
+{
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+    struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+/* As core prepares them, with both pools the same, by which httpd knows a .htaccess file. */
+static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_level *level,
+                          const char *path, apr_pool_t *pool)
+{
+    memset(parms, 0, sizeof(*parms));
+    parms->limited = -1;
+    parms->override = level->rights.override;
+    parms->override_opts = level->rights.override_opts;
+    parms->override_list = level->rights.override_list;
+    parms->server = b->s;
+    parms->pool = parms->temp_pool = pool;
+    parms->path = apr_pstrdup(pool, level->dir);
+    parms->config_file = htc_empty_open(path, pool);
+}
+
+/* Messages of this process are nobody's answer: those for the logs of this server and of the main
+ * one, and those for httpd's stderr, which is the main server's log, too. */
+typedef struct silenced {
+    apr_file_t *log, *main_log;
+    int err; /* -1: could not be done */
+} silenced;
+
+static void silence(silenced *was, server_rec *s, apr_pool_t *pool)
+{
+    apr_file_t *null;
+    apr_os_file_t fd;
+
+    *was = (silenced){s->error_log, ap_server_conf->error_log, -1};
+    if (apr_file_open(&null, "/dev/null", APR_FOPEN_WRITE, APR_FPROT_OS_DEFAULT, pool) !=
+            APR_SUCCESS ||
+        apr_os_file_get(&fd, null) != APR_SUCCESS)
+        return;
+    s->error_log = ap_server_conf->error_log = null;
+    was->err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (was->err >= 0)
+        dup2(fd, STDERR_FILENO);
+}
+
+static void speak(const silenced *was, server_rec *s)
+{
+    s->error_log = was->log;
+    ap_server_conf->error_log = was->main_log;
+    if (was->err < 0)
+        return;
+    dup2(was->err, STDERR_FILENO);
+    close(was->err);
+}
+
+/* An error that may be gone the next time, as of a redirect map whose file is not there yet. */
+static const char not_now[] = "";
+
+/* A record, and what of it is left to each request. */
+typedef struct source {
+    const char *record;
+    size_t len;
+    bool split;         /* some directives are */
+    bool split_trusted; /* those of modules in HtCacheTrustModule, too */
+} source;
+
+/* True when one of the directives may be kept only because of HtCacheTrustModule. */
+static bool any_trusted(const htc_context *ctx, const char *record)
+{
+    htc_directive directive;
+    size_t at = 0;
+
+    while (ctx->trusted && ctx->trusted->nelts && htc_record_next(record, &at, &directive)) {
+        const htc_command *command = htc_command_find(ctx, directive.name);
+
+        if (command && htc_command_only_trusted(command, directive.args))
+            return true;
+    }
+    return false;
+}
+
+/* True for a directive that each request runs itself: it is not on the allow-list, or, with
+ * @a trusted, is there by HtCacheTrustModule alone. */
+static bool is_rest(const htc_command *command, const char *args, bool trusted)
+{
+    const char *reason;
+
+    return htc_command_judge(command, args, &reason) == HTC_ALLOW_REPLAY ||
+           (trusted && htc_command_only_trusted(command, args));
+}
+
+/* Modules of which each request runs directives itself. */
+typedef struct rest_modules {
+    unsigned n;
+    const char *names[MOST_REST];
+} rest_modules;
+
+static bool has_module(const rest_modules *modules, const htc_command *command)
+{
+    for (const htc_command_owner *owner = command->owners; owner; owner = owner->next) {
+        for (unsigned i = 0; i < modules->n; i++) {
+            if (modules->names[i] == owner->module_name)
+                return true;
+        }
+    }
+    return false;
+}
+
+static bool add_modules(rest_modules *modules, const htc_command *command)
+{
+    for (const htc_command_owner *owner = command->owners; owner; owner = owner->next) {
+        if (modules->n == MOST_REST)
+            return false;
+        modules->names[modules->n++] = owner->module_name;
+    }
+    return true;
+}
+
+/* A module's directives depend on one another, and on the section that they stand in, but not on
+ * those of other modules. So a file can be split where all directives of a module are run by each
+ * request, and stand in no section. Why not, or NULL. */
+static const char *cannot_split(const htc_building *b, const char *record, bool trusted)
+{
+    rest_modules modules = {0};
+    htc_directive d;
+
+    for (size_t at = 0; htc_record_next(record, &at, &d);) {
+        const htc_command *command = htc_command_find(b->ctx, d.name);
+
+        if (!command || (is_rest(command, d.args, trusted) &&
+                         (d.depth || *d.name == '<' || !add_modules(&modules, command))))
+            return apr_psprintf(b->scratch, "line %u: %s is run for each request", d.line, d.name);
+    }
+    for (size_t at = 0; htc_record_next(record, &at, &d);) {
+        const htc_command *command = htc_command_find(b->ctx, d.name);
+
+        if (!is_rest(command, d.args, trusted) && has_module(&modules, command))
+            return apr_psprintf(b->scratch,
+                                "line %u: %s belongs to a module of which another line is run for "
+                                "each request",
+                                d.line, d.name);
+    }
+    return NULL;
+}
+
+/* Take the directives that each request runs itself out of the tree. They are copied into the pool.
+ * */
+static const ap_directive_t *take_rest(const htc_building *b, ap_directive_t **link, bool trusted,
+                                       apr_pool_t *pool)
+{
+    ap_directive_t *rest = NULL, **end = &rest;
+
+    while (*link) {
+        ap_directive_t *node = *link;
+
+        if (!is_rest(htc_command_find(b->ctx, node->directive), node->args, trusted)) {
+            link = &node->next;
+            continue;
+        }
+        *link = node->next;
+        *end = apr_pmemdup(pool, node, sizeof(*node));
+        (*end)->directive = apr_pstrdup(pool, node->directive);
+        (*end)->args = apr_pstrdup(pool, node->args);
+        (*end)->next = NULL;
+        end = &(*end)->next;
+    }
+    return rest;
+}
+
+/* httpd hands a directive's words to its handler as copies in the pool, but to some the line as it
+ * stands in the tree. Those may keep a pointer to it. */
+static void keep_lines(const htc_context *ctx, ap_directive_t *node, apr_pool_t *pool)
+{
+    for (; node; node = node->next) {
+        const htc_command *command = htc_command_find(ctx, node->directive);
+
+        if (!command || command->raw_args)
+            node->args = apr_pstrdup(pool, node->args);
+        keep_lines(ctx, node->first_child, pool);
+    }
+}
+
+/* httpd's own modules keep no pointer to the tree itself in what a .htaccess file can set, so it
+ * need not lie in the heap. Of trusted modules nobody knows. */
+static ap_directive_t *tree_of(const htc_building *b, const source *source, htc_config *config,
+                               apr_pool_t *pool)
+{
+    bool whole = any_trusted(b->ctx, source->record) && !source->split_trusted;
+    ap_directive_t *tree =
+        whole ? htc_tree_decode(apr_pmemdup(pool, source->record, source->len), config->path, pool)
+              : htc_tree_decode(source->record, config->path, b->scratch);
+
+    if (source->split)
+        config->rest = take_rest(b, &tree, source->split_trusted, pool);
+    if (!whole)
+        keep_lines(b->ctx, tree, pool);
+    return tree;
+}
+
+/* Run the record in the draft's pool. What is said against sharing it, or NULL. */
+static const char *run_record(const htc_building *b, const htc_level *level, htc_heap_draft *draft,
+                              const source *source)
+{
+    apr_pool_t *pool = draft->run.pool;
+    htc_config *config = draft->payload;
+    unsigned logged = htc_lines_logged();
+    apr_array_header_t *folds = apr_array_make(b->scratch, 4, sizeof(htc_fold *));
+    ap_directive_t *tree;
+    cmd_parms parms;
+    const char *err;
+
+    config->path = apr_pstrdup(pool, level->path);
+    prepare_parms(&parms, b, level, config->path, pool);
+    config->server = b->s;
+    config->override = level->rights.override;
+    config->override_opts = level->rights.override_opts;
+    config->override_list = level->rights.override_list;
+    config->ref = level->file.ref;
+    config->vector = apr_pcalloc(pool, b->ctx->vector_bytes);
+    tree = tree_of(b, source, config, pool);
+    if (level->file.flags & HTC_RF_REDIRECTS)
+        tree = htc_fold_record(b->ctx, b->s, &parms, tree, false, false);
+    htc_options_get()->building = folds;
+    err = ap_walk_config(tree, &parms, config->vector);
+    if (!err)
+        htc_fold_make_tables(folds);
+    htc_options_get()->building = NULL;
+    if (err)
+        return not_now;
+    if (htc_lines_logged() != logged)
+        return "running it writes to the error log, which each request must";
+    return NULL;
+}
+
+/* Move all into the draft's pool. What is said against it, or NULL. @a whole: all had room there.
+ * Once a regex is moved the pool can be destroyed no more, so the room is looked at first. */
+static const char *move_all(htc_heap_draft *draft, bool *whole)
+{
+    moving move = {.pool = draft->run.pool};
+
+    if (!htc_run_each_cleanup(&draft->run, move_regex, &move))
+        return "a directive keeps something outside of the memory that it is given";
+    *whole = htc_run_left(&draft->run) > move.bytes;
+    move.copy = true;
+    if (*whole)
+        htc_run_each_cleanup(&draft->run, move_regex, &move);
+    return NULL;
+}
+
+/* Once more, for a file with directives of trusted modules: several times over, what each time
+ * takes outside of the pool becomes the same, as malloc has by then what it keeps at hand. It must
+ * be what the regexes take. */
+#define REPEATS 12
+#define SAME    3
+
+static const char *check_trusted(const htc_building *b, const htc_level *level,
+                                 const source *source)
+{
+    const char *reason;
+    unsigned same = 0;
+
+#ifndef __GLIBC__
+    return "memory of trusted modules cannot be accounted for with this C library";
+#endif
+    for (unsigned i = 0; i < REPEATS && same < SAME; i++) {
+        htc_heap_draft *draft = apr_palloc(b->scratch, sizeof(*draft));
+        size_t room = 4 * (HTC_BUILD_ROOM + ROOM_PER_BYTE * level->file.payload_len);
+        size_t bytes = (room + HTC_RUN_UNIT - 1) / HTC_RUN_UNIT * HTC_RUN_UNIT, before;
+        moving look = {0};
+        void *memory;
+
+        draft->payload = apr_pcalloc(b->scratch, sizeof(htc_config));
+        if (posix_memalign(&memory, 64, bytes) || !htc_run_begin(&draft->run, memory, bytes, NULL))
+            return "there is no memory to try it in";
+        before = outside();
+        reason = run_record(b, level, draft, source);
+        if (reason)
+            return reason;
+        if (!htc_run_whole(&draft->run) || !htc_run_each_cleanup(&draft->run, move_regex, &look))
+            return "a trusted module keeps something outside of the memory that it is given";
+        /* Neither the memory nor the pool is given back, so that nothing is taken from there. */
+        same = outside() - before == look.outside ? same + 1 : 0;
+    }
+    return same == SAME ? NULL
+                        : "a trusted module keeps something outside of the memory that it is given";
+}
+
+static void publish_config(const htc_building *b, const htc_config_key *key, htc_heap_draft *draft,
+                           htc_heap_kind kind)
+{
+    htc_heap_publish(b->ctx->heap, draft, kind, htc_config_hash(b->ctx, key), htc_config_match, key,
+                     NULL);
+}
+
+/* Remember why, so that it is not tried again for each request. */
+static void refuse(const htc_building *b, const htc_level *level, const htc_config_key *key,
+                   const char *reason)
+{
+    htc_heap_draft draft;
+    htc_config *config;
+
+    if (!htc_heap_begin(b->ctx->heap, &draft, sizeof(*config), strlen(reason) + strlen(level->path),
+                        b->request->owner, b->request->share))
+        return;
+    config = draft.payload;
+    config->path = apr_pstrdup(draft.run.pool, level->path);
+    config->server = key->server;
+    config->override = key->override;
+    config->override_opts = key->override_opts;
+    config->override_list = key->override_list;
+    config->ref = level->file.ref;
+    config->reason = apr_pstrdup(draft.run.pool, reason);
+    publish_config(b, key, &draft, HTC_HEAP_REFUSED);
+}
+
+/* NULL: *reason says why not; without a reason there is no room. */
+static const htc_config *build_config(const htc_building *b, const htc_level *level,
+                                      const htc_config_key *key, const source *source,
+                                      const char **reason)
+{
+    size_t room = HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
+    htc_heap *heap = b->ctx->heap;
+    size_t most = htc_heap_most(heap);
+    bool last = false;
+    htc_heap_draft draft;
+
+    for (int i = 0; i < HTC_BUILD_TRIES && !last; i++, room *= 4) {
+        bool whole = false;
+
+        last = room >= most;
+        if (last)
+            room = most;
+        *reason = NULL;
+        if (!htc_heap_begin(heap, &draft, sizeof(htc_config), room, b->request->owner,
+                            b->request->share))
+            return NULL;
+        *reason = run_record(b, level, &draft, source);
+        if (!*reason)
+            *reason = move_all(&draft, &whole);
+        if (whole) {
+            publish_config(b, key, &draft, HTC_HEAP_CONFIG);
+            return draft.payload;
+        }
+        htc_heap_drop(heap, &draft);
+        if (*reason)
+            return NULL;
+    }
+    *reason = "what httpd makes of it takes too much memory";
+    return NULL;
+}
+
+/* Find out what of the record is left to each request. What is said against it, or NULL. */
+static const char *split_source(const htc_building *b, const htc_level *level, source *source)
+{
+    source->split = (level->file.flags & HTC_RF_REPLAY) != 0;
+    if (any_trusted(b->ctx, source->record) && check_trusted(b, level, source))
+        source->split = source->split_trusted = true;
+    return source->split ? cannot_split(b, source->record, source->split_trusted) : NULL;
+}
+
+const htc_config *htc_build_config(const htc_building *b, const htc_level *level)
+{
+    htc_context *ctx = b->ctx;
+    const htc_config_key key = {level->path, b->s, level->rights.override,
+                                level->rights.override_opts, level->rights.override_list};
+    const htc_config *config =
+        htc_heap_find(ctx->heap, htc_config_hash(ctx, &key), htc_config_match, &key);
+    uint64_t record_hash = htc_store_hash(ctx->store, level->path, strlen(level->path));
+    const char *reason = NULL;
+    source source = {NULL};
+    silenced was;
+    uint64_t began;
+    char *record;
+
+    if (config && config->ref.slot == level->file.ref.slot &&
+        config->ref.version == level->file.ref.version)
+        return config->reason ? NULL : config;
+    if (htc_store_copy(ctx->store, level->file.ref, b->scratch, &record, &source.len) !=
+            APR_SUCCESS ||
+        htc_record_validate(record, source.len) != APR_SUCCESS ||
+        !htc_record_may_run(ctx, level->file.flags, record))
+        return NULL;
+    source.record = record;
+    if (htc_heap_condemned(ctx->heap, record_hash, level->file.ref.version)) {
+        refuse(b, level, &key, "the process that built its configuration ended while it did");
+        return NULL;
+    }
+    began = htc_cost_begin();
+    htc_heap_working_on(ctx->heap, record_hash, level->file.ref.version);
+    silence(&was, b->s, b->scratch);
+    reason = split_source(b, level, &source);
+    config = reason ? NULL : build_config(b, level, &key, &source, &reason);
+    speak(&was, b->s);
+    htc_heap_working_on(ctx->heap, 0, 0);
+    if (config)
+        htc_cost_end(ctx, level->path, HTC_COST_LOADS, began);
+    else if (reason && *reason)
+        refuse(b, level, &key, reason);
+    return config;
+}

@@ -1,0 +1,252 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The builder process: it alone writes the heap (heap/heap.h). httpd's parent forks it beside the
+ * children, once for each configuration generation, and again when it ends. It has the children's
+ * user and rights. What it builds is in htaccess/build.c.
+ *
+ * Nobody waits for it. Where there is no builder, requests run records themselves.
+ */
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
+
+#include "ap_listen.h"
+#include "ap_mpm.h"
+#include "apr_signal.h"
+#include "http_main.h"
+#include "mpm_common.h"
+#include "unixd.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define WAIT_MS    1000
+#define STEP_S     10 /* one request may take so long; then the builder ends */
+#define BURST      10 /* builders that may begin one right behind the other; then one in a second */
+#define SPARE_ROWS 64 /* for processes that replace others which still end */
+#define BROKEN     200 /* exit code, which is no signal: another builder could not do it either */
+
+struct htc_builder {
+    htc_context *ctx;
+    server_rec *s;
+    apr_pool_t *pool; /* of the configuration */
+    apr_proc_t proc;
+    pid_t parent;
+    bool noted; /* httpd ends the process with the configuration */
+    bool running;
+    bool broken; /* it cannot work before the next restart, and has said so */
+    int ended;   /* how the last one did: its signal, or the code that it left with */
+    unsigned tokens;
+    apr_time_t last;
+};
+
+static void start(struct htc_builder *builder);
+
+/* --- in the builder
+ * -----------------------------------------------------------------------------*/
+
+/* The last builder was at this record when it ended. The first time it may have been killed by
+ * somebody; if it ended by a fault, or a second time, the record is not tried again. */
+static void look_at_last(const struct htc_builder *builder)
+{
+    htc_heap *heap = builder->ctx->heap;
+    bool killed = builder->ended == SIGKILL || builder->ended == SIGTERM;
+    uint64_t version, record = htc_heap_died_of(heap, &version);
+    apr_pool_t *pool;
+    const char *path;
+    htc_info info;
+
+    if (!record || (killed && !htc_heap_suspected(heap, record, version)))
+        return;
+    apr_pool_create(&pool, NULL);
+    path = htc_store_name(builder->ctx->store, record, pool, &info);
+    htc_heap_condemn(heap, record, version);
+    ap_log_error(
+        APLOG_MARK, APLOG_ERR, 0, builder->s,
+        "HtCache: the builder process ended (signal or exit code %d) while it built the "
+        "configuration of %s. Each request runs this file's directives itself until the file "
+        "changes. Please report the file's content as a defect of mod_htcache or of a module whose "
+        "directives it has",
+        builder->ended, path ? path : "a file that is gone");
+    apr_pool_destroy(pool);
+}
+
+static void work(const struct htc_builder *builder)
+{
+    htc_context *ctx = builder->ctx;
+    htc_heap_request request;
+
+    while (getppid() == builder->parent) {
+        htc_heap_wait(ctx->heap, WAIT_MS);
+        while (htc_heap_next(ctx->heap, &request, htc_mono_ms())) {
+            bool built;
+
+            alarm(STEP_S);
+            built = htc_build(ctx, builder->s, &request);
+            alarm(0);
+            htc_heap_answer(ctx->heap, built, htc_mono_ms());
+        }
+    }
+}
+
+static void run(struct htc_builder *builder)
+{
+    bool fault = builder->ended && builder->ended != SIGKILL && builder->ended != SIGTERM &&
+                 builder->ended != SIGALRM; /* its own, which may have written anything */
+    apr_status_t rv;
+
+    apr_signal(SIGTERM, SIG_DFL);
+    apr_signal(SIGALRM, SIG_DFL);
+    apr_signal(SIGCHLD, SIG_DFL);
+    apr_signal(SIGHUP, SIG_IGN);
+    apr_signal(SIGINT, SIG_IGN);
+    apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
+    apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
+    ap_close_listeners();
+    rv = htc_heap_own(builder->ctx->heap, fault);
+    if (rv != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, builder->s,
+                     "HtCache: the builder process cannot write the heap. Each request runs the "
+                     "directives of .htaccess files itself until the next restart");
+        _exit(BROKEN);
+    }
+    if (ap_run_drop_privileges(builder->pool, builder->s) != OK)
+        _exit(BROKEN);
+    prctl(PR_SET_DUMPABLE, 0); /* no other process of this user may write to it */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    look_at_last(builder);
+    work(builder);
+    _exit(0);
+}
+
+/* --- in the parent
+ * ------------------------------------------------------------------------------*/
+
+static bool stopping(void)
+{
+    int state;
+
+    return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state == AP_MPMQ_STOPPING;
+}
+
+static bool may_start(struct htc_builder *builder)
+{
+    apr_time_t now = apr_time_now(), passed = now - builder->last;
+
+    if (passed < 0 || passed >= apr_time_from_sec(BURST))
+        builder->tokens = BURST;
+    else if (builder->tokens < BURST)
+        builder->tokens += (unsigned)apr_time_sec(passed);
+    if (!builder->tokens)
+        return false;
+    builder->tokens--;
+    builder->last = now;
+    return true;
+}
+
+/* Called by the MPM. Of a process that has ended, APR makes one number of its signal and its exit
+ * code. */
+static void maintain(int reason, void *data, apr_wait_t status)
+{
+    struct htc_builder *builder = data;
+
+    switch (reason) {
+    case APR_OC_REASON_DEATH:
+    case APR_OC_REASON_LOST:
+        builder->running = false;
+        apr_proc_other_child_unregister(builder);
+        builder->ended = reason == APR_OC_REASON_DEATH ? status : 0;
+        builder->broken = builder->ended == BROKEN;
+        if (!stopping() && !builder->broken)
+            start(builder);
+        break;
+    case APR_OC_REASON_RESTART:
+        apr_proc_other_child_unregister(builder);
+        break;
+    case APR_OC_REASON_UNREGISTER: /* called by apr_proc_other_child_unregister() */
+        if (builder->running)
+            kill(builder->proc.pid, SIGKILL); /* it may be stopped */
+        builder->running = false;
+        break;
+    default:
+        break;
+    }
+}
+
+static void start(struct htc_builder *builder)
+{
+    apr_status_t rv;
+
+    if (!may_start(builder))
+        return; /* htc_builder_monitor() does */
+    rv = apr_proc_fork(&builder->proc, builder->pool);
+    if (rv == APR_INCHILD)
+        run(builder);
+    if (rv != APR_INPARENT) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, builder->s,
+                     "HtCache: cannot fork the builder process; it is tried again. Until then each "
+                     "request runs the directives of .htaccess files itself");
+        return;
+    }
+    builder->running = true;
+    if (!builder->noted)
+        apr_pool_note_subprocess(builder->pool, &builder->proc, APR_KILL_AFTER_TIMEOUT);
+    builder->noted = true;
+    apr_proc_other_child_register(&builder->proc, maintain, builder, NULL, builder->pool);
+}
+
+int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
+{
+    htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    (void)pool;
+    if (ctx && ctx->builder && !ctx->builder->running && !ctx->builder->broken && !stopping())
+        start(ctx->builder);
+    return OK;
+}
+
+void htc_builder_start(void)
+{
+    htc_context *ctx = ap_server_conf ? htc_server_conf_of(ap_server_conf)->ctx : NULL;
+    struct htc_builder *builder;
+
+    if (!ctx || !ctx->heap || htc_is_preflight())
+        return;
+    builder = apr_pcalloc(ctx->pconf, sizeof(*builder));
+    builder->ctx = ctx;
+    builder->s = ap_server_conf;
+    builder->pool = ctx->pconf;
+    builder->parent = getpid();
+    builder->tokens = BURST;
+    builder->last = apr_time_now();
+    ctx->builder = builder;
+    start(builder);
+}
+
+void htc_heap_start(htc_context *ctx, server_rec *s)
+{
+    int processes = 0;
+    const char *why = NULL;
+    apr_status_t rv;
+
+    if (!ctx->store)
+        return;
+    ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &processes);
+    if (!htc_build_prepare(s)) {
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, 0, s,
+            "HtCache: this httpd, APR or PCRE keeps memory in a way not known here. What httpd "
+            "makes of .htaccess files cannot be shared; each request runs their directives "
+            "itself");
+        return;
+    }
+    rv =
+        htc_heap_create(&ctx->heap, ctx->memory - ctx->memory / HTC_RECORDS_PART,
+                        (unsigned)(processes < 1 ? 256 : processes) + SPARE_ROWS, ctx->pconf, &why);
+    if (rv != APR_SUCCESS)
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, rv, s,
+            "HtCache: no memory to share what httpd makes of .htaccess files: %s. Each request "
+            "runs their directives itself until the next restart",
+            why);
+}
