@@ -42,8 +42,7 @@ struct htc_builder {
 
 static void start(struct htc_builder *builder);
 
-/* --- in the builder
- * -----------------------------------------------------------------------------*/
+/* --- in the builder ----------------------------------------------------------------------------*/
 
 /* The last builder was at this record when it ended. The first time it may have been killed by
  * somebody; if it ended by a fault, or a second time, the record is not tried again. */
@@ -119,8 +118,7 @@ static void run(struct htc_builder *builder)
     _exit(0);
 }
 
-/* --- in the parent
- * ------------------------------------------------------------------------------*/
+/* --- in the parent -----------------------------------------------------------------------------*/
 
 static bool stopping(void)
 {
