@@ -1,0 +1,90 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# HtCacheTrustModule and the builder: what a trusted module (t/modules/mod_hoard.c) makes of a directive is shared where
+# all of it lies in the pool that httpd gave it. What it keeps in malloc()'s memory is not shared: no other process could
+# read it. The builder tries this with each version of a file, and does not grow by it.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Host qw(cached_host status_page);
+use HtCache::Server;
+use HtCache::TestModule;
+
+my $dir = work_dir('trusted-module');
+my ($load, $why) = HtCache::TestModule::load($dir, 'hoard');
+plan skip_all => $why if !$load;
+plan skip_all => 'without glibc directives of trusted modules are not shared' if qx{ldd --version 2>&1} !~ /glibc|GNU libc/i;
+
+my $root = "$dir/root";
+
+sub write_dir {
+    my ($name, $directive, $n) = @_;
+    write_file("$root/$name/page.html", "page\n");
+    write_file("$root/$name/.htaccess", "Header set X-Number $n\nSetEnvIf X-Nothing (x|y)$n unused=1\n$directive \"$name $n\"\n");
+}
+my %directive = (map({ ("malloc$_" => 'HoardMalloc') } 1 .. 8), map { ("pool$_" => 'HoardPool') } 1 .. 8);
+write_dir($_, $directive{$_}, 0) for keys %directive;
+wait_past_racy();
+
+my @no_cgid = grep { $_ ne 'cgid' } HtCache::Server::modules();
+my $server  = HtCache::Server->new(name => 'trusted-module', ports => ['site'], htcache => 1, modules => \@no_cgid,
+    conf => "${load}HtCacheTrustModule mod_hoard.c\n" . cached_host('site', $root) . status_page())->start;
+
+sub wrong {
+    my ($n, @names) = @_;
+    my $client = $server->client('site', keepalive => 0);
+    return grep {
+        my $answer = $client->request("/$_/page.html");
+        (HtCache::Client::header($answer, 'X-Hoard') // $answer->{error} // 'none') ne "$_ $n";
+    } @names;
+}
+
+# Requests that ran something of this file themselves.
+sub runs {
+    my ($name) = @_;
+    my $before = $server->status->{htaccess};
+    is_deeply [wrong(0, $name)], [], "$name: the answer is right";
+    my $after = $server->status->{htaccess};
+    return $after->{loads} + $after->{replays} - $before->{loads} - $before->{replays};
+}
+
+my @names = sort keys %directive;
+for (1 .. 3) {
+    is_deeply [wrong(0, @names)], [], 'all answers are right';
+    $server->wait_built;
+}
+is runs($_), 0, "$_: shared" for grep {/pool/} @names;
+is runs($_), 1, "$_: each request runs the directive" for grep {/malloc/} @names;
+is_deeply [$server->crashes], [], 'no process crashed';
+
+# --- the builder's memory -------------------------------------------------------------------------
+
+sub builder_kb { (read_file('/proc/' . $server->builder . '/status') // '') =~ /^RssAnon:\s+(\d+) kB/m ? $1 : undef }
+
+my ($n, $late, @wrong) = (0, 0);
+sub edit {
+    for (1 .. $_[0]) {
+        $n++;
+        write_dir($_, $directive{$_}, $n) for 'pool1', 'malloc1';
+        my $before = $server->status->{shared}{builds};
+        wait_until(sub {
+            $server->wait_built if wrong($n, 'pool1', 'malloc1');
+            $server->status->{shared}{builds} >= $before + 2;
+        }) or $late++;
+        push @wrong, wrong($n, 'pool1', 'malloc1');
+    }
+}
+my $builder = $server->builder;
+edit(5);
+my $held = builder_kb();
+edit(15);
+is_deeply \@wrong, [], 'after each edit answers are right';
+is $late, 0, 'and the file is shared anew';
+is $server->builder, $builder, 'by one builder';
+SKIP: {
+    skip 'the system does not say what a process holds, or a sanitizer keeps what is freed', 1 if !defined $held || ($ENV{HTCACHE_HTTPD} // '') =~ /sanitize/;
+    cmp_ok builder_kb() - $held, '<', 1024, 'which does not grow by it: KB';
+}
+$server->stop;
+done_testing;
