@@ -458,6 +458,42 @@ START_TEST(pinned_often)
 }
 END_TEST
 
+static htc_pin *pinned;
+
+/* What it inherited it may release, as cleanups do when it ends. */
+static int in_fork(void)
+{
+    htc_pin *pin;
+
+    htc_heap_release(pinned);
+    return hu_acquire(heap, 1, &pin) != NULL;
+}
+
+static int pin_and_fork(void)
+{
+    pid_t child;
+    int status;
+
+    if (!htc_heap_join(heap, false) || !hu_acquire(heap, 1, &pinned))
+        return 1;
+    child = fork();
+    if (!child)
+        _exit(in_fork());
+    if (waitpid(child, &status, 0) != child || status)
+        return 2;
+    if ((uint32_t)*pinned != 1 || !hu_acquire(heap, 1, &pinned) || (uint32_t)*pinned != 2)
+        return 3;
+    return 0;
+}
+
+START_TEST(fork_of_a_module)
+{
+    own();
+    build(1, 1, 10);
+    ck_assert_int_eq(in_child(pin_and_fork), 0);
+}
+END_TEST
+
 static const uint64_t many = 1800;
 
 /* Until the row has no word for one. */
@@ -1243,6 +1279,7 @@ int main(void)
     tcase_add_test(find, no_room_for_so_much);
     tcase_add_loop_test(read, kept_while_pinned, 0, 2);
     tcase_add_test(read, pinned_often);
+    tcase_add_test(read, fork_of_a_module);
     tcase_add_test(read, row_full);
     tcase_add_test(read, more_processes_than_rows);
     tcase_add_test(read, nonsense_in_a_row);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -102,11 +103,14 @@ static bool map_rows(htc_heap *heap)
     return true;
 }
 
+static htc_heap *joined; /* a fork handler gets no argument */
+
 /* A child has other things where it has unmapped rows. */
 static apr_status_t unmap(void *data)
 {
     htc_heap *heap = data;
 
+    joined = NULL;
     if (getpid() != heap->maker)
         return APR_SUCCESS;
     if (heap->base && heap->base != MAP_FAILED)
@@ -172,6 +176,25 @@ static void unmap_others(htc_heap *heap, unsigned own)
         munmap(row + HEAP_ROW_BYTES, (size_t)(end - row) - HEAP_ROW_BYTES);
 }
 
+/* In a process that a module has forked from this one, as a script of mod_perl may. Pins there are
+ * this process's, which still uses what they pin. The fork may run the same cleanups when it ends:
+ * these get words of its own. It finds nothing, as nobody would look at its pins. */
+static void leave_in_fork(void)
+{
+    if (!joined || !joined->row)
+        return;
+    mmap((void *)joined->row, HEAP_ROW_BYTES, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    joined->row = NULL;
+}
+
+/* False: there is no memory for it. */
+static bool leave_in_forks(htc_heap *heap)
+{
+    joined = heap;
+    return !pthread_atfork(NULL, NULL, leave_in_fork);
+}
+
 /* The kernel says that no living process has the row. What one before has pinned is void with it.
  * */
 bool htc_heap_join(htc_heap *heap, bool alone)
@@ -186,6 +209,8 @@ bool htc_heap_join(htc_heap *heap, bool alone)
         memset((void *)heap_row(heap, own), 0, HEAP_ROW_BYTES);
         heap->row = heap_row(heap, own);
     }
+    if (heap->row && !alone && !leave_in_forks(heap))
+        heap->row = NULL;
     if (alone)
         return heap->row != NULL;
     if (heap->row)
