@@ -99,6 +99,7 @@ static void run(struct htc_builder *builder)
     apr_signal(SIGCHLD, SIG_DFL);
     apr_signal(SIGHUP, SIG_IGN);
     apr_signal(SIGINT, SIG_IGN);
+    apr_signal(SIGPIPE, SIG_IGN); /* the program of a piped log may have ended */
     apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
     apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
     ap_close_listeners();
