@@ -105,7 +105,7 @@ static bool is_block(const htc_heap *heap, uint32_t number)
            heap_state(HEAP_GET(heap_block_at(heap, number)->head)) == HEAP_USED;
 }
 
-/* And all that it needs. Chains are as long as paths are deep. */
+/* Mark a block and all that it needs. Chains are as long as paths are deep. */
 static void mark_live(htc_heap *heap, uint32_t number)
 {
     while (is_block(heap, number) && !bit(heap->writer->live, number)) {
@@ -118,7 +118,8 @@ static void mark_live(htc_heap *heap, uint32_t number)
     }
 }
 
-/* A row is a process's own: it may say anything. The row of one that has ended says nothing. */
+/* Mark what rows pin. A process may have written anything to its row. The row of a process that has
+ * ended does not count. */
 static void mark_pinned(htc_heap *heap)
 {
     for (unsigned i = 0; i < heap->nrows; i++) {
@@ -385,7 +386,7 @@ static bool in_index(const htc_heap *heap, const heap_block *block, uint32_t num
     return HEAP_GET(heap->index[block->place]) == heap_word(block->hash, number);
 }
 
-/* In the index as long as it is one; else its number is 0. */
+/* The first free block of so many granules, from block @a from on and before @a to; or 0. */
 static uint32_t free_block(htc_heap *heap, uint32_t from, uint32_t to, uint32_t granules)
 {
     uint32_t n = from;
@@ -404,8 +405,8 @@ static uint32_t free_block(htc_heap *heap, uint32_t from, uint32_t to, uint32_t 
     return 0;
 }
 
-/* From where the last one was found, around. What was joined on the way may have swallowed the
- * place where the look begins, so that is the beginning of a block before. */
+/* The search goes on where the last free block was found, and then begins at the first block. There
+ * may be no block at that place any more, where it was joined with the one before. */
 static uint32_t find_free(htc_heap *heap, uint32_t granules)
 {
     heap_writer *w = heap->writer;
@@ -420,7 +421,7 @@ static uint32_t find_free(htc_heap *heap, uint32_t granules)
     return found;
 }
 
-/* Used lately, by itself or by what needs it? Then it has to prove it again. */
+/* True when it was used since the last look. Takes the mark away, and marks what it needs. */
 static bool used_lately(htc_heap *heap, uint32_t number)
 {
     _Atomic uint8_t *used = heap->hints->used;
@@ -557,8 +558,8 @@ void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft)
     HEAP_CRASH_POINT("dropped");
 }
 
-/* Where it replaces what matches; a free word of the set that has more of them; or the word of an
- * object that was not used lately. */
+/* The word of the index for a new object: that of the object which it replaces; else a free one, in
+ * the set that has more of them; else that of an object which was not used lately. */
 static size_t word_for(htc_heap *heap, uint64_t hash, htc_heap_match match, const void *key)
 {
     size_t unused[2], idle = SIZE_MAX;

@@ -23,7 +23,7 @@
  *
  * An object is immutable once it is in the index. Pointers in it are plain addresses: every process
  * has the heap at the address at which the parent mapped it before it forked. An object may need
- * others (a path entry needs that of the directory above); these stay as long as it does.
+ * others (a path entry needs the entry of the directory above); these stay as long as it does.
  *
  * A reader finds a block's number in the index, pins the block in its row, and looks whether the
  * index still says the same. The builder takes a block out of the index, and then looks at all
@@ -176,8 +176,8 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
 /** Find an object, in the builder. Nothing goes away before the next htc_heap_begin(). */
 const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match match,
                           const void *key);
-/** Keep an object that was found over htc_heap_begin(), until the request is answered. Behind 512
- * of them htc_heap_begin() returns false. */
+/** Keep an object that was found in place until the request is answered, also when
+ * htc_heap_begin() makes room. After 512 of them htc_heap_begin() returns false. */
 void htc_heap_keep(htc_heap *heap, const void *object);
 /** Bytes that a payload and its pool have in the heap. */
 size_t htc_heap_bytes_of(const void *object);

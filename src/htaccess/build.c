@@ -114,7 +114,7 @@ static void fill_deps(htc_path_entry *entry, const htc_level *level, apr_pool_t 
     entry->deps = deps;
 }
 
-/* Those of the parent, and its own. */
+/* The steps of the entry above, and then this entry's own. */
 static void fill_steps(const htc_building *b, htc_path_entry *entry, apr_pool_t *pool)
 {
     const htc_path_entry *parent = entry->parent;
@@ -151,8 +151,8 @@ static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_l
     entry->result.override_opts = level->rights.override_opts;
     entry->result.override_list = level->rights.override_list;
     entry->result.next = parent ? &parent->result : NULL;
-    /* That of an empty file is one for each directory, as core tells by the vectors' addresses
-     * whether two paths come to the same. */
+    /* An empty file has a vector of its own in each directory: core tells by the vectors'
+     * addresses whether two paths have the same configuration. */
     if (config)
         step.vector = config->vector;
     else if (level->file.kind == HTC_KIND_TREE)
@@ -165,7 +165,7 @@ static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_l
                                parent ? &parent->walk : NULL, pool);
 }
 
-/* Merging must not keep anything outside of the pool either; it compiles no regex. */
+/* False for a cleanup. Merging compiles no regex, so each one belongs to something outside. */
 static bool no_cleanup(void *baton, const void *data, apr_status_t (*plain)(void *))
 {
     (void)baton;

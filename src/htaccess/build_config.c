@@ -152,8 +152,9 @@ static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_lev
     parms->config_file = htc_empty_open(path, pool);
 }
 
-/* Messages of this process are nobody's answer: those for the logs of this server and of the main
- * one, and those for httpd's stderr, which is the main server's log, too. */
+/* While the builder runs directives, what they write to the error log is dropped: each request for
+ * such a file writes it. It may go to the log of this server, to that of the main server, or to
+ * stderr. */
 typedef struct silenced {
     apr_file_t *log, *main_log;
     int err; /* -1: could not be done */

@@ -91,7 +91,7 @@ static void work(const struct htc_builder *builder)
 static void run(struct htc_builder *builder)
 {
     bool fault = builder->ended && builder->ended != SIGKILL && builder->ended != SIGTERM &&
-                 builder->ended != SIGALRM; /* its own, which may have written anything */
+                 builder->ended != SIGALRM; /* it may have written anything before */
     apr_status_t rv;
 
     apr_signal(SIGTERM, SIG_DFL);
@@ -177,7 +177,7 @@ static void start(struct htc_builder *builder)
     apr_status_t rv;
 
     if (!may_start(builder))
-        return; /* htc_builder_monitor() does */
+        return; /* htc_builder_monitor() tries again */
     rv = apr_proc_fork(&builder->proc, builder->pool);
     if (rv == APR_INCHILD)
         run(builder);

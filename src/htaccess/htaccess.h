@@ -23,7 +23,7 @@ void htc_heap_start(htc_context *ctx, server_rec *s);
 /** Fork the builder: a hook of optional_fn_retrieve, as that is the last step before the MPM runs.
  * */
 void htc_builder_start(void);
-/** monitor: a builder that ended again and again is started again. */
+/** monitor: start a builder where there is none. */
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s);
 void htc_heap_report(struct htc_report *report);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
