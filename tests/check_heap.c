@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <time.h>
 
@@ -106,6 +107,23 @@ static const struct {
     {UINT64_C(3) << 20, 100, true},
     {UINT64_C(5) << 30, 5000, true}, /* nothing of it is taken yet */
 };
+
+/* The kernel would send SIGXFSZ. */
+static int create_limited(void)
+{
+    const struct rlimit limit = {4096, 4096};
+    const char *why = NULL;
+    htc_heap *made;
+
+    return setrlimit(RLIMIT_FSIZE, &limit) ||
+           htc_heap_create(&made, HTC_HEAP_MIN_BYTES, 4, pool, &why) == APR_SUCCESS || !why;
+}
+
+START_TEST(limit_on_files)
+{
+    ck_assert_int_eq(in_child(create_limited), 0);
+}
+END_TEST
 
 START_TEST(sizes_of_a_heap)
 {
@@ -1270,6 +1288,7 @@ int main(void)
     TCase *builders = add_case(s, "builders"), *hostile = add_case(s, "hostile");
 
     tcase_add_loop_test(make, sizes_of_a_heap, 0, COUNT(sizes));
+    tcase_add_test(make, limit_on_files);
     tcase_add_loop_test(make, a_run, 0, COUNT(uses) * RUN_SIZES);
     tcase_add_test(find, published_found_replaced);
     tcase_add_test(find, counted_by_kind);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,15 @@ static void lay_out(htc_heap *heap)
     heap->index = (_Atomic uint64_t *)(void *)(heap->base + index);
     heap->first = (uint32_t)(round_up(blocks, HEAP_GRANULE) / HEAP_GRANULE);
     heap->end = (uint32_t)(heap->bytes / HEAP_GRANULE);
+}
+
+/* The kernel ends a process that makes a file larger than its limit. */
+static bool may_be_so_large(size_t bytes)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+           limit.rlim_cur >= bytes;
 }
 
 /* A descriptor that cannot write, of a file that only its owner can open again. The descriptor that
@@ -136,6 +146,9 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
     if (bytes < HTC_HEAP_MIN_BYTES || bytes > HTC_HEAP_MAX_BYTES)
         return APR_EINVAL;
     heap->bytes = (size_t)bytes / 4096 * 4096;
+    *why = "the limit on the size of files (ulimit -f) is lower";
+    if (!may_be_so_large(heap->bytes))
+        return APR_FROM_OS_ERROR(EFBIG);
     heap->nrows = processes < MOST_ROWS ? processes : MOST_ROWS;
     heap->fd = heap->wake = -1;
     heap->maker = getpid();
