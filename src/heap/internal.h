@@ -13,6 +13,10 @@
 
 #include <apr_hash.h>
 
+/* Otherwise the compiler's library would keep a lock for each process by itself, and write where
+ * only reading is allowed. */
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics need a lock");
+
 #define HEAP_GRANULE   ((size_t)128) /* blocks begin and end at multiples of it */
 #define HEAP_WAYS      8             /* words of a set of the index: one cache line */
 #define HEAP_ROW_BYTES ((size_t)8192)
