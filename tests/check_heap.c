@@ -284,8 +284,8 @@ START_TEST(published_found_replaced)
     ck_assert_ptr_null(hu_reader_acquire(&reader, 4));
     first = build(4, 1, 100);
     ck_assert_ptr_eq(hu_find(heap, 4), first);
-    ck_assert_uint_ge(htc_heap_bytes_of(first), 100 * sizeof(uint64_t));
-    ck_assert_uint_lt(htc_heap_bytes_of(first), 100 * sizeof(uint64_t) + 2048);
+    ck_assert_uint_ge(hu_bytes_of(first), 100 * sizeof(uint64_t));
+    ck_assert_uint_lt(hu_bytes_of(first), 100 * sizeof(uint64_t) + 2048);
     ck_assert_ptr_eq(hu_reader_acquire(&reader, 4), first); /* the same address */
     ck_assert_ptr_null(hu_find(heap, 5));                   /* has the same hash */
     ck_assert_ptr_nonnull(build(5, 1, 10));
@@ -329,7 +329,7 @@ static bool stop_at_second(void *baton, const void *object, size_t bytes)
 {
     unsigned *n = baton;
 
-    ck_assert_uint_eq(bytes, htc_heap_bytes_of(object));
+    ck_assert_uint_eq(bytes, hu_bytes_of(object));
     return ++*n < 2;
 }
 

@@ -359,4 +359,13 @@ static inline void hu_reader_end(const hu_reader *reader, int signal)
     waitpid(reader->pid, NULL, 0);
 }
 
+/** Bytes that an object and its pool have in the heap. */
+static inline size_t hu_bytes_of(const void *object)
+{
+    const heap_block *block =
+        (const heap_block *)(const void *)((const char *)object - sizeof(*block));
+
+    return heap_granules(HEAP_GET(block->head)) * HEAP_GRANULE;
+}
+
 #endif

@@ -512,7 +512,7 @@ static void cut(htc_heap *heap, uint32_t number, uint32_t granules, unsigned sta
 static int no_memory(int retcode)
 {
     (void)retcode;
-    _exit(1); /* the next builder does not try the same again */
+    _exit(HTC_HEAP_NO_MEMORY);
 }
 
 bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
@@ -644,14 +644,6 @@ void htc_heap_keep(htc_heap *heap, const void *object)
     if (w->nkept < MOST_KEPT)
         w->kept[w->nkept] = heap_number_of(heap, object);
     w->nkept++;
-}
-
-size_t htc_heap_bytes_of(const void *object)
-{
-    const heap_block *block =
-        (const heap_block *)(const void *)((const char *)object - sizeof(*block));
-
-    return heap_granules(HEAP_GET(block->head)) * HEAP_GRANULE;
 }
 
 /* --- what builders die of ---------------------------------------------------------------------*/

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file heap/heap.h The heap of parsed configurations: what httpd makes of .htaccess files, once
- * for the whole server. One process, the builder, writes it. All others read it in place, at the
- * same address.
+ * @file heap/heap.h
+ * The heap of parsed configurations: what httpd makes of .htaccess files, once for the whole
+ * server. One process, the builder, writes it. All others read it in place, at the same address.
  *
  *   heap (memory file)                       written by: the builder. Others map it read-only.
  *   +--------+-------------------+------------------------------------------------------------+
@@ -147,6 +147,9 @@ bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms);
 /** It is done. @a again: it may be asked for again at once; else not within the next second. */
 void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms);
 
+/** Exit code of a builder for whose pools there was no memory. No signal has that number. */
+#define HTC_HEAP_NO_MEMORY 201
+
 /** Being built. */
 typedef struct htc_heap_draft {
     htc_run run;   /* run.pool is where to build */
@@ -179,8 +182,6 @@ const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match ma
 /** Keep an object that was found in place until the request is answered, also when
  * htc_heap_begin() makes room. After 512 of them htc_heap_begin() returns false. */
 void htc_heap_keep(htc_heap *heap, const void *object);
-/** Bytes that a payload and its pool have in the heap. */
-size_t htc_heap_bytes_of(const void *object);
 
 /** Note what is being worked on, in case that the builder dies of it. 0: nothing. */
 void htc_heap_working_on(htc_heap *heap, uint64_t record, uint64_t version);

@@ -1,6 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
- * @file heap/run.h A pool whose allocations lie one behind the other in memory of the caller's
+ * @file heap/run.h
+ * A pool whose allocations lie one behind the other in memory of the caller's
  * choice. httpd's modules allocate from a pool; so what they make can be laid where all processes
  * can read it.
  *

@@ -61,7 +61,7 @@ static bool is_cleanup_of(void *regex, const void *data, apr_status_t (*plain)(v
     return true;
 }
 
-bool htc_build_prepare(server_rec *s)
+bool htc_build_prepare(void)
 {
     htc_run run;
     void *memory;
@@ -71,7 +71,6 @@ bool htc_build_prepare(server_rec *s)
     *(void **)&pcre.info2 = dlsym(RTLD_DEFAULT, "pcre2_pattern_info_8");
     *(void **)&pcre.info1 = dlsym(RTLD_DEFAULT, "pcre_fullinfo");
     pcre.cleanup = NULL;
-    (void)s;
     if ((!pcre.info1 && !pcre.info2) || !htc_run_prepare() ||
         posix_memalign(&memory, 64, 4 * HTC_RUN_MIN))
         return false;
@@ -126,16 +125,25 @@ static bool move_regex(void *baton, const void *data, apr_status_t (*plain)(void
 
 /* --- what a file comes to ---------------------------------------------------------------------*/
 
+/* Bytes that malloc has given out. Not known with other C libraries, nor with glibc before 2.33,
+ * whose mallinfo() counts in int. */
+#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
+#define OUTSIDE_KNOWN true
+
 static size_t outside(void)
 {
-#if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33)
     struct mallinfo2 info = mallinfo2();
 
     return info.uordblks + info.hblkhd;
-#else
-    return 0;
-#endif
 }
+#else
+#define OUTSIDE_KNOWN false
+
+static size_t outside(void)
+{
+    return 0;
+}
+#endif
 
 /* As core prepares them, with both pools the same, by which httpd knows a .htaccess file. */
 static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_level *level,
@@ -419,9 +427,8 @@ static const char *check_trusted(const htc_building *b, const htc_level *level,
     const char *reason = NULL;
     unsigned n = 0, same = 0;
 
-#ifndef __GLIBC__
-    return "memory of trusted modules cannot be accounted for with this C library";
-#endif
+    if (!OUTSIDE_KNOWN)
+        return "memory of trusted modules cannot be accounted for with this C library";
     while (n < REPEATS && same < SAME && !reason) {
         bool right = false;
 

@@ -44,12 +44,19 @@ static void start(struct htc_builder *builder);
 
 /* --- in the builder ----------------------------------------------------------------------------*/
 
+/* True when the last builder was killed, or found no memory: that need not lie in its record. */
+static bool was_ended(const struct htc_builder *builder)
+{
+    return builder->ended == SIGKILL || builder->ended == SIGTERM ||
+           builder->ended == HTC_HEAP_NO_MEMORY;
+}
+
 /* The last builder was at this record when it ended. The first time it may have been killed by
  * somebody; if it ended by a fault, or a second time, the record is not tried again. */
 static void look_at_last(const struct htc_builder *builder)
 {
     htc_heap *heap = builder->ctx->heap;
-    bool killed = builder->ended == SIGKILL || builder->ended == SIGTERM;
+    bool killed = was_ended(builder);
     uint64_t version, record = htc_heap_died_of(heap, &version);
     apr_pool_t *pool;
     const char *path;
@@ -231,7 +238,7 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
     if (!ctx->store)
         return;
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &processes);
-    if (!htc_build_prepare(s)) {
+    if (!htc_build_prepare()) {
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, s,
             "HtCache: this httpd, APR or PCRE keeps memory in a way not known here. What httpd "

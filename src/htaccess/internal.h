@@ -256,7 +256,7 @@ unsigned htc_lines_logged(void);
 bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request);
 /* htaccess/build_config.c */
 /** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared. */
-bool htc_build_prepare(server_rec *s);
+bool htc_build_prepare(void);
 
 /** What the private directive of one synthetic file has to do. Lives in the request's pool. */
 typedef struct htc_job {

@@ -117,7 +117,9 @@ void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, co
     for (int i = 0; sections && i < sections->nelts; i++) {
         const core_dir_config *core = core_of(APR_ARRAY_IDX(sections, i, ap_conf_vector_t *));
 
-        if (!core || core->r || !core->d || !covers(core, dir) || (above && covers(core, above)))
+        if (core && core->r)
+            break; /* as core does: these come last, and it looks at no other behind them */
+        if (!core || !core->d || !covers(core, dir) || (above && covers(core, above)))
             continue;
         if (!(core->override & OR_UNSET)) {
             rights->override = core->override;
