@@ -788,10 +788,42 @@ START_TEST(stuck_in_writing)
     ck_assert(!next(1 << 8, NOW));
     ck_assert(!next(1 << 8, NOW + SECOND));
     ck_assert_uint_eq(heap->hints->places[1].state, HEAP_WRITING);
-    ck_assert(!next(1 << 8, NOW + SECOND + 1));
+    ck_assert(!next(1 << 8, NOW + 2 * SECOND));
     ask(1 << 8, NOW);
     ck_assert(next(1 << 8, NOW));
     htc_heap_answer(heap, true, NOW);
+}
+END_TEST
+
+/* Its process was killed before it set the bit. */
+START_TEST(waits_without_a_bit)
+{
+    own();
+    ask(1 << 8, NOW);
+    heap->hints->waiting[0] = 0;
+    ck_assert(next(1 << 8, NOW));
+    htc_heap_answer(heap, true, NOW);
+    ask(1 << 8, NOW);
+    heap->hints->waiting[0] = 0;
+    ck_assert(!next(1 << 8, NOW));
+    ck_assert(next(1 << 8, NOW + SECOND));
+    htc_heap_answer(heap, true, NOW);
+}
+END_TEST
+
+/* A process may set any bit. */
+START_TEST(bits_of_nothing)
+{
+    own();
+    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++)
+        heap->hints->waiting[i] = UINT64_MAX;
+    ck_assert(!next(1 << 8, NOW));
+    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++)
+        heap->hints->waiting[i] = UINT64_MAX;
+    ask(1 << 8, NOW);
+    ck_assert(next(1 << 8, NOW));
+    htc_heap_answer(heap, true, NOW);
+    ck_assert(!next(1 << 8, NOW));
 }
 END_TEST
 
@@ -1309,6 +1341,8 @@ int main(void)
     tcase_add_test(asked, queue_full);
     tcase_add_test(asked, asked_twice_while_full);
     tcase_add_test(asked, stuck_in_writing);
+    tcase_add_test(asked, waits_without_a_bit);
+    tcase_add_test(asked, bits_of_nothing);
     tcase_add_test(asked, woken);
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);

@@ -23,6 +23,7 @@
 #define BATCH       64   /* part of the heap that makes way at once */
 #define STUCK_MS    1000 /* a place written for so long belongs to a process that died */
 #define AGAIN_MS    1000
+#define LOOK_MS     500 /* all places are looked at so often */
 #define MOST_OWNERS 65536
 #define MOST_KEPT   512
 
@@ -38,10 +39,11 @@ typedef struct heap_writer {
     uint64_t free;     /* granules */
     uint32_t at, hand; /* where to look for free blocks, and for those to make way */
     apr_pool_t *owners_pool;
-    apr_hash_t *owners;           /* owner_use by owner */
-    unsigned cursor;              /* of the queue */
-    heap_place *current;          /* being worked on */
-    int64_t stuck[HEAP_REQUESTS]; /* since when a place is being written; 0: it is not */
+    apr_hash_t *owners;                /* owner_use by owner */
+    uint64_t todo[HEAP_REQUESTS / 64]; /* places that may wait */
+    int64_t looked;                    /* when all places were looked at */
+    heap_place *current;               /* being worked on */
+    int64_t stuck[HEAP_REQUESTS];      /* since when a place is being written; 0: it is not */
     uint32_t kept[MOST_KEPT];
     unsigned nkept;
     uint64_t died_record, died_version;
@@ -65,6 +67,15 @@ static void clear_bit(uint8_t *bits, uint32_t n)
 static uint32_t total(const htc_heap *heap)
 {
     return heap->end - heap->first;
+}
+
+/* What is used is noted from now on, as there is still time to know it before something has to go.
+ * Where room was short once it is likely to be short again. */
+static void set_free(htc_heap *heap, uint64_t granules)
+{
+    heap->writer->free = granules;
+    if (granules < total(heap) / 4)
+        HEAP_SET(heap->header->scarce, 1);
 }
 
 /* --- owners -----------------------------------------------------------------------------------*/
@@ -189,7 +200,7 @@ static void show_sums(htc_heap *heap, const sums *sums)
         HEAP_SET(header->bytes[i], sums->granules[i] * HEAP_GRANULE);
     }
     HEAP_SET(header->used, sums->used * HEAP_GRANULE);
-    heap->writer->free = total(heap) - sums->used;
+    set_free(heap, total(heap) - sums->used);
 }
 
 /* Free the blocks to which nothing leads, as to what the builder before was at. */
@@ -309,8 +320,8 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
 
 static bool anything_waits(const htc_heap *heap)
 {
-    for (unsigned i = 0; i < HEAP_REQUESTS; i++) {
-        if (atomic_load(&heap->hints->places[i].state) == HEAP_WAITING)
+    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
+        if (atomic_load(&heap->hints->waiting[i]))
             return true;
     }
     return false;
@@ -330,43 +341,82 @@ void htc_heap_wait(htc_heap *heap, int ms)
         continue;
 }
 
-/* A process that was killed while it wrote a place leaves it so. */
-static void look_at_writing(heap_writer *w, heap_place *place, unsigned number, int64_t now_ms)
+/* A process that was killed while it wrote a place leaves it so; or it leaves one that waits,
+ * without a bit. */
+static void look_at_all(htc_heap *heap, int64_t now_ms)
 {
-    if (HEAP_GET(place->state) != HEAP_WRITING) {
-        w->stuck[number] = 0;
-    } else if (!w->stuck[number]) {
-        w->stuck[number] = now_ms;
-    } else if (now_ms - w->stuck[number] > STUCK_MS) {
-        atomic_store(&place->state, HEAP_EMPTY);
-        w->stuck[number] = 0;
+    heap_writer *w = heap->writer;
+
+    w->looked = now_ms;
+    for (unsigned i = 0; i < HEAP_REQUESTS; i++) {
+        heap_place *place = &heap->hints->places[i];
+        uint32_t state = atomic_load(&place->state);
+
+        if (state == HEAP_WAITING)
+            w->todo[i / 64] |= UINT64_C(1) << i % 64;
+        if (state != HEAP_WRITING) {
+            w->stuck[i] = 0;
+        } else if (!w->stuck[i]) {
+            w->stuck[i] = now_ms;
+        } else if (now_ms - w->stuck[i] > STUCK_MS) {
+            atomic_store(&place->state, HEAP_EMPTY);
+            w->stuck[i] = 0;
+        }
     }
 }
 
+/* The next place that may wait; HEAP_REQUESTS: none. */
+static unsigned next_todo(heap_writer *w)
+{
+    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
+        unsigned low = (unsigned)__builtin_ctzll(w->todo[i] | UINT64_C(1) << 63);
+
+        if (!w->todo[i])
+            continue;
+        w->todo[i] &= ~(UINT64_C(1) << low);
+        return i * 64 + low;
+    }
+    return HEAP_REQUESTS;
+}
+
+static void read_request(const heap_place *place, htc_heap_request *request)
+{
+    request->key = HEAP_GET(place->key);
+    request->record = HEAP_GET(place->record);
+    request->owner = HEAP_GET(place->owner);
+    request->server = HEAP_GET(place->server);
+    request->share = HEAP_GET(place->share);
+    if (request->share < 1 || request->share > 100)
+        request->share = 100;
+}
+
+/* Those that came meanwhile have their turn when all that were there before have had theirs. */
 bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms)
 {
     heap_writer *w = heap->writer;
 
-    for (unsigned i = 0; i < HEAP_REQUESTS; i++) {
-        unsigned number = w->cursor++ % HEAP_REQUESTS;
-        heap_place *place = &heap->hints->places[number];
+    if (now_ms - w->looked >= LOOK_MS)
+        look_at_all(heap, now_ms);
+    for (bool fetched = false;;) {
+        unsigned number = next_todo(w);
 
-        if (atomic_load(&place->state) != HEAP_WAITING) {
-            look_at_writing(w, place, number, now_ms);
-            continue;
+        if (number < HEAP_REQUESTS) {
+            heap_place *place = &heap->hints->places[number];
+
+            if (atomic_load(&place->state) != HEAP_WAITING)
+                continue;
+            w->current = place;
+            read_request(place, request);
+            return true;
         }
-        w->stuck[number] = 0;
-        w->current = place;
-        request->key = HEAP_GET(place->key);
-        request->record = HEAP_GET(place->record);
-        request->owner = HEAP_GET(place->owner);
-        request->server = HEAP_GET(place->server);
-        request->share = HEAP_GET(place->share);
-        if (request->share < 1 || request->share > 100)
-            request->share = 100;
-        return true;
+        if (fetched)
+            return false;
+        for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
+            if (HEAP_GET(heap->hints->waiting[i]))
+                w->todo[i] = atomic_exchange(&heap->hints->waiting[i], 0);
+        }
+        fetched = true;
     }
-    return false;
 }
 
 void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
@@ -611,7 +661,8 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     cut(heap, draft->block, granules, HEAP_USED);
     atomic_store(&heap->index[at], heap_word(hash, draft->block));
     HEAP_CRASH_POINT("published");
-    heap->writer->free -= granules < heap->writer->free ? granules : heap->writer->free;
+    set_free(heap,
+             heap->writer->free - (granules < heap->writer->free ? granules : heap->writer->free));
     use_of(heap->writer, draft->owner)->granules += granules;
     HEAP_SET(header->objects[kind], HEAP_GET(header->objects[kind]) + 1);
     HEAP_CRASH_POINT("counted");

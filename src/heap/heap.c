@@ -261,7 +261,7 @@ static inline htc_pin *pin_known(htc_pin *bucket, uint32_t number)
     return NULL;
 }
 
-static HTC_APART htc_pin *pin_new(htc_pin *bucket, uint32_t number)
+static inline htc_pin *pin_new(htc_pin *bucket, uint32_t number)
 {
     for (unsigned i = 0; i < HEAP_WAYS; i++) {
         uint64_t seen = HEAP_GET(bucket[i]);
@@ -273,7 +273,8 @@ static HTC_APART htc_pin *pin_new(htc_pin *bucket, uint32_t number)
     return NULL;
 }
 
-static inline htc_pin *pin_block(htc_pin *row, uint32_t number)
+/* Where the block's number leads to, if the thread's own words are taken. */
+static HTC_APART htc_pin *pin_elsewhere(htc_pin *row, uint32_t number)
 {
     htc_pin *pin = pin_known(bucket_of(row, number, 0), number);
 
@@ -282,12 +283,41 @@ static inline htc_pin *pin_block(htc_pin *row, uint32_t number)
     return pin;
 }
 
+/* A thread has words of its own, in one cache line, which it shares with few others. Threads differ
+ * by where their stacks lie. */
+static inline htc_pin *own_bucket(htc_pin *row)
+{
+    return bucket_of(row, (uint32_t)((uintptr_t)__builtin_frame_address(0) >> 16), 0);
+}
+
+static inline htc_pin *pin_block(htc_pin *row, uint32_t number)
+{
+    htc_pin *own = own_bucket(row), *pin = pin_known(own, number);
+
+    if (!pin)
+        pin = pin_new(own, number);
+    return pin ? pin : pin_elsewhere(row, number);
+}
+
+/* Only when room is short: the mark lies on a page that nothing else of the request needs. */
 static inline void mark_used(const htc_heap *heap, uint32_t number)
 {
     _Atomic uint8_t *used = &heap->hints->used[number];
 
-    if (!HEAP_GET(*used))
+    if (HEAP_GET(heap->header->scarce) && !HEAP_GET(*used))
         HEAP_SET(*used, 1);
+}
+
+/* What is to be read next lies on pages of its own each, and the pin orders all reads. So they are
+ * begun ahead of it. */
+static inline void fetch_object(const htc_heap *heap, uint32_t number)
+{
+    const char *block = (const char *)heap_block_at(heap, number);
+
+    __builtin_prefetch(block);
+    __builtin_prefetch(block + 64);
+    __builtin_prefetch(block + 128);
+    __builtin_prefetch(block + 192);
 }
 
 /* The index is looked at again behind the pin; see heap/heap.h. */
@@ -301,6 +331,7 @@ static inline const void *acquire_from(const htc_heap *heap, size_t set, uint64_
 
         if (!word || word != heap_word(hash, number))
             continue;
+        fetch_object(heap, number);
         HEAP_CRASH_POINT("about to pin");
         *pin = pin_block(heap->row, number);
         if (!*pin)
@@ -324,6 +355,8 @@ HTC_EACH const void *htc_heap_acquire(const htc_heap *heap, uint64_t hash, htc_h
 
     if (!heap->row)
         return NULL;
+    __builtin_prefetch(&heap->index[heap_set(heap, hash, 1)]);
+    __builtin_prefetch((const void *)own_bucket(heap->row), 1);
     found = acquire_from(heap, heap_set(heap, hash, 0), hash, match, key, pin);
     return found ? found : acquire_from(heap, heap_set(heap, hash, 1), hash, match, key, pin);
 }
@@ -357,7 +390,8 @@ static bool take_place(heap_place *place, uint64_t key, int64_t now_ms)
 void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_ms)
 {
     heap_hints *hints = heap->hints;
-    heap_place *place = &hints->places[(request->key >> 8) % HEAP_REQUESTS];
+    unsigned number = (request->key >> 8) % HEAP_REQUESTS;
+    heap_place *place = &hints->places[number];
     const uint64_t one = 1;
 
     if ((HEAP_GET(heap->header->full) && !wanted_again(hints, request->key)) ||
@@ -369,6 +403,7 @@ void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_m
     HEAP_SET(place->server, request->server);
     HEAP_SET(place->share, request->share);
     atomic_store(&place->state, HEAP_WAITING);
+    atomic_fetch_or(&hints->waiting[number / 64], UINT64_C(1) << number % 64);
     if (atomic_exchange(&hints->asleep, 0) && write(heap->wake, &one, sizeof(one)) < 0)
         return; /* it wakes by itself */
 }

@@ -46,8 +46,10 @@ typedef struct heap_record {
 
 /** The heap begins with it. Counters are changed by the builder alone. */
 typedef struct heap_header {
-    _Atomic uint64_t full; /* there was no room at the last build: others must make way */
-    _Atomic uint64_t builder, builders;
+    /* Every request reads the first line, and the builder seldom changes it. */
+    _Alignas(64) _Atomic uint64_t full; /* no room at the last build: others must make way */
+    _Atomic uint64_t scarce;            /* less than a quarter was free: note what is used */
+    _Alignas(64) _Atomic uint64_t builder, builders;
     _Atomic uint64_t builds, refusals, evictions, no_room, used;
     _Atomic uint64_t objects[HTC_HEAP_KINDS], bytes[HTC_HEAP_KINDS];
     _Atomic uint64_t working_record, working_version;
@@ -69,8 +71,9 @@ typedef struct heap_place {
 /** Shared memory that every process writes. */
 typedef struct heap_hints {
     htc_lock_shared lock;
-    _Atomic uint32_t next_row; /* where to begin to look for a free one */
-    _Atomic uint32_t asleep;   /* the builder waits to be woken */
+    _Atomic uint32_t next_row;                    /* where to begin to look for a free one */
+    _Atomic uint32_t asleep;                      /* the builder waits to be woken */
+    _Atomic uint64_t waiting[HEAP_REQUESTS / 64]; /* a bit for each place that was made to wait */
     heap_place places[HEAP_REQUESTS];
     _Atomic uint32_t ghosts[HEAP_GHOSTS];
     _Atomic uint8_t used[]; /* by granule */

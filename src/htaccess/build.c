@@ -91,8 +91,8 @@ static bool same_refs(const htc_path_entry *entry, const htc_level *level)
     if (entry->ndeps != level->ndeps)
         return false;
     for (unsigned i = 0; i < entry->ndeps; i++) {
-        if (entry->refs[i].slot != level->deps[i].ref.slot ||
-            entry->refs[i].version != level->deps[i].ref.version)
+        if (entry->deps[i].ref.slot != level->deps[i].ref.slot ||
+            entry->deps[i].ref.version != level->deps[i].ref.version)
             return false;
     }
     return true;
@@ -104,7 +104,6 @@ static void fill_deps(htc_path_entry *entry, const htc_level *level, apr_pool_t 
 
     entry->ndeps = level->ndeps;
     for (unsigned i = 0; i < level->ndeps; i++) {
-        entry->refs[i] = deps[i].ref;
         deps[i].path = apr_pstrdup(pool, deps[i].path);
         if (deps[i].kind == HTC_KIND_ABSENT)
             entry->absent++;
@@ -114,19 +113,25 @@ static void fill_deps(htc_path_entry *entry, const htc_level *level, apr_pool_t 
     entry->deps = deps;
 }
 
+/* Right behind the directory, as every request reads both. */
+static size_t steps_at(size_t dir_len)
+{
+    return APR_ALIGN_DEFAULT(offsetof(htc_path_entry, dir) + dir_len + 1);
+}
+
 /* The steps of the entry above, and then this entry's own. */
-static void fill_steps(const htc_building *b, htc_path_entry *entry, apr_pool_t *pool)
+static void fill_steps(const htc_building *b, htc_path_entry *entry)
 {
     const htc_path_entry *parent = entry->parent;
     htc_step *steps;
 
     if (entry->ndeps != 1 || entry->revalidate_ms == 0 || (parent && !parent->steps))
         return;
-    steps = apr_palloc(pool, entry->depth * sizeof(*steps));
+    steps = (htc_step *)((char *)entry + steps_at(entry->dir_len));
     if (parent)
         memcpy(steps, parent->steps, parent->depth * sizeof(*steps));
-    steps[entry->depth - 1] =
-        (htc_step){htc_store_slot(b->ctx->store, entry->refs[0].slot), entry->refs[0].version};
+    steps[entry->depth - 1] = (htc_step){htc_store_slot(b->ctx->store, entry->deps[0].ref.slot),
+                                         entry->deps[0].ref.version};
     entry->steps = steps;
 }
 
@@ -159,7 +164,7 @@ static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_l
         step.vector = apr_pcalloc(pool, b->ctx->vector_bytes);
     entry->result.htaccess = step.vector;
     fill_deps(entry, level, pool);
-    fill_steps(b, entry, pool);
+    fill_steps(b, entry);
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
                                parent ? &parent->walk : NULL, pool);
@@ -179,13 +184,14 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
 {
     const htc_entry_key key = {b->s, level->dir, strlen(level->dir)};
     const void *const needs[HTC_HEAP_NEEDS] = {parent, config};
+    size_t fixed = steps_at(key.len) + ((parent ? parent->depth : 0) + 1) * sizeof(htc_step);
     size_t room = HTC_BUILD_ROOM;
     bool walk = b->sc->walks;
     htc_heap_draft draft;
 
     for (int i = 0; i < HTC_BUILD_TRIES; i++, room *= 4) {
-        if (!htc_heap_begin(b->ctx->heap, &draft, offsetof(htc_path_entry, dir) + key.len + 1, room,
-                            b->request->owner, b->request->share))
+        if (!htc_heap_begin(b->ctx->heap, &draft, fixed, room, b->request->owner,
+                            b->request->share))
             return NULL;
         fill_entry(b, draft.payload, level, parent, config, complete, walk, draft.run.pool);
         walk = walk && htc_run_each_cleanup(&draft.run, no_cleanup, NULL);
@@ -269,9 +275,10 @@ static const char *dir_of(const htc_building *b, const char *path)
     return NULL;
 }
 
-bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request)
+bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request,
+               apr_pool_t *scratch)
 {
-    htc_building b = {.ctx = ctx, .s = main_server, .request = request};
+    htc_building b = {.ctx = ctx, .s = main_server, .request = request, .scratch = scratch};
     const char *path, *dir;
     bool built = false;
     htc_info info;
@@ -281,12 +288,11 @@ bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request
     if (!b.s)
         return false;
     b.sc = htc_server_conf_of(b.s);
-    if (!b.sc->may_be_enabled || apr_pool_create(&b.scratch, NULL) != APR_SUCCESS)
+    if (!b.sc->may_be_enabled)
         return false;
     path = htc_store_name(ctx->store, request->record, b.scratch, &info);
     dir = path ? dir_of(&b, path) : NULL;
     if (dir)
         built = build_path(&b, dir);
-    apr_pool_destroy(b.scratch);
     return built;
 }

@@ -157,7 +157,7 @@ static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_lev
     parms->server = b->s;
     parms->pool = parms->temp_pool = pool;
     parms->path = apr_pstrdup(pool, level->dir);
-    parms->config_file = htc_empty_open(path, pool);
+    parms->config_file = htc_empty_open(path, b->scratch); /* no directive keeps it */
 }
 
 /* While the builder runs directives, what they write to the error log is dropped: each request for

@@ -81,15 +81,18 @@ static void work(const struct htc_builder *builder)
 {
     htc_context *ctx = builder->ctx;
     htc_heap_request request;
+    apr_pool_t *scratch;
 
+    apr_pool_create(&scratch, NULL);
     while (getppid() == builder->parent) {
         htc_heap_wait(ctx->heap, WAIT_MS);
         while (htc_heap_next(ctx->heap, &request, htc_mono_ms())) {
             bool built;
 
             alarm(STEP_S);
-            built = htc_build(ctx, builder->s, &request);
+            built = htc_build(ctx, builder->s, &request, scratch);
             alarm(0);
+            apr_pool_clear(scratch);
             htc_heap_answer(ctx->heap, built, htc_mono_ms());
         }
     }

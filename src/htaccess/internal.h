@@ -215,12 +215,11 @@ typedef struct htc_path_entry {
     htc_merged_walk walk;  /* in place of core's */
     unsigned depth;        /* entries down to here, and steps */
     unsigned hits, absent; /* records that say so, from the top down to here */
-    htc_ref refs[HTC_MAX_DEPS]; /* of deps; mostly one */
-    bool complete;              /* core asks for no other directory down to here */
+    const htc_dep *deps;   /* mostly one */
+    bool complete;         /* core asks for no other directory down to here */
     const server_rec *server;
     const htc_config *config; /* of the directory's file; NULL: it has none, or an empty one */
-    const htc_dep *deps;
-    char dir[]; /* result.dir */
+    char dir[];               /* result.dir */
 } htc_path_entry;
 
 /** What tells one from another. */
@@ -252,8 +251,10 @@ ap_directive_t *htc_fold_record(const htc_context *ctx, const server_rec *s, con
 unsigned htc_lines_logged(void);
 
 /* htaccess/build.c */
-/** Build what @a request asks for. In the builder. False: it cannot be done now. */
-bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request);
+/** Build what @a request asks for. In the builder. False: it cannot be done now. What is in
+ * @a scratch is of no use afterwards. */
+bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request,
+               apr_pool_t *scratch);
 /* htaccess/build_config.c */
 /** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared. */
 bool htc_build_prepare(void);

@@ -44,10 +44,10 @@ static inline bool entry_current(htc_context *ctx, request_rec *r, const htc_pat
                                  int64_t fresh, apr_int64_t *now)
 {
     for (unsigned i = 0; i < entry->ndeps; i++) {
-        htc_slot_hot *slot = htc_store_slot(ctx->store, entry->refs[i].slot);
+        htc_slot_hot *slot = htc_store_slot(ctx->store, entry->deps[i].ref.slot);
         int64_t checked_at;
 
-        if (!htc_store_current(slot, entry->refs[i].version, &checked_at))
+        if (!htc_store_current(slot, entry->deps[i].ref.version, &checked_at))
             return false;
         htc_store_touch(slot);
         if (!htc_trusted(checked_at, entry->revalidate_ms, fresh, now) &&
