@@ -153,7 +153,7 @@ static inline const hu_object *hu_build(htc_heap *heap, const hu_spec *spec)
     htc_heap_publish(heap, &draft, spec->kind, hu_hash(spec->key), hu_match, &spec->key, needs);
     if (needs[0] || needs[1])
         hu_answered(heap);
-    return draft.payload;
+    return draft.object;
 }
 
 static inline const hu_object *hu_find(const htc_heap *heap, uint64_t key)

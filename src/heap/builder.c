@@ -47,6 +47,7 @@ typedef struct heap_writer {
     uint32_t kept[MOST_KEPT];
     unsigned nkept;
     uint64_t died_record, died_version;
+    _Alignas(16) char fixed[HTC_HEAP_MOST_FIXED]; /* of the draft */
 } heap_writer;
 
 static bool bit(const uint8_t *bits, uint32_t n)
@@ -568,14 +569,13 @@ static int no_memory(int retcode)
 bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
                     uint64_t owner, unsigned share_percent)
 {
-    size_t run = (room + HTC_RUN_MIN + HTC_RUN_UNIT - 1) / HTC_RUN_UNIT * HTC_RUN_UNIT;
+    size_t run = (fixed + room + HTC_RUN_MIN + HTC_RUN_UNIT - 1) / HTC_RUN_UNIT * HTC_RUN_UNIT;
     uint32_t granules;
     heap_block *block;
 
-    fixed = (fixed + 63) / 64 * 64;
-    if (fixed + run > heap->bytes / 2 || heap->writer->nkept > MOST_KEPT)
+    if (fixed > HTC_HEAP_MOST_FIXED || run > heap->bytes / 2 || heap->writer->nkept > MOST_KEPT)
         return false; /* what could not be noted must not go */
-    granules = granules_of(sizeof(*block) + fixed + run);
+    granules = granules_of(sizeof(*block) + run);
     draft->block = make_room(heap, granules, owner, share_percent);
     if (!draft->block) {
         HEAP_SET(heap->header->no_room, HEAP_GET(heap->header->no_room) + 1);
@@ -584,14 +584,18 @@ bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t 
     heap->writer->at = draft->block;
     cut(heap, draft->block, granules, HEAP_DRAFT);
     block = heap_block_at(heap, draft->block);
-    draft->payload = memset(heap_payload(block), 0, fixed);
     HEAP_CRASH_POINT("begun");
+    draft->object = heap_payload(block);
+    draft->payload = memset(heap->writer->fixed, 0, fixed);
+    draft->fixed = fixed;
     draft->owner = owner;
-    draft->taken = sizeof(*block) + fixed;
-    if (htc_run_begin(&draft->run, (char *)block + draft->taken, run, no_memory))
-        return true;
-    cut(heap, draft->block, granules, HEAP_FREE);
-    return false;
+    if (!htc_run_begin(&draft->run, draft->object, run, no_memory)) {
+        cut(heap, draft->block, granules, HEAP_FREE);
+        return false;
+    }
+    if (fixed > htc_run_used(&draft->run))
+        apr_palloc(draft->run.pool, fixed - htc_run_used(&draft->run));
+    return true;
 }
 
 size_t htc_heap_most(const htc_heap *heap)
@@ -643,11 +647,13 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
 {
     heap_header *header = heap->header;
     heap_block *block = heap_block_at(heap, draft->block);
-    uint32_t granules = granules_of(draft->taken + htc_run_used(&draft->run));
+    uint32_t granules = granules_of(sizeof(*block) + htc_run_used(&draft->run));
     size_t at = word_for(heap, hash, match, key);
 
     htc_run_keep(&draft->run);
     HEAP_CRASH_POINT("kept");
+    memcpy(draft->object, draft->payload, draft->fixed);
+    HEAP_CRASH_POINT("fixed");
     block->hash = hash;
     HEAP_CRASH_POINT("hash");
     block->owner = draft->owner;

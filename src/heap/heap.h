@@ -153,14 +153,20 @@ void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms);
 /** Being built. */
 typedef struct htc_heap_draft {
     htc_run run;   /* run.pool is where to build */
-    void *payload; /* @a room bytes at its beginning, zeroed */
+    void *payload; /* its fixed bytes, to be filled, in the builder's own memory; zeroed */
+    void *object;  /* where they will lie: what is to point to them points there */
     uint32_t block;
-    uint64_t owner, taken;
+    uint64_t owner;
+    size_t fixed;
 } htc_heap_draft;
+
+/** The most fixed bytes. */
+#define HTC_HEAP_MOST_FIXED ((size_t)32 << 10)
 
 /**
  * Begin an object: @a fixed bytes, and behind it a pool of @a room bytes at least. Others make way
- * for it.
+ * for it. There is one draft at a time. The fixed bytes take the place of the pool's own ones when
+ * the object is published, and the pool must not be used any more.
  * @return false: there is no room for so much.
  */
 bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
@@ -171,7 +177,7 @@ size_t htc_heap_most(const htc_heap *heap);
 void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft);
 /**
  * Publish it under @a hash in place of an object that matches @a key. It keeps the objects in @a
- * needs (NULL: none), payloads of other objects. Its pool must not be used any more.
+ * needs (NULL: none), which are other objects.
  */
 void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind, uint64_t hash,
                       htc_heap_match match, const void *key,

@@ -120,7 +120,7 @@ static size_t steps_at(size_t dir_len)
 }
 
 /* The steps of the entry above, and then this entry's own. */
-static void fill_steps(const htc_building *b, htc_path_entry *entry)
+static void fill_steps(const htc_building *b, htc_path_entry *entry, const htc_path_entry *object)
 {
     const htc_path_entry *parent = entry->parent;
     htc_step *steps;
@@ -132,13 +132,16 @@ static void fill_steps(const htc_building *b, htc_path_entry *entry)
         memcpy(steps, parent->steps, parent->depth * sizeof(*steps));
     steps[entry->depth - 1] = (htc_step){htc_store_slot(b->ctx->store, entry->deps[0].ref.slot),
                                          entry->deps[0].ref.version};
-    entry->steps = steps;
+    entry->steps = (const htc_step *)((const char *)object + steps_at(entry->dir_len));
 }
 
-static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_level *level,
+static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const htc_level *level,
                        const htc_path_entry *parent, const htc_config *config, bool complete,
-                       bool walk, apr_pool_t *pool)
+                       bool walk)
 {
+    htc_path_entry *entry = draft->payload;
+    const htc_path_entry *object = draft->object;
+    apr_pool_t *pool = draft->run.pool;
     htc_merged_step step = {entry->dir, NULL};
 
     entry->dir_len = (unsigned)strlen(level->dir);
@@ -151,7 +154,7 @@ static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_l
     entry->hits = parent ? parent->hits : 0;
     entry->absent = parent ? parent->absent : 0;
     entry->complete = complete;
-    entry->result.dir = entry->dir;
+    entry->result.dir = object->dir;
     entry->result.override = level->rights.override;
     entry->result.override_opts = level->rights.override_opts;
     entry->result.override_list = level->rights.override_list;
@@ -164,7 +167,7 @@ static void fill_entry(const htc_building *b, htc_path_entry *entry, const htc_l
         step.vector = apr_pcalloc(pool, b->ctx->vector_bytes);
     entry->result.htaccess = step.vector;
     fill_deps(entry, level, pool);
-    fill_steps(b, entry);
+    fill_steps(b, entry, object);
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
                                parent ? &parent->walk : NULL, pool);
@@ -193,12 +196,12 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
         if (!htc_heap_begin(b->ctx->heap, &draft, fixed, room, b->request->owner,
                             b->request->share))
             return NULL;
-        fill_entry(b, draft.payload, level, parent, config, complete, walk, draft.run.pool);
+        fill_entry(b, &draft, level, parent, config, complete, walk);
         walk = walk && htc_run_each_cleanup(&draft.run, no_cleanup, NULL);
         if (htc_run_whole(&draft.run) && htc_run_each_cleanup(&draft.run, no_cleanup, NULL)) {
             htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY,
                              htc_entry_hash(b->ctx, &key), htc_entry_match, &key, needs);
-            return draft.payload;
+            return draft.object;
         }
         htc_heap_drop(b->ctx->heap, &draft);
     }

@@ -502,7 +502,7 @@ static const htc_config *build_config(const htc_building *b, const htc_level *le
             *reason = move_all(&draft, &whole);
         if (whole) {
             publish_config(b, key, &draft, HTC_HEAP_CONFIG);
-            return draft.payload;
+            return draft.object;
         }
         htc_heap_drop(heap, &draft);
         if (*reason)
