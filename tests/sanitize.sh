@@ -40,7 +40,7 @@ status=0
 if [ "${UNIT:-yes}" = no ]; then
     :
 elif [ "$kind" = thread ]; then
-    for test in check_process_cache_threads check_store_churn check_redirect_area_sharing check_watch; do
+    for test in check_process_cache check_store_churn check_redirect_area_sharing check_watch; do
         make -s "tests/$test"
         CK_FORK=no "./tests/$test" || status=1
     done

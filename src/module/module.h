@@ -50,9 +50,6 @@ APLOG_USE_MODULE(htcache);
 #define HTC_LEASE_MS 1000
 /** A checked_at longer ago than any HtCacheRevalidate. */
 #define HTC_NEVER_CHECKED (-(INT64_C(1) << 60))
-/** What a payload of the process cache costs in addition to its own size: malloc has no smaller
- * pieces. */
-#define HTC_NODE_OVERHEAD 16
 
 typedef struct htc_redirects htc_redirects; /* redirects/map.h */
 struct htc_farm;                            /* htaccess/farm_internal.h */

@@ -83,15 +83,6 @@ static bool place_match(const void *data, const void *key)
     return ((const htc_table *)data)->place == *(const uint32_t *)key;
 }
 
-/* The process cache wants its hashes well mixed. */
-static uint64_t place_hash(uint32_t place)
-{
-    uint64_t h = (place + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
-
-    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    return h ^ h >> 32;
-}
-
 /* The table may be there already, made by another thread. */
 static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
                                       const redirect_area_pin *pin)
@@ -99,8 +90,8 @@ static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
     htc_table *table = table_open(redirects, slot, pin);
     uint32_t place = redirect_area_place(slot);
 
-    return table ? htc_process_cache_insert(redirects->tables, place_hash(place), place_match,
-                                            &place, table, sizeof(*table))
+    return table ? htc_process_cache_insert(redirects->tables, place, place_match, &place, table,
+                                            sizeof(*table))
                  : NULL;
 }
 
@@ -108,7 +99,7 @@ htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
 {
     uint32_t place = redirect_area_place(slot);
     htc_process_node *node =
-        htc_process_cache_acquire(redirects->tables, place_hash(place), place_match, &place);
+        htc_process_cache_acquire(redirects->tables, place, place_match, &place);
     redirect_area_pin pin;
 
     if (node) {

@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MALLOC_OVERHEAD 16
+
 static int flags_of(unsigned flags)
 {
     return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
@@ -120,8 +122,6 @@ static uint64_t key_hash(const regex_key *key)
 {
     uint64_t h = (key->version * UINT64_C(0x9E3779B97F4A7C15)) ^ (key->id + 1);
 
-    h = (h ^ h >> 32) * UINT64_C(0xD6E8FEB86659FD93);
-    h = (h ^ h >> 29) * UINT64_C(0x9E3779B97F4A7C15);
     return h ^ h >> 32;
 }
 
@@ -137,7 +137,7 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
 }
 
 /* The request that asks has it to itself first; then others may find it, if there is room. */
-static bool run_new(htc_process_cache *map, uint64_t hash, const regex_key *key,
+static bool run_new(htc_process_cache *cache, uint64_t hash, const regex_key *key,
                     const char *pattern, unsigned flags, const char *subject, size_t len,
                     redirect_budget *budget, size_t n, ap_regmatch_t found[])
 {
@@ -151,16 +151,12 @@ static bool run_new(htc_process_cache *map, uint64_t hash, const regex_key *key,
         free(made);
         return false;
     }
-    cost = sizeof(kept_regex) + HTC_NODE_OVERHEAD + redirect_regex_bytes(pattern, text_len);
+    cost = sizeof(kept_regex) + MALLOC_OVERHEAD + redirect_regex_bytes(pattern, text_len);
     made->key = *key;
     matches = run(&made->regex, subject, len, budget, n, found);
-    if (!htc_process_cache_fits(map, cost)) {
-        regex_free(made);
-        return matches;
-    }
-    node = htc_process_cache_insert(map, hash, key_match, key, made, cost);
+    node = htc_process_cache_insert(cache, hash, key_match, key, made, cost);
     if (node)
-        htc_process_cache_release(map, node);
+        htc_process_cache_release(cache, node);
     return matches;
 }
 
@@ -168,17 +164,17 @@ static bool run_bounded(htc_table *table, uint32_t id, const char *pattern, unsi
                         const char *subject, size_t len, redirect_budget *budget, size_t n,
                         ap_regmatch_t found[])
 {
-    htc_process_cache *map = table->redirects->patterns;
+    htc_process_cache *cache = table->redirects->patterns;
     regex_key key = {table->pin.version, id};
     uint64_t hash = key_hash(&key);
-    htc_process_node *node = htc_process_cache_acquire(map, hash, key_match, &key);
+    htc_process_node *node = htc_process_cache_acquire(cache, hash, key_match, &key);
     bool matches;
 
     if (!node)
-        return run_new(map, hash, &key, pattern, flags, subject, len, budget, n, found);
+        return run_new(cache, hash, &key, pattern, flags, subject, len, budget, n, found);
     matches =
         run(&((kept_regex *)htc_process_cache_data(node))->regex, subject, len, budget, n, found);
-    htc_process_cache_release(map, node);
+    htc_process_cache_release(cache, node);
     return matches;
 }
 

@@ -223,8 +223,6 @@ static apr_status_t stop_loader(void *data)
     return APR_SUCCESS;
 }
 
-/* The map of open tables is never destroyed: requests may still release what they hold while a
- * child ends. */
 void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
