@@ -139,15 +139,10 @@ void redirect_builder_destroy(redirect_builder *builder);
 /**
  * Prove that a builder may have written the @a size bytes at @a image (8-byte aligned). No other
  * thread or process may write to the image meanwhile. Takes time linear in its size.
- * redirect_table_intact() tells whether the bytes are those that were written.
  * @return APR_SUCCESS; APR_EINVAL; APR_ENOMEM: there is no memory for a bit for each byte of the
  * image.
  */
 apr_status_t redirect_table_validate(const void *image, size_t size);
-
-/** True when the image's checksum is right, so it is what the builder wrote. Only after
- * validate. */
-bool redirect_table_intact(const void *image, size_t size);
 
 /** Open an image. The table keeps pointing into it; it is a small struct in @a pool. NULL when its
  * header is impossible. */

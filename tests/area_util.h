@@ -169,7 +169,7 @@ static inline apr_status_t au_build(redirect_area *area, uint32_t map, size_t si
 
     if (!redirect_area_build_begin(area, map))
         return APR_EBUSY;
-    rv = redirect_area_reserve(area, map, size, &image);
+    rv = redirect_area_reserve(area, map, size, 0, &image);
     if (rv == APR_SUCCESS) {
         au_fill(image, size, number, build);
         rv = redirect_area_publish(area, map, &id);

@@ -23,8 +23,8 @@ START_TEST(every_row_is_found)
         enum htc_allow expected = entry.by_arguments ? REPLAY : entry.decision;
         bool plain = entry.decision == SHARE && !entry.by_arguments;
 
-        ck_assert_msg(htc_allow_class(entry.module_name, entry.directive) == expected, "%s %s",
-                      entry.module_name, entry.directive);
+        ck_assert_msg(htc_allow_class(entry.module_name, entry.directive, NULL) == expected,
+                      "%s %s", entry.module_name, entry.directive);
         ck_assert_msg((htc_allow_reason(entry.module_name, entry.directive) == NULL) == plain,
                       "%s %s", entry.module_name, entry.directive);
     }
@@ -67,9 +67,8 @@ static const struct {
 
 START_TEST(arguments_decide)
 {
-    ck_assert_int_eq(
-        htc_allow_class_args(lines[_i].module_name, lines[_i].directive, lines[_i].args),
-        lines[_i].expected);
+    ck_assert_int_eq(htc_allow_class(lines[_i].module_name, lines[_i].directive, lines[_i].args),
+                     lines[_i].expected);
 }
 END_TEST
 

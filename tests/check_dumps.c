@@ -55,7 +55,7 @@ static void make_area(void)
         uint32_t map = redirect_area_map(area, &key, 1, true);
 
         ck_assert(redirect_area_build_begin(area, map));
-        ck_assert_int_eq(redirect_area_reserve(area, map, 5 * MB, &image), APR_SUCCESS);
+        ck_assert_int_eq(redirect_area_reserve(area, map, 5 * MB, 0, &image), APR_SUCCESS);
         memset(image, 1, 5 * MB);
         ck_assert_int_eq(redirect_area_publish(area, map, &id), APR_SUCCESS);
     }

@@ -420,7 +420,7 @@ static bool a_process_cache(apr_pool_t *sub)
         kept += node != NULL;
         must(given_up == i + 1 - kept);
     }
-    must(nheld == before + 2 + kept);
+    must(nheld == before + 2 + kept && caches[0]);
     nheld = before;
     return kept == 2;
 }

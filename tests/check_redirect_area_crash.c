@@ -225,7 +225,7 @@ static void begin_build(void)
     void *image;
 
     redirect_area_build_begin(area, maps[0]);
-    redirect_area_reserve(area, maps[0], 100000, &image);
+    redirect_area_reserve(area, maps[0], 100000, 0, &image);
 }
 
 static void after_dead_builder(void)
@@ -370,8 +370,8 @@ static void build_in_vain(void)
     void *image;
 
     redirect_area_build_begin(area, maps[0]);
-    redirect_area_reserve(area, maps[0], 1000, &image);
-    redirect_area_reserve(area, maps[0], 2000, &image);
+    redirect_area_reserve(area, maps[0], 1000, 0, &image);
+    redirect_area_reserve(area, maps[0], 2000, 0, &image);
     redirect_area_build_failed(area, maps[0], &id);
 }
 
@@ -385,8 +385,6 @@ static void pin_and_count(void)
     redirect_area_pin pin;
 
     ck_assert(redirect_area_pin_get(area, maps[0], &pin));
-    redirect_area_pin_again(area, &pin);
-    redirect_area_unpin(area, &pin);
     redirect_area_unpin(area, &pin);
     redirect_area_count(area, maps[0], 1, 1);
     if (redirect_area_claim(area, maps[0], 1000, 10, 5))

@@ -32,7 +32,7 @@ static void begin_build(void)
 
     redirect_area_join(area, 1);
     if (!redirect_area_build_begin(area, map_of(1, 1, true)) ||
-        redirect_area_reserve(area, map_of(1, 1, true), 9000, &image) != APR_SUCCESS)
+        redirect_area_reserve(area, map_of(1, 1, true), 9000, 0, &image) != APR_SUCCESS)
         abort();
 }
 

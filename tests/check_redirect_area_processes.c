@@ -141,9 +141,7 @@ static void use_pin(worker *w)
 
     if (!h->pin.image)
         return;
-    redirect_area_pin_again(area, &h->pin);
     check_pin(w, h);
-    redirect_area_unpin(area, &h->pin);
 }
 
 /* In the hands of this worker alone, until it says otherwise; an earlier builder is dead. */
@@ -161,7 +159,7 @@ static apr_status_t fill_and_publish(worker *w, uint32_t map, uint32_t number)
     size_t size = AU_LEAST + au_random(&w->state) % (au_random(&w->state) % 4 ? 20000 : MAX_SIZE);
     htc_identity id = au_identity(build);
     void *image;
-    apr_status_t rv = redirect_area_reserve(area, map, size, &image);
+    apr_status_t rv = redirect_area_reserve(area, map, size, 0, &image);
 
     if (rv != APR_SUCCESS)
         return rv;

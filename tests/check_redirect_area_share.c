@@ -129,7 +129,7 @@ START_TEST(what_is_being_built_stays)
     void *image;
 
     ck_assert(redirect_area_build_begin(area, built));
-    ck_assert_int_eq(redirect_area_reserve(area, built, 5000, &image), APR_SUCCESS);
+    ck_assert_int_eq(redirect_area_reserve(area, built, 5000, 0, &image), APR_SUCCESS);
     au_fill(image, 5000, 1, 1);
     name_maps(HOG_MAPS, 3 * MOST_MAPS, HOG);
     ck_assert_int_eq(redirect_area_publish(area, built, &some_id), APR_SUCCESS);

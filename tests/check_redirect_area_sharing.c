@@ -49,7 +49,7 @@ START_TEST(pins_are_counted)
     build_ok(map, 8000, 1, 1);
     first = pin_ok(map);
     second = pin_ok(map);
-    redirect_area_pin_again(area, &first);
+    pin_ok(map);
     build_ok(map, 100, 1, 2);
     for (int i = 0; i < 3; i++) {
         redirect_area_collect(area, 1);
@@ -271,13 +271,12 @@ static int use_without_joining(void)
         return 1;
     if (redirect_area_build_begin(area, map))
         return 2;
-    if (redirect_area_reserve(area, map, 10, &image) != APR_EINVAL)
+    if (redirect_area_reserve(area, map, 10, 0, &image) != APR_EINVAL)
         return 3;
     redirect_area_unpin(area, &inherited);
     redirect_area_collect(area, 1);
     redirect_area_join(area, 1);
     redirect_area_unpin(area, &inherited);
-    redirect_area_pin_again(area, &inherited);
     if (!redirect_area_pin_get(area, map, &pin))
         return 5;
     redirect_area_unpin(area, &pin);
@@ -314,7 +313,7 @@ END_TEST
 static int join_once(void)
 {
     redirect_area_join(area, 1);
-    return redirect_area_joined(area) ? 0 : 1;
+    return rda_own_serial(area) ? 0 : 1;
 }
 
 START_TEST(cells_are_used_again)
@@ -349,7 +348,7 @@ static void take_all_cells(void)
 static void join_common(void)
 {
     redirect_area_join(area, 1);
-    if (!redirect_area_joined(area) || rda_cell_of(rda_own_serial(area)) != RDA_COMMON)
+    if (!rda_own_serial(area) || rda_cell_of(rda_own_serial(area)) != RDA_COMMON)
         abort();
 }
 
@@ -425,7 +424,7 @@ static void begin_beyond(void)
 
     join_common();
     if (!redirect_area_build_begin(area, map_of(1, 1, false)) ||
-        redirect_area_reserve(area, map_of(1, 1, false), 9000, &image) != APR_SUCCESS)
+        redirect_area_reserve(area, map_of(1, 1, false), 9000, 0, &image) != APR_SUCCESS)
         abort();
 }
 
@@ -519,7 +518,7 @@ START_TEST(stopped_holder)
 
     build_ok(map, 100, 1, 1);
     ck_assert(redirect_area_build_begin(area, building));
-    ck_assert_int_eq(redirect_area_reserve(area, building, 5000, &image), APR_SUCCESS);
+    ck_assert_int_eq(redirect_area_reserve(area, building, 5000, 0, &image), APR_SUCCESS);
     child = child_with(hold_lock);
     pin = pin_ok(map);
     assert_image(&pin, 1, 1);

@@ -5,7 +5,7 @@
  * claims are true is tested by check_redirect_regex_random.c.
  */
 #include "pool_fixture.h"
-#include "regex/regex.h"
+#include "regex_admits.h"
 
 #include <check.h>
 #include <apr_strings.h>
@@ -331,8 +331,8 @@ static void admits(const char *pattern, unsigned flags, const char *subject, boo
     redirect_regex_facts facts;
 
     redirect_regex_read(pattern, strlen(pattern), flags, NULL, pool, &facts);
-    ck_assert_msg(redirect_regex_admits(&facts, subject, strlen(subject)) == wanted, "%s %s",
-                  pattern, subject);
+    ck_assert_msg(regex_admits(&facts, subject, strlen(subject)) == wanted, "%s %s", pattern,
+                  subject);
 }
 
 START_TEST(subjects_are_compared)
@@ -368,7 +368,7 @@ START_TEST(no_terminator_is_needed)
     memcpy(subject, "ab", 2);
     redirect_regex_read(pattern, 4, USUAL, NULL, pool, &facts);
     ck_assert_str_eq(describe(&facts), "finite ab");
-    ck_assert(redirect_regex_admits(&facts, subject, 2));
+    ck_assert(regex_admits(&facts, subject, 2));
     for (size_t len = 0; len < 4; len++)
         redirect_regex_read(pattern + 4 - len, len, USUAL, NULL, pool, &facts);
     redirect_regex_read("^a\0b$", 5, USUAL, NULL, pool, &facts);
@@ -460,7 +460,7 @@ START_TEST(hostile_patterns)
 
         ck_assert_uint_le(facts.count, 256);
         ck_assert_int_eq(facts.groups, 0);
-        ck_assert_msg(!matched || redirect_regex_admits(&facts, matched, strlen(matched)), "%s",
+        ck_assert_msg(!matched || regex_admits(&facts, matched, strlen(matched)), "%s",
                       hostile[i].piece);
     }
 }

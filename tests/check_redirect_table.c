@@ -60,7 +60,6 @@ static image finish(redirect_builder *builder, redirect_duplicate_fn *duplicate,
     redirect_builder_write(builder, made.bytes);
     redirect_builder_destroy(builder);
     ck_assert_int_eq(redirect_table_validate(made.bytes, made.size), APR_SUCCESS);
-    ck_assert(redirect_table_intact(made.bytes, made.size));
     return made;
 }
 
@@ -624,8 +623,6 @@ START_TEST(damaged_images_are_safe)
     for (size_t i = 0; i < made.size; i++) {
         for (unsigned j = 0; j < COUNT_OF(changes); j++) {
             made.bytes[i] = (char)(made.bytes[i] ^ changes[j]);
-            if (i >= offsetof(rt_header, checksum))
-                ck_assert(!redirect_table_intact(made.bytes, made.size));
             if (redirect_table_validate(made.bytes, made.size) == APR_SUCCESS) {
                 use(&made);
                 passed++;

@@ -384,8 +384,6 @@ static void use_image(uint32_t map, uint64_t *random)
     }
     if (redirect_area_pin_known(area, map, &pin))
         redirect_area_unpin(area, &pin);
-    redirect_area_pin_again(area, &pin);
-    redirect_area_unpin(area, &pin);
     redirect_area_unpin(area, &pin);
 }
 
@@ -397,8 +395,7 @@ static void build(uint32_t map, uint64_t *random)
 
     if (!redirect_area_build_begin(area, map))
         return;
-    if (redirect_area_reserve_counted(area, map, size, au_random(random) % 900, &image) ==
-        APR_SUCCESS) {
+    if (redirect_area_reserve(area, map, size, au_random(random) % 900, &image) == APR_SUCCESS) {
         memset(image, 1, size);
         if (au_random(random) % 8 && redirect_area_publish(area, map, &id) == APR_SUCCESS)
             return;

@@ -210,7 +210,7 @@ static inline unsigned kernel_watches(void)
     unsigned n = 0;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", htc_watch_fd(watch));
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", watch->fd);
     file = fopen(path, "re");
     ck_assert_ptr_nonnull(file);
     while (fgets(line, sizeof(line), file))

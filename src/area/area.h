@@ -98,9 +98,6 @@ apr_status_t redirect_area_create(redirect_area **area, uint64_t bytes, apr_pool
  */
 void redirect_area_join(redirect_area *area, uint32_t generation);
 
-/** True when this process has joined since it was forked. Costs a load or two. */
-bool redirect_area_joined(const redirect_area *area);
-
 /**
  * Find the map @a key, or with @a create make it (empty, without an image). Marks it as used by
  * @a generation. REDIRECT_AREA_NIL when it does not exist or there is no room.
@@ -209,9 +206,6 @@ typedef struct redirect_area_pin {
 /** Pin the map's current image. Lock-free. False when it has none or the process has not joined. */
 bool redirect_area_pin_get(redirect_area *area, uint32_t map, redirect_area_pin *pin);
 
-/** Pin the same image once more, for another user in this process. */
-void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin);
-
 /** Pin the image that @a known was once a pin of, if it is still the map's current one. Lock-free.
  * @a known must be this process's. */
 bool redirect_area_pin_known(redirect_area *area, uint32_t map, const redirect_area_pin *known);
@@ -262,17 +256,14 @@ void redirect_area_confirm(redirect_area *area, uint32_t map, int64_t now);
  * builds it, including this one. */
 bool redirect_area_build_begin(redirect_area *area, uint32_t map);
 
-/** A place for an image of @a size bytes. APR_ENOSPC when there is none; APR_EINVAL when this
+/** A place for an image of @a size bytes, with @a counters zeroed counters beside it. They live as
+ * long as the image does, and take memory only where something is counted. APR_ENOSPC when there is none; APR_EINVAL when this
  * process does not build the map, or @a size is 0; APR_EGENERAL when the area's tables are
  * damaged, so free places are not known. The place is not cleared. The caller fills it, and
  * then calls redirect_area_publish() or redirect_area_build_failed(). If the process dies, the
  * place becomes free. A second call in the same build gives up the first place. */
-apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size, void **image);
-
-/** As above, with @a counters zeroed counters beside the image: they live as long as it does, and
- * take memory only where something is counted. */
-apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t map, size_t size,
-                                           uint32_t counters, void **image);
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size,
+                                   uint32_t counters, void **image);
 
 /** End a build: the reserved place is now the map's image, made from the file @a id. Gives back
  * the memory of images that are not used any more. After an error the build has not ended: call

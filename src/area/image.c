@@ -354,8 +354,8 @@ static void clear_counters(const redirect_area *area, void *image, const room *w
         memset(at, 0, bytes);
 }
 
-apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle, size_t size,
-                                           uint32_t counters, void **image)
+apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t size,
+                                   uint32_t counters, void **image)
 {
     uint64_t pages =
         pages_of(area, size) + pages_of(area, (uint64_t)counters * sizeof(redirect_counter));
@@ -382,11 +382,6 @@ apr_status_t redirect_area_reserve_counted(redirect_area *area, uint32_t handle,
     if (rv == APR_SUCCESS)
         clear_counters(area, *image, &want);
     return rv;
-}
-
-apr_status_t redirect_area_reserve(redirect_area *area, uint32_t handle, size_t size, void **image)
-{
-    return redirect_area_reserve_counted(area, handle, size, 0, image);
 }
 
 /* The reserved image, now with a version and all that is known of it; no map's yet. */

@@ -545,12 +545,6 @@ static bool own_pin(const redirect_area *area, const redirect_area_pin *pin)
     return pin->image && pin->slot < REDIRECT_AREA_IMAGES && pin->user == rda_own_serial(area);
 }
 
-void redirect_area_pin_again(redirect_area *area, const redirect_area_pin *pin)
-{
-    if (own_pin(area, pin))
-        add_pins(area, pin->slot, pin->user, 1);
-}
-
 void redirect_area_unpin(redirect_area *area, const redirect_area_pin *pin)
 {
     if (own_pin(area, pin))

@@ -150,11 +150,6 @@ static bool own_cell_locked(redirect_area *area, uint32_t cell, uint32_t generat
     return true;
 }
 
-bool redirect_area_joined(const redirect_area *area)
-{
-    return rda_own_serial(area) != 0;
-}
-
 void redirect_area_join(redirect_area *area, uint32_t generation)
 {
     uint64_t own = rda_own_serial(area);

@@ -624,13 +624,7 @@ static const struct row *find_row(const char *module, const char *directive)
     return NULL;
 }
 
-enum htc_allow htc_allow_class(const char *module_name, const char *directive)
-{
-    return htc_allow_class_args(module_name, directive, NULL);
-}
-
-enum htc_allow htc_allow_class_args(const char *module_name, const char *directive,
-                                    const char *args)
+enum htc_allow htc_allow_class(const char *module_name, const char *directive, const char *args)
 {
     const struct row *row = find_row(module_name, directive);
     if (!row)

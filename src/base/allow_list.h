@@ -49,19 +49,13 @@ struct htc_allow_entry {
 };
 
 /*
- * The class of a directive whatever its arguments are: of those where it depends on them, REPLAY.
- * module_name is module->name ("mod_alias.c", "core.c"); the directive is compared without regard
- * to case, and a section is named as in its command_rec, with the '<' ("<Files").
+ * The class of a line. module_name is module->name ("mod_alias.c", "core.c"). The directive is
+ * compared without regard to case, and a section is named as in its command_rec, with the '<'
+ * ("<Files"). args is what follows the directive, as in ap_directive_t. NULL: the arguments are not
+ * known; then a directive whose class depends on them is REPLAY. Of the common directives these are
+ * ErrorDocument, Require, RewriteCond, RewriteOptions and SetEnv.
  */
-enum htc_allow htc_allow_class(const char *module_name, const char *directive);
-
-/*
- * The same for one line: args is what follows the directive, as in ap_directive_t. Of the common
- * directives ErrorDocument, Require, RewriteCond, RewriteOptions and SetEnv can be shared only
- * this way. NULL arguments mean "not known".
- */
-enum htc_allow htc_allow_class_args(const char *module_name, const char *directive,
-                                    const char *args);
+enum htc_allow htc_allow_class(const char *module_name, const char *directive, const char *args);
 
 /*
  * Why a directive is not shared, or not always, in words that complete "<directive> ...". NULL if

@@ -517,8 +517,3 @@ size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, s
     }
     return n;
 }
-
-int htc_watch_fd(const htc_watch *watch)
-{
-    return watch->fd;
-}

@@ -246,7 +246,4 @@ size_t htc_watch_refusals(const htc_watch *watch, htc_watch_refusal *refusals, s
  *  when it cannot be asked. For the start: it asks the file system, and waits for the answer. */
 bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type);
 
-/** The instance's descriptor, for tests. */
-int htc_watch_fd(const htc_watch *watch);
-
 #endif

@@ -254,9 +254,6 @@ void htcw_unlock(htc_watch *w);
 /* Called under the lock while all of the path is valid; its answer is that of htcw_settle(). */
 typedef htc_watch_why htcw_finish(htc_watch *w, uint32_t node, void *data);
 
-/* Are all changes of what lies on a file system of this type reported? */
-bool htcw_type_reports(const htc_watch *w, uint32_t type);
-
 /* Have @a path watched, then call @a finish with its node. *known: nothing was looked at. */
 htc_watch_why htcw_settle(htc_watch *w, const char *path, bool *known, htcw_finish *finish,
                           void *data);

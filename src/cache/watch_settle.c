@@ -214,7 +214,7 @@ static uint8_t kind_of(const htc_watch *w, uint32_t type)
     return UNSEEN;
 }
 
-bool htcw_type_reports(const htc_watch *w, uint32_t type)
+static bool type_reports(const htc_watch *w, uint32_t type)
 {
     return kind_of(w, type) != UNSEEN;
 }
@@ -226,7 +226,7 @@ bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type)
     if (statfs(path, &fs) != 0)
         return true;
     *type = (uint32_t)fs.f_type;
-    return htcw_type_reports(watch, *type);
+    return type_reports(watch, *type);
 }
 
 static htc_watch_why why_of(uint8_t kind)

@@ -326,7 +326,8 @@ static bool is_errordocument(const explain *e, const ap_directive_t *node)
     return ap_is_url(args + (*args == '"'));
 }
 
-void explain_note_line(explain *e, const ap_directive_t *node, const char *what)
+/* Note that this line does something that nobody here looks into. */
+static void note_line(explain *e, const ap_directive_t *node, const char *what)
 {
     explain_note_unsure(e, "%s in %s %s.", node->directive, explain_where(e, node), what);
 }
@@ -341,8 +342,7 @@ void explain_note_access(explain *e)
         for (; node; node = explain_step(node)) {
             decided = decided || !strcasecmp(node->directive, "Require");
             if (is_access(node)) {
-                explain_note_line(e, node,
-                                  "may refuse the request before a directory's redirects come");
+                note_line(e, node, "may refuse the request before a directory's redirects come");
                 return;
             }
         }
@@ -359,9 +359,9 @@ void explain_note_pathless(explain *e, bool server)
         for (const ap_directive_t *node = c->first; node; node = explain_step(node)) {
             if (is_pathless(e, node) &&
                 server == (node->parent && explain_kind(node->parent) == EXPLAIN_LOCATION))
-                explain_note_line(e, node, "has no path: it may answer before all others");
+                note_line(e, node, "has no path: it may answer before all others");
             else if (!server && is_errordocument(e, node))
-                explain_note_line(e, node, "answers errors with a redirect");
+                note_line(e, node, "answers errors with a redirect");
         }
     }
 }
@@ -398,7 +398,7 @@ void explain_note_rest(explain *e)
 
     explain_note_pathless(e, false);
     if (fallback && !is_regular_file(e))
-        explain_note_line(e, fallback, "may lead to another path, which is not examined");
+        note_line(e, fallback, "may lead to another path, which is not examined");
     if (e->to_directory && e->path[strlen(e->path) - 1] != '/')
         explain_note_unsure(e, "The path is a directory: DirectorySlash answers with a redirect to "
                                "the path with a slash.");
@@ -440,7 +440,7 @@ bool explain_index_names(explain *e, apr_array_header_t **names, const ap_direct
         const ap_directive_t *node = last_line(e, others[i]);
 
         if (node) {
-            explain_note_line(e, node, "decides what DirectoryIndex does, which is not examined");
+            note_line(e, node, "decides what DirectoryIndex does, which is not examined");
             return false;
         }
     }

@@ -185,8 +185,6 @@ const ap_directive_t *explain_step(const ap_directive_t *node);
 void explain_find_locations(explain *e);
 /** After explain_walk(): fill e->contexts, and note sections of which nobody knows. */
 void explain_find_contexts(explain *e);
-/** Note that this line does something that nobody here looks into. */
-void explain_note_line(explain *e, const ap_directive_t *node, const char *what);
 /** What DirectoryIndex says here: const char *, never NULL. *where: the line, or NULL. False: other
  * directives decide, which was noted. */
 bool explain_index_names(explain *e, apr_array_header_t **names, const ap_directive_t **where);

@@ -17,7 +17,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <openssl/sha.h>
 
 #define MAGIC   UINT32_C(0x48744366) /* "HtCf" */
@@ -80,11 +79,6 @@ const char *htc_farm_keys_read(htc_farm_keys *keys, const char *text, size_t len
 void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes, size_t len)
 {
     SHA256(bytes, len, fingerprint);
-}
-
-bool htc_farm_random(void *bytes, size_t len)
-{
-    return RAND_bytes(bytes, (int)len) == 1;
 }
 
 void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,

@@ -114,9 +114,6 @@ void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
 void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes,
                      size_t len);
 
-/** Random bytes; false when the system has none. */
-bool htc_farm_random(void *bytes, size_t len);
-
 /** Whom a value is for. */
 typedef struct htc_farm_scope {
     const htc_farm_keys *keys;

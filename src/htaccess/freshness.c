@@ -124,7 +124,6 @@ typedef struct listing {
     htc_fresh_entry *out;
     size_t max, n;
     apr_pool_t *pool;
-    htc_fresh_totals *totals; /* instead of a list */
     int64_t fresh;
     bool autos; /* HtCacheRevalidate has a time nowhere */
 } listing;
@@ -168,14 +167,9 @@ static apr_int64_t ttl_of(const listing *l, const char *dir, int64_t mark)
 static bool wanted(void *baton, int64_t checked_at)
 {
     listing *l = baton;
-    bool watched = checked_at == l->fresh;
 
-    if (l->totals && watched) {
-        l->totals->modes[HTC_FRESH_WATCHED]++;
-        l->totals->reasons[HTC_FRESH_NO_REASON]++;
-        return false;
-    }
-    return l->totals || !watched || !l->query->modes || (l->query->modes & 1U << HTC_FRESH_WATCHED);
+    return checked_at != l->fresh || !l->query->modes ||
+           (l->query->modes & 1U << HTC_FRESH_WATCHED);
 }
 
 static bool visit(void *baton, const char *key, size_t key_len, const htc_info *info)
@@ -188,11 +182,6 @@ static bool visit(void *baton, const char *key, size_t key_len, const htc_info *
     memcpy(dir, key, entry.dir_len);
     dir[entry.dir_len] = '\0';
     judge(l->ctx, ttl_of(l, dir, info->checked_at), info, &entry);
-    if (l->totals) {
-        l->totals->modes[entry.mode]++;
-        l->totals->reasons[entry.reason]++;
-        return true;
-    }
     if ((l->query->modes && !(l->query->modes & 1U << entry.mode)) ||
         (l->query->reasons && !(l->query->reasons & 1U << entry.reason)))
         return true;
@@ -201,34 +190,20 @@ static bool visit(void *baton, const char *key, size_t key_len, const htc_info *
     return l->n < l->max;
 }
 
-static listing listing_of(const htc_context *ctx)
-{
-    return (listing){.ctx = ctx, .fresh = htc_watch_fresh(ctx->watch), .autos = all_auto()};
-}
-
 size_t htc_fresh_list(const htc_context *ctx, htc_fresh_query *query, htc_fresh_entry *out,
                       size_t max, apr_pool_t *pool)
 {
-    listing l = listing_of(ctx);
+    listing l = {.ctx = ctx,
+                 .query = query,
+                 .out = out,
+                 .max = max,
+                 .pool = pool,
+                 .fresh = htc_watch_fresh(ctx->watch),
+                 .autos = all_auto()};
 
     if (!ctx->store || !max || query->place == HTC_FRESH_END)
         return 0;
-    l.query = query;
-    l.out = out;
-    l.max = max;
-    l.pool = pool;
     htc_store_some(ctx->store, &query->place, query->looks ? query->looks : UINT32_MAX, wanted,
                    visit, &l);
     return l.n;
-}
-
-void htc_fresh_totals_get(const htc_context *ctx, htc_fresh_totals *totals)
-{
-    listing l = listing_of(ctx);
-    uint32_t place = 0;
-
-    memset(totals, 0, sizeof(*totals));
-    l.totals = totals;
-    if (ctx->store)
-        htc_store_some(ctx->store, &place, UINT32_MAX, wanted, visit, &l);
 }

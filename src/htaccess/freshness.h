@@ -77,15 +77,6 @@ typedef struct htc_fresh_query {
 size_t htc_fresh_list(const htc_context *ctx, htc_fresh_query *query, htc_fresh_entry *out,
                       size_t max, apr_pool_t *pool);
 
-/** How many records there are of each mode and reason. */
-typedef struct htc_fresh_totals {
-    uint64_t modes[HTC_FRESH_MODES];
-    uint64_t reasons[HTC_FRESH_REASONS];
-} htc_fresh_totals;
-
-/** Looks at all records: some ns for each watched one, about a microsecond for each other one. */
-void htc_fresh_totals_get(const htc_context *ctx, htc_fresh_totals *totals);
-
 /** Of a record found otherwise, of directory @a dir (ends with '/'): mode, reason, interval_ms and
  *  age_ms of *entry are set, as server @a s has it. */
 void htc_fresh_judge(const htc_context *ctx, const server_rec *s, const char *dir,

@@ -103,14 +103,6 @@ void htc_trust_begin(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, 
                      const char *path, htc_ref ref);
 /** Store what was seen on the disk since then. */
 void htc_trust_end(htc_trust *trust);
-/** The mark of @a dep is none that HtCacheRevalidate auto trusts as it is. True when the record may
- * be used. */
-bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                       int64_t mark);
-/** True when the file is still what the record says, by one stat. */
-bool htc_same_file(const htc_dep *dep);
-/** The same, counted. */
-bool htc_compare(htc_context *ctx, const htc_dep *dep);
 /** True when a mark can be relied on as it is. @a fresh is from htc_watch_fresh(); *now is 0
  * until a time is needed. */
 static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr_int64_t *now)
@@ -132,13 +124,6 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
  * used. */
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);
-/** Ask the farm about a claimed record, checked at @a checked_at, that has run out. If another
- * server knows whether it is true, mark the slot with that time plus @a base, unless another
- * process has changed @a seen there since the claim, and set *usable. False: this process must
- * look at the disk. */
-bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
-                    apr_int64_t now, bool *usable);
 /** Count a level that httpd asked for and that had this outcome. */
 void htc_count_answer(htc_context *ctx, enum htc_counter outcome);
 /** Keep what @a pin pins until the request of the client that @a r serves has ended, and all

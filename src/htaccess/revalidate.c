@@ -10,7 +10,8 @@
 
 #include "http_main.h"
 
-bool htc_same_file(const htc_dep *dep)
+/* True when the file is still what the record says, by one stat. */
+static bool same_file(const htc_dep *dep)
 {
     struct stat st;
     htc_identity now;
@@ -26,10 +27,11 @@ bool htc_same_file(const htc_dep *dep)
     return htc_identity_equal(&now, &dep->id);
 }
 
-bool htc_compare(htc_context *ctx, const htc_dep *dep)
+/* The same, counted. */
+static bool compare(htc_context *ctx, const htc_dep *dep)
 {
     uint64_t began = htc_cost_begin();
-    bool same = htc_same_file(dep);
+    bool same = same_file(dep);
 
     htc_count(ctx->store, HTC_C_revalidations, 1);
     htc_count(ctx->store, HTC_C_file_stats, 1);
@@ -37,9 +39,13 @@ bool htc_compare(htc_context *ctx, const htc_dep *dep)
     return same;
 }
 
-bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                    apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
-                    apr_int64_t now, bool *usable)
+/* Ask the farm about a claimed record, checked at checked_at, that has run out. If another server
+ * knows whether it is true, mark the slot with that time plus base, unless another process has
+ * changed what was seen there since the claim, and set *usable. False: this process must look at the
+ * disk. */
+static bool farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                       apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
+                       apr_int64_t now, bool *usable)
 {
     switch (htc_farm_recheck(ctx, r, dep, ttl, &checked_at)) {
     case HTC_FARM_OWN:
@@ -58,6 +64,9 @@ bool htc_farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const 
     return true;
 }
 
+static bool recheck_marked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                           int64_t mark);
+
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now)
 {
@@ -68,7 +77,7 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
     if (checked_at == HTC_NEVER_CHECKED)
         return false;
     if (ttl == HTC_REVALIDATE_AUTO)
-        return htc_fresh_recheck(ctx, r, slot, dep, checked_at);
+        return recheck_marked(ctx, r, slot, dep, checked_at);
     if (!now)
         now = htc_mono_ms();
     /* The others go on while one looks, but not with what was not looked at for long. */
@@ -77,9 +86,9 @@ bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc
         if (!htc_store_claim(slot, checked_at, seen))
             return true;
     }
-    if (ctx->farm && htc_farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
+    if (ctx->farm && farm_knows(ctx, r, slot, dep, ttl, 0, checked_at, seen, now, &same))
         return same;
-    same = htc_compare(ctx, dep);
+    same = compare(ctx, dep);
     /* A record that is known to be untrue must not be used by any request until the file is
      * read again. */
     if (same)
@@ -211,7 +220,7 @@ static bool recheck_each(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
     bool known;
 
     htc_count(ctx->store, HTC_C_unwatched, 1);
-    if (!htc_compare(ctx, dep)) {
+    if (!compare(ctx, dep)) {
         htc_store_claim(slot, mark, HTC_NEVER_CHECKED);
         return false;
     }
@@ -243,10 +252,10 @@ static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
     else if (!htc_store_claim(slot, mark, claimed))
         return true;
     if (ctx->farm &&
-        htc_farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, claimed, now, &same))
+        farm_knows(ctx, r, slot, dep, HTC_ASK_MS, base, mark - base, claimed, now, &same))
         return same;
     htc_count(ctx->store, HTC_C_unwatched, 1);
-    same = htc_compare(ctx, dep);
+    same = compare(ctx, dep);
     if (same && ctx->farm)
         htc_farm_confirm(ctx, r, dep, HTC_ASK_MS, now);
     if (!same) {
@@ -269,7 +278,7 @@ static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *de
     htc_trust trust;
 
     claim(ctx, &trust, &slot->checked_at, mark);
-    return htc_compare(ctx, dep);
+    return compare(ctx, dep);
 }
 
 /* Without an instance all is asked for. */
@@ -281,8 +290,9 @@ static bool recheck_without(htc_context *ctx, request_rec *r, htc_slot_hot *slot
     return htc_recheck(ctx, r, slot, dep, mark, HTC_ASK_MS, now);
 }
 
-bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
-                       int64_t mark)
+/* The mark is none that HtCacheRevalidate auto trusts as it is. */
+static bool recheck_marked(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
+                           int64_t mark)
 {
     int64_t now = htc_mono_ms();
     htc_trust trust;
@@ -298,7 +308,7 @@ bool htc_fresh_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, con
     if (!htc_mark_is_unverified(mark) || now - htc_mark_unverified_at(mark) > HTC_WATCH_SOON_MS)
         return recheck_once(ctx, slot, dep, mark);
     htc_trust_begin(ctx, &trust, &slot->checked_at, mark, dep->path, dep->ref);
-    if (htc_compare(ctx, dep)) {
+    if (compare(ctx, dep)) {
         htc_trust_end(&trust);
         return true;
     }

@@ -130,9 +130,6 @@ bool redirect_map_split(map_reader *r, map_text source, map_source *parts);
 bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len);
 /** Decode @a text to @a to, as sources are. Message or NULL. */
 const char *redirect_map_decode(map_text text, char *to, size_t *len);
-/** Resolve "." and ".." segments of a path that begins with "/", in place. False: there are more
- * ".." than segments. */
-bool redirect_map_resolve_dots(char *path, size_t *len);
 /** Make a rule of the row and add it. */
 void redirect_map_add(map_reader *r, const map_row *row);
 

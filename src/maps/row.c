@@ -185,7 +185,9 @@ const char *redirect_map_decode(map_text text, char *to, size_t *len)
     return NULL;
 }
 
-bool redirect_map_resolve_dots(char *path, size_t *len)
+/* Resolve "." and ".." segments of a path that begins with "/", in place. False: there are more ".."
+ * than segments. */
+static bool resolve_dots(char *path, size_t *len)
 {
     const char *s = path, *end = path + *len;
     char *to = path;
@@ -247,7 +249,7 @@ bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len)
     if (!may_have_dots(r->path, *len))
         return true;
     before = *len;
-    if (!redirect_map_resolve_dots(r->path, len))
+    if (!resolve_dots(r->path, len))
         return redirect_map_fail(r, "the source leads above '/'; remove '..'");
     if (*len != before)
         redirect_map_tally(r, MAP_TALLY_DOTS);

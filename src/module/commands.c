@@ -51,7 +51,7 @@ static int strictness(enum htc_allow allow)
 
 static enum htc_allow judge(const htc_command_owner *owner, const char *name, const char *args)
 {
-    enum htc_allow allow = htc_allow_class_args(owner->module_name, name, args);
+    enum htc_allow allow = htc_allow_class(owner->module_name, name, args);
 
     if (owner->exec_on_read)
         return is_fixed_section(name) ? HTC_ALLOW_SHARE : HTC_ALLOW_STOCK;
@@ -79,8 +79,8 @@ bool htc_command_only_trusted(const htc_command *command, const char *args)
 {
     const htc_command_owner *owner = command->owners;
 
-    while (owner && (!owner->named || htc_allow_class_args(owner->module_name, command->name,
-                                                           args) == HTC_ALLOW_SHARE))
+    while (owner && (!owner->named ||
+                     htc_allow_class(owner->module_name, command->name, args) == HTC_ALLOW_SHARE))
         owner = owner->next;
     return owner != NULL;
 }

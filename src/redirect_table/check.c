@@ -334,11 +334,3 @@ apr_status_t redirect_table_validate(const void *image, size_t size)
     htc_pages_give(c.starts, size / 8 + 1);
     return ok ? APR_SUCCESS : APR_EINVAL;
 }
-
-bool redirect_table_intact(const void *image, size_t size)
-{
-    const size_t summed = offsetof(rt_header, seed);
-    const rt_header *head = image;
-
-    return head->checksum == XXH3_64bits((const char *)image + summed, size - summed);
-}

@@ -623,7 +623,6 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
 static void put_header(redirect_builder *b, rt_header *head)
 {
     const redirect_profile *profiles = (const redirect_profile *)(const void *)b->profiles.bytes;
-    const size_t summed = offsetof(rt_header, seed);
 
     head->magic = RT_MAGIC;
     head->version = RT_VERSION;
@@ -639,8 +638,6 @@ static void put_header(redirect_builder *b, rt_header *head)
         head->uses_query |= !!(profiles[i].has & REDIRECT_HAS_QUERY);
     }
     memcpy(head->section, b->section, sizeof(head->section));
-    memcpy(b->image.bytes, head, sizeof(*head));
-    head->checksum = XXH3_64bits(b->image.bytes + summed, b->image.len - summed);
     memcpy(b->image.bytes, head, sizeof(*head));
 }
 

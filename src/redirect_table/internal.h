@@ -63,7 +63,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      6
+#define RT_VERSION      7
 #define RT_WAYS         10  /* places in a bucket */
 #define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -103,7 +103,6 @@ typedef struct rt_span {
 
 typedef struct rt_header {
     uint64_t magic;
-    uint64_t checksum; /* XXH3 of all that is behind this field */
     uint64_t seed;
     uint32_t version;
     uint32_t size;
@@ -114,7 +113,7 @@ typedef struct rt_header {
     rt_span section[RT_SECTIONS];
 } rt_header;
 
-static_assert(sizeof(rt_header) == 184, "no padding inside");
+static_assert(sizeof(rt_header) == 176, "no padding inside");
 
 typedef struct rt_bucket {
     uint16_t tag[RT_WAYS]; /* of those not used: 0, which is no key's */

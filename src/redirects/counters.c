@@ -166,7 +166,7 @@ apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void 
 
     if (!redirect_area_build_begin(area, slot))
         return APR_EBUSY;
-    rv = redirect_area_reserve_counted(area, slot, len, n, &image);
+    rv = redirect_area_reserve(area, slot, len, n, &image);
     if (rv == APR_SUCCESS) {
         if (bytes)
             memcpy(image, bytes, len);

@@ -454,8 +454,8 @@ static apr_status_t publish_image(loading *load, redirect_builder *builder, size
     apr_status_t rv = redirect_table_validate(redirect_builder_image(builder), size);
 
     if (rv == APR_SUCCESS)
-        rv = redirect_area_reserve_counted(area, load->map->slot, size,
-                                           redirect_builder_rules(builder), &image);
+        rv = redirect_area_reserve(area, load->map->slot, size, redirect_builder_rules(builder),
+                                   &image);
     if (rv != APR_SUCCESS)
         return rv;
     redirect_builder_write(builder, image);

@@ -40,8 +40,7 @@ static void take_over(htc_redirects *redirects, const htc_redirect_map *map,
     if (!redirect_table_open(old->image, old->size, ptemp) ||
         !redirect_area_build_begin(area, map->slot))
         return;
-    if (redirect_area_reserve_counted(area, map->slot, old->size, old->ncounters, &image) ==
-        APR_SUCCESS) {
+    if (redirect_area_reserve(area, map->slot, old->size, old->ncounters, &image) == APR_SUCCESS) {
         memcpy(image, old->image, old->size);
         if (redirect_table_validate(image, old->size) == APR_SUCCESS &&
             redirect_area_publish(area, map->slot, &nothing) == APR_SUCCESS) {

@@ -94,10 +94,6 @@ void redirect_regex_read(const char *pattern, size_t len, unsigned flags,
                          const redirect_regex_limits *limits, apr_pool_t *pool,
                          redirect_regex_facts *facts);
 
-/** True when the regex matches this subject (FINITE kinds), or can match it (other kinds).
- * Compares string by string: for tests, checks of configurations and short lists. */
-bool redirect_regex_admits(const redirect_regex_facts *facts, const char *subject, size_t len);
-
 /** As many bytes as the pattern takes at most when it is compiled by PCRE as it is usually built:
  * nine times its length and a few hundred, and what redirect_regex_copies() says. */
 size_t redirect_regex_bytes(const char *text, size_t len);

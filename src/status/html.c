@@ -9,7 +9,8 @@
 
 #include "http_protocol.h"
 
-const char *htc_page_text(const htc_report *report, const char *text)
+/* "" for NULL. */
+static const char *html_text(const htc_report *report, const char *text)
 {
     return text ? htc_escape_html(report->pool, text) : "";
 }
@@ -21,7 +22,7 @@ static const char *value_text(const htc_report *report, htc_type type, htc_unit 
 {
     switch (type) {
     case HTC_TEXT:
-        return htc_page_text(report, value->text);
+        return html_text(report, value->text);
     case HTC_FLAG:
         return value->number ? "yes" : "no";
     case HTC_RATIO:
@@ -71,7 +72,7 @@ static void send_rows(const htc_list *list)
 
         ap_rprintf(r, "<th scope=\"col\" class=\"%s\" title=\"%s\">%s</th>",
                    is_number(type) || type == HTC_TIME ? "n" : "t",
-                   htc_page_text(report, list->columns[i].help), list->columns[i].title);
+                   html_text(report, list->columns[i].help), list->columns[i].title);
     }
     ap_rputs("</tr></thead><tbody>\n", r);
     for (int row = 0; row < htc_list_rows(list); row++) {
@@ -94,8 +95,7 @@ static void send_list(const htc_list *list)
     ap_rprintf(r,
                folded ? "<section><details id=\"d-%s\"><summary>%s<span>%s, %d</span></summary>\n"
                       : "<section id=\"s-%s\"><h2>%s<span>%s, %d</span></h2>\n",
-               list->name, list->title, htc_page_text(list->report, list->help),
-               htc_list_rows(list));
+               list->name, list->title, html_text(list->report, list->help), htc_list_rows(list));
     send_rows(list);
     ap_rputs(folded ? "</details></section>\n" : "</section>\n", r);
 }
@@ -119,13 +119,13 @@ static void send_group(const htc_group *group)
                "<section><details id=\"d-%s\"%s><summary>%s<span>%s</span></summary>\n"
                "<table class=\"figures\"><tbody>\n",
                group->name, !strcmp(group->name, "explain") ? " open" : "", group->title,
-               htc_page_text(report, group->help));
+               html_text(report, group->help));
     for (int i = 0; i < group->figures->nelts; i++) {
         const htc_figure *figure = &APR_ARRAY_IDX(group->figures, i, htc_figure);
 
         ap_rprintf(r, "<tr><th scope=\"row\">%s</th>", figure->name);
         send_cell(report, figure->type, figure->unit, &figure->value);
-        ap_rprintf(r, "<td class=\"help\">%s</td></tr>\n", htc_page_text(report, figure->help));
+        ap_rprintf(r, "<td class=\"help\">%s</td></tr>\n", html_text(report, figure->help));
     }
     ap_rputs("</tbody></table>\n</details></section>\n", r);
     for (int i = 0; i < group->lists->nelts; i++)
@@ -235,7 +235,7 @@ static void send_head(const htc_report *report)
                "href=\"?redirects=top\">Redirects</a><a "
                "href=\"?directories=cost\">Directories</a><a href=\"?format=json\">JSON</a>"
                "<a href=\"?format=prometheus\">Prometheus</a></nav></header>\n<main>\n",
-               HTC_VERSION, on ? "on" : "off", htc_page_text(report, report->state),
+               HTC_VERSION, on ? "on" : "off", html_text(report, report->state),
                ap_ht_time(report->pool, report->now, "%F %T %Z", 0));
 }
 
@@ -277,8 +277,8 @@ static void send_problems(const htc_report *report)
 
         for (int row = 0; list && is_problems(list) && row < htc_list_rows(list); row++)
             ap_rprintf(report->r, "<p class=\"problem\"><b>%s</b>%s</p>\n",
-                       htc_page_text(report, htc_list_cell(list, row, 0)->text),
-                       htc_page_text(report, htc_list_cell(list, row, 1)->text));
+                       html_text(report, htc_list_cell(list, row, 0)->text),
+                       html_text(report, htc_list_cell(list, row, 1)->text));
     }
 }
 

@@ -22,8 +22,6 @@ extern const char htc_page_script[];
 
 /** A number for people, with its unit, as HTML. */
 const char *htc_page_number(apr_pool_t *pool, htc_unit unit, uint64_t number);
-/** Text for HTML; "" for NULL. */
-const char *htc_page_text(const htc_report *report, const char *text);
 
 /* status/plot.c */
 void htc_plots(const htc_report *report);

@@ -84,7 +84,7 @@ static cost_class class_of(const coster *c, const config_line *line, const char 
     }
     for (int i = 0; i < found->nelts; i++) {
         const struct htc_allow_entry *entry = &APR_ARRAY_IDX(found, i, struct htc_allow_entry);
-        enum htc_allow allow = htc_allow_class_args(entry->module_name, line->name, line->args);
+        enum htc_allow allow = htc_allow_class(entry->module_name, line->name, line->args);
         cost_class class = allow == HTC_ALLOW_SHARE   ? COST_KEPT
                            : allow == HTC_ALLOW_STOCK ? COST_STOCK
                                                       : COST_REPLAYED;

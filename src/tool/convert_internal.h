@@ -88,10 +88,7 @@ typedef struct convert_piece {
  */
 int convert_pieces(const char *pattern, convert_piece pieces[CONVERT_PIECES], apr_pool_t *pool);
 
-/* The writers, of all rules. */
-void convert_write_text(convert_writer *w);
-void convert_write_csv(convert_writer *w);
-void convert_write_netlify(convert_writer *w);
+/* Writers, of all rules. */
 void convert_write_nginx(convert_writer *w);
 void convert_write_json(convert_writer *w);
 void convert_write_httpd(convert_writer *w);

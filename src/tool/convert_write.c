@@ -80,7 +80,7 @@ static void note_subpath(convert_writer *w, const convert_rule *r)
         convert_lost(w->list, r, "the source without its slash is redirected, too");
 }
 
-void convert_write_text(convert_writer *w)
+static void write_text(convert_writer *w)
 {
     EACH_RULE(w, r)
     {
@@ -118,7 +118,7 @@ static void put_field(FILE *out, const char *field)
         putc('"', out);
 }
 
-void convert_write_csv(convert_writer *w)
+static void write_csv(convert_writer *w)
 {
     convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP | WANT_SUBPATH);
     fputs("source,target,status\n", w->out);
@@ -282,7 +282,7 @@ static void write_pattern(convert_writer *w, const convert_rule *r)
                                 : regex[0].target);
 }
 
-void convert_write_netlify(convert_writer *w)
+static void write_netlify(convert_writer *w)
 {
     convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP);
     EACH_RULE(w, r)
@@ -321,9 +321,9 @@ static const char *words_of(const redirect_map_options *map, apr_pool_t *pool)
 void convert_write(convert_list *list, convert_format format, FILE *out, convert_result *result)
 {
     static void (*const writers[CONVERT_FORMATS])(convert_writer * w) = {
-        [CONVERT_TEXT] = convert_write_text,       [CONVERT_CSV] = convert_write_csv,
-        [CONVERT_NETLIFY] = convert_write_netlify, [CONVERT_NGINX] = convert_write_nginx,
-        [CONVERT_JSON] = convert_write_json,       [CONVERT_HTTPD] = convert_write_httpd};
+        [CONVERT_TEXT] = write_text,         [CONVERT_CSV] = write_csv,
+        [CONVERT_NETLIFY] = write_netlify,   [CONVERT_NGINX] = convert_write_nginx,
+        [CONVERT_JSON] = convert_write_json, [CONVERT_HTTPD] = convert_write_httpd};
     convert_writer w = {.list = list, .out = out};
 
     redirect_map_options_init(&w.map);
