@@ -31,14 +31,14 @@
  * builder reuses the memory of a block only when neither the index nor a pin, nor an object that is
  * in use, leads to it. So a reader never waits, and never sees an object change or go.
  *
- * Room: when there is none the builder takes objects out of the index by CLOCK, in the order of
- * their addresses, and collects what nothing leads to any more. Objects of an owner (a document
+ * Room: when there is none, the builder takes objects out of the index by CLOCK, in the order of
+ * their addresses. It then frees what nothing leads to any more. Objects of an owner (a document
  * root) that has more than its share go first.
  *
- * What a process that was taken over can do: it cannot write to the heap, and mprotect() cannot
- * change that, because it has no descriptor that was opened for writing. It cannot write the pins
- * of another process, which it has unmapped. It can pin objects of its choice, have the wrong ones
- * evicted, and ask the builder for any directory.
+ * A process that was taken over cannot write to the heap. mprotect() cannot change that, because the
+ * process has no descriptor that was opened for writing. It cannot write the pins of another
+ * process: it has unmapped them. It can pin objects of its choice, have the wrong ones evicted, and
+ * ask the builder for any directory.
  *
  * A builder that dies leaves a heap that is consistent after each of its stores. The next one goes
  * on with it.

@@ -1,17 +1,16 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file heap/run.h
- * A pool whose allocations lie one behind the other in memory of the caller's
- * choice. httpd's modules allocate from a pool; so what they make can be laid where all processes
- * can read it.
+ * A pool whose allocations lie one behind the other in memory of the caller's choice. httpd's
+ * modules allocate from a pool. So what they make can be laid where all processes can read it.
  *
  * APR hands out a node of its allocator as a whole. So a node is laid over the caller's memory (its
  * declaration is in apr_allocator.h), given to a new allocator, and a pool is created, which takes
  * it. A pool that needs more takes a second node, which htc_run_whole() notices.
  *
- * Two members of apr_pool_t are read that APR does not declare: the list of cleanups and the first
- * child. htc_run_prepare() finds them by registering a cleanup and creating a child. Not found:
- * nothing can be shared on this APR.
+ * Two members of apr_pool_t are read that APR does not declare: the list of cleanups, and the first
+ * child. htc_run_prepare() registers a cleanup and creates a child, and so finds them. Where it does
+ * not find them, nothing can be shared.
  */
 #ifndef HTC_HEAP_RUN_H
 #define HTC_HEAP_RUN_H

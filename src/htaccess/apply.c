@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The private directive: it stands in the synthetic .htaccess file that the hook returns, and fills
- * the request's new per-directory vector. Either by pointing it at the module configurations of a
- * vector in the heap, or by running the cached directive tree in the request's pool, or by parsing
- * the text that was just read.
+ * The private directive. It stands in the synthetic .htaccess file that the hook returns, and fills
+ * the request's new per-directory vector in one of three ways: it copies the pointers of a vector in
+ * the heap, runs the cached directive tree in the request's pool, or parses the text that was just
+ * read.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
@@ -56,7 +56,7 @@ ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool)
 }
 
 /* The parameters core started with, for a parse inside its own: same rights, other file. pool and
- * temp_pool stay equal, which is how httpd's checks recognise a .htaccess file. */
+ * temp_pool stay equal: by that httpd's checks recognise a .htaccess file. */
 static cmd_parms nested_parms(const cmd_parms *cmd, ap_configfile_t *cfg, apr_pool_t *pool)
 {
     cmd_parms parms = *cmd;
@@ -158,9 +158,9 @@ static const char *apply_text(htc_job *job, cmd_parms *cmd)
     return apply_lines(job, cmd, htc_text_open(&job->text, job->path, cmd->pool), true);
 }
 
-/* As core answers a file that its hook cannot open, which it is too late for here: core takes the
- * directory for one whose file sets nothing. htc_refuse() ends the request once its walk is over;
- * until then no further file is opened. */
+/* core answers so when its hook cannot open a file. It is too late for that here, and core takes the
+ * directory for one whose file sets nothing. htc_refuse() ends the request once its walk is over.
+ * Until then no further file is opened. */
 static void refuse_later(htc_job *job, const cmd_parms *cmd, apr_status_t rv)
 {
     htc_request *rq = htc_request_get(job->r);

@@ -4,9 +4,9 @@
  * Called by the builder process (htaccess/builder.c) for each request. What a file comes to is made
  * in htaccess/build_config.c.
  *
- * The builder decides by itself what may be shared: which directories core asks for, and with what
- * rights, follows from the <Directory> sections; what a file says, from its record. Nothing that
- * the request says is relied on but the directory's name.
+ * The builder decides by itself what may be shared. The <Directory> sections tell it which
+ * directories core asks for, and with what rights. A file's record tells it what the file says. From
+ * the request it takes the directory's name, and relies on nothing else there.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/build.h"

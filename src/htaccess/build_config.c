@@ -6,11 +6,11 @@
  * What httpd's modules make of a file must lie in the heap as a whole, because no other process can
  * read the builder's own memory. httpd's directives allocate from the pool that they are given. The
  * one exception are compiled regexes, which PCRE allocates: these are copied. Any other cleanup in
- * the pool belongs to memory or something else outside of it; such a file is refused, and each
+ * the pool belongs to memory or something else outside of it. Then the file is refused, and each
  * request runs its record.
  *
- * Directives that cannot be shared are left to each request, and the rest of the file is shared,
- * where they do not depend on one another. php_value is such a directive.
+ * Directives that cannot be shared, such as php_value, are left to each request. The rest of the
+ * file is shared, where the two do not depend on each other.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/build.h"

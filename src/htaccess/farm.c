@@ -316,8 +316,8 @@ static bool has_claim(const htc_farm_request *fr, const char *path)
 
 /* Try to become the one server that looks at the disk. False: another one does just now. A claim
  * that is forged or old does not count, so that nobody can keep all from looking. The lease is
- * asked for again behind it: a server that had the claim has told what it found before it gave the
- * claim up, so that nobody who gets it afterwards looks once more for want of having heard. */
+ * asked for again behind the claim: a server tells what it found before it gives the claim up, and
+ * who gets the claim next need not look once more. */
 static bool take_claim(htc_farm_request *fr, request_rec *r, const char *path,
                        htc_farm_lease *lease)
 {

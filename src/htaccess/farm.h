@@ -2,10 +2,10 @@
 /**
  * @file htaccess/farm.h
  * The third layer: what several servers of one network file system share through memcached.
- * htaccess/farm.c is the policy (when to ask, what to believe, what to tell), htaccess/farm_io.c
- * makes the exchanges, htaccess/farm_conf.c has directives, keys and fingerprints,
+ * htaccess/farm.c is the policy: when to ask, what to believe, what to tell. htaccess/farm_io.c
+ * makes the exchanges. htaccess/farm_conf.c has directives, keys and fingerprints, and
  * htaccess/farm_status.c the figures. htaccess/hook.c and htaccess/apply.c call the functions of
- * the first group; they do nothing at all where the tier is not configured or not built.
+ * the first group. These do nothing where the tier is not configured or not built.
  *
  * All that a request does here takes no longer than HtCacheMemcachedTimeout together, subrequests
  * included, and every failure means "find out yourself".

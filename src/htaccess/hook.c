@@ -215,8 +215,8 @@ static apr_status_t answer_job(lookup *lk, htc_job *job, ap_configfile_t **cfg)
     return APR_SUCCESS;
 }
 
-/* A file that is left to httpd. With Redirect lines httpd's reader is opened here, anew for each
- * request, so that they are folded like those of other files and come in their place among them.
+/* A file that is left to httpd. When it has Redirect lines, httpd's reader is opened here, anew for
+ * each request. So they are folded like those of other files, and come in their place among them.
  * What httpd cannot open it is asked for again, and answers and logs. */
 static apr_status_t answer_left(lookup *lk, bool redirects, ap_configfile_t **cfg)
 {

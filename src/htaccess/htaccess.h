@@ -20,8 +20,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 void htc_error_log(const ap_errorlog_info *info, const char *line);
 /** Make the heap, before the children fork. post_config. */
 void htc_heap_start(htc_context *ctx, server_rec *s);
-/** Fork the builder: a hook of optional_fn_retrieve, as that is the last step before the MPM runs.
- * */
+/** Fork the builder. A hook of optional_fn_retrieve, the last step before the MPM runs. */
 void htc_builder_start(void);
 /** monitor: start a builder where there is none. */
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s);
@@ -34,7 +33,7 @@ void htc_merged_walk_prepare(htc_context *ctx);
 bool htc_merged_walk_possible(const server_rec *s);
 int htc_shortcut(request_rec *r);
 int htc_learn(request_rec *r);
-/** Is there an entry for directory @a dir (ends with '/'), to answer from ahead of core? */
+/** True when the heap has an entry for directory @a dir (ends with '/'). */
 bool htc_path_entry_known(const htc_context *ctx, const server_rec *s, const char *dir);
 /** Make the table, before the children fork. */
 void htc_cost_create(htc_context *ctx, server_rec *s);

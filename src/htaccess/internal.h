@@ -60,10 +60,10 @@ typedef struct htc_text {
 } htc_text;
 /**
  * Read @a path in one consistent state. The bytes live as long as @a pool. The caller sets
- * text->checked_at; all else of *text is set here, on errors too: then bytes is NULL and len is 0.
+ * text->checked_at. All else of *text is set here, on errors too: then bytes is NULL and len is 0.
  * @return APR_SUCCESS; APR_ENOENT when there is no file; APR_ENOSPC when it is larger than @a max
- *         (text->id is valid); any other error (no regular file, no right to read it, a failed
- *         call, no memory, a file that changed in each of some tries): httpd must read it itself.
+ *         (text->id is valid). After any other error httpd must read the file itself: it is no
+ *         regular file, may not be read, changed in each of some tries, or a call failed.
  */
 apr_status_t htc_text_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool);
 /** True when the text has ${...} in it, so that it depends on definitions or the environment. */
@@ -117,10 +117,10 @@ static inline bool htc_trusted(int64_t mark, apr_int64_t ttl, int64_t fresh, apr
 }
 
 /* htaccess/hook.c */
-/** Called when the time @a ttl of @a dep is up; its record lies in @a slot and was checked at @a
- * checked_at. The process that claims it compares it with the disk by one stat, and notes the
- * result in the slot: checked at @a now, or not to be trusted any more. The others go on using
- * it meanwhile. In a farm, the result of another server may do. True when the record may be
+/** Called when the time @a ttl of @a dep is up. Its record lies in @a slot and was checked at @a
+ * checked_at. One process claims the record and compares it with the disk by one stat. It notes in
+ * the slot that it was checked at @a now, or that nobody may trust it any more. The others go on
+ * using it meanwhile. In a farm, the result of another server may do. True when the record may be
  * used. */
 bool htc_recheck(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                  apr_int64_t checked_at, apr_int64_t ttl, apr_int64_t now);

@@ -2,9 +2,9 @@
 /*
  * core's walk of the directories, made once for a directory instead of for each request. Where the
  * .htaccess files of all directories on a path are known, and links are followed without a look,
- * core only merges: those files, the <Directory> sections of the path, and the server's defaults.
- * The result is the same for each request. A request gets a copy of the vector, because core takes
- * a request that has its parent's configuration for one that is authorized already.
+ * all that core does is merge. It merges those files, the <Directory> sections of the path, and the
+ * server's defaults. The result is the same for each request. A request gets a copy of the vector:
+ * core takes one that has its parent's configuration for authorized already.
  *
  * core leaves a note for subrequests: what its walk has merged, and for which directory. The next
  * walk begins with it. Where it comes to the same, the subrequest gets the same configuration and
@@ -242,9 +242,9 @@ bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const 
 
 /* --- a request --------------------------------------------------------------------------------*/
 
-/* core also looks for a .htaccess file "in" the file, to be told that it is no directory; but of a
- * path that is too long with AccessFileName behind it that is an error, and it refuses the request.
- * Somewhat longer ones it does not walk at all. */
+/* core also looks for a .htaccess file "in" the file, to be told that it is no directory. When the
+ * path is too long with AccessFileName behind it, that is an error, and core refuses the request.
+ * Somewhat longer paths it does not walk at all. */
 #define MAX_PATH (APR_PATH_MAX - 1024)
 
 HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name)

@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Whether a record is still true. A path that is watched is trusted from then on; what cannot be
- * watched is compared with the disk on each request, or every second on file systems of which the
- * kernel does not see all changes, and the error log says once why. Called by htaccess/hook.c and
- * htaccess/shortcut.c.
+ * Whether a record is still true. A path that is watched is trusted from then on. What cannot be
+ * watched is compared with the disk on each request. On file systems of which the kernel does not
+ * see all changes it is compared every second. The error log says once why. Called by
+ * htaccess/hook.c and htaccess/shortcut.c.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
@@ -40,9 +40,9 @@ static bool compare(htc_context *ctx, const htc_dep *dep)
 }
 
 /* Ask the farm about a claimed record, checked at checked_at, that has run out. If another server
- * knows whether it is true, mark the slot with that time plus base, unless another process has
- * changed what was seen there since the claim, and set *usable. False: this process must look at the
- * disk. */
+ * knows whether it is true, set *usable and mark the slot with that time plus base. The mark stays
+ * as it is when another process has changed what was seen there since the claim. False: this process
+ * must look at the disk. */
 static bool farm_knows(htc_context *ctx, request_rec *r, htc_slot_hot *slot, const htc_dep *dep,
                        apr_int64_t ttl, int64_t base, apr_int64_t checked_at, int64_t seen,
                        apr_int64_t now, bool *usable)
@@ -271,8 +271,8 @@ static bool recheck_polled(htc_context *ctx, request_rec *r, htc_slot_hot *slot,
     return true;
 }
 
-/* Asked for after a long time, or found with the mark of a process that does not watch: one look
- * at the disk, and the next request may trust it. */
+/* The record was not asked for in a long time, or has the mark of a process that does not watch. One
+ * look at the disk, and the next request may trust it. */
 static bool recheck_once(htc_context *ctx, htc_slot_hot *slot, const htc_dep *dep, int64_t mark)
 {
     htc_trust trust;

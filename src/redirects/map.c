@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Answering requests from bulk redirect maps, at the place where mod_alias would answer a Redirect
- * that stands in the same context, and just ahead of it: when the path is translated for maps of a
- * server, in the fixups for those of directories. The answer is made as mod_alias makes it.
+ * Answering requests from bulk redirect maps, just ahead of the place where mod_alias would answer a
+ * Redirect of the same context. For maps of a server that is when the path is translated, for those
+ * of directories in the fixups. The answer is made as mod_alias makes it.
  */
 #include "redirects/map.h"
 #include "redirects/counters.h"

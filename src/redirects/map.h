@@ -1,11 +1,15 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirects/map.h
- * Bulk redirect maps in httpd: redirects/map_conf.c (the directive), redirects/map_area.c (the
- * memory that all processes share), redirects/map_load.c (from file to shared image, in whatever
- * thread), redirects/map_loader.c (the thread for files that have changed), redirects/map_start.c
- * (start, restart, stop), redirects/map.c (answering requests), redirects/map_regex.c (their
- * patterns), redirects/map_said.c (how much is logged of .htaccess files' maps).
+ * Bulk redirect maps in httpd. The files of redirects/:
+ *   map_conf.c    the directive
+ *   map_area.c    the memory that all processes share
+ *   map_load.c    from file to shared image, in whatever thread
+ *   map_loader.c  the thread for files that have changed
+ *   map_start.c   start, restart, stop
+ *   map.c         answering requests
+ *   map_regex.c   patterns
+ *   map_said.c    how much is logged of .htaccess files' maps
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
  * process opens an image once (htc_table: the parsed header and the regexes compiled so far). It is
@@ -171,9 +175,9 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 /* redirects/map_regex.c */
 /** Make what these are kept in. */
 apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
-/** Does pattern @a id of the table match? With @a n, *found are the groups. One that cannot be
- * compiled was reported when the map was loaded; it never matches, nor does one that takes more
- * than REDIRECT_PATTERN_STEPS, which are charged to @a budget then (NULL: to none). */
+/** True when pattern @a id of the table matches. With @a n, *found are the groups. A pattern that
+ * cannot be compiled was reported when the map was loaded; it never matches. Nor does one that takes
+ * more than REDIRECT_PATTERN_STEPS; these are charged to @a budget then (NULL: to none). */
 bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
                    const char *subject, size_t len, redirect_budget *budget, size_t n,
                    ap_regmatch_t found[]);
@@ -203,8 +207,8 @@ typedef struct htc_map_report {
 /** Most maps of .htaccess files that are reported. */
 #define HTC_MAX_HTACCESS_REPORTS 200
 
-/** An htc_map_report for each map of the configuration, then of those that .htaccess files name and
- * that were asked for since the start, in @a pool; NULL when there are no redirect maps at all. */
+/** An htc_map_report for each map of the configuration, in @a pool. Behind them those of maps that
+ * .htaccess files name and that were asked for since the start. NULL: there are no redirect maps. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
 /** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
  * leaves the figures of the rows that are in use as they are. */

@@ -2,11 +2,10 @@
 /*
  * Patterns of redirect maps, compiled by httpd when they are first asked. Patterns of the server's
  * configuration stay with their table. Authors of .htaccess files may write more patterns than
- * there is memory for. So each process keeps as many of these as fit in
- * HtCacheProcessMemory. Any other is compiled for the one look-up, as httpd does for a
- * RedirectMatch in such a file. Each pattern is compiled with a limit on its steps, see
- * maps/budget.h. Other processes can write the memory that a pattern lies in, so it may have no
- * end: it is copied first, and no further than such memory goes, see RDA_TAIL. Called by
+ * there is memory for. So each process keeps as many of these as fit in HtCacheProcessMemory, and
+ * lets go of those that were not used for long. Each pattern is compiled with a limit on its steps,
+ * see maps/budget.h. Other processes can write the memory that a pattern lies in, so it may have no
+ * end. It is copied first, and no further than such memory goes, see RDA_TAIL. Called by
  * redirects/map.c.
  */
 #include "redirects/map.h"
@@ -136,7 +135,8 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects)
     return htc_process_cache_create(&redirects->patterns, redirects->patterns_limit, regex_free);
 }
 
-/* The request that asks has it to itself first; then others may find it, if there is room. */
+/* The request that asks has it to itself first. Then others may find it, unless it is larger than
+ * all that is kept. */
 static bool run_new(htc_process_cache *cache, uint64_t hash, const regex_key *key,
                     const char *pattern, unsigned flags, const char *subject, size_t len,
                     redirect_budget *budget, size_t n, ap_regmatch_t found[])
