@@ -87,7 +87,7 @@ START_TEST(a_file)
     ck_assert_msg(report.class == files[_i].class, "%s is %s", files[_i].text,
                   cost_class_name(report.class));
     ck_assert_uint_eq(report.class_line, files[_i].line);
-    ck_assert_int_eq(report.class_reason != NULL, report.class != COST_KEPT);
+    ck_assert_int_eq(report.class_directive != NULL, report.class != COST_KEPT);
     if (!files[_i].advice)
         ck_assert_msg(!report.advice->nelts, "%s: %s", files[_i].text,
                       APR_ARRAY_IDX(report.advice, 0, cost_advice).text);

@@ -477,7 +477,6 @@ void htc_watch_stats_get(const htc_watch *watch, htc_watch_stats *stats)
     stats->watches = atomic_load(&header->watches);
     stats->watches_limit = watch->limit;
     stats->nodes = atomic_load(&header->used);
-    stats->nodes_limit = watch->nnodes;
     stats->bytes = stats->nodes * (sizeof(htcw_node) + 2 * sizeof(uint32_t));
     for (int i = 0; i < HTC_WATCH_WHYS; i++)
         stats->failures[i] = atomic_load(&header->failures[i]);

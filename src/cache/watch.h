@@ -204,7 +204,7 @@ void htc_watch_sweep(htc_watch *watch, int64_t now);
 typedef struct htc_watch_stats {
     uint64_t watches;       /* of this instance */
     uint64_t watches_limit; /* fs.inotify.max_user_watches, for all of this user's instances */
-    uint64_t nodes, nodes_limit;
+    uint64_t nodes;
     uint64_t bytes;                    /* of the tree, as far as it was ever used */
     uint64_t failures[HTC_WATCH_WHYS]; /* times something could not be watched */
 } htc_watch_stats;

@@ -126,7 +126,6 @@ static void take_class(coster *c, const config_line *line)
     report->class = class;
     report->class_line = line->number;
     report->class_directive = line->name;
-    report->class_reason = reason;
 }
 
 /* --- patterns ---------------------------------------------------------------------------------*/

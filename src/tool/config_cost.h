@@ -33,7 +33,7 @@ typedef struct cost_report {
     redirect_config_totals folded;
     cost_class class;
     uint32_t class_line; /* of the first directive that makes it so; 0: it is kept */
-    const char *class_directive, *class_reason;
+    const char *class_directive;
     unsigned
         request_regexes; /* that requests may have to run one after the other: of rules that stay */
     uint64_t points;     /* rough weights of all this, to sort by; see docs/htcachectl.md */
