@@ -4,11 +4,11 @@
  * store of .htaccess records, the tree of what is watched, and the area for table images.
  */
 #include "base/lock.h"
+#include "base/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t
 {
     lock->shared = shared;
     atomic_store(&lock->holder, 0);
-    lock->fd = memfd_create("mod_htcache-lock", MFD_CLOEXEC);
+    lock->fd = htc_pages_file("mod_htcache-lock");
     if (lock->fd < 0)
         return APR_FROM_OS_ERROR(errno);
     if (pool)

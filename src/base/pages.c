@@ -13,6 +13,10 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
+#endif
+
 #define GIVE_CHUNK ((size_t)4 << 20)
 
 typedef struct shared {
@@ -41,6 +45,14 @@ apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
     *at = memory->at;
     apr_pool_cleanup_register(pool, memory, unmap, apr_pool_cleanup_null);
     return APR_SUCCESS;
+}
+
+/* With vm.memfd_noexec=2 the kernel allows no other memory files. */
+int htc_pages_file(const char *name)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+    return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC) : fd;
 }
 
 void *htc_pages_take(size_t bytes)

@@ -21,6 +21,13 @@
 apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
 
 /**
+ * An empty memory file, which nobody can execute. /proc shows @a name. The caller closes the
+ * descriptor; exec does, too.
+ * @return the descriptor, or -1 with errno.
+ */
+int htc_pages_file(const char *name);
+
+/**
  * @a bytes of zeroes for a short time, page-aligned; NULL when there are none. Give
  * htc_pages_give() the same size. For megabytes that a long-lived process needs for a moment: freed
  * memory that is no mapping of its own stays in malloc's arena. glibc has eight arenas for each

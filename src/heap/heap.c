@@ -60,7 +60,7 @@ static apr_status_t map_file(htc_heap *heap, const char **why)
     heap_block *all;
     apr_status_t rv;
     void *begun;
-    int fd = memfd_create("htcache", MFD_CLOEXEC);
+    int fd = htc_pages_file("htcache");
 
     *why = "memfd_create() or ftruncate() failed";
     if (fd < 0 || ftruncate(fd, (off_t)heap->bytes) || fchmod(fd, 0600)) {
