@@ -454,6 +454,37 @@ START_TEST(owners_with_shares)
 }
 END_TEST
 
+static unsigned nfound(uint64_t n)
+{
+    unsigned found = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        found += hu_find(heap, i) != NULL;
+    return found;
+}
+
+/* Wherever the last object lies that made way, and whether others are in use or not. */
+START_TEST(draft_as_large_as_may_be)
+{
+    hu_reader reader = hu_reader_start(heap, NULL);
+    htc_heap_draft draft;
+    uint64_t n = 0, before;
+
+    own();
+    while (!stats().evictions || n < 100 + 13 * (uint64_t)_i)
+        ck_assert_ptr_nonnull(build(n++, 1, BIG_WORDS));
+    for (uint64_t i = 0; _i % 2 && i < n; i++)
+        hu_reader_acquire(&reader, i);
+    hu_tell(&reader, (hu_order){.what = HU_RELEASE});
+    before = nfound(n);
+    ck_assert(htc_heap_begin(heap, &draft, 100, htc_heap_most(heap), 1, 100));
+    ck_assert_uint_ge(nfound(n), before / 4);
+    htc_heap_drop(heap, &draft);
+    hu_assert_consistent(heap);
+    hu_reader_end(&reader, 0);
+}
+END_TEST
+
 /* More than are remembered: a hostile process can ask for as many as it likes. */
 START_TEST(many_owners)
 {
@@ -637,6 +668,7 @@ int main(void)
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);
     tcase_add_test(room, owners_with_shares);
+    tcase_add_loop_test(room, draft_as_large_as_may_be, 0, 10);
     tcase_add_test(room, many_owners);
     tcase_add_test(room, all_is_pinned);
     tcase_add_test(room, kept_until_answered);

@@ -21,6 +21,7 @@
 
 #define ROUNDS      4    /* tries to make room; the last ones take what was used lately, too */
 #define BATCH       64   /* part of the heap that makes way at once */
+#define MOST_PART   4    /* of the heap, for one object, and to make way at once at most */
 #define STUCK_MS    1000 /* a place written for so long belongs to a process that died */
 #define AGAIN_MS    1000
 #define LOOK_MS     500 /* all places are looked at so often */
@@ -496,14 +497,15 @@ static void unlink_block(htc_heap *heap, const heap_block *block)
 }
 
 /* Take objects out of the index, in the order of their addresses, so that what is freed lies
- * together. An owner that has its share makes room for itself. */
+ * together. An owner that has its share makes room for itself. With @a all what is freed does not
+ * go past the end of the heap, where the order begins again. */
 static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
 {
     heap_writer *w = heap->writer;
     bool own_only = over_share(heap, use_of(w, owner));
     uint64_t found = 0;
 
-    if (!bit(w->starts, w->hand))
+    if (!bit(w->starts, w->hand) || (all && wanted > heap->end - w->hand))
         w->hand = heap->first;
     for (uint32_t looked = 0, granules; looked < total(heap) && found < wanted;
          looked += granules) {
@@ -522,15 +524,28 @@ static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
     }
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* A round takes a quarter of the heap at most: that is as much as the largest object needs, and
+ * some others stay. */
 static uint32_t make_room(htc_heap *heap, uint32_t granules, uint64_t owner, unsigned share)
 {
-    uint64_t wanted = total(heap) / BATCH > 2 * granules ? total(heap) / BATCH : 2 * granules;
+    uint64_t wanted = larger(total(heap) / BATCH, 2 * (uint64_t)granules);
+    uint64_t most = larger(total(heap) / MOST_PART, granules);
     uint32_t found = find_free(heap, granules);
 
     for (int round = 0; !found && round < ROUNDS && granules <= total(heap) / 2; round++) {
         use_of(heap->writer, owner)->share = share;
         if (round)
-            evict(heap, wanted << (round - 1), owner, round == ROUNDS - 1);
+            evict(heap, smaller(wanted << (round - 1), most), owner, round == ROUNDS - 1);
         collect(heap);
         found = find_free(heap, granules);
         HEAP_SET(heap->header->full, 1);
@@ -600,7 +615,7 @@ bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t 
 
 size_t htc_heap_most(const htc_heap *heap)
 {
-    return total(heap) * HEAP_GRANULE / 4;
+    return total(heap) * HEAP_GRANULE / MOST_PART;
 }
 
 void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft)
