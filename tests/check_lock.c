@@ -344,6 +344,9 @@ START_TEST(a_process_has_its_number)
     ck_assert(htc_lock_enlisted(&lock, number));
     ck_assert(!htc_lock_enlist(&lock, number));
     ck_assert(!htc_lock_enlisted(&lock, number + 2));
+    ck_assert(htc_lock_any_enlisted(&lock, number, 64));
+    ck_assert(htc_lock_any_enlisted(&lock, number - number % 64, 64));
+    ck_assert(!htc_lock_any_enlisted(&lock, number + 1, 64));
     ck_assert(htc_lock_enlist(&lock, number + 2));
     ck_assert(htc_lock_enlist(&lock, number + 2));
     ck_assert_int_eq(htc_lock_take(&lock, 0), HTC_LOCK_HELD);

@@ -173,9 +173,15 @@ bool htc_lock_enlist(const htc_lock *lock, uint64_t number)
 }
 
 /* A process that cannot be shown to be dead counts as living. */
+bool htc_lock_any_enlisted(const htc_lock *lock, uint64_t first, uint64_t n)
+{
+    struct flock region = byte_of_number(first);
+
+    region.l_len = (off_t)n;
+    return fcntl(lock->fd, F_GETLK, &region) != 0 || region.l_type != F_UNLCK;
+}
+
 bool htc_lock_enlisted(const htc_lock *lock, uint64_t number)
 {
-    struct flock region = byte_of_number(number);
-
-    return fcntl(lock->fd, F_GETLK, &region) != 0 || region.l_type != F_UNLCK;
+    return htc_lock_any_enlisted(lock, number, 1);
 }

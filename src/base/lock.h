@@ -96,5 +96,7 @@ bool htc_lock_enlist(const htc_lock *lock, uint64_t number);
  * parent has waited for it. This is a system call that asks no file system, so it may be made under
  * the lock. */
 bool htc_lock_enlisted(const htc_lock *lock, uint64_t number);
+/** True when another process has one of the @a n numbers from @a first on. Also one system call. */
+bool htc_lock_any_enlisted(const htc_lock *lock, uint64_t first, uint64_t n);
 
 #endif

@@ -27,6 +27,7 @@
 #define LOOK_MS     500 /* all places are looked at so often */
 #define MOST_OWNERS 65536
 #define MOST_KEPT   512
+#define ROW_GROUP   64 /* rows of which the kernel is asked at once whether anyone has them */
 
 typedef struct owner_use {
     uint64_t owner, granules;
@@ -64,6 +65,16 @@ static void set_bit(uint8_t *bits, uint32_t n)
 static void clear_bit(uint8_t *bits, uint32_t n)
 {
     bits[n / 8] &= (uint8_t) ~(1U << n % 8);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 static uint32_t total(const htc_heap *heap)
@@ -133,9 +144,9 @@ static void mark_live(htc_heap *heap, uint32_t number)
 
 /* Mark what rows pin. A process may have written anything to its row. The row of a process that has
  * ended does not count. */
-static void mark_pinned(htc_heap *heap)
+static void mark_rows(htc_heap *heap, unsigned from, unsigned to)
 {
-    for (unsigned i = 0; i < heap->nrows; i++) {
+    for (unsigned i = from; i < to; i++) {
         htc_pin *row = heap_row(heap, i);
         bool asked = false;
 
@@ -150,6 +161,18 @@ static void mark_pinned(htc_heap *heap)
             asked = true;
             mark_live(heap, (uint32_t)(word >> 32));
         }
+    }
+}
+
+/* Where no process has any of these rows they are not read. A process that takes one later finds
+ * what is in the index by then. */
+static void mark_pinned(htc_heap *heap)
+{
+    for (unsigned i = 0; i < heap->nrows; i += ROW_GROUP) {
+        unsigned n = (unsigned)smaller(heap->nrows - i, ROW_GROUP);
+
+        if (htc_lock_any_enlisted(&heap->lock, i, n))
+            mark_rows(heap, i, i + n);
     }
 }
 
@@ -522,16 +545,6 @@ static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
         unlink_block(heap, block);
         found += granules;
     }
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* A round takes a quarter of the heap at most: that is as much as the largest object needs, and

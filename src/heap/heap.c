@@ -208,16 +208,14 @@ static bool leave_in_forks(htc_heap *heap)
     return !pthread_atfork(NULL, NULL, leave_in_fork);
 }
 
-/* The kernel says that no living process has the row. What one before has pinned is void with it.
- * */
+/* The first row that no living process has, as the kernel says: then rows in use lie together. What
+ * a process before has pinned there is void with it. */
 bool htc_heap_join(htc_heap *heap, bool alone)
 {
-    unsigned from = atomic_fetch_add(&heap->hints->next_row, 1), own = heap->nrows;
+    unsigned own = 0;
 
-    for (unsigned i = 0; i < heap->nrows && own == heap->nrows; i++) {
-        if (htc_lock_enlist(&heap->lock, (from + i) % heap->nrows))
-            own = (from + i) % heap->nrows;
-    }
+    while (own < heap->nrows && !htc_lock_enlist(&heap->lock, own))
+        own++;
     if (own < heap->nrows) {
         memset((void *)heap_row(heap, own), 0, HEAP_ROW_BYTES);
         heap->row = heap_row(heap, own);

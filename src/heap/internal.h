@@ -71,7 +71,6 @@ typedef struct heap_place {
 /** Shared memory that every process writes. */
 typedef struct heap_hints {
     htc_lock_shared lock;
-    _Atomic uint32_t next_row;                    /* where to begin to look for a free one */
     _Atomic uint32_t asleep;                      /* the builder waits to be woken */
     _Atomic uint64_t waiting[HEAP_REQUESTS / 64]; /* a bit for each place that was made to wait */
     heap_place places[HEAP_REQUESTS];
