@@ -165,33 +165,39 @@ static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_lev
  * stderr. */
 typedef struct silenced {
     apr_file_t *log, *main_log;
-    int err; /* -1: could not be done */
+    int err, nowhere;
 } silenced;
 
-static void silence(silenced *was, server_rec *s, apr_pool_t *pool)
+/* A pipe that nobody reads; the builder ignores SIGPIPE. There may be no /dev/null, as in a chroot.
+ * False: there is no descriptor for it. */
+static bool silence(silenced *was, server_rec *s, apr_pool_t *pool)
 {
-    apr_file_t *null;
-    apr_os_file_t fd;
+    apr_file_t *nowhere = NULL;
+    int ends[2];
 
-    *was = (silenced){s->error_log, ap_server_conf->error_log, -1};
-    if (apr_file_open(&null, "/dev/null", APR_FOPEN_WRITE, APR_FPROT_OS_DEFAULT, pool) !=
-            APR_SUCCESS ||
-        apr_os_file_get(&fd, null) != APR_SUCCESS)
-        return;
-    s->error_log = ap_server_conf->error_log = null;
+    if (pipe2(ends, O_CLOEXEC))
+        return false;
+    close(ends[0]);
+    *was = (silenced){s->error_log, ap_server_conf->error_log, -1, ends[1]};
     was->err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (was->err >= 0)
-        dup2(fd, STDERR_FILENO);
+    if (was->err < 0 || apr_os_file_put(&nowhere, &ends[1], APR_FOPEN_WRITE, pool) != APR_SUCCESS ||
+        dup2(ends[1], STDERR_FILENO) < 0) {
+        if (was->err >= 0)
+            close(was->err);
+        close(ends[1]);
+        return false;
+    }
+    s->error_log = ap_server_conf->error_log = nowhere;
+    return true;
 }
 
 static void speak(const silenced *was, server_rec *s)
 {
     s->error_log = was->log;
     ap_server_conf->error_log = was->main_log;
-    if (was->err < 0)
-        return;
     dup2(was->err, STDERR_FILENO);
     close(was->err);
+    close(was->nowhere);
 }
 
 /* An error that may be gone the next time, as of a redirect map whose file is not there yet. */
@@ -548,9 +554,10 @@ const htc_config *htc_build_config(const htc_building *b, const htc_level *level
         refuse(b, level, &key, "the process that built its configuration ended while it did");
         return NULL;
     }
+    if (!silence(&was, b->s, b->scratch))
+        return NULL;
     began = htc_cost_begin();
     htc_heap_working_on(ctx->heap, record_hash, level->file.ref.version);
-    silence(&was, b->s, b->scratch);
     reason = split_source(b, level, &source);
     config = reason ? NULL : build_config(b, level, &key, &source, &reason);
     speak(&was, b->s);
