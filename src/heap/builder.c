@@ -331,7 +331,6 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
     w->died_record = HEAP_GET(header->working_record);
     w->died_version = HEAP_GET(header->working_version);
     HEAP_SET(header->working_record, 0);
-    HEAP_SET(header->builder, (uint64_t)getpid());
     HEAP_SET(header->builders, HEAP_GET(header->builders) + 1);
     HEAP_CRASH_POINT("builder");
     if (!find_blocks(heap))
@@ -339,6 +338,11 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
     check_index(heap, anew);
     collect(heap);
     return APR_SUCCESS;
+}
+
+void htc_heap_ready(htc_heap *heap)
+{
+    HEAP_SET(heap->header->builder, (uint64_t)getpid());
 }
 
 /* --- requests ---------------------------------------------------------------------------------*/

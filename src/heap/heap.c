@@ -408,6 +408,11 @@ void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_m
 
 /* --- figures ----------------------------------------------------------------------------------*/
 
+int32_t htc_heap_builder(const htc_heap *heap)
+{
+    return (int32_t)HEAP_GET(heap->header->builder);
+}
+
 void htc_heap_stats_get(const htc_heap *heap, htc_heap_stats *stats)
 {
     const heap_header *header = heap->header;
@@ -420,7 +425,7 @@ void htc_heap_stats_get(const htc_heap *heap, htc_heap_stats *stats)
                               .no_room = HEAP_GET(header->no_room),
                               .builders = HEAP_GET(header->builders),
                               .condemned = HEAP_GET(header->ncondemned),
-                              .builder = (int32_t)HEAP_GET(header->builder)};
+                              .builder = htc_heap_builder(heap)};
     for (int i = 0; i < HTC_HEAP_KINDS; i++) {
         stats->objects[i] = HEAP_GET(header->objects[i]);
         stats->bytes[i] = HEAP_GET(header->bytes[i]);

@@ -139,6 +139,9 @@ void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_m
  */
 apr_status_t htc_heap_own(htc_heap *heap, bool anew);
 
+/** Say that this builder is ready for requests, which htc_heap_builder() shows. */
+void htc_heap_ready(htc_heap *heap);
+
 /** Wait until something is asked for, at most @a ms. */
 void htc_heap_wait(htc_heap *heap, int ms);
 
@@ -209,10 +212,13 @@ typedef struct htc_heap_stats {
     uint64_t no_room;                     /* times there was no room for an object */
     uint64_t builders;                    /* how many there have been */
     uint64_t condemned;                   /* records that a builder died of */
-    int32_t builder;                      /* process number; 0: none has begun */
+    int32_t builder;                      /* as htc_heap_builder() says */
     unsigned waiting;                     /* requests in the queue */
     unsigned processes;                   /* rows that are taken, as far as known */
 } htc_heap_stats;
+
+/** Process number of the last builder that was ready; 0: none was yet. For any process. */
+int32_t htc_heap_builder(const htc_heap *heap);
 
 /** Takes no lock. For any process. */
 void htc_heap_stats_get(const htc_heap *heap, htc_heap_stats *stats);

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define WAIT_MS    1000
-#define STEP_S     10 /* one request may take so long; then the builder ends */
+#define STEP_S     10 /* to begin, and one request, may take so long; then the builder ends */
 #define BURST      10 /* builders that may begin one right behind the other; then one in a second */
 #define SPARE_ROWS 64 /* for processes that replace others which still end */
 #define BROKEN     200 /* exit code, which is no signal: another builder could not do it either */
@@ -84,6 +84,7 @@ static void work(const struct htc_builder *builder)
     apr_pool_t *scratch;
 
     apr_pool_create(&scratch, NULL);
+    htc_heap_ready(ctx->heap);
     while (getppid() == builder->parent) {
         htc_heap_wait(ctx->heap, WAIT_MS);
         while (htc_heap_next(ctx->heap, &request, htc_mono_ms())) {
@@ -204,13 +205,34 @@ static void start(struct htc_builder *builder)
     apr_proc_other_child_register(&builder->proc, maintain, builder, NULL, builder->pool);
 }
 
+/* A fork may hang, as on a lock that another thread of the parent had. A builder has a second more
+ * for each GB that it looks through. maintain() learns of its end. */
+static void end_if_it_hangs(const struct htc_builder *builder)
+{
+    int seconds = STEP_S + (int)(builder->ctx->memory >> 30);
+
+    if (htc_heap_builder(builder->ctx->heap) == builder->proc.pid ||
+        apr_time_now() - builder->last <= apr_time_from_sec(seconds))
+        return;
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, builder->s,
+                 "HtCache: the builder process %" APR_PID_T_FMT " did not begin to work within "
+                 "%d seconds; another one takes its place",
+                 builder->proc.pid, seconds);
+    kill(builder->proc.pid, SIGKILL);
+}
+
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
+    struct htc_builder *builder = ctx ? ctx->builder : NULL;
 
     (void)pool;
-    if (ctx && ctx->builder && !ctx->builder->running && !ctx->builder->broken && !stopping())
-        start(ctx->builder);
+    if (!builder || stopping())
+        return OK;
+    if (!builder->running && !builder->broken)
+        start(builder);
+    else if (builder->running)
+        end_if_it_hangs(builder);
     return OK;
 }
 

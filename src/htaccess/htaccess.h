@@ -22,7 +22,7 @@ void htc_error_log(const ap_errorlog_info *info, const char *line);
 void htc_heap_start(htc_context *ctx, server_rec *s);
 /** Fork the builder. A hook of optional_fn_retrieve, the last step before the MPM runs. */
 void htc_builder_start(void);
-/** monitor: start a builder where there is none. */
+/** monitor: start a builder where there is none, and end one that hangs before it works. */
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s);
 void htc_heap_report(struct htc_report *report);
 /** Find out which modules' merged configurations requests may share (base/merge_list.h). Called
