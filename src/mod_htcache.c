@@ -194,6 +194,18 @@ static bool one_process(void)
     return ap_exists_config_define("ONE_PROCESS") || ap_exists_config_define("DEBUG");
 }
 
+/* All that the parent forks and that gives up its rights comes by here: the children, the builder,
+ * and daemons of other modules, which may be started again at any time. */
+static int htc_drop_privileges(apr_pool_t *pool, server_rec *s)
+{
+    const htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    (void)pool;
+    if (ctx && ctx->heap && !one_process())
+        htc_heap_join(ctx->heap, false);
+    return OK;
+}
+
 static void htc_child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
@@ -232,6 +244,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_check_config(htc_fold_check_config, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_check_config(htc_maps_check_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_drop_privileges(htc_drop_privileges, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(htc_create_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_read_request(htc_fresh_request, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -286,6 +286,36 @@ my $memory = $fourth->status->{redirect_memory};
 is $memory->{htaccess_maps}, $memory->{htaccess_maps_most}, 'the status page: all places are taken';
 cmp_ok $memory->{evictions}, '>=', $dirs * $each + 1 - $memory->{htaccess_maps_most}, 'and what had to make way is counted';
 
+# --- daemons of other modules -------------------------------------------------------------------
+
+# What requests of a process use of the parsed configurations, it notes in a mapping of 8 KB of its own. The parent has
+# those of all processes, and starts mod_cgid's daemon again.
+my $fifth = HtCache::Server->new(name => 'security-daemon', ports => ['site'], htcache => 1,
+    modules => ['cgid', grep { !/^cgid?$/ } HtCache::Server::modules()],
+    conf    => cached_host('site', $a) . status_page())->start;
+$fifth->client('site')->request('/open/page.html');
+sub pins {
+    my ($pid) = @_;
+    return scalar grep { /^(\w+)-(\w+) rw-s .*\/dev\/zero/ && hex($2) - hex($1) == 8192 } split /\n/, read_file("/proc/$pid/maps") // '';
+}
+# The process that has mod_cgid's socket.
+sub daemon {
+    my ($server) = @_;
+    my %is = map { /(\d+) \Q@{[$server->root]}\E\S*cgisock/ ? ("socket:[$1]" => 1) : () } split /\n/, read_file('/proc/net/unix') // '';
+    for my $pid ($server->children) {
+        return $pid if grep { $is{ readlink($_) // '' } } glob "/proc/$pid/fd/*";
+    }
+    return;
+}
+SKIP: {
+    my $daemon = wait_until(sub { daemon($fifth) }, 10) or skip 'there is no mod_cgid', 3;
+    kill 'KILL', $daemon;
+    my $next;
+    ok wait_until(sub { ($next = daemon($fifth)) && $next != $daemon }), 'the daemon is started again';
+    cmp_ok pins($fifth->pid), '>', 60, 'the parent has pins of all processes';
+    ok wait_until(sub { pins($next) == 1 }, 10), 'the daemon has one at most' or diag pins($next);
+}
+
 is_deeply [map { $_->crashes } @servers, $third, $fourth], [], 'no child crashed';
-ok $_->stop, "$_->{name} stops" for @servers, $third, $fourth;
+ok $_->stop, "$_->{name} stops" for @servers, $third, $fourth, $fifth;
 done_testing;

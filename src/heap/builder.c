@@ -323,6 +323,7 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
     apr_pool_create(&pool, NULL);
     w = heap->writer = apr_pcalloc(pool, sizeof(*w));
     w->pool = pool;
+    heap->joined = getpid();
     w->starts = apr_pcalloc(pool, heap->end / 8 + 1);
     w->live = apr_pcalloc(pool, heap->end / 8 + 1);
     w->at = w->hand = heap->first;

@@ -214,6 +214,9 @@ bool htc_heap_join(htc_heap *heap, bool alone)
 {
     unsigned own = 0;
 
+    if (heap->joined == getpid())
+        return heap->row != NULL;
+    heap->joined = getpid();
     while (own < heap->nrows && !htc_lock_enlist(&heap->lock, own))
         own++;
     if (own < heap->nrows) {

@@ -88,11 +88,12 @@ apr_status_t htc_heap_create(htc_heap **heap, uint64_t bytes, unsigned processes
 /* --- a process that serves --------------------------------------------------------------------*/
 
 /**
- * Take a row, and give up what this process shall not be able to write. To be called once in a new
- * child, before it serves. @a alone: httpd runs as one process, which forks builders later; then
- * the other rows stay mapped. A process that is forked from this one by a module finds nothing, and
- * what it releases changes no pin, unless @a alone.
- * @return false when no row is free; then htc_heap_acquire() finds nothing.
+ * Take a row, and give up what this process shall not be able to write. To be called in every fork
+ * of the parent, before it serves. Does nothing the second time, and in the builder. @a alone:
+ * httpd runs as one process, which forks builders later; then the other rows stay mapped. A process
+ * that is forked from this one by a module finds nothing, and what it releases changes no pin,
+ * unless @a alone.
+ * @return false when the process has no row; then htc_heap_acquire() finds nothing.
  */
 bool htc_heap_join(htc_heap *heap, bool alone);
 

@@ -89,6 +89,7 @@ struct htc_heap {
     size_t hints_bytes;
     char *rows;
     unsigned nrows;
+    pid_t joined;               /* the process that has, or needs no row */
     htc_pin *row;               /* of this process; NULL: none */
     htc_lock lock;              /* for which processes live; never taken */
     int fd;                     /* opened for reading; -1: given up */

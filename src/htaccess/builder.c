@@ -23,7 +23,7 @@
 #define WAIT_MS    1000
 #define STEP_S     10 /* to begin, and one request, may take so long; then the builder ends */
 #define BURST      10 /* builders that may begin one right behind the other; then one in a second */
-#define SPARE_ROWS 64 /* for processes that replace others which still end */
+#define SPARE_ROWS 64 /* for processes that replace others which still end, and for daemons */
 #define BROKEN     200 /* exit code, which is no signal: another builder could not do it either */
 
 struct htc_builder {
