@@ -1,11 +1,13 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # What httpd makes of .htaccess files, in memory that all processes share: more files than it has room for. Answers
 # are stock httpd's, what is asked for all the time stays, no more is used than there is, and processes hold no more
-# however many files there are. A process that is born uses what is there with its first request. Patterns of
-# files that were edited do not pile up in the builder, which t/faults/patterns.c counts.
+# however many files there are. A process that is born uses what is there with its first request. What requests use
+# stays, also when there is no room for anything else then. Patterns of files that were edited do not pile up in the
+# builder, which t/faults/patterns.c counts.
 use strict;
 use warnings;
 use Test::More;
+use IO::Socket::INET;
 use HtCache::Client;
 use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy mpm);
 use HtCache::Faults;
@@ -183,6 +185,53 @@ is $used->{loads}, $built->{htaccess}{loads}, 'and has run none of them';
 is $different, 0, 'each answer was right';
 is_deeply [$roomy->crashes], [], 'no process crashed';
 $roomy->stop;
+
+# --- all of it in use ---------------------------------------------------------------------------
+
+# Clients that do not read on keep what their requests use in place, until there is no room for another object.
+my ($lines, $most) = (250, 30);
+my $large = work_dir('shared-large');
+for my $n (1 .. $most) {
+    write_file("$large/$n/page.html", "page $n\n");
+    write_file("$large/$n/endless",   '');
+    truncate "$large/$n/endless", 64 << 20 or die "truncate: $!\n";
+    write_file("$large/$n/.htaccess", join '', map {"Header set X-$_ $n\n"} 1 .. $lines);
+}
+wait_past_racy();
+my $workers = mpm() eq 'prefork' ? "StartServers 4\nServerLimit 40\nMaxRequestWorkers 40\n" : undef;
+my $full = server('full', memory => '1M', site => $large, mpm_conf => $workers)->start;
+my $reads = $full->client('site', keepalive => 0);
+my (@slow, $refused);
+sub large_is_right {
+    my ($n) = @_;
+    return (HtCache::Client::header($reads->request("/$n/page.html"), "X-$lines") // '') eq $n;
+}
+for my $n (1 .. $most) {
+    for (1 .. 3) {
+        $different++ if !large_is_right($n);
+        $full->wait_built;
+    }
+    $refused = $n and last if $full->status->{shared}{no_room};
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $full->port('site')) or die "no connection: $!\n";
+    print $socket "GET /$n/endless HTTP/1.1\r\nHost: test.example\r\n\r\n";
+    sysread $socket, my $begin, 100;
+    $different++ if $begin !~ /^HTTP\/1\.1 200 /;
+    push @slow, $socket;
+}
+ok $refused, 'when requests use all that there is, there is no room for another file: ' . @slow . ' requests';
+$different += grep { !large_is_right($_) } 1 .. $refused // $most;
+is $different, 0, 'all are answered';
+is_deeply $full->status->{shared}{refused_files}, [], 'no file is to blame';
+close $_ for @slow;
+sub is_shared {
+    my $before = $full->status->{htaccess}{loads};
+    $different++ if !large_is_right($refused);
+    return $full->status->{htaccess}{loads} == $before;
+}
+ok wait_until(\&is_shared), 'afterwards it has room';
+is $different, 0, 'and all is right';
+is_deeply [$full->crashes], [], 'no process crashed';
+$full->stop;
 
 # --- patterns -----------------------------------------------------------------------------------
 
