@@ -6,14 +6,43 @@
 #include "suite_util.h"
 #include "heap_fixture.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #define NOW    INT64_C(100000)
 #define SECOND 1000
 
 /* --- making it ---------------------------------------------------------------------------------*/
+
+/* A kernel with vm.memfd_noexec=2, and one that is older than the flag. */
+static enum { ANY_KERNEL, STRICT, OLD, KERNELS } kernel;
+
+int memfd_create(const char *name, unsigned flags)
+{
+    bool sealed = flags & 8U; /* MFD_NOEXEC_SEAL */
+
+    if ((kernel == STRICT && !sealed) || (kernel == OLD && sealed)) {
+        errno = kernel == OLD ? EINVAL : EACCES;
+        return -1;
+    }
+    return (int)syscall(SYS_memfd_create, name, flags);
+}
+
+START_TEST(kernels)
+{
+    const char *why = NULL;
+    htc_heap *made;
+
+    kernel = _i;
+    ck_assert_int_eq(htc_heap_create(&made, SMALL, ROWS, pool, &why), APR_SUCCESS);
+    kernel = ANY_KERNEL;
+    ck_assert_int_eq(fcntl(made->fd, F_GETFD), FD_CLOEXEC);
+}
+END_TEST
 
 static const struct {
     uint64_t bytes;
@@ -429,6 +458,27 @@ START_TEST(used_lately)
 }
 END_TEST
 
+/* A look that a request does not need is left out while there is room enough. */
+START_TEST(use_is_noted_when_room_gets_short)
+{
+    hu_reader reader = hu_reader_start(heap, NULL);
+    uint32_t number;
+    uint64_t n = 1;
+
+    own();
+    number = heap_number_of(heap, build(0, 1, 10));
+    heap->hints->used[number] = 0;
+    hu_reader_acquire(&reader, 0);
+    ck_assert_uint_eq(heap->hints->used[number], 0);
+    while (stats().bytes_used * 4 < stats().bytes_total * 3)
+        ck_assert_ptr_nonnull(build(n++, 1, BIG_WORDS));
+    ck_assert_uint_eq(stats().evictions, 0);
+    hu_reader_acquire(&reader, 0);
+    ck_assert_uint_eq(heap->hints->used[number], 1);
+    hu_reader_end(&reader, 0);
+}
+END_TEST
+
 /* An owner that has its share makes room for itself. */
 START_TEST(owners_with_shares)
 {
@@ -651,6 +701,7 @@ int main(void)
 
     tcase_add_loop_test(make, sizes_of_a_heap, 0, COUNT(sizes));
     tcase_add_test(make, limit_on_files);
+    tcase_add_loop_test(make, kernels, 0, KERNELS);
     tcase_add_test(find, published_found_replaced);
     tcase_add_test(find, counted_by_kind);
     tcase_add_test(find, visited);
@@ -667,6 +718,7 @@ int main(void)
     tcase_add_test(asked, woken);
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);
+    tcase_add_test(room, use_is_noted_when_room_gets_short);
     tcase_add_test(room, owners_with_shares);
     tcase_add_loop_test(room, draft_as_large_as_may_be, 0, 10);
     tcase_add_test(room, many_owners);

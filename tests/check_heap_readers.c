@@ -209,6 +209,38 @@ START_TEST(more_processes_than_rows)
 }
 END_TEST
 
+/* Memory of rows that no process ever had is not even looked at, wherever there are many. */
+START_TEST(rows_of_nobody)
+{
+    enum { MANY = 1000, READERS = 3 };
+    hu_reader readers[READERS];
+    unsigned char there;
+    unsigned looked_at = 0;
+
+    teardown();
+    pool = hu_pool();
+    heap = hu_create(pool, SMALL, MANY);
+    for (int i = 0; i < READERS; i++)
+        readers[i] = hu_reader_start(heap, NULL);
+    own();
+    for (uint64_t i = 0; i < READERS; i++) {
+        ck_assert_ptr_nonnull(build(i, 1, 10));
+        ck_assert_ptr_nonnull(hu_reader_acquire(&readers[i], i));
+    }
+    build_others(1);
+    for (unsigned i = 0; i < MANY; i++) {
+        ck_assert_int_eq(mincore((void *)heap_row(heap, i), 1, &there), 0);
+        looked_at += there & 1;
+    }
+    ck_assert_uint_ge(looked_at, READERS);
+    ck_assert_uint_lt(looked_at, MANY / 5);
+    for (unsigned i = 0; i < READERS; i++) {
+        hu_tell(&readers[i], (hu_order){.what = HU_VERIFY});
+        hu_reader_end(&readers[i], 0);
+    }
+}
+END_TEST
+
 /* Numbers of no block, of free ones, and from within a block. */
 START_TEST(nonsense_in_a_row)
 {
@@ -253,6 +285,37 @@ START_TEST(alone)
     htc_heap_release(pin);
     ck_assert_int_eq(in_child(fill_as_other), 0);
     ck_assert_uint_eq(stats().builders, 3);
+}
+END_TEST
+
+/* httpd has the builder give up its rights in the same way as children, which then take a row. */
+static int join_as_builder(void)
+{
+    if (build_as_other() || htc_heap_join(heap, false))
+        return 1;
+    *heap_row(heap, ROWS - 1) = 0; /* they are all there */
+    return build(2, 1, 10) ? 0 : 2;
+}
+
+static int join_again(void)
+{
+    bool had = htc_heap_join(heap, false);
+    htc_pin *row = heap->row;
+
+    return htc_heap_join(heap, false) == had && heap->row == row ? had : 2;
+}
+
+START_TEST(joined_twice)
+{
+    hu_reader readers[ROWS];
+
+    ck_assert_int_eq(in_child(join_as_builder), 0);
+    ck_assert_int_eq(in_child(join_again), -1);
+    for (int i = 0; i < ROWS; i++)
+        readers[i] = hu_reader_start(heap, NULL);
+    ck_assert_int_eq(in_child(join_again), 0);
+    for (int i = 0; i < ROWS; i++)
+        hu_reader_end(&readers[i], 0);
 }
 END_TEST
 
@@ -506,8 +569,10 @@ int main(void)
     tcase_add_test(read, fork_of_a_module);
     tcase_add_test(read, row_full);
     tcase_add_test(read, more_processes_than_rows);
+    tcase_add_test(read, rows_of_nobody);
     tcase_add_test(read, nonsense_in_a_row);
     tcase_add_test(read, alone);
+    tcase_add_test(read, joined_twice);
     tcase_add_test(read, pool_destroyed_in_a_child);
     tcase_add_loop_test(hostile, taken_over, 0, COUNT(attempts));
     return run_suite(s);

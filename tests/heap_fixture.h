@@ -35,6 +35,7 @@ static inline void teardown(void)
 static inline void own(void)
 {
     ck_assert_int_eq(htc_heap_own(heap, false), APR_SUCCESS);
+    htc_heap_ready(heap);
 }
 
 static inline const hu_object *build(uint64_t key, uint64_t number, size_t nwords)

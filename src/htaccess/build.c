@@ -279,9 +279,9 @@ static const char *dir_of(const htc_building *b, const char *path)
 }
 
 bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request,
-               apr_pool_t *scratch)
+               apr_file_t *nowhere, apr_pool_t *scratch)
 {
-    htc_building b = {.ctx = ctx, .s = main_server, .request = request, .scratch = scratch};
+    htc_building b = {ctx, main_server, NULL, request, nowhere, scratch};
     const char *path, *dir;
     bool built = false;
     htc_info info;

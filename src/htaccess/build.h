@@ -19,6 +19,7 @@ typedef struct htc_building {
     server_rec *s;
     htc_server_conf *sc;
     const htc_heap_request *request;
+    apr_file_t *nowhere; /* for what directives log */
     apr_pool_t *scratch; /* until the request is answered */
 } htc_building;
 

@@ -18,14 +18,11 @@
 #include "redirects/redirects.h"
 
 #include "ap_regex.h"
-#include "apr_portable.h"
 #include "http_main.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define MOST_REST     16 /* modules of which each request runs directives of one file */
 #define ROOM_PER_BYTE 16 /* of a record */
@@ -161,43 +158,22 @@ static void prepare_parms(cmd_parms *parms, const htc_building *b, const htc_lev
 }
 
 /* While the builder runs directives, what they write to the error log is dropped: each request for
- * such a file writes it. It may go to the log of this server, to that of the main server, or to
- * stderr. */
+ * such a file writes it. It may go to the log of this server, or to that of the main server; the
+ * builder has no stderr. */
 typedef struct silenced {
     apr_file_t *log, *main_log;
-    int err, nowhere;
 } silenced;
 
-/* A pipe that nobody reads; the builder ignores SIGPIPE. There may be no /dev/null, as in a chroot.
- * False: there is no descriptor for it. */
-static bool silence(silenced *was, server_rec *s, apr_pool_t *pool)
+static void silence(silenced *was, server_rec *s, apr_file_t *nowhere)
 {
-    apr_file_t *nowhere = NULL;
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC))
-        return false;
-    close(ends[0]);
-    *was = (silenced){s->error_log, ap_server_conf->error_log, -1, ends[1]};
-    was->err = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (was->err < 0 || apr_os_file_put(&nowhere, &ends[1], APR_FOPEN_WRITE, pool) != APR_SUCCESS ||
-        dup2(ends[1], STDERR_FILENO) < 0) {
-        if (was->err >= 0)
-            close(was->err);
-        close(ends[1]);
-        return false;
-    }
+    *was = (silenced){s->error_log, ap_server_conf->error_log};
     s->error_log = ap_server_conf->error_log = nowhere;
-    return true;
 }
 
 static void speak(const silenced *was, server_rec *s)
 {
     s->error_log = was->log;
     ap_server_conf->error_log = was->main_log;
-    dup2(was->err, STDERR_FILENO);
-    close(was->err);
-    close(was->nowhere);
 }
 
 /* An error that may be gone the next time, as of a redirect map whose file is not there yet. */
@@ -554,10 +530,9 @@ const htc_config *htc_build_config(const htc_building *b, const htc_level *level
         refuse(b, level, &key, "the process that built its configuration ended while it did");
         return NULL;
     }
-    if (!silence(&was, b->s, b->scratch))
-        return NULL;
     began = htc_cost_begin();
     htc_heap_working_on(ctx->heap, record_hash, level->file.ref.version);
+    silence(&was, b->s, b->nowhere);
     reason = split_source(b, level, &source);
     config = reason ? NULL : build_config(b, level, &key, &source, &reason);
     speak(&was, b->s);

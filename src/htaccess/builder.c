@@ -11,11 +11,13 @@
 
 #include "ap_listen.h"
 #include "ap_mpm.h"
+#include "apr_portable.h"
 #include "apr_signal.h"
 #include "http_main.h"
 #include "mpm_common.h"
 #include "unixd.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -77,7 +79,20 @@ static void look_at_last(const struct htc_builder *builder)
     apr_pool_destroy(pool);
 }
 
-static void work(const struct htc_builder *builder)
+/* A pipe that nobody reads; the builder ignores SIGPIPE. There may be no /dev/null, as in a chroot.
+ * Takes the place of stderr, too. NULL: it cannot be had. */
+static apr_file_t *open_nowhere(apr_pool_t *pool)
+{
+    apr_file_t *nowhere = NULL;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) || close(ends[0]) || dup2(ends[1], STDERR_FILENO) < 0 ||
+        apr_os_file_put(&nowhere, &ends[1], APR_FOPEN_WRITE, pool) != APR_SUCCESS)
+        return NULL;
+    return nowhere;
+}
+
+static void work(const struct htc_builder *builder, apr_file_t *nowhere)
 {
     htc_context *ctx = builder->ctx;
     htc_heap_request request;
@@ -91,7 +106,7 @@ static void work(const struct htc_builder *builder)
             bool built;
 
             alarm(STEP_S);
-            built = htc_build(ctx, builder->s, &request, scratch);
+            built = htc_build(ctx, builder->s, &request, nowhere, scratch);
             alarm(0);
             apr_pool_clear(scratch);
             htc_heap_answer(ctx->heap, built, htc_mono_ms());
@@ -103,6 +118,7 @@ static void run(struct htc_builder *builder)
 {
     bool fault = builder->ended && builder->ended != SIGKILL && builder->ended != SIGTERM &&
                  builder->ended != SIGALRM; /* it may have written anything before */
+    apr_file_t *nowhere;
     apr_status_t rv;
 
     apr_signal(SIGTERM, SIG_DFL);
@@ -126,7 +142,10 @@ static void run(struct htc_builder *builder)
     prctl(PR_SET_DUMPABLE, 0); /* no other process of this user may write to it */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     look_at_last(builder);
-    work(builder);
+    nowhere = open_nowhere(builder->pool);
+    if (!nowhere)
+        _exit(BROKEN);
+    work(builder, nowhere);
     _exit(0);
 }
 

@@ -236,10 +236,10 @@ ap_directive_t *htc_fold_record(const htc_context *ctx, const server_rec *s, con
 unsigned htc_lines_logged(void);
 
 /* htaccess/build.c */
-/** Build what @a request asks for. In the builder. False: it cannot be done now. What is in
- * @a scratch is of no use afterwards. */
+/** Build what @a request asks for. In the builder. False: it cannot be done now. What directives
+ * log goes to @a nowhere. What is in @a scratch is of no use afterwards. */
 bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request,
-               apr_pool_t *scratch);
+               apr_file_t *nowhere, apr_pool_t *scratch);
 /* htaccess/build_config.c */
 /** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared. */
 bool htc_build_prepare(void);
