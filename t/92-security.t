@@ -247,7 +247,6 @@ $calm->request($_) for (qw(/page.html /deep/er/page.html /open/page.html)) x 3;
 my $end = $third->status->{htaccess};
 is $end->{file_reads}, $after->{file_reads}, "3,000 requests for paths that are not: another document root's files need not be read again";
 cmp_ok $end->{bytes_used},    '<=', $end->{bytes_total},                'shared memory is bounded';
-cmp_ok $end->{process_bytes}, '<=', 1.1 * 2**20 * ($end->{processes} || 1), 'so is memory of processes';
 
 # --- places for maps ----------------------------------------------------------------------------
 
@@ -296,6 +295,7 @@ my $fifth = HtCache::Server->new(name => 'security-daemon', ports => ['site'], h
 $fifth->client('site')->request('/open/page.html');
 sub pins {
     my ($pid) = @_;
+    no warnings 'portable'; # addresses of 64 bits
     return scalar grep { /^(\w+)-(\w+) rw-s .*\/dev\/zero/ && hex($2) - hex($1) == 8192 } split /\n/, read_file("/proc/$pid/maps") // '';
 }
 # The process that has mod_cgid's socket.

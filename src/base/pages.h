@@ -28,11 +28,11 @@ apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
 int htc_pages_file(const char *name);
 
 /**
- * @a bytes of zeroes for a short time, page-aligned; NULL when there are none. Give
- * htc_pages_give() the same size. For megabytes that a long-lived process needs for a moment: freed
- * memory that is no mapping of its own stays in malloc's arena. glibc has eight arenas for each
- * processor and gives a new thread the next one, and malloc_trim() does not take the memory from
- * there.
+ * @a bytes of zeroes, page-aligned; NULL when there are none. Memory is taken as it is touched.
+ * Give htc_pages_give() the same size. Also for megabytes that a long-lived process needs for a
+ * moment: freed memory that is no mapping of its own stays in malloc's arena. glibc has eight
+ * arenas for each processor and gives a new thread the next one, and malloc_trim() does not take
+ * the memory from there.
  */
 void *htc_pages_take(size_t bytes);
 

@@ -9,6 +9,8 @@
  */
 #include "cache/process_cache.h"
 
+#include "base/pages.h"
+
 #include <apr_ring.h>
 #include <pthread.h>
 #include <stdalign.h>
@@ -207,30 +209,30 @@ htc_process_node *htc_process_cache_insert(htc_process_cache *cache, uint64_t ha
 apr_status_t htc_process_cache_create(htc_process_cache **made, uint64_t max_bytes,
                                       htc_process_cache_free free_fn)
 {
-    htc_process_cache *cache = aligned_alloc(LINE, sizeof(*cache));
-    int rv = APR_SUCCESS;
+    size_t nbuckets = MIN_BUCKETS, bytes;
+    htc_process_cache *cache;
 
     *made = NULL;
+    while (nbuckets < MAX_BUCKETS && nbuckets < max_bytes / BYTES_PER_BUCKET)
+        nbuckets *= 2;
+    /* Most processes never use it. Then no page of the buckets is touched. */
+    bytes = sizeof(*cache) + nbuckets * sizeof(htc_process_node *);
+    cache = htc_pages_take(bytes);
     if (!cache)
         return APR_ENOMEM;
-    memset(cache, 0, sizeof(*cache));
     cache->free_fn = free_fn;
     cache->max_bytes = max_bytes;
-    cache->nbuckets = MIN_BUCKETS;
-    while (cache->nbuckets < MAX_BUCKETS && cache->nbuckets < max_bytes / BYTES_PER_BUCKET)
-        cache->nbuckets *= 2;
-    cache->buckets = calloc(cache->nbuckets, sizeof(htc_process_node *));
-    if (!cache->buckets)
-        rv = APR_ENOMEM;
-    for (int i = 0; i < STRIPES && rv == APR_SUCCESS; i++) {
+    cache->nbuckets = nbuckets;
+    cache->buckets = (htc_process_node **)(cache + 1);
+    for (int i = 0; i < STRIPES; i++) {
+        int rv = pthread_mutex_init(&cache->stripes[i].lock, NULL);
+
+        if (rv) {
+            htc_pages_give(cache, bytes);
+            return rv;
+        }
         APR_RING_INIT(&cache->stripes[i].queue, htc_process_node, link);
-        rv = pthread_mutex_init(&cache->stripes[i].lock, NULL);
     }
-    if (rv == APR_SUCCESS) {
-        *made = cache;
-        return APR_SUCCESS;
-    }
-    free(cache->buckets);
-    free(cache);
-    return rv;
+    *made = cache;
+    return APR_SUCCESS;
 }

@@ -130,18 +130,24 @@ void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, co
     }
 }
 
-/* As ap_merge_per_dir_configs(), in a vector of just the size that the loaded modules need. */
+/* As ap_merge_per_dir_configs(), in a vector of just the size that the loaded modules need. What was
+ * merged of the same two for the directory above, if there is one, need not be merged again. */
 static ap_conf_vector_t *merge(const htc_context *ctx, const ap_conf_vector_t *base,
-                               const ap_conf_vector_t *more, apr_pool_t *pool)
+                               const ap_conf_vector_t *more, const ap_conf_vector_t *more_above,
+                               const ap_conf_vector_t *made_above, apr_pool_t *pool)
 {
     ap_conf_vector_t *made = apr_pmemdup(pool, base, ctx->vector_bytes);
 
     for (const module *m = ap_top_module; m; m = m->next) {
         void *add = ap_get_module_config(more, m), *old = ap_get_module_config(base, m);
 
-        if (add)
-            ap_set_module_config(
-                made, m, old && m->merge_dir_config ? m->merge_dir_config(pool, old, add) : add);
+        if (!add)
+            continue;
+        if (made_above && add == ap_get_module_config(more_above, m))
+            add = ap_get_module_config(made_above, m);
+        else if (old && m->merge_dir_config)
+            add = m->merge_dir_config(pool, old, add);
+        ap_set_module_config(made, m, add);
     }
     return made;
 }
@@ -176,7 +182,7 @@ static bool add(const merging *m, ap_conf_vector_t *vector)
     if ((core && !follows_links(core)) ||
         (walk->merged && !may_merge(m->ctx, walk->merged, vector)))
         return false;
-    walk->merged = walk->merged ? merge(m->ctx, walk->merged, vector, m->pool) : vector;
+    walk->merged = walk->merged ? merge(m->ctx, walk->merged, vector, NULL, NULL, m->pool) : vector;
     note_step(m, vector);
     return true;
 }
@@ -212,7 +218,9 @@ static void make_ready(const merging *m, const server_rec *s)
     if (m->above && walk->merged == m->above->merged)
         walk->ready = m->above->ready;
     else if (may_merge(m->ctx, s->lookup_defaults, walk->merged))
-        walk->ready = merge(m->ctx, s->lookup_defaults, walk->merged, m->pool);
+        walk->ready =
+            merge(m->ctx, s->lookup_defaults, walk->merged, m->above ? m->above->merged : NULL,
+                  m->above ? m->above->ready : NULL, m->pool);
 }
 
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,

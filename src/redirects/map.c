@@ -7,6 +7,7 @@
 #include "redirects/map.h"
 #include "redirects/counters.h"
 #include "redirects/notes.h"
+#include "base/pages.h"
 
 #include "http_protocol.h"
 
@@ -532,11 +533,11 @@ static uint64_t tag_of(const htc_redirect_map *map)
     return map->key.word[1] & ~(uint64_t)UINT32_MAX;
 }
 
-void htc_map_slots_create(htc_redirects *redirects, apr_pool_t *pool)
+/* Pages of their own: most processes never touch them. */
+bool htc_map_slots_create(htc_redirects *redirects)
 {
-    redirects->slots = apr_pcalloc(pool, SLOTS * sizeof(*redirects->slots));
-    for (int i = 0; i < SLOTS; i++)
-        redirects->slots[i] = REDIRECT_AREA_NIL;
+    redirects->slots = htc_pages_take(SLOTS * sizeof(*redirects->slots));
+    return redirects->slots != NULL;
 }
 
 /* The line of a .htaccess file is in memory that cannot be written. */
@@ -549,9 +550,10 @@ static HTC_APART int ask_map_of_file(request_rec *r, htc_redirects *redirects,
     int answer;
 
     memcpy(&copy, map, sizeof(copy));
-    copy.slot = (seen & ~(uint64_t)UINT32_MAX) == tag_of(map) ? (uint32_t)seen : REDIRECT_AREA_NIL;
+    copy.slot =
+        (seen & ~(uint64_t)UINT32_MAX) == tag_of(map) ? (uint32_t)seen - 1 : REDIRECT_AREA_NIL;
     answer = ask_map(r, redirects, &copy);
-    atomic_store_explicit(known, tag_of(map) | copy.slot, memory_order_relaxed);
+    atomic_store_explicit(known, tag_of(map) | (uint32_t)(copy.slot + 1), memory_order_relaxed);
     return answer;
 }
 

@@ -190,8 +190,8 @@ int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
 bool htc_regex_too_hard(int rc);
 
 /* redirects/map.c */
-/** For child_init. */
-void htc_map_slots_create(htc_redirects *redirects, apr_pool_t *pool);
+/** For child_init. False: there is no memory. */
+bool htc_map_slots_create(htc_redirects *redirects);
 int htc_map_translate(request_rec *r);
 int htc_map_fixup(request_rec *r);
 /** What the status page says of a map. */

@@ -235,8 +235,8 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
             APR_SUCCESS ||
         !redirects->area)
         return;
-    htc_map_slots_create(redirects, pchild);
-    if (htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
+    if (!htc_map_slots_create(redirects) ||
+        htc_map_loader_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_said_create(redirects, pchild) != APR_SUCCESS ||
         htc_map_regex_prepare(redirects) != APR_SUCCESS ||
         htc_process_cache_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) !=
