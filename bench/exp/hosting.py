@@ -36,7 +36,8 @@ SECONDS = {"prefork-8": (6, 45, 200), "prefork-48": (6, 140, 220), "prefork-200"
 EXACT = ()
 
 LARGEST_BY_DEFAULT = 5000  # sites that HtCacheMemory's default is made for
-LEAST_MEMORY = 256 << 10  # that HtCacheMemory takes
+LEAST_MEMORY = 1 << 20  # that HtCacheMemory takes
+SLOT_BYTES = 512  # of the records' quarter, for each record
 SHORT = "MaxConnectionsPerChild 50\n"
 PER_CONNECTION = 10
 CONNECTIONS = 32
@@ -301,7 +302,7 @@ SAMPLE = 20
 
 
 def needed(b, docroot, count):
-    """Bytes that the module has in use when it knows all directories, from every twentieth of them."""
+    """HtCacheMemory for all directories, from what every twentieth takes: a quarter of it is for records."""
     status = "<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n"
     directives = "HtCache On\nHtCacheMemory 256M\n" + status + htaccess.sections(docroot, "All", "All")
     one = b.httpd("needed", docroot, directives, True).start()
@@ -310,13 +311,14 @@ def needed(b, docroot, count):
         connection = htbench.Connection(one.port)
         text = connection.get("/htcache-status?format=json")[1]
         connection.close()
-        return json.loads(text)["htaccess"]["bytes_used"]
+        status = json.loads(text)
+        return status["htaccess"]["bytes_used"], status["shared"]["bytes_used"]
     before = used()
     counts.ask(one.port, [f"/{i // 1000}/{i % 1000}/page.html" for i in range(0, count, SAMPLE)] * 2)
     time.sleep(1)
-    bytes_used = (used() - before) * SAMPLE
+    records, heap = ((after - before) * SAMPLE for before, after in zip(before, used()))
     one.stop()
-    return bytes_used
+    return int(max(records * 4, heap * 4 / 3, count * SLOT_BYTES * 4))
 
 
 def directories(text):

@@ -132,6 +132,13 @@ bool htc_store_find(htc_store *store, uint64_t hash, const char *key, size_t key
 apr_status_t htc_store_copy(htc_store *store, htc_ref ref, apr_pool_t *pool, char **payload,
                             size_t *len);
 
+/**
+ * Is what was not found under @a hash worth a record? While there is room, everything is. With less
+ * than a 16th free, only what is asked for again before too much else was: otherwise records would
+ * push out one another before they are of any use. Takes no lock.
+ */
+bool htc_store_admits(htc_store *store, uint64_t hash);
+
 /** A record to be stored. Bytes are copied. */
 typedef struct htc_put {
     uint64_t hash; /* htc_store_hash(key) */

@@ -192,9 +192,10 @@ struct htc_store {
     htcs_stripe *stripes;
     htcs_owner *owners; /* nowners entries, and one for the owners that found no place */
     htcs_slot *slots;
-    _Atomic uint64_t *used;  /* a bit per slot: CLOCK passes over unused slots quickly */
-    _Atomic uint32_t *fat;   /* per block the next of its chain, or HTCS_NIL */
-    _Atomic uint64_t *marks; /* a bit per block, for the time of a rebuild */
+    _Atomic uint64_t *used;   /* a bit per slot: CLOCK passes over unused slots quickly */
+    _Atomic uint32_t *ghosts; /* by hash, what was looked for in vain while there was little room */
+    _Atomic uint32_t *fat;    /* per block the next of its chain, or HTCS_NIL */
+    _Atomic uint64_t *marks;  /* a bit per block, for the time of a rebuild */
     htcs_block *blocks;
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;

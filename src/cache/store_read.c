@@ -358,6 +358,28 @@ static htcs_result copy_once(const htc_store *store, htc_ref ref, copy *out)
     return good ? HTCS_OK : HTCS_DAMAGED;
 }
 
+static bool has_little_room(const htc_store *store)
+{
+    const htcs_header *header = store->header;
+    uint64_t records = 0;
+
+    for (int kind = 0; kind <= HTC_KIND_STOCK; kind++)
+        records += HTCS_GET(header->records[kind]);
+    return records * 16 > (uint64_t)store->nslots * 15 ||
+           (uint64_t)HTCS_GET(header->blocks_used) * 16 > (uint64_t)store->nblocks * 15;
+}
+
+bool htc_store_admits(htc_store *store, uint64_t hash)
+{
+    _Atomic uint32_t *ghost = &store->ghosts[hash % store->nslots];
+    uint32_t tag = (uint32_t)(hash >> 32) | 1;
+
+    if (!has_little_room(store) || HTCS_GET(*ghost) == tag)
+        return true;
+    HTCS_SET(*ghost, tag);
+    return false;
+}
+
 apr_status_t htc_store_copy(htc_store *store, htc_ref ref, apr_pool_t *pool, char **payload,
                             size_t *len)
 {

@@ -348,12 +348,25 @@ static bool record_from_farm(lookup *lk)
            lk->info.ref.version == ref.version;
 }
 
+/* The file is there, or not, but gets no record. */
+static apr_status_t answer_unkept(lookup *lk, const htc_text *text, ap_configfile_t **cfg)
+{
+    seen_add(lk, false);
+    lk->rq->outcomes |= 1U << HTC_C_misses;
+    htc_count_answer(lk->ctx, HTC_C_misses);
+    if (!text)
+        return APR_ENOENT;
+    *cfg = htc_text_open(text, lk->path, lk->r->pool);
+    return APR_SUCCESS;
+}
+
 /* No usable record: ask the file system. */
 static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
 {
     uint64_t max = lk->ctx->memory / HTC_RECORDS_PART / 100 * htc_share_of(lk->r);
     htc_text text = {.bytes = NULL};
     uint64_t began = htc_cost_begin();
+    bool keep = lk->info.ref.version || htc_store_admits(lk->ctx->store, lk->hash);
     apr_status_t rv;
     char *payload;
     size_t payload_len;
@@ -365,6 +378,8 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
     rv = htc_text_read(&text, lk->path, max, lk->r->pool);
     switch (rv) {
     case APR_ENOENT:
+        if (!keep)
+            return answer_unkept(lk, NULL, cfg);
         publish_absent(lk, text.checked_at);
         seen_add(lk, true);
         return APR_ENOENT;
@@ -379,6 +394,9 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
         htc_store_drop(lk->ctx->store, lk->info.ref);
         return answer_stock(lk);
     }
+    /* Redirect lines that httpd reads itself would come behind folded ones of other files. */
+    if (!keep && !htc_redirects_flag(&text))
+        return answer_unkept(lk, &text, cfg);
     if (same_text(lk, &text, &payload, &payload_len)) {
         lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
         lk->info.id = text.id;
