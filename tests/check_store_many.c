@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define MANY      200000
-#define BYTES     (UINT64_C(96) << 20)
+#define BYTES     (UINT64_C(192) << 20)
 #define VICTIM    5
 #define NEW_KEY   (MANY + 5)
 #define FEW_WORK  400    /* stores that one change of a record takes, and a repair, at most */

@@ -409,6 +409,46 @@ END_TEST
 
 /* --- suite ------------------------------------------------------------------------------------*/
 
+/* --- who gets a record ------------------------------------------------------------------------*/
+
+static bool admits(uint32_t number)
+{
+    return htc_store_admits(store, (uint64_t)number << 32 | number);
+}
+
+/* Until the store has as many records of so many bytes as there is room for. */
+static void fill(size_t len)
+{
+    for (uint32_t i = 0; !evictions(); i++)
+        put_ok((su_spec){.number = i, .len = len, .owner = i});
+}
+
+START_TEST(all_is_admitted_while_there_is_room)
+{
+    for (uint32_t i = 0; i < 1000; i++) {
+        ck_assert(admits(i));
+        put_ok((su_spec){.number = i, .len = 10});
+    }
+    ck_assert_uint_eq(evictions(), 0);
+}
+END_TEST
+
+static const size_t lens[] = {10, 1000, 20000}; /* slots are short, or blocks */
+
+START_TEST(what_is_asked_for_again_is_admitted_when_it_is_full)
+{
+    fill(lens[_i]);
+    ck_assert(!admits(7));
+    ck_assert(!admits(8));
+    ck_assert(admits(7));
+    ck_assert(admits(8));
+    ck_assert(!admits(7 + store->nslots)); /* its place is that of 7 */
+    ck_assert(!admits(7));
+    ck_assert_int_eq(htc_store_clear(store), APR_SUCCESS);
+    ck_assert(admits(9));
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("store_room");
@@ -435,6 +475,9 @@ static Suite *suite(void)
     tcase_add_test(tc, a_full_set_takes_from_who_would_be_above);
     tcase_add_test(tc, owners_without_an_entry_share_one);
     tcase_add_test(tc, entries_of_owners_that_left_are_given_on);
+    tcase_add_test(tc, all_is_admitted_while_there_is_room);
+    tcase_add_loop_test(tc, what_is_asked_for_again_is_admitted_when_it_is_full, 0,
+                        sizeof(lens) / sizeof(lens[0]));
     suite_add_tcase(s, tc);
     return s;
 }

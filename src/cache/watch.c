@@ -25,8 +25,9 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 
-#define MIN_NODES 256
-#define ALIGN     64
+#define MIN_NODES        256
+#define NODES_PER_BUCKET 4 /* at most, on average: each touches pages of the buckets at random */
+#define ALIGN            64
 /* So often HTC_WATCH_LOCK_MS, at most, for others that publish in turns. */
 #define TURN_WAITS 20
 
@@ -121,7 +122,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
 
     w->store = store;
     w->nnodes = nodes < MIN_NODES ? MIN_NODES : nodes;
-    for (w->nbuckets = MIN_NODES; w->nbuckets < w->nnodes; w->nbuckets *= 2)
+    for (w->nbuckets = MIN_NODES; w->nbuckets < w->nnodes / NODES_PER_BUCKET; w->nbuckets *= 2)
         ;
     w->limit = limit_of("/proc/sys/fs/inotify/max_user_watches");
     w->overlays = kernel_reports_overlays();
