@@ -602,13 +602,12 @@ static int no_memory(int retcode)
 bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
                     uint64_t owner, unsigned share_percent)
 {
-    size_t run = (fixed + room + HTC_RUN_MIN + HTC_RUN_UNIT - 1) / HTC_RUN_UNIT * HTC_RUN_UNIT;
-    uint32_t granules;
+    uint32_t granules = granules_of(sizeof(heap_block) + fixed + room + HTC_RUN_MIN);
+    size_t run = granules * HEAP_GRANULE - sizeof(heap_block);
     heap_block *block;
 
     if (fixed > HTC_HEAP_MOST_FIXED || run > heap->bytes / 2 || heap->writer->nkept > MOST_KEPT)
         return false; /* what could not be noted must not go */
-    granules = granules_of(sizeof(*block) + run);
     draft->block = make_room(heap, granules, owner, share_percent);
     if (!draft->block) {
         HEAP_SET(heap->header->no_room, HEAP_GET(heap->header->no_room) + 1);
@@ -629,6 +628,11 @@ bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t 
     if (fixed > htc_run_used(&draft->run))
         apr_palloc(draft->run.pool, fixed - htc_run_used(&draft->run));
     return true;
+}
+
+bool htc_heap_scarce(const htc_heap *heap)
+{
+    return HEAP_GET(heap->header->scarce);
 }
 
 size_t htc_heap_most(const htc_heap *heap)

@@ -175,6 +175,9 @@ typedef struct htc_heap_draft {
  */
 bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t room,
                     uint64_t owner, unsigned share_percent);
+/** True when room was short once. Then a draft should have no more than it is likely to need: large
+ * ones find no place between objects that are in use. */
+bool htc_heap_scarce(const htc_heap *heap);
 /** The most room that an object should have, so that not all others have to make way. */
 size_t htc_heap_most(const htc_heap *heap);
 /** Give it up, with all that was allocated from its pool. */

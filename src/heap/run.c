@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define HEADER APR_ALIGN_DEFAULT(sizeof(apr_memnode_t))
+#define UNIT   ((size_t)4096) /* of an allocator's nodes */
 
 /* As APR declares it in apr_pools.c. */
 typedef struct cleanup {
@@ -27,16 +28,20 @@ static struct {
 
 bool htc_run_begin(htc_run *run, void *at, size_t bytes, apr_abortfunc_t abort_fn)
 {
+    size_t units = (bytes + UNIT - 1) / UNIT;
     apr_memnode_t *node = at;
 
     if (apr_allocator_create(&run->allocator) != APR_SUCCESS)
         return false;
     memset(node, 0, HEADER);
-    node->index = (apr_uint32_t)(bytes / HTC_RUN_UNIT - 1);
+    /* The allocator goes by the index alone; a pool asks for two units at first. */
+    if (units < 2)
+        units = 2;
+    node->index = (apr_uint32_t)(units - 1);
     node->first_avail = (char *)at + HEADER;
     node->endp = (char *)at + bytes;
     run->node = node;
-    run->bytes = bytes;
+    run->asked = units * UNIT - HEADER;
     apr_allocator_free(run->allocator, node);
     if (apr_pool_create_unmanaged_ex(&run->pool, abort_fn, run->allocator) != APR_SUCCESS) {
         run->pool = NULL;
@@ -94,7 +99,7 @@ void htc_run_undo(htc_run *run)
     if (run->pool)
         apr_pool_destroy(run->pool);
     while (node != run->node) {
-        node = apr_allocator_alloc(run->allocator, run->bytes - HEADER);
+        node = apr_allocator_alloc(run->allocator, run->asked);
         if (!node)
             return; /* no memory: the allocator is given up with what it has */
         if (node != run->node) {
@@ -168,7 +173,7 @@ static bool probe(const htc_run *run)
 
 bool htc_run_prepare(void)
 {
-    size_t bytes = 4 * HTC_RUN_MIN;
+    size_t bytes = HTC_RUN_TRIAL;
     htc_run run = {NULL};
     void *memory;
     bool good;

@@ -21,22 +21,22 @@
 #include <apr_allocator.h>
 #include <apr_pools.h>
 
-/** The least memory for a run; sizes are multiples of HTC_RUN_UNIT. */
-#define HTC_RUN_MIN  ((size_t)8192)
-#define HTC_RUN_UNIT ((size_t)4096)
+/** The least memory for a run, and enough to try one. */
+#define HTC_RUN_MIN   ((size_t)512)
+#define HTC_RUN_TRIAL ((size_t)32 << 10)
 
 typedef struct htc_run {
     apr_pool_t *pool;
     apr_allocator_t *allocator;
     apr_memnode_t *node;
-    size_t bytes;
+    size_t asked; /* bytes for which the allocator gives the node */
 } htc_run;
 
 /** Find what APR does not declare. To be called once in a process. False: it is not as expected. */
 bool htc_run_prepare(void);
 
-/** Create the pool in @a bytes bytes at @a at (16-byte aligned; a multiple of HTC_RUN_UNIT,
- * HTC_RUN_MIN at least). Its abort function is @a abort_fn. False: there is no memory for the
+/** Create the pool in @a bytes bytes at @a at (16-byte aligned, HTC_RUN_MIN at least). Its abort
+ * function is @a abort_fn. False: there is no memory for the
  * allocator. */
 bool htc_run_begin(htc_run *run, void *at, size_t bytes, apr_abortfunc_t abort_fn);
 

@@ -188,7 +188,8 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
     const htc_entry_key key = {b->s, level->dir, strlen(level->dir)};
     const void *const needs[HTC_HEAP_NEEDS] = {parent, config};
     size_t fixed = steps_at(key.len) + ((parent ? parent->depth : 0) + 1) * sizeof(htc_step);
-    size_t room = HTC_BUILD_ROOM;
+    static size_t usual = HTC_BUILD_ROOM; /* what entries took of late */
+    size_t room = htc_heap_scarce(b->ctx->heap) ? usual : HTC_BUILD_ROOM;
     bool walk = b->sc->walks;
     htc_heap_draft draft;
 
@@ -199,6 +200,9 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
         fill_entry(b, &draft, level, parent, config, complete, walk);
         walk = walk && htc_run_each_cleanup(&draft.run, no_cleanup, NULL);
         if (htc_run_whole(&draft.run) && htc_run_each_cleanup(&draft.run, no_cleanup, NULL)) {
+            size_t took = htc_run_used(&draft.run);
+
+            usual = took > usual - usual / 16 ? took : usual - usual / 16;
             htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY,
                              htc_entry_hash(b->ctx, &key), htc_entry_match, &key, needs);
             return draft.object;

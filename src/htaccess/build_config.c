@@ -69,9 +69,9 @@ bool htc_build_prepare(void)
     *(void **)&pcre.info1 = dlsym(RTLD_DEFAULT, "pcre_fullinfo");
     pcre.cleanup = NULL;
     if ((!pcre.info1 && !pcre.info2) || !htc_run_prepare() ||
-        posix_memalign(&memory, 64, 4 * HTC_RUN_MIN))
+        posix_memalign(&memory, 64, HTC_RUN_TRIAL))
         return false;
-    good = htc_run_begin(&run, memory, 4 * HTC_RUN_MIN, NULL);
+    good = htc_run_begin(&run, memory, HTC_RUN_TRIAL, NULL);
     if (good) {
         regex = ap_pregcomp(run.pool, "^a(b|c)$", AP_REG_EXTENDED);
         if (regex)
@@ -403,7 +403,7 @@ static const char *check_trusted(const htc_building *b, const htc_level *level,
                                  const source *source)
 {
     size_t room = 4 * (HTC_BUILD_ROOM + ROOM_PER_BYTE * level->file.payload_len);
-    size_t bytes = (room + HTC_RUN_UNIT - 1) / HTC_RUN_UNIT * HTC_RUN_UNIT;
+    size_t bytes = room + HTC_RUN_MIN;
     htc_heap_draft drafts[REPEATS];
     void *memory[REPEATS];
     const char *reason = NULL;
@@ -463,8 +463,9 @@ static const htc_config *build_config(const htc_building *b, const htc_level *le
                                       const htc_config_key *key, const source *source,
                                       const char **reason)
 {
-    size_t room = HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
     htc_heap *heap = b->ctx->heap;
+    size_t room = htc_heap_scarce(heap) ? HTC_BUILD_ROOM / 4 + ROOM_PER_BYTE / 2 * source->len
+                                        : HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
     size_t most = htc_heap_most(heap);
     bool last = false;
     htc_heap_draft draft;
