@@ -382,6 +382,24 @@ START_TEST(bits_of_nothing)
 }
 END_TEST
 
+/* Those with places behind it have their turn, however long each takes. */
+START_TEST(one_that_asks_again_at_once)
+{
+    int64_t now = NOW;
+
+    own();
+    ask(1 << 8, now);
+    ask(2 << 8, now);
+    ck_assert(next(1 << 8, now));
+    htc_heap_answer(heap, true, now += SECOND);
+    ask(1 << 8, now);
+    ck_assert(next(2 << 8, now));
+    htc_heap_answer(heap, true, now += SECOND);
+    ck_assert(next(1 << 8, now));
+    htc_heap_answer(heap, true, now);
+}
+END_TEST
+
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -408,7 +426,6 @@ START_TEST(woken)
     own();
     htc_heap_wait(heap, 20000);
     ck_assert(next(1 << 8, NOW));
-    htc_heap_wait(heap, 20000); /* this one waits still */
     ck_assert_int_lt(now_ms() - began, 15000);
     htc_heap_answer(heap, true, NOW);
     htc_heap_wait(heap, 1);
@@ -715,6 +732,7 @@ int main(void)
     tcase_add_test(asked, stuck_in_writing);
     tcase_add_test(asked, waits_without_a_bit);
     tcase_add_test(asked, bits_of_nothing);
+    tcase_add_test(asked, one_that_asks_again_at_once);
     tcase_add_test(asked, woken);
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);

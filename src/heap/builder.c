@@ -372,7 +372,7 @@ void htc_heap_wait(htc_heap *heap, int ms)
 }
 
 /* A process that was killed while it wrote a place leaves it so; or it leaves one that waits,
- * without a bit. */
+ * without a bit. It gets one here, and so its turn behind those that have theirs. */
 static void look_at_all(htc_heap *heap, int64_t now_ms)
 {
     heap_writer *w = heap->writer;
@@ -383,7 +383,7 @@ static void look_at_all(htc_heap *heap, int64_t now_ms)
         uint32_t state = atomic_load(&place->state);
 
         if (state == HEAP_WAITING)
-            w->todo[i / 64] |= UINT64_C(1) << i % 64;
+            atomic_fetch_or(&heap->hints->waiting[i / 64], UINT64_C(1) << i % 64);
         if (state != HEAP_WRITING) {
             w->stuck[i] = 0;
         } else if (!w->stuck[i]) {
