@@ -552,6 +552,32 @@ START_TEST(draft_as_large_as_may_be)
 }
 END_TEST
 
+/* Where that can only be in vain nothing makes way, however often it is asked for. */
+START_TEST(what_is_pinned_lies_in_between)
+{
+    hu_reader reader = hu_reader_start(heap, NULL);
+    htc_heap_draft draft;
+    uint64_t n = 0, most;
+    unsigned before;
+
+    own();
+    most = htc_heap_most(heap);
+    for (; n < SMALL / (BIG_WORDS * sizeof(uint64_t)); n++)
+        ck_assert_ptr_nonnull(build(n, 1, BIG_WORDS));
+    for (uint64_t i = 0; i < n; i += most / 2 / (BIG_WORDS * sizeof(uint64_t)))
+        hu_reader_acquire(&reader, i);
+    before = nfound(n);
+    for (int i = 0; i < 10; i++)
+        ck_assert(!htc_heap_begin(heap, &draft, 100, most, 1, 100));
+    ck_assert_uint_eq(nfound(n), before);
+    hu_tell(&reader, (hu_order){.what = HU_RELEASE});
+    ck_assert(htc_heap_begin(heap, &draft, 100, most, 1, 100));
+    htc_heap_drop(heap, &draft);
+    hu_assert_consistent(heap);
+    hu_reader_end(&reader, 0);
+}
+END_TEST
+
 /* More than are remembered: a hostile process can ask for as many as it likes. */
 START_TEST(many_owners)
 {
@@ -739,6 +765,7 @@ int main(void)
     tcase_add_test(room, use_is_noted_when_room_gets_short);
     tcase_add_test(room, owners_with_shares);
     tcase_add_loop_test(room, draft_as_large_as_may_be, 0, 10);
+    tcase_add_test(room, what_is_pinned_lies_in_between);
     tcase_add_test(room, many_owners);
     tcase_add_test(room, all_is_pinned);
     tcase_add_test(room, kept_until_answered);

@@ -176,12 +176,13 @@ static void mark_pinned(htc_heap *heap)
     }
 }
 
-static void mark_all(htc_heap *heap)
+/* Mark what is in use; with @a indexed also what can be found. */
+static void mark(htc_heap *heap, bool indexed)
 {
     heap_writer *w = heap->writer;
 
     memset(w->live, 0, heap->end / 8 + 1);
-    for (size_t i = 0; i < heap->nsets * HEAP_WAYS; i++) {
+    for (size_t i = 0; indexed && i < heap->nsets * HEAP_WAYS; i++) {
         uint64_t word = HEAP_GET(heap->index[i]);
 
         if (word)
@@ -235,7 +236,7 @@ static void collect(htc_heap *heap)
     apr_hash_index_t *i;
     sums now = {.used = 0};
 
-    mark_all(heap);
+    mark(heap, true);
     for (i = apr_hash_first(NULL, w->owners); i; i = apr_hash_next(i))
         ((owner_use *)apr_hash_this_val(i))->granules = 0;
     for (uint32_t n = heap->first, granules; n < heap->end; n += granules) {
@@ -496,9 +497,7 @@ static uint32_t find_free(htc_heap *heap, uint32_t granules)
         return 0;
     if (bit(w->starts, w->at))
         found = free_block(heap, w->at, heap->end, granules);
-    if (!found)
-        found = free_block(heap, heap->first, heap->end, granules);
-    return found;
+    return found ? found : free_block(heap, heap->first, heap->end, granules);
 }
 
 /* True when it was used since the last look. Takes the mark away, and marks what it needs. */
@@ -552,6 +551,19 @@ static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
     }
 }
 
+/* False: what is in use leaves no room for so much in one piece, whatever else makes way. */
+static bool may_fit(htc_heap *heap, uint32_t granules)
+{
+    uint32_t found = 0;
+
+    mark(heap, false);
+    for (uint32_t n = heap->first, size; n < heap->end && found < granules; n += size) {
+        size = heap_granules(HEAP_GET(heap_block_at(heap, n)->head));
+        found = bit(heap->writer->live, n) ? 0 : found + size;
+    }
+    return found >= granules;
+}
+
 /* A round takes a quarter of the heap at most: that is as much as the largest object needs, and
  * some others stay. */
 static uint32_t make_room(htc_heap *heap, uint32_t granules, uint64_t owner, unsigned share)
@@ -560,7 +572,7 @@ static uint32_t make_room(htc_heap *heap, uint32_t granules, uint64_t owner, uns
     uint64_t most = larger(total(heap) / MOST_PART, granules);
     uint32_t found = find_free(heap, granules);
 
-    for (int round = 0; !found && round < ROUNDS && granules <= total(heap) / 2; round++) {
+    for (int round = 0; !found && round < ROUNDS && (!round || may_fit(heap, granules)); round++) {
         use_of(heap->writer, owner)->share = share;
         if (round)
             evict(heap, smaller(wanted << (round - 1), most), owner, round == ROUNDS - 1);
