@@ -109,7 +109,7 @@ static void lay_out(htc_store *store)
     store->owners = area(&at, (store->nowners + 1) * sizeof(htcs_owner));
     store->slots = area(&at, store->nslots * sizeof(htcs_slot));
     store->used = area(&at, (store->nslots + 63) / 64 * 8);
-    store->ghosts = area(&at, store->nslots * sizeof(uint32_t));
+    store->ghosts = area(&at, HTCS_GHOSTS(store->nslots) * sizeof(uint32_t));
     /* Per block its bytes, four in the FAT and a bit; what rounding up the two areas may take. */
     store->nblocks = (uint32_t)(((uint64_t)(end - at) - 3 * HTCS_ALIGN) * 8 /
                                 (8 * (HTCS_BLOCK_BYTES + sizeof(uint32_t)) + 1));

@@ -371,7 +371,7 @@ static bool has_little_room(const htc_store *store)
 
 bool htc_store_admits(htc_store *store, uint64_t hash)
 {
-    _Atomic uint32_t *ghost = &store->ghosts[hash % store->nslots];
+    _Atomic uint32_t *ghost = &store->ghosts[hash % HTCS_GHOSTS(store->nslots)];
     uint32_t tag = (uint32_t)(hash >> 32) | 1;
 
     if (!has_little_room(store) || HTCS_GET(*ghost) == tag)

@@ -363,7 +363,10 @@ void htc_heap_wait(htc_heap *heap, int ms)
     struct pollfd polled = {.fd = heap->wake, .events = POLLIN};
     uint64_t count;
 
-    HEAP_SET(heap->header->full, heap->writer->free < total(heap) / 16);
+    if (heap->writer->free < total(heap) / 16)
+        HEAP_SET(heap->header->full, 1);
+    else if (heap->writer->free > total(heap) / 2)
+        HEAP_SET(heap->header->full, 0);
     atomic_store(&heap->hints->asleep, 1);
     if (!anything_waits(heap))
         poll(&polled, 1, ms);
