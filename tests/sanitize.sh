@@ -13,9 +13,9 @@ srcdir=$(cd "${srcdir:-.}" && pwd)
 kind=${SANITIZER:-address}
 # Not 02, which limits addresses; not 32, which loads a library of its own ahead; not 40, which counts system calls;
 # not 50, 51 and 55, whose server has mod_perl, which does not start with a sanitizer ahead of it.
-drivers=${DRIVERS:-01-load 10-cases 20-corpus 30-restart 31-kill 33-restarts 35-soak 52-admin 53-redirects 54-notes 60-fresh 65-auto 70-contexts 80-redirect-map 81-redirect-reload 82-redirect-corpus 90-fold-random 91-differential 92-security 95-farm}
+drivers=${DRIVERS:-01-load 10-cases 20-corpus 30-restart 31-kill 33-restarts 34-shared-memory 35-soak 36-shares 38-builder 52-admin 53-redirects 54-notes 60-fresh 65-auto 70-contexts 71-merge 72-sections 73-identity 74-shared-configs 80-redirect-map 81-redirect-reload 82-redirect-corpus 90-fold-random 91-differential 92-security 94-server-random 95-farm}
 [ "$kind" = thread ] && flag=thread || flag=address,undefined
-[ "$kind" != thread ] || drivers=${DRIVERS:-01-load 31-kill 81-redirect-reload}
+[ "$kind" != thread ] || drivers=${DRIVERS:-01-load 31-kill 34-shared-memory 36-shares 38-builder 81-redirect-reload 94-server-random}
 dir=$PWD/sanitize-$kind
 mkdir -p "$dir/log"
 chmod 1777 "$dir/log"
@@ -53,23 +53,26 @@ fi
 # httpd itself is not built so: the libraries are loaded ahead of it, of it alone.
 # Modules that are never unloaded: stacks have names to the end, and suppressions of libraries hold.
 printf 'int dlclose(void *handle) { return handle == 0; }\n' | gcc -shared -fPIC -x c -o "$dir/stay.so" -
+conf=
 if [ "$kind" = thread ]; then
     ahead="$(gcc -print-file-name=libtsan.so) $dir/stay.so"
-    # What only passes through httpd's own code, and locks of which only a half is seen. With an APR for which each
-    # piece of a pool is an allocation (POOLS) memory that goes from one request to another is no race, and locks are
-    # seen whole.
+    export HTCACHE_MODULES_STAY=yes
+    export HTCACHE_WITHOUT=perl # mod_perl crashes with it, in stock httpd too
+    # What only passes through httpd's own code.
     printf 'race:^apr_\nrace:^ap_\n' >"$dir/suppressions"
-    [ -n "${POOLS:-}" ] ||
-        printf 'called_from_lib:libapr-1.so\ncalled_from_lib:libaprutil-1.so\ncalled_from_lib:mod_mpm\n' >>"$dir/suppressions"
     options="TSAN_OPTIONS='log_path=$dir/log/httpd:suppressions=$dir/suppressions:report_signal_unsafe=0:ignore_noninstrumented_modules=1'"
     # ThreadSanitizer wants addresses where it expects them.
     options="$options setarch -R"
+    # A pool gives its memory back to the system, which ThreadSanitizer sees: else each use of it by the next request
+    # is a race.
+    conf="-c 'MaxMemFree 1'"
 else
     ahead="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
     asan="detect_leaks=0"
     if [ "${LEAKS:-no}" = yes ]; then
         # Stacks through libapr have no frame pointers. That something is lost is no crash.
         ahead="$ahead $dir/stay.so"
+        export HTCACHE_MODULES_STAY=yes
         asan="detect_leaks=1:fast_unwind_on_malloc=0:exitcode=0"
     fi
     options="ASAN_OPTIONS='$asan:log_path=$dir/log/httpd'"
@@ -78,7 +81,7 @@ httpd=$("$(command -v apxs || command -v apxs2)" -q SBINDIR)/$("$(command -v apx
 pools=${POOLS:+LD_LIBRARY_PATH=$POOLS}
 cat >"$dir/httpd" <<EOF
 #!/bin/sh
-exec env $pools $options env LD_PRELOAD="$ahead \$LD_PRELOAD" '$httpd' "\$@"
+exec env $pools $options env LD_PRELOAD="$ahead \$LD_PRELOAD" '$httpd' $conf "\$@"
 EOF
 chmod 755 "$dir/httpd"
 for driver in $drivers; do
