@@ -161,6 +161,12 @@ sub disturbed {
     return \%host;
 }
 
+# True when one of the texts is a file of these hosts: others may reach it by the main server's document root.
+sub names_file_of {
+    my ($hosts, @texts) = @_;
+    return scalar grep { $hosts->{$_} } map { / of (h\d+)\//g } @texts;
+}
+
 my ($compared, $asked, $left_out, $unstable, $redirected, %status) = (0, 0, 0, 0, 0);
 
 # Both servers, asked: a list of { index, pass, expected, got }. Dies when stock httpd does not start.
@@ -245,6 +251,7 @@ sub judged {
     counted($run->{stock}, $run->{expected}, $changing);
     my $disturbed = disturbed($run);
     $changing->{ $_->{index} } ||= $disturbed->{ $_->{dir} } for %$disturbed ? @{ $text->{all} } : ();
+    $changing->{ $_->{index} } ||= names_file_of($disturbed, @$_{qw(expected got)}) for @found;
     my @wrote = map { written($text, $_) } 'a', 'b';
     push @found, { index => 0, pass => 0, expected => $wrote[0], got => $wrote[1] } if $wrote[0] ne $wrote[1] && !grep { $_ } values %$changing;
     return grep { !$changing->{ $_->{index} } } @found;
