@@ -61,7 +61,7 @@ if [ "$kind" = thread ]; then
     # httpd hands the pool of an ended connection to the next one by atomic operations, which are not seen; these two
     # write to it last. httpd's own functions cannot be left out: all that the module does lies below some ap_run_NAME().
     printf 'race:^forget_all$\nrace:^htc_map_done$\n' >"$dir/suppressions"
-    options="TSAN_OPTIONS='log_path=$dir/log/httpd:suppressions=$dir/suppressions:report_signal_unsafe=0:ignore_noninstrumented_modules=1'"
+    options="TSAN_OPTIONS='log_path=$dir/log/httpd:suppressions=$dir/suppressions:report_signal_unsafe=0:ignore_noninstrumented_modules=1:history_size=7'"
     # ThreadSanitizer wants addresses where it expects them.
     options="$options setarch -R"
     # A pool gives its memory back to the system, which ThreadSanitizer sees: else each use of it by the next request
