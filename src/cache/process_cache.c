@@ -9,7 +9,7 @@
  */
 #include "cache/process_cache.h"
 
-#include "base/pages.h"
+#include "base/base.h"
 
 #include <apr_ring.h>
 #include <pthread.h>

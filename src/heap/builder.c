@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The heap's one writer: taking it over from the builder before, requests, room, publishing. Called
- * by the builder process alone, which has one thread.
+ * The heap's one writer: taking it over from the builder before, room, publishing. Called by the
+ * builder process alone, which has one thread. Requests to it are in heap/queue.c.
  *
  * What the builder knows of the heap beside what lies in it (which numbers are those of blocks,
  * whose they are) is its own memory, and is derived anew when a builder begins. Numbers that come
@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,38 +18,16 @@
 
 #include <apr_strings.h>
 
-#define ROUNDS      4    /* tries to make room; the last ones take what was used lately, too */
-#define BATCH       64   /* part of the heap that makes way at once */
-#define MOST_PART   4    /* of the heap, for one object, and to make way at once at most */
-#define STUCK_MS    1000 /* a place written for so long belongs to a process that died */
-#define AGAIN_MS    1000
-#define LOOK_MS     500 /* all places are looked at so often */
+#define ROUNDS      4  /* tries to make room; the last ones take what was used lately, too */
+#define BATCH       64 /* part of the heap that makes way at once */
+#define MOST_PART   4  /* of the heap, for one object, and to make way at once at most */
 #define MOST_OWNERS 65536
-#define MOST_KEPT   512
 #define ROW_GROUP   64 /* rows of which the kernel is asked at once whether anyone has them */
 
 typedef struct owner_use {
     uint64_t owner, granules;
     unsigned share; /* per cent, as last asked for */
 } owner_use;
-
-typedef struct heap_writer {
-    apr_pool_t *pool;
-    uint8_t *starts,
-        *live;         /* a bit for each granule: a block begins there; something leads to it */
-    uint64_t free;     /* granules */
-    uint32_t at, hand; /* where to look for free blocks, and for those to make way */
-    apr_pool_t *owners_pool;
-    apr_hash_t *owners;                /* owner_use by owner */
-    uint64_t todo[HEAP_REQUESTS / 64]; /* places that may wait */
-    int64_t looked;                    /* when all places were looked at */
-    heap_place *current;               /* being worked on */
-    int64_t stuck[HEAP_REQUESTS];      /* since when a place is being written; 0: it is not */
-    uint32_t kept[MOST_KEPT];
-    unsigned nkept;
-    uint64_t died_record, died_version;
-    _Alignas(16) char fixed[HTC_HEAP_MOST_FIXED]; /* of the draft */
-} heap_writer;
 
 static bool bit(const uint8_t *bits, uint32_t n)
 {
@@ -77,17 +54,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint32_t total(const htc_heap *heap)
-{
-    return heap->end - heap->first;
-}
-
 /* What is used is noted from now on, as there is still time to know it before something has to go.
  * Where room was short once it is likely to be short again. */
 static void set_free(htc_heap *heap, uint64_t granules)
 {
     heap->writer->free = granules;
-    if (granules < total(heap) / 4)
+    if (granules < heap_total(heap) / 4)
         HEAP_SET(heap->header->scarce, 1);
 }
 
@@ -116,7 +88,7 @@ static owner_use *use_of(heap_writer *w, uint64_t owner)
 
 static bool over_share(const htc_heap *heap, const owner_use *use)
 {
-    return use->granules * 100 > (uint64_t)total(heap) * use->share;
+    return use->granules * 100 > (uint64_t)heap_total(heap) * use->share;
 }
 
 /* --- what is in use ---------------------------------------------------------------------------*/
@@ -188,7 +160,7 @@ static void mark(htc_heap *heap, bool indexed)
         if (word)
             mark_live(heap, (uint32_t)word);
     }
-    for (unsigned i = 0; i < w->nkept && i < MOST_KEPT; i++)
+    for (unsigned i = 0; i < w->nkept && i < HEAP_KEPT; i++)
         mark_live(heap, w->kept[i]);
     mark_pinned(heap);
 }
@@ -226,7 +198,7 @@ static void show_sums(htc_heap *heap, const sums *sums)
         HEAP_SET(header->bytes[i], sums->granules[i] * HEAP_GRANULE);
     }
     HEAP_SET(header->used, sums->used * HEAP_GRANULE);
-    set_free(heap, total(heap) - sums->used);
+    set_free(heap, heap_total(heap) - sums->used);
 }
 
 /* Free the blocks to which nothing leads, as to what the builder before was at. */
@@ -347,122 +319,6 @@ void htc_heap_ready(htc_heap *heap)
     HEAP_SET(heap->header->builder, (uint64_t)getpid());
 }
 
-/* --- requests ---------------------------------------------------------------------------------*/
-
-static bool anything_waits(const htc_heap *heap)
-{
-    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
-        if (atomic_load(&heap->hints->waiting[i]))
-            return true;
-    }
-    return false;
-}
-
-void htc_heap_wait(htc_heap *heap, int ms)
-{
-    struct pollfd polled = {.fd = heap->wake, .events = POLLIN};
-    uint64_t count;
-
-    if (heap->writer->free < total(heap) / 16)
-        HEAP_SET(heap->header->full, 1);
-    else if (heap->writer->free > total(heap) / 2)
-        HEAP_SET(heap->header->full, 0);
-    atomic_store(&heap->hints->asleep, 1);
-    if (!anything_waits(heap))
-        poll(&polled, 1, ms);
-    atomic_store(&heap->hints->asleep, 0);
-    while (read(heap->wake, &count, sizeof(count)) < 0 && errno == EINTR)
-        continue;
-}
-
-/* A process that was killed while it wrote a place leaves it so; or it leaves one that waits,
- * without a bit. It gets one here, and so its turn behind those that have theirs. */
-static void look_at_all(htc_heap *heap, int64_t now_ms)
-{
-    heap_writer *w = heap->writer;
-
-    w->looked = now_ms;
-    for (unsigned i = 0; i < HEAP_REQUESTS; i++) {
-        heap_place *place = &heap->hints->places[i];
-        uint32_t state = atomic_load(&place->state);
-
-        if (state == HEAP_WAITING)
-            atomic_fetch_or(&heap->hints->waiting[i / 64], UINT64_C(1) << i % 64);
-        if (state != HEAP_WRITING) {
-            w->stuck[i] = 0;
-        } else if (!w->stuck[i]) {
-            w->stuck[i] = now_ms;
-        } else if (now_ms - w->stuck[i] > STUCK_MS) {
-            atomic_store(&place->state, HEAP_EMPTY);
-            w->stuck[i] = 0;
-        }
-    }
-}
-
-/* The next place that may wait; HEAP_REQUESTS: none. */
-static unsigned next_todo(heap_writer *w)
-{
-    for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
-        unsigned low = (unsigned)__builtin_ctzll(w->todo[i] | UINT64_C(1) << 63);
-
-        if (!w->todo[i])
-            continue;
-        w->todo[i] &= ~(UINT64_C(1) << low);
-        return i * 64 + low;
-    }
-    return HEAP_REQUESTS;
-}
-
-static void read_request(const heap_place *place, htc_heap_request *request)
-{
-    request->key = HEAP_GET(place->key);
-    request->record = HEAP_GET(place->record);
-    request->owner = HEAP_GET(place->owner);
-    request->server = HEAP_GET(place->server);
-    request->share = HEAP_GET(place->share);
-    if (request->share < 1 || request->share > 100)
-        request->share = 100;
-}
-
-/* Those that came meanwhile have their turn when all that were there before have had theirs. */
-bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms)
-{
-    heap_writer *w = heap->writer;
-
-    if (now_ms - w->looked >= LOOK_MS)
-        look_at_all(heap, now_ms);
-    for (bool fetched = false;;) {
-        unsigned number = next_todo(w);
-
-        if (number < HEAP_REQUESTS) {
-            heap_place *place = &heap->hints->places[number];
-
-            if (atomic_load(&place->state) != HEAP_WAITING)
-                continue;
-            w->current = place;
-            read_request(place, request);
-            return true;
-        }
-        if (fetched)
-            return false;
-        for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
-            if (HEAP_GET(heap->hints->waiting[i]))
-                w->todo[i] = atomic_exchange(&heap->hints->waiting[i], 0);
-        }
-        fetched = true;
-    }
-}
-
-void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
-{
-    heap_writer *w = heap->writer;
-
-    HEAP_SET(w->current->until, now_ms + AGAIN_MS);
-    atomic_store(&w->current->state, again ? HEAP_EMPTY : HEAP_ANSWERED);
-    w->current = NULL;
-    w->nkept = 0;
-}
-
 /* --- room -------------------------------------------------------------------------------------*/
 
 static bool in_index(const htc_heap *heap, const heap_block *block, uint32_t number)
@@ -537,7 +393,7 @@ static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
 
     if (!bit(w->starts, w->hand) || (all && wanted > heap->end - w->hand))
         w->hand = heap->first;
-    for (uint32_t looked = 0, granules; looked < total(heap) && found < wanted;
+    for (uint32_t looked = 0, granules; looked < heap_total(heap) && found < wanted;
          looked += granules) {
         uint32_t n = w->hand;
         const heap_block *block = heap_block_at(heap, n);
@@ -571,8 +427,8 @@ static bool may_fit(htc_heap *heap, uint32_t granules)
  * some others stay. */
 static uint32_t make_room(htc_heap *heap, uint32_t granules, uint64_t owner, unsigned share)
 {
-    uint64_t wanted = larger(total(heap) / BATCH, 2 * (uint64_t)granules);
-    uint64_t most = larger(total(heap) / MOST_PART, granules);
+    uint64_t wanted = larger(heap_total(heap) / BATCH, 2 * (uint64_t)granules);
+    uint64_t most = larger(heap_total(heap) / MOST_PART, granules);
     uint32_t found = find_free(heap, granules);
 
     for (int round = 0; !found && round < ROUNDS && (!round || may_fit(heap, granules)); round++) {
@@ -621,7 +477,7 @@ bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t 
     size_t run = granules * HEAP_GRANULE - sizeof(heap_block);
     heap_block *block;
 
-    if (fixed > HTC_HEAP_MOST_FIXED || run > heap->bytes / 2 || heap->writer->nkept > MOST_KEPT)
+    if (fixed > HTC_HEAP_MOST_FIXED || run > heap->bytes / 2 || heap->writer->nkept > HEAP_KEPT)
         return false; /* what could not be noted must not go */
     draft->block = make_room(heap, granules, owner, share_percent);
     if (!draft->block) {
@@ -652,7 +508,7 @@ bool htc_heap_scarce(const htc_heap *heap)
 
 size_t htc_heap_most(const htc_heap *heap)
 {
-    return total(heap) * HEAP_GRANULE / MOST_PART;
+    return heap_total(heap) * HEAP_GRANULE / MOST_PART;
 }
 
 void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft)
@@ -750,57 +606,7 @@ void htc_heap_keep(htc_heap *heap, const void *object)
 {
     heap_writer *w = heap->writer;
 
-    if (w->nkept < MOST_KEPT)
+    if (w->nkept < HEAP_KEPT)
         w->kept[w->nkept] = heap_number_of(heap, object);
     w->nkept++;
-}
-
-/* --- what builders die of ---------------------------------------------------------------------*/
-
-void htc_heap_working_on(htc_heap *heap, uint64_t record, uint64_t version)
-{
-    HEAP_SET(heap->header->working_version, version);
-    atomic_store(&heap->header->working_record, record);
-}
-
-uint64_t htc_heap_died_of(const htc_heap *heap, uint64_t *version)
-{
-    *version = heap->writer->died_version;
-    return heap->writer->died_record;
-}
-
-static void remember(heap_record *list, _Atomic uint64_t *n, uint64_t record, uint64_t version)
-{
-    heap_record *next = &list[HEAP_GET(*n) % HEAP_CONDEMNED];
-
-    HEAP_SET(next->version, version);
-    HEAP_SET(next->record, record);
-    HEAP_SET(*n, HEAP_GET(*n) + 1);
-}
-
-static bool remembered(const heap_record *list, uint64_t record, uint64_t version)
-{
-    for (unsigned i = 0; i < HEAP_CONDEMNED; i++) {
-        if (HEAP_GET(list[i].record) == record && HEAP_GET(list[i].version) == version)
-            return true;
-    }
-    return false;
-}
-
-void htc_heap_condemn(htc_heap *heap, uint64_t record, uint64_t version)
-{
-    remember(heap->header->condemned, &heap->header->ncondemned, record, version);
-}
-
-bool htc_heap_condemned(const htc_heap *heap, uint64_t record, uint64_t version)
-{
-    return remembered(heap->header->condemned, record, version);
-}
-
-bool htc_heap_suspected(htc_heap *heap, uint64_t record, uint64_t version)
-{
-    if (remembered(heap->header->suspects, record, version))
-        return true;
-    remember(heap->header->suspects, &heap->header->nsuspects, record, version);
-    return false;
 }

@@ -98,6 +98,33 @@ struct htc_heap {
     struct heap_writer *writer; /* of the builder; else NULL */
 };
 
+/** Objects of one request that are kept in place while it is worked on. */
+#define HEAP_KEPT 512
+
+/** The builder's own memory. */
+typedef struct heap_writer {
+    apr_pool_t *pool;
+    uint8_t *starts,
+        *live;         /* a bit for each granule: a block begins there; something leads to it */
+    uint64_t free;     /* granules */
+    uint32_t at, hand; /* where to look for free blocks, and for those to make way */
+    apr_pool_t *owners_pool;
+    apr_hash_t *owners;                /* owner_use by owner */
+    uint64_t todo[HEAP_REQUESTS / 64]; /* places that may wait */
+    int64_t looked;                    /* when all places were looked at */
+    heap_place *current;               /* being worked on */
+    int64_t stuck[HEAP_REQUESTS];      /* since when a place is being written; 0: it is not */
+    uint32_t kept[HEAP_KEPT];
+    unsigned nkept;
+    uint64_t died_record, died_version;
+    _Alignas(16) char fixed[HTC_HEAP_MOST_FIXED]; /* of the draft */
+} heap_writer;
+
+static inline uint32_t heap_total(const htc_heap *heap)
+{
+    return heap->end - heap->first;
+}
+
 static inline heap_block *heap_block_at(const htc_heap *heap, uint32_t number)
 {
     return (heap_block *)(void *)(heap->base + (size_t)number * HEAP_GRANULE);

@@ -7,7 +7,7 @@
 #include "redirects/map.h"
 #include "redirects/counters.h"
 #include "redirects/notes.h"
-#include "base/pages.h"
+#include "base/base.h"
 
 #include "http_protocol.h"
 
