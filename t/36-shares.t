@@ -59,7 +59,8 @@ for my $greedy (qw(large many)) {
     ask($server, 'small') for 1 .. 2;
     is ask($server, 'small')->{misses}, 0, "$greedy has all: the other tree gets room for all that it has";
     my ($went_on) = map { ask($server, $greedy) } 1 .. 3;
-    cmp_ok $went_on->{evictions}, '>', 0, "$greedy goes on, for which something has to make way";
+    # What is asked for once in a while pushes nothing out, so that of "many" nothing need make way.
+    cmp_ok $went_on->{misses}, '>', 0, "$greedy goes on, for which there is no room";
     is ask($server, 'small')->{misses}, 0, "which is not the other tree's";
 }
 my $used = figures($server);

@@ -433,6 +433,8 @@ START_TEST(all_is_admitted_while_there_is_room)
 }
 END_TEST
 
+#define SET (HTCS_GHOSTS(store->nslots) / HTCS_GHOST_WAYS)
+
 static const size_t lens[] = {10, 1000, 20000}; /* slots are short, or blocks */
 
 START_TEST(what_is_asked_for_again_is_admitted_when_it_is_full)
@@ -442,7 +444,10 @@ START_TEST(what_is_asked_for_again_is_admitted_when_it_is_full)
     ck_assert(!admits(8));
     ck_assert(admits(7));
     ck_assert(admits(8));
-    ck_assert(!admits(7 + HTCS_GHOSTS(store->nslots))); /* its place is that of 7 */
+    for (uint32_t i = 1; i < HTCS_GHOST_WAYS; i++)
+        ck_assert(!admits(7 + i * SET)); /* their set is that of 7 */
+    ck_assert(admits(7));
+    ck_assert(!admits(7 + HTCS_GHOST_WAYS * SET));
     ck_assert(!admits(7));
     ck_assert_int_eq(htc_store_clear(store), APR_SUCCESS);
     ck_assert(admits(9));
