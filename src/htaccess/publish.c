@@ -87,11 +87,36 @@ htc_put *htc_publish_later(htc_context *ctx, request_rec *r, htc_request *rq)
     return &pending->puts[pending->n++];
 }
 
+/* Behind the ends of lines that httpd joins with the next. */
+static const char *joined(const char *at)
+{
+    while (at[0] == '\\' && (at[1] == '\n' || (at[1] == '\r' && at[2] == '\n')))
+        at += at[1] == '\n' ? 2 : 3;
+    return at;
+}
+
+/* The word may go over several lines. */
+static bool has_redirect(const char *text)
+{
+    while ((text = strpbrk(text, "rR"))) {
+        const char *at = text++, *want = "redirect";
+
+        while (*want && apr_tolower(*at) == *want) {
+            at = joined(at + 1);
+            want++;
+        }
+        if (!*want)
+            return true;
+    }
+    return false;
+}
+
 /* Lines of mod_alias's that stay with it would be tried behind folded ones of directories above.
- * A file that was not read may have some, and so may one with a NUL byte. */
+ * A file that was not read may have some, and so may one with a NUL byte or a computed word. */
 uint32_t htc_redirects_flag(const htc_text *text)
 {
-    return !text->bytes || strlen(text->bytes) != text->len || strcasestr(text->bytes, "redirect")
+    return !text->bytes || strlen(text->bytes) != text->len || htc_text_computed(text) ||
+                   has_redirect(text->bytes)
                ? HTC_RF_REDIRECTS
                : 0;
 }

@@ -1,13 +1,13 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # Families of configurations at the edges of what is folded: flags with and without values, chains and
-# skips that subrequests pass over, and results that are too long. t/93-fold-edges.t serves each case in
-# a virtual host of its own, with and without the module.
+# skips that subrequests pass over, results that are too long, and files that are left to httpd.
+# t/93-fold-edges.t serves each case in a virtual host of its own, with and without the module.
 package HtCache::FoldEdges;
 use strict;
 use warnings;
 use HtCache::Env;
 use Exporter 'import';
-our @EXPORT_OK = qw(flag_cases chain_cases long_cases main_servers);
+our @EXPORT_OK = qw(flag_cases chain_cases long_cases left_cases main_servers);
 
 my $ENGINE = "RewriteEngine On\n";
 
@@ -136,6 +136,24 @@ sub long_cases {
             conf => "LimitRequestLine $limit\n", requests => [(map { my $n = $_; map { "/a/k$_/" . 'x' x $n } 1, 5, 9 } 1, 20, 40, 60), '/a/l', '/a/lx', '/a/lxxxxxxxx'] };
     }
     return @cases;
+}
+
+# --- left to httpd ------------------------------------------------------------------------------
+
+# A file with a quoted name is left to httpd. Its own Redirect, however it is written, comes before that of the file above.
+sub left_cases {
+    my %lines = (
+        'in one line'         => 'Redirect',
+        'in capitals'         => 'REDIRECT',
+        'in two lines'        => "Redi\\\nrect",
+        'in three lines'      => "R\\\r\nedirec\\\nt",
+        'computed'            => 'Redi${LEFT}',
+        'computed as a whole' => '${LEFT_ALL}',
+    );
+    return map { {
+        name => "a file left to httpd, Redirect $_", conf => "Define LEFT rect\nDefine LEFT_ALL Redirect\n", requests => ['/a/old'],
+        files => { '.htaccess' => "RedirectMatch 307 old\$ http://t.test/above\n", 'a/.htaccess' => qq{"ServerSignature" Off\n$lines{$_} 302 /a/old http://t.test/own\n} },
+    } } sort keys %lines;
 }
 
 # --- the main server's rules ----------------------------------------------------------------------
