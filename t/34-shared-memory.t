@@ -36,6 +36,9 @@ write_file("$root/repeated/page.html", "repeated\n");
 write_file("$root/repeated/.htaccess", join '', "Header set X-Number repeated\n",
     map {"SetEnvIf X-Nothing (abcdefghij){1500}$_ unused=1\n"} 1 .. 40);
 my @unshared = ('repeated');
+# Four have room: a quarter of the heap is more than that.
+write_file("$root/dense/page.html", "dense\n");
+write_file("$root/dense/.htaccess", "Header set X-Number dense\n" . join '', map {"SetEnvIf A (abcdefghij){2200}$_ u\n"} 1 .. 4);
 
 sub server {
     my ($name, %args) = @_;
@@ -65,7 +68,7 @@ my ($old, $new) = map { $_->client('site') } $stock, $cache;
 
 my @pages = qw(page.html old none);
 my %stock;
-for my $n (0 .. $many - 1, 'often', @unshared) {
+for my $n (0 .. $many - 1, 'often', 'dense', @unshared) {
     $stock{$n}{$_} = answer($old, $n, $_) for @pages;
 }
 
@@ -110,6 +113,14 @@ cmp_ok $status->{shared}{evictions}, '>', $many, 'others made way';
 cmp_ok $status->{shared}{configurations}, '<', $many / 2, 'as not all of them have room';
 is $status->{shared}{builders}, 1, 'all this was done by one builder';
 is $status->{htaccess}{$_}, $many + 1, "$_: once for each file" for qw(file_reads parses);
+
+# Room is short now, so the first tries are small ones.
+for (1 .. 6) {
+    answer($new, 'dense', 'page.html');
+    $cache->wait_built;
+}
+is loads_of('dense'), 0, 'a short file of which much is made is shared, too';
+is_deeply $cache->status->{shared}{refused_files}, [], 'no file was refused so far';
 
 # --- what cannot be shared ----------------------------------------------------------------------
 

@@ -188,21 +188,26 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
     const htc_entry_key key = {b->s, level->dir, strlen(level->dir)};
     const void *const needs[HTC_HEAP_NEEDS] = {parent, config};
     size_t fixed = steps_at(key.len) + ((parent ? parent->depth : 0) + 1) * sizeof(htc_step);
-    static size_t usual = HTC_BUILD_ROOM; /* what entries took of late */
-    size_t room = htc_heap_scarce(b->ctx->heap) ? usual : HTC_BUILD_ROOM;
+    static size_t usual = HTC_BUILD_ROOM; /* what most entries took of late */
+    bool scarce = htc_heap_scarce(b->ctx->heap);
+    size_t room = scarce ? usual : HTC_BUILD_ROOM;
     bool walk = b->sc->walks;
     htc_heap_draft draft;
 
-    for (int i = 0; i < HTC_BUILD_TRIES; i++, room *= 4) {
+    for (int i = scarce ? -1 : 0; i < HTC_BUILD_TRIES; i++) {
+        if (i >= 0)
+            room = HTC_BUILD_ROOM << 2 * i;
         if (!htc_heap_begin(b->ctx->heap, &draft, fixed, room, b->request->owner,
                             b->request->share))
             return NULL;
         fill_entry(b, &draft, level, parent, config, complete, walk);
         walk = walk && htc_run_each_cleanup(&draft.run, no_cleanup, NULL);
         if (htc_run_whole(&draft.run) && htc_run_each_cleanup(&draft.run, no_cleanup, NULL)) {
-            size_t took = htc_run_used(&draft.run);
+            size_t took = htc_run_used(&draft.run), less = usual - usual / 16;
 
-            usual = took > usual - usual / 16 ? took : usual - usual / 16;
+            /* A few large ones make no difference to all others. */
+            if (took <= HTC_BUILD_ROOM)
+                usual = took > less ? took : less;
             htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY,
                              htc_entry_hash(b->ctx, &key), htc_entry_match, &key, needs);
             return draft.object;

@@ -10,7 +10,7 @@
 
 /** Room for an object, beside what its record suggests. */
 #define HTC_BUILD_ROOM ((size_t)4 << 10)
-/** Tries, each with four times as much. */
+/** Tries, each with four times as much; one more while room is scarce, as these begin with less. */
 #define HTC_BUILD_TRIES 4
 
 /** A request to the builder, being worked on. */

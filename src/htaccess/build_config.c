@@ -464,13 +464,14 @@ static const htc_config *build_config(const htc_building *b, const htc_level *le
                                       const char **reason)
 {
     htc_heap *heap = b->ctx->heap;
-    size_t room = htc_heap_scarce(heap) ? HTC_BUILD_ROOM / 4 + ROOM_PER_BYTE / 2 * source->len
-                                        : HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
+    bool scarce = htc_heap_scarce(heap);
+    size_t room = scarce ? HTC_BUILD_ROOM / 4 + ROOM_PER_BYTE / 2 * source->len
+                         : HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
     size_t most = htc_heap_most(heap);
     bool last = false;
     htc_heap_draft draft;
 
-    for (int i = 0; i < HTC_BUILD_TRIES && !last; i++, room *= 4) {
+    for (int i = scarce ? -1 : 0; i < HTC_BUILD_TRIES && !last; i++, room *= 4) {
         bool whole = false;
 
         last = room >= most;
