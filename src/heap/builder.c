@@ -293,7 +293,9 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
 
     if (rv != APR_SUCCESS)
         return rv;
-    apr_pool_create(&pool, NULL);
+    rv = apr_pool_create(&pool, NULL);
+    if (rv != APR_SUCCESS)
+        return rv;
     w = heap->writer = apr_pcalloc(pool, sizeof(*w));
     w->pool = pool;
     heap->joined = getpid();
@@ -575,8 +577,7 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     cut(heap, draft->block, granules, HEAP_USED);
     atomic_store(&heap->index[at], heap_word(hash, draft->block));
     HEAP_CRASH_POINT("published");
-    set_free(heap,
-             heap->writer->free - (granules < heap->writer->free ? granules : heap->writer->free));
+    set_free(heap, heap->writer->free - smaller(granules, heap->writer->free));
     use_of(heap->writer, draft->owner)->granules += granules;
     HEAP_SET(header->objects[kind], HEAP_GET(header->objects[kind]) + 1);
     HEAP_CRASH_POINT("counted");

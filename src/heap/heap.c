@@ -19,7 +19,6 @@
 
 #define BYTES_PER_WORD 1024 /* of the heap, for each word of its index */
 #define MOST_ROWS      4096
-#define AGAIN_MS       1000
 
 /* --- making it --------------------------------------------------------------------------------*/
 
@@ -383,7 +382,7 @@ static bool take_place(heap_place *place, uint64_t key, int64_t now_ms)
 
     if (state == HEAP_WRITING || state == HEAP_WAITING ||
         (state == HEAP_ANSWERED && HEAP_GET(place->key) == key &&
-         (uint64_t)HEAP_GET(place->until) - (uint64_t)now_ms - 1 < AGAIN_MS))
+         (uint64_t)HEAP_GET(place->until) - (uint64_t)now_ms - 1 < HEAP_AGAIN_MS))
         return false;
     return atomic_compare_exchange_strong(&place->state, &state, HEAP_WRITING);
 }

@@ -89,11 +89,11 @@ apr_status_t htc_heap_create(htc_heap **heap, uint64_t bytes, unsigned processes
 
 /**
  * Take a row, and give up what this process shall not be able to write. To be called in every fork
- * of the parent, before it serves. Does nothing the second time, and in the builder. @a alone:
- * httpd runs as one process, which forks builders later; then the other rows stay mapped. A process
- * that is forked from this one by a module finds nothing, and what it releases changes no pin,
- * unless @a alone.
- * @return false when the process has no row; then htc_heap_acquire() finds nothing.
+ * of the parent, before it serves. Does nothing the second time, and in the builder. A process that
+ * a module forks from this one finds nothing, and what it releases changes no pin. @a alone: httpd
+ * runs as one process, which forks builders later. Then the other rows stay mapped, and what a
+ * module forks shares this row.
+ * @return false when the process has no row. Then htc_heap_acquire() finds nothing.
  */
 bool htc_heap_join(htc_heap *heap, bool alone);
 

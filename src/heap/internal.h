@@ -24,6 +24,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics need a lock");
 #define HEAP_REQUESTS  1024  /* places of the queue; a power of two */
 #define HEAP_GHOSTS    16384 /* for what was asked for once while it was full; a power of two */
 #define HEAP_CONDEMNED 64
+#define HEAP_AGAIN_MS  1000 /* what was answered is not asked for again before */
 
 /** State of a block, in the low bits of its head. */
 enum { HEAP_FREE = 0, HEAP_DRAFT = 1, HEAP_USED = 2, HEAP_STATES = 3 };
@@ -109,11 +110,11 @@ typedef struct heap_writer {
     uint64_t free;     /* granules */
     uint32_t at, hand; /* where to look for free blocks, and for those to make way */
     apr_pool_t *owners_pool;
-    apr_hash_t *owners;                /* owner_use by owner */
-    uint64_t todo[HEAP_REQUESTS / 64]; /* places that may wait */
-    int64_t looked;                    /* when all places were looked at */
-    heap_place *current;               /* being worked on */
-    int64_t stuck[HEAP_REQUESTS];      /* since when a place is being written; 0: it is not */
+    apr_hash_t *owners;               /* owner_use by owner */
+    uint64_t due[HEAP_REQUESTS / 64]; /* places that may wait */
+    int64_t looked;                   /* when all places were looked at */
+    heap_place *current;              /* being worked on */
+    int64_t stuck[HEAP_REQUESTS];     /* since when a place is being written; 0: it is not */
     uint32_t kept[HEAP_KEPT];
     unsigned nkept;
     uint64_t died_record, died_version;

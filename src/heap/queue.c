@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #define STUCK_MS 1000 /* a place written for so long belongs to a process that died */
-#define AGAIN_MS 1000
-#define LOOK_MS  500 /* all places are looked at so often */
+#define LOOK_MS  500  /* all places are looked at so often */
 
 /* --- requests ---------------------------------------------------------------------------------*/
 
@@ -66,14 +65,14 @@ static void look_at_all(htc_heap *heap, int64_t now_ms)
 }
 
 /* The next place that may wait; HEAP_REQUESTS: none. */
-static unsigned next_todo(heap_writer *w)
+static unsigned next_due(heap_writer *w)
 {
     for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
-        unsigned low = (unsigned)__builtin_ctzll(w->todo[i] | UINT64_C(1) << 63);
+        unsigned low = (unsigned)__builtin_ctzll(w->due[i] | UINT64_C(1) << 63);
 
-        if (!w->todo[i])
+        if (!w->due[i])
             continue;
-        w->todo[i] &= ~(UINT64_C(1) << low);
+        w->due[i] &= ~(UINT64_C(1) << low);
         return i * 64 + low;
     }
     return HEAP_REQUESTS;
@@ -98,7 +97,7 @@ bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms)
     if (now_ms - w->looked >= LOOK_MS)
         look_at_all(heap, now_ms);
     for (bool fetched = false;;) {
-        unsigned number = next_todo(w);
+        unsigned number = next_due(w);
 
         if (number < HEAP_REQUESTS) {
             heap_place *place = &heap->hints->places[number];
@@ -113,7 +112,7 @@ bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms)
             return false;
         for (unsigned i = 0; i < HEAP_REQUESTS / 64; i++) {
             if (HEAP_GET(heap->hints->waiting[i]))
-                w->todo[i] = atomic_exchange(&heap->hints->waiting[i], 0);
+                w->due[i] = atomic_exchange(&heap->hints->waiting[i], 0);
         }
         fetched = true;
     }
@@ -123,7 +122,7 @@ void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
 {
     heap_writer *w = heap->writer;
 
-    HEAP_SET(w->current->until, now_ms + AGAIN_MS);
+    HEAP_SET(w->current->until, now_ms + HEAP_AGAIN_MS);
     atomic_store(&w->current->state, again ? HEAP_EMPTY : HEAP_ANSWERED);
     w->current = NULL;
     w->nkept = 0;

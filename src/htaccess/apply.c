@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The private directive. It stands in the synthetic .htaccess file that the hook returns, and fills
- * the request's new per-directory vector in one of three ways: it copies the pointers of a vector in
- * the heap, runs the cached directive tree in the request's pool, or parses the text that was just
- * read.
+ * The private directive. It stands in the synthetic .htaccess file that the hook returns. It fills
+ * the request's new per-directory vector, in one of three ways. Where the heap has a vector, it
+ * copies the pointers. Where there is a record, it runs the directive tree in the request's pool.
+ * Else it parses the text that was just read.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"

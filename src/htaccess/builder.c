@@ -17,6 +17,7 @@
 #include "mpm_common.h"
 #include "unixd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -98,7 +99,8 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
     htc_heap_request request;
     apr_pool_t *scratch;
 
-    apr_pool_create(&scratch, NULL);
+    if (apr_pool_create(&scratch, NULL) != APR_SUCCESS)
+        _exit(HTC_HEAP_NO_MEMORY);
     htc_heap_ready(ctx->heap);
     while (getppid() == builder->parent) {
         htc_heap_wait(ctx->heap, WAIT_MS);
@@ -143,8 +145,14 @@ static void run(struct htc_builder *builder)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     look_at_last(builder);
     nowhere = open_nowhere(builder->pool);
-    if (!nowhere)
+    if (!nowhere) {
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, APR_FROM_OS_ERROR(errno), builder->s,
+            "HtCache: the builder process has no descriptor for what directives log; raise "
+            "the limit of open files. Each request runs the directives of .htaccess files "
+            "itself until the next restart");
         _exit(BROKEN);
+    }
     work(builder, nowhere);
     _exit(0);
 }

@@ -1,10 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Lets what mod_htcache's builder begins with fail or hang, as long as there is a file of that name
- * in the directory $HTCACHE_BEGINS: "no-null" (/dev/null cannot be opened in the builder, as in a
- * chroot), "no-heap" (the heap cannot be opened for writing), "hangs-in-fork" (before the builder
- * has done anything), "hangs-late" (when it has the heap, and begins to hide its memory). What
- * hangs makes a file "hung". Preloaded by t/38-builder-begins.t.
+ * Lets what mod_htcache's builder begins with fail or hang. A file in the directory $HTCACHE_BEGINS
+ * says which, as long as it is there:
+ *   no-null        /dev/null cannot be opened in the builder, as in a chroot
+ *   no-heap        the heap cannot be opened for writing
+ *   hangs-in-fork  the builder hangs before it has done anything
+ *   hangs-late     it hangs when it has the heap, and begins to hide its memory
+ * What hangs makes a file "hung". Preloaded by t/38-builder-begins.t.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
