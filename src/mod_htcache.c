@@ -214,6 +214,7 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     if (!ctx || !ctx->store)
         return;
     ctx->serving = true;
+    htc_counters_join(ctx->store);
     if (ctx->heap && !htc_heap_join(ctx->heap, one_process()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                      "HtCache: more processes than the memory that they share has places for; this "

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of processes that read the heap: what they pin, their rows, and what one that was
- * taken over cannot do. Run by 'make check'.
+ * Unit tests of processes that read the heap: what they pin, their rows, what one that was
+ * taken over cannot do, and that what they read lies in large pages. Run by 'make check'.
  */
 #include "suite_util.h"
 #include "heap_fixture.h"
@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #include <apr_strings.h>
@@ -17,6 +18,39 @@
 #define NOBODY 65534
 
 /* --- readers -----------------------------------------------------------------------------------*/
+
+/* --- large pages -------------------------------------------------------------------------------*/
+
+static size_t enlarged; /* bytes for which large pages were asked */
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice == 25) /* MADV_COLLAPSE */
+        enlarged += bytes;
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+/* Large pages are asked for where memory is filled, and nowhere else. */
+START_TEST(filled_memory_gets_large_pages)
+{
+    htc_heap *large = hu_create(pool, 8 << 20, ROWS);
+    const hu_object *objects[50];
+
+    ck_assert_int_eq(htc_heap_own(large, false), APR_SUCCESS);
+    enlarged = 0;
+    for (uint64_t i = 0; i < 50; i++) {
+        objects[i] = hu_build(large, &(hu_spec){.key = i, .build = i, .nwords = 12000});
+        ck_assert_ptr_nonnull(objects[i]);
+        hu_answered(large);
+        ck_assert_uint_eq(
+            enlarged, ((uintptr_t)objects[i] + 12000 * sizeof(uint64_t) - (uintptr_t)large->base) >>
+                          21 << 21);
+    }
+    ck_assert_uint_eq(enlarged, 4 << 20);
+    for (uint64_t i = 0; i < 50; i++)
+        hu_assert_right(objects[i], i);
+}
+END_TEST
 
 /* An object that is pinned keeps what it needs, also when nothing else leads there. */
 START_TEST(kept_while_pinned)
@@ -574,6 +608,7 @@ int main(void)
     tcase_add_test(read, alone);
     tcase_add_test(read, joined_twice);
     tcase_add_test(read, pool_destroyed_in_a_child);
+    tcase_add_test(read, filled_memory_gets_large_pages);
     tcase_add_loop_test(hostile, taken_over, 0, COUNT(attempts));
     return run_suite(s);
 }

@@ -9,6 +9,7 @@
 #include "base/pages.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -113,6 +114,74 @@ START_TEST(children_share)
 }
 END_TEST
 
+/* Nothing but what was asked for is mapped, also at its ends. */
+START_TEST(mapped_at_a_large_page)
+{
+    size_t bytes = sizes[_i], whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    char *at = htc_pages_map(bytes, PROT_READ | PROT_WRITE, -1);
+
+    ck_assert_ptr_nonnull(at);
+    ck_assert_uint_eq((uintptr_t)at % HTC_LARGE_PAGE, 0);
+    ck_assert(is_all(at, bytes, 0));
+    munmap(at, whole);
+    ck_assert(!is_mapped(at));
+    ck_assert(!is_mapped(at + whole - PAGE));
+    at = htc_pages_map(bytes, PROT_READ, -1);
+    ck_assert_ptr_nonnull(at);
+    munmap(at, whole);
+}
+END_TEST
+
+START_TEST(nothing_is_left_where_it_cannot_be_mapped)
+{
+    char *at;
+
+    errno = 0;
+    ck_assert_ptr_null(htc_pages_map(4 * MIB, PROT_READ, 12345));
+    ck_assert_int_eq(errno, EBADF);
+    ck_assert_ptr_null(htc_pages_map(SIZE_MAX / 2, PROT_READ, -1));
+    at = htc_pages_map(4 * MIB, PROT_READ, -1);
+    ck_assert_ptr_nonnull(at);
+    munmap(at, 4 * MIB);
+}
+END_TEST
+
+/* As the builder fills the heap, which others have mapped to read it. */
+START_TEST(a_reader_sees_what_is_enlarged)
+{
+    size_t bytes = 3 * HTC_LARGE_PAGE;
+    int fd = htc_pages_file("check_pages"), ends[2], status;
+    const char *reader;
+    char *writer, go;
+    pid_t child;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, (off_t)bytes), 0);
+    ck_assert_int_eq(pipe(ends), 0);
+    reader = htc_pages_map(bytes, PROT_READ, fd);
+    writer = htc_pages_map(bytes, PROT_READ | PROT_WRITE, fd);
+    ck_assert_ptr_nonnull(reader);
+    ck_assert_ptr_nonnull(writer);
+    memset(writer, 'w', bytes);
+    ck_assert(is_all(reader, bytes, 'w'));
+    child = fork();
+    if (!child)
+        _exit(read(ends[0], &go, 1) == 1 && is_all(reader, bytes - 1, 'w') &&
+                      reader[bytes - 1] == 'x'
+                  ? 0
+                  : 1);
+    htc_pages_enlarge(writer, bytes);
+    writer[bytes - 1] = 'x';
+    ck_assert_int_eq(write(ends[1], "", 1), 1);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert(is_all(reader, bytes - 1, 'w'));
+    munmap(writer, bytes);
+    munmap((void *)(uintptr_t)reader, bytes);
+    close(fd);
+}
+END_TEST
+
 START_TEST(what_is_enlarged_stays)
 {
     size_t bytes = 5 * HTC_LARGE_PAGE + 3;
@@ -145,6 +214,9 @@ int main(void)
     tcase_add_test(tests, nothing_is_given_back);
     tcase_add_test(tests, more_than_there_is);
     tcase_add_test(tests, children_share);
+    tcase_add_loop_test(tests, mapped_at_a_large_page, 0, sizeof(sizes) / sizeof(sizes[0]));
+    tcase_add_test(tests, nothing_is_left_where_it_cannot_be_mapped);
+    tcase_add_test(tests, a_reader_sees_what_is_enlarged);
     tcase_add_test(tests, what_is_enlarged_stays);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
@@ -30,6 +31,34 @@ static apr_status_t unmap(void *data)
 
     munmap(memory->at, memory->bytes);
     return APR_SUCCESS;
+}
+
+static uintptr_t round_up(uintptr_t n, uintptr_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* Room enough to choose an aligned part of it is reserved first; the rest is given back. */
+void *htc_pages_map(size_t bytes, int protection, int fd)
+{
+    size_t whole = round_up(bytes, (size_t)sysconf(_SC_PAGESIZE)), room = whole + HTC_LARGE_PAGE;
+    int flags = fd < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED, err;
+    char *at,
+        *reserved = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (reserved == MAP_FAILED)
+        return NULL;
+    at = reserved + (round_up((uintptr_t)reserved, HTC_LARGE_PAGE) - (uintptr_t)reserved);
+    if (mmap(at, whole, protection, flags | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        err = errno;
+        munmap(reserved, room);
+        errno = err;
+        return NULL;
+    }
+    if (at > reserved)
+        munmap(reserved, (size_t)(at - reserved));
+    munmap(at + whole, (size_t)(reserved + room - (at + whole)));
+    return at;
 }
 
 apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
@@ -77,7 +106,7 @@ void htc_pages_give(void *at, size_t bytes)
 
 void htc_pages_enlarge(void *at, size_t bytes)
 {
-    uintptr_t begin = ((uintptr_t)at + HTC_LARGE_PAGE - 1) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
+    uintptr_t begin = round_up((uintptr_t)at, HTC_LARGE_PAGE);
     uintptr_t end = ((uintptr_t)at + bytes) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
 
     /* In one call: the kernel makes all processors hand in what they hold back once in each. It

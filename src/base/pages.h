@@ -14,6 +14,13 @@
 #include <apr_pools.h>
 
 /**
+ * Map @a bytes that processes share, at a multiple of HTC_LARGE_PAGE, so that they can be put in
+ * large pages: the file @a fd from its beginning, or zeroes for -1. @a protection as for mmap(2).
+ * @return NULL with errno when it cannot be had. To be unmapped by munmap(2).
+ */
+void *htc_pages_map(size_t bytes, int protection, int fd);
+
+/**
  * @a bytes of zeroes that the processes forked from now on share with this one, at *at,
  * page-aligned, until @a pool is cleared in the process that does so.
  * @return APR_SUCCESS, or why there are none; *at is NULL then.

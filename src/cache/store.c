@@ -64,10 +64,9 @@ static const char *why_not_mapped(apr_pool_t *pool, uint64_t bytes, int err)
 
 static apr_status_t map_segment(htc_store *store, apr_pool_t *pool, const char **why)
 {
-    void *base =
-        mmap(NULL, store->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *base = htc_pages_map(store->bytes, PROT_READ | PROT_WRITE, -1);
 
-    if (base == MAP_FAILED) {
+    if (!base) {
         int err = errno;
 
         *why = why_not_mapped(pool, store->bytes, err);
@@ -175,7 +174,8 @@ apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t 
 
 /* --- hash and slots ---------------------------------------------------------------------------*/
 
-HTC_EACH uint64_t htc_store_hash(const htc_store *store, const void *key, size_t len)
+HTC_EACH __attribute__((flatten)) uint64_t htc_store_hash(const htc_store *store, const void *key,
+                                                          size_t len)
 {
     return XXH3_64bits_withSeed(key, len, store->seed);
 }
@@ -187,24 +187,25 @@ htc_slot_hot *htc_store_slot(const htc_store *store, uint32_t slot)
 
 /* --- counters ---------------------------------------------------------------------------------*/
 
-/* A stripe for each thread, chosen once: children of one parent have their stacks at the same
- * addresses, so the address alone would put the threads of all of them on the same stripes. */
-static HTC_EACH unsigned own_stripe(void)
+/* Threads differ by where their stacks lie. Children of one parent have their stacks at the same
+ * addresses, and differ by their numbers. A variable of each thread would be one more page to look
+ * at. */
+static inline unsigned own_stripe(const htc_store *store)
 {
-    static _Thread_local unsigned chosen; /* plus 1 */
+    uint64_t stack = (uint64_t)(uintptr_t)__builtin_frame_address(0) >> 16;
 
-    if (!chosen) {
-        uint64_t mix = (uint64_t)(uintptr_t)&chosen ^ ((uint64_t)getpid() << 32);
+    return (unsigned)((stack + store->process) * UINT64_C(0x9E3779B97F4A7C15) >> 32) % HTCS_STRIPES;
+}
 
-        chosen = 1 + (unsigned)(XXH3_64bits(&mix, sizeof(mix)) % HTCS_STRIPES);
-    }
-    return chosen - 1;
+void htc_counters_join(htc_store *store)
+{
+    store->process = (uint64_t)getpid() << 32;
 }
 
 HTC_EACH void htc_count(htc_store *store, enum htc_counter counter, uint64_t n)
 {
     if (n)
-        atomic_fetch_add_explicit(&store->stripes[own_stripe()].counts[counter], n,
+        atomic_fetch_add_explicit(&store->stripes[own_stripe(store)].counts[counter], n,
                                   memory_order_relaxed);
 }
 
@@ -244,6 +245,18 @@ void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
     stats->bytes_total = store->bytes;
     stats->owners = HTCS_GET(header->owners_live);
     stats->slots_total = store->nslots;
+}
+
+/* Records are spread over the slots by hash, so most pages have some by then. */
+void htc_store_enlarge_pages(htc_store *store)
+{
+    htc_store_stats stats;
+
+    htc_store_stats_get(store, &stats);
+    if (!store->enlarged && stats.entries * sizeof(htcs_slot) >= store->nslots * 2) {
+        htc_pages_enlarge(store->base, (size_t)((char *)store->ghosts - (char *)store->base));
+        store->enlarged = true;
+    }
 }
 
 bool htc_store_say(htc_store *store)

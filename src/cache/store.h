@@ -237,6 +237,10 @@ static inline void htc_store_refute(htc_slot_hot *slot, int64_t never)
     atomic_store_explicit(&slot->checked_at, never, memory_order_release);
 }
 
+/** To be called in each process that counts, so that it does so in other cache lines than most others
+ * do. */
+void htc_counters_join(htc_store *store);
+
 /** Add @a n to a counter. Lock-free, exact, striped to keep processors off each other's lines. */
 void htc_count(htc_store *store, enum htc_counter counter, uint64_t n);
 
@@ -290,6 +294,10 @@ uint64_t htc_store_count_of(const htc_store *store, const htc_selection *selecti
 /** The key of a record, NUL-terminated and from @a pool, by its hash alone, and what
  * htc_store_find() says of it. NULL: there is no such record. */
 char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info *info);
+
+/** Put the slots in large pages as soon as most of their memory is in use. To be called now and then
+ * by one process of the server; may take as long as copying that memory. Takes no lock. */
+void htc_store_enlarge_pages(htc_store *store);
 
 /** True the first time that a process of the server says so: for what is to be logged once. */
 bool htc_store_say(htc_store *store);

@@ -202,6 +202,8 @@ struct htc_store {
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;
     htc_lock lock;
+    bool enlarged;    /* by this process */
+    uint64_t process; /* for its place among the stripes */
 };
 
 /* The key, its NUL and the zeros behind it. */

@@ -575,6 +575,7 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     HEAP_CRASH_POINT("needs");
     HEAP_SET(heap->hints->used[draft->block], 1);
     cut(heap, draft->block, granules, HEAP_USED);
+    heap->writer->filled = (uint32_t)larger(heap->writer->filled, draft->block + granules);
     atomic_store(&heap->index[at], heap_word(hash, draft->block));
     HEAP_CRASH_POINT("published");
     set_free(heap, heap->writer->free - smaller(granules, heap->writer->free));

@@ -77,11 +77,11 @@ static apr_status_t map_file(htc_heap *heap, const char **why)
         return rv;
     }
     *why = "mmap() failed";
-    heap->base = mmap(NULL, heap->bytes, PROT_READ, MAP_SHARED, heap->fd, 0);
+    heap->base = htc_pages_map(heap->bytes, PROT_READ, heap->fd);
     begun = mmap(NULL, heap->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     rv = APR_FROM_OS_ERROR(errno);
     close(fd);
-    if (heap->base == MAP_FAILED || begun == MAP_FAILED) {
+    if (!heap->base || begun == MAP_FAILED) {
         if (begun != MAP_FAILED)
             munmap(begun, heap->bytes);
         return rv;
@@ -122,7 +122,7 @@ static apr_status_t unmap(void *data)
     joined = NULL;
     if (getpid() != heap->maker)
         return APR_SUCCESS;
-    if (heap->base && heap->base != MAP_FAILED)
+    if (heap->base)
         munmap(heap->base, heap->bytes);
     if (heap->rows)
         munmap(heap->rows, heap->nrows * HEAP_ROW_BYTES);
@@ -321,8 +321,8 @@ static inline void fetch_object(const htc_heap *heap, uint32_t number)
 }
 
 /* The index is looked at again behind the pin; see heap/heap.h. */
-static inline const void *acquire_from(const htc_heap *heap, size_t set, uint64_t hash,
-                                       htc_heap_match match, const void *key, htc_pin **pin)
+static HTC_EACH const void *acquire_from(const htc_heap *heap, size_t set, uint64_t hash,
+                                         htc_heap_match match, const void *key, htc_pin **pin)
 {
     for (size_t at = set; at < set + HEAP_WAYS; at++) {
         uint64_t word = atomic_load_explicit(&heap->index[at], memory_order_acquire);

@@ -109,6 +109,8 @@ typedef struct heap_writer {
         *live;         /* a bit for each granule: a block begins there; something leads to it */
     uint64_t free;     /* granules */
     uint32_t at, hand; /* where to look for free blocks, and for those to make way */
+    uint32_t filled;   /* no object lies behind it */
+    size_t enlarged;   /* bytes of the heap that were put in large pages */
     apr_pool_t *owners_pool;
     apr_hash_t *owners;               /* owner_use by owner */
     uint64_t due[HEAP_REQUESTS / 64]; /* places that may wait */

@@ -118,6 +118,18 @@ bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms)
     }
 }
 
+/* Serving processes read objects at random places. In large pages they meet fewer faults, and the
+ * processor finds the memory sooner. One at a time, so that no request waits long for the next. */
+static void enlarge_page(htc_heap *heap)
+{
+    heap_writer *w = heap->writer;
+
+    if (w->filled * HEAP_GRANULE - w->enlarged >= HTC_LARGE_PAGE) {
+        htc_pages_enlarge(heap->base + w->enlarged, HTC_LARGE_PAGE);
+        w->enlarged += HTC_LARGE_PAGE;
+    }
+}
+
 void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
 {
     heap_writer *w = heap->writer;
@@ -126,6 +138,7 @@ void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
     atomic_store(&w->current->state, again ? HEAP_EMPTY : HEAP_ANSWERED);
     w->current = NULL;
     w->nkept = 0;
+    enlarge_page(heap);
 }
 
 /* --- what builders die of ---------------------------------------------------------------------*/

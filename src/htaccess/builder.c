@@ -104,6 +104,7 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
     htc_heap_ready(ctx->heap);
     while (getppid() == builder->parent) {
         htc_heap_wait(ctx->heap, WAIT_MS);
+        htc_store_enlarge_pages(ctx->store);
         while (htc_heap_next(ctx->heap, &request, htc_mono_ms())) {
             bool built;
 
