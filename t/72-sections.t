@@ -12,6 +12,8 @@ use HtCache::Server;
 
 my $top  = work_dir('sections');
 my $tree = "$top/site/root";
+my @names = ('a.txt', 'secret.txt', 'secret.txt.old', 'x.bak', 'x.bak.txt', 'x.php', 'x.PHP', 'x.phtml.txt', 'README', 'readme.md', 'part-12', 'part-x', 'index.html');
+sub section { my ($head, @lines) = @_; return join "\n", "<$head>", @lines, '</' . ($head =~ /^(\w+)/)[0] . '>', '' }
 my %file = (
     'index.html'          => "index\n",
     'page.html'           => "page\n",
@@ -52,6 +54,13 @@ my %file = (
         '/private/page.html') . "\n",
     map({ ("says/asks/$_" => "$_\n") } 'part.html', 'private.html', 'below/private.html'),
     'star/first/page.html' => "a directory that it is for\n",
+    'files/.htaccess'     => join("\n", 'Options +Includes', 'AddType text/html .shtml', 'AddOutputFilter INCLUDES .shtml',
+        section('Files secret.txt', 'Require all denied'), section('Files "*.bak"', 'Require all denied'),
+        section('FilesMatch "\\.(php|phtml)$"', 'Header append X-Path program'), section('FilesMatch "^index"', 'Header append X-Path index'),
+        section('Files ~ "(?i)^readme$"', 'Header append X-Path readme'), section('FilesMatch "^part-(?<number>[0-9]+)"', 'Header append X-Path %{MATCH_NUMBER}e'), ''),
+    'files/any/.htaccess' => section('FilesMatch ".*"', 'Header append X-Path any') . section('Files ""', 'Header append X-Path none'),
+    'files/page.shtml'    => join('', map {"<!--#include virtual=\"$_\" -->"} @names, 'low/secret.txt', 'any/a.txt') . "\n",
+    map({ my $dir = $_; map { ("files/$dir$_" => "$dir$_\n") } @names } '', 'low/', 'any/'),
 );
 write_file("$tree/$_", $file{$_}) for keys %file;
 symlink 'a/b', "$tree/link";
@@ -69,6 +78,7 @@ my @paths = (
     '/says/more/page.html?no', '/says/more/other', '/says/more/gone', '/says/more/low/page.html', '/says/more/low/', '/says/strict/page.html',
     '/says/strict/link.html', '/says/asks/page.shtml', '/says/asks/private.html', '/says/asks/below/private.html', '/says/again/page.html', '/says/replay/page.html', '/says/more/low/page.html?no',
     '/named/page.html/info', '/star/first/page.html', '/star/first/', '/star/page.html', '/star/page.html/info', '/star/missing',
+    map({ my $dir = $_; map { "/files/$dir$_" } '', @names, 'missing', 'secret.txt/info', 'missing.php' } '', 'low/', 'any/'), '/files/page.shtml',
 );
 
 # Paths about as long as httpd can go: it walks no directory for those with four bytes less than the system's limit.

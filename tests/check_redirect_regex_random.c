@@ -145,6 +145,8 @@ typedef struct trial {
     unsigned flags;
     redirect_regex_limits limits;
     redirect_regex_facts facts;
+    redirect_literals literals;
+    bool listed; /* they are known */
     oracle oracle;
     totals *totals;
 } trial;
@@ -167,6 +169,9 @@ static void check_subject(const trial *t, const char *subject, size_t len)
         flunk(t, "matches, and should not", subject, len);
     if (!match && admitted && t->facts.kind >= REDIRECT_REGEX_FINITE_MIXED)
         flunk(t, "does not match, and should", subject, len);
+    if (match && t->listed && !memchr(subject, '\0', len) &&
+        !redirect_literals_any(t->literals.bytes, apr_pstrmemdup(pool, subject, len)))
+        flunk(t, "has none of the literals", subject, len);
     if (match && t->facts.anchored && !matches(&t->oracle, subject, len, PCRE2_ANCHORED))
         flunk(t, "is not anchored", subject, len);
     t->totals->checks[t->facts.kind]++;
@@ -222,6 +227,8 @@ static bool begin_trial(trial *t, const char *pattern, size_t len, unsigned flag
     if (!compile(&t->oracle, pattern, len, flags))
         return false;
     check_facts(t);
+    t->literals.len = 0;
+    t->listed = redirect_literals_add_regex(&t->literals, &t->facts);
     t->totals->patterns[t->facts.kind]++;
     t->totals->inner += t->facts.inner_count > 0;
     return true;

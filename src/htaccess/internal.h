@@ -136,6 +136,12 @@ void htc_hold_once(htc_context *ctx, request_rec *r, htc_pin *pin);
 /** Publish what the request found out and has not published yet. */
 void htc_publish_pending(htc_context *ctx, request_rec *r, htc_request *rq);
 
+/* htaccess/file_walk.c */
+/** Literals (redirect_literals), one of which the name of a file must have, so that a <Files> or
+ * <FilesMatch> section in @a vector can be for it; from @a pool. NULL: not known. For a name without
+ * any of them core's ap_file_walk() would change nothing. */
+const unsigned char *htc_file_literals(const ap_conf_vector_t *vector, apr_pool_t *pool);
+
 /* htaccess/merged_walk.c */
 /** What a .htaccess file may say, as core finds out while it walks. */
 typedef struct htc_rights {
@@ -148,6 +154,7 @@ typedef struct htc_merged_walk {
     ap_conf_vector_t *merged;   /* NULL: nothing */
     apr_array_header_t *walked; /* what core notes of it */
     ap_conf_vector_t *ready;    /* with the server's defaults; NULL: for each request */
+    const unsigned char *files; /* htc_file_literals() of it */
     bool known;                 /* it can be told ahead; else the rest means nothing */
     bool whole;                 /* and there is no section that could be for a file in it */
 } htc_merged_walk;
@@ -178,7 +185,7 @@ bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const ch
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */
 int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx, request_rec *r,
-                        const char *dir);
+                        const char *dir, const char *name);
 
 /* htaccess/shortcut.c */
 /** The one record that a path entry rests on, and the version it was made with. */

@@ -210,17 +210,33 @@ static bool may_be_files(const apr_array_header_t *sections, const char *dir)
     return false;
 }
 
+/* Most files set no section, so the list is that of the directory above. */
+static const unsigned char *files_of(const merging *m)
+{
+    const htc_merged_walk *walk = m->walk, *above = m->above;
+
+    return above && above->ready &&
+                   core_of(above->ready)->sec_file == core_of(walk->ready)->sec_file
+               ? above->files
+               : htc_file_literals(walk->ready, m->pool);
+}
+
 /* The last merge, if that can be done ahead, too. */
 static void make_ready(const merging *m, const server_rec *s)
 {
     htc_merged_walk *walk = m->walk;
 
-    if (m->above && walk->merged == m->above->merged)
+    if (m->above && walk->merged == m->above->merged) {
         walk->ready = m->above->ready;
-    else if (may_merge(m->ctx, s->lookup_defaults, walk->merged))
+        walk->files = m->above->files;
+        return;
+    }
+    if (may_merge(m->ctx, s->lookup_defaults, walk->merged))
         walk->ready =
             merge(m->ctx, s->lookup_defaults, walk->merged, m->above ? m->above->merged : NULL,
                   m->above ? m->above->ready : NULL, m->pool);
+    if (walk->ready)
+        walk->files = files_of(m);
 }
 
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
@@ -270,9 +286,11 @@ HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r,
     return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
 }
 
-/* The rest of core's walk when everything is known; and then of its map_to_storage. */
+/* The rest of core's walk when everything is known; and then of its map_to_storage. core leaves a
+ * note of its walk of <Files> sections, too. One that says that none matched makes no difference to
+ * a subrequest, so it is not left. */
 HTC_EACH int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx,
-                                 request_rec *r, const char *dir)
+                                 request_rec *r, const char *dir, const char *name)
 {
     const ap_conf_vector_t *defaults = r->per_dir_config;
     size_t len = strlen(r->filename);
@@ -290,5 +308,5 @@ HTC_EACH int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context 
                             ? apr_pmemdup(r->pool, walk->ready, ctx->vector_bytes)
                             : ap_merge_per_dir_configs(r->pool, r->per_dir_config, walk->merged);
     htc_walk_note_leave(r, dir, sections_of(r->server), defaults, walk->walked);
-    return ap_file_walk(r);
+    return walk->files && !redirect_literals_any(walk->files, name) ? OK : ap_file_walk(r);
 }

@@ -98,8 +98,8 @@ static inline const htc_path_entry *current_part(htc_context *ctx, request_rec *
 
 /* The deepest directory on the path that is known, pinned, or NULL; and the path's last component.
  * */
-static const htc_path_entry *find_level(htc_context *ctx, const request_rec *r, const char **name,
-                                        htc_pin **pin)
+static HTC_EACH const htc_path_entry *find_level(htc_context *ctx, const request_rec *r,
+                                                 const char **name, htc_pin **pin)
 {
     htc_entry_key key = {r->server, r->filename, 0};
     const char *slash = strrchr(r->filename, '/');
@@ -136,7 +136,7 @@ static inline int walk(htc_context *ctx, const htc_path_entry *entry, request_re
         htc_request_get(r)->walked = entry; /* for a look at what core notes of it */
         return DECLINED;
     }
-    return htc_merged_walk_run(&entry->walk, ctx, r, entry->dir);
+    return htc_merged_walk_run(&entry->walk, ctx, r, entry->dir, name);
 }
 
 /* httpd after 2.4 marks a request for which it opens a .htaccess file. It does so itself where it

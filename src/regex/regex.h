@@ -102,4 +102,21 @@ size_t redirect_regex_bytes(const char *text, size_t len);
  * pattern. @a text may also be a directive's arguments with several patterns. 0: there are none. */
 size_t redirect_regex_copies(const char *text, size_t len);
 
+/** Literals of which every name that one of some patterns matches has one. Begins with all bytes 0.
+ */
+typedef struct redirect_literals {
+    unsigned char bytes[512]; /* the list, which ends with a 0; to be copied as it is */
+    size_t len;               /* without that 0 */
+} redirect_literals;
+
+/** Add what a name must have to be @a text; to match a pattern of apr_fnmatch() without
+ * APR_FNM_CASE_BLIND, where it has no '/'; to match a regex of which @a facts are known. False: that
+ * is not known, or there are too many. Then the list is of no use. */
+bool redirect_literals_add_text(redirect_literals *list, const char *text);
+bool redirect_literals_add_wildcards(redirect_literals *list, const char *pattern);
+bool redirect_literals_add_regex(redirect_literals *list, const redirect_regex_facts *facts);
+
+/** False: @a name has none of them, so none of the patterns matches it. */
+bool redirect_literals_any(const unsigned char *list, const char *name);
+
 #endif
