@@ -11,6 +11,7 @@ use HtCache::Server;
 
 # In a store of 1 MB (a quarter of it all), with shares of 40 %: the small tree takes a quarter, each of the others more than all.
 my ($MEMORY, $SMALL, $LARGE, $MANY) = ('4M', 50, 300, 6000);
+my $OFTEN = 4; # what is asked for so often gets room where there is none (base/ghosts.h)
 my $root = work_dir('shares');
 
 sub lines { my ($n) = @_; return join '', map {"SetEnvIf X-Nothing nothing-$n-$_ unused=1\n"} 1 .. 50 }
@@ -54,11 +55,11 @@ sub ask {
 my $server = server('40%');
 for my $greedy (qw(large many)) {
     # It has all that there is. The other one gets what it needs, and keeps it while the first goes on.
-    ask($server, $greedy) for 1 .. 2;
+    ask($server, $greedy) for 1 .. $OFTEN + 1;
     cmp_ok figures($server)->{evictions}, '>', 0, "$greedy: the store is full";
-    ask($server, 'small') for 1 .. 2;
+    ask($server, 'small') for 1 .. $OFTEN;
     is ask($server, 'small')->{misses}, 0, "$greedy has all: the other tree gets room for all that it has";
-    my ($went_on) = map { ask($server, $greedy) } 1 .. 3;
+    my ($went_on) = map { ask($server, $greedy) } 1 .. $OFTEN;
     # What is asked for once in a while pushes nothing out, so that of "many" nothing need make way.
     cmp_ok $went_on->{misses}, '>', 0, "$greedy goes on, for which there is no room";
     is ask($server, 'small')->{misses}, 0, "which is not the other tree's";
@@ -72,7 +73,7 @@ $server->stop;
 my $without = server('100%');
 ask($without, 'small') for 1 .. 2;
 my $before = ask($without, 'small')->{misses};
-ask($without, 'large') for 1 .. 3;
+ask($without, 'large') for 1 .. $OFTEN + 1;
 cmp_ok ask($without, 'small')->{misses}, '>', $before, 'with a share of 100 % it does';
 $without->stop;
 done_testing;

@@ -11,6 +11,7 @@
 #include "base/chain.h"
 #include "base/config_lines.h"
 #include "base/escape.h"
+#include "base/ghosts.h"
 #include "base/hot.h"
 #include "base/identity.h"
 #include "base/lock.h"

@@ -134,8 +134,8 @@ apr_status_t htc_store_copy(htc_store *store, htc_ref ref, apr_pool_t *pool, cha
 
 /**
  * Is what was not found under @a hash worth a record? While there is room, everything is. With less
- * than a 16th free, only what is asked for again before too much else was: otherwise records would
- * push out one another before they are of any use. Takes no lock.
+ * than a 16th free, only what is asked for often (base/ghosts.h): otherwise records would push out
+ * one another before they are of any use. Takes no lock.
  */
 bool htc_store_admits(htc_store *store, uint64_t hash);
 

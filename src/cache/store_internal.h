@@ -39,7 +39,6 @@
 #define HTCS_WAYS            8               /* slots of a set */
 #define HTCS_CANDIDATES      (2 * HTCS_WAYS) /* slots that a key may lie in */
 #define HTCS_BYTES_PER_SLOT  512             /* of the segment */
-#define HTCS_GHOST_WAYS      4
 #define HTCS_GHOSTS(nslots)  ((nslots) / 2)
 #define HTCS_STRIPES         64
 #define HTCS_MIN_OWNERS      16

@@ -369,23 +369,10 @@ static bool has_little_room(const htc_store *store)
            (uint64_t)HTCS_GET(header->blocks_used) * 16 > (uint64_t)store->nblocks * 15;
 }
 
-/* The last ones of a set, the newest first. Two processes at once may lose one. */
 bool htc_store_admits(htc_store *store, uint64_t hash)
 {
-    uint32_t nsets = HTCS_GHOSTS(store->nslots) / HTCS_GHOST_WAYS;
-    _Atomic uint32_t *set = &store->ghosts[hash % nsets * HTCS_GHOST_WAYS];
-    uint32_t tag = (uint32_t)(hash >> 32) | 1;
-
-    if (!has_little_room(store))
-        return true;
-    for (unsigned i = 0; i < HTCS_GHOST_WAYS; i++) {
-        if (HTCS_GET(set[i]) == tag)
-            return true;
-    }
-    for (unsigned i = HTCS_GHOST_WAYS - 1; i; i--)
-        HTCS_SET(set[i], HTCS_GET(set[i - 1]));
-    HTCS_SET(set[0], tag);
-    return false;
+    return !has_little_room(store) ||
+           htc_ghosts_want(store->ghosts, HTCS_GHOSTS(store->nslots), hash);
 }
 
 apr_status_t htc_store_copy(htc_store *store, htc_ref ref, apr_pool_t *pool, char **payload,

@@ -363,19 +363,6 @@ HTC_EACH const void *htc_heap_acquire(const htc_heap *heap, uint64_t hash, htc_h
 
 /* --- asking -----------------------------------------------------------------------------------*/
 
-/* What was asked for once is remembered; what is asked for again before its place was taken by
- * something else is wanted. */
-static bool wanted_again(heap_hints *hints, uint64_t key)
-{
-    _Atomic uint32_t *ghost = &hints->ghosts[key % HEAP_GHOSTS];
-    uint32_t tag = (uint32_t)(key >> 32) | 1;
-
-    if (HEAP_GET(*ghost) == tag)
-        return true;
-    HEAP_SET(*ghost, tag);
-    return false;
-}
-
 static bool take_place(heap_place *place, uint64_t key, int64_t now_ms)
 {
     uint32_t state = HEAP_GET(place->state);
@@ -394,7 +381,8 @@ void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_m
     heap_place *place = &hints->places[number];
     const uint64_t one = 1;
 
-    if ((HEAP_GET(heap->header->full) && !wanted_again(hints, request->key)) ||
+    if ((HEAP_GET(heap->header->full) &&
+         !htc_ghosts_want(hints->ghosts, HEAP_GHOSTS, request->key)) ||
         !take_place(place, request->key, now_ms))
         return;
     HEAP_SET(place->key, request->key);

@@ -125,8 +125,8 @@ typedef struct htc_heap_request {
 
 /**
  * Ask the builder. Never waits: when the queue has no place, or the same was asked for and answered
- * less than a second ago, nothing happens. While the heap is full only what was asked for twice
- * within a short time gets to the builder. @a now_ms from htc_mono_ms().
+ * less than a second ago, nothing happens. While the heap is full only what is asked for often gets
+ * to the builder (base/ghosts.h). @a now_ms from htc_mono_ms().
  */
 void htc_heap_ask(htc_heap *heap, const htc_heap_request *request, int64_t now_ms);
 

@@ -22,7 +22,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics need a lock");
 #define HEAP_ROW_BYTES ((size_t)8192)
 #define HEAP_ROW_WORDS (HEAP_ROW_BYTES / sizeof(htc_pin))
 #define HEAP_REQUESTS  1024  /* places of the queue; a power of two */
-#define HEAP_GHOSTS    16384 /* for what was asked for once while it was full; a power of two */
+#define HEAP_GHOSTS    16384 /* for what is asked for while it is full */
 #define HEAP_CONDEMNED 64
 #define HEAP_AGAIN_MS  1000 /* what was answered is not asked for again before */
 
