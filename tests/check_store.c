@@ -31,6 +31,27 @@ static const struct {
     {UINT64_MAX, 0, "18446744073709551615 bytes"},
 };
 
+START_TEST(favourites_are_listed)
+{
+    const size_t n = htc_store_favourites(store);
+    htc_favourite favourite = {1, 2, 3};
+
+    ck_assert_uint_gt(n, 10);
+    ck_assert(htc_store_favourite_get(store, n - 1, &favourite));
+    ck_assert_uint_eq(favourite.record, 0);
+    for (size_t i = 0; i < n; i++)
+        ck_assert(htc_store_favourite_set(store, i, &(htc_favourite){i + 1, i + 2, i + 3}));
+    ck_assert(!htc_store_favourite_set(store, n, &favourite));
+    ck_assert(!htc_store_favourite_get(store, n, &favourite));
+    for (size_t i = 0; i < n; i++) {
+        ck_assert(htc_store_favourite_get(store, i, &favourite));
+        ck_assert_uint_eq(favourite.record, i + 1);
+        ck_assert_uint_eq(favourite.owner, i + 2);
+        ck_assert_uint_eq(favourite.server, i + 3);
+    }
+}
+END_TEST
+
 START_TEST(create_takes_sizes_in_range)
 {
     const char *why = NULL;
@@ -598,6 +619,7 @@ static void add_creation(Suite *s)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, create_takes_sizes_in_range, 0, COUNT(create_cases));
 #ifndef NO_ADDRESS_LIMIT
+    tcase_add_test(tc, favourites_are_listed);
     tcase_add_test(tc, create_names_the_address_limit);
 #endif
     tcase_add_test(tc, create_names_the_memory_there_is);

@@ -109,6 +109,7 @@ static void lay_out(htc_store *store)
     store->slots = area(&at, store->nslots * sizeof(htcs_slot));
     store->used = area(&at, (store->nslots + 63) / 64 * 8);
     store->ghosts = area(&at, HTCS_GHOSTS(store->nslots) * sizeof(uint32_t));
+    store->favourites = area(&at, htc_store_favourites(store) * sizeof(htcs_favourite));
     /* Per block its bytes, four in the FAT and a bit; what rounding up the two areas may take. */
     store->nblocks = (uint32_t)(((uint64_t)(end - at) - 3 * HTCS_ALIGN) * 8 /
                                 (8 * (HTCS_BLOCK_BYTES + sizeof(uint32_t)) + 1));
@@ -257,6 +258,31 @@ void htc_store_enlarge_pages(htc_store *store)
         htc_pages_enlarge(store->base, (size_t)((char *)store->ghosts - (char *)store->base));
         store->enlarged = true;
     }
+}
+
+size_t htc_store_favourites(const htc_store *store)
+{
+    return HTCS_FAVOURITES(store->nslots);
+}
+
+bool htc_store_favourite_set(htc_store *store, size_t i, const htc_favourite *favourite)
+{
+    if (i >= htc_store_favourites(store))
+        return false;
+    HTCS_SET(store->favourites[i].record, favourite->record);
+    HTCS_SET(store->favourites[i].owner, favourite->owner);
+    HTCS_SET(store->favourites[i].server, favourite->server);
+    return true;
+}
+
+bool htc_store_favourite_get(const htc_store *store, size_t i, htc_favourite *favourite)
+{
+    if (i >= htc_store_favourites(store))
+        return false;
+    favourite->record = HTCS_GET(store->favourites[i].record);
+    favourite->owner = HTCS_GET(store->favourites[i].owner);
+    favourite->server = HTCS_GET(store->favourites[i].server);
+    return true;
 }
 
 bool htc_store_say(htc_store *store)

@@ -94,6 +94,7 @@ typedef struct htc_slot_hot {
     _Atomic uint64_t version;   /* 0: unused */
     _Atomic int64_t checked_at; /* changed without the lock by claim and confirm */
     _Atomic uint32_t touched;   /* CLOCK reference bit, set without the lock */
+    _Atomic uint32_t used;      /* likewise; cleared by whoever wants to know what is used */
 } htc_slot_hot;
 
 /**
@@ -187,11 +188,20 @@ apr_status_t htc_store_drop(htc_store *store, htc_ref ref);
  */
 apr_status_t htc_store_clear(htc_store *store);
 
-/** Mark a slot as recently used. One load, and a store only when it was not marked. */
+/** True when htc_store_touch() would do nothing. */
+static inline bool htc_store_touched(const htc_slot_hot *slot)
+{
+    return atomic_load_explicit(&slot->touched, memory_order_relaxed) &&
+           atomic_load_explicit(&slot->used, memory_order_relaxed);
+}
+
+/** Mark a slot as recently used. Loads, and stores only when it was not marked. */
 static inline void htc_store_touch(htc_slot_hot *slot)
 {
-    if (!atomic_load_explicit(&slot->touched, memory_order_relaxed))
-        atomic_store_explicit(&slot->touched, 1, memory_order_relaxed);
+    if (htc_store_touched(slot))
+        return;
+    atomic_store_explicit(&slot->touched, 1, memory_order_relaxed);
+    atomic_store_explicit(&slot->used, 1, memory_order_relaxed);
 }
 
 /**
@@ -298,6 +308,20 @@ char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info
 /** Put the slots in large pages as soon as most of their memory is in use. To be called now and then
  * by one process of the server; may take as long as copying that memory. Takes no lock. */
 void htc_store_enlarge_pages(htc_store *store);
+
+/** A directory that is used often, for the builder of the next configuration generation. */
+typedef struct htc_favourite {
+    uint64_t record; /* hash of a record's key; 0: there is none */
+    uint64_t owner;  /* whose its configuration is */
+    uint64_t server; /* which virtual host, by a hash */
+} htc_favourite;
+
+/** The list of them lies in the segment. Place @a i of it, from 0; false: it has fewer places. What
+ * is read there may be anything. One process writes. */
+bool htc_store_favourite_set(htc_store *store, size_t i, const htc_favourite *favourite);
+bool htc_store_favourite_get(const htc_store *store, size_t i, htc_favourite *favourite);
+/** How many places it has. */
+size_t htc_store_favourites(const htc_store *store);
 
 /** True the first time that a process of the server says so: for what is to be logged once. */
 bool htc_store_say(htc_store *store);

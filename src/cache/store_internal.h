@@ -33,24 +33,25 @@
 #include "base/base.h"
 #include "cache/store.h"
 
-#define HTCS_ALIGN           128 /* of every area; two cache lines, which some processors fetch as one */
-#define HTCS_BLOCK_BYTES     128
-#define HTCS_BLOCK_WORDS     (HTCS_BLOCK_BYTES / 8)
-#define HTCS_WAYS            8               /* slots of a set */
-#define HTCS_CANDIDATES      (2 * HTCS_WAYS) /* slots that a key may lie in */
-#define HTCS_BYTES_PER_SLOT  512             /* of the segment */
-#define HTCS_GHOSTS(nslots)  ((nslots) / 2)
-#define HTCS_STRIPES         64
-#define HTCS_MIN_OWNERS      16
-#define HTCS_MAX_OWNERS      8192
-#define HTCS_SLOTS_PER_OWNER 16 /* decides the size of the owner table */
-#define HTCS_NIL             UINT32_MAX
-#define HTCS_PROVED_MOST     65536 /* records that are proved when damage was found */
-#define HTCS_CLEARED_WORDS   256   /* of the map of used slots, under one hold of the lock */
-#define HTCS_LOOKS           4096  /* records that CLOCK spares at most before one has to go */
-#define HTCS_NOTES           24    /* words that a task changes */
-#define HTCS_MOST_PAYLOAD    (UINT32_C(256) << 20) /* bytes */
-#define HTCS_SUM_WORDS       512 /* a payload's checksum is folded over pieces of this size */
+#define HTCS_ALIGN              128 /* of every area; two cache lines, which some processors fetch as one */
+#define HTCS_BLOCK_BYTES        128
+#define HTCS_BLOCK_WORDS        (HTCS_BLOCK_BYTES / 8)
+#define HTCS_WAYS               8               /* slots of a set */
+#define HTCS_CANDIDATES         (2 * HTCS_WAYS) /* slots that a key may lie in */
+#define HTCS_BYTES_PER_SLOT     512             /* of the segment */
+#define HTCS_GHOSTS(nslots)     ((nslots) / 2)
+#define HTCS_FAVOURITES(nslots) ((nslots) / 16)
+#define HTCS_STRIPES            64
+#define HTCS_MIN_OWNERS         16
+#define HTCS_MAX_OWNERS         8192
+#define HTCS_SLOTS_PER_OWNER    16 /* decides the size of the owner table */
+#define HTCS_NIL                UINT32_MAX
+#define HTCS_PROVED_MOST        65536 /* records that are proved when damage was found */
+#define HTCS_CLEARED_WORDS      256   /* of the map of used slots, under one hold of the lock */
+#define HTCS_LOOKS              4096  /* records that CLOCK spares at most before one has to go */
+#define HTCS_NOTES              24    /* words that a task changes */
+#define HTCS_MOST_PAYLOAD       (UINT32_C(256) << 20) /* bytes */
+#define HTCS_SUM_WORDS          512 /* a payload's checksum is folded over pieces of this size */
 
 /* A test that kills a writer between any two of its stores defines this function. */
 #ifdef HTC_CRASH_POINTS
@@ -183,6 +184,11 @@ typedef struct htcs_cursor {
     uint32_t block, word;
 } htcs_cursor;
 
+/* As htc_favourite. */
+typedef struct htcs_favourite {
+    _Atomic uint64_t record, owner, server;
+} htcs_favourite;
+
 /* What is known of the segment lies in private memory, so that damage to the segment cannot send
  * a process outside of it. */
 struct htc_store {
@@ -195,8 +201,9 @@ struct htc_store {
     htcs_slot *slots;
     _Atomic uint64_t *used;   /* a bit per slot: CLOCK passes over unused slots quickly */
     _Atomic uint32_t *ghosts; /* by hash, what was looked for in vain while there was little room */
-    _Atomic uint32_t *fat;    /* per block the next of its chain, or HTCS_NIL */
-    _Atomic uint64_t *marks;  /* a bit per block, for the time of a rebuild */
+    htcs_favourite *favourites;
+    _Atomic uint32_t *fat;   /* per block the next of its chain, or HTCS_NIL */
+    _Atomic uint64_t *marks; /* a bit per block, for the time of a rebuild */
     htcs_block *blocks;
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;

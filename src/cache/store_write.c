@@ -66,6 +66,7 @@ static void publish(htc_store *store, uint32_t index, const htcs_view *view)
     HTCS_SET(slot->kind, view->kind);
     HTCS_SET(slot->owner, view->owner);
     HTCS_SET(slot->hot.touched, 0);
+    HTCS_SET(slot->hot.used, 0);
     atomic_store_explicit(&slot->hot.checked_at, view->checked_at, memory_order_release);
     HTC_CRASH_POINT("checked_at");
     atomic_store_explicit(&slot->hot.version, view->version, memory_order_release);

@@ -569,6 +569,7 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     block->owner = draft->owner;
     block->kind = kind;
     block->place = (uint32_t)at;
+    HEAP_SET(block->rank, 0);
     HEAP_CRASH_POINT("place");
     for (unsigned i = 0; i < HTC_HEAP_NEEDS; i++)
         block->needs[i] = needs && needs[i] ? heap_number_of(heap, needs[i]) : 0;
@@ -611,4 +612,69 @@ void htc_heap_keep(htc_heap *heap, const void *object)
     if (w->nkept < HEAP_KEPT)
         w->kept[w->nkept] = heap_number_of(heap, object);
     w->nkept++;
+}
+
+/* --- what is used most ------------------------------------------------------------------------*/
+
+#define RANK_STEP 32 /* for a call of htc_heap_rank(); an eighth of the rank goes with each */
+#define RANKS     (8 * RANK_STEP + 1)
+
+static heap_block *ranked(const htc_heap *heap, uint32_t number, htc_heap_kind kind)
+{
+    heap_block *block = heap_block_at(heap, number);
+
+    return is_block(heap, number) && block->kind == kind && in_index(heap, block, number) ? block
+                                                                                          : NULL;
+}
+
+static uint32_t next_block(const htc_heap *heap, uint32_t number)
+{
+    return number + heap_granules(HEAP_GET(heap_block_at(heap, number)->head));
+}
+
+void htc_heap_rank(htc_heap *heap, htc_heap_kind kind, htc_heap_used used, htc_heap_after after,
+                   void *baton)
+{
+    for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
+        heap_block *block = ranked(heap, n, kind);
+        uint32_t rank = block ? HEAP_GET(block->rank) : 0;
+
+        if (block)
+            HEAP_SET(block->rank,
+                     rank - (rank + 7) / 8 + (used(baton, heap_payload(block)) ? RANK_STEP : 0));
+    }
+    for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
+        const heap_block *block = ranked(heap, n, kind);
+
+        if (block)
+            after(baton, heap_payload(block));
+    }
+}
+
+size_t htc_heap_first(const htc_heap *heap, htc_heap_kind kind, size_t most, htc_heap_ranked visit,
+                      void *baton)
+{
+    size_t places[RANKS] = {0}, n = 0;
+
+    for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
+        const heap_block *block = ranked(heap, i, kind);
+
+        places[block ? HEAP_GET(block->rank) % RANKS : 0]++;
+    }
+    for (size_t rank = RANKS; rank-- > 1;) {
+        size_t before = n;
+
+        n += places[rank];
+        places[rank] = before;
+    }
+    for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
+        const heap_block *block = ranked(heap, i, kind);
+        uint32_t rank = block ? HEAP_GET(block->rank) % RANKS : 0;
+
+        if (rank && places[rank] < most)
+            visit(baton, places[rank], heap_payload(block), block->owner);
+        if (rank)
+            places[rank]++;
+    }
+    return n < most ? n : most;
 }

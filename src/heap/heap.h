@@ -148,7 +148,8 @@ void htc_heap_wait(htc_heap *heap, int ms);
 
 /** The next request. False: there is none now. To be answered before the next call. */
 bool htc_heap_next(htc_heap *heap, htc_heap_request *request, int64_t now_ms);
-/** It is done. @a again: it may be asked for again at once; else not within the next second. */
+/** It is done, or what was built without a request. @a again: it may be asked for again at once;
+ * else not within the next second. */
 void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms);
 
 /** Exit code of a builder for whose pools there was no memory. No signal has that number. */
@@ -206,6 +207,20 @@ bool htc_heap_condemned(const htc_heap *heap, uint64_t record, uint64_t version)
 /** True when a builder ended while it worked on this before; remembers it if not. The last few are
  * remembered. */
 bool htc_heap_suspected(htc_heap *heap, uint64_t record, uint64_t version);
+
+/**
+ * Note of each object of a kind whether it was used since the last call, as @a used says; @a after is
+ * then called for each. What was used in more of the last calls, or in later ones, ranks higher.
+ */
+typedef bool (*htc_heap_used)(void *baton, const void *object);
+typedef void (*htc_heap_after)(void *baton, const void *object);
+void htc_heap_rank(htc_heap *heap, htc_heap_kind kind, htc_heap_used used, htc_heap_after after,
+                   void *baton);
+/** Visit the @a most objects of a kind that rank highest, in any order: @a place is from 0 for the
+ * first, and objects of the same rank are in the order of their addresses. Returns how many. */
+typedef void (*htc_heap_ranked)(void *baton, size_t place, const void *object, uint64_t owner);
+size_t htc_heap_first(const htc_heap *heap, htc_heap_kind kind, size_t most, htc_heap_ranked visit,
+                      void *baton);
 
 /* --- figures ----------------------------------------------------------------------------------*/
 

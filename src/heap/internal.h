@@ -37,7 +37,8 @@ typedef struct heap_block {
     uint32_t needs[HTC_HEAP_NEEDS]; /* numbers of blocks; 0: none */
     uint32_t place;                 /* its word in the index was this one */
     uint32_t kind;
-    uint64_t unused[3];
+    _Atomic uint32_t rank; /* how often it was used of late */
+    uint32_t unused[5];
 } heap_block;
 
 /** A version of a record. */

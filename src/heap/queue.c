@@ -134,9 +134,11 @@ void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)
 {
     heap_writer *w = heap->writer;
 
-    HEAP_SET(w->current->until, now_ms + HEAP_AGAIN_MS);
-    atomic_store(&w->current->state, again ? HEAP_EMPTY : HEAP_ANSWERED);
-    w->current = NULL;
+    if (w->current) {
+        HEAP_SET(w->current->until, now_ms + HEAP_AGAIN_MS);
+        atomic_store(&w->current->state, again ? HEAP_EMPTY : HEAP_ANSWERED);
+        w->current = NULL;
+    }
     w->nkept = 0;
     enlarge_page(heap);
 }

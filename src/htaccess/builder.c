@@ -93,27 +93,41 @@ static apr_file_t *open_nowhere(apr_pool_t *pool)
     return nowhere;
 }
 
+static void build(const struct htc_builder *builder, const htc_heap_request *request,
+                  apr_file_t *nowhere, apr_pool_t *scratch)
+{
+    bool built;
+
+    alarm(STEP_S);
+    built = htc_build(builder->ctx, builder->s, request, nowhere, scratch);
+    alarm(0);
+    apr_pool_clear(scratch);
+    htc_heap_answer(builder->ctx->heap, built, htc_mono_ms());
+}
+
 static void work(const struct htc_builder *builder, apr_file_t *nowhere)
 {
     htc_context *ctx = builder->ctx;
     htc_heap_request request;
     apr_pool_t *scratch;
+    htc_ahead ahead = {0};
 
     if (apr_pool_create(&scratch, NULL) != APR_SUCCESS)
         _exit(HTC_HEAP_NO_MEMORY);
+    htc_ahead_begin(&ahead, ctx, builder->s, builder->pool);
     htc_heap_ready(ctx->heap);
     while (getppid() == builder->parent) {
-        htc_heap_wait(ctx->heap, WAIT_MS);
-        htc_store_enlarge_pages(ctx->store);
-        while (htc_heap_next(ctx->heap, &request, htc_mono_ms())) {
-            bool built;
+        bool more = htc_ahead_next(&ahead, ctx, &request);
 
-            alarm(STEP_S);
-            built = htc_build(ctx, builder->s, &request, nowhere, scratch);
-            alarm(0);
-            apr_pool_clear(scratch);
-            htc_heap_answer(ctx->heap, built, htc_mono_ms());
-        }
+        if (more)
+            build(builder, &request, nowhere, scratch);
+        else
+            htc_heap_wait(ctx->heap, WAIT_MS);
+        htc_store_enlarge_pages(ctx->store);
+        while (htc_heap_next(ctx->heap, &request, htc_mono_ms()))
+            build(builder, &request, nowhere, scratch);
+        if (!more)
+            htc_ahead_note(&ahead, ctx, htc_mono_ms(), scratch);
     }
 }
 

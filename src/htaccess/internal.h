@@ -296,4 +296,25 @@ uint32_t htc_redirects_flag(const htc_text *text);
  * because core would not have gone on. HTTP_FORBIDDEN. */
 int htc_refuse(request_rec *r, const htc_request *rq);
 
+/* htaccess/ahead.c, in the builder */
+/** A virtual host by what names it, and its number now. */
+typedef struct htc_ahead_server {
+    uint64_t hash;
+    unsigned number;
+} htc_ahead_server;
+/** What a builder knows of what is used most. */
+typedef struct htc_ahead {
+    int64_t began, looked; /* htc_mono_ms() */
+    size_t next;           /* place of the list that is built next */
+    apr_hash_t *servers;   /* htc_ahead_server by hash */
+} htc_ahead;
+/** Begin with the list that the builder before has left. */
+void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_server,
+                     apr_pool_t *pool);
+/** The next directory to be built without being asked. False: there are no more, or it is time to
+ * end, or room gets short. */
+bool htc_ahead_next(htc_ahead *ahead, const htc_context *ctx, htc_heap_request *request);
+/** Note for the next builder which directories are used most, if it is time. Clears @a scratch. */
+void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch);
+
 #endif

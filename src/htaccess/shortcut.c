@@ -68,7 +68,7 @@ static inline bool all_fresh(const htc_path_entry *leaf, int64_t fresh)
         int64_t checked_at;
 
         if (!htc_store_current(step->slot, step->version, &checked_at) || checked_at != fresh ||
-            !atomic_load_explicit(&step->slot->touched, memory_order_relaxed))
+            !htc_store_touched(step->slot))
             return false;
     }
     return true;

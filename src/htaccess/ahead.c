@@ -1,0 +1,143 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What the builder makes before it is asked: the directories that were used most before a graceful
+ * restart. Each builder notes now and then which ones are used, in the records' memory, which
+ * outlives the restart. The first thing that the next one does is to build these, the most used
+ * first. Requests that ask it meanwhile come first, and it does not go on for long.
+ *
+ * Whether a directory is used is known by the mark that requests leave at its record for CLOCK. The
+ * list is a hint: every process may write to it, and the builder takes from it no more than it
+ * would be asked for.
+ */
+#include "htaccess/htaccess.h"
+#include "htaccess/internal.h"
+
+#define LOOK_MS  10000 /* between two looks at what is used */
+#define YOUNG_MS 60000 /* a builder knows too little before, if there is a list */
+#define AHEAD_MS 2000  /* no directory is begun later than that */
+
+/* A virtual host by what names it: its number is another one when a host is added. */
+static uint64_t server_hash(const htc_context *ctx, const server_rec *s, apr_pool_t *pool)
+{
+    const core_server_config *core = ap_get_core_module_config(s->module_config);
+    const char *text = apr_psprintf(pool, "%s %u %s", s->server_hostname ? s->server_hostname : "",
+                                    s->port, core->ap_document_root ? core->ap_document_root : "");
+
+    for (const server_addr_rec *addr = s->addrs; addr; addr = addr->next)
+        text = apr_psprintf(pool, "%s %s:%u", text, addr->virthost ? addr->virthost : "",
+                            addr->host_port);
+    return htc_store_hash(ctx->store, text, strlen(text));
+}
+
+/* --- noting -----------------------------------------------------------------------------------*/
+
+static htc_slot_hot *slot_of(const htc_context *ctx, const htc_path_entry *entry)
+{
+    htc_slot_hot *slot = entry->ndeps ? htc_store_slot(ctx->store, entry->deps[0].ref.slot) : NULL;
+
+    return slot && atomic_load(&slot->version) == entry->deps[0].ref.version ? slot : NULL;
+}
+
+static bool used(void *baton, const void *object)
+{
+    const htc_slot_hot *slot = slot_of(baton, object);
+
+    return slot && atomic_load_explicit(&slot->used, memory_order_relaxed);
+}
+
+/* Virtual hosts may share records, so these are looked at anew when all were looked at. */
+static void look_anew(void *baton, const void *object)
+{
+    htc_slot_hot *slot = slot_of(baton, object);
+
+    if (slot)
+        atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
+}
+
+typedef struct noting {
+    htc_context *ctx;
+    apr_pool_t *pool;
+    apr_hash_t *hashes; /* of servers, by their addresses */
+} noting;
+
+static void note(void *baton, size_t place, const void *object, uint64_t owner)
+{
+    const noting *n = baton;
+    const htc_path_entry *entry = object;
+    htc_favourite favourite = {.owner = owner};
+    const uint64_t *known = apr_hash_get(n->hashes, &entry->server, sizeof(entry->server));
+
+    if (entry->ndeps)
+        favourite.record =
+            htc_store_hash(n->ctx->store, entry->deps[0].path, strlen(entry->deps[0].path));
+    if (!known) {
+        uint64_t hash = server_hash(n->ctx, entry->server, n->pool);
+
+        known = apr_pmemdup(n->pool, &hash, sizeof(hash));
+        apr_hash_set(n->hashes, &entry->server, sizeof(entry->server), known);
+    }
+    favourite.server = *known;
+    htc_store_favourite_set(n->ctx->store, place, &favourite);
+}
+
+void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch)
+{
+    noting n = {ctx, scratch, NULL};
+    htc_favourite first = {0};
+    size_t listed;
+
+    if (now - ahead->looked < LOOK_MS)
+        return;
+    ahead->looked = now;
+    htc_heap_rank(ctx->heap, HTC_HEAP_PATH_ENTRY, used, look_anew, ctx);
+    htc_store_favourite_get(ctx->store, 0, &first);
+    if (first.record && now - ahead->began < YOUNG_MS)
+        return;
+    n.hashes = apr_hash_make(scratch);
+    listed =
+        htc_heap_first(ctx->heap, HTC_HEAP_PATH_ENTRY, htc_store_favourites(ctx->store), note, &n);
+    htc_store_favourite_set(ctx->store, listed, &(htc_favourite){0});
+    apr_pool_clear(scratch);
+}
+
+/* --- building ---------------------------------------------------------------------------------*/
+
+void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_server,
+                     apr_pool_t *pool)
+{
+    unsigned number = 0;
+
+    ahead->began = ahead->looked = htc_mono_ms();
+    ahead->servers = apr_hash_make(pool);
+    for (server_rec *s = main_server; s; s = s->next, number++) {
+        uint64_t hash = server_hash(ctx, s, pool);
+        const htc_ahead_server server = {hash, number};
+        const htc_ahead_server *kept;
+
+        if (apr_hash_get(ahead->servers, &hash, sizeof(hash)))
+            continue;
+        kept = apr_pmemdup(pool, &server, sizeof(server));
+        apr_hash_set(ahead->servers, &kept->hash, sizeof(kept->hash), kept);
+    }
+}
+
+bool htc_ahead_next(htc_ahead *ahead, const htc_context *ctx, htc_heap_request *request)
+{
+    htc_favourite favourite;
+
+    while (htc_store_favourite_get(ctx->store, ahead->next, &favourite) && favourite.record &&
+           htc_mono_ms() - ahead->began < AHEAD_MS && !htc_heap_scarce(ctx->heap)) {
+        const htc_ahead_server *server =
+            apr_hash_get(ahead->servers, &favourite.server, sizeof(favourite.server));
+
+        ahead->next++;
+        if (!server)
+            continue;
+        *request = (htc_heap_request){.record = favourite.record,
+                                      .owner = favourite.owner,
+                                      .server = server->number,
+                                      .share = 100};
+        return true;
+    }
+    return false;
+}

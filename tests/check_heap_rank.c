@@ -1,0 +1,134 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of what the heap tells of its objects' use. Run by 'make check'.
+ */
+#include "suite_util.h"
+#include "heap_fixture.h"
+
+#define OBJECTS 10
+
+static bool is_used[OBJECTS]; /* by key */
+static unsigned looked;
+
+static bool used(void *baton, const void *object)
+{
+    ck_assert_ptr_eq(baton, heap);
+    ck_assert_uint_eq(looked, 0);
+    return is_used[((const hu_object *)object)->key];
+}
+
+static void after(void *baton, const void *object)
+{
+    ck_assert_ptr_eq(baton, heap);
+    ck_assert_ptr_nonnull(object);
+    looked++;
+}
+
+static void rank(void)
+{
+    looked = 0;
+    htc_heap_rank(heap, HTC_HEAP_PATH_ENTRY, used, after, heap);
+    ck_assert_uint_eq(looked, OBJECTS);
+}
+
+static uint64_t first[OBJECTS];
+
+static void visit(void *baton, size_t place, const void *object, uint64_t owner)
+{
+    (void)baton;
+    ck_assert_uint_lt(place, OBJECTS);
+    ck_assert_uint_eq(first[place], UINT64_MAX);
+    ck_assert_uint_eq(owner, 77);
+    first[place] = ((const hu_object *)object)->key;
+}
+
+static size_t get_first(size_t most)
+{
+    memset(first, 0xff, sizeof(first));
+    return htc_heap_first(heap, HTC_HEAP_PATH_ENTRY, most, visit, NULL);
+}
+
+static void build_all(void)
+{
+    for (uint64_t key = 0; key < OBJECTS; key++) {
+        ck_assert_ptr_nonnull(hu_build(
+            heap,
+            &(hu_spec){
+                .key = key, .build = 1, .nwords = 10, .owner = 77, .kind = HTC_HEAP_PATH_ENTRY}));
+        ck_assert_ptr_nonnull(hu_build(
+            heap, &(hu_spec){.key = 100 + key, .build = 1, .nwords = 9, .kind = HTC_HEAP_CONFIG}));
+    }
+}
+
+START_TEST(nothing_was_used)
+{
+    own();
+    build_all();
+    ck_assert_uint_eq(get_first(OBJECTS), 0);
+    memset(is_used, 0, sizeof(is_used));
+    rank();
+    ck_assert_uint_eq(get_first(OBJECTS), 0);
+}
+END_TEST
+
+/* Used in each call, in the last two, in the first two, never. */
+START_TEST(those_used_more_and_later_come_first)
+{
+    own();
+    build_all();
+    for (int call = 0; call < 4; call++) {
+        memset(is_used, 0, sizeof(is_used));
+        is_used[7] = true;
+        is_used[2] = call >= 2;
+        is_used[5] = call < 2;
+        rank();
+    }
+    ck_assert_uint_eq(get_first(OBJECTS), 3);
+    ck_assert_uint_eq(first[0], 7);
+    ck_assert_uint_eq(first[1], 2);
+    ck_assert_uint_eq(first[2], 5);
+    ck_assert_uint_eq(get_first(2), 2);
+    ck_assert_uint_eq(first[1], 2);
+    ck_assert_uint_eq(first[2], UINT64_MAX);
+}
+END_TEST
+
+START_TEST(use_is_forgotten)
+{
+    own();
+    build_all();
+    memset(is_used, 1, sizeof(is_used));
+    for (int call = 0; call < 1000; call++)
+        rank();
+    ck_assert_uint_eq(get_first(OBJECTS), OBJECTS);
+    memset(is_used, 0, sizeof(is_used));
+    for (int call = 0; call < 100; call++)
+        rank();
+    ck_assert_uint_eq(get_first(OBJECTS), 0);
+}
+END_TEST
+
+START_TEST(what_is_built_anew_begins_anew)
+{
+    own();
+    build_all();
+    memset(is_used, 1, sizeof(is_used));
+    rank();
+    ck_assert_ptr_nonnull(hu_build(
+        heap,
+        &(hu_spec){.key = 3, .build = 2, .nwords = 10, .owner = 77, .kind = HTC_HEAP_PATH_ENTRY}));
+    ck_assert_uint_eq(get_first(OBJECTS), OBJECTS - 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("heap, use");
+    TCase *use = add_case(s, "use");
+
+    tcase_add_test(use, nothing_was_used);
+    tcase_add_test(use, those_used_more_and_later_come_first);
+    tcase_add_test(use, use_is_forgotten);
+    tcase_add_test(use, what_is_built_anew_begins_anew);
+    return run_suite(s);
+}
