@@ -41,9 +41,14 @@ static bool others_open_htaccess(void)
 static int create_store(htc_context *ctx, server_rec *s)
 {
     const char *why = NULL;
-    apr_status_t rv =
-        htc_store_create(&ctx->store, ctx->memory / HTC_RECORDS_PART, ctx->pconf, &why);
+    apr_status_t rv;
 
+    if (htc_is_preflight())
+        rv = htc_store_create(&ctx->store, ctx->memory / HTC_RECORDS_PART, ctx->pconf, &why);
+    else if (htc_kept_use(ctx, s))
+        return OK;
+    else
+        rv = htc_kept_create(ctx, s, &why);
     if (rv == APR_SUCCESS)
         return OK;
     if (htc_is_restart()) {
@@ -151,6 +156,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     install_rule_filters(s);
     htc_fold_say_odd(s);
     rv = htc_maps_post_config(pconf, ptemp, s, any);
+    if (!any && !htc_is_preflight())
+        htc_kept_end(s);
     if (rv != OK || !any)
         return rv;
 
@@ -169,6 +176,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         ctx->off_reason = apr_pstrcat(
             pconf, switcher, " runs requests as different users; the cache stays off", NULL);
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s", ctx->off_reason);
+        htc_kept_end(s);
         return OK;
     }
     htc_history_post_config(s);
@@ -177,7 +185,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     rv = create_store(ctx, s);
     if (rv == OK) {
         htc_cost_create(ctx, s);
-        htc_fresh_create(ctx, s);
+        if (ctx->watch)
+            htc_fresh_find_trees(ctx, s);
         htc_farm_start(ctx, s);
         htc_heap_start(ctx, s);
     }

@@ -52,6 +52,12 @@ apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t
     return APR_SUCCESS;
 }
 
+int htc_lock_keep(htc_lock *lock, apr_pool_t *pool)
+{
+    apr_pool_cleanup_kill(pool, lock, close_file);
+    return lock->fd;
+}
+
 /* Byte 0 is the lock, those behind it are the numbers of processes. */
 static struct flock byte_of(off_t at, short type)
 {

@@ -63,6 +63,8 @@ typedef struct htc_lock {
  */
 apr_status_t htc_lock_create(htc_lock *lock, htc_lock_shared *shared, apr_pool_t *pool);
 void htc_lock_close(htc_lock *lock);
+/** From now on it lives until htc_lock_close(). @return its descriptor. */
+int htc_lock_keep(htc_lock *lock, apr_pool_t *pool);
 
 typedef enum htc_lock_result {
     HTC_LOCK_BUSY = 0, /* not held: it could not be had in time */

@@ -76,6 +76,17 @@ apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool)
     return APR_SUCCESS;
 }
 
+void htc_pages_forget(const htc_kept_memory *memory)
+{
+    if (!memory->at)
+        return;
+    munmap(memory->at, memory->bytes);
+    for (int i = 0; i < 2; i++) {
+        if (memory->fds[i] >= 0)
+            close(memory->fds[i]);
+    }
+}
+
 /* With vm.memfd_noexec=2 the kernel allows no other memory files. */
 int htc_pages_file(const char *name)
 {

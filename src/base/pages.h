@@ -27,6 +27,17 @@ void *htc_pages_map(size_t bytes, int protection, int fd);
  */
 apr_status_t htc_pages_share(void **at, size_t bytes, apr_pool_t *pool);
 
+/** Memory that outlives a configuration, with descriptors that belong to it; -1: none. Another build
+ * of the module knows no more than this of it. */
+typedef struct htc_kept_memory {
+    void *at;
+    size_t bytes;
+    int fds[2];
+} htc_kept_memory;
+
+/** Unmap it and close its descriptors, in this process. */
+void htc_pages_forget(const htc_kept_memory *memory);
+
 /**
  * An empty memory file, which nobody can execute. /proc shows @a name. The caller closes the
  * descriptor; exec does, too.

@@ -173,6 +173,27 @@ apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t 
     return APR_SUCCESS;
 }
 
+void htc_store_keep(htc_store *store, apr_pool_t *pool, htc_kept_memory *memory)
+{
+    apr_pool_cleanup_kill(pool, store, unmap);
+    *memory = (htc_kept_memory){store->base, store->bytes, {htc_lock_keep(&store->lock, pool), -1}};
+}
+
+uint64_t htc_store_layout(void)
+{
+    const uint64_t sizes[] = {sizeof(htc_store),   sizeof(htcs_header), sizeof(htcs_stripe),
+                              sizeof(htcs_owner),  sizeof(htcs_slot),   sizeof(htcs_block),
+                              HTCS_BYTES_PER_SLOT, HTCS_WAYS,           HTC_COUNTER_COUNT};
+
+    return XXH3_64bits(sizes, sizeof(sizes));
+}
+
+void htc_store_begin_again(htc_store *store)
+{
+    htc_counters_reset(store);
+    atomic_store(&store->header->said, 0);
+}
+
 /* --- hash and slots ---------------------------------------------------------------------------*/
 
 HTC_EACH __attribute__((flatten)) uint64_t htc_store_hash(const htc_store *store, const void *key,

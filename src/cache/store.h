@@ -109,6 +109,16 @@ typedef struct htc_slot_hot {
 apr_status_t htc_store_create(htc_store **store, uint64_t bytes, apr_pool_t *pool,
                               const char **why);
 
+/**
+ * From now on the mapping does not go with @a pool, which it was created with: it outlives a
+ * configuration, and the code that created it. *memory says what there is to give up.
+ */
+void htc_store_keep(htc_store *store, apr_pool_t *pool, htc_kept_memory *memory);
+/** Of the sizes of all that lies in the segment; of use to see that another build has others. */
+uint64_t htc_store_layout(void);
+/** A new configuration begins with what is there: counters begin at 0, messages may be said again. */
+void htc_store_begin_again(htc_store *store);
+
 /** Seeded hash of a key, the same in every process of this segment. @a len in bytes. */
 uint64_t htc_store_hash(const htc_store *store, const void *key, size_t len);
 

@@ -25,6 +25,9 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define MIN_NODES        256
 #define NODES_PER_BUCKET 4 /* at most, on average: each touches pages of the buckets at random */
 #define ALIGN            64
@@ -148,6 +151,37 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
     }
     *watch = w;
     return APR_SUCCESS;
+}
+
+void htc_watch_keep(htc_watch *watch, apr_pool_t *pool, htc_kept_memory *memory)
+{
+    apr_pool_cleanup_kill(pool, watch, destroy);
+    *memory = (htc_kept_memory){
+        watch->base, watch->bytes, {watch->fd, htc_lock_keep(&watch->lock, pool)}};
+}
+
+uint64_t htc_watch_layout(void)
+{
+    const uint64_t sizes[] = {sizeof(htc_watch), sizeof(htcw_header), sizeof(htcw_node)};
+
+    return XXH3_64bits(sizes, sizeof(sizes));
+}
+
+void htc_watch_begin_again(htc_watch *watch)
+{
+    htcw_header *header = watch->header;
+
+    watch->untouched = false; /* processes have used it, which does not show in this one */
+    watch->limit = limit_of("/proc/sys/fs/inotify/max_user_watches");
+    for (int i = 0; i < HTC_WATCH_WHYS; i++)
+        atomic_store(&header->told[i], 0);
+    for (int i = 0; i < HTC_TROUBLES; i++)
+        atomic_store(&header->troubles[i], HTCW_EMPTY);
+    for (int i = 0; i < HTCW_DEVICES; i++) {
+        uint32_t logged = HTCW_LOGGED;
+
+        atomic_compare_exchange_strong(&header->refused[i].logged, &logged, HTCW_UNLOGGED);
+    }
 }
 
 /* --- marks ------------------------------------------------------------------------------------*/

@@ -105,6 +105,13 @@ static inline bool htc_watch_each_request(htc_watch_why why)
 apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t nodes, apr_pool_t *pool,
                               const char **why);
 
+/** As htc_store_keep(). */
+void htc_watch_keep(htc_watch *watch, apr_pool_t *pool, htc_kept_memory *memory);
+/** As htc_store_layout(). */
+uint64_t htc_watch_layout(void);
+/** A new configuration goes on with what is there: messages may be said again. */
+void htc_watch_begin_again(htc_watch *watch);
+
 /** The mark of what is trusted now. @a watch may be NULL. */
 int64_t htc_watch_fresh(const htc_watch *watch);
 

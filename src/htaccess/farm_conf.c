@@ -162,62 +162,10 @@ static const char *read_keys(htc_farm *farm, const char *path, apr_pool_t *pool)
 /* --- fingerprint --------------------------------------------------------------------------------
  */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* A list in one order, whatever the order it was written in. */
-static const char *list_text(apr_pool_t *pool, const char *title, const apr_array_header_t *list)
-{
-    apr_array_header_t *sorted = apr_array_copy(pool, list);
-
-    qsort(sorted->elts, (size_t)sorted->nelts, sizeof(const char *), by_text);
-    return apr_pstrcat(pool, title, " ", apr_array_pstrcat(pool, sorted, '\n'), "\n\n", NULL);
-}
-
-static const char *modules_text(apr_pool_t *pool)
-{
-    apr_array_header_t *names = apr_array_make(pool, 64, sizeof(const char *));
-
-    for (const module *m = ap_top_module; m; m = m->next)
-        APR_ARRAY_PUSH(names, const char *) =
-            apr_psprintf(pool, "%s %d.%d", m->name, m->version, m->minor_version);
-    return list_text(pool, "modules", names);
-}
-
-/* Names and values: what ${NAME} becomes in a file. */
-static const char *defines_text(apr_pool_t *pool)
-{
-    apr_array_header_t *defines = apr_array_make(pool, 8, sizeof(const char *));
-
-    for (int i = 0; i < ap_server_config_defines->nelts; i++) {
-        const char *name = APR_ARRAY_IDX(ap_server_config_defines, i, const char *);
-        APR_ARRAY_PUSH(defines, const char *) = apr_pstrcat(
-            pool, name, "=", ap_resolve_env(pool, apr_pstrcat(pool, "${", name, "}", NULL)), NULL);
-    }
-    return list_text(pool, "defines", defines);
-}
-
-/* All that decides what a file becomes when it is parsed, and who may read it. */
-static const char *configuration_text(const htc_context *ctx, apr_pool_t *pool)
-{
-    ap_version_t version;
-
-    ap_get_server_revision(&version);
-    return apr_pstrcat(
-        pool,
-        apr_psprintf(pool, "mod_htcache %s\nhttpd %d.%d.%d%s mmn %d\nuser %ld group %ld\n",
-                     HTC_VERSION, version.major, version.minor, version.patch, version.add_string,
-                     MODULE_MAGIC_NUMBER_MAJOR, (long)ap_unixd_config.user_id,
-                     (long)ap_unixd_config.group_id),
-        modules_text(pool), defines_text(pool), list_text(pool, "trusted", ctx->trusted), NULL);
-}
-
 static void make_fingerprints(htc_context *ctx, htc_farm *farm, server_rec *main_server,
                               apr_pool_t *pool)
 {
-    const char *text = configuration_text(ctx, pool);
+    const char *text = htc_configuration_text(ctx, pool);
 
     htc_farm_digest(farm->fingerprint, text, strlen(text));
     for (server_rec *s = main_server; s; s = s->next) {

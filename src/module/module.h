@@ -351,9 +351,24 @@ bool htc_is_preflight(void);
 /** The error that httpd would report for the line being read if its directive did not exist. */
 const char *htc_refuse_private(cmd_parms *cmd);
 
+/* module/kept.c */
+/** All that decides what a file becomes when it is parsed, and that servers of a farm must have in
+ * common. */
+const char *htc_configuration_text(const htc_context *ctx, apr_pool_t *pool);
+/** Go on with the records and watches of the configuration before: true when there are any, and
+ * each record would be the same now. If not they are given up, and the error log says why. In
+ * post_config, in the parent; sets ctx->store and ctx->watch. */
+bool htc_kept_use(htc_context *ctx, server_rec *s);
+/** Make new ones, which outlive this configuration. @param why a sentence for the administrator. */
+apr_status_t htc_kept_create(htc_context *ctx, server_rec *s, const char **why);
+/** Give them up, where there are any: children that have them keep them until they end. */
+void htc_kept_end(server_rec *s);
+
 /* module/watch.c */
-/** Make the instance, before the children fork. */
-void htc_fresh_create(htc_context *ctx, server_rec *s);
+/** True when some server has HtCacheRevalidate auto. */
+bool htc_fresh_wanted(const server_rec *s);
+/** Make the instance, before the children fork, if it is wanted; it lives as long as @a pool. */
+void htc_fresh_create(htc_context *ctx, server_rec *s, apr_pool_t *pool);
 /** post_read_request: publish what was reported. One system call for each request to a server in
  *  which HtCacheRevalidate auto applies somewhere, none for one to another. */
 int htc_fresh_request(request_rec *r);

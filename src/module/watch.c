@@ -13,7 +13,7 @@
 /* A record, the directories on its way, and links: nodes for each slot of the store. */
 #define NODES_PER_SLOT 2
 
-static bool wanted(const server_rec *s)
+bool htc_fresh_wanted(const server_rec *s)
 {
     for (; s; s = s->next) {
         if (htc_server_conf_of(s)->may_be_auto)
@@ -22,21 +22,19 @@ static bool wanted(const server_rec *s)
     return false;
 }
 
-void htc_fresh_create(htc_context *ctx, server_rec *s)
+void htc_fresh_create(htc_context *ctx, server_rec *s, apr_pool_t *pool)
 {
     const char *why = NULL;
     htc_store_stats stats;
     apr_status_t rv;
 
-    if (!ctx->store || !wanted(s))
+    if (!htc_fresh_wanted(s))
         return;
     htc_store_stats_get(ctx->store, &stats);
     rv = htc_watch_create(&ctx->watch, ctx->store, (uint32_t)stats.slots_total * NODES_PER_SLOT,
-                          ctx->pconf, &why);
-    if (rv == APR_SUCCESS) {
-        htc_fresh_find_trees(ctx, s);
+                          pool, &why);
+    if (rv == APR_SUCCESS)
         return;
-    }
     ctx->watch = NULL;
     ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
                  "HtCacheRevalidate auto: %s. Until the next restart records are compared with the "

@@ -17,7 +17,8 @@
 #include "ap_regex.h"
 
 /* Messages about the rows of one file that go to the error log. */
-#define MAX_LOGGED 20
+#define GENERATIONS 65536 /* whose words are told apart */
+#define MAX_LOGGED  20
 /* A file changed more recently may still be being written. */
 #define QUIET_NS (INT64_C(1000000000))
 /* So may one that does not end with a line's end. */
@@ -718,8 +719,11 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
  * image in use is that of the file. */
 static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch)
 {
-    _Atomic int64_t *mark = htc_watch_word_at(watch, map->slot);
-    int64_t fresh = htc_watch_word_fresh(watch, map->slot), seen = atomic_load(mark), own, now;
+    /* Processes of an earlier generation may watch another map by the same word. Each takes the
+     * mark of the other for none of its own. */
+    uint32_t word = map->slot + (uint32_t)(redirects->generation % GENERATIONS) * HTC_WATCH_WORDS;
+    _Atomic int64_t *mark = htc_watch_word_at(watch, word);
+    int64_t fresh = htc_watch_word_fresh(watch, word), seen = atomic_load(mark), own, now;
     htc_watch_why why;
     bool known;
 
@@ -731,7 +735,7 @@ static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, 
     own = htc_watch_unverified(watch);
     if (!atomic_compare_exchange_strong(mark, &seen, own))
         return;
-    why = htc_watch_word(watch, map->file, map->slot, &known);
+    why = htc_watch_word(watch, map->file, word, &known);
     if (!compare(redirects, map) || why != HTC_WATCH_OK)
         fresh = htc_mark_polled(why, now);
     atomic_compare_exchange_strong(mark, &own, fresh);
