@@ -8,7 +8,7 @@ use warnings;
 use Test::More;
 use IO::Socket::INET;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy module_path);
 use HtCache::Figures qw(figures unless_flat);
 use HtCache::Server;
 
@@ -306,6 +306,7 @@ for my $case (
     ['a definition is undone', { before => "Define KEPT_VALUE 2\nUnDefine KEPT_VALUE" }, $base],
     $speling ? ['a module', { before => $speling }, '- yes ${KEPT_VALUE}'] : (),
     @group,
+    ['HtCacheDocumentRootShare', { global => 'HtCacheDocumentRootShare 1' }, $base],
     ['all as at first', {}, $base],
 ) {
     my ($name, $how, $expect) = @$case;
@@ -317,6 +318,21 @@ for my $case (
     cmp_ok counters()->{file_reads}, '>', 0, "$name: files are read anew";
     is told_empty(), $had + 1, "$name: the error log says so, once";
 }
+
+# The advice of the message about a file that is too large is worth following.
+write_file("$tree/d1/.htaccess", rules(1) . "# filler\n" x 200_000);
+configure(global => "HtCacheMemory 64M\nHtCacheDocumentRootShare 1");
+restart();
+wait_past_racy();
+is seen('d1'), '1', 'a file that is too large for its share: the answer is right' for 1 .. 2;
+cmp_ok counters()->{too_large}, '>', 0, 'it is left to httpd';
+configure(global => "HtCacheMemory 64M\nHtCacheDocumentRootShare 50");
+restart();
+is seen('d1'), '1', 'a larger share: the answer is right' for 1 .. 2;
+my $reads = counters()->{file_reads};
+is seen('d1'), '1', 'also when asked again';
+is counters()->{file_reads}, $reads, 'a larger share: the file is kept';
+site('d1', 1);
 
 # --- off, and otherwise -------------------------------------------------------------------------
 
@@ -347,5 +363,35 @@ for my $revalidate ('1s', 'auto', '1s', 'auto') {
 }
 
 is_deeply [$server->crashes], [], 'no child crashed';
+ok $server->stop, 'stop';
+
+# --- another build ------------------------------------------------------------------------------
+# A copy of the module with another text that its layout is known by is put in its place.
+
+my $module = "$apart/mod_htcache.so";
+my $bytes  = read_file(module_path());
+write_file($module, $bytes);
+$server = HtCache::Server->new(name => 'kept-build', ports => ['site'], modules => \@modules,
+    conf => "LoadModule htcache_module \"$module\"\n" . $conf);
+configure();
+$server->start;
+wait_past_racy();
+visit() for 1 .. 2;
+my $fds = figures($server);
+for my $case (['the same build', 0, $bytes],
+    ['another build', 1, $bytes =~ s/redirect area layout \d{4}/redirect area layout 9999/gr],
+    ['the same again', 1, undef], ['the first build', 2, $bytes]) {
+    my ($name, $told, $text) = @$case;
+    if (defined $text) {
+        write_file("$module.new", $text);
+        rename "$module.new", $module or die "rename: $!\n";
+    }
+    restart();
+    is_deeply [visit()], [], "$name: the answers are right";
+    is told_empty(), $told, "$name: what the error log says";
+    is !!counters()->{file_reads}, !!($name !~ /same/), "$name: are files read";
+}
+is_deeply [unless_flat($server, $fds, 4096)], [], 'another build: the parent holds no more than before';
+is_deeply [$server->crashes], [], 'another build: no child crashed';
 ok $server->stop, 'stop';
 done_testing;

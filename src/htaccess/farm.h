@@ -48,6 +48,9 @@ void htc_farm_problems(struct htc_list *problems);
 
 #ifdef HAVE_LIBMEMCACHED
 
+/** Whose results records may be: the servers, and the state of the key's file. */
+const char *htc_farm_text(apr_pool_t *pool);
+
 /** Set ctx->farm if the directives ask for it and everything that it needs is there. Otherwise
  * log why not. */
 void htc_farm_start(htc_context *ctx, server_rec *s);
@@ -74,6 +77,12 @@ void htc_farm_publish(htc_context *ctx, request_rec *r, const htc_put *put, bool
 void htc_farm_flush(htc_context *ctx, request_rec *r);
 
 #else
+
+static inline const char *htc_farm_text(apr_pool_t *pool)
+{
+    (void)pool;
+    return "";
+}
 
 static inline void htc_farm_start(htc_context *ctx, server_rec *s)
 {

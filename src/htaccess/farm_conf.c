@@ -178,6 +178,25 @@ static void make_fingerprints(htc_context *ctx, htc_farm *farm, server_rec *main
     }
 }
 
+/* Records came from these servers by this key. When it is another one, they may be from somebody who
+ * was not to be believed. */
+const char *htc_farm_text(apr_pool_t *pool)
+{
+    const htc_farm_options *options = htc_options_get()->farm;
+    const char *text = "farm";
+    struct stat st;
+
+    if (!options || !options->key_file)
+        return text;
+    for (int i = 0; i < options->servers->nelts; i++)
+        text = apr_pstrcat(pool, text, " ", APR_ARRAY_IDX(options->servers, i, const char *), NULL);
+    if (stat(options->key_file, &st) != 0)
+        return text;
+    return apr_psprintf(pool, "%s key %lu %lu %ld.%09ld %ld.%09ld", text, (unsigned long)st.st_dev,
+                        (unsigned long)st.st_ino, (long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                        (long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
+}
+
 /* --- servers ------------------------------------------------------------------------------------
  */
 

@@ -9,11 +9,13 @@
  */
 #include "module/module.h"
 #include "area/area.h"
+#include "htaccess/farm.h"
 
 #include "http_main.h"
 #include "unixd.h"
 
 #include <grp.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -90,29 +92,50 @@ static const char *commands_text(apr_pool_t *pool)
     return apr_psprintf(pool, "commands %" APR_UINT64_T_HEX_FMT "\n", (apr_uint64_t)hash);
 }
 
-/* Which files the children may read. */
+/* Which files the children may read. By number, as the name may be "#33". */
 static const char *user_text(apr_pool_t *pool)
 {
-    const char *text = apr_pstrcat(
-        pool, "user ", ap_unixd_config.user_name ? ap_unixd_config.user_name : "", " chroot ",
-        ap_unixd_config.chroot_dir ? ap_unixd_config.chroot_dir : "", " groups", NULL);
+    const struct passwd *user = getpwuid(ap_unixd_config.user_id);
+    const char *name = user ? apr_pstrdup(pool, user->pw_name) : "";
+    const char *text =
+        apr_pstrcat(pool, "user ", name, " chroot ",
+                    ap_unixd_config.chroot_dir ? ap_unixd_config.chroot_dir : "", " groups", NULL);
     gid_t groups[MOST_GROUPS];
     int n = MOST_GROUPS;
 
-    if (ap_unixd_config.user_name &&
-        getgrouplist(ap_unixd_config.user_name, ap_unixd_config.group_id, groups, &n) >= 0) {
-        for (int i = 0; i < n; i++)
-            text = apr_psprintf(pool, "%s %ld", text, (long)groups[i]);
+    /* When there are more, the first are there all the same. */
+    if (*name && getgrouplist(name, ap_unixd_config.group_id, groups, &n) < 0)
+        n = MOST_GROUPS;
+    for (int i = 0; *name && i < n; i++)
+        text = apr_psprintf(pool, "%s %ld", text, (long)groups[i]);
+    return text;
+}
+
+/* Which files are too large to be kept. A host more with the share of another changes nothing. */
+static const char *shares_text(server_rec *s, apr_pool_t *pool)
+{
+    bool seen[101] = {false};
+    const char *text = "shares";
+
+    for (; s; s = s->next) {
+        int percent = htc_server_conf_of(s)->share_percent;
+
+        seen[percent < 0 ? HTC_DEFAULT_SHARE_PERCENT : percent] = true;
+    }
+    for (int i = 0; i <= 100; i++) {
+        if (seen[i])
+            text = apr_psprintf(pool, "%s %d", text, i);
     }
     return text;
 }
 
 /* The servers of a farm need not have the same environment, but a configuration of this one that
  * sees another one may read ${NAME} otherwise. */
-static const char *own_text(const htc_context *ctx, apr_pool_t *pool)
+static const char *own_text(const htc_context *ctx, server_rec *s, apr_pool_t *pool)
 {
-    const char *text = apr_pstrcat(pool, htc_configuration_text(ctx, pool), commands_text(pool),
-                                   user_text(pool), "\n", NULL);
+    const char *text =
+        apr_pstrcat(pool, htc_configuration_text(ctx, pool), commands_text(pool), user_text(pool),
+                    "\n", shares_text(s, pool), "\n", htc_farm_text(pool), "\n", NULL);
     XXH64_hash_t hash = 0;
 
     for (char *const *name = environ; *name; name++)
@@ -173,8 +196,7 @@ void htc_kept_end(server_rec *s)
 
 static bool still_true(const kept *old, const htc_context *ctx, server_rec *s)
 {
-    return old->bytes == ctx->memory && !old->watch == !htc_fresh_wanted(s) &&
-           !strcmp(old->text, own_text(ctx, s->process->pconf));
+    return old->bytes == ctx->memory && !strcmp(old->text, own_text(ctx, s, s->process->pconf));
 }
 
 bool htc_kept_use(htc_context *ctx, server_rec *s)
@@ -188,7 +210,11 @@ bool htc_kept_use(htc_context *ctx, server_rec *s)
         why = "this is another build of mod_htcache than before the restart";
     else if (!still_true(old, ctx, s))
         why = "what decides how .htaccess files are read has changed: HtCacheMemory, "
-              "HtCacheTrustModule, modules, definitions, the environment, or the user";
+              "HtCacheTrustModule, HtCacheDocumentRootShare, HtCacheMemcached or its key, modules, "
+              "definitions, the environment, or the user";
+    else if (!old->watch != !htc_fresh_wanted(s))
+        why = old->watch ? "HtCacheRevalidate auto stands nowhere any more"
+                         : "HtCacheRevalidate auto can begin with an empty one only";
     if (why) {
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s, "HtCache: the cache begins empty, as %s", why);
         htc_kept_end(s);
@@ -225,7 +251,7 @@ apr_status_t htc_kept_create(htc_context *ctx, server_rec *s, const char **why)
     new->layout = records_layout();
     new->pool = own;
     new->bytes = ctx->memory;
-    new->text = apr_pstrdup(own, own_text(ctx, ctx->pconf));
+    new->text = apr_pstrdup(own, own_text(ctx, s, ctx->pconf));
     new->store = ctx->store;
     new->watch = ctx->watch;
     htc_store_keep(ctx->store, own, &new->memory[0]);
