@@ -372,7 +372,7 @@ my $module = "$apart/mod_htcache.so";
 my $bytes  = read_file(module_path());
 write_file($module, $bytes);
 $server = HtCache::Server->new(name => 'kept-build', ports => ['site'], modules => \@modules,
-    conf => "LoadModule htcache_module \"$module\"\n" . $conf);
+    conf => "LoadModule htcache_module \"$module\"\n" . $conf =~ s/^ *HtCacheRedirectMap.*\n//mr);
 configure();
 $server->start;
 wait_past_racy();
