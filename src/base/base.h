@@ -8,6 +8,7 @@
 #define HTC_BASE_BASE_H
 
 #include "base/allow_list.h"
+#include "base/build.h"
 #include "base/chain.h"
 #include "base/config_lines.h"
 #include "base/escape.h"
