@@ -125,6 +125,26 @@ START_TEST(stopped_holder_is_waited_for_once)
 }
 END_TEST
 
+/* Also when the shared words say something else. */
+START_TEST(free_is_what_the_kernel_says)
+{
+    pid_t child;
+
+    ck_assert(htc_lock_free_within(&lock, 0));
+    child = stopped_holder();
+    memset(&sh->lock, 0, sizeof(sh->lock));
+    ck_assert(!htc_lock_free_within(&lock, 0));
+    ck_assert(!htc_lock_free_within(&lock, 50));
+    go_on(child);
+    ck_assert(htc_lock_free_within(&lock, 0));
+    child = stopped_holder();
+    end(child);
+    ck_assert(htc_lock_free_within(&lock, 0));
+    memset(&sh->lock, 0xff, sizeof(sh->lock));
+    ck_assert(htc_lock_free_within(&lock, 0));
+}
+END_TEST
+
 START_TEST(killed_holder_is_noticed)
 {
     for (int i = 0; i < 3; i++) {
@@ -390,6 +410,7 @@ int main(void)
     tcase_add_test(tc, taken_and_given);
     tcase_add_test(tc, busy_is_no_wait_without_a_time);
     tcase_add_test(tc, stopped_holder_is_waited_for_once);
+    tcase_add_test(tc, free_is_what_the_kernel_says);
     tcase_add_test(tc, killed_holder_is_noticed);
     tcase_add_test(tc, killed_heir_is_noticed);
     tcase_add_test(tc, killed_while_waited_for);

@@ -18,7 +18,9 @@
 #include "maps/maps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
+#include <apr_general.h>
 #include <apr_strings.h>
 
 #define HELD 1000
@@ -72,6 +74,8 @@ void __real_free(void *memory);
 void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
 void *__real_mremap(void *old, size_t old_len, size_t len, int flags, ...);
 int __real_munmap(void *at, size_t len);
+int __real_memfd_create(const char *name, unsigned flags);
+apr_status_t __real_apr_generate_random_bytes(unsigned char *bytes, apr_size_t len);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *old, size_t size);
@@ -80,6 +84,8 @@ void __wrap_free(void *memory);
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset);
 void *__wrap_mremap(void *old, size_t old_len, size_t len, int flags, ...);
 int __wrap_munmap(void *at, size_t len);
+int __wrap_memfd_create(const char *name, unsigned flags);
+apr_status_t __wrap_apr_generate_random_bytes(unsigned char *bytes, apr_size_t len);
 
 void *__wrap_malloc(size_t size)
 {
@@ -137,6 +143,27 @@ int __wrap_munmap(void *at, size_t len)
 {
     mapped -= (long)len;
     return __real_munmap(at, len);
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return is_refused() ? -1 : __real_memfd_create(name, flags);
+}
+
+static bool needs_random; /* what is tried does; others go on without */
+
+apr_status_t __wrap_apr_generate_random_bytes(unsigned char *bytes, apr_size_t len)
+{
+    return needs_random && is_refused() ? APR_ENOMEM : __real_apr_generate_random_bytes(bytes, len);
+}
+
+static unsigned descriptors(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
 }
 
 /* --- what is tried ----------------------------------------------------------------------------*/
@@ -335,9 +362,14 @@ static bool a_store(apr_pool_t *sub)
 {
     htc_store *store;
     const char *why = NULL;
-    apr_status_t rv = htc_store_create(&store, HTC_STORE_MIN_BYTES, sub, &why);
+    unsigned before = descriptors();
+    apr_status_t rv;
+
+    needs_random = true;
+    rv = htc_store_create(&store, HTC_STORE_MIN_BYTES, sub, &why);
 
     if (rv != APR_SUCCESS) {
+        must(descriptors() == before);
         must(rv == APR_ENOMEM);
         must(why && *why);
     }
@@ -356,7 +388,7 @@ static bool a_history(apr_pool_t *sub)
 /* What is watched, of a store that there is. */
 static bool a_watch(apr_pool_t *sub)
 {
-    unsigned later = countdown;
+    unsigned later = countdown, before;
     const char *why = NULL;
     htc_store *store;
     htc_watch *watch;
@@ -365,8 +397,11 @@ static bool a_watch(apr_pool_t *sub)
     countdown = 0;
     must(htc_store_create(&store, HTC_STORE_MIN_BYTES, sub, &why) == APR_SUCCESS);
     countdown = later;
+    before = descriptors();
+    needs_random = true;
     rv = htc_watch_create(&watch, store, 100, sub, &why);
     must(rv == APR_SUCCESS || (rv == APR_ENOMEM && why && *why));
+    must(rv == APR_SUCCESS || descriptors() == before); /* it does not wait for the pool's end */
     return rv == APR_SUCCESS;
 }
 
@@ -441,9 +476,9 @@ static const struct {
     {"counts that move", moved_counts, 1},
     {"a builder of few rules", a_builder, 4},
     {"an area", an_area, 1},
-    {"a store", a_store, 1},
+    {"a store", a_store, 3},
     {"a history", a_history, 1},
-    {"a watch", a_watch, 1},
+    {"a watch", a_watch, 3},
     {"a heap", a_heap, 7},
     {"a process cache", a_process_cache, 3},
 };
@@ -460,6 +495,7 @@ START_TEST(each_allocation_may_fail)
 
         apr_pool_create(&sub, pool);
         refused = 0;
+        needs_random = false;
         countdown = ++n;
         watching = true;
         done = works[_i].work(sub);

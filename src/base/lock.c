@@ -159,6 +159,27 @@ void htc_lock_give(htc_lock *lock)
     atomic_store(&lock->holder, 0);
 }
 
+/* Nobody holds it, as far as the kernel can say. */
+static bool is_free(const htc_lock *lock)
+{
+    struct flock region = byte_of(0, F_WRLCK);
+
+    return fcntl(lock->fd, F_GETLK, &region) == 0 && region.l_type == F_UNLCK;
+}
+
+bool htc_lock_free_within(const htc_lock *lock, unsigned wait_ms)
+{
+    int64_t now = now_ns(), until = now + (int64_t)wait_ms * NS_PER_MS;
+
+    for (unsigned attempt = 0; !is_free(lock); attempt++) {
+        now = now_ns();
+        if (now >= until)
+            return false;
+        pause_for(attempt, until - now);
+    }
+    return true;
+}
+
 bool htc_lock_stuck(const htc_lock *lock)
 {
     return atomic_load(&lock->shared->stuck) == atomic_load(&lock->shared->holder);

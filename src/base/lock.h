@@ -82,6 +82,10 @@ htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms);
 /** Give it back. Only the holder calls this. */
 void htc_lock_give(htc_lock *lock);
 
+/** Wait for at most @a wait_ms until no other process holds it. For one that must not rely on what
+ * others write: it reads nothing that is shared. False when the lock was never seen free. */
+bool htc_lock_free_within(const htc_lock *lock, unsigned wait_ms);
+
 /** After HTC_LOCK_BUSY: true when one holder was waited for in vain, and has it still. False when it
  * went from one to the next meanwhile. Asks no system call. */
 bool htc_lock_stuck(const htc_lock *lock);

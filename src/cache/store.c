@@ -134,12 +134,12 @@ static apr_status_t init_segment(htc_store *store, apr_pool_t *pool)
     apr_status_t rv;
 
     lay_out(store);
-    rv = htc_lock_create(&store->lock, &store->header->lock, pool);
+    rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
     if (rv != APR_SUCCESS)
         return rv;
-    rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
     HTCS_SET(store->header->free_head, HTCS_NIL);
-    return rv;
+    return htc_lock_create(&store->lock, &store->header->lock,
+                           pool); /* last: it leaves a cleanup */
 }
 
 apr_status_t htc_store_create(htc_store **store_out, uint64_t bytes, apr_pool_t *pool,
@@ -179,13 +179,9 @@ void htc_store_keep(htc_store *store, apr_pool_t *pool, htc_kept_memory *memory)
     *memory = (htc_kept_memory){store->base, store->bytes, {htc_lock_keep(&store->lock, pool), -1}};
 }
 
-uint64_t htc_store_layout(void)
+bool htc_store_lock_free(const htc_store *store, unsigned wait_ms)
 {
-    const uint64_t sizes[] = {sizeof(htc_store),   sizeof(htcs_header), sizeof(htcs_stripe),
-                              sizeof(htcs_owner),  sizeof(htcs_slot),   sizeof(htcs_block),
-                              HTCS_BYTES_PER_SLOT, HTCS_WAYS,           HTC_COUNTER_COUNT};
-
-    return XXH3_64bits(sizes, sizeof(sizes));
+    return htc_lock_free_within(&store->lock, wait_ms);
 }
 
 void htc_store_begin_again(htc_store *store)

@@ -114,8 +114,9 @@ apr_status_t htc_store_create(htc_store **store, uint64_t bytes, apr_pool_t *poo
  * configuration, and the code that created it. *memory says what there is to give up.
  */
 void htc_store_keep(htc_store *store, apr_pool_t *pool, htc_kept_memory *memory);
-/** Of the sizes of all that lies in the segment; of use to see that another build has others. */
-uint64_t htc_store_layout(void);
+/** False when some process holds the store's lock and has not given it back within @a wait_ms. As
+ * htc_lock_free_within(). */
+bool htc_store_lock_free(const htc_store *store, unsigned wait_ms);
 /** A new configuration begins with what is there: counters begin at 0, messages may be said again. */
 void htc_store_begin_again(htc_store *store);
 

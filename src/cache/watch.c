@@ -25,9 +25,6 @@
 #include <apr_general.h>
 #include <apr_strings.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define MIN_NODES        256
 #define NODES_PER_BUCKET 4 /* at most, on average: each touches pages of the buckets at random */
 #define ALIGN            64
@@ -100,13 +97,13 @@ static apr_status_t map_tree(htc_watch *w)
 
 static apr_status_t init_header(htc_watch *w, apr_pool_t *pool)
 {
-    apr_status_t rv = htc_lock_create(&w->lock, &w->header->lock, pool);
+    apr_status_t rv = apr_generate_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
 
     if (rv != APR_SUCCESS)
         return rv;
     atomic_store(&w->header->epoch, 1);
     htcw_reset(w);
-    return apr_generate_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
+    return htc_lock_create(&w->lock, &w->header->lock, pool); /* last: it leaves a cleanup */
 }
 
 static const char *why_no_instance(int err, apr_pool_t *pool)
@@ -160,11 +157,9 @@ void htc_watch_keep(htc_watch *watch, apr_pool_t *pool, htc_kept_memory *memory)
         watch->base, watch->bytes, {watch->fd, htc_lock_keep(&watch->lock, pool)}};
 }
 
-uint64_t htc_watch_layout(void)
+bool htc_watch_lock_free(const htc_watch *watch, unsigned wait_ms)
 {
-    const uint64_t sizes[] = {sizeof(htc_watch), sizeof(htcw_header), sizeof(htcw_node)};
-
-    return XXH3_64bits(sizes, sizeof(sizes));
+    return htc_lock_free_within(&watch->lock, wait_ms);
 }
 
 void htc_watch_begin_again(htc_watch *watch)

@@ -107,8 +107,8 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
 
 /** As htc_store_keep(). */
 void htc_watch_keep(htc_watch *watch, apr_pool_t *pool, htc_kept_memory *memory);
-/** As htc_store_layout(). */
-uint64_t htc_watch_layout(void);
+/** As htc_store_lock_free(). */
+bool htc_watch_lock_free(const htc_watch *watch, unsigned wait_ms);
 /** A new configuration goes on with what is there: messages may be said again. */
 void htc_watch_begin_again(htc_watch *watch);
 
