@@ -8,7 +8,7 @@ use warnings;
 use Test::More;
 use IO::Socket::INET;
 use HtCache::Client;
-use HtCache::Env qw(mpm work_dir write_file read_file wait_until wait_past_racy module_path);
+use HtCache::Env qw(mpm work_dir write_file read_file wait_until wait_past_racy);
 use HtCache::Figures qw(figures unless_flat);
 use HtCache::Server;
 
@@ -364,36 +364,5 @@ for my $revalidate ('1s', 'auto', '1s', 'auto') {
 }
 
 is_deeply [$server->crashes], [], 'no child crashed';
-ok $server->stop, 'stop';
-
-# --- another build ------------------------------------------------------------------------------
-# A copy of the module with another text that its layout is known by is put in its place.
-
-my $module = "$apart/mod_htcache.so";
-my $bytes  = read_file(module_path());
-write_file($module, $bytes);
-$server = HtCache::Server->new(name => 'kept-build', ports => ['site'], modules => \@modules,
-    conf => "LoadModule htcache_module \"$module\"\n" . $conf);
-configure();
-$server->start;
-wait_past_racy();
-visit() for 1 .. 2;
-my $fds = figures($server);
-for my $case (['the same build', 0, $bytes],
-    ['another build', 1, $bytes =~ s/redirect area layout \d{4}/redirect area layout 9999/gr],
-    ['the same again', 1, undef], ['the first build', 2, $bytes]) {
-    my ($name, $told, $text) = @$case;
-    if (defined $text) {
-        write_file("$module.new", $text);
-        rename "$module.new", $module or die "rename: $!\n";
-    }
-    restart();
-    is_deeply [visit()], [], "$name: the answers are right";
-    is told_empty(), $told, "$name: what the error log says";
-    is !!counters()->{file_reads}, !!($name !~ /same/), "$name: are files read";
-}
-$fds->{descriptors} += 2; # a lock of the memory of maps, each time: another build does not know which it is
-is_deeply [unless_flat($server, $fds, 4096)], [], 'another build: the parent holds no more of records';
-is_deeply [$server->crashes], [], 'another build: no child crashed';
 ok $server->stop, 'stop';
 done_testing;

@@ -238,6 +238,15 @@ sub signal {
     kill $signal, $pid or die "cannot signal $pid: $!\n";
 }
 
+# Sends the signal, USR1 unless another is given, and waits until the server says that it goes on.
+sub restart {
+    my ($self, $signal) = @_;
+    my $count = sub { scalar(() = $self->error_log =~ /resuming normal operations/g) };
+    my $had = $count->();
+    $self->signal($signal // 'USR1');
+    return wait_until(sub { $count->() > $had });
+}
+
 # The letter that the kernel has for it; nothing: there is no such process.
 sub _state {
     my ($pid) = @_;
