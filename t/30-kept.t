@@ -11,6 +11,7 @@ use HtCache::Client;
 use HtCache::Env qw(mpm work_dir write_file read_file wait_until wait_past_racy);
 use HtCache::Figures qw(figures unless_flat);
 use HtCache::Server;
+use HtCache::TestModule;
 
 my $tree  = work_dir('kept');
 my $apart = work_dir('kept-apart');
@@ -44,7 +45,8 @@ write_file("$apart/map.txt",        "/mapped http://example.org/0\n");
 my $settings = "$apart/settings.conf";
 my $more     = "$apart/more.conf";
 my $before   = "$apart/before.conf";
-my %default  = (on => 'On', revalidate => 'auto', global => '', before => '', more => '');
+my $environ  = "$apart/environment";
+my %default  = (on => 'On', revalidate => 'auto', global => '', before => '', more => '', environment => '');
 
 # What the next start or restart reads.
 sub configure {
@@ -52,6 +54,7 @@ sub configure {
     write_file($settings, "HtCache $how{on}\nHtCacheRevalidate $how{revalidate}\n");
     write_file($more, $how{more});
     write_file($before, "$how{before}\n$how{global}\n");
+    write_file($environ, $how{environment});
 }
 
 configure();
@@ -63,7 +66,8 @@ my $directory = <<"CONF";
 </Directory>
 CONF
 my @modules = grep { !/^(?:cgid?|speling)$/ } HtCache::Server::modules();
-my $conf = <<"CONF";
+my ($surroundings) = HtCache::TestModule::load($apart, 'surroundings');
+my $conf = ($surroundings // '') . <<"CONF";
 Include "$before"
 <VirtualHost *:\@PORT:site\@>
     DocumentRoot "$tree"
@@ -77,7 +81,7 @@ Include "$more"
 </Location>
 CONF
 my $server = HtCache::Server->new(name => 'kept', ports => ['site', 'added'], htcache => 1,
-    modules => \@modules, conf => $conf)->start;
+    modules => \@modules, conf => $conf, env => { HTCACHE_SURROUNDINGS => $environ })->start;
 my $added = <<"CONF";
 <VirtualHost *:@{[$server->port('added')]}>
     ServerName added.example
@@ -102,14 +106,7 @@ sub named {
     return join ' ', map { HtCache::Client::header($answer, "X-$_") // '-' } qw(Define Module Value);
 }
 
-# Sends the signal and waits until the server goes on, and until a new child answers.
-sub restart {
-    my ($signal) = @_;
-    my $count = sub { my @n = $server->error_log =~ /resuming normal operations/g; scalar @n };
-    my $had = $count->();
-    $server->signal($signal // 'USR1');
-    return wait_until(sub { $count->() > $had });
-}
+sub restart { return $server->restart(@_) }
 
 sub told_empty { my @n = $server->error_log =~ /the cache begins empty/g; return scalar @n }
 
@@ -297,7 +294,7 @@ is named(), $base, 'nothing is defined';
 restart();
 visit();
 my $speling = HtCache::Server::load_modules('speling');
-my @group   = $> ? () : (['Group', { before => 'Group nogroup' }, $base]);
+my @user    = $> ? () : (['Group', { before => 'Group nogroup' }, $base], ['User', { before => 'User nobody' }, $base]);
 for my $case (
     ['HtCacheMemory',          { global => 'HtCacheMemory 96M' },                       $base],
     ['HtCacheTrustModule',     { global => 'HtCacheTrustModule mod_headers.c' },        $base],
@@ -306,7 +303,8 @@ for my $case (
     ['its value',              { before => 'Define KEPT_VALUE 2' },                     '- - 2'],
     ['a definition is undone', { before => "Define KEPT_VALUE 2\nUnDefine KEPT_VALUE" }, $base],
     $speling ? ['a module', { before => $speling }, '- yes ${KEPT_VALUE}'] : (),
-    @group,
+    $surroundings ? ['the environment', { environment => 'E' }, '- - E'] : (),
+    @user,
     ['HtCacheDocumentRootShare', { global => 'HtCacheDocumentRootShare 1' }, $base],
     ['all as at first', {}, $base],
 ) {
