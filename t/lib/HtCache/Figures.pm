@@ -10,8 +10,9 @@ use HtCache::Env qw(read_file wait_until);
 use Exporter 'import';
 our @EXPORT_OK = qw(figures temp_files unless_flat median);
 
-# Of the parent: { descriptors, instances (of inotify), watches, shared (mappings), memory (KiB) }, and
-# processes: how many children it has.
+# Of the parent: { descriptors, instances (of inotify), watches, mappings, shared (those that are), memory, pss,
+# shmem (KiB) }, and processes: how many children it has. pss is the parent's own memory and its part of what it shares,
+# which is more the fewer children there are; shmem is of shared memory what the parent has used itself.
 sub figures {
     my ($server) = @_;
     my $proc  = '/proc/' . $server->pid;
@@ -20,14 +21,20 @@ sub figures {
     for my $file (glob "$proc/fdinfo/*") {
         $watches += () = (read_file($file) // '') =~ /^inotify wd:/mg;
     }
-    my ($memory) = (read_file("$proc/status") // '') =~ /^RssAnon:\s*(\d+)/m;
-    my @shared   = grep {/^\S+ ...s /} split /\n/, read_file("$proc/maps") // '';
+    my $status   = read_file("$proc/status") // '';
+    my ($memory) = $status =~ /^RssAnon:\s*(\d+)/m;
+    my ($shmem)  = $status =~ /^RssShmem:\s*(\d+)/m;
+    my ($pss)    = (read_file("$proc/smaps_rollup") // '') =~ /^Pss:\s*(\d+)/m;
+    my @mappings = split /\n/, read_file("$proc/maps") // '';
     return {
         descriptors => scalar @links,
         instances   => scalar(grep {/inotify/} @links),
         watches     => $watches,
-        shared      => scalar @shared,
+        mappings    => scalar @mappings,
+        shared      => scalar(grep {/^\S+ ...s /} @mappings),
         memory      => $memory // 0,
+        pss         => $pss    // 0,
+        shmem       => $shmem  // 0,
         processes   => scalar(() = $server->children),
     };
 }
@@ -45,14 +52,17 @@ sub median {
     return $sorted[$#sorted / 2];
 }
 
-# Names of figures that are larger now than then, once things have settled; memory may grow by $slack KiB.
+# Names of figures that are larger now than then, once things have settled; memory may grow by $slack KiB. Mappings
+# come and go with malloc's arenas and the loader's: a few more are none that grow.
 sub unless_flat {
     my ($server, $then, $slack) = @_;
     my @grown;
+    my %slack = (memory => $slack, shmem => $slack, mappings => 8);
     wait_until(sub {
         my $now = figures($server);
         @grown = map {"$_ from $then->{$_} to $now->{$_}"}
-            grep { $now->{$_} > $then->{$_} + ($_ eq 'memory' ? $slack : 0) } qw(descriptors instances shared memory);
+            grep { $now->{$_} > $then->{$_} + ($slack{$_} // 0) }
+            qw(descriptors instances mappings shared memory shmem);
         return !@grown;
     });
     return @grown;
