@@ -253,9 +253,13 @@ EOT
         });
         is $now->{first_started_at}, $first->{first_started_at}, "$signal: it is the same httpd";
         cmp_ok $now->{started_at}, '>', $before->{started_at}, "$signal: but restarted";
+        cmp_ok $now->{counting_since}, '>=', $now->{started_at}, "$signal: it says since when figures count";
+        is $now->{redirects_counting_since}, $first->{redirects_counting_since}, "$signal: redirects count on" if $more =~ /map/;
         my ($families) = HtCache::Metrics::parse($asked->request("$page?format=prometheus")->{body});
         is $families->{htcache_server_started_timestamp_seconds}{samples}{''}, $now->{started_at}, "$signal: the metric says so, too";
         is $families->{htcache_server_first_started_timestamp_seconds}{samples}{''}, $now->{first_started_at}, "$signal: both of them";
+        is $families->{"htcache_server_${_}counting_since_timestamp_seconds"}{samples}{''}, $now->{"${_}counting_since"}, "$signal: ${_}counting_since"
+            for '', 'redirects_';
         in_state("$name, after $signal", $asked);
         $before = $now;
     }

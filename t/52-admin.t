@@ -116,8 +116,12 @@ sub hits {
 }
 $redirects->request($_) for ('/row-2') x 3, ('/folded-b') x 2;
 is_deeply hits(), { '/row-2' => 3, '/folded-b' => 2 }, 'a row and a line have answered';
+my $since = sub { my $says = $server->status->{server}; return map { $says->{$_} } qw(counting_since redirects_counting_since) };
+my @since = $since->();
+sleep 1;
 is $redirects->change('/htcache-status', 'reset')->{status}, 200, 'reset';
 is_deeply hits(), {}, 'none has answered since';
+is scalar(grep { $since[$_] < ($since->())[$_] } 0, 1), 2, 'all figures say that they count since then';
 $redirects->request($_) for '/row-2', '/folded-a';
 is_deeply hits(), { '/row-2' => 1, '/folded-a' => 1 }, 'and counting goes on from 0';
 $server->stop;

@@ -273,6 +273,16 @@ static apr_status_t map_own(redirect_area *area)
     return APR_SUCCESS;
 }
 
+int64_t redirect_area_counting_since(const redirect_area *area)
+{
+    return RDA_GET(area->header->counting_since);
+}
+
+void redirect_area_count_since(redirect_area *area, int64_t seconds)
+{
+    RDA_SET(area->header->counting_since, seconds);
+}
+
 /* Also works for an area that is only half prepared. */
 void redirect_area_destroy(redirect_area *area)
 {
@@ -298,6 +308,7 @@ static apr_status_t prepare(redirect_area *area, apr_pool_t *pool)
     if (rv != APR_SUCCESS)
         return rv;
     area->range.layout = redirect_area_layout();
+    redirect_area_count_since(area, apr_time_sec(apr_time_now()));
     return map_own(area);
 }
 

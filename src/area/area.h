@@ -298,4 +298,9 @@ typedef struct redirect_area_stats {
 
 void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *stats);
 
+/** Since when redirects are counted in it, in seconds since 1970: the time it was created, unless
+ * somebody has set another one. A number that a child may have written. */
+int64_t redirect_area_counting_since(const redirect_area *area);
+void redirect_area_count_since(redirect_area *area, int64_t seconds);
+
 #endif

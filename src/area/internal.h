@@ -90,6 +90,7 @@ typedef struct rda_header {
     _Atomic uint64_t evicted; /* maps, ever */
     _Atomic uint64_t said;    /* of these, when the administrator was told. Without the lock */
     _Atomic int64_t said_at;  /* seconds; 0: never. Without the lock */
+    _Atomic int64_t counting_since; /* seconds since 1970. Without the lock */
 } rda_header;
 
 /* A process's cell is its index in this table. */

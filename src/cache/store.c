@@ -138,6 +138,7 @@ static apr_status_t init_segment(htc_store *store, apr_pool_t *pool)
     if (rv != APR_SUCCESS)
         return rv;
     HTCS_SET(store->header->free_head, HTCS_NIL);
+    atomic_store(&store->header->counting_since, apr_time_sec(apr_time_now()));
     return htc_lock_create(&store->lock, &store->header->lock,
                            pool); /* last: it leaves a cleanup */
 }
@@ -247,6 +248,12 @@ void htc_counters_reset(htc_store *store)
         for (unsigned counter = 0; counter < HTC_COUNTER_COUNT; counter++)
             HTCS_SET(store->stripes[i].counts[counter], 0);
     }
+    atomic_store(&store->header->counting_since, apr_time_sec(apr_time_now()));
+}
+
+int64_t htc_counters_since(const htc_store *store)
+{
+    return atomic_load(&store->header->counting_since);
 }
 
 void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)

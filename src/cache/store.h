@@ -270,6 +270,8 @@ uint64_t htc_counter_read(const htc_store *store, enum htc_counter counter);
 
 /** Set all counters to 0. What is counted in the same moment may be lost or stay. */
 void htc_counters_reset(htc_store *store);
+/** When they were set to 0 last, in seconds since 1970, as some process says. */
+int64_t htc_counters_since(const htc_store *store);
 
 typedef struct htc_store_stats {
     uint64_t entries, absent, trees, stock; /* records, in all and by kind */

@@ -88,8 +88,9 @@ typedef struct htcs_noted {
 
 typedef struct htcs_header {
     htc_lock_shared lock;
-    _Atomic uint32_t dirty; /* a writer has the lock, or died with it */
-    _Atomic uint32_t said;  /* htc_store_say() */
+    _Atomic uint32_t dirty;         /* a writer has the lock, or died with it */
+    _Atomic uint32_t said;          /* htc_store_say() */
+    _Atomic int64_t counting_since; /* seconds since 1970, wall clock */
 
     /* All below changes under the lock only. */
     _Atomic uint32_t free_head;    /* list of freed blocks, through the FAT */

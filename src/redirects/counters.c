@@ -496,4 +496,14 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
             redirect_counters_reset(counted->counters, counted->count);
     }
     htc_hits_reset(s);
+    if (redirects && redirects->area)
+        redirect_area_count_since(redirects->area, apr_time_sec(apr_time_now()));
+}
+
+int64_t htc_redirect_counts_since(const server_rec *s)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+
+    return redirects && redirects->area ? redirect_area_counting_since(redirects->area)
+                                        : apr_time_sec(htc_options_get()->started_at);
 }

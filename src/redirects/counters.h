@@ -55,6 +55,8 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
 /** Set the counters of all of these redirects to 0: as they are listed, those of all virtual hosts.
  */
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
+/** Since when they count, in seconds since 1970: httpd's start, or the last reset. */
+int64_t htc_redirect_counts_since(const server_rec *s);
 
 /** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted
  * unless HtCacheCounters is Off for the request's server. */

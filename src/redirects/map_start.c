@@ -165,6 +165,8 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
         return wanted ? HTTP_INTERNAL_SERVER_ERROR : OK;
     }
     redirect_area_join(redirects->area, redirects->generation);
+    if (before)
+        redirect_area_count_since(redirects->area, redirect_area_counting_since(before->area));
     for (int i = 0; i < redirects->maps->nelts; i++)
         load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), before,
                       ptemp);

@@ -20,6 +20,12 @@ static uint64_t counter(const htc_report *report, enum htc_counter which)
 
 /* --- the server -------------------------------------------------------------------------------*/
 
+static int64_t counting_since(const htc_report *report)
+{
+    return report->store ? htc_counters_since(report->store)
+                         : apr_time_sec(htc_options_get()->started_at);
+}
+
 static void report_server(htc_report *report)
 {
     htc_group *group =
@@ -35,6 +41,10 @@ static void report_server(htc_report *report)
                  "when httpd was started");
     htc_add_time(group, "started_at", apr_time_sec(htc_options_get()->started_at),
                  "when httpd was started or last restarted, gracefully or not");
+    htc_add_time(group, "counting_since", counting_since(report),
+                 "what these figures count: that restart, or the last reset");
+    htc_add_time(group, "redirects_counting_since", htc_redirect_counts_since(report->server),
+                 "what the hits of redirects count: httpd's start, or the last reset");
     htc_add_gauge(group, "generation", HTC_UNIT_ONE, (uint64_t)generation,
                   "restarts since httpd was started");
 }
