@@ -269,6 +269,17 @@ is_deeply [unless_flat($server, $then, 4096)], [], '20 restarts: the parent hold
 cmp_ok figures($server)->{watches}, '<=', $watches + 2 * $n, '20 restarts: watches';
 is told_empty(), 0, 'the cache did not begin empty';
 
+# --- for nobody else ----------------------------------------------------------------------------
+
+# What is shared has no name in a file system, and no program that the server starts has a descriptor of it.
+my $proc  = '/proc/' . $server->pid;
+my @names = map {/^\S+ ...s \S+ \S+ \S+ +(.+)/} split /\n/, read_file("$proc/maps");
+is_deeply [grep { -e && $_ ne '/dev/zero' } @names], [], scalar(@names) . ' shared mappings: no file';
+my @own  = grep { (readlink("$proc/fd/$_") // '') =~ /mod_htcache|inotify/ } map {m{(\d+)$}} glob "$proc/fd/*";
+my @open = grep { my ($flags) = read_file("$proc/fdinfo/$_") =~ /^flags:\s*(\d+)/m; !(oct($flags) & 02000000) } @own;
+cmp_ok scalar @own, '>=', 3, scalar(@own) . ' descriptors of locks and watches';
+is_deeply \@open, [], 'exec closes them';
+
 # --- the map ------------------------------------------------------------------------------------
 
 sub mapped {
@@ -361,6 +372,14 @@ for my $revalidate ('1s', 'auto', '1s', 'auto') {
     is_deeply [visit()], [], "HtCacheRevalidate $revalidate: the answers are right";
 }
 
+# A process that starts anew finds nothing of another one, which may be another user's.
+visit() for 1 .. 2;
+$had = told_empty();
 is_deeply [$server->crashes], [], 'no child crashed';
+ok $server->stop, 'stop';
+$server->start(same => 1);
+is_deeply [visit()], [], 'a full start: the answers are right';
+cmp_ok counters()->{file_reads}, '>', 20, 'a full start begins empty';
+is told_empty(), $had, 'and need not say so';
 ok $server->stop, 'stop';
 done_testing;
