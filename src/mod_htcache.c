@@ -43,6 +43,7 @@ static int create_store(htc_context *ctx, server_rec *s)
     const char *why = NULL;
     apr_status_t rv;
 
+    ctx->farm_text = htc_farm_text(ctx->pconf);
     if (htc_is_preflight())
         rv = htc_store_create(&ctx->store, ctx->memory / HTC_RECORDS_PART, ctx->pconf, &why);
     else if (htc_kept_use(ctx, s))

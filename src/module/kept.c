@@ -8,7 +8,6 @@
  * that children write.
  */
 #include "module/module.h"
-#include "htaccess/farm.h"
 
 #include "http_main.h"
 #include "unixd.h"
@@ -139,7 +138,7 @@ static const char *own_text(const htc_context *ctx, server_rec *s, apr_pool_t *p
 {
     const char *text =
         apr_pstrcat(pool, htc_configuration_text(ctx, pool), commands_text(pool), user_text(pool),
-                    "\n", shares_text(s, pool), "\n", htc_farm_text(pool), "\n", NULL);
+                    "\n", shares_text(s, pool), "\n", ctx->farm_text, "\n", NULL);
     XXH64_hash_t hash = 0;
 
     for (char *const *name = environ; *name; name++)

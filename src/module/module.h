@@ -167,6 +167,7 @@ struct htc_context {
     apr_size_t held_note;          /* of a client's request: what it holds, htaccess/hook.c */
     _Atomic apr_int64_t swept;     /* the second in which this process swept last */
     struct htc_farm *farm;         /* NULL: alone */
+    const char *farm_text;         /* htc_farm_text() */
     const char *farm_off;          /* why, although a farm is configured; or NULL */
 };
 
