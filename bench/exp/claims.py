@@ -16,10 +16,10 @@ TITLE = "What docs/performance.md and docs/tuning-memory.md say"
 ABOUT = """The single questions that the documentation quotes figures of, each a script in `bench/` that can be run alone: what they
 print."""
 PACKAGES = ["apache2-utils", "valgrind", "gcc", "libcdb-dev", "liblmdb-dev"]
-SECONDS = {"depth-instructions": (30, 30, 60), "depth-cold": (45, 45, 90), "depth-pairs": (40, 80, 600),
+SECONDS = {"depth-instructions": (30, 20, 60), "depth-cold": (45, 35, 90), "depth-pairs": (40, 80, 600),
            "depth-rules": (15, 25, 60), "fold": (60, 120, 1500), "redirects-throughput": (15, 35, 300),
-           "redirects-load": (20, 35, 45), "redirects-reload": (35, 55, 150), "memory-churn": (60, 50, 90),
-           "redirect-table": (30, 45, 90)}
+           "redirects-load": (20, 35, 45), "redirects-reload": (35, 55, 150), "memory-churn": (60, 30, 90),
+           "redirect-table": (30, 25, 90)}
 EXACT = ("depth-instructions", "depth-cold", "memory-churn")
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -13,8 +13,8 @@ of one server differ by (some per cent of a request where there are 10,000 rules
 request, so that there are none). For processes, operations on `.htaccess` that
 slowfs counted for 400 requests over connections of their own, `HtCacheRevalidate 1h` and none cached by the kernel."""
 PACKAGES = ["valgrind", "fuse3"]
-SECONDS = {"depth": (20, 45, 110), "length": (20, 40, 150), "directories": (25, 60, 300), "rules": (20, 45, 300),
-           "processes": (15, 35, 90)}
+SECONDS = {"depth": (20, 40, 110), "length": (20, 35, 150), "directories": (25, 45, 300), "rules": (20, 30, 300),
+           "processes": (15, 15, 90)}
 EXACT = tuple(SECONDS)
 
 

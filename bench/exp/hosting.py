@@ -31,7 +31,7 @@ after a start, in random order. Memory is the proportional set size of all proce
 PACKAGES = ["wrk"]
 SECONDS = {"prefork-8": (6, 45, 200), "prefork-48": (6, 150, 250), "prefork-200": (10, 60, 260),
            "prefork-8-short": (6, 45, 200), "prefork-48-short": (6, 45, 220), "prefork-200-short": (10, 55, 260),
-           "event": (6, 145, 230), "new-children": (10, 45, 120), "directories": (12, 150, 280),
+           "event": (6, 145, 230), "new-children": (10, 30, 120), "directories": (12, 150, 280),
            "directories-files": (12, 150, 280)}
 EXACT = ()
 
