@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Keeps README's table of figures what bench/results/ says.
+"""Keeps README's table of figures, and that of restarts in docs/performance.md, what bench/results/ says.
 
-    bench/readme.py            writes it
-    bench/readme.py --check    fails when it differs ('make check' does this)"""
+    bench/readme.py            writes them
+    bench/readme.py --check    fails when one differs ('make check' does this)"""
 
 import os
 import sys
@@ -11,10 +11,10 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from exp import bulk
-from kit import results
+from exp import bulk, restarts
+from kit import results, stats
 
-README = os.path.join(os.path.dirname(HERE), "README.md")
+TOP = os.path.dirname(HERE)
 BEGIN, END = "<!-- figures: begin, written by bench/readme.py -->", "<!-- figures: end -->"
 
 
@@ -74,29 +74,56 @@ def table():
     return "\n".join(lines + notes)
 
 
-def change():
-    """README as it is, and as it is to be."""
-    with open(README) as f:
+def restarted():
+    found = results.Results(os.path.join(HERE, "results")).load("restarts")
+    lines = ["| | stock | with the module | remade by |", "|---|---|---|---|"]
+
+    def line(what, stock, module, part):
+        lines.append(f"| {what} | {stock} | {module} | `make bench BENCH=restarts:{part}` |")
+    if "operations" in found:
+        figures = found["operations"]["figures"]
+        for step in restarts.STEPS:
+            stock, module = ("; ".join(f"{figures[place][label][step]:,}" for place in ("lustre", "local"))
+                             for label in ("stock", "module"))
+            line(f"operations on `.htaccess`, slowfs; local disk: {figures['directories']:,} directories, {step}",
+                 stock, module, "operations")
+    for place, name in restarts.PLACES.items():
+        made = found[place]["figures"]["pairs"]["contenders"] if place in found else {}
+        if {"stock", "module"} <= set(made):
+            stock, module = rates(made, ("stock", "module"))
+            line(f"requests/s, {name}, a graceful restart every {restarts.EVERY} s; ratio", stock,
+                 f"{module}; {stats.text(made['module']['ratio'])}", place)
+    return "\n".join(lines)
+
+
+WRITTEN = {"README.md": table, "docs/performance.md": restarted}
+
+
+def change(name):
+    """A page as it is, and as it is to be."""
+    with open(os.path.join(TOP, name)) as f:
         old = f.read()
     before, rest = old.split(BEGIN)
-    return old, f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}"
+    return old, f"{before}{BEGIN}\n{WRITTEN[name]()}\n{END}{rest.split(END)[1]}"
 
 
 def write():
-    old, new = change()
-    if new != old:
-        with open(README, "w") as f:
-            f.write(new)
+    for name in WRITTEN:
+        old, new = change(name)
+        if new != old:
+            with open(os.path.join(TOP, name), "w") as f:
+                f.write(new)
 
 
 def main():
     if sys.argv[1:] != ["--check"]:
         write()
         return
-    old, new = change()
-    if new != old:
-        raise SystemExit("README.md does not say what bench/results/ says: make bench-readme")
-    print("README.md says what bench/results/ says")
+    for name in WRITTEN:
+        old, new = change(name)
+        if new != old:
+            raise SystemExit(f"{name} does not say what bench/results/ says: make bench-readme")
+        print(f"{name} says what bench/results/ says")
 
 
 if __name__ == "__main__":

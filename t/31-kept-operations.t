@@ -60,7 +60,8 @@ $server->start;
 sub value {
     my ($client, $dir) = @_;
     my $answer = $client->request("$dir/page.html");
-    return $answer->{error} // ($answer->{status} == 200 ? HtCache::Client::header($answer, 'X-V') // '' : $answer->{status});
+    return $answer->{error} if $answer->{error};
+    return $answer->{status} == 200 ? HtCache::Client::header($answer, 'X-V') // '' : $answer->{status};
 }
 
 # Asks for all directories; returns operations on .htaccess and what the status page counted meanwhile.

@@ -12,12 +12,12 @@ from kit import cleanup, counts, load, stats
 from kit.report import Standing
 
 TITLE = "Graceful restarts"
-ABOUT = """Directories with a `.htaccess` file each, two levels deep. *Operations* on `.htaccess` when each is asked for once,
-one after the other: on local disk system calls by strace, on slowfs what it counted, with nothing kept by the kernel. On
-local disk the second visit has the directories watched; from then on the module compares each about every ten seconds,
-whether there are restarts or not. Then throughput at random, event, with a graceful restart in the middle of each turn of five seconds, for stock as for the
-module; *Lustre* is `bench/slowfs --profile lustre-2009`, where each request has a look-up or an open for each level with
-stock. The module has `HtCacheRevalidate auto` on local disk, on slowfs `1h`."""
+ABOUT = """Directories with a `.htaccess` file each, two levels deep. *Operations* on `.htaccess` when each is asked for
+once, one after the other: on local disk system calls by strace, on slowfs what it counted, with nothing kept by the
+kernel. On local disk the second visit has the directories watched; from then on the module compares each about every
+ten seconds, whether there are restarts or not. Then throughput at random, event, with a graceful restart in the middle
+of each turn of five seconds, for stock as for the module. *Lustre* is `bench/slowfs --profile lustre-2009`. The module has
+`HtCacheRevalidate auto` on local disk, on slowfs `1h`."""
 PACKAGES = ["wrk", "strace", "fuse3"]
 SECONDS = {"operations": (15, 20, 40), "local": (10, 75, 300), "lustre": (10, 75, 300)}
 EXACT = ("operations",)
@@ -140,8 +140,8 @@ def operations(b):
 # --- throughput ---------------------------------------------------------------------------------------------
 
 class Visits:
-    """What a server is asked. The first time all directories, so that they are known; from then on some at random, with a
-    restart meanwhile."""
+    """What a server is asked: first all directories, so that they are known, then some at random, with a restart
+    meanwhile."""
 
     def __init__(self, b, one, fs, count):
         self.one, self.fs, self.seconds = one, fs, b.pick(1, EVERY, EVERY)
@@ -193,8 +193,8 @@ def standing(parts):
     for place in PLACES:
         entry = parts[place]["pairs"]["contenders"].get("module") if place in parts else None
         if entry:
-            rows.append(Standing(f"{parts[place]['directories']:,} directories, {PLACES[place]}, a graceful restart every "
-                                 f"{EVERY} s", "stock", entry["ratio"], cpu=entry.get("cpu_ratio")))
+            what = f"{parts[place]['directories']:,} directories, {PLACES[place]}, restarted every {EVERY} s"
+            rows.append(Standing(what, "stock", entry["ratio"], cpu=entry.get("cpu_ratio")))
     return rows
 
 
@@ -202,13 +202,15 @@ def report(page, parts):
     if "operations" in parts:
         figures = parts["operations"]
         page.text(f"### Operations on `.htaccess`, {figures['directories']:,} directories, each asked for once")
-        columns = [(place, label) for place in ("local", "lustre") for label in figures[place]]
+        columns = [(place, label) for place in PLACES for label in figures[place]]
         page.table([""] + [f"{'local disk' if place == 'local' else 'slowfs'}, {label}" for place, label in columns],
-                   [[step] + [f"{figures[place][label][step]:,}" for place, label in columns] for step in STEPS])
+                   [[step] + [f"{figures[place][label][step]:,}" for place, label in columns]
+                    for step in STEPS])
     for place in PLACES:
         if place in parts:
             figures = parts[place]
-            page.text(f"### {figures['directories']:,} directories at random, {PLACES[place]}, a graceful restart every {EVERY} s")
             column = "operations on `.htaccess` per request"
+            page.text(f"### {figures['directories']:,} directories at random, {PLACES[place]}, "
+                      f"restarted every {EVERY} s")
             seen = {label: {column: f"{n:.3g}"} for label, n in figures["operations"].items()}
             page.pairs(figures["pairs"], seen, (column,) if seen else ())
