@@ -5,9 +5,8 @@
  * outlives the restart. The first thing that the next one does is to build these, the most used
  * first. Requests that ask it meanwhile come first, and it does not go on for long.
  *
- * Whether a directory is used is known by the mark that requests leave at its record for CLOCK. The
- * list is a hint: every process may write to it, and the builder takes from it no more than it
- * would be asked for.
+ * Whether a directory is used is known by a mark that requests leave at its record. The list is a
+ * hint: every process may write to it, and it can ask for no more than a request can.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
