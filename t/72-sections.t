@@ -236,4 +236,34 @@ $got{ HtCache::Client::header($client->request('/a/b/page.html'), 'X-Path') // '
 is_deeply \%got, { if => 1000 }, 'each request is changed';
 is_deeply [grep { /notes of its walks/ } log_lines($changed->error_log)], [], 'and what core notes is as expected';
 $changed->stop;
+# Sections whose regexes are compiled in another way than by default, also by what stands further up than they do
+# and is taken back further down.
+for my $case (['all', "RegexDefaultOptions +ICASE\n", ''], ['above', "RegexDefaultOptions +ICASE\n", "RegexDefaultOptions -ICASE\n"]) {
+    my ($name, $before, $behind) = @$case;
+    write_file("$top/$name/.htaccess", section('FilesMatch "^told"', 'Require all denied'));
+    write_file("$top/$name/$_", "$_\n") for 'SECRET.txt', 'TOLD.txt', 'a.txt';
+    my @pair = map {
+        HtCache::Server->new(name => "sections-$name-$_", ports => ['one'], htcache => $_, conf => <<"CONF")->start } 0, 1;
+$before
+<VirtualHost *:\@PORT:one\@>
+    DocumentRoot "$top/$name"
+    <IfModule htcache_module>
+        HtCache On
+    </IfModule>
+    <Directory "$top/$name">
+        $all
+        @{[section('FilesMatch "^secret"', 'Require all denied')]}
+    </Directory>
+</VirtualHost>
+$behind
+CONF
+    wait_past_racy();
+    my @status;
+    for my $path ('/SECRET.txt', '/TOLD.txt', '/a.txt') {
+        push @status, [map { my $one = $_->client('one'); join ' ', map { $one->request($path)->{status} } 1 .. 30 } @pair];
+    }
+    is $_->[1], $_->[0], "$name: regexes are compiled as the configuration says" for @status;
+    like $status[0][0], qr/^403/, "$name: and that makes a difference";
+    $_->stop for @pair;
+}
 done_testing;

@@ -12,6 +12,13 @@
 #include "htaccess/internal.h"
 #include "redirects/redirects.h"
 
+/* A RegexDefaultOptions line is for what stands behind it, so which of them a section was compiled
+ * with cannot be told from what is in force now. A <Perl> section leaves no line. */
+static bool compiled_by_default(void)
+{
+    return !htc_options_get()->regex_options && ap_regcomp_get_default_cflags() == AP_REG_DEFAULT;
+}
+
 static bool add_section(redirect_literals *list, const ap_conf_vector_t *section,
                         apr_pool_t *scratch)
 {
@@ -23,7 +30,9 @@ static bool add_section(redirect_literals *list, const ap_conf_vector_t *section
     if (!core->r)
         return core->d_is_fnmatch ? redirect_literals_add_wildcards(list, core->d)
                                   : redirect_literals_add_text(list, core->d);
-    redirect_regex_read(core->d, strlen(core->d), htc_fold_regex_flags(), NULL, scratch, &facts);
+    if (!compiled_by_default())
+        return false;
+    redirect_regex_read(core->d, strlen(core->d), REDIRECT_REGEX_DEFAULT, NULL, scratch, &facts);
     return redirect_literals_add_regex(list, &facts);
 }
 
