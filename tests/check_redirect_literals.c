@@ -9,8 +9,10 @@
 #include <check.h>
 #include <apr_fnmatch.h>
 #include <apr_strings.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *text, *wildcards, *regex; /* what is in the list */
@@ -33,7 +35,9 @@ static const struct {
     {NULL, NULL, "\\.(php|phtml)$", "photo.png", false},
     {NULL, NULL, "(?i)\\.php$", "A.PHP", true},
     {NULL, NULL, "(?i)\\.php$", "A.PNG", false},
+    {NULL, NULL, "(?i)\\.ini$", "A.INI", true},
     {NULL, NULL, "(?i)^readme$", "ReadMe", true},
+    {NULL, NULL, "(?i)^ini$", "INI", true},
     {NULL, NULL, "(?i)^readme$", "ReadMe2x", false},
     {"a", "*.php", "^x", "a", true},
     {"a", "*.php", "^x", "b.php", true},
@@ -53,7 +57,7 @@ static bool add_all(redirect_literals *list, const char *text, const char *wildc
            (!regex || redirect_literals_add_regex(list, &facts));
 }
 
-START_TEST(names_are_compared)
+static void compare_names(void)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         redirect_literals list = {.len = 0};
@@ -62,6 +66,39 @@ START_TEST(names_are_compared)
         ck_assert_msg(redirect_literals_any(list.bytes, cases[i].name) == cases[i].found, "case %d",
                       (int)i);
     }
+}
+
+START_TEST(names_are_compared)
+{
+    compare_names();
+}
+END_TEST
+
+/* False: this system has no such locale, nor what to make it of. */
+static bool set_turkish(void)
+{
+    char dir[] = "/tmp/check-literals-XXXXXX";
+    bool set;
+
+    if (setlocale(LC_CTYPE, "tr_TR.UTF-8"))
+        return true;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    setenv("LOCPATH", dir, 1);
+    set = !system(apr_psprintf(pool, "localedef -i tr_TR -f UTF-8 %s/tr_TR.UTF-8 >%s/said 2>&1",
+                               dir, dir)) &&
+          setlocale(LC_CTYPE, "tr_TR.UTF-8");
+    unsetenv("LOCPATH");
+    ck_assert(!system(apr_psprintf(pool, "rm -r %s", dir)));
+    return set;
+}
+
+/* Other modules set the process's locale. PCRE compares without it. */
+START_TEST(no_locale_changes_what_is_found)
+{
+    if (set_turkish())
+        ck_assert_int_ne(strcasecmp("I", "i"), 0);
+    compare_names();
+    setlocale(LC_CTYPE, "C");
 }
 END_TEST
 
@@ -170,6 +207,7 @@ int main(void)
 
     tcase_add_checked_fixture(group, setup, teardown);
     tcase_add_test(group, names_are_compared);
+    tcase_add_test(group, no_locale_changes_what_is_found);
     tcase_add_test(group, an_empty_list_has_nothing);
     tcase_add_test(group, not_all_is_known);
     tcase_add_test(group, a_long_text_is_cut);

@@ -5,6 +5,7 @@
  * rules as it keeps them. As long as no pattern matches, mod_rewrite changes nothing, so leaving
  * such rules out is what trying them would have come to. Called by httpd for each request.
  */
+#include "base/caseless.h"
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
 #include "redirects/fold_track.h"
@@ -269,11 +270,11 @@ typedef struct picked {
 static bool admits(const filter_literal *literal, const char *path, size_t len)
 {
     if (literal->kind == LITERAL_INSIDE)
-        return literal->caseless ? strcasestr(path, literal->text) != NULL
+        return literal->caseless ? htc_holds_caseless(path, literal->text, literal->len)
                                  : strstr(path, literal->text) != NULL;
     if (len < literal->len || (literal->kind == LITERAL_WHOLE && len > literal->len + 1))
         return false;
-    return literal->caseless ? !strncasecmp(path, literal->text, literal->len)
+    return literal->caseless ? htc_begins_caseless(path, literal->text, literal->len)
                              : !memcmp(path, literal->text, literal->len);
 }
 

@@ -7,6 +7,7 @@
  * cache lines are all that is read of it.
  */
 #include "base/base.h"
+#include "base/caseless.h"
 #include "regex/regex.h"
 
 #include <string.h>
@@ -79,13 +80,13 @@ static inline bool has(int kind, const char *literal, size_t size, const char *n
 
     switch (kind & ~CASELESS) {
     case INSIDE:
-        return caseless ? strcasestr(name, literal) != NULL : strstr(name, literal) != NULL;
+        return caseless ? htc_holds_caseless(name, literal, size) : strstr(name, literal) != NULL;
     case WHOLE:
         if (len > size + 1) /* a regex may pass over a newline at the end */
             return false;
         /* falls through */
     default:
-        return caseless ? !strncasecmp(name, literal, size) : !memcmp(name, literal, size);
+        return caseless ? htc_begins_caseless(name, literal, size) : !memcmp(name, literal, size);
     }
 }
 
