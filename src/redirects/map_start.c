@@ -133,7 +133,8 @@ static void fold_all(void)
 }
 
 /* An area that no other process could write to yet is used. Otherwise a new one is made, and
- * *before is the one that it replaces. */
+ * *before is the one that it replaces. Generations are counted on: what is watched outlives areas,
+ * and a map has the mark of another one that had its place before, unless their numbers differ. */
 static htc_lasting *lasting_for(server_rec *s, htc_lasting **before, const char **why)
 {
     htc_lasting *known = htc_lasting_find(s), *made;
@@ -142,6 +143,8 @@ static htc_lasting *lasting_for(server_rec *s, htc_lasting **before, const char 
         return known;
     made = htc_lasting_create(s, why);
     *before = made ? known : NULL;
+    if (*before)
+        made->generation = known->generation;
     return made;
 }
 
