@@ -14,6 +14,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define XXH_INLINE_ALL
@@ -95,14 +96,27 @@ static const char *commands_text(apr_pool_t *pool)
     return apr_psprintf(pool, "commands %" APR_UINT64_T_HEX_FMT "\n", (apr_uint64_t)hash);
 }
 
+/* Which directory it is now: its path may have been a link to another one. */
+static const char *chroot_text(apr_pool_t *pool)
+{
+    const char *path = ap_unixd_config.chroot_dir;
+    struct stat st;
+
+    if (!path)
+        return "";
+    if (stat(path, &st) != 0)
+        return path;
+    return apr_psprintf(pool, "%s %" APR_UINT64_T_FMT " %" APR_UINT64_T_FMT, path,
+                        (apr_uint64_t)st.st_dev, (apr_uint64_t)st.st_ino);
+}
+
 /* Which files the children may read. By number, as the name may be "#33". */
 static const char *user_text(apr_pool_t *pool)
 {
     const struct passwd *user = getpwuid(ap_unixd_config.user_id);
     const char *name = user ? apr_pstrdup(pool, user->pw_name) : "";
     const char *text =
-        apr_pstrcat(pool, "user ", name, " chroot ",
-                    ap_unixd_config.chroot_dir ? ap_unixd_config.chroot_dir : "", " groups", NULL);
+        apr_pstrcat(pool, "user ", name, " chroot ", chroot_text(pool), " groups", NULL);
     gid_t groups[MOST_GROUPS];
     int n = MOST_GROUPS;
 
@@ -221,7 +235,7 @@ bool htc_kept_use(htc_context *ctx, server_rec *s)
     else if (!still_true(old, ctx, s))
         why = "what decides how .htaccess files are read has changed: HtCacheMemory, "
               "HtCacheTrustModule, HtCacheDocumentRootShare, HtCacheMemcached or its key, modules, "
-              "definitions, the environment, or the user";
+              "definitions, the environment, the user, or ChrootDir";
     else if (!old->watch != !htc_fresh_wanted(s))
         why = old->watch ? "HtCacheRevalidate auto stands nowhere any more"
                          : "HtCacheRevalidate auto can begin with an empty one only";

@@ -16,9 +16,11 @@
 #include "ap_mpm.h"
 #include "ap_regex.h"
 
+/* Between the words of one generation and the next: a golden section of them all, so that places
+ * that were given to several maps do not come to words of other generations. */
+#define NEXT_WORDS (UINT32_C(0x9E377) * HTC_WATCH_WORDS)
 /* Messages about the rows of one file that go to the error log. */
-#define GENERATIONS 65536 /* whose words are told apart */
-#define MAX_LOGGED  20
+#define MAX_LOGGED 20
 /* A file changed more recently may still be being written. */
 #define QUIET_NS (INT64_C(1000000000))
 /* So may one that does not end with a line's end. */
@@ -721,7 +723,7 @@ static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, 
 {
     /* Processes of an earlier generation may watch another map by the same word. Each takes the
      * mark of the other for none of its own. */
-    uint32_t word = map->slot + (uint32_t)(redirects->generation % GENERATIONS) * HTC_WATCH_WORDS;
+    uint32_t word = map->slot + redirects->generation * NEXT_WORDS;
     _Atomic int64_t *mark = htc_watch_word_at(watch, word);
     int64_t fresh = htc_watch_word_fresh(watch, word), seen = atomic_load(mark), own, now;
     htc_watch_why why;
