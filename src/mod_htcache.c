@@ -92,7 +92,7 @@ static void note_start(server_rec *s)
     apr_pool_userdata_get(&first, key, pool);
     if (!first) {
         first = apr_pmemdup(pool, &options->started_at, sizeof(options->started_at));
-        apr_pool_userdata_set(first, key, apr_pool_cleanup_null, pool);
+        apr_pool_userdata_set(first, key, NULL, pool);
     }
     options->first_started_at = *(const apr_time_t *)first;
 }

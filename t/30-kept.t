@@ -316,7 +316,6 @@ for my $case (
     $speling ? ['a module', { before => $speling }, '- yes ${KEPT_VALUE}'] : (),
     $surroundings ? ['the environment', { environment => 'E' }, '- - E'] : (),
     @user,
-    ['HtCacheDocumentRootShare', { global => 'HtCacheDocumentRootShare 1' }, $base],
     ['all as at first', {}, $base],
 ) {
     my ($name, $how, $expect) = @$case;

@@ -72,6 +72,9 @@ typedef enum htc_kind {
 #define HTC_RF_REDIRECTS \
     0x0010u /* of a STOCK file: it may have Redirect lines; of a TREE: it has such or \
              * RewriteRules */
+/* Of a STOCK file: it does not fit in a share of so many per cent; 0: that is not why. */
+#define HTC_RF_TOO_LARGE(share)    ((uint32_t)(share) << 16)
+#define HTC_RF_TOO_LARGE_AT(flags) ((flags) >> 16)
 
 /** Names one state of one record: valid as long as the slot still has this version. */
 typedef struct htc_ref {

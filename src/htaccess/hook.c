@@ -138,6 +138,14 @@ static htc_seen *seen_add(lookup *lk, bool wanted)
     return seen;
 }
 
+/* The file was too large for a smaller share: of another server, or of before a restart. */
+static bool fits_by_now(const lookup *lk)
+{
+    unsigned share = HTC_RF_TOO_LARGE_AT(lk->info.flags);
+
+    return share && share < htc_share_of(lk->r);
+}
+
 /* May the record found be used as it is? */
 static bool record_current(lookup *lk)
 {
@@ -147,6 +155,8 @@ static bool record_current(lookup *lk)
     const htc_dep dep = dep_of(lk);
 
     htc_store_touch(slot);
+    if (fits_by_now(lk))
+        return false;
     if (dep.racy && (ttl != HTC_REVALIDATE_AUTO || mark != fresh)) {
         htc_count(lk->ctx->store, HTC_C_racy, 1);
         if (ttl == HTC_REVALIDATE_AUTO)

@@ -121,14 +121,14 @@ uint32_t htc_redirects_flag(const htc_text *text)
                : 0;
 }
 
-void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
-                       const char *reason)
+static void publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
+                          uint32_t flags, const char *reason)
 {
     htc_ref ref;
     htc_put put = {.key = path,
                    .key_len = strlen(path),
                    .kind = HTC_KIND_STOCK,
-                   .flags = htc_redirects_flag(text),
+                   .flags = flags | htc_redirects_flag(text),
                    .id = &text->id,
                    .payload = reason,
                    .payload_len = strlen(reason) + 1,
@@ -138,6 +138,12 @@ void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const
     htc_farm_publish(ctx, r, &put, true);
 }
 
+void htc_publish_stock(htc_context *ctx, request_rec *r, const char *path, const htc_text *text,
+                       const char *reason)
+{
+    publish_stock(ctx, r, path, text, 0, reason);
+}
+
 void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, const htc_text *text)
 {
     htc_count(ctx->store, HTC_C_too_large, 1);
@@ -145,5 +151,6 @@ void htc_publish_too_large(htc_context *ctx, request_rec *r, const char *path, c
                   "HtCache: %s (%" APR_UINT64_T_FMT " bytes) does not fit in its share of the "
                   "cache and is left to httpd; raise HtCacheMemory or HtCacheDocumentRootShare",
                   path, (apr_uint64_t)text->id.size);
-    htc_publish_stock(ctx, r, path, text, "larger than its share of the cache");
+    publish_stock(ctx, r, path, text, HTC_RF_TOO_LARGE(htc_share_of(r)),
+                  "larger than its share of the cache");
 }

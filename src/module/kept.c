@@ -128,31 +128,12 @@ static const char *user_text(apr_pool_t *pool)
     return text;
 }
 
-/* Which files are too large to be kept. A host more with the share of another changes nothing. */
-static const char *shares_text(server_rec *s, apr_pool_t *pool)
-{
-    bool seen[101] = {false};
-    const char *text = "shares";
-
-    for (; s; s = s->next) {
-        int percent = htc_server_conf_of(s)->share_percent;
-
-        seen[percent < 0 ? HTC_DEFAULT_SHARE_PERCENT : percent] = true;
-    }
-    for (int i = 0; i <= 100; i++) {
-        if (seen[i])
-            text = apr_psprintf(pool, "%s %d", text, i);
-    }
-    return text;
-}
-
 /* The servers of a farm need not have the same environment, but a configuration of this one that
  * sees another one may read ${NAME} otherwise. */
-static const char *own_text(const htc_context *ctx, server_rec *s, apr_pool_t *pool)
+static const char *own_text(const htc_context *ctx, apr_pool_t *pool)
 {
-    const char *text =
-        apr_pstrcat(pool, htc_configuration_text(ctx, pool), commands_text(pool), user_text(pool),
-                    "\n", shares_text(s, pool), "\n", ctx->farm_text, "\n", NULL);
+    const char *text = apr_pstrcat(pool, htc_configuration_text(ctx, pool), commands_text(pool),
+                                   user_text(pool), "\n", ctx->farm_text, "\n", NULL);
     XXH64_hash_t hash = 0;
 
     for (char *const *name = environ; *name; name++)
@@ -203,14 +184,14 @@ void htc_kept_end(server_rec *s)
         return;
     for (int i = 0; i < 2; i++)
         htc_pages_forget(&old->memory[i]);
-    apr_pool_userdata_set(NULL, kept_key, apr_pool_cleanup_null, s->process->pool);
+    apr_pool_userdata_set(NULL, kept_key, NULL, s->process->pool);
     if (old->build == own_build())
         apr_pool_destroy(old->pool);
 }
 
-static bool still_true(const kept *old, const htc_context *ctx, server_rec *s)
+static bool still_true(const kept *old, const htc_context *ctx)
 {
-    return old->bytes == ctx->memory && !strcmp(old->text, own_text(ctx, s, s->process->pconf));
+    return old->bytes == ctx->memory && !strcmp(old->text, own_text(ctx, ctx->pconf));
 }
 
 /* Without it the new children could write nothing for as long as the old one is stopped. */
@@ -232,9 +213,9 @@ bool htc_kept_use(htc_context *ctx, server_rec *s)
         return false;
     if (old->build != own_build())
         why = "this is another build of mod_htcache than before the restart";
-    else if (!still_true(old, ctx, s))
+    else if (!still_true(old, ctx))
         why = "what decides how .htaccess files are read has changed: HtCacheMemory, "
-              "HtCacheTrustModule, HtCacheDocumentRootShare, HtCacheMemcached or its key, modules, "
+              "HtCacheTrustModule, HtCacheMemcached or its key, modules, "
               "definitions, the environment, the user, or ChrootDir";
     else if (!old->watch != !htc_fresh_wanted(s))
         why = old->watch ? "HtCacheRevalidate auto stands nowhere any more"
@@ -277,12 +258,12 @@ apr_status_t htc_kept_create(htc_context *ctx, server_rec *s, const char **why)
     new->build = own_build();
     new->pool = own;
     new->bytes = ctx->memory;
-    new->text = apr_pstrdup(own, own_text(ctx, s, ctx->pconf));
+    new->text = apr_pstrdup(own, own_text(ctx, ctx->pconf));
     new->store = ctx->store;
     new->watch = ctx->watch;
     htc_store_keep(ctx->store, own, &new->memory[0]);
     if (ctx->watch)
         htc_watch_keep(ctx->watch, own, &new->memory[1]);
-    apr_pool_userdata_set(new, kept_key, apr_pool_cleanup_null, s->process->pool);
+    apr_pool_userdata_set(new, kept_key, NULL, s->process->pool);
     return APR_SUCCESS;
 }

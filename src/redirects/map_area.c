@@ -39,7 +39,7 @@ htc_lasting *htc_lasting_find(server_rec *s)
     apr_pool_userdata_get(&data, lasting_key, pool);
     if (data && !fits(data)) {
         abandon(s, data);
-        apr_pool_userdata_set(NULL, lasting_key, apr_pool_cleanup_null, pool);
+        apr_pool_userdata_set(NULL, lasting_key, NULL, pool);
         data = NULL;
     }
     return data;
@@ -64,7 +64,7 @@ htc_lasting *htc_lasting_create(server_rec *s, const char **why)
         apr_pool_destroy(own);
         return NULL;
     }
-    apr_pool_userdata_set(kept, lasting_key, apr_pool_cleanup_null, s->process->pool);
+    apr_pool_userdata_set(kept, lasting_key, NULL, s->process->pool);
     return kept;
 }
 
