@@ -235,7 +235,7 @@ EOT
     my $first = in_state("$name, fresh", $asked);
     $asked->request($_) for ('/parsed/page.html', '/replayed/page.html', '/left/page.html', '/off/page.html', '/nowhere/x', '/row', '/parsed/old') x 3;
     in_state("$name, asked", $asked, 1);
-    in_state("$name, forgotten", $asked);
+    my $reset = in_state("$name, forgotten", $asked);
     $one->stop if $more !~ /map/ && $on eq 'On';
     next if $more !~ /map/ && $on eq 'On';
     # When it was started, and when restarted.
@@ -254,7 +254,7 @@ EOT
         is $now->{first_started_at}, $first->{first_started_at}, "$signal: it is the same httpd";
         cmp_ok $now->{started_at}, '>', $before->{started_at}, "$signal: but restarted";
         cmp_ok $now->{counting_since}, '>=', $now->{started_at}, "$signal: it says since when figures count";
-        is $now->{redirects_counting_since}, $first->{redirects_counting_since}, "$signal: redirects count on" if $more =~ /map/;
+        is $now->{redirects_counting_since}, $reset->{redirects_counting_since}, "$signal: redirects count on" if $more =~ /map/;
         my ($families) = HtCache::Metrics::parse($asked->request("$page?format=prometheus")->{body});
         is $families->{htcache_server_started_timestamp_seconds}{samples}{''}, $now->{started_at}, "$signal: the metric says so, too";
         is $families->{htcache_server_first_started_timestamp_seconds}{samples}{''}, $now->{first_started_at}, "$signal: both of them";
