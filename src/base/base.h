@@ -9,6 +9,7 @@
 
 #include "base/allow_list.h"
 #include "base/build.h"
+#include "base/caseless.h"
 #include "base/chain.h"
 #include "base/config_lines.h"
 #include "base/escape.h"

@@ -619,12 +619,11 @@ void htc_heap_keep(htc_heap *heap, const void *object)
 #define RANK_STEP 32 /* for a call of htc_heap_rank(); an eighth of the rank goes with each */
 #define RANKS     (8 * RANK_STEP + 1)
 
-static heap_block *ranked(const htc_heap *heap, uint32_t number, htc_heap_kind kind)
+static heap_block *ranked(const htc_heap *heap, uint32_t number)
 {
     heap_block *block = heap_block_at(heap, number);
 
-    return is_block(heap, number) && block->kind == kind && in_index(heap, block, number) ? block
-                                                                                          : NULL;
+    return is_block(heap, number) && in_index(heap, block, number) ? block : NULL;
 }
 
 static uint32_t next_block(const htc_heap *heap, uint32_t number)
@@ -632,32 +631,31 @@ static uint32_t next_block(const htc_heap *heap, uint32_t number)
     return number + heap_granules(HEAP_GET(heap_block_at(heap, number)->head));
 }
 
-void htc_heap_rank(htc_heap *heap, htc_heap_kind kind, htc_heap_used used, htc_heap_after after,
-                   void *baton)
+void htc_heap_rank(htc_heap *heap, htc_heap_used used, htc_heap_after after, void *baton)
 {
     for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
-        heap_block *block = ranked(heap, n, kind);
+        heap_block *block = ranked(heap, n);
         uint32_t rank = block ? HEAP_GET(block->rank) : 0;
 
         if (block)
             HEAP_SET(block->rank,
-                     rank - (rank + 7) / 8 + (used(baton, heap_payload(block)) ? RANK_STEP : 0));
+                     rank - (rank + 7) / 8 +
+                         (used(baton, block->kind, heap_payload(block)) ? RANK_STEP : 0));
     }
     for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
-        const heap_block *block = ranked(heap, n, kind);
+        const heap_block *block = ranked(heap, n);
 
         if (block)
-            after(baton, heap_payload(block));
+            after(baton, block->kind, heap_payload(block));
     }
 }
 
-size_t htc_heap_first(const htc_heap *heap, htc_heap_kind kind, size_t most, htc_heap_ranked visit,
-                      void *baton)
+size_t htc_heap_first(const htc_heap *heap, size_t most, htc_heap_ranked visit, void *baton)
 {
     size_t places[RANKS] = {0}, n = 0;
 
     for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
-        const heap_block *block = ranked(heap, i, kind);
+        const heap_block *block = ranked(heap, i);
 
         places[block ? HEAP_GET(block->rank) % RANKS : 0]++;
     }
@@ -668,11 +666,11 @@ size_t htc_heap_first(const htc_heap *heap, htc_heap_kind kind, size_t most, htc
         places[rank] = before;
     }
     for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
-        const heap_block *block = ranked(heap, i, kind);
+        const heap_block *block = ranked(heap, i);
         uint32_t rank = block ? HEAP_GET(block->rank) % RANKS : 0;
 
         if (rank && places[rank] < most)
-            visit(baton, places[rank], heap_payload(block), block->owner);
+            visit(baton, places[rank], block->kind, heap_payload(block), block->owner);
         if (rank)
             places[rank]++;
     }

@@ -209,18 +209,17 @@ bool htc_heap_condemned(const htc_heap *heap, uint64_t record, uint64_t version)
 bool htc_heap_suspected(htc_heap *heap, uint64_t record, uint64_t version);
 
 /**
- * Note of each object of a kind whether it was used since the last call, as @a used says; @a after is
- * then called for each. What was used in more of the last calls, or in later ones, ranks higher.
+ * Note of each object whether it was used since the last call, as @a used says; @a after is then
+ * called for each. What was used in more of the last calls, or in later ones, ranks higher.
  */
-typedef bool (*htc_heap_used)(void *baton, const void *object);
-typedef void (*htc_heap_after)(void *baton, const void *object);
-void htc_heap_rank(htc_heap *heap, htc_heap_kind kind, htc_heap_used used, htc_heap_after after,
-                   void *baton);
-/** Visit the @a most objects of a kind that rank highest, in any order: @a place is from 0 for the
- * first, and objects of the same rank are in the order of their addresses. Returns how many. */
-typedef void (*htc_heap_ranked)(void *baton, size_t place, const void *object, uint64_t owner);
-size_t htc_heap_first(const htc_heap *heap, htc_heap_kind kind, size_t most, htc_heap_ranked visit,
-                      void *baton);
+typedef bool (*htc_heap_used)(void *baton, htc_heap_kind kind, const void *object);
+typedef void (*htc_heap_after)(void *baton, htc_heap_kind kind, const void *object);
+void htc_heap_rank(htc_heap *heap, htc_heap_used used, htc_heap_after after, void *baton);
+/** Visit the @a most objects that rank highest, in any order: @a place is from 0 for the first, and
+ * objects of the same rank are in the order of their addresses. Returns how many. */
+typedef void (*htc_heap_ranked)(void *baton, size_t place, htc_heap_kind kind, const void *object,
+                                uint64_t owner);
+size_t htc_heap_first(const htc_heap *heap, size_t most, htc_heap_ranked visit, void *baton);
 
 /* --- figures ----------------------------------------------------------------------------------*/
 

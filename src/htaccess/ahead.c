@@ -30,24 +30,49 @@ static uint64_t server_hash(const htc_context *ctx, const server_rec *s, apr_poo
 
 /* --- noting -----------------------------------------------------------------------------------*/
 
-static htc_slot_hot *slot_of(const htc_context *ctx, const htc_path_entry *entry)
-{
-    htc_slot_hot *slot = entry->ndeps ? htc_store_slot(ctx->store, entry->deps[0].ref.slot) : NULL;
+/* What an object was made from. */
+typedef struct origin {
+    const char *path; /* of the record's file; NULL: it is not made ahead */
+    const htc_ref *ref;
+    const server_rec *server;
+} origin;
 
-    return slot && atomic_load(&slot->version) == entry->deps[0].ref.version ? slot : NULL;
+static origin origin_of(htc_heap_kind kind, const void *object)
+{
+    if (kind == HTC_HEAP_PATH_ENTRY) {
+        const htc_path_entry *entry = object;
+
+        if (entry->ndeps)
+            return (origin){entry->deps[0].path, &entry->deps[0].ref, entry->server};
+    } else if (kind == HTC_HEAP_CONFIG) {
+        const htc_config *config = object;
+
+        /* Only where each request runs a part of it: no directory's result has it then. */
+        if (config->rest)
+            return (origin){config->path, &config->ref, config->server};
+    }
+    return (origin){NULL, NULL, NULL};
 }
 
-static bool used(void *baton, const void *object)
+static htc_slot_hot *slot_of(const htc_context *ctx, htc_heap_kind kind, const void *object)
 {
-    const htc_slot_hot *slot = slot_of(baton, object);
+    const origin from = origin_of(kind, object);
+    htc_slot_hot *slot = from.path ? htc_store_slot(ctx->store, from.ref->slot) : NULL;
+
+    return slot && atomic_load(&slot->version) == from.ref->version ? slot : NULL;
+}
+
+static bool used(void *baton, htc_heap_kind kind, const void *object)
+{
+    const htc_slot_hot *slot = slot_of(baton, kind, object);
 
     return slot && atomic_load_explicit(&slot->used, memory_order_relaxed);
 }
 
 /* Virtual hosts may share records, so these are looked at anew when all were looked at. */
-static void look_anew(void *baton, const void *object)
+static void look_anew(void *baton, htc_heap_kind kind, const void *object)
 {
-    htc_slot_hot *slot = slot_of(baton, object);
+    htc_slot_hot *slot = slot_of(baton, kind, object);
 
     if (slot)
         atomic_store_explicit(&slot->used, 0, memory_order_relaxed);
@@ -59,21 +84,20 @@ typedef struct noting {
     apr_hash_t *hashes; /* of servers, by their addresses */
 } noting;
 
-static void note(void *baton, size_t place, const void *object, uint64_t owner)
+static void note(void *baton, size_t place, htc_heap_kind kind, const void *object, uint64_t owner)
 {
     const noting *n = baton;
-    const htc_path_entry *entry = object;
+    const origin from = origin_of(kind, object);
     htc_favourite favourite = {.owner = owner};
-    const uint64_t *known = apr_hash_get(n->hashes, &entry->server, sizeof(entry->server));
+    const uint64_t *known = apr_hash_get(n->hashes, &from.server, sizeof(from.server));
 
-    if (entry->ndeps)
-        favourite.record =
-            htc_store_hash(n->ctx->store, entry->deps[0].path, strlen(entry->deps[0].path));
+    favourite.record = htc_store_hash(n->ctx->store, from.path, strlen(from.path));
     if (!known) {
-        uint64_t hash = server_hash(n->ctx, entry->server, n->pool);
+        uint64_t hash = server_hash(n->ctx, from.server, n->pool);
 
         known = apr_pmemdup(n->pool, &hash, sizeof(hash));
-        apr_hash_set(n->hashes, &entry->server, sizeof(entry->server), known);
+        apr_hash_set(n->hashes, apr_pmemdup(n->pool, &from.server, sizeof(from.server)),
+                     sizeof(from.server), known);
     }
     favourite.server = *known;
     htc_store_favourite_set(n->ctx->store, place, &favourite);
@@ -88,13 +112,12 @@ void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t 
     if (now - ahead->looked < LOOK_MS)
         return;
     ahead->looked = now;
-    htc_heap_rank(ctx->heap, HTC_HEAP_PATH_ENTRY, used, look_anew, ctx);
+    htc_heap_rank(ctx->heap, used, look_anew, ctx);
     htc_store_favourite_get(ctx->store, 0, &first);
     if (first.record && now - ahead->began < YOUNG_MS)
         return;
     n.hashes = apr_hash_make(scratch);
-    listed =
-        htc_heap_first(ctx->heap, HTC_HEAP_PATH_ENTRY, htc_store_favourites(ctx->store), note, &n);
+    listed = htc_heap_first(ctx->heap, htc_store_favourites(ctx->store), note, &n);
     htc_store_favourite_set(ctx->store, listed, &(htc_favourite){0});
     apr_pool_clear(scratch);
 }

@@ -5,7 +5,7 @@
  * rules as it keeps them. As long as no pattern matches, mod_rewrite changes nothing, so leaving
  * such rules out is what trying them would have come to. Called by httpd for each request.
  */
-#include "base/caseless.h"
+#include "base/base.h"
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
 #include "redirects/fold_track.h"

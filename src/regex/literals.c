@@ -7,7 +7,6 @@
  * cache lines are all that is read of it.
  */
 #include "base/base.h"
-#include "base/caseless.h"
 #include "regex/regex.h"
 
 #include <string.h>
