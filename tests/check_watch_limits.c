@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 void htc_crash_point(const char *where)
 {
@@ -56,6 +57,37 @@ static apr_status_t create_again(const char **why)
 {
     return htc_watch_create(&watch, store, 8192, pool, why);
 }
+
+/* --- large pages ------------------------------------------------------------------------------*/
+
+static size_t enlarged; /* bytes for which large pages were asked */
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice == 25) /* MADV_COLLAPSE */
+        enlarged += bytes;
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+/* Large pages are asked for where nodes were taken, each once, and never behind the table. */
+START_TEST(nodes_get_large_pages)
+{
+    static const struct {
+        uint32_t fresh;
+        size_t pages;
+    } steps[] = {{1, 0}, {14000, 1}, {14000, 1}, {50000, 3}, {UINT32_MAX, 3}};
+    const char *why;
+
+    ck_assert_int_eq(htc_watch_create(&watch, store, 65536, pool, &why), APR_SUCCESS);
+    ck_assert_uint_eq((uintptr_t)watch->base % HTC_LARGE_PAGE, 0);
+    enlarged = 0;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        watch->header->fresh = steps[i].fresh;
+        htc_watch_enlarge_pages(watch);
+        ck_assert_uint_eq(enlarged, steps[i].pages * HTC_LARGE_PAGE);
+    }
+}
+END_TEST
 
 /* --- limits -----------------------------------------------------------------------------------*/
 
@@ -590,6 +622,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
+    tcase_add_test(tc, nodes_get_large_pages);
     tcase_add_test(tc, no_instance);
     tcase_add_test(tc, kernel_limit_of_instances);
     tcase_add_test(tc, children_need_no_instance);

@@ -82,8 +82,8 @@ static apr_status_t map_tree(htc_watch *w)
     unsigned char *at;
 
     w->bytes = header + 2 * buckets + w->nnodes * sizeof(htcw_node);
-    at = mmap(NULL, w->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED)
+    at = htc_pages_map(w->bytes, PROT_READ | PROT_WRITE, -1);
+    if (!at)
         return APR_FROM_OS_ERROR(errno);
     madvise(at, w->bytes, MADV_DONTDUMP);
     w->base = at;
@@ -496,6 +496,24 @@ void htc_watch_sweep(htc_watch *watch, int64_t now)
         more = htcw_sweep_some(watch, &sweep);
         htcw_unlock(watch);
     } while (more && htcw_lock(watch, false));
+}
+
+/* --- large pages ------------------------------------------------------------------------------*/
+
+/* Nodes are taken in their order. The last large page is worth it when a quarter of it is empty. */
+void htc_watch_enlarge_pages(htc_watch *watch)
+{
+    uint32_t fresh = *(volatile uint32_t *)&watch->header->fresh;
+    uint32_t n = fresh < watch->nnodes ? fresh : watch->nnodes;
+    size_t used = (size_t)((unsigned char *)&watch->nodes[n] - (unsigned char *)watch->base);
+    size_t whole = (used + HTC_LARGE_PAGE / 4) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
+
+    if (whole > watch->bytes)
+        whole -= HTC_LARGE_PAGE;
+    if (whole > watch->enlarged) {
+        htc_pages_enlarge((unsigned char *)watch->base + watch->enlarged, whole - watch->enlarged);
+        watch->enlarged = whole;
+    }
 }
 
 /* --- figures ----------------------------------------------------------------------------------*/

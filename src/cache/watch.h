@@ -208,6 +208,10 @@ void htc_watch_untrue(htc_watch *watch, int64_t now);
  */
 void htc_watch_sweep(htc_watch *watch, int64_t now);
 
+/** Put what is in use of the table in large pages, see base/pages.h: a child finds nodes at random
+ * places of it. For one process, now and then; no lock is taken. */
+void htc_watch_enlarge_pages(htc_watch *watch);
+
 typedef struct htc_watch_stats {
     uint64_t watches;       /* of this instance */
     uint64_t watches_limit; /* fs.inotify.max_user_watches, for all of this user's instances */

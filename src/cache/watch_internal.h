@@ -162,7 +162,7 @@ typedef struct htcw_header {
 
 struct htc_watch {
     void *base;
-    size_t bytes;
+    size_t bytes, enlarged; /* in large pages, by this process */
     htc_store *store;
     htc_lock lock;
     bool untouched; /* the tree is as the kernel gave it: zeros, and without memory */

@@ -124,6 +124,8 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
         else
             htc_heap_wait(ctx->heap, WAIT_MS);
         htc_store_enlarge_pages(ctx->store);
+        if (ctx->watch)
+            htc_watch_enlarge_pages(ctx->watch);
         while (htc_heap_next(ctx->heap, &request, htc_mono_ms()))
             build(builder, &request, nowhere, scratch);
         if (!more)
