@@ -4,6 +4,7 @@
 # read it. The builder tries this with each version of a file, and does not grow by it.
 use strict;
 use warnings;
+use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
@@ -87,4 +88,24 @@ SKIP: {
     cmp_ok builder_kb() - $held, '<', 1024, 'which does not grow by it: KB';
 }
 $server->stop;
+
+# --- without trust: the name to trust, and what that means ----------------------------------------
+
+my $untrusted = HtCache::Server->new(name => 'untrusted-module', ports => ['site'], htcache => 1, modules => \@no_cgid, conf => $load . cached_host('site', $root) . status_page())->start;
+$untrusted->client('site')->request("/$_/page.html") for ('pool1') x 3;
+my $status = $untrusted->status;
+my $says   = qr/^line 3: HoardPool is not on the allow-list of mod_htcache\. HtCacheTrustModule mod_hoard\.c lets requests share .* finds all of that in httpd's memory\. Name only a module that /;
+my ($listed) = grep { $_->{path} eq "$root/pool1/.htaccess" } @{ $status->{replayed_files}{listed} };
+like $listed->{reason}, $says, 'the list of replayed files has the name to trust, and what that means';
+my ($cost) = grep { $_->{path} eq "$root/pool1/.htaccess" } @{ $status->{costs}{dearest} };
+is $cost->{reason}, $listed->{reason}, 'so has the list of what costs most';
+my $explained = decode_json($untrusted->client('main')->request('/htcache-status?format=json&explain=http%3A%2F%2F127.0.0.1%3A' . $untrusted->port('site') . '%2Fpool1%2Fpage.html')->{body});
+is_deeply [grep { defined && /hoard/ } map { $_->{reason} } @{ $explained->{levels} }], [$listed->{reason}], 'and ?explain';
+SKIP: {
+    my $tool = $ENV{HTCACHECTL};
+    skip 'htcachectl was not built beside the module', 1 unless $tool && -x $tool;
+    like qx{"$tool" check --cost "$root/pool1"}, qr/line 3: HoardPool is not on the allow-list of mod_htcache: .*HtCacheTrustModule NAME, with the name that 'httpd -M' lists, lets requests share /,
+        'htcachectl check --cost, which knows no modules, says how to find the name';
+}
+$untrusted->stop;
 done_testing;

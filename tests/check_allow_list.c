@@ -139,6 +139,24 @@ START_TEST(documentation_agrees)
 }
 END_TEST
 
+START_TEST(what_to_trust)
+{
+    char text[512], small[8];
+
+    ck_assert(htc_allow_listed("mod_filter.c", "filterdeclare"));
+    ck_assert(!htc_allow_listed("mod_php.c", "php_value"));
+    ck_assert_int_lt(htc_allow_trust(text, sizeof(text), "mod_example.c"), (int)sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "HtCacheTrustModule mod_example.c lets requests share"));
+    ck_assert_int_lt(htc_allow_trust(text, sizeof(text), "mod_php7.c"), (int)sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "HtCacheTrustModule mod_php7.c would"));
+    ck_assert_ptr_nonnull(strstr(text, "memory of its own"));
+    ck_assert_int_lt(htc_allow_trust(text, sizeof(text), NULL), (int)sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, "'httpd -M'"));
+    htc_allow_trust(small, sizeof(small), "mod_example.c");
+    ck_assert_uint_lt(strlen(small), sizeof(small));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("allow_list");
@@ -149,6 +167,7 @@ int main(void)
     tcase_add_test(tc, every_row_is_found);
     tcase_add_loop_test(tc, arguments_decide, 0, (int)(sizeof(lines) / sizeof(lines[0])));
     tcase_add_test(tc, documentation_agrees);
+    tcase_add_test(tc, what_to_trust);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

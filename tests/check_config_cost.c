@@ -37,6 +37,12 @@ static const struct {
     {"# only\n\n", COST_KEPT, 0, "0: the file has no directives"},
     {"Options -Indexes\nphp_value a b\n", COST_REPLAYED, 2,
      "2: php_value is not on the allow-list"},
+    {"php_flag a on\n", COST_REPLAYED, 1,
+     "1: php_flag is not on the allow-list of mod_htcache: each request runs the line, and all "
+     "others of the file that cannot be told apart from it; move the line to the server's "
+     "configuration, or to a .htaccess file where few requests pass. HtCacheTrustModule mod_php.c "
+     "would let requests share it, but PHP keeps these values in memory of its own"},
+    {"FilterDeclare a\n", COST_REPLAYED, 1, "1: FilterDeclare has its configuration altered"},
     {"php_value a b\nphp_value c d\n", COST_REPLAYED, 1, "2: php_value"},
     {"php_value a b\n<IfFile x>\n</IfFile>\n", COST_STOCK, 2, "2: <IfFile"},
     {"Include x\nphp_value a b\n", COST_STOCK, 1, "1: Include"},

@@ -11,6 +11,7 @@
 #include "base/allow_list.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WHY_SERVER   "changes the configuration of the whole server each time it is read"
@@ -638,6 +639,27 @@ const char *htc_allow_reason(const char *module_name, const char *directive)
 {
     const struct row *row = find_row(module_name, directive);
     return row ? row->reason : WHY_UNKNOWN;
+}
+
+bool htc_allow_listed(const char *module_name, const char *directive)
+{
+    return find_row(module_name, directive) != NULL;
+}
+
+int htc_allow_trust(char *text, size_t size, const char *module_name)
+{
+    if (module_name && !strncmp(module_name, "mod_php", 7))
+        return snprintf(text, size,
+                        "HtCacheTrustModule %s would let requests share it, but PHP keeps these "
+                        "values in memory of its own, so each request would run the line all the "
+                        "same: set them in the server's configuration, in .user.ini, or for "
+                        "PHP-FPM",
+                        module_name);
+    return snprintf(text, size,
+                    "HtCacheTrustModule %s lets requests share what the module makes of it, if "
+                    "the server finds all of that in httpd's memory. Name only a module that does "
+                    "not write there afterwards (docs/allow-list.md)",
+                    module_name ? module_name : "NAME, with the name that 'httpd -M' lists,");
 }
 
 bool htc_allow_entry(size_t index, struct htc_allow_entry *entry)

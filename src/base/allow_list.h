@@ -63,6 +63,15 @@ enum htc_allow htc_allow_class(const char *module_name, const char *directive, c
  */
 const char *htc_allow_reason(const char *module_name, const char *directive);
 
+/* False: it is replayed for no other reason. */
+bool htc_allow_listed(const char *module_name, const char *directive);
+
+/*
+ * What to do about a directive that is replayed because it is not in the table: the name to trust,
+ * and what that means. module_name NULL: whose directive it is is not known. Returns as snprintf().
+ */
+int htc_allow_trust(char *text, size_t size, const char *module_name);
+
 /* The table, line by line from index 0; false after the last one. */
 bool htc_allow_entry(size_t index, struct htc_allow_entry *entry);
 

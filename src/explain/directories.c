@@ -28,13 +28,8 @@ static void count_directive(found *f, const htc_directive *directive)
 /* The first directive that keeps the parsed file from being kept, and why. */
 static void judge(const explain *e, found *f, const htc_directive *directive)
 {
-    const htc_command *command = htc_command_find(e->report->ctx, directive->name);
-    const char *why = "of a module that is not loaded";
-
-    if (f->reason ||
-        (command && htc_command_judge(command, directive->args, &why) == HTC_ALLOW_SHARE))
-        return;
-    f->reason = apr_psprintf(e->pool, "line %u: %s %s", directive->line, directive->name, why);
+    if (!f->reason)
+        f->reason = htc_command_replayed(e->report->ctx, directive, e->pool);
 }
 
 static void read_tree(explain *e, explain_level *level, found *f, const htc_info *info)

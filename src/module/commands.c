@@ -75,6 +75,40 @@ enum htc_allow htc_command_judge(const htc_command *command, const char *args, c
     return worst;
 }
 
+/* The name to trust, when each module of the directive that asks for it is not in the table. */
+static const char *trust_advice(const htc_command *command, const char *args, apr_pool_t *pool)
+{
+    const char *name = NULL;
+    char text[512];
+
+    for (const htc_command_owner *owner = command->owners; owner; owner = owner->next) {
+        if (judge(owner, command->name, args) == HTC_ALLOW_SHARE)
+            continue;
+        if (htc_allow_listed(owner->module_name, command->name))
+            return NULL;
+        name = owner->module_name;
+    }
+    if (!name)
+        return NULL;
+    htc_allow_trust(text, sizeof(text), name);
+    return apr_pstrdup(pool, text);
+}
+
+const char *htc_command_replayed(const htc_context *ctx, const htc_directive *directive,
+                                 apr_pool_t *pool)
+{
+    const htc_command *command = htc_command_find(ctx, directive->name);
+    const char *why = "is of no module that is loaded", *trust = NULL;
+
+    if (command && htc_command_judge(command, directive->args, &why) == HTC_ALLOW_SHARE)
+        return NULL;
+    if (command)
+        trust = trust_advice(command, directive->args, pool);
+    return apr_psprintf(pool, "line %u: %s%s %s%s%s", directive->line, directive->name,
+                        *directive->name == '<' ? ">" : "", why, trust ? ". " : "",
+                        trust ? trust : "");
+}
+
 bool htc_command_only_trusted(const htc_command *command, const char *args)
 {
     const htc_command_owner *owner = command->owners;

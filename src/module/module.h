@@ -325,6 +325,10 @@ const htc_command *htc_command_find(const htc_context *ctx, const char *name);
 enum htc_allow htc_command_judge(const htc_command *command, const char *args, const char **reason);
 /** May it be kept only because HtCacheTrustModule names a module of it? */
 bool htc_command_only_trusted(const htc_command *command, const char *args);
+/** Why a line keeps its file from being shared, and what to do where HtCacheTrustModule helps:
+ * "line N: NAME REASON. ...". NULL: it does not. */
+const char *htc_command_replayed(const htc_context *ctx, const htc_directive *directive,
+                                 apr_pool_t *pool);
 /** "line N: NAME REASON": why a file is left to httpd. */
 const char *htc_command_refusal(const htc_command *command, unsigned line, const char *reason,
                                 apr_pool_t *pool);

@@ -19,12 +19,10 @@ static const char *replay_reason(const htc_report *report, const char *record, a
     size_t offset = 0;
 
     while (htc_record_next(record, &offset, &directive)) {
-        const htc_command *command = htc_command_find(report->ctx, directive.name);
-        const char *why = "is of no module that is loaded";
+        const char *reason = htc_command_replayed(report->ctx, &directive, pool);
 
-        if (!command || htc_command_judge(command, directive.args, &why) != HTC_ALLOW_SHARE)
-            return apr_psprintf(pool, "line %u: %s%s %s", directive.line, directive.name,
-                                *directive.name == '<' ? ">" : "", why);
+        if (reason)
+            return reason;
     }
     return NULL;
 }
@@ -122,7 +120,7 @@ static const char *advice_of(const htc_report *report, const htc_cost *cost,
                "server's configuration";
     case HTC_COST_REPLAYS:
         return "its directives are run for each request: move the one named as the reason into "
-               "the server's configuration, or see HtCacheTrustModule";
+               "the server's configuration, or to a .htaccess file where few requests pass";
     case HTC_COST_CHECKS:
         return advice_of_checks(report, fresh);
     case HTC_COST_READS:

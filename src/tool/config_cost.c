@@ -97,9 +97,15 @@ static cost_class class_of(const coster *c, const config_line *line, const char 
     return worst;
 }
 
-static bool is_known(const coster *c, const char *name)
+/* Of directives that are not in the table, those of mod_php are met most. */
+static const char *trust_of(const coster *c, const char *name)
 {
-    return apr_hash_get(c->allowed, lower(c->pool, name), APR_HASH_KEY_STRING) != NULL;
+    char text[512];
+
+    if (apr_hash_get(c->allowed, lower(c->pool, name), APR_HASH_KEY_STRING))
+        return "";
+    htc_allow_trust(text, sizeof(text), !strncasecmp(name, "php_", 4) ? "mod_php.c" : NULL);
+    return apr_pstrcat(c->pool, ". ", text, NULL);
 }
 
 static void take_class(coster *c, const config_line *line)
@@ -116,11 +122,10 @@ static void take_class(coster *c, const config_line *line)
                class == COST_STOCK
                    ? "httpd reads and parses the whole file for each request; move the line to the "
                      "server's configuration"
-                   : "all directives of the file are run for each request; move the line to the "
-                     "server's configuration, or to a .htaccess file where few requests pass",
-               is_known(c, line->name)
-                   ? ""
-                   : "; if it belongs to a module of yours, see HtCacheTrustModule"));
+                   : "each request runs the line, and all others of the file that cannot be told "
+                     "apart from it; move the line to the server's configuration, or to a "
+                     ".htaccess file where few requests pass",
+               trust_of(c, line->name)));
     if (class <= report->class)
         return;
     report->class = class;
