@@ -9,6 +9,7 @@
 #include "status/status.h"
 
 #include "ap_mpm.h"
+#include "http_main.h"
 #include "http_protocol.h"
 #include "mpm_common.h"
 #include "scoreboard.h"
@@ -19,6 +20,7 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
 
     htc_options_reset(pconf);
     htc_options_get()->pages = htc_pages_named(ap_conftree);
+    htc_on_note(&htc_options_get()->on, ap_conftree);
     rv = htc_fold_pre_config(pconf, plog, ptemp);
     htc_notes_pre_config(); /* by now the tree may be much shorter */
     return rv;
@@ -53,11 +55,11 @@ static int create_store(htc_context *ctx, server_rec *s)
     if (rv == APR_SUCCESS)
         return OK;
     if (htc_is_restart()) {
+        ctx->off_reason = apr_pstrcat(ctx->pconf, "there is no shared memory: ", why, NULL);
+        ctx->off_advice = "lower HtCacheMemory or raise the limit, then restart httpd";
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, s,
-                     "HtCache: no shared memory after the restart, going on without the cache: %s. "
-                     "Lower HtCacheMemory or raise the limit, then restart",
-                     why);
-        ctx->off_reason = apr_pstrcat(ctx->pconf, "no shared memory: ", why, NULL);
+                     "HtCache: after the restart %s. httpd goes on without the cache: %s",
+                     ctx->off_reason, ctx->off_advice);
         return OK;
     }
     ap_log_error(APLOG_MARK, APLOG_EMERG, rv, s,
@@ -157,8 +159,11 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     install_rule_filters(s);
     htc_fold_say_odd(s);
     rv = htc_maps_post_config(pconf, ptemp, s, any);
-    if (!any && !htc_is_preflight())
+    if (!any && !htc_is_preflight()) {
+        htc_options_get()->on_advice = htc_on_advice(
+            &htc_options_get()->on, ap_conftree ? ap_conftree->filename : NULL, pconf);
         htc_kept_end(s);
+    }
     if (rv != OK || !any)
         return rv;
 
@@ -176,7 +181,9 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     if (switcher) {
         ctx->off_reason = apr_pstrcat(
             pconf, switcher, " runs requests as different users; the cache stays off", NULL);
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s", ctx->off_reason);
+        ctx->off_advice = "it cannot be used beside this module; remove one of the two";
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s. %s", ctx->off_reason,
+                     ctx->off_advice);
         htc_kept_end(s);
         return OK;
     }
@@ -214,6 +221,14 @@ static int htc_drop_privileges(apr_pool_t *pool, server_rec *s)
     if (ctx && ctx->heap && !one_process())
         htc_heap_join(ctx->heap, false);
     return OK;
+}
+
+/* The last step before the MPM runs. */
+static void htc_start(void)
+{
+    htc_builder_start();
+    if (ap_server_conf)
+        htc_status_say_start(ap_server_conf);
 }
 
 static void htc_child_init(apr_pool_t *pchild, server_rec *s)
@@ -269,7 +284,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_optional_fn_retrieve(htc_builder_start, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_optional_fn_retrieve(htc_start, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_monitor(htc_builder_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);

@@ -66,6 +66,13 @@ for my $what (sort keys %page_of) {
     is_deeply [grep { !$named{$_} } @keys], [], "$what: $page_of{$what} names each key, however deep";
 }
 
+# Kinds of problems: schema, code and page have the same.
+my $kinds = JSON::PP->new->decode(slurp("$top/docs/status.schema.json"))->{properties}{problems}{items}{properties}{kind}{enum};
+my ($list) = slurp("$top/src/status/problems.c") =~ /htc_problem_kinds\[\] = \{(.*?)\}/s;
+my ($told) = slurp("$top/docs/status.md") =~ /^\| kind \| what is wrong \|\n\|[-|]+\|\n((?:\|.*\n)+)/m;
+is_deeply [$list =~ /"(\w+)"/g], $kinds, 'problems: the code has the kinds of the schema';
+is_deeply [sort $told =~ /^\| (\w+) \|/mg], [sort @$kinds], 'problems: docs/status.md has them, too';
+
 # The tool has JSON of its own. Literals of calls that make some are its names, but for the formats.
 my (%made, %told);
 for my $file (qw(convert_command cost_command map)) {

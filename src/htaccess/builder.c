@@ -280,6 +280,11 @@ int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
     return OK;
 }
 
+pid_t htc_builder_pid(const htc_context *ctx)
+{
+    return ctx->builder && ctx->builder->running ? ctx->builder->proc.pid : 0;
+}
+
 void htc_builder_start(void)
 {
     htc_context *ctx = ap_server_conf ? htc_server_conf_of(ap_server_conf)->ctx : NULL;

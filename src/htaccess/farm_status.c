@@ -100,6 +100,7 @@ void htc_farm_problems(htc_list *problems)
                                             farm->names[i], " is given up for now", NULL));
         htc_cell_text(problems, "check that it runs and can be reached from here; this server "
                                 "tries it once a second, and goes on without it until it answers");
+        htc_cell_text(problems, "memcached");
     }
 }
 

@@ -20,8 +20,10 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 void htc_error_log(const ap_errorlog_info *info, const char *line);
 /** Make the heap, before the children fork. post_config. */
 void htc_heap_start(htc_context *ctx, server_rec *s);
-/** Fork the builder. A hook of optional_fn_retrieve, the last step before the MPM runs. */
+/** Fork the builder. In optional_fn_retrieve, the last step before the MPM runs. */
 void htc_builder_start(void);
+/** Its process number, in the parent; 0: there is none now. */
+pid_t htc_builder_pid(const htc_context *ctx);
 /** monitor: start a builder where there is none, and end one that hangs before it works. */
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s);
 void htc_heap_report(struct htc_report *report);

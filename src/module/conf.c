@@ -24,6 +24,7 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options->memory = HTC_DEFAULT_MEMORY;
     current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
+    current_options->on.files = apr_array_make(pconf, 2, sizeof(const char *));
     current_options->folds = apr_array_make(pconf, 2, sizeof(void *));
     current_options->counted = apr_array_make(pconf, 2, sizeof(void *));
     current_options->tracked = apr_array_make(pconf, 2, sizeof(void *));

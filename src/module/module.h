@@ -158,6 +158,7 @@ struct htc_context {
     uint64_t memory;               /* HtCacheMemory: records and heap */
     apr_array_header_t *trusted;   /* const char *: module names */
     const char *off_reason;        /* why the cache stays off although it is configured; or NULL */
+    const char *off_advice;        /* and what to do about it */
     _Atomic bool noted;            /* what core notes of its walks is as expected */
     _Atomic uint32_t unnoted;      /* comparisons of the note that failed before the first that
                                      * succeeded */
@@ -181,6 +182,12 @@ typedef struct htc_secret {
     unsigned char digest[HTC_SECRET_DIGEST]; /* SHA-256 of what is in it */
 } htc_secret;
 
+/** Where HtCache On could be written; module/turn_on.c. */
+typedef struct htc_turn_on {
+    apr_array_header_t *files; /* const char *: files with lines of this module, in their order */
+    const ap_directive_t *off; /* the first HtCache line; or NULL */
+} htc_turn_on;
+
 /** Options read by directives before the context exists; lives in pconf. */
 typedef struct htc_options {
     uint64_t memory;
@@ -202,6 +209,8 @@ typedef struct htc_options {
     apr_time_t first_started_at;   /* httpd itself */
     apr_time_t started_at;         /* with this configuration */
     bool pages;                    /* SetHandler htcache-status stands somewhere */
+    htc_turn_on on;                /* where the cache could be turned on */
+    const char *on_advice;         /* how, where HtCache On stands nowhere; or NULL */
     htc_secret secret;             /* what a POST to the status page must know */
     bool notes;                    /* a log format names one of ours; redirects/notes.c */
     htc_walk walk;                 /* what is the same for every tree */
@@ -266,6 +275,13 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base, void *add);
 /** Fresh options for a new configuration pass; called from pre_config. */
 void htc_options_reset(apr_pool_t *pconf);
 htc_options *htc_options_get(void);
+
+/* module/turn_on.c */
+/** Note lines of this module in a tree. pre_config, before folding changes the tree. */
+void htc_on_note(htc_turn_on *on, const ap_directive_t *tree);
+/** What turns the cache on: file and line. Reads the files that were noted. @a main_file: for when
+ * there is none; may be NULL. */
+const char *htc_on_advice(const htc_turn_on *on, const char *main_file, apr_pool_t *pool);
 
 /* module/scope.c */
 /** Prepare every server's scope; @a any is set when the cache may be on somewhere. */

@@ -7,6 +7,8 @@
 #include "redirects/redirects.h"
 #include "status/status.h"
 
+#include "http_main.h"
+
 /* A hit ratio below this, among at least this number of look-ups, is a problem. */
 #define LOW_RATIO   0.5
 #define LOW_LOOKUPS 1000
@@ -18,36 +20,80 @@ static uint64_t number_of(const htc_report *report, const char *group, const cha
     return figure ? figure->value.number : 0;
 }
 
-static void add(htc_list *list, const char *text, const char *advice)
+const char *const htc_problem_kinds[] = {"off",        "evictions", "no_room",   "too_large",
+                                         "recoveries", "corrupt",   "condemned", "builder",
+                                         "watch",      "watches",   "memcached", "secret_file",
+                                         "map",        "hit_ratio", NULL};
+
+static void add(htc_list *list, const char *kind, const char *text, const char *advice)
 {
     htc_cell_text(list, text);
     htc_cell_text(list, advice);
+    htc_cell_text(list, kind);
+}
+
+static void add_off(htc_list *list)
+{
+    const htc_report *report = list->report;
+
+    if (strcmp(report->state, "on"))
+        add(list, "off", apr_pstrcat(report->pool, "the cache is ", report->state, NULL),
+            report->ctx ? report->ctx->off_advice : htc_options_get()->on_advice);
 }
 
 /* Counters that should be 0. */
 static void add_counted(htc_list *list)
 {
     static const struct {
-        const char *group, *name, *text, *advice;
+        const char *kind, *group, *name, *text, *advice;
     } all[] = {
-        {"recent", "evictions", "records were removed to make room in the last five minutes",
-         "raise HtCacheMemory"},
-        {"htaccess", "too_large", "times a file did not fit in its share of the cache",
-         "raise HtCacheMemory or HtCacheDocumentRootShare; the error log names it"},
-        {"htaccess", "recoveries", "times a process died while it wrote to shared memory",
-         "look for crashes in the error log"},
-        {"htaccess", "corrupt", "records were damaged", "suspect the machine's memory"},
+        {"evictions", "recent", "evictions",
+         "records were removed to make room in the last five minutes",
+         "raise HtCacheMemory and restart httpd; docs/tuning-memory.md has sizes"},
+        {"no_room", "shared", "no_room",
+         "times nothing could make way for what httpd makes of a file: requests use all of it",
+         "raise HtCacheMemory and restart httpd; docs/tuning-memory.md has sizes"},
+        {"too_large", "htaccess", "too_large",
+         "times a file did not fit in its share of the cache, and was left to httpd",
+         "raise HtCacheMemory or HtCacheDocumentRootShare; the error log names the file"},
+        {"recoveries", "htaccess", "recoveries",
+         "times a process died while it wrote to shared memory, which was repaired",
+         "look for 'exit signal' in the error log, and for the module that crashes"},
+        {"corrupt", "htaccess", "corrupt", "records were damaged, and were read from disk again",
+         "test the machine's memory, and look for a module that crashes"},
+        {"condemned", "shared", "condemned",
+         "files ended the builder process, so each request runs their directives itself",
+         "the error log names them: please report what is in them"},
+        {"watches", "watch", "refused_limit",
+         "times the kernel gave no more inotify watches; the paths are compared on each request",
+         "raise the sysctl fs.inotify.max_user_watches, then restart httpd"},
     };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         uint64_t n = number_of(list->report, all[i].group, all[i].name);
 
         if (n)
-            add(list,
+            add(list, all[i].kind,
                 apr_psprintf(list->report->pool, "%" APR_UINT64_T_FMT " %s", (apr_uint64_t)n,
                              all[i].text),
                 all[i].advice);
     }
+}
+
+/* What the start could not have. */
+static void add_missing(htc_list *list)
+{
+    const htc_context *ctx = list->report->ctx;
+
+    if (!ctx || !ctx->store)
+        return;
+    if (!ctx->heap)
+        add(list, "builder",
+            "what httpd makes of .htaccess files is not shared: each request runs their directives",
+            "the error log of the start says why");
+    if (!ctx->watch && htc_fresh_wanted(ap_server_conf))
+        add(list, "watch", "the kernel reports no changes, so files are compared every second",
+            "the error log of the start says why; mostly fs.inotify.max_user_instances is too low");
 }
 
 static void add_maps(htc_list *list)
@@ -60,14 +106,18 @@ static void add_maps(htc_list *list)
 
         /* Those of .htaccess files are their owners' affair. */
         if (map->state.failed && !map->note.htaccess)
-            add(list,
+            add(list, "map",
                 apr_psprintf(report->pool, "the redirect map %s cannot be used as it is now",
                              map->name),
                 map->state.version
-                    ? "the rows it had before still answer; the error log says what is wrong with "
-                      "it"
-                    : "it answers nothing until its file is mended; the error log says what is "
-                      "wrong with it");
+                    ? apr_psprintf(report->pool,
+                                   "the rows it had before still answer; see what is wrong with: "
+                                   "htcachectl check %s",
+                                   map->name)
+                    : apr_psprintf(report->pool,
+                                   "it answers nothing until its file is mended; see what is wrong "
+                                   "with: htcachectl check %s",
+                                   map->name));
     }
 }
 
@@ -78,10 +128,12 @@ static void add_unused(htc_list *list)
     const htc_secret *secret = &htc_options_get()->secret;
 
     if (ctx && ctx->farm_off)
-        add(list, apr_pstrcat(list->report->pool, "memcached is not used: ", ctx->farm_off, NULL),
+        add(list, "memcached",
+            apr_pstrcat(list->report->pool, "memcached is not used: ", ctx->farm_off, NULL),
             "this server goes on alone until that is mended and httpd restarted");
     if (secret->file && !secret->known)
-        add(list, "the file of HtCacheAdminSecretFile cannot be used, so every POST is refused",
+        add(list, "secret_file",
+            "the file of HtCacheAdminSecretFile cannot be used, so every POST is refused",
             "the error log of the start says what is wrong with it; mend that and restart httpd");
 }
 
@@ -91,8 +143,10 @@ static void add_ratio(htc_list *list)
 
     if (ratio && ratio->value.ratio >= 0 && ratio->value.ratio < LOW_RATIO &&
         number_of(list->report, "recent", "lookups") >= LOW_LOOKUPS)
-        add(list, "more than half of the look-ups of the last five minutes needed the disk",
-            "see which files are left to httpd, and whether records are evicted");
+        add(list, "hit_ratio",
+            "more than half of the look-ups of the last five minutes needed the disk",
+            "look at stock_files for files that are left to httpd, and at evictions for lack of "
+            "memory");
 }
 
 void htc_problems_report(htc_report *report)
@@ -100,13 +154,13 @@ void htc_problems_report(htc_report *report)
     static const htc_column columns[] = {
         {"problem", "Problem", HTC_TEXT, HTC_UNIT_ONE, "what is wrong"},
         {"advice", "What to do", HTC_TEXT, HTC_UNIT_ONE, "about it"},
+        {"kind", "Kind", HTC_TEXT, HTC_UNIT_ONE, "a word for it"},
     };
     htc_list *list = htc_report_list(report, NULL, "problems", "What is wrong",
-                                     "and what to do about it", 0, columns, 2);
+                                     "and what to do about it", 0, columns, 3);
 
-    if (strcmp(report->state, "on"))
-        add(list, apr_pstrcat(report->pool, "the cache is ", report->state, NULL),
-            "the error log of the start says more");
+    add_off(list);
+    add_missing(list);
     add_counted(list);
     add_unused(list);
     htc_farm_problems(list);

@@ -159,6 +159,25 @@ static void send_list(const htc_list *list)
     }
 }
 
+static unsigned problems_of(const htc_list *list, const char *kind)
+{
+    unsigned n = 0;
+
+    for (int row = 0; row < htc_list_rows(list); row++)
+        n += !strcmp(htc_list_cell(list, row, list->ncolumns - 1)->text, kind);
+    return n;
+}
+
+/* All kinds are there at any time, so that an alert has something to compare with. */
+static void send_problems(const htc_list *list)
+{
+    request_rec *r = list->report->r;
+
+    send_head(r, "htcache_problems", HTC_GAUGE, "what is wrong now, by its kind");
+    for (const char *const *kind = htc_problem_kinds; *kind; kind++)
+        ap_rprintf(r, "htcache_problems{kind=\"%s\"} %u\n", *kind, problems_of(list, *kind));
+}
+
 void htc_status_prometheus(const htc_report *report)
 {
     request_rec *r = report->r;
@@ -172,6 +191,8 @@ void htc_status_prometheus(const htc_report *report)
 
         if (section->group)
             send_group(section->group);
+        else if (!strcmp(section->list->name, "problems"))
+            send_problems(section->list);
         else
             send_list(section->list);
     }

@@ -67,8 +67,11 @@ int htc_history_monitor(apr_pool_t *p, server_rec *s);
 size_t htc_history_get(const htc_report *report, htc_sample *samples);
 void htc_recent_report(htc_report *report);
 
-/* status/problems.c: the last, as it looks at what the others said. */
+/* status/problems.c */
+/** The last of the reporters, as it looks at what the others said. */
 void htc_problems_report(htc_report *report);
+/** All words that the list's last column may have; ends with NULL. */
+extern const char *const htc_problem_kinds[];
 
 /* --- the parts: status/parts.c -----------------------------------------------------------*/
 
@@ -92,6 +95,9 @@ int htc_status_post(request_rec *r);
 void htc_secret_prepare(apr_pool_t *ptemp, server_rec *s);
 /** Why this request may not change state; NULL: it may. */
 const char *htc_admin_refusal(request_rec *r);
+/* status/start.c */
+/** Write the line of the start into the error log. In the parent, when the builder has begun. */
+void htc_status_say_start(server_rec *s);
 /* status/mod_status.c */
 void htc_status_register_hook(void);
 
