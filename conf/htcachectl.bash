@@ -4,7 +4,8 @@
 _htcachectl_options() { # command
     local all="--json --color= --help --version"
     case $1 in
-    status | explain) all+=" --url=" ;;
+    status) all+=" --url= --all" ;;
+    explain) all+=" --url=" ;;
     purge | reset-counters) all+=" --url= --secret-file=" ;;
     top) all+=" --url= --limit=" ;;
     unused) all+=" --url= --limit= --since=" ;;

@@ -154,7 +154,7 @@ SKIP: {
         return ($? >> 8, $out);
     };
     my $url = "http://127.0.0.1:$port{status}$page";
-    my ($code, $out) = $run->("status --url $url");
+    my ($code, $out) = $run->("status --all --url $url");
     is $code, 0, 'htcachectl status: exit code 0';
     like $out, qr/^  lookups +\d+$/m, 'htcachectl status: a table';
     ($code, $out) = $run->("status --json --url $url");

@@ -60,9 +60,9 @@ $client->request('/page.html') for 1 .. 3;
 
 # --- commands -----------------------------------------------------------------------------------
 
-my ($code, $out, $err) = run("status --url $status");
-is $code, 0, 'status: exit code 0';
-like $out, qr/^  lookups +\d+$/m, 'status: a table';
+my ($code, $out, $err) = run("status --all --url $status");
+is $code, 0, 'status --all: exit code 0';
+like $out, qr/^  lookups +\d+$/m, 'status --all: a table';
 unlike $out, qr/\e/, 'no colours in a pipe';
 ($code, $out) = run("status --json --url $status");
 is_deeply [$code, decode_json($out)->{state}], [0, 'on'], 'status --json: what the server sent';
@@ -179,6 +179,11 @@ $ENV{HTCACHE_URL} = $status;
 is((run('status'))[0], 0, 'HTCACHE_URL is the default of --url');
 is((run("status --url $base/no-such-page"))[0], 1, 'but no more than that');
 is((run("check $dir/htdocs"))[0], 0, 'and check without --cost does not mind it');
+is((run("check --cost $dir/htdocs"))[0], 0, 'and check --cost asks it');
+delete $ENV{HTCACHE_URL};
+($code, $out, $err) = run("check --cost $dir/htdocs");
+is_deeply [$code, $err], [0, ''], 'check --cost without a URL asks no server';
+$ENV{HTCACHE_URL} = $status;
 
 # --- colours ------------------------------------------------------------------------------------
 
@@ -190,12 +195,12 @@ SKIP: {
         my $command = shell_quote(qq{"$tool" $words});
         return qx{"$script" -qec $command /dev/null </dev/null 2>&1};
     };
-    like $on_terminal->('status'), qr/\e\[1m/, 'colours on a terminal';
+    like $on_terminal->('status'), qr/\e\[\d+m/, 'colours on a terminal';
     unlike $on_terminal->('status --color=never'), qr/\e/, 'not with --color=never';
     local $ENV{NO_COLOR} = 1;
     unlike $on_terminal->('status'), qr/\e/, 'nor with NO_COLOR';
 }
-like((run('status --color=always'))[1], qr/\e\[1m/, '--color=always in a pipe');
+like((run('status --color=always'))[1], qr/\e\[\d+m/, '--color=always in a pipe');
 
 # --- servers that are none ----------------------------------------------------------------------
 
@@ -229,7 +234,7 @@ my @strange = (
 my ($pid, $port) = strange_server(map { $_->[1] } @strange);
 for my $case (@strange) {
     my ($name, undef, $want) = @$case;
-    ($code, $out, $err) = run("status --url http://127.0.0.1:$port/");
+    ($code, $out, $err) = run("status --all --url http://127.0.0.1:$port/");
     is $code, $want, "$name: exit code $want" or diag $err;
     unlike $out . $err, qr/[\e\x07]|\xc2\x9b|\xe2\x80\xae/, "$name: no control character is printed";
 }

@@ -8,7 +8,7 @@
  */
 #include "tool/htcachectl.h"
 
-#include "base/base.h"
+#include "tool/places.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>
@@ -19,8 +19,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#define DEFAULT_HOST "http://127.0.0.1"
-#define DEFAULT_PATH "/htcache-status"
 #define URL_ENV      "HTCACHE_URL"
 #define SECRET_ENV   "HTCACHE_SECRET_FILE"
 
@@ -33,6 +31,7 @@ enum {
     OPT_COLOR,
     OPT_LIMIT,
     OPT_SINCE,
+    OPT_ALL,
     OPT_FORMAT,
     OPT_FOLLOW,
     OPT_COST,
@@ -70,6 +69,7 @@ static const struct {
          "print N redirects (default 20), messages of one kind (default 100) or files; 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "those that did not answer within this time: 90d, 12h, 30min (default: ever)"},
+    [OPT_ALL] = {"all", NULL, 'a', "print every figure and list, not what fits a screen"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
                     "format of the files: text, csv, netlify, nginx, json, httpd (default: by name "
                     "and content)"},
@@ -95,9 +95,8 @@ static const struct {
     unsigned options;
     tool_run *run;
 } commands[] = {
-    {"status", "",
-     "show what the server's cache and tables hold, and what they did since the last restart",
-     ONLINE, tool_status},
+    {"status", "", "show what is wrong, and what the server's cache and tables did, on one screen",
+     ONLINE | BIT(OPT_ALL), tool_status},
     {"top", "", "list the redirects that answered most often, with file and line",
      ONLINE | BIT(OPT_LIMIT), tool_top},
     {"unused", "", "list the redirects that never answered, or not for a time, with file and line",
@@ -198,37 +197,20 @@ static int usage_error(const char *why, const char *what)
 
 /* --- the status page's address ----------------------------------------------------------------*/
 
-/* The path of the <Location> that has the handler in the installed configuration. */
-static const char *configured_path(apr_pool_t *pool)
+/* With a secret to send, nothing but the first place is asked: another port may be anybody's. */
+static const char *default_url(bool changing, apr_pool_t *pool)
 {
-    const char *path = DEFAULT_PATH, *location = NULL;
-    config_reader reader = {.pool = pool};
-    config_line line;
-    char *bytes;
-    size_t len;
+    apr_array_header_t *places = tool_places(HTC_CONF_FILE, pool);
+    const tool_place *first = &APR_ARRAY_IDX(places, 0, tool_place);
+    const tool_place *found = changing ? NULL : tool_listening(places, pool);
 
-    if (access(HTC_CONF_FILE, R_OK) || !tool_read_file(HTC_CONF_FILE, &bytes, &len))
-        return path;
-    reader.at = bytes;
-    reader.end = bytes + len;
-    while (config_next_line(&reader, &line)) {
-        if (!strcasecmp(line.name, "<Location")) {
-            const char *args = config_section_args(pool, line.args);
-
-            location = config_word(pool, &args);
-        } else if (!strcasecmp(line.name, "SetHandler") && location && *location == '/' &&
-                   !strcasecmp(line.args, "htcache-status"))
-            path = location;
-    }
-    free(bytes);
-    return path;
-}
-
-static const char *default_url(apr_pool_t *pool)
-{
-    const char *url = getenv(URL_ENV);
-
-    return url && *url ? url : apr_pstrcat(pool, DEFAULT_HOST, configured_path(pool), NULL);
+    if (found && found != first)
+        tool_say("nothing listens at %s; %s is asked instead. --url or " URL_ENV
+                 " names another address",
+                 first->url, found->url);
+    else if (!found && !changing)
+        tool_say("nothing listens at %s", tool_place_names(places, pool));
+    return found ? found->url : first->url;
 }
 
 /* --- the command line -------------------------------------------------------------------------*/
@@ -274,6 +256,9 @@ static const char *take_option(parsed *p, int option, const char *value)
         return take_limit(o, value) ? NULL : "--limit must be a number";
     case OPT_SINCE:
         o->since = value;
+        break;
+    case OPT_ALL:
+        o->all = true;
         break;
     case OPT_FORMAT:
         o->format = value;
@@ -393,8 +378,11 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
         return TOOL_USAGE;
     o->colour = wants_colour(p->colour);
     o->url_given = o->url || (env && *env);
-    if (!o->url)
-        o->url = default_url(pool);
+    if (!o->url && env && *env)
+        o->url = env;
+    else if (!o->url && commands[command].options & BIT(OPT_URL) &&
+             commands[command].run != tool_check)
+        o->url = default_url((commands[command].options & BIT(OPT_SECRET_FILE)) != 0, pool);
     if (!o->secret_file && secret && *secret)
         o->secret_file = secret;
     code = commands[command].run(o, pool);

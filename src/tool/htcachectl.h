@@ -35,7 +35,7 @@ typedef struct tool_options {
     const char *format, *to, *base, *since, *output;
     const char *encoded_slashes, *merge_slashes; /* what the server has */
     long limit;                                  /* -1: not said */
-    bool json, follow, cost, keep_going;
+    bool json, follow, cost, keep_going, all;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */
     char *const *word;
@@ -49,8 +49,10 @@ tool_run tool_check, tool_lookup;
 tool_run tool_convert;
 /* tool/cost_command.c; called by check --cost: */
 tool_run tool_cost;
+/* tool/status.c: */
+tool_run tool_status;
 /* tool/server.c: */
-tool_run tool_status, tool_top, tool_unused, tool_purge, tool_reset;
+tool_run tool_top, tool_unused, tool_purge, tool_reset;
 /* tool/explain.c: */
 tool_run tool_explain;
 
@@ -70,6 +72,12 @@ const char *tool_end(const tool_options *options);
  *  that a terminal may take for such, stand as \xXX. */
 void tool_put(FILE *out, const char *s);
 void tool_put_bytes(FILE *out, const char *s, size_t len);
+
+/** A time on standard output, "never" for 0. */
+void tool_put_time(json_int_t seconds);
+
+/** TOOL_GOOD when nothing stands behind the command's name; else wrong usage, which was said. */
+int tool_no_words(const tool_options *options, const char *command);
 
 /** "htcachectl: " and a message, with what is not printable escaped, to standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

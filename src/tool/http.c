@@ -119,7 +119,9 @@ static char *read_secret(const char *file)
         bytes[line] = '\0';
         return bytes;
     }
-    tool_say("%s: its first line must be one word of printable ASCII characters", file);
+    tool_say("%s: its first line must be one word of printable ASCII characters; make one with: "
+             "umask 077; openssl rand -hex 32 >%s",
+             file, file);
     free(bytes);
     return NULL;
 }
@@ -140,12 +142,32 @@ static int headers_of(const tool_options *o, const char *action, struct curl_sli
     return TOOL_USAGE;
 }
 
+/* The host is this machine by its number, whatever names its certificate has. What is sent does not
+ * leave it. */
+static bool is_loopback(const char *url)
+{
+    CURLU *parts = curl_url();
+    char *host = NULL;
+    bool local;
+
+    if (parts && !curl_url_set(parts, CURLUPART_URL, url, 0))
+        curl_url_get(parts, CURLUPART_HOST, &host, 0);
+    local = host && (!strcmp(host, "127.0.0.1") || !strcmp(host, "[::1]"));
+    curl_free(host);
+    curl_url_cleanup(parts);
+    return local;
+}
+
 static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers, answer *a,
                         long *status)
 {
     CURLcode rv;
 
     set_limits(curl, a);
+    if (is_loopback(url)) {
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "htcachectl");
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -160,34 +182,31 @@ static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers,
     return rv;
 }
 
-static int check_status(const char *url, long status, const char *action)
+static void say_unreachable(const char *url, CURLcode rv)
 {
-    if (status == 200)
-        return TOOL_GOOD;
-    if (status == 401 || status == 403 || status == 405) {
-        tool_say("%s does not allow it (status %ld)%s", url, status,
-                 action ? "; does the server have 'HtCacheAdmin On', does --secret-file name its "
-                          "HtCacheAdminSecretFile, and may this host use the page?"
-                        : "; may this host read the page?");
-        return TOOL_REFUSED;
-    }
-    if (status == 400) {
-        tool_say("%s answers 400: the server does not understand what it was asked; explain takes "
-                 "http://HOST/PATH or /PATH, --since a number with s, min, h, d or w",
-                 url);
-        return TOOL_FOUND;
-    }
-    tool_say("%s answers %ld instead of 200; does it have 'SetHandler htcache-status'?", url,
-             status);
-    return TOOL_FOUND;
+    int len = (int)strcspn(url, "?");
+    const char *next =
+        "Is httpd running? --url or HTCACHE_URL names the status page's address, such "
+        "as http://127.0.0.1:8080/htcache-status";
+
+    if (rv == CURLE_PEER_FAILED_VERIFICATION)
+        next =
+            "Name a host that its certificate is for, or the address https://127.0.0.1, for which "
+            "no certificate is asked";
+    else if (rv == CURLE_SSL_CONNECT_ERROR)
+        next = "Does the port speak https? If not: --url http://...";
+    else if (rv == CURLE_OPERATION_TIMEDOUT)
+        next = "Something listens there and does not answer; look into httpd's error log";
+    tool_say("cannot reach %.*s: %s. %s", len, url, curl_easy_strerror(rv), next);
 }
 
-static int check_transfer(const char *url, CURLcode rv, long status, const answer *a,
-                          const char *action)
+static int check_transfer(const char *url, CURLcode rv, long status, const answer *a)
 {
     if (a->too_large) {
-        tool_say("%s answers with more than %zu bytes", url,
-                 a->header > HEADER_MAX ? HEADER_MAX : ANSWER_MAX);
+        tool_say(
+            "%s answers with more than %zu bytes, so it is no page of mod_htcache; --url names "
+            "the page's address",
+            url, a->header > HEADER_MAX ? HEADER_MAX : ANSWER_MAX);
         return TOOL_FOUND;
     }
     if (rv == CURLE_UNSUPPORTED_PROTOCOL || rv == CURLE_URL_MALFORMAT) {
@@ -195,28 +214,32 @@ static int check_transfer(const char *url, CURLcode rv, long status, const answe
         return TOOL_USAGE;
     }
     if (rv != CURLE_OK && status == 0) {
-        tool_say("cannot reach %s: %s", url, curl_easy_strerror(rv));
+        say_unreachable(url, rv);
         return TOOL_NO_SERVER;
     }
     if (rv != CURLE_OK) {
-        tool_say("%s stopped answering: %s", url, curl_easy_strerror(rv));
+        tool_say("%s stopped answering: %s. httpd's error log may say why", url,
+                 curl_easy_strerror(rv));
         return TOOL_FOUND;
     }
-    return check_status(url, status, action);
+    return TOOL_GOOD;
 }
 
-static int parse(const char *url, const answer *a, json_t **root)
+/* What came, once all of it has. */
+static int take(CURL *curl, const char *url, long status, const answer *a, const char *action,
+                json_t **root)
 {
+    tool_got got = {.url = url, .status = status, .bytes = a->bytes ? a->bytes : "", .len = a->len};
     json_error_t error;
 
-    *root = tool_parse_json(a->bytes ? a->bytes : "", a->len, &error);
+    *root = status == 200 ? tool_parse_json(got.bytes, got.len, &error) : NULL;
     if (json_is_object(*root))
         return TOOL_GOOD;
-    tool_say("%s is not a page of mod_htcache%s%s", url, *root ? "" : ": ",
-             *root ? "" : error.text);
     json_decref(*root);
     *root = NULL;
-    return TOOL_FOUND;
+    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &got.type);
+    curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &got.redirect);
+    return tool_say_got(&got, action);
 }
 
 static int ask(CURL *curl, const tool_options *o, const char *url, const char *action,
@@ -229,10 +252,12 @@ static int ask(CURL *curl, const tool_options *o, const char *url, const char *a
     if (code == TOOL_GOOD) {
         CURLcode rv = perform(curl, url, headers, a, &status);
 
-        code = check_transfer(url, rv, status, a, action);
+        code = check_transfer(url, rv, status, a);
     }
+    if (code == TOOL_GOOD)
+        code = take(curl, url, status, a, action, root);
     curl_slist_free_all(headers);
-    return code == TOOL_GOOD ? parse(url, a, root) : code;
+    return code;
 }
 
 int tool_ask(const tool_options *options, const char *const *query, const char *action,

@@ -16,4 +16,16 @@
 int tool_ask(const tool_options *options, const char *const *query, const char *action,
              json_t **root, char **bytes);
 
+/** An answer that is no page of mod_htcache. */
+typedef struct tool_got {
+    const char *url; /* that was asked */
+    long status;
+    const char *type, *redirect; /* Content-Type; Location as a URL; or NULL */
+    const char *bytes;           /* ends with a NUL byte that does not count */
+    size_t len;
+} tool_got;
+
+/** Say what it is, what that means, and what to do. A tool_exit. In tool/got.c. */
+int tool_say_got(const tool_got *got, const char *action);
+
 #endif

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- printing ---------------------------------------------------------------------------------*/
@@ -52,6 +53,27 @@ void tool_say(const char *format, ...)
         tool_put(stderr, text);
     putc('\n', stderr);
     free(n >= 0 ? text : NULL);
+}
+
+void tool_put_time(json_int_t seconds)
+{
+    time_t at = (time_t)seconds;
+    char text[40];
+    struct tm tm;
+
+    if (seconds > 0 && localtime_r(&at, &tm) &&
+        strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm))
+        fputs(text, stdout);
+    else
+        fputs("never", stdout);
+}
+
+int tool_no_words(const tool_options *o, const char *command)
+{
+    if (!o->words)
+        return TOOL_GOOD;
+    tool_say("%s takes no words; try 'htcachectl %s --help'", command, command);
+    return TOOL_USAGE;
 }
 
 const char *tool_begin(const tool_options *options, tool_colour colour)
