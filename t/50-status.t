@@ -235,6 +235,9 @@ EOT
     my $first = in_state("$name, fresh", $asked);
     $asked->request($_) for ('/parsed/page.html', '/replayed/page.html', '/left/page.html', '/off/page.html', '/nowhere/x', '/row', '/parsed/old') x 3;
     in_state("$name, asked", $asked, 1);
+    my $busy = HtCache::Load->start(port => $one->port('main'), clients => 3, requests => [map { { uri => $_, answer => $asked->request($_) } } '/parsed/page.html', '/replayed/page.html']);
+    in_state("$name, under load", $asked);
+    $busy->stop;
     my $reset = in_state("$name, forgotten", $asked);
     $one->stop if $more !~ /map/ && $on eq 'On';
     next if $more !~ /map/ && $on eq 'On';
