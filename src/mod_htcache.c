@@ -243,7 +243,8 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     if (ctx->heap && !htc_heap_join(ctx->heap, one_process()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                      "HtCache: more processes than the memory that they share has places for; this "
-                     "one runs the directives of .htaccess files for each request");
+                     "one runs the directives of .htaccess files for each request. Restart httpd, "
+                     "so that processes of before a graceful restart end");
     htc_farm_child_init(ctx, s);
 }
 

@@ -153,7 +153,7 @@ static void run(struct htc_builder *builder)
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, builder->s,
                      "HtCache: the builder process cannot write the heap. Each request runs the "
-                     "directives of .htaccess files itself until the next restart");
+                     "directives of .htaccess files itself until httpd is restarted");
         _exit(BROKEN);
     }
     if (ap_run_drop_privileges(builder->pool, builder->s) != OK)
@@ -167,7 +167,7 @@ static void run(struct htc_builder *builder)
             APLOG_MARK, APLOG_ERR, APR_FROM_OS_ERROR(errno), builder->s,
             "HtCache: the builder process has no descriptor for what directives log; raise "
             "the limit of open files. Each request runs the directives of .htaccess files "
-            "itself until the next restart");
+            "itself until httpd is restarted");
         _exit(BROKEN);
     }
     work(builder, nowhere);
@@ -239,7 +239,8 @@ static void start(struct htc_builder *builder)
     if (rv != APR_INPARENT) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, builder->s,
                      "HtCache: cannot fork the builder process; it is tried again. Until then each "
-                     "request runs the directives of .htaccess files itself");
+                     "request runs the directives of .htaccess files itself. Raise the limit of "
+                     "processes (ulimit -u, TasksMax of systemd), or free memory");
         return;
     }
     builder->running = true;
@@ -260,7 +261,8 @@ static void end_if_it_hangs(const struct htc_builder *builder)
         return;
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, builder->s,
                  "HtCache: the builder process %" APR_PID_T_FMT " did not begin to work within "
-                 "%d seconds; another one takes its place",
+                 "%d seconds; another one takes its place. Until then each request runs the "
+                 "directives of .htaccess files itself",
                  builder->proc.pid, seconds);
     kill(builder->proc.pid, SIGKILL);
 }
@@ -317,7 +319,7 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
             APLOG_MARK, APLOG_WARNING, 0, s,
             "HtCache: this httpd, APR or PCRE keeps memory in a way not known here. What httpd "
             "makes of .htaccess files cannot be shared; each request runs their directives "
-            "itself");
+            "itself. Please report it, with the output of 'httpd -V' and the version of PCRE");
         return;
     }
     rv =
@@ -327,6 +329,7 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, rv, s,
             "HtCache: no memory to share what httpd makes of .htaccess files: %s. Each request "
-            "runs their directives itself until the next restart",
+            "runs their directives itself. Lower HtCacheMemory or raise the limit, then restart "
+            "httpd",
             why);
 }

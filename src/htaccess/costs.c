@@ -19,7 +19,7 @@ void htc_cost_create(htc_context *ctx, server_rec *s)
     if (rv != APR_SUCCESS)
         ap_log_error(APLOG_MARK, APLOG_WARNING, rv, s,
                      "HtCache: no memory to count what single .htaccess files cost; the status "
-                     "page does not list those that cost most");
+                     "page does not list those that cost most until httpd is restarted with more");
 }
 
 uint64_t htc_cost_begin(void)

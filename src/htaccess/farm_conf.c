@@ -318,8 +318,11 @@ void htc_farm_start(htc_context *ctx, server_rec *s)
         ctx->farm = farm;
         return;
     }
-    ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                 "HtCache: memcached is not used: %s. This server goes on alone", ctx->farm_off);
+    ap_log_error(
+        APLOG_MARK, APLOG_ERR, 0, s,
+        "HtCache: memcached is not used: %s. This server goes on alone until that is mended "
+        "and httpd restarted",
+        ctx->farm_off);
 }
 
 /* A breaker opened or closed. */

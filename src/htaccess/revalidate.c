@@ -111,10 +111,13 @@ static const struct {
                                        "up his share of it; raise HtCacheMemory"},
     [HTC_WATCH_DENIED] = {APLOG_INFO, "a directory on the way may be passed but not read by the "
                                       "server's user; give it read permission"},
-    [HTC_WATCH_PATH] = {APLOG_NOTICE, "its path is too deep, has links that cannot be followed, or "
-                                      "too many others lead to the same place"},
+    [HTC_WATCH_PATH] = {APLOG_NOTICE,
+                        "its path is too deep, has links that cannot be followed, or "
+                        "too many others lead to the same place; a plainer path would "
+                        "save the comparison"},
     [HTC_WATCH_SILENT] = {APLOG_NOTICE, "a directory on the way ignores the case of letters, or it "
-                                        "is a file of an overlay with several names"}};
+                                        "is a file of an overlay with several names; another file "
+                                        "system would save the comparison"}};
 
 /* Those that were met since anybody said it last; mostly the one of this path. */
 static void say_file_systems(htc_context *ctx, const char *path)

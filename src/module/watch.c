@@ -56,12 +56,15 @@ static const struct {
          "; raise the sysctl fs.inotify.max_queued_events"},
     [HTC_TROUBLE_DEATH] = {APLOG_WARNING,
                            "a process died with changes that it had not published, or while it "
-                           "wrote to the table of what is watched: " ALL_COMPARED},
+                           "wrote to the table of what is watched: " ALL_COMPARED
+                           "; look for 'exit signal' in this log"},
     [HTC_TROUBLE_HANG] = {APLOG_WARNING,
                           "a process is stopped, or very slow, and holds changes that it has not "
-                          "published: each request compares with the disk until it goes on"},
+                          "published: each request compares with the disk until it goes on, or is "
+                          "ended"},
     [HTC_TROUBLE_UNKNOWN] = {APLOG_WARNING,
-                             "the kernel reported something unexpected: " ALL_COMPARED},
+                             "the kernel reported something unexpected: " ALL_COMPARED
+                             "; please report it, with the version of the kernel"},
     [HTC_TROUBLE_DAMAGE] =
         {APLOG_ERR, "the table of what is watched was damaged, and was emptied: " ALL_COMPARED
                     "; suspect that a child process was taken over, or a "

@@ -121,12 +121,14 @@ void htc_map_say_evicted(const htc_redirects *redirects)
     if (!redirect_area_evicted(redirects->area, apr_time_sec(apr_time_now()), where, sizeof(where)))
         return;
     redirect_area_stats_get(redirects->area, &stats);
-    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
-                 "HtCacheRedirectMap: .htaccess files name more maps than there is room for: %d of "
-                 "them and %" APR_UINT64_T_FMT
-                 " bytes of tables (four times HtCacheMemory). The owner that has most loses the "
-                 "map that was not used for the longest time, such as that of %s. It is read again "
-                 "when it is asked for. This is said once an hour at most",
-                 (int)stats.owners_maps_most, (apr_uint64_t)stats.owners_most,
-                 *where ? where : "a line that was not asked for yet");
+    ap_log_error(
+        APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
+        "HtCacheRedirectMap: .htaccess files name more maps than there is room for: %d of "
+        "them and %" APR_UINT64_T_FMT
+        " bytes of tables (four times HtCacheMemory). The owner that has most loses the "
+        "map that was not used for the longest time, such as that of %s. It is read again "
+        "when it is asked for. Raise HtCacheMemory for more room. This is said once an hour at "
+        "most",
+        (int)stats.owners_maps_most, (apr_uint64_t)stats.owners_most,
+        *where ? where : "a line that was not asked for yet");
 }

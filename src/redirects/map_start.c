@@ -89,7 +89,7 @@ static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
     if (map->slot == REDIRECT_AREA_NIL) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, redirects->main_server,
                      "HtCacheRedirectMap %s (%s): there is no place for another one of at most %d "
-                     "maps; it is not used",
+                     "maps; it is not used. Put the rows of several maps into one file",
                      map->file, map->where, REDIRECT_AREA_MAPS);
         return;
     }
@@ -247,9 +247,10 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         htc_process_cache_create(&redirects->tables, UINT64_C(1) << 30, htc_table_free) !=
             APR_SUCCESS) {
         redirects->tables = NULL;
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                     "HtCacheRedirectMap: this process cannot use the redirect maps; there is no "
-                     "memory");
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, 0, s,
+            "HtCacheRedirectMap: this process has no memory for the redirect maps, and answers "
+            "without them. Free memory, or raise its limit, then restart httpd");
         return;
     }
     apr_pool_pre_cleanup_register(pchild, redirects, stop_loader);

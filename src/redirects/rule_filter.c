@@ -698,9 +698,10 @@ htc_rewrite *htc_rule_filters_create(apr_pool_t *pconf, apr_pool_t *ptemp)
         return NULL;
     if (htc_rewrite_find(rewrite, HTC_FOLD_MAP, pconf, ptemp) && find_hooks(&translate, &fixup))
         return rewrite;
-    ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
-                 "HtCache: this mod_rewrite is built in a way not known here; RewriteRules are "
-                 "left to it");
+    ap_log_error(
+        APLOG_MARK, APLOG_NOTICE, 0, ap_server_conf,
+        "HtCache: this mod_rewrite is built in a way not known here; RewriteRules are "
+        "left to it, and answer as always. Please report it, with the output of 'httpd -V'");
     return NULL;
 }
 

@@ -102,9 +102,10 @@ void htc_secret_prepare(apr_pool_t *ptemp, server_rec *s)
                      "is mended and httpd restarted",
                      secret->file, wrong);
     else if (!secret->file && secret->wanted)
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
-                     "HtCacheAdmin is On, but there is no HtCacheAdminSecretFile: POST to the "
-                     "status page is refused");
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, 0, s,
+            "HtCacheAdmin is On, but there is no HtCacheAdminSecretFile: POST to the "
+            "status page is refused. Make one with: umask 077; openssl rand -hex 32 >FILE");
 }
 
 /* Takes the same time whatever is in it. */

@@ -30,8 +30,10 @@ int htc_history_post_config(server_rec *s)
 
     apr_pool_userdata_get(&known, PROCESS_KEY, s->process->pool);
     if (!known && !create()) {
-        ap_log_error(APLOG_MARK, APLOG_WARNING, APR_ENOMEM, s,
-                     "HtCache: no memory for the history on the status page; it shows totals only");
+        ap_log_error(
+            APLOG_MARK, APLOG_WARNING, APR_ENOMEM, s,
+            "HtCache: no memory for the history on the status page; it shows totals only until "
+            "httpd is restarted with more");
         return OK;
     }
     if (known)

@@ -270,7 +270,8 @@ int tool_ask(const tool_options *options, const char *const *query, const char *
 
     *root = NULL;
     if (!full)
-        tool_say("not a URL: %s", options->url);
+        tool_say("not a URL: %s; it is one like http://127.0.0.1:8080/htcache-status",
+                 options->url);
     else
         code = ask(curl, options, full, action, root, &a);
     curl_free(full);
