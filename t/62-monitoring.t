@@ -126,7 +126,7 @@ SKIP: {
     ($code, $out) = promtool('check rules dashboard.yml');
     is $code, 0, 'each expression of the dashboard can be evaluated' or diag $out;
     # And so can the one that the page shows.
-    my @shown = $page =~ /^    (1 - .*)$/mg;
+    my @shown = $page =~ /^(1 - .*)$/mg;
     write_file("$dir/page.yml", "groups:\n  - name: page\n    rules:\n" . join '', map {"      - record: page:x\n        expr: '$_'\n"} @shown);
     ($code, $out) = promtool('check rules page.yml');
     is_deeply [$code, scalar @shown], [0, 1], 'and that of docs/monitoring.md' or diag $out;
