@@ -174,6 +174,9 @@ $page
 EOT
     ($code, $out, $err) = run('status --url https://127.0.0.1:' . $tls->port('tls') . '/htcache-status');
     is $code, 0, 'https://127.0.0.1: the certificate is for another name, and nothing leaves the machine' or diag $err;
+    ($code, $out, $err) = run('purge --secret-file ' . $tls->root . '/secret --url https://127.0.0.1:' . $tls->port('tls') . '/htcache-status');
+    is $code, 3, 'a secret is not sent there: another user may listen at such a port';
+    like $err, qr/certificate|cannot reach/, 'and it says so';
     ($code, $out, $err) = run('status --url http://127.0.0.1:' . $tls->port('tls') . '/htcache-status');
     like $err, qr{speaks https: --url https://127\.0\.0\.1:\d+/htcache-status}, 'http to a port of https: what to ask instead';
     ($code, $out, $err) = run('status --url https://localhost:' . $tls->port('tls') . '/htcache-status');

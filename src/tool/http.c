@@ -142,20 +142,24 @@ static int headers_of(const tool_options *o, const char *action, struct curl_sli
     return TOOL_USAGE;
 }
 
-/* The host is this machine by its number, whatever names its certificate has. What is sent does not
- * leave it. */
-static bool is_loopback(const char *url)
+/* The host is this machine by its number, whatever names its certificate has: what is sent does not
+ * leave it. For a secret the port must also be one that only root can listen at. */
+static bool needs_no_certificate(const char *url, bool secret)
 {
     CURLU *parts = curl_url();
-    char *host = NULL;
-    bool local;
+    char *host = NULL, *port = NULL;
+    bool none;
 
-    if (parts && !curl_url_set(parts, CURLUPART_URL, url, 0))
+    if (parts && !curl_url_set(parts, CURLUPART_URL, url, 0)) {
         curl_url_get(parts, CURLUPART_HOST, &host, 0);
-    local = host && (!strcmp(host, "127.0.0.1") || !strcmp(host, "[::1]"));
+        curl_url_get(parts, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    }
+    none = host && port && (!strcmp(host, "127.0.0.1") || !strcmp(host, "[::1]")) &&
+           (!secret || strtol(port, NULL, 10) < 1024);
     curl_free(host);
+    curl_free(port);
     curl_url_cleanup(parts);
-    return local;
+    return none;
 }
 
 static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers, answer *a,
@@ -164,7 +168,7 @@ static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers,
     CURLcode rv;
 
     set_limits(curl, a);
-    if (is_loopback(url)) {
+    if (needs_no_certificate(url, headers != NULL)) {
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
     }

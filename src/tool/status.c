@@ -253,8 +253,9 @@ static const char *percent(char *to, const screen *s, const char *group)
     double value = json_number_value(ratio);
 
     if (!json_is_number(ratio) || !(value >= 0 && value <= 1))
-        return strcpy(to, "-");
-    snprintf(to, FIGURE_SIZE, "%.1f %%", (double)(long)(value * 1000) / 10);
+        snprintf(to, FIGURE_SIZE, "-");
+    else
+        snprintf(to, FIGURE_SIZE, "%.1f %%", (double)(long)(value * 1000) / 10);
     return to;
 }
 
