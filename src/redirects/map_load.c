@@ -497,6 +497,17 @@ static const char *no_room(const loading *load, size_t size)
                         size, (apr_uint64_t)stats.bytes_used, (apr_uint64_t)stats.bytes_reserved);
 }
 
+/* What is wrong with a file as a whole is reported like what is wrong with a row, and last. */
+static const char *not_of_its_format(const loading *load)
+{
+    const row_message *row;
+
+    if (!load->held->nelts || load->logged > MAX_LOGGED)
+        return "it is not of its format";
+    row = &APR_ARRAY_IDX(load->held, load->held->nelts - 1, row_message);
+    return apr_psprintf(load->pool, "cannot be used: line %u: %s", (unsigned)row->line, row->text);
+}
+
 /* Into the area, if there is one. NULL, or what is wrong. */
 static const char *build(loading *load, redirect_builder *builder)
 {
@@ -514,6 +525,8 @@ static const char *build(loading *load, redirect_builder *builder)
         rv = replace_image(load, builder, size);
     if (rv == APR_SUCCESS)
         return NULL;
+    if (rv == APR_EGENERAL)
+        return not_of_its_format(load);
     load->retry_ms = rv == APR_ENOMEM || rv == APR_ENOSPC ? RETRY_MEMORY_MS : 0;
     return rv == APR_ENOSPC ? no_room(load, size)
                             : apr_psprintf(load->pool, "cannot be used: %pm", &rv);
