@@ -127,7 +127,7 @@ my $other = ask('/server-status?auto');
 is $other->{status}, 200, 'mod_status is there';
 like $other->{body}, qr/^HtCacheLookups: \d+$/m, 'its ?auto has our lines';
 like $other->{body}, qr/^Total Accesses: \d+$/m, 'and its own';
-like ask('/server-status')->{body}, qr{<h2>mod_htcache</h2>.*lookups: \d+.*entries: \d+}s,
+like ask('/server-status')->{body}, qr{<h2>mod_htcache</h2>.*lookups: \d+.*hit_ratio: [\d.]+&#8239;%.*entries: \d+}s,
     'its page has our section';
 
 # --- escaping -----------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ like $top->{rows}[1]{file}, qr/httpd\.conf$/, 'the folded line is in the configu
 is((split /\n/, read_file($top->{rows}[1]{file}))[$top->{rows}[1]{line} - 1],
     'Redirect 302 /folded-b http://example.org/b', 'at its line');
 my $overview = $client->request('/htcache-status')->{body};
-like $overview =~ s/\xe2\x80\xaf//gr, qr/>4 have answered, @{[ $rows - 1 ]} never have/, 'the page counts them';
+like $overview =~ s/&#8239;//gr, qr/>4 have answered, @{[ $rows - 1 ]} never have/, 'the page counts them';
 like $overview, qr/row-1400.*folded-b.*row-7.*odd&lt;i/s, 'and shows the first of them, most hits first';
 is $top->{rows}[0]{rule}, '/row-1400', 'a row says what it answers to';
 is $top->{rows}[0]{target}, 'http://example.org/1400', 'and with';
@@ -76,9 +76,12 @@ is scalar(keys %{ { map { $_ => 1 } @seen } }), $rows - 1, 'each comes once';
 ok !(grep { $_ eq '/row-7' } @seen), 'and none that answered';
 
 my $page = $client->request('/htcache-status')->{body};
-like $page, qr{>4 have answered, 1\S+499 never have: <a href="\?redirects=top">.*<a href="\?redirects=unused">},
-    'the overview says how many, and where they are';
-like $page, qr{<section id="s-redirects">.*?data-v="5".*?/row-1400.*?</section>}s, 'with those that answer most';
+like $page, qr{>4 have answered, 1\S+499 never have\. Counted since [\d:]+\.<.*<a href="\?tab=top#s-redirects" aria-current="page">.*<a href="\?tab=unused#s-redirects">}s,
+    'the overview says how many, since when, and where they are';
+like $page, qr{<section id="s-redirects">.*?/row-1400.*?data-v="5".*?</section>}s, 'with those that answer most';
+is_deeply [map { $_->{line} } @{ list('redirects=top&search=EXAMPLE.org%2F1400')->{rows} }], [1400], 'a search, here of a target';
+is_deeply [map { $_->{rule} } @{ list('redirects=unused&search=folded')->{rows} }], ['/folded-a'], 'of a source';
+is list('redirects=unused&search=httpd.conf')->{redirects}{total}, 1, 'of a file';
 my $html = ask('redirects=top')->{body};
 like $html, qr{/odd&lt;i&gt;&quot;&amp;&#39;\\xe9\\x0a\\x01\\x7f}, 'the page shows a hostile row escaped';
 unlike $html, qr/<i>|<script>/, 'and has no markup of it';
@@ -148,7 +151,7 @@ my ($table) = grep { $_->{name} eq "$dir/odd.csv" } @{ decode_json(ask('format=j
 like $table->{error} // '', qr/rows read last stay in use$/, 'its table says why';
 unlike ask('format=prometheus')->{body}, qr/error=/, 'which is no label of a metric';
 ok $seen, 'a map that was broken is seen' and like problems()->[0]{problem}, qr/odd\.csv/, 'and named';
-like $client->request('/htcache-status')->{body}, qr/<p class="problem"><b>[^<]*odd\.csv/,
+like $client->request('/htcache-status')->{body}, qr/<ul class="problems">\s*<li><b>[^<]*odd\.csv/,
     'the page says so at its top';
 $server->stop;
 
@@ -181,7 +184,7 @@ hit('/c.html', 1);
 is_deeply shown('top'), [[3, 2, '^/b(.*)$', 302], [2, 1, '/a', 301], [1, 4, '/c.html', 410]], 'those that answered, most hits first';
 is_deeply shown('unused'), [[0, 6, '/never', 301]], 'and the one that never did';
 is list('redirects=top')->{rows}[0]{file}, "$dir/www/.htaccess", 'with their file';
-like $client->request('/htcache-status')->{body}, qr{>3 have answered, 0 never have outside of \.htaccess files: .*b\(\.\*\).*/a<}s,
+like $client->request('/htcache-status')->{body}, qr{>3 have answered, 0 never have outside of \.htaccess files\..*b\(\.\*\).*/a<}s,
     'the page shows them';
 write_file("$dir/www/.htaccess", join '', reverse @lines[0, 1, 3]);
 ok wait_until(sub { $client->request('/page.html'); return @{ shown('unused') } && shown('unused')->[0][1] == 1 }), 'the file is edited';

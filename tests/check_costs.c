@@ -48,6 +48,24 @@ static const htc_cost *cost_of(uint64_t key, size_t n)
     return NULL;
 }
 
+START_TEST(a_parse_takes_the_median)
+{
+    uint64_t files = 7;
+
+    ck_assert_uint_eq(htc_costs_parse(costs, &files), 0);
+    ck_assert_uint_eq(files, 0);
+    htc_costs_add(costs, key_of(1), HTC_COST_PARSES, 900);
+    htc_costs_add(costs, key_of(1), HTC_COST_PARSES, 10); /* the last one of a file counts */
+    htc_costs_add(costs, key_of(2), HTC_COST_PARSES, 30);
+    htc_costs_add(costs, key_of(3), HTC_COST_PARSES, 1000000); /* it was interrupted */
+    htc_costs_add(costs, key_of(4), HTC_COST_READS, 1);
+    ck_assert_uint_eq(htc_costs_parse(costs, &files), 30);
+    ck_assert_uint_eq(files, 3);
+    htc_costs_reset(costs);
+    ck_assert_uint_eq(htc_costs_parse(costs, &files), 30);
+}
+END_TEST
+
 START_TEST(nothing_costs_nothing)
 {
     ck_assert_uint_eq(htc_costs_top(costs, out, 10, &total), 0);
@@ -168,6 +186,7 @@ int main(void)
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_set_timeout(tests, 120);
+    tcase_add_test(tests, a_parse_takes_the_median);
     tcase_add_test(tests, nothing_costs_nothing);
     tcase_add_test(tests, each_kind_is_counted);
     tcase_add_test(tests, files_left_to_httpd_have_a_weight);

@@ -52,11 +52,16 @@ END_TEST
 
 START_TEST(oldest_first_and_the_last_ones_stay)
 {
+    htc_sample last;
+
     ck_assert_uint_eq(htc_history_read(history, samples), 0);
+    ck_assert(!htc_history_last(history, &last));
     for (int64_t n = 1; n <= HTC_HISTORY_SAMPLES + 7; n++) {
         htc_sample sample = sample_of(n);
 
         htc_history_add(history, &sample);
+        ck_assert(htc_history_last(history, &last));
+        ck_assert_int_eq(last.at, n);
     }
     ck_assert_uint_eq(htc_history_read(history, samples), HTC_HISTORY_SAMPLES);
     for (size_t i = 0; i < HTC_HISTORY_SAMPLES; i++) {

@@ -44,7 +44,7 @@ figures=$({
 documented=$(cat docs/status.md docs/explain.md |
     sed -n 's/^| `\([a-z_0-9]*\)` |.*/\1/p' | sort -u)
 # Members of lists within a section have no rows of their own.
-members='mode why interval_ms next spent_us checks reads loads stock parse_us record freshness advice dearest files hosts listed path reason where servers server exchanges timeouts failures skipped connects reused given_up clock_ms trees type refused_files'
+members='mode why interval_ms next spent_us checks reads loads stock parse_us record freshness advice asks dearest files hosts listed path reason where servers server exchanges timeouts failures skipped connects reused given_up clock_ms trees type refused_files'
 figures=$(for name in $figures $members; do echo "$name"; done | sort -u)
 documented=$(for name in $documented $members; do echo "$name"; done | sort -u)
 same figures "$figures" "$documented" src "docs/status.md and docs/explain.md"

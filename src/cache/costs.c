@@ -41,7 +41,6 @@ apr_status_t htc_costs_create(htc_costs **costs, apr_pool_t *pool)
 static void clear(entry *e)
 {
     atomic_store(&e->ns, 0);
-    atomic_store(&e->parse_ns, 0);
     for (int i = 0; i < HTC_COST_KINDS; i++)
         atomic_store(&e->counts[i], 0);
 }
@@ -84,6 +83,7 @@ static entry *make_room(entry *set, uint64_t key)
     if (!atomic_compare_exchange_strong(&least->key, &old, key))
         return NULL;
     clear(least);
+    atomic_store(&least->parse_ns, 0);
     return least;
 }
 
@@ -169,6 +169,33 @@ size_t htc_costs_top(const htc_costs *costs, htc_cost *out, size_t max, size_t *
     }
     qsort(out, n, sizeof(*out), dearer);
     return n;
+}
+
+static int by_number(const void *a_, const void *b_)
+{
+    const uint64_t *a = a_, *b = b_;
+
+    return *a < *b ? -1 : *a > *b;
+}
+
+uint64_t htc_costs_parse(const htc_costs *costs, uint64_t *files)
+{
+    uint64_t *times = malloc(HTC_COSTS_ENTRIES * sizeof(*times)), median = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; times && i < HTC_COSTS_ENTRIES; i++) {
+        uint64_t ns = atomic_load_explicit(&costs->entries[i].parse_ns, memory_order_relaxed);
+
+        if (ns)
+            times[n++] = ns;
+    }
+    if (n) {
+        qsort(times, n, sizeof(*times), by_number);
+        median = times[n / 2];
+    }
+    free(times);
+    *files = n;
+    return median;
 }
 
 void htc_costs_reset(htc_costs *costs)

@@ -62,7 +62,12 @@ uint64_t htc_cost_weight(const htc_cost *cost);
  * entries in use. */
 size_t htc_costs_top(const htc_costs *costs, htc_cost *out, size_t max, size_t *total);
 
-/** As if nothing had cost anything. */
+/** What parsing a file takes, in nanoseconds: the median of the files' last parses, so that one which
+ * was interrupted does not count for more than its time. *files: how many these are. 0: none was
+ * parsed, or there is no memory to find out. */
+uint64_t htc_costs_parse(const htc_costs *costs, uint64_t *files);
+
+/** As if nothing had cost anything. What the last parse of a file took is still known. */
 void htc_costs_reset(htc_costs *costs);
 
 #endif

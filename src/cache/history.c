@@ -74,6 +74,14 @@ size_t htc_history_read(const htc_history *history, htc_sample *samples)
     return n;
 }
 
+bool htc_history_last(const htc_history *history, htc_sample *sample)
+{
+    uint64_t taken = atomic_load(&history->taken);
+
+    return taken &&
+           read_cell(&history->cells[(taken - 1) % HTC_HISTORY_SAMPLES], taken - 1, sample);
+}
+
 uint64_t htc_history_delta(const htc_sample *from, const htc_sample *to,
                            enum htc_history_value value)
 {

@@ -32,7 +32,9 @@ enum htc_history_value {
     HTC_H_READS,
     HTC_H_PARSES,
     HTC_H_EVICTIONS,
-    HTC_H_BYTES, /* no counter: memory in use */
+    HTC_H_BYTES,       /* no counter: memory in use */
+    HTC_H_PARSE_NS,    /* no counter: what parsing a file takes; 0: not known */
+    HTC_H_PARSE_FILES, /* no counter: how many files were timed for that */
     HTC_HISTORY_VALUES
 };
 
@@ -57,6 +59,9 @@ void htc_history_add(htc_history *history, const htc_sample *sample);
 /** Copy the samples, oldest first; returns how many. @a samples has room for HTC_HISTORY_SAMPLES.
  */
 size_t htc_history_read(const htc_history *history, htc_sample *samples);
+
+/** Copy the newest sample. False: there is none, or it is being written. */
+bool htc_history_last(const htc_history *history, htc_sample *sample);
 
 /** The growth of a counter from @a from to @a to; 0 when it began anew in between. */
 uint64_t htc_history_delta(const htc_sample *from, const htc_sample *to,

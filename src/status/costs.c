@@ -95,26 +95,47 @@ static htc_cost_kind dearest_kind(const htc_cost *cost)
     return n[HTC_COST_READS] > 2 ? HTC_COST_READS : HTC_COST_PARSES;
 }
 
-/* Why it is looked at, and what to do. */
-static const char *advice_of_checks(const htc_report *report, const htc_fresh_entry *fresh)
+static uint64_t counter_of(const htc_report *report, enum htc_counter which)
 {
-    if (fresh->reason == HTC_FRESH_SETTING)
-        return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
-    if (fresh->mode == HTC_FRESH_WATCHED)
-        return "nothing: the kernel reports changes, and it is compared every ten seconds all the "
-               "same";
-    if (fresh->mode != HTC_FRESH_INTERVAL)
-        return "it changes often, or is asked for seldom: nothing to do";
-    return apr_psprintf(report->pool,
-                        "compared each second: %s. HtCacheRevalidate with a longer "
-                        "time asks less often",
-                        htc_fresh_reason_text(fresh->reason));
+    return report->store ? htc_counter_read(report->store, which) : 0;
 }
 
-static const char *advice_of(const htc_report *report, const htc_cost *cost,
-                             const htc_fresh_entry *fresh)
+/* Why it is looked at, and what to do. *asks: somebody should do it. */
+static const char *advice_of_checks(const htc_report *report, const htc_fresh_entry *fresh,
+                                    bool *asks)
 {
-    switch (dearest_kind(cost)) {
+    switch (fresh->reason) {
+    case HTC_FRESH_SETTING:
+        *asks = true;
+        return "HtCacheRevalidate says to compare it: auto, or a longer time, asks less often";
+    case HTC_FRESH_NO_REASON:
+        return "nothing: the kernel reports changes, and it is compared every ten seconds all the "
+               "same";
+    case HTC_FRESH_YOUNG:
+    case HTC_FRESH_UNVERIFIED:
+    case HTC_FRESH_BY_FARM:
+        return "it changes often, or is asked for seldom: nothing to do";
+    case HTC_FRESH_BY_FILESYSTEM:
+        return "nothing: it lies on a file system that is not known to report all changes, so it "
+               "is "
+               "compared each second. HtCacheRevalidate with a longer time asks less often";
+    default:
+        *asks = true;
+        return apr_psprintf(report->pool, "compared %s: %s",
+                            fresh->mode == HTC_FRESH_INTERVAL ? "each second" : "on each request",
+                            htc_fresh_reason_text(fresh->reason));
+    }
+}
+
+/* What to do about it. *asks: somebody should do it. */
+static const char *advice_of(const htc_report *report, const htc_cost *cost,
+                             const htc_fresh_entry *fresh, bool *asks)
+{
+    const htc_cost_kind kind = dearest_kind(cost);
+
+    *asks = kind == HTC_COST_STOCK || kind == HTC_COST_REPLAYS || kind == HTC_COST_LOADS ||
+            (kind == HTC_COST_READS && counter_of(report, HTC_C_evictions));
+    switch (kind) {
     case HTC_COST_STOCK:
         return "httpd reads it for each request: move the line named as the reason into the "
                "server's configuration";
@@ -122,7 +143,7 @@ static const char *advice_of(const htc_report *report, const htc_cost *cost,
         return "its directives are run for each request: move the one named as the reason into "
                "the server's configuration, or to a .htaccess file where few requests pass";
     case HTC_COST_CHECKS:
-        return advice_of_checks(report, fresh);
+        return advice_of_checks(report, fresh, asks);
     case HTC_COST_READS:
         return "it is read again and again: it changes often, or its record is evicted (see "
                "evictions)";
@@ -139,7 +160,9 @@ static void add_cost(htc_list *list, const htc_cost *cost)
     const htc_report *report = list->report;
     htc_info info = {.kind = HTC_KIND_NONE};
     const char *name = htc_store_name(report->store, cost->key, report->pool, &info);
+    const char *advice;
     htc_fresh_entry fresh;
+    bool asks;
 
     if (!name)
         return;
@@ -147,12 +170,14 @@ static void add_cost(htc_list *list, const htc_cost *cost)
     htc_cell_text(list, name);
     htc_cell_number(list, htc_cost_weight(cost) / 1000);
     htc_cell_text(list, reason_of(report, &info));
-    htc_cell_text(list, advice_of(report, cost, &fresh));
+    advice = advice_of(report, cost, &fresh, &asks);
+    htc_cell_text(list, advice);
     for (int i = 0; i < HTC_COST_KINDS; i++)
         htc_cell_number(list, cost->counts[i]);
     htc_cell_number(list, cost->counts[HTC_COST_PARSES] ? cost->parse_ns / 1000 : HTC_UNKNOWN);
     htc_cell_text(list, record_name(&info));
     htc_cell_text(list, htc_fresh_mode_name(fresh.mode));
+    htc_cell_number(list, asks);
 }
 
 static htc_list *costs_list(htc_report *report, htc_group *group)
@@ -175,6 +200,7 @@ static htc_list *costs_list(htc_report *report, htc_group *group)
         {"parse_us", "Parse", HTC_GAUGE, HTC_UNIT_US, "time of the last parse"},
         {"record", "Record", HTC_TEXT, HTC_UNIT_ONE, "what the cache has"},
         {"freshness", "Kept fresh", HTC_TEXT, HTC_UNIT_ONE, "how a change of it is noticed"},
+        {"asks", "To do", HTC_FLAG, HTC_UNIT_ONE, "somebody should do what is advised"},
     };
 
     return htc_report_list(report, group, "dearest", "Directories that cost most",

@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The last minutes: samples of the counters for the page's plots, and the group "recent". The
+ * The last minutes: samples of the counters for the page's plots, and the groups "recent" and "saved". The
  * parent takes them from httpd's monitor hook, about every ten seconds. Where there is no such hook
  * (httpd -X), the process that shows the page does.
  */
@@ -43,8 +43,24 @@ int htc_history_post_config(server_rec *s)
     return OK;
 }
 
-static void take_sample(htc_store *store, htc_sample *sample)
+/* What parsing a file takes. After a restart few files are parsed, as most are known: what was timed
+ * before says more until as many were. */
+static void take_parse_time(const htc_context *ctx, htc_sample *sample)
 {
+    uint64_t files = 0, ns = ctx->costs ? htc_costs_parse(ctx->costs, &files) : 0;
+    htc_sample last;
+
+    if (history && htc_history_last(history, &last) && last.values[HTC_H_PARSE_FILES] > files) {
+        files = last.values[HTC_H_PARSE_FILES];
+        ns = last.values[HTC_H_PARSE_NS];
+    }
+    sample->values[HTC_H_PARSE_NS] = ns;
+    sample->values[HTC_H_PARSE_FILES] = files;
+}
+
+static void take_sample(const htc_context *ctx, htc_sample *sample)
+{
+    const htc_store *store = ctx->store;
     htc_store_stats stats;
     int generation = 0;
     uint64_t hits = htc_counter_read(store, HTC_C_hits);
@@ -62,15 +78,16 @@ static void take_sample(htc_store *store, htc_sample *sample)
     sample->values[HTC_H_PARSES] = htc_counter_read(store, HTC_C_parses);
     sample->values[HTC_H_EVICTIONS] = htc_counter_read(store, HTC_C_evictions);
     sample->values[HTC_H_BYTES] = stats.bytes_used;
+    take_parse_time(ctx, sample);
 }
 
-static void sample_when_due(htc_store *store)
+static void sample_when_due(const htc_context *ctx)
 {
     htc_sample sample;
 
     if (!history || !htc_history_due(history, apr_time_sec(apr_time_now())))
         return;
-    take_sample(store, &sample);
+    take_sample(ctx, &sample);
     htc_history_add(history, &sample);
 }
 
@@ -80,7 +97,7 @@ int htc_history_monitor(apr_pool_t *p, server_rec *s)
 
     (void)p;
     if (ctx && ctx->store)
-        sample_when_due(ctx->store);
+        sample_when_due(ctx);
     return DECLINED;
 }
 
@@ -90,14 +107,14 @@ size_t htc_history_get(const htc_report *report, htc_sample *samples)
 
     if (!history || !report->store)
         return 0;
-    sample_when_due(report->store);
+    sample_when_due(report->ctx);
     n = htc_history_read(history, samples);
     /* The counts since the last sample belong to it. */
     if (n == HTC_HISTORY_SAMPLES) {
         memmove(samples, samples + 1, (n - 1) * sizeof(*samples));
         n--;
     }
-    take_sample(report->store, &samples[n]);
+    take_sample(report->ctx, &samples[n]);
     return n + 1;
 }
 
@@ -131,4 +148,52 @@ void htc_recent_report(htc_report *report)
     htc_add_gauge(group, "parses", HTC_UNIT_ONE, sums[HTC_H_PARSES], "files parsed");
     htc_add_gauge(group, "evictions", HTC_UNIT_ONE, sums[HTC_H_EVICTIONS],
                   "records removed to make room");
+}
+
+/* --- what all of it saved ---------------------------------------------------------------------*/
+
+static uint64_t counter(const htc_report *report, enum htc_counter which)
+{
+    return report->store ? htc_counter_read(report->store, which) : 0;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+/* Each miss opens a file or finds that there is none; some files are opened again without one. */
+static uint64_t operations_made(const htc_report *report)
+{
+    uint64_t misses = counter(report, HTC_C_misses), reads = counter(report, HTC_C_file_reads);
+
+    return counter(report, HTC_C_file_stats) + (misses > reads ? misses : reads);
+}
+
+void htc_saved_report(htc_report *report)
+{
+    htc_group *group = htc_report_group(report, "saved", "What the cache saves",
+                                        "what httpd alone would have done besides, estimated");
+    uint64_t parses = less(counter(report, HTC_C_hits), counter(report, HTC_C_loads));
+    htc_sample sample = {0};
+    uint64_t ns;
+
+    if (report->store)
+        take_parse_time(report->ctx, &sample);
+    ns = sample.values[HTC_H_PARSE_NS];
+
+    /* httpd alone opens a file, or tries to, for each look-up. */
+    htc_add_gauge(group, "file_operations", HTC_UNIT_ONE,
+                  less(counter(report, HTC_C_lookups),
+                       counter(report, HTC_C_bypasses) + operations_made(report)),
+                  "files that httpd alone would have tried to open, less what the cache asked");
+    htc_add_counter(group, "file_operations_made", HTC_UNIT_ONE, operations_made(report),
+                    "stat and open calls of the cache");
+    htc_add_gauge(group, "parses", HTC_UNIT_ONE, parses,
+                  "files that httpd alone would have read, parsed and run");
+    htc_add_gauge(group, "parse_us", HTC_UNIT_US, ns ? ns / 1000 : HTC_UNKNOWN,
+                  "what parsing and running one takes: the median of those that were timed");
+    htc_add_gauge(group, "processor_us", HTC_UNIT_US,
+                  ns ? (uint64_t)((double)parses * (double)ns / 1000) : HTC_UNKNOWN,
+                  "processor time that these parses would have taken");
 }

@@ -1,308 +1,208 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The report as a page for people: what is wrong, a few big figures, the last hour, then all groups
- * and lists. Called by the handler in status/status.c.
+ * The report as a page for people: whether it works, the figures that say most, redirects,
+ * directories that ask for something, the last hour, and behind folds all groups and lists. Called
+ * by the handler in status/status.c.
  */
-#include "base/base.h"
-#include "redirects/redirects.h"
 #include "status/internal.h"
 
 #include "http_protocol.h"
 
-/* "" for NULL. */
-static const char *html_text(const htc_report *report, const char *text)
+static bool is_overview(const htc_report *report)
 {
-    return text ? htc_escape_html(report->pool, text) : "";
+    return htc_report_figure(report, "server", "now") != NULL;
 }
 
-/* --- values -----------------------------------------------------------------------------------*/
-
-static const char *value_text(const htc_report *report, htc_type type, htc_unit unit,
-                              const htc_value *value)
+static bool has_group(const htc_report *report, const char *name)
 {
-    switch (type) {
-    case HTC_TEXT:
-        return html_text(report, value->text);
-    case HTC_FLAG:
-        return value->number ? "yes" : "no";
-    case HTC_RATIO:
-        return value->ratio < 0 ? "\xe2\x80\x93"
-                                : apr_psprintf(report->pool, "%.2f %%", 100.0 * value->ratio);
-    case HTC_TIME:
-        return value->number ? ap_ht_time(report->pool,
-                                          apr_time_from_sec((apr_time_t)value->number), "%F %T", 0)
-                             : "never";
-    default:
-        return htc_page_number(report->pool, unit, value->number);
+    for (int i = 0; i < report->sections->nelts; i++) {
+        const htc_group *group = APR_ARRAY_IDX(report->sections, i, htc_report_section).group;
+
+        if (group && !strcmp(group->name, name))
+            return true;
     }
+    return false;
 }
 
-static bool is_number(htc_type type)
+static bool is_about_redirects(const htc_report *report)
 {
-    return type == HTC_COUNTER || type == HTC_GAUGE || type == HTC_RATIO;
+    return has_group(report, "redirects") || has_group(report, "missing");
 }
 
-/* One cell; what a script sorts by stands beside what is shown. */
-static void send_cell(const htc_report *report, htc_type type, htc_unit unit,
-                      const htc_value *value)
+/* --- the head ---------------------------------------------------------------------------------*/
+
+static void send_head(const htc_report *report, const char *badge)
 {
-    const char *text = value_text(report, type, unit, value);
-    request_rec *r = report->r;
-
-    if (type == HTC_RATIO)
-        ap_rprintf(r, "<td class=\"n\" data-v=\"%.6f\">%s</td>", value->ratio, text);
-    else if (is_number(type) || type == HTC_TIME)
-        ap_rprintf(r, "<td class=\"n\" data-v=\"%" APR_UINT64_T_FMT "\">%s</td>",
-                   (apr_uint64_t)(value->number == HTC_UNKNOWN ? 0 : value->number), text);
-    else
-        ap_rprintf(r, "<td class=\"%s\">%s</td>", type == HTC_TEXT ? "t" : "f", text);
-}
-
-/* --- lists and groups -------------------------------------------------------------------------*/
-
-static void send_rows(const htc_list *list)
-{
-    const htc_report *report = list->report;
-    request_rec *r = report->r;
-
-    ap_rprintf(r, "<div class=\"scroll\"><table class=\"sortable\" id=\"t-%s\"><thead><tr>",
-               list->name);
-    for (int i = 0; i < list->ncolumns; i++) {
-        htc_type type = list->columns[i].type;
-
-        ap_rprintf(r, "<th scope=\"col\" class=\"%s\" title=\"%s\">%s</th>",
-                   is_number(type) || type == HTC_TIME ? "n" : "t",
-                   html_text(report, list->columns[i].help), list->columns[i].title);
-    }
-    ap_rputs("</tr></thead><tbody>\n", r);
-    for (int row = 0; row < htc_list_rows(list); row++) {
-        ap_rputs("<tr>", r);
-        for (int i = 0; i < list->ncolumns; i++)
-            send_cell(report, list->columns[i].type, list->columns[i].unit,
-                      htc_list_cell(list, row, i));
-        ap_rputs("</tr>\n", r);
-    }
-    ap_rputs("</tbody></table></div>\n", r);
-}
-
-static void send_list(const htc_list *list)
-{
-    request_rec *r = list->report->r;
-    bool folded = (list->flags & HTC_LIST_FOLDED) != 0;
-
-    if (!htc_list_rows(list))
-        return;
-    ap_rprintf(r,
-               folded ? "<section><details id=\"d-%s\"><summary>%s<span>%s, %d</span></summary>\n"
-                      : "<section id=\"s-%s\"><h2>%s<span>%s, %d</span></h2>\n",
-               list->name, list->title, html_text(list->report, list->help), htc_list_rows(list));
-    send_rows(list);
-    ap_rputs(folded ? "</details></section>\n" : "</section>\n", r);
-}
-
-static bool is_problems(const htc_list *list)
-{
-    return !strcmp(list->name, "problems");
-}
-
-static void send_group(const htc_group *group)
-{
-    const htc_report *report = group->report;
-    request_rec *r = report->r;
-
-    /* A group that only counts the rows of its list has nothing more to say than the list. */
-    for (int i = 0; group->figures->nelts <= 1 && i < group->lists->nelts; i++)
-        send_list(APR_ARRAY_IDX(group->lists, i, htc_list *));
-    if (group->figures->nelts <= 1)
-        return;
-    ap_rprintf(r,
-               "<section><details id=\"d-%s\"%s><summary>%s<span>%s</span></summary>\n"
-               "<table class=\"figures\"><tbody>\n",
-               group->name, !strcmp(group->name, "explain") ? " open" : "", group->title,
-               html_text(report, group->help));
-    for (int i = 0; i < group->figures->nelts; i++) {
-        const htc_figure *figure = &APR_ARRAY_IDX(group->figures, i, htc_figure);
-
-        ap_rprintf(r, "<tr><th scope=\"row\">%s</th>", figure->name);
-        send_cell(report, figure->type, figure->unit, &figure->value);
-        ap_rprintf(r, "<td class=\"help\">%s</td></tr>\n", html_text(report, figure->help));
-    }
-    ap_rputs("</tbody></table>\n</details></section>\n", r);
-    for (int i = 0; i < group->lists->nelts; i++)
-        send_list(APR_ARRAY_IDX(group->lists, i, htc_list *));
-}
-
-/* --- the top ----------------------------------------------------------------------------------*/
-
-static uint64_t number_of(const htc_report *report, const char *group, const char *name)
-{
-    const htc_figure *figure = htc_report_figure(report, group, name);
-
-    return figure ? figure->value.number : 0;
-}
-
-static double ratio_of(const htc_report *report, const char *group, const char *name)
-{
-    const htc_figure *figure = htc_report_figure(report, group, name);
-
-    return figure ? figure->value.ratio : -1;
-}
-
-static const char *percent(const htc_report *report, double ratio)
-{
-    if (ratio < 0)
-        return "\xe2\x80\x93";
-    return apr_psprintf(report->pool, ratio > 0.9995 && ratio < 1 ? "%.3f %%" : "%.1f %%",
-                        100.0 * ratio);
-}
-
-static void send_card(const htc_report *report, const char *title, const char *big,
-                      const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void send_card(const htc_report *report, const char *title, const char *big,
-                      const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    ap_rprintf(report->r, "<div class=\"card\"><h2>%s</h2><strong>%s</strong><p>", title, big);
-    ap_vrprintf(report->r, format, args);
-    va_end(args);
-    ap_rputs("</p></div>\n", report->r);
-}
-
-static const char *big(const htc_report *report, htc_unit unit, uint64_t number)
-{
-    return htc_page_number(report->pool, unit, number);
-}
-
-static void send_cards(const htc_report *report)
-{
-    uint64_t used = number_of(report, "htaccess", "bytes_used");
-    uint64_t total = number_of(report, "htaccess", "bytes_total");
-    uint64_t saved = number_of(report, "htaccess", "hits") +
-                     number_of(report, "htaccess", "absent_hits") +
-                     number_of(report, "htaccess", "replays");
-
-    ap_rputs("<div class=\"cards\">\n", report->r);
-    send_card(report, "Hit ratio", percent(report, ratio_of(report, "recent", "hit_ratio")),
-              "in 5 minutes; %s since start",
-              percent(report, ratio_of(report, "htaccess", "hit_ratio")));
-    send_card(report, "Opens saved",
-              big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_opens")),
-              "in 5 minutes; %s since start", big(report, HTC_UNIT_ONE, saved));
-    send_card(report, "Parses saved",
-              big(report, HTC_UNIT_ONE, number_of(report, "recent", "saved_parses")),
-              "in 5 minutes; %s since start",
-              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "hits")));
-    send_card(
-        report, "Disk asked",
-        big(report, HTC_UNIT_ONE,
-            number_of(report, "recent", "file_stats") + number_of(report, "recent", "file_reads")),
-        "in 5 minutes; %s stat, %s open since start",
-        big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_stats")),
-        big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "file_reads")));
-    ap_rprintf(report->r, "<div class=\"card\"><h2>Shared memory</h2><strong>%s</strong>",
-               big(report, HTC_UNIT_BYTES, used));
-    htc_bar(report, used, total);
-    ap_rprintf(report->r, "<p>of %s, %s evictions</p></div>\n", big(report, HTC_UNIT_BYTES, total),
-               big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "evictions")));
-    send_card(report, "Entries",
-              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries")),
-              "%s absent, %s parsed, %s left to httpd",
-              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_absent")),
-              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_parsed")),
-              big(report, HTC_UNIT_ONE, number_of(report, "htaccess", "entries_stock")));
-    ap_rputs("</div>\n", report->r);
-}
-
-static void send_head(const htc_report *report)
-{
-    bool live = htc_report_figure(report, "server", "now") != NULL;
-    bool on = !strcmp(report->state, "on");
-
     ap_rprintf(report->r,
                "<!DOCTYPE html>\n<html lang=\"en\"%s>\n<head>\n<meta charset=\"UTF-8\">\n"
                "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-               "<meta name=\"robots\" content=\"noindex\">\n<title>mod_htcache</title>\n%s"
+               "<meta name=\"robots\" content=\"noindex\">\n<title>%s: mod_htcache</title>\n"
                "<link rel=\"stylesheet\" href=\"?asset=style\">\n"
                "<script src=\"?asset=script\" defer></script>\n</head>\n<body>\n",
-               live ? " data-live" : "",
-               live ? "<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>\n" : "");
+               is_overview(report) ? " data-live" : "", badge);
+}
+
+/* A page of its own, and whether it is the one that is shown. */
+static void send_link(const htc_report *report, const char *query, const char *title, bool here)
+{
+    ap_rprintf(report->r, "<a href=\"?%s\"%s>%s</a>", query, here ? " aria-current=\"page\"" : "",
+               title);
+}
+
+static void send_header(const htc_report *report, const char *state, const char *badge)
+{
+    bool explains = has_group(report, "explain");
+
     ap_rprintf(report->r,
                "<header><h1>mod_htcache <small>%s</small></h1><span class=\"pill %s\">%s</span>"
-               "<span class=\"dim\">%s</span><nav><a href=\"?\">Overview</a><a "
-               "href=\"?redirects=top\">Redirects</a><a "
-               "href=\"?directories=cost\">Directories</a><a href=\"?format=json\">JSON</a>"
-               "<a href=\"?format=prometheus\">Prometheus</a></nav></header>\n<main>\n",
-               HTC_VERSION, on ? "on" : "off", html_text(report, report->state),
-               ap_ht_time(report->pool, report->now, "%F %T %Z", 0));
+               "<span class=\"dim\">%s</span>"
+               "<span id=\"stale\" role=\"status\"></span><nav aria-label=\"Pages\">",
+               HTC_VERSION, state, badge, ap_ht_time(report->pool, report->now, "%F %T %Z", 0));
+    send_link(report, "", "Overview", is_overview(report));
+    send_link(report, "redirects=top", "Redirects",
+              !is_overview(report) && is_about_redirects(report));
+    send_link(report, "directories=cost", "Directories",
+              !is_overview(report) && !explains && !is_about_redirects(report));
+    ap_rputs("</nav></header>\n<main>\n", report->r);
 }
 
-static void send_form(const htc_report *report)
+/* --- directories ------------------------------------------------------------------------------*/
+
+static bool asks(const htc_list *list, int row)
 {
-    ap_rputs("<section><h2>Why does a URL go where it goes?</h2>\n<form method=\"get\">"
-             "<input name=\"explain\" aria-label=\"URL\" placeholder=\"/path or "
-             "https://host/path?query\" required><button>Explain</button></form></section>\n",
-             report->r);
+    return htc_list_cell(list, row, htc_page_column(list, "asks"))->number != 0;
 }
 
-#define TOP_REDIRECTS 5
-
-static void send_redirects(const htc_report *report)
+static bool asks_nothing(const htc_list *list, int row)
 {
-    static const char links[] = "<a href=\"?redirects=top\">most used</a>, "
-                                "<a href=\"?redirects=unused\">never used</a>";
-    htc_redirect_totals totals;
-    const htc_list *top = htc_redirects_most(htc_report_empty(report->r), TOP_REDIRECTS, &totals);
-    uint64_t used = totals.used + totals.htaccess;
+    return !asks(list, row);
+}
 
-    if (!totals.all && !used)
+/* The files that cost most: those that ask for something, and behind a fold the others. */
+static void send_directories(const htc_report *report)
+{
+    const htc_list *list = htc_page_find_list(report, "dearest");
+    request_rec *r = report->r;
+    int others = 0;
+
+    if (!list || !htc_list_rows(list))
         return;
-    ap_rprintf(report->r,
-               "<section id=\"s-redirects\"><h2>Redirects that answer most<span>%s have answered, "
-               "%s never have%s: %s</span></h2>\n",
-               big(report, HTC_UNIT_ONE, used), big(report, HTC_UNIT_ONE, totals.all - totals.used),
-               totals.htaccess ? " outside of .htaccess files" : "", links);
-    if (used)
-        send_rows(top);
+    for (int row = 0; row < htc_list_rows(list); row++)
+        others += asks_nothing(list, row);
+    ap_rprintf(r,
+               "<section id=\"s-directories\"><h2>Directories that cost most<span>those that ask "
+               "for something to be done</span></h2>\n");
+    if (!htc_page_rows(list, asks, "t-dearest"))
+        ap_rputs("<p class=\"none\">None of them asks for anything.</p>\n", r);
+    if (others)
+        ap_rprintf(
+            r, "<details id=\"d-dearest\"%s><summary>%d other%s, with nothing to do</summary>\n",
+            is_overview(report) ? "" : " open", others, others > 1 ? "s" : "");
+    if (others) {
+        htc_page_rows(list, asks_nothing, "t-dearest-others");
+        ap_rputs("</details>\n", r);
+    }
+    ap_rputs("</section>\n", r);
+}
+
+static void send_directory_tabs(const htc_report *report)
+{
+    bool freshness = has_group(report, "freshness");
+
+    ap_rputs("<nav class=\"tabs alone\" id=\"s-tabs\" aria-label=\"Directories\">", report->r);
+    send_link(report, "directories=cost", "Cost", !freshness);
+    send_link(report, "directories=freshness", "Freshness", freshness);
+    ap_rputs("</nav>\n", report->r);
+}
+
+static void send_freshness_page(const htc_report *report)
+{
+    const htc_list *list = htc_page_find_list(report, "listed");
+    const htc_figure *next = htc_report_figure(report, "freshness", "next");
+
+    if (list)
+        htc_page_list(list, false, false);
+    if (next && next->value.number != HTC_UNKNOWN)
+        ap_rprintf(report->r,
+                   "<p class=\"more\" id=\"s-next\"><a "
+                   "href=\"?directories=freshness&amp;offset=%" APR_UINT64_T_FMT
+                   "\">Next</a></p>\n",
+                   (apr_uint64_t)next->value.number);
+}
+
+/* --- all of it --------------------------------------------------------------------------------*/
+
+/* What has a place of its own on the page. */
+static bool is_placed(const htc_report_section *section)
+{
+    static const char *const placed[] = {"redirects", "missing",  "costs",          "rows",
+                                         "pages",     "problems", "redirect_tables"};
+    const char *name = section->group ? section->group->name : section->list->name;
+
+    for (size_t i = 0; i < sizeof(placed) / sizeof(placed[0]); i++) {
+        if (!strcmp(name, placed[i]))
+            return true;
+    }
+    return false;
+}
+
+static void send_everything(const htc_report *report)
+{
+    ap_rputs("<section id=\"s-all\"><h2>All figures<span>explained in docs/status.md</span></h2>\n",
+             report->r);
+    for (int i = 0; i < report->sections->nelts; i++) {
+        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
+
+        if (is_placed(section))
+            continue;
+        if (section->group)
+            htc_page_group(section->group, false);
+        else
+            htc_page_list(section->list, true, false);
+    }
     ap_rputs("</section>\n", report->r);
 }
 
-/* Ahead of everything else. */
-static void send_problems(const htc_report *report)
+static void send_overview(const htc_report *report)
 {
-    for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_list *list = APR_ARRAY_IDX(report->sections, i, htc_report_section).list;
+    const htc_list *maps = htc_page_find_list(report, "redirect_tables");
 
-        for (int row = 0; list && is_problems(list) && row < htc_list_rows(list); row++)
-            ap_rprintf(report->r, "<p class=\"problem\"><b>%s</b>%s</p>\n",
-                       html_text(report, htc_list_cell(list, row, 0)->text),
-                       html_text(report, htc_list_cell(list, row, 1)->text));
+    htc_page_lead(report);
+    htc_page_cards(report);
+    htc_page_redirects(report);
+    if (maps)
+        htc_page_list(maps, false, false);
+    htc_page_explain_form(report);
+    send_directories(report);
+    htc_plots(report);
+    send_everything(report);
+}
+
+static void send_main(const htc_report *report)
+{
+    if (is_overview(report)) {
+        send_overview(report);
+    } else if (has_group(report, "explain")) {
+        htc_page_explain(report);
+    } else if (is_about_redirects(report)) {
+        htc_page_redirects(report);
+    } else {
+        send_directory_tabs(report);
+        send_directories(report);
+        send_freshness_page(report);
     }
 }
 
 void htc_status_html(const htc_report *report)
 {
-    send_head(report);
-    send_problems(report);
-    if (htc_report_figure(report, "htaccess", "lookups")) {
-        send_cards(report);
-        htc_plots(report);
-    }
-    if (!htc_report_figure(report, "redirects", "total"))
-        send_form(report);
-    for (int i = 0; i < report->sections->nelts; i++) {
-        const htc_report_section *section = &APR_ARRAY_IDX(report->sections, i, htc_report_section);
+    const htc_report *overview = is_overview(report) ? report : htc_report_make(report->r, false);
+    const char *badge, *state = htc_page_state(overview, &badge);
 
-        if (section->group)
-            send_group(section->group);
-        else if (!is_problems(section->list))
-            send_list(section->list);
-    }
-    if (htc_report_figure(report, "htaccess", "lookups"))
-        send_redirects(report);
-    ap_rputs("</main>\n<footer>Figures since the last restart of httpd. They are explained in "
-             "docs/status.md.</footer>\n</body>\n</html>\n",
+    send_head(report, badge);
+    send_header(report, state, badge);
+    send_main(report);
+    ap_rputs("</main>\n<footer>Figures count since the last restart of httpd, those of redirects "
+             "for longer. All of them as <a href=\"?format=json\">JSON</a> and for "
+             "<a href=\"?format=prometheus\">Prometheus</a>.</footer>\n</body>\n</html>\n",
              report->r);
 }

@@ -4,7 +4,7 @@
  * may see mod_status may not see what httpd's file names are, so there are only figures.
  */
 #include "base/base.h"
-#include "status/status.h"
+#include "status/internal.h"
 
 #include "http_protocol.h"
 #include "mod_status.h"
@@ -26,11 +26,10 @@ static void send_html(const htc_report *report)
 
         if (!figure || (figure->type == HTC_RATIO && figure->value.ratio < 0))
             continue;
-        ap_rprintf(
-            r, "<dt>%s: %s</dt>\n", figure->name,
-            figure->type == HTC_RATIO
-                ? apr_psprintf(r->pool, "%.2f %%", 100.0 * figure->value.ratio)
-                : apr_psprintf(r->pool, "%" APR_UINT64_T_FMT, (apr_uint64_t)figure->value.number));
+        ap_rprintf(r, "<dt>%s: %s</dt>\n", figure->name,
+                   figure->type == HTC_RATIO ? htc_page_percent(r->pool, figure->value.ratio)
+                                             : apr_psprintf(r->pool, "%" APR_UINT64_T_FMT,
+                                                            (apr_uint64_t)figure->value.number));
     }
     ap_rputs("</dl>\n", r);
 }

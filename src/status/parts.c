@@ -288,11 +288,9 @@ static void report_table_memory(htc_report *report)
 /* --- all --------------------------------------------------------------------------------------*/
 
 /* clang-format off: one for each line */
-htc_reporter *const htc_reporters[] = {report_server,       htc_recent_report,
-                                       report_htaccess,     htc_costs_report,
-                                       htc_files_report,    htc_heap_report,
-                                       htc_fresh_report,    htc_freshness_report,
-                                       report_fold,         report_tables,
-                                       report_table_memory, htc_farm_report,
-                                       htc_problems_report, NULL};
+htc_reporter *const htc_reporters[] = {report_server,   htc_saved_report,    htc_recent_report,
+                                       report_htaccess, htc_costs_report,    htc_files_report,
+                                       htc_heap_report, htc_fresh_report,    htc_freshness_report,
+                                       report_fold,     report_tables,       report_table_memory,
+                                       htc_farm_report, htc_problems_report, NULL};
 /* clang-format on */

@@ -25,11 +25,40 @@ typedef struct walk {
     htc_list *list;
 } walk;
 
-static bool wanted(const htc_redirect_query *query, const redirect_count *count)
+/* Does the text have this in it? In any case of ASCII letters. */
+static bool has(const char *text, size_t len, const char *part, size_t part_len)
 {
+    for (size_t i = 0; text && i + part_len <= len; i++) {
+        size_t n = 0;
+
+        while (n < part_len && apr_tolower(text[i + n]) == apr_tolower(part[n]))
+            n++;
+        if (n == part_len)
+            return true;
+    }
+    return false;
+}
+
+/* In what is shown of it. */
+static bool is_found(const char *search, const htc_redirect_row *row)
+{
+    const redirect_rule *rule = &row->rule;
+    size_t len = strlen(search);
+
+    return has(rule->pattern ? rule->pattern : rule->source,
+               rule->pattern ? rule->pattern_len : rule->source_len, search, len) ||
+           has(rule->host, rule->host_len, search, len) ||
+           has(rule->query, rule->query_len, search, len) ||
+           has(rule->target, rule->target_len, search, len) ||
+           has(row->file, strlen(row->file), search, len);
+}
+
+static bool wanted(const htc_redirect_query *query, const htc_redirect_row *row)
+{
+    const redirect_count *count = &row->count;
     bool used = count->hits > 0 && (!query->since || count->last >= query->since);
 
-    return used == query->used;
+    return used == query->used && (!query->search || is_found(query->search, row));
 }
 
 static bool keep(walk *w, const htc_redirect_row *row)
@@ -52,7 +81,7 @@ static bool first_time(void *baton, const htc_redirect_row *row)
 {
     walk *w = baton;
 
-    if (wanted(w->query, &row->count)) {
+    if (wanted(w->query, row)) {
         bool shown = w->query->used || (w->total >= w->query->offset && w->n < w->query->limit);
 
         w->total++;
@@ -169,36 +198,48 @@ static bool add_most(void *baton, const htc_redirect_row *row)
     return true;
 }
 
-const htc_list *htc_redirects_most(htc_report *report, unsigned n, htc_redirect_totals *totals)
+/* All rows that belong on the page that was asked for. Returns how many there are in all. */
+static uint64_t find_rows(htc_report *report, htc_list *list, const htc_redirect_query *query,
+                          bool *complete)
 {
-    htc_list *list = make_list(report);
-
-    htc_redirect_most(report->server, report->pool, n, add_most, list, totals);
-    return list;
-}
-
-void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
-{
-    htc_group *group = htc_report_group(report, "redirects", "Redirects one by one",
-                                        "which redirects answer, and which do not");
-    walk w = {.query = query, .list = make_list(report)};
+    walk w = {.query = query, .list = list};
     uint64_t total;
 
     htc_redirect_rows(report->server, report->pool, first_time, &w);
     total = w.total;
+    *complete = !w.failed;
     choose_page(&w);
     w.number = 0;
     if (w.next != w.end)
         htc_redirect_rows(report->server, report->pool, second_time, &w);
     free(w.entries);
     if (query->used)
-        qsort(w.list->cells->elts, (size_t)htc_list_rows(w.list),
-              sizeof(htc_value) * (size_t)w.list->ncolumns, rows_by_hits);
+        qsort(list->cells->elts, (size_t)htc_list_rows(list),
+              sizeof(htc_value) * (size_t)list->ncolumns, rows_by_hits);
+    return total;
+}
+
+void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
+{
+    htc_group *group = htc_report_group(report, "redirects", "Redirects one by one",
+                                        "which redirects answer, and which do not");
+    htc_list *list = make_list(report);
+    htc_redirect_totals totals;
+    bool complete = true;
+    uint64_t total;
+
+    if (query->quick) {
+        htc_redirect_most(report->server, report->pool, query->limit, add_most, list, &totals);
+        total = totals.used + totals.htaccess;
+    } else {
+        total = find_rows(report, list, query, &complete);
+    }
     htc_add_text(group, "order", query->used ? "top" : "unused", "which were asked for");
     htc_add_time(group, "since", query->since, "hits before that do not count");
+    htc_add_text(group, "search", query->search, "text that each of them has");
     htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset,
                   "position of the first redirect in this answer");
     htc_add_gauge(group, "limit", HTC_UNIT_ONE, query->limit, "most redirects in this answer");
     htc_add_gauge(group, "total", HTC_UNIT_ONE, total, "number of redirects in the whole list");
-    htc_add_flag(group, "complete", !w.failed, "false: there was no memory to look at all of them");
+    htc_add_flag(group, "complete", complete, "false: there was no memory to look at all of them");
 }

@@ -44,6 +44,7 @@ typedef struct question {
     const char *explain; /* a URL, or NULL */
     const char *asset;   /* of the page, or NULL */
     bool redirects, directories, freshness;
+    bool tab; /* redirects on the overview */
     htc_redirect_query which;
     uint32_t limit; /* 0: not said */
 } question;
@@ -110,10 +111,14 @@ static bool set_parameter(question *q, const char *name, const char *value)
         q->asset = value;
         return !strcmp(value, "style") || !strcmp(value, "script");
     }
-    if (!strcmp(name, "redirects")) {
-        q->redirects = true;
+    if (!strcmp(name, "redirects") || !strcmp(name, "tab")) {
+        *(*name == 't' ? &q->tab : &q->redirects) = true;
         q->which.used = !strcmp(value, "top");
         return q->which.used || !strcmp(value, "unused");
+    }
+    if (!strcmp(name, "search")) {
+        q->which.search = *value ? value : NULL;
+        return true;
     }
     if (!strcmp(name, "directories")) {
         q->directories = true;
@@ -138,6 +143,8 @@ static bool makes_sense(question *q)
 
     if (q->limit)
         q->which.limit = q->limit;
+    if (q->tab && (questions || q->form->send != htc_status_html))
+        return false;
     return questions <= 1 && q->limit <= most && (!questions || q->form->lists);
 }
 
@@ -146,7 +153,7 @@ static bool read_query(request_rec *r, question *q)
 {
     char *args = apr_pstrdup(r->pool, r->args ? r->args : ""), *last, *pair;
 
-    *q = (question){.form = forms, .which = {.limit = HTC_REDIRECTS_LIMIT}};
+    *q = (question){.form = forms, .which = {.used = true, .limit = HTC_REDIRECTS_LIMIT}};
     for (pair = apr_strtok(args, "&", &last); pair; pair = apr_strtok(NULL, "&", &last)) {
         char *value = strchr(pair, '=');
 
@@ -161,13 +168,26 @@ static bool read_query(request_rec *r, question *q)
     return makes_sense(q);
 }
 
+/* All that there is; the page has the first of the single redirects besides. */
+static htc_report *answer_all(request_rec *r, const question *q)
+{
+    htc_report *report = htc_report_make(r, q->form->lists);
+    htc_redirect_query first = q->which;
+
+    first.limit = HTC_REDIRECTS_SHOWN;
+    first.quick = first.used && !first.since && !first.search && !first.offset;
+    if (q->form->send == htc_status_html)
+        htc_redirects_report(report, &first);
+    return report;
+}
+
 /* NULL: what is to be explained is no URL. */
 static htc_report *answer(request_rec *r, const question *q)
 {
     htc_report *report;
 
     if (!q->redirects && !q->explain && !q->directories)
-        return htc_report_make(r, q->form->lists);
+        return answer_all(r, q);
     report = htc_report_empty(r);
     report->lists = true;
     if (q->redirects)
@@ -179,6 +199,16 @@ static htc_report *answer(request_rec *r, const question *q)
         htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
     else if (!htc_explain_report(report, q->explain))
         return NULL;
+    return report;
+}
+
+/* For people: the form again, with what they typed. */
+static htc_report *no_url(request_rec *r, const char *typed)
+{
+    htc_report *report = htc_report_empty(r);
+    htc_group *group = htc_report_group(report, "explain", "Why this URL goes where it goes", "");
+
+    htc_add_text(group, "url", typed, "what was asked for");
     return report;
 }
 
@@ -237,8 +267,12 @@ static HTC_APART int answer_status(request_rec *r)
     if (q.asset)
         return send_asset(r, q.asset);
     report = answer(r, &q);
-    if (!report)
+    if (!report && q.form->send != htc_status_html)
         return HTTP_BAD_REQUEST;
+    if (!report) {
+        report = no_url(r, q.explain);
+        r->status = HTTP_BAD_REQUEST;
+    }
     ap_set_content_type(r, q.form->content_type);
     q.form->send(report);
     return OK;

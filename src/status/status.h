@@ -18,20 +18,22 @@ htc_report *htc_report_make(request_rec *r, bool lists);
 
 /* --- single redirects: status/redirects.c ------------------------------------------------*/
 
-#define HTC_REDIRECTS_LIMIT     100
+#define HTC_REDIRECTS_LIMIT 100
+/** On the overview; for those that answer most at most HTC_REDIRECT_MOST. */
+#define HTC_REDIRECTS_SHOWN     10
 #define HTC_REDIRECTS_MAX_LIMIT 10000
 
 typedef struct htc_redirect_query {
-    bool used;     /* those that answered, most hits first; else those that did not */
-    int64_t since; /* seconds since 1970: hits before that do not count; 0: all do */
+    bool used;          /* those that answered, most hits first; else those that did not */
+    int64_t since;      /* seconds since 1970: hits before that do not count; 0: all do */
+    const char *search; /* text that its source, target or file has; NULL: any */
     uint64_t offset;
     uint32_t limit;
+    bool quick; /* those that answer most, at most HTC_REDIRECT_MOST, without a look at all of them.
+                 * The total then counts lines of .htaccess files that have left the cache, too */
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
-/** The @a n with most hits as a list of @a report, and how many have answered and never have. Made
- * for each refresh of the page: cheap also with a million of them. */
-const htc_list *htc_redirects_most(htc_report *report, unsigned n, htc_redirect_totals *totals);
 
 /* --- single files: status/costs.c ---------------------------------------------------------*/
 
@@ -66,6 +68,8 @@ int htc_history_monitor(apr_pool_t *p, server_rec *s);
  */
 size_t htc_history_get(const htc_report *report, htc_sample *samples);
 void htc_recent_report(htc_report *report);
+/** The group "saved": what the cache saved since figures count. */
+void htc_saved_report(htc_report *report);
 
 /* status/problems.c */
 /** The last of the reporters, as it looks at what the others said. */
