@@ -76,33 +76,6 @@ static void send_savings(const htc_report *report)
 
 /* --- what is to be done -----------------------------------------------------------------------*/
 
-static const char *status_page_file(const ap_directive_t *node)
-{
-    const char *file = NULL;
-
-    for (; node && !file; node = node->next) {
-        if (!strcasecmp(node->directive, "SetHandler") && node->args &&
-            strcasestr(node->args, HTC_STATUS_HANDLER))
-            file = node->filename;
-        else if (node->first_child)
-            file = status_page_file(node->first_child);
-    }
-    return file;
-}
-
-/* The line that turns the cache on, for a server in which it stands nowhere: best where this page's
- * own lines are. */
-static void send_line_to_add(const htc_report *report)
-{
-    const char *file = status_page_file(ap_conftree);
-
-    ap_rprintf(report->r,
-               "<b>What to do:</b> add this line to <code>%s</code>, outside of any section, or "
-               "remove the # in front of it, and restart httpd.</p>\n<pre><code>HtCache On</code>"
-               "</pre>\n",
-               file ? htc_page_text(report, file) : "the configuration of httpd");
-}
-
 static void send_problem(const htc_list *list, int row)
 {
     const htc_report *report = list->report;
@@ -150,9 +123,7 @@ static void send_why_off(const htc_report *report, const htc_list *problems)
     const char *advice = advice_when_off(report, problems);
 
     ap_rprintf(report->r, " and saves nothing: %s. ", htc_page_text(report, why));
-    if (!report->ctx && !(advice && strstr(advice, "HtCache On")))
-        send_line_to_add(report);
-    else if (advice)
+    if (advice)
         ap_rprintf(report->r, "<b>What to do:</b> %s.</p>\n", htc_page_text(report, advice));
     else
         ap_rputs("</p>\n", report->r);
