@@ -661,7 +661,7 @@ my @wrong = (
     ['HtCacheRedirectMap ""',                        qr/HtCacheRedirectMap: give a file/],
     ["HtCacheRedirectMap $maps/ok.txt status=200",   qr/status=200: must be 301, 302, 303, 307, 308, 4xx or 5xx/],
     ["HtCacheRedirectMap $maps/ok.txt status=moved", qr/status=moved: must be/],
-    ["HtCacheRedirectMap $maps/ok.txt format=xml",   qr/format=xml: must be text, csv, netlify, nginx or json/],
+    ["HtCacheRedirectMap $maps/ok.txt format=xml",   qr/format=xml: must be text, csv, netlify, nginx, json or cloudflare/],
     ["HtCacheRedirectMap $maps/ok.txt query=maybe",  qr/query=maybe: must be append, drop, exact or ignore/],
     ["HtCacheRedirectMap $maps/ok.txt case=maybe",   qr/case=: must be ignore or exact/],
     ["HtCacheRedirectMap $maps/ok.txt slash=maybe",  qr/slash=: must be ignore or exact/],

@@ -78,6 +78,16 @@ static bool hides(const redirect_match *earlier, const redirect_rule *rule)
     return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile.flags);
 }
 
+static void say_hidden(check *c, uint32_t line, uint32_t by)
+{
+    c->report->shadowed++;
+    if (c->report->hidden)
+        c->report->hidden(c->report->hidden_baton, line, by);
+    redirect_report_say(c->report, REDIRECT_WARNING, line,
+                        "never used: line %u answers this source already; move this row before it",
+                        (unsigned)by);
+}
+
 static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
 {
     redirect_request request = {.path = c->path,
@@ -99,11 +109,7 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
         if (!find(c, &request, from, &match) || match.rule >= number)
             return;
         if (hides(&match, rule)) {
-            c->report->shadowed++;
-            redirect_report_say(c->report, REDIRECT_WARNING, rule->line,
-                                "never used: line %u answers this source already; move this row "
-                                "before it",
-                                (unsigned)redirect_table_line(c->table, match.rule, NULL));
+            say_hidden(c, rule->line, redirect_table_line(c->table, match.rule, NULL));
             return;
         }
         from = redirect_table_next(c->table, match.rule);

@@ -1,273 +1,171 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * The CSV format of redirect maps: RFC 4180, with the line ends, separators and header rows that
- * spreadsheets and exports have. Columns are found by their names, or are source, target and
- * status.
+ * The CSV format of redirect maps: exports of spreadsheets, Vercel's bulk redirects, and
+ * Cloudflare's. Columns are found by their names (maps/csv_table.c), or are source, target and
+ * status. Which of the three a file is decides what rows mean that do not say it themselves.
  */
 #include "maps/internal.h"
 
 #include <apr_lib.h>
+#include <apr_strings.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define FIELDS_MAX 64
-#define NAME_BYTES 32
-#define NO_COLUMN  FIELDS_MAX
-
-typedef enum role { SOURCE, TARGET, STATUS, PERMANENT, ROLES } role;
+typedef enum dialect { DIALECT_PLAIN, DIALECT_VERCEL, DIALECT_CLOUDFLARE } dialect;
 
 typedef struct csv {
     map_reader *r;
-    char separator;
-    unsigned column[ROLES]; /* NO_COLUMN: there is none */
-    map_text field[FIELDS_MAX];
-    unsigned fields;    /* of the record; those behind FIELDS_MAX are counted only */
-    uint32_t next_line; /* behind the record */
+    redirect_csv table;
+    dialect dialect;
+    bool named; /* a header or columns= says what the columns are */
     bool extra_noted;
-    bool first; /* record, and no header was found */
+    bool done; /* the header is unknown, and another pass reports it */
 } csv;
 
-/* --- records ---------------------------------------------------------------------------------- */
-
-static char *buffer_of(const csv *c)
+static bool has(const redirect_csv *table, csv_role role)
 {
-    map_reader *r = c->r;
-
-    return c->fields == c->column[SOURCE]   ? r->pattern
-           : c->fields == c->column[TARGET] ? r->expanded
-                                            : r->target;
+    return table->column[role] != CSV_NO_COLUMN;
 }
 
-static void put_field(csv *c, map_text field)
+static bool is_cloudflares(const redirect_csv *table)
 {
-    if (c->fields < FIELDS_MAX)
-        c->field[c->fields] = redirect_map_trim(field);
-    c->fields++;
+    return has(table, CSV_SUBDOMAINS) || has(table, CSV_SUFFIX);
 }
 
-/* Doubled quotes stand for one. */
-static map_text undouble(const char *s, size_t len, char *to)
-{
-    size_t n = 0;
+/* --- what file it is -------------------------------------------------------------------------- */
 
-    for (size_t i = 0; i < len; i++) {
-        to[n++] = s[i];
-        if (s[i] == '"')
-            i++;
+static bool is_flag(map_text field)
+{
+    return !field.len || redirect_map_text_is(field, "true") ||
+           redirect_map_text_is(field, "false");
+}
+
+/* "example.com/path": a host and a path, without a scheme. */
+static bool begins_with_host(map_text source, bool *path)
+{
+    size_t n = 0, dot = 0;
+
+    while (n < source.len && (apr_isalnum(source.s[n]) || strchr("-._*", source.s[n]))) {
+        dot = source.s[n] == '.' ? n : dot;
+        n++;
     }
-    return redirect_map_text_of(to, n);
+    *path = n < source.len && source.s[n] == '/';
+    return dot && dot + 2 < n && (n == source.len || *path) && apr_isalpha(source.s[dot + 1]);
 }
 
-static bool ends_field(const csv *c, const char *s)
+/* Without a header it is told from other lists by hosts without a scheme, and by its flags. */
+static bool rows_are_cloudflares(const redirect_csv *table)
 {
-    return s == c->r->end || *s == c->separator || *s == '\n' || *s == '\r';
+    bool path, flags = table->fields > 3;
+
+    for (unsigned i = 3; i < table->fields && i < CSV_FIELDS_MAX; i++)
+        flags = flags && is_flag(table->field[i]);
+    return table->fields >= 2 && table->fields <= 7 && begins_with_host(table->field[0], &path) &&
+           memmem(table->field[1].s, table->field[1].len, "://", 3) && (path || flags);
 }
 
-/* The field at *at, which is at its opening quote. NULL, or what is wrong. */
-static const char *quoted_field(csv *c, const char **at)
+bool redirect_map_is_cloudflare_csv(const char *bytes, size_t len, const char *columns, bool guess)
 {
-    const char *start = *at + 1, *s = start, *end = c->r->end;
-    bool doubled = false;
+    char room[3][REDIRECT_MAX_NAMES];
+    char *const rooms[3] = {room[0], room[1], room[2]};
+    redirect_csv table;
 
-    while ((s = memchr(s, '"', (size_t)(end - s))) && s + 1 < end && s[1] == '"') {
-        doubled = true;
-        s += 2;
-    }
-    if (!s)
-        return "a quote is not closed";
-    for (const char *p = start; (p = memchr(p, '\n', (size_t)(s - p))); p++)
-        c->next_line++;
-    if (doubled && (size_t)(s - start) <= REDIRECT_MAX_TEXT)
-        put_field(c, undouble(start, (size_t)(s - start), buffer_of(c)));
-    else
-        put_field(c, redirect_map_text_of(start, (size_t)(s - start)));
-    for (s++; s < end && (*s == ' ' || *s == '\t') && *s != c->separator;)
-        s++;
-    *at = s;
-    return ends_field(c, s) ? NULL
-                            : "there is something behind a closing quote; double quotes that "
-                              "belong to a value";
+    redirect_csv_open(&table, bytes, len, rooms, sizeof(room[0]));
+    if (redirect_csv_find_header(&table, columns) == CSV_HEADER_KNOWN || columns)
+        return is_cloudflares(&table);
+    return guess && table.separator == ',' && !redirect_csv_next(&table) &&
+           rows_are_cloudflares(&table);
 }
 
-static void plain_field(csv *c, const char **at)
+bool redirect_map_is_csv_header(const char *line, size_t len)
 {
-    const char *s = *at, *start = s, *end = c->r->end;
-    char separator = c->separator;
-    unsigned seen = 0;
+    char room[3][REDIRECT_MAX_NAMES];
+    char *const rooms[3] = {room[0], room[1], room[2]};
+    redirect_csv table;
 
-    for (; s < end && *s != separator && *s != '\n' && *s != '\r'; s++)
-        seen |= redirect_map_class[(unsigned char)*s];
-    put_field(c, (map_text){start, (size_t)(s - start), seen});
-    *at = s;
-}
-
-/* Take the record at r->at apart, and set r->at behind it. NULL, or what is wrong. */
-static const char *read_record(csv *c)
-{
-    const char *s = c->r->at, *end = c->r->end;
-
-    c->fields = 0;
-    c->next_line = c->r->line + 1;
-    for (;;) {
-        const char *field = s, *why = NULL;
-
-        while (s < end && *s == ' ')
-            s++;
-        if (s < end && *s == '"')
-            why = quoted_field(c, &s);
-        else {
-            s = field;
-            plain_field(c, &s);
-        }
-        if (why)
-            return why;
-        if (s == end || *s != c->separator)
-            break;
-        s++;
-    }
-    if (s < end && *s == '\r' && s + 1 < end && s[1] == '\n')
-        s++;
-    c->r->at = s < end ? s + 1 : end;
-    return NULL;
-}
-
-/* The record cannot be read: go on with the next line. What was looked at for a closing quote is
- * looked at once more; but not more often, as no quote between there and here opens a value. */
-static void skip_line(csv *c)
-{
-    const char *s = c->r->at;
-
-    while (s < c->r->end && *s != '\n' && *s != '\r')
-        s++;
-    if (s + 1 < c->r->end && *s == '\r' && s[1] == '\n')
-        s++;
-    c->r->at = s < c->r->end ? s + 1 : s;
-    c->next_line = c->r->line + 1;
+    if (len > REDIRECT_MAX_NAMES)
+        return false;
+    redirect_csv_open(&table, line, len, rooms, sizeof(room[0]));
+    return redirect_csv_find_header(&table, NULL) == CSV_HEADER_KNOWN;
 }
 
 /* --- the header ------------------------------------------------------------------------------- */
 
-/* Letters and digits only, in lower case, between two blanks. */
-static void plain_name(map_text field, char name[NAME_BYTES])
-{
-    size_t n = 0;
-
-    name[n++] = ' ';
-    for (size_t i = 0; i < field.len && n + 2 < NAME_BYTES; i++) {
-        if (apr_isalnum(field.s[i]))
-            name[n++] = (char)apr_tolower(field.s[i]);
-    }
-    name[n++] = ' ';
-    name[n] = '\0';
-}
-
-static role role_of(map_text field)
-{
-    static const char *const names[ROLES] = {
-        [SOURCE] =
-            " old oldurl oldpath oldlink oldaddress source sourceurl sourcepath from fromurl "
-            "frompath path request requesturl requestpath redirectfrom url ",
-        [TARGET] =
-            " new newurl newpath newlink newaddress target targeturl targetpath to tourl topath "
-            "destination destinationurl dest redirect redirectto redirecturl ",
-        [STATUS] = " status statuscode code type httpstatus httpcode httpstatuscode redirecttype "
-                   "redirectcode redirectstatus responsecode ",
-        [PERMANENT] = " permanent ",
-    };
-    char name[NAME_BYTES];
-
-    if (!field.len || !apr_isalpha(field.s[0]) || memchr(field.s, '/', field.len))
-        return ROLES;
-    plain_name(field, name);
-    for (int i = 0; i < ROLES; i++) {
-        if (strstr(names[i], name))
-            return (role)i;
-    }
-    return ROLES;
-}
-
-/* True when the record is a header. It then sets the columns. */
-static bool take_header(csv *c)
-{
-    unsigned column[ROLES] = {NO_COLUMN, NO_COLUMN, NO_COLUMN, NO_COLUMN};
-
-    for (unsigned i = 0; i < c->fields && i < FIELDS_MAX; i++) {
-        role found = role_of(c->field[i]);
-
-        if (found != ROLES && column[found] == NO_COLUMN)
-            column[found] = i;
-    }
-    if (column[SOURCE] == NO_COLUMN || (column[TARGET] == NO_COLUMN && column[STATUS] == NO_COLUMN))
-        return false;
-    memcpy(c->column, column, sizeof(column));
-    return true;
-}
-
 static void note_unused(csv *c)
 {
-    for (unsigned i = 0; i < c->fields && i < FIELDS_MAX; i++) {
-        if (i != c->column[SOURCE] && i != c->column[TARGET] && i != c->column[STATUS] &&
-            i != c->column[PERMANENT])
+    const redirect_csv *t = &c->table;
+
+    for (unsigned i = 0; i < t->fields && i < CSV_FIELDS_MAX; i++) {
+        bool used = false;
+
+        for (int role = 0; role < CSV_ROLES; role++)
+            used |= t->column[role] == i;
+        if (!used && t->field[i].len)
             redirect_map_say(c->r, REDIRECT_NOTE, "column '%s' is not used",
-                             redirect_map_quote(c->r, c->field[i].s, c->field[i].len));
+                             redirect_map_quote(c->r, t->field[i].s, t->field[i].len));
     }
-    if (c->fields > FIELDS_MAX)
-        redirect_map_say(c->r, REDIRECT_NOTE, "columns behind the %dth are not used", FIELDS_MAX);
-    c->extra_noted = true;
+    if (t->fields > CSV_FIELDS_MAX)
+        redirect_map_say(c->r, REDIRECT_NOTE, "columns behind the %dth are not used",
+                         CSV_FIELDS_MAX);
 }
 
-/* Spreadsheets may put a line "sep=;" in front. */
-static void skip_sep_line(csv *c)
+static apr_status_t unknown_header(csv *c)
 {
-    map_reader *r = c->r;
+    const redirect_csv *t = &c->table;
+    const char *list = "";
 
-    if (r->end - r->at >= 5 && !strncasecmp(r->at, "sep=", 4) &&
-        (r->end - r->at == 5 || r->at[5] == '\r' || r->at[5] == '\n')) {
-        c->separator = r->at[4];
-        skip_line(c);
-        r->line = c->next_line;
-    }
+    for (unsigned i = 0; i < t->fields && i < 8; i++)
+        list = apr_psprintf(c->r->row_pool, "%s%s'%s'", list, i ? ", " : "",
+                            redirect_map_quote(c->r, t->field[i].s, t->field[i].len));
+    c->r->row_pool_used = true;
+    c->done = true;
+    redirect_map_fail(c->r,
+                      "the names of the columns are not known: %s; say what they are, as in "
+                      "columns=source,target,status with '-' for what is not needed, or rename "
+                      "them. No row was read",
+                      list);
+    return c->r->muted ? APR_SUCCESS : APR_EGENERAL;
 }
 
-/* Read the first record, with each separator, and see whether it is a header; if so, it is skipped.
- */
-static void begin(csv *c)
+static void begin_dialect(csv *c)
 {
-    static const char separators[] = {',', ';', '\t'};
-    const char *at = c->r->at;
-    unsigned fields[sizeof(separators)];
-    char given = c->separator;
+    const redirect_csv *t = &c->table;
 
-    for (size_t i = 0; i < sizeof(separators); i++) {
-        c->separator = given ? given : separators[i];
-        if (!read_record(c) && take_header(c)) {
-            note_unused(c);
-            c->r->line = c->next_line;
-            return;
-        }
-        fields[i] = c->fields;
-        c->r->at = at;
-    }
-    c->first = true;
-    if (!given)
-        c->separator = fields[0] < 2 && fields[2] > 1   ? '\t'
-                       : fields[0] < 2 && fields[1] > 1 ? ';'
-                                                        : ',';
+    unsigned column = t->column[CSV_CASE]; /* "case" alone is ours */
+    bool cased = column < t->fields && t->field[column].len > 4 && !c->r->options->columns;
+
+    if (c->dialect != DIALECT_CLOUDFLARE && (has(t, CSV_PERMANENT) || cased))
+        c->dialect = DIALECT_VERCEL;
+    if (c->dialect == DIALECT_VERCEL && !c->r->options->status)
+        c->r->status = 307;
+    if (c->dialect == DIALECT_VERCEL)
+        redirect_map_say(c->r, REDIRECT_NOTE,
+                         "columns as in Vercel's bulk redirects: letters match in any case and "
+                         "queries are dropped where a row does not say otherwise");
+    if (t->separator != ',')
+        redirect_map_say(c->r, REDIRECT_NOTE, "columns are separated by %s",
+                         t->separator == '\t'  ? "TAB"
+                         : t->separator == ';' ? "';'"
+                                               : "what the line 'sep=' says");
+}
+
+/* The order that Cloudflare documents, where a file names no columns. */
+static void cloudflares_columns(redirect_csv *t)
+{
+    static const csv_role order[] = {CSV_SOURCE,     CSV_TARGET,  CSV_STATUS, CSV_QUERY,
+                                     CSV_SUBDOMAINS, CSV_SUBPATH, CSV_SUFFIX};
+
+    for (unsigned i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+        t->column[order[i]] = i;
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static map_text field_of(const csv *c, role which)
-{
-    unsigned i = c->column[which];
-
-    return i < c->fields && i < FIELDS_MAX ? c->field[i] : (map_text){"", 0, 0};
-}
-
 /* "301", or also "301 Moved Permanently". */
 static bool take_status(csv *c, map_row *row)
 {
-    map_text field = field_of(c, STATUS), permanent = field_of(c, PERMANENT), word = field;
+    map_text field = redirect_csv_field(&c->table, CSV_STATUS), word = field;
     const char *blank = field.len ? memchr(field.s, ' ', field.len) : NULL;
 
     if (blank)
@@ -276,74 +174,299 @@ static bool take_status(csv *c, map_row *row)
     if (field.len && !row->status)
         return redirect_map_fail(c->r, "'%s' is not a status",
                                  redirect_map_quote(c->r, field.s, field.len));
-    if (field.len || !permanent.len)
-        return true;
-    if (redirect_map_text_is(permanent, "true") || redirect_map_text_is(permanent, "t"))
-        row->status = 308;
-    else if (redirect_map_text_is(permanent, "false") || redirect_map_text_is(permanent, "f"))
-        row->status = 307;
-    else
-        return redirect_map_fail(c->r, "'%s' is neither true nor false",
-                                 redirect_map_quote(c->r, permanent.s, permanent.len));
     return true;
 }
 
-static bool is_blank_record(const csv *c)
+typedef struct word_value {
+    const char *word;
+    int value;
+} word_value;
+
+#define BOOLEANS                                                                               \
+    {"true", 1}, {"t", 1}, {"yes", 1}, {"on", 1}, {"1", 1}, {"false", 0}, {"f", 0}, {"no", 0}, \
+        {"off", 0},                                                                            \
+    {                                                                                          \
+        "0", 0                                                                                 \
+    }
+
+static const word_value booleans[] = {BOOLEANS, {NULL, 0}};
+/* The request's query is preserved; or as in query=. */
+static const word_value queries[] = {{"true", REDIRECT_QUERY_APPEND},
+                                     {"t", REDIRECT_QUERY_APPEND},
+                                     {"yes", REDIRECT_QUERY_APPEND},
+                                     {"1", REDIRECT_QUERY_APPEND},
+                                     {"append", REDIRECT_QUERY_APPEND},
+                                     {"false", REDIRECT_QUERY_DROP},
+                                     {"f", REDIRECT_QUERY_DROP},
+                                     {"no", REDIRECT_QUERY_DROP},
+                                     {"0", REDIRECT_QUERY_DROP},
+                                     {"drop", REDIRECT_QUERY_DROP},
+                                     {"exact", REDIRECT_QUERY_WHOLE},
+                                     {"ignore", REDIRECT_QUERY_IGNORE},
+                                     {NULL, 0}};
+/* Case counts; or as in case=. */
+static const word_value cases[] = {BOOLEANS, {"exact", 1}, {"ignore", 0}, {NULL, 0}};
+
+/* *value is left as it is where the field is empty. */
+static bool take_word(csv *c, csv_role role, const word_value *words, int *value)
 {
-    for (unsigned i = 0; i < c->fields && i < FIELDS_MAX; i++) {
-        if (c->field[i].len)
+    map_text field = redirect_csv_field(&c->table, role);
+
+    if (!field.len)
+        return true;
+    for (; words->word; words++) {
+        if (redirect_map_text_is(field, words->word)) {
+            *value = words->value;
+            return true;
+        }
+    }
+    return redirect_map_fail(c->r, "'%s' is no value for the column '%s'",
+                             redirect_map_quote(c->r, field.s, field.len),
+                             redirect_csv_roles[role]);
+}
+
+typedef struct flags {
+    int permanent, query, sensitive, subdomains, subpath, suffix; /* -1: not said */
+} flags;
+
+static bool take_flags(csv *c, flags *f)
+{
+    return take_word(c, CSV_PERMANENT, booleans, &f->permanent) &&
+           take_word(c, CSV_QUERY, queries, &f->query) &&
+           take_word(c, CSV_CASE, cases, &f->sensitive) &&
+           take_word(c, CSV_SUBDOMAINS, booleans, &f->subdomains) &&
+           take_word(c, CSV_SUBPATH, booleans, &f->subpath) &&
+           take_word(c, CSV_SUFFIX, booleans, &f->suffix);
+}
+
+/* What the row says goes before the options of the map, and these before what the dialect means. */
+static void apply_flags(csv *c, const flags *f, map_row *row, redirect_map_options *own)
+{
+    if (!row->status && f->permanent >= 0)
+        row->status = f->permanent ? 308 : 307;
+    if (c->dialect != DIALECT_PLAIN && own->query == REDIRECT_QUERY_DEFAULT)
+        own->query = REDIRECT_QUERY_DROP;
+    if (f->query > 0)
+        own->query = (redirect_query)f->query;
+    if (c->dialect == DIALECT_VERCEL || f->sensitive >= 0)
+        row->flags = f->sensitive == 1 ? 0 : REDIRECT_ICASE;
+    if (f->sensitive == 1)
+        own->ignore_case = false;
+    if (f->subpath >= 0)
+        own->subpath = f->subpath;
+    row->drop_rest = c->dialect == DIALECT_CLOUDFLARE && f->subpath >= 0 && f->suffix != 1;
+}
+
+/* Cloudflare's sources begin with a host. */
+static void name_host(csv *c, map_row *row)
+{
+    map_text s = row->source;
+
+    if (!s.len || s.s[0] == '/' || memmem(s.s, s.len, "://", 3))
+        return;
+    row->source = redirect_map_text_of(
+        apr_pstrcat(c->r->row_pool, "//", apr_pstrmemdup(c->r->row_pool, s.s, s.len), NULL),
+        s.len + 2);
+    c->r->row_pool_used = true;
+}
+
+/* The same row for all hosts below that of its source. */
+static void add_subdomains(csv *c, map_row *row)
+{
+    map_text s = row->source;
+    const char *host = memmem(s.s, s.len, "//", 2);
+    size_t before = host ? (size_t)(host - s.s) + 2 : 0;
+
+    if (!host) {
+        redirect_map_fail(c->r, "the subdomains of which host? The source names none");
+        return;
+    }
+    row->source = redirect_map_text_of(
+        apr_pstrcat(c->r->row_pool, apr_pstrmemdup(c->r->row_pool, s.s, before), "*.",
+                    apr_pstrmemdup(c->r->row_pool, s.s + before, s.len - before), NULL),
+        s.len + 2);
+    c->r->row_pool_used = true;
+    redirect_map_add(c->r, row);
+}
+
+static bool is_blank_record(const redirect_csv *t)
+{
+    for (unsigned i = 0; i < t->fields && i < CSV_FIELDS_MAX; i++) {
+        if (t->field[i].len)
             return false;
     }
     return true;
 }
 
-/* The first record was not known as a header; it does not look like a row either. */
-static bool is_unknown_header(const csv *c, const map_row *row)
-{
-    return c->first && row->target.len && row->target.s[0] != '/' && row->source.len &&
-           row->source.s[0] != '/' && !memmem(row->target.s, row->target.len, "://", 3);
-}
-
 static void take_record(csv *c)
 {
-    map_row row = {.options = c->r->options, .rank = MAP_RANK_PLAIN};
+    redirect_map_options own = *c->r->options;
+    map_row row = {.options = &own, .rank = MAP_RANK_PLAIN};
+    flags f = {-1, -1, -1, -1, -1, -1};
 
-    if (is_blank_record(c))
+    if (is_blank_record(&c->table))
         return;
-    row.source = field_of(c, SOURCE);
-    row.target = field_of(c, TARGET);
+    row.source = redirect_csv_field(&c->table, CSV_SOURCE);
+    row.target = redirect_csv_field(&c->table, CSV_TARGET);
     if (row.target.len == 1 && row.target.s[0] == '-')
         row.target.len = 0;
-    if (c->fields > 3 && !c->extra_noted) {
+    if (c->table.fields > 3 && !c->named && !c->extra_noted) {
         redirect_map_say(c->r, REDIRECT_NOTE,
                          "there is no header row; columns behind the third are "
                          "not used");
         c->extra_noted = !c->r->muted;
     }
-    if (is_unknown_header(c, &row))
-        redirect_map_fail(c->r,
-                          "this is neither a row nor a known header; call the columns source, "
-                          "target and status");
-    else if (take_status(c, &row))
-        redirect_map_add(c->r, &row);
+    if (!take_status(c, &row) || !take_flags(c, &f))
+        return;
+    apply_flags(c, &f, &row, &own);
+    if (c->dialect == DIALECT_CLOUDFLARE)
+        name_host(c, &row);
+    redirect_map_add(c->r, &row);
+    if (f.subdomains == 1)
+        add_subdomains(c, &row);
+}
+
+/* The record at c->table.at. False when reading is to end. */
+static bool read_record(csv *c)
+{
+    map_reader *r = c->r;
+    const char *why;
+
+    r->at = c->table.at;
+    if (!redirect_map_begin_row(r))
+        return false;
+    why = redirect_csv_next(&c->table);
+    r->line = c->table.line;
+    if (why) {
+        redirect_map_fail(r, "%s", why);
+        redirect_csv_skip_line(&c->table);
+    } else
+        take_record(c);
+    return true;
+}
+
+/* --- Cloudflare's order ----------------------------------------------------------------------- */
+
+/* A record, and how special it is. */
+typedef struct place {
+    const char *at;
+    uint32_t line;
+    bool subpath, subdomains, scheme;
+    size_t path_len, host_len;
+} place;
+
+/* Of two that match, Cloudflare takes the one with the longer path, then that with the exact host,
+ * then the longer host, then the named scheme. */
+static int compare_places(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+
+    if (x->path_len != y->path_len)
+        return x->path_len > y->path_len ? -1 : 1;
+    if (x->subpath != y->subpath)
+        return x->subpath ? 1 : -1;
+    if (x->subdomains != y->subdomains)
+        return x->subdomains ? 1 : -1;
+    if (x->host_len != y->host_len)
+        return x->host_len > y->host_len ? -1 : 1;
+    if (x->scheme != y->scheme)
+        return x->scheme ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static void describe_place(csv *c, place *p)
+{
+    map_text s = redirect_csv_field(&c->table, CSV_SOURCE);
+    const char *host = s.len ? memmem(s.s, s.len, "://", 3) : NULL, *end = s.s + s.len;
+
+    p->scheme = host != NULL;
+    host = host ? host + 3 : s.s;
+    while (host + p->host_len < end && host[p->host_len] != '/')
+        p->host_len++;
+    p->path_len = (size_t)(end - host) - p->host_len;
+    p->subpath = redirect_map_text_is(redirect_csv_field(&c->table, CSV_SUBPATH), "true");
+    p->subdomains = redirect_map_text_is(redirect_csv_field(&c->table, CSV_SUBDOMAINS), "true");
+    if (p->path_len && end[-1] == '/')
+        p->path_len--;
+}
+
+/* The records from c->table.at on, sorted; malloc'ed. NULL: no memory. */
+static place *find_places(csv *c, size_t *count)
+{
+    redirect_csv start = c->table;
+    size_t room = 64;
+    place *places = malloc(room * sizeof(*places)), *grown;
+
+    for (*count = 0; places && c->table.at < c->table.end; (*count)++) {
+        place p = {.at = c->table.at, .line = c->table.next_line};
+
+        if (redirect_csv_next(&c->table))
+            redirect_csv_skip_line(&c->table);
+        else
+            describe_place(c, &p);
+        if (*count == room) {
+            room *= 2;
+            grown = realloc(places, room * sizeof(*places));
+            if (!grown)
+                free(places);
+            places = grown;
+        }
+        if (places)
+            places[*count] = p;
+    }
+    c->table = start;
+    if (places)
+        qsort(places, *count, sizeof(*places), compare_places);
+    return places;
+}
+
+static apr_status_t read_sorted(csv *c)
+{
+    size_t count;
+    place *places = find_places(c, &count);
+
+    for (size_t i = 0; places && i < count; i++) {
+        c->table.at = places[i].at;
+        c->table.next_line = places[i].line;
+        if (!read_record(c))
+            break;
+    }
+    free(places);
+    return places ? APR_SUCCESS : APR_ENOMEM;
+}
+
+/* Opens the table at the first row. */
+static apr_status_t begin(csv *c)
+{
+    map_reader *r = c->r;
+    char *const rooms[3] = {r->pattern, r->expanded, r->target};
+    const char *columns = r->options->columns;
+    csv_header header;
+
+    redirect_csv_open(&c->table, r->at, (size_t)(r->end - r->at), rooms, REDIRECT_MAX_TEXT);
+    if (c->dialect == DIALECT_CLOUDFLARE)
+        cloudflares_columns(&c->table);
+    header = redirect_csv_find_header(&c->table, columns);
+    r->line = c->table.line;
+    if (header == CSV_HEADER_UNKNOWN)
+        return unknown_header(c);
+    if (header == CSV_HEADER_KNOWN)
+        note_unused(c);
+    c->named = columns || header == CSV_HEADER_KNOWN || c->dialect == DIALECT_CLOUDFLARE;
+    begin_dialect(c);
+    return APR_SUCCESS;
 }
 
 apr_status_t redirect_map_read_csv(map_reader *r)
 {
-    csv c = {.r = r, .column = {0, 1, 2, NO_COLUMN}};
+    csv c = {.r = r, .dialect = r->cloudflare ? DIALECT_CLOUDFLARE : DIALECT_PLAIN};
+    apr_status_t rv = begin(&c);
 
-    skip_sep_line(&c);
-    begin(&c);
-    while (r->at < r->end && redirect_map_begin_row(r)) {
-        const char *why = read_record(&c);
-
-        if (why) {
-            redirect_map_fail(r, "%s", why);
-            skip_line(&c);
-        } else
-            take_record(&c);
-        c.first = false;
-        r->line = c.next_line;
-    }
+    if (rv != APR_SUCCESS || c.done)
+        return rv;
+    if (c.dialect == DIALECT_CLOUDFLARE)
+        return read_sorted(&c);
+    while (c.table.at < c.table.end && read_record(&c))
+        ;
     return APR_SUCCESS;
 }

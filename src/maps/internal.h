@@ -22,12 +22,6 @@ enum {
 };
 extern const uint8_t redirect_map_class[256];
 
-typedef struct map_text {
-    const char *s; /* NULL: there is none */
-    size_t len;
-    unsigned seen; /* MAP_* */
-} map_text;
-
 /** The rank of a row decides when it is added: a file is read once for each rank in it. */
 typedef enum map_rank { MAP_RANK_QUERY, MAP_RANK_PLAIN, MAP_RANK_REGEX, MAP_RANK_LAST } map_rank;
 
@@ -60,6 +54,7 @@ typedef struct map_reader {
     unsigned later;          /* and these were seen: 1 << rank */
     bool muted;              /* reports belong to another pass */
     uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
+    bool cloudflare;         /* CSV: Cloudflare's bulk redirects */
     int status;              /* of rows that name none, by options or format */
     struct {
         uint64_t count;
@@ -98,6 +93,7 @@ typedef struct map_row {
     size_t literal_len;
     const char *pattern; /* NUL-terminated; NULL: none */
     bool append_rest, expand;
+    bool drop_rest; /* subpath: one target for everything below the source */
 } map_row;
 
 /* maps/maps.c */
@@ -161,6 +157,14 @@ size_t redirect_map_name_length(const char *s, size_t len);
 bool redirect_map_expand_names(map_reader *r, const map_names *names, bool vercel, map_row *row);
 /** Add a row with the pattern in @a b (r->pattern): the kind and the literal are found out. */
 void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b);
+
+/* maps/csv.c */
+#define REDIRECT_MAX_NAMES 4096 /* bytes of a header row of which it is found out */
+/** True when the line, without its end, names the columns of a redirect list. */
+bool redirect_map_is_csv_header(const char *line, size_t len);
+/** True when a CSV file has the columns of Cloudflare's bulk redirects; with @a guess also when
+ * its rows look so. @a columns as in columns=, or NULL. */
+bool redirect_map_is_cloudflare_csv(const char *bytes, size_t len, const char *columns, bool guess);
 
 /* The readers. APR_EGENERAL: not of this format, reported. */
 apr_status_t redirect_map_read_text(map_reader *r);

@@ -341,6 +341,64 @@ static bool is_condition(map_text key)
            redirect_map_text_is(key, "env");
 }
 
+/* The value of "has" is a regex for the whole host; a plain name is meant as it is written. */
+static bool take_host(json *j, json_row *w, map_text value)
+{
+    apr_pool_t *pool = j->r->row_pool;
+    char *host = apr_palloc(pool, value.len + 6), *to = host;
+
+    j->r->row_pool_used = true;
+    memcpy(to, "host=", 5);
+    to += 5;
+    for (size_t i = 0; i < value.len; i++) {
+        if (value.s[i] == '\\' && i + 1 < value.len && value.s[i + 1] == '.')
+            i++;
+        *to++ = value.s[i];
+    }
+    *to = '\0';
+    return !memchr(host, '*', (size_t)(to - host)) && !redirect_map_option(&w->own, host, pool);
+}
+
+/* One condition, behind its "{". *host: it is on the host, and a plain name. */
+static bool read_condition(json *j, json_row *w, bool *host)
+{
+    map_text key, type = {0}, value = {0};
+    json_value one;
+
+    do {
+        if (!next_is(j, '"') || !read_string(j, &key) || !next_is(j, ':'))
+            return bad(j, "a name in quotes and ':' are missing");
+        if (!read_value(j, &one, 2))
+            return false;
+        if (one.kind == JSON_STRING && redirect_map_text_is(key, "type"))
+            type = one.text;
+        else if (one.kind == JSON_STRING && redirect_map_text_is(key, "value"))
+            value = one.text;
+    } while (next_is(j, ','));
+    *host = redirect_map_text_is(type, "host") && value.len && take_host(j, w, value);
+    return next_is(j, '}') || bad(j, "',' or '}' is missing");
+}
+
+/* "has", behind its "[". A single condition on the host can be had. */
+static bool read_has(json *j, json_row *w)
+{
+    unsigned conditions = 0;
+    bool host = false;
+
+    if (next_is(j, ']'))
+        return true;
+    do {
+        if (!next_is(j, '{'))
+            return bad(j, "a condition must be an object");
+        if (!read_condition(j, w, &host))
+            return false;
+        conditions++;
+    } while (next_is(j, ','));
+    if (conditions > 1 || !host)
+        w->condition = "has";
+    return next_is(j, ']') || bad(j, "',' or ']' is missing");
+}
+
 static void take_key(json *j, json_row *w, map_text key, const json_value *value)
 {
     int flag = -1;
@@ -549,7 +607,10 @@ static void add_row(json *j, json_row *w)
     if (w->key)
         redirect_map_fail(r, "'%s' has the wrong type or value", w->key);
     else if (w->condition)
-        redirect_map_fail(r, "the condition '%s' is not possible", w->condition);
+        redirect_map_fail(r,
+                          "the condition '%s' is not possible; only a single one on the host is, "
+                          "with its name as value",
+                          w->condition);
     else {
         if (!w->row.status && w->permanent >= 0)
             w->row.status = w->permanent ? 308 : 307;
@@ -583,6 +644,9 @@ static bool read_object(json *j, bool top)
             if (top && redirect_map_text_is(key, "redirects") && next_is(j, '[')) {
                 rows = j->config = true;
                 if (!read_rows(j))
+                    return false;
+            } else if (j->config && redirect_map_text_is(key, "has") && next_is(j, '[')) {
+                if (!read_has(j, &w))
                     return false;
             } else if (!read_value(j, &value, 1))
                 return false;

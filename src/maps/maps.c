@@ -231,7 +231,7 @@ typedef struct choice {
 static const choice formats[] = {
     {"auto", REDIRECT_FORMAT_AUTO},       {"text", REDIRECT_FORMAT_TEXT},
     {"txt", REDIRECT_FORMAT_TEXT},        {"csv", REDIRECT_FORMAT_CSV},
-    {"netlify", REDIRECT_FORMAT_NETLIFY}, {"cloudflare", REDIRECT_FORMAT_NETLIFY},
+    {"netlify", REDIRECT_FORMAT_NETLIFY}, {"cloudflare", REDIRECT_FORMAT_CLOUDFLARE},
     {"nginx", REDIRECT_FORMAT_NGINX},     {"json", REDIRECT_FORMAT_JSON},
     {"vercel", REDIRECT_FORMAT_JSON},     {NULL, 0}};
 static const choice queries[] = {{"append", REDIRECT_QUERY_APPEND},
@@ -256,7 +256,10 @@ static const char *set_format(redirect_map_options *o, const char *value, apr_po
     int format = find_choice(formats, value);
 
     if (format < 0)
-        return apr_psprintf(pool, "format=%s: must be text, csv, netlify, nginx or json", value);
+        return apr_psprintf(pool,
+                            "format=%s: must be text, csv, netlify, nginx, json or "
+                            "cloudflare",
+                            value);
     o->format = (redirect_format)format;
     return NULL;
 }
@@ -344,14 +347,30 @@ static const char *set_configtest(redirect_map_options *o, const char *value, ap
     return error;
 }
 
+static const char *set_columns(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    size_t len;
+    const char *bad = redirect_csv_bad_column(value, &len);
+
+    if (bad)
+        return apr_psprintf(pool,
+                            "columns=: '%.*s' is no column; they are source, target, status, "
+                            "permanent, query, case, subdomains, subpath, suffix, and '-' for one "
+                            "that is not used",
+                            (int)len, bad);
+    o->columns = *value ? apr_pstrdup(pool, value) : NULL;
+    return NULL;
+}
+
 typedef const char *set_fn(redirect_map_options *o, const char *value, apr_pool_t *pool);
 
 static const struct {
     const char *key;
     set_fn *set;
-} keys[] = {{"format=", set_format}, {"query=", set_query},     {"case=", set_case},
-            {"slash=", set_slash},   {"subpath=", set_subpath}, {"status=", set_status},
-            {"host=", set_host},     {"strip=", set_strip},     {"configtest=", set_configtest}};
+} keys[] = {{"format=", set_format},  {"query=", set_query},     {"case=", set_case},
+            {"slash=", set_slash},    {"subpath=", set_subpath}, {"status=", set_status},
+            {"host=", set_host},      {"strip=", set_strip},     {"configtest=", set_configtest},
+            {"columns=", set_columns}};
 
 void redirect_map_options_init(redirect_map_options *options)
 {
@@ -368,7 +387,7 @@ const char *redirect_map_option(redirect_map_options *options, const char *word,
     }
     return apr_psprintf(pool,
                         "'%s' is not understood; options are format=, query=, case=, slash=, "
-                        "subpath=, status=, host=, strip= and configtest=",
+                        "subpath=, status=, host=, strip=, columns= and configtest=",
                         word);
 }
 
@@ -379,8 +398,9 @@ bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_t
     r->row_pool_used = true;
     if (memchr(word.s, '\0', word.len))
         return redirect_map_fail(r, "a NUL byte in an option");
-    if (!strncasecmp(text, "format=", 7))
-        return redirect_map_fail(r, "'format=' is an option of the map, not of a row");
+    if (!strncasecmp(text, "format=", 7) || !strncasecmp(text, "columns=", 8))
+        return redirect_map_fail(r, "'%.*s' is an option of the map, not of a row",
+                                 (int)strcspn(text, "=") + 1, text);
     error = redirect_map_option(options, text, r->row_pool);
     return error ? redirect_map_fail(r, "%s", error) : true;
 }
@@ -429,9 +449,28 @@ static bool looks_like_nginx(map_text line)
            (line.len > 4 && !strncmp(line.s, "map ", 4) && line.s[4] == '$');
 }
 
-redirect_format redirect_format_of(const char *name, const char *bytes, size_t len)
+static redirect_format csv_format(const redirect_map_options *options, const char *bytes,
+                                  size_t len)
+{
+    return redirect_map_is_cloudflare_csv(bytes, len, options->columns,
+                                          options->format == REDIRECT_FORMAT_AUTO)
+               ? REDIRECT_FORMAT_CLOUDFLARE
+               : REDIRECT_FORMAT_CSV;
+}
+
+/* A file whose name says nothing. */
+static redirect_format format_by_content(map_text line)
+{
+    if (line.len && (line.s[0] == '{' || line.s[0] == '['))
+        return REDIRECT_FORMAT_JSON;
+    return redirect_map_is_csv_header(line.s, line.len) ? REDIRECT_FORMAT_CSV
+                                                        : REDIRECT_FORMAT_TEXT;
+}
+
+static redirect_format format_by_name(const char *name, const char *bytes, size_t len)
 {
     const char *slash = strrchr(name, '/');
+    map_text line;
 
     if (!strcmp(slash ? slash + 1 : name, "_redirects"))
         return REDIRECT_FORMAT_NETLIFY;
@@ -439,10 +478,36 @@ redirect_format redirect_format_of(const char *name, const char *bytes, size_t l
         return REDIRECT_FORMAT_CSV;
     if (ends_in(name, ".json") || ends_in(name, ".jsonl"))
         return REDIRECT_FORMAT_JSON;
-    if ((ends_in(name, ".conf") || ends_in(name, ".map")) &&
-        looks_like_nginx(first_line(bytes, len)))
+    line = first_line(bytes, len);
+    if ((ends_in(name, ".conf") || ends_in(name, ".map")) && looks_like_nginx(line))
         return REDIRECT_FORMAT_NGINX;
-    return REDIRECT_FORMAT_TEXT;
+    return format_by_content(line);
+}
+
+redirect_format redirect_format_of(const redirect_map_options *options, const char *name,
+                                   const char *bytes, size_t len)
+{
+    redirect_format format = options->format;
+
+    if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
+        bytes += 3;
+        len -= 3;
+    }
+    if (format == REDIRECT_FORMAT_AUTO)
+        format = options->columns ? REDIRECT_FORMAT_CSV : format_by_name(name, bytes, len);
+    return format == REDIRECT_FORMAT_CSV ? csv_format(options, bytes, len) : format;
+}
+
+/* What stands behind a Redirect in a configuration: a status, a path or a regex. */
+static bool is_redirects_argument(map_text rest)
+{
+    map_text word = redirect_map_trim(rest);
+    size_t len = 0;
+
+    while (len < word.len && !is_blank(word.s[len]))
+        len++;
+    word.len = len;
+    return len && (strchr("/\"'^(", word.s[0]) || redirect_map_status_of(word));
 }
 
 /* Somebody may well give the file with the Redirect lines that are to become a map. */
@@ -460,7 +525,10 @@ static bool looks_like_httpd(const char *name, map_text line)
         return true;
     while (len < line.len && !is_blank(line.s[len]))
         len++;
-    if (len == line.len)
+    if (len == line.len || redirect_map_is_csv_header(line.s, line.len))
+        return false;
+    if (len >= 8 && !strncasecmp(line.s, "redirect", 8) &&
+        !is_redirects_argument((map_text){line.s + len, line.len - len, 0}))
         return false;
     line.len = len;
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
@@ -472,6 +540,10 @@ static bool looks_like_httpd(const char *name, map_text line)
 
 bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len)
 {
+    if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
+        bytes += 3;
+        len -= 3;
+    }
     return looks_like_httpd(name, first_line(bytes, len));
 }
 
@@ -483,7 +555,8 @@ static read_fn *const readers[] = {[REDIRECT_FORMAT_TEXT] = redirect_map_read_te
                                    [REDIRECT_FORMAT_CSV] = redirect_map_read_csv,
                                    [REDIRECT_FORMAT_NETLIFY] = redirect_map_read_netlify,
                                    [REDIRECT_FORMAT_NGINX] = redirect_map_read_nginx,
-                                   [REDIRECT_FORMAT_JSON] = redirect_map_read_json};
+                                   [REDIRECT_FORMAT_JSON] = redirect_map_read_json,
+                                   [REDIRECT_FORMAT_CLOUDFLARE] = redirect_map_read_csv};
 
 static apr_status_t read_once(map_reader *r, redirect_format format, map_rank rank)
 {
@@ -502,7 +575,8 @@ static apr_status_t read_ranks(map_reader *r, redirect_format format)
 {
     apr_status_t rv = APR_SUCCESS;
 
-    r->all_ranks = format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON;
+    r->all_ranks = format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON ||
+                   format == REDIRECT_FORMAT_CLOUDFLARE;
     if (!r->all_ranks && memchr(r->begin, '?', (size_t)(r->end - r->begin)))
         rv = read_once(r, format, MAP_RANK_QUERY);
     if (rv == APR_SUCCESS || rv == APR_EGENERAL) /* the latter is yet to be reported */
@@ -523,7 +597,8 @@ static bool is_refused(map_reader *r, redirect_format format, const char *name)
     r->line = 1;
     if (len >= 2 && ((b[0] == 0xFF && b[1] == 0xFE) || (b[0] == 0xFE && b[1] == 0xFF)))
         return !redirect_map_fail(r, "the file is UTF-16; save it as UTF-8");
-    if (format == REDIRECT_FORMAT_TEXT && looks_like_httpd(name, first_line(r->begin, len)))
+    if ((format == REDIRECT_FORMAT_TEXT || format == REDIRECT_FORMAT_CSV) &&
+        looks_like_httpd(name, first_line(r->begin, len)))
         return !redirect_map_fail(r, "this is an httpd configuration, not a map: a map has rows "
                                      "of source, target and status");
     return false;
@@ -535,9 +610,10 @@ static void prepare(map_reader *r, const char *bytes, size_t len, redirect_forma
     r->end = bytes + len;
     if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3))
         r->begin += 3;
-    r->status = format == REDIRECT_FORMAT_NETLIFY ? 301
-                : format == REDIRECT_FORMAT_JSON  ? 307
-                                                  : 302;
+    r->cloudflare = format == REDIRECT_FORMAT_CLOUDFLARE;
+    r->status = format == REDIRECT_FORMAT_NETLIFY || r->cloudflare ? 301
+                : format == REDIRECT_FORMAT_JSON                   ? 307
+                                                                   : 302;
     if (r->options->status)
         r->status = r->options->status;
 }
@@ -546,8 +622,7 @@ apr_status_t redirect_map_read(const redirect_map_options *options, const char *
                                const char *bytes, size_t len, redirect_builder *builder,
                                redirect_report *report, apr_pool_t *pool)
 {
-    redirect_format format =
-        options->format ? options->format : redirect_format_of(name, bytes, len);
+    redirect_format format = redirect_format_of(options, name, bytes, len);
     map_reader *r = calloc(1, sizeof(*r)); /* half a megabyte of buffers */
     apr_status_t rv;
 
@@ -585,6 +660,8 @@ static void say_duplicate(void *baton, uint32_t line, uint32_t first_line)
     redirect_report *report = baton;
 
     report->duplicates++;
+    if (report->hidden)
+        report->hidden(report->hidden_baton, line, first_line);
     redirect_report_say(report, REDIRECT_WARNING, line,
                         "the same source as in line %u, which answers; remove one of them",
                         (unsigned)first_line);

@@ -16,6 +16,7 @@
 #include <apr_pools.h>
 
 #include "maps/budget.h"
+#include "maps/csv.h"
 #include "maps/queue.h"
 #include "maps/request.h"
 #include "redirect_table.h"
@@ -24,9 +25,10 @@ typedef enum redirect_format {
     REDIRECT_FORMAT_AUTO = 0, /* by the file's name, see redirect_format_of() */
     REDIRECT_FORMAT_TEXT,     /* source target [status] [key=value...]; RewriteMap txt files too */
     REDIRECT_FORMAT_CSV,
-    REDIRECT_FORMAT_NETLIFY, /* _redirects of Netlify and Cloudflare */
-    REDIRECT_FORMAT_NGINX,   /* the body of a map block, or whole map blocks */
-    REDIRECT_FORMAT_JSON     /* Vercel bulk redirects */
+    REDIRECT_FORMAT_NETLIFY,   /* _redirects of Netlify and Cloudflare */
+    REDIRECT_FORMAT_NGINX,     /* the body of a map block, or whole map blocks */
+    REDIRECT_FORMAT_JSON,      /* Vercel bulk redirects, vercel.json */
+    REDIRECT_FORMAT_CLOUDFLARE /* CSV of Cloudflare's bulk redirects */
 } redirect_format;
 
 /** What the request's query has to do with the rule. */
@@ -54,11 +56,13 @@ typedef struct redirect_map_options {
     redirect_format format;
     redirect_query query;
     bool ignore_case, ignore_slash, subpath;
-    int status;        /* of rows that name none; 0: the format's default, which is 302 as with
+    int status;          /* of rows that name none; 0: the format's default, which is 302 as with
                         * Redirect, but 301 for _redirects and 307 for JSON */
-    const char *host;  /* of sources that name none: lower case, "*.name" allowed; or NULL */
-    const char *strip; /* as redirect_rule.strip; or NULL */
-    bool no_test;      /* configtest=off: httpd -t leaves the map out; changes no answer */
+    const char *host;    /* of sources that name none: lower case, "*.name" allowed; or NULL */
+    const char *strip;   /* as redirect_rule.strip; or NULL */
+    const char *columns; /* of CSV files: what they are, "source,target,-"; or NULL: their names say
+                          * it */
+    bool no_test;        /* configtest=off: httpd -t leaves the map out; changes no answer */
 } redirect_map_options;
 
 void redirect_map_options_init(redirect_map_options *options);
@@ -67,9 +71,12 @@ void redirect_map_options_init(redirect_map_options *options);
  * with it. What the options keep of @a word is copied to @a pool. */
 const char *redirect_map_option(redirect_map_options *options, const char *word, apr_pool_t *pool);
 
-/** The format for a file's name: .csv and .tsv; .json and .jsonl; _redirects; .conf and .map are
- * nginx or text by their content; anything else is text. Never AUTO. */
-redirect_format redirect_format_of(const char *name, const char *bytes, size_t len);
+/** The format that a file is read in. What @a options say; else by the file's name: .csv and .tsv
+ * are CSV, or Cloudflare's by their content; .json and .jsonl; _redirects; .conf and .map are nginx
+ * by their content. Anything else is by its content JSON, or CSV with a header, or text. Never
+ * AUTO. */
+redirect_format redirect_format_of(const redirect_map_options *options, const char *name,
+                                   const char *bytes, size_t len);
 
 /** True when the file looks like httpd's own configuration or a .htaccess file, not like a map. */
 bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len);
@@ -113,6 +120,11 @@ typedef struct redirect_report {
      * reports where it stopped. 0: REDIRECT_CHECK_ROWS for each row of the table, and
      * REDIRECT_CHECK_FIXED. */
     uint64_t check_most;
+    /** Called for each row that an earlier one hides, with the lines of both: by
+     * redirect_map_build() for rows with the same source, by redirect_map_check() for others. NULL:
+     * none */
+    void (*hidden)(void *baton, uint32_t line, uint32_t by);
+    void *hidden_baton;
     /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
     redirect_regex_fn *regex;
     void *regex_baton;
@@ -179,6 +191,8 @@ void redirect_report_say(redirect_report *report, redirect_severity severity, ui
 /** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it
  * is not a target at all. */
 size_t redirect_map_free_part(const char *target, size_t len, const char **why);
+/** True when a regex has alternatives that are in no group. */
+bool redirect_map_has_alternatives(const char *regex, size_t len);
 /** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).
  *  *kind: LITERAL or LITERAL_PREFIX if the regex says nothing else, else PATTERN. */
 size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redirect_kind *kind);

@@ -13,16 +13,30 @@
 
 #define WORDS_MAX 4 /* of a statement that is kept; more are counted */
 
-/* The variable that the sources of a block are compared with. */
-typedef enum nginx_subject {
-    SUBJECT_UNKNOWN, /* there is no block: the path, and a query as in other formats */
-    SUBJECT_URI,
-    SUBJECT_REQUEST, /* with the query */
-    SUBJECT_HOST_URI,
-    SUBJECT_HOST_REQUEST,
-    SUBJECT_URL, /* $scheme://$host$request_uri */
-    SUBJECT_OTHER
+/* What the sources of a block are compared with. Without a block: the path, and a query as in other
+ * formats. */
+typedef struct nginx_subject {
+    const char *variable;
+    bool scheme, host; /* stand ahead of the path */
+    bool query;        /* stands behind it, as a part of $request_uri */
+    bool args;         /* or as $args */
 } nginx_subject;
+
+static const nginx_subject subjects[] = {
+    {.variable = "$uri"},
+    {.variable = "$document_uri"},
+    {.variable = "$request_uri", .query = true},
+    {.variable = "$host$uri", .host = true},
+    {.variable = "$http_host$uri", .host = true},
+    {.variable = "$host$request_uri", .host = true, .query = true},
+    {.variable = "$http_host$request_uri", .host = true, .query = true},
+    {.variable = "$scheme://$host$uri", .scheme = true, .host = true},
+    {.variable = "$scheme://$http_host$uri", .scheme = true, .host = true},
+    {.variable = "$scheme://$host$request_uri", .scheme = true, .host = true, .query = true},
+    {.variable = "$scheme://$http_host$request_uri", .scheme = true, .host = true, .query = true},
+    {.variable = "$uri?$args", .args = true},
+    {.variable = "$host$uri?$args", .host = true, .args = true},
+    {.variable = "$scheme://$host$uri?$args", .scheme = true, .host = true, .args = true}};
 
 typedef struct nginx {
     map_reader *r;
@@ -256,7 +270,7 @@ static bool expand(map_reader *r, const map_names *names, map_row *row)
 
 static void note_regex(nginx *n)
 {
-    if (n->subject == SUBJECT_REQUEST && !n->regexes_noted && !n->r->muted) {
+    if (n->subject.query && !n->regexes_noted && !n->r->muted) {
         redirect_map_say(n->r, REDIRECT_NOTE,
                          "regexes on $request_uri are compared with the decoded path, without the "
                          "query (this is the first)");
@@ -264,38 +278,133 @@ static void note_regex(nginx *n)
     }
 }
 
-static void add_regex(nginx *n, map_row *row, map_text regex)
+static const map_names no_names = {0};
+
+/* The query is a part of what is compared. */
+static void compare_query(map_row *row, redirect_map_options *own)
 {
-    static const map_source no_parts = {0};
+    *own = *row->options;
+    own->query = REDIRECT_QUERY_WHOLE;
+    row->options = own;
+}
+
+/* "http://" or "https://" at *s, which is moved behind it. */
+static bool take_scheme(const char **s, const char *end, map_source *parts)
+{
+    size_t left = (size_t)(end - *s);
+
+    if (left > 7 && !memcmp(*s, "http://", 7)) {
+        parts->flags = REDIRECT_HTTP;
+        *s += 7;
+    } else if (left > 8 && !memcmp(*s, "https://", 8)) {
+        parts->flags = REDIRECT_HTTPS;
+        *s += 8;
+    }
+    return parts->flags != 0;
+}
+
+/* "^example\.com/..." and "^[^/]+\.example\.com/...": the host goes to *parts, and what is left
+ * is a regex of the path. False: it does not begin so. */
+static bool take_host(map_reader *r, map_text *regex, bool scheme, map_source *parts)
+{
+    static const char any[] = "[^/]+\\.";
+    const char *s = regex->s + 1, *end = regex->s + regex->len;
+    char *regex_of_path;
+    size_t n = 0;
+
+    if (regex->len < 2 || *regex->s != '^' || redirect_map_has_alternatives(regex->s, regex->len))
+        return false;
+    if (scheme && !take_scheme(&s, end, parts))
+        return false;
+    if ((size_t)(end - s) > sizeof(any) && !memcmp(s, any, sizeof(any) - 1)) {
+        s += sizeof(any) - 1;
+        memcpy(r->host, "*.", 2);
+        n = 2;
+    }
+    for (; s < end && *s != '/' && n < MAP_HOST_MAX; s++) {
+        s += *s == '\\' && s + 1 < end && (s[1] == '.' || s[1] == '-');
+        if (!apr_isalnum(*s) && (*s != '.' || s[-1] != '\\') && *s != '-')
+            return false;
+        r->host[n++] = (char)apr_tolower(*s);
+    }
+    if (s == end || *s != '/' || !n)
+        return false;
+    parts->host = r->host;
+    parts->host_len = n;
+    regex_of_path = apr_palloc(r->row_pool, (size_t)(end - s) + 1);
+    r->row_pool_used = true;
+    regex_of_path[0] = '^';
+    memcpy(regex_of_path + 1, s, (size_t)(end - s));
+    *regex = redirect_map_text_of(regex_of_path, (size_t)(end - s) + 1);
+    return true;
+}
+
+/* A regex on path and query that is literal: a source whose case counts. */
+static void add_literal(nginx *n, map_row *row, map_text regex, map_source parts)
+{
+    map_reader *r = n->r;
+    redirect_kind kind = REDIRECT_PATTERN;
+    redirect_map_options own;
+    size_t len = 0;
+    const char *mark;
+
+    if (regex.len && regex.len <= REDIRECT_MAX_TEXT)
+        len = redirect_map_literal_prefix(regex.s, regex.len, r->path, &kind);
+    mark = kind == REDIRECT_LITERAL ? memchr(r->path, '?', len) : NULL;
+    if (!mark) {
+        redirect_map_fail(r, "a regex on path and query must be literal, as ~^/a\\?id=1$");
+        return;
+    }
+    row->literal = r->path;
+    row->literal_len = (size_t)(mark - r->path);
+    row->kind = REDIRECT_LITERAL;
+    parts.query = redirect_map_text_of(mark + 1, len - row->literal_len - 1);
+    row->parts = &parts;
+    row->source = redirect_map_text_of(r->path, len); /* which has a query, and so its rank */
+    compare_query(row, &own);
+    if (expand(r, &no_names, row))
+        redirect_map_add(r, row);
+}
+
+static void add_path_regex(nginx *n, map_row *row, map_text regex, const map_source *parts)
+{
     map_reader *r = n->r;
     map_buffer b = {.to = r->pattern, .size = sizeof(r->pattern)};
     map_names names = {0};
 
-    if (n->subject > SUBJECT_REQUEST) {
-        redirect_map_fail(r, "a regex on more than the path is not possible");
-        return;
-    }
-    if (regex.len && regex.s[0] == '*') {
-        row->flags = REDIRECT_ICASE;
-        regex.s++;
-        regex.len--;
-    }
-    if (!regex.len || memchr(regex.s, '\0', regex.len)) {
-        redirect_map_fail(r, "the regex is empty or has a NUL byte");
-        return;
-    }
     note_regex(n);
     row->rank = MAP_RANK_REGEX;
-    row->parts = &no_parts;
+    row->parts = parts;
     find_groups(regex, &names);
     redirect_map_put(&b, regex.s, regex.len);
     if (expand(r, &names, row))
         redirect_map_add_pattern(r, row, &b);
 }
 
-/* --- rows ------------------------------------------------------------------------------------- */
+static void add_regex(nginx *n, map_row *row, map_text regex)
+{
+    map_source parts = {0};
+    map_reader *r = n->r;
 
-static const map_names no_names = {0};
+    if (regex.len && regex.s[0] == '*') {
+        row->flags = REDIRECT_ICASE;
+        regex.s++;
+        regex.len--;
+    }
+    if (!regex.len || memchr(regex.s, '\0', regex.len))
+        redirect_map_fail(r, "the regex is empty or has a NUL byte");
+    else if (n->subject.host && n->subject.query)
+        redirect_map_fail(r, "a regex on host, path and query is not possible");
+    else if (n->subject.host && !take_host(r, &regex, n->subject.scheme, &parts))
+        redirect_map_fail(r, "a regex on host and path must begin with a host, as "
+                             "~^example\\.com/ or ~^https://example\\.com/");
+    else if (n->subject.args)
+        add_literal(n, row, regex, parts);
+    else
+        add_path_regex(n, row, regex, &parts);
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
 
 /* The target for every path that no other row names. An empty one counts as none. */
 static void add_default(nginx *n, map_row *row)
@@ -318,7 +427,7 @@ static map_text with_host(nginx *n, map_text source)
 {
     char *url;
 
-    if (n->subject != SUBJECT_HOST_URI && n->subject != SUBJECT_HOST_REQUEST)
+    if (!n->subject.host || n->subject.scheme)
         return source;
     url = apr_palloc(n->r->row_pool, source.len + 2);
     n->r->row_pool_used = true;
@@ -329,12 +438,8 @@ static map_text with_host(nginx *n, map_text source)
 
 static void add_exact(nginx *n, map_row *row, redirect_map_options *own)
 {
-    if (n->subject >= SUBJECT_REQUEST && n->subject != SUBJECT_HOST_URI &&
-        row->options->query == REDIRECT_QUERY_DEFAULT) {
-        *own = *row->options;
-        own->query = REDIRECT_QUERY_WHOLE; /* the query is a part of what is compared */
-        row->options = own;
-    }
+    if (n->subject.args || (n->subject.query && row->options->query == REDIRECT_QUERY_DEFAULT))
+        compare_query(row, own);
     row->flags = REDIRECT_ICASE;
     row->source = with_host(n, row->source);
     if (!row->target.len)
@@ -395,26 +500,13 @@ static void take_row(nginx *n)
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
-static nginx_subject subject_of(map_text word)
+static const nginx_subject *subject_of(map_text word)
 {
-    static const struct {
-        const char *text;
-        nginx_subject subject;
-    } known[] = {{"$uri", SUBJECT_URI},
-                 {"$document_uri", SUBJECT_URI},
-                 {"$request_uri", SUBJECT_REQUEST},
-                 {"$host$uri", SUBJECT_HOST_URI},
-                 {"$http_host$uri", SUBJECT_HOST_URI},
-                 {"$host$request_uri", SUBJECT_HOST_REQUEST},
-                 {"$http_host$request_uri", SUBJECT_HOST_REQUEST},
-                 {"$scheme://$host$request_uri", SUBJECT_URL},
-                 {"$scheme://$http_host$request_uri", SUBJECT_URL}};
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (redirect_map_text_is(word, known[i].text))
-            return known[i].subject;
+    for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+        if (redirect_map_text_is(word, subjects[i].variable))
+            return &subjects[i];
     }
-    return SUBJECT_OTHER;
+    return NULL;
 }
 
 /* A block that is none of ours, with all that stands in it. */
@@ -443,8 +535,10 @@ static int open_block(nginx *n, bool *inside)
     map_text what = n->word[0];
 
     if (n->words == 3 && !*inside && redirect_map_text_is(what, "map")) {
-        n->subject = subject_of(n->word[1]);
-        if (n->subject != SUBJECT_OTHER) {
+        const nginx_subject *subject = subject_of(n->word[1]);
+
+        if (subject) {
+            n->subject = *subject;
             *inside = true;
             return 1;
         }
@@ -478,7 +572,7 @@ apr_status_t redirect_map_read_nginx(map_reader *r)
             if (!inside || n.words)
                 return broken(&n, n.words ? "';' is missing" : "'}' without '{'");
             inside = false;
-            n.subject = SUBJECT_UNKNOWN;
+            n.subject = (nginx_subject){.variable = NULL};
         }
         if (end < 0)
             return broken(&n, "a quote is not closed");

@@ -234,3 +234,30 @@ bool redirect_map_expand_names(map_reader *r, const map_names *names, bool verce
         row->target = redirect_map_text_of(r->expanded, b.len);
     return true;
 }
+
+/* In a class, "(", ")" and "|" stand for themselves; a "]" that comes first does, too. */
+bool redirect_map_has_alternatives(const char *regex, size_t len)
+{
+    unsigned depth = 0;
+    bool in_class = false;
+
+    for (size_t i = 0; i < len; i++) {
+        char c = regex[i];
+
+        if (c == '\\')
+            i++;
+        else if (in_class)
+            in_class = c != ']';
+        else if (c == '[') {
+            in_class = true;
+            i += i + 1 < len && regex[i + 1] == '^';
+            i += i + 1 < len && regex[i + 1] == ']';
+        } else if (c == '|' && !depth)
+            return true;
+        else if (c == '(')
+            depth++;
+        else if (c == ')')
+            depth -= depth > 0;
+    }
+    return false;
+}

@@ -504,7 +504,7 @@ static void fill_options(const map_row *row, redirect_query mode, redirect_rule 
     if (rule->target) {
         if (mode == REDIRECT_QUERY_IGNORE || (mode == REDIRECT_QUERY_APPEND && !rule->query))
             rule->options |= REDIRECT_OPT_APPEND_QUERY;
-        if (row->append_rest || (!row->kind && o->subpath))
+        if (row->append_rest || (!row->kind && o->subpath && !row->drop_rest))
             rule->options |= REDIRECT_OPT_APPEND_REST;
         if (row->expand)
             rule->options |= REDIRECT_OPT_EXPAND;

@@ -112,6 +112,7 @@ static changed_map *changed_map_create(htc_redirects *redirects, const htc_redir
     copy->tree = apr_pstrdup(pool, map->tree);
     copy->options.host = apr_pstrdup(pool, map->options.host);
     copy->options.strip = apr_pstrdup(pool, map->options.strip);
+    copy->options.columns = apr_pstrdup(pool, map->options.columns);
     *changed = (changed_map){{NULL, redirect_area_owner(redirects->area, copy->slot), copy->slot},
                              redirects,
                              copy,

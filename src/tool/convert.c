@@ -18,8 +18,7 @@ static const struct {
     convert_format format;
 } formats[] = {{"text", CONVERT_TEXT},   {"csv", CONVERT_CSV},     {"netlify", CONVERT_NETLIFY},
                {"nginx", CONVERT_NGINX}, {"json", CONVERT_JSON},   {"httpd", CONVERT_HTTPD},
-               {"txt", CONVERT_TEXT},    {"vercel", CONVERT_JSON}, {"cloudflare", CONVERT_NETLIFY},
-               {"apache", CONVERT_HTTPD}};
+               {"txt", CONVERT_TEXT},    {"vercel", CONVERT_JSON}, {"apache", CONVERT_HTTPD}};
 
 int convert_format_of(const char *name)
 {

@@ -155,7 +155,8 @@ static void print_options(FILE *out, unsigned which)
     }
     if (which & BIT(OPT_FORMAT))
         fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
-              "                        status= host= strip= (configtest= changes nothing here)\n",
+              "                        status= host= strip= columns= (configtest= changes nothing\n"
+              "                        here)\n",
               out);
 }
 

@@ -65,8 +65,8 @@ static const char *const severities[] = {
 
 static bool is_option(const char *word)
 {
-    static const char *const keys[] = {"format=", "query=", "case=",  "slash=",     "subpath=",
-                                       "status=", "host=",  "strip=", "configtest="};
+    static const char *const keys[] = {"format=", "query=", "case=",  "slash=",      "subpath=",
+                                       "status=", "host=",  "strip=", "configtest=", "columns="};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!strncasecmp(word, keys[i], strlen(keys[i])))
@@ -695,13 +695,15 @@ static int read_rows(map_file *f, const char *format)
         rv = read_lines(f);
         return rv == APR_SUCCESS ? TOOL_GOOD : code_of(f, rv);
     }
-    if (taken == REDIRECT_FORMAT_AUTO)
-        taken = redirect_format_of(f->name, f->bytes, f->len);
+    if (taken == REDIRECT_FORMAT_AUTO || taken == REDIRECT_FORMAT_CSV)
+        taken = redirect_format_of(&f->options, f->name, f->bytes, f->len);
     rv = build(f);
     if (f->report.errors)
         tool_say("%s: %" U64 " error%s in the file, read as %s; see htcachectl check", f->name,
                  f->report.errors, plural(f->report.errors),
-                 convert_format_name((convert_format)(taken - REDIRECT_FORMAT_TEXT)));
+                 taken == REDIRECT_FORMAT_CLOUDFLARE
+                     ? "cloudflare"
+                     : convert_format_name((convert_format)(taken - REDIRECT_FORMAT_TEXT)));
     if (rv != APR_SUCCESS)
         return code_of(f, rv) == TOOL_FOUND ? TOOL_USAGE : code_of(f, rv);
     return TOOL_GOOD;

@@ -125,7 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     redirect_map_options_init(&options);
-    options.format = (redirect_format)(data[0] % 6);
+    options.format = (redirect_format)((data[0] & 127) % 7);
+    options.columns = data[0] & 128 ? "target,-,source,subdomains,suffix" : NULL;
     options.query = (redirect_query)(data[1] % 5);
     options.ignore_case = data[1] & 8;
     options.ignore_slash = data[1] & 16;
