@@ -9,9 +9,10 @@ _htcachectl_options() { # command
     purge | reset-counters) all+=" --url= --secret-file=" ;;
     top) all+=" --url= --limit=" ;;
     unused) all+=" --url= --limit= --since=" ;;
-    check) all+=" --url= --format= --cost --follow --limit=" ;;
-    lookup) all+=" --format= --follow --allow-encoded-slashes= --merge-slashes=" ;;
-    convert) all+=" --format= --to= --base= --output= --keep-going --limit= --merge-slashes=" ;;
+    check) all+=" --url= --format= --columns= --cost --fix --follow --limit= --output=" ;;
+    lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv" ;;
+    diff) all+=" --format= --columns= --base= --merge-slashes= --csv" ;;
+    convert) all+=" --format= --columns= --to= --base= --output= --limit= --merge-slashes=" ;;
     *) all="--help --version" ;;
     esac
     printf '%s\n' "$all"
@@ -20,7 +21,10 @@ _htcachectl_options() { # command
 _htcachectl_values() { # option
     case $1 in
     --color) echo auto never always ;;
-    --format | --to | -f | -t) echo text csv netlify nginx json httpd ;;
+    --format | -f) echo text csv cloudflare netlify nginx json httpd ;;
+    --to | -t) echo text csv cloudflare netlify nginx json vercel httpd ;;
+    --columns) echo source,target source,target,status ;;
+    --server) echo http://127.0.0.1 ;;
     --allow-encoded-slashes) echo off on nodecode ;;
     --merge-slashes) echo on off ;;
     --since) echo 30d 90d 365d ;;
@@ -29,7 +33,7 @@ _htcachectl_values() { # option
 }
 
 _htcachectl() {
-    local commands="status top unused explain purge reset-counters check lookup convert"
+    local commands="status top unused explain purge reset-counters check lookup diff convert"
     local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command="" i
 
     COMPREPLY=()
@@ -49,11 +53,11 @@ _htcachectl() {
         return
     fi
     case $before in
-    --color | --format | --to | --since | --limit | --allow-encoded-slashes | --merge-slashes | -f | -t | -n)
+    --color | --format | --to | --columns | --server | --since | --limit | --allow-encoded-slashes | --merge-slashes | -f | -t | -n)
         mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_values "$before")" -- "$current")
         return
         ;;
-    --output | -o)
+    --output | -o | --urls)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
@@ -68,7 +72,7 @@ _htcachectl() {
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
     else
         case $command in
-        check | lookup | convert | purge) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+        check | lookup | diff | convert | purge) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
     fi
 }

@@ -17,11 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const file_names[CONVERT_FORMATS] = {"a.txt", "a.csv",  "_redirects",
-                                                        "a.map", "a.json", "a.conf"};
-static const redirect_format map_formats[] = {REDIRECT_FORMAT_TEXT, REDIRECT_FORMAT_CSV,
-                                              REDIRECT_FORMAT_NETLIFY, REDIRECT_FORMAT_NGINX,
-                                              REDIRECT_FORMAT_JSON};
+static const char *const file_names[CONVERT_FORMATS] = {"a.txt",  "a.csv",  "_redirects", "a.map",
+                                                        "a.json", "cf.csv", "v.json",     "a.conf"};
 
 static apr_pool_t *pool;
 static char *said; /* "E3 message\n" */
@@ -68,7 +65,7 @@ static convert_list *list_of(convert_format format, const char *text, const char
         convert_read_config(list, &place, file_names[format], text, strlen(text));
         return list;
     }
-    options.format = map_formats[format];
+    options.format = convert_reader_of(format);
     for (char *state, *word = apr_strtok(apr_pstrdup(pool, words), " ", &state); word;
          word = apr_strtok(NULL, " ", &state))
         ck_assert_ptr_null(redirect_map_option(&options, word, pool));
@@ -131,6 +128,55 @@ static const struct {
      "E1 the format cannot say its status"},
     {CONVERT_TEXT, "case=ignore", "//h.example/a /b\n", CONVERT_NGINX,
      "map $host$uri $redirect_of_host {\n    \"h.example/a\" \"/b$is_args$args\";\n", ""},
+    {CONVERT_TEXT, "", "http://h.example/a /b\n", CONVERT_NGINX,
+     "map $scheme://$host$uri $redirect_of_url {\n    \"~^http://h\\\\.example/a$\" "
+     "\"/b$is_args$args\";\n",
+     ""},
+    {CONVERT_TEXT, "", "//*.h.example/a /b\n", CONVERT_NGINX,
+     "\"~^[^/]+\\\\.h\\\\.example/a$\" \"/b$is_args$args\";\n", ""},
+    {CONVERT_TEXT, "case=ignore", "/a?x=1 /b\n", CONVERT_NGINX,
+     "map $uri?$args $redirect_of_query {\n    \"/a?x=1\" \"/b\";\n", ""},
+    {CONVERT_TEXT, "case=ignore", "/a?x=1&y=2 /b\n", CONVERT_NGINX,
+     "    \"/a?x=1&y=2\" \"/b\";\n    \"/a?y=2&x=1\" \"/b\";\n", ""},
+    {CONVERT_TEXT, "", "/a?x=1&y=2 /b 302 query=exact\n", CONVERT_NGINX,
+     "    \"~^/a\\\\?x=1&y=2$\" \"/b\";\n}\n", ""},
+    {CONVERT_TEXT, "", "/a /b 302 query=exact\n", CONVERT_NGINX, "    \"~^/a\\\\?$\" \"/b\";\n",
+     ""},
+    {CONVERT_TEXT, "case=ignore", "/a?x=1&y=2&z=3&w=4 /b\n", CONVERT_NGINX,
+     "\"/a?x=1&y=2&z=3&w=4\" \"/b\";\n",
+     "E1 nginx compares the parameters of a query in their order only"},
+    {CONVERT_TEXT, "case=ignore", "\"/a b\" /b\n", CONVERT_NGINX, "\"/a b\" \"/b$is_args$args\";\n",
+     ""},
+    {CONVERT_TEXT, "", "/a /b 301 query=drop\n/c /d 301\n", CONVERT_CSV,
+     "source,target,status,query\n/a,/b,301,drop\n/c,/d,301,append\n", ""},
+    {CONVERT_TEXT, "", "/a /b 301 case=ignore subpath=on\n/c /d 301\n", CONVERT_CSV,
+     "source,target,status,case,subpath\n/a,/b,301,ignore,on\n/c,/d,301,exact,off\n", ""},
+    {CONVERT_TEXT, "", "//h.example/a https://t.example/ 301\n", CONVERT_CLOUDFLARE,
+     "h.example/a,https://t.example/,301,TRUE,FALSE,FALSE,FALSE\n", ""},
+    {CONVERT_TEXT, "",
+     "https://h.example/a https://t.example/ 301 subpath=on query=drop\n"
+     "https://*.h.example/a https://t.example/ 301 subpath=on query=drop\n",
+     CONVERT_CLOUDFLARE, "https://h.example/a,https://t.example/,301,FALSE,TRUE,TRUE,TRUE\n", ""},
+    {CONVERT_TEXT, "", "/a https://t.example/ 301\n", CONVERT_CLOUDFLARE, "",
+     "E1 the format cannot say sources without a host"},
+    {CONVERT_TEXT, "", "//h.example/a /b 301\n", CONVERT_CLOUDFLARE, "",
+     "E1 the format cannot say targets without a host"},
+    {CONVERT_TEXT, "", "//h.example/a https://t.example/ 301 case=ignore\n", CONVERT_CLOUDFLARE, "",
+     "E1 the format cannot say case=ignore"},
+    {CONVERT_CLOUDFLARE, "", "h.example/a,https://t.example/,,TRUE,TRUE\n", CONVERT_TEXT,
+     "//h.example/a https://t.example/ 301\n//*.h.example/a https://t.example/ 301\n", ""},
+    {CONVERT_TEXT, "case=ignore query=drop", "/a /b 301\n", CONVERT_VERCEL,
+     "[\n    {\"source\": \"/a\", \"destination\": \"/b\", \"statusCode\": 301, \"caseSensitive\": "
+     "false, \"preserveQueryParams\": false}\n]\n",
+     ""},
+    {CONVERT_TEXT, "", "//h.example/a /b 301\n", CONVERT_VERCEL,
+     "{\"source\": \"/a\", \"destination\": \"/b\", \"statusCode\": 301, \"has\": [{\"type\": "
+     "\"host\", \"value\": \"h.example\"}]}",
+     ""},
+    {CONVERT_TEXT, "", "/a /b 301 subpath=on\n/c /d 301 query=drop\n", CONVERT_VERCEL,
+     "{\"source\": \"/a/(.*)\", \"destination\": \"/b/$1\", \"statusCode\": 301}",
+     "E2 the format cannot say query=drop beside patterns or hosts"},
+    {CONVERT_TEXT, "", "/a 410\n", CONVERT_VERCEL, "", "E1 the format cannot say rows without"},
     {CONVERT_TEXT, "", "/a /b?x=%20y 301\n", CONVERT_HTTPD, "RedirectMatch 301 ^/a$ /b?x=%20y\n",
      ""},
     {CONVERT_TEXT, "", "/a /b%20c 301\n", CONVERT_HTTPD, "RedirectMatch 301 ^/a$ \"/b c\"\n", ""},

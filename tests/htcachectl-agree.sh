@@ -30,7 +30,7 @@ options_of() { # the command, or nothing
 plain=$(sed 's/\\-/-/g' "$man")
 same commands "$commands" "$(printf '%s\n' "$plain" |
     sed -n '/^\.SH COMMANDS/,/^\.SH OPTIONS/s/^\.B[RI]\{0,1\} \([a-z-]*\)\( ".*\)\{0,1\}$/\1/p' |
-    grep -vxF -e '' -e HtCacheRedirectMap -e --cost -e --keep-going -e --since | sort -u)" "$man"
+    grep -vxF -e '' -e HtCacheRedirectMap -e --cost -e --fix -e --urls -e --server -e --since | sort -u)" "$man"
 same options "$(options_of)" "$(printf '%s\n' "$plain" |
     sed -n '/^\.SH OPTIONS/,/^\.SH EXIT/s/^\.B[R]\{0,1\} \(-., *" *\|-. ", " \)\{0,1\}\(--[a-z-]*\).*/\2/p' |
     sort -u)" "$man"
@@ -59,7 +59,7 @@ expect htcachectl un unused
 expect htcachectl convert --to = ne netlify
 expect htcachectl convert --to=ng --to=nginx
 expect htcachectl --color n never
-expect htcachectl check --co "--color= --cost"
+expect htcachectl check --co "--color= --columns= --cost"
 
 # What is wrong in the man page's markup.
 if command -v mandoc >/dev/null; then

@@ -16,9 +16,16 @@
 static const struct {
     const char *name;
     convert_format format;
-} formats[] = {{"text", CONVERT_TEXT},   {"csv", CONVERT_CSV},     {"netlify", CONVERT_NETLIFY},
-               {"nginx", CONVERT_NGINX}, {"json", CONVERT_JSON},   {"httpd", CONVERT_HTTPD},
-               {"txt", CONVERT_TEXT},    {"vercel", CONVERT_JSON}, {"apache", CONVERT_HTTPD}};
+} formats[] = {{"text", CONVERT_TEXT},
+               {"csv", CONVERT_CSV},
+               {"netlify", CONVERT_NETLIFY},
+               {"nginx", CONVERT_NGINX},
+               {"json", CONVERT_JSON},
+               {"httpd", CONVERT_HTTPD},
+               {"cloudflare", CONVERT_CLOUDFLARE},
+               {"vercel", CONVERT_VERCEL},
+               {"txt", CONVERT_TEXT},
+               {"apache", CONVERT_HTTPD}};
 
 int convert_format_of(const char *name)
 {
@@ -31,7 +38,24 @@ int convert_format_of(const char *name)
 
 const char *convert_format_name(convert_format format)
 {
-    return formats[format].name;
+    size_t i = 0;
+
+    while (formats[i].format != format)
+        i++;
+    return formats[i].name;
+}
+
+redirect_format convert_reader_of(convert_format format)
+{
+    static const redirect_format readers[] = {[CONVERT_TEXT] = REDIRECT_FORMAT_TEXT,
+                                              [CONVERT_CSV] = REDIRECT_FORMAT_CSV,
+                                              [CONVERT_NETLIFY] = REDIRECT_FORMAT_NETLIFY,
+                                              [CONVERT_NGINX] = REDIRECT_FORMAT_NGINX,
+                                              [CONVERT_JSON] = REDIRECT_FORMAT_JSON,
+                                              [CONVERT_VERCEL] = REDIRECT_FORMAT_JSON,
+                                              [CONVERT_CLOUDFLARE] = REDIRECT_FORMAT_CLOUDFLARE};
+
+    return readers[format];
 }
 
 convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton)
@@ -116,7 +140,11 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
                               const char *file, const char *bytes, size_t len)
 {
     forward to = {list, file};
-    redirect_report r = {.fn = pass_on, .baton = &to, .compile = list->compile};
+    redirect_report r = {.fn = pass_on,
+                         .baton = &to,
+                         .compile = list->compile,
+                         .hidden = list->hidden,
+                         .hidden_baton = list->hidden_baton};
     void *image;
     size_t size;
     apr_status_t rv = redirect_map_build(options, file, bytes, len, &r, list->pool, &image, &size);
@@ -286,18 +314,19 @@ void convert_choose_options(convert_writer *w, unsigned kinds)
     w->for_map = kinds;
 }
 
-static const char *query_fault(const convert_writer *w, const convert_wants *wants,
-                               const convert_rule *r)
+const char *convert_query_fault(const convert_writer *w, const convert_rule *r)
 {
-    if (wants->query == REDIRECT_QUERY_DEFAULT)
+    redirect_query query = convert_wants_of(r).query;
+
+    if (query == REDIRECT_QUERY_DEFAULT)
         return w->map.query == REDIRECT_QUERY_WHOLE && !(!r->rule.query && !r->rule.target)
                    ? "query=append"
                    : NULL;
-    if (wants->query == REDIRECT_QUERY_APPEND)
+    if (query == REDIRECT_QUERY_APPEND)
         return w->map.query > REDIRECT_QUERY_APPEND ? "query=append" : NULL;
-    if (w->map.query == wants->query)
+    if (w->map.query == query)
         return NULL;
-    return wants->query == REDIRECT_QUERY_DROP ? "query=drop" : "query=exact";
+    return query == REDIRECT_QUERY_DROP ? "query=drop" : "query=exact";
 }
 
 static const char *fault_of(const convert_writer *w, const convert_rule *r)
@@ -315,7 +344,7 @@ static const char *fault_of(const convert_writer *w, const convert_rule *r)
         return "strip=";
     if (kinds & WANT_STATUS && r->rule.status != w->map.status)
         return "its status";
-    return kinds & WANT_QUERY ? query_fault(w, &wants, r) : NULL;
+    return kinds & WANT_QUERY ? convert_query_fault(w, r) : NULL;
 }
 
 bool convert_fits(convert_writer *w, const convert_rule *r)
@@ -349,6 +378,23 @@ const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const ch
         bool kept = c == '%' && len - i >= 3 && s[i + 1] == '2' && s[i + 2] == 'F';
 
         if (!kept && (c <= ' ' || c >= 127 || strchr("%?#\"\\", c) || strchr(also, c)))
+            to = put_escaped(to, c);
+        else
+            *to++ = (char)c;
+    }
+    *to = '\0';
+    return start;
+}
+
+const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these)
+{
+    char *start = apr_palloc(pool, 3 * len + 1), *to = start;
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)s[i];
+        bool kept = c == '%' && len - i >= 3 && s[i + 1] == '2' && s[i + 2] == 'F';
+
+        if (!kept && (c < ' ' || c == 127 || strchr(these, c)))
             to = put_escaped(to, c);
         else
             *to++ = (char)c;

@@ -20,10 +20,12 @@ typedef enum convert_format {
     CONVERT_CSV,
     CONVERT_NETLIFY,
     CONVERT_NGINX,
-    CONVERT_JSON, /* Vercel: bulk redirects, or vercel.json where patterns are needed */
-    CONVERT_HTTPD /* Redirect and RedirectMatch lines */
+    CONVERT_JSON,       /* bulk redirects, or as in vercel.json where patterns are needed */
+    CONVERT_CLOUDFLARE, /* CSV of Cloudflare's bulk redirects */
+    CONVERT_VERCEL,     /* JSON with nothing in it that Vercel does not take */
+    CONVERT_HTTPD       /* Redirect and RedirectMatch lines */
 } convert_format;
-#define CONVERT_FORMATS 6
+#define CONVERT_FORMATS 8
 
 /** One redirect. Strings are counted and NUL-terminated, in the list's pool. */
 typedef struct convert_rule {
@@ -31,7 +33,9 @@ typedef struct convert_rule {
     bool joins;         /* PREFIX: the rest of the path is put right behind the target's last byte,
                          * as mod_alias does it, without minding slashes, query and fragment */
     const char *file;   /* rule.line is the line in it */
-    bool lost;          /* it could not be written as it is, which was reported */
+    unsigned place; /* of a configuration: rules of another place are asked in other requests, or
+                         * in an order that is not known; 0: the server's and its virtual hosts' */
+    bool lost;      /* it could not be written as it is, which was reported */
 } convert_rule;
 
 /** Receives what is found. REDIRECT_ERROR: something was lost. @a message is printable. */
@@ -47,12 +51,18 @@ typedef struct convert_list {
     uint64_t losses;                                                          /* reported */
     const char *(*compile)(void *baton, const char *pattern, unsigned flags); /* as in
                                                                                * redirect_report */
+    /** Called for each row of a map that is not in the list, as it has the source of another one,
+     * with the lines of both. NULL: none */
+    void (*hidden)(void *baton, uint32_t line, uint32_t by);
+    void *hidden_baton;
 } convert_list;
 
 convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton);
 
-/** The format with this name, as of format= and "httpd"; -1: there is none. */
+/** The format with this name, as of format=, "vercel" and "httpd"; -1: there is none. */
 int convert_format_of(const char *name);
+/** The format of maps that reads what was written in this one; not of CONVERT_HTTPD. */
+redirect_format convert_reader_of(convert_format format);
 const char *convert_format_name(convert_format format);
 
 /**

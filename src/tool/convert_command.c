@@ -6,7 +6,7 @@
  */
 #include "tool/htcachectl.h"
 #include "tool/kinds.h"
-#include "tool/map.h"
+#include "tool/map_file.h"
 #include "tool/convert.h"
 #include "tool/verify.h"
 
@@ -29,35 +29,83 @@ typedef struct conversion {
     size_t len;
     json_t *messages; /* NULL: they are printed */
     message_kinds *kinds;
+    bool grouped; /* messages come at the end, each kind once */
 } conversion;
 
-static const char *const severities[] = {
-    [REDIRECT_NOTE] = "note", [REDIRECT_WARNING] = "warning", [REDIRECT_ERROR] = "error"};
+static json_t *json_message(redirect_severity severity, const char *file, uint32_t line,
+                            const char *message)
+{
+    return json_pack("{sosIssss}", "file", tool_json_string(file), "line", (json_int_t)line,
+                     "severity", map_severities[severity], "message", message);
+}
+
+static void put_message(redirect_severity severity, const char *file, uint32_t line,
+                        const char *message)
+{
+    tool_put(stderr, file);
+    if (line)
+        fprintf(stderr, ":%u", (unsigned)line);
+    fprintf(stderr, ": %s: %s", map_severities[severity], message);
+}
 
 static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
                 const char *message)
 {
     conversion *c = baton;
     bool told;
-    message_kind *kind = message_kinds_count(c->kinds, severity, message, &told);
+    message_kind *kind = message_kinds_count(c->kinds, severity, file, line, message, &told);
 
-    if (!told)
+    if (!told || c->grouped)
         return;
     if (c->messages) {
         kind->last = json_array_size(c->messages);
-        json_array_append_new(c->messages, json_pack("{sosIssss}", "file", tool_json_string(file),
-                                                     "line", (json_int_t)line, "severity",
-                                                     severities[severity], "message", message));
+        json_array_append_new(c->messages, json_message(severity, file, line, message));
         return;
     }
-    tool_put(stderr, file);
-    if (line)
-        fprintf(stderr, ":%u", (unsigned)line);
-    fprintf(stderr, ": %s: %s\n", severities[severity], message);
+    put_message(severity, file, line, message);
+    putc('\n', stderr);
 }
 
-/* Messages that were only counted. In JSON they stand with the last one of their kind.
- * Otherwise they come last, as that one was printed at once. */
+/* Each kind of message once, with how often and where. */
+static void say_kind(const conversion *c, const message_kind *kind)
+{
+    if (c->messages) {
+        json_t *one = json_message(kind->severity, kind->file, kind->lines[0], kind->text);
+        json_t *lines = json_array();
+
+        for (unsigned i = 0; i < kind->nlines; i++)
+            json_array_append_new(lines, json_integer((json_int_t)kind->lines[i]));
+        json_object_set_new(one, "count", json_integer((json_int_t)kind->count));
+        json_object_set_new(one, "lines", lines);
+        json_array_append_new(c->messages, one);
+        return;
+    }
+    put_message(kind->severity, kind->file, kind->lines[0], kind->text);
+    if (kind->count > 1) {
+        fprintf(stderr, " (%" APR_UINT64_T_FMT " times: lines ", kind->count);
+        for (unsigned i = 0; i < kind->nlines; i++)
+            fprintf(stderr, "%s%u", i ? ", " : "", (unsigned)kind->lines[i]);
+        fprintf(stderr, "%s)", kind->count > kind->nlines ? ", ..." : "");
+    }
+    putc('\n', stderr);
+}
+
+static void say_kinds(const conversion *c)
+{
+    const apr_array_header_t *kinds = message_kinds_all(c->kinds);
+
+    for (int severity = REDIRECT_ERROR; severity >= REDIRECT_NOTE; severity--) {
+        for (int i = 0; i < kinds->nelts; i++) {
+            const message_kind *kind = APR_ARRAY_IDX(kinds, i, message_kind *);
+
+            if ((int)kind->severity == severity)
+                say_kind(c, kind);
+        }
+    }
+}
+
+/* Messages that were only counted, as --limit says. In JSON they stand with the last one of their
+ * kind. Otherwise they come last, as that one was printed at once. */
 static void say_more(const conversion *c)
 {
     const apr_array_header_t *kinds = message_kinds_all(c->kinds);
@@ -74,51 +122,54 @@ static void say_more(const conversion *c)
     for (int i = REDIRECT_ERROR; i >= REDIRECT_NOTE && !c->messages; i--) {
         if (more[i])
             tool_say("and %" APR_UINT64_T_FMT " more %s%s of the same kinds (--limit 0 prints all)",
-                     more[i], severities[i], more[i] == 1 ? "" : "s");
+                     more[i], map_severities[i], more[i] == 1 ? "" : "s");
     }
 }
 
 /* --- reading ----------------------------------------------------------------------------------*/
 
-static bool is_httpd(const conversion *c, const char *name, const char *bytes, size_t len)
+static bool is_httpd(const tool_options *command, const redirect_map_options *options,
+                     const char *name, const char *bytes, size_t len)
 {
-    const char *format = c->command->format;
-
-    if (format)
-        return convert_format_of(format) == CONVERT_HTTPD;
-    return c->options.format == REDIRECT_FORMAT_AUTO && redirect_map_is_httpd(name, bytes, len);
+    if (command->format)
+        return convert_format_of(command->format) == CONVERT_HTTPD;
+    return options->format == REDIRECT_FORMAT_AUTO && !options->columns &&
+           redirect_map_is_httpd(name, bytes, len);
 }
 
-/* A .htaccess file's rules are a directory's. */
-static convert_place place_of(const conversion *c, const char *name)
+int tool_read_redirects(const tool_options *command, const redirect_map_options *options,
+                        const char *name, convert_list *list, redirect_file *file)
 {
-    const char *slash = strrchr(name, '/');
-    const char *base = c->command->base;
-
-    return (convert_place){.htaccess = base || !strcmp(slash ? slash + 1 : name, ".htaccess"),
-                           .base = base};
-}
-
-static int read_one(conversion *c, const char *name)
-{
-    char *bytes, text[120];
+    char text[120];
     apr_status_t rv = APR_SUCCESS;
-    size_t len;
 
-    if (!tool_read_file(name, &bytes, &len))
+    if (!tool_read_file(name, &file->bytes, &file->len))
         return TOOL_USAGE;
-    if (is_httpd(c, name, bytes, len)) {
-        convert_place place = place_of(c, name);
+    file->httpd = is_httpd(command, options, name, file->bytes, file->len);
+    if (options->format == REDIRECT_FORMAT_AUTO && !command->format)
+        map_say_format(name, map_format_name(options, file->httpd, name, file->bytes, file->len));
+    if (file->httpd) {
+        /* A .htaccess file's rules are a directory's. */
+        convert_place place = {.htaccess = command->base || map_is_htaccess(name),
+                               .base = command->base};
 
-        convert_read_config(c->list, &place, name, bytes, len);
+        convert_read_config(list, &place, name, file->bytes, file->len);
     } else
-        rv = convert_read_map(c->list, &c->options, name, bytes, len);
-    free(bytes);
+        rv = convert_read_map(list, options, name, file->bytes, file->len);
     if (rv != APR_SUCCESS && rv != APR_EGENERAL) {
         tool_say("%s: %s", name, apr_strerror(rv, text, sizeof(text)));
         return TOOL_USAGE;
     }
     return rv == APR_SUCCESS ? TOOL_GOOD : TOOL_FOUND;
+}
+
+static int read_one(conversion *c, const char *name)
+{
+    redirect_file file = {NULL, 0, false};
+    int code = tool_read_redirects(c->command, &c->options, name, c->list, &file);
+
+    free(file.bytes);
+    return code;
 }
 
 /* --- writing ----------------------------------------------------------------------------------*/
@@ -152,7 +203,7 @@ static int put_json(const conversion *c, bool complete)
                   (int)c->result.written, "losses", (json_int_t)c->list->losses, "complete",
                   complete, "options", c->result.words, "messages", c->messages);
 
-    if (root && !c->command->output && (complete || c->command->keep_going))
+    if (root && !c->command->output)
         json_object_set_new(root, "output", tool_json_string(c->text));
     return tool_print_json(root);
 }
@@ -160,12 +211,10 @@ static int put_json(const conversion *c, bool complete)
 static void put_advice(const conversion *c, bool complete)
 {
     if (!complete)
-        tool_say("%" APR_UINT64_T_FMT " thing%s lost%s", c->list->losses,
-                 c->list->losses == 1 ? " was" : "s were",
-                 c->command->keep_going
-                     ? ""
-                     : "; nothing was written (--keep-going writes what can be said)");
-    if (*c->result.words && (complete || c->command->keep_going))
+        tool_say("%u of %d redirects were written, %" APR_UINT64_T_FMT " thing%s lost",
+                 c->result.written, c->list->rules->nelts, c->list->losses,
+                 c->list->losses == 1 ? " was" : "s were");
+    if (*c->result.words)
         tool_say("the file means the same only with these options: HtCacheRedirectMap FILE %s",
                  c->result.words);
 }
@@ -173,12 +222,14 @@ static void put_advice(const conversion *c, bool complete)
 static int put_result(conversion *c, int code)
 {
     bool complete = c->list->losses == 0 && code == TOOL_GOOD;
-    bool write = complete || c->command->keep_going;
 
-    say_more(c);
-    if (write && c->command->output && !put_file(c))
+    if (c->grouped)
+        say_kinds(c);
+    else
+        say_more(c);
+    if (c->command->output && !put_file(c))
         return TOOL_USAGE;
-    if (write && !c->command->output && !c->messages)
+    if (!c->command->output && !c->messages)
         fwrite(c->text, 1, c->len, stdout);
     if (!c->messages)
         put_advice(c, complete);
@@ -197,7 +248,7 @@ static bool prepare(conversion *c)
     if (!tool_take_words(o, &c->options, c->names, c->pool) || !tool_take_server(o, &c->server))
         return false;
     if (format < 0) {
-        tool_say("--to must be text, csv, netlify, nginx, json or httpd");
+        tool_say("--to must be text, csv, netlify, nginx, json, cloudflare, vercel or httpd");
         return false;
     }
     if (!c->names->nelts) {
@@ -209,8 +260,8 @@ static bool prepare(conversion *c)
         return false;
     }
     c->to = (convert_format)format;
-    c->kinds =
-        message_kinds_create(o->limit < 0 ? MESSAGES_OF_A_KIND : (uint64_t)o->limit, c->pool);
+    c->grouped = o->limit < 0;
+    c->kinds = message_kinds_create(o->limit < 0 ? 1 : (uint64_t)o->limit, c->pool);
     c->list = convert_list_create(c->pool, say, c);
     c->list->compile = map_regexes_available() ? map_regexes_try : NULL;
     c->messages = o->json ? json_array() : NULL;

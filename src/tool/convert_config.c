@@ -35,6 +35,7 @@ typedef struct scope {
     const char *within; /* <Location>: its path */
     const char *base; /* of a directory: its URL path with "/" in front and behind; NULL: unknown */
     const char *rewrite_base, *document_root;
+    unsigned place;              /* convert_rule.place of a directory's */
     unsigned scheme;             /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */
     apr_array_header_t *hosts;   /* const char * */
     apr_array_header_t *lines;   /* rewrite_line */
@@ -48,6 +49,8 @@ typedef struct reader {
     scope *inner;
     apr_array_header_t *phases[PHASES]; /* convert_rule */
     uint64_t others;                    /* directives that are no redirects */
+    unsigned places;                    /* given away */
+    bool hosts;                         /* there are virtual hosts */
 } reader;
 
 static void lost(reader *r, uint32_t line, const char *format, ...)
@@ -118,6 +121,8 @@ static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
                                : (rewrite ? REWRITE : REDIRECT);
 
     APR_ARRAY_PUSH(r->phases[where], convert_rule) = *rule;
+    APR_ARRAY_IDX(r->phases[where], r->phases[where]->nelts - 1, convert_rule).place =
+        s->in_dir ? s->place : 0;
     if (rule->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(rule) &&
         strchr(rule->rule.target, '#'))
         convert_report(
@@ -443,6 +448,7 @@ static void open_directory(reader *r, scope *s, const config_line *line, const c
     const char *word = config_word(r->pool, &args);
 
     s->in_dir = true;
+    s->place = ++r->places;
     if (!strcasecmp(line->name, "<Directory") && *word == '/' && !strpbrk(word, "*?[")) {
         s->base = url_of(s->parent, word, r->pool);
         if (!s->base)
@@ -614,6 +620,7 @@ static void read_lines(reader *r, config_reader *lines)
                 for (int i = 0; i < PHASES; i++)
                     marks[i] = r->phases[i]->nelts;
             }
+            r->hosts |= config_section_of(line.name) == CONFIG_SECTION_HOST;
             open_scope(r, &line);
         } else if (r->inner->parent && !r->inner->transparent && r->inner->hosts &&
                    r->inner->hosts != r->inner->parent->hosts)
@@ -623,6 +630,15 @@ static void read_lines(reader *r, config_reader *lines)
     }
     while (r->inner)
         close_scope(r);
+}
+
+/* Virtual hosts do not inherit the server's RewriteRules. */
+static void part_rewrites(reader *r)
+{
+    unsigned place = ++r->places;
+
+    for (int i = 0; i < r->phases[REWRITE]->nelts; i++)
+        APR_ARRAY_IDX(r->phases[REWRITE], i, convert_rule).place = place;
 }
 
 void convert_read_config(convert_list *list, const convert_place *place, const char *file,
@@ -640,6 +656,8 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
         r.phases[i] = apr_array_make(list->pool, 16, sizeof(convert_rule));
     r.inner = &top;
     read_lines(&r, &lines);
+    if (r.hosts)
+        part_rewrites(&r);
     for (int i = 0; i < PHASES; i++)
         apr_array_cat(list->rules, r.phases[i]);
     if (r.others)

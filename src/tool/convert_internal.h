@@ -26,6 +26,7 @@ typedef struct convert_writer {
     unsigned for_map;         /* WANT_*: what map says, not the rows */
     unsigned count;           /* rows written */
     bool first;               /* nothing has been written in the current block */
+    bool strict;              /* JSON: only what Vercel itself takes */
 } convert_writer;
 
 /** What a rule needs. query is REDIRECT_QUERY_DEFAULT when append and drop do the same. */
@@ -45,11 +46,15 @@ void convert_report(convert_list *list, redirect_severity severity, const char *
 
 /** Find what all rules have in common, of @a kinds (WANT_*), and make it the map's. */
 void convert_choose_options(convert_writer *w, unsigned kinds);
+/** What of query= the map as a whole cannot say for this rule; NULL: nothing. */
+const char *convert_query_fault(const convert_writer *w, const convert_rule *r);
 /** True when the map as a whole already has what this rule needs. If not, that is reported. */
 bool convert_fits(convert_writer *w, const convert_rule *r);
 
 /** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */
 const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also);
+/** The same, but only control characters and bytes in @a these are encoded. */
+const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these);
 /** "https://host", "//host" or "". */
 const char *convert_host(const convert_rule *r, apr_pool_t *pool);
 /** "http://host/path?query" of a rule's source; bytes of the path in @a also are encoded, too. */

@@ -50,21 +50,51 @@ static void put_nginx_row(convert_writer *w, const convert_rule *r, const char *
 
 static bool is_nginx_exact(const convert_rule *r)
 {
-    return r->rule.kind == REDIRECT_EXACT && r->rule.flags & REDIRECT_ICASE;
+    return r->rule.kind == REDIRECT_EXACT && r->rule.flags & REDIRECT_ICASE &&
+           !(r->rule.host && *r->rule.host == '*');
+}
+
+static bool has_scheme(const convert_rule *r)
+{
+    return r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
+}
+
+/* "example.com", "https://example.com" or "", ahead of a path. */
+static const char *nginx_origin(const convert_rule *r, apr_pool_t *pool)
+{
+    const char *origin = convert_host(r, pool);
+
+    return strncmp(origin, "//", 2) ? origin : origin + 2;
+}
+
+/* A regex that begins with "^", with the rule's scheme and host behind that. */
+static const char *with_origin(const convert_rule *r, const char *regex, apr_pool_t *pool)
+{
+    const char *origin = nginx_origin(r, pool), *star = strchr(origin, '*');
+    size_t len = star ? (size_t)(star - origin) : strlen(origin);
+
+    return apr_pstrcat(pool, "^", convert_quote_regex(pool, origin, len), star ? "[^/]+\\." : "",
+                       star ? convert_quote_regex(pool, star + 2, strlen(star + 2)) : "", regex + 1,
+                       NULL);
+}
+
+/* A host can be put in front of the pattern. */
+static bool is_anchored(const convert_rule *r)
+{
+    return !strncmp(r->rule.pattern, "^/", 2) &&
+           !redirect_map_has_alternatives(r->rule.pattern, r->rule.pattern_len);
 }
 
 static const char *nginx_fault(const convert_rule *r)
 {
     if (!r->rule.target)
         return "rows without a target";
-    if (r->rule.query)
-        return "a condition on the query";
-    if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS))
-        return "a condition on the scheme";
-    if (r->rule.host && *r->rule.host == '*')
-        return "every host below a name";
-    if (r->rule.host && !is_nginx_exact(r))
-        return "a host unless the path is literal and its case is ignored (case=ignore)";
+    if (r->rule.query && r->rule.kind != REDIRECT_EXACT && r->rule.kind != REDIRECT_LITERAL)
+        return "a condition on the query unless the path is literal";
+    if (has_scheme(r) && !r->rule.host)
+        return "a condition on the scheme without a host";
+    if (r->rule.host && r->rule.kind == REDIRECT_PATTERN && !is_anchored(r))
+        return "a host before a pattern that does not begin with '^/', or has alternatives";
     if (!(r->rule.options & REDIRECT_OPT_EXPAND) && has_group_sign(r->rule.target))
         return "a '$' in a target";
     if (convert_wants_of(r).query == REDIRECT_QUERY_APPEND && strchr(r->rule.target, '#'))
@@ -72,17 +102,28 @@ static const char *nginx_fault(const convert_rule *r)
     return NULL;
 }
 
-/* In which of the two blocks does it stand? */
-static bool is_said(convert_writer *w, const convert_rule *r, bool hosts)
+/* Queries are asked first, as more special. */
+static const struct {
+    bool scheme, host, query;
+    const char *head;
+} nginx_blocks[] = {{true, true, true, "$scheme://$host$uri?$args $redirect_of_url_query"},
+                    {false, true, true, "$host$uri?$args $redirect_of_host_query"},
+                    {false, false, true, "$uri?$args $redirect_of_query"},
+                    {true, true, false, "$scheme://$host$uri $redirect_of_url"},
+                    {false, true, false, "$host$uri $redirect_of_host"},
+                    {false, false, false, "$uri $redirect"}};
+#define NGINX_BLOCKS (sizeof(nginx_blocks) / sizeof(nginx_blocks[0]))
+
+/* Does it stand in this block? What cannot be said at all is reported with the last one. */
+static bool is_said(convert_writer *w, const convert_rule *r, size_t block)
 {
     const char *fault = nginx_fault(r);
 
-    if (fault && !hosts)
+    if (fault && block == NGINX_BLOCKS - 1)
         convert_lost(w->list, r, "nginx maps cannot say %s; it was left out", fault);
-    return !fault && !!r->rule.host == hosts && (hosts || convert_fits(w, r)) &&
-           (!hosts || r->rule.status == w->map.status ||
-            !convert_lost(w->list, r, "the format cannot say its status %d for one row",
-                          r->rule.status));
+    return !fault && !!r->rule.host == nginx_blocks[block].host &&
+           has_scheme(r) == nginx_blocks[block].scheme &&
+           !!r->rule.query == nginx_blocks[block].query && convert_fits(w, r);
 }
 
 static bool same_class(char a, char b)
@@ -120,6 +161,77 @@ static bool captures_encoded(const convert_regex *regex, apr_pool_t *pool)
     return n < 0 && has_group_sign(regex->target);
 }
 
+/* As nginx has it in $uri. What would begin a query or fragment for our own reader is encoded. */
+static const char *nginx_path(const convert_rule *r, apr_pool_t *pool)
+{
+    return convert_encode_only(pool, r->rule.source, r->rule.source_len, "%?#");
+}
+
+#define ORDERS_MAX 6
+
+static size_t split_query(char *query, char **parameter, size_t max)
+{
+    size_t n = 0;
+    char *state;
+
+    for (char *p = apr_strtok(query, "&", &state); p; p = apr_strtok(NULL, "&", &state)) {
+        if (n == max)
+            return max + 1;
+        parameter[n++] = p;
+    }
+    return n;
+}
+
+/* nginx compares a query byte by byte. Where the order of parameters does not count, it has to be
+ * given all orders. How many there are. */
+static int query_orders(convert_writer *w, const convert_rule *r, const char *out[ORDERS_MAX])
+{
+    static const unsigned char orders[ORDERS_MAX][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    apr_pool_t *pool = w->list->pool;
+    char *p[3];
+    size_t n = split_query(apr_pstrdup(pool, r->rule.query), p, 3);
+
+    out[0] = r->rule.query;
+    if (r->rule.flags & REDIRECT_QUERY_EXACT || n < 2)
+        return 1;
+    if (n > 3) {
+        convert_lost(w->list, r,
+                     "nginx compares the parameters of a query in their order only, and more than "
+                     "three have too many orders");
+        return 1;
+    }
+    for (int i = 0; i < (n == 2 ? 2 : ORDERS_MAX); i++) {
+        out[i] = apr_pstrcat(pool, p[orders[i][0]], "&", p[orders[i][1]], n == 3 ? "&" : "",
+                             n == 3 ? p[orders[i][2]] : "", NULL);
+    }
+    return n == 2 ? 2 : ORDERS_MAX;
+}
+
+static void write_nginx_query(convert_writer *w, const convert_rule *r)
+{
+    apr_pool_t *pool = w->list->pool;
+    const char *queries[ORDERS_MAX];
+    int n = query_orders(w, r, queries);
+
+    for (int i = 0; i < n; i++) {
+        const char *source;
+
+        if (is_nginx_exact(r))
+            source = apr_pstrcat(pool, nginx_origin(r, pool), nginx_path(r, pool), "?", queries[i],
+                                 NULL);
+        else {
+            source = apr_pstrcat(
+                pool, "^", convert_quote_regex(pool, r->rule.source, r->rule.source_len), "\\?",
+                convert_quote_regex(pool, queries[i], strlen(queries[i])), "$", NULL);
+            source = apr_pstrcat(pool, r->rule.flags & REDIRECT_ICASE ? "~*" : "~",
+                                 r->rule.host ? with_origin(r, source, pool) : source, NULL);
+        }
+        put_nginx_row(w, r, source, r->rule.target);
+    }
+    w->count++;
+}
+
 static void write_nginx_rule(convert_writer *w, const convert_rule *r)
 {
     apr_pool_t *pool = w->list->pool;
@@ -127,9 +239,7 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
     int n = 0;
 
     if (is_nginx_exact(r)) {
-        const char *path = convert_encode(pool, r->rule.source, r->rule.source_len, "");
-
-        put_nginx_row(w, r, apr_pstrcat(pool, r->rule.host ? r->rule.host : "", path, NULL),
+        put_nginx_row(w, r, apr_pstrcat(pool, nginx_origin(r, pool), nginx_path(r, pool), NULL),
                       r->rule.target);
         n = -1;
     } else
@@ -140,28 +250,54 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
                            "nginx puts what '%s' captures into the address decoded: a path with "
                            "%%20, %%25 or %%3F leads elsewhere",
                            regex[i].pattern);
-        put_nginx_row(w, r, apr_pstrcat(pool, regex[i].icase ? "~*" : "~", regex[i].pattern, NULL),
-                      regex[i].target);
+        put_nginx_row(
+            w, r,
+            apr_pstrcat(pool, regex[i].icase ? "~*" : "~",
+                        r->rule.host ? with_origin(r, regex[i].pattern, pool) : regex[i].pattern,
+                        NULL),
+            regex[i].target);
     }
     w->count += n != 0;
 }
 
-static void write_nginx_block(convert_writer *w, bool hosts)
+static void write_nginx_block(convert_writer *w, size_t block)
 {
     bool open = false;
 
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = rule_at(w, i);
 
-        if (!is_said(w, r, hosts))
+        if (!is_said(w, r, block))
             continue;
         if (!open)
-            fprintf(w->out, "map %s {\n", hosts ? "$host$uri $redirect_of_host" : "$uri $redirect");
+            fprintf(w->out, "map %s {\n", nginx_blocks[block].head);
         open = true;
-        write_nginx_rule(w, r);
+        if (nginx_blocks[block].query)
+            write_nginx_query(w, r);
+        else
+            write_nginx_rule(w, r);
     }
     if (open)
         fputs("}\n", w->out);
+}
+
+#define REGEXES_NOTED 100
+
+static void note_regexes(convert_writer *w)
+{
+    int regexes = 0;
+
+    for (int i = 0; i < w->list->rules->nelts; i++) {
+        const convert_rule *r = rule_at(w, i);
+
+        regexes += r->rule.kind == REDIRECT_EXACT && !(r->rule.flags & REDIRECT_ICASE);
+    }
+    if (regexes >= REGEXES_NOTED)
+        convert_report(
+            w->list, REDIRECT_NOTE, rule_at(w, 0)->file, 0,
+            "%d rows become regexes, which nginx tries one after the other, as its other "
+            "rows match in any case; with case=ignore they are looked up by hashing",
+            regexes);
 }
 
 /* Rows that append the query say so; all others append none. */
@@ -172,8 +308,9 @@ void convert_write_nginx(convert_writer *w)
         if (convert_wants_of(rule_at(w, i)).query == REDIRECT_QUERY_DROP)
             w->map.query = REDIRECT_QUERY_DROP;
     }
-    write_nginx_block(w, true);
-    write_nginx_block(w, false);
+    for (size_t block = 0; block < NGINX_BLOCKS; block++)
+        write_nginx_block(w, block);
+    note_regexes(w);
 }
 
 /* --- JSON -------------------------------------------------------------------------------------*/
@@ -192,6 +329,7 @@ static void put_json_string(FILE *out, const char *s)
     putc('"', out);
 }
 
+/* @a source NULL-terminated; @a target NULL: none. */
 static void put_json_row(convert_writer *w, const convert_rule *r, const char *source,
                          const char *target, bool bulk)
 {
@@ -203,11 +341,18 @@ static void put_json_row(convert_writer *w, const convert_rule *r, const char *s
         fputs(", \"destination\": ", w->out);
         put_json_string(w->out, target);
     }
-    fprintf(w->out, ", \"statusCode\": %d, \"%s\": %s", r->rule.status,
-            bulk ? "caseSensitive" : "sensitive", wants.ignore_case ? "false" : "true");
-    if (wants.query)
+    fprintf(w->out, ", \"statusCode\": %d", r->rule.status);
+    if (bulk || !w->strict)
+        fprintf(w->out, ", \"%s\": %s", bulk ? "caseSensitive" : "sensitive",
+                wants.ignore_case ? "false" : "true");
+    if (wants.query && (bulk || !w->strict))
         fprintf(w->out, ", \"preserveQueryParams\": %s",
                 wants.query == REDIRECT_QUERY_APPEND ? "true" : "false");
+    if (r->rule.host && !bulk) {
+        fputs(", \"has\": [{\"type\": \"host\", \"value\": ", w->out);
+        put_json_string(w->out, r->rule.host);
+        fputs("}]", w->out);
+    }
     fputs("}", w->out);
     w->first = false;
 }
@@ -284,6 +429,13 @@ static bool put_json_regex(convert_writer *w, const convert_rule *r, const conve
     return source != NULL;
 }
 
+/* The path of a literal source in vercel.json, where some characters begin patterns. */
+static const char *json_path(const convert_rule *r, apr_pool_t *pool)
+{
+    return convert_backslash(pool, convert_encode(pool, r->rule.source, r->rule.source_len, ""),
+                             "(){}*+?:");
+}
+
 static bool is_json_literal(const convert_rule *r)
 {
     return r->rule.kind == REDIRECT_EXACT || (r->rule.kind == REDIRECT_LITERAL && r->rule.host);
@@ -294,10 +446,6 @@ static void write_json_patterns(convert_writer *w, const convert_rule *r)
     convert_regex regex[2];
     int n;
 
-    if (r->rule.host || r->rule.query) {
-        convert_lost(w->list, r, "patterns have neither host nor query here; it was left out");
-        return;
-    }
     n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
         if (!put_json_regex(w, r, &regex[i])) {
@@ -309,35 +457,67 @@ static void write_json_patterns(convert_writer *w, const convert_rule *r)
     w->count += n > 0;
 }
 
+/* What vercel.json cannot say, and bulk redirects can, or none of them. */
+static const char *json_fault(const convert_writer *w, const convert_rule *r, bool bulk)
+{
+    convert_wants wants = convert_wants_of(r);
+
+    if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS) && (!r->rule.host || !bulk || w->strict))
+        return "a condition on the scheme";
+    if (wants.query == REDIRECT_QUERY_WHOLE)
+        return "query=exact";
+    if (r->rule.query && (!bulk || w->strict))
+        return w->strict ? "a condition on the query"
+                         : "a condition on the query beside patterns or hosts; convert these to a "
+                           "file of their own";
+    if (r->rule.host && *r->rule.host == '*' && (!bulk || w->strict))
+        return "all hosts below a name";
+    if (!w->strict)
+        return NULL;
+    if (!r->rule.target)
+        return "rows without a target";
+    if (!bulk && wants.ignore_case)
+        return "case=ignore beside patterns or hosts; convert these to a file of their own";
+    if (!bulk && wants.query == REDIRECT_QUERY_DROP)
+        return "query=drop beside patterns or hosts; convert these to a file of their own";
+    return NULL;
+}
+
 static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
 {
-    if (!convert_fits(w, r))
-        return;
-    if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS) && !r->rule.host)
-        convert_lost(w->list, r, "the format cannot say a scheme without a host");
-    else if (convert_wants_of(r).query == REDIRECT_QUERY_WHOLE)
-        convert_lost(w->list, r, "the format cannot say query=exact; it was left out");
-    else if (!is_json_literal(r))
+    const char *fault = convert_fits(w, r) ? json_fault(w, r, bulk) : "";
+
+    if (fault && *fault)
+        convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+    else if (!fault && !is_json_literal(r))
         write_json_patterns(w, r);
-    else if (r->rule.host && *r->rule.host == '*' && !bulk)
-        convert_lost(w->list, r, "vercel.json cannot say '%s'", r->rule.host);
-    else if (r->rule.query && !bulk)
-        convert_lost(w->list, r,
-                     "vercel.json cannot say a condition on the query, which only bulk "
-                     "redirects can; convert the patterns to a file of their own");
-    else {
-        put_json_row(w, r, convert_source(r, w->list->pool, "(){}*+:"), r->rule.target, bulk);
+    else if (!fault) {
+        const char *source =
+            bulk ? convert_source(r, w->list->pool, "(){}*+:") : json_path(r, w->list->pool);
+
+        put_json_row(w, r, source, r->rule.target, bulk);
         w->count++;
     }
 }
 
-void convert_write_json(convert_writer *w)
+/* Bulk redirects have neither patterns nor, at Vercel, hosts. */
+static bool is_bulk(const convert_writer *w)
 {
     bool bulk = true;
 
+    for (int i = 0; i < w->list->rules->nelts; i++) {
+        const convert_rule *r = rule_at(w, i);
+
+        bulk = bulk && is_json_literal(r) && !(w->strict && r->rule.host);
+    }
+    return bulk;
+}
+
+void convert_write_json(convert_writer *w)
+{
+    bool bulk = is_bulk(w);
+
     convert_choose_options(w, WANT_SLASH | WANT_STRIP);
-    for (int i = 0; i < w->list->rules->nelts; i++)
-        bulk = bulk && is_json_literal(rule_at(w, i));
     w->first = true;
     fputs(bulk ? "[" : "{\"redirects\": [", w->out);
     for (int i = 0; i < w->list->rules->nelts; i++)

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
@@ -118,21 +119,167 @@ static void put_field(FILE *out, const char *field)
         putc('"', out);
 }
 
+/* Columns for what rows do not have in common. */
+static unsigned csv_columns(const convert_writer *w)
+{
+    unsigned columns = 0;
+
+    EACH_RULE(w, r)
+    {
+        convert_wants wants = convert_wants_of(r);
+
+        if (literal_fault(r))
+            continue;
+        if (convert_query_fault(w, r))
+            columns |= WANT_QUERY;
+        if (wants.ignore_case != w->map.ignore_case)
+            columns |= WANT_CASE;
+        if (wants.subpath != w->map.subpath)
+            columns |= WANT_SUBPATH;
+    }
+    return columns;
+}
+
+static void put_csv_row(convert_writer *w, const convert_rule *r, unsigned columns)
+{
+    static const char *const queries[] = {",append", ",append", ",drop", ",exact"};
+    convert_wants wants = convert_wants_of(r);
+
+    put_field(w->out, convert_source(r, w->list->pool, ""));
+    putc(',', w->out);
+    put_field(w->out, r->rule.target ? r->rule.target : "");
+    fprintf(w->out, ",%d%s%s%s\n", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
+            !(columns & WANT_CASE) ? ""
+            : wants.ignore_case    ? ",ignore"
+                                   : ",exact",
+            !(columns & WANT_SUBPATH) ? ""
+            : wants.subpath           ? ",on"
+                                      : ",off");
+}
+
 static void write_csv(convert_writer *w)
 {
+    unsigned columns;
+
     convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP | WANT_SUBPATH);
-    fputs("source,target,status\n", w->out);
+    columns = csv_columns(w);
+    w->for_map &= ~columns;
+    if (columns & WANT_QUERY)
+        w->map.query = REDIRECT_QUERY_DEFAULT;
+    w->map.ignore_case = w->map.ignore_case && !(columns & WANT_CASE);
+    w->map.subpath = w->map.subpath && !(columns & WANT_SUBPATH);
+    fprintf(w->out, "source,target,status%s%s%s\n", columns & WANT_QUERY ? ",query" : "",
+            columns & WANT_CASE ? ",case" : "", columns & WANT_SUBPATH ? ",subpath" : "");
     EACH_RULE(w, r)
     {
         if (!is_literal(w, r) || !convert_fits(w, r))
             continue;
         if (r->rule.kind == REDIRECT_PREFIX)
             note_subpath(w, r);
-        put_field(w->out, convert_source(r, w->list->pool, ""));
-        putc(',', w->out);
-        put_field(w->out, r->rule.target ? r->rule.target : "");
-        fprintf(w->out, ",%d\n", r->rule.status);
+        put_csv_row(w, r, columns);
         w->count++;
+    }
+}
+
+/* --- Cloudflare -------------------------------------------------------------------------------*/
+
+/* NULL: the format can say it. */
+static const char *cloudflare_fault(const convert_rule *r)
+{
+    const redirect_rule *rule = &r->rule;
+    convert_wants wants = convert_wants_of(r);
+
+    if (!rule->host)
+        return "sources without a host; give one with host=NAME";
+    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+        return "patterns";
+    if (!rule->target)
+        return "rows without a target";
+    if (*rule->target == '/')
+        return "targets without a host";
+    if (rule->status == 303)
+        return "status 303";
+    if (rule->query)
+        return "a condition on the query";
+    if (wants.ignore_case)
+        return "case=ignore";
+    if (wants.ignore_slash)
+        return "slash=ignore";
+    if (wants.strip)
+        return "strip=";
+    return has_dots(rule) ? "dot segments" : NULL;
+}
+
+static bool same_but_host(const convert_rule *a, const convert_rule *b)
+{
+    return a->rule.kind == b->rule.kind && a->rule.flags == b->rule.flags &&
+           a->rule.options == b->rule.options && a->rule.status == b->rule.status &&
+           !strcmp(a->rule.source, b->rule.source) && a->rule.target && b->rule.target &&
+           !strcmp(a->rule.target, b->rule.target);
+}
+
+/* A row for a host, and one for all hosts below it, are one row there. */
+static const convert_rule *of_subdomains(apr_hash_t *wild, const convert_rule *r, apr_pool_t *pool)
+{
+    const convert_rule *found =
+        *r->rule.host == '*'
+            ? NULL
+            : apr_hash_get(wild, apr_pstrcat(pool, "*.", r->rule.host, r->rule.source, NULL),
+                           APR_HASH_KEY_STRING);
+
+    return found && same_but_host(r, found) ? found : NULL;
+}
+
+static void put_cloudflare_row(convert_writer *w, const convert_rule *r, bool subdomains)
+{
+    const char *source = convert_source(r, w->list->pool, "");
+    bool subpath = r->rule.kind == REDIRECT_PREFIX;
+
+    if (!strncmp(source, "//", 2))
+        source += 2;
+    if (subpath)
+        note_subpath(w, r);
+    put_field(w->out, source);
+    putc(',', w->out);
+    put_field(w->out, r->rule.target);
+    fprintf(w->out, ",%d,%s,%s,%s,%s\n", r->rule.status,
+            convert_wants_of(r).query == REDIRECT_QUERY_APPEND ? "TRUE" : "FALSE",
+            subdomains ? "TRUE" : "FALSE", subpath ? "TRUE" : "FALSE",
+            subpath && (r->joins || r->rule.options & REDIRECT_OPT_APPEND_REST) ? "TRUE" : "FALSE");
+    w->count++;
+}
+
+static void write_cloudflare(convert_writer *w)
+{
+    apr_pool_t *pool = w->list->pool;
+    apr_hash_t *wild = apr_hash_make(pool), *taken = apr_hash_make(pool);
+
+    EACH_RULE(w, r)
+    {
+        if (r->rule.host && *r->rule.host == '*')
+            apr_hash_set(wild, apr_pstrcat(pool, r->rule.host, r->rule.source, NULL),
+                         APR_HASH_KEY_STRING, r);
+    }
+    EACH_RULE(w, r)
+    {
+        const convert_rule *below = r->rule.host ? of_subdomains(wild, r, pool) : NULL;
+
+        if (below)
+            apr_hash_set(taken, apr_pmemdup(pool, &below, sizeof(below)), sizeof(below), r);
+    }
+    EACH_RULE(w, r)
+    {
+        const char *fault = cloudflare_fault(r);
+
+        if (!fault && *r->rule.host == '*') {
+            if (apr_hash_get(taken, &r, sizeof(r)))
+                continue;
+            fault = "a host's subdomains without the host itself";
+        }
+        if (fault)
+            convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+        else
+            put_cloudflare_row(w, r, of_subdomains(wild, r, pool) != NULL);
     }
 }
 
@@ -320,11 +467,16 @@ static const char *words_of(const redirect_map_options *map, apr_pool_t *pool)
 
 void convert_write(convert_list *list, convert_format format, FILE *out, convert_result *result)
 {
-    static void (*const writers[CONVERT_FORMATS])(convert_writer * w) = {
-        [CONVERT_TEXT] = write_text,         [CONVERT_CSV] = write_csv,
-        [CONVERT_NETLIFY] = write_netlify,   [CONVERT_NGINX] = convert_write_nginx,
-        [CONVERT_JSON] = convert_write_json, [CONVERT_HTTPD] = convert_write_httpd};
-    convert_writer w = {.list = list, .out = out};
+    static void (*const writers[CONVERT_FORMATS])(convert_writer *
+                                                  w) = {[CONVERT_TEXT] = write_text,
+                                                        [CONVERT_CSV] = write_csv,
+                                                        [CONVERT_NETLIFY] = write_netlify,
+                                                        [CONVERT_NGINX] = convert_write_nginx,
+                                                        [CONVERT_JSON] = convert_write_json,
+                                                        [CONVERT_VERCEL] = convert_write_json,
+                                                        [CONVERT_CLOUDFLARE] = write_cloudflare,
+                                                        [CONVERT_HTTPD] = convert_write_httpd};
+    convert_writer w = {.list = list, .out = out, .strict = format == CONVERT_VERCEL};
 
     redirect_map_options_init(&w.map);
     writers[format](&w);

@@ -33,12 +33,16 @@ enum {
     OPT_SINCE,
     OPT_ALL,
     OPT_FORMAT,
+    OPT_COLUMNS,
     OPT_FOLLOW,
     OPT_COST,
+    OPT_FIX,
+    OPT_URLS,
+    OPT_SERVER,
+    OPT_CSV,
     OPT_TO,
     OPT_BASE,
     OPT_OUTPUT,
-    OPT_KEEP_GOING,
     OPT_ENCODED_SLASHES,
     OPT_MERGE_SLASHES,
     OPT_HELP,
@@ -47,6 +51,7 @@ enum {
 #define BIT(option) (1U << (option))
 #define EVERYWHERE  (BIT(OPT_HELP) | BIT(OPT_VERSION) | BIT(OPT_COLOR) | BIT(OPT_JSON))
 #define ONLINE      (EVERYWHERE | BIT(OPT_URL))
+#define READING     (EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_COLUMNS))
 #define CHANGING    (ONLINE | BIT(OPT_SECRET_FILE))
 
 static const struct {
@@ -66,21 +71,32 @@ static const struct {
                    "auto (default: on a terminal without NO_COLOR), never or always"},
     [OPT_LIMIT] =
         {"limit", "N", 'n',
-         "print N redirects (default 20), messages of one kind (default 100) or files; 0: all"},
+         "print N redirects (default 20), files, or messages of one kind (default: check 100, "
+         "convert one with a count); 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "those that did not answer within this time: 90d, 12h, 30min (default: ever)"},
     [OPT_ALL] = {"all", NULL, 'a', "print every figure and list, not what fits a screen"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
-                    "format of the files: text, csv, netlify, nginx, json, httpd (default: by name "
-                    "and content)"},
+                    "format of the files: text, csv, cloudflare, netlify, nginx, json, httpd "
+                    "(default: by name and content)"},
+    [OPT_COLUMNS] = {"columns", "LIST", 0,
+                     "what the columns of CSV files are: source,target,status,-,... (default: by "
+                     "their names)"},
     [OPT_FOLLOW] =
         {"follow", NULL, 0,
          "lookup: look the answer up, too, as browsers do; check --cost: read included files, too"},
     [OPT_COST] = {"cost", NULL, 0, "report what configurations and .htaccess files cost"},
-    [OPT_TO] = {"to", "FORMAT", 't', "the format to write"},
+    [OPT_FIX] = {"fix", NULL, 0,
+                 "write a copy without chains, duplicates and rows that never answer"},
+    [OPT_URLS] = {"urls", "FILE", 0,
+                  "look up each URL of a list, and compare with its target and status, if it has "
+                  "them"},
+    [OPT_SERVER] = {"server", "URL", 0,
+                    "ask the server that listens at this http://ADDRESS[:PORT]"},
+    [OPT_CSV] = {"csv", NULL, 0, "print CSV"},
+    [OPT_TO] = {"to", "FORMAT", 't', "the format to write, as --format, or vercel"},
     [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
     [OPT_OUTPUT] = {"output", "FILE", 'o', "write to FILE instead of standard output"},
-    [OPT_KEEP_GOING] = {"keep-going", NULL, 'k', "write the file even if something is lost"},
     [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
                              "the server's AllowEncodedSlashes: off (default), on or nodecode"},
     [OPT_MERGE_SLASHES] = {"merge-slashes", "SET", 0,
@@ -109,18 +125,23 @@ static const struct {
     {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
      CHANGING, tool_reset},
     {"check", "FILE|DIR... [key=value...]",
-     "show errors in redirect maps, which redirect lines become tables, and what files cost",
-     EVERYWHERE | BIT(OPT_URL) | BIT(OPT_FORMAT) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT),
+     "show errors in redirect maps and redirect lines, which lines become tables, and what files "
+     "cost; or mend a list",
+     READING | BIT(OPT_URL) | BIT(OPT_COST) | BIT(OPT_FOLLOW) | BIT(OPT_LIMIT) | BIT(OPT_FIX) |
+         BIT(OPT_OUTPUT),
      tool_check},
-    {"lookup", "FILE URL [key=value...]",
-     "show which row of a redirect map, or line of a configuration, answers a URL",
-     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) |
-         BIT(OPT_MERGE_SLASHES),
+    {"lookup", "FILE URL | [FILE] --urls=LIST [key=value...]",
+     "show which row of a redirect map, or line of a configuration, answers a URL; or test a list "
+     "of URLs",
+     READING | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_URLS) |
+         BIT(OPT_SERVER) | BIT(OPT_CSV),
      tool_lookup},
+    {"diff", "OLD NEW [key=value...]", "show which URLs two lists of redirects answer differently",
+     READING | BIT(OPT_MERGE_SLASHES) | BIT(OPT_BASE) | BIT(OPT_CSV), tool_diff},
     {"convert", "FILE... [key=value...]",
      "write redirect maps and configurations in another format, and report what is lost",
-     EVERYWHERE | BIT(OPT_FORMAT) | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) |
-         BIT(OPT_KEEP_GOING) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_LIMIT),
+     READING | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) | BIT(OPT_MERGE_SLASHES) |
+         BIT(OPT_LIMIT),
      tool_convert},
 };
 
@@ -164,8 +185,8 @@ static void print_exit_codes(FILE *out)
 {
     fputs("\nExit codes:\n"
           "  0  all went well\n"
-          "  1  errors in a map, no row answers, no redirect listed, something was lost in a\n"
-          "     conversion, or the server's answer cannot be used\n"
+          "  1  errors in a map, no row answers, answers differ, no redirect listed, something\n"
+          "     was lost in a conversion, or the server's answer cannot be used\n"
           "  2  wrong usage, or a file that cannot be read or written\n"
           "  3  no connection to the server\n"
           "  4  the server does not allow it\n",
@@ -270,6 +291,21 @@ static const char *take_option(parsed *p, int option, const char *value)
     case OPT_COST:
         o->cost = true;
         break;
+    case OPT_COLUMNS:
+        o->columns = value;
+        break;
+    case OPT_FIX:
+        o->fix = true;
+        break;
+    case OPT_URLS:
+        o->urls = value;
+        break;
+    case OPT_SERVER:
+        o->server = value;
+        break;
+    case OPT_CSV:
+        o->csv = true;
+        break;
     case OPT_TO:
         o->to = value;
         break;
@@ -278,9 +314,6 @@ static const char *take_option(parsed *p, int option, const char *value)
         break;
     case OPT_OUTPUT:
         o->output = value;
-        break;
-    case OPT_KEEP_GOING:
-        o->keep_going = true;
         break;
     case OPT_ENCODED_SLASHES:
         o->encoded_slashes = value;
@@ -347,19 +380,37 @@ static bool wants_colour(const char *when)
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
+/* Options that change nothing beside the others; *what says without or with which. */
+static unsigned idle_options(size_t command, const parsed *p, const char **what)
+{
+    const tool_options *o = &p->options;
+
+    *what = "";
+    if (commands[command].run == tool_lookup && !o->urls) {
+        *what = " without --urls";
+        return BIT(OPT_SERVER) | BIT(OPT_CSV);
+    }
+    if (commands[command].run == tool_lookup) {
+        *what = " with --urls";
+        return BIT(OPT_FOLLOW);
+    }
+    if (commands[command].run != tool_check)
+        return 0;
+    if (o->cost) {
+        *what = " with --cost";
+        return BIT(OPT_FORMAT) | BIT(OPT_COLUMNS) | BIT(OPT_FIX) | BIT(OPT_OUTPUT);
+    }
+    *what = p->given & BIT(OPT_OUTPUT) && !o->fix ? " without --fix" : " without --cost";
+    return BIT(OPT_URL) | BIT(OPT_FOLLOW) | (o->fix ? 0 : BIT(OPT_OUTPUT));
+}
+
 /* False, which was said: an option of another command, or one that would change nothing. */
 static bool are_taken(size_t command, const parsed *p, apr_pool_t *pool)
 {
-    unsigned wrong = p->given & ~commands[command].options, idle = 0;
-    const char *what = "";
+    const char *what;
+    unsigned wrong = p->given & ~commands[command].options;
+    unsigned idle = p->given & idle_options(command, p, &what);
 
-    if (commands[command].run == tool_check && p->options.cost) {
-        idle = p->given & BIT(OPT_FORMAT);
-        what = " with --cost";
-    } else if (commands[command].run == tool_check) {
-        idle = p->given & (BIT(OPT_URL) | BIT(OPT_FOLLOW));
-        what = " without --cost";
-    }
     for (size_t i = 0; i < COUNT(options); i++) {
         if ((wrong | idle) & BIT(i))
             return usage_error(apr_psprintf(pool, "%s has no option --%s%s", commands[command].name,

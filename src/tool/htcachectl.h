@@ -32,10 +32,11 @@ typedef struct tool_options {
     const char *url;         /* of the status page */
     const char *secret_file; /* whose first line a POST sends; NULL: none */
     bool url_given;          /* by the option or the environment */
-    const char *format, *to, *base, *since, *output;
+    const char *format, *columns, *to, *base, *since, *output;
+    const char *urls, *server;                   /* lookup: a list, and the server that is asked */
     const char *encoded_slashes, *merge_slashes; /* what the server has */
     long limit;                                  /* -1: not said */
-    bool json, follow, cost, keep_going, all;
+    bool json, csv, follow, cost, fix, all;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */
     char *const *word;
@@ -43,8 +44,8 @@ typedef struct tool_options {
 
 typedef int tool_run(const tool_options *options, apr_pool_t *pool);
 
-/* The commands; each returns a tool_exit. tool/map.c: */
-tool_run tool_check, tool_lookup;
+/* The commands; each returns a tool_exit. tool/check.c, lookup.c, diff.c: */
+tool_run tool_check, tool_lookup, tool_diff;
 /* tool/convert_command.c: */
 tool_run tool_convert;
 /* tool/cost_command.c; called by check --cost: */
@@ -79,16 +80,19 @@ void tool_put_time(json_int_t seconds);
 /** TOOL_GOOD when nothing stands behind the command's name; else wrong usage, which was said. */
 int tool_no_words(const tool_options *options, const char *command);
 
+/** A field of CSV, in quotes where it needs them; what is not printable is escaped as above. */
+void tool_put_csv(FILE *out, const char *s);
+
 /** "htcachectl: " and a message, with what is not printable escaped, to standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Words "key=value" that are options of maps go to *options, the others to @a names. False: wrong
- * usage, which was said. In tool/map.c. */
+ * usage, which was said. In tool/map_file.c. */
 bool tool_take_words(const tool_options *command, redirect_map_options *options,
                      apr_array_header_t *names, apr_pool_t *pool);
 
 /** What was said of the server's settings. False: wrong usage, which was said. In
- * tool/map.c. */
+ * tool/lookup.c. */
 bool tool_take_server(const tool_options *command, redirect_server *server);
 
 /** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */

@@ -1,11 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Kinds of messages. Called by tool/map.c and tool/convert_command.c.
+ * Kinds of messages. Called by tool/map_file.c and tool/convert_command.c.
  */
 #include "tool/kinds.h"
 
 #include <apr_hash.h>
 #include <apr_strings.h>
+#include <string.h>
 
 #define KINDS_MAX 1000 /* more count with the last */
 
@@ -59,11 +60,24 @@ static message_kind *find(message_kinds *kinds, redirect_severity severity, cons
     return kind;
 }
 
+/* The first ones of the file that had it first, each line once. */
+static void note_line(message_kind *kind, const char *file, uint32_t line)
+{
+    if (kind->nlines < MESSAGE_KIND_LINES && !strcmp(kind->file, file) &&
+        (!kind->nlines || kind->lines[kind->nlines - 1] != line))
+        kind->lines[kind->nlines++] = line;
+}
+
 message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,
-                                  const char *text, bool *told)
+                                  const char *file, uint32_t line, const char *text, bool *told)
 {
     message_kind *kind = find(kinds, severity, text);
 
+    if (!kind->count) {
+        kind->file = file;
+        kind->text = apr_pstrdup(kinds->pool, text);
+    }
+    note_line(kind, file, line);
     kind->count++;
     *told = !kinds->limit || kind->count <= kinds->limit;
     kind->more += !*told;

@@ -39,6 +39,26 @@ void tool_put(FILE *out, const char *s)
     tool_put_bytes(out, s, strlen(s));
 }
 
+void tool_put_csv(FILE *out, const char *s)
+{
+    bool quotes = strpbrk(s, ",;\"") != NULL;
+
+    if (quotes)
+        putc('"', out);
+    while (*s) {
+        size_t n = strcspn(s, "\"");
+
+        tool_put_bytes(out, s, n);
+        s += n;
+        if (*s == '"') {
+            fputs("\"\"", out);
+            s++;
+        }
+    }
+    if (quotes)
+        putc('"', out);
+}
+
 void tool_say(const char *format, ...)
 {
     char *text = NULL;

@@ -1,0 +1,362 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * htcachectl check --fix: writes a copy of a list of redirects in which chains are flattened, and
+ * duplicates and rows that never answer are gone, and says what it did. The copy is read again and
+ * held against the list before it is written. Called by tool/check.c.
+ */
+#include "tool/fix.h"
+
+#include "tool/htcachectl.h"
+#include "tool/map_file.h"
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fixing {
+    const tool_options *command;
+    const redirect_map_options *options;
+    const char *name;
+    apr_pool_t *pool;
+    redirect_file file;
+    convert_format format;
+    convert_list *list;
+    fix_step *steps;
+    apr_array_header_t *edits; /* fix_edit */
+    char *text;                /* what is written */
+    size_t len;
+    json_t *messages;           /* NULL: they are printed */
+    apr_array_header_t *hidden; /* fix_edit: rows that are not in the list, as another one has their
+                                 * source */
+    unsigned removed, flattened, left;
+} fixing;
+
+static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                const char *message)
+{
+    (void)baton;
+    if (severity == REDIRECT_ERROR)
+        tool_say("%s:%u: %s; it stays as it is", file, (unsigned)line, message);
+}
+
+static void tell(const fixing *x, uint32_t line, const char *what, const char *message)
+{
+    if (x->messages)
+        json_array_append_new(x->messages, json_pack("{sIssss}", "line", (json_int_t)line, "what",
+                                                     what, "message", message));
+    else
+        tool_say("%s:%u: %s: %s", x->name, (unsigned)line, what, message);
+}
+
+static void take_hidden(void *baton, uint32_t line, uint32_t by)
+{
+    fixing *x = baton;
+
+    APR_ARRAY_PUSH(x->hidden, fix_edit) = (fix_edit){.line = line, .drop = true, .by = by};
+}
+
+/* --- from rules to lines ----------------------------------------------------------------------*/
+
+/* What the rules of one line have in common: a line is one for each name of its virtual host, and
+ * for a host and its subdomains. */
+typedef struct line_steps {
+    uint32_t line;
+    int first; /* rule */
+    bool drop, same;
+} line_steps;
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const line_steps *x = a, *y = b;
+
+    return x->line < y->line ? -1 : x->line > y->line;
+}
+
+static apr_array_header_t *steps_by_line(const fixing *x)
+{
+    apr_array_header_t *lines = apr_array_make(x->pool, 64, sizeof(line_steps));
+    apr_hash_t *known = apr_hash_make(x->pool);
+
+    for (int i = 0; i < x->list->rules->nelts; i++) {
+        const uint32_t *line = &APR_ARRAY_IDX(x->list->rules, i, convert_rule).rule.line;
+        const int *at = apr_hash_get(known, line, sizeof(*line));
+        line_steps *one;
+
+        if (!at) {
+            int *index = apr_palloc(x->pool, sizeof(*index));
+
+            *index = lines->nelts;
+            apr_hash_set(known, line, sizeof(*line), index);
+            APR_ARRAY_PUSH(lines, line_steps) = (line_steps){*line, i, true, true};
+            at = index;
+        }
+        one = &APR_ARRAY_IDX(lines, *at, line_steps);
+        one->drop = one->drop && x->steps[i].drop;
+        one->same = one->same && same_text(x->steps[i].target, x->steps[one->first].target);
+    }
+    qsort(lines->elts, (size_t)lines->nelts, sizeof(line_steps), compare_lines);
+    return lines;
+}
+
+static int compare_edits(const void *a, const void *b)
+{
+    const fix_edit *x = a, *y = b;
+
+    return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* A line of which no rule is in the list can go. */
+static void plan_hidden(fixing *x, const apr_array_header_t *lines)
+{
+    for (int i = 0; i < x->hidden->nelts; i++) {
+        const fix_edit *edit = &APR_ARRAY_IDX(x->hidden, i, fix_edit);
+        const line_steps key = {.line = edit->line};
+
+        if (!bsearch(&key, lines->elts, (size_t)lines->nelts, sizeof(key), compare_lines) &&
+            (!i || edit[-1].line != edit->line))
+            APR_ARRAY_PUSH(x->edits, fix_edit) = *edit;
+    }
+}
+
+static void plan_edits(fixing *x)
+{
+    const apr_array_header_t *lines = steps_by_line(x);
+
+    x->edits = apr_array_make(x->pool, 64, sizeof(fix_edit));
+    plan_hidden(x, lines);
+    for (int i = 0; i < lines->nelts; i++) {
+        const line_steps *one = &APR_ARRAY_IDX(lines, i, line_steps);
+        const convert_rule *r = &APR_ARRAY_IDX(x->list->rules, one->first, convert_rule);
+        const fix_step *step = &x->steps[one->first];
+
+        if (one->drop)
+            APR_ARRAY_PUSH(x->edits, fix_edit) =
+                (fix_edit){.line = one->line, .drop = true, .by = step->by};
+        else if (step->target && one->same)
+            APR_ARRAY_PUSH(x->edits, fix_edit) = (fix_edit){
+                .line = one->line, .old_target = r->rule.target, .new_target = step->target};
+    }
+    qsort(x->edits->elts, (size_t)x->edits->nelts, sizeof(fix_edit), compare_edits);
+}
+
+/* --- writing ----------------------------------------------------------------------------------*/
+
+/* JSON has neither comments nor lines of its own: it is written anew. */
+static bool write_text(fixing *x)
+{
+    FILE *out = open_memstream(&x->text, &x->len);
+
+    if (!out)
+        return false;
+    if (x->format == CONVERT_JSON) {
+        convert_list *fixed = fix_apply(x->list, x->steps);
+        convert_list *kept = convert_list_create(x->pool, say, NULL);
+        convert_result result;
+
+        for (int i = 0; i < fixed->rules->nelts; i++) {
+            if (!APR_ARRAY_IDX(fixed->rules, i, convert_rule).lost)
+                APR_ARRAY_PUSH(kept->rules, convert_rule) =
+                    APR_ARRAY_IDX(fixed->rules, i, convert_rule);
+        }
+        convert_write(kept, CONVERT_JSON, out, &result);
+    } else
+        fix_write(out, x->file.bytes, x->file.len, x->format, (fix_edit *)x->edits->elts,
+                  (size_t)x->edits->nelts);
+    return !ferror(out) && fclose(out) == 0;
+}
+
+static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                  const char *message)
+{
+    (void)baton, (void)severity, (void)file, (void)line, (void)message;
+}
+
+/* What was written is read as what it was made of, and ends where that does. */
+static bool is_proven(const fixing *x)
+{
+    convert_list *to = convert_list_create(x->pool, quiet, NULL);
+    convert_place place = {.htaccess = x->command->base || map_is_htaccess(x->name),
+                           .base = x->command->base};
+    redirect_map_options options = *x->options;
+    bool *wrong = apr_pcalloc(x->pool, (size_t)x->list->rules->nelts + 1);
+
+    to->compile = x->list->compile;
+    if (x->format == CONVERT_HTTPD)
+        convert_read_config(to, &place, x->name, x->text, x->len);
+    else {
+        options.format = convert_reader_of(x->format);
+        if (convert_read_map(to, &options, x->name, x->text, x->len) != APR_SUCCESS)
+            return false;
+    }
+    return fix_count_wrong(x->list, to, wrong) == 0;
+}
+
+static bool put_file(const fixing *x)
+{
+    const char *name = x->command->output;
+    const char *other = apr_pstrcat(x->pool, name, ".tmp", NULL);
+    FILE *out = fopen(other, "w");
+    bool good = out && fwrite(x->text, 1, x->len, out) == x->len;
+
+    if (out && fclose(out) != 0)
+        good = false;
+    good = good && rename(other, name) == 0;
+    if (!good)
+        tool_say("%s: %s", name, strerror(errno));
+    return good;
+}
+
+/* --- what was done ----------------------------------------------------------------------------*/
+
+static void tell_edit(fixing *x, const fix_edit *edit, const fix_step *step)
+{
+    if (edit->drop) {
+        x->removed++;
+        tell(x, edit->line, "removed",
+             apr_psprintf(x->pool, "line %u answers for it", (unsigned)edit->by));
+    } else {
+        x->flattened++;
+        tell(x, edit->line, "flattened",
+             apr_psprintf(x->pool, "leads to %s at once, which saves %d redirect%s",
+                          edit->new_target, step->saved, step->saved == 1 ? "" : "s"));
+    }
+}
+
+static void tell_left(fixing *x, uint32_t line, const char *why, const char *more)
+{
+    x->left++;
+    tell(x, line, "left", apr_pstrcat(x->pool, more, why, NULL));
+}
+
+/* Edits and lines are both sorted. */
+static void tell_steps(fixing *x)
+{
+    const apr_array_header_t *lines = steps_by_line(x);
+    const fix_edit *edit = (const fix_edit *)x->edits->elts, *end = edit + x->edits->nelts;
+
+    for (int i = 0; i <= lines->nelts; i++) {
+        const line_steps *one = i < lines->nelts ? &APR_ARRAY_IDX(lines, i, line_steps) : NULL;
+        const fix_step *step = one ? &x->steps[one->first] : NULL;
+        bool edited = false;
+
+        for (; edit < end && (!one || edit->line <= one->line); edit++) {
+            edited |= one && edit->line == one->line;
+            if (edit->fault)
+                tell_left(x, edit->line, edit->fault, "");
+            else
+                tell_edit(x, edit, step);
+        }
+        if (one && step->target && !edited && !one->drop)
+            tell_left(x, one->line, "its virtual host's names lead to different places", "");
+        if (one && step->left && !one->drop)
+            tell_left(x, one->line, step->left, step->target ? "not followed further: " : "");
+    }
+}
+
+static int put_result(fixing *x)
+{
+    json_t *root;
+
+    if (x->command->output && !put_file(x))
+        return TOOL_USAGE;
+    if (!x->messages) {
+        if (!x->command->output)
+            fwrite(x->text, 1, x->len, stdout);
+        tool_say("%s: %u removed, %u flattened, %u left as they are; all URLs that were tried end "
+                 "where they did",
+                 x->name, x->removed, x->flattened, x->left);
+        return x->left || x->list->losses ? TOOL_FOUND : TOOL_GOOD;
+    }
+    root = json_pack("{sosisisisO}", "file", tool_json_string(x->name), "removed", (int)x->removed,
+                     "flattened", (int)x->flattened, "left", (int)x->left, "messages", x->messages);
+    if (root && !x->command->output)
+        json_object_set_new(root, "output", tool_json_string(x->text));
+    if (tool_print_json(root) != TOOL_GOOD)
+        return TOOL_USAGE;
+    return x->left || x->list->losses ? TOOL_FOUND : TOOL_GOOD;
+}
+
+/* --- the command ------------------------------------------------------------------------------*/
+
+static int load(fixing *x)
+{
+    int code;
+
+    x->list = convert_list_create(x->pool, say, NULL);
+    x->list->compile = map_regexes_available() ? map_regexes_try : NULL;
+    x->hidden = apr_array_make(x->pool, 16, sizeof(fix_edit));
+    x->list->hidden = take_hidden;
+    x->list->hidden_baton = x;
+    code = tool_read_redirects(x->command, x->options, x->name, x->list, &x->file);
+    if (code != TOOL_GOOD)
+        return code == TOOL_FOUND ? TOOL_USAGE : code;
+    x->format = (convert_format)convert_format_of(
+        map_format_name(x->options, x->file.httpd, x->name, x->file.bytes, x->file.len));
+    if (x->format == CONVERT_JSON && x->list->losses) {
+        tool_say("%s: JSON is written anew, and rows that cannot be read would be lost: mend them "
+                 "first",
+                 x->name);
+        return TOOL_FOUND;
+    }
+    return TOOL_GOOD;
+}
+
+/* Lines that are not understood may answer anywhere on the way. */
+static void keep_chains(fixing *x)
+{
+    for (int i = 0; i < x->list->rules->nelts; i++) {
+        fix_step *step = &x->steps[i];
+
+        if (!step->target)
+            continue;
+        step->target = NULL;
+        step->left = "the file has redirect lines that are not understood, which may answer on the "
+                     "way";
+    }
+}
+
+static int fix(fixing *x)
+{
+    int code = load(x);
+
+    if (code != TOOL_GOOD)
+        return code;
+    if (!fix_plan(x->list, &x->steps)) {
+        tool_say("%s: it could not be found out what can be mended", x->name);
+        return TOOL_FOUND;
+    }
+    if (x->format == CONVERT_HTTPD && x->list->losses)
+        keep_chains(x);
+    plan_edits(x);
+    if (!write_text(x)) {
+        tool_say("no memory");
+        return TOOL_USAGE;
+    }
+    if (!is_proven(x)) {
+        tool_say("%s: some URLs would end elsewhere; nothing was written", x->name);
+        return TOOL_FOUND;
+    }
+    tell_steps(x);
+    return put_result(x);
+}
+
+int tool_fix(const tool_options *command, const redirect_map_options *options, const char *name,
+             apr_pool_t *pool)
+{
+    fixing x = {.command = command, .options = options, .name = name, .pool = pool};
+    int code;
+
+    x.messages = command->json ? json_array() : NULL;
+    code = fix(&x);
+    free(x.text);
+    free(x.file.bytes);
+    json_decref(x.messages);
+    return code;
+}

@@ -1,0 +1,237 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# htcachectl for somebody who moves a list of redirects: which format a file is taken for, what is said about what
+# another format cannot express, check of Apache lines, check --fix, diff, and lookup --urls against files and a running
+# server. HTCACHE_CORPUS is a folder with real lists (redirects/*.csv); what needs it is skipped without it.
+use strict;
+use warnings;
+use JSON::PP qw(decode_json);
+use Test::More;
+use HtCache::Env qw(work_dir write_file read_file);
+use HtCache::Server;
+
+my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
+delete $ENV{$_} for qw(HTCACHE_URL HTCACHE_SECRET_FILE);
+
+my $dir = work_dir('migration');
+my ($code, $out, $err);
+sub run {
+    my ($words) = @_;
+    $out = qx{cd "$dir" && "$tool" $words 2>"$dir/err" </dev/null};
+    ($code, $err) = ($? >> 8, read_file("$dir/err"));
+    return $out;
+}
+sub file { my ($name, @lines) = @_; write_file("$dir/$name", join '', map {"$_\n"} @lines) }
+
+# --- a file is never taken for another format in silence ------------------------------------------
+
+file('moved', 'Redirect from,Redirect to', '/a,/b');
+like run('lookup moved /a'), qr{^moved:2: 302 /b$}, 'a header that begins with Redirect is CSV';
+like $err, qr/^htcachectl: moved: read as csv \(--format names another\)$/, 'and the tool says what it took the file for';
+file('moved.conf', 'Redirect 301 /a /b');
+like run('lookup moved.conf /a/c'), qr{^moved\.conf:1: 301 /b/c$}, 'Apache lines are looked up';
+like $err, qr/moved\.conf: read as httpd/, 'and called so';
+file('hosts.csv', 'h.example/a,https://t.example/b,302,TRUE,FALSE,TRUE,TRUE');
+like run('lookup hosts.csv "http://h.example/a/x?q"'), qr{: 302 https://t\.example/b/x\?q$}, 'hosts without a scheme: Cloudflare';
+like $err, qr/hosts\.csv: read as cloudflare/, 'which is said';
+like run('lookup hosts.csv /h.example/a --format=csv'), qr{: 302 https://t\.example/b$}, '--format overrides';
+is $err, '', 'and then nothing is said';
+for my $words ('check moved', 'convert moved --to text', 'lookup moved /a', 'check --fix moved', 'diff moved moved') {
+    run($words);
+    like $err, qr/moved: read as csv/, "$words says it";
+}
+file('plain.csv', 'source,target', '/a,/b');
+run($_) and is $err, '', "$_: what the name says needs no words" for 'check plain.csv', 'lookup plain.csv /a';
+is decode_json(run('check --json moved'))->{files}[0]{format}, 'csv', 'check --json names the format';
+
+# --- columns ------------------------------------------------------------------------------------------
+
+file('names.csv', 'Nr;Alt;Neu', map {"$_;/a$_;/b$_"} 1 .. 500);
+run('check names.csv');
+is $code, 1, 'unknown names of columns are an error';
+is scalar(() = $out =~ /: error:/g), 1, 'one, not one for each row';
+like $out, qr/'Nr', 'Alt', 'Neu'; say what they are, as in columns=source,target,status/, 'with what to do';
+like run('lookup names.csv /a7 --columns -,source,target'), qr{names\.csv:8: 302 /b7}, '--columns names them';
+like run('lookup names.csv /a7 columns=-,from,to'), qr{names\.csv:8: 302 /b7}, 'and so does columns=';
+like run('check names.csv --columns -,source,target'), qr/500 rows.*\n.*0 errors/, 'then check finds nothing wrong';
+like $out, qr/note: columns are separated by ';'/, 'and says what separates them';
+run('check names.csv --columns one,two');
+is $code, 2, 'other names are wrong usage';
+
+# --- what cannot be converted is listed once per reason ---------------------------------------------
+
+file('mixed.txt', (map {"/gone-$_ 410"} 1 .. 40), (map {"/old-$_ /new-$_ 301"} 1 .. 60));
+run('convert mixed.txt --to netlify --output mixed.netlify');
+is $code, 1, 'something was lost';
+is scalar(() = $err =~ /: error:/g), 1, 'one reason is one message';
+like $err, qr/mixed\.txt:1: error: the format has no rows without a target .*\(40 times: lines 1, 2, 3, 4, 5, \.\.\.\)/, 'with a count and the first lines';
+is scalar(() = read_file("$dir/mixed.netlify") =~ /^\/old-/mg), 60, 'what can be said was written';
+my $json = decode_json(run('convert mixed.txt --to netlify --json'));
+is_deeply [@{ $json->{messages}[0] }{qw(count lines)}], [40, [1 .. 5]], '--json has count and lines';
+run('convert mixed.txt --to netlify --limit 3');
+is scalar(() = $err =~ /: error:/g), 3, '--limit prints them one by one';
+
+file('queries.txt', map {"/page?id=$_ /new/$_ 301"} 1 .. 300);
+run('convert queries.txt --to nginx --output queries.map');
+is $code, 0, 'nginx maps keep queries' or diag $err;
+like read_file("$dir/queries.map"), qr/^map \$uri\?\$args /, 'as a map of path and query';
+like run("lookup queries.map '/page?id=77' status=301"), qr{: 301 /new/77$}, 'which is read again';
+
+file('flags.txt', '/a /b 301 query=drop', '/c /d 301 case=ignore', '/e /f 301 subpath=on', '/g?x=1 /h 301 query=exact');
+run('convert flags.txt --to csv --output flags.csv');
+is "$code $err", '0 ', 'CSV has columns for what rows do not have in common';
+is((split /\n/, read_file("$dir/flags.csv"))[0], 'source,target,status,query,case,subpath', 'which its header names');
+
+# --- Cloudflare and Vercel, there and back ------------------------------------------------------------
+
+my @rows = ('h.example/a,https://t.example/1,301,TRUE,FALSE,FALSE,FALSE', 'h.example/b,https://t.example/2,302,FALSE,TRUE,FALSE,FALSE',
+    'https://h.example/c,https://t.example/3,307,FALSE,FALSE,TRUE,TRUE', '"h.example/d,e",https://t.example/4,308,TRUE,TRUE,TRUE,FALSE');
+file('bulk.csv', @rows);
+run('convert bulk.csv --to cloudflare');
+is $code, 0, 'Cloudflare to Cloudflare loses nothing' or diag $err;
+is_deeply [sort split /\n/, $out], [sort @rows], 'and each column comes out as it went in';
+run('convert bulk.csv --to text --output bulk.txt');
+like $err, qr/bulk\.csv:4: error: the format cannot say one target for everything below a path/, 'what text cannot say is named';
+file('some.csv', @rows[0 .. 2]);
+run('convert some.csv --to text --output some.txt');
+run('convert some.txt --to cloudflare');
+is_deeply [sort split /\n/, $out], [sort @rows[0 .. 2]], 'by way of the text format, too';
+file('nohost.txt', '/a /b 301', '//h.example/c https://t.example/c 303', '//*.h.example/d https://t.example/d 301');
+run('convert nohost.txt --to cloudflare');
+like $err, qr/$_/, "lost: $_" for 'sources without a host', 'status 303', "a host's subdomains without the host itself";
+
+my @vercel = map { { source => "/v$_", destination => "/w$_", statusCode => 308, caseSensitive => JSON::PP::true, preserveQueryParams => JSON::PP::false } } 1 .. 3;
+write_file("$dir/bulk.json", JSON::PP->new->encode(\@vercel));
+is_deeply decode_json(run('convert bulk.json --to vercel')), \@vercel, 'Vercel to Vercel, bulk';
+my $conf = { redirects => [{ source => '/x/([^/]+)', destination => '/y/$1', statusCode => 307, has => [{ type => 'host', value => 'h.example' }] }] };
+write_file("$dir/vercel.json", JSON::PP->new->encode($conf));
+is_deeply decode_json(run('convert vercel.json --to vercel')), $conf, 'and vercel.json, with a condition on the host';
+file('bulk2.csv', 'source,destination,permanent,caseSensitive', '/a,/b,t,f');
+is_deeply decode_json(run('convert bulk2.csv --to vercel')),
+    [{ source => '/a', destination => '/b', statusCode => 308, caseSensitive => JSON::PP::false, preserveQueryParams => JSON::PP::false }], "Vercel's CSV";
+file('strict.txt', '/a 410', '/b?x=1 /c 301', '/d /e 301 query=exact');
+run('convert strict.txt --to vercel');
+like $err, qr/$_/, "lost: $_" for 'rows without a target', 'a condition on the query', 'query=exact';
+
+# --- check of Apache lines, and mending -----------------------------------------------------------------
+
+file('lines.conf', 'Redirect 301 /a /b', 'Redirect 301 /b https://www.example.com/c', 'Redirect 301 /a /x', 'Redirect 301 /l /m', 'Redirect 301 /m /l',
+    'Redirect 301 /s/* htp://t.example/', 'Redirect 301 /b/below /y');
+run('check lines.conf');
+is $code, 0, 'warnings are no errors';
+like $out, qr/^lines\.conf:$_/m, "check: $_"
+    for '1: note: a chain of 2 redirects', '3: warning: the same source as in line 1', '4: warning: a loop of 2 rows', "6: warning: '\\*' in the source is no wildcard",
+    "6: warning: the target's scheme is 'htp'", '7: warning: never used: line 2 answers';
+$json = decode_json(run('check --json lines.conf'))->{files}[0];
+is_deeply [@$json{qw(duplicates shadowed loops chains longest_chain)}], [1, 1, 1, 1, 2], 'check --json counts them';
+file('broken.conf', 'RedirectMatch 301 ^/a( /b');
+run('check broken.conf');
+is $code, 1, 'a pattern that cannot be compiled is an error';
+
+run('check --fix lines.conf --output fixed.conf');
+is read_file("$dir/fixed.conf"), join('', map {"$_\n"} 'Redirect 301 /a https://www.example.com/c', 'Redirect 301 /b https://www.example.com/c',
+    'Redirect 301 /l /m', 'Redirect 301 /m /l', 'Redirect 301 /s/* htp://t.example/'), '--fix flattens, removes, and leaves loops';
+like $err, qr/lines\.conf:$_/, "--fix says: $_" for '1: flattened: leads to https://www\.example\.com/c at once, which saves 1 redirect',
+    '3: removed: line 1 answers for it', '7: removed: line 2 answers for it', '4: left: it leads into a loop, or over', ' 2 removed, 1 flattened, 2 left as they are';
+is $code, 1, 'and ends with 1, as something is left';
+file('chain.csv', '# x', 'old;new', '/a;/b', '/b;/c');
+file('chain.txt', '# moved in May', '/a  /b 301   # why', '', '/b /c 301', '/a /d 301');
+run('check --fix chain.txt');
+is $out, "# moved in May\n/a  /c 301   # why\n\n/b /c 301\n", '--fix without --output prints the copy, with its comments';
+is $code, 0, 'and ends with 0 when nothing is left';
+is read_file("$dir/chain.txt"), "# moved in May\n/a  /b 301   # why\n\n/b /c 301\n/a /d 301\n", 'the file itself is as it was';
+run('check --fix chain.txt --output chain.txt');
+is read_file("$dir/chain.txt"), $out = "# moved in May\n/a  /c 301   # why\n\n/b /c 301\n", 'unless it is asked for';
+$json = decode_json(run('check --fix --json lines.conf'));
+is_deeply [@$json{qw(removed flattened left)}], [2, 1, 2], '--fix --json counts';
+is scalar(@{ $json->{messages} }), 5, 'and lists the steps';
+run('check --fix lines.conf chain.txt');
+is $code, 2, 'one file at a time';
+run('check lines.conf --output x');
+is $code, 2, '--output needs --fix';
+
+# --- diff -------------------------------------------------------------------------------------------------
+
+file('old.csv', 'source,target,status', '/a,/1,301', '/b,/2,301', '/c,/3,301', '/d,/4,301');
+file('new.txt', '/a /1 301', '/b /other 301', '/c /3 302', '/e /5 301');
+run('diff old.csv new.txt');
+is $code, 1, 'diff ends with 1';
+is_deeply [grep { m{^/[a-e]: } } split /\n/, $out], ['/b: 301 /2 (old.csv:3) becomes 301 /other (new.txt:2)', '/c: 301 /3 (old.csv:4) becomes 302 /3 (new.txt:3)',
+    '/d: 301 /4 (old.csv:5) becomes nothing', '/e: nothing becomes 301 /5 (new.txt:4)'], 'and says which URLs change';
+unlike $out, qr{^/a: }m, 'but none that do not';
+is((split /\n/, run('diff --csv old.csv new.txt'))[1], '/b,301,/2,3,301,/other,2', 'as CSV');
+$json = decode_json(run('diff --json old.csv new.txt'));
+is_deeply $json->{changes}[2], { url => '/d', old => { line => 5, status => 301, location => '/4' }, new => undef }, 'as JSON';
+run('diff old.csv old.csv');
+is $code, 0, 'equal lists: 0';
+file('wide.txt', '/a /1 301 subpath=on', '/b /2 301', '/c /3 301', '/d /4 301');
+run('diff old.csv wide.txt');
+like $out, qr{^/a/: nothing becomes 301 /1/}m, 'what lies below a source is asked, too';
+
+# --- lookup --urls ------------------------------------------------------------------------------------------
+
+file('map.txt', '/a /b 301', '/c https://t.example/d 302', '/gone 410');
+file('urls.csv', 'URL,Expected target,Status', '/a,/b,301', '/a?x,/b?x,', '/c,https://t.example/wrong,302', '/c,https://t.example/d,301', '/none,/x,301', '/gone,,410', '/nothing,,404');
+run('lookup map.txt --urls urls.csv');
+is $code, 1, 'lookup --urls ends with 1 when something differs';
+is $out, join("\n", 'urls.csv:4: /c: expected 302 https://t.example/wrong, got 302 https://t.example/d (map.txt:2)',
+    'urls.csv:5: /c: expected 301 https://t.example/d, got 302 https://t.example/d (map.txt:2)', 'urls.csv:6: /none: expected 301 /x, got no row answers', '7 URLs: 4 as expected, 3 not', ''),
+    'and prints the differences';
+is_deeply [split /\n/, run('lookup map.txt --urls urls.csv --csv')], ['line,url,expected,status,target,reason', '4,/c,302 https://t.example/wrong,302,https://t.example/d,',
+    '5,/c,301 https://t.example/d,302,https://t.example/d,', '6,/none,301 /x,,,no row answers'], 'as CSV';
+$json = decode_json(run('lookup map.txt --urls urls.csv --json'));
+is_deeply [@$json{qw(asked different)}], [7, 3], 'as JSON';
+is_deeply $json->{differences}[2], { line => 6, url => '/none', expected => '301 /x', status => 0, location => undef, map_line => 0, reason => undef }, 'with each';
+file('list', '/a', '/c,with,commas', '/nowhere', '# a comment', 'http://h.example/gone');
+run('lookup map.txt --urls list');
+like $out, qr{^list:2: /c,with,commas: expected an answer, got no row answers\nlist:3: .*\n4 URLs: 2 as expected, 2 not\n\z}, 'a list of URLs alone';
+run("lookup map.txt --urls $_") and is $code, 0, "$_: columns are found" for map { my $s = $_; file("sep$$", "/a$s/b", "/c${s}https://t.example/d${s}302", "/gone${s}410"); "sep$$" } ' ', "\t", ';', ',';
+run('lookup map.txt /a --csv');
+is $code, 2, '--csv needs --urls';
+run('lookup --urls list');
+is $code, 2, 'without a file it needs a server';
+
+my $server = HtCache::Server->new(name => 'migration', htcache => 1, conf => <<"EOT");
+HtCacheRedirectMap "$dir/map.txt"
+HtCacheRedirectMap "$dir/bulk.csv"
+EOT
+$server->start;
+my $at = 'http://127.0.0.1:' . $server->port('main');
+file('asked', '/a', '/a?x=%41%2f', '/c', '/gone', '/nothing', 'http://h.example/a?q', 'http://x.h.example/b', '//h.example/nothing', '/./a', '//h.example//a/../c');
+run("lookup map.txt --urls asked --server $at");
+is $out, "asked:7: http://x.h.example/b: expected no redirect, got 302 https://t.example/2\n10 URLs: 9 as expected, 1 not\n", 'the server has another map, too';
+run("lookup --urls urls.csv --server $at");
+is $code, 1, 'the server is asked';
+is_deeply [$out =~ /^(urls\.csv:\d+)/mg], ['urls.csv:4', 'urls.csv:5', 'urls.csv:6'], 'and answers as the file';
+like $out, qr{urls\.csv:4: /c: expected 302 https://t\.example/wrong, got 302 https://t\.example/d\n}, 'with its own answer';
+file('good', '/a', '/a?x=%41%2f', '/c', '/gone', '/nothing', '/./a', '/z/../c', '//h.example/gone', 'http://h.example:1234/a');
+is run("lookup map.txt --urls good --server $at"), "9 URLs: 9 as expected, 0 not\n", "a map's own answers are expected where the list has none";
+file('cf.urls', 'http://h.example/b', 'http://x.h.example/b', 'http://h.example/b/x');
+is run("lookup bulk.csv --urls cf.urls --server $at"), "3 URLs: 3 as expected, 0 not\n", 'hosts are those of the URLs';
+file('changed.txt', '/a /new 301');
+run("lookup changed.txt --urls good --server $at");
+like $out, qr{^good:1: /a: expected 301 /new, got 301 http://127\.0\.0\.1:\d+/b \(changed\.txt:1\)$}m, 'a server that has another list is found out';
+file('many', map {"/a?$_"} 1 .. 500);
+is run("lookup map.txt --urls many --server $at"), "500 URLs: 500 as expected, 0 not\n", 'many URLs';
+ok $server->stop, 'the server stops';
+run("lookup map.txt --urls good --server $at");
+is $code, 3, 'without a server it ends with 3';
+like $err, qr/cannot reach \Q$at\E/, 'and says so';
+run('lookup map.txt --urls good --server ftp://127.0.0.1');
+is $code, 2, 'a server is asked by http only';
+
+# --- real lists ----------------------------------------------------------------------------------------------
+
+SKIP: {
+    my @lists = glob(($ENV{HTCACHE_CORPUS} // '') . '/redirects/*.csv');
+    skip 'HTCACHE_CORPUS does not name a folder with redirects/*.csv', 1 unless $ENV{HTCACHE_CORPUS} && @lists;
+    for my $list (@lists) {
+        run("check --fix '$list' --output real.csv");
+        cmp_ok $code, '<', 2, "--fix $list" or diag $err;
+        next unless -e "$dir/real.csv";
+        run("diff '$list' real.csv");
+        ok $out =~ /: 0 are new, 0 are answered no more/, "$list: no URL is lost" or diag $out;
+        unlink "$dir/real.csv";
+    }
+}
+done_testing;

@@ -1,0 +1,261 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of check --fix: what is flattened, removed and left, and that random lists end where
+ * they did. The seed is HTC_SEED, and HTC_LONG makes so many times as many lists. Run by 'make
+ * check'.
+ */
+#include "redirect_map_util.h"
+#include "tool/fix.h"
+#include "tool/map.h"
+
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static apr_pool_t *pool;
+
+static void setup(void)
+{
+    apr_initialize();
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    apr_pool_destroy(pool);
+    apr_terminate();
+}
+
+static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                  const char *message)
+{
+    (void)baton, (void)severity, (void)file, (void)line, (void)message;
+}
+
+static convert_list *list_of(const char *text)
+{
+    convert_list *list = convert_list_create(pool, quiet, NULL);
+    redirect_map_options options;
+
+    redirect_map_options_init(&options);
+    ck_assert_int_eq(convert_read_map(list, &options, "a.txt", text, strlen(text)), APR_SUCCESS);
+    return list;
+}
+
+static const convert_rule *rule_at(const convert_list *list, int i)
+{
+    return &APR_ARRAY_IDX(list->rules, i, convert_rule);
+}
+
+/* "2: /c 1, 3: removed by 1, 4: left": the steps by line, with what they save. */
+static const char *plan_of(const char *text)
+{
+    convert_list *list = list_of(text);
+    const char *out = "";
+    fix_step *steps;
+
+    ck_assert(fix_plan(list, &steps));
+    for (int i = 0; i < list->rules->nelts; i++) {
+        const char *line =
+            apr_psprintf(pool, "%s%u: ", *out ? ", " : "", (unsigned)rule_at(list, i)->rule.line);
+
+        if (steps[i].drop)
+            out = apr_psprintf(pool, "%s%sremoved by %u", out, line, (unsigned)steps[i].by);
+        else if (steps[i].target)
+            out = apr_psprintf(pool, "%s%s%s %d%s", out, line, steps[i].target, steps[i].saved,
+                               steps[i].left ? " left" : "");
+        else if (steps[i].left)
+            out = apr_psprintf(pool, "%s%sleft", out, line);
+    }
+    return out;
+}
+
+static const struct {
+    const char *text, *plan;
+} plans[] = {
+    {"/a /b 301\n", ""},
+    {"/a /b 301\n/b /c 301\n", "1: /c 1"},
+    {"/a /b 301\n/b /c 301\n/c https://x.example/ 301\n", "1: https://x.example/ 2, 2: "
+                                                          "https://x.example/ 1"},
+    /* What browsers are told stays: permanent only if all of the way is, and the method. */
+    {"/a /b 302\n/b /c 301\n", "1: /c 1"},
+    {"/a /b 301\n/b /c 302\n", "1: left"},
+    {"/a /b 307\n/b /c 308\n", "1: /c 1"},
+    {"/a /b 308\n/b /c 301\n", "1: left"},
+    {"/a /b 301\n/b /c 308\n", "1: left"},
+    {"/a /b 303\n/b /c 303\n", "1: /c 1"},
+    {"/a /b 301\n/b /c 301\n/c /d 302\n", "1: /c 1 left, 2: left"},
+    {"/a /b 301\n/b 410\n", "1: left"},
+    /* Loops are not touched, nor is what leads into them. */
+    {"/a /b\n/b /a\n/c /a\n", "1: left, 2: left, 3: left"},
+    {"/a /a\n/c /a\n", "1: left, 2: left"},
+    /* Rows that never answer. */
+    {"/a /x subpath=on\n/a/b /y\n", "2: removed by 1"},
+    {"/a/b /y\n/a /x subpath=on\n", ""},
+    /* Prefixes, if nothing else answers on the way. */
+    {"/a /b subpath=on\n/b /c subpath=on\n", "1: /c 1"},
+    {"/a /b subpath=on\n/b/x /y\n/b /c subpath=on\n", "1: left"},
+    {"/a /b subpath=on\n/b /c\n", "1: left"},
+    {"/a /b/ subpath=on\n/b /c subpath=on\n", "1: /c/ 1"},
+    {"/a /b\n/b /c subpath=on\n", "1: /c 1"},
+    /* Queries. */
+    {"/a /b 301\n/b /c 301 query=drop\n", "1: left"},
+    {"/a /b 301 query=drop\n/b /c 301\n", "1: /c 1"},
+    {"/b?id=1 /x 301\n/a /b 301\n/b /c 301\n", "2: left"},
+    {"/b?id=1 /x 301\n/a /b?id=1 301\n", "2: left"}, /* /x would get the request's query */
+    {"/b?id=1 /x 301\n/a /b?id=1 301 query=drop\n", "2: /x 1"},
+    /* Hosts. */
+    {"//h.example/a http://h.example/b 301\n//h.example/b /c 301\n", "1: /c 1"},
+    {"/a http://h.example/b 301\n/b /c 301\n", ""},
+    {"/c https://new.example/c 301\n", ""},
+};
+
+START_TEST(a_plan)
+{
+    ck_assert_str_eq(plan_of(plans[_i].text), plans[_i].plan);
+}
+END_TEST
+
+/* --- lines of files ---------------------------------------------------------------------------*/
+
+static const struct {
+    convert_format format;
+    const char *text, *result;
+    const char *fault; /* NULL: none */
+} edits[] = {
+    {CONVERT_TEXT, "# c\n/a /b 301 # why\n/c /d\n", "# c\n/a /new 301 # why\n/c /d\n", NULL},
+    {CONVERT_TEXT, "\n\"/a\"\t\"/b\"\r\n", "\n\"/a\"\t\"/new\"\r\n", NULL},
+    {CONVERT_TEXT, "\n/b /b\n", "\n/b /new\n", NULL},
+    {CONVERT_TEXT, "\n/x /b/c\n", "\n/x /b/c\n", "its target is written in another way"},
+    {CONVERT_CSV, "s;t\n/a;\"/b\";301\n", "s;t\n/a;\"/new\";301\n", NULL},
+    {CONVERT_CSV, "s,t\r\n/a,/b\r\n", "s,t\r\n/a,/new\r\n", NULL},
+    {CONVERT_CSV, "s,t\n/a,\"/b\nx\"\n", "s,t\n/a,\"/b\nx\"\n", "it goes over several lines"},
+    {CONVERT_NGINX, "map $uri $n {\n/a \"/b$is_args$args\"; # c\n}\n",
+     "map $uri $n {\n/a \"/new$is_args$args\"; # c\n}\n", NULL},
+    {CONVERT_NGINX, "\n/a /b; /c /d;\n", "\n/a /b; /c /d;\n", "several rows stand in its line"},
+    {CONVERT_NETLIFY, "\n/a/* /b:splat 301!\n", "\n/a/* /new:splat 301!\n", NULL},
+    {CONVERT_HTTPD, "#\nRedirect 301 /b /b\n", "#\nRedirect 301 /b /new\n", NULL},
+    {CONVERT_HTTPD, "Redirect 301 /a \\\n /b\n", "Redirect 301 /a \\\n /b\n",
+     "it goes over several lines"},
+};
+
+static const char *written(convert_format format, const char *text, fix_edit *edit)
+{
+    char *out;
+    size_t len;
+    FILE *file = open_memstream(&out, &len);
+    const char *copy;
+
+    fix_write(file, text, strlen(text), format, edit, 1);
+    ck_assert_int_eq(fclose(file), 0);
+    copy = apr_pstrmemdup(pool, out, len);
+    free(out);
+    return copy;
+}
+
+START_TEST(an_edit)
+{
+    fix_edit edit = {.line = 2, .old_target = "/b", .new_target = "/new"};
+
+    ck_assert_str_eq(written(edits[_i].format, edits[_i].text, &edit), edits[_i].result);
+    if (edits[_i].fault)
+        ck_assert_msg(edit.fault && strstr(edit.fault, edits[_i].fault), "%s", edit.fault);
+    else
+        ck_assert_msg(!edit.fault, "%s", edit.fault);
+}
+END_TEST
+
+START_TEST(a_line_goes)
+{
+    fix_edit edit = {.line = 2, .drop = true};
+
+    ck_assert_str_eq(written(CONVERT_TEXT, "# 1\n/a /b\n# 3\n", &edit), "# 1\n# 3\n");
+    edit.line = 3;
+    ck_assert_str_eq(written(CONVERT_CSV, "s,t\n/a,/b\n/a,/c", &edit), "s,t\n/a,/b\n");
+}
+END_TEST
+
+START_TEST(a_target_with_a_separator_gets_quotes)
+{
+    fix_edit edit = {.line = 1, .old_target = "/b", .new_target = "/x,y"};
+
+    ck_assert_str_eq(written(CONVERT_CSV, "/a,/b,301\n", &edit), "/a,\"/x,y\",301\n");
+    edit.line = 1;
+    edit.new_target = "/x\"y";
+    ck_assert_str_eq(written(CONVERT_TEXT, "/a /b\n", &edit), "/a /b\n");
+    ck_assert_ptr_nonnull(edit.fault);
+}
+END_TEST
+
+/* --- random lists -----------------------------------------------------------------------------*/
+
+static const char *pick(const char *const *words, size_t count)
+{
+    return words[(size_t)rand() % count];
+}
+#define PICK(...)                            \
+    pick((const char *const[]){__VA_ARGS__}, \
+         sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
+
+static const char *random_list(void)
+{
+    const char *text = "";
+    int n = 3 + rand() % 12;
+
+    for (int i = 0; i < n; i++)
+        text = apr_pstrcat(pool, text, PICK("", "", "", "//h.example"),
+                           PICK("/a", "/b", "/c", "/d", "/a/b", "/b/c", "/A", "/b/"),
+                           PICK("", "", "", "?x=1"), " ", PICK("", "", "http://h.example"),
+                           PICK("/a", "/b", "/c", "/d", "/e", "/a/b", "/b/c", "/c/", "/b?x=1"), " ",
+                           PICK("301", "301", "302", "307", "308"),
+                           PICK("", "", " subpath=on", " query=drop", " case=ignore",
+                                " slash=ignore", " query=exact"),
+                           "\n", NULL);
+    return text;
+}
+
+START_TEST(random_lists_end_where_they_did)
+{
+    const char *seed = getenv("HTC_SEED"), *times = getenv("HTC_LONG");
+    int rounds = 300 * (times ? atoi(times) : 1), changed = 0;
+
+    srand(seed ? (unsigned)atoi(seed) : 1);
+    for (int i = 0; i < rounds; i++) {
+        const char *text = random_list();
+        convert_list *list = list_of(text);
+        bool *wrong = apr_pcalloc(pool, (size_t)list->rules->nelts + 1);
+        fix_step *steps;
+
+        ck_assert_msg(fix_plan(list, &steps), "%s", text);
+        for (int k = 0; k < list->rules->nelts; k++)
+            changed += steps[k].drop || steps[k].target;
+        ck_assert_msg(fix_count_wrong(list, fix_apply(list, steps), wrong) == 0, "%s", text);
+        apr_pool_clear(pool);
+    }
+    ck_assert_msg(changed > rounds / 3, "only %d changes", changed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fix");
+    TCase *tc = tcase_create("fix");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, a_plan, 0, (int)COUNT_OF(plans));
+    tcase_add_loop_test(tc, an_edit, 0, (int)COUNT_OF(edits));
+    tcase_add_test(tc, a_line_goes);
+    tcase_add_test(tc, a_target_with_a_separator_gets_quotes);
+    tcase_add_test(tc, random_lists_end_where_they_did);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
