@@ -525,7 +525,7 @@ static bool looks_like_httpd(const char *name, map_text line)
         return true;
     while (len < line.len && !is_blank(line.s[len]))
         len++;
-    if (len == line.len || redirect_map_is_csv_header(line.s, line.len))
+    if (len == line.len)
         return false;
     if (len >= 8 && !strncasecmp(line.s, "redirect", 8) &&
         !is_redirects_argument((map_text){line.s + len, line.len - len, 0}))
