@@ -186,6 +186,9 @@ file('list', '/a', '/c,with,commas', '/nowhere', '# a comment', 'http://h.exampl
 run('lookup map.txt --urls list');
 like $out, qr{^list:2: /c,with,commas: expected an answer, got no row answers\nlist:3: .*\n4 URLs: 2 as expected, 2 not\n\z}, 'a list of URLs alone';
 run("lookup map.txt --urls $_") and is $code, 0, "$_: columns are found" for map { my $s = $_; file("sep$$", "/a$s/b", "/c${s}https://t.example/d${s}302", "/gone${s}410"); "sep$$" } ' ', "\t", ';', ',';
+file('absolute', 'http://h.example/a;http://h.example/b;301', 'http://h.example/a;http://other.example/b;301');
+run('lookup map.txt --urls absolute');
+is $out, "absolute:2: http://h.example/a: expected 301 http://other.example/b, got 301 /b (map.txt:1)\n2 URLs: 1 as expected, 1 not\n", 'a path is the same as the URL with its host';
 run('lookup map.txt /a --csv');
 is $code, 2, '--csv needs --urls';
 run('lookup --urls list');
