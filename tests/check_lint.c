@@ -80,6 +80,7 @@ static const struct {
      "W2 the pattern '^/a$' never matches here: in a directory", false},
     {"RewriteRule ^a$ /b [R=301]\n", "W1 the pattern '^a$' never matches here: outside", false},
     {"RewriteRule ^/?a$ /b [R=301]\n", "", true},
+    {"RewriteRule ^([A-Z]{1,2})\\ ([0-9]+)$ https://x.example/$1\\%20$2 [R=301]\n", "", true},
     {"RewriteRule ^/a$ htp://x.example/ [R=301]\n", "W1 the target's scheme is 'htp'", false},
     {"RewriteRule ^/a$ /srv/www/index.php\n", "", false},
     /* Together. */
@@ -96,6 +97,8 @@ static const struct {
     {"<VirtualHost *>\nServerName a.example\nServerAlias b.example c.example\nRedirect 301 /a /b\n"
      "Redirect 301 /a /c\n</VirtualHost>\n",
      "W5 the same source as in line 4", false},
+    {"RedirectMatch 301 ^/a$ https://www.example.com/a\n", "", false},
+    {"Redirect 301 /a https://www.example.com/a\n", "", false},
     /* Not the same requests. */
     {"<VirtualHost *>\nServerName a.example\nRedirect 301 /a /b\n</VirtualHost>\n<VirtualHost *>\n"
      "ServerName b.example\nRedirect 301 /a /c\n</VirtualHost>\n",

@@ -389,7 +389,7 @@ static apr_status_t run(check *c)
     rv = ask_all(c);
     if (rv == APR_SUCCESS) {
         find_loops(c);
-        if (c->same_path)
+        if (c->same_path && !c->report->lines)
             redirect_report_say(
                 c->report, REDIRECT_NOTE, c->same_path_line,
                 "%" APR_UINT64_T_FMT

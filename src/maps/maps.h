@@ -120,6 +120,9 @@ typedef struct redirect_report {
      * reports where it stopped. 0: REDIRECT_CHECK_ROWS for each row of the table, and
      * REDIRECT_CHECK_FIXED. */
     uint64_t check_most;
+    /** For redirect_map_check(): these are lines of a configuration. Nothing is said about the hosts
+     * that a map may be used for. */
+    bool lines;
     /** Called for each row that an earlier one hides, with the lines of both: by
      * redirect_map_build() for rows with the same source, by redirect_map_check() for others. NULL:
      * none */

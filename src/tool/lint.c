@@ -206,8 +206,9 @@ static void lint_redirect(lint *l, int alias, const char *args)
 
 static void lint_rewrite(lint *l, const char *args, bool in_dir)
 {
-    const char *pattern = config_word(l->pool, &args);
-    const char *target = *args ? config_word(l->pool, &args) : "";
+    bool closed;
+    const char *pattern = redirect_config_word(l->pool, &args, &closed);
+    const char *target = redirect_config_word(l->pool, &args, &closed);
     bool status = strchr(args, 'R') || strchr(args, 'r');
 
     if (*pattern == '!')
@@ -347,6 +348,7 @@ static void lint_together(const char *bytes, size_t len, bool htaccess, redirect
 
         o.inner = (redirect_report){.fn = pass_on,
                                     .baton = &o,
+                                    .lines = true,
                                     .check_most = report->check_most,
                                     .regex = map_regexes_match,
                                     .regex_baton = regexes};
