@@ -257,35 +257,39 @@ static void apply_flags(csv *c, const flags *f, map_row *row, redirect_map_optio
     row->drop_rest = c->dialect == DIALECT_CLOUDFLARE && f->subpath >= 0 && f->suffix != 1;
 }
 
+/* A text with another one put in at @a at; either may hold NUL bytes. */
+static map_text insert(csv *c, map_text s, size_t at, const char *what)
+{
+    size_t n = strlen(what);
+    char *to = apr_palloc(c->r->row_pool, s.len + n);
+
+    c->r->row_pool_used = true;
+    memcpy(to, s.s, at);
+    memcpy(to + at, what, n);
+    memcpy(to + at + n, s.s + at, s.len - at);
+    return redirect_map_text_of(to, s.len + n);
+}
+
 /* Cloudflare's sources begin with a host. */
 static void name_host(csv *c, map_row *row)
 {
     map_text s = row->source;
 
-    if (!s.len || s.s[0] == '/' || memmem(s.s, s.len, "://", 3))
-        return;
-    row->source = redirect_map_text_of(
-        apr_pstrcat(c->r->row_pool, "//", apr_pstrmemdup(c->r->row_pool, s.s, s.len), NULL),
-        s.len + 2);
-    c->r->row_pool_used = true;
+    if (s.len && s.s[0] != '/' && !memmem(s.s, s.len, "://", 3))
+        row->source = insert(c, s, 0, "//");
 }
 
 /* The same row for all hosts below that of its source. */
 static void add_subdomains(csv *c, map_row *row)
 {
     map_text s = row->source;
-    const char *host = memmem(s.s, s.len, "//", 2);
-    size_t before = host ? (size_t)(host - s.s) + 2 : 0;
+    const char *host = s.len ? memmem(s.s, s.len, "//", 2) : NULL;
 
     if (!host) {
         redirect_map_fail(c->r, "the subdomains of which host? The source names none");
         return;
     }
-    row->source = redirect_map_text_of(
-        apr_pstrcat(c->r->row_pool, apr_pstrmemdup(c->r->row_pool, s.s, before), "*.",
-                    apr_pstrmemdup(c->r->row_pool, s.s + before, s.len - before), NULL),
-        s.len + 2);
-    c->r->row_pool_used = true;
+    row->source = insert(c, s, (size_t)(host - s.s) + 2, "*.");
     redirect_map_add(c->r, row);
 }
 

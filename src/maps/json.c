@@ -356,7 +356,8 @@ static bool take_host(json *j, json_row *w, map_text value)
         *to++ = value.s[i];
     }
     *to = '\0';
-    return !memchr(host, '*', (size_t)(to - host)) && !redirect_map_option(&w->own, host, pool);
+    return strlen(host) == (size_t)(to - host) && !strchr(host, '*') &&
+           !redirect_map_option(&w->own, host, pool);
 }
 
 /* One condition, behind its "{". *host: it is on the host, and a plain name. */
