@@ -28,6 +28,7 @@
 #define MIN_NODES        256
 #define NODES_PER_BUCKET 4 /* at most, on average: each touches pages of the buckets at random */
 #define ALIGN            64
+#define PAGE             ((size_t)4096)
 /* So often HTC_WATCH_LOCK_MS, at most, for others that publish in turns. */
 #define TURN_WAITS 20
 
@@ -82,6 +83,7 @@ static apr_status_t map_tree(htc_watch *w)
     unsigned char *at;
 
     w->bytes = header + 2 * buckets + w->nnodes * sizeof(htcw_node);
+    w->bytes = (w->bytes + PAGE - 1) / PAGE * PAGE;
     at = htc_pages_map(w->bytes, PROT_READ | PROT_WRITE, -1);
     if (!at)
         return APR_FROM_OS_ERROR(errno);
