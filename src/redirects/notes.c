@@ -82,8 +82,13 @@ void htc_notes_pre_config(void)
     ap_hook_log_transaction(note_transaction, NULL, ahead_of_log, APR_HOOK_FIRST);
 }
 
+/* mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line)
 {
+    const request_rec *top = r;
+
+    while (top->main)
+        top = top->main;
     if (htc_options_get()->notes)
-        apr_table_setn(r->notes, NOTE_REDIRECT, apr_psprintf(r->pool, "%s:%u", file, line));
+        apr_table_setn(r->notes, NOTE_REDIRECT, apr_psprintf(top->pool, "%s:%u", file, line));
 }
