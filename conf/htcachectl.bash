@@ -5,7 +5,7 @@ _htcachectl_options() { # command
     local all="--json --color= --help --version"
     case $1 in
     status) all+=" --url= --all" ;;
-    explain) all+=" --url=" ;;
+    explain) all+=" --url= --method= --header= --address=" ;;
     purge | reset-counters) all+=" --url= --secret-file=" ;;
     top) all+=" --url= --limit=" ;;
     unused) all+=" --url= --limit= --since=" ;;
@@ -29,6 +29,7 @@ _htcachectl_values() { # option
     --merge-slashes) echo on off ;;
     --since) echo 30d 90d 365d ;;
     --limit | -n) echo 0 20 100 ;;
+    --method | -X) echo GET HEAD POST PUT DELETE OPTIONS ;;
     esac
 }
 
@@ -53,7 +54,7 @@ _htcachectl() {
         return
     fi
     case $before in
-    --color | --format | --to | --columns | --server | --since | --limit | --allow-encoded-slashes | --merge-slashes | -f | -t | -n)
+    --color | --format | --to | --columns | --server | --since | --limit | --allow-encoded-slashes | --merge-slashes | --method | -f | -t | -n | -X)
         mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_values "$before")" -- "$current")
         return
         ;;
@@ -61,7 +62,7 @@ _htcachectl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
-    --url | --base | -u) return ;;
+    --url | --base | --header | --address | -u | -H) return ;;
     esac
     if [[ $current == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_options "$command")" -- "$current")

@@ -4,6 +4,7 @@
  * children fork, joining it in each child, and the hooks. Everything else is in the glue files.
  */
 #include "module/module.h"
+#include "explain/explain.h"
 #include "htaccess/htaccess.h"
 #include "redirects/redirects.h"
 #include "status/status.h"
@@ -23,6 +24,8 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     htc_on_note(&htc_options_get()->on, ap_conftree);
     rv = htc_fold_pre_config(pconf, plog, ptemp);
     htc_notes_pre_config(); /* by now the tree may be much shorter */
+    if (htc_options_get()->pages)
+        htc_explain_pre_config(pconf, ptemp);
     return rv;
 }
 
@@ -248,14 +251,17 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
     htc_farm_child_init(ctx, s);
 }
 
-/* <Location> settings are known here only: core forgets them before it walks directories. */
+/* <Location> settings are known here only: core forgets them before it walks directories. A copy
+ * that ?explain has made of the server comes by, too. */
 static HTC_EACH int htc_translate(request_rec *r)
 {
     htc_server_conf *sc = htc_server_conf_of(r->server);
     htc_dir_conf *dc;
 
-    if (!sc->ctx || !sc->location_used)
+    if (!sc->location_used)
         return DECLINED;
+    if (sc->explained)
+        htc_explain_translate(r);
     dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     if (dc && (dc->enabled != -1 || dc->revalidate_ms != -1))
         htc_request_get(r)->location = dc;
@@ -285,11 +291,13 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_open_htaccess(htc_open_htaccess, NULL, NULL, APR_HOOK_REALLY_LAST - 1);
     ap_hook_post_perdir_config(htc_learn, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
+    htc_explain_register_hooks();
     ap_hook_optional_fn_retrieve(htc_start, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_monitor(htc_builder_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);
-    ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_MIDDLE);
+    /* Ahead of all others, so that no handler runs for a request of ?explain. */
+    ap_hook_handler(htc_status_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
     htc_status_register_hook();
 }
 

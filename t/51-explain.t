@@ -1,14 +1,15 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# ?explain=URL: what it says of each URL is what a request then gets, by the server itself as the
-# oracle: who answers, with which status and Location, from which file and line. It makes no request,
-# counts nothing, stays inside the URL space, and shows hostile URLs escaped.
+# ?explain=URL: httpd itself says what it makes of a request. What it says of each URL is what a request then gets:
+# status, Location, file and line, for any method, headers and client. Nothing is logged, counted, sent or run for
+# it: before a program or a proxy it stops, and says so. Hostile URLs are shown escaped.
 use strict;
 use warnings;
+use Digest::SHA ();
 use JSON::PP qw(decode_json);
-use List::Util qw(max);
+use MIME::Base64 ();
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy wait_until);
+use HtCache::Env qw(work_dir write_file read_file t_dir wait_past_racy);
 use HtCache::Schema;
 use HtCache::Server;
 
@@ -21,7 +22,7 @@ write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.
 write_file("$dir/alias/page.html", "page\n");
 write_file("$root/many/page.html", "page\n");
 write_file("$root/many/.htaccess", join '', "RewriteEngine On\n", (map { "RewriteCond %{HTTP_USER_AGENT} Never-$_\n"
-    . "RewriteRule ^x http://example.org/$_ [R=301,L]\n" } 1 .. 60), "RewriteRule ^x\$ http://example.org/last [R=302,L]\n");
+    . "RewriteRule ^x http://example.org/$_ [R=301,L]\n" } 1 .. 300), "RewriteRule ^x\$ http://example.org/last [R=302,L]\n");
 write_file("$dir/vhost/page.html", "page\n");
 write_file("$root/a/.htaccess",    "Header set X-A yes\nHeader set X-B yes\n");
 write_file("$root/redirects/.htaccess", join '', "# first line\n",
@@ -108,14 +109,65 @@ write_file("$root/maps/map.txt",     "/maps/row http://example.org/row 307\n");
 write_file("$root/maps/.htaccess",   "HtCacheRedirectMap map.txt\n");
 write_file("$dir/server.csv", "from,to\nhttp://test.example/mapped,http://example.org/by-map\n/plain,/other/page.html\n");
 
-my $server = HtCache::Server->new(name => 'explain', htcache => 1, ports => ['vhost'], conf => <<"EOT");
+# What has an effect: programs, a backend, a RewriteMap's program. Each would leave a mark.
+my $mark = "$dir/mark";
+write_file("$root/effects/$_", "#!/bin/sh\ntouch '$mark'\nprintf 'Content-type: text/plain\\n\\nran\\n'\n") and chmod 0755, "$root/effects/$_"
+    for qw(run.cgi index.cgi);
+write_file("$dir/program", "#!/bin/sh\nwhile read -r line; do echo \"\$line\" >>'$dir/asked'; echo 'http://example.org/by-program'; done\n");
+chmod 0755, "$dir/program";
+write_file("$root/effects/.htaccess", <<'EOT');
+AddHandler cgi-script .cgi
+Options +ExecCGI
+DirectoryIndex index.cgi
+ErrorDocument 410 /effects/run.cgi
+Redirect gone /effects/gone
+RewriteEngine On
+RewriteRule ^program$ ${program:key} [R=302,L]
+RewriteCond %{QUERY_STRING} go
+RewriteCond ${program:cond} ^http
+RewriteRule ^cond - [F]
+RewriteRule ^proxy$ http://127.0.0.1:1/x [P]
+EOT
+write_file("$root/$_/page.html", "page\n") for qw(denied network errors2 deep langs);
+write_file("$root/denied/.htaccess", "Require all denied\n");
+write_file("$root/network/.htaccess", "Require ip 192.0.2.0/24 2001:db8::/32\n");
+write_file("$root/errors2/.htaccess", "ErrorDocument 404 /errors2/page.html\nErrorDocument 403 /errors2/none\nRewriteEngine On\nRewriteRule ^no\$ - [F]\n");
+write_file("$root/langs/doc.html.$_", "$_\n") for qw(de fr);
+write_file("$root/langs/.htaccess", "Options +MultiViews\nAddLanguage de .de\nAddLanguage fr .fr\n");
+write_file("$root/how/.htaccess", <<'EOT');
+RewriteEngine On
+RewriteCond %{REQUEST_METHOD} =POST
+RewriteRule ^method http://example.org/posted [R=303,L]
+RewriteCond %{HTTP:X-Test} ^a,\ ?b$
+RewriteRule ^header http://example.org/header [R=302,L]
+RewriteCond %{REMOTE_ADDR} =192.0.2.7
+RewriteRule ^address http://example.org/address [R=302,L]
+RewriteCond %{HTTPS} =on
+RewriteRule ^scheme https://%{HTTP_HOST}/secure [R=302,L]
+EOT
+write_file("$root/quiet/.htaccess", "RewriteEngine On\nRewriteRule ^old\$ /other/page.html [R=302,L]\n");
+my $users = "$dir/users";
+write_file($users, 'one:{SHA}' . MIME::Base64::encode_base64(Digest::SHA::sha1('pw'), '') . "\n");
+write_file("$root/users/page.html", "page\n");
+write_file("$root/users/.htaccess", "AuthType Basic\nAuthName x\nAuthBasicProvider file\nAuthUserFile \"$users\"\nRequire valid-user\n");
+write_file("$dir/plain/old/.htaccess", "RewriteEngine On\nRewriteRule ^a\$ http://example.org/a [R=301,L]\nRewriteCond %{QUERY_STRING} x\nRewriteRule ^b\$ c [L]\nRewriteRule ^c\$ http://example.org/c [R=301,L]\n"
+    . "Redirect 301 /old/r http://example.org/r\nRedirect gone /old/gone\n");
+
+my $server = HtCache::Server->new(name => 'explain', htcache => 1, ports => ['vhost'],
+    modules => [HtCache::Server::modules(), 'proxy', 'proxy_http'], conf => <<"EOT");
 HtCache On
 HtCacheRevalidate 5min
-LogLevel htcache:info
+LogLevel htcache:info authz_core:error
+CustomLog "\@ROOT\@/logs/access_log" "%r %>s %{htcache-redirect}n"
+RewriteMap program "prg:$dir/program"
+UseCanonicalName Off
 DocumentRoot "$root"
 <Directory "$dir">
     AllowOverride All
     Require all granted
+</Directory>
+<Directory "$root/quiet">
+    LogLevel warn rewrite:error
 </Directory>
 <Directory "$root/off">
     AllowOverride None
@@ -153,33 +205,44 @@ Alias /alias "$dir/alias"
 </VirtualHost>
 EOT
 $server->start;
-my $client = $server->client('main', host => 'test.example');
 my $port   = $server->port('main');
+my $host   = "test.example:$port";
+my $client = $server->client('main', host => $host);
 my $schema = decode_json(read_file(t_dir() . '/explain.schema.json'));
 
 sub encode { return $_[0] =~ s/([^\w.-])/sprintf '%%%02X', ord $1/ger }
 sub ask { return $client->request("/htcache-status?explain=" . encode($_[0]) . ($_[1] // '')) }
 sub explained {
-    my ($url) = @_;
-    my $answer = ask($url, '&format=json');
+    my ($url, %how) = @_;
+    my $more = join '', map { my $name = $_; map { "&$name=" . encode($_) } ref $how{$name} ? @{ $how{$name} } : $how{$name} } sort keys %how;
+    my $answer = ask($url, "&format=json$more");
     return diag("$url: $answer->{status}") && {} if $answer->{status} != 200;
     my $data = decode_json($answer->{body});
     is_deeply [HtCache::Schema::problems($schema, $data)], [], "$url: as the schema says";
     return $data;
 }
-sub counters { return decode_json($client->request('/htcache-status?format=json')->{body})->{htaccess} }
 sub level { return (grep { $_->{directory} eq "$root$_[1]" } @{ $_[0]{levels} })[0] }
+sub notes { return join ' ', map { $_->{text} } @{ $_[0]{notes} } }
+sub status { return decode_json($client->request('/htcache-status?format=json')->{body}) }
+
+# All that counts: .htaccess files, maps, single redirects, costs.
+sub counted {
+    my $status = status();
+    my $hits = decode_json($client->request('/htcache-status?format=json&redirects=top&limit=1000')->{body});
+    my $cost = decode_json($client->request('/htcache-status?format=json&directories=cost')->{body});
+    delete $_->{bytes_used} for $status->{htaccess};
+    return { htaccess => $status->{htaccess}, tables => [map { [@$_{qw(name hits)}, $_->{name} =~ /map\.txt/ ? $_->{lookups} : ()] } @{ $status->{redirect_tables} }],
+        shared => [@{ $status->{shared} }{qw(built waiting)}], hits => $hits->{rows}, cost => $cost->{costs} };
+}
 
 # --- before anybody asked for a page -------------------------------------------------------------
 
 wait_past_racy();
-counters();
-my $before = counters();
-my $first  = explained('/fresh/page.html');
-is level($first, '/fresh/')->{record}, 'none', 'a directory that nobody asked for has no record';
-ok !$first->{explain}{certain}, 'so nothing is certain';
-is_deeply [grep { $before->{$_} != counters()->{$_} } qw(file_reads parses entries)], [],
-    'nothing was read, nothing counted';
+my $first = counted();
+my $fresh = explained('/fresh/page.html');
+is level($fresh, '/fresh/')->{record}, 'none', 'a directory that nobody asked for has no record';
+is $fresh->{explain}{status}, 200, 'and its page is found all the same';
+is_deeply counted(), $first, 'nothing was stored or counted';
 
 # --- the server is the oracle --------------------------------------------------------------------
 
@@ -192,7 +255,7 @@ my @urls = (
     ['/redirects/page.html'],
     ['/rules/old-12',       "$root/rules/.htaccess", 16],
     ['/rules/old-3?a=b',    "$root/rules/.htaccess", 7],
-    ['/rules/forbidden-x',  "$root/rules/.htaccess", 17],
+    ['/rules/forbidden-x',  "$root/rules/.htaccess", 17], ['/rules/maybe', "$root/rules/.htaccess", 4],
     ['/maps/row',           "$root/maps/map.txt", 1],
     ['/mapped',             "$dir/server.csv", 2],
     ['/plain?x=y',          "$dir/server.csv", 3],
@@ -201,244 +264,208 @@ my @urls = (
     ['/nested/x.old',       "$root/nested/.htaccess", 14], ['/nested/new-17', "$root/nested/.htaccess", 17],
     ['/nested/limit/x',     "$root/nested/.htaccess", 20], ['/nested/uri', "$root/nested/.htaccess", 23],
     ['/nested/uri2',        "$root/nested/.htaccess", 26], ['/nested/else', "$root/nested/.htaccess", 29],
+    ['/nested/inner.html'], ['/nested/agent.html'],
     ['/inherit/a/own',      "$root/inherit/a/.htaccess", 2], ['/inherit/a/above', "$root/inherit/.htaccess", 2],
     ['/inherit/b/own',      "$root/inherit/b/.htaccess", 1], ['/inherit/b/page.html'],
-    ['/located/old',        $server->conf], ['/located/page.html'],
-    ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'],
-    ['/stock/page.html'], ['/replay/page.html'],
+    ['/located/old',        $server->conf], ['/located/page.html'], ['/pathless/page.html'],
+    ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'], ['/other'], ['/other/'],
+    ['/stock/page.html'], ['/replay/page.html'], ['/errors/page.html'], ['/errors/none'], ['/errors2/none'],
+    ['/errors2/no',         "$root/errors2/.htaccess", 4],
     ['/moved/away',         "$root/redirects/.htaccess", 8], ['/moved/query', "$root/nested/.htaccess", 3],
-    ['/moved/cond', undef, undef, 404], ['/moved/cond?a=17', "$root/moved/.htaccess", 13], ['/moved/skipped', undef, undef, 404],
-    ['/moved/both',         "$root/moved/.htaccess", 21], ['/as-old?a', $server->conf],
+    ['/moved/cond'], ['/moved/cond?a=17', "$root/moved/.htaccess", 13], ['/moved/skipped'], ['/moved/maybe'], ['/moved/stop'],
+    ['/moved/both',         "$root/moved/.htaccess", 21], ['/as-old?a', $server->conf], ['/moved/loop-a'], ['/fallback/x'],
     ['/as-file/page.html'], ['/as-path/page.html'], ['/rules/inner'], ['/moved/front/x?a=b'], ['/index/'], ['/moved/'],
-    ['/forced/'], ['/forced/one.html', "$root/forced/.htaccess", 3], ['/refused/one.html', "$root/refused/.htaccess", 3],
+    ['/forced/'], ['/forced/one.html', "$root/forced/.htaccess", 3], ['/refused/one.html', "$root/refused/.htaccess", 3], ['/refused/', "$root/refused/.htaccess", 3],
+    ['/denied/page.html'], ['/network/page.html'], ['/guarded/old'], ['/users/page.html'], ['/langs/doc.html'], ['/many/x', "$root/many/.htaccess", 602],
+    ['/nowhere'], ['/a//b/../b/page.html'], ['/a%2fb'], ['/%zz'], ['/quiet/old', "$root/quiet/.htaccess", 2], ['/effects/gone', "$root/effects/.htaccess", 5],
 );
 $client->request($_->[0]) for @urls, @urls;
-$client->request($_) for ('/nested/agent.html', '/index/', '/other/', '/moved/stop', '/moved/maybe', '/fallback/x', '/many/page.html', '/pathless/page.html', '/refused/', '/guarded/old', '/errors/page.html') x 2;
-$before = counters();
+$server->wait_built;
+$client->request($_->[0]) for @urls;
+my $before = counted();
+cmp_ok scalar @{ $before->{hits} }, '>', 10, 'there are counts to compare';
+my $logged = length $server->error_log;
+my $access = $server->error_log('access_log');
+my %said   = map { ($_->[0] => explained("http://$host$_->[0]")) } @urls;
+is substr($server->error_log, $logged), '', 'no line was logged for that';
+is scalar(grep { !/htcache-status/ } split /\n/, substr $server->error_log('access_log'), length $access), 0, 'no request either';
+is_deeply counted(), $before, 'nothing was counted, nothing stored';
 for my $case (@urls) {
-    my ($url, $file, $line, $status) = @$case;
-    my $got  = $client->request($url);
-    my $said = explained("http://test.example:$port$url");
-    my ($rule) = $said->{rules}[-1] // {};
-    if (!$file) {
-        is $got->{status}, $status // 200, "$url: is a page" . ($status ? ' that is not there' : '');
-        is_deeply [@{ $said->{explain} }{qw(status location)}], [0, undef], "$url: no redirect answers";
-        next;
-    }
-    is $said->{explain}{status}, $got->{status}, "$url: status $got->{status}";
-    is $said->{explain}{location}, HtCache::Client::header($got, 'Location'), "$url: its Location";
-    is $rule->{file}, $file, "$url: the file";
-    is $rule->{line}, $line, "$url: the line" if $line;
-    ok $said->{explain}{certain}, "$url: is certain";
+    my ($url, $file, $line) = @$case;
+    my $got     = $client->request($url);
+    my $explain = $said{$url}{explain};
+    is_deeply [@$explain{qw(status location)}], [$got->{status}, scalar HtCache::Client::header($got, 'Location')], "$url: $got->{status}"
+        or diag $explain->{answer};
+    is $explain->{stopped}, undef, "$url: is not stopped";
+    is $explain->{answered_by}, $file, "$url: the file of the line";
+    is $explain->{answered_line}, $line // 0, "$url: the line" if $line || !$file;
+    is $got->{body}, read_file($explain->{file}), "$url: the file" if $got->{status} == 200;
 }
+is_deeply [grep { !$_->{answered_line} } map { $said{$_->[0]}{explain} } grep { $_->[1] } @urls], [], 'each line is known by its number';
 
 # --- what it says beside that --------------------------------------------------------------------
 
-my $a = explained('/a/b/page.html');
+my $a = $said{'/a/b/page.html'};
 is $a->{explain}{file}, "$root/a/b/page.html", 'the file';
-like $a->{explain}{mapped_by}, qr/^DocumentRoot/, 'by the document root';
+is $a->{explain}{answer}, "200: $root/a/b/page.html", 'a sentence';
+is $said{'/rules/old-12'}{explain}{answer}, "301 to http://example.org/rule-12, from $root/rules/.htaccess line 16", 'a sentence for a redirect';
 is level($a, '/a/')->{directives}, 2, 'two directives in its file';
 like level($a, '/a/')->{record}, qr/^(cached|shared)$/, 'which is kept';
-like level($a, '/a/')->{allowed_by}, qr/httpd\.conf:\d+$/, 'as the configuration allows, by line';
+is level($a, '/a/')->{allow_override}, 'All', 'as AllowOverride allows';
 is level($a, '/a/b/')->{record}, 'absent', 'below it there is none';
-is $a->{levels}[0]{record}, 'off', 'and above AllowOverride is None';
-ok +(grep { $_->{section} =~ m{^<Location /a>} } @{ $a->{sections} }), 'a <Location> that applies is named'
-    or diag(explain($a->{sections}));
-is level(explained('/off/page.html'), '/off/')->{record}, 'off', 'AllowOverride None is seen';
-is level(explained('/stock/page.html'), '/stock/')->{record}, 'stock', 'a file left to httpd';
-like level(explained('/stock/page.html'), '/stock/')->{reason}, qr/IfFile/, 'and why';
-my $replay = level(explained('/replay/page.html'), '/replay/');
+is_deeply [@{ $a->{levels}[0] }{qw(record allow_override)}], ['off', 'None'], 'and above AllowOverride is None';
+is level($said{'/off/page.html'}, '/off/')->{record}, 'off', 'AllowOverride None is seen';
+is level($said{'/stock/page.html'}, '/stock/')->{record}, 'stock', 'a file left to httpd';
+like level($said{'/stock/page.html'}, '/stock/')->{reason}, qr/IfFile/, 'and why';
+my $replay = level($said{'/replay/page.html'}, '/replay/');
 is $replay->{record}, 'replayed', 'a file whose directives are run each time';
 like $replay->{reason}, qr/^line \d+: \w+ /, 'and why: line and directive';
-like explained('/alias/page.html')->{explain}{mapped_by}, qr/^Alias .*httpd\.conf:\d+\)$/, 'an alias, by line';
-
 is level($a, '/a/')->{freshness}, 'interval', 'compared with the disk now and then, as configured';
 cmp_ok level($a, '/a/')->{age_ms}, '<', 3600_000, 'its age';
+ok level($said{'/moved/away'}, $_), "$_: directories of the first path and of the later one are shown" for '/moved/', '/redirects/';
 
-# How a path became another: what made it so, the path, and the file.
-for my $case (['/rules/inner', ['RewriteRule', "$root/rules/.htaccess", 18, '/rules/page.html', undef, "$root/rules/page.html"]],
-    ['/moved/away', ['RewriteRule', "$root/moved/.htaccess", 3, '/redirects/old-7', undef, "$root/redirects/old-7"]],
-    ['/moved/query?x', ['RewriteRule', "$root/moved/.htaccess", 4, '/nested/page.html', 'go', "$root/nested/page.html"]],
-    ['/moved/front/x?a=b', ['RewriteRule', "$root/moved/.htaccess", 16, '/moved/page.html', 'a=b', "$root/moved/page.html"]],
-    ['/moved/?a=b', ['DirectoryIndex', "$root/moved/.htaccess", 1, '/moved/one.html', 'a=b', "$root/moved/one.html"]],
-    ['/forced/', ['DirectoryIndex', "$root/forced/.htaccess", 1, '/forced/one.html', undef, "$root/forced/one.html"]],
-    ['/index/', ['DirectoryIndex', undef, 0, '/index/index.html', undef, "$root/index/index.html"]],
-    ['/as-file/page.html', ['RewriteRule', $server->conf, undef, '/a/b/page.html', undef, "$root/a/b/page.html"]],
-    ['/as-path/page.html', ['RewriteRule', $server->conf, undef, '/alias/page.html', undef, "$dir/alias/page.html"]],
-    ['/as-old', ['RewriteRule', $server->conf, undef, '/server-old/x', undef, undef]],
-    ['/moved/cond'], ['/moved/both'], ['/other/page.html']) {
+# Steps: file, line and what was done; where the path becomes another one, that path.
+for my $case (['/rules/inner', ['RewriteRule', "$root/rules/.htaccess", 18, qr/^rewrite 'inner' -> 'page\.html'$/, undef],
+        ['RewriteRule', "$root/rules/.htaccess", 18, qr/^internal redirect/, '/rules/page.html']],
+    ['/moved/', ['mod_dir', undef, 0, qr{^/moved/ is answered with /moved/one\.html$}, '/moved/one.html']],
+    ['/langs/doc.html', ['MultiViews', undef, 0, qr{is answered with /langs/doc\.html\.}, qr{^/langs/doc\.html\.(de|fr)$}]],
+    ['/errors2/none', ['ErrorDocument', undef, 0, qr{^the answer 404 is made of /errors2/page\.html$}, '/errors2/page.html']],
+    ['/as-file/page.html', ['RewriteRule', $server->conf, undef, qr{^rewrite '/as-file}, undef]],
+    ['/moved/cond', ['RewriteCond', "$root/moved/.htaccess", 10, qr/pattern='never' => not-matched/, undef],
+        ['RewriteCond', "$root/moved/.htaccess", 12, qr/=> not-matched/, undef]],
+    ['/other/page.html']) {
     my ($url, @want) = @$case;
-    my $said  = explained($url);
-    my @steps = map { [@$_{qw(by file line path query leads_to)}] } @{ $said->{steps} };
-    ok $said->{explain}{certain}, "$url: is certain" or diag(explain($said->{notes}));
-    defined $want[$_][2] or $want[$_][2] = $steps[$_][2] for 0 .. $#want;
-    is_deeply \@steps, \@want, "$url: the steps" or diag(explain(\@steps));
+    my @steps = @{ $said{$url}{steps} };
+    is scalar @steps, scalar @want, "$url: the number of steps" or diag(explain(\@steps));
+    for my $i (0 .. $#want) {
+        my ($by, $file, $line, $text, $path) = @{ $want[$i] };
+        is_deeply [@{ $steps[$i] }{qw(by file)}, defined $line ? $steps[$i]{line} : undef], [$by, $file, $line], "$url: step $i";
+        like $steps[$i]{text}, $text, "$url: what step $i did";
+        ref $path ? like $steps[$i]{path}, $path, "$url: path of step $i" : is $steps[$i]{path}, $path, "$url: path of step $i";
+    }
 }
-ok level(explained('/moved/away'), '/redirects/'), 'directories that a path leads to later are shown, too';
+is scalar @{ $said{'/quiet/old'}{steps} }, 2, 'LogLevel of a section hides no step';
+is scalar @{ $said{'/many/x'}{steps} }, 200, 'steps are bounded';
+like notes($said{'/many/x'}), qr/Only the first 200 steps/, 'and a note says so';
+is scalar(grep { $_->{text} =~ /^internal redirect/ } @{ $said{'/moved/loop-a'}{steps} }), 11, 'rules that lead on and on end where httpd ends them';
 
-# What nobody can know makes an answer uncertain; sections that do not apply do not.
-for my $case (['/nested/agent.html', qr/^<If .*\.htaccess:5 has redirects.*more than the URL/],
-    ['/nested/inner.html', qr/^<Files .*\.htaccess:9 has redirects.*inside another/],
-    ['/fallback/x', qr/^FallbackResource in .*\.htaccess:1 may lead/], ['/moved/loop-a', qr/\.htaccess:5 leads on for the 11th time/],
-    ['/moved/maybe', qr/^RewriteRule in .*\.htaccess line 8 may rewrite the path: its conditions/],
-    ['/moved/stop', qr/^RewriteRule in .*\.htaccess line 9 rewrites the path to what depends on more/],
-    ['/refused/', qr{^Of /refused/one\.html, which DirectoryIndex names}], ['/other', qr/DirectorySlash/], ['/pathless/page.html', qr/^Redirect in .*httpd\.conf:\d+ has no path/],
-    ['/guarded/old', qr/^Require in .*\.htaccess:2 may refuse/], ['/errors/page.html', qr/^ErrorDocument in .*:1 answers errors/]) {
-    my ($url, $note) = @$case;
-    my $said = explained($url);
-    ok !$said->{explain}{certain}, "$url: is not certain";
-    ok +(grep { $_->{text} =~ $note } @{ $said->{notes} }), "$url: a note says why" or diag(explain($said->{notes}));
+# What httpd would have logged, as LogLevel has it there.
+my ($denied) = @{ $said{'/denied/page.html'}{log} };
+is_deeply [@$denied{qw(level module)}], [qw(error authz_core)], 'a line of the error log';
+like $denied->{text}, qr{^AH01630: client denied by server configuration: \Q$root\E/denied/page\.html$}, 'as it would have been';
+is_deeply $said{'/nowhere'}{log}, [], 'none that LogLevel does not let through';
+
+# --- another method, headers, client, scheme -----------------------------------------------------
+
+for my $case (['/how/method', {}, 404], ['/how/method', { method => 'POST' }, 303], ['/other/page.html', { method => 'PUT' }, 405],
+    ['/how/header', { header => ['X-Test: a', 'X-Test: b'] }, 302], ['/how/header', { header => ['X-Test: b'] }, 404],
+    ['/how/address', { address => '192.0.2.7' }, 302], ['/how/address', {}, 404], ['/network/page.html', { address => '192.0.2.9' }, 200],
+    ['/network/page.html', { address => '2001:db8::1' }, 200], ['/network/page.html', { address => '2001:db9::1' }, 403],
+    ['/users/page.html', { header => 'Authorization: Basic b25lOnB3' }, 200], ['/users/page.html', { header => 'Authorization: Basic b25lOng=' }, 401],
+    ['/langs/doc.html', { header => 'Accept-Language: de' }, 200, "$root/langs/doc.html.de"],
+    ['/langs/doc.html', { header => 'Accept-Language: fr' }, 200, "$root/langs/doc.html.fr"],
+    ['/other/page.html', { header => 'Range: bytes=0-1' }, 206], ['/other/page.html', { header => 'If-None-Match: *' }, 304]) {
+    my ($url, $how, $status, $file) = @$case;
+    my $explain = explained("http://$host$url", %$how)->{explain};
+    my $name = "$url " . join ' ', map { ref $how->{$_} ? @{ $how->{$_} } : $how->{$_} } sort keys %$how;
+    is $explain->{status}, $status, "$name: $status" or diag $explain->{answer};
+    is $explain->{file}, $file, "$name: the file" if $file;
+    is $explain->{address}, $how->{address} // '127.0.0.1', "$name: the client";
+    is $explain->{method}, $how->{method} // 'GET', "$name: the method";
 }
-ok explained('/other/page.html')->{explain}{certain}, 'what is elsewhere changes nothing';
-
-my $maybe = explained('/rules/maybe');
-is scalar @{ $maybe->{rules} }, 2, 'a rule with a condition is shown, and the one behind it';
-is_deeply [map { $_->{conditions} } @{ $maybe->{rules} }], [1, 0], 'with the number of conditions';
-ok !$maybe->{explain}{certain}, 'and the answer is not certain';
-
-# More rules than are listed: how many more, and the one that answers.
-for my $case (['/many/x', 51, 10, 302], ['/many/xy', 50, 10, 0], ['/many/page.html', 0, 0, 0]) {
-    my ($url, $listed, $more, $status) = @$case;
-    my $said = explained($url);
-    is_deeply [scalar @{ $said->{rules} }, @{ $said->{explain} }{qw(rules_more status)}], [$listed, $more, $status],
-        "$url: $listed rules listed, $more more";
-    is $said->{rules}[-1]{line}, 122, "$url: the one that answers is the last" if $status;
-}
+like notes(explained('/users/page.html', header => 'Authorization: Basic b25lOnB3')), qr/password was compared/, 'that a password was compared is said';
+like $server->error_log, qr{\?explain asked about \Q$host\E/users/page\.html with a password, and compared it: 200}, 'in the error log, too';
+my $secure = explained("https://$host/how/scheme");
+is $secure->{explain}{location}, "https://$host/secure", 'of https, %{HTTPS} is on';
+like notes($secure), qr/no TLS connection/, 'and what is not there is said';
+is explained("http://$host/how/scheme")->{explain}{status}, 404, 'of http it is not';
+like notes(explained('http://test.example:9/')), qr/does not listen on port 9\./, 'a port without a server is said';
 
 my $vhost = explained('http://www.vhost.example:' . $server->port('vhost') . '/vhost-old');
-is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'],
-    'another virtual host, by an alias of its name';
+is_deeply [@{ $vhost->{explain} }{qw(status location)}], [303, 'http://example.org/vhost-new'], 'another virtual host, by an alias of its name';
 like $vhost->{explain}{server}, qr/^vhost\.example\b/, 'which is named';
-like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{explain}{server}, qr/^$_->[1]\b/,
-    "a request for $_->[0] is one of $_->[1]"
-    for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
+like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{explain}{server}, qr/^$_->[1]\b/, "a request for $_->[0] is one of $_->[1]"
+    for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
 
-# --- patterns that take long ----------------------------------------------------------------------
+# Where the cache is off, lines are in no table and their files are not kept.
+my $off = HtCache::Server->new(name => 'explain-off', htcache => 1, conf => <<"EOT");
+DocumentRoot "$dir/plain"
+Redirect 302 /server http://example.org/server
+Redirect 302 /twice http://example.org/
+RedirectMatch 302 ^/twi http://example.org/
+<Directory "$dir/plain">
+    AllowOverride All
+    RedirectMatch 303 ^/old/match-(.*) http://example.org/\$1
+</Directory>
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
+EOT
+$off->start;
+my $plain = $off->client('main');
+for my $case (['/old/a', 301, 2], ['/old/b?x', 301, 5], ['/old/b', 404, 0], ['/old/c', 301, 5], ['/old/r/x', 301, 6], ['/old/gone', 410, 7],
+    ['/old/match-7', 303, qr/^RedirectMatch 303/], ['/server/x', 302, qr/^Redirect 302 \/server/], ['/twice', 302, 0]) {
+    my ($url, $status, $line) = @$case;
+    my $answer  = $plain->request('/htcache-status?format=json&explain=' . encode($url));
+    my $explain = decode_json($answer->{body})->{explain};
+    is $explain->{status}, $status, "$url without the cache: $status";
+    ref $line ? like +(split /\n/, read_file($explain->{answered_by}))[$explain->{answered_line} - 1] =~ s/^\s+//r, $line, "$url: by its line"
+        : is $explain->{answered_line}, $line, "$url: by line $line";
+}
+is decode_json($plain->request('/htcache-status?format=json&explain=/old/a')->{body})->{levels}[-1]{record}, 'uncached', 'whose files are not kept';
+is_deeply [$off->crashes], [], 'no child died';
+$off->stop;
 
-# Where lines with such patterns stand: each kind is a directory of its own. Of each: a budget that is
-# spent, or patterns that are each at their limit.
-my %slow = (
-    rewrite   => "RewriteEngine On\n" . join('', map { "RewriteRule ^(a+)+([b-z]|x$_)\$ http://example.org/ [R,L]\n" } 1 .. 500),
-    negated   => "RewriteEngine On\n" . join('', map { "RewriteRule !^(a+)+([b-z]|x$_)\$|^page http://example.org/ [R,L]\n" } 1 .. 500),
-    condition => "RewriteEngine On\n" . join('', map { "RewriteCond %{REQUEST_URI} /(a+)+([b-z]|x$_)\$\nRewriteRule ^ http://example.org/ [R,L]\n" } 1 .. 500),
-    redirect  => join('', map { "RedirectMatch /(a+)+([b-z]|x$_)\$ http://example.org/\n" } 1 .. 500),
-    files     => join('', map { "<FilesMatch ^(a+)+([b-z]|x$_)\$>\nRedirect /slow/files http://example.org/\n</FilesMatch>\n" } 1 .. 500),
-    few       => join('', map { "RedirectMatch /(a+)+([b-z]|x$_)\$ http://example.org/\n" } 1 .. 3),
-    many      => "RewriteEngine On\n" . join('', map { "RewriteRule ^b+$_\$ http://example.org/ [R,L]\n" } 1 .. 4000),
-    map       => "HtCacheRedirectMap map.conf\n",
-);
-for my $kind (keys %slow) {
-    write_file("$root/slow/$kind/.htaccess", $slow{$kind});
-    write_file("$root/slow/$kind/page.html", "page\n");
-}
-write_file("$root/slow/map/map.conf", join '', map { "~/(a+)+([b-z]|x$_)\$ http://example.org/;\n" } 1 .. 5_000);
-wait_past_racy();
-for my $kind (sort keys %slow) {
-    my $url = "/slow/$kind/" . 'a' x 40;
-    my $page = "/slow/$kind/page.html";
-    is $client->request($page)->{status}, 200, "$kind: $page" for 1 .. 2;
-    my $said  = explained($url);
-    my $notes = join ' ', map { $_->{text} } @{ $said->{notes} };
-    my $spent = $kind !~ /few|many|map/;
-    is $said->{explain}{complete}, $spent ? JSON::PP::false : JSON::PP::true, "$kind: " . ($spent ? 'the budget is spent' : 'all is looked into') or diag $notes;
-    ok !$said->{explain}{certain}, "$kind: and the answer is not certain" if $kind ne 'many' && $kind ne 'map';
-    like $notes, qr/budget for one question is spent/, "$kind: a note says so" if $spent;
-    like $notes, qr/too many steps|take too long/, "$kind: and of patterns that take too long" if $kind ne 'many';
-    is $said->{explain}{status}, 0, "$kind: nobody answers";
-}
-# Rules that make much of little: each doubles the path, repeats it in one line, or makes the query longer. No request
-# here matches them, as httpd itself takes gigabytes for some of them.
-my %growing = (
-    double    => join('', map { "RewriteRule ^(a.*)\$ \$1\$1\n" } 1 .. 40),
-    repeat    => 'RewriteRule ^(a.*)$ /' . '$1' x 3900 . " [R]\n",
-    condition => join('', map { 'RewriteCond ' . '%{REQUEST_URI}' x 480 . " ^nothing\nRewriteRule ^a http://example.org/ [R]\n" } 1 .. 200),
-    query     => join('', map { "RewriteRule ^a a?name=value [QSA]\n" } 1 .. 40_000),
-    doubtful  => join('', map { "RewriteCond %{REMOTE_ADDR} x\nRewriteRule ^(a.*) \$1\$1\$1\$1\n" } 1 .. 20_000),
-);
-sub most_memory { # in MB, of a child
-    my @sizes = map { (read_file("/proc/$_/status") // '') =~ /^VmHWM:\s+(\d+)/m ? $1 / 1024 : 0 } $server->children;
-    return max @sizes;
-}
-write_file("$root/growing/$_/.htaccess", "RewriteEngine On\n$growing{$_}") for keys %growing;
-wait_past_racy();
-for my $kind (sort keys %growing) {
-    $client->request("/growing/$kind/none") for 1 .. 2;
-    my $before = most_memory();
-    my $said   = explained("/growing/$kind/" . 'a' x 1000);
-    ok !$said->{explain}{certain}, "$kind: nobody answers for certain";
-    cmp_ok most_memory() - $before, '<', 150, "$kind: it takes little memory";
-}
-is_deeply [$server->crashes], [], 'no child died';
-# A client that goes away before its answer is there.
-for my $kind (qw(rewrite redirect files)) {
-    my $before = length $server->error_log;
-    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "cannot connect: $!\n";
-    print {$sock} 'GET /htcache-status?explain=' . encode("/slow/$kind/" . 'a' x 40) . " HTTP/1.1\r\nHost: test.example\r\n\r\n";
-    close $sock;
-    ok wait_until(sub { substr($server->error_log, $before) =~ /\?explain ended before its answer was found: the client has gone/ }), "$kind: ends with its client";
-}
-# One that has closed its half waits for its answer: httpd gives it to it, here and elsewhere.
-for my $kind (qw(rewrite redirect files many)) {
-    my $before = length $server->error_log;
-    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) or die "cannot connect: $!\n";
-    print {$sock} 'GET /htcache-status?format=json&explain=' . encode("/slow/$kind/" . 'a' x 40) . " HTTP/1.1\r\nHost: test.example\r\nConnection: close\r\n\r\n";
-    shutdown $sock, 1;
-    my $said = do { local $/; <$sock> } // '';
-    $said =~ s{^(?:HTTP/1\.1 1\d\d [^\r\n]*\r\n\r\n)+}{};
-    like $said, qr{^HTTP/1\.1 200 OK\r\n}, "$kind: half a connection is answered";
-    unlike $said, qr/client has gone/, "$kind: and its client is not gone";
-    unlike substr($server->error_log, $before), qr/client has gone|AH\d+/, "$kind: nor does the log say so";
-}
-# Maps that have one budget in a request have one here: of two, the patterns of the second are not tried when the first
-# has used it up; rows without patterns answer.
-my $half = join '', map { "~/(a+)+([b-z]|x$_)\$ http://example.org/;\n" } 1 .. 5_000;
-my %pair = (
-    pattern => ["~/a+\$ http://example.org/second;\n", 0],
-    exact   => ['/slow/pair-exact/' . 'a' x 40 . " http://example.org/second;\n", 302],
-    both    => ["~/a+\$ http://example.org/pattern;\n/slow/pair-both/" . 'a' x 40 . " http://example.org/second;\n", 302],
-);
-for my $kind (sort keys %pair) {
-    my $at = "$root/slow/pair-$kind";
-    write_file("$at/page.html", "page\n");
-    write_file("$at/first.conf", $half);
-    write_file("$at/second.conf", $pair{$kind}[0]);
-    write_file("$at/.htaccess", "HtCacheRedirectMap first.conf format=nginx\nHtCacheRedirectMap second.conf format=nginx\n");
-}
-wait_past_racy();
-for my $kind (sort keys %pair) {
-    my $url = "/slow/pair-$kind/" . 'a' x 40;
-    $client->request("/slow/pair-$kind/page.html") for 1 .. 3;
-    my $real = $client->request($url);
-    my $said = explained($url)->{explain};
-    is $said->{status}, $real->{status} == 404 ? 0 : $real->{status}, "two maps, $kind: $real->{status} as the request gets";
-    is $said->{location} // '', HtCache::Client::header($real, 'Location') // '', "two maps, $kind: and where it is sent";
-    is $real->{status} == 404 ? 0 : $real->{status}, $pair{$kind}[1], "two maps, $kind: which is $pair{$kind}[1]";
-}
+# --- what has an effect --------------------------------------------------------------------------
 
-$before = counters();
+for my $case (['/effects/run.cgi', qr{^the handler 'cgi-script' would be run for \Q$root\E/effects/run\.cgi$}],
+    ['/effects/none.cgi', qr{none\.cgi, which does not exist$}], ['/effects/', qr{'cgi-script' would be run for .*/index\.cgi$}],
+    ['/effects/program', qr{^a RewriteMap would ask a program for 'key', by \Q$root\E/effects/\.htaccess line 7$}],
+    ['/effects/cond?go', qr{program for 'cond', by \Q$root\E/effects/\.htaccess line 10$}],
+    ['/effects/proxy', qr{^mod_proxy would ask http://127\.0\.0\.1:1/x$}],
+    ['/htcache-status?explain=/', qr/^the handler 'htcache-status' would be run/]) {
+    my ($url, $why) = @$case;
+    my $explain = explained("http://$host$url")->{explain};
+    like $explain->{stopped}, $why, "$url: is stopped";
+    is_deeply [@$explain{qw(status location)}], [0, undef], "$url: no answer is stated";
+    is $explain->{answer}, "stopped: $explain->{stopped}", "$url: the sentence says so";
+}
+is explained("http://$host/effects/cond")->{explain}{stopped}, undef, 'a program that a condition keeps from being asked is no reason to stop';
+my $gone = explained("http://$host/effects/gone");
+is $gone->{explain}{status}, 410, 'an error whose document is a program is the answer';
+like notes($gone), qr/document of the answer 410 is made by the handler 'cgi-script'.*not run/, 'and that the program was not run is said';
+unlink $mark; # by the requests above
+explained("http://$host$_") for qw(/effects/run.cgi /effects/ /effects/gone);
+ok !-e $mark, 'no program was run';
+ok !-e "$dir/asked", 'no program was asked';
+like $client->request('/effects/program')->{headers}[2][1] // '', qr/./, 'a request does';
+ok -e "$dir/asked", 'ask it';
+unlike $server->error_log, qr/proxy:error/, 'no backend was looked for';
 
 # --- hostile URLs --------------------------------------------------------------------------------
 
-for my $url ('/../../../etc/passwd', '/a/../../../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd',
-    "http://test.example:$port/..%2f..%2fetc/passwd") {
-    my $answer = ask($url, '&format=json');
-    next if $answer->{status} == 400 && pass("$url: refused");
-    my $data = decode_json($answer->{body});
-    like $data->{explain}{file}, qr/^\Q$root\E\//, "$url: stays in the document root";
+for my $url ('/../../../etc/passwd', '/a/../../../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', "http://$host/..%2f..%2fetc/passwd") {
+    my $data = explained($url);
+    unlike $data->{explain}{file} // '', qr{^(?!\Q$root\E/)}, "$url: stays in the document root" if $data->{explain}{file};
+    cmp_ok $data->{explain}{status}, '>=', 400, "$url: is refused by httpd";
     is scalar(grep { $_->{directory} =~ m{^/etc} } @{ $data->{levels} }), 0, "$url: no level outside";
 }
 my $odd = qq(/odd<script>"'&\n\x1b\xe9);
 my $html = ask($odd =~ s/([^\w\/])/sprintf '%%%02X', ord $1/ger)->{body};
 unlike $html, qr/<script>"|\x1b|\xe9/, 'a hostile path does not reach the page';
 like $html, qr/&lt;script&gt;&quot;&#39;&amp;\\x0a\\x1b\\xe9/, 'but escaped it does';
-for my $bad ('', 'ftp://test.example/', 'no-slash', 'http:///x', '/%zz', '/%00', 'http://test.example:99999/x') {
+for my $bad ('', 'ftp://test.example/', 'no-slash', 'http:///x', 'http://test.example:99999/x') {
     is ask($bad)->{status}, 400, "'$bad' is refused";
 }
+for my $bad ('method=', 'method=A%20B', 'method=GET%0d', 'header=x', 'header=%20x:y', 'header=x:y%0d%0az:q', 'header=:y', 'address=host.example', 'address=',
+    join '&', ('header=x:y') x 101) {
+    is ask('/', "&$bad")->{status}, 400, substr("'$bad'", 0, 30) . ' is refused';
+}
+is $client->request("/htcache-status?$_")->{status}, 400, "$_ alone is no question" for 'method=GET', 'header=x:y', 'address=192.0.2.1';
 cmp_ok length(ask('/' . 'x/' x 2000)->{body}), '<', 200_000, 'a very deep path is bounded';
 is $client->request('/htcache-status?explain=/&redirects=top')->{status}, 400, 'one question at a time';
 is $client->request('/htcache-status?explain=/&format=prometheus')->{status}, 400, 'no metrics of a URL';
-is_deeply [map { counters()->{$_} } qw(file_reads parses)], [@$before{qw(file_reads parses)}],
-    'no file was read for all that';
+is_deeply [$server->crashes], [], 'no child died';
 $server->stop;
 done_testing;

@@ -121,12 +121,18 @@ is decode_json((run("status --json --url $status"))[1])->{htaccess}{parses}, 0, 
 
 ($code, $out) = run("explain '$base/row-7?a=b&c' --url $status");
 is $code, 0, 'explain: exit code 0';
-like $out, qr{^  .*/row-7.* -> http://example\.org/7.*\Q$dir\E/map\.txt:7$}m, 'explain: the row that answers';
-like $out, qr{^  301 http://example\.org/7\?a=b&c$}m, 'explain: and with what, the whole URL having been sent';
+like $out, qr{^301 to http://example\.org/7\?a=b&c, from \Q$dir\E/map\.txt line 7$}m, 'explain: the answer, the whole URL having been sent, and the row';
 unlike $out, qr/\e/, 'explain: no colours in a pipe';
 ($code, $out) = run("explain /page.html --url $status");
 like $out, qr{^  \Q$dir\E/htdocs/?  (cached|shared|absent|none)\b}m, 'explain: the directories and their records'
     or diag $out;
+($code, $out) = run("explain -X PUT --header 'X-A: b' -H 'X-C: d' --address 192.0.2.7 /page.html --url $status");
+is $code, 0, 'explain: another method, headers, address';
+like $out, qr{^405: .*\n  PUT /page\.html from 192\.0\.2\.7 on }m, 'explain: and what it is then';
+($code, $out, $err) = run("explain --header nonsense /page.html --url $status");
+is $code, 1, 'explain: no header';
+like $err, qr/--header 'Name: value'/, 'and it says what one is';
+is((run("top --method POST --url $status"))[0], 2, 'other commands take no --method');
 $schema = decode_json(read_file(t_dir() . '/explain.schema.json'));
 ($code, $out) = run("explain --json /row-7 --url $status");
 is_deeply [$code, HtCache::Schema::problems($schema, decode_json($out))], [0], 'explain --json: as the schema says';

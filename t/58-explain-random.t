@@ -1,11 +1,13 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# ?explain=URL never states an untruth: random rules in random sections, files and inheritance, random
-# URLs; wherever it is certain that a line answers, the request is answered by that line, and wherever
-# it is certain that none does, none does. Each line's target carries its number, so that an answer
-# tells which line it came from. HTCACHE_SEED and HTCACHE_LONG: other configurations, more of them.
+# ?explain=URL says what a request gets: random rules in random sections, files and inheritance, access control,
+# error documents, indexes, languages; random URLs, methods and headers. Status, Location and file are those of the
+# request, wherever it was not stopped before a program or a proxy, which is seldom. Each line's target carries its
+# number, so that an answer tells which line it came from. HTCACHE_SEED and HTCACHE_LONG: other configurations, more.
 use strict;
 use warnings;
+use Digest::SHA ();
 use JSON::PP qw(decode_json);
+use MIME::Base64 ();
 use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(mpm work_dir read_file write_file wait_past_racy);
@@ -14,13 +16,15 @@ use HtCache::Server;
 my $seed   = $ENV{HTCACHE_SEED} // 7;
 my $rounds = ($ENV{HTCACHE_LONG} // 1) * (mpm() eq 'event' ? 8 : 4);
 my @dirs   = ('', 'a', 'a/b', 'c', 'c/d', 'c/d/e');
-my @names  = qw(page.html one two old-1 old-22 new.txt);
+my @names  = qw(page.html one two old-1 old-22 new.txt lang lang.html.de);
 srand $seed;
 sub any { return $_[rand @_] }
 sub rarely { return rand() < $_[0] }
 
 my (%place, $id);    # of each line: file, line; and its number
 my @lines;           # of the file being written
+my $users = work_dir('explain-random') . '/users';
+write_file($users, "one:{SHA}" . MIME::Base64::encode_base64(Digest::SHA::sha1('pw'), '') . "\ntwo:{SHA}" . MIME::Base64::encode_base64(Digest::SHA::sha1('pw'), '') . "\n");
 
 sub put { push @lines, @_; return }
 sub rule_line { put($_[0]); $place{$id} = { line => scalar @lines }; return }
@@ -32,6 +36,7 @@ sub url_dir { my ($dir) = @_; return $dir eq '' ? '/' : "/$dir/" }
 sub redirect {
     my ($dir) = @_;
     my $path = url_dir($dir) . any(@names, 'a', 'c/d', 'none', '');
+    $path = '/one' if $path eq '/'; # not for the status page
     $path =~ s{/$}{} if length $path > 1 && rarely(0.5);
     my $status = any(301, 302, 303, 307, 308);
     return rule_line("Redirect $status $path " . target()) if rarely(0.6);
@@ -49,6 +54,8 @@ sub conditions {
             '%{REQUEST_URI} =/a/one', '%{REQUEST_FILENAME} -f', '%{REQUEST_FILENAME} !-f', '%{REQUEST_FILENAME} !-d',
             '%{HTTP_HOST} ^VHOST [NC]', '$1 (.)', '%{REQUEST_URI}:%{QUERY_STRING} ^/(.*):go', '%{REQUEST_URI} old [OR]',
             '%{QUERY_STRING} ^$ [OR]', '%{DOCUMENT_ROOT}/%1 -f', '%{HTTP_ACCEPT} . [OR]',
+            '%{HTTP_USER_AGENT} x', '%{HTTP:X-Go} yes', '%{HTTP_COOKIE} k=v', '%{ENV:GO} ^1$', '%{REQUEST_METHOD} !=GET',
+            '%{REMOTE_ADDR} ^127', '%{HTTPS} =on', '%{SERVER_PORT} ^1', '%{LA-U:REQUEST_FILENAME} one$', '%{THE_REQUEST} go', 'expr "%{HTTP_COOKIE} =~ /k/"',
             '%{REQUEST_URI} OLD [NC=1]', '%{QUERY_STRING} ^$ [OR=1]', '%{REQUEST_URI} !/C/ "[ NC , NV=1 ]"'));
     }
     return;
@@ -58,10 +65,10 @@ sub conditions {
 sub inner_rule {
     my ($pattern) = @_;
     my $to = any('one', 'page.html', '/a/one', '/c/d/page.html', 'b/$1', '/none', '/a/one?go', '/a/', '/alias/one', '/c/%1', '/c/$1?x=$2',
-        'http://vhost.example/a/one', '/two', '/c/d/e/', '/a/one?', '%{DOCUMENT_ROOT}/c/one', '/%{ENV:NOWHERE}a/one', '/x%20y');
+        'http://vhost.example/a/one', '/two', '/c/d/e/', '/a/one?', '%{DOCUMENT_ROOT}/c/one', '/%{ENV:NOWHERE}a/one', '/${program:one}', '/x%20y');
     ++$id;
     return rule_line("RewriteRule $pattern $to " . any('[L]', '[L]', '', '[PT]', '[L,QSA]', '[END]', '[L,QSD]', '[NC,L]', '[S=1]',
-        '[C]', '[L,E=x:y]', '[NC=1,L=1]', '[S=-1]', '[C=1]', '[NS,L]', '[S=2147483647]'));
+        '[C]', '[L,E=x:y]', '[L,E=GO:1]', '[P]', '[NC=1,L=1]', '[S=-1]', '[C=1]', '[NS,L]', '[S=2147483647]'));
 }
 
 sub rewrite_rule {
@@ -83,7 +90,7 @@ sub section {
             ['<FilesMatch "' . any('^old', '\.html$', 'e$', '^(one|two)$') . '">', 'FilesMatch']), # not in <Location>
             ['<If "' . any("%{QUERY_STRING} == 'go'", "%{REQUEST_URI} == '/a/one'", "%{REQUEST_URI} != '/c/two'",
                 "%{HTTP_USER_AGENT} == 'x'", "%{QUERY_STRING} != ''", 'true', "%{REQUEST_URI} -strmatch '*e'",
-                "!(%{QUERY_STRING} == 'go')", "%{REQUEST_URI} =~ /one/") . '">', 'If'],
+                "!(%{QUERY_STRING} == 'go')", "%{REQUEST_METHOD} == 'POST'", "%{HTTP:X-Go} == 'yes'", "-n env('GO')", "%{REQUEST_URI} =~ /one/") . '">', 'If'],
             $where ne 'server' ? ['<Limit ' . any('GET', 'POST') . '>', 'Limit'] : (),
             $where eq 'server' ? ['<Location "' . any('/a', '/c/d', '/a/one', '/c*') . '">', 'Location'] : ()) };
     put($open);
@@ -97,6 +104,21 @@ sub section {
     return;
 }
 
+# What decides over answers beside redirects.
+sub other_line {
+    my ($dir) = @_;
+    return put(any('ErrorDocument 404 "text"', 'ErrorDocument 404 /c/page.html', 'ErrorDocument 403 http://t.example/403', 'ErrorDocument 404 /none',
+        'ErrorDocument 401 /a/one', 'FallbackResource /a/page.html', 'FallbackResource /none', 'FallbackResource disabled',
+        'Options +Indexes', 'Options -Indexes', 'Options +MultiViews', 'SetEnvIf X-Go yes GO=1', 'DirectorySlash Off', 'AcceptPathInfo On',
+        'AcceptPathInfo Off', 'AddLanguage de .de', 'ForceType text/plain', 'Header always set X-H y', 'RequestHeader set X-Go yes', 'SetEnv GO 1', 'AddHandler cgi-script .de'));
+}
+
+sub access_line {
+    return put(any('Require all denied', 'Require ip 192.0.2', 'Require method GET HEAD', 'Require env GO', 'Require expr "%{QUERY_STRING} != \'go\'"'))
+        if rarely(0.5);
+    return put('AuthType Basic', 'AuthName x', "AuthUserFile \"$users\"", 'AuthBasicProvider file', any('Require valid-user', 'Require user one'));
+}
+
 sub lines_of {
     my ($dir, $where, $depth) = @_;
     my $server = $where eq 'server'; # of which some say nothing, below one that has rules for all
@@ -106,6 +128,8 @@ sub lines_of {
     put('DirectoryIndex ' . any('one', 'none one page.html', '/a/one', 'disabled', 'two one')) if $depth == 0 && rarely(0.3);
     put('RewriteOptions ' . any(qw(Inherit InheritBefore InheritDown InheritDownBefore IgnoreInherit)))
         if $depth == 0 && rarely($server && $rewrites ? 0.7 : 0.3);
+    other_line($dir) if $where ne 'server' && rarely(0.35);
+    access_line() if $depth == 0 && $where ne 'server' && rarely(0.2);
     for (1 .. 1 + rand(4)) {
         if ($rewrites && rarely(0.5)) { rewrite_rule($where) }
         elsif ($depth < 2 && rarely(0.35)) { section($dir, $where, $depth) }
@@ -122,22 +146,35 @@ sub text_of {
     return $text;
 }
 
-# The page that a path leads to, where nobody answers with a redirect; none for PATH_INFO behind a page.
-sub page_of {
-    my ($said) = @_;
-    my $step = $said->{steps}[-1];
-    my $file = $step ? $step->{leads_to} : $said->{explain}{file};
-    return -f $file ? read_file($file) : undef;
+sub encode { return $_[0] =~ s/([^\w.-])/sprintf '%%%02X', ord $1/ger }
+
+# The method and headers of a request.
+sub ask_how {
+    my @headers = (rarely(0.3) ? ['User-Agent', any('nobody', 'x', 'curl')] : (), rarely(0.2) ? ['X-Go', any('yes', 'no')] : (),
+        rarely(0.2) ? ['Cookie', 'k=v'] : (), rarely(0.3) ? ['Accept-Language', any('de', 'fr', 'en, de;q=0.5')] : (),
+        rarely(0.2) ? ['Accept', any('*/*', 'text/html', 'image/png')] : (), rarely(0.05) ? ['Range', 'bytes=0-1'] : (),
+        rarely(0.05) ? ['If-Modified-Since', 'Thu, 01 Jan 2037 00:00:00 GMT'] : (),
+        rarely(0.2) ? ['Authorization', 'Basic ' . any('b25lOnB3', 'dHdvOnB3', 'b25lOng=', 'nonsense')] : ());
+    return (method => rarely(0.75) ? 'GET' : any('HEAD', 'POST', 'PUT', 'OPTIONS', 'DELETE', 'ODD', 'TRACE'), headers => \@headers);
 }
 
-my ($certain, $uncertain, $by_line, $moved) = (0, 0, 0, 0);
+# What explain says of the same request.
+sub explained {
+    my ($asker, $url, %how) = @_;
+    my $answer = $asker->request('/htcache-status?format=json&explain=' . encode($url) . "&method=$how{method}"
+        . join '', map { '&header=' . encode("$_->[0]: $_->[1]") } @{ $how{headers} });
+    return $answer->{status} == 200 ? eval { decode_json($answer->{body}) } : undef; # a rule of the server's answers for the page
+}
+
+my ($same, $stopped, $unasked, $by_line, $moved, $wrong) = (0) x 6;
+my %statuses;
 for my $round (1 .. $rounds) {
     my $dir  = work_dir("explain-random/$round");
     my $root = "$dir/root";
     %place = ();
     $id    = 0;
     for my $sub (@dirs) {
-        write_file("$root/$sub/$_", "$sub/$_\n") for qw(page.html one);
+        write_file("$root/$sub/$_", "$sub/$_\n") for qw(page.html one lang.html.de lang.html.fr);
         next if rarely(0.35);
         lines_of($sub, 'htaccess', 0);
         my $file = "$root/" . ($sub ? "$sub/" : '') . '.htaccess';
@@ -145,8 +182,8 @@ for my $round (1 .. $rounds) {
     }
     # Whatever else comes of it, these become paths that the random lines are for.
     write_file("$root/x/.htaccess", "RewriteEngine On\n" . join '', map { "RewriteRule ^$_\$ " . url_dir(any(@dirs)) . any(@names) . " [L]\n" } 1 .. 12);
-    my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost'], conf => '');
-    put('HtCache On', 'HtCacheRevalidate 5min', "DocumentRoot \"$root\"", "Alias /alias \"$root/c\"", "<Directory \"$root\">", 'AllowOverride All',
+    my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost', 'status'], modules => [HtCache::Server::modules(), 'proxy', 'proxy_http'], conf => '');
+    put('HtCache On', 'HtCacheRevalidate 5min', 'RewriteMap program "prg:/bin/cat"', "DocumentRoot \"$root\"", "Alias /alias \"$root/c\"", "<Directory \"$root\">", 'AllowOverride All',
         'Require all granted', '</Directory>');
     lines_of('', 'server', 0) if rarely(0.6);
     for my $sub (@dirs) {
@@ -155,10 +192,10 @@ for my $round (1 .. $rounds) {
         lines_of($sub, 'directory', 0);
         put('</Directory>');
     }
-    put('<Location /htcache-status>', 'SetHandler htcache-status', '</Location>');
     put('<VirtualHost *:@PORT:vhost@>', 'ServerName vhost.example');
     lines_of('', 'server', 0) if rarely(0.6);
     put('</VirtualHost>');
+    put('<VirtualHost *:@PORT:status@>', 'ServerName status.example', '<Location /htcache-status>', 'SetHandler htcache-status', 'Require all granted', '</Location>', '</VirtualHost>');
     my $conf = text_of($server->conf);
     $server->{conf} = $conf;
     $server->start;
@@ -169,44 +206,50 @@ for my $round (1 .. $rounds) {
     }
     $_->{file} eq $server->conf and $_->{line} += $shift for values %place;
     wait_past_racy();
-    my $asker = $server->client('main');
+    my $asker = $server->client('status');
 
     my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more', '' } @dirs, 'alias';
     push @urls, map { "/x/$_" } 1 .. 12;
+    push @urls, '/a', '/c/d', '/a//one', '/a/../c/one', '/%61/one', '/a%2fone', '/a/one%00', '/%zz';
     for my $url (map { ($_, rarely(0.3) ? "$_?go" : ()) } @urls) {
         for my $port ('main', 'vhost') {
-            my $client = $server->client($port, host => 'vhost.example');
-            my $got    = $client->request($url);
-            $got = $client->request($url);
-            my $full   = 'http://vhost.example:' . $server->port($port) . $url;
-            my $answer = $asker->request('/htcache-status?format=json&explain=' . ($full =~ s/([^\w.-])/sprintf '%%%02X', ord $1/ger));
-            next if $answer->{status} != 200; # a rule of the server's answers for the status page
-            my $said = eval { decode_json($answer->{body}) } or next;
-            if (!$said->{explain}{certain}) { $uncertain++; next }
-            $certain++;
+            my $host   = 'vhost.example:' . $server->port($port);
+            my %how    = ask_how();
+            my $client = $server->client($port, host => $host);
+            my $early  = rarely(0.1) && explained($asker, "http://$host$url", %how); # before the request
+            my $got    = $client->request($url, %how);
+            $got = $client->request($url, %how) if rarely(0.5);
+            my $said = $early || explained($asker, "http://$host$url", %how);
+            if (!$said) { $unasked++; next }
+            my $explain = $said->{explain};
+            if (defined $explain->{stopped}) { $stopped++; next }
             my $location = HtCache::Client::header($got, 'Location');
             my ($number) = ($location // '') =~ m{^http://t\.example/r(\d+)/};
-            my $rule = $said->{rules}[-1];
-            my $ok   = $said->{explain}{status}
-                ? $said->{explain}{status} == $got->{status} && ($said->{explain}{location} // '') eq ($location // '')
-                && (!defined $number || ($rule->{file} eq $place{$number}{file} && $rule->{line} == $place{$number}{line}))
-                : !defined $location && defined page_of($said) ? $got->{status} == 200 && $got->{body} eq page_of($said)
-                : !defined $location && $got->{status} =~ /^40[34]$/; # 403: of a directory without an index
+            my $ok = $explain->{status} == ($got->{status} // 0) && ($explain->{location} // '') eq ($location // '')
+                && (!defined $number || (($explain->{answered_by} // '') eq $place{$number}{file} && $explain->{answered_line} == $place{$number}{line}))
+                && ($got->{status} != 200 || $how{method} ne 'GET' || !-f ($explain->{file} // '') || $got->{body} eq read_file($explain->{file}));
+            $statuses{ $got->{status} }++;
+            $same += $ok;
             $by_line += defined $number && $ok;
             $moved   += @{ $said->{steps} } && $ok;
             next if $ok;
-            fail("round $round, seed $seed: $port $url");
+            $wrong++;
+            next if $wrong > 20;
+            fail("round $round, seed $seed: $how{method} $port $url " . join ' ', map { "$_->[0]: $_->[1]" } @{ $how{headers} });
             diag("got $got->{status} ", $location // '', $number ? " of $place{$number}{file}:$place{$number}{line}" : '',
-                "; explained: $said->{explain}{answer}");
-            diag(join ', ', map { "$_->{by} $_->{file}:$_->{line} $_->{path}" . ($_->{leads_to} ? " at $_->{leads_to}" : '') }
-                map { +{ %$_, file => $_->{file} // '-' } } @{ $said->{steps} });
+                "; explained: $explain->{answer} ", $explain->{file} // '-');
+            diag(join "\n", map { "$_->{by} " . ($_->{file} // '-') . ":$_->{line} $_->{text}" } @{ $said->{steps} });
             diag("$root and ", $server->conf);
         }
     }
+    is_deeply [$server->crashes], [], "round $round: no child died";
     $server->stop;
 }
-my $all = $certain + $uncertain;
-cmp_ok $certain, '>', $all / 4, "of $all URLs, $certain are certain, and so the test could fail";
-cmp_ok $by_line, '>', $all / 20, "$by_line of these are answered by the line that it names";
-cmp_ok $moved, '>', $all / 50, "$moved of these are for a path that has become another";
+my $all = $same + $wrong + $stopped;
+is $wrong, 0, "of $all requests, $same are answered as explained: " . join ', ', map { "$_: $statuses{$_}" } sort keys %statuses;
+cmp_ok $unasked, '<', ($all + $unasked) / 10, "$unasked could not be asked";
+cmp_ok $stopped, '<', $all / 12, "$stopped were stopped before a program or a proxy";
+cmp_ok $by_line, '>', $all / 30, "$by_line are answered by the line that it names";
+cmp_ok $moved, '>', $all / 20, "$moved have steps";
+ok $statuses{$_}, "some are answered $_" for qw(200 301 302 401 403 404 405 410);
 done_testing;

@@ -1,267 +1,231 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * ?explain=URL, the lead: which server and path a URL means, and what is found of it in one report.
- * Called by the handler in status/status.c.
+ * ?explain=URL, the lead: reads the question, has the request made, and writes the report. Called by
+ * the handler in status/status.c.
  */
 #include "explain/internal.h"
 
+#include "ap_listen.h"
 #include "apr_uri.h"
-#include "http_main.h"
 #include "http_protocol.h"
 
-static bool add_note(explain *e, const char *text)
+#include <arpa/inet.h>
+
+static bool is_listed(const htc_list *list, const char *text)
 {
-    for (int i = 0; i < htc_list_rows(e->notes); i++) {
-        if (!strcmp(htc_list_cell(e->notes, i, 0)->text, text))
-            return false;
-    }
-    htc_cell_text(e->notes, text);
-    return true;
-}
-
-bool explain_note(explain *e, const char *format, ...)
-{
-    va_list args;
-    const char *text;
-
-    va_start(args, format);
-    text = apr_pvsprintf(e->pool, format, args);
-    va_end(args);
-    return add_note(e, text);
-}
-
-void explain_note_unsure(explain *e, const char *format, ...)
-{
-    va_list args;
-    const char *text;
-
-    va_start(args, format);
-    text = apr_pvsprintf(e->pool, format, args);
-    va_end(args);
-    e->certain = false;
-    if (e->unread < EXPLAIN_MAX_UNREAD)
-        e->unread += add_note(e, text);
-    else
-        add_note(e, "There are more such notes, which are not listed.");
-}
-
-const char *explain_where(const explain *e, const ap_directive_t *node)
-{
-    return apr_psprintf(e->pool, "%s:%d", node->filename, node->line_num);
-}
-
-/* --- which server -----------------------------------------------------------------------------*/
-
-static bool name_listed(const apr_array_header_t *names, const char *host, bool wild)
-{
-    for (int i = 0; names && i < names->nelts; i++) {
-        const char *name = APR_ARRAY_IDX(names, i, const char *);
-
-        if (name && (wild ? !ap_strcasecmp_match(host, name) : !strcasecmp(host, name)))
+    for (int i = 0; i < htc_list_rows(list); i++) {
+        if (!strcmp(htc_list_cell(list, i, 0)->text, text))
             return true;
     }
     return false;
 }
 
-/* How well one of the virtual host's addresses fits: 0 not at all. */
-static int address_fits(const server_rec *s, const apr_sockaddr_t *local, apr_port_t port)
+void explain_note(explain *e, const char *format, ...)
 {
-    int best = 0;
+    va_list args;
+    const char *text;
 
-    for (const server_addr_rec *a = s->addrs; a; a = a->next) {
-        bool any = apr_sockaddr_is_wildcard(a->host_addr) || !strcmp(a->virthost, "*") ||
-                   !strcasecmp(a->virthost, "_default_");
-        bool same = !any && apr_sockaddr_equal(a->host_addr, local);
-        int fits = (a->host_port && a->host_port != port) ? 0 : same ? 2 : any ? 1 : 0;
+    va_start(args, format);
+    text = apr_pvsprintf(e->pool, format, args);
+    va_end(args);
+    if (!is_listed(e->notes, text))
+        htc_cell_text(e->notes, text);
+}
 
-        best = fits > best ? fits : best;
+void explain_stop(explain *e, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (!e->mark.stopped)
+        e->mark.stopped = apr_pvsprintf(e->pool, format, args);
+    va_end(args);
+}
+
+void explain_step(explain *e, const char *by, const explain_where *where, const char *text,
+                  const char *path, const char *query)
+{
+    if (e->mark.stopped)
+        return;
+    if (htc_list_rows(e->steps) == EXPLAIN_MAX_STEPS) {
+        explain_note(e, "Only the first %d steps are shown.", EXPLAIN_MAX_STEPS);
+        return;
     }
-    return best;
+    htc_cell_text(e->steps, by);
+    htc_cell_text(e->steps, where ? where->file : NULL);
+    htc_cell_number(e->steps, where ? where->line : 0);
+    htc_cell_text(e->steps, apr_pstrdup(e->pool, text));
+    htc_cell_text(e->steps, path ? apr_pstrdup(e->pool, path) : NULL);
+    htc_cell_text(e->steps, query ? apr_pstrdup(e->pool, query) : NULL);
 }
 
-static bool named_so(const server_rec *s, const char *host)
+/* --- the question -----------------------------------------------------------------------------*/
+
+/* What no browser leaves as it is. */
+static const char *encode(apr_pool_t *pool, const char *text)
 {
-    return (s->server_hostname && !strcasecmp(host, s->server_hostname)) ||
-           name_listed(s->names, host, false) || name_listed(s->wild_names, host, true);
-}
+    static const char digits[] = "0123456789ABCDEF";
+    char *made = apr_palloc(pool, strlen(text) * 3 + 1), *to = made;
 
-/* As httpd chooses: by address, then by name; the first of the address's hosts when no name is
- * right, the main server when there is none. The list of servers has the last written first. */
-static server_rec *find_server(const request_rec *r, const char *host, apr_port_t port)
-{
-    const apr_sockaddr_t *local = r->connection->local_addr;
-    server_rec *first = NULL, *by_name = NULL;
-    int best = 1;
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
 
-    for (server_rec *s = ap_server_conf->next; s; s = s->next) {
-        int fits = address_fits(s, local, port);
-
-        if (fits < best)
+        if (c > ' ' && c < 0x7f) {
+            *to++ = *text;
             continue;
-        by_name = named_so(s, host) ? s : fits > best ? NULL : by_name;
-        best = fits;
-        first = s;
+        }
+        *to++ = '%';
+        *to++ = digits[c >> 4];
+        *to++ = digits[c & 15];
     }
-    return by_name ? by_name : first ? first : ap_server_conf;
+    *to = '\0';
+    return made;
 }
 
-/* --- the URL ----------------------------------------------------------------------------------*/
-
-/* The path as httpd has it before hooks see it. False: it would refuse it. */
-static bool set_path(explain *e, const char *path)
+static bool read_url(explain *e, const char *url)
 {
-    char *decoded = apr_pstrdup(e->pool, path && *path ? path : "/");
-
-    if (ap_unescape_url(decoded) != OK)
-        return false;
-    ap_getparents(decoded);
-    ap_no2slash(decoded);
-    e->path = decoded;
-    return *decoded == '/';
-}
-
-/* A request that looks like one for the URL, for those who complete and compare URLs. It goes
- * through no hook. */
-static void make_request(explain *e, request_rec *r, const char *host)
-{
-    e->r = apr_pmemdup(e->pool, r, sizeof(*r));
-    e->r->request_config = ap_create_request_config(e->pool);
-    e->r->per_dir_config = e->server->lookup_defaults;
-    e->r->server = e->server;
-    e->r->hostname = host;
-    e->r->uri = apr_pstrdup(e->pool, e->path);
-    e->r->args = e->query ? apr_pstrdup(e->pool, e->query) : NULL;
-    e->r->headers_out = apr_table_make(e->pool, 4);
-    e->r->headers_in = apr_table_make(e->pool, 4);
-    e->r->subprocess_env = apr_table_make(e->pool, 4);
-    e->r->notes = apr_table_make(e->pool, 4);
-    e->r->method = "GET";
-    e->r->method_number = M_GET;
-    e->r->htaccess = NULL;
-    e->r->main = e->r->prev = e->r->next = NULL;
-}
-
-void explain_set_path(explain *e, const char *path)
-{
-    e->path = path;
-    e->r->uri = apr_pstrdup(e->pool, path);
-}
-
-void explain_set_query(explain *e, const char *query)
-{
-    e->query = query;
-    e->r->args = query ? apr_pstrdup(e->pool, query) : NULL;
-}
-
-static bool read_url(explain *e, request_rec *r, const char *url)
-{
+    const request_rec *r = e->report->r;
     apr_uri_t uri;
-    const char *host = r->hostname;
-    apr_port_t port;
 
-    if (apr_uri_parse(e->pool, url, &uri) != APR_SUCCESS ||
+    if (apr_uri_parse(e->pool, encode(e->pool, url), &uri) != APR_SUCCESS ||
         (uri.scheme && strcmp(uri.scheme, "http") && strcmp(uri.scheme, "https")) ||
         (!uri.scheme && *url != '/') || (uri.scheme && (!uri.hostname || !*uri.hostname)) ||
-        (uri.port_str && (*uri.port_str && strtol(uri.port_str, NULL, 10) != uri.port)) ||
-        !set_path(e, uri.path))
+        (uri.port_str && *uri.port_str && strtol(uri.port_str, NULL, 10) != uri.port))
         return false;
-    e->query = uri.query;
-    e->server = r->server;
-    if (uri.hostname) {
-        host = uri.hostname;
-        port = uri.port ? uri.port : apr_uri_port_of_scheme(uri.scheme);
-        e->server = find_server(r, host, port);
+    e->url.line = apr_pstrcat(e->pool, uri.path && *uri.path ? uri.path : "/",
+                              uri.query ? "?" : NULL, uri.query, NULL);
+    e->url.host_header = apr_table_get(r->headers_in, "Host");
+    e->url.port = r->connection->local_addr->port;
+    e->url.https = !strcmp(uri.scheme ? uri.scheme : ap_http_scheme(r), "https");
+    if (uri.scheme) {
+        e->url.host_header = uri.hostinfo;
+        e->url.port = uri.port_str && *uri.port_str ? uri.port : apr_uri_port_of_scheme(uri.scheme);
     }
-    e->sc = htc_server_conf_of(e->server);
-    make_request(e, r, host);
-    e->host_header = uri.hostinfo != NULL;
-    if (uri.hostinfo)
-        apr_table_setn(e->r->headers_in, "Host", uri.hostinfo);
+    if (!e->url.host_header)
+        e->url.host_header = "";
+    return *e->url.line == '/';
+}
+
+/* A token, as the names of methods and headers are. */
+static bool is_token(const char *text, const char *end)
+{
+    const char *at = text;
+
+    while (at < end && (apr_isalnum(*at) || strchr("!#$%&'*+-.^_`|~", *at)))
+        at++;
+    return at == end && at > text;
+}
+
+static bool is_header(explain *e, const char *text)
+{
+    const char *colon = strchr(text, ':');
+
+    if (!colon || !is_token(text, colon))
+        return false;
+    for (const char *at = colon; *at; at++) {
+        if (apr_iscntrl(*at) && *at != '\t')
+            return false;
+    }
+    if (!strncasecmp(text, "Content-Length:", 15) || !strncasecmp(text, "Transfer-Encoding:", 18))
+        explain_note(e, "No body is sent, and so is no %.*s.", (int)(colon - text), text);
     return true;
+}
+
+static bool read_question(explain *e)
+{
+    const htc_explain_question *asked = e->asked;
+    unsigned char bytes[16];
+
+    e->address = e->report->r->useragent_ip;
+    if (asked->address) {
+        e->address = asked->address;
+        if (inet_pton(AF_INET, e->address, bytes) != 1 &&
+            inet_pton(AF_INET6, e->address, bytes) != 1)
+            return false;
+    }
+    if (asked->method && !is_token(asked->method, asked->method + strlen(asked->method)))
+        return false;
+    for (int i = 0; asked->headers && i < asked->headers->nelts; i++) {
+        if (!is_header(e, APR_ARRAY_IDX(asked->headers, i, const char *)))
+            return false;
+    }
+    return read_url(e, asked->url);
+}
+
+/* --- notes ------------------------------------------------------------------------------------*/
+
+static bool is_listened_to(apr_port_t port)
+{
+    for (const ap_listen_rec *l = ap_listeners; l; l = l->next) {
+        if (l->bind_addr->port == port)
+            return true;
+    }
+    return false;
+}
+
+static bool has_header(const explain *e, const char *name)
+{
+    return apr_table_get(e->r->headers_in, name) != NULL;
+}
+
+/* Nobody may try passwords unseen. */
+static void say_credentials(explain *e)
+{
+    const request_rec *r = e->report->r;
+
+    explain_note(e, "The password was compared, as for any request.");
+    ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r,
+                  "HtCache: ?explain asked about %s%s with a password, and compared it: %d",
+                  e->url.host_header, e->url.line, e->status);
+}
+
+/* What a client's request would have, and this one has not. */
+static void note_differences(explain *e)
+{
+    if (!is_listened_to(e->url.port))
+        explain_note(e,
+                     "The server does not listen on port %d. If a proxy stands before it, give the "
+                     "URL with the port on which the server listens.",
+                     e->url.port);
+    if (e->url.https)
+        explain_note(e,
+                     "There is no TLS connection: %%{HTTPS} is on, but other variables of mod_ssl "
+                     "are empty, and it asks for no certificate.");
+    if (ap_find_linked_module("mod_cache.c"))
+        explain_note(e, "mod_cache is loaded, and was not asked.");
+    if (ap_find_linked_module("mod_perl.c") || ap_find_linked_module("mod_lua.c"))
+        explain_note(e, "Scripts of mod_perl and mod_lua that run before a handler did run.");
+    if (has_header(e, "Authorization") || has_header(e, "Proxy-Authorization"))
+        say_credentials(e);
 }
 
 /* --- the report -------------------------------------------------------------------------------*/
 
-/* The question; the path may have become another one since. */
-typedef struct asked {
-    const char *url, *path, *query, *file, *mapped_by;
-    bool complete;
-} asked;
-
-static void report_scope(explain *e, htc_group *group, const char *file)
-{
-    const char *slash = file ? strrchr(file, '/') : NULL;
-    htc_scope scope = e->sc->plain;
-
-    if (slash)
-        scope = htc_scope_of(e->sc, apr_pstrmemdup(e->pool, file, (apr_size_t)(slash - file) + 1),
-                             NULL);
-    htc_add_flag(group, "enabled", scope.enabled && e->report->store,
-                 "HtCache is On for the directory of that file");
-    htc_add_gauge(group, "revalidate_ms", HTC_UNIT_MS,
-                  scope.revalidate_ms >= 0 ? (uint64_t)scope.revalidate_ms : HTC_UNKNOWN,
-                  "HtCacheRevalidate there; none: auto");
-}
-
-static void report_lead(explain *e, htc_group *group, const asked *asked)
-{
-    htc_add_text(group, "url", asked->url, "what was asked for");
-    htc_add_text(group, "answer", e->answer, "who answers");
-    htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: none");
-    htc_add_text(group, "location", e->location, "Location of the answer");
-    htc_add_flag(group, "complete", asked->complete,
-                 "no: it took too long, or the client has gone, and the rest was not examined");
-    htc_add_flag(group, "certain", e->certain, "no: conditions or other modules may change that");
-    htc_add_gauge(group, "rules_more", HTC_UNIT_ONE, e->more_rules,
-                  "more rules that match, but are not listed");
-    htc_add_text(group, "path", asked->path, "its path, decoded");
-    htc_add_text(group, "query", asked->query, "its query");
-    htc_add_text(group, "server",
-                 apr_psprintf(e->pool, e->server->port ? "%s:%u" : "%s",
-                              e->server->server_hostname ? e->server->server_hostname : "-",
-                              e->server->port),
-                 "virtual host");
-    htc_add_text(group, "server_source", e->host ? explain_where(e, e->host) : NULL,
-                 "where it stands");
-    htc_add_text(group, "file", asked->file, "where the path leads");
-    htc_add_text(group, "mapped_by", asked->mapped_by, "what leads there");
-    report_scope(e, group, asked->file);
-}
-
-static htc_list *rules_list(htc_report *report)
-{
-    static const htc_column columns[] = {
-        {"kind", "Kind", HTC_TEXT, HTC_UNIT_ONE, "directive"},
-        {"phase", "When", HTC_TEXT, HTC_UNIT_ONE, "server: before the path becomes a file"},
-        {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
-        {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line there"},
-        {"rule", "From", HTC_TEXT, HTC_UNIT_ONE, "path or pattern"},
-        {"target", "To", HTC_TEXT, HTC_UNIT_ONE, "target as written"},
-        {"status", "Status", HTC_GAUGE, HTC_UNIT_ONE, "of its answer; 0: the request goes on"},
-        {"location", "Location", HTC_TEXT, HTC_UNIT_ONE, "of its answer"},
-        {"conditions", "Conditions", HTC_GAUGE, HTC_UNIT_ONE, "that stand before it"},
-        {"folded", "Table", HTC_FLAG, HTC_UNIT_ONE, "it is part of a table"},
-    };
-
-    return htc_report_list(report, NULL, "rules", "Rules that match",
-                           "in the order in which httpd comes to them", 0, columns,
-                           (int)(sizeof(columns) / sizeof(columns[0])));
-}
-
 static htc_list *steps_list(htc_report *report)
 {
     static const htc_column columns[] = {
-        {"by", "By", HTC_TEXT, HTC_UNIT_ONE, "directive"},
+        {"by", "By", HTC_TEXT, HTC_UNIT_ONE, "directive or module"},
         {"file", "File", HTC_TEXT, HTC_UNIT_ONE, "in which it stands"},
         {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line there"},
+        {"text", "What", HTC_TEXT, HTC_UNIT_ONE, "what it did"},
         {"path", "Path", HTC_TEXT, HTC_UNIT_ONE, "from there on"},
         {"query", "Query", HTC_TEXT, HTC_UNIT_ONE, "from there on"},
-        {"leads_to", "Leads to", HTC_TEXT, HTC_UNIT_ONE, "file"},
     };
 
-    return htc_report_list(report, NULL, "steps", "The path becomes another",
-                           "inside httpd; the browser does not see it", 0, columns,
-                           (int)(sizeof(columns) / sizeof(columns[0])));
+    return htc_report_list(report, NULL, "steps", "Steps", "rules that were tried and held", 0,
+                           columns, (int)(sizeof(columns) / sizeof(columns[0])));
+}
+
+static htc_list *log_list(htc_report *report)
+{
+    static const htc_column columns[] = {
+        {"level", "Level", HTC_TEXT, HTC_UNIT_ONE, "as LogLevel has it"},
+        {"module", "Module", HTC_TEXT, HTC_UNIT_ONE, "that says it"},
+        {"text", "Line", HTC_TEXT, HTC_UNIT_ONE, "as in the error log"},
+    };
+
+    return htc_report_list(report, NULL, "log", "Error log", "what a request would have logged", 0,
+                           columns, (int)(sizeof(columns) / sizeof(columns[0])));
 }
 
 static htc_list *notes_list(htc_report *report)
@@ -272,36 +236,124 @@ static htc_list *notes_list(htc_report *report)
                            1);
 }
 
-/* All lists in the order in which they are shown. */
-static void make_lists(explain *e)
+/* The file, once httpd has found it; NULL: it answered before. */
+static const char *file_of(const explain *e)
 {
-    e->rules = rules_list(e->report);
-    e->steps = steps_list(e->report);
-    e->notes = notes_list(e->report);
-    e->levels_list = explain_levels_list(e->report);
-    e->sections_list = explain_sections_list(e->report);
-    e->listed = apr_array_make(e->pool, 8, sizeof(const ap_directive_t *));
+    const request_rec *r = e->last;
+    const htc_request *rq = r ? ap_get_module_config(r->request_config, &htcache_module) : NULL;
+
+    if (!rq || !rq->located)
+        return NULL;
+    /* A rule may have put a URL in its place. */
+    return r->filename && *r->filename == '/'
+               ? apr_pstrcat(e->pool, r->filename, r->path_info, NULL)
+               : rq->file;
 }
 
-bool htc_explain_report(htc_report *report, const char *url)
+static const char *sentence(const explain *e, const char *file)
 {
-    explain e = {.report = report, .pool = report->pool, .certain = true};
-    asked asked = {.url = url};
-    htc_group *group;
+    const char *text = apr_itoa(e->pool, e->status);
 
-    if (!read_url(&e, report->r, url))
+    if (e->mark.stopped)
+        return apr_pstrcat(e->pool, "stopped: ", e->mark.stopped, NULL);
+    if (!e->r)
+        return "no request was made; see the notes";
+    if (e->location)
+        text = apr_pstrcat(e->pool, text, " to ", e->location, NULL);
+    if (e->by.file)
+        return apr_psprintf(e->pool, "%s, from %s line %u", text, e->by.file, e->by.line);
+    return file ? apr_pstrcat(e->pool, text, e->location ? ", at " : ": ", file, NULL) : text;
+}
+
+static void report_scope(const explain *e, htc_group *group, const char *file)
+{
+    const htc_server_conf *sc = htc_server_conf_of(e->mark.server);
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    htc_scope scope = sc->plain;
+
+    if (slash && sc->sections)
+        scope =
+            htc_scope_of(sc, apr_pstrmemdup(e->pool, file, (apr_size_t)(slash - file) + 1), NULL);
+    htc_add_flag(group, "enabled", scope.enabled && e->report->store,
+                 "HtCache is On for the directory of that file");
+    htc_add_gauge(group, "revalidate_ms", HTC_UNIT_MS,
+                  scope.revalidate_ms >= 0 ? (uint64_t)scope.revalidate_ms : HTC_UNKNOWN,
+                  "HtCacheRevalidate there; none: auto");
+}
+
+static void report_server(const explain *e, htc_group *group)
+{
+    const server_rec *s = e->mark.server;
+
+    htc_add_text(group, "server",
+                 apr_psprintf(e->pool, s->port ? "%s:%u" : "%s",
+                              s->server_hostname ? s->server_hostname : "-", s->port),
+                 "virtual host");
+    htc_add_text(group, "server_source",
+                 s->is_virtual && s->defn_name
+                     ? apr_psprintf(e->pool, "%s:%u", s->defn_name, s->defn_line_number)
+                     : NULL,
+                 "where it stands");
+}
+
+static void report_lead(const explain *e, htc_group *group, const char *file)
+{
+    htc_add_text(group, "url", e->asked->url, "what was asked for");
+    htc_add_text(group, "answer", sentence(e, file), "what httpd answers");
+    htc_add_gauge(group, "status", HTC_UNIT_ONE, (uint64_t)e->status, "of the answer; 0: stopped");
+    htc_add_text(group, "location", e->location, "Location of the answer");
+    htc_add_text(group, "answered_by", e->by.file, "file of the line that answered");
+    htc_add_gauge(group, "answered_line", HTC_UNIT_ONE, e->by.line, "its line; 0: none is known");
+    htc_add_text(group, "stopped", e->mark.stopped, "before what the request was stopped");
+    htc_add_text(group, "method", e->asked->method ? e->asked->method : "GET", "of the request");
+    htc_add_text(group, "address", e->address, "of the client");
+    htc_add_text(group, "path", e->mark.path, "its path, decoded");
+    htc_add_text(group, "query", strchr(e->url.line, '?') ? strchr(e->url.line, '?') + 1 : NULL,
+                 "its query");
+    report_server(e, group);
+    htc_add_text(group, "file", file, "that httpd found");
+    htc_add_text(group, "handler", e->handler, "that makes the answer");
+    report_scope(e, group, file);
+}
+
+/* The requests' pools come of this one, and what stands in it is referred to until they end. */
+static explain *begin(htc_report *report, const htc_explain_question *question)
+{
+    apr_pool_t *pool;
+    explain *e;
+
+    apr_pool_create(&pool, report->pool);
+    e = apr_pcalloc(pool, sizeof(*e));
+    e->report = report;
+    e->asked = question;
+    e->pool = e->mark.pool = pool;
+    e->mark.server = report->server;
+    e->mark.met = apr_array_make(pool, 16, sizeof(htc_met));
+    e->lines = apr_array_make(pool, 4, sizeof(explain_lines *));
+    e->head = apr_pcalloc(pool, EXPLAIN_HEAD + 1);
+    e->steps = steps_list(report);
+    e->log = log_list(report);
+    e->notes = notes_list(report);
+    e->levels = explain_levels_list(report);
+    return e;
+}
+
+bool htc_explain_report(htc_report *report, const htc_explain_question *question)
+{
+    htc_group *group = htc_report_group(report, "explain", "What httpd does with this URL",
+                                        "a request up to where it would have an effect");
+    explain *e = begin(report, question);
+    const char *file;
+
+    if (!read_question(e))
         return false;
-    explain_begin(&e);
-    group = htc_report_group(report, "explain", "Why this URL goes where it goes",
-                             "found without a request");
-    make_lists(&e);
-    explain_find_host(&e);
-    explain_map_path(&e);
-    asked.path = e.path;
-    asked.query = e.query;
-    asked.file = e.file;
-    asked.mapped_by = e.mapped_by;
-    asked.complete = explain_follow(&e);
-    report_lead(&e, group, &asked);
+    e->mark.https = e->url.https;
+    if (explain_make_request(e)) {
+        explain_look_up(e);
+        note_differences(e);
+    }
+    file = file_of(e);
+    explain_list_levels(e, file);
+    report_lead(e, group, file);
     return true;
 }

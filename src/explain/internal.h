@@ -1,249 +1,139 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file explain/internal.h
- * ?explain=URL: what the module knows of one URL, found without a request. The path is mapped, and
- * sections are matched, from the configuration tree; records are read from shared memory; no hook
- * of another module runs, no file is opened, nothing is counted. explain/explain.c leads,
- * explain/steps.c goes from path to path as rules and DirectoryIndex lead on,
- * explain/conf.c reads the configuration tree, explain/directories.c the records,
- * explain/contexts.c finds the sections that hold, explain/rules.c compares Redirect and
- * map lines with the path, explain/rewrite.c finds the RewriteRules that are tried, and
- * explain/run.c runs them; explain/budget.c bounds what that takes. Private to these.
+ * What the files of this folder share. explain/explain.c reads the question and writes the report;
+ * explain/connection.c makes a connection, a server and a request that lead nowhere;
+ * explain/lookup.c sends that request through httpd; explain/answer.c stands for its handlers;
+ * explain/trace.c reads what httpd and mod_rewrite log of it; explain/lines.c finds the lines that
+ * mod_rewrite's trace speaks of, explain/alias.c the one of mod_alias; explain/levels.c shows what the cache has of the .htaccess files
+ * on the way.
  */
 #ifndef HTC_EXPLAIN_INTERNAL_H
 #define HTC_EXPLAIN_INTERNAL_H
 
-#include "redirects/redirects.h"
-#include "maps/maps.h"
-#include "rules/rules.h"
+#include "explain/explain.h"
 
-/** More levels, rules (beside the one that answers) and notes of what is not looked into are not
- * shown. */
-#define EXPLAIN_MAX_LEVELS 64
-#define EXPLAIN_MAX_RULES  50
-#define EXPLAIN_MAX_UNREAD 20
-/** Most times that a path is followed: httpd does not go further either, unless
- * LimitInternalRecursion says so. */
-#define EXPLAIN_MAX_STEPS 10
-/** Most names of DirectoryIndex that are tried. */
-#define EXPLAIN_MAX_INDEX 16
+/** "int:" map of this module that stands in for each map of a program. */
+#define EXPLAIN_MAP "htcache-explain"
 
-/** Directives that hold together: a section's, a .htaccess file's. */
-typedef struct explain_context {
-    const ap_directive_t *first; /* and those behind it */
-    const char *directory;       /* that it stands in or is for, ends with '/' */
-    bool htaccess;               /* it is in that directory's .htaccess file */
-    bool plain;                  /* RewriteRules in it are that directory's */
-} explain_context;
+/** More are not shown; the list says so. */
+#define EXPLAIN_MAX_STEPS  200
+#define EXPLAIN_MAX_LOG    50
+#define EXPLAIN_MAX_LEVELS 200
+/** Most of an answer's header that is kept. */
+#define EXPLAIN_HEAD 65536
 
-typedef enum explain_section_kind {
-    EXPLAIN_NO_SECTION,
-    EXPLAIN_DIRECTORY,
-    EXPLAIN_LOCATION,
-    EXPLAIN_FILES,
-    EXPLAIN_IF,
-    EXPLAIN_ELSE_IF,
-    EXPLAIN_ELSE,
-    EXPLAIN_LIMIT
-} explain_section_kind;
+/** The URL, taken apart. */
+typedef struct explain_url {
+    const char *host_header; /* "host:port" as it stands there */
+    const char *line;        /* path and query, as a client would send them */
+    apr_port_t port;
+    bool https;
+} explain_url;
 
-/** A directory on the way. */
-typedef struct explain_level {
-    const char *directory; /* ends with '/' */
-    const char *override;  /* "None", "All", ... */
-    const char *allowed_by;
-    const ap_directive_t *tree; /* of its file, when that is known; else NULL */
-    const char *record;         /* as docs/explain.md has it */
-} explain_level;
+typedef struct explain_lines explain_lines; /* explain/lines.c */
 
-/** A line that matches. */
-typedef struct explain_line {
-    const char *kind;
-    const ap_directive_t *node;
-    const char *file; /* if not the node's */
+/** A line of a configuration file. */
+typedef struct explain_where {
+    const char *file; /* NULL: not known */
     unsigned line;
-    bool server;
-    const char *rule, *target, *location;
-    int status; /* 0: the request goes on */
-    unsigned conditions;
-    bool unsure; /* nobody here knows whether its conditions hold */
-    bool folded;
+} explain_where;
+
+/** A line that may hold for the request. */
+typedef struct explain_line {
+    const char *name, *args;
+    bool inside;           /* of a section or a .htaccess file */
+    const char *directory; /* of that one, or of a <Directory>, ends with '/'; or NULL */
+    explain_where where;
 } explain_line;
 
-typedef struct explain_limits explain_limits; /* explain/budget.c */
+/** Strings are valid during the call only, but for those of the configuration's tree and the name
+ * of the file. */
+typedef void explain_line_fn(void *baton, const explain_line *line);
 
 typedef struct explain {
+    htc_explained mark; /* the first member: what httpd's hooks find */
     htc_report *report;
-    explain_limits *limits;
     apr_pool_t *pool;
-    request_rec *r; /* a copy of the status page's, made to look like one for the URL */
-    server_rec *server;
-    const htc_server_conf *sc;
-    const ap_directive_t *host; /* its <VirtualHost>, or NULL */
+    const htc_explain_question *asked;
+    explain_url url;
+    const char *address; /* of the client */
+    request_rec *r;      /* that httpd goes through */
 
-    /* Where the request is now. */
-    const char *path, *query;
-    const char *file, *mapped_by; /* where the path leads; NULL: that is not known yet */
-    const char *context_prefix, *context_root; /* of the Alias that leads there, or NULL */
-    const char *filename, *path_info; /* the file as far as it is there; and the rest, or NULL */
-    const char *last_name;            /* that <Files> sections are compared with */
-    apr_array_header_t *server_rules; /* its RewriteRules, once they are read */
-    apr_array_header_t
-        *sections;              /* const ap_directive_t *: <Directory> of the path, core's order */
-    apr_array_header_t *levels; /* explain_level */
-    apr_array_header_t *contexts; /* explain_context: of directories, in the order of merging */
-    const char *next; /* path that a directory's rule leads to, when nobody answers; or NULL */
-    const ap_directive_t *next_by;
-
-    /* What led there, until it is listed. */
-    const char *step_by, *step_path, *step_query;
-    const ap_directive_t *step_node;
-
-    htc_list *rules, *steps, *levels_list, *sections_list, *notes;
-    apr_array_header_t *listed; /* const ap_directive_t *: sections */
-    const char *answer, *location;
-
-    /* Of all of it, what takes little room. */
-    bool host_header;       /* the URL names a host, and so says what Host is */
-    bool to_directory;      /* the file is a directory */
-    bool subrequest;        /* for a name of DirectoryIndex */
-    bool engine;            /* RewriteEngine of the server, which directories begin with */
-    bool rewrite_end;       /* a rule with END: no rule is tried any more */
-    bool in_htaccess;       /* the lines that are looked at are those of a .htaccess file */
-    bool stopped;           /* nobody here knows how it goes on; a note says why */
-    unsigned more_rules;    /* that match and are not listed */
-    unsigned unread;        /* notes of what is not looked into */
-    bool answered, certain; /* whoever answers first is known; nothing before can change that */
-    bool unsure;            /* a line before it might answer */
+    /* What came of it. */
+    const request_rec *last; /* the request that was answered, not with an ErrorDocument */
+    const char *handler;
+    char *head; /* the answer's header, as it would be sent */
+    size_t head_len;
+    bool head_complete;
+    int refused; /* the first answer that was no success; what follows is its document */
     int status;
+    const char *location;
+    explain_where by;       /* the line that answered */
+    explain_where document; /* the one that redirected the document of an error */
+    explain_where tried;    /* the RewriteRule that mod_rewrite is at */
+    bool named;             /* a table has named it */
+    explain_where applied;  /* the one that was applied last */
+    bool ended;             /* by that one: mod_rewrite has answered */
+
+    apr_array_header_t *lines; /* explain_lines *, by directory */
+    htc_list *steps, *log, *notes, *levels;
 } explain;
 
-/** Add a note. False: it is there already. */
-bool explain_note(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** The same for what is not known here: no answer is certain then. */
-void explain_note_unsure(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** "file:line" of a node. */
-const char *explain_where(const explain *e, const ap_directive_t *node);
+/** Add a note, once. */
+void explain_note(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Add a step; @a where and @a path may be NULL. Copies what is not in the pool. */
+void explain_step(explain *e, const char *by, const explain_where *where, const char *text,
+                  const char *path, const char *query);
+/** End here: what would come next has an effect. The first reason counts. */
+void explain_stop(explain *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* explain/budget.c */
-typedef enum explain_verdict { EXPLAIN_NO, EXPLAIN_YES, EXPLAIN_UNKNOWN } explain_verdict;
-/** Begin the budget of this question. */
-void explain_begin(explain *e);
-/** May another line be looked into? Once false, it stays so: the budget is spent, or the client has
- * gone. To be asked in each loop over lines. */
-bool explain_goes_on(const explain *e);
-/** So many steps were taken, or bytes of text made. */
-void explain_charge(const explain *e, uint64_t steps);
-/** Does the pattern match? Unknown when it is none, met its limit, or the budget is spent. @a flags
- * beside AP_REG_EXTENDED; *groups as of ap_regexec(). */
-explain_verdict explain_match(const explain *e, const char *pattern, int flags, const char *subject,
-                              apr_size_t n, ap_regmatch_t *groups);
-/** At the end: was all looked into? Notes why not. */
-bool explain_complete(explain *e);
+static inline explain *explain_of(const request_rec *r)
+{
+    return (explain *)htc_explained_of(r);
+}
 
-/** The request is for this path from now on; so is its copy. */
-void explain_set_path(explain *e, const char *path);
-void explain_set_query(explain *e, const char *query);
+/* explain/connection.c */
+/** Make e->r, for the server that httpd chooses; its status is not HTTP_OK where httpd refuses it
+ * before any hook. False: it cannot be made, which is noted. */
+bool explain_make_request(explain *e);
+void explain_register_filters(void);
 
-/* explain/steps.c */
-/** Go through all that httpd would for the URL, until somebody answers. False: not all was looked
- * into. */
-bool explain_follow(explain *e);
-/** The path has become another, by this line (NULL: by default). It is listed when it is known
- * where that leads. */
-void explain_set_step(explain *e, const char *by, const ap_directive_t *node, const char *path);
+/* explain/lookup.c */
+/** Send e->r through httpd. */
+void explain_look_up(explain *e);
 
-/* explain/conf.c */
-/** Find e->host: where the virtual host stands. */
-void explain_find_host(explain *e);
-/** Map the path to a file by Alias lines or the document root. */
-void explain_map_path(explain *e);
-/** Find the <Directory> sections of e->file. */
-void explain_find_sections(explain *e);
-/** AllowOverride of a level. */
-void explain_override(const explain *e, explain_level *level);
-/** The list of all sections that apply, and those of the path now in it. */
-htc_list *explain_sections_list(htc_report *report);
-void explain_list_sections(explain *e);
-/** Slashes of its name; UINT_MAX for a regex. */
-unsigned explain_section_depth(const explain *e, const ap_directive_t *node);
-/** A <Directory> with wildcards or a regex. */
-bool explain_section_wild(const explain *e, const ap_directive_t *node);
-explain_section_kind explain_kind(const ap_directive_t *node);
-/** Does this <Directory>, <Location> or <Files> section match? */
-bool explain_section_applies(const explain *e, const ap_directive_t *node);
-/** Its arguments without the ">". */
-const char *explain_section_args(const explain *e, const ap_directive_t *node);
-/** The next directive of this name (any case) from @a node on; NULL: there is none. */
-const ap_directive_t *explain_next(const ap_directive_t *node, const char *name);
+/* explain/answer.c */
+/** httpd would run a handler for @a r: run one that has no effect, or say which one would run. */
+int explain_answer(explain *e, request_rec *r);
 
-/* explain/contexts.c */
-/** The directive behind this one, also into and out of <Limit>; NULL: there is none. */
-const ap_directive_t *explain_step(const ap_directive_t *node);
-/** Fill e->contexts with the <Location> sections of the path only: all that holds before it becomes
- * a file. */
-void explain_find_locations(explain *e);
-/** After explain_walk(): fill e->contexts, and note sections of which nobody knows. */
-void explain_find_contexts(explain *e);
-/** What DirectoryIndex says here: const char *, never NULL. *where: the line, or NULL. False: other
- * directives decide, which was noted. */
-bool explain_index_names(explain *e, apr_array_header_t **names, const ap_directive_t **where);
-/** Note Redirects without a path: those of <Location>, which come before the server's own, or the
- * others. */
-void explain_note_pathless(explain *e, bool server);
-/** Note what else may come between, when the server's own lines do not answer. */
-void explain_note_rest(explain *e);
-/** A directory's line answers: note what may refuse the request before. */
-void explain_note_access(explain *e);
+/* explain/trace.c */
+void explain_hear(const ap_errorlog_info *info, const char *line);
 
-/* explain/directories.c */
+/* explain/lines.c */
+/** Call @a fn for each line of the .htaccess files that httpd met, the last one first (@a directory
+ * not NULL: of those on the way to it), then of the virtual host, then of the main server. */
+void explain_each_line(const explain *e, const char *directory, explain_line_fn *fn, void *baton);
+/** The lines of mod_rewrite that hold for @a directory (NULL: the server). */
+explain_lines *explain_lines_of(explain *e, const char *directory);
+/** mod_rewrite begins with the first of them. */
+void explain_rules_begin(explain_lines *lines);
+/** mod_rewrite tries the rule with this pattern, or tests a condition with it: where does it stand?
+ * Each look goes on from the one before. */
+explain_where explain_rule(explain_lines *lines, const char *pattern);
+explain_where explain_condition(explain_lines *lines, const char *pattern);
+/** The rule that was tried last, or another one with its pattern, made this: which one can? */
+explain_where explain_rule_made(explain_lines *lines, const char *result);
+
+/* explain/alias.c */
+/** @a r was answered with @a status, and no line told of it: the Redirect line that did it, if there
+ * is only one that can have. */
+explain_where explain_redirect(explain *e, const request_rec *r, int status);
+
+/* explain/levels.c */
 htc_list *explain_levels_list(htc_report *report);
-/** Find the directories on the way to e->file, and list those that are not listed. */
-void explain_walk(explain *e);
-
-/* explain/rules.c */
-/** List a line that matches; the first that is sure to answer is the answer. */
-void explain_add_rule(explain *e, const explain_line *line);
-/** What is looked at before the path becomes a file, and behind that. */
-void explain_server_rules(explain *e);
-void explain_directory_rules(explain *e);
-/** Is a line that can be part of a table part of one here? */
-bool explain_folds(const explain *e, const ap_directive_t *node, bool server);
-/** Does a Redirect line match the path? */
-bool explain_redirect_matches(const explain *e, const ap_directive_t *node);
-/** Is the first word of a Redirect line a status? Sets it then. */
-bool explain_is_status(const char *word, int *status);
-
-/* explain/rewrite.c: the server's RewriteRules, and those of directories. They may answer; set
- * e->file, or the path; set e->next; or set e->stopped. */
-void explain_rewrite_server(explain *e);
-void explain_rewrite_directories(explain *e);
-
-/* explain/run.c */
-/** A RewriteRule, with the arguments of its conditions. */
-typedef struct explain_rewrite_rule {
-    const rewrite_rule *rule;
-    const ap_directive_t *node;
-    const char *const *conditions;
-    unsigned nconditions;
-    bool folded;
-} explain_rewrite_rule;
-
-/** A path on its way through a list of rules, and what they make of it. */
-typedef struct explain_run {
-    const char *directory; /* whose rules they are, ends with '/'; NULL: the server's */
-    const char *base;      /* its RewriteBase, or NULL */
-    const char *filename, *path_info, *args;
-    const char *subject;              /* that patterns are compared with; NULL: not made yet */
-    bool changed, absolute;           /* by a rule; to a URL */
-    bool noescape, passed;            /* by one with NE; PT */
-    bool stopped;                     /* nobody here knows how it goes on */
-    const explain_rewrite_rule *last; /* that changed it */
-} explain_run;
-
-void explain_run_rules(explain *e, explain_run *run, const explain_rewrite_rule *rules, int n);
-/** As mod_rewrite's subst_prefix_path(). */
-const char *explain_replace_prefix(const explain *e, const char *path, const char *from,
-                                   const char *to);
+/** List the directories in which httpd looked, and those on the way to @a file (NULL: none) in which
+ * it did not. */
+void explain_list_levels(explain *e, const char *file);
 
 #endif

@@ -366,6 +366,36 @@ static const char *apply_record(htc_job *job, cmd_parms *cmd)
     return err;
 }
 
+/* For ?explain: as a request would, but silently. A record that is gone, or does not suit the
+ * override, is the file's. */
+static HTC_APART const char *apply_silently(htc_job *job, cmd_parms *cmd)
+{
+    const htc_context *ctx = job->ctx;
+    ap_directive_t *tree = NULL;
+    const char *err = NULL;
+    char *record = NULL;
+    cmd_parms parms;
+    size_t len;
+
+    if (!job->file &&
+        (!htc_record_suits(job->info.flags, cmd->override) ||
+         htc_store_copy(ctx->store, job->info.ref, cmd->pool, &record, &len) != APR_SUCCESS ||
+         htc_record_validate(record, len) != APR_SUCCESS ||
+         !htc_record_may_run(ctx, job->info.flags, record))) {
+        record = NULL;
+        if (ap_pcfg_openfile(&job->file, cmd->pool, job->path) != APR_SUCCESS)
+            return NULL;
+    }
+    parms = nested_parms(cmd, record ? htc_empty_open(job->path, cmd->pool) : job->file, cmd->pool);
+    if (record)
+        tree = htc_tree_decode(record, job->path, cmd->pool);
+    else
+        err = ap_build_config(&parms, cmd->pool, cmd->pool, &tree);
+    return err ? err
+               : ap_walk_config(htc_fold_record(ctx, job->r->server, &parms, tree, true, false),
+                                &parms, cmd->context);
+}
+
 bool htc_record_suits(uint32_t flags, int override)
 {
     return !(flags & HTC_RF_EXEC_ON_READ) || (override & OR_ALL);
@@ -380,6 +410,8 @@ const char *htc_apply_directive(cmd_parms *cmd, void *dir_conf, const char *args
     if (!cmd->config_file || cmd->config_file->getstr != job_getstr)
         return htc_refuse_private(cmd);
     job = cmd->config_file->param;
+    if (job->peek)
+        return apply_silently(job, cmd);
     if (job->has_text)
         return apply_text(job, cmd);
     if (job->file)

@@ -449,6 +449,59 @@ static bool is_file_itself(const request_rec *r, const char *dir, const char *ac
            strlen(dir) + strlen(access_name) < APR_PATH_MAX - 1;
 }
 
+/* --- for ?explain -----------------------------------------------------------------------------*/
+
+/* True when a request would use the record without a look at the file. */
+static bool usable_as_it_is(lookup *lk)
+{
+    int64_t fresh = htc_watch_fresh(lk->ctx->watch);
+    apr_int64_t now = 0, ttl = lk->scope.revalidate_ms;
+
+    return htc_store_find(lk->ctx->store, lk->hash, lk->path, lk->path_len, &lk->info) &&
+           !fits_by_now(lk) && lasting(lk) && htc_trusted(lk->info.checked_at, ttl, fresh, &now);
+}
+
+/* What a request would meet. Nothing is counted, stored or asked of the builder. What would be
+ * compared with the disk is read from there. */
+static apr_status_t peek_at(lookup *lk, ap_configfile_t **cfg)
+{
+    bool known = usable_as_it_is(lk);
+    htc_job *job;
+
+    if (known && lk->info.kind == HTC_KIND_ABSENT)
+        return APR_ENOENT;
+    job = apr_pcalloc(lk->r->pool, sizeof(*job));
+    job->peek = true;
+    if ((!known || lk->info.kind != HTC_KIND_TREE) &&
+        ap_pcfg_openfile(&job->file, lk->r->pool, lk->path) != APR_SUCCESS)
+        return AP_DECLINED; /* httpd finds the same, and says so */
+    return answer_job(lk, job, cfg);
+}
+
+static HTC_APART apr_status_t peek(request_rec *r, const char *dir, const char *access_name,
+                                   ap_configfile_t **cfg, const char **full_name)
+{
+    const htc_explained *e = htc_explained_of(r);
+    const htc_server_conf *sc = htc_server_conf_of(e->server);
+    const htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    lookup lk = {.ctx = sc->ctx, .r = r, .dir = dir};
+
+    lk.path = ap_make_full_path(r->pool, dir, access_name);
+    if (!is_file_itself(r, dir, access_name))
+        htc_explained_met(e, dir, lk.path);
+    if (!sc->may_be_enabled || !sc->ctx->serving || !sc->ctx->store)
+        return AP_DECLINED;
+    lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);
+    if (!lk.scope.enabled)
+        return AP_DECLINED;
+    if (is_file_itself(r, dir, access_name))
+        return APR_ENOTDIR;
+    *full_name = lk.path;
+    lk.path_len = strlen(lk.path);
+    lk.hash = htc_store_hash(lk.ctx->store, lk.path, lk.path_len);
+    return peek_at(&lk, cfg);
+}
+
 apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *access_name,
                                ap_configfile_t **cfg, const char **full_name)
 {
@@ -459,7 +512,7 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
     if (rq && (rq->page || rq->refused))
         return APR_ENOENT;
     if (!sc->may_be_enabled || !sc->ctx->serving)
-        return AP_DECLINED;
+        return sc->explained ? peek(r, dir, access_name, cfg, full_name) : AP_DECLINED;
     lk.scope = sc->plain;
     if (sc->special || (rq && rq->location))
         lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);

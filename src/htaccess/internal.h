@@ -261,6 +261,7 @@ typedef struct htc_job {
     ap_configfile_t *file;  /* else: httpd's own reader of the file, for this request only */
     bool sections_resolved; /* text has <IfModule> and the like */
     bool counted;           /* the look-up was counted already */
+    bool peek;              /* for ?explain: nothing is counted or stored */
     bool sent;              /* the one line was handed out */
     htc_seen *seen;         /* what is remembered of the directory, or NULL */
     htc_text text;

@@ -306,9 +306,12 @@ static void look_at_note(htc_context *ctx, const request_rec *r, const htc_path_
 
 static HTC_APART int learn(request_rec *r, htc_request *rq)
 {
-    htc_context *ctx = htc_server_conf_of(r->server)->ctx;
+    const htc_server_conf *sc = htc_server_conf_of(r->server);
+    htc_context *ctx = sc->ctx;
 
-    if (!ctx || !ctx->serving)
+    if (sc->explained)
+        htc_explained_located(r, rq);
+    if (sc->explained || !ctx || !ctx->serving)
         return DECLINED;
     if (rq->walked)
         look_at_note(ctx, r, rq->walked);

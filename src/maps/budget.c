@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The bound on what patterns of one request take. Called for each pattern that a redirect map runs
- * (redirects/map.c, tool/regex.c) and by ?explain.
+ * (redirects/map.c, tool/regex.c).
  */
 #include "maps/budget.h"
 

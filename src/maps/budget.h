@@ -4,7 +4,7 @@
  * What the patterns of one request may take: steps of the regex library, and processor time of the
  * thread. A pattern with nested repeats can take seconds for a short path, and a redirect map may
  * have thousands of them; httpd bounds a single pattern only. Used by the module for redirect maps
- * and ?explain, and by htcachectl. Part of the core: no httpd headers.
+ * and by htcachectl. Part of the core: no httpd headers.
  *
  * Around the patterns of one look-up:
  *

@@ -204,10 +204,11 @@ static bool dir_as_expected(htc_rewrite *rewrite, cmd_parms *parms, const comman
     return rewrite->pattern != 0;
 }
 
-/* RewriteMap MAP int:MAP */
-static bool declare(const htc_rewrite *rewrite, const char *map, cmd_parms *parms)
+/* RewriteMap MAP int:FUNCTION */
+static bool declare(const htc_rewrite *rewrite, const char *map, const char *function,
+                    cmd_parms *parms)
 {
-    const char *source = apr_pstrcat(parms->pool, "int:", map, NULL);
+    const char *source = apr_pstrcat(parms->pool, "int:", function, NULL);
 
     parms->cmd = rewrite->map;
     return !(rewrite->map->args_how == TAKE2
@@ -229,7 +230,7 @@ static bool server_as_expected(const htc_rewrite *rewrite, const char *map, cmd_
     parms->server = server;
     parms->path = NULL;
     return !rule->AP_RAW_ARGS(parms, rewrite->blank, "^ -") && conf->rules->nelts == 1 &&
-           declare(rewrite, map, parms) && apr_hash_get(conf->maps, map, APR_HASH_KEY_STRING);
+           declare(rewrite, map, map, parms) && apr_hash_get(conf->maps, map, APR_HASH_KEY_STRING);
 }
 
 bool htc_rewrite_find(htc_rewrite *rewrite, const char *map, apr_pool_t *pconf, apr_pool_t *ptemp)
@@ -267,7 +268,64 @@ void htc_rewrite_declare_map(const htc_rewrite *rewrite, const char *map, server
     cmd_parms parms = {.server = s, .pool = pool, .temp_pool = pool};
 
     if (ap_get_module_config(s->module_config, rewrite->module))
-        declare(rewrite, map, &parms);
+        declare(rewrite, map, map, &parms);
+}
+
+/* The RewriteMap lines of one server: the last one of a name counts. */
+static void replace_programs(const htc_rewrite *rewrite, const char *program,
+                             const ap_directive_t *node, apr_hash_t *own, cmd_parms *parms)
+{
+    const htc_rewrite_server *conf =
+        ap_get_module_config(parms->server->module_config, rewrite->module);
+
+    for (; node; node = node->next) {
+        const char *args = node->args ? node->args : "";
+        const char *name, *source;
+
+        if (strcasecmp(node->directive, "RewriteMap"))
+            continue;
+        name = ap_getword_conf(parms->pool, &args);
+        source = ap_getword_conf(parms->pool, &args);
+        if (!apr_hash_get(own, name, APR_HASH_KEY_STRING))
+            continue;
+        if (!strncasecmp(source, "prg:", 4))
+            declare(rewrite, name, program, parms);
+        else
+            apr_hash_set(conf->maps, name, APR_HASH_KEY_STRING,
+                         apr_hash_get(own, name, APR_HASH_KEY_STRING));
+    }
+}
+
+static const ap_directive_t *host_of(const server_rec *s)
+{
+    const ap_directive_t *node = s->is_virtual ? ap_conftree : NULL;
+
+    while (node &&
+           (strcasecmp(node->directive, "<VirtualHost") || !s->defn_name ||
+            node->line_num != (int)s->defn_line_number || strcmp(node->filename, s->defn_name)))
+        node = node->next;
+    return node;
+}
+
+void htc_rewrite_adopt(const htc_rewrite *rewrite, const char *program, server_rec *copy,
+                       const server_rec *real, apr_pool_t *pool)
+{
+    const htc_rewrite_server *conf = ap_get_module_config(real->module_config, rewrite->module);
+    const ap_directive_t *host = host_of(real);
+    cmd_parms parms = {.server = copy, .pool = pool, .temp_pool = pool};
+    htc_rewrite_server *made;
+
+    /* A host without lines of its own has the main server's, and mod_rewrite leaves it alone. */
+    if (!conf || conf->server != real)
+        return;
+    /* Behind these members are some that only merging reads. */
+    made = apr_pcalloc(pool, 2 * sizeof(*made));
+    *made = *conf;
+    made->server = copy;
+    made->maps = apr_hash_copy(pool, conf->maps);
+    ap_set_module_config(copy->module_config, rewrite->module, made);
+    replace_programs(rewrite, program, ap_conftree, conf->maps, &parms);
+    replace_programs(rewrite, program, host ? host->first_child : NULL, conf->maps, &parms);
 }
 
 bool htc_rewrite_can_tell(const htc_rewrite *rewrite)

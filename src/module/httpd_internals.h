@@ -94,6 +94,11 @@ bool htc_rewrite_find(htc_rewrite *rewrite, const char *map, apr_pool_t *pconf, 
  * says. */
 void htc_rewrite_declare_map(const htc_rewrite *rewrite, const char *map, server_rec *s,
                              apr_pool_t *pool);
+/** Let the rules of @a real hold for @a copy, a copy of it with a configuration vector of its own,
+ * and ask the map function @a program wherever they would ask a program (RewriteMap prg:). All that
+ * is made comes from @a pool; @a real is not changed. */
+void htc_rewrite_adopt(const htc_rewrite *rewrite, const char *program, server_rec *copy,
+                       const server_rec *real, apr_pool_t *pool);
 /** True when rules can be given variables to set. @a rewrite may be NULL. */
 bool htc_rewrite_can_tell(const htc_rewrite *rewrite);
 /** The rules that mod_rewrite has read so far in the context of @a cmd. NULL: none, or @a rewrite

@@ -137,8 +137,9 @@ typedef struct htc_server_conf {
     htc_scope plain;              /* what applies everywhere when it has none */
     bool walks;                   /* its <Directory> sections can be merged ahead */
 
-    htc_redirects *redirects; /* NULL: no redirect maps */
-    apr_int64_t map_ttl;      /* ms after which a map's file is compared */
+    htc_redirects *redirects;        /* NULL: no redirect maps */
+    struct htc_explained *explained; /* of the copy for a request of ?explain; else NULL */
+    apr_int64_t map_ttl;             /* ms after which a map's file is compared */
 
     const unsigned char
         *farm_fingerprint; /* of the configuration, for servers of a farm; or NULL */
@@ -215,6 +216,7 @@ typedef struct htc_options {
     bool notes;                    /* a log format names one of ours; redirects/notes.c */
     htc_walk walk;                 /* what is the same for every tree */
     htc_rewrite *rewrite;          /* of RewriteRules; or NULL */
+    htc_rewrite *explain_rewrite;  /* for ?explain: also where rules are left alone; or NULL */
     size_t vector_bytes;           /* htc_vector_bytes(), once all modules are loaded */
     bool traced;                   /* somewhere LogLevel asks for what mod_rewrite's variables do */
     const char *alias_odd;         /* why Redirect lines cannot be folded; or NULL */
@@ -248,6 +250,10 @@ typedef struct htc_request {
     struct htc_farm_request *farm;       /* of a top-level request that asked the farm; or NULL */
     struct redirect_budget *patterns; /* of a top-level request that ran maps' patterns; or NULL */
     htc_pin *held[HTC_HELD_RECENT];   /* of a client's request: what was held last */
+    /* Of a request of ?explain: what LogLevel says, and what r->log is */
+    const struct ap_logconf *level, *traced;
+    const char *located; /* its path when httpd had found its file; NULL: it has not */
+    const char *file;    /* which is this one */
 } htc_request;
 
 static inline htc_server_conf *htc_server_conf_of(const server_rec *s)
@@ -435,6 +441,42 @@ void htc_pages_prepare(apr_pool_t *pconf, server_rec *main_server);
 /** True when the server's configuration alone authorized this request, and says that it is the
  * page's. */
 bool htc_page_may_show(const request_rec *r);
+
+/* module/explained.c: a request that ?explain makes (explain/lookup.c). Its server_rec is a copy of
+ * its own, and in the copy's htc_server_conf stands what is found out about it. So its subrequests
+ * and internal redirects are recognised, too, and nothing is asked for other requests. */
+/** A .htaccess file for which httpd asked. */
+typedef struct htc_met {
+    const char *dir;  /* ends with '/' */
+    const char *path; /* of the file */
+} htc_met;
+
+typedef struct htc_explained {
+    apr_pool_t *pool;
+    server_rec *server;      /* the real one */
+    apr_array_header_t *met; /* htc_met, each once */
+    const char *path;        /* of the request, decoded; NULL: httpd did not come to that */
+    const char *stopped;     /* a sentence: before what it was stopped; NULL: before nothing */
+    bool https;
+} htc_explained;
+
+/** What @a r is, if ?explain made it; else NULL. */
+static inline htc_explained *htc_explained_of(const request_rec *r)
+{
+    return htc_server_conf_of(r->server)->explained;
+}
+
+/** Give @a r mod_rewrite's trace, whatever LogLevel says. To be called after each step in which
+ * httpd sets the level anew. */
+void htc_explained_trace(request_rec *r);
+/** httpd has found the file of @a r and what holds for it. */
+void htc_explained_located(request_rec *r, htc_request *rq);
+/** What LogLevel says for @a r. */
+const struct ap_logconf *htc_explained_level(const htc_explained *e, const request_rec *r);
+/** @a own, with mod_rewrite's trace; from @a pool. */
+struct ap_logconf *htc_explained_traced(const struct ap_logconf *own, apr_pool_t *pool);
+/** httpd asked for @a path in directory @a dir. Copies both. */
+void htc_explained_met(const htc_explained *e, const char *dir, const char *path);
 
 #include "module/hooks.h"
 #include "module/report.h"

@@ -481,14 +481,25 @@ static HTC_APART void say_out_of_budget(request_rec *r, const htc_redirects *red
     if (!redirect_area_note_get(redirects->area, map->slot, &note) ||
         (note.out_of_budget_at && now - note.out_of_budget_at < SAY_AGAIN_S))
         return;
-    note.out_of_budget_at = now;
-    redirect_area_note_set(redirects->area, map->slot, &note);
+    if (!htc_explained_of(r)) {
+        note.out_of_budget_at = now;
+        redirect_area_note_set(redirects->area, map->slot, &note);
+    }
     ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
                   "HtCacheRedirectMap: %s, named at %s: its patterns take too long for '%s', more "
                   "than %d steps or %d ms for all patterns of a request. No row of it answers such "
                   "a request. Look for repeats within repeats, as in (a+)+, and for patterns "
                   "without a literal beginning. This is said once an hour at most",
                   map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+}
+
+static inline void count_lookup(const htc_redirects *redirects, const htc_redirect_map *map,
+                                const held_table *held, bool found)
+{
+    if (held->thread_pin)
+        redirect_area_count_held(held->thread_pin, 1, found);
+    else
+        redirect_area_count(redirects->area, map->slot, 1, found);
 }
 
 static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
@@ -509,10 +520,8 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     run.table = held->table;
     fill_request(&asked, r, &run);
     found = look_up(run.table, &asked, &match);
-    if (held->thread_pin)
-        redirect_area_count_held(held->thread_pin, 1, found);
-    else
-        redirect_area_count(redirects->area, map->slot, 1, found);
+    if (!htc_explained_of(r))
+        count_lookup(redirects, map, held, found);
     if (run.out_of_budget)
         say_out_of_budget(r, redirects, map);
     if (!found)
@@ -604,59 +613,6 @@ int htc_map_fixup(request_rec *r)
     if (!dc || !dc->maps || dc->expression || !redirects || !redirects->tables)
         return DECLINED;
     return ask_maps(r, redirects, dc->maps);
-}
-
-/* --- explaining -------------------------------------------------------------------------------*/
-
-static void describe_match(request_rec *r, htc_table *table, const redirect_match *match,
-                           htc_map_hit *hit)
-{
-    char *buffer = apr_palloc(r->pool, REDIRECT_MAX_TEXT);
-    redirect_rule rule;
-
-    redirect_table_rule(table->table, match->rule, &rule, buffer, NULL);
-    hit->line = rule.line;
-    hit->status = rule.status;
-    hit->rule = rule.pattern ? apr_pstrmemdup(r->pool, rule.pattern, rule.pattern_len)
-                             : apr_pstrmemdup(r->pool, rule.source, rule.source_len);
-    if (rule.target)
-        hit->target = apr_pstrmemdup(r->pool, rule.target, rule.target_len);
-}
-
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit)
-{
-    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
-    redirect_group groups[MAX_GROUPS];
-    redirect_request asked;
-    redirect_match match;
-    pattern_run run = {.r = r};
-    bool found, refused = false;
-    htc_process_node *node;
-    htc_table *table;
-
-    memset(hit, 0, sizeof(*hit));
-    if (!redirects || !redirects->tables || map->slot == REDIRECT_AREA_NIL)
-        return false;
-    node = htc_table_acquire(redirects, map->slot);
-    if (!node)
-        return false;
-    hit->known = true;
-    run.table = table = htc_process_cache_data(node);
-    fill_request(&asked, r, &run);
-    found = look_up(table, &asked, &match);
-    hit->out_of_budget = run.out_of_budget;
-    if (found) {
-        describe_match(r, table, &match, hit);
-        asked.path = r->uri;
-        asked.query = r->args;
-        asked.query_len = r->args ? strlen(r->args) : 0;
-        hit->location = redirect_map_location(
-            &match, &asked, groups, run_groups(table, &match, r, groups), r->pool, &refused);
-        if (hit->location)
-            hit->location = apr_pstrdup(r->pool, htc_alias_complete(r, hit->location, r->pool));
-    }
-    htc_table_release(redirects, node);
-    return found && !refused;
 }
 
 /* --- status -----------------------------------------------------------------------------------*/

@@ -88,11 +88,6 @@ typedef struct htc_table {
 
 /* redirects/map_conf.c */
 const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[]);
-/** The map of a HtCacheRedirectMap line that was read before, with these arguments. @a htaccess:
- * the directory of the .htaccess file that it stands in, else NULL; then it is found by @a where,
- * "file:line". NULL: it is not known. */
-const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
-                                        const char *htaccess, const char *args, apr_pool_t *pool);
 
 /* redirects/map_area.c */
 /** What is kept until the next restart. The first two are the same in all builds of the module.
@@ -182,13 +177,6 @@ bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned 
                    const char *subject, size_t len, redirect_budget *budget, size_t n,
                    ap_regmatch_t found[]);
 
-/** As ap_regcomp(), with the limits of maps/budget.h, which no pattern can raise. What is
- * behind REDIRECT_MAX_TEXT bytes is not looked at. To be freed with ap_regfree() when it returns 0.
- */
-int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags);
-/** True when this result of ap_regexec() means that such a limit was reached. */
-bool htc_regex_too_hard(int rc);
-
 /* redirects/map.c */
 /** For child_init. False: there is no memory. */
 bool htc_map_slots_create(htc_redirects *redirects);
@@ -214,20 +202,6 @@ apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
  * leaves the figures of the rows that are in use as they are. */
 void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
                   const redirect_report *report, const char *err);
-/** What one map says to a request. */
-typedef struct htc_map_hit {
-    bool known;         /* the map has a table */
-    bool out_of_budget; /* its patterns could not all be tried: such a map has no match */
-    uint32_t line;
-    const char *rule, *target; /* as written; NULL: none */
-    int status;
-    const char *location; /* as it would be sent; NULL: none */
-} htc_map_hit;
-
-/** Find the row of @a map that would answer. Counts nothing and loads nothing. All of *hit is
- * set, also when the function returns false. As for a real request, all maps that are asked for
- * @a r share one budget for patterns. */
-bool htc_map_explain(request_rec *r, const htc_redirect_map *map, htc_map_hit *hit);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
 htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);

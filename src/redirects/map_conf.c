@@ -117,46 +117,6 @@ static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htacc
     return err && !htc_map_known(cmd->server, &map->key) ? err : check_area(cmd);
 }
 
-static const htc_redirect_map *map_of_htaccess(const server_rec *s, const char *dir,
-                                               const char *args, apr_pool_t *pool)
-{
-    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    htc_redirect_map *map = apr_pcalloc(pool, sizeof(*map));
-    cmd_parms parms = {.pool = pool, .temp_pool = pool, .path = apr_pstrdup(pool, dir)};
-    char *words[64];
-    int n = 0;
-
-    while (*args && n < 64)
-        words[n++] = ap_getword_conf(pool, &args);
-    if (!n)
-        return NULL;
-    map->file = file_of(&parms, words[0], true);
-    if (!map->file || read_options(&parms, map, n, words))
-        return NULL;
-    map->tree = parms.path;
-    map->key = key_of(map, pool);
-    map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, false);
-    return map;
-}
-
-const htc_redirect_map *htc_map_of_line(const server_rec *s, const char *where,
-                                        const char *htaccess, const char *args, apr_pool_t *pool)
-{
-    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-
-    if (!redirects || !redirects->area)
-        return NULL;
-    if (htaccess)
-        return map_of_htaccess(s, htaccess, args ? args : "", pool);
-    for (int i = 0; i < redirects->maps->nelts; i++) {
-        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
-
-        if (!strcmp(map->where, where))
-            return map;
-    }
-    return NULL;
-}
-
 const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[])
 {
     /* Equality of the two pools is how httpd itself tells a .htaccess file. */

@@ -22,8 +22,8 @@ static int flags_of(unsigned flags)
     return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
 }
 
-/* A copy of what is at most as long as a pattern may be. */
-int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags)
+/* With limits that no pattern can raise; a copy of what is at most as long as a pattern may be. */
+static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
 {
     size_t len = strnlen(pattern, REDIRECT_MAX_TEXT);
     int rc = AP_REG_ESPACE;
@@ -39,20 +39,16 @@ int htc_regex_limited(ap_regex_t *regex, const char *pattern, int flags)
         memcpy(limited, *limit, before);
         memcpy(limited + before, pattern, len);
         limited[before + len] = '\0';
-        rc = ap_regcomp(regex, limited, flags);
+        rc = ap_regcomp(regex, limited, flags_of(flags));
         free(limited);
     }
     return rc;
 }
 
-bool htc_regex_too_hard(int rc)
+/* Such a limit was reached. */
+static bool too_hard(int rc)
 {
     return rc == AP_REG_ESPACE || rc == AP_REG_ASSERT;
-}
-
-static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
-{
-    return htc_regex_limited(regex, pattern, flags_of(flags));
 }
 
 static bool run(const ap_regex_t *regex, const char *subject, size_t len, redirect_budget *budget,
@@ -60,7 +56,7 @@ static bool run(const ap_regex_t *regex, const char *subject, size_t len, redire
 {
     int rc = ap_regexec_len(regex, subject, len, n, found, 0);
 
-    if (htc_regex_too_hard(rc) && budget)
+    if (too_hard(rc) && budget)
         redirect_budget_charge(budget, REDIRECT_PATTERN_STEPS);
     return !rc;
 }

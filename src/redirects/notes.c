@@ -4,12 +4,11 @@
  * %{htcache-redirect}n which line of which file redirected it. They are made only when a log format
  * of the configuration names one: then, and only then, the hook is there.
  */
-#include "module/module.h"
+#include "redirects/notes.h"
 
 #include "http_protocol.h"
 
-#define NOTE          "htcache"
-#define NOTE_REDIRECT "htcache-redirect"
+#define NOTE "htcache"
 
 static bool names_note(const ap_directive_t *node)
 {
@@ -89,6 +88,6 @@ void htc_note_redirect(request_rec *r, const char *file, unsigned line)
 
     while (top->main)
         top = top->main;
-    if (htc_options_get()->notes)
-        apr_table_setn(r->notes, NOTE_REDIRECT, apr_psprintf(top->pool, "%s:%u", file, line));
+    if (htc_options_get()->notes || htc_explained_of(r))
+        apr_table_setn(r->notes, HTC_NOTE_REDIRECT, apr_psprintf(top->pool, "%s:%u", file, line));
 }

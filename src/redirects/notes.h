@@ -8,9 +8,13 @@
 
 #include "module/module.h"
 
+/** "FILE:LINE" of the line that redirected a request. */
+#define HTC_NOTE_REDIRECT "htcache-redirect"
+
 /** Look whether a log format names one of the notes. After the tree was built, before it is run. */
 void htc_notes_pre_config(void);
-/** The request is redirected by this line. Does nothing unless a log wants to know. */
+/** The request is redirected by this line. Does nothing unless a log
+ * or ?explain wants to know. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line);
 
 #endif

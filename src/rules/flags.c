@@ -2,7 +2,7 @@
 /*
  * The flags of RewriteRule and RewriteCond, "[R=301,L]", by the rules of mod_rewrite's own parser:
  * which names it takes, which of their values it looks at, and which fields it refuses. Called by
- * rules/rules.c and by ?explain.
+ * rules/rules.c.
  */
 #include "rules/rules.h"
 

@@ -36,13 +36,15 @@ static const form forms[] = {
     {"auto", "text/plain; charset=UTF-8", htc_status_auto, false},
 };
 
-#define NFORMS (sizeof(forms) / sizeof(forms[0]))
+#define NFORMS      (sizeof(forms) / sizeof(forms[0]))
+
+#define MAX_HEADERS 100 /* of a request that is to be explained; as LimitRequestFields */
 
 /* What the query asks for. */
 typedef struct question {
     const form *form;
-    const char *explain; /* a URL, or NULL */
-    const char *asset;   /* of the page, or NULL */
+    htc_explain_question explain; /* url NULL: nothing */
+    const char *asset;            /* of the page, or NULL */
     bool redirects, directories, freshness;
     bool tab; /* redirects on the overview */
     htc_redirect_query which;
@@ -103,9 +105,15 @@ static bool set_parameter(question *q, const char *name, const char *value)
         return set_form(q, value);
     if (!strcmp(name, "auto"))
         return !*value && set_form(q, "auto");
-    if (!strcmp(name, "explain")) {
-        q->explain = value;
-        return *value != '\0';
+    if (!strcmp(name, "explain"))
+        return *(q->explain.url = value) != '\0';
+    if (!strcmp(name, "method"))
+        return *(q->explain.method = value) != '\0';
+    if (!strcmp(name, "address"))
+        return *(q->explain.address = value) != '\0';
+    if (!strcmp(name, "header")) {
+        APR_ARRAY_PUSH(q->explain.headers, const char *) = value;
+        return q->explain.headers->nelts <= MAX_HEADERS;
     }
     if (!strcmp(name, "asset")) {
         q->asset = value;
@@ -138,12 +146,14 @@ static bool set_parameter(question *q, const char *name, const char *value)
 /* One question at a time, in a form that has an answer. */
 static bool makes_sense(question *q)
 {
-    int questions = (q->explain != NULL) + q->redirects + q->directories;
+    int questions = (q->explain.url != NULL) + q->redirects + q->directories;
     uint32_t most = q->directories ? HTC_COSTS_MAX_LIMIT : HTC_REDIRECTS_MAX_LIMIT;
 
     if (q->limit)
         q->which.limit = q->limit;
     if (q->tab && (questions || q->form->send != htc_status_html))
+        return false;
+    if (!q->explain.url && (q->explain.method || q->explain.address || q->explain.headers->nelts))
         return false;
     return questions <= 1 && q->limit <= most && (!questions || q->form->lists);
 }
@@ -154,6 +164,7 @@ static bool read_query(request_rec *r, question *q)
     char *args = apr_pstrdup(r->pool, r->args ? r->args : ""), *last, *pair;
 
     *q = (question){.form = forms, .which = {.used = true, .limit = HTC_REDIRECTS_LIMIT}};
+    q->explain.headers = apr_array_make(r->pool, 4, sizeof(const char *));
     for (pair = apr_strtok(args, "&", &last); pair; pair = apr_strtok(NULL, "&", &last)) {
         char *value = strchr(pair, '=');
 
@@ -186,7 +197,7 @@ static htc_report *answer(request_rec *r, const question *q)
 {
     htc_report *report;
 
-    if (!q->redirects && !q->explain && !q->directories)
+    if (!q->redirects && !q->explain.url && !q->directories)
         return answer_all(r, q);
     report = htc_report_empty(r);
     report->lists = true;
@@ -197,7 +208,7 @@ static htc_report *answer(request_rec *r, const question *q)
                            (uint32_t)q->which.offset);
     else if (q->directories)
         htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
-    else if (!htc_explain_report(report, q->explain))
+    else if (!htc_explain_report(report, &q->explain))
         return NULL;
     return report;
 }
@@ -270,7 +281,7 @@ static HTC_APART int answer_status(request_rec *r)
     if (!report && q.form->send != htc_status_html)
         return HTTP_BAD_REQUEST;
     if (!report) {
-        report = no_url(r, q.explain);
+        report = no_url(r, q.explain.url);
         r->status = HTTP_BAD_REQUEST;
     }
     ap_set_content_type(r, q.form->content_type);
@@ -280,6 +291,8 @@ static HTC_APART int answer_status(request_rec *r)
 
 HTC_EACH int htc_status_handler(request_rec *r)
 {
+    if (htc_explained_of(r))
+        return htc_explain_handler(r);
     if (!r->handler || strcmp(r->handler, HTC_STATUS_HANDLER))
         return DECLINED;
     return answer_status(r);

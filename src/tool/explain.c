@@ -40,11 +40,13 @@ static void put_title(const tool_options *o, const char *title)
 
 static void put_place(const tool_options *o, const json_t *explain)
 {
+    put_part("  ", text_of(explain, "method"), " ");
     put_part(tool_begin(o, COLOUR_BOLD), text_of(explain, "url"), tool_end(o));
+    put_part(" from ", text_of(explain, "address"), "");
     put_part(" on ", text_of(explain, "server"), "");
     put_part(" (", text_of(explain, "server_source"), ")");
     put_part("\n  file ", text_of(explain, "file"), "");
-    put_part(", by ", text_of(explain, "mapped_by"), "");
+    put_part(", handler ", text_of(explain, "handler"), "");
     printf("\n  HtCache %s there", is_true(explain, "enabled") ? "On" : "Off");
     if (is_true(explain, "enabled") && !json_is_integer(json_object_get(explain, "revalidate_ms")))
         printf(", HtCacheRevalidate auto");
@@ -86,45 +88,28 @@ static void put_level(const tool_options *o, const json_t *level)
     putchar('\n');
 }
 
-static void put_section(const tool_options *o, const json_t *section)
+static void put_where(const tool_options *o, const json_t *row)
 {
-    put_part("  ", text_of(section, "section"), "");
-    if (is_true(section, "condition"))
-        fputs(" (depends on the request)", stdout);
     fputs(tool_begin(o, COLOUR_DIM), stdout);
-    put_part("  ", text_of(section, "source"), "");
+    put_part("  ", text_of(row, "file"), "");
+    if (number_of(row, "line"))
+        printf(":%" JSON_INTEGER_FORMAT, number_of(row, "line"));
     printf("%s\n", tool_end(o));
-}
-
-static void put_rule(const tool_options *o, const json_t *rule)
-{
-    json_int_t conditions = number_of(rule, "conditions");
-
-    put_part("  ", text_of(rule, "kind"), " ");
-    put_part(tool_begin(o, COLOUR_BOLD), text_of(rule, "rule"), tool_end(o));
-    put_part(" -> ", text_of(rule, "target"), "");
-    if (number_of(rule, "status"))
-        printf(" [%" JSON_INTEGER_FORMAT "]", number_of(rule, "status"));
-    if (conditions)
-        printf(", if %" JSON_INTEGER_FORMAT " conditions hold", conditions);
-    if (is_true(rule, "folded"))
-        fputs(", folded", stdout);
-    fputs(tool_begin(o, COLOUR_DIM), stdout);
-    put_part("  ", text_of(rule, "file"), "");
-    printf(":%" JSON_INTEGER_FORMAT "%s\n", number_of(rule, "line"), tool_end(o));
 }
 
 static void put_step(const tool_options *o, const json_t *step)
 {
-    put_part("  ", text_of(step, "path"), "");
-    put_part("?", text_of(step, "query"), "");
-    put_part(" by ", text_of(step, "by"), "");
-    put_part(", file ", text_of(step, "leads_to"), "");
-    fputs(tool_begin(o, COLOUR_DIM), stdout);
-    put_part("  ", text_of(step, "file"), "");
-    if (number_of(step, "line"))
-        printf(":%" JSON_INTEGER_FORMAT, number_of(step, "line"));
-    printf("%s\n", tool_end(o));
+    put_part("  ", text_of(step, "by"), "");
+    put_part(": ", text_of(step, "text"), "");
+    put_where(o, step);
+}
+
+static void put_line(const tool_options *o, const json_t *line)
+{
+    (void)o;
+    put_part("  ", text_of(line, "module"), ":");
+    put_part("", text_of(line, "level"), ": ");
+    put_part("", text_of(line, "text"), "\n");
 }
 
 static void put_note(const tool_options *o, const json_t *note)
@@ -148,17 +133,11 @@ static void put_list(const tool_options *o, const json_t *root, const char *key,
 static void put_answer(const tool_options *o, const json_t *explain)
 {
     json_int_t status = number_of(explain, "status");
+    tool_colour colour = !status || status >= 400 ? COLOUR_RED : COLOUR_GREEN;
 
-    put_title(o, "Answer");
-    put_part("  ", text_of(explain, "answer"), "\n");
-    if (status) {
-        printf("  %s%" JSON_INTEGER_FORMAT, tool_begin(o, COLOUR_GREEN), status);
-        put_part(" ", text_of(explain, "location"), "");
-        printf("%s\n", tool_end(o));
-    }
-    if (json_is_false(json_object_get(explain, "certain")))
-        printf("  %sThat may be otherwise: it depends on more than the URL.%s\n",
-               tool_begin(o, COLOUR_YELLOW), tool_end(o));
+    printf("%s", tool_begin(o, colour));
+    put_part("", text_of(explain, "answer"), "");
+    printf("%s\n", tool_end(o));
 }
 
 static int put_explanation(const tool_options *o, const json_t *root)
@@ -169,31 +148,48 @@ static int put_explanation(const tool_options *o, const json_t *root)
         tool_say("%s does not explain URLs", o->url);
         return TOOL_FOUND;
     }
-    put_place(o, explain);
-    put_list(o, root, "sections", "Sections that apply", put_section);
-    put_list(o, root, "levels", "Directories, and their .htaccess files", put_level);
-    put_list(o, root, "rules", "Redirects and rules that match", put_rule);
-    if (number_of(explain, "rules_more") > 0)
-        printf("  and %" JSON_INTEGER_FORMAT " more that match, which are not listed\n",
-               number_of(explain, "rules_more"));
-    put_list(o, root, "steps", "The path becomes another", put_step);
-    put_list(o, root, "notes", "Notes", put_note);
     put_answer(o, explain);
+    put_place(o, explain);
+    put_list(o, root, "steps", "Steps", put_step);
+    put_list(o, root, "log", "A request would have logged", put_line);
+    put_list(o, root, "notes", "Notes", put_note);
+    put_list(o, root, "levels", "Directories, and their .htaccess files", put_level);
     return TOOL_GOOD;
+}
+
+/* Pairs of names and values, with a NULL at the end. */
+static const char **query_of(const tool_options *o, apr_pool_t *pool)
+{
+    const char **query = apr_pcalloc(pool, sizeof(*query) * (size_t)(2 * o->headers + 8)),
+               **at = query;
+
+    *at++ = "explain";
+    *at++ = o->word[0];
+    for (int i = 0; i < o->headers; i++) {
+        *at++ = "header";
+        *at++ = o->header[i];
+    }
+    if (o->method) {
+        *at++ = "method";
+        *at++ = o->method;
+    }
+    if (o->address) {
+        *at++ = "address";
+        *at++ = o->address;
+    }
+    return query;
 }
 
 int tool_explain(const tool_options *o, apr_pool_t *pool)
 {
-    const char *query[] = {"explain", o->words == 1 ? o->word[0] : "", NULL};
     json_t *root = NULL;
     char *bytes = NULL;
     int code = TOOL_USAGE;
 
-    (void)pool;
     if (o->words != 1)
         tool_say("explain which URL? One, in quotes if it has blanks or '&'");
     else
-        code = tool_ask(o, query, NULL, &root, &bytes);
+        code = tool_ask(o, query_of(o, pool), NULL, &root, &bytes);
     if (code == TOOL_GOOD && o->json)
         tool_put_json(bytes, strlen(bytes));
     else if (code == TOOL_GOOD)

@@ -138,7 +138,8 @@ static tool_exit say_bad(const tool_got *got)
                  without_query(got->url) - (int)strlen("http"), got->url + strlen("http"));
     else
         tool_say("%s answers 400: the server does not understand what it was asked; explain takes "
-                 "http://HOST/PATH or /PATH, --since a number with s, min, h, d or w",
+                 "http://HOST/PATH or /PATH, --header 'Name: value', --address an IP number, "
+                 "--since a number with s, min, h, d or w",
                  got->url);
     return TOOL_FOUND;
 }

@@ -29,6 +29,9 @@ enum {
     OPT_SECRET_FILE,
     OPT_JSON,
     OPT_COLOR,
+    OPT_METHOD,
+    OPT_HEADER,
+    OPT_ADDRESS,
     OPT_LIMIT,
     OPT_SINCE,
     OPT_ALL,
@@ -69,6 +72,12 @@ static const struct {
     [OPT_JSON] = {"json", NULL, 'j', "print JSON"},
     [OPT_COLOR] = {"color", "WHEN", 0,
                    "auto (default: on a terminal without NO_COLOR), never or always"},
+    [OPT_METHOD] = {"method", "METHOD", 'X', "the method of the request (default GET)"},
+    [OPT_HEADER] = {"header", "HEADER", 'H',
+                    "'Name: value', a header of the request; may be given again"},
+    [OPT_ADDRESS] = {"address", "ADDRESS", 0,
+                     "the address of the client, an IP number (default: that of the tool, as the "
+                     "server sees it)"},
     [OPT_LIMIT] =
         {"limit", "N", 'n',
          "print N redirects (default 20), files, or messages of one kind (default: check 100, "
@@ -118,8 +127,8 @@ static const struct {
     {"unused", "", "list the redirects that never answered, or not for a time, with file and line",
      ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
     {"explain", "URL",
-     "show what the server does with a URL: directories, their files, the redirect", ONLINE,
-     tool_explain},
+     "ask httpd what it does with a URL: status, target, the line that answers, each step",
+     ONLINE | BIT(OPT_METHOD) | BIT(OPT_HEADER) | BIT(OPT_ADDRESS), tool_explain},
     {"purge", "[PATH]", "drop the cached records: all, or those in a directory and below it",
      CHANGING, tool_purge},
     {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
@@ -273,6 +282,17 @@ static const char *take_option(parsed *p, int option, const char *value)
         if (strcmp(value, "auto") != 0 && strcmp(value, "never") != 0 &&
             strcmp(value, "always") != 0)
             return "--color must be auto, never or always";
+        break;
+    case OPT_METHOD:
+        o->method = value;
+        break;
+    case OPT_HEADER:
+        if (o->headers == TOOL_HEADERS)
+            return "--header may be given 100 times";
+        o->header[o->headers++] = value;
+        break;
+    case OPT_ADDRESS:
+        o->address = value;
         break;
     case OPT_LIMIT:
         return take_limit(o, value) ? NULL : "--limit must be a number";

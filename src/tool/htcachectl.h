@@ -27,6 +27,9 @@ typedef enum tool_exit {
     TOOL_REFUSED = 4    /* the server does not allow it */
 } tool_exit;
 
+/** Most headers of a request, as the server takes them. */
+#define TOOL_HEADERS 100
+
 /** What was said on the command line. */
 typedef struct tool_options {
     const char *url;         /* of the status page */
@@ -35,7 +38,10 @@ typedef struct tool_options {
     const char *format, *columns, *to, *base, *since, *output;
     const char *urls, *server;                   /* lookup: a list, and the server that is asked */
     const char *encoded_slashes, *merge_slashes; /* what the server has */
-    long limit;                                  /* -1: not said */
+    const char *method, *address;                /* of the request that explain asks about */
+    const char *header[TOOL_HEADERS];            /* and its headers */
+    int headers;
+    long limit; /* -1: not said */
     bool json, csv, follow, cost, fix, all;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */

@@ -1,0 +1,235 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The request on its way through httpd: all hooks that httpd runs before a handler, the internal
+ * redirects that it makes itself, and what it makes of errors. The answer's header comes to the sink
+ * in explain/connection.c. Called by explain/explain.c, and by httpd for requests of its own making.
+ */
+#include "explain/internal.h"
+#include "redirects/redirects.h"
+
+#include "ap_expr.h"
+#include "http_protocol.h"
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
+#include "http_ssl.h"
+#endif
+#include "mod_rewrite.h"
+
+/* An ErrorDocument, or a page of it: its request has the status of the error. */
+static bool is_document(const request_rec *r)
+{
+    while (r->main)
+        r = r->main;
+    return r->prev && r->prev->status != HTTP_OK;
+}
+
+static const char *whole_path(const request_rec *r)
+{
+    return r->args ? apr_pstrcat(r->pool, r->uri, "?", r->args, NULL) : r->uri;
+}
+
+void htc_explain_translate(request_rec *r)
+{
+    explain *e = explain_of(r);
+
+    htc_request_get(r); /* so that htc_learn() looks */
+    htc_explained_trace(r);
+    if (r->main)
+        return;
+    if (!e->mark.path)
+        e->mark.path = apr_pstrdup(e->pool, r->uri);
+    if (is_document(r) && !is_document(r->prev))
+        explain_step(
+            e, "ErrorDocument", NULL,
+            apr_psprintf(r->pool, "the answer %d is made of %s", r->prev->status, whole_path(r)),
+            r->uri, r->args);
+}
+
+/* --- one request of the chain -----------------------------------------------------------------*/
+
+/* The line that answered, as a table or a rule that told has noted it; else the rule with which
+ * mod_rewrite ended, or a line of mod_alias. */
+static explain_where answering_line(explain *e, const request_rec *r, int status)
+{
+    const char *note = apr_table_get(r->notes, HTC_NOTE_REDIRECT);
+    const char *colon = note ? strrchr(note, ':') : NULL;
+
+    if (!colon)
+        return e->ended ? e->applied : explain_redirect(e, r, status);
+    return (explain_where){apr_pstrmemdup(e->pool, note, (apr_size_t)(colon - note)),
+                           (unsigned)strtoul(colon + 1, NULL, 10)};
+}
+
+/* mod_dir and mod_negotiation put a subrequest's file in the place of the request's own. */
+static void say_replaced(explain *e, const request_rec *r)
+{
+    const htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
+    const char *uri = rq ? rq->located : NULL;
+    size_t len = uri ? strlen(uri) : 0;
+
+    if (!len || r->main || !strcmp(uri, r->uri))
+        return;
+    explain_step(e, !strncmp(uri, r->uri, len) && uri[len - 1] != '/' ? "MultiViews" : "mod_dir",
+                 NULL, apr_psprintf(r->pool, "%s is answered with %s", uri, r->uri), r->uri,
+                 r->args);
+}
+
+/* mod_dir hands a subrequest's Location on and frees the subrequest. Nothing may be taken from a
+ * pool before there is a copy of it. */
+static void keep_location(request_rec *r)
+{
+    const char *location = apr_table_get(r->headers_out, "Location");
+    char *copy = location ? strdup(location) : NULL;
+
+    if (copy)
+        apr_table_setn(r->headers_out, "Location", apr_pstrdup(r->pool, copy));
+    free(copy);
+}
+
+/* The first answer that is no success, and a redirect of the document that is made for it. */
+static void note_refusal(explain *e, const request_rec *r, int status)
+{
+    bool document = is_document(r);
+
+    if (status == OK || status == DONE || r->main)
+        return;
+    if (document && ap_is_HTTP_REDIRECT(status))
+        e->document = answering_line(e, r, status);
+    if (document || e->refused)
+        return;
+    e->refused = status;
+    e->by = answering_line(e, r, status);
+}
+
+/* What httpd does with a request until it has an answer, or a handler would run. */
+static int go_through(explain *e, request_rec *r)
+{
+    int status;
+
+    e->ended = false;
+    if (!is_document(r))
+        e->last = r;
+    status = ap_process_request_internal(r);
+    if (ap_is_HTTP_REDIRECT(status))
+        keep_location(r);
+    if (status == OK)
+        say_replaced(e, r);
+    if (status == OK && !e->mark.stopped)
+        status = explain_answer(e, r);
+    note_refusal(e, r, status);
+    return status == DECLINED ? HTTP_INTERNAL_SERVER_ERROR : status;
+}
+
+/* httpd asks here for each internal redirect. Once it was stopped, nothing more is done. */
+static int quick_handler(request_rec *r, int lookup)
+{
+    explain *e = explain_of(r);
+
+    if (!e || lookup)
+        return DECLINED;
+    return e->mark.stopped ? DONE : go_through(e, r);
+}
+
+int htc_explain_handler(request_rec *r)
+{
+    explain *e = explain_of(r);
+
+    return e->mark.stopped ? DONE : explain_answer(e, r);
+}
+
+/* --- the whole --------------------------------------------------------------------------------*/
+
+static const char *header_of(const explain *e, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *at = strstr(e->head, "\r\n"); at && at[2]; at = strstr(at + 2, "\r\n")) {
+        if (strncasecmp(at + 2, name, len) || at[2 + len] != ':')
+            continue;
+        at += 2 + len + 1;
+        at += strspn(at, " \t");
+        return apr_pstrmemdup(e->pool, at, strcspn(at, "\r\n"));
+    }
+    return NULL;
+}
+
+static void read_head(explain *e)
+{
+    const char *blank = strchr(e->head, ' ');
+
+    e->status = !strncmp(e->head, "HTTP/", 5) && blank ? (int)strtol(blank, NULL, 10) : 0;
+    e->location = header_of(e, "Location");
+    if (e->document.file && e->status != e->refused)
+        e->by = e->document;
+}
+
+void explain_look_up(explain *e)
+{
+    request_rec *r = e->r;
+    int status = r->status == HTTP_OK ? ap_run_post_read_request(r) : r->status;
+
+    r->status = HTTP_OK;
+    e->last = r;
+    if (status == OK || status == DECLINED)
+        status = go_through(e, r);
+    if (!e->mark.stopped)
+        ap_die(status, r);
+    if (!e->mark.stopped)
+        read_head(e);
+}
+
+/* --- hooks ------------------------------------------------------------------------------------*/
+
+/* A map of a program, which mod_rewrite would ask. */
+static char *ask_program(request_rec *r, char *key)
+{
+    explain *e = explain_of(r);
+
+    if (!e)
+        return NULL;
+    if (e->tried.file)
+        explain_stop(e, "a RewriteMap would ask a program for '%s', by %s line %u", key,
+                     e->tried.file, e->tried.line);
+    else
+        explain_stop(e, "a RewriteMap would ask a program for '%s'", key);
+    return NULL;
+}
+
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
+/* Whoever asks httpd whether the connection is encrypted is told so. */
+static int conn_is_ssl(conn_rec *c)
+{
+    const htc_explained *e = htc_server_conf_of(c->base_server)->explained;
+
+    return e && e->https ? OK : DECLINED;
+}
+#endif
+
+void htc_explain_register_hooks(void)
+{
+    explain_register_filters();
+    ap_hook_error_log(explain_hear, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+/* Where mod_rewrite is, and keeps what it keeps as expected. */
+static void find_rewrite(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    static char name[] = EXPLAIN_MAP;
+    APR_OPTIONAL_FN_TYPE(ap_register_rewrite_mapfunc) *fn =
+        APR_RETRIEVE_OPTIONAL_FN(ap_register_rewrite_mapfunc);
+    htc_rewrite *rewrite = apr_pcalloc(pconf, sizeof(*rewrite));
+
+    if (!fn || htc_is_preflight())
+        return;
+    fn(name, ask_program);
+    if (htc_rewrite_find(rewrite, EXPLAIN_MAP, pconf, ptemp))
+        htc_options_get()->explain_rewrite = rewrite;
+}
+
+void htc_explain_pre_config(apr_pool_t *pconf, apr_pool_t *ptemp)
+{
+    find_rewrite(pconf, ptemp);
+    ap_hook_quick_handler(quick_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
+    ap_hook_ssl_conn_is_ssl(conn_is_ssl, NULL, NULL, APR_HOOK_REALLY_FIRST);
+#endif
+}
