@@ -32,7 +32,9 @@
 
 #include "base/base.h"
 #include "area/counters.h"
+#include "area/counts_file.h"
 #include "area/hits.h"
+#include "area/missing.h"
 
 #define REDIRECT_AREA_MAPS      4096 /* maps at a time */
 #define REDIRECT_AREA_IMAGES    8192 /* images at a time, old ones still in use included */
@@ -302,5 +304,13 @@ void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *sta
  * somebody has set another one. A number that a child may have written. */
 int64_t redirect_area_counting_since(const redirect_area *area);
 void redirect_area_count_since(redirect_area *area, int64_t seconds);
+
+/** True when counts from before this area were taken over: those of @a map, or with
+ * REDIRECT_AREA_NIL the time since which all are counted. What other processes say. */
+bool redirect_area_restored(const redirect_area *area, uint32_t map);
+void redirect_area_set_restored(redirect_area *area, uint32_t map);
+
+/** The map's key; false when it does not exist (any more). */
+bool redirect_area_key_get(const redirect_area *area, uint32_t map, redirect_area_key *key);
 
 #endif

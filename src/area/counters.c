@@ -59,8 +59,7 @@ void redirect_counters_reset(redirect_counter *counters, uint32_t n)
     }
 }
 
-/* Add what was counted elsewhere. */
-static void add(redirect_counter *counter, uint64_t word)
+void redirect_counter_add(redirect_counter *counter, uint64_t word)
 {
     uint64_t seen = atomic_load_explicit(&counter->word, memory_order_relaxed), hits, last;
 
@@ -158,7 +157,8 @@ apr_status_t redirect_counters_move(redirect_counter *from, const redirect_keys 
 
         if (!place->counter)
             continue;
-        add(&to[i], atomic_exchange_explicit(&place->counter->word, 0, memory_order_relaxed));
+        redirect_counter_add(
+            &to[i], atomic_exchange_explicit(&place->counter->word, 0, memory_order_relaxed));
         place->counter = NULL;
         found++;
     }

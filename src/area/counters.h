@@ -37,6 +37,9 @@ typedef struct redirect_count {
     int64_t last; /* seconds since 1970; 0: never */
 } redirect_count;
 
+/** Add what was counted elsewhere: a word of another counter. */
+void redirect_counter_add(redirect_counter *counter, uint64_t word);
+
 redirect_count redirect_counter_read(const redirect_counter *counter);
 
 /** Of @a n counters: as if none of these rules had ever answered. What others count meanwhile may

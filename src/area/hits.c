@@ -79,6 +79,19 @@ void redirect_hits_add(const redirect_hits *hits, uint64_t key, uint64_t file, i
     redirect_counter_hit(&hits->counters[i], now);
 }
 
+void redirect_hits_restore(const redirect_hits *hits, uint64_t key, uint64_t word)
+{
+    uint32_t i = find(hits, used(key));
+    uint64_t free_place = 0;
+
+    if (i == NONE) {
+        i = oldest(hits, set_of(used(key)));
+        if (!atomic_compare_exchange_strong(&hits->names[i].key, &free_place, used(key)))
+            return;
+    }
+    redirect_counter_add(&hits->counters[i], word);
+}
+
 redirect_count redirect_hits_get(const redirect_hits *hits, uint64_t key)
 {
     uint32_t i = find(hits, used(key));

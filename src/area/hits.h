@@ -35,6 +35,10 @@ typedef struct redirect_hits {
 /** The redirect with the hash @a key has answered at @a now, in seconds since 1970. */
 void redirect_hits_add(const redirect_hits *hits, uint64_t key, uint64_t file, int64_t now);
 
+/** Add what was counted elsewhere, a word of another counter, to what is counted here. Where all
+ * places of its set are taken it is left out. */
+void redirect_hits_restore(const redirect_hits *hits, uint64_t key, uint64_t word);
+
 /** How often it did; zeros: never, or not for long. */
 redirect_count redirect_hits_get(const redirect_hits *hits, uint64_t key);
 

@@ -44,7 +44,7 @@
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for
  * this text in the module. */
-#define RDA_LAYOUT_TEXT "redirect area layout 0005"
+#define RDA_LAYOUT_TEXT "redirect area layout 0006"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
 #define RDA_STRIPES     16  /* counters of a map, for threads without a thread pin */
@@ -91,6 +91,7 @@ typedef struct rda_header {
     _Atomic uint64_t said;    /* of these, when the administrator was told. Without the lock */
     _Atomic int64_t said_at;  /* seconds; 0: never. Without the lock */
     _Atomic int64_t counting_since; /* seconds since 1970. Without the lock */
+    _Atomic uint32_t restored;      /* that is the time of earlier counts. Without the lock */
 } rda_header;
 
 /* A process's cell is its index in this table. */
@@ -107,8 +108,9 @@ typedef struct rda_name {
     _Atomic uint32_t last_handle; /* the entry's, before it became free */
     _Atomic uint32_t first, last; /* generations that it was used by */
     _Atomic uint64_t key[2];
-    _Atomic uint64_t owner;   /* 0: the server's configuration */
-    _Atomic uint32_t touched; /* asked since the hand went by; set without the lock */
+    _Atomic uint64_t owner;    /* 0: the server's configuration */
+    _Atomic uint32_t touched;  /* asked since the hand went by; set without the lock */
+    _Atomic uint32_t restored; /* earlier counts were added; set without the lock */
 } rda_name;
 
 typedef struct rda_map {

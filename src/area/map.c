@@ -125,6 +125,7 @@ static uint32_t create_locked(redirect_area *area, const redirect_area_key *key,
     RDA_SET(name->key[1], key->word[1]);
     RDA_SET(name->owner, owner);
     RDA_SET(name->touched, 0);
+    RDA_SET(name->restored, 0);
     RDA_SET(name->handle, handle);
     return handle;
 }
@@ -194,6 +195,30 @@ uint64_t redirect_area_owner(const redirect_area *area, uint32_t handle)
 {
     return redirect_area_exists(area, handle) ? RDA_GET(area->names[rda_entry_of(handle)].owner)
                                               : 0;
+}
+
+bool redirect_area_key_get(const redirect_area *area, uint32_t handle, redirect_area_key *key)
+{
+    const rda_name *name = &area->names[rda_entry_of(handle)];
+
+    *key = (redirect_area_key){{RDA_GET(name->key[0]), RDA_GET(name->key[1])}};
+    return redirect_area_exists(area, handle);
+}
+
+bool redirect_area_restored(const redirect_area *area, uint32_t handle)
+{
+    if (handle == RDA_NIL)
+        return RDA_GET(area->header->restored) != 0;
+    return redirect_area_exists(area, handle) &&
+           RDA_GET(area->names[rda_entry_of(handle)].restored) != 0;
+}
+
+void redirect_area_set_restored(redirect_area *area, uint32_t handle)
+{
+    if (handle == RDA_NIL)
+        RDA_SET(area->header->restored, 1);
+    else if (redirect_area_exists(area, handle))
+        RDA_SET(area->names[rda_entry_of(handle)].restored, 1);
 }
 
 uint32_t redirect_area_place(uint32_t handle)
