@@ -68,7 +68,7 @@ class Httpd:
         lines += [f"LoadModule {m}_module {libexec}/mod_{m}.so" for m in modules
                   if os.path.exists(f"{libexec}/mod_{m}.so")]
         if module:
-            lines.append(f"LoadModule htcache_module {module}")
+            lines.append(f"LoadModule htcache_module {module}\nHtCacheCountersFile Off")
         lines += [f"LoadModule {m}_module {libexec}/mod_{m}.so" for m in own]
         lines += [f"ServerRoot {self.dir}", f"DefaultRuntimeDir {self.dir}",
                   f"PidFile {self.dir}/pid", f"ErrorLog {self.dir}/error_log", "LogLevel warn",

@@ -93,6 +93,15 @@ AC_ARG_WITH([confdir],
          AS_IF([test -d "$htc_dir"], [htcconfdir=$htc_dir; break])
      done
      AS_IF([test "$htc_sysconfdir" = /etc/apache2], [htcconfdir=/etc/apache2/mods-available])])
+AC_ARG_WITH([statedir],
+    [AS_HELP_STRING([--with-statedir=DIR], [where HtCacheCountersFile is by default; DIR belongs to
+        the user that starts httpd (default: /var/lib/apache2 or /var/lib/httpd, where there is
+        one, else LOCALSTATEDIR/lib)])],
+    [htcstatedir=$withval],
+    [AS_IF([test -d /var/lib/apache2], [htcstatedir=/var/lib/apache2],
+        [test -d /var/lib/httpd], [htcstatedir=/var/lib/httpd],
+        [htcstatedir='$(localstatedir)/lib'])])
+AC_SUBST([htcstatedir])
 AC_SUBST([htcmoddir])
 AC_SUBST([htcconfdir])
 ])

@@ -26,6 +26,7 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     htc_notes_pre_config(); /* by now the tree may be much shorter */
     if (htc_options_get()->pages)
         htc_explain_pre_config(pconf, ptemp);
+    htc_missing_pre_config();
     return rv;
 }
 
@@ -161,7 +162,7 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
     htc_options_get()->vector_bytes = htc_vector_bytes();
     install_rule_filters(s);
     htc_fold_say_odd(s);
-    rv = htc_maps_post_config(pconf, ptemp, s, any);
+    rv = htc_maps_post_config(pconf, ptemp, s, any || htc_missing_wanted(s));
     if (!any && !htc_is_preflight()) {
         htc_options_get()->on_advice = htc_on_advice(
             &htc_options_get()->on, ap_conftree ? ap_conftree->filename : NULL, pconf);
@@ -293,7 +294,9 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_error_log(htc_error_log, NULL, NULL, APR_HOOK_MIDDLE);
     htc_explain_register_hooks();
     ap_hook_optional_fn_retrieve(htc_start, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_optional_fn_retrieve(htc_keeper_start, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_monitor(htc_builder_monitor, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_monitor(htc_keeper_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);
     /* Ahead of all others, so that no handler runs for a request of ?explain. */
@@ -340,6 +343,11 @@ static const command_rec directives[] = {
                   "Off to leave Redirect and RewriteRule lines to mod_alias and mod_rewrite"),
     AP_INIT_TAKE1("HtCacheCounters", htc_conf_set_counters, NULL, RSRC_CONF,
                   "Off not to count how often each redirect answers"),
+    AP_INIT_TAKE12("HtCacheCountersFile", htc_keeper_directive, NULL, RSRC_CONF,
+                   "A file that keeps these counts while httpd is stopped, and how often it is "
+                   "written, such as 1min; Off for none"),
+    AP_INIT_FLAG("HtCacheMissing", htc_missing_directive, NULL, RSRC_CONF,
+                 "On to count pages that are asked for and not found"),
     AP_INIT_TAKE_ARGV("HtCacheRedirectMap", htc_map_directive, NULL, OR_FILEINFO,
                       "A file of redirects, then options such as status=301"),
     AP_INIT_TAKE123(HTC_FOLD_REDIRECT, htc_fold_take123, (void *)HTTP_MOVED_TEMPORARILY,

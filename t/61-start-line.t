@@ -23,13 +23,15 @@ sub problems_of {
     return @{ decode_json($server->client('main', keepalive => 0, host => 'localhost')->request('/htcache-status?format=json')->{body})->{problems} };
 }
 
-# Without the line of the secret, so that only @conf is of the module.
+# Without the lines of the secret and, where it is off, of the counts, so that only @conf is of the module.
 my $n = 0;
 sub start_plain {
     my ($conf) = @_;
     my $server = HtCache::Server->new(name => 'start-' . ++$n, htcache => 1, conf => $conf);
     $server->write_conf;
-    write_file($server->conf, read_file($server->conf) =~ s/^HtCacheAdminSecretFile.*\n//mr);
+    my $text = read_file($server->conf) =~ s/^HtCacheAdminSecretFile.*\n//mr;
+    $text =~ s/^HtCacheCountersFile.*\n//m if $conf !~ /^HtCache On/m; # nothing is counted then
+    write_file($server->conf, $text);
     return $server->start(same => 1);
 }
 

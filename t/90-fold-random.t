@@ -376,7 +376,7 @@ sub run_dump {
         my $conf = $server->write_conf;
         my $said = qx{"@{[HtCache::Env::httpd()]}" -d "$server->{root}" -f "$conf" -t -D DUMP_CONFIG 2>&1};
         $said =~ s/\b$server->{port}{$_}\b/PORT:$_/g for keys %{ $server->{port} };
-        $said =~ s/^# +\d+:\n(?:HtCache On|HtCacheAdminSecretFile .*|DirectoryIndex index.html)\n//mgr;
+        $said =~ s/^# +\d+:\n(?:HtCache On|HtCacheAdminSecretFile .*|HtCacheCountersFile Off|DirectoryIndex index.html)\n//mgr;
     } 0, 1;
     is $said[1], $said[0], '-D DUMP_CONFIG shows the lines as they were written';
     like $said[0], qr/Redirect \/a\/b http.*RewriteRule \^\/a\/index/s, 'which are there';

@@ -13,7 +13,7 @@ sub slurp { open my $in, '<', $_[0] or die "$_[0]: $!\n"; local $/; return <$in>
 
 # Schema, its page, and how deep the headings of the sections are there.
 my @pairs = (['status', 'status.md', '##'], ['explain', 'explain.md', '##'],
-    ['redirects', 'status.md', '###']);
+    ['redirects', 'status.md', '###'], ['missing', 'status.md', '####']);
 
 sub documented {
     my ($page, $depth) = @_;
@@ -57,7 +57,7 @@ for my $pair (@pairs) {
 }
 
 # Members of lists have no rows of their own: they are named where the list is described.
-my %page_of = (status => 'status.md', redirects => 'status.md', directories => 'status.md', freshness => 'status.md',
+my %page_of = (status => 'status.md', redirects => 'status.md', missing => 'status.md', directories => 'status.md', freshness => 'status.md',
     explain => 'explain.md');
 for my $what (sort keys %page_of) {
     my %named = map { $_ => 1 } slurp("$top/docs/$page_of{$what}") =~ /`(\w+)`/g;

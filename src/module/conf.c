@@ -23,6 +23,8 @@ void htc_options_reset(apr_pool_t *pconf)
     current_options = apr_pcalloc(pconf, sizeof(*current_options));
     current_options->memory = HTC_DEFAULT_MEMORY;
     current_options->process_memory = HTC_DEFAULT_PROCESS_MEMORY;
+    current_options->counters_file = HTC_COUNTERS_FILE;
+    current_options->counters_interval = apr_time_from_sec(HTC_COUNTERS_SECONDS);
     current_options->trusted = apr_array_make(pconf, 2, sizeof(const char *));
     current_options->on.files = apr_array_make(pconf, 2, sizeof(const char *));
     current_options->folds = apr_array_make(pconf, 2, sizeof(void *));
@@ -48,6 +50,7 @@ void *htc_create_server_conf(apr_pool_t *p, server_rec *s)
     sc->own.revalidate_ms = -1;
     sc->share_percent = -1;
     sc->counters = -1;
+    sc->missing = -1;
     return sc;
 }
 
@@ -62,6 +65,8 @@ void *htc_merge_server_conf(apr_pool_t *p, void *base_, void *add_)
         sc->share_percent = base->share_percent;
     if (sc->counters == -1)
         sc->counters = base->counters;
+    if (sc->missing == -1)
+        sc->missing = base->missing;
     if (!add->exclude)
         sc->exclude = base->exclude;
     else if (base->exclude)

@@ -36,6 +36,9 @@ APLOG_USE_MODULE(htcache);
 
 #define HTC_DEFAULT_MEMORY         (UINT64_C(256) << 20)
 #define HTC_DEFAULT_PROCESS_MEMORY (UINT64_C(16) << 20)
+/** HtCacheCountersFile; the directory comes from configure. */
+#define HTC_COUNTERS_FILE    HTC_STATE_DIR "/htcache.counts"
+#define HTC_COUNTERS_SECONDS 60
 /** Of HtCacheMemory, records have one part in so many, and what httpd makes of them the rest. */
 #define HTC_RECORDS_PART 4
 /** HtCacheRevalidate auto: the kernel tells of changes. */
@@ -120,6 +123,7 @@ typedef struct htc_server_conf {
     int share_percent;           /* -1: not set */
     apr_array_header_t *exclude; /* const char *, absolute, ends with '/'; NULL: none */
     int counters;                /* count the answers of each redirect; -1: not set, which is On */
+    int missing;                 /* count pages that are not found; -1: not set, which is Off */
     /* ap_conf_vector_t *: sections that set a handler by URL; NULL: none, or no status page */
     const apr_array_header_t *pages;
     bool page_possible; /* SetHandler htcache-status stands somewhere */
@@ -214,15 +218,19 @@ typedef struct htc_options {
     const char *on_advice;         /* how, where HtCache On stands nowhere; or NULL */
     htc_secret secret;             /* what a POST to the status page must know */
     bool notes;                    /* a log format names one of ours; redirects/notes.c */
-    htc_walk walk;                 /* what is the same for every tree */
-    htc_rewrite *rewrite;          /* of RewriteRules; or NULL */
-    htc_rewrite *explain_rewrite;  /* for ?explain: also where rules are left alone; or NULL */
-    size_t vector_bytes;           /* htc_vector_bytes(), once all modules are loaded */
-    bool traced;                   /* somewhere LogLevel asks for what mod_rewrite's variables do */
-    const char *alias_odd;         /* why Redirect lines cannot be folded; or NULL */
-    bool regex_options;            /* the configuration changes how regexes are compiled */
-    bool fold_dirs;                /* lines of directories are folded in one host or more */
-    bool fold_shared;              /* so are those of sections outside of virtual hosts */
+    bool missing;                  /* HtCacheMissing stands somewhere; redirects/missing.c */
+    const char *counters_file;     /* HtCacheCountersFile; NULL: Off */
+    bool counters_file_set;        /* by the directive */
+    apr_interval_time_t counters_interval; /* between two writes of it */
+    htc_walk walk;                         /* what is the same for every tree */
+    htc_rewrite *rewrite;                  /* of RewriteRules; or NULL */
+    htc_rewrite *explain_rewrite; /* for ?explain: also where rules are left alone; or NULL */
+    size_t vector_bytes;          /* htc_vector_bytes(), once all modules are loaded */
+    bool traced;                  /* somewhere LogLevel asks for what mod_rewrite's variables do */
+    const char *alias_odd;        /* why Redirect lines cannot be folded; or NULL */
+    bool regex_options;           /* the configuration changes how regexes are compiled */
+    bool fold_dirs;               /* lines of directories are folded in one host or more */
+    bool fold_shared;             /* so are those of sections outside of virtual hosts */
 } htc_options;
 
 #define HTC_HELD_RECENT 8
@@ -235,6 +243,7 @@ typedef struct htc_request {
     bool inherited;                    /* started with another request's results: learn nothing */
     unsigned outcomes; /* 1 << enum htc_counter: how httpd's questions were answered */
     bool page;         /* the status page's by its URL: no .htaccess files */
+    bool answered;     /* a redirect did; only kept where HtCacheMissing stands */
     /* Of a top-level request, ap_conf_vector_t *: configurations that may show the status page. */
     apr_array_header_t *page_confs;
     bool refused; /* a file could not be opened when it was too late to tell core: htc_refuse() */

@@ -194,6 +194,14 @@ bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
     return false;
 }
 
+/* A hint, like the counts themselves. */
+void htc_counted_carried(redirect_area *area, uint32_t slot, const redirect_area *before,
+                         const redirect_area_key *name)
+{
+    if (redirect_area_restored(before, redirect_area_find(before, name)))
+        redirect_area_set_restored(area, slot);
+}
+
 /* Pin an image of these keys, with what was counted of them before. */
 static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t *keys, uint32_t n,
                              redirect_area *before, redirect_area_pin *pin)
@@ -209,6 +217,7 @@ static apr_status_t pin_keys(redirect_area *area, uint32_t slot, const uint64_t 
         return APR_EGENERAL;
     if (!htc_counted_before(before, &lines_name, &old))
         return APR_SUCCESS;
+    htc_counted_carried(area, slot, before, &lines_name);
     if (old.size >= old.ncounters * sizeof(*keys))
         move_array(&old, pin);
     redirect_area_unpin(before, &old);
@@ -312,6 +321,83 @@ static bool each_counted(const htc_counted *counted, htc_redirect_row_fn *fn, vo
             return false;
     }
     return true;
+}
+
+/* --- for the keeper ---------------------------------------------------------------------------*/
+
+static uint64_t next_of_words(void *baton)
+{
+    htc_counted_image *image = baton;
+    const uint64_t *word = image->at;
+
+    image->at = word + 1;
+    return *word;
+}
+
+static uint64_t next_of_names(void *baton)
+{
+    htc_counted_image *image = baton;
+    const redirect_hits_name *name = image->at;
+
+    image->at = name + 1;
+    return atomic_load_explicit(&name->key, memory_order_relaxed);
+}
+
+static uint64_t next_of_image(void *baton)
+{
+    htc_counted_image *image = baton;
+
+    image->rule = redirect_table_next(image->table, image->rule);
+    return image->rule ? redirect_table_key(image->table, image->rule) : 0;
+}
+
+/* Lines' images are arrays, of as many as there are counters. */
+static bool open_array(htc_counted_image *image, size_t size, uint64_t (*next)(void *))
+{
+    image->at = image->pin.image;
+    image->keys.next = next;
+    return image->pin.size >= image->pin.ncounters * size;
+}
+
+static bool same_key(const redirect_area_key *a, const redirect_area_key *b)
+{
+    return a->word[0] == b->word[0] && a->word[1] == b->word[1];
+}
+
+static bool open_image(htc_counted_image *image, const redirect_area_key *key, apr_pool_t *pool)
+{
+    if (same_key(key, &htc_missing_name))
+        return false;
+    image->hits = same_key(key, &htc_hits_name);
+    if (image->hits)
+        return htc_hits_fit(&image->pin) &&
+               open_array(image, sizeof(redirect_hits_name), next_of_names);
+    if (same_key(key, &lines_name))
+        return open_array(image, sizeof(uint64_t), next_of_words);
+    image->table = redirect_table_open(image->pin.image, image->pin.size, pool);
+    image->keys.next = next_of_image;
+    return image->table != NULL;
+}
+
+bool htc_counted_open(redirect_area *area, uint32_t slot, apr_pool_t *pool,
+                      htc_counted_image *image)
+{
+    redirect_area_key key;
+
+    *image = (htc_counted_image){.hits = false};
+    if (!redirect_area_key_get(area, slot, &key) || !redirect_area_pin_get(area, slot, &image->pin))
+        return false;
+    image->keys.baton = image;
+    image->keys.count = image->pin.ncounters;
+    if (redirect_area_pin_filled(area, &image->pin) && open_image(image, &key, pool))
+        return true;
+    redirect_area_unpin(area, &image->pin);
+    return false;
+}
+
+void htc_counted_close(redirect_area *area, const htc_counted_image *image)
+{
+    redirect_area_unpin(area, &image->pin);
 }
 
 void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton)
@@ -496,6 +582,7 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
             redirect_counters_reset(counted->counters, counted->count);
     }
     htc_hits_reset(s);
+    htc_missing_reset(s);
     if (redirects && redirects->area)
         redirect_area_count_since(redirects->area, apr_time_sec(apr_time_now()));
 }

@@ -3,9 +3,10 @@
  * @file redirects/counters.h
  * Counters of single redirects in httpd: rows of redirect maps, and folded lines of the server's
  * configuration. Counts lie in the redirect area, so all processes share them, and rows that stay
- * keep theirs when a map is loaded anew and when the server is restarted gracefully; nothing is
- * written to disk. Redirect lines of .htaccess files are counted, too, in a table of their own, and
- * so are RewriteRules in them (redirects/fold_track.h).
+ * keep theirs when a map is loaded anew and when the server is restarted gracefully. A process of its
+ * own keeps them in a file, so that they survive a stop (redirects/keeper.c). Redirect lines of
+ * .htaccess files are counted, too, in a table of their own, and so are RewriteRules in them
+ * (redirects/fold_track.h). Pages that were not found are in redirects/missing.c.
  */
 #ifndef HTC_REDIRECTS_COUNTERS_H
 #define HTC_REDIRECTS_COUNTERS_H
@@ -55,7 +56,8 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
 /** Set the counters of all of these redirects to 0: as they are listed, those of all virtual hosts.
  */
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool);
-/** Since when they count, in seconds since 1970: httpd's start, or the last reset. */
+/** Since when they count, in seconds since 1970: the first start with the file of counts, or without
+ * one httpd's start; or the last reset. */
 int64_t htc_redirect_counts_since(const server_rec *s);
 
 /** A redirect has answered: number @a index of @a n, whose counters may be NULL. It is counted
@@ -73,6 +75,10 @@ void htc_counted_prepare(htc_redirects *redirects, redirect_area *before);
  * the image; its memory exists. */
 bool htc_counted_before(redirect_area *before, const redirect_area_key *name,
                         redirect_area_pin *old);
+/** The map @a slot has the counts that @a name had in the area @a before: if these were earlier ones
+ * from the file, too, the keeper does not add them again. */
+void htc_counted_carried(redirect_area *area, uint32_t slot, const redirect_area *before,
+                         const redirect_area_key *name);
 /** child_init, after joining: keep the counters in their place as long as this process lives. */
 void htc_counted_keep(htc_redirects *redirects);
 
@@ -81,6 +87,22 @@ void htc_counted_keep(htc_redirects *redirects);
 apr_status_t htc_counted_publish(redirect_area *area, uint32_t slot, const void *bytes, size_t len,
                                  uint32_t n);
 
+/** An image of the area with counters, pinned, whichever kind it is. */
+typedef struct htc_counted_image {
+    redirect_area_pin pin;
+    redirect_keys keys; /* of its counters, to be gone through once; their number, too */
+    bool hits;          /* lines of .htaccess files: a redirect_hits */
+    const void *at;     /* private */
+    const redirect_table *table;
+    uint32_t rule;
+} htc_counted_image;
+
+/** False: the map @a slot has no image with redirects' counters, or one that is damaged. @a image
+ * stays where it is until htc_counted_close(). @a pool for scratch memory, until then. */
+bool htc_counted_open(redirect_area *area, uint32_t slot, apr_pool_t *pool,
+                      htc_counted_image *image);
+void htc_counted_close(redirect_area *area, const htc_counted_image *image);
+
 /* redirects/counters_htaccess.c: the same for lines of .htaccess files. */
 struct htc_fold_entry;
 /** The line of @a file that has this key has answered. */
@@ -88,6 +110,9 @@ void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key);
 /** The key of a Redirect line: the same as long as the line says the same in the same file,
  * wherever it stands there. */
 uint64_t htc_count_key(const struct htc_fold_entry *entry, bool is_regex);
+extern const redirect_area_key htc_hits_name;
+/** True when it is an image of such counters. */
+bool htc_hits_fit(const redirect_area_pin *pin);
 void htc_hits_prepare(htc_redirects *redirects, redirect_area *before);
 void htc_hits_keep(htc_redirects *redirects);
 void htc_hits_reset(const server_rec *s);
@@ -96,6 +121,27 @@ bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *f
 /** Call @a fn for the one that counter number @a index is of, if its file is in the cache. */
 void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
                    void *baton);
+
+/* redirects/keeper.c: counts in a file. */
+/** optional_fn_retrieve, behind the configuration: begin to keep counts in HtCacheCountersFile. */
+void htc_keeper_start(void);
+/** monitor: see to it that they are kept. */
+int htc_keeper_monitor(apr_pool_t *pool, server_rec *s);
+const char *htc_keeper_directive(cmd_parms *cmd, void *dir_conf, const char *file,
+                                 const char *interval);
+
+/* redirects/missing.c: pages that were not found. */
+extern const redirect_area_key htc_missing_name;
+const char *htc_missing_directive(cmd_parms *cmd, void *dir_conf, int on);
+/** pre_config: where a HtCacheMissing stands, look at each request when it is logged. */
+void htc_missing_pre_config(void);
+/** True when some server has HtCacheMissing On. */
+bool htc_missing_wanted(const server_rec *s);
+void htc_missing_prepare(htc_redirects *redirects, redirect_area *before);
+void htc_missing_keep(htc_redirects *redirects);
+void htc_missing_reset(const server_rec *s);
+/** NULL: none are counted. */
+const redirect_missing *htc_missing_of(const server_rec *s);
 
 /** Let rows of the map's earlier image @a old, which lies here or in the area before the
  * restart, keep their counts in its current image. */

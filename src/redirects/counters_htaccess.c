@@ -43,9 +43,9 @@ void htc_count_htaccess(const request_rec *r, const char *file, uint64_t key)
 
 /* --- their memory -----------------------------------------------------------------------------*/
 
-static const redirect_area_key hits_name = {{UINT64_C(0x6874616363657373), UINT64_C(0x68697473)}};
+const redirect_area_key htc_hits_name = {{UINT64_C(0x6874616363657373), UINT64_C(0x68697473)}};
 
-static bool fits(const redirect_area_pin *pin)
+bool htc_hits_fit(const redirect_area_pin *pin)
 {
     return pin->size == NAMES_BYTES && pin->ncounters == REDIRECT_HITS_ENTRIES;
 }
@@ -59,15 +59,17 @@ static void set_hits(htc_redirects *redirects, const redirect_area_pin *pin)
 }
 
 /* The area before the restart holds numbers: other processes can write them, but not move them. */
-static void carry_hits(const redirect_area_pin *pin, redirect_area *before)
+static void carry_hits(redirect_area *area, uint32_t slot, const redirect_area_pin *pin,
+                       redirect_area *before)
 {
     redirect_area_pin old = {NULL};
 
-    if (!htc_counted_before(before, &hits_name, &old))
+    if (!htc_counted_before(before, &htc_hits_name, &old))
         return;
-    if (fits(&old)) {
+    if (htc_hits_fit(&old)) {
         memcpy((void *)(uintptr_t)pin->image, old.image, NAMES_BYTES);
         memcpy(pin->counters, old.counters, REDIRECT_HITS_ENTRIES * sizeof(*old.counters));
+        htc_counted_carried(area, slot, before, &htc_hits_name);
     }
     redirect_area_unpin(before, &old);
 }
@@ -79,17 +81,17 @@ static apr_status_t pin_hits(htc_redirects *redirects, redirect_area *before,
     redirect_area *area = redirects->area;
     apr_status_t rv;
 
-    redirects->hits_slot = redirect_area_map(area, &hits_name, redirects->generation, true);
+    redirects->hits_slot = redirect_area_map(area, &htc_hits_name, redirects->generation, true);
     if (redirects->hits_slot == REDIRECT_AREA_NIL)
         return APR_ENOSPC;
     if (redirect_area_pin_get(area, redirects->hits_slot, pin))
-        return fits(pin) ? APR_SUCCESS : APR_EGENERAL;
+        return htc_hits_fit(pin) ? APR_SUCCESS : APR_EGENERAL;
     rv = htc_counted_publish(area, redirects->hits_slot, NULL, NAMES_BYTES, REDIRECT_HITS_ENTRIES);
     if (rv != APR_SUCCESS)
         return rv;
-    if (!redirect_area_pin_get(area, redirects->hits_slot, pin) || !fits(pin))
+    if (!redirect_area_pin_get(area, redirects->hits_slot, pin) || !htc_hits_fit(pin))
         return APR_EGENERAL;
-    carry_hits(pin, before);
+    carry_hits(area, redirects->hits_slot, pin, before);
     return APR_SUCCESS;
 }
 

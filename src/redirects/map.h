@@ -53,8 +53,13 @@ struct htc_redirects {
     uint64_t counted_version; /* of their image; 0: none */
     uint32_t hits_slot; /* the same for lines of .htaccess files, redirects/counters_htaccess.c */
     uint64_t hits_version;
-    redirect_hits hits; /* NULL in it: they are not counted */
+    redirect_hits hits;    /* NULL in it: they are not counted */
+    uint32_t missing_slot; /* the same for pages that are not found, redirects/missing.c */
+    uint64_t missing_version;
+    redirect_missing *missing; /* NULL: they are not counted */
     server_rec *main_server;
+    apr_pool_t *pool;          /* of the configuration */
+    struct htc_keeper *keeper; /* redirects/keeper.c; NULL: there is none */
     apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
     uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
     uint64_t patterns_limit;  /* most that compiled patterns of these take in a process */
@@ -157,9 +162,10 @@ bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map
                      int level);
 
 /* redirects/map_start.c */
-/** post_config, after all directives were read: prepare the area and load what changed. @a
- * htaccess: maps may also come from .htaccess files. */
-int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess);
+/** post_config, after all directives were read: prepare the area and load what changed. @a needed:
+ * the area is, also without a map: maps may come from .htaccess files, or something is counted in
+ * it. */
+int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool needed);
 /** check_config: `httpd -t` reads all maps, and says what is wrong; so does a start, ahead of its
  * first post_config, where the administrator sees it. */
 int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s);

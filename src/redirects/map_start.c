@@ -31,7 +31,7 @@ static void say_broken(const htc_redirects *redirects, const htc_redirect_map *m
  * No lock is taken in the area of before.
  */
 static void take_over(htc_redirects *redirects, const htc_redirect_map *map,
-                      const redirect_area_pin *old, apr_pool_t *ptemp)
+                      const redirect_area_pin *old, const redirect_area *before, apr_pool_t *ptemp)
 {
     redirect_area *area = redirects->area;
     static const htc_identity nothing;
@@ -45,6 +45,7 @@ static void take_over(htc_redirects *redirects, const htc_redirect_map *map,
         if (redirect_table_validate(image, old->size) == APR_SUCCESS &&
             redirect_area_publish(area, map->slot, &nothing) == APR_SUCCESS) {
             htc_count_moved(area, map->slot, old, ptemp);
+            htc_counted_carried(area, map->slot, before, &map->key);
             return;
         }
     }
@@ -61,7 +62,7 @@ static void carry_over(htc_redirects *redirects, const htc_redirect_map *map, re
         return;
     redirect_area_asked(before, redirect_area_find(before, &map->key), &lookups, &hits);
     redirect_area_count(redirects->area, map->slot, lookups, hits);
-    take_over(redirects, map, &old, ptemp);
+    take_over(redirects, map, &old, before, ptemp);
     redirect_area_unpin(before, &old);
 }
 
@@ -115,6 +116,7 @@ static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_las
         redirects->generation = ++kept->generation;
     }
     redirects->main_server = s;
+    redirects->pool = pconf;
     redirects->maps = options->maps;
     redirects->fold_secret = options->walk.secret;
     redirects->tree_limit = options->memory / 4;
@@ -148,11 +150,18 @@ static htc_lasting *lasting_for(server_rec *s, htc_lasting **before, const char 
     return made;
 }
 
-int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool htaccess)
+static void carry_since(redirect_area *area, const redirect_area *before)
+{
+    redirect_area_count_since(area, redirect_area_counting_since(before));
+    if (redirect_area_restored(before, REDIRECT_AREA_NIL))
+        redirect_area_set_restored(area, REDIRECT_AREA_NIL);
+}
+
+int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bool needed)
 {
     bool wanted = htc_options_get()->maps->nelts > 0;
     const char *why = NULL;
-    htc_lasting *before = NULL, *kept = wanted || htaccess ? lasting_for(s, &before, &why) : NULL;
+    htc_lasting *before = NULL, *kept = wanted || needed ? lasting_for(s, &before, &why) : NULL;
     htc_redirects *redirects = redirects_create(pconf, s, kept);
 
     htc_alias_find();
@@ -160,7 +169,7 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
         fold_all();
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->redirects = redirects;
-    if (!kept && !wanted && !htaccess)
+    if (!kept && !wanted && !needed)
         return OK;
     if (!kept) {
         ap_log_error(APLOG_MARK, wanted ? APLOG_EMERG : APLOG_INFO, 0, s, "HtCacheRedirectMap: %s",
@@ -169,13 +178,14 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     }
     redirect_area_join(redirects->area, redirects->generation);
     if (before)
-        redirect_area_count_since(redirects->area, redirect_area_counting_since(before->area));
+        carry_since(redirects->area, before->area);
     for (int i = 0; i < redirects->maps->nelts; i++)
         load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), before,
                       ptemp);
     if (!htc_is_preflight())
         htc_counted_prepare(redirects, before ? before->area : NULL);
     htc_hits_prepare(redirects, before ? before->area : NULL);
+    htc_missing_prepare(redirects, before ? before->area : NULL);
     if (before)
         htc_lasting_end(before);
     kept->shared = !htc_is_preflight();
@@ -235,6 +245,7 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s)
         redirect_area_join(redirects->area, redirects->generation);
         htc_counted_keep(redirects);
         htc_hits_keep(redirects);
+        htc_missing_keep(redirects);
     }
     if (apr_thread_mutex_create(&redirects->fold_lock, APR_THREAD_MUTEX_DEFAULT, pchild) !=
             APR_SUCCESS ||

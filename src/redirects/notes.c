@@ -86,6 +86,8 @@ void htc_note_redirect(request_rec *r, const char *file, unsigned line)
 {
     const request_rec *top = r;
 
+    if (htc_options_get()->missing)
+        htc_request_get(r)->answered = true;
     while (top->main)
         top = top->main;
     if (htc_options_get()->notes || htc_explained_of(r))

@@ -44,7 +44,7 @@ static void report_server(htc_report *report)
     htc_add_time(group, "counting_since", counting_since(report),
                  "what these figures count: that restart, or the last reset");
     htc_add_time(group, "redirects_counting_since", htc_redirect_counts_since(report->server),
-                 "what the hits of redirects count: httpd's start, or the last reset");
+                 "hits of redirects count from then on");
     htc_add_gauge(group, "generation", HTC_UNIT_ONE, (uint64_t)generation,
                   "restarts since httpd was started");
 }

@@ -235,6 +235,8 @@ void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
         total = find_rows(report, list, query, &complete);
     }
     htc_add_text(group, "order", query->used ? "top" : "unused", "which were asked for");
+    htc_add_time(group, "counting_since", htc_redirect_counts_since(report->server),
+                 "hits count from then on");
     htc_add_time(group, "since", query->since, "hits before that do not count");
     htc_add_text(group, "search", query->search, "text that each of them has");
     htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset,

@@ -122,7 +122,8 @@ static bool set_parameter(question *q, const char *name, const char *value)
     if (!strcmp(name, "redirects") || !strcmp(name, "tab")) {
         *(*name == 't' ? &q->tab : &q->redirects) = true;
         q->which.used = !strcmp(value, "top");
-        return q->which.used || !strcmp(value, "unused");
+        q->which.missing = !strcmp(value, "missing");
+        return q->which.used || q->which.missing || !strcmp(value, "unused");
     }
     if (!strcmp(name, "search")) {
         q->which.search = *value ? value : NULL;
@@ -202,7 +203,7 @@ static htc_report *answer(request_rec *r, const question *q)
     report = htc_report_empty(r);
     report->lists = true;
     if (q->redirects)
-        htc_redirects_report(report, &q->which);
+        (q->which.missing ? htc_missing_report : htc_redirects_report)(report, &q->which);
     else if (q->freshness)
         htc_freshness_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT,
                            (uint32_t)q->which.offset);

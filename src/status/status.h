@@ -25,6 +25,7 @@ htc_report *htc_report_make(request_rec *r, bool lists);
 
 typedef struct htc_redirect_query {
     bool used;          /* those that answered, most hits first; else those that did not */
+    bool missing;       /* pages that were not found instead of redirects */
     int64_t since;      /* seconds since 1970: hits before that do not count; 0: all do */
     const char *search; /* text that its source, target or file has; NULL: any */
     uint64_t offset;
@@ -34,6 +35,8 @@ typedef struct htc_redirect_query {
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+/** The same for pages that were not found: status/missing.c. */
+void htc_missing_report(htc_report *report, const htc_redirect_query *query);
 
 /* --- single files: status/costs.c ---------------------------------------------------------*/
 

@@ -121,7 +121,8 @@ sub _frame {
     my @modules = ("mpm_$self->{mpm}", @{ $self->{modules} }, (grep { $_ eq 'htcache' } @{ $self->{modules} }) ? () : 'htcache');
     my $own     = $self->{htcache} ? 'LoadModule htcache_module ' . module_path() . "\n" : '';
     my $frame   = join '', map { $_ eq 'htcache' ? $own : load_modules($_) } @modules;
-    $frame .= $self->{htcache} ? secret_conf("$self->{root}/secret") : "\n"; # as many lines
+    # As many lines. Drivers that keep counts name a file.
+    $frame .= $self->{htcache} ? secret_conf("$self->{root}/secret") . "HtCacheCountersFile Off\n" : "\n\n";
     $frame .= $self->{mpm_conf} // $MPM_CONF{ $self->{mpm} };
     $frame .= "User www-data\nGroup www-data\n" if $> == 0;
     $frame .= "Listen 127.0.0.1:\@PORT:$_\@\n" for 'main', @{ $self->{ports} };
@@ -194,10 +195,22 @@ sub pid {
     return $pid;
 }
 
-# Process numbers of the parent's children but the builder.
+# Process numbers of the parent's children but the builder and the keeper of counts.
 sub children {
     my ($self) = @_;
-    return grep { !_is_builder($_) } _children_of($self->pid || return);
+    return grep { !_is_builder($_) && !_is_keeper($_) } _children_of($self->pid || return);
+}
+
+# The keeper's process number; nothing: there is none now.
+sub keeper {
+    my ($self) = @_;
+    my ($pid) = grep { _is_keeper($_) } _children_of($self->pid || return);
+    return $pid;
+}
+
+sub _is_keeper {
+    my ($pid) = @_;
+    return (read_file("/proc/$pid/comm") // '') eq "htcache-counts\n";
 }
 
 # The builder's process number; nothing: there is none now.
@@ -288,7 +301,7 @@ sub kill_all {
     my $pid = $self->pid or return;
     kill 'STOP', $pid;
     wait_until(sub { (_state($pid) // 'T') =~ /[TZX]/ });
-    my @children = $self->children;
+    my @children = ($self->children, $self->keeper // ());
     kill 'KILL', $pid;
     $self->wait_gone($pid);
     kill 'KILL', grep { _alive($_) } @children;
