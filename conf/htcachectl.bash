@@ -7,8 +7,8 @@ _htcachectl_options() { # command
     status) all+=" --url= --all" ;;
     explain) all+=" --url= --method= --header= --address=" ;;
     purge | reset-counters) all+=" --url= --secret-file=" ;;
-    top) all+=" --url= --limit=" ;;
-    unused) all+=" --url= --limit= --since=" ;;
+    top) all+=" --url= --limit= --csv" ;;
+    unused | missing) all+=" --url= --limit= --since= --csv" ;;
     check) all+=" --url= --format= --columns= --cost --fix --follow --limit= --output=" ;;
     lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv" ;;
     diff) all+=" --format= --columns= --base= --merge-slashes= --csv" ;;
@@ -34,7 +34,7 @@ _htcachectl_values() { # option
 }
 
 _htcachectl() {
-    local commands="status top unused explain purge reset-counters check lookup diff convert"
+    local commands="status top unused missing explain purge reset-counters check lookup diff convert"
     local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command="" i
 
     COMPREPLY=()

@@ -68,29 +68,43 @@ unlike $out, qr/\e/, 'no colours in a pipe';
 is_deeply [$code, decode_json($out)->{state}], [0, 'on'], 'status --json: what the server sent';
 
 ($code, $out) = run("top --url $status");
-is_deeply [$code, $out], [1, "none\n"], 'top before any hit: none, exit code 1';
+like $out, qr/\Acounted since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\nnone\n\z/, 'top before any hit: none, since when';
+is $code, 1, 'exit code 1';
 $client->request('/row-7') for 1 .. 3;
 $client->request('/row-9');
 $client->request('/odd%C2%9B%3Ci%3E');
 ($code, $out) = run("top --url $status");
 is $code, 0, 'top: exit code 0';
-my @lines = split /\n/, $out;
+my ($since, @lines) = split /\n/, $out;
+like $since, qr/^counted since/, 'top: since when';
 is scalar @lines, 3, 'top: three redirects have answered';
 like $lines[0], qr{^ +3  \S+ \S+  301  /row-7 -> http://example\.org/7  \Q$dir\E/map\.txt:7$},
     'top: most hits first, with file and line';
 like $out, qr/\Q\x9b\E<i>/, 'top: a control character of a row is escaped' or diag $out;
 unlike $out, qr/\xc2\x9b|\e/, 'top: and does not reach the terminal';
 ($code, $out) = run("top --limit 1 --url $status");
-like $out, qr/\A[^\n]+row-7[^\n]+\n1 of 3; --limit shows more\n\z/, 'top --limit 1';
+like $out, qr/\Acounted since [^\n]+\n[^\n]+row-7[^\n]+\n1 of 3; --limit shows more\n\z/, 'top --limit 1';
 ($code, $out) = run("top --json --url $status");
 my $schema = decode_json(read_file(t_dir() . '/redirects.schema.json'));
 is_deeply [$code, HtCache::Schema::problems($schema, decode_json($out))], [0], 'top --json: as the schema says';
 
 ($code, $out) = run("unused --limit 0 --url $status");
-is_deeply [$code, scalar(() = $out =~ /\n/g)], [0, 28], 'unused: all that have not answered';
+is_deeply [$code, scalar(() = $out =~ /\n/g)], [0, 29], 'unused: all that have not answered';
 unlike $out, qr/row-7 /, 'unused: none that has';
-($code, $out) = run("unused --limit 0 --since 90d --url $status");
-is_deeply [$code, scalar(() = $out =~ /\n/g)], [0, 28], 'unused --since 90d: hits of today count';
+($code, $out, $err) = run("unused --limit 0 --since 90d --url $status");
+is_deeply [$code, scalar(() = $out =~ /\n/g)], [5, 29], 'unused --since 90d: hits of today count; exit code 5';
+like $err, qr/counted only since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(0 days\): .* in the 90d before today is not known/, 'as nobody has counted for so long';
+is((run("unused --since 90d --$_ --url $status"))[0], 5, "unused --since --$_: exit code 5, too") for qw(json csv);
+is((run("unused --since 0s --url $status"))[0], 0, 'unused --since a time that was counted: exit code 0');
+is((run("top --csv --json --url $status"))[0], 2, '--csv and --json: exit code 2');
+is((run("status --csv --url $status"))[0], 2, 'status has no --csv');
+($code, $out) = run("top --csv --url $status");
+like $out, qr{\Ahits,last_hit_at,status,rule,target,file,line,counted_since\r\n3,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ,301,/row-7,http://example\.org/7,\Q$dir\E/map\.txt,7,\d{4}[^,]+Z\r\n},
+    'top --csv';
+like $out, qr{,/odd\\xc2\\x9b<i>,}, 'control characters are escaped there, too';
+is scalar(() = $out =~ /\r\n/g), 4, 'with a line for each';
+($code, $out) = run("unused --csv --limit 1 --url $status");
+like $out, qr/\r\n0,,301,/, 'unused --csv: never is empty';
 for my $case (['unused --since nonsense', '--since a number with'], ['unused --since 90', '--since a number with'],
     ['explain page.html', 'explain takes http'], ['explain ftp://x/page.html', 'explain takes http']) {
     ($code, undef, $err) = run("$case->[0] --url $status");

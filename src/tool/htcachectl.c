@@ -78,12 +78,12 @@ static const struct {
     [OPT_ADDRESS] = {"address", "ADDRESS", 0,
                      "the address of the client, an IP number (default: that of the tool, as the "
                      "server sees it)"},
-    [OPT_LIMIT] =
-        {"limit", "N", 'n',
-         "print N redirects (default 20), files, or messages of one kind (default: check 100, "
-         "convert one with a count); 0: all"},
+    [OPT_LIMIT] = {"limit", "N", 'n',
+                   "print N redirects or pages (default 20), files, or messages of one kind "
+                   "(default: check 100, convert one with a count); 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
-                   "those that did not answer within this time: 90d, 12h, 30min (default: ever)"},
+                   "unused: those that did not answer within this time; missing: those asked for "
+                   "within it: 90d, 12h, 30min (default: ever)"},
     [OPT_ALL] = {"all", NULL, 'a', "print every figure and list, not what fits a screen"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
                     "format of the files: text, csv, cloudflare, netlify, nginx, json, httpd "
@@ -123,9 +123,12 @@ static const struct {
     {"status", "", "show what is wrong, and what the server's cache and tables did, on one screen",
      ONLINE | BIT(OPT_ALL), tool_status},
     {"top", "", "list the redirects that answered most often, with file and line",
-     ONLINE | BIT(OPT_LIMIT), tool_top},
+     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_CSV), tool_top},
     {"unused", "", "list the redirects that never answered, or not for a time, with file and line",
-     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE), tool_unused},
+     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE) | BIT(OPT_CSV), tool_unused},
+    {"missing", "",
+     "list the pages that were asked for most and not found, and that no redirect answers",
+     ONLINE | BIT(OPT_LIMIT) | BIT(OPT_SINCE) | BIT(OPT_CSV), tool_missing},
     {"explain", "URL",
      "ask httpd what it does with a URL: status, target, the line that answers, each step",
      ONLINE | BIT(OPT_METHOD) | BIT(OPT_HEADER) | BIT(OPT_ADDRESS), tool_explain},
@@ -194,11 +197,12 @@ static void print_exit_codes(FILE *out)
 {
     fputs("\nExit codes:\n"
           "  0  all went well\n"
-          "  1  errors in a map, no row answers, answers differ, no redirect listed, something\n"
+          "  1  errors in a map, no row answers, answers differ, nothing listed, something\n"
           "     was lost in a conversion, or the server's answer cannot be used\n"
           "  2  wrong usage, or a file that cannot be read or written\n"
           "  3  no connection to the server\n"
-          "  4  the server does not allow it\n",
+          "  4  the server does not allow it\n"
+          "  5  unused --since: redirects are counted for a shorter time than that\n",
           out);
 }
 

@@ -24,7 +24,8 @@ typedef enum tool_exit {
                          * each command */
     TOOL_USAGE = 2,     /* wrong usage, or a file that cannot be read */
     TOOL_NO_SERVER = 3, /* no connection to the server */
-    TOOL_REFUSED = 4    /* the server does not allow it */
+    TOOL_REFUSED = 4,   /* the server does not allow it */
+    TOOL_TOO_SHORT = 5  /* redirects are counted for a shorter time than was asked about */
 } tool_exit;
 
 /** Most headers of a request, as the server takes them. */
@@ -59,7 +60,9 @@ tool_run tool_cost;
 /* tool/status.c: */
 tool_run tool_status;
 /* tool/server.c: */
-tool_run tool_top, tool_unused, tool_purge, tool_reset;
+tool_run tool_purge, tool_reset;
+/* tool/listing.c: */
+tool_run tool_top, tool_unused, tool_missing;
 /* tool/explain.c: */
 tool_run tool_explain;
 
