@@ -105,6 +105,15 @@ my ($cut) = grep {/long/} keys %{ pages() };
 is length $cut, 224, 'a long path is cut';
 like "www.example.com$long", qr/^\Q$cut\E/, 'at its end';
 like $server->client('main')->request('/htcache-status?redirects=missing')->{body}, qr/\/old\/page/, 'the page shows them, too';
+my $overview = $server->client('main')->request('/htcache-status?tab=missing')->{body};
+like $overview, qr/aria-current="page">Not found</, 'and has a tab for them';
+like $overview, qr/\/old\/page/, 'with the first of them';
+unlike $server->client('main')->request('/htcache-status?tab=top')->{body}, qr/\/old\/page/, 'which the other tabs do not show';
+my $found = list('&search=OLD/p');
+is_deeply [map { $_->{path} } @{ $found->{pages} }], [grep { m{old/p}i } map { $_->{path} } @{ list('&limit=10000')->{pages} }], 'a search, in any case of letters';
+is $found->{missing}{search}, 'OLD/p', 'and for what';
+cmp_ok $found->{missing}{total}, '<', list()->{missing}{total}, 'leaves the others out';
+is list('&search=no-such-page')->{missing}{total}, 0, 'what is nowhere is not found';
 unlike ask('')->{body}, qr/secret/, 'nowhere is a query';
 
 # A restart goes on, and has no more than there was.

@@ -110,7 +110,7 @@ my $found = part(html('?tab=unused&search=TO-3'), 's-redirects');
 is_deeply [$found =~ m{<th scope="row">/row-(\d+)<}g], [3, 30 .. 38], 'a search finds parts of targets, in any case';
 like $found, qr{name="search" id="search"[^>]* value="TO-3"}, 'and the field keeps what was typed';
 like $found, qr{<a href="\?tab=top&amp;search=TO-3#s-redirects">}, 'for the other tab, too';
-like part(html('?tab=top&search=zzz'), 's-redirects'), qr/No redirect of this list has the text/, 'nothing found';
+like part(html('?tab=top&search=zzz'), 's-redirects'), qr/Nothing in this list has the text/, 'nothing found';
 like html('?tab=top&search=' . escaped('"><i>&')), qr/value="&quot;&gt;&lt;i&gt;&amp;"/, 'what is searched for is escaped';
 is data('&redirects=unused&search=row-4')->{redirects}{total}, 2, 'JSON searches alike';
 is data('&redirects=unused&search=row-4')->{redirects}{search}, 'row-4', 'and says what for';

@@ -20,14 +20,21 @@ static int by_hits(const void *a_, const void *b_)
     return strcmp(a->text, b->text);
 }
 
-/* All that were asked for since then; their number. */
-static uint32_t collect(const redirect_missing *missing, int64_t since, page *pages)
+static bool wanted(const htc_redirect_query *query, const page *page)
+{
+    return strchr(page->text, '/') && (!query->since || page->count.last >= query->since) &&
+           (!query->search || htc_text_has(page->text, strlen(page->text), query->search));
+}
+
+/* All that are asked for; their number. */
+static uint32_t collect(const redirect_missing *missing, const htc_redirect_query *query,
+                        page *pages)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; missing && i < REDIRECT_MISSING_ENTRIES; i++) {
         if (redirect_missing_get(missing, i, pages[n].text, &pages[n].count) &&
-            strchr(pages[n].text, '/') && (!since || pages[n].count.last >= since))
+            wanted(query, &pages[n]))
             n++;
     }
     qsort(pages, n, sizeof(*pages), by_hits);
@@ -67,13 +74,14 @@ void htc_missing_report(htc_report *report, const htc_redirect_query *query)
                                         "candidates for a redirect");
     htc_list *list = make_list(report);
     page *pages = apr_palloc(report->pool, REDIRECT_MISSING_ENTRIES * sizeof(*pages));
-    uint32_t total = collect(missing, query->since, pages);
+    uint32_t total = collect(missing, query, pages);
 
     for (uint64_t i = query->offset; i < total && i - query->offset < query->limit; i++)
         add_page(list, &pages[i]);
     htc_add_time(group, "counting_since", missing ? redirect_missing_since(missing) : 0,
                  "requests count from then on; none: HtCacheMissing is Off");
     htc_add_time(group, "since", query->since, "only pages that were asked for since then");
+    htc_add_text(group, "search", query->search, "text that each of them has");
     htc_add_gauge(group, "offset", HTC_UNIT_ONE, query->offset,
                   "position of the first row in this answer");
     htc_add_gauge(group, "limit", HTC_UNIT_ONE, query->limit, "most rows in this answer");

@@ -25,9 +25,10 @@ typedef struct walk {
     htc_list *list;
 } walk;
 
-/* Does the text have this in it? In any case of ASCII letters. */
-static bool has(const char *text, size_t len, const char *part, size_t part_len)
+bool htc_text_has(const char *text, size_t len, const char *part)
 {
+    size_t part_len = strlen(part);
+
     for (size_t i = 0; text && i + part_len <= len; i++) {
         size_t n = 0;
 
@@ -43,14 +44,13 @@ static bool has(const char *text, size_t len, const char *part, size_t part_len)
 static bool is_found(const char *search, const htc_redirect_row *row)
 {
     const redirect_rule *rule = &row->rule;
-    size_t len = strlen(search);
 
-    return has(rule->pattern ? rule->pattern : rule->source,
-               rule->pattern ? rule->pattern_len : rule->source_len, search, len) ||
-           has(rule->host, rule->host_len, search, len) ||
-           has(rule->query, rule->query_len, search, len) ||
-           has(rule->target, rule->target_len, search, len) ||
-           has(row->file, strlen(row->file), search, len);
+    return htc_text_has(rule->pattern ? rule->pattern : rule->source,
+                        rule->pattern ? rule->pattern_len : rule->source_len, search) ||
+           htc_text_has(rule->host, rule->host_len, search) ||
+           htc_text_has(rule->query, rule->query_len, search) ||
+           htc_text_has(rule->target, rule->target_len, search) ||
+           htc_text_has(row->file, strlen(row->file), search);
 }
 
 static bool wanted(const htc_redirect_query *query, const htc_redirect_row *row)

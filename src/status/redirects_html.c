@@ -32,6 +32,11 @@ static bool is_missing(const htc_report *report)
     return htc_report_figure(report, "missing", "total") != NULL;
 }
 
+static bool counts_missing(const htc_report *report)
+{
+    return is_missing(report) || htc_missing_of(report->server);
+}
+
 static place place_of(const htc_report *report)
 {
     bool overview = htc_report_figure(report, "server", "now") != NULL;
@@ -68,7 +73,7 @@ static void send_tabs(const place *p)
 
     ap_rputs("<nav class=\"tabs\" aria-label=\"Redirects\">", r);
     for (size_t i = 0; i < NTABS; i++) {
-        if (!strcmp(tabs[i].order, "missing") && !is_missing(p->report))
+        if (!strcmp(tabs[i].order, "missing") && !counts_missing(p->report))
             continue;
         ap_rprintf(r, "<a href=\"?%s=%s%s#s-redirects\"%s>%s</a>", p->parameter, tabs[i].order,
                    search_part(p), strcmp(tabs[i].order, p->order) ? "" : " aria-current=\"page\"",
@@ -123,7 +128,7 @@ static void send_none(const place *p)
     for (size_t i = 0; !p->search && !p->offset && i < NTABS; i++)
         none = strcmp(tabs[i].order, p->order) ? none : tabs[i].none;
     ap_rprintf(p->report->r, "<p class=\"none\">%s%s.</p>\n",
-               p->search ? "No redirect of this list has the text that was searched for" : none,
+               p->search ? "Nothing in this list has the text that was searched for" : none,
                !p->search && !strcmp(p->order, "top") ? " so far" : "");
 }
 
@@ -168,7 +173,7 @@ void htc_page_redirects(const htc_report *report)
     if (!p.order || !rows)
         return;
     htc_redirect_most(report->server, report->pool, 1, no_row, NULL, &totals);
-    if (!totals.all && !totals.htaccess && !strcmp(p.parameter, "tab"))
+    if (!totals.all && !totals.htaccess && !counts_missing(report) && !strcmp(p.parameter, "tab"))
         return;
     ap_rputs("<section id=\"s-redirects\"><h2>Redirects", report->r);
     if (is_missing(report))

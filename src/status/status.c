@@ -189,7 +189,7 @@ static htc_report *answer_all(request_rec *r, const question *q)
     first.limit = HTC_REDIRECTS_SHOWN;
     first.quick = first.used && !first.since && !first.search && !first.offset;
     if (q->form->send == htc_status_html)
-        htc_redirects_report(report, &first);
+        (first.missing ? htc_missing_report : htc_redirects_report)(report, &first);
     return report;
 }
 

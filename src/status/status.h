@@ -27,7 +27,7 @@ typedef struct htc_redirect_query {
     bool used;          /* those that answered, most hits first; else those that did not */
     bool missing;       /* pages that were not found instead of redirects */
     int64_t since;      /* seconds since 1970: hits before that do not count; 0: all do */
-    const char *search; /* text that its source, target or file has; NULL: any */
+    const char *search; /* text that it has in what is shown of it; NULL: any */
     uint64_t offset;
     uint32_t limit;
     bool quick; /* those that answer most, at most HTC_REDIRECT_MOST, without a look at all of them.
@@ -35,6 +35,9 @@ typedef struct htc_redirect_query {
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
+/** Do the @a len bytes at @a text, which may be NULL, have @a part in them? In any case of ASCII
+ * letters. */
+bool htc_text_has(const char *text, size_t len, const char *part);
 /** The same for pages that were not found: status/missing.c. */
 void htc_missing_report(htc_report *report, const htc_redirect_query *query);
 
