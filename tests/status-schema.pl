@@ -75,13 +75,13 @@ is_deeply [sort $told =~ /^\| (\w+) \|/mg], [sort @$kinds], 'problems: docs/stat
 
 # The tool has JSON of its own. Literals of calls that make some are its names, but for the formats.
 my (%made, %told);
-for my $file (qw(convert_command cost_command map)) {
+for my $file (qw(check convert_command cost_command diff fix lookup map_file urls)) {
     my $code = slurp("$top/src/tool/$file.c");
     for my $call ($code =~ /\b(?:json_pack|json_object_set_new|set_number)\(([^;]*);/g) {
         $made{$_} = 1 for $call =~ /"([a-z]\w*)"/g;
     }
 }
-for my $row (slurp("$top/docs/htcachectl.md") =~ /^\| `(?:convert|check|check --cost|lookup)` \| (.*)$/mg) {
+for my $row (slurp("$top/docs/htcachectl.md") =~ /^\| `(?:convert|check|check --cost|check --fix|diff|lookup|lookup --urls)` \| (.*)$/mg) {
     my ($names, $meaning) = split / \| /, $row, 2;
     $told{$_} = 1 for $names =~ /`(\w+)`/g;
     # Of a list its members.
