@@ -181,9 +181,10 @@ write_file("$tree/root/left/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd
 write_file("$tree/map.txt",    "/row http://example.org/row\n/parsed/./x http://example.org/x\n/row http://example.org/again\n");
 write_file("$tree/broken.txt", "/a nonsense\n");
 my %schema_of = map { my $name = $_; ($name => decode_json(read_file(t_dir() . "/$name.schema.json"))) }
-    qw(status redirects directories freshness explain done);
+    qw(status redirects missing directories freshness explain done);
 my @answers = (
     [status => '?format=json'], (map { [redirects => "?format=json&redirects=$_"] } 'top', 'unused', 'unused&since=1d', 'top&limit=1&offset=1'),
+    (map { [missing => "?format=json&redirects=missing$_"] } '', '&search=x&since=1d'),
     [directories => '?format=json&directories=cost'], [freshness => '?format=json&directories=freshness'], [freshness => '?format=json&directories=freshness&limit=1'],
     (map { [explain => '?format=json&explain=' . s/([^\w.-])/sprintf '%%%02X', ord $1/ger] } '/', '/parsed/page.html', '/parsed/old?q', '/replayed/page.html', '/left/page.html',
         '/off/page.html', '/new/page.html', '/nowhere/at/all', '/row', '/parsed', 'http://other.example/row', '/outside/x'),
