@@ -151,7 +151,7 @@ EOT
         my %answer = map { my $got = $client->request($_); $_ => "$got->{status} " . (HtCache::Client::header($got, 'Location') // '') } qw(/old-shop/cart /gone-for-good /old-blog /new-row);
         is_deeply \%answer, { '/old-shop/cart' => '301 https://www.example.com/shop/cart', '/gone-for-good' => '410 ', '/old-blog' => '301 http://blog.example.com/blog', '/new-row' => '301 https://www.example.com/new' },
             "$page: in the end the rows answer, also the one that was added while it served";
-        like $said{q{htcachectl explain 'http://127.0.0.1/old-shop?id=5'}}, qr{301 https://www\.example\.com/shop\?id=5}, "$page: explain says where it goes";
+        like $said{q{htcachectl explain 'http://127.0.0.1/old-shop?id=5'}}, qr{301 to https://www\.example\.com/shop\?id=5}, "$page: explain says where it goes";
     }
     is_deeply [$server->crashes], [], 'no child died';
     $server->stop;
