@@ -11,5 +11,5 @@ static void register_hooks(apr_pool_t *p)
     (void)p;
 }
 
-module AP_MODULE_DECLARE_DATA ruid2_module = {
-    STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, NULL, register_hooks};
+module AP_MODULE_DECLARE_DATA ruid2_module = {STANDARD20_MODULE_STUFF, NULL, NULL, NULL, NULL, NULL,
+                                              register_hooks};
