@@ -182,6 +182,9 @@ is_deeply [split /\n/, run('lookup map.txt --urls urls.csv --csv')], ['line,url,
 $json = decode_json(run('lookup map.txt --urls urls.csv --json'));
 is_deeply [@$json{qw(asked different)}], [7, 3], 'as JSON';
 is_deeply $json->{differences}[2], { line => 6, url => '/none', expected => '301 /x', status => 0, location => undef, map_line => 0, reason => undef }, 'with each';
+file('latin1', "/a;/caf\xe9;301");
+$json = decode_json(run('lookup map.txt --urls latin1 --json'));
+is_deeply [@$json{differences}], [[{ line => 1, url => '/a', expected => "301 /caf\xe9", status => 301, location => '/b', map_line => 1, reason => undef }]], 'bytes that are not UTF-8 lose no row';
 file('list', '/a', '/c,with,commas', '/nowhere', '# a comment', 'http://h.example/gone');
 run('lookup map.txt --urls list');
 like $out, qr{^list:2: /c,with,commas: expected an answer, got no row answers\nlist:3: .*\n4 URLs: 2 as expected, 2 not\n\z}, 'a list of URLs alone';

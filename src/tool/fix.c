@@ -44,8 +44,8 @@ static void say(void *baton, redirect_severity severity, const char *file, uint3
 static void tell(const fixing *x, uint32_t line, const char *what, const char *message)
 {
     if (x->messages)
-        json_array_append_new(x->messages, json_pack("{sIssss}", "line", (json_int_t)line, "what",
-                                                     what, "message", message));
+        json_array_append_new(x->messages, json_pack("{sIssso}", "line", (json_int_t)line, "what",
+                                                     what, "message", tool_json_string(message)));
     else
         tool_say("%s:%u: %s: %s", x->name, (unsigned)line, what, message);
 }

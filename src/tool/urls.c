@@ -231,10 +231,11 @@ static json_t *json_string_or_null(const char *s)
 
 static json_t *json_row(const url_row *row, const url_answer *got)
 {
-    return json_pack("{sIsosssisosIso}", "line", (json_int_t)row->line, "url",
-                     tool_json_string(row->url), "expected", row->differs, "status", got->status,
-                     "location", json_string_or_null(got->location), "map_line",
-                     (json_int_t)row->map.line, "reason", json_string_or_null(got->why));
+    return json_pack("{sIsososisosIso}", "line", (json_int_t)row->line, "url",
+                     tool_json_string(row->url), "expected", tool_json_string(row->differs),
+                     "status", got->status, "location", json_string_or_null(got->location),
+                     "map_line", (json_int_t)row->map.line, "reason",
+                     json_string_or_null(got->why));
 }
 
 static void print_row(const tool_options *o, const map_file *f, const url_row *row,
