@@ -46,6 +46,20 @@ static char find_separator(const redirect_csv *start, apr_pool_t *pool)
     return '\x1f'; /* none: stands in no URL */
 }
 
+/* A host goes into a header, where a line's end would begin another one. */
+static bool has_plain_host(const char *url)
+{
+    const char *host = strstr(url, "//");
+
+    if (!host || (host != url && host[-1] != ':'))
+        return true;
+    for (const char *s = host + 2; *s && !strchr("/?#", *s); s++) {
+        if ((unsigned char)*s <= ' ' || *s == 127)
+            return false;
+    }
+    return true;
+}
+
 /* False: wrong, which was said. */
 static bool take_row(const char *file, const redirect_csv *csv, apr_array_header_t *rows,
                      apr_pool_t *pool)
@@ -56,6 +70,11 @@ static bool take_row(const char *file, const redirect_csv *csv, apr_array_header
 
     if (!*row.url || *row.url == '#')
         return true;
+    if (!has_plain_host(row.url)) {
+        tool_say("%s:%u: the host of '%s' has blanks or control characters", file,
+                 (unsigned)row.line, row.url);
+        return false;
+    }
     if (is_status(target)) { /* "URL,301,TARGET", or "URL,410" */
         const char *other = status;
 
@@ -129,15 +148,16 @@ static size_t own_origin(const char *url, const char *host, size_t host_len)
 {
     const char *scheme = strstr(url, "://"), *s;
 
-    if (*url == '/' || !scheme)
+    if (*url == '/' || !scheme || !host_len)
         return 0;
     s = scheme + 3;
-    if (host_len && (strncasecmp(s, host, host_len) != 0 || !strchr(":/?#", s[host_len])))
+    if (strncasecmp(s, host, host_len) != 0 || !strchr(":/?#", s[host_len]))
         return 0;
     return (size_t)(s - url) + strcspn(s, "/?#");
 }
 
-/* A path leads to the same place as a URL with the host that was asked: httpd completes it. */
+/* A path leads to the same place as a URL with the host that was asked: httpd completes it. @a url
+ * has this host; without one, only the same text is the same place. */
 static bool same_place(const char *a, const char *b, const char *url)
 {
     const char *host = strstr(url, "//");
@@ -145,7 +165,7 @@ static bool same_place(const char *a, const char *b, const char *url)
 
     if (host && (host == url || host[-1] == ':')) {
         host += 2;
-        len = strcspn(host, ":/?#");
+        len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?#");
     }
     skip_a = *b == '/' ? own_origin(a, host, len) : 0;
     skip_b = *a == '/' ? own_origin(b, host, len) : 0;
@@ -177,9 +197,11 @@ static const url_answer *answer_of(const url_row *row, bool server)
     return server ? &row->server : &row->map;
 }
 
-static void judge(url_row *row, bool map, bool server, apr_pool_t *pool)
+/* @a server is its address, or NULL: a URL without a host is asked there. */
+static void judge(url_row *row, bool map, const char *server, apr_pool_t *pool)
 {
-    const url_answer *got = answer_of(row, server);
+    const char *asked = *row->url == '/' && row->url[1] != '/' && server ? server : row->url;
+    const url_answer *got = answer_of(row, server != NULL);
     bool given = row->target || row->status;
     const char *target = given ? row->target : row->map.location;
     int status = given ? row->status : row->map.status;
@@ -192,7 +214,7 @@ static void judge(url_row *row, bool map, bool server, apr_pool_t *pool)
         row->differs = NULL;
     else if (!status && !target)
         row->differs = is_redirect(got->status) ? "no redirect" : NULL;
-    else if (target ? !got->location || !same_place(target, got->location, row->url)
+    else if (target ? !got->location || !same_place(target, got->location, asked)
                     : is_redirect(status) != (got->location != NULL) && !given)
         row->differs = say_answer(status, target, pool);
     else if (status && status != got->status &&
@@ -306,6 +328,6 @@ int tool_lookup_urls(const tool_options *command, map_file *map, apr_pool_t *poo
             return code;
     }
     for (int i = 0; i < rows->nelts; i++)
-        judge(&row[i], map != NULL, command->server != NULL, pool);
+        judge(&row[i], map != NULL, command->server, pool);
     return put_differences(command, map, rows, pool);
 }
