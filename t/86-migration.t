@@ -147,6 +147,15 @@ is_deeply [@$json{qw(removed flattened left)}], [2, 1, 2], '--fix --json counts'
 is scalar(@{ $json->{messages} }), 5, 'and lists the steps';
 run('check --fix lines.conf chain.txt');
 is $code, 2, 'one file at a time';
+file('guarded', 'not to be written');
+file('owned.txt', '/a /b 301', '/b /c 301');
+chmod 0640, "$dir/owned.txt";
+symlink "$dir/guarded", "$dir/owned.txt.tmp" or die $!;
+run('check --fix owned.txt --output owned.txt');
+is $code, 0, 'a list is mended in its place';
+is read_file("$dir/guarded"), "not to be written\n", 'and no link of another is followed that lies beside it';
+is sprintf('%o', (stat "$dir/owned.txt")[2] & 07777), '640', 'and who may read it is as it was';
+is_deeply [grep { !/tmp\z/ } glob "$dir/owned.txt.*"], [], 'and nothing else is left beside it';
 run('check lines.conf --output x');
 is $code, 2, '--output needs --fix';
 

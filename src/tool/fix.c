@@ -12,8 +12,11 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct fixing {
     const tool_options *command;
@@ -198,18 +201,42 @@ static bool is_proven(const fixing *x)
     return fix_count_wrong(x->list, to, wrong) == 0;
 }
 
+/* Whom the file that it replaces, if any, belongs to and who may read it. A file that belongs to
+ * another group than that must not be readable for it. */
+static void keep_rights(int fd, const char *name)
+{
+    mode_t mask = umask(0), mode = 0666 & ~mask;
+    struct stat old;
+
+    umask(mask);
+    if (stat(name, &old) == 0 && S_ISREG(old.st_mode)) {
+        mode = old.st_mode & 0777;
+        if (fchown(fd, old.st_uid, old.st_gid) != 0)
+            mode &= (mode & 07) << 3 | 0707;
+    }
+    if (fchmod(fd, mode) != 0)
+        tool_say("%s: its rights cannot be set: %s", name, strerror(errno));
+}
+
+/* Beside it, under a name that nobody knows before: whoever may write to the directory, as the owner
+ * of an .htaccess file, could have put a link to another file there. */
 static bool put_file(const fixing *x)
 {
     const char *name = x->command->output;
-    const char *other = apr_pstrcat(x->pool, name, ".tmp", NULL);
-    FILE *out = fopen(other, "w");
+    char *other = apr_pstrcat(x->pool, name, ".XXXXXX", NULL);
+    int fd = mkostemp(other, O_CLOEXEC);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     bool good = out && fwrite(x->text, 1, x->len, out) == x->len;
 
+    if (good)
+        keep_rights(fd, name);
     if (out && fclose(out) != 0)
         good = false;
     good = good && rename(other, name) == 0;
     if (!good)
         tool_say("%s: %s", name, strerror(errno));
+    if (!good && fd >= 0)
+        unlink(other);
     return good;
 }
 
