@@ -26,7 +26,9 @@ typedef struct planner {
     const convert_list *list;
     fix_step *steps;
     probe_table table;
-    source_at *sources;        /* of all rules, sorted, for prefixes */
+    source_at *sources;  /* of all rules, sorted, for prefixes */
+    source_at *patterns; /* those of them that are patterns */
+    int npatterns;
     apr_hash_t *query_sources; /* paths of rules with a condition on the query */
     apr_pool_t *pool;          /* of one rule */
 } planner;
@@ -104,12 +106,15 @@ static void index_sources(planner *p)
     int n = p->list->rules->nelts;
 
     p->sources = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->sources));
+    p->patterns = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->patterns));
     p->query_sources = apr_hash_make(p->list->pool);
     for (int i = 0; i < n; i++) {
         const redirect_rule *rule = &rule_at(p->list, i)->rule;
         const char *path = loose_path(rule->source, rule->source_len, p->list->pool);
 
         p->sources[i] = (source_at){path, i};
+        if (is_pattern(rule_at(p->list, i)))
+            p->patterns[p->npatterns++] = p->sources[i];
         if (rule->query)
             apr_hash_set(p->query_sources, path, APR_HASH_KEY_STRING, "");
     }
@@ -126,12 +131,12 @@ static bool may_be_asked_together(const convert_rule *a, const convert_rule *b)
 /* May a pattern answer something at this path or below it? */
 static bool pattern_below(const planner *p, const char *path, const convert_rule *r)
 {
-    for (int i = 0; i < p->list->rules->nelts; i++) {
-        const convert_rule *other = rule_at(p->list, p->sources[i].index);
-        const char *source = p->sources[i].path;
+    for (int i = 0; i < p->npatterns; i++) {
+        const convert_rule *other = rule_at(p->list, p->patterns[i].index);
+        const char *source = p->patterns[i].path;
         size_t len = strlen(source), shorter = strlen(path) < len ? strlen(path) : len;
 
-        if (is_pattern(other) && may_be_asked_together(other, r) &&
+        if (may_be_asked_together(other, r) &&
             (other->rule.flags & REDIRECT_FLOATING || !strncmp(source, path, shorter)))
             return true;
     }

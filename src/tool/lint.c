@@ -296,30 +296,47 @@ static void say_duplicate(void *baton, uint32_t line, uint32_t first_line)
                         (unsigned)first_line);
 }
 
-/* The rules of one place, see convert_rule.place. */
-static void check_place(const convert_list *list, unsigned place, once *o)
+/* Some rules of one place, see convert_rule.place. */
+static void check_place(const convert_rule *const *rules, size_t n, once *o, apr_pool_t *pool)
 {
-    redirect_builder *builder = redirect_builder_create((size_t)list->rules->nelts, 0);
+    redirect_builder *builder = redirect_builder_create(n, 0);
     size_t size;
     void *image = NULL;
 
-    for (int i = 0; builder && i < list->rules->nelts; i++) {
-        const convert_rule *r = &APR_ARRAY_IDX(list->rules, i, convert_rule);
-
-        if (r->place == place)
-            redirect_builder_add(builder, &r->rule);
-    }
+    for (size_t i = 0; builder && i < n; i++)
+        redirect_builder_add(builder, &rules[i]->rule);
     if (builder && redirect_builder_finish(builder, say_duplicate, o, &size) == APR_SUCCESS)
         image = malloc(size ? size : 1);
     if (image) {
         redirect_builder_write(builder, image);
-        redirect_map_check(redirect_table_open(image, size, list->pool), &o->inner, list->pool);
+        redirect_map_check(redirect_table_open(image, size, pool), &o->inner, pool);
     }
     if (o->inner.longest_chain > o->to->longest_chain)
         o->to->longest_chain = o->inner.longest_chain;
     if (builder)
         redirect_builder_destroy(builder);
     free(image);
+}
+
+/* By place, and as they stand. */
+static int compare_places(const void *a, const void *b)
+{
+    const convert_rule *x = *(const convert_rule *const *)a, *y = *(const convert_rule *const *)b;
+
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+static const convert_rule **by_place(const convert_list *list)
+{
+    size_t n = (size_t)list->rules->nelts;
+    const convert_rule **rules = apr_palloc(list->pool, (n + 1) * sizeof(convert_rule *));
+
+    for (size_t i = 0; i < n; i++)
+        rules[i] = &APR_ARRAY_IDX(list->rules, i, convert_rule);
+    qsort(rules, n, sizeof(convert_rule *), compare_places);
+    return rules;
 }
 
 static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
@@ -333,19 +350,19 @@ static void lint_together(const char *bytes, size_t len, bool htaccess, redirect
 {
     convert_list *list = convert_list_create(pool, quiet, NULL);
     convert_place at = {.htaccess = htaccess};
-    unsigned places = 0;
+    const convert_rule **rules;
+    apr_pool_t *sub;
 
     list->compile = report->compile;
     convert_read_config(list, &at, "", bytes, len);
-    for (int i = 0; i < list->rules->nelts; i++) {
-        unsigned place = APR_ARRAY_IDX(list->rules, i, convert_rule).place;
+    rules = by_place(list);
+    apr_pool_create(&sub, pool);
+    for (size_t i = 0, end, n = (size_t)list->rules->nelts; i < n; i = end) {
+        once o = {.to = report, .seen = apr_hash_make(sub)};
+        map_regexes *regexes = map_regexes_create(sub); /* they number the patterns of a table */
 
-        places = place + 1 > places ? place + 1 : places;
-    }
-    for (unsigned place = 0; place < places; place++) {
-        once o = {.to = report, .seen = apr_hash_make(pool)};
-        map_regexes *regexes = map_regexes_create(pool); /* they number the patterns of a table */
-
+        for (end = i + 1; end < n && rules[end]->place == rules[i]->place;)
+            end++;
         o.inner = (redirect_report){.fn = pass_on,
                                     .baton = &o,
                                     .lines = true,
@@ -353,8 +370,10 @@ static void lint_together(const char *bytes, size_t len, bool htaccess, redirect
                                     .regex = map_regexes_match,
                                     .regex_baton = regexes};
         map_regexes_budget(regexes, UINT64_MAX, MAP_REGEXES_COMMAND_MS);
-        check_place(list, place, &o);
+        check_place(rules + i, end - i, &o, sub);
+        apr_pool_clear(sub);
     }
+    apr_pool_destroy(sub);
     report->rows += (uint64_t)list->rules->nelts;
 }
 
