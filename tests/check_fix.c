@@ -72,6 +72,12 @@ static const char *plan_of(const char *text)
     return out;
 }
 
+/* More than are asked when a copy is compared. */
+#define HOSTS4(n)                                                                           \
+    "//" n "1.example/y /x 301\n//" n "2.example/y /x 301\n//" n "3.example/y /x 301\n//" n \
+    "4.example/y /x 301\n"
+#define MANY_HOSTS HOSTS4("a") HOSTS4("b") HOSTS4("c") HOSTS4("d")
+
 static const struct {
     const char *text, *plan;
 } plans[] = {
@@ -110,6 +116,15 @@ static const struct {
     {"//h.example/a http://h.example/b 301\n//h.example/b /c 301\n", "1: /c 1"},
     {"/a http://h.example/b 301\n/b /c 301\n", ""},
     {"/c https://new.example/c 301\n", ""},
+    /* Whoever asks may come with any host and scheme. */
+    {"http://h.example/b /d 301\n//h.example/a /b 301\n/b /c 301\n", "2: left"},
+    {"https://h.example/b /d 301\n//h.example/a /b 301\n/b /c 301\n", "2: left"},
+    {"http://h.example/b /d 301\n//h.example/a /b 301\n", "2: left"},
+    {"http://h.example/b /d 301\nhttp://h.example/a /b 301\n", "2: /d 1"},
+    {"/a /b 301\n/b /c 301\n//h.example/b /d 301\n", "1: /c 1, 3: removed by 2"},
+    {MANY_HOSTS "//h.example/b /d 301\n/a /b 301\n/b /c 301\n", "18: left"},
+    {MANY_HOSTS "//h.example/b /d 301 subpath=on\n/a /b/x 301\n/b/x /c 301\n", "18: left"},
+    {MANY_HOSTS "//h.example/z /d 301\n/a /b 301\n/b /c 301\n", "18: /c 1"},
 };
 
 START_TEST(a_plan)

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #define ROUNDS_MAX 10
+#define SCHEMES    (REDIRECT_HTTP | REDIRECT_HTTPS)
 
 /** What a rule's source begins with. */
 typedef struct source_at {
@@ -29,8 +30,10 @@ typedef struct planner {
     source_at *sources;  /* of all rules, sorted, for prefixes */
     source_at *patterns; /* those of them that are patterns */
     int npatterns;
-    apr_hash_t *query_sources; /* paths of rules with a condition on the query */
-    apr_pool_t *pool;          /* of one rule */
+    apr_hash_t *query_sources;  /* paths of rules with a condition on the query */
+    apr_hash_t *host_sources;   /* those of rules for a host */
+    apr_hash_t *scheme_sources; /* those of rules for http or https alone */
+    apr_pool_t *pool;           /* of one rule */
 } planner;
 
 static const convert_rule *rule_at(const convert_list *list, int i)
@@ -108,6 +111,8 @@ static void index_sources(planner *p)
     p->sources = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->sources));
     p->patterns = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->patterns));
     p->query_sources = apr_hash_make(p->list->pool);
+    p->host_sources = apr_hash_make(p->list->pool);
+    p->scheme_sources = apr_hash_make(p->list->pool);
     for (int i = 0; i < n; i++) {
         const redirect_rule *rule = &rule_at(p->list, i)->rule;
         const char *path = loose_path(rule->source, rule->source_len, p->list->pool);
@@ -117,6 +122,10 @@ static void index_sources(planner *p)
             p->patterns[p->npatterns++] = p->sources[i];
         if (rule->query)
             apr_hash_set(p->query_sources, path, APR_HASH_KEY_STRING, "");
+        if (rule->host && !p->steps[i].drop)
+            apr_hash_set(p->host_sources, path, APR_HASH_KEY_STRING, "");
+        if (rule->flags & SCHEMES && !p->steps[i].drop)
+            apr_hash_set(p->scheme_sources, path, APR_HASH_KEY_STRING, "");
     }
     if (n)
         qsort(p->sources, (size_t)n, sizeof(*p->sources), compare_sources);
@@ -189,19 +198,57 @@ static bool ends_in_slash(const char *target)
     return n && target[n - 1] == '/';
 }
 
+/* Has this path, or one above it, a rule of these? */
+static bool stands_above(apr_hash_t *sources, const char *path)
+{
+    for (size_t len = strlen(path); len; len--) {
+        bool end = !path[len] || path[len] == '/' || len == 1;
+
+        if (end && apr_hash_get(sources, path, (apr_ssize_t)len))
+            return true;
+    }
+    return false;
+}
+
+/* Patterns whose literal beginning this path has. */
+static bool pattern_for_some(const planner *p, const char *path, bool hosts)
+{
+    for (int i = 0; i < p->npatterns; i++) {
+        const redirect_rule *rule = &rule_at(p->list, p->patterns[i].index)->rule;
+        const char *source = p->patterns[i].path;
+
+        if ((hosts ? rule->host != NULL : (rule->flags & SCHEMES) != 0) &&
+            (rule->flags & REDIRECT_FLOATING || !strncmp(source, path, strlen(source))))
+            return true;
+    }
+    return false;
+}
+
+/* A path is asked for with the host and the scheme of whoever came to rule @a r, which may be any.
+ * Can rules for some of them answer it? */
+static bool depends_on_place(const planner *p, const convert_rule *r, const char *path)
+{
+    return (!r->rule.host &&
+            (stands_above(p->host_sources, path) || pattern_for_some(p, path, true))) ||
+           (!(r->rule.flags & SCHEMES) &&
+            (stands_above(p->scheme_sources, path) || pattern_for_some(p, path, false)));
+}
+
 /* Why rule @a r cannot lead past the rule that answers its target's path; NULL: it can. */
 static const char *fault_of(const planner *p, const convert_rule *r, const convert_rule *next,
-                            const redirect_request *request)
+                            const redirect_request *request, bool is_path)
 {
     const char *path = loose_path(request->path, request->path_len, p->pool);
 
     if (!next->rule.target)
         return "its end has a status without a target";
+    if (is_path && depends_on_place(p, r, path))
+        return "rows for one host or scheme may answer on the way";
     if (!may_skip(r->rule.status, next->rule.status))
         return apr_psprintf(p->list->pool, "status %d cannot stand for %d then %d", r->rule.status,
                             r->rule.status, next->rule.status);
     if (r->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(r) &&
-        apr_hash_get(p->query_sources, path, APR_HASH_KEY_STRING))
+        stands_above(p->query_sources, path))
         return "the rows on the way tell queries apart";
     if (!is_prefix(r))
         return NULL;
@@ -265,7 +312,7 @@ static void shorten(planner *p, int index)
             hops = PROBE_HOPS;
             break;
         }
-        step->left = fault_of(p, r, next, &request);
+        step->left = fault_of(p, r, next, &request, *target == '/');
         if (!step->left && is_prefix(r) &&
             ends_in_slash(there.location) != ends_in_slash(r->rule.target))
             step->left = "the slash at its end would change";

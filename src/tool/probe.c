@@ -151,7 +151,7 @@ static const char *host_of(const convert_rule *r, apr_pool_t *pool)
                                                 : r->rule.host;
 }
 
-/* With its host and another one, with each query. */
+/* With its host and another one, with each query, and once with the other scheme. */
 static bool probe_at(prober *v, const convert_rule *r, const char *path)
 {
     const char *queries[] = {NULL, r->rule.query, "zz=1&utm_source=x", ""};
@@ -170,6 +170,10 @@ static bool probe_at(prober *v, const convert_rule *r, const char *path)
             continue;
         request.host_len = request.host ? strlen(request.host) : 0;
         if (!v->each(v->baton, r, &request, v->pool))
+            return false;
+        request.https = !request.https;
+        if (!i && !(r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS)) &&
+            !v->each(v->baton, r, &request, v->pool))
             return false;
     }
     return true;
