@@ -159,6 +159,10 @@ is_deeply [grep { !/tmp\z/ } glob "$dir/owned.txt.*"], [], 'and nothing else is 
 run('check lines.conf --output x');
 is $code, 2, '--output needs --fix';
 
+file('two.conf', 'Redirect 301 /a /b', 'Redirect 301 /c /d', 'RedirectMatch 301 ^/(x|y)$ /z');
+run('convert two.conf --to netlify');
+like $err, qr/^htcachectl: 4 rows were written for 3 redirects, and 1 thing was lost$/m, 'a redirect may become two rows';
+
 # --- diff -------------------------------------------------------------------------------------------------
 
 file('old.csv', 'source,target,status', '/a,/1,301', '/b,/2,301', '/c,/3,301', '/d,/4,301');

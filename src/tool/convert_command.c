@@ -211,9 +211,9 @@ static int put_json(const conversion *c, bool complete)
 static void put_advice(const conversion *c, bool complete)
 {
     if (!complete)
-        tool_say("%u of %d redirects were written, %" APR_UINT64_T_FMT " thing%s lost",
-                 c->result.written, c->list->rules->nelts, c->list->losses,
-                 c->list->losses == 1 ? " was" : "s were");
+        tool_say("%u row%s written for %d redirects, and %" APR_UINT64_T_FMT " thing%s lost",
+                 c->result.written, c->result.written == 1 ? " was" : "s were",
+                 c->list->rules->nelts, c->list->losses, c->list->losses == 1 ? " was" : "s were");
     if (*c->result.words)
         tool_say("the file means the same only with these options: HtCacheRedirectMap FILE %s",
                  c->result.words);
