@@ -1,6 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # ?explain=URL beside modules that keep states of connections, hook early, or have handlers of other kinds: mod_ssl,
-# mod_http2, mod_dav, mod_cache, mod_proxy_balancer, mod_lua, mod_perl. Also while other requests run in the same
+# mod_http2, mod_dav, mod_cache, mod_proxy_balancer, mod_include, mod_lua, mod_perl. Also while other requests run in the same
 # processes, from many clients at once.
 use strict;
 use warnings;
@@ -19,6 +19,8 @@ write_file("$root/sub/page.html",  "page\n");
 write_file("$root/.htaccess",      "Redirect 302 /old http://example.org/\n");
 write_file("$root/sub/.htaccess",  "RewriteEngine On\nRewriteRule ^a\$ b\nRewriteRule ^b\$ page.html [L]\nRewriteRule ^go http://example.org/go [R=302,L]\n");
 write_file("$dir/cache/none",      '');
+write_file("$root/ssi/page.shtml", qq(<!--#exec cmd="touch $dir/ran" -->\n));
+write_file("$root/ssi/.htaccess",  "Options +Includes\nAddType text/html .shtml\nAddOutputFilter INCLUDES .shtml\n");
 chmod 0777, $_ for "$dir/cache", "$root/dav";
 my $perl = -e libexecdir() . '/mod_perl.so';
 my $conf = <<"EOT";
@@ -80,6 +82,8 @@ sub explained {
 
 for my $case (['/page.html', '', 200], ['/old', '', 302], ['/sub/a', '', 200], ['/sub/go', '', 302], ['/dav/page.html', '', 200], ['/nowhere', '', 404],
     ['/dav/new', '&method=PUT', 0, qr/^the handler 'dav-handler' would be run/], ['/dav/page.html', '&method=DELETE', 0, qr/^the handler 'dav-handler'/],
+    ['/ssi/page.shtml', '', 200], ['/page.html', '&header=Upgrade:%20h2c&header=Connection:%20Upgrade,%20HTTP2-Settings&header=HTTP2-Settings:%20AAMAAABk', 200],
+    ['/page.html', '&header=Host:%20a.example&header=Host:%20b.example', 400],
     ['/balanced/x', '', 0, qr{^mod_proxy would ask balancer://some/x}], ['/forwarded', '', 403], ['/secure', '', 403],
     ['/forwarded', '&header=X-Forwarded-For:%20192.0.2.9', 404], ['/forwarded', '&address=192.0.2.9', 404],
     $perl ? (['/by-perl', '', 200], ['/perl', '', 0, qr/^the handler 'perl-script' would be run/]) : ()) {
@@ -90,7 +94,9 @@ for my $case (['/page.html', '', 200], ['/old', '', 302], ['/sub/a', '', 200], [
 }
 is explained('/by-perl')->{explain}{file}, "$root/page.html", 'what a script of mod_perl made of the path' if $perl;
 ok -e "$root/dav/page.html" && !-e "$root/dav/new", 'no file was made or deleted';
-ok !-e "$dir/ran", 'no handler of mod_perl ran';
+ok !-e "$dir/ran", 'no handler of mod_perl ran, and no program of mod_include';
+like join(' ', map { $_->{text} } @{ explained('/ssi/page.shtml')->{notes} }), qr/The output filter includes was not run\./i, 'that its filter was not run is said';
+like join(' ', map { $_->{text} } @{ explained('/page.html', '&header=Upgrade:%20h2c')->{notes} }), qr/protocol stays HTTP\/1\.1/, 'that no other protocol is spoken is said';
 is_deeply [grep { $_ ne "$dir/cache/none" } glob "$dir/cache/*"], [], 'nothing was put into the cache of mod_cache';
 my $notes = join ' ', map { $_->{text} } @{ explained('/page.html')->{notes} };
 like $notes, qr/mod_cache is loaded, and was not asked/, 'that mod_cache was not asked is said';

@@ -6,7 +6,9 @@
  */
 #include "explain/internal.h"
 
+#include "http_core.h"
 #include "http_protocol.h"
+#include "util_filter.h"
 
 #define REDIRECT "redirect:"
 #define PROXY    "proxy:"
@@ -49,20 +51,44 @@ static const char *handler_of(request_rec *r)
     return apr_pstrmemdup(r->pool, type, strcspn(type, "; "));
 }
 
-static int run_readers(request_rec *r, const char *handler)
+/* core's handler that is ahead of all others changes the protocol: mod_http2 would answer the
+ * request once more, with all its effects. */
+static bool is_reader(const ap_LINK_handler_t *link)
+{
+    for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+        if (!strcmp(link->szName, readers[i]))
+            return link->nOrder != APR_HOOK_REALLY_FIRST;
+    }
+    return false;
+}
+
+/* Filters of content may run programs, as mod_include and mod_ext_filter do. Those that a
+ * subrequest shares with its main request stay. */
+static void drop_content_filters(explain *e, request_rec *r)
+{
+    const ap_filter_t *f;
+
+    while ((f = r->output_filters) && f->r == r && f->frec->ftype < AP_FTYPE_PROTOCOL &&
+           f->frec != ap_subreq_core_filter_handle) {
+        explain_note(e, "The output filter %s was not run. It may set another status.",
+                     f->frec->name);
+        r->output_filters = f->next;
+    }
+}
+
+static int run_readers(explain *e, request_rec *r, const char *handler)
 {
     const apr_array_header_t *links = ap_hook_get_handler();
     const char *before = r->handler;
     int status = DECLINED;
 
+    drop_content_filters(e, r);
     r->handler = handler;
     for (int i = 0; links && i < links->nelts && status == DECLINED; i++) {
         const ap_LINK_handler_t *link = &APR_ARRAY_IDX(links, i, const ap_LINK_handler_t);
 
-        for (size_t k = 0; k < sizeof(readers) / sizeof(readers[0]) && status == DECLINED; k++) {
-            if (!strcmp(link->szName, readers[k]))
-                status = link->pFunc(r);
-        }
+        if (is_reader(link))
+            status = link->pFunc(r);
     }
     r->handler = before;
     return status;
@@ -108,5 +134,5 @@ int explain_answer(explain *e, request_rec *r)
         e->handler = apr_pstrdup(e->pool, handler);
     if ((r->handler || !is_plain_type(handler)) && !is_read(handler))
         return stop(e, r, handler);
-    return run_readers(r, handler);
+    return run_readers(e, r, handler);
 }

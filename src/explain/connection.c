@@ -209,8 +209,11 @@ static request_rec *create_request(conn_rec *c)
 }
 #endif
 
+/* A Host that is asked for takes the place of the URL's. A second one is merged, as any header. */
 static void set_headers(const explain *e, request_rec *r)
 {
+    bool host = false;
+
     apr_table_setn(r->headers_in, "Host", e->url.host_header);
     for (int i = 0; e->asked->headers && i < e->asked->headers->nelts; i++) {
         const char *text = APR_ARRAY_IDX(e->asked->headers, i, const char *);
@@ -219,10 +222,12 @@ static void set_headers(const explain *e, request_rec *r)
 
         while (apr_isspace(*++value)) {
         }
-        if (!strcasecmp(name, "Host"))
+        if (!strcasecmp(name, "Host") && !host) {
             apr_table_set(r->headers_in, name, value);
-        else
+            host = true;
+        } else {
             apr_table_mergen(r->headers_in, name, value);
+        }
     }
 }
 

@@ -191,6 +191,8 @@ static void note_differences(explain *e)
         explain_note(e,
                      "There is no TLS connection: %%{HTTPS} is on, but other variables of mod_ssl "
                      "are empty, and it asks for no certificate.");
+    if (has_header(e, "Upgrade"))
+        explain_note(e, "The protocol stays HTTP/1.1, whatever Upgrade asks for.");
     if (ap_find_linked_module("mod_cache.c"))
         explain_note(e, "mod_cache is loaded, and was not asked.");
     if (ap_find_linked_module("mod_perl.c") || ap_find_linked_module("mod_lua.c"))
