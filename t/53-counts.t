@@ -8,6 +8,7 @@ use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Env qw(work_dir write_file read_file wait_until);
 use HtCache::Server;
+use HtCache::TestModule;
 
 my $dir = work_dir('counts');
 write_file("$dir/map.txt", join '', map {"/row-$_ http://example.org/$_ 301\n"} 1 .. 200);
@@ -251,4 +252,15 @@ for my $case (@wrong) {
 my ($code) = HtCache::Server->new(name => 'counts-host', htcache => 1, ports => ['one'],
     conf => "<VirtualHost *:\@PORT:one\@>\nHtCacheCountersFile counts\n</VirtualHost>\n")->check_conf;
 isnt $code, 0, 'it is of the whole server';
+# A process that is told to end in the moment in which it begins does so: a restart does not wait for it.
+SKIP: {
+    my ($load, $why) = HtCache::TestModule::load($dir, 'early');
+    skip $why, 3 if !$load;
+    my $early = server('counts-early', "${load}HtCacheCountersFile counts 1s");
+    $early->start;
+    my @begun = $early->error_log =~ /^early: (\d+)$/mg;
+    is scalar @begun, 2, 'the builder and the keeper of counts were told to end as they began';
+    ok wait_until(sub { !kill 0, $_ }, 5), "process $_ has ended" for @begun;
+    $early->stop;
+}
 done_testing;

@@ -135,6 +135,7 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
 
 static void run(struct htc_builder *builder)
 {
+    sigset_t end;
     bool fault = builder->ended && builder->ended != SIGKILL && builder->ended != SIGTERM &&
                  builder->ended != SIGALRM; /* it may have written anything before */
     apr_file_t *nowhere;
@@ -148,6 +149,9 @@ static void run(struct htc_builder *builder)
     apr_signal(SIGPIPE, SIG_IGN); /* the program of a piped log may have ended */
     apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
     apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &end, NULL);
     ap_close_listeners();
     rv = htc_heap_own(builder->ctx->heap, fault);
     if (rv != APR_SUCCESS) {
@@ -233,7 +237,7 @@ static void start(struct htc_builder *builder)
 
     if (!may_start(builder))
         return; /* htc_builder_monitor() tries again */
-    rv = apr_proc_fork(&builder->proc, builder->pool);
+    rv = htc_fork(&builder->proc, builder->pool);
     if (rv == APR_INCHILD)
         run(builder);
     if (rv != APR_INPARENT) {

@@ -7,6 +7,8 @@
 
 #include "ap_mpm.h"
 
+#include <signal.h>
+
 /* Modules that change the user a request runs as. What one user may read must not be remembered
  * for another, so the cache stays off beside them. */
 static const char *const user_switching[] = {
@@ -35,4 +37,20 @@ bool htc_is_restart(void)
 bool htc_is_preflight(void)
 {
     return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
+}
+
+/* A process that begins has the parent's handler, which would only note in its memory that it is to
+ * end: the parent would wait in vain for it. */
+apr_status_t htc_fork(apr_proc_t *proc, apr_pool_t *pool)
+{
+    sigset_t end, before;
+    apr_status_t rv;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, &before);
+    rv = apr_proc_fork(proc, pool);
+    if (rv != APR_INCHILD)
+        sigprocmask(SIG_SETMASK, &before, NULL);
+    return rv;
 }

@@ -331,15 +331,11 @@ static void work(struct htc_keeper *keeper)
     }
 }
 
-/* The parent waits for it at the end. A signal to the group of the parent is not for it, so it sees
- * what children count until they end. */
+/* The parent waits for it at the end. SIGTERM stays blocked since the fork, wait_for_end() takes it.
+ * A signal to the group of the parent is not for it, so it sees what children count until they end.
+ */
 static void prepare_signals(void)
 {
-    sigset_t end;
-
-    sigemptyset(&end);
-    sigaddset(&end, SIGTERM);
-    sigprocmask(SIG_BLOCK, &end, NULL);
     apr_signal(SIGTERM, SIG_DFL);
     apr_signal(SIGCHLD, SIG_DFL);
     apr_signal(SIGHUP, SIG_IGN);
@@ -401,7 +397,7 @@ static void start(struct htc_keeper *keeper)
 
     keeper->last = apr_time_now();
     keeper->since = redirect_area_counting_since(keeper->redirects->area);
-    rv = apr_proc_fork(&keeper->proc, keeper->pool);
+    rv = htc_fork(&keeper->proc, keeper->pool);
     if (rv == APR_INCHILD)
         run(keeper);
     if (rv != APR_INPARENT) {
