@@ -128,7 +128,7 @@ for my $to ($elsewhere, 'file:///etc/passwd', 'gopher://127.0.0.1/') {
     my $from = serve('redirect', sub { print { $_[0] } "HTTP/1.1 302 Found\r\nLocation: $to\r\nContent-Length: 0\r\n\r\n" });
     ($code, $out, $err) = run('status', '--url', $from);
     is_deeply [$code, $out], [1, ''], "a redirect to $to is not followed";
-    like $err, qr/answers 302 instead of 200/, 'which is said';
+    like $err, qr/redirects to \Q$to\E \(status 302\), and the tool follows no redirect/, 'which is said';
 }
 ok !-e "$dir/elsewhere", 'nobody was asked there';
 is((run('status', '--url', 'file:///etc/passwd'))[0], 2, 'no other schemes');

@@ -164,9 +164,10 @@ int tool_say_got(const tool_got *got, const char *action)
         tool_say("%.*s is not a page of mod_htcache, but %s (status %ld). Another site answers "
                  "there, or the server does not have " SECTION "; --url names the page's address",
                  without_query(got->url), got->url,
-                 !got->len      ? "empty"
-                 : is_html(got) ? name_page(got, page, sizeof(page))
-                                : "something else",
+                 !got->len       ? "empty"
+                 : is_html(got)  ? name_page(got, page, sizeof(page))
+                 : got->too_much ? "JSON that holds more than a page can"
+                                 : "something else",
                  got->status);
     return TOOL_FOUND;
 }

@@ -234,9 +234,10 @@ static int take(CURL *curl, const char *url, long status, const answer *a, const
                 json_t **root)
 {
     tool_got got = {.url = url, .status = status, .bytes = a->bytes ? a->bytes : "", .len = a->len};
-    json_error_t error;
+    json_error_t error = {.line = -1};
 
     *root = status == 200 ? tool_parse_json(got.bytes, got.len, &error) : NULL;
+    got.too_much = !*root && !error.line; /* the parser's own errors have a line */
     if (json_is_object(*root))
         return TOOL_GOOD;
     json_decref(*root);

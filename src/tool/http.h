@@ -23,6 +23,7 @@ typedef struct tool_got {
     const char *type, *redirect; /* Content-Type; Location as a URL; or NULL */
     const char *bytes;           /* ends with a NUL byte that does not count */
     size_t len;
+    bool too_much; /* JSON that holds more than a page can */
 } tool_got;
 
 /** Say what it is, what that means, and what to do. A tool_exit. In tool/got.c. */
