@@ -6,10 +6,11 @@ use strict;
 use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
-use HtCache::Env qw(work_dir write_file read_file wait_until);
+use HtCache::Env qw(mpm work_dir write_file read_file wait_until);
 use HtCache::Server;
 use HtCache::TestModule;
 
+plan skip_all => "worker's processes begin and end as event's do" if mpm() eq 'worker';
 my $dir = work_dir('counts');
 write_file("$dir/map.txt", join '', map {"/row-$_ http://example.org/$_ 301\n"} 1 .. 200);
 write_file("$dir/www/own/own.txt", "/own/own-1 http://example.org/own-1\n/own/own-2 http://example.org/own-2\n");
