@@ -5,10 +5,9 @@
  * are known by a text, cut to REDIRECT_MISSING_TEXT bytes.
  *
  * Entries lie in sets of REDIRECT_MISSING_WAYS, chosen by a hash with a seed that nobody outside
- * knows. In a full set a page takes the place of another one only when it was asked for
- * HTC_GHOST_ASKS times in a short while (base/ghosts.h), so a scanner that asks for each page once
- * takes no place of a page that visitors ask for. The entry with the fewest requests makes room; an
- * entry's requests count half for each week without one.
+ * knows. In a full set a page takes the place of another one only after HTC_GHOST_ASKS requests in a
+ * short while (base/ghosts.h). So a scanner that asks for each page once takes no place. The entry
+ * with the fewest requests makes room; an entry's requests count half for each week without one.
  *
  * Lock-free, and nobody waits: what would have to is not counted. What other processes write there
  * can at worst make the list wrong. Part of the core: no httpd headers.

@@ -113,9 +113,10 @@ static conn_rec *make_connection(explain *e)
     c->cs = NULL;
     c->log = NULL;
     c->log_id = NULL;
-    c->remote_host = c->remote_logname = NULL;
+    c->remote_host = NULL;
     c->double_reverse = 0;
     c->client_ip = (char *)(uintptr_t)e->address;
+    c->remote_logname = ""; /* that it is known keeps mod_ident from asking the client */
     c->client_addr = address_of(c->client_ip, 0, c->pool);
     c->local_addr = address_of(own->local_ip, e->url.port, c->pool);
 #if AP_MODULE_MAGIC_AT_LEAST(20180903, 1)
@@ -222,6 +223,9 @@ static void set_headers(const explain *e, request_rec *r)
 
         while (apr_isspace(*++value)) {
         }
+        /* With SSLEngine optional mod_ssl would shake hands with nobody. */
+        if (!strcasecmp(name, "Upgrade") && ap_find_token(r->pool, value, "TLS/1.0"))
+            continue;
         if (!strcasecmp(name, "Host") && !host) {
             apr_table_set(r->headers_in, name, value);
             host = true;

@@ -1,11 +1,17 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file status/internal.h
- * The pieces of the page for people. status/html.c puts them in their order; status/lead.c has the
- * sentence on top and the cards, status/redirects_html.c the single redirects, status/explain_html.c
- * the answer to ?explain=, status/tables.c groups and lists, status/plot.c the plots, status/page.c
- * numbers and texts. page.css and page.js are sent as ?asset=style and ?asset=script, so that the
- * page needs nothing inline and works below any Content-Security-Policy that allows the site itself.
+ * The pieces of the page for people. status/html.c puts them in their order:
+ *
+ *   status/lead.c            the sentence on top, and the cards
+ *   status/redirects_html.c  single redirects
+ *   status/explain_html.c    the answer to ?explain=
+ *   status/tables.c          groups and lists
+ *   status/plot.c            plots
+ *   status/page.c            numbers and texts
+ *
+ * page.css and page.js are sent as ?asset=style and ?asset=script. So the page has nothing inline,
+ * and works below any Content-Security-Policy that allows the site itself.
  * Private to these and the handler.
  *
  * All that makes text returns HTML, escaped, in the report's pool.

@@ -334,30 +334,28 @@ static int print_list(listing *l)
     return l->have ? TOOL_GOOD : TOOL_FOUND;
 }
 
-int tool_top(const tool_options *o, apr_pool_t *pool)
+static int list_redirects(const tool_options *o, const char *order)
 {
     listing l = {.o = o,
-                 .order = "top",
+                 .order = order,
                  .head = "redirects",
                  .rows = "rows",
                  .columns = redirect_columns,
                  .put_row = put_redirect};
 
-    (void)pool;
     return print_list(&l);
+}
+
+int tool_top(const tool_options *o, apr_pool_t *pool)
+{
+    (void)pool;
+    return list_redirects(o, "top");
 }
 
 int tool_unused(const tool_options *o, apr_pool_t *pool)
 {
-    listing l = {.o = o,
-                 .order = "unused",
-                 .head = "redirects",
-                 .rows = "rows",
-                 .columns = redirect_columns,
-                 .put_row = put_redirect};
-
     (void)pool;
-    return print_list(&l);
+    return list_redirects(o, "unused");
 }
 
 int tool_missing(const tool_options *o, apr_pool_t *pool)

@@ -50,10 +50,10 @@ typedef bool probe_fn(void *baton, const convert_rule *r, const redirect_request
                       apr_pool_t *pool);
 
 /**
- * Make requests for each rule that is not lost: at its source as it is, with and without a slash
- * behind it, below it, in other case; with its query, another and none; with its host, another, and
- * some of the hosts and queries of other rules. With @a keep_runs also paths with runs of slashes,
- * for servers that do not merge them.
+ * Make requests for each rule that is not lost. Paths: its source as it is, with and without a slash
+ * behind it, below it, in other case. Queries: its own, another, none. Hosts: its own, another. Some
+ * have hosts and queries of other rules. With @a keep_runs also paths with runs of slashes, for
+ * servers that do not merge them.
  */
 void probe_rules(const convert_list *list, bool keep_runs, probe_fn *each, void *baton);
 
