@@ -92,7 +92,7 @@ sub servers {
 sub log_since {
     my ($server, $before) = @_;
     return join '', grep { !/\[mpm_\w+:\w+\]|\bAH00094: Command line/ }
-        substr($server->error_log, $before) =~ /^.*\n/mg;
+        $server->error_log_since($before) =~ /^.*\n/mg;
 }
 
 # The answers to all requests of a case, each with the log lines it caused. A line may come after
@@ -102,7 +102,7 @@ sub ask {
     my @answers;
     for my $i (0 .. $#{ $case->{requests} }) {
         my $request = $case->{requests}[$i];
-        my $before = length $server->error_log;
+        my $before = $server->error_log_size;
         HtCache::Cases::prepare($case, $request, $root);
         my $headers = $request->{headers};
         my $answer = $client->request(HtCache::Cases::path($case, $request),

@@ -80,7 +80,7 @@ sub server_for {
 sub lines_by_request {
     my ($server, $before) = @_;
     my %lines;
-    for (split /\n/, substr $server->error_log, $before) {
+    for (split /\n/, $server->error_log_since($before)) {
         next if / htcache \w+ | mpm_\w+ \w+ |AH00094: Command line/;
         my ($id, $rest) = /^(\S+) (.*)/s or next;
         $rest =~ s/\b([sr]id#)[0-9a-f]+/$1/g;
@@ -93,7 +93,7 @@ sub lines_by_request {
 # All requests once: { answers, lines }.
 sub ask_pass {
     my ($scenario, $server, $expected) = @_;
-    my $before = length $server->error_log;
+    my $before = $server->error_log_size;
     my @asked  = map { { %$_, port => $server->port($_->{port}) } } @{ $scenario->{requests} };
     my $result = { answers => ask_all(\@asked, clients => 2, dir => $server->root) };
     # A line may come after its answer.

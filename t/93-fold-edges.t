@@ -31,7 +31,7 @@ my $FIRST = "<VirtualHost *:\@PORT:hosts\@>\nServerName none.test\n</VirtualHost
 sub lines_by_request {
     my ($server, $before) = @_;
     my %lines;
-    for (split /\n/, substr $server->error_log, $before) {
+    for (split /\n/, $server->error_log_since($before)) {
         next if / htcache \w+ | mpm_\w+ \w+ |AH00094: Command line/;
         my ($id, $rest) = /^(\S+) (.*)/s or next;
         $lines{$id} .= "$rest\n";
@@ -41,7 +41,7 @@ sub lines_by_request {
 
 sub ask_pass {
     my ($server, $requests, $expected) = @_;
-    my $before = length $server->error_log;
+    my $before = $server->error_log_size;
     my @asked  = map { { %$_, port => $server->port('hosts') } } @$requests;
     my $result = { answers => ask_all(\@asked, clients => 3, dir => $server->root) };
     # A line may come after its answer.

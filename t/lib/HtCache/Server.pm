@@ -6,11 +6,14 @@ package HtCache::Server;
 use strict;
 use warnings;
 use IO::Socket::INET;
-use JSON::PP ();
 use HtCache::Client;
 use HtCache::Crash ();
 use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_file wait_until
     t_dir);
+
+# Drivers decode a status after each request. Perl's own decoder takes most of their time.
+my $decode_json = eval { require Cpanel::JSON::XS; \&Cpanel::JSON::XS::decode_json }
+    || do { require JSON::PP; \&JSON::PP::decode_json };
 
 # Loaded where the httpd at hand has them.
 my @MODULES = qw(
@@ -54,6 +57,17 @@ sub log_file { return "$_[0]{root}/logs/" . ($_[1] || 'error_log') }
 sub error_log {
     my ($self, $name) = @_;
     return read_file($self->log_file($name)) // '';
+}
+
+sub error_log_size { return (-s $_[0]->log_file) || 0 }
+
+# What came after error_log_size() was $size.
+sub error_log_since {
+    my ($self, $size) = @_;
+    open my $file, '<:raw', $self->log_file or return '';
+    seek $file, $size, 0;
+    local $/;
+    return <$file> // '';
 }
 
 sub port {
@@ -363,7 +377,7 @@ sub status {
     my $answer = $self->client($port || 'main', keepalive => 0)->request('/htcache-status?format=json');
     die "no status: " . ($answer->{error} || $answer->{status_line}) . "\n"
         if $answer->{error} || $answer->{status} != 200;
-    return JSON::PP::decode_json($answer->{body});
+    return $decode_json->($answer->{body});
 }
 
 sub DESTROY {
