@@ -99,6 +99,8 @@ for my $target (@targets) {
     is_deeply [grep { $_ ne 'instance' && !grep { $_ eq $1 } @{ $labels{$metric} // [] } } $target->{legendFormat} =~ /\{\{(\w+)\}\}/g], [],
         "the legend '$target->{legendFormat}' of $metric names labels that it has";
 }
+# Grafana takes rates over four times 15 s, unless its data source says otherwise; Prometheus itself asks once a minute.
+like $text{'prometheus.yml'}, qr/^  - job_name: htcache\n(?:    .*\n)*?    scrape_interval: 15s\n/m, 'Prometheus asks often enough for the rates of the dashboard';
 my %id;
 is_deeply [grep { $id{ $_->{id} }++ || !$_->{title} || !@{ $_->{targets} } } @{ $dashboard->{panels} }], [], 'each panel has an id of its own, a title and something to show';
 
