@@ -78,6 +78,9 @@ START_TEST(deltas)
     ck_assert_uint_eq(htc_history_delta(&a, &b, HTC_H_STATS), 40);
     ck_assert_uint_eq(htc_history_delta(&b, &a, HTC_H_STATS), 0);
     b.generation++;
+    ck_assert_uint_eq(htc_history_delta(&a, &b, HTC_H_STATS), b.values[HTC_H_STATS]);
+    ck_assert_uint_eq(htc_history_delta(&b, &a, HTC_H_STATS), 0);
+    a.generation += 2;
     ck_assert_uint_eq(htc_history_delta(&a, &b, HTC_H_STATS), 0);
 }
 END_TEST

@@ -85,7 +85,9 @@ bool htc_history_last(const htc_history *history, htc_sample *sample)
 uint64_t htc_history_delta(const htc_sample *from, const htc_sample *to,
                            enum htc_history_value value)
 {
-    if (from->generation != to->generation || to->values[value] < from->values[value])
+    if (to->generation > from->generation)
+        return to->values[value];
+    if (to->generation < from->generation || to->values[value] < from->values[value])
         return 0;
     return to->values[value] - from->values[value];
 }

@@ -63,7 +63,8 @@ size_t htc_history_read(const htc_history *history, htc_sample *samples);
 /** Copy the newest sample. False: there is none, or it is being written. */
 bool htc_history_last(const htc_history *history, htc_sample *sample);
 
-/** The growth of a counter from @a from to @a to; 0 when it began anew in between. */
+/** The growth of a counter from @a from to @a to: what it counted since a restart in between, as it
+ * began anew there; 0 when it was set to 0 otherwise, or @a to is of before the restart. */
 uint64_t htc_history_delta(const htc_sample *from, const htc_sample *to,
                            enum htc_history_value value);
 

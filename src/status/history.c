@@ -83,11 +83,14 @@ static void take_sample(const htc_context *ctx, htc_sample *sample)
 
 static void sample_when_due(const htc_context *ctx)
 {
-    htc_sample sample;
+    htc_sample sample, last;
 
     if (!history || !htc_history_due(history, apr_time_sec(apr_time_now())))
         return;
     take_sample(ctx, &sample);
+    /* A process of before the restart, with its last requests: the next sample would count anew. */
+    if (htc_history_last(history, &last) && last.generation > sample.generation)
+        return;
     htc_history_add(history, &sample);
 }
 
