@@ -156,4 +156,7 @@ EOT
     is_deeply [$server->crashes], [], 'no child died';
     $server->stop;
 }
+# What one page installs, another takes away from where it was built.
+my ($in) = read_file(t_dir() . '/docs/for-hosting.md') =~ /^    sudo make (.*)install$/m;
+like read_file(t_dir() . '/docs/turning-off.md'), qr/^4\. .*`sudo make \Q$in\Euninstall`/m, 'turning-off.md uninstalls where for-hosting.md builds';
 done_testing;
