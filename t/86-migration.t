@@ -159,6 +159,55 @@ is sprintf('%o', (stat "$dir/owned.txt")[2] & 07777), '640', 'and who may read i
 is_deeply [grep { !/tmp\z/ } glob "$dir/owned.txt.*"], [], 'and nothing else is left beside it';
 run('check lines.conf --output x');
 is $code, 2, '--output needs --fix';
+for my $words ('check --fix chain.txt', 'convert chain.txt --to text --limit 0') {
+    my ($name) = $words =~ /^(\w+)/;
+
+    mkdir "$dir/$name";
+    file("$name/real.txt", 'before');
+    chmod 0604, "$dir/$name/real.txt";
+    link "$dir/$name/real.txt", "$dir/$name/held.txt" or die $!;
+    symlink "$name/other", "$dir/$name.link" or die $!;
+    symlink 'real.txt', "$dir/$name/other" or die $!;
+    my $text = run($words);
+    is run("$words --output $name.link"), '', "$name --output prints nothing";
+    is read_file("$dir/$name/real.txt"), $text, "$name writes where links lead";
+    ok -l "$dir/$name.link" && -l "$dir/$name/other", 'the links stay';
+    is sprintf('%o', (stat "$dir/$name/real.txt")[2] & 07777), '604', 'and the mode';
+    is read_file("$dir/$name/held.txt"), "before\n", 'whoever reads the old file has all of it';
+    is join(' ', map {s{.*/}{}r} glob "$dir/$name/*"), 'held.txt other real.txt', 'and nothing is left beside it';
+    symlink 'new.txt', "$dir/$name/dangling" or die $!;
+    run("$words --output $name/dangling");
+    is read_file("$dir/$name/new.txt"), $text, 'a link to no file makes it';
+    is run("$words --output /dev/stdout"), $text, 'a pipe is written in place';
+    file('appended', 'first');
+    qx{cd "$dir" && "$tool" $words --output /dev/stdout >>appended 2>err; "$tool" $words --output /dev/fd/3 3>>appended 2>err};
+    is read_file("$dir/appended"), "first\n$text$text", 'and so is a file that is open';
+    run("$words --output $name");
+    is $code, 2, 'a directory is refused';
+    run("$words --output /dev/null");
+    ok $code < 2 && -c '/dev/null', '/dev/null stays what it is';
+}
+
+# Standard error has no buffer of its own: each message would be several system calls.
+{
+    use Socket qw(AF_UNIX SOCK_SEQPACKET PF_UNSPEC);
+    file('many.txt', map {("/m$_ /n$_ 301", "/n$_ /o$_ 301")} 1 .. 200);
+    socketpair my $end, my $other, AF_UNIX, SOCK_SEQPACKET, PF_UNSPEC or die $!;
+    my $pid = fork // die $!;
+    if (!$pid) {
+        open STDERR, '>&', $other or die $!;
+        chdir $dir;
+        exec $tool, qw(check --fix many.txt --output many-fixed.txt) or exit 9;
+    }
+    close $other;
+    my ($writes, $said) = (0, '');
+    my $piece;
+    while (defined recv $end, $piece, 65536, 0 and length $piece) { $writes++; $said .= $piece }
+    waitpid $pid, 0;
+    is $?, 0, 'a list of 400 rows is mended';
+    is scalar(() = $said =~ /: flattened: /g), 200, 'each change is said';
+    cmp_ok $writes, '<', 200, 'but not each by itself';
+}
 
 file('two.conf', 'Redirect 301 /a /b', 'Redirect 301 /c /d', 'RedirectMatch 301 ^/(x|y)$ /z');
 run('convert two.conf --to netlify');

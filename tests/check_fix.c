@@ -7,6 +7,7 @@
 #include "redirect_map_util.h"
 #include "tool/fix.h"
 #include "tool/map.h"
+#include "tool/probe.h"
 
 #include <apr_general.h>
 #include <apr_strings.h>
@@ -34,12 +35,14 @@ static void quiet(void *baton, redirect_severity severity, const char *file, uin
     (void)baton, (void)severity, (void)file, (void)line, (void)message;
 }
 
+/* What looks like a _redirects file is one: it may have patterns. */
 static convert_list *list_of(const char *text)
 {
     convert_list *list = convert_list_create(pool, quiet, NULL);
     redirect_map_options options;
 
     redirect_map_options_init(&options);
+    options.format = strstr(text, "/*") ? REDIRECT_FORMAT_NETLIFY : REDIRECT_FORMAT_AUTO;
     ck_assert_int_eq(convert_read_map(list, &options, "a.txt", text, strlen(text)), APR_SUCCESS);
     return list;
 }
@@ -106,6 +109,21 @@ static const struct {
     {"/a /b subpath=on\n/b /c\n", "1: left"},
     {"/a /b/ subpath=on\n/b /c subpath=on\n", "1: /c/ 1"},
     {"/a /b\n/b /c subpath=on\n", "1: /c 1"},
+    {"//h.example/a /b subpath=on\n//h.example/b /c subpath=on\n//i.example/b/x /d\n", "1: /c 1"},
+    {"//h.example/a /b subpath=on\n//h.example/b /c subpath=on\n/b/x /d\n", "1: left"},
+    {"/a /b subpath=on\n/b /c subpath=on\n/b.x /d\n/b0 /d\n", "1: /c 1"},
+    /* Prefixes and patterns. */
+    {"/a/* /b/:splat 301\n/b/* /c/:splat 301\n", "1: /c/ 1"},
+    {"/a/* /b/:splat 301\n/b/:x/y /d/:x 301\n/b/* /c/:splat 301\n", "1: left"},
+    {"/a/* /b/e/:splat 301\n/b/:x/y /f/:x 301\n/b/e/* /c/:splat 301\n", "1: left"},
+    {"/a/* /b/:splat 301\n/b/* /c/:splat 301\n/d/:x/y /e/:x 301\n", "1: /c/ 1"},
+    {"/a/* /b/:splat 301\n/:x/y /e/:x 301\n/b/* /c/:splat 301\n", "1: left"},
+    {"http://h.example/a/* /b/:splat 301\nhttp://h.example/b/* /c/:splat 301\n"
+     "http://i.example/b/:x/y /d/:x 301\n",
+     "1: /c/ 1"},
+    {"http://h.example/a/* /b/:splat 301\nhttp://h.example/b/:x/y /d/:x 301\n"
+     "http://h.example/b/* /c/:splat 301\n",
+     "1: left"},
     /* Queries. */
     {"/a /b 301\n/b /c 301 query=drop\n", "1: left"},
     {"/a /b 301 query=drop\n/b /c 301\n", "1: /c 1"},
@@ -130,6 +148,67 @@ static const struct {
 START_TEST(a_plan)
 {
     ck_assert_str_eq(plan_of(plans[_i].text), plans[_i].plan);
+}
+END_TEST
+
+/* --- what it costs ----------------------------------------------------------------------------*/
+
+/* How often lists were asked, and how often a table was asked for a line. */
+static uint64_t asks, lines;
+
+probe_answer __real_probe_ask(const probe_table *table, const redirect_request *request,
+                              apr_pool_t *in);
+probe_answer __wrap_probe_ask(const probe_table *table, const redirect_request *request,
+                              apr_pool_t *in);
+probe_answer __wrap_probe_ask(const probe_table *table, const redirect_request *request,
+                              apr_pool_t *in)
+{
+    asks++;
+    return __real_probe_ask(table, request, in);
+}
+
+uint32_t __real_redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
+uint32_t __wrap_redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
+uint32_t __wrap_redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index)
+{
+    lines++;
+    return __real_redirect_table_line(table, rule, index);
+}
+
+/* Nothing is changed, so nothing is compared: each row is asked once where it leads. */
+START_TEST(a_list_that_stays_is_not_tried)
+{
+    asks = 0;
+    ck_assert_str_eq(plan_of("/a /x\n/b /y\n/c /z\n"), "");
+    ck_assert_uint_eq(asks, 3);
+}
+END_TEST
+
+/* A table counts records for a line: not for each answer. */
+START_TEST(lines_are_looked_up_once_for_each_list)
+{
+    asks = lines = 0;
+    ck_assert_str_eq(plan_of("/a /b\n/b /c\n"), "1: /c 1");
+    ck_assert_uint_gt(asks, 50);
+    ck_assert_uint_lt(lines, 20);
+}
+END_TEST
+
+START_TEST(lists_are_the_same_but_for_their_lines)
+{
+#define ROWS "/a/* /b/:splat 301\nhttp://h.example/x /c?d=1 302\n"
+    convert_list *a = list_of(ROWS "/p/:q/r /:q 301\n");
+
+    ck_assert_int_eq(a->rules->nelts, 3);
+    ck_assert(fix_same(a, list_of("\n# c\n" ROWS "\n/p/:q/r /:q 301\n")));
+    ck_assert(!fix_same(a, list_of(ROWS)));
+    ck_assert(!fix_same(a, list_of(ROWS "/p/:q/s /:q 301\n")));
+    ck_assert(!fix_same(a, list_of(ROWS "/p/:q/r /:q 302\n")));
+    ck_assert(!fix_same(a, list_of(ROWS "/p/:q/r /z/:q 301\n")));
+    ck_assert(!fix_same(a, list_of(ROWS "http://h.example/p/:q/r /:q 301\n")));
+    ck_assert(!fix_same(a, list_of(ROWS "/p/:q/r a=1 /:q 301\n")));
+    APR_ARRAY_IDX(a->rules, 2, convert_rule).lost = true;
+    ck_assert(fix_same(a, list_of(ROWS)));
 }
 END_TEST
 
@@ -263,6 +342,9 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_plan, 0, (int)COUNT_OF(plans));
+    tcase_add_test(tc, a_list_that_stays_is_not_tried);
+    tcase_add_test(tc, lines_are_looked_up_once_for_each_list);
+    tcase_add_test(tc, lists_are_the_same_but_for_their_lines);
     tcase_add_loop_test(tc, an_edit, 0, (int)COUNT_OF(edits));
     tcase_add_test(tc, a_line_goes);
     tcase_add_test(tc, a_target_with_a_separator_gets_quotes);

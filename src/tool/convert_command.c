@@ -11,9 +11,7 @@
 #include "tool/verify.h"
 
 #include <apr_strings.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 typedef struct conversion {
@@ -184,18 +182,6 @@ static bool write_text(conversion *c)
     return !ferror(out) && fclose(out) == 0;
 }
 
-static bool put_file(const conversion *c)
-{
-    FILE *out = fopen(c->command->output, "w");
-    bool good = out && fwrite(c->text, 1, c->len, out) == c->len;
-
-    if (out && fclose(out) != 0)
-        good = false;
-    if (!good)
-        tool_say("%s: %s", c->command->output, strerror(errno));
-    return good;
-}
-
 static int put_json(const conversion *c, bool complete)
 {
     json_t *root =
@@ -227,7 +213,7 @@ static int put_result(conversion *c, int code)
         say_kinds(c);
     else
         say_more(c);
-    if (c->command->output && !put_file(c))
+    if (c->command->output && !tool_write_file(c->command->output, c->text, c->len, c->pool))
         return TOOL_USAGE;
     if (!c->command->output && !c->messages)
         fwrite(c->text, 1, c->len, stdout);

@@ -11,12 +11,8 @@
 
 #include <apr_hash.h>
 #include <apr_strings.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct fixing {
     const tool_options *command;
@@ -31,6 +27,7 @@ typedef struct fixing {
     char *text;                /* what is written */
     size_t len;
     json_t *messages;           /* NULL: they are printed */
+    FILE *said;                 /* what is printed of them, which goes out as one; NULL: at once */
     apr_array_header_t *hidden; /* fix_edit: rows that are not in the list, as another one has their
                                  * source */
     unsigned removed, flattened, left;
@@ -50,7 +47,8 @@ static void tell(const fixing *x, uint32_t line, const char *what, const char *m
         json_array_append_new(x->messages, json_pack("{sIssso}", "line", (json_int_t)line, "what",
                                                      what, "message", tool_json_string(message)));
     else
-        tool_say("%s:%u: %s: %s", x->name, (unsigned)line, what, message);
+        tool_say_to(x->said ? x->said : stderr, "%s:%u: %s: %s", x->name, (unsigned)line, what,
+                    message);
 }
 
 static void take_hidden(void *baton, uint32_t line, uint32_t by)
@@ -181,7 +179,8 @@ static void quiet(void *baton, redirect_severity severity, const char *file, uin
     (void)baton, (void)severity, (void)file, (void)line, (void)message;
 }
 
-/* What was written is read as what it was made of, and ends where that does. */
+/* What was written is read as what it was made of, and ends where that does. Where it is read as
+ * just what was planned, the plan was tried already. */
 static bool is_proven(const fixing *x)
 {
     convert_list *to = convert_list_create(x->pool, quiet, NULL);
@@ -198,46 +197,7 @@ static bool is_proven(const fixing *x)
         if (convert_read_map(to, &options, x->name, x->text, x->len) != APR_SUCCESS)
             return false;
     }
-    return fix_count_wrong(x->list, to, wrong) == 0;
-}
-
-/* Whom the file that it replaces, if any, belongs to and who may read it. A file that belongs to
- * another group than that must not be readable for it. */
-static void keep_rights(int fd, const char *name)
-{
-    mode_t mask = umask(0), mode = 0666 & ~mask;
-    struct stat old;
-
-    umask(mask);
-    if (stat(name, &old) == 0 && S_ISREG(old.st_mode)) {
-        mode = old.st_mode & 0777;
-        if (fchown(fd, old.st_uid, old.st_gid) != 0)
-            mode &= (mode & 07) << 3 | 0707;
-    }
-    if (fchmod(fd, mode) != 0)
-        tool_say("%s: its rights cannot be set: %s", name, strerror(errno));
-}
-
-/* Beside it, under a name that nobody knows before: whoever may write to the directory, as the owner
- * of an .htaccess file, could have put a link to another file there. */
-static bool put_file(const fixing *x)
-{
-    const char *name = x->command->output;
-    char *other = apr_pstrcat(x->pool, name, ".XXXXXX", NULL);
-    int fd = mkostemp(other, O_CLOEXEC);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    bool good = out && fwrite(x->text, 1, x->len, out) == x->len;
-
-    if (good)
-        keep_rights(fd, name);
-    if (out && fclose(out) != 0)
-        good = false;
-    good = good && rename(other, name) == 0;
-    if (!good)
-        tool_say("%s: %s", name, strerror(errno));
-    if (!good && fd >= 0)
-        unlink(other);
-    return good;
+    return fix_same(fix_apply(x->list, x->steps), to) || fix_count_wrong(x->list, to, wrong) == 0;
 }
 
 /* --- what was done ----------------------------------------------------------------------------*/
@@ -287,11 +247,24 @@ static void tell_steps(fixing *x)
     }
 }
 
+static void tell_all(fixing *x)
+{
+    char *text = NULL;
+    size_t len = 0;
+
+    x->said = open_memstream(&text, &len);
+    tell_steps(x);
+    if (x->said && fclose(x->said) == 0)
+        fwrite(text, 1, len, stderr);
+    free(text);
+    x->said = NULL;
+}
+
 static int put_result(fixing *x)
 {
     json_t *root;
 
-    if (x->command->output && !put_file(x))
+    if (x->command->output && !tool_write_file(x->command->output, x->text, x->len, x->pool))
         return TOOL_USAGE;
     if (!x->messages) {
         if (!x->command->output)
@@ -370,7 +343,7 @@ static int fix(fixing *x)
         tool_say("%s: some URLs would end elsewhere; nothing was written", x->name);
         return TOOL_FOUND;
     }
-    tell_steps(x);
+    tell_all(x);
     return put_result(x);
 }
 

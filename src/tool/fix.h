@@ -38,6 +38,10 @@ convert_list *fix_apply(const convert_list *list, const fix_step *steps);
  * status; wrong[i]: one of them is answered by rule i of @a from. -1: it could not be found out. */
 int fix_count_wrong(const convert_list *from, const convert_list *to, bool *wrong);
 
+/** Have two lists the same rules in the same order, but for their files and lines? Rules that are
+ * lost do not count. */
+bool fix_same(const convert_list *a, const convert_list *b);
+
 /** A change of a file's line. */
 typedef struct fix_edit {
     uint32_t line;

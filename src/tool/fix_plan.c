@@ -6,10 +6,9 @@
 #include "tool/fix.h"
 
 #include "tool/convert_internal.h"
+#include "tool/fix_index.h"
 #include "tool/probe.h"
 
-#include <apr_hash.h>
-#include <apr_lib.h>
 #include <apr_strings.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,23 +16,12 @@
 #define ROUNDS_MAX 10
 #define SCHEMES    (REDIRECT_HTTP | REDIRECT_HTTPS)
 
-/** What a rule's source begins with. */
-typedef struct source_at {
-    const char *path;
-    int index;
-} source_at;
-
 typedef struct planner {
     const convert_list *list;
     fix_step *steps;
     probe_table table;
-    source_at *sources;  /* of all rules, sorted, for prefixes */
-    source_at *patterns; /* those of them that are patterns */
-    int npatterns;
-    apr_hash_t *query_sources;  /* paths of rules with a condition on the query */
-    apr_hash_t *host_sources;   /* those of rules for a host */
-    apr_hash_t *scheme_sources; /* those of rules for http or https alone */
-    apr_pool_t *pool;           /* of one rule */
+    fix_index *index;
+    apr_pool_t *pool; /* of one rule */
 } planner;
 
 static const convert_rule *rule_at(const convert_list *list, int i)
@@ -82,102 +70,6 @@ static bool find_dropped(planner *p)
 
 /* --- what keeps a chain -----------------------------------------------------------------------*/
 
-/* Lower case, without slashes at the end: what any rule may take for the same path. */
-static const char *loose_path(const char *path, size_t len, apr_pool_t *pool)
-{
-    char *copy = apr_pstrmemdup(pool, path, len);
-
-    while (len > 1 && copy[len - 1] == '/')
-        copy[--len] = '\0';
-    for (char *s = copy; *s; s++)
-        *s = (char)apr_tolower(*s);
-    return copy;
-}
-
-static int compare_sources(const void *a, const void *b)
-{
-    return strcmp(((const source_at *)a)->path, ((const source_at *)b)->path);
-}
-
-static bool is_pattern(const convert_rule *r)
-{
-    return r->rule.kind == REDIRECT_PATTERN || r->rule.kind == REDIRECT_LITERAL_PREFIX;
-}
-
-static void index_sources(planner *p)
-{
-    int n = p->list->rules->nelts;
-
-    p->sources = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->sources));
-    p->patterns = apr_palloc(p->list->pool, ((size_t)n + 1) * sizeof(*p->patterns));
-    p->query_sources = apr_hash_make(p->list->pool);
-    p->host_sources = apr_hash_make(p->list->pool);
-    p->scheme_sources = apr_hash_make(p->list->pool);
-    for (int i = 0; i < n; i++) {
-        const redirect_rule *rule = &rule_at(p->list, i)->rule;
-        const char *path = loose_path(rule->source, rule->source_len, p->list->pool);
-
-        p->sources[i] = (source_at){path, i};
-        if (is_pattern(rule_at(p->list, i)))
-            p->patterns[p->npatterns++] = p->sources[i];
-        if (rule->query)
-            apr_hash_set(p->query_sources, path, APR_HASH_KEY_STRING, "");
-        if (rule->host && !p->steps[i].drop)
-            apr_hash_set(p->host_sources, path, APR_HASH_KEY_STRING, "");
-        if (rule->flags & SCHEMES && !p->steps[i].drop)
-            apr_hash_set(p->scheme_sources, path, APR_HASH_KEY_STRING, "");
-    }
-    if (n)
-        qsort(p->sources, (size_t)n, sizeof(*p->sources), compare_sources);
-}
-
-static bool may_be_asked_together(const convert_rule *a, const convert_rule *b)
-{
-    return !a->rule.host || !b->rule.host || *a->rule.host == '*' || *b->rule.host == '*' ||
-           !strcmp(a->rule.host, b->rule.host);
-}
-
-/* May a pattern answer something at this path or below it? */
-static bool pattern_below(const planner *p, const char *path, const convert_rule *r)
-{
-    for (int i = 0; i < p->npatterns; i++) {
-        const convert_rule *other = rule_at(p->list, p->patterns[i].index);
-        const char *source = p->patterns[i].path;
-        size_t len = strlen(source), shorter = strlen(path) < len ? strlen(path) : len;
-
-        if (may_be_asked_together(other, r) &&
-            (other->rule.flags & REDIRECT_FLOATING || !strncmp(source, path, shorter)))
-            return true;
-    }
-    return false;
-}
-
-/* How many rules have sources at this path or below it; two stand for more. */
-static int count_below(const planner *p, const char *path, const convert_rule *r)
-{
-    size_t len = strlen(path), low = 0, high = (size_t)p->list->rules->nelts;
-    int n = 0;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (strcmp(p->sources[middle].path, path) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < (size_t)p->list->rules->nelts && n < 2; low++) {
-        const char *source = p->sources[low].path;
-
-        if (strncmp(source, path, len) != 0)
-            break;
-        n += (!source[len] || source[len] == '/' || path[len - 1] == '/') &&
-             may_be_asked_together(rule_at(p->list, p->sources[low].index), r) &&
-             !p->steps[p->sources[low].index].drop;
-    }
-    return n;
-}
-
 /* A redirect may be skipped if the one that stays tells browsers no more than both did: not that it
  * is permanent, nor that the method stays. */
 static bool may_skip(int stays, int skipped)
@@ -198,47 +90,19 @@ static bool ends_in_slash(const char *target)
     return n && target[n - 1] == '/';
 }
 
-/* Has this path, or one above it, a rule of these? */
-static bool stands_above(apr_hash_t *sources, const char *path)
-{
-    for (size_t len = strlen(path); len; len--) {
-        bool end = !path[len] || path[len] == '/' || len == 1;
-
-        if (end && apr_hash_get(sources, path, (apr_ssize_t)len))
-            return true;
-    }
-    return false;
-}
-
-/* Patterns whose literal beginning this path has. */
-static bool pattern_for_some(const planner *p, const char *path, bool hosts)
-{
-    for (int i = 0; i < p->npatterns; i++) {
-        const redirect_rule *rule = &rule_at(p->list, p->patterns[i].index)->rule;
-        const char *source = p->patterns[i].path;
-
-        if ((hosts ? rule->host != NULL : (rule->flags & SCHEMES) != 0) &&
-            (rule->flags & REDIRECT_FLOATING || !strncmp(source, path, strlen(source))))
-            return true;
-    }
-    return false;
-}
-
 /* A path is asked for with the host and the scheme of whoever came to rule @a r, which may be any.
  * Can rules for some of them answer it? */
 static bool depends_on_place(const planner *p, const convert_rule *r, const char *path)
 {
-    return (!r->rule.host &&
-            (stands_above(p->host_sources, path) || pattern_for_some(p, path, true))) ||
-           (!(r->rule.flags & SCHEMES) &&
-            (stands_above(p->scheme_sources, path) || pattern_for_some(p, path, false)));
+    return (!r->rule.host && fix_depends_on_host(p->index, path, p->pool)) ||
+           (!(r->rule.flags & SCHEMES) && fix_depends_on_scheme(p->index, path, p->pool));
 }
 
 /* Why rule @a r cannot lead past the rule that answers its target's path; NULL: it can. */
 static const char *fault_of(const planner *p, const convert_rule *r, const convert_rule *next,
                             const redirect_request *request, bool is_path)
 {
-    const char *path = loose_path(request->path, request->path_len, p->pool);
+    const char *path = fix_path(request->path, request->path_len, p->pool);
 
     if (!next->rule.target)
         return "its end has a status without a target";
@@ -248,13 +112,13 @@ static const char *fault_of(const planner *p, const convert_rule *r, const conve
         return apr_psprintf(p->list->pool, "status %d cannot stand for %d then %d", r->rule.status,
                             r->rule.status, next->rule.status);
     if (r->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(r) &&
-        stands_above(p->query_sources, path))
+        fix_depends_on_query(p->index, path))
         return "the rows on the way tell queries apart";
     if (!is_prefix(r))
         return NULL;
     if (r->joins || next->joins || !is_prefix(next))
         return "what is below it does not go the same way";
-    if (count_below(p, path, r) > 1 || pattern_below(p, path, r))
+    if (fix_more_below(p->index, path, r, p->pool) || fix_pattern_below(p->index, path, r, p->pool))
         return "other rows, or patterns, may answer what is below it";
     return NULL;
 }
@@ -413,6 +277,50 @@ int fix_count_wrong(const convert_list *from, const convert_list *to, bool *wron
     return open ? (int)v.count : -1;
 }
 
+static bool same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return !a || !b ? !a && !b : a_len == b_len && !memcmp(a, b, a_len);
+}
+
+static bool same_rule(const convert_rule *x, const convert_rule *y)
+{
+    const redirect_rule *a = &x->rule, *b = &y->rule;
+
+    return a->kind == b->kind && a->flags == b->flags && a->status == b->status &&
+           a->options == b->options && x->joins == y->joins && x->place == y->place &&
+           same_bytes(a->source, a->source_len, b->source, b->source_len) &&
+           same_bytes(a->pattern, a->pattern_len, b->pattern, b->pattern_len) &&
+           same_bytes(a->host, a->host_len, b->host, b->host_len) &&
+           same_bytes(a->query, a->query_len, b->query, b->query_len) &&
+           same_bytes(a->strip, a->strip_len, b->strip, b->strip_len) &&
+           same_bytes(a->target, a->target_len, b->target, b->target_len);
+}
+
+bool fix_same(const convert_list *a, const convert_list *b)
+{
+    int i = 0, k = 0;
+
+    for (;;) {
+        while (i < a->rules->nelts && rule_at(a, i)->lost)
+            i++;
+        while (k < b->rules->nelts && rule_at(b, k)->lost)
+            k++;
+        if (i == a->rules->nelts || k == b->rules->nelts)
+            return i == a->rules->nelts && k == b->rules->nelts;
+        if (!same_rule(rule_at(a, i++), rule_at(b, k++)))
+            return false;
+    }
+}
+
+static bool any_step(const fix_step *steps, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (steps[i].drop || steps[i].target)
+            return true;
+    }
+    return false;
+}
+
 /* What changes an answer is taken back. */
 static bool take_back(const convert_list *list, fix_step *steps)
 {
@@ -422,6 +330,8 @@ static bool take_back(const convert_list *list, fix_step *steps)
     for (int round = 0; round < ROUNDS_MAX; round++) {
         int count;
 
+        if (!any_step(steps, n))
+            return true;
         memset(wrong, 0, n);
         count = fix_count_wrong(list, fix_apply(list, steps), wrong);
         if (count <= 0)
@@ -444,7 +354,7 @@ bool fix_plan(const convert_list *list, fix_step **steps)
     apr_pool_create(&p.pool, list->pool);
     good = find_dropped(&p);
     if (good) {
-        index_sources(&p);
+        p.index = fix_index_create(list, p.steps);
         for (int i = 0; i < list->rules->nelts; i++) {
             shorten(&p, i);
             apr_pool_clear(p.pool);

@@ -94,6 +94,8 @@ void tool_put_csv(FILE *out, const char *s);
 
 /** "htcachectl: " and a message, with what is not printable escaped, to standard error. */
 void tool_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** The same to a buffer: standard error takes several system calls for each message. */
+void tool_say_to(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Words "key=value" that are options of maps go to *options, the others to @a names. False: wrong
  * usage, which was said. In tool/map_file.c. */
@@ -106,6 +108,14 @@ bool tool_take_server(const tool_options *command, redirect_server *server);
 
 /** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */
 bool tool_read_file(const char *name, char **bytes, size_t *len);
+
+/**
+ * Write what --output names. A regular file is replaced at once when all is on disk, and keeps its
+ * mode, and its owner where that is allowed; links stay and are followed, but for those of another
+ * user to a file that is not that user's. Devices, pipes and open descriptors such as /dev/stdout
+ * are written in place. False: it cannot be written, which was said. In tool/output.c.
+ */
+bool tool_write_file(const char *name, const char *bytes, size_t len, apr_pool_t *pool);
 
 bool tool_is_directory(const char *name);
 

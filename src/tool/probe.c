@@ -14,6 +14,17 @@
 
 #define GROUPS_MAX 10
 
+/* A table counts from the last mark for a rule's line, which takes longer than the look-up. */
+static bool note_indexes(probe_table *a, size_t size)
+{
+    a->indexes = calloc(size / PROBE_STEP + 1, sizeof(*a->indexes));
+    if (!a->indexes)
+        return false;
+    for (uint32_t at = redirect_table_next(a->table, 0); at; at = redirect_table_next(a->table, at))
+        a->indexes[at / PROBE_STEP] = redirect_table_line(a->table, at, NULL);
+    return true;
+}
+
 bool probe_open(probe_table *a, const convert_list *list)
 {
     size_t size;
@@ -25,7 +36,7 @@ bool probe_open(probe_table *a, const convert_list *list)
     if (convert_build(list, &a->image, &size) != APR_SUCCESS)
         return false;
     a->table = redirect_table_open(a->image, size, list->pool);
-    return true;
+    return a->table && note_indexes(a, size);
 }
 
 probe_answer probe_ask(const probe_table *a, const redirect_request *request, apr_pool_t *pool)
@@ -42,7 +53,7 @@ probe_answer probe_ask(const probe_table *a, const redirect_request *request, ap
     normal.baton = a->regexes;
     if (!redirect_table_lookup(a->table, &normal, 0, &match))
         return out;
-    out.index = (int)redirect_table_line(a->table, match.rule, NULL);
+    out.index = (int)a->indexes[match.rule / PROBE_STEP];
     out.status = match.profile.status;
     n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
                            GROUPS_MAX);
@@ -77,7 +88,9 @@ const char *probe_url(const redirect_request *request, apr_pool_t *pool)
 void probe_close(probe_table *a)
 {
     free(a->image);
+    free(a->indexes);
     a->image = NULL;
+    a->indexes = NULL;
     a->table = NULL;
 }
 

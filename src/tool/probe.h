@@ -16,7 +16,10 @@ typedef struct probe_table {
     void *image;
     const redirect_table *table;
     map_regexes *regexes;
+    uint32_t *indexes; /* in the list, of the rule at a place of the image, by place / PROBE_STEP */
 } probe_table;
+
+#define PROBE_STEP 2 /* a rule takes more of an image */
 
 typedef struct probe_answer {
     int index;  /* of the rule in its list; -1: none */

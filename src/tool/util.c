@@ -59,20 +59,34 @@ void tool_put_csv(FILE *out, const char *s)
         putc('"', out);
 }
 
-void tool_say(const char *format, ...)
+static void say_to(FILE *out, const char *format, va_list args)
 {
     char *text = NULL;
+    int n = vasprintf(&text, format, args);
+
+    fputs("htcachectl: ", out);
+    if (n >= 0)
+        tool_put(out, text);
+    putc('\n', out);
+    free(n >= 0 ? text : NULL);
+}
+
+void tool_say(const char *format, ...)
+{
     va_list args;
-    int n;
 
     va_start(args, format);
-    n = vasprintf(&text, format, args);
+    say_to(stderr, format, args);
     va_end(args);
-    fputs("htcachectl: ", stderr);
-    if (n >= 0)
-        tool_put(stderr, text);
-    putc('\n', stderr);
-    free(n >= 0 ? text : NULL);
+}
+
+void tool_say_to(FILE *out, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say_to(out, format, args);
+    va_end(args);
 }
 
 void tool_put_time(json_int_t seconds)
