@@ -76,8 +76,18 @@ is +(stat $file)[2] & 07777, 0600, 'which only its owner can read';
 my $second = server('counts-second', qq(HtCacheCountersFile "$file"));
 $second->start;
 ok entry(qr/HtCacheCountersFile \Q$file\E: another server uses this file/, $second), 'the log of a second server says that the file is another one\'s';
-ok wait_until(sub { !$second->keeper }), 'and it keeps none';
+sub problems { my ($of) = @_; return map {"$_->{kind}: $_->{problem}"} @{ $of->status->{problems} } }
+is_deeply [problems($second)], ["counts_file: HtCacheCountersFile $file is another server's, so a stop loses the counts of redirects"],
+    'and so does its status page';
+is_deeply [problems($server)], [], 'the first one has no problem';
+ok $server->stop, 'the first one stops';
+my $newest = written();
+ok wait_until(sub { $second->client('main', keepalive => 0)->request('/row-199'); return written() > $newest }), 'then the second one writes the file';
+ok wait_until(sub { !problems($second) }), 'and has no problem any more';
 $second->stop;
+unlink $file;
+$server->start(same => 1);
+ok wait_until(sub { written() > 2 }), 'the first one begins anew';
 
 my %want = ('/row-7' => 3, '/row-150' => 1, '/folded' => 4, '/own/own-1' => 2, '/own/line' => 5, '^rule$' => 6);
 hit('/row-7', 3);
@@ -188,6 +198,8 @@ sub refused {
     ok wait_until(sub { substr($server->error_log, $log) =~ /HtCacheCountersFile \Q$file\E: [^\n]*$because/ }, 30), "$name: the log says so"
         or diag substr $server->error_log, $log;
     ok wait_until(sub { !$server->keeper }), 'no process keeps counts';
+    is_deeply [problems($server)], ["counts_file: HtCacheCountersFile $file cannot be used, so a stop loses the counts of redirects"],
+        'which is a problem';
     hit('/row-2', 1);
     is hits()->{'/row-2'}, 1, 'redirects are counted in memory';
     $server->stop;
@@ -224,6 +236,7 @@ $before = written();
 unlink $file or die $!;
 hit('/row-1', 1);
 ok entry(qr/the file was removed/), 'a file that is removed is missed';
+ok wait_until(sub { join('', problems($server)) =~ /^counts_file: HtCacheCountersFile \Q$file\E was removed/ }), 'which is a problem';
 $server->stop;
 ok !-e $file, 'it is not made again before the next start';
 
@@ -235,6 +248,7 @@ SKIP: {
     skip 'this user can write there', 1 if $> == 0;
     ok wait_until(sub { substr($server->error_log, $log) =~ /:notice\] .*HtCacheCountersFile \/\S+: it cannot be (?:made|opened)[^\n]*Name a file/ }),
         'the default file, which this user cannot write, is named in a note';
+    is_deeply [problems($server)], [], 'and is no problem';
 }
 $server->stop;
 

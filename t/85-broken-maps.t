@@ -130,6 +130,10 @@ for my $kind (@kinds) {
     my $status = $client{server}->request("/own/$kind/page.html")->{status};
     is $status, $kind =~ /^(missing|folder|fifo)$/ ? 500 : 200, "$kind, in .htaccess: $status";
 }
+my $own = grep { !/^(missing|folder|fifo)$/ } @kinds;
+sub own_problems { return map { $_->{problem} } grep { $_->{kind} eq 'htaccess_map' } @{ page()->{problems} } }
+like join("\n", own_problems()), qr{^$own redirect maps that \.htaccess files name cannot be used as they are now, one of them /\S+/own/\w+/\S+\z},
+    'however many maps of .htaccess files are broken, they are one problem';
 
 # --- mended, broken again, restarted ------------------------------------------------------------
 
@@ -138,6 +142,8 @@ for my $place (@places) {
 }
 ok wait_until(sub { !grep { $_ ne 'http://example.org/one' } values %{ answers() } }), 'a file that is mended is taken' or diag explain answers();
 is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), scalar(grep { !/^(missing|folder|fifo)$/ } @kinds), 'and the page says so: only those of .htaccess files are left';
+is_deeply [map { $_->{kind} } @{ page()->{problems} }], ['htaccess_map'], 'as the only problem';
+like $client{server}->request('/status')->{body}, qr/on, 1 problem/, 'so the badge is not green';
 my $before = length $server->error_log;
 for my $place (@places) {
     spoil($place, $_) for @kinds;

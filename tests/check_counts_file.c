@@ -494,6 +494,43 @@ START_TEST(what_a_start_left_behind_is_replaced)
 }
 END_TEST
 
+#define MAKERS 4
+
+/* Servers that start at once have one file: one of them has the lock, and it is not taken away. */
+START_TEST(a_file_is_made_by_one_of_many)
+{
+    for (int round = 0; round < 6; round++) {
+        pid_t makers[MAKERS];
+        int go[2], failed = 0;
+
+        ck_assert_int_eq(pipe(go), 0);
+        unlink(path);
+        for (int i = 0; i < MAKERS; i++) {
+            makers[i] = fork();
+            if (!makers[i]) {
+                redirect_counts_file file;
+                struct stat own, named;
+                char byte;
+
+                close(go[1]);
+                _exit(read(go[0], &byte, 1) != 0 || redirect_counts_file_open(&file, path, pool) ||
+                      usleep(2000) || fstat(file.fd, &own) || stat(path, &named) ||
+                      own.st_ino != named.st_ino);
+            }
+        }
+        close(go[0]);
+        close(go[1]);
+        for (int i = 0; i < MAKERS; i++) {
+            int status;
+
+            waitpid(makers[i], &status, 0);
+            failed += status != 0;
+        }
+        ck_assert_int_eq(failed, 0);
+    }
+}
+END_TEST
+
 START_TEST(one_process_has_the_lock)
 {
     redirect_counts_file file = open_file(), other = open_file();
@@ -543,6 +580,7 @@ int main(void)
     tcase_add_test(tests, files_that_others_may_have_made_are_refused);
     tcase_add_test(tests, files_of_another_user_are_refused);
     tcase_add_test(tests, what_a_start_left_behind_is_replaced);
+    tcase_add_test(tests, a_file_is_made_by_one_of_many);
     tcase_add_test(tests, one_process_has_the_lock);
     tcase_add_test(tests, a_removed_file_is_noticed);
     suite_add_tcase(suite, tests);

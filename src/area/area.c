@@ -283,6 +283,18 @@ void redirect_area_count_since(redirect_area *area, int64_t seconds)
     RDA_SET(area->header->counting_since, seconds);
 }
 
+redirect_area_kept redirect_area_kept_get(const redirect_area *area)
+{
+    uint32_t kept = RDA_GET(area->header->kept);
+
+    return kept <= REDIRECT_KEPT_IN_PART ? (redirect_area_kept)kept : REDIRECT_KEPT;
+}
+
+void redirect_area_kept_set(redirect_area *area, redirect_area_kept kept)
+{
+    RDA_SET(area->header->kept, (uint32_t)kept);
+}
+
 /* Also works for an area that is only half prepared. */
 void redirect_area_destroy(redirect_area *area)
 {

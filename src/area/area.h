@@ -305,6 +305,21 @@ void redirect_area_stats_get(const redirect_area *area, redirect_area_stats *sta
 int64_t redirect_area_counting_since(const redirect_area *area);
 void redirect_area_count_since(redirect_area *area, int64_t seconds);
 
+/** How it is with the file of counts. */
+typedef enum redirect_area_kept {
+    REDIRECT_KEPT,           /* well, or nothing is known yet */
+    REDIRECT_KEPT_UNUSABLE,  /* it cannot be made or opened, or is not to be trusted */
+    REDIRECT_KEPT_BY_OTHER,  /* another server has it */
+    REDIRECT_KEPT_UNWRITTEN, /* it cannot be written */
+    REDIRECT_KEPT_REMOVED,
+    REDIRECT_KEPT_IN_PART /* it has not room for all counts */
+} redirect_area_kept;
+
+/** What the process that keeps the counts said last. A number that a child may have written: one
+ * that is not of these is REDIRECT_KEPT. */
+redirect_area_kept redirect_area_kept_get(const redirect_area *area);
+void redirect_area_kept_set(redirect_area *area, redirect_area_kept kept);
+
 /** True when counts from before this area were taken over: those of @a map, or with
  * REDIRECT_AREA_NIL the time since which all are counted. What other processes say. */
 bool redirect_area_restored(const redirect_area *area, uint32_t map);

@@ -330,31 +330,66 @@ static const char *check_file(int fd, apr_pool_t *pool)
     return NULL;
 }
 
-/* A file of two empty states, which is there as a whole or not at all. It gets its name last. */
-static const char *make_file(const char *path, apr_pool_t *pool)
+/* Two empty states. */
+static const char *write_empty(int fd, apr_pool_t *pool)
 {
-    const char *name = apr_pstrcat(pool, path, ".new", NULL), *why = NULL;
     redirect_counts none = {0};
-    int fd;
 
-    unlink(name); /* of a start that was cut off */
-    fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return apr_psprintf(pool, "it cannot be made: %s", strerror(errno));
-    for (unsigned i = 0; i < 2 && !why; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         head h = make_head(&none, 1 + i, COUNTS, 0);
         apr_status_t rv = write_whole(fd, &h, sizeof(h), (uint64_t)i * BLOCK);
 
         if (rv == APR_SUCCESS && i)
             rv = ftruncate(fd, COUNTS) ? APR_FROM_OS_ERROR(errno) : sync_file(fd);
         if (rv != APR_SUCCESS)
-            why = apr_psprintf(pool, "it cannot be made: %pm", &rv);
+            return apr_psprintf(pool, "it cannot be made: %pm", &rv);
     }
+    return NULL;
+}
+
+/* A file without a name, which gets it when it is written, unless another server's file has it by
+ * then. False: the file system has no such files. */
+static bool make_nameless(const char *path, const char **why, apr_pool_t *pool)
+{
+    const char *slash = strrchr(path, '/');
+    const char *dir = slash ? apr_pstrmemdup(pool, path, (apr_size_t)(slash - path) + 1) : ".";
+    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    bool made;
+
+    if (fd < 0)
+        return false;
+    *why = write_empty(fd, pool);
+    made = *why ||
+           linkat(AT_FDCWD, apr_psprintf(pool, "/proc/self/fd/%d", fd), AT_FDCWD, path,
+                  AT_SYMLINK_FOLLOW) == 0 ||
+           errno == EEXIST;
+    close(fd);
+    return made;
+}
+
+/* The same under another name, for want of such files. */
+static const char *make_named(const char *path, const char *name, apr_pool_t *pool)
+{
+    const char *why;
+    int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return apr_psprintf(pool, "it cannot be made: %s", strerror(errno));
+    why = write_empty(fd, pool);
     close(fd);
     if (!why && rename(name, path))
         why = apr_psprintf(pool, "it cannot be made: %s", strerror(errno));
     unlink(name);
     return why;
+}
+
+/* The file is there as a whole or not at all. */
+static const char *make_file(const char *path, apr_pool_t *pool)
+{
+    const char *name = apr_pstrcat(pool, path, ".new", NULL), *why = NULL;
+
+    unlink(name); /* of a start that was cut off */
+    return make_nameless(path, &why, pool) ? why : make_named(path, name, pool);
 }
 
 const char *redirect_counts_file_open(redirect_counts_file *file, const char *path,

@@ -44,7 +44,7 @@
 
 /* Counted up when what lies in the area gets another meaning without another size. A test looks for
  * this text in the module. */
-#define RDA_LAYOUT_TEXT "redirect area layout 0006"
+#define RDA_LAYOUT_TEXT "redirect area layout 0007"
 
 #define RDA_ALIGN       128 /* two cache lines, which some processors fetch as one */
 #define RDA_STRIPES     16  /* counters of a map, for threads without a thread pin */
@@ -92,6 +92,7 @@ typedef struct rda_header {
     _Atomic int64_t said_at;  /* seconds; 0: never. Without the lock */
     _Atomic int64_t counting_since; /* seconds since 1970. Without the lock */
     _Atomic uint32_t restored;      /* that is the time of earlier counts. Without the lock */
+    _Atomic uint32_t kept;          /* a redirect_area_kept. Without the lock */
 } rda_header;
 
 /* A process's cell is its index in this table. */

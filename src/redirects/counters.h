@@ -127,6 +127,8 @@ void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_re
 void htc_keeper_start(void);
 /** monitor: see to it that they are kept. */
 int htc_keeper_monitor(apr_pool_t *pool, server_rec *s);
+/** Why counts are not kept, in @a pool, with *advice; NULL: they are, or need not be. */
+const char *htc_keeper_problem(const server_rec *s, const char **advice, apr_pool_t *pool);
 const char *htc_keeper_directive(cmd_parms *cmd, void *dir_conf, const char *file,
                                  const char *interval);
 

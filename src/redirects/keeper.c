@@ -187,6 +187,12 @@ static void keep_others(const struct htc_keeper *keeper, redirect_counts *counts
     }
 }
 
+/* For the status page, which children make. */
+static void note(const struct htc_keeper *keeper, redirect_area_kept kept)
+{
+    redirect_area_kept_set(keeper->redirects->area, kept);
+}
+
 static void say_result(struct htc_keeper *keeper, const redirect_counts *counts, apr_status_t rv)
 {
     if (rv != APR_SUCCESS && !keeper->failed)
@@ -201,6 +207,9 @@ static void say_result(struct htc_keeper *keeper, const redirect_counts *counts,
                      "memory, or there are more than the file may hold",
                      keeper->path);
     keeper->said_much |= counts->too_much;
+    note(keeper, rv != APR_SUCCESS  ? REDIRECT_KEPT_UNWRITTEN
+                 : counts->too_much ? REDIRECT_KEPT_IN_PART
+                                    : REDIRECT_KEPT);
 }
 
 static void save(struct htc_keeper *keeper, apr_pool_t *scratch)
@@ -219,6 +228,7 @@ static void save(struct htc_keeper *keeper, apr_pool_t *scratch)
                      "HtCacheCountersFile %s: the file was removed. Counts of redirects live until "
                      "httpd is stopped; restart httpd to keep them",
                      keeper->path);
+        note(keeper, REDIRECT_KEPT_REMOVED);
         _exit(BROKEN);
     }
     say_result(keeper, &counts, rv);
@@ -240,6 +250,7 @@ static void give_up(const struct htc_keeper *keeper, const char *why)
         "HtCacheCountersFile %s: %s. Counts of redirects live until httpd is stopped. Name "
         "a file in a directory that the user who starts httpd can write to, or Off",
         keeper->path, why);
+    note(keeper, keeper->set ? REDIRECT_KEPT_UNUSABLE : REDIRECT_KEPT);
     _exit(BROKEN);
 }
 
@@ -254,21 +265,20 @@ static bool wait_for_end(const struct htc_keeper *keeper)
     return sigtimedwait(&end, NULL, &look) == SIGTERM || getppid() != keeper->parent;
 }
 
+/* Another server has the file as long as it runs, or had it until a moment ago. */
 static void take_lock(const struct htc_keeper *keeper)
 {
-    for (int i = 0; i < LOCK_S / LOOK_S; i++) {
-        if (redirect_counts_file_lock(&keeper->file))
-            return;
+    for (int i = 0; !redirect_counts_file_lock(&keeper->file); i++) {
+        if (i == LOCK_S / LOOK_S) {
+            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, keeper->s,
+                         "HtCacheCountersFile %s: another server uses this file. Counts of "
+                         "redirects of this one live until it is stopped; name a file of its own",
+                         keeper->path);
+            note(keeper, REDIRECT_KEPT_BY_OTHER);
+        }
         if (wait_for_end(keeper))
             _exit(0);
     }
-    if (redirect_counts_file_lock(&keeper->file))
-        return;
-    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, keeper->s,
-                 "HtCacheCountersFile %s: another server uses this file. Counts of redirects of "
-                 "this one live until it is stopped; name a file of its own",
-                 keeper->path);
-    _exit(BROKEN);
 }
 
 static const char *time_text(const struct htc_keeper *keeper, int64_t seconds)
@@ -288,6 +298,7 @@ static void read_file(struct htc_keeper *keeper)
             "HtCacheCountersFile %s: %s. It is left as it is, and counts of redirects live "
             "until httpd is stopped. Move it away and restart httpd, then counts begin at 0",
             keeper->path, why);
+        note(keeper, REDIRECT_KEPT_UNUSABLE);
         _exit(BROKEN);
     }
     if (keeper->file.torn)
@@ -428,6 +439,33 @@ int htc_keeper_monitor(apr_pool_t *pool, server_rec *s)
     return OK;
 }
 
+const char *htc_keeper_problem(const server_rec *s, const char **advice, apr_pool_t *pool)
+{
+    static const struct {
+        const char *problem, *advice;
+    } all[] = {
+        [REDIRECT_KEPT_UNUSABLE] = {"cannot be used, so a stop loses the counts of redirects",
+                                    "the error log says why and what to do; then restart httpd"},
+        [REDIRECT_KEPT_BY_OTHER] = {"is another server's, so a stop loses the counts of redirects",
+                                    "name a file of its own, then stop and start httpd"},
+        [REDIRECT_KEPT_UNWRITTEN] = {"cannot be written, so a stop loses the counts of redirects",
+                                     "the error log says why; it is tried again and again"},
+        [REDIRECT_KEPT_REMOVED] = {"was removed, so a stop loses the counts of redirects",
+                                   "restart httpd, which makes it again"},
+        [REDIRECT_KEPT_IN_PART] = {"has not all counts of redirects",
+                                   "there is no memory, or there are more than it may hold: "
+                                   "htcachectl unused names redirects that can go"},
+    };
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    const struct htc_keeper *keeper = redirects ? redirects->keeper : NULL;
+    redirect_area_kept kept = keeper ? redirect_area_kept_get(redirects->area) : REDIRECT_KEPT;
+
+    if (kept == REDIRECT_KEPT)
+        return NULL;
+    *advice = all[kept].advice;
+    return apr_pstrcat(pool, "HtCacheCountersFile ", keeper->path, " ", all[kept].problem, NULL);
+}
+
 static bool any_counts(const server_rec *s)
 {
     for (; s; s = s->next) {
@@ -457,6 +495,7 @@ void htc_keeper_start(void)
     keeper->parent = getpid();
     keeper->file.fd = -1;
     redirects->keeper = keeper;
+    redirect_area_kept_set(redirects->area, REDIRECT_KEPT);
     start(keeper);
 }
 

@@ -683,6 +683,28 @@ static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *r
     }
 }
 
+unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_pool_t *pool)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    uint32_t place = 0, slot;
+    unsigned n = 0;
+
+    *name = NULL;
+    while (redirects && redirects->tables &&
+           (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
+        redirect_area_state state = {0};
+        redirect_area_note note;
+
+        redirect_area_state_get(redirects->area, slot, &state);
+        if (!state.failed || !redirect_area_note_get(redirects->area, slot, &note) ||
+            !note.htaccess)
+            continue;
+        if (!n++)
+            *name = apr_pstrdup(pool, note.file);
+    }
+    return n;
+}
+
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;

@@ -204,6 +204,9 @@ typedef struct htc_map_report {
 /** An htc_map_report for each map of the configuration, in @a pool. Behind them those of maps that
  * .htaccess files name and that were asked for since the start. NULL: there are no redirect maps. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
+/** How many maps that .htaccess files name cannot be used as they are now, also of those that are
+ * not reported. *name is one's file, in @a pool; NULL: there is none. */
+unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_pool_t *pool);
 /** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
  * leaves the figures of the rows that are in use as they are. */
 void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,

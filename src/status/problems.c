@@ -20,10 +20,10 @@ static uint64_t number_of(const htc_report *report, const char *group, const cha
     return figure ? figure->value.number : 0;
 }
 
-const char *const htc_problem_kinds[] = {"off",        "evictions", "no_room",   "too_large",
-                                         "recoveries", "corrupt",   "condemned", "builder",
-                                         "watch",      "watches",   "memcached", "secret_file",
-                                         "map",        "hit_ratio", NULL};
+const char *const htc_problem_kinds[] = {
+    "off",       "evictions",    "no_room",     "too_large", "recoveries", "corrupt",
+    "condemned", "builder",      "watch",       "watches",   "memcached",  "secret_file",
+    "map",       "htaccess_map", "counts_file", "hit_ratio", NULL};
 
 static void add(htc_list *list, const char *kind, const char *text, const char *advice)
 {
@@ -104,7 +104,7 @@ static void add_maps(htc_list *list)
     for (int i = 0; maps && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
 
-        /* Those of .htaccess files are their owners' affair. */
+        /* Those of .htaccess files are one problem, see below. */
         if (map->state.failed && !map->note.htaccess)
             add(list, "map",
                 apr_psprintf(report->pool, "the redirect map %s cannot be used as it is now",
@@ -119,6 +119,38 @@ static void add_maps(htc_list *list)
                                    "with: htcachectl check %s",
                                    map->name));
     }
+}
+
+/* Their owners mend them, and may break them as they like: so however many there are, they are one
+ * problem, which has its own kind. */
+static void add_htaccess_maps(htc_list *list)
+{
+    apr_pool_t *pool = list->report->pool;
+    const char *name;
+    unsigned n = htc_map_failed_in_htaccess(list->report->server, &name, pool);
+
+    if (!n)
+        return;
+    add(list, "htaccess_map",
+        n == 1
+            ? apr_psprintf(pool,
+                           "the redirect map %s, named in a .htaccess file, cannot be used as it "
+                           "is now",
+                           name)
+            : apr_psprintf(pool,
+                           "%u redirect maps that .htaccess files name cannot be used as they "
+                           "are now, one of them %s",
+                           n, name),
+        apr_psprintf(pool, "tell their owners; see what is wrong with: htcachectl check %s", name));
+}
+
+static void add_counts_file(htc_list *list)
+{
+    const char *advice;
+    const char *problem = htc_keeper_problem(list->report->server, &advice, list->report->pool);
+
+    if (problem)
+        add(list, "counts_file", problem, advice);
 }
 
 /* Settings that the start could not honour. */
@@ -165,5 +197,7 @@ void htc_problems_report(htc_report *report)
     add_unused(list);
     htc_farm_problems(list);
     add_maps(list);
+    add_htaccess_maps(list);
+    add_counts_file(list);
     add_ratio(list);
 }
