@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
+use IO::Socket::INET;
 use Test::More;
 use HtCache::Env qw(mpm work_dir write_file read_file);
 use HtCache::Server;
@@ -207,6 +208,40 @@ for my $words ('check --fix chain.txt', 'convert chain.txt --to text --limit 0')
     is $?, 0, 'a list of 400 rows is mended';
     is scalar(() = $said =~ /: flattened: /g), 200, 'each change is said';
     cmp_ok $writes, '<', 200, 'but not each by itself';
+}
+
+# --- nginx takes what is written for it, and answers as the map does ---------------------------------
+
+my $long = '/a-source-that-is-longer-than-what-nginx-has-room-for-by-default';
+file('for-nginx.txt', map({"$_ 301"} '/exact /to-exact', '/case /to-case case=ignore', '/sp%20ace /to-space', '/pre /to-pre subpath=on',
+        '/presl/ /to-presl/ subpath=on', '/drop /to-drop query=drop', '/q?id=1 /to-q1', '/q2?a=1&b=2 /to-q2', '/same?a=1&a=1 /to-same case=ignore',
+        '/dot.html /to-dot.html', '/plus+x /to-plus', '/quo"te /to-quote', '/br{a}ce /to-brace', '/dol$x /to-dol', '/semi;x /to-semi', '/paren(x) /to-paren',
+        '/abs https://t.example/abs?x=1 query=drop', '/back\\slash /to-back', '/tgt%25 /to%20x%25', "$long /to-long case=ignore", '/hash%23x /to-hash',
+        '//h.example/host /to-host', '//h.example/hostp /to-hostp subpath=on', '//*.w.example/any /to-wild', '//h.example/hq?id=2 /to-hq'),
+    '/dollar /to$ 301', '/dollars /to$-x 301');
+run('convert for-nginx.txt --to nginx --output for-nginx.map');
+my $written = read_file("$dir/for-nginx.map");
+is scalar(() = $written =~ m{"/same\?}g), 1, 'nginx: no source is written twice';
+unlike $written, qr{/dollar}, 'nor a $ that nginx takes for a name';
+like $err, qr/for-nginx\.txt:26: error: nginx maps cannot say a '\$' in a target; it was left out \(2 times/, 'which is said';
+like $err, qr/for-nginx\.txt:20: note: .*'map_hash_bucket_size 128;' stands ahead of its maps/, 'and so is the room that a long source needs';
+SKIP: {
+    my ($nginx) = grep { -x } map {"$_/nginx"} split(/:/, $ENV{PATH}), '/usr/sbin';
+    skip 'nginx is not installed (nginx-light)', 2 if !$nginx;
+    my $listener = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1') or die $@;
+    my $port = $listener->sockport;
+    close $listener;
+    my @variables = map { $written =~ / (\$$_) \{/ ? $1 : () } qw(redirect_of_url_query redirect_of_host_query redirect_of_query redirect_of_url redirect_of_host redirect);
+    file('nginx.conf', "pid $dir/nginx.pid;", "error_log $dir/nginx.log;", 'events {}', 'http {', 'access_log off;', 'map_hash_bucket_size 128;',
+        map({"${_}_temp_path $dir/nginx-$_;"} qw(client_body proxy fastcgi uwsgi scgi)),
+        "include $dir/for-nginx.map;", "server {", "listen 127.0.0.1:$port;", "root $dir/none;", map({"if ($_) { return 301 $_; }"} @variables), '}', '}');
+    file('for-nginx.urls', qw(/exact /exact?a=1 /Exact /case /CASE?x=1 /sp%20ace /pre /pre/a/b?q=1 /prex /presl/x /drop?x=1 /q?id=1 /q?id=2 /q2?b=2&a=1
+        /same?a=1&a=1 /dot.html /dotxhtml /plus+x /quo%22te /br%7Ba%7Dce /dol$x /semi;x /paren(x) /abs?y=1 /back%5Cslash /tgt%25 /hash%23x /./exact), $long,
+        map {"http://$_"} qw(h.example/host h.example/hostp/a a.w.example/any g.example/host h.example/hq?id=2));
+    is qx{"$nginx" -c "$dir/nginx.conf" 2>&1}, '', 'a real nginx starts with it';
+    like run("lookup for-nginx.txt --urls for-nginx.urls --server http://127.0.0.1:$port"), qr/^34 URLs: 34 as expected, 0 not$/m, 'and answers as the map does'
+        or diag $err;
+    kill 'TERM', read_file("$dir/nginx.pid") =~ /(\d+)/ if -s "$dir/nginx.pid";
 }
 
 file('two.conf', 'Redirect 301 /a /b', 'Redirect 301 /c /d', 'RedirectMatch 301 ^/(x|y)$ /z');

@@ -85,6 +85,16 @@ static bool is_anchored(const convert_rule *r)
            !redirect_map_has_alternatives(r->rule.pattern, r->rule.pattern_len);
 }
 
+/* nginx takes what stands behind any "$" for a name, and does not start without one. */
+static bool has_other_dollar(const char *target, bool groups)
+{
+    for (const char *s = strchr(target, '$'); s; s = strchr(s + 1, '$')) {
+        if (!groups || s[1] < '1' || s[1] > '9')
+            return true;
+    }
+    return false;
+}
+
 static const char *nginx_fault(const convert_rule *r)
 {
     if (!r->rule.target)
@@ -95,7 +105,7 @@ static const char *nginx_fault(const convert_rule *r)
         return "a condition on the scheme without a host";
     if (r->rule.host && r->rule.kind == REDIRECT_PATTERN && !is_anchored(r))
         return "a host before a pattern that does not begin with '^/', or has alternatives";
-    if (!(r->rule.options & REDIRECT_OPT_EXPAND) && has_group_sign(r->rule.target))
+    if (has_other_dollar(r->rule.target, r->rule.options & REDIRECT_OPT_EXPAND))
         return "a '$' in a target";
     if (convert_wants_of(r).query == REDIRECT_QUERY_APPEND && strchr(r->rule.target, '#'))
         return "a query ahead of a fragment";
@@ -182,6 +192,16 @@ static size_t split_query(char *query, char **parameter, size_t max)
     return n;
 }
 
+/* nginx does not start with one source twice: parameters may be the same. */
+static bool is_among(const char *s, const char *const *of, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(s, of[i]))
+            return true;
+    }
+    return false;
+}
+
 /* nginx compares a query byte by byte. Where the order of parameters does not count, it has to be
  * given all orders. How many there are. */
 static int query_orders(convert_writer *w, const convert_rule *r, const char *out[ORDERS_MAX])
@@ -189,6 +209,7 @@ static int query_orders(convert_writer *w, const convert_rule *r, const char *ou
     static const unsigned char orders[ORDERS_MAX][3] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
     apr_pool_t *pool = w->list->pool;
+    int count = 0;
     char *p[3];
     size_t n = split_query(apr_pstrdup(pool, r->rule.query), p, 3);
 
@@ -202,10 +223,11 @@ static int query_orders(convert_writer *w, const convert_rule *r, const char *ou
         return 1;
     }
     for (int i = 0; i < (n == 2 ? 2 : ORDERS_MAX); i++) {
-        out[i] = apr_pstrcat(pool, p[orders[i][0]], "&", p[orders[i][1]], n == 3 ? "&" : "",
-                             n == 3 ? p[orders[i][2]] : "", NULL);
+        out[count] = apr_pstrcat(pool, p[orders[i][0]], "&", p[orders[i][1]], n == 3 ? "&" : "",
+                                 n == 3 ? p[orders[i][2]] : "", NULL);
+        count += !is_among(out[count], out, count);
     }
-    return n == 2 ? 2 : ORDERS_MAX;
+    return count;
 }
 
 static void write_nginx_query(convert_writer *w, const convert_rule *r)
@@ -300,6 +322,34 @@ static void note_regexes(convert_writer *w)
             regexes);
 }
 
+/* What nginx's hash has for a source beside its bytes, and its default for a bucket. It does not
+ * start when a source has no room in one. */
+#define NGINX_BUCKET(len)    (16 + (((len) + 2 + 7) & ~(size_t)7))
+#define NGINX_BUCKET_DEFAULT 64
+
+static void note_bucket(convert_writer *w)
+{
+    size_t bucket = NGINX_BUCKET_DEFAULT;
+    const convert_rule *longest = NULL;
+
+    for (int i = 0; i < w->list->rules->nelts; i++) {
+        const convert_rule *r = rule_at(w, i);
+        size_t len = strlen(nginx_origin(r, w->list->pool)) + strlen(nginx_path(r, w->list->pool)) +
+                     (r->rule.query ? r->rule.query_len + 1 : 0);
+
+        if (!is_nginx_exact(r) || nginx_fault(r) || NGINX_BUCKET(len) <= bucket)
+            continue;
+        longest = r;
+        while (bucket < NGINX_BUCKET(len))
+            bucket *= 2;
+    }
+    if (longest)
+        convert_report(w->list, REDIRECT_NOTE, longest->file, longest->rule.line,
+                       "nginx does not start with a source as long as this unless "
+                       "'map_hash_bucket_size %u;' stands ahead of its maps",
+                       (unsigned)bucket);
+}
+
 /* Rows that append the query say so; all others append none. */
 void convert_write_nginx(convert_writer *w)
 {
@@ -311,6 +361,7 @@ void convert_write_nginx(convert_writer *w)
     for (size_t block = 0; block < NGINX_BLOCKS; block++)
         write_nginx_block(w, block);
     note_regexes(w);
+    note_bucket(w);
 }
 
 /* --- JSON -------------------------------------------------------------------------------------*/
