@@ -17,8 +17,10 @@
 
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
+    const char *registered = apr_hook_debug_current;
     int rv;
 
+    apr_hook_debug_current = "mod_htcache.c"; /* whose hooks these are: mod_info and ?explain ask */
     htc_options_reset(pconf);
     htc_options_get()->pages = htc_pages_named(ap_conftree);
     htc_on_note(&htc_options_get()->on, ap_conftree);
@@ -27,6 +29,7 @@ static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp
     if (htc_options_get()->pages)
         htc_explain_pre_config(pconf, ptemp);
     htc_missing_pre_config();
+    apr_hook_debug_current = registered;
     return rv;
 }
 

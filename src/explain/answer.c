@@ -8,13 +8,13 @@
 
 #include "http_core.h"
 #include "http_protocol.h"
-#include "util_filter.h"
 
 #define REDIRECT "redirect:"
 #define PROXY    "proxy:"
 
-/* Those whose handlers only read. */
-static const char *const readers[] = {"mod_negotiation.c", "mod_autoindex.c", "core.c"};
+/* Those whose handlers only read, or lead to another path, as mod_actions' does. */
+static const char *const readers[] = {"mod_negotiation.c", "mod_autoindex.c", "mod_actions.c",
+                                      "core.c"};
 
 /* Handlers of httpd that they are asked for; others belong to other modules. */
 static bool is_read(const char *handler)
@@ -62,27 +62,19 @@ static bool is_reader(const ap_LINK_handler_t *link)
     return false;
 }
 
-/* Filters of content may run programs, as mod_include and mod_ext_filter do. Those that a
- * subrequest shares with its main request stay. */
-static void drop_content_filters(explain *e, request_rec *r)
+/* Of a listing the header is made, and with a Range its status depends on the rest. */
+static void note_listing(explain *e, const request_rec *r, const char *handler)
 {
-    const ap_filter_t *f;
-
-    while ((f = r->output_filters) && f->r == r && f->frec->ftype < AP_FTYPE_PROTOCOL &&
-           f->frec != ap_subreq_core_filter_handle) {
-        explain_note(e, "The output filter %s was not run. It may set another status.",
-                     f->frec->name);
-        r->output_filters = f->next;
-    }
+    if (!r->main && !strcmp(handler, DIR_MAGIC_TYPE) && apr_table_get(r->headers_in, "Range"))
+        explain_note(e, "The listing was not made. With Range it may have another status.");
 }
 
-static int run_readers(explain *e, request_rec *r, const char *handler)
+static int run_readers(request_rec *r, const char *handler)
 {
     const apr_array_header_t *links = ap_hook_get_handler();
     const char *before = r->handler;
     int status = DECLINED;
 
-    drop_content_filters(e, r);
     r->handler = handler;
     for (int i = 0; links && i < links->nelts && status == DECLINED; i++) {
         const ap_LINK_handler_t *link = &APR_ARRAY_IDX(links, i, const ap_LINK_handler_t);
@@ -127,6 +119,7 @@ int explain_answer(explain *e, request_rec *r)
 {
     const char *handler = handler_of(r);
 
+    explain_drop_filters(e, r);
     if (!strcmp(handler, "redirect-handler") && r->filename &&
         !strncmp(r->filename, REDIRECT, strlen(REDIRECT)))
         return redirect_inside(r);
@@ -134,5 +127,6 @@ int explain_answer(explain *e, request_rec *r)
         e->handler = apr_pstrdup(e->pool, handler);
     if ((r->handler || !is_plain_type(handler)) && !is_read(handler))
         return stop(e, r, handler);
-    return run_readers(e, r, handler);
+    note_listing(e, r, handler);
+    return run_readers(r, handler);
 }

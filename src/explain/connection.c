@@ -168,6 +168,7 @@ static server_rec *copy_server(explain *e, server_rec *real)
     if (e->url.https)
         copy->server_scheme = "https";
     mark(e, real, copy);
+    explain_switch_off(copy, e->pool);
     if (options->explain_rewrite)
         htc_rewrite_adopt(options->explain_rewrite, EXPLAIN_MAP, copy, real, e->pool);
     return copy;
@@ -266,10 +267,15 @@ static void choose_server(request_rec *r)
  * of the mod_rewrite that the module knows. */
 static bool can_copy(explain *e)
 {
-    const char *switcher = htc_user_switcher();
+    const char *switcher = htc_user_switcher(), *counter = explain_counter();
 
     if (switcher)
         explain_note(e, "%s runs requests as different users, so none is made here.", switcher);
+    else if (counter)
+        explain_note(e,
+                     "%s counts a request until it is logged, and would refuse others after some "
+                     "of those made here. So none is made.",
+                     counter);
     else if (!htc_options_get()->explain_rewrite && ap_find_linked_module("mod_rewrite.c"))
         explain_note(e,
                      "This mod_rewrite is built in a way not known here, so no request is made.");

@@ -193,10 +193,7 @@ static void note_differences(explain *e)
                      "are empty, and it asks for no certificate.");
     if (has_header(e, "Upgrade"))
         explain_note(e, "The protocol stays HTTP/1.1, whatever Upgrade asks for.");
-    if (ap_find_linked_module("mod_cache.c"))
-        explain_note(e, "mod_cache is loaded, and was not asked.");
-    if (ap_find_linked_module("mod_perl.c") || ap_find_linked_module("mod_lua.c"))
-        explain_note(e, "Scripts of mod_perl and mod_lua that run before a handler did run.");
+    explain_note_modules(e);
     if (has_header(e, "Authorization") || has_header(e, "Proxy-Authorization"))
         say_credentials(e);
 }

@@ -4,6 +4,7 @@
  * What the files of this folder share. explain/explain.c reads the question and writes the report;
  * explain/connection.c makes a connection, a server and a request that lead nowhere;
  * explain/lookup.c sends that request through httpd; explain/answer.c stands for its handlers;
+ * explain/effects.c keeps from it what modules do beside answering;
  * explain/trace.c reads what httpd and mod_rewrite log of it; explain/lines.c finds the lines that
  * mod_rewrite's trace speaks of, explain/alias.c the one of mod_alias; explain/levels.c shows what the cache has of the .htaccess files
  * on the way.
@@ -102,6 +103,20 @@ void explain_register_filters(void);
 /* explain/lookup.c */
 /** Send e->r through httpd. */
 void explain_look_up(explain *e);
+
+/* explain/effects.c */
+/** A module beside which no request may be made, because it would count it for ever; NULL: none. */
+const char *explain_counter(void);
+/** Switch off in @a copy what writes for each request. */
+void explain_switch_off(server_rec *copy, apr_pool_t *pool);
+/** Note which modules were not asked, or did something all the same. */
+void explain_note_modules(explain *e);
+/** As httpd does ahead of a handler; OK, or the status that a filter answers with. */
+int explain_insert_filters(request_rec *r);
+/** No filter of content is run: it may run programs, as mod_include and mod_ext_filter do. */
+void explain_drop_filters(explain *e, request_rec *r);
+/** At pre_config. */
+void explain_hook_effects(apr_pool_t *pconf);
 
 /* explain/answer.c */
 /** httpd would run a handler for @a r: run one that has no effect, or say which one would run. */

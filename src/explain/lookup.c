@@ -114,6 +114,8 @@ static int go_through(explain *e, request_rec *r)
     if (status == OK)
         say_replaced(e, r);
     if (status == OK && !e->mark.stopped)
+        status = explain_insert_filters(r);
+    if (status == OK && !e->mark.stopped)
         status = explain_answer(e, r);
     note_refusal(e, r, status);
     return status == DECLINED ? HTTP_INTERNAL_SERVER_ERROR : status;
@@ -133,6 +135,8 @@ int htc_explain_handler(request_rec *r)
 {
     explain *e = explain_of(r);
 
+    if (!r->main && !is_document(r))
+        e->last = r;
     return e->mark.stopped ? DONE : explain_answer(e, r);
 }
 
@@ -228,6 +232,7 @@ static void find_rewrite(apr_pool_t *pconf, apr_pool_t *ptemp)
 void htc_explain_pre_config(apr_pool_t *pconf, apr_pool_t *ptemp)
 {
     find_rewrite(pconf, ptemp);
+    explain_hook_effects(pconf);
     ap_hook_quick_handler(quick_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
     ap_hook_ssl_conn_is_ssl(conn_is_ssl, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -233,7 +233,7 @@ void explain_hear(const ap_errorlog_info *info, const char *line)
     explain *e = info->r ? explain_of(info->r) : NULL;
     const char *text, *name;
 
-    if (!e)
+    if (!e || e->mark.stopped) /* httpd goes on as if it was refused */
         return;
     text = unescape(e->pool, line);
     name = ap_find_module_short_name(info->module_index);
