@@ -110,7 +110,7 @@ sub other_line {
     return put(any('ErrorDocument 404 "text"', 'ErrorDocument 404 /c/page.html', 'ErrorDocument 403 http://t.example/403', 'ErrorDocument 404 /none',
         'ErrorDocument 401 /a/one', 'FallbackResource /a/page.html', 'FallbackResource /none', 'FallbackResource disabled',
         'Options +Indexes', 'Options -Indexes', 'Options +MultiViews', 'SetEnvIf X-Go yes GO=1', 'DirectorySlash Off', 'AcceptPathInfo On',
-        'AcceptPathInfo Off', 'AddLanguage de .de', 'ForceType text/plain', 'Header always set X-H y', 'RequestHeader set X-Go yes', 'SetEnv GO 1', 'AddHandler cgi-script .de'));
+        'AcceptPathInfo Off', 'AddLanguage de .de', 'ForceType text/plain', 'Header always set X-H y', 'RequestHeader set X-Go yes', 'SetEnv GO 1', 'AddHandler cgi-script .de', 'SetOutputFilter INCLUDES', 'AddOutputFilter INCLUDES .html'));
 }
 
 sub access_line {
@@ -153,7 +153,7 @@ sub ask_how {
     my @headers = (rarely(0.3) ? ['User-Agent', any('nobody', 'x', 'curl')] : (), rarely(0.2) ? ['X-Go', any('yes', 'no')] : (),
         rarely(0.2) ? ['Cookie', 'k=v'] : (), rarely(0.3) ? ['Accept-Language', any('de', 'fr', 'en, de;q=0.5')] : (),
         rarely(0.2) ? ['Accept', any('*/*', 'text/html', 'image/png')] : (), rarely(0.05) ? ['Range', 'bytes=0-1'] : (),
-        rarely(0.05) ? ['If-Modified-Since', 'Thu, 01 Jan 2037 00:00:00 GMT'] : (),
+        rarely(0.05) ? ['If-None-Match', '*'] : (), rarely(0.05) ? ['If-Modified-Since', 'Thu, 01 Jan 2037 00:00:00 GMT'] : (),
         rarely(0.2) ? ['Authorization', 'Basic ' . any('b25lOnB3', 'dHdvOnB3', 'b25lOng=', 'nonsense')] : ());
     return (method => rarely(0.75) ? 'GET' : any('HEAD', 'POST', 'PUT', 'OPTIONS', 'DELETE', 'ODD', 'TRACE'), headers => \@headers);
 }
@@ -222,12 +222,14 @@ for my $round (1 .. $rounds) {
             my $said = $early || explained($asker, "http://$host$url", %how);
             if (!$said) { $unasked++; next }
             my $explain = $said->{explain};
-            if (defined $explain->{stopped}) { $stopped++; next }
+            my $ranged = grep({ $_->[0] eq 'Range' } @{ $how{headers} }) && grep { $_->{text} =~ /another status/ } @{ $said->{notes} }; # it may differ, it says
+            if (defined $explain->{stopped} || $ranged) { $stopped++; next }
             my $location = HtCache::Client::header($got, 'Location');
             my ($number) = ($location // '') =~ m{^http://t\.example/r(\d+)/};
             my $ok = $explain->{status} == ($got->{status} // 0) && ($explain->{location} // '') eq ($location // '')
                 && (!defined $number || (($explain->{answered_by} // '') eq $place{$number}{file} && $explain->{answered_line} == $place{$number}{line}))
                 && ($got->{status} != 200 || $how{method} ne 'GET' || !-f ($explain->{file} // '') || $got->{body} eq read_file($explain->{file}));
+            if (!$ok && $got->{status} == 500 && $server->error_log =~ /AH02430:/) { $stopped++; next } # freed memory, by chance; see t/91
             $statuses{ $got->{status} }++;
             $same += $ok;
             $by_line += defined $number && $ok;
