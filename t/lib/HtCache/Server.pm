@@ -6,6 +6,7 @@ package HtCache::Server;
 use strict;
 use warnings;
 use IO::Socket::INET;
+use JSON::PP ();
 use HtCache::Client;
 use HtCache::Crash ();
 use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_file wait_until
@@ -13,7 +14,7 @@ use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_fi
 
 # Drivers decode a status after each request. Perl's own decoder takes most of their time.
 my $decode_json = eval { require Cpanel::JSON::XS; \&Cpanel::JSON::XS::decode_json }
-    || do { require JSON::PP; \&JSON::PP::decode_json };
+    || \&JSON::PP::decode_json;
 
 # Loaded where the httpd at hand has them.
 my @MODULES = qw(
