@@ -38,6 +38,7 @@ const char *htc_farm_set_timeout(cmd_parms *cmd, void *dir_conf, const char *arg
 
 #include "htaccess/farm_internal.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <unistd.h>
@@ -50,6 +51,9 @@ const char *htc_farm_set_timeout(cmd_parms *cmd, void *dir_conf, const char *arg
 #define DEFAULT_PORT   11211
 #define KEY_FILE_MAX   4096
 #define MAX_TIMEOUT_US (10 * 1000 * 1000)
+
+#define QUOTED_(text)  #text
+#define QUOTED(text)   QUOTED_(text)
 
 /* --- directives ---------------------------------------------------------------------------------
  */
@@ -230,40 +234,82 @@ static void resolve(htc_farm *farm, unsigned i, server_rec *s)
         freeaddrinfo(found);
 }
 
+/* Opened where a farm is configured: with the library come six others, whose mappings each new child
+ * of a server without a farm would have to copy. */
+static struct {
+    __typeof__(memcached_create) *create;
+    __typeof__(memcached_free) *free;
+    __typeof__(memcached_behavior_set) *behavior_set;
+    __typeof__(memcached_server_add) *server_add;
+    __typeof__(memcached_generate_hash) *generate_hash;
+} libmemcached;
+
+/* NULL, or why it cannot be used. It stays open until the process ends. */
+static const char *open_libmemcached(void)
+{
+    static const struct {
+        const char *name;
+        void *to;
+    } functions[] = {{"memcached_create", &libmemcached.create},
+                     {"memcached_free", &libmemcached.free},
+                     {"memcached_behavior_set", &libmemcached.behavior_set},
+                     {"memcached_server_add", &libmemcached.server_add},
+                     {"memcached_generate_hash", &libmemcached.generate_hash}};
+    void *library = dlopen(QUOTED(HTC_LIBMEMCACHED), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+
+    if (!library)
+        return dlerror();
+    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+        void *found = dlsym(library, functions[i].name);
+
+        if (!found)
+            return dlerror();
+        memcpy(functions[i].to, &found, sizeof(found));
+    }
+    return NULL;
+}
+
 static apr_status_t ring_free(void *data)
 {
-    memcached_free(data);
+    libmemcached.free(data);
     return APR_SUCCESS;
 }
 
 /* libmemcached's consistent hashing, so that all clients of these servers agree and one more or
- * less moves few names. Its input and output is not used: see docs/farm.md. */
-static bool make_ring(htc_farm *farm, apr_pool_t *pool)
+ * less moves few names. Its input and output is not used: see docs/farm.md. NULL, or what is wrong.
+ */
+static const char *make_ring(htc_farm *farm, apr_pool_t *pool)
 {
-    memcached_st *ring = memcached_create(NULL);
+    static const char refuses[] = "libmemcached refuses the list of servers";
+    const char *wrong = open_libmemcached();
+    memcached_st *ring;
 
+    if (wrong)
+        return apr_pstrcat(pool, "libmemcached cannot be loaded (", wrong,
+                           "); install it (Debian: apt-get install libmemcached11)", NULL);
+    ring = libmemcached.create(NULL);
     if (!ring)
-        return false;
+        return "there is no memory";
     farm->ring = ring;
     apr_pool_cleanup_register(pool, ring, ring_free, apr_pool_cleanup_null);
-    if (memcached_failed(memcached_behavior_set(ring, MEMCACHED_BEHAVIOR_DISTRIBUTION,
-                                                MEMCACHED_DISTRIBUTION_CONSISTENT_KETAMA)))
-        return false;
+    if (memcached_failed(libmemcached.behavior_set(ring, MEMCACHED_BEHAVIOR_DISTRIBUTION,
+                                                   MEMCACHED_DISTRIBUTION_CONSISTENT_KETAMA)))
+        return refuses;
     for (unsigned i = 0; i < farm->n; i++) {
         const char *port = strrchr(farm->names[i], ':');
         const char *host =
             apr_pstrmemdup(pool, farm->names[i], (apr_size_t)(port - farm->names[i]));
 
         if (memcached_failed(
-                memcached_server_add(ring, host, (in_port_t)strtol(port + 1, NULL, 10))))
-            return false;
+                libmemcached.server_add(ring, host, (in_port_t)strtol(port + 1, NULL, 10))))
+            return refuses;
     }
-    return true;
+    return NULL;
 }
 
 unsigned htc_farm_server_of(const htc_farm *farm, const char *name)
 {
-    unsigned server = farm->n > 1 ? memcached_generate_hash(farm->ring, name, strlen(name)) : 0;
+    unsigned server = farm->n > 1 ? libmemcached.generate_hash(farm->ring, name, strlen(name)) : 0;
 
     return server < farm->n ? server : 0;
 }
@@ -292,8 +338,9 @@ static const char *prepare(htc_context *ctx, htc_farm *farm, const htc_farm_opti
     if (wrong)
         return apr_pstrcat(ctx->pconf, "HtCacheMemcachedKeyFile ", options->key_file, ": ", wrong,
                            NULL);
-    if (!make_ring(farm, ctx->pconf))
-        return "libmemcached refuses the list of servers";
+    wrong = make_ring(farm, ctx->pconf);
+    if (wrong)
+        return wrong;
     for (unsigned i = 0; i < farm->n; i++)
         resolve(farm, i, s);
     make_fingerprints(ctx, farm, s, ctx->pconf);
