@@ -112,14 +112,16 @@ static bool map_rows(htc_heap *heap)
     return true;
 }
 
-static htc_heap *joined; /* a fork handler gets no argument */
+/* Fork handlers get no argument. */
+static htc_heap *made;   /* whose maker hides rows from its forks */
+static htc_heap *joined; /* where this process has a row */
 
 /* A child has other things where it has unmapped rows. */
 static apr_status_t unmap(void *data)
 {
     htc_heap *heap = data;
 
-    joined = NULL;
+    made = joined = NULL;
     if (getpid() != heap->maker)
         return APR_SUCCESS;
     if (heap->base)
@@ -149,6 +151,7 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
     if (!may_be_so_large(heap->bytes))
         return APR_FROM_OS_ERROR(EFBIG);
     heap->nrows = processes < MOST_ROWS ? processes : MOST_ROWS;
+    heap->given_ms = apr_pcalloc(pool, heap->nrows * sizeof(*heap->given_ms));
     heap->fd = heap->wake = -1;
     heap->maker = getpid();
     apr_pool_cleanup_register(pool, heap, unmap, apr_pool_cleanup_null);
@@ -175,6 +178,100 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
     return APR_SUCCESS;
 }
 
+/* --- forks ------------------------------------------------------------------------------------*/
+
+/* What a row begins with from when a fork was given it until the fork joins. No block has that
+ * number. */
+#define GIVEN    (UINT64_C(0xffffffff) << 32)
+#define GIVEN_MS 30000 /* a fork that has not joined by then will not */
+#define FROM_0   16    /* forks, after which rows are looked at from the first one again */
+
+/* Of living processes none has it, and none is about to. */
+static bool is_row_free(const htc_heap *heap, unsigned number, int64_t now_ms)
+{
+    return (HEAP_GET(*heap_row(heap, number)) != GIVEN ||
+            now_ms - heap->given_ms[number] >= GIVEN_MS) &&
+           !htc_lock_enlisted(&heap->lock, number);
+}
+
+/* Rows in use shall lie together, at the beginning. Most of them are in use, and each look is a
+ * system call, so it goes on behind the last one mostly. */
+static unsigned choose_row(htc_heap *heap, int64_t now_ms)
+{
+    if (heap->forks++ % FROM_0 == 0)
+        heap->next = 0;
+    for (unsigned i = 0; i < heap->nrows; i++) {
+        unsigned number = (heap->next + i) % heap->nrows;
+
+        if (is_row_free(heap, number, now_ms)) {
+            heap->next = number + 1;
+            return number;
+        }
+    }
+    return heap->nrows;
+}
+
+static bool hides(const htc_heap *heap)
+{
+    return heap && heap->hidden && heap->maker == getpid();
+}
+
+static void before_fork(void)
+{
+    htc_heap *heap = made;
+    int64_t now_ms;
+
+    if (!hides(heap))
+        return;
+    now_ms = htc_mono_ms();
+    heap->given = choose_row(heap, now_ms);
+    if (heap->given == heap->nrows)
+        return;
+    HEAP_SET(*heap_row(heap, heap->given), GIVEN);
+    heap->given_ms[heap->given] = now_ms;
+    madvise((void *)heap_row(heap, heap->given), HEAP_ROW_BYTES, MADV_DOFORK);
+}
+
+static void after_fork(void)
+{
+    htc_heap *heap = made;
+
+    if (hides(heap) && heap->given < heap->nrows)
+        madvise((void *)heap_row(heap, heap->given), HEAP_ROW_BYTES, MADV_DONTFORK);
+}
+
+/* In a process that a module has forked from one that serves, as a script of mod_perl may. Pins
+ * there are the other one's, which still uses what they pin. The fork may run the same cleanups when
+ * it ends: these get words of its own. It finds nothing, as nobody would look at its pins. */
+static void in_fork(void)
+{
+    if (!joined || !joined->row)
+        return;
+    mmap((void *)joined->row, HEAP_ROW_BYTES, PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    joined->row = NULL;
+}
+
+/* False: there is no memory for it. */
+static bool handle_forks(void)
+{
+    static bool handled;
+
+    handled = handled || !pthread_atfork(before_fork, after_fork, in_fork);
+    return handled;
+}
+
+void htc_heap_hide_rows(htc_heap *heap, bool hide)
+{
+    if (!handle_forks())
+        return;
+    made = heap;
+    heap->given = heap->nrows;
+    heap->hidden = hide && !madvise(heap->rows, heap->nrows * HEAP_ROW_BYTES, MADV_DONTFORK);
+    if (!heap->hidden)
+        madvise(heap->rows, heap->nrows * HEAP_ROW_BYTES, MADV_DOFORK);
+}
+
 /* --- joining ----------------------------------------------------------------------------------*/
 
 static void unmap_others(htc_heap *heap, unsigned own)
@@ -188,41 +285,32 @@ static void unmap_others(htc_heap *heap, unsigned own)
         munmap(row + HEAP_ROW_BYTES, (size_t)(end - row) - HEAP_ROW_BYTES);
 }
 
-/* In a process that a module has forked from this one, as a script of mod_perl may. Pins there are
- * this process's, which still uses what they pin. The fork may run the same cleanups when it ends:
- * these get words of its own. It finds nothing, as nobody would look at its pins. */
-static void leave_in_fork(void)
+/* The one that it was given; or else the first row that no living process has, as the kernel says.
+ * What a process before has pinned there is void with it. */
+static unsigned enlist(const htc_heap *heap, bool alone)
 {
-    if (!joined || !joined->row)
-        return;
-    mmap((void *)joined->row, HEAP_ROW_BYTES, PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    joined->row = NULL;
+    unsigned own = heap->hidden && !alone ? heap->given : 0;
+    unsigned end = heap->hidden && !alone && own < heap->nrows ? own + 1 : heap->nrows;
+
+    while (own < end && !htc_lock_enlist(&heap->lock, own))
+        own++;
+    return own < end ? own : heap->nrows;
 }
 
-/* False: there is no memory for it. */
-static bool leave_in_forks(htc_heap *heap)
-{
-    joined = heap;
-    return !pthread_atfork(NULL, NULL, leave_in_fork);
-}
-
-/* The first row that no living process has, as the kernel says: then rows in use lie together. What
- * a process before has pinned there is void with it. */
 bool htc_heap_join(htc_heap *heap, bool alone)
 {
-    unsigned own = 0;
+    unsigned own;
 
     if (heap->joined == getpid())
         return heap->row != NULL;
     heap->joined = getpid();
-    while (own < heap->nrows && !htc_lock_enlist(&heap->lock, own))
-        own++;
+    own = enlist(heap, alone);
     if (own < heap->nrows) {
         memset((void *)heap_row(heap, own), 0, HEAP_ROW_BYTES);
         heap->row = heap_row(heap, own);
     }
-    if (heap->row && !alone && !leave_in_forks(heap))
+    joined = heap;
+    if (heap->row && !alone && !handle_forks())
         heap->row = NULL;
     if (alone)
         return heap->row != NULL;

@@ -85,6 +85,13 @@ typedef enum htc_heap_kind {
 apr_status_t htc_heap_create(htc_heap **heap, uint64_t bytes, unsigned processes, apr_pool_t *pool,
                              const char **why);
 
+/**
+ * Give each process that this one forks from now on a single row, so that it cannot reach those of
+ * others, and need not copy mappings of them. Not for a fork that is to be the builder: call it with
+ * @a hide false before, and with true again. Only for the process that made the heap.
+ */
+void htc_heap_hide_rows(htc_heap *heap, bool hide);
+
 /* --- a process that serves --------------------------------------------------------------------*/
 
 /**

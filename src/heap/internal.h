@@ -97,6 +97,10 @@ struct htc_heap {
     int fd;                     /* opened for reading; -1: given up */
     int wake;                   /* eventfd */
     pid_t maker;                /* the process that unmaps it */
+    bool hidden;                /* its forks get one row each */
+    unsigned given;             /* to the last fork; nrows: none */
+    unsigned next, forks;       /* where to look for a row to give; how many there were */
+    int64_t *given_ms;          /* when, by row */
     struct heap_writer *writer; /* of the builder; else NULL */
 };
 

@@ -237,7 +237,10 @@ static void start(struct htc_builder *builder)
 
     if (!may_start(builder))
         return; /* htc_builder_monitor() tries again */
+    htc_heap_hide_rows(builder->ctx->heap, false);
     rv = htc_fork(&builder->proc, builder->pool);
+    if (rv != APR_INCHILD)
+        htc_heap_hide_rows(builder->ctx->heap, true);
     if (rv == APR_INCHILD)
         run(builder);
     if (rv != APR_INPARENT) {
@@ -336,4 +339,6 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
             "runs their directives itself. Lower HtCacheMemory or raise the limit, then restart "
             "httpd",
             why);
+    else
+        htc_heap_hide_rows(ctx->heap, true);
 }
