@@ -18,7 +18,8 @@
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
 
-#define GIVE_CHUNK ((size_t)4 << 20)
+#define GIVE_CHUNK    ((size_t)4 << 20)
+#define ENLARGE_TRIES 8
 
 typedef struct shared {
     void *at;
@@ -120,10 +121,13 @@ void htc_pages_enlarge(void *at, size_t bytes)
     uintptr_t begin = round_up((uintptr_t)at, HTC_LARGE_PAGE);
     uintptr_t end = ((uintptr_t)at + bytes) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
 
+    if (begin >= end)
+        return;
+    madvise((void *)begin, end - begin, MADV_HUGEPAGE);
     /* In one call: the kernel makes all processors hand in what they hold back once in each. It
-     * goes on behind pages that cannot be had. */
-    if (begin < end) {
-        madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-        madvise((void *)begin, end - begin, MADV_COLLAPSE);
+     * goes on behind pages that cannot be had, as where another process uses one just then. */
+    for (int i = 0; i < ENLARGE_TRIES; i++) {
+        if (madvise((void *)begin, end - begin, MADV_COLLAPSE) == 0 || errno != EAGAIN)
+            return;
     }
 }
