@@ -59,7 +59,7 @@ HtCacheMemcached $opt{memcached}
 @{[ ($opt{key} // $key) ? 'HtCacheMemcachedKeyFile "' . ($opt{key} // $key) . '"' : '' ]}
 HtCacheMemcachedTimeout @{[ $opt{timeout} // '5s' ]}
 CONF
-    my $server = HtCache::Server->new(name => $name, htcache => 1, conf => <<"CONF");
+    my $server = HtCache::Server->new(name => $name, htcache => 1, env => $opt{env} || {}, conf => <<"CONF");
 DocumentRoot "$root"
 HtCache On
 HtCacheRevalidate @{[ $opt{revalidate} // '1h' ]}
@@ -381,8 +381,8 @@ my @attack = (
 # --- keys ---------------------------------------------------------------------------------------
 
 sub state_with_key {
-    my ($path) = @_;
-    my $server = server($tree, memcached => $memcached->address, key => $path);
+    my ($path, %opt) = @_;
+    my $server = server($tree, memcached => $memcached->address, key => $path, %opt);
     my $state  = farm($server)->{state};
     is scalar(grep { $_->{problem} =~ /^memcached is not used: / } @{ $server->status->{problems} }), $state eq 'on' ? 0 : 1,
         'what keeps memcached from being used is among the problems';
@@ -395,6 +395,11 @@ sub state_with_key {
 if ($thorough) {
     like state_with_key(''), qr/^off: HtCacheMemcachedKeyFile is missing/, 'no key file: off';
     like state_with_key("$dir/none"), qr/^off: .*cannot be opened/, 'a key file that is not there: off';
+    my ($library) = read_file(HtCache::Env::module_path()) =~ /\0(libmemcached\.so[.\d]*)\0/;
+    mkdir "$dir/broken";
+    write_file("$dir/broken/$library", '');
+    like state_with_key($key, env => { LD_LIBRARY_PATH => "$dir/broken" }), qr/^off: libmemcached cannot be loaded \(.*file too short\); install it/,
+        'a broken library: off';
     write_key("$dir/open", 'k' x 40);
     chmod 0644, "$dir/open";
     like state_with_key("$dir/open"), qr/^off: .*others may read/, 'one that others may read: off';

@@ -186,11 +186,12 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
 #define GIVEN_MS 30000 /* a fork that has not joined by then will not */
 #define FROM_0   16    /* forks, after which rows are looked at from the first one again */
 
-/* Of living processes none has it, and none is about to. */
-static bool is_row_free(const htc_heap *heap, unsigned number, int64_t now_ms)
+/* Of living processes none has it, and none is about to. One that was given and that its process has
+ * not joined with may still be mapped there, as in a daemon of another module. */
+static bool is_row_free(const htc_heap *heap, unsigned number, bool given, int64_t now_ms)
 {
-    return (HEAP_GET(*heap_row(heap, number)) != GIVEN ||
-            now_ms - heap->given_ms[number] >= GIVEN_MS) &&
+    return (HEAP_GET(*heap_row(heap, number)) == GIVEN) == given &&
+           (!given || now_ms - heap->given_ms[number] >= GIVEN_MS) &&
            !htc_lock_enlisted(&heap->lock, number);
 }
 
@@ -200,10 +201,10 @@ static unsigned choose_row(htc_heap *heap, int64_t now_ms)
 {
     if (heap->forks++ % FROM_0 == 0)
         heap->next = 0;
-    for (unsigned i = 0; i < heap->nrows; i++) {
+    for (unsigned i = 0; i < 2 * heap->nrows; i++) {
         unsigned number = (heap->next + i) % heap->nrows;
 
-        if (is_row_free(heap, number, now_ms)) {
+        if (is_row_free(heap, number, i >= heap->nrows, now_ms)) {
             heap->next = number + 1;
             return number;
         }

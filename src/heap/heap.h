@@ -37,7 +37,7 @@
  *
  * A process that was taken over cannot write to the heap. mprotect() cannot change that, because the
  * process has no descriptor that was opened for writing. It cannot write the pins of another
- * process: it has unmapped them. It can pin objects of its choice, have the wrong ones evicted, and
+ * process: it has no mapping of them. It can pin objects of its choice, have the wrong ones evicted, and
  * ask the builder for any directory.
  *
  * A builder that dies leaves a heap that is consistent after each of its stores. The next one goes
@@ -95,7 +95,8 @@ void htc_heap_hide_rows(htc_heap *heap, bool hide);
 /* --- a process that serves --------------------------------------------------------------------*/
 
 /**
- * Take a row, and give up what this process shall not be able to write. To be called in every fork
+ * Take the row that the parent gave (htc_heap_hide_rows()), or any without that, and give up what
+ * this process shall not be able to write. To be called in every fork
  * of the parent, before it serves. Does nothing the second time, and in the builder. A process that
  * a module forks from this one finds nothing, and what it releases changes no pin. @a alone: httpd
  * runs as one process, which forks builders later. Then the other rows stay mapped, and what a
