@@ -230,6 +230,22 @@ static int htc_drop_privileges(apr_pool_t *pool, server_rec *s)
     return OK;
 }
 
+/* The MPM has forked a child, or waited for one that ended. */
+static void htc_child_status(server_rec *s, pid_t pid, ap_generation_t generation, int slot,
+                             mpm_child_status state)
+{
+    const htc_context *ctx = htc_server_conf_of(s)->ctx;
+
+    (void)generation;
+    (void)slot;
+    if (!ctx || !ctx->heap)
+        return;
+    if (state == MPM_CHILD_STARTED)
+        htc_heap_forked(ctx->heap, pid);
+    else if (state == MPM_CHILD_EXITED)
+        htc_heap_ended(ctx->heap, pid);
+}
+
 /* The last step before the MPM runs. */
 static void htc_start(void)
 {
@@ -282,6 +298,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_check_config(htc_maps_check_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(htc_post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_drop_privileges(htc_drop_privileges, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_child_status(htc_child_status, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_child_init(htc_child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_create_request(htc_create_request, NULL, NULL, APR_HOOK_REALLY_FIRST);
     ap_hook_post_read_request(htc_fresh_request, NULL, NULL, APR_HOOK_REALLY_FIRST);

@@ -152,6 +152,7 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
         return APR_FROM_OS_ERROR(EFBIG);
     heap->nrows = processes < MOST_ROWS ? processes : MOST_ROWS;
     heap->given_ms = apr_pcalloc(pool, heap->nrows * sizeof(*heap->given_ms));
+    heap->holders = apr_pcalloc(pool, heap->nrows * sizeof(*heap->holders));
     heap->fd = heap->wake = -1;
     heap->maker = getpid();
     apr_pool_cleanup_register(pool, heap, unmap, apr_pool_cleanup_null);
@@ -180,41 +181,44 @@ apr_status_t htc_heap_create(htc_heap **made, uint64_t bytes, unsigned processes
 
 /* --- forks ------------------------------------------------------------------------------------*/
 
-/* What a row begins with from when a fork was given it until the fork joins. No block has that
- * number. */
+/* What a row begins with from before a fork until the fork has it. No block has that number. */
 #define GIVEN    (UINT64_C(0xffffffff) << 32)
-#define GIVEN_MS 30000 /* a fork that has not joined by then will not */
-#define FROM_0   16    /* forks, after which rows are looked at from the first one again */
+#define GIVEN_MS 30000 /* a fork that does not have it by then will not */
 
-/* Of living processes none has it, and none is about to. One that was given and that its process has
- * not joined with may still be mapped there, as in a daemon of another module. */
-static bool is_row_free(const htc_heap *heap, unsigned number, bool given, int64_t now_ms)
+/* Has it gone to no process yet that may live? This is known without asking anyone else: what a
+ * process has locked it can unlock, and still have the row. */
+static bool is_row_unused(const htc_heap *heap, unsigned number)
 {
-    return (HEAP_GET(*heap_row(heap, number)) == GIVEN) == given &&
-           (!given || now_ms - heap->given_ms[number] >= GIVEN_MS) &&
-           !htc_lock_enlisted(&heap->lock, number);
+    return !heap->given_ms[number] && !htc_lock_enlisted(&heap->lock, number);
 }
 
-/* Rows in use shall lie together, at the beginning. Most of them are in use, and each look is a
- * system call, so it goes on behind the last one mostly. */
-static unsigned choose_row(htc_heap *heap, int64_t now_ms)
+/* The process that it was given to is not known, and has ended, or runs another program, or has
+ * unlocked it. */
+static bool is_row_left(const htc_heap *heap, unsigned number, int64_t now_ms)
 {
-    if (heap->forks++ % FROM_0 == 0)
-        heap->next = 0;
-    for (unsigned i = 0; i < 2 * heap->nrows; i++) {
-        unsigned number = (heap->next + i) % heap->nrows;
+    return !heap->holders[number] && !htc_lock_enlisted(&heap->lock, number) &&
+           (HEAP_GET(*heap_row(heap, number)) != GIVEN ||
+            now_ms - heap->given_ms[number] >= GIVEN_MS);
+}
 
-        if (is_row_free(heap, number, i >= heap->nrows, now_ms)) {
-            heap->next = number + 1;
-            return number;
-        }
+/* Rows in use shall lie together, at the beginning. */
+static unsigned choose_row(const htc_heap *heap, int64_t now_ms)
+{
+    for (unsigned i = 0; i < heap->nrows; i++) {
+        if (is_row_unused(heap, i))
+            return i;
+    }
+    for (unsigned i = 0; i < heap->nrows; i++) {
+        if (is_row_left(heap, i, now_ms))
+            return i;
     }
     return heap->nrows;
 }
 
+/* One process that serves alone has forks that get no row. */
 static bool hides(const htc_heap *heap)
 {
-    return heap && heap->hidden && heap->maker == getpid();
+    return heap && heap->hidden && heap->maker == getpid() && !heap->row;
 }
 
 static void before_fork(void)
@@ -229,7 +233,8 @@ static void before_fork(void)
     if (heap->given == heap->nrows)
         return;
     HEAP_SET(*heap_row(heap, heap->given), GIVEN);
-    heap->given_ms[heap->given] = now_ms;
+    heap->given_ms[heap->given] = now_ms ? now_ms : 1;
+    heap->holders[heap->given] = 0;
     madvise((void *)heap_row(heap, heap->given), HEAP_ROW_BYTES, MADV_DOFORK);
 }
 
@@ -244,13 +249,36 @@ static void after_fork(void)
 /* In a process that a module has forked from one that serves, as a script of mod_perl may. Pins
  * there are the other one's, which still uses what they pin. The fork may run the same cleanups when
  * it ends: these get words of its own. It finds nothing, as nobody would look at its pins. */
-static void in_fork(void)
+static void leave_in_fork(void)
 {
-    if (!joined || !joined->row)
+    if (!joined->row)
         return;
     mmap((void *)joined->row, HEAP_ROW_BYTES, PROT_READ | PROT_WRITE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     joined->row = NULL;
+}
+
+static void give_up(htc_heap *heap)
+{
+    if (heap->given < heap->nrows)
+        munmap((void *)heap_row(heap, heap->given), HEAP_ROW_BYTES);
+    heap->given = heap->nrows;
+}
+
+/* Whether it will join or not, the fork has its row from now on: until it ends or runs another
+ * program, as that of a piped log does. What a daemon of another module forks shall not share it. */
+static void in_fork(void)
+{
+    htc_heap *heap = made;
+
+    if (joined)
+        leave_in_fork();
+    else if (heap && heap->hidden && heap->given < heap->nrows) {
+        if (htc_lock_enlist(&heap->lock, heap->given))
+            HEAP_SET(*heap_row(heap, heap->given), 0);
+        else
+            give_up(heap);
+    }
 }
 
 /* False: there is no memory for it. */
@@ -273,13 +301,40 @@ void htc_heap_hide_rows(htc_heap *heap, bool hide)
         madvise(heap->rows, heap->nrows * HEAP_ROW_BYTES, MADV_DOFORK);
 }
 
+void htc_heap_forked(htc_heap *heap, pid_t child)
+{
+    if (hides(heap) && heap->given < heap->nrows)
+        heap->holders[heap->given] = child;
+}
+
+void htc_heap_ended(htc_heap *heap, pid_t child)
+{
+    for (unsigned i = 0; i < heap->nrows; i++) {
+        if (heap->holders[i] == child) {
+            heap->holders[i] = 0;
+            heap->given_ms[i] = 0;
+        }
+    }
+}
+
 /* --- joining ----------------------------------------------------------------------------------*/
 
+/* Where rows are hidden only the given one was inherited. The rest of their place is not this
+ * heap's: anything that was mapped since the fork may lie there. */
 static void unmap_others(htc_heap *heap, unsigned own)
 {
     char *row = heap->rows + own * HEAP_ROW_BYTES;
     char *end = heap->rows + heap->nrows * HEAP_ROW_BYTES;
 
+    if (heap->hidden) {
+        if (own == heap->nrows)
+            give_up(heap);
+        return;
+    }
+    if (own == heap->nrows) {
+        munmap(heap->rows, heap->nrows * HEAP_ROW_BYTES);
+        return;
+    }
     if (row > heap->rows)
         munmap(heap->rows, (size_t)(row - heap->rows));
     if (row + HEAP_ROW_BYTES < end)
@@ -315,10 +370,7 @@ bool htc_heap_join(htc_heap *heap, bool alone)
         heap->row = NULL;
     if (alone)
         return heap->row != NULL;
-    if (heap->row)
-        unmap_others(heap, own);
-    else
-        munmap(heap->rows, heap->nrows * HEAP_ROW_BYTES);
+    unmap_others(heap, heap->row ? own : heap->nrows);
     close(heap->fd);
     heap->fd = -1;
     return heap->row != NULL;

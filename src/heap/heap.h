@@ -50,6 +50,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <apr_errno.h>
 #include <apr_pools.h>
@@ -91,6 +92,14 @@ apr_status_t htc_heap_create(htc_heap **heap, uint64_t bytes, unsigned processes
  * @a hide false before, and with true again. Only for the process that made the heap.
  */
 void htc_heap_hide_rows(htc_heap *heap, bool hide);
+
+/**
+ * The last process that this one forked, and one of its children that has ended and was waited for.
+ * So the row of a process that was reported goes to no other one while it lives, whatever it does.
+ * Rows of others may: see SECURITY.md. Without effect for processes that have no row.
+ */
+void htc_heap_forked(htc_heap *heap, pid_t child);
+void htc_heap_ended(htc_heap *heap, pid_t child);
 
 /* --- a process that serves --------------------------------------------------------------------*/
 

@@ -91,16 +91,16 @@ struct htc_heap {
     size_t hints_bytes;
     char *rows;
     unsigned nrows;
-    pid_t joined;               /* the process that has, or needs no row */
-    htc_pin *row;               /* of this process; NULL: none */
-    htc_lock lock;              /* for which processes live; never taken */
-    int fd;                     /* opened for reading; -1: given up */
-    int wake;                   /* eventfd */
-    pid_t maker;                /* the process that unmaps it */
-    bool hidden;                /* its forks get one row each */
-    unsigned given;             /* to the last fork; nrows: none */
-    unsigned next, forks;       /* where to look for a row to give; how many there were */
-    int64_t *given_ms;          /* when, by row */
+    pid_t joined;      /* the process that has, or needs no row */
+    htc_pin *row;      /* of this process; NULL: none */
+    htc_lock lock;     /* for which processes live; never taken */
+    int fd;            /* opened for reading; -1: given up */
+    int wake;          /* eventfd */
+    pid_t maker;       /* the process that unmaps it */
+    bool hidden;       /* its forks get one row each */
+    unsigned given;    /* to the last fork; nrows: none */
+    int64_t *given_ms; /* when, by row; 0: to none, or to one that is known to have ended */
+    pid_t *holders;    /* to which process, by row; 0: not known */
     struct heap_writer *writer; /* of the builder; else NULL */
 };
 
