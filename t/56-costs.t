@@ -106,6 +106,8 @@ my $broken = cost_of('broken', $all);
 is $broken->{record}, 'stock', 'so is one with a syntax error';
 like $broken->{reason}, qr/^line 2: .*Files/, 'with line and what httpd says';
 like cost_of('unknown', $all)->{reason}, qr/^line 2: NoSuchDirective /, 'a directive that nobody knows is named';
+like cost_of('unknown', $all)->{advice}, qr/^each request for the directory is answered with error 500, .*correct the line.*load its module/,
+    'its advice is not to move it, which would keep httpd from starting';
 
 my $checked = cost_of('checked', $all);
 is $checked->{checks}, 19, 'HtCacheRevalidate 0: compared for each request behind the first';

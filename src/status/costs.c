@@ -11,30 +11,38 @@
 
 /* --- why --------------------------------------------------------------------------------------*/
 
-/* The first directive that keeps what was parsed from being shared: "line 3: ...". NULL: none does
+/* The first directive that keeps what was parsed from being shared: "line 3: ...". One that httpd
+ * does not know comes ahead of others, as it ends the request; *unknown says so. NULL: none does
  * now. */
-static const char *replay_reason(const htc_report *report, const char *record, apr_pool_t *pool)
+static const char *replay_reason(const htc_report *report, const char *record, bool *unknown,
+                                 apr_pool_t *pool)
 {
+    const char *first = NULL;
     htc_directive directive;
     size_t offset = 0;
 
     while (htc_record_next(record, &offset, &directive)) {
         const char *reason = htc_command_replayed(report->ctx, &directive, pool);
 
-        if (reason)
+        *unknown = reason && !htc_command_find(report->ctx, directive.name);
+        if (*unknown)
             return reason;
+        if (!first)
+            first = reason;
     }
-    return NULL;
+    return first;
 }
 
-/* Why the file of this record is not kept; NULL: it is, or it is not known. */
-static const char *reason_of(const htc_report *report, const htc_info *info)
+/* Why the file of this record is not kept; NULL: it is, or it is not known. *unknown: for a
+ * directive that httpd does not know. */
+static const char *reason_of(const htc_report *report, const htc_info *info, bool *unknown)
 {
     const char *reason = NULL;
     apr_pool_t *pool;
     char *bytes;
     size_t len;
 
+    *unknown = false;
     if (info->kind != HTC_KIND_STOCK &&
         (info->kind != HTC_KIND_TREE || !(info->flags & HTC_RF_REPLAY)))
         return NULL;
@@ -43,7 +51,7 @@ static const char *reason_of(const htc_report *report, const htc_info *info)
         if (info->kind == HTC_KIND_STOCK)
             reason = bytes;
         else if (htc_record_validate(bytes, len) == APR_SUCCESS)
-            reason = replay_reason(report, bytes, pool);
+            reason = replay_reason(report, bytes, unknown, pool);
     }
     reason = reason ? apr_pstrdup(report->pool, reason) : NULL;
     apr_pool_destroy(pool);
@@ -127,6 +135,10 @@ static const char *advice_of_checks(const htc_report *report, const htc_fresh_en
     }
 }
 
+#define UNKNOWN_ADVICE                                                                     \
+    "each request for the directory is answered with error 500, unless AllowOverride has " \
+    "Nonfatal=Unknown: correct the line named as the reason, or load its module (a2enmod)"
+
 /* What to do about it. *asks: somebody should do it. */
 static const char *advice_of(const htc_report *report, const htc_cost *cost,
                              const htc_fresh_entry *fresh, bool *asks)
@@ -162,15 +174,20 @@ static void add_cost(htc_list *list, const htc_cost *cost)
     const char *name = htc_store_name(report->store, cost->key, report->pool, &info);
     const char *advice;
     htc_fresh_entry fresh;
-    bool asks;
+    bool asks, unknown;
 
     if (!name)
         return;
     fresh = fresh_entry_of(report, name, &info);
     htc_cell_text(list, name);
     htc_cell_number(list, htc_cost_weight(cost) / 1000);
-    htc_cell_text(list, reason_of(report, &info));
+    htc_cell_text(list, reason_of(report, &info, &unknown));
     advice = advice_of(report, cost, &fresh, &asks);
+    if (unknown) {
+        /* Moved into the server's configuration, it would keep httpd from starting. */
+        advice = UNKNOWN_ADVICE;
+        asks = true;
+    }
     htc_cell_text(list, advice);
     for (int i = 0; i < HTC_COST_KINDS; i++)
         htc_cell_number(list, cost->counts[i]);
@@ -236,7 +253,8 @@ void htc_costs_report(htc_report *report)
 static bool add_file(void *baton, const char *key, size_t key_len, const htc_info *info)
 {
     htc_list *list = baton;
-    const char *reason = reason_of(list->report, info);
+    bool unknown;
+    const char *reason = reason_of(list->report, info, &unknown);
 
     if (!reason)
         return true;
