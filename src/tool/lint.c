@@ -62,6 +62,39 @@ static void lint_target(lint *l, const char *target)
         WARN(l, "the target's scheme is '%.*s': browsers follow http and https", (int)len, target);
 }
 
+/* The length of "scheme:" without a "//" behind it, such as "javascript:"; 0: there is none. */
+static size_t bare_scheme(const char *target)
+{
+    size_t n = 0;
+
+    if (!apr_isalpha(*target))
+        return 0;
+    while (apr_isalnum(target[n]) || (target[n] && strchr("+-.", target[n])))
+        n++;
+    return target[n] == ':' && strncmp(target + n, "://", 3) != 0 ? n + 1 : 0;
+}
+
+/* "example.com:8080/x": httpd takes the host for a scheme. */
+static bool is_host_and_port(const char *target, size_t scheme)
+{
+    size_t digits = strspn(target + scheme, "0123456789"), end = scheme + digits;
+
+    return digits && digits <= 5 && (!target[end] || strchr("/?#", target[end]));
+}
+
+static void lint_bare_scheme(lint *l, const char *target)
+{
+    size_t scheme = bare_scheme(target);
+
+    if (!scheme || looks_like_host(target))
+        lint_target(l, target);
+    else if (is_host_and_port(target, scheme))
+        WARN(l, "the target '%s' has no scheme: write https:// in front of the host", target);
+    else
+        WARN(l, "the target's scheme is '%.*s': browsers follow http and https", (int)scheme - 1,
+             target);
+}
+
 /* --- rows of maps -----------------------------------------------------------------------------*/
 
 /* "$1", ":splat" and the like. NULL: there is nothing. */
@@ -161,21 +194,55 @@ static void lint_regex(lint *l, const char *pattern)
 
 typedef struct words {
     const char *source, *target; /* target NULL: none */
+    const char *refused;         /* a status that has no target; NULL: it is none of these */
 } words;
 
 static words words_of(int alias, const char *args, apr_pool_t *pool)
 {
     const char *word[3] = {NULL, NULL, NULL};
+    redirect_first_word first = REDIRECT_WORD_SOURCE;
     words out;
     bool named;
     int n = 0, status;
 
     while (*args && n < 3)
         word[n++] = config_word(pool, &args);
-    named = n && alias < 2 && redirect_config_status(word[0], &status) != REDIRECT_WORD_SOURCE;
+    if (n && alias < 2)
+        first = redirect_config_status(word[0], &status);
+    named = first != REDIRECT_WORD_SOURCE;
+    out.refused = first == REDIRECT_WORD_NO_TARGET ? word[0] : NULL;
     out.source = word[named] ? word[named] : "";
     out.target = named + 1 < n ? word[named + 1] : NULL;
     return out;
+}
+
+/* As mod_alias judges it. What stands for something else, such as ${NAME}, is not known here. */
+static void lint_alias_target(lint *l, int alias, const words *w)
+{
+    const char *target = w->target;
+    size_t n = 0;
+    bool url;
+
+    while (apr_isalnum(target[n]) || (target[n] && strchr("+-.", target[n])))
+        n++;
+    url = n && target[n] == ':';
+    if (w->refused)
+        redirect_report_say(l->report, REDIRECT_ERROR, l->line,
+                            "httpd refuses the line: a redirect with status %s has no target; "
+                            "leave '%s' out",
+                            w->refused, target);
+    else if (*target == '/' || url || (*target && strchr("$%@", *target)) || strstr(target, "${"))
+        lint_bare_scheme(l, target);
+    else if (alias == REDIRECT_CONFIG_MATCH)
+        WARN(l,
+             "the target '%s' is neither a URL nor a path, so httpd answers 500; begin it with "
+             "https:// or /",
+             target);
+    else
+        redirect_report_say(l->report, REDIRECT_ERROR, l->line,
+                            "httpd refuses the line: the target '%s' is neither a URL nor a path; "
+                            "begin it with https:// or /",
+                            target);
 }
 
 static void lint_redirect(lint *l, int alias, const char *args)
@@ -201,7 +268,27 @@ static void lint_redirect(lint *l, int alias, const char *args)
                      "Redirect answers everything below its source already; use RedirectMatch for "
                      "a pattern");
     if (w.target)
-        lint_target(l, w.target);
+        lint_alias_target(l, alias, &w);
+}
+
+/* Of the schemes without "//" mod_rewrite knows only mailto: and news:. */
+static void lint_rewrite_target(lint *l, const char *target)
+{
+    static const char *const unknown[] = {"javascript:", "vbscript:", "data:", "tel:", "file:"};
+
+    if (!strncasecmp(target, "mailto:", 7) || !strncasecmp(target, "news:", 5)) {
+        lint_bare_scheme(l, target);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        size_t n = strlen(unknown[i]);
+
+        if (!strncasecmp(target, unknown[i], n) && strncmp(target + n, "//", 2) != 0) {
+            WARN(l, "mod_rewrite takes the target '%s' for a path of this server", target);
+            return;
+        }
+    }
+    lint_target(l, target);
 }
 
 static void lint_rewrite(lint *l, const char *args, bool in_dir)
@@ -225,7 +312,7 @@ static void lint_rewrite(lint *l, const char *args, bool in_dir)
     else
         lint_regex(l, pattern);
     if (status || strstr(target, "://"))
-        lint_target(l, target);
+        lint_rewrite_target(l, target);
 }
 
 #define DEPTH_MAX 64
