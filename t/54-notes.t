@@ -17,6 +17,7 @@ write_file("$root/stock/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd yes
 write_file("$root/redirects/.htaccess", "# one\nRedirect 301 /redirects/old http://example.org/new\n");
 write_file("$root/rules/.htaccess", "RewriteEngine On\nRewriteCond %{QUERY_STRING} no\nRewriteRule ^old http://example.org/no [R]\n"
         . "RewriteRule ^old http://example.org/new [R=301]\nRewriteRule ^inner page.html\n");
+write_file("$dir/gone.csv",             "source,target,status\n/gone-row,,410\n");
 write_file("$dir/map.txt",              "# one\n# two\n/mapped http://example.org/mapped\n");
 
 my $server = HtCache::Server->new(name => 'notes', htcache => 1, conf => <<"EOT");
@@ -31,6 +32,9 @@ DocumentRoot "$root"
     Options -Indexes
 </Directory>
 HtCacheRedirectMap "$dir/map.txt"
+HtCacheRedirectMap "$dir/gone.csv"
+ErrorDocument 410 /plain/page.html
+Redirect 410 /gone-conf
 Redirect 301 /from-conf http://example.org/conf
 <Directory "$root">
     RewriteEngine On
@@ -48,6 +52,7 @@ wait_past_racy();
 
 # Path, the words that may be logged at first, the word from then on, and the redirect.
 my $conf_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^Redirect 301 /from-conf.*}{}msr;
+my $gone_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^Redirect 410 /gone-conf.*}{}msr;
 my $rule_line = 1 + grep { 1 } split /\n/, read_file($server->conf) =~ s{^\s*RewriteRule \^rule-conf.*}{}msr;
 my @cases = (
     ['/plain/page.html',  qr/^absent$/, 'absent'],
@@ -56,6 +61,8 @@ my @cases = (
     ['/stock/page.html',  qr/^stock$/,  'stock'],
     ['/mapped',           qr/^-$/,      '-', "$dir/map.txt:3"],
     ['/from-conf',        qr/^-$/,      '-', $server->conf . ":$conf_line"],
+    ['/gone-row',         qr/^absent$/, 'absent', "$dir/gone.csv:2"],            # the page is an ErrorDocument
+    ['/gone-conf',        qr/^absent$/, 'absent', $server->conf . ":$gone_line"],
     ['/redirects/old',    qr/^parsed$/, 'hit', "$root/redirects/.htaccess:2"],
     ['/rules/old',        qr/^parsed$/, 'hit', "$root/rules/.htaccess:4"],
     ['/rules/inner',      qr/^hit$/,    'hit'],

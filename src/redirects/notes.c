@@ -59,10 +59,15 @@ static const char *outcome_of(const request_rec *r)
 /* Ahead of mod_log_config, which logs the last request of a chain of internal redirects. */
 static int note_transaction(request_rec *r)
 {
-    const char *word;
+    const char *word, *redirect = NULL;
 
     while (r->next)
         r = r->next;
+    /* The answer was made by another request of the chain, when its page is an ErrorDocument. */
+    for (const request_rec *one = r; one && !redirect; one = one->prev)
+        redirect = apr_table_get(one->notes, HTC_NOTE_REDIRECT);
+    if (redirect)
+        apr_table_setn(r->notes, HTC_NOTE_REDIRECT, redirect);
     if (!htc_server_conf_of(r->server)->may_be_enabled)
         return DECLINED;
     word = outcome_of(r);
