@@ -6,7 +6,7 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(read_file wait_until work_dir write_file);
+use HtCache::Env qw(mpm read_file wait_until work_dir write_file);
 use HtCache::Server;
 
 my $dir = work_dir('broken-maps');
@@ -144,6 +144,20 @@ ok wait_until(sub { !grep { $_ ne 'http://example.org/one' } values %{ answers()
 is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), scalar(grep { !/^(missing|folder|fifo)$/ } @kinds), 'and the page says so: only those of .htaccess files are left';
 is_deeply [map { $_->{kind} } @{ page()->{problems} }], ['htaccess_map'], 'as the only problem';
 like $client{server}->request('/status')->{body}, qr/on, 1 problem/, 'so the badge is not green';
+if (mpm() eq 'event') { # the same under every MPM, and it takes seconds
+    my ($kind) = grep { !/^(missing|folder|fifo)$/ } @kinds;
+    my $htaccess = "$dir/root/own/$kind/.htaccess";
+    write_file($htaccess, "# edited\n" . read_file($htaccess));
+    is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), $own - 1, 'a .htaccess file that was changed since is not known to name a broken map';
+    ok wait_until(sub { $client{server}->request("/own/$kind/page.html"); $own == grep { $_->{failed} } @{ page()->{redirect_tables} } }),
+        'until requests ask for the map again';
+}
+# That the .htaccess file is there no more, or says something else, mends it as well.
+my ($first, @rest) = grep { !/^(missing|folder|fifo)$/ } @kinds;
+unlink "$dir/root/own/$first/.htaccess";
+write_file("$dir/root/own/$_/.htaccess", "# nothing\n") for @rest;
+is_deeply page()->{problems}, [], 'maps that no .htaccess file names any more are no problem';
+is_deeply [grep { $_->{failed} } @{ page()->{redirect_tables} }], [], 'nor listed or exported as bad';
 my $before = length $server->error_log;
 for my $place (@places) {
     spoil($place, $_) for @kinds;

@@ -627,7 +627,9 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
     apr_cpystrn(note.where, map->where ? map->where : "", sizeof(note.where));
     apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
     note.htaccess = map->tree != NULL;
-    if (!err) {
+    if (err)
+        note.failed_at = htc_wall_ns();
+    else {
         note.load_ms = (uint64_t)load_ms;
         note.refused = report->errors;
         note.warnings = report->warnings;
@@ -677,6 +679,7 @@ static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *r
         report = add_report(redirects, slot, reports);
         if (!report)
             continue;
+        report->state.failed = htc_map_fails(&report->state, &note);
         report->name = apr_pstrdup(pool, note.file);
         report->source = apr_pstrdup(pool, note.where);
         added++;
@@ -697,7 +700,7 @@ unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_
 
         redirect_area_state_get(redirects->area, slot, &state);
         if (!state.failed || !redirect_area_note_get(redirects->area, slot, &note) ||
-            !note.htaccess)
+            !note.htaccess || !htc_map_fails(&state, &note))
             continue;
         if (!n++)
             *name = apr_pstrdup(pool, note.file);

@@ -103,6 +103,31 @@ void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *m
     atomic_store(&map->slot, slot);
 }
 
+/* Requests that were under way when the file changed may ask a moment later. */
+#define CHANGED_NS (INT64_C(2000000000))
+#define MS_NS      INT64_C(1000000)
+
+/* Changes of a map's own file are noticed as for others; of its .htaccess file nobody tells the
+ * area. */
+bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note)
+{
+    const char *colon = strrchr(note->where, ':');
+    char file[REDIRECT_AREA_NOTE_TEXT];
+    htc_identity id;
+    struct stat st;
+    int64_t asked_at;
+
+    if (!state->failed || !colon || strlen(note->where) + 1 == sizeof(note->where))
+        return state->failed;
+    apr_cpystrn(file, note->where, (apr_size_t)(colon - note->where) + 1);
+    if (stat(file, &st) != 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    htc_identity_from_stat(&id, &st);
+    asked_at = htc_wall_ns() - (htc_mono_ms() - state->checked_at) * MS_NS;
+    return id.ctime_ns <= note->failed_at ||
+           (state->checked_at && id.ctime_ns + CHANGED_NS <= asked_at);
+}
+
 redirect_area_stats htc_map_area_stats(const server_rec *s)
 {
     const htc_redirects *redirects = htc_server_conf_of(s)->redirects;

@@ -666,8 +666,10 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed) {
         htc_identity id = htc_map_file(map);
 
-        if (in_vain(&id, &state) && !(at_once && (state.failed_id.unused & UNSAID)))
+        if (in_vain(&id, &state) && !(at_once && (state.failed_id.unused & UNSAID))) {
+            redirect_area_confirm(redirects->area, map->slot, now); /* see htc_map_fails() */
             return APR_EGENERAL;
+        }
     }
     if (!redirect_area_build_begin(redirects->area, map->slot))
         return wait_for_other(redirects, map);
@@ -723,8 +725,13 @@ static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
         return false;
     if (htc_identity_equal(&id, &state.id))
         return true;
-    if (in_vain(&id, &state))
-        return !state.failed_id.unused;
+    if (in_vain(&id, &state)) {
+        if (!map->tree)
+            return !state.failed_id.unused;
+        /* Asked for, and to be said so again in a second, see htc_map_fails(). */
+        redirect_area_confirm(redirects->area, map->slot, htc_mono_ms());
+        return false;
+    }
     if (!state.building && (!id.ino || !being_written(map, &id)))
         htc_map_load_later(redirects, map, htc_map_dir_now(map));
     return false;
