@@ -161,6 +161,22 @@ static const one cloudflare[] = {
     {"h.example,https://t.example/b,301,,TRUE\n", "", "http://h.example/",
      "301 "
      "https://t.example/b"},
+    /* Flags tell it, too, whatever the source is. */
+    {"https://h.example/a,https://t.example/b/,301,TRUE,FALSE,TRUE,TRUE\n", "",
+     "https://h.example/a/x?q", "301 https://t.example/b/x?q"},
+    {"http://h.example/a,https://t.example/b,,true\n", "", "http://h.example/a?q",
+     "301 https://t.example/b?q"},
+    {"https://h.example/a,https://t.example/b,302,,true\n", "", "https://x.h.example/a?q",
+     "302 https://t.example/b"},
+    {"h.example,https://t.example/b,,,,,\n", "", "http://h.example/", "301 https://t.example/b"},
+    {"/a,/b,301,false\n", "", "/a?q", "301 /b"},
+    /* Rows without flags are plain. */
+    {"https://h.example/a,https://t.example/b,,\n", "", "https://h.example/a?q",
+     "302 https://t.example/b?q"},
+    {"https://h.example/a,https://t.example/b,301,TRUE,note\n", "", "https://h.example/a?q",
+     "301 https://t.example/b?q"},
+    {"/a,/b,301\n", "", "/a?q", "301 /b?q"},
+    {"index.php/a,/b\n", "", "/index.php/a", "302 /b"},
     {"h.example/a,https://t.example/b\n", "format=csv", "/h.example/a", "302 https://t.example/b"},
     {"Source URL,Target URL,Status code,Preserve query string,Include subdomains,Subpath "
      "matching,Preserve path suffix\nh.example/a,https://t.example/b,307,TRUE,FALSE,TRUE,TRUE\n",

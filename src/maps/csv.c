@@ -35,10 +35,19 @@ static bool is_cloudflares(const redirect_csv *table)
 
 /* --- what file it is -------------------------------------------------------------------------- */
 
-static bool is_flag(map_text field)
+/* Columns behind the third: @a said of them are true or false, and the others are empty. */
+static bool are_flags(const redirect_csv *table, unsigned *said)
 {
-    return !field.len || redirect_map_text_is(field, "true") ||
-           redirect_map_text_is(field, "false");
+    *said = 0;
+    for (unsigned i = 3; i < table->fields && i < CSV_FIELDS_MAX; i++) {
+        bool word = redirect_map_text_is(table->field[i], "true") ||
+                    redirect_map_text_is(table->field[i], "false");
+
+        if (!word && table->field[i].len)
+            return false;
+        *said += word;
+    }
+    return table->fields > 3;
 }
 
 /* "example.com/path": a host and a path, without a scheme. */
@@ -54,15 +63,17 @@ static bool begins_with_host(map_text source, bool *path)
     return dot && dot + 2 < n && (n == source.len || *path) && apr_isalpha(source.s[dot + 1]);
 }
 
-/* Without a header it is told from other lists by hosts without a scheme, and by its flags. */
+/* Without a header it is told from other lists by its flags, or by hosts without a scheme. Empty
+ * columns alone tell nothing: spreadsheets write them, too. */
 static bool rows_are_cloudflares(const redirect_csv *table)
 {
-    bool path, flags = table->fields > 3;
+    unsigned said;
+    bool path, flags = are_flags(table, &said);
 
-    for (unsigned i = 3; i < table->fields && i < CSV_FIELDS_MAX; i++)
-        flags = flags && is_flag(table->field[i]);
-    return table->fields >= 2 && table->fields <= 7 && begins_with_host(table->field[0], &path) &&
-           memmem(table->field[1].s, table->field[1].len, "://", 3) && (path || flags);
+    if (table->fields < 2 || table->fields > 7)
+        return false;
+    return (flags && said) || (begins_with_host(table->field[0], &path) && (path || flags) &&
+                               memmem(table->field[1].s, table->field[1].len, "://", 3));
 }
 
 bool redirect_map_is_cloudflare_csv(const char *bytes, size_t len, const char *columns, bool guess)
