@@ -301,6 +301,9 @@ file('inject', "url,target", "\"http://h.example\r", "X-Evil: 1\r", "X: /x\",/b"
 run('lookup map.txt --urls inject');
 is $code, 2, 'a host with line ends is not asked';
 like $err, qr{^htcachectl: inject:2: the host of 'http://h\.example\\x0d\\x0aX-Evil.*' has blanks or control characters$}m, 'and named';
+file('letters.txt', qq{/l "/n/\xc3\x9c x" 301}, '/m /n/%C3%9C%20x 301');
+file('letters', "/l\t/n/\xc3\x9c x\t301", "/l\t/n/%C3%9C%20x\t301", "/m\t/n/\xc3\x9c x\t301", "/m\t/n/\xc3\x9c y\t301");
+like run('lookup letters.txt --urls letters'), qr{^letters:4: .*\n4 URLs: 3 as expected, 1 not\n\z}, 'targets are compared as a map encodes them';
 run('lookup map.txt /a --csv');
 is $code, 2, '--csv needs --urls';
 run('lookup --urls list');

@@ -194,6 +194,9 @@ void redirect_report_say(redirect_report *report, redirect_severity severity, ui
 /** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it
  * is not a target at all. */
 size_t redirect_map_free_part(const char *target, size_t len, const char **why);
+/** A target or query as it is sent: blanks and bytes over 126 as %XX. @a to has three times @a len
+ * bytes. The length. */
+size_t redirect_map_encode(const char *s, size_t len, char *to);
 /** True when a regex has alternatives that are in no group. */
 bool redirect_map_has_alternatives(const char *regex, size_t len);
 /** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).

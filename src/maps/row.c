@@ -284,8 +284,7 @@ static bool fill_path(map_reader *r, const map_row *row, const map_source *parts
 
 /* --- queries ---------------------------------------------------------------------------------- */
 
-/* Clients send blanks and bytes over 127 as %XX. */
-static size_t encode(const char *s, size_t len, char *to)
+size_t redirect_map_encode(const char *s, size_t len, char *to)
 {
     char *start = to;
 
@@ -316,7 +315,7 @@ static bool fill_query(map_reader *r, const map_source *parts, redirect_query mo
     if (query->len > REDIRECT_MAX_TEXT)
         return redirect_map_fail(r, "the source's query is longer than %d bytes",
                                  REDIRECT_MAX_TEXT);
-    rule->query_len = encode(query->s, query->len, r->query);
+    rule->query_len = redirect_map_encode(query->s, query->len, r->query);
     rule->query_len = redirect_query_normalize(r->query, rule->query_len, r->query);
     rule->query = r->query;
     return rule->query_len <= REDIRECT_MAX_TEXT ||
@@ -424,7 +423,7 @@ static bool fill_target(map_reader *r, const map_row *row, redirect_rule *rule)
     rule->target = target.s;
     rule->target_len = target.len;
     if (target.seen & (MAP_SPACE | MAP_HIGH)) {
-        rule->target_len = encode(target.s, target.len, r->target);
+        rule->target_len = redirect_map_encode(target.s, target.len, r->target);
         rule->target = r->target;
         redirect_map_tally(r, MAP_TALLY_ENCODED);
         if (rule->target_len > REDIRECT_MAX_TEXT)

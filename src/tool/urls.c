@@ -178,6 +178,16 @@ static bool same_place(const char *a, const char *b, const char *url)
     return !strcmp(a, b);
 }
 
+/* As a map sends it, which the list need not know. */
+static const char *encoded(const char *target, apr_pool_t *pool)
+{
+    size_t len = strlen(target);
+    char *to = apr_palloc(pool, 3 * len + 1);
+
+    to[redirect_map_encode(target, len, to)] = '\0';
+    return to;
+}
+
 static const char *say_answer(int status, const char *location, apr_pool_t *pool)
 {
     if (!status && !location)
@@ -214,7 +224,8 @@ static void judge(url_row *row, bool map, const char *server, apr_pool_t *pool)
         row->differs = NULL;
     else if (!status && !target)
         row->differs = is_redirect(got->status) ? "no redirect" : NULL;
-    else if (target ? !got->location || !same_place(target, got->location, asked)
+    else if (target ? !got->location ||
+                          !same_place(encoded(target, pool), encoded(got->location, pool), asked)
                     : is_redirect(status) != (got->location != NULL) && !given)
         row->differs = say_answer(status, target, pool);
     else if (status && status != got->status &&
