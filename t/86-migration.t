@@ -301,6 +301,21 @@ file('inject', "url,target", "\"http://h.example\r", "X-Evil: 1\r", "X: /x\",/b"
 run('lookup map.txt --urls inject');
 is $code, 2, 'a host with line ends is not asked';
 like $err, qr{^htcachectl: inject:2: the host of 'http://h\.example\\x0d\\x0aX-Evil.*' has blanks or control characters$}m, 'and named';
+for (['Page,Goes to,HTTP', '/a,/b,301'], ['Old;Goes to;HTTP', '/a;/x;301']) {
+    file('unknown', @$_);
+    is run('lookup map.txt --urls unknown'), '', "$_->[0]: no URL is asked";
+    is $code, 2, 'as the header is unknown';
+    like $err, qr{\Ahtcachectl: unknown:1: the names of the columns are not known;.*\n\z}, 'which is one error';
+}
+file('arrows', '/a -> /b', '/c -> /d');
+run('lookup map.txt --urls arrows');
+is $code, 2, 'arrows are no separator';
+like $err, qr{\Ahtcachectl: arrows:1: .*neither a target nor a status.*\n\z}, 'which is one error, too';
+file('partly', 'URL,Goes to,Status', '/a,/wrong,301');
+run('lookup map.txt --urls partly');
+like $err, qr{^htcachectl: partly:1: note: column 'Goes to' is not used$}m, 'a column that is not used is named';
+file('mixed', '/a', '/a;/wrong;301');
+like run('lookup map.txt --urls mixed'), qr{^mixed:2: /a: expected 301 /wrong, got 301 /b}, 'the first URL may have no target';
 file('letters.txt', qq{/l "/n/\xc3\x9c x" 301}, '/m /n/%C3%9C%20x 301');
 file('letters', "/l\t/n/\xc3\x9c x\t301", "/l\t/n/%C3%9C%20x\t301", "/m\t/n/\xc3\x9c x\t301", "/m\t/n/\xc3\x9c y\t301");
 like run('lookup letters.txt --urls letters'), qr{^letters:4: .*\n4 URLs: 3 as expected, 1 not\n\z}, 'targets are compared as a map encodes them';
@@ -322,6 +337,10 @@ run("lookup --urls urls.csv --server $at");
 is $code, 1, 'the server is asked';
 is_deeply [$out =~ /^(urls\.csv:\d+)/mg], ['urls.csv:4', 'urls.csv:5', 'urls.csv:6'], 'and answers as the file';
 like $out, qr{urls\.csv:4: /c: expected 302 https://t\.example/wrong, got 302 https://t\.example/d\n}, 'with its own answer';
+file('alone', '/a', '/nothing', '/gone');
+run("lookup --urls alone --server $at");
+is $code, 1, 'URLs alone are to be answered';
+like $out, qr{^alone:2: /nothing: expected an answer below 400, got 404\nalone:3: .* got 410\n3 URLs: 1 as expected, 2 not\n\z}, 'an error is no answer';
 file('completed', '/a;/b;301', "/a;$at/b;301", '/a;http://other.example/b;301');
 run("lookup --urls completed --server $at");
 like $out, qr{^completed:3: .*\n3 URLs: 2 as expected, 1 not\n\z}, 'a path is the same as the URL with the host of the server that was asked';

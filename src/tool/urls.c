@@ -30,20 +30,24 @@ static bool is_expectation(map_text field, apr_pool_t *pool)
     return *s == '/' || strstr(s, "://") || is_status(s) || !strcmp(s, "-");
 }
 
+#define NO_SEPARATOR '\x1f' /* stands in no URL */
+
 /* What separates the columns of a list without a header: whatever puts a target or a status behind
- * the URL. Nothing does in a list of URLs alone, which may have commas. */
+ * a URL. Nothing does in a list of URLs alone, which may have commas. */
 static char find_separator(const redirect_csv *start, apr_pool_t *pool)
 {
     static const char separators[] = {'\t', ';', ',', ' '};
 
-    for (size_t i = 0; i < sizeof(separators); i++) {
-        redirect_csv one = *start;
+    for (redirect_csv line = *start; line.at < line.end; redirect_csv_skip_line(&line)) {
+        for (size_t i = 0; i < sizeof(separators); i++) {
+            redirect_csv one = line;
 
-        one.separator = separators[i];
-        if (!redirect_csv_next(&one) && one.fields > 1 && is_expectation(one.field[1], pool))
-            return separators[i];
+            one.separator = separators[i];
+            if (!redirect_csv_next(&one) && one.fields > 1 && is_expectation(one.field[1], pool))
+                return separators[i];
+        }
     }
-    return '\x1f'; /* none: stands in no URL */
+    return NO_SEPARATOR;
 }
 
 /* A host goes into a header, where a line's end would begin another one. */
@@ -70,6 +74,17 @@ static bool take_row(const char *file, const redirect_csv *csv, apr_array_header
 
     if (!*row.url || *row.url == '#')
         return true;
+    if (csv->separator == NO_SEPARATOR && strchr(row.url, ' ')) {
+        tool_say("%s:%u: what stands behind the URL in '%s' is neither a target nor a status; "
+                 "separate columns by TAB, ';', ',' or a blank",
+                 file, (unsigned)row.line, row.url);
+        return false;
+    }
+    if (csv->separator == ' ' && *target &&
+        !is_expectation(redirect_csv_field(csv, CSV_TARGET), pool)) {
+        tool_say("%s:%u: '%s' is neither a target nor a status", file, (unsigned)row.line, target);
+        return false;
+    }
     if (!has_plain_host(row.url)) {
         tool_say("%s:%u: the host of '%s' has blanks or control characters", file,
                  (unsigned)row.line, row.url);
@@ -91,6 +106,43 @@ static bool take_row(const char *file, const redirect_csv *csv, apr_array_header
     return true;
 }
 
+static void note_unused(const char *file, const redirect_csv *csv, apr_pool_t *pool)
+{
+    for (unsigned i = 0; i < csv->fields && i < CSV_FIELDS_MAX; i++) {
+        if (i != csv->column[CSV_SOURCE] && i != csv->column[CSV_TARGET] &&
+            i != csv->column[CSV_STATUS] && csv->field[i].len)
+            tool_say("%s:%u: note: column '%s' is not used", file, (unsigned)csv->line,
+                     text_of(csv->field[i], pool));
+    }
+}
+
+/* Opens the list at its first row. False: the names of its columns are unknown, which was said. */
+static bool begin_list(const tool_options *command, redirect_csv *csv, apr_pool_t *pool)
+{
+    redirect_csv start = *csv;
+
+    switch (redirect_csv_find_header(csv, command->columns)) {
+    case CSV_HEADER_KNOWN:
+        note_unused(command->urls, csv, pool);
+        return true;
+    case CSV_HEADER_UNKNOWN:
+        tool_say("%s:%u: the names of the columns are not known; say what they are, as in "
+                 "--columns source,target,status with '-' for what is not needed, or rename them. "
+                 "No URL was read",
+                 command->urls, (unsigned)csv->line);
+        return false;
+    default:
+        if (command->columns)
+            return true;
+        start.at = csv->at;
+        start.next_line = csv->next_line;
+        *csv = start;
+        if (!csv->separator)
+            csv->separator = find_separator(csv, pool);
+        return true;
+    }
+}
+
 /* NULL: the list cannot be used, which was said. */
 static apr_array_header_t *read_list(const tool_options *command, apr_pool_t *pool)
 {
@@ -101,17 +153,13 @@ static apr_array_header_t *read_list(const tool_options *command, apr_pool_t *po
     apr_array_header_t *rows = apr_array_make(pool, 64, sizeof(url_row));
     redirect_csv csv;
     size_t len, skip;
-    bool good = true;
+    bool good;
 
     if (!tool_read_file(file, &bytes, &len))
         return NULL;
     skip = len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3) ? 3 : 0;
     redirect_csv_open(&csv, bytes + skip, len - skip, rooms, REDIRECT_MAX_TEXT);
-    if (redirect_csv_find_header(&csv, command->columns) != CSV_HEADER_KNOWN && !command->columns) {
-        redirect_csv_open(&csv, bytes + skip, len - skip, rooms, REDIRECT_MAX_TEXT);
-        if (!csv.separator)
-            csv.separator = find_separator(&csv, pool);
-    }
+    good = begin_list(command, &csv, pool);
     while (good && csv.at < csv.end) {
         const char *why = redirect_csv_next(&csv);
 
@@ -221,7 +269,7 @@ static void judge(url_row *row, bool map, const char *server, apr_pool_t *pool)
     else if (!given && !server)
         row->differs = got->status ? NULL : "an answer";
     else if (!given && !map)
-        row->differs = NULL;
+        row->differs = got->status < 400 ? NULL : "an answer below 400";
     else if (!status && !target)
         row->differs = is_redirect(got->status) ? "no redirect" : NULL;
     else if (target ? !got->location ||
