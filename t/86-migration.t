@@ -307,6 +307,17 @@ for (['Page,Goes to,HTTP', '/a,/b,301'], ['Old;Goes to;HTTP', '/a;/x;301']) {
     is $code, 2, 'as the header is unknown';
     like $err, qr{\Ahtcachectl: unknown:1: the names of the columns are not known;.*\n\z}, 'which is one error';
 }
+file('pipes', 'Old URL|New URL|Status', '/a|/b|301', '/c|/d|301');
+run('lookup map.txt --urls pipes');
+is $code, 2, 'columns that are not found';
+like $err, qr{\Ahtcachectl: pipes:1: the columns are not found: ',', ';' or TAB.*\n\z}, 'are one error that says what separates them';
+for my $columns ('target', 'source,from,target', 'url,nonsense') {
+    run("lookup map.txt --urls urls.csv --columns $columns");
+    is $code, 2, "--columns $columns is wrong";
+    is scalar(() = $err =~ /\n/g), 1, 'with one error';
+}
+file('headed', '# asked in May', '', 'URL;Target', '/a;/wrong');
+like run('lookup map.txt --urls headed'), qr{^headed:4: /a: expected /wrong}, 'a header is found behind a comment';
 file('arrows', '/a -> /b', '/c -> /d');
 run('lookup map.txt --urls arrows');
 is $code, 2, 'arrows are no separator';

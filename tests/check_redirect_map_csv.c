@@ -48,6 +48,13 @@ static const one headers[] = {
     {"source,target,case\n/a,/b,exact\n", "case=ignore", "/A", "none"},
     {"source,target,subpath\n/a,/b,on\n", "", "/a/x", "302 /b/x"},
     {"source,target,subpath\n/a,/b,off\n", "subpath=on", "/a/x", "none"},
+    /* What stands ahead of it. */
+    {"\n \t\r\n# moved, in May\n#\nold;new\n/a;/b\n", "", "/a", "302 /b"},
+    {"#;Old;New\n1;/a;/b\n", "", "/a", "302 /b"},
+    {"#Nr,Old,New\n1,/a,/b\n", "", "/a", "302 /b"},
+    {"# why\n/a,/b\n", "", "/a", "302 /b"},
+    {"\xEF\xBB\xBF\nNr;Alt;Neu\n1;/a;/b\n", "columns=-,source,target", "/a", "302 /b"},
+    {"sep=|\nOld URL|New URL|Status\n/a|/b|301\n", "", "/a", "301 /b"},
     /* columns= */
     {"Nr;Alt;Neu\n1;/a;/b\n", "columns=-,source,target", "/a", "302 /b"},
     {"1;/a;/b\n", "columns=-,source,target", "/a", "302 /b"},
@@ -94,6 +101,36 @@ START_TEST(an_unknown_header_is_one_error)
 }
 END_TEST
 
+START_TEST(columns_that_are_not_found_are_one_error)
+{
+    static const char *const texts[] = {"Old URL|New URL|Status\n/a|/b|301\n/c|/d|301\n",
+                                        "Alt|Neu\n/a|/b\n/c|/d\n", "old new\n/a /b\n/c /d\n"};
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        test_map *map = test_map_load("a.csv", texts[i], "");
+
+        ck_assert_int_eq(map->rv, APR_EGENERAL);
+        ck_assert_msg(count(map->log, "E1 ") == 1 && map->report.errors == 1, "%s", map->log);
+        ck_assert_ptr_nonnull(strstr(map->log, "',', ';' or TAB separates them"));
+        test_map_free(map);
+    }
+}
+END_TEST
+
+START_TEST(columns_without_a_target)
+{
+    test_map *map = test_map_load("a.csv", "/a,/b\n/c,/d\n", "columns=source");
+
+    ck_assert_int_eq(map->rv, APR_EGENERAL);
+    ck_assert_msg(map->report.errors == 1, "%s", map->log);
+    ck_assert_ptr_nonnull(strstr(map->log, "columns= names no target"));
+    test_map_free(map);
+    map = test_map_load("a.csv", "/a,x\n", "columns=source status=410");
+    test_map_expect(map, "/a", "410");
+    test_map_free(map);
+}
+END_TEST
+
 START_TEST(a_row_is_not_taken_for_a_header)
 {
     test_map *map = test_map_load("a.csv", "page.html,nowhere,301\n/c,/d\n", "");
@@ -118,7 +155,13 @@ END_TEST
 
 START_TEST(wrong_columns)
 {
-    static const char *const words[] = {"columns=from,nonsense", "columns=/a,/b", "columns=1,2"};
+    static const char *const words[] = {"columns=from,nonsense",
+                                        "columns=/a,/b",
+                                        "columns=1,2",
+                                        "columns=target,status",
+                                        "columns=source,target,to",
+                                        "columns=source,from,target",
+                                        "columns=-"};
     redirect_map_options options;
     apr_pool_t *pool;
 
@@ -292,6 +335,8 @@ int main(void)
     tcase_add_loop_test(tc, a_header, 0, (int)COUNT_OF(headers));
     tcase_add_test(tc, columns_make_any_file_csv);
     tcase_add_test(tc, an_unknown_header_is_one_error);
+    tcase_add_test(tc, columns_that_are_not_found_are_one_error);
+    tcase_add_test(tc, columns_without_a_target);
     tcase_add_test(tc, a_row_is_not_taken_for_a_header);
     tcase_add_test(tc, the_separator_is_said);
     tcase_add_test(tc, wrong_columns);

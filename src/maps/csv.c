@@ -131,11 +131,26 @@ static apr_status_t unknown_header(csv *c)
                             redirect_map_quote(c->r, t->field[i].s, t->field[i].len));
     c->r->row_pool_used = true;
     c->done = true;
-    redirect_map_fail(c->r,
-                      "the names of the columns are not known: %s; say what they are, as in "
-                      "columns=source,target,status with '-' for what is not needed, or rename "
-                      "them. No row was read",
-                      list);
+    if (t->fields == 1)
+        redirect_map_fail(
+            c->r,
+            "the columns of %s are not found: ',', ';' or TAB separates them, or what "
+            "a first line such as 'sep=|' says. No row was read",
+            list);
+    else
+        redirect_map_fail(c->r,
+                          "the names of the columns are not known: %s; say what they are, as in "
+                          "columns=source,target,status with '-' for what is not needed, or rename "
+                          "them. No row was read",
+                          list);
+    return c->r->muted ? APR_SUCCESS : APR_EGENERAL;
+}
+
+/* columns= has no target, and no status says that there need not be one. */
+static apr_status_t no_target(csv *c)
+{
+    c->done = true;
+    redirect_map_fail(c->r, "columns= names no target and no status. No row was read");
     return c->r->muted ? APR_SUCCESS : APR_EGENERAL;
 }
 
@@ -465,6 +480,9 @@ static apr_status_t begin(csv *c)
     r->line = c->table.line;
     if (header == CSV_HEADER_UNKNOWN)
         return unknown_header(c);
+    if (columns && !has(&c->table, CSV_TARGET) && !has(&c->table, CSV_STATUS) &&
+        !r->options->status)
+        return no_target(c);
     if (header == CSV_HEADER_KNOWN)
         note_unused(c);
     c->named = columns || header == CSV_HEADER_KNOWN || c->dialect == DIALECT_CLOUDFLARE;

@@ -64,8 +64,9 @@ void redirect_csv_open(redirect_csv *csv, const char *at, size_t len, char *cons
                        size_t room_size);
 
 /**
- * Find out the separator, and whether the first record names the columns. A header is skipped,
- * also an unknown one; its record stands in @a csv. @a columns (NULL: not given) says what the
+ * Find out the separator, and whether the first record names the columns. Blank lines and comments
+ * ahead of it are skipped. A header is skipped, also an unknown one; its record stands in @a csv,
+ * with one field if something else separates its columns. @a columns (NULL: not given) says what the
  * columns are, as in columns=; then a header is not looked at, only skipped.
  */
 csv_header redirect_csv_find_header(redirect_csv *csv, const char *columns);
@@ -79,7 +80,8 @@ void redirect_csv_skip_line(redirect_csv *csv);
 /** The record's field of this role, without blanks around it; empty when there is none. */
 map_text redirect_csv_field(const redirect_csv *csv, csv_role role);
 
-/** NULL, or the first word of a list as in columns= that is no column's name. *len is its length. */
-const char *redirect_csv_bad_column(const char *columns, size_t *len);
+/** NULL, or the first part of a list as in columns= that is wrong: no column's name, one that was
+ * named before, or all of it, which names no source. *len is its length; *why goes behind it. */
+const char *redirect_csv_bad_column(const char *columns, size_t *len, const char **why);
 
 #endif

@@ -16,6 +16,8 @@ const char *const redirect_csv_roles[CSV_ROLES] = {
     [CSV_PERMANENT] = "permanent",   [CSV_QUERY] = "query",     [CSV_CASE] = "case",
     [CSV_SUBDOMAINS] = "subdomains", [CSV_SUBPATH] = "subpath", [CSV_SUFFIX] = "suffix"};
 
+static const char separators[] = {',', ';', '\t'};
+
 /* --- records ---------------------------------------------------------------------------------- */
 
 static char *room_of(const redirect_csv *c)
@@ -246,16 +248,27 @@ static bool is_skipped(map_text word)
     return !word.len || (word.len == 1 && *word.s == '-');
 }
 
-const char *redirect_csv_bad_column(const char *columns, size_t *len)
+const char *redirect_csv_bad_column(const char *columns, size_t *len, const char **why)
 {
+    const char *all = columns;
+    bool seen[CSV_ROLES] = {false};
+
+    *why = "is no column";
     while (*columns) {
         map_text word = next_column(&columns);
+        csv_role role = is_skipped(word) ? CSV_ROLES : role_of(word);
 
         *len = word.len;
-        if (!is_skipped(word) && role_of(word) == CSV_ROLES)
+        if (role != CSV_ROLES && seen[role])
+            *why = "means a column that was named already";
+        else if (role != CSV_ROLES)
+            seen[role] = true;
+        if (!is_skipped(word) && (role == CSV_ROLES || strncmp(*why, "is", 2) != 0))
             return word.s;
     }
-    return NULL;
+    *len = strlen(all);
+    *why = "names no source";
+    return *all && !seen[CSV_SOURCE] ? all : NULL;
 }
 
 static void no_columns(redirect_csv *c)
@@ -336,12 +349,57 @@ void redirect_csv_open(redirect_csv *c, const char *at, size_t len, char *const 
     skip_sep_line(c);
 }
 
+/* Of a line without anything but blanks, or of a comment: "# moved in May". "#;Old;New" is a
+ * header, and so may "#ID,Old,New" be. */
+static bool is_preface(const redirect_csv *c)
+{
+    const char *s = c->at;
+    redirect_csv one = *c;
+
+    if (s < c->end && *s == '#') {
+        if (s + 1 == c->end || strchr(" #\r\n", s[1]))
+            return true;
+        if (c->separator || strchr(",;\t\"", s[1]))
+            return false;
+        for (size_t i = 0; i < sizeof(separators); i++) {
+            one = *c;
+            one.separator = separators[i];
+            if (!redirect_csv_next(&one) && one.fields > 1)
+                return false;
+        }
+        return true;
+    }
+    while (s < c->end && (*s == ' ' || *s == '\t'))
+        s++;
+    return s < c->end && (*s == '\n' || *s == '\r');
+}
+
+/* A header whose columns something else separates: the record is one field, and no row. */
+static bool is_header_of_others(const redirect_csv *record, const redirect_csv *start)
+{
+    static const char others[] = {'|', ':', '~', '^', ' '};
+
+    for (size_t i = 0; i < sizeof(others); i++) {
+        redirect_csv one = *start;
+
+        one.separator = others[i];
+        if (!redirect_csv_next(&one) && one.fields > 1 && !has_values(record) &&
+            (others[i] == '|' || take_header(&one)))
+            return true;
+    }
+    return false;
+}
+
 csv_header redirect_csv_find_header(redirect_csv *c, const char *columns)
 {
-    static const char separators[] = {',', ';', '\t'};
-    redirect_csv start = *c, best = *c;
-    bool found = false;
+    redirect_csv start, best;
+    bool found = false, others;
 
+    while (is_preface(c)) {
+        c->line = c->next_line;
+        redirect_csv_skip_line(c);
+    }
+    start = best = *c;
     for (size_t i = 0; i < sizeof(separators); i++) {
         redirect_csv one = start;
 
@@ -360,9 +418,10 @@ csv_header redirect_csv_find_header(redirect_csv *c, const char *columns)
     c->separator = start.separator ? start.separator : found ? best.separator : ',';
     if (columns)
         take_columns(c, columns);
-    if (!found || best.fields < 2 || has_values(&best))
+    others = found && !start.separator && best.fields == 1 && is_header_of_others(&best, &start);
+    if (!found || (best.fields < 2 && !others) || has_values(&best))
         return CSV_HEADER_NONE;
     memcpy(best.column, c->column, sizeof(best.column));
     *c = best;
-    return columns ? CSV_HEADER_KNOWN : CSV_HEADER_UNKNOWN;
+    return columns && !others ? CSV_HEADER_KNOWN : CSV_HEADER_UNKNOWN;
 }

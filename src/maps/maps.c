@@ -350,14 +350,14 @@ static const char *set_configtest(redirect_map_options *o, const char *value, ap
 static const char *set_columns(redirect_map_options *o, const char *value, apr_pool_t *pool)
 {
     size_t len;
-    const char *bad = redirect_csv_bad_column(value, &len);
+    const char *why, *bad = redirect_csv_bad_column(value, &len, &why);
 
     if (bad)
         return apr_psprintf(pool,
-                            "columns=: '%.*s' is no column; they are source, target, status, "
-                            "permanent, query, case, subdomains, subpath, suffix, and '-' for one "
-                            "that is not used",
-                            (int)len, bad);
+                            "columns=: '%.*s' %s; they are source, target, status, permanent, "
+                            "query, case, subdomains, subpath, suffix, and '-' for one that is not "
+                            "used",
+                            (int)len, bad, why);
     o->columns = *value ? apr_pstrdup(pool, value) : NULL;
     return NULL;
 }

@@ -120,16 +120,32 @@ static void note_unused(const char *file, const redirect_csv *csv, apr_pool_t *p
 static bool begin_list(const tool_options *command, redirect_csv *csv, apr_pool_t *pool)
 {
     redirect_csv start = *csv;
+    redirect_map_options options;
+    const char *why;
 
+    redirect_map_options_init(&options);
+    why = redirect_map_option(
+        &options, apr_pstrcat(pool, "columns=", command->columns ? command->columns : "", NULL),
+        pool);
+    if (why) {
+        tool_say("%s", why);
+        return false;
+    }
     switch (redirect_csv_find_header(csv, command->columns)) {
     case CSV_HEADER_KNOWN:
         note_unused(command->urls, csv, pool);
         return true;
     case CSV_HEADER_UNKNOWN:
-        tool_say("%s:%u: the names of the columns are not known; say what they are, as in "
-                 "--columns source,target,status with '-' for what is not needed, or rename them. "
-                 "No URL was read",
-                 command->urls, (unsigned)csv->line);
+        if (csv->fields == 1)
+            tool_say("%s:%u: the columns are not found: ',', ';' or TAB separates them, or what a "
+                     "first line such as 'sep=|' says. No URL was read",
+                     command->urls, (unsigned)csv->line);
+        else
+            tool_say(
+                "%s:%u: the names of the columns are not known; say what they are, as in "
+                "--columns source,target,status with '-' for what is not needed, or rename them. "
+                "No URL was read",
+                command->urls, (unsigned)csv->line);
         return false;
     default:
         if (command->columns)
