@@ -204,7 +204,7 @@ static const one cloudflare[] = {
     {"h.example,https://t.example/b,301,,TRUE\n", "", "http://h.example/",
      "301 "
      "https://t.example/b"},
-    /* Flags tell it, too, whatever the source is. */
+    /* Flags tell it, too, behind full URLs. */
     {"https://h.example/a,https://t.example/b/,301,TRUE,FALSE,TRUE,TRUE\n", "",
      "https://h.example/a/x?q", "301 https://t.example/b/x?q"},
     {"http://h.example/a,https://t.example/b,,true\n", "", "http://h.example/a?q",
@@ -212,7 +212,7 @@ static const one cloudflare[] = {
     {"https://h.example/a,https://t.example/b,302,,true\n", "", "https://x.h.example/a?q",
      "302 https://t.example/b"},
     {"h.example,https://t.example/b,,,,,\n", "", "http://h.example/", "301 https://t.example/b"},
-    {"/a,/b,301,false\n", "", "/a?q", "301 /b"},
+    {"/a,/b,301,false\n", "", "/a?q", "301 /b?q"},
     /* Rows without flags are plain. */
     {"https://h.example/a,https://t.example/b,,\n", "", "https://h.example/a?q",
      "302 https://t.example/b?q"},

@@ -63,8 +63,8 @@ static bool begins_with_host(map_text source, bool *path)
     return dot && dot + 2 < n && (n == source.len || *path) && apr_isalpha(source.s[dot + 1]);
 }
 
-/* Without a header it is told from other lists by its flags, or by hosts without a scheme. Empty
- * columns alone tell nothing: spreadsheets write them, too. */
+/* Without a header it is told from other lists by hosts without a scheme, and by its flags. Behind
+ * full URLs, empty columns alone tell nothing: spreadsheets write them, too. */
 static bool rows_are_cloudflares(const redirect_csv *table)
 {
     unsigned said;
@@ -72,8 +72,10 @@ static bool rows_are_cloudflares(const redirect_csv *table)
 
     if (table->fields < 2 || table->fields > 7)
         return false;
-    return (flags && said) || (begins_with_host(table->field[0], &path) && (path || flags) &&
-                               memmem(table->field[1].s, table->field[1].len, "://", 3));
+    if (memmem(table->field[0].s, table->field[0].len, "://", 3))
+        return flags && said;
+    return begins_with_host(table->field[0], &path) && (path || flags) &&
+           memmem(table->field[1].s, table->field[1].len, "://", 3);
 }
 
 bool redirect_map_is_cloudflare_csv(const char *bytes, size_t len, const char *columns, bool guess)
