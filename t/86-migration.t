@@ -149,6 +149,20 @@ is_deeply [@$json{qw(removed flattened left)}], [2, 1, 2], '--fix --json counts'
 is scalar(@{ $json->{messages} }), 5, 'and lists the steps';
 run('check --fix lines.conf chain.txt');
 is $code, 2, 'one file at a time';
+
+# Rows of one line are rows: JSON and nginx maps have neither lines of their own nor rows of several rules.
+sub row { sprintf '{"source":"%s","destination":"%s"}', @_ }
+sub pairs { map {"$_->{source} $_->{destination}"} @{ $_[0] } }
+file('line.json', '[' . join(',', map { row(@$_) } ['/p', '/q'], ['/p', '/r'], ['/p', '/s'], ['/a', '/b'], ['/b', '/c'], ['/l', '/m'], ['/m', '/l']) . ']');
+is_deeply [pairs(decode_json(run('check --fix line.json')))], ['/p /q', '/a /c', '/b /c', '/l /m', '/m /l'], '--fix tells the rows of one line apart';
+like $err, qr/: 2 removed, 1 flattened, 2 left as they are/, 'and counts each';
+unlike $err, qr/virtual host/, 'none of which has virtual hosts';
+file('line.map', '/p /q; /p /r;', '/a /b; /b /c; /c /d;', '/e /a;');
+is run('check --fix line.map --format=nginx'), "/p /q; /p /r;\n/a /b; /b /c; /c /d;\n/e /d;\n", 'of several rows in a line of a map none is changed';
+is scalar(() = $err =~ /: left: several rows stand in its line/g), 3, 'which is said for each';
+like $err, qr/: 0 removed, 1 flattened, 3 left as they are/, 'and counted';
+run('convert line.json --to text');
+like $err, qr/line\.json:1: warning: .* \(2 times: line 1\)$/m, 'convert names a line of several rows once, and no others';
 file('guarded', 'not to be written');
 file('owned.txt', '/a /b 301', '/b /c 301');
 chmod 0640, "$dir/owned.txt";

@@ -80,10 +80,11 @@ static void say_kind(const conversion *c, const message_kind *kind)
     }
     put_message(kind->severity, kind->file, kind->lines[0], kind->text);
     if (kind->count > 1) {
-        fprintf(stderr, " (%" APR_UINT64_T_FMT " times: lines ", kind->count);
+        fprintf(stderr, " (%" APR_UINT64_T_FMT " times: line%s ", kind->count,
+                kind->nlines == 1 && !kind->more_lines ? "" : "s");
         for (unsigned i = 0; i < kind->nlines; i++)
             fprintf(stderr, "%s%u", i ? ", " : "", (unsigned)kind->lines[i]);
-        fprintf(stderr, "%s)", kind->count > kind->nlines ? ", ..." : "");
+        fprintf(stderr, "%s)", kind->more_lines ? ", ..." : "");
     }
     putc('\n', stderr);
 }

@@ -55,94 +55,125 @@ static void take_hidden(void *baton, uint32_t line, uint32_t by)
 {
     fixing *x = baton;
 
-    APR_ARRAY_PUSH(x->hidden, fix_edit) = (fix_edit){.line = line, .drop = true, .by = by};
+    APR_ARRAY_PUSH(x->hidden, fix_edit) =
+        (fix_edit){.line = line, .rule = -1, .drop = true, .by = by};
 }
 
-/* --- from rules to lines ----------------------------------------------------------------------*/
+/* --- from rules to rows -----------------------------------------------------------------------*/
 
-/* What the rules of one line have in common: a line is one for each name of its virtual host, and
- * for a host and its subdomains. */
-typedef struct line_steps {
+/* What the rules of one row have in common: a line is one row, with a rule for each name of its
+ * virtual host, and for a host and its subdomains. */
+typedef struct row_steps {
     uint32_t line;
     int first; /* rule */
     bool drop, same;
-} line_steps;
+} row_steps;
 
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
 }
 
+static int compare_places(uint32_t line, int rule, uint32_t other_line, int other_rule)
+{
+    if (line != other_line)
+        return line < other_line ? -1 : 1;
+    return rule < other_rule ? -1 : rule > other_rule;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const row_steps *x = a, *y = b;
+
+    return compare_places(x->line, x->first, y->line, y->first);
+}
+
 static int compare_lines(const void *a, const void *b)
 {
-    const line_steps *x = a, *y = b;
+    const row_steps *x = a, *y = b;
 
     return x->line < y->line ? -1 : x->line > y->line;
 }
 
-static apr_array_header_t *steps_by_line(const fixing *x)
+/* A line may have many rows, each of which is one rule. */
+static bool is_rule_a_row(const fixing *x)
 {
-    apr_array_header_t *lines = apr_array_make(x->pool, 64, sizeof(line_steps));
+    return x->format == CONVERT_JSON || x->format == CONVERT_NGINX;
+}
+
+/* The row of rule @a i in @a rows; a new one when there is none yet. */
+static row_steps *row_of(const fixing *x, int i, apr_array_header_t *rows, apr_hash_t *known)
+{
+    const uint32_t *line = &APR_ARRAY_IDX(x->list->rules, i, convert_rule).rule.line;
+    const int *at = is_rule_a_row(x) ? NULL : apr_hash_get(known, line, sizeof(*line));
+
+    if (!at) {
+        int *index = apr_palloc(x->pool, sizeof(*index));
+
+        *index = rows->nelts;
+        apr_hash_set(known, line, sizeof(*line), index);
+        APR_ARRAY_PUSH(rows, row_steps) = (row_steps){*line, i, true, true};
+        at = index;
+    }
+    return &APR_ARRAY_IDX(rows, *at, row_steps);
+}
+
+/* Sorted by line. */
+static apr_array_header_t *steps_by_row(const fixing *x)
+{
+    apr_array_header_t *rows = apr_array_make(x->pool, 64, sizeof(row_steps));
     apr_hash_t *known = apr_hash_make(x->pool);
 
     for (int i = 0; i < x->list->rules->nelts; i++) {
-        const uint32_t *line = &APR_ARRAY_IDX(x->list->rules, i, convert_rule).rule.line;
-        const int *at = apr_hash_get(known, line, sizeof(*line));
-        line_steps *one;
+        row_steps *one = row_of(x, i, rows, known);
 
-        if (!at) {
-            int *index = apr_palloc(x->pool, sizeof(*index));
-
-            *index = lines->nelts;
-            apr_hash_set(known, line, sizeof(*line), index);
-            APR_ARRAY_PUSH(lines, line_steps) = (line_steps){*line, i, true, true};
-            at = index;
-        }
-        one = &APR_ARRAY_IDX(lines, *at, line_steps);
         one->drop = one->drop && x->steps[i].drop;
         one->same = one->same && same_text(x->steps[i].target, x->steps[one->first].target);
     }
-    qsort(lines->elts, (size_t)lines->nelts, sizeof(line_steps), compare_lines);
-    return lines;
+    qsort(rows->elts, (size_t)rows->nelts, sizeof(row_steps), compare_rows);
+    return rows;
 }
 
 static int compare_edits(const void *a, const void *b)
 {
     const fix_edit *x = a, *y = b;
 
-    return x->line < y->line ? -1 : x->line > y->line;
+    return compare_places(x->line, x->rule, y->line, y->rule);
 }
 
-/* A line of which no rule is in the list can go. */
-static void plan_hidden(fixing *x, const apr_array_header_t *lines)
+/* A row of which no rule is in the list can go. */
+static void plan_hidden(fixing *x, const apr_array_header_t *rows)
 {
     for (int i = 0; i < x->hidden->nelts; i++) {
         const fix_edit *edit = &APR_ARRAY_IDX(x->hidden, i, fix_edit);
-        const line_steps key = {.line = edit->line};
+        const row_steps key = {.line = edit->line};
 
-        if (!bsearch(&key, lines->elts, (size_t)lines->nelts, sizeof(key), compare_lines) &&
-            (!i || edit[-1].line != edit->line))
+        if (is_rule_a_row(x) ||
+            (!bsearch(&key, rows->elts, (size_t)rows->nelts, sizeof(key), compare_lines) &&
+             (!i || edit[-1].line != edit->line)))
             APR_ARRAY_PUSH(x->edits, fix_edit) = *edit;
     }
 }
 
 static void plan_edits(fixing *x)
 {
-    const apr_array_header_t *lines = steps_by_line(x);
+    const apr_array_header_t *rows = steps_by_row(x);
 
     x->edits = apr_array_make(x->pool, 64, sizeof(fix_edit));
-    plan_hidden(x, lines);
-    for (int i = 0; i < lines->nelts; i++) {
-        const line_steps *one = &APR_ARRAY_IDX(lines, i, line_steps);
+    plan_hidden(x, rows);
+    for (int i = 0; i < rows->nelts; i++) {
+        const row_steps *one = &APR_ARRAY_IDX(rows, i, row_steps);
         const convert_rule *r = &APR_ARRAY_IDX(x->list->rules, one->first, convert_rule);
         const fix_step *step = &x->steps[one->first];
 
         if (one->drop)
             APR_ARRAY_PUSH(x->edits, fix_edit) =
-                (fix_edit){.line = one->line, .drop = true, .by = step->by};
+                (fix_edit){.line = one->line, .rule = one->first, .drop = true, .by = step->by};
         else if (step->target && one->same)
-            APR_ARRAY_PUSH(x->edits, fix_edit) = (fix_edit){
-                .line = one->line, .old_target = r->rule.target, .new_target = step->target};
+            APR_ARRAY_PUSH(x->edits, fix_edit) = (fix_edit){.line = one->line,
+                                                            .rule = one->first,
+                                                            .old_target = r->rule.target,
+                                                            .new_target = step->target};
     }
     qsort(x->edits->elts, (size_t)x->edits->nelts, sizeof(fix_edit), compare_edits);
 }
@@ -202,17 +233,19 @@ static bool is_proven(const fixing *x)
 
 /* --- what was done ----------------------------------------------------------------------------*/
 
-static void tell_edit(fixing *x, const fix_edit *edit, const fix_step *step)
+static void tell_edit(fixing *x, const fix_edit *edit)
 {
     if (edit->drop) {
         x->removed++;
         tell(x, edit->line, "removed",
              apr_psprintf(x->pool, "line %u answers for it", (unsigned)edit->by));
     } else {
+        int saved = x->steps[edit->rule].saved;
+
         x->flattened++;
         tell(x, edit->line, "flattened",
              apr_psprintf(x->pool, "leads to %s at once, which saves %d redirect%s",
-                          edit->new_target, step->saved, step->saved == 1 ? "" : "s"));
+                          edit->new_target, saved, saved == 1 ? "" : "s"));
     }
 }
 
@@ -222,23 +255,25 @@ static void tell_left(fixing *x, uint32_t line, const char *why, const char *mor
     tell(x, line, "left", apr_pstrcat(x->pool, more, why, NULL));
 }
 
-/* Edits and lines are both sorted. */
+/* Edits and rows are both sorted. */
 static void tell_steps(fixing *x)
 {
-    const apr_array_header_t *lines = steps_by_line(x);
+    const apr_array_header_t *rows = steps_by_row(x);
     const fix_edit *edit = (const fix_edit *)x->edits->elts, *end = edit + x->edits->nelts;
 
-    for (int i = 0; i <= lines->nelts; i++) {
-        const line_steps *one = i < lines->nelts ? &APR_ARRAY_IDX(lines, i, line_steps) : NULL;
+    for (int i = 0; i <= rows->nelts; i++) {
+        const row_steps *one = i < rows->nelts ? &APR_ARRAY_IDX(rows, i, row_steps) : NULL;
         const fix_step *step = one ? &x->steps[one->first] : NULL;
         bool edited = false;
 
-        for (; edit < end && (!one || edit->line <= one->line); edit++) {
-            edited |= one && edit->line == one->line;
+        for (; edit < end &&
+               (!one || compare_places(edit->line, edit->rule, one->line, one->first) <= 0);
+             edit++) {
+            edited |= one && edit->rule == one->first;
             if (edit->fault)
                 tell_left(x, edit->line, edit->fault, "");
             else
-                tell_edit(x, edit, step);
+                tell_edit(x, edit);
         }
         if (one && step->target && !edited && !one->drop)
             tell_left(x, one->line, "its virtual host's names lead to different places", "");

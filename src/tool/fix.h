@@ -42,17 +42,18 @@ int fix_count_wrong(const convert_list *from, const convert_list *to, bool *wron
  * lost do not count. */
 bool fix_same(const convert_list *a, const convert_list *b);
 
-/** A change of a file's line. */
+/** A change of a row. */
 typedef struct fix_edit {
     uint32_t line;
+    int rule; /* the row's first in the list; -1: it has none there */
     bool drop;
     uint32_t by;                         /* if drop: the line that answers */
     const char *old_target, *new_target; /* unless drop */
     const char *fault;                   /* set by fix_write(): it could not be done, and why */
 } fix_edit;
 
-/** Write the file with its lines changed; all others stay as they are. Edits are sorted by line.
- * @a format is the file's. */
+/** Write the file with its lines changed; all others stay as they are. Edits are sorted by line;
+ * of a line with several nothing is changed. @a format is the file's. */
 void fix_write(FILE *out, const char *bytes, size_t len, convert_format format, fix_edit *edits,
                size_t count);
 

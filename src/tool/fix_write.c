@@ -8,6 +8,8 @@
 #include <apr_lib.h>
 #include <string.h>
 
+#define SEVERAL_ROWS "several rows stand in its line, or a part of one"
+
 typedef struct text {
     const char *s;
     size_t len;
@@ -70,7 +72,7 @@ static const char *line_fault(text line, text before, convert_format format)
     if (csv && count_of(line, '"') % 2)
         return "it goes over several lines";
     if (format == CONVERT_NGINX && count_of(line, ';') != 1)
-        return "several rows stand in its line, or a part of one";
+        return SEVERAL_ROWS;
     return NULL;
 }
 
@@ -128,15 +130,20 @@ void fix_write(FILE *out, const char *bytes, size_t len, convert_format format, 
     const char *at = bytes, *end = bytes + len;
     char end_of_line = memchr(bytes, '\n', len) ? '\n' : '\r';
     text line = {bytes, 0};
-    size_t next = 0;
+    size_t next = 0, here = 0;
 
     for (uint32_t number = 1; at < end; number++) {
         text before = line;
 
         line = take_line(&at, end, end_of_line);
-        if (next < count && edits[next].line == number)
-            put_edited(out, line, before, &edits[next++], format);
+        while (here < count && edits[here].line == number)
+            here++;
+        if (here - next == 1)
+            put_edited(out, line, before, &edits[next], format);
         else
             fwrite(line.s, 1, line.len, out);
+        for (size_t i = next; here - next > 1 && i < here; i++)
+            edits[i].fault = SEVERAL_ROWS;
+        next = here;
     }
 }

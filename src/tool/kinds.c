@@ -63,9 +63,14 @@ static message_kind *find(message_kinds *kinds, redirect_severity severity, cons
 /* The first ones of the file that had it first, each line once. */
 static void note_line(message_kind *kind, const char *file, uint32_t line)
 {
-    if (kind->nlines < MESSAGE_KIND_LINES && !strcmp(kind->file, file) &&
-        (!kind->nlines || kind->lines[kind->nlines - 1] != line))
+    bool same_file = !strcmp(kind->file, file);
+
+    if (same_file && kind->nlines && kind->lines[kind->nlines - 1] == line)
+        return;
+    if (same_file && kind->nlines < MESSAGE_KIND_LINES)
         kind->lines[kind->nlines++] = line;
+    else
+        kind->more_lines = true;
 }
 
 message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,

@@ -23,6 +23,7 @@ typedef struct message_kind {
     const char *file, *text;            /* of the first */
     uint32_t lines[MESSAGE_KIND_LINES]; /* of the first ones in its file */
     unsigned nlines;
+    bool more_lines; /* than these; a line may have many rows */
 } message_kind;
 
 typedef struct message_kinds message_kinds;
