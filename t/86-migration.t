@@ -157,6 +157,22 @@ file('line.json', '[' . join(',', map { row(@$_) } ['/p', '/q'], ['/p', '/r'], [
 is_deeply [pairs(decode_json(run('check --fix line.json')))], ['/p /q', '/a /c', '/b /c', '/l /m', '/m /l'], '--fix tells the rows of one line apart';
 like $err, qr/: 2 removed, 1 flattened, 2 left as they are/, 'and counts each';
 unlike $err, qr/virtual host/, 'none of which has virtual hosts';
+file('vercel.json', '{"redirects":[' . join(',', row('/A', '/b'), row('/b', '/c'), row('/b', '/d'), row('/x/:y', '/z/:y')) . ']}');
+my $mended = decode_json(run('check --fix vercel.json --output mended.json') . read_file("$dir/mended.json"));
+is_deeply [pairs($mended->{redirects})], ['/A /c', '/b /c', '/x/([^/]+) /z/$1'], 'an object of redirects stays one';
+file('plain.json', '{"redirects":[' . join(',', row('/A', '/b'), row('/b', '/c')) . ']}');
+is ref decode_json(run('check --fix plain.json')), 'HASH', 'also without patterns';
+my $rows = '[' . join(',', row('/a', '/b'), row('/b', '/c')) . ']';
+for (['cleanUrls', qq({"cleanUrls":true,"headers":[{"source":"/x"}],"redirects":$rows,"rewrites":[]})], ['rewrites', qq({"redirects":$rows,"rewrites":[]})],
+    ['\\$schema', qq({"\$schema":"x","redirects":$rows})], ['env', qq({"env":{},"redirects":$rows})], ['owner', '[{"source":"/a","destination":"/b","owner":"me"}]']) {
+    my ($key, $text) = @$_;
+
+    file('other.json', $text);
+    is run('check --fix other.json --output other.json'), '', "JSON with '$key' is not mended";
+    like $err, qr/^htcachectl: other\.json: [^\n]*would be lost, such as '$key'; put the redirects alone in a file, or [^\n]*by hand\n\z/, 'one message says why, and what to do';
+    is $code, 2, 'the exit status says it';
+    is read_file("$dir/other.json"), "$text\n", 'and the file stays';
+}
 file('line.map', '/p /q; /p /r;', '/a /b; /b /c; /c /d;', '/e /a;');
 is run('check --fix line.map --format=nginx'), "/p /q; /p /r;\n/a /b; /b /c; /c /d;\n/e /d;\n", 'of several rows in a line of a map none is changed';
 is scalar(() = $err =~ /: left: several rows stand in its line/g), 3, 'which is said for each';

@@ -317,6 +317,15 @@ static void take_status(json_row *w, const json_value *value)
         w->key = "statusCode";
 }
 
+static void keep_key(map_text key, redirect_json_rest *rest)
+{
+    size_t most = sizeof(rest->key) - 1;
+
+    if (!rest->keys)
+        memcpy(rest->key, key.s, key.len < most ? key.len : most);
+    rest->keys = true;
+}
+
 /* Something that the format may mean more by than we know of. */
 static void note_key(json *j, map_text key)
 {
@@ -425,8 +434,11 @@ static void take_key(json *j, json_row *w, map_text key, const json_value *value
         w->condition = redirect_map_text_is(key, "has")       ? "has"
                        : redirect_map_text_is(key, "missing") ? "missing"
                                                               : "env";
-    else if (!redirect_map_text_is(key, "$schema"))
-        note_key(j, key);
+    else {
+        keep_key(key, &j->r->report->json);
+        if (!redirect_map_text_is(key, "$schema"))
+            note_key(j, key);
+    }
 }
 
 static void begin_row(json *j, json_row *w)
@@ -633,6 +645,7 @@ static bool read_object(json *j, bool top)
     json_row w;
     json_value value = {JSON_NULL, {0}};
     map_text key = {0};
+    redirect_json_rest rest = {0};
     bool rows = false;
 
     j->r->line = j->line;
@@ -646,7 +659,11 @@ static bool read_object(json *j, bool top)
                 rows = j->config = true;
                 if (!read_rows(j))
                     return false;
-            } else if (j->config && redirect_map_text_is(key, "has") && next_is(j, '[')) {
+                continue;
+            }
+            if (top)
+                keep_key(key, &rest);
+            if (j->config && redirect_map_text_is(key, "has") && next_is(j, '[')) {
                 if (!read_has(j, &w))
                     return false;
             } else if (!read_value(j, &value, 1))
@@ -657,8 +674,13 @@ static bool read_object(json *j, bool top)
         if (!next_is(j, '}'))
             return bad(j, "',' or '}' is missing");
     }
-    if (!rows)
+    if (!rows) {
         add_row(j, &w);
+        return true;
+    }
+    j->r->report->json.in_object = true;
+    if (rest.keys) /* those that a redirect has mean something else here */
+        keep_key(redirect_map_text_of(rest.key, strlen(rest.key)), &j->r->report->json);
     return true;
 }
 

@@ -99,6 +99,13 @@ typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_
 #define REDIRECT_CHECK_ROWS  32
 #define REDIRECT_CHECK_FIXED 4000000
 
+/** What a JSON file has but redirects, which whoever writes these anew loses. */
+typedef struct redirect_json_rest {
+    bool in_object; /* they stand in an object, as in vercel.json */
+    bool keys;      /* of others than of redirects, in that object or in rows */
+    char key[48];   /* the first of these, cut */
+} redirect_json_rest;
+
 typedef struct redirect_report {
     redirect_report_fn *fn; /* NULL: only count */
     void *baton;
@@ -131,6 +138,7 @@ typedef struct redirect_report {
     /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
     redirect_regex_fn *regex;
     void *regex_baton;
+    redirect_json_rest json; /* set by redirect_map_read() */
 } redirect_report;
 
 /**

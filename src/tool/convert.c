@@ -151,6 +151,8 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
     const redirect_table *table;
     char *buffer;
 
+    if (r.json.keys || r.json.in_object)
+        list->json = r.json;
     if (rv != APR_SUCCESS)
         return rv;
     table = redirect_table_open(image, size, list->pool);

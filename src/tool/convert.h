@@ -55,6 +55,8 @@ typedef struct convert_list {
      * with the lines of both. NULL: none */
     void (*hidden)(void *baton, uint32_t line, uint32_t by);
     void *hidden_baton;
+    redirect_json_rest json; /* of maps that were read */
+    bool as_object;          /* write JSON as in vercel.json */
 } convert_list;
 
 convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton);

@@ -554,7 +554,7 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
 /* Bulk redirects have neither patterns nor, at Vercel, hosts. */
 static bool is_bulk(const convert_writer *w)
 {
-    bool bulk = true;
+    bool bulk = !w->list->as_object;
 
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = rule_at(w, i);

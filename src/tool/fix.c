@@ -192,6 +192,7 @@ static bool write_text(fixing *x)
         convert_list *kept = convert_list_create(x->pool, say, NULL);
         convert_result result;
 
+        kept->as_object = x->list->json.in_object;
         for (int i = 0; i < fixed->rules->nelts; i++) {
             if (!APR_ARRAY_IDX(fixed->rules, i, convert_rule).lost)
                 APR_ARRAY_PUSH(kept->rules, convert_rule) =
@@ -334,6 +335,13 @@ static int load(fixing *x)
         return code == TOOL_FOUND ? TOOL_USAGE : code;
     x->format = (convert_format)convert_format_of(
         map_format_name(x->options, x->file.httpd, x->name, x->file.bytes, x->file.len));
+    if (x->format == CONVERT_JSON && x->list->json.keys) {
+        tool_say(
+            "%s: JSON is written anew, and what stands beside the redirects would be lost, such "
+            "as '%s'; put the redirects alone in a file, or mend this one by hand",
+            x->name, x->list->json.key);
+        return TOOL_USAGE;
+    }
     if (x->format == CONVERT_JSON && x->list->losses) {
         tool_say("%s: JSON is written anew, and rows that cannot be read would be lost: mend them "
                  "first",
