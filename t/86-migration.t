@@ -150,6 +150,18 @@ is scalar(@{ $json->{messages} }), 5, 'and lists the steps';
 run('check --fix lines.conf chain.txt');
 is $code, 2, 'one file at a time';
 
+# Each column or key that is lost is named.
+file('lost-vercel.csv', 'source,destination,permanent,env,team', '/a,/b,true,prod,x');
+file('lost-cloudflare.csv', 'Source URL,Target URL,Status,Comment,Owner', 'https://x.example/a,https://y.example/b,301,hi,me');
+file('lost.json', '{"cleanUrls":true,"redirects":[{"source":"/a","destination":"/b"}],"rewrites":[],"key1":1,"key2":2}');
+for (['lost-vercel.csv', qw(env team)], ['lost-cloudflare.csv', qw(Comment Owner)], ['lost.json', qw(cleanUrls rewrites key1 key2)]) {
+    my ($name, @lost) = @$_;
+
+    for my $words ("convert $name --to text", "check $name --limit 1") {
+        is_deeply [sort((run($words) . $err) =~ /note: (?:column )?'(\w+)' is not used/g)], [sort @lost], "$words names what is lost";
+    }
+}
+
 # Rows of one line are rows: JSON and nginx maps have neither lines of their own nor rows of several rules.
 sub row { sprintf '{"source":"%s","destination":"%s"}', @_ }
 sub pairs { map {"$_->{source} $_->{destination}"} @{ $_[0] } }

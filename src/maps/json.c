@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define DEPTH_MAX  64
-#define KEYS_NOTED 16
+#define KEYS_NOTED 64
 
 typedef struct json {
     map_reader *r;

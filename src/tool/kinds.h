@@ -1,9 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file tool/kinds.h
- * Kinds of messages: those that differ in what is quoted and in numbers only. A file may have
- * millions of a kind; the first of each are told, and the others counted. For htcachectl check and
- * convert.
+ * Kinds of messages: those that differ in what is quoted and in numbers only. Each
+ * column or key that is not used is a kind of its own. A file may have millions of a kind; the
+ * first of each are told, and the others counted. For htcachectl check and convert.
  */
 #ifndef HTC_TOOL_KINDS_H
 #define HTC_TOOL_KINDS_H
