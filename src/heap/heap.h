@@ -37,8 +37,8 @@
  *
  * A process that was taken over cannot write to the heap. mprotect() cannot change that, because the
  * process has no descriptor that was opened for writing. It cannot write the pins of another
- * process: it has no mapping of them. It can pin objects of its choice, have the wrong ones evicted, and
- * ask the builder for any directory.
+ * process: it has no mapping of them. It can pin objects of its choice, have the wrong ones
+ * evicted, and ask the builder for any directory.
  *
  * A builder that dies leaves a heap that is consistent after each of its stores. The next one goes
  * on with it.
@@ -109,7 +109,7 @@ void htc_heap_ended(htc_heap *heap, pid_t child);
  * of the parent, before it serves. Does nothing the second time, and in the builder. A process that
  * a module forks from this one finds nothing, and what it releases changes no pin. @a alone: httpd
  * runs as one process, which forks builders later. Then the other rows stay mapped, and what a
- * module forks shares this row.
+ * module forks has no row, where rows are hidden.
  * @return false when the process has no row. Then htc_heap_acquire() finds nothing.
  */
 bool htc_heap_join(htc_heap *heap, bool alone);

@@ -65,8 +65,8 @@ void redirect_csv_open(redirect_csv *csv, const char *at, size_t len, char *cons
 
 /**
  * Find out the separator, and whether the first record names the columns. Blank lines and comments
- * ahead of it are skipped. A header is skipped, also an unknown one; its record stands in @a csv,
- * with one field if something else separates its columns. @a columns (NULL: not given) says what the
+ * ahead of it are skipped. A header is skipped, also an unknown one. Its record stands in @a csv. It
+ * has one field if something else separates its columns. @a columns (NULL: not given) says what the
  * columns are, as in columns=; then a header is not looked at, only skipped.
  */
 csv_header redirect_csv_find_header(redirect_csv *csv, const char *columns);

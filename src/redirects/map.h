@@ -116,9 +116,9 @@ void htc_lasting_end(htc_lasting *kept);
 void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
 /** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
 redirect_area_stats htc_map_area_stats(const server_rec *s);
-/** True when the map of a .htaccess file has failed and is still wanted: its .htaccess file is
- * there, and is the one that named it then, or a request has asked for the map since. Looks at the
- * file. */
+/** True when the map of a .htaccess file has failed and is still wanted. It is if its .htaccess file
+ * has not changed since, or if a request has asked for the map since. Looks at the .htaccess file.
+ */
 bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note);
 /** Log that maps of .htaccess files were evicted, once an hour at most. */
 void htc_map_say_evicted(const htc_redirects *redirects);

@@ -110,9 +110,9 @@ bool tool_take_server(const tool_options *command, redirect_server *server);
 bool tool_read_file(const char *name, char **bytes, size_t *len);
 
 /**
- * Write what --output names. A regular file is replaced at once when all is on disk, and keeps its
- * mode, and its owner where that is allowed; links stay and are followed, but for those of another
- * user to a file that is not that user's. Devices, pipes and open descriptors such as /dev/stdout
+ * Write what --output names. A regular file is replaced at once, when all is on disk. It keeps its
+ * mode, and its owner where that is allowed. Links stay, and are followed. A link of another user
+ * is refused if the file that it leads to is not that user's. Devices, pipes and open descriptors such as /dev/stdout
  * are written in place. False: it cannot be written, which was said. In tool/output.c.
  */
 bool tool_write_file(const char *name, const char *bytes, size_t len, apr_pool_t *pool);
