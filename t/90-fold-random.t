@@ -408,7 +408,11 @@ EOT
                 . "<VirtualHost *:\@PORT:hosts\@>\nDocumentRoot \"$dir\"\nRewriteEngine On\n" . $lines->('b')
                 . "<Directory \"$dir\">\nAllowOverride All\nRequire all granted\nRewriteEngine On\n" . $lines->('d') . "</Directory>\n</VirtualHost>\n");
         unlink $server->log_file, "$dir/HtCacheTwice.seen";
-        eval { $server->start; 1 } or return $@ =~ /(assertion "total_modules < conf_vector_length" failed)/ ? "ends: $1" : "does not start: $@";
+        if (!eval { $server->start; 1 }) {
+            return "does not start: $@" if $@ !~ /(assertion "total_modules < conf_vector_length" failed)/;
+            unlink 'core';    # httpd's own end; Apache::Test would report it as a crash
+            return "ends: $1";
+        }
         my @got = map { my $answer = $server->client('hosts')->request($_); "$_: $answer->{status} " . (scalar(HtCache::Client::header($answer, 'Location')) // '') }
             map { ("/$_/r3", "/$_/c${_}12", "/$_/none") } qw(a b d);
         my %line = map { $_ => 1 } split /^/, read_file("$dir/HtCacheTwice.seen") // '';
