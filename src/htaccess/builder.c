@@ -257,21 +257,38 @@ static void start(struct htc_builder *builder)
     apr_proc_other_child_register(&builder->proc, maintain, builder, NULL, builder->pool);
 }
 
+/* True while a signal has it stopped. waitid() does not tell: httpd's own waitpid() takes that away. */
+static bool is_stopped(pid_t pid, apr_pool_t *pool)
+{
+    FILE *file = fopen(apr_psprintf(pool, "/proc/%" APR_PID_T_FMT "/stat", pid), "re");
+    char state = '?';
+    bool known = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+
+    if (file)
+        fclose(file);
+    return known && state == 'T';
+}
+
 /* A fork may hang, as on a lock that another thread of the parent had. A builder has a second more
  * for each GB that it looks through. maintain() learns of its end. */
-static void end_if_it_hangs(const struct htc_builder *builder)
+static void end_if_it_hangs(const struct htc_builder *builder, apr_pool_t *pool)
 {
     int seconds = STEP_S + (int)(builder->ctx->memory >> 30);
+    pid_t pid = builder->proc.pid;
+    const char *what;
 
-    if (htc_heap_builder(builder->ctx->heap) == builder->proc.pid ||
-        apr_time_now() - builder->last <= apr_time_from_sec(seconds))
+    if (is_stopped(pid, pool))
+        what = "was stopped by a signal (SIGSTOP or the like)";
+    else if (htc_heap_builder(builder->ctx->heap) != pid &&
+             apr_time_now() - builder->last > apr_time_from_sec(seconds))
+        what = apr_psprintf(pool, "did not begin to work within %d seconds", seconds);
+    else
         return;
     ap_log_error(APLOG_MARK, APLOG_WARNING, 0, builder->s,
-                 "HtCache: the builder process %" APR_PID_T_FMT " did not begin to work within "
-                 "%d seconds; another one takes its place. Until then each request runs the "
-                 "directives of .htaccess files itself",
-                 builder->proc.pid, seconds);
-    kill(builder->proc.pid, SIGKILL);
+                 "HtCache: the builder process %" APR_PID_T_FMT " %s; another one takes its "
+                 "place. Until then each request runs the directives of .htaccess files itself",
+                 pid, what);
+    kill(pid, SIGKILL);
 }
 
 int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
@@ -279,13 +296,12 @@ int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
     htc_context *ctx = htc_server_conf_of(s)->ctx;
     struct htc_builder *builder = ctx ? ctx->builder : NULL;
 
-    (void)pool;
     if (!builder || stopping())
         return OK;
     if (!builder->running && !builder->broken)
         start(builder);
     else if (builder->running)
-        end_if_it_hangs(builder);
+        end_if_it_hangs(builder, pool);
     return OK;
 }
 
