@@ -126,14 +126,35 @@ my $page = page();
 my @failed = grep { $_->{name} =~ m{^\Q$dir\E/(server|host|directory)-} } @{ $page->{redirect_tables} };
 is scalar(grep { $_->{failed} && $_->{rules} == 0 && $_->{error} =~ /the map answers nothing until this is mended/ } @failed), $broken, 'so does the status page';
 is scalar(grep { $_->{problem} =~ /^the redirect map \Q$dir\E/ && $_->{advice} =~ /answers nothing until/ } @{ $page->{problems} }), $broken, 'as a problem, with advice';
-for my $kind (@kinds) {
-    my $status = $client{server}->request("/own/$kind/page.html")->{status};
-    is $status, $kind =~ /^(missing|folder|fifo)$/ ? 500 : 200, "$kind, in .htaccess: $status";
+# In .htaccess a file that is not there is an error of the line that names it.
+my @rejected = grep { /^(missing|folder|fifo)$/ } @kinds;
+my @loaded   = grep { !/^(missing|folder|fifo)$/ } @kinds;
+my $own      = @kinds;
+sub own_problem { return (grep { $_->{kind} eq 'htaccess_map' } @{ page()->{problems} })[0] // {} }
+sub own_status { return $client{server}->request("/own/$_[0]/page.html")->{status} }
+{
+    my ($file, $htaccess) = ("$dir/root/own/missing/map.txt", "$dir/root/own/missing/.htaccess");
+    write_file($htaccess, "# a map\n<Files *>\nHtCacheRedirectMap map.txt\n</Files>\n");
+    is own_status('missing'), 500, 'the file is missing, and the line stands in a section: 500';
+    is_deeply own_problem(), { kind => 'htaccess_map', problem => "the redirect map $file, named at $htaccess:3, cannot be used as it is now",
+        advice => 'requests for that directory are answered 500 until its owner puts the file there, or takes the line out: '
+            . "HtCacheRedirectMap '$file': cannot be found: No such file or directory" }, 'the problem names file, line and what to do';
+    my ($table) = grep { $_->{name} eq $file } @{ page()->{redirect_tables} };
+    is_deeply [@$table{qw(source failed)}], ["$htaccess:3", JSON::PP::true], 'so does the list of maps';
+    write_file($htaccess, "HtCacheRedirectMap map.txt\n");
+    is own_status('missing'), 500, 'the line has moved';
+    like own_problem()->{problem}, qr/named at \Q$htaccess\E:1,/, 'and its new number is known';
+    write_file($file, "/own/missing/page.html http://example.org/own\n");
+    is_deeply own_problem(), {}, 'the problem ends when the file is there';
+    is own_status('missing'), 302, 'which answers';
+    unlink $file;
+    $server->restart('HUP'); # nothing is known of it any more
+    is own_status('missing'), 500, 'and is missing again';
 }
-my $own = grep { !/^(missing|folder|fifo)$/ } @kinds;
-sub own_problems { return map { $_->{problem} } grep { $_->{kind} eq 'htaccess_map' } @{ page()->{problems} } }
-like join("\n", own_problems()), qr{^$own redirect maps that \.htaccess files name cannot be used as they are now, one of them /\S+/own/\w+/\S+\z},
-    'however many maps of .htaccess files are broken, they are one problem';
+is own_status($_), 500, "$_, in .htaccess: 500" for @rejected;
+is own_status($_), 200, "$_, in .htaccess: 200" for @loaded;
+like own_problem()->{problem}, qr{^$own redirect maps that \.htaccess files name cannot be used as they are now, one of them /\S+/own/(missing|folder|fifo)/map\.txt, named at /\S+/own/\1/\.htaccess:1\z},
+    'however many maps of .htaccess files are broken, they are one problem, which names one for which requests are answered 500';
 
 # --- mended, broken again, restarted ------------------------------------------------------------
 
@@ -141,11 +162,11 @@ for my $place (@places) {
     mend($place, $_, 'one') for @kinds;
 }
 ok wait_until(sub { !grep { $_ ne 'http://example.org/one' } values %{ answers() } }), 'a file that is mended is taken' or diag explain answers();
-is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), scalar(grep { !/^(missing|folder|fifo)$/ } @kinds), 'and the page says so: only those of .htaccess files are left';
+is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), $own, 'and the page says so: only those of .htaccess files are left';
 is_deeply [map { $_->{kind} } @{ page()->{problems} }], ['htaccess_map'], 'as the only problem';
 like $client{server}->request('/status')->{body}, qr/on, 1 problem/, 'so the badge is not green';
 if (mpm() eq 'event') { # the same under every MPM, and it takes seconds
-    my ($kind) = grep { !/^(missing|folder|fifo)$/ } @kinds;
+    my $kind     = $loaded[0];
     my $htaccess = "$dir/root/own/$kind/.htaccess";
     write_file($htaccess, "# edited\n" . read_file($htaccess));
     is scalar(grep { $_->{failed} } @{ page()->{redirect_tables} }), $own - 1, 'a .htaccess file that was changed since is not known to name a broken map';
@@ -153,9 +174,8 @@ if (mpm() eq 'event') { # the same under every MPM, and it takes seconds
         'until requests ask for the map again';
 }
 # That the .htaccess file is there no more, or says something else, mends it as well.
-my ($first, @rest) = grep { !/^(missing|folder|fifo)$/ } @kinds;
-unlink "$dir/root/own/$first/.htaccess";
-write_file("$dir/root/own/$_/.htaccess", "# nothing\n") for @rest;
+unlink "$dir/root/own/$_/.htaccess" for $loaded[0], $rejected[0];
+write_file("$dir/root/own/$_/.htaccess", "# nothing\n") for @loaded[1 .. $#loaded], @rejected[1 .. $#rejected];
 is_deeply page()->{problems}, [], 'maps that no .htaccess file names any more are no problem';
 is_deeply [grep { $_->{failed} } @{ page()->{redirect_tables} }], [], 'nor listed or exported as bad';
 my $before = length $server->error_log;

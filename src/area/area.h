@@ -180,7 +180,8 @@ typedef struct redirect_area_note {
     char error[REDIRECT_AREA_NOTE_TEXT]; /* why the last load failed; "": it did not */
     uint64_t load_ms, refused, warnings; /* time and rows of the last successful load */
     uint64_t htaccess;                   /* 1: named in a .htaccess file */
-    int64_t failed_at;                   /* wall clock, ns: when the last load failed */
+    uint64_t rejected;         /* 1: the line that names it is an error, so httpd answers 500 */
+    int64_t failed_at;         /* wall clock, ns: when the last load failed */
     uint64_t out_of_budget_at; /* seconds: when it was last logged that its patterns take too
                                 * long */
 } redirect_area_note;

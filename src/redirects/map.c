@@ -627,6 +627,7 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
     apr_cpystrn(note.where, map->where ? map->where : "", sizeof(note.where));
     apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
     note.htaccess = map->tree != NULL;
+    note.rejected = !report;
     if (err)
         note.failed_at = htc_wall_ns();
     else {
@@ -686,13 +687,12 @@ static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *r
     }
 }
 
-unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_pool_t *pool)
+unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one)
 {
     const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     uint32_t place = 0, slot;
     unsigned n = 0;
 
-    *name = NULL;
     while (redirects && redirects->tables &&
            (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
         redirect_area_state state = {0};
@@ -702,8 +702,8 @@ unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_
         if (!state.failed || !redirect_area_note_get(redirects->area, slot, &note) ||
             !note.htaccess || !htc_map_fails(&state, &note))
             continue;
-        if (!n++)
-            *name = apr_pstrdup(pool, note.file);
+        if (!n++ || (note.rejected && !one->rejected))
+            *one = note;
     }
     return n;
 }

@@ -114,11 +114,13 @@ void htc_lasting_end(htc_lasting *kept);
 /** Give a map of a .htaccess file its place in the area, if it has none (any more). Without room,
  * its slot is REDIRECT_AREA_NIL. */
 void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map);
+/** The line of a .htaccess file that names @a map is an error, which is @a err: so it is on the status
+ * page. */
+void htc_map_reject(const cmd_parms *cmd, htc_redirect_map *map, const char *err);
 /** What all tables take together, and what of it .htaccess files' do; all zero without an area. */
 redirect_area_stats htc_map_area_stats(const server_rec *s);
-/** True when the map of a .htaccess file has failed and is still wanted. It is if its .htaccess file
- * has not changed since, or if a request has asked for the map since. Looks at the .htaccess file.
- */
+/** True when the map of a .htaccess file has failed and is still wanted. It is if neither its file nor
+ * its .htaccess file has changed since, or if a request has asked for the map since. Looks at both. */
 bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note);
 /** Log that maps of .htaccess files were evicted, once an hour at most. */
 void htc_map_say_evicted(const htc_redirects *redirects);
@@ -209,10 +211,11 @@ typedef struct htc_map_report {
  * .htaccess files name and that were asked for since the start. NULL: there are no redirect maps. */
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
 /** How many maps that .htaccess files name cannot be used as they are now, also of those that are
- * not reported. *name is one's file, in @a pool; NULL: there is none. */
-unsigned htc_map_failed_in_htaccess(const server_rec *s, const char **name, apr_pool_t *pool);
+ * not reported. *one: the note of one of them, of a rejected one if there is one. */
+unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one);
 /** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
- * leaves the figures of the rows that are in use as they are. */
+ * leaves the figures of the rows that are in use as they are. @a report NULL: there was no load, the
+ * line that names the map is an error. */
 void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
                   const redirect_report *report, const char *err);
 /** The open table of a map's current image, pinned, with a reference on the node of

@@ -79,46 +79,94 @@ void htc_lasting_end(htc_lasting *kept)
 /* The owner of a map: a document root, as for the cache, and in it each user who has
  * directories, as with mod_userdir. Files may be linked from elsewhere, directories may not; so
  * a tenant cannot choose his owner. */
-static uint64_t owner_of(request_rec *r, const htc_redirect_map *map)
+static uint64_t owner_of(const char *document_root, const htc_redirect_map *map, apr_pool_t *pool)
 {
     redirect_area_key key;
     const char *text;
     struct stat st;
 
-    text = apr_psprintf(r->pool, "%ld %s", stat(map->tree, &st) == 0 ? (long)st.st_uid : -1L,
-                        ap_document_root(r));
-    key = redirect_area_key_of(text, strlen(text), r->pool);
+    text = apr_psprintf(pool, "%ld %s", stat(map->tree, &st) == 0 ? (long)st.st_uid : -1L,
+                        document_root);
+    key = redirect_area_key_of(text, strlen(text), pool);
     return key.word[0] ? key.word[0] : 1;
 }
 
-void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+static void adopt(htc_redirects *redirects, htc_redirect_map *map, const char *document_root,
+                  apr_pool_t *pool)
 {
     uint32_t slot = redirect_area_map(redirects->area, &map->key, redirects->generation, false);
 
     if (slot == REDIRECT_AREA_NIL) {
         slot = redirect_area_map_of(redirects->area, &map->key, redirects->generation,
-                                    owner_of(r, map));
+                                    owner_of(document_root, map, pool));
         htc_map_say_evicted(redirects);
     }
     atomic_store(&map->slot, slot);
+}
+
+void htc_map_adopt(request_rec *r, htc_redirects *redirects, htc_redirect_map *map)
+{
+    adopt(redirects, map, ap_document_root(r), r->pool);
+}
+
+/* Before a request has the map's configuration, its document root is not known, which a module may
+ * choose: the server's is taken for it. Neither the builder nor ?explain tells. */
+void htc_map_reject(const cmd_parms *cmd, htc_redirect_map *map, const char *err)
+{
+    const htc_server_conf *sc = htc_server_conf_of(cmd->server);
+    const core_server_config *core = ap_get_core_module_config(cmd->server->module_config);
+    htc_identity id = htc_map_file(map);
+    redirect_area_state state;
+    redirect_area_note note;
+
+    if (!sc->redirects || !sc->redirects->tables || sc->explained || htc_options_get()->building)
+        return;
+    adopt(sc->redirects, map, core->ap_document_root, cmd->temp_pool);
+    if (!(redirect_area_state_get(sc->redirects->area, map->slot, &state) && state.failed &&
+          htc_identity_equal(&id, &state.failed_id) &&
+          redirect_area_note_get(sc->redirects->area, map->slot, &note) && note.rejected &&
+          !strncmp(note.where, map->where, sizeof(note.where) - 1)) &&
+        redirect_area_build_begin(sc->redirects->area, map->slot)) {
+        htc_map_note(sc->redirects, map, 0, NULL, err);
+        redirect_area_build_failed(sc->redirects->area, map->slot, &id);
+    }
+    redirect_area_confirm(sc->redirects->area, map->slot, htc_mono_ms());
 }
 
 /* Requests that were under way when the file changed may ask a moment later. */
 #define CHANGED_NS (INT64_C(2000000000))
 #define MS_NS      INT64_C(1000000)
 
-/* Changes of a map's own file are noticed as for others; of its .htaccess file nobody tells the
- * area. */
+static htc_identity identity_of(const char *file)
+{
+    htc_identity id = {0};
+    struct stat st;
+
+    if (stat(file, &st) == 0)
+        htc_identity_from_stat(&id, &st);
+    return id;
+}
+
+/* A name that was cut is no name. */
+static bool is_whole(const char *text)
+{
+    return strlen(text) + 1 < REDIRECT_AREA_NOTE_TEXT;
+}
+
 bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note)
 {
     const char *colon = strrchr(note->where, ':');
     char file[REDIRECT_AREA_NOTE_TEXT];
-    htc_identity id;
+    htc_identity id, failed = state->failed_id;
     struct stat st;
     int64_t asked_at;
 
-    if (!state->failed || !colon || strlen(note->where) + 1 == sizeof(note->where))
+    if (!state->failed || !colon || !is_whole(note->where) || !is_whole(note->file))
         return state->failed;
+    id = identity_of(note->file);
+    failed.unused = 0;
+    if (!htc_identity_equal(&id, &failed))
+        return false;
     apr_cpystrn(file, note->where, (apr_size_t)(colon - note->where) + 1);
     if (stat(file, &st) != 0)
         return errno != ENOENT && errno != ENOTDIR;

@@ -32,7 +32,7 @@ static const char *check_inside(const cmd_parms *cmd, const htc_redirect_map *ma
 {
     char *file = realpath(map->file, NULL);
     apr_status_t rv = APR_FROM_OS_ERROR(errno);
-    char *tree = realpath(cmd->path, NULL);
+    char *tree = realpath(map->tree, NULL);
     size_t len = tree ? strlen(tree) : 0;
     const char *err = NULL;
 
@@ -43,7 +43,7 @@ static const char *check_inside(const cmd_parms *cmd, const htc_redirect_map *ma
         err = apr_psprintf(cmd->pool,
                            "HtCacheRedirectMap '%s': in .htaccess the file must lie inside this "
                            "directory, %s, after following links; it is %s",
-                           map->file, cmd->path, file);
+                           map->file, map->tree, file);
     free(file);
     free(tree);
     return err;
@@ -76,13 +76,13 @@ static const char *read_options(const cmd_parms *cmd, htc_redirect_map *map, int
 }
 
 /* As written in .htaccess, relative to its directory; elsewhere to ServerRoot. */
-static const char *file_of(const cmd_parms *cmd, const char *arg, bool htaccess)
+static const char *file_of(const cmd_parms *cmd, const htc_redirect_map *map, const char *arg)
 {
     char *path;
 
-    if (!htaccess)
+    if (!map->tree)
         return ap_server_root_relative(cmd->pool, arg);
-    return apr_filepath_merge(&path, cmd->path, arg, APR_FILEPATH_NOTRELATIVE, cmd->pool) ==
+    return apr_filepath_merge(&path, map->tree, arg, APR_FILEPATH_NOTRELATIVE, cmd->pool) ==
                    APR_SUCCESS
                ? path
                : NULL;
@@ -102,25 +102,24 @@ static const char *check_area(const cmd_parms *cmd)
  * rows are known. Then the process that loads the map logs it, and the rows stay in use in all
  * processes, whenever each of them reads this line. In the server's configuration it is an
  * error of the map alone: see load_at_start(). */
-static const char *check(const cmd_parms *cmd, htc_redirect_map *map, bool htaccess)
+static const char *check(const cmd_parms *cmd, htc_redirect_map *map)
 {
     const char *err;
 
-    if (htaccess)
-        map->tree = apr_pstrdup(cmd->pool, cmd->path);
     map->key = key_of(map, cmd->temp_pool);
-    if (!htaccess)
+    if (!map->tree)
         return NULL;
     err = check_inside(cmd, map);
     if (!err)
         err = check_file(cmd, map);
-    return err && !htc_map_known(cmd->server, &map->key) ? err : check_area(cmd);
+    if (!err || htc_map_known(cmd->server, &map->key))
+        return check_area(cmd);
+    htc_map_reject(cmd, map, err);
+    return err;
 }
 
 const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *const argv[])
 {
-    /* Equality of the two pools is how httpd itself tells a .htaccess file. */
-    bool htaccess = cmd->pool == cmd->temp_pool;
     htc_redirect_map *map;
     const char *err;
 
@@ -128,17 +127,21 @@ const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *co
         return "HtCacheRedirectMap: give a file, then options such as status=301";
     map = apr_pcalloc(cmd->pool, sizeof(*map));
     map->slot = REDIRECT_AREA_NIL;
-    map->file = file_of(cmd, argv[0], htaccess);
+    /* Equality of the two pools is how httpd itself tells a .htaccess file. In a section of it
+     * cmd->path is no directory. */
+    if (cmd->pool == cmd->temp_pool)
+        map->tree = ap_make_dirstr_parent(cmd->pool, cmd->directive->filename);
+    map->file = file_of(cmd, map, argv[0]);
     map->where =
         apr_psprintf(cmd->pool, "%s:%d", cmd->directive->filename, cmd->directive->line_num);
     if (!map->file)
         return apr_psprintf(cmd->pool, "HtCacheRedirectMap '%s': not a valid path", argv[0]);
     err = read_options(cmd, map, argc, argv);
     if (!err)
-        err = check(cmd, map, htaccess);
+        err = check(cmd, map);
     if (err)
         return err;
-    if (!htaccess)
+    if (!map->tree)
         APR_ARRAY_PUSH(htc_options_get()->maps, htc_redirect_map *) = map;
     add_map(cmd->pool,
             cmd->path ? &((htc_dir_conf *)dir_conf)->maps

@@ -126,22 +126,25 @@ static void add_maps(htc_list *list)
 static void add_htaccess_maps(htc_list *list)
 {
     apr_pool_t *pool = list->report->pool;
-    const char *name;
-    unsigned n = htc_map_failed_in_htaccess(list->report->server, &name, pool);
+    redirect_area_note one;
+    unsigned n = htc_map_failed_in_htaccess(list->report->server, &one);
 
     if (!n)
         return;
     add(list, "htaccess_map",
-        n == 1
+        n == 1 ? apr_psprintf(pool, "the redirect map %s, named at %s, cannot be used as it is now",
+                              one.file, one.where)
+               : apr_psprintf(pool,
+                              "%u redirect maps that .htaccess files name cannot be used as they "
+                              "are now, one of them %s, named at %s",
+                              n, one.file, one.where),
+        one.rejected
             ? apr_psprintf(pool,
-                           "the redirect map %s, named in a .htaccess file, cannot be used as it "
-                           "is now",
-                           name)
-            : apr_psprintf(pool,
-                           "%u redirect maps that .htaccess files name cannot be used as they "
-                           "are now, one of them %s",
-                           n, name),
-        apr_psprintf(pool, "tell their owners; see what is wrong with: htcachectl check %s", name));
+                           "requests for that directory are answered 500 until its owner puts the "
+                           "file there, or takes the line out: %s",
+                           one.error)
+            : apr_psprintf(pool, "tell the owner; see what is wrong with: htcachectl check %s",
+                           one.file));
 }
 
 static void add_counts_file(htc_list *list)
