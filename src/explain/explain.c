@@ -243,10 +243,10 @@ static const char *file_of(const explain *e)
 
     if (!rq || !rq->located)
         return NULL;
-    /* A rule may have put a URL in its place. */
-    return r->filename && *r->filename == '/'
-               ? apr_pstrcat(e->pool, r->filename, r->path_info, NULL)
-               : rq->file;
+    /* A rule may have put a URL in its place, and mod_proxy one there from the start. */
+    if (r->filename && *r->filename == '/')
+        return apr_pstrcat(e->pool, r->filename, r->path_info, NULL);
+    return *rq->file == '/' ? rq->file : NULL;
 }
 
 static const char *sentence(const explain *e, const char *file)

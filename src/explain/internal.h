@@ -44,6 +44,7 @@ typedef struct explain_where {
 typedef struct explain_line {
     const char *name, *args;
     bool inside;           /* of a section or a .htaccess file */
+    bool htaccess;         /* of a .htaccess file */
     const char *directory; /* of that one, or of a <Directory>, ends with '/'; or NULL */
     explain_where where;
 } explain_line;

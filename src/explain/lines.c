@@ -53,11 +53,9 @@ static void each_node(const explain *e, const ap_directive_t *node, const explai
                       explain_line_fn *fn, void *baton)
 {
     for (; node; node = node->next) {
-        explain_line line = {node->directive,
-                             node->args ? node->args : "",
-                             around->inside,
-                             around->directory,
-                             {node->filename, (unsigned)node->line_num}};
+        explain_line line = {node->directive,   node->args ? node->args : "",
+                             around->inside,    false,
+                             around->directory, {node->filename, (unsigned)node->line_num}};
 
         if (!strcasecmp(node->directive, "<VirtualHost"))
             continue;
@@ -80,7 +78,8 @@ static void each_of_file(const explain *e, const htc_met *met, explain_line_fn *
         return;
     while (ap_cfg_getline(text, HUGE_STRING_LEN, file) == APR_SUCCESS) {
         const char *args = text, *name = ap_getword_conf(e->pool, &args);
-        const explain_line line = {name, args, true, met->dir, {met->path, file->line_number}};
+        const explain_line line = {name, args,     true,
+                                   true, met->dir, {met->path, file->line_number}};
 
         fn(baton, &line);
     }
@@ -95,7 +94,7 @@ void explain_each_line(const explain *e, const char *directory, explain_line_fn 
     for (int i = e->mark.met->nelts - 1; i >= 0; i--) {
         const htc_met *met = &APR_ARRAY_IDX(e->mark.met, i, htc_met);
 
-        if (!directory || !strncmp(met->dir, directory, strlen(met->dir)))
+        if (!directory || *directory != '/' || !strncmp(met->dir, directory, strlen(met->dir)))
             each_of_file(e, met, fn, baton);
     }
     for (const ap_directive_t *node = ap_conftree; node && s->is_virtual; node = node->next) {

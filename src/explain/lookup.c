@@ -12,6 +12,7 @@
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
 #include "http_ssl.h"
 #endif
+#include "mod_core.h"
 #include "mod_rewrite.h"
 
 /* An ErrorDocument, or a page of it: its request has the status of the error. */
@@ -27,9 +28,26 @@ static const char *whole_path(const request_rec *r)
     return r->args ? apr_pstrcat(r->pool, r->uri, "?", r->args, NULL) : r->uri;
 }
 
+/* The ErrorDocument that holds for @a r, unless a module has set another one. */
+static explain_where document_line(request_rec *r, int status)
+{
+    const core_request_config *set = ap_get_core_module_config(r->request_config);
+    const core_dir_config *conf = ap_get_core_module_config(r->per_dir_config);
+    const ap_expr_info_t *document;
+    int index = ap_index_of_response(status);
+
+    /* What "default" puts there is no expression, and has no text. */
+    if ((set->response_code_strings && set->response_code_strings[index]) ||
+        !ap_response_code_string(r, index))
+        return (explain_where){NULL, 0};
+    document = apr_hash_get(conf->response_code_exprs, &index, sizeof(index));
+    return (explain_where){document->filename, document->line_number};
+}
+
 void htc_explain_translate(request_rec *r)
 {
     explain *e = explain_of(r);
+    explain_where where;
 
     htc_request_get(r); /* so that htc_learn() looks */
     htc_explained_trace(r);
@@ -37,11 +55,13 @@ void htc_explain_translate(request_rec *r)
         return;
     if (!e->mark.path)
         e->mark.path = apr_pstrdup(e->pool, r->uri);
-    if (is_document(r) && !is_document(r->prev))
+    if (is_document(r) && !is_document(r->prev)) {
+        where = document_line(r->prev, r->prev->status);
         explain_step(
-            e, "ErrorDocument", NULL,
+            e, "ErrorDocument", &where,
             apr_psprintf(r->pool, "the answer %d is made of %s", r->prev->status, whole_path(r)),
             r->uri, r->args);
+    }
 }
 
 /* --- one request of the chain -----------------------------------------------------------------*/
@@ -85,8 +105,25 @@ static void keep_location(request_rec *r)
     free(copy);
 }
 
-/* The first answer that is no success, and a redirect of the document that is made for it. */
-static void note_refusal(explain *e, const request_rec *r, int status)
+/* An ErrorDocument that is a URL makes a redirect of an answer. */
+static void note_document(explain *e, request_rec *r, int status)
+{
+    const char *url = ap_response_code_string(r, ap_index_of_response(status)), *from = "";
+
+    if (!url || !ap_is_url(url))
+        return;
+    if (e->by.file)
+        from = apr_psprintf(r->pool, " from %s line %u", e->by.file, e->by.line);
+    e->document = document_line(r, status);
+    explain_step(
+        e, "ErrorDocument", &e->document,
+        apr_psprintf(r->pool, "the answer %d%s becomes a redirect to %s", status, from, url), NULL,
+        NULL);
+}
+
+/* The first answer that is no success, and a redirect that comes of it: its document is one, or is
+ * answered with one. */
+static void note_refusal(explain *e, request_rec *r, int status)
 {
     bool document = is_document(r);
 
@@ -98,6 +135,7 @@ static void note_refusal(explain *e, const request_rec *r, int status)
         return;
     e->refused = status;
     e->by = answering_line(e, r, status);
+    note_document(e, r, status);
 }
 
 /* What httpd does with a request until it has an answer, or a handler would run. */
@@ -117,8 +155,10 @@ static int go_through(explain *e, request_rec *r)
         status = explain_insert_filters(r);
     if (status == OK && !e->mark.stopped)
         status = explain_answer(e, r);
+    if (status == DECLINED)
+        status = HTTP_INTERNAL_SERVER_ERROR;
     note_refusal(e, r, status);
-    return status == DECLINED ? HTTP_INTERNAL_SERVER_ERROR : status;
+    return status;
 }
 
 /* httpd asks here for each internal redirect. Once it was stopped, nothing more is done. */

@@ -85,7 +85,8 @@ void *htc_create_dir_conf(apr_pool_t *p, char *path)
     dc->revalidate_ms = -1;
     dc->maps = NULL;
     dc->folds = NULL;
-    dc->expression = false;
+    dc->first_file = NULL;
+    dc->first_line = 0;
     dc->filter = NULL;
     dc->tracks = NULL;
     return dc;
@@ -101,7 +102,8 @@ void *htc_merge_dir_conf(apr_pool_t *p, void *base_, void *add_)
     dc->revalidate_ms = add->revalidate_ms != -1 ? add->revalidate_ms : base->revalidate_ms;
     dc->maps = htc_chain_merge(p, add->maps, base->maps);
     dc->folds = htc_chain_merge(p, add->folds, base->folds);
-    dc->expression = add->expression || base->expression;
+    dc->first_file = add->first_file ? add->first_file : base->first_file;
+    dc->first_line = add->first_file ? add->first_line : base->first_line;
     dc->filter = add->filter ? add->filter : base->filter;
     dc->tracks = htc_chain_merge(p, add->tracks, base->tracks);
     return dc;

@@ -197,7 +197,7 @@ bool htc_expression_first(const request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
 
-    return dc && dc->expression;
+    return dc && dc->first_file;
 }
 
 int htc_fold_translate(request_rec *r)
@@ -216,7 +216,7 @@ int htc_fold_fixup(request_rec *r)
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     found_line found;
 
-    if (!dc || !dc->folds || dc->expression || !find(dc->folds, r->uri, &found))
+    if (!dc || !dc->folds || dc->first_file || !find(dc->folds, r->uri, &found))
         return DECLINED;
     return answer(r, &found, &in_fixup);
 }

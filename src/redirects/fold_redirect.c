@@ -116,10 +116,14 @@ bool htc_fold_read_line(const ap_directive_t *node, apr_pool_t *pool, htc_fold_e
 
 const char *htc_fold_mark(cmd_parms *cmd, void *dir_conf)
 {
+    htc_dir_conf *dc = dir_conf;
+
     if (!htc_fold_made(cmd))
         return htc_refuse_private(cmd);
-    if (cmd->path)
-        ((htc_dir_conf *)dir_conf)->expression = true;
+    if (cmd->path) {
+        dc->first_file = cmd->directive->filename;
+        dc->first_line = cmd->directive->line_num;
+    }
     return NULL;
 }
 

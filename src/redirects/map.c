@@ -610,7 +610,7 @@ int htc_map_fixup(request_rec *r)
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
 
-    if (!dc || !dc->maps || dc->expression || !redirects || !redirects->tables)
+    if (!dc || !dc->maps || dc->first_file || !redirects || !redirects->tables)
         return DECLINED;
     return ask_maps(r, redirects, dc->maps);
 }
