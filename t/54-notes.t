@@ -10,8 +10,9 @@ use HtCache::Server;
 
 my $dir  = work_dir('notes');
 my $root = "$dir/root";
-write_file("$root/$_/page.html", "page\n") for qw(plain with replay stock off redirects rules);
+write_file("$root/$_/page.html", "page\n") for qw(plain with replay stock off none left-out left-out/bare excluded redirects rules);
 write_file("$root/with/.htaccess",      "Header set X-A yes\n");
+write_file("$root/$_/.htaccess",        "Header set X-A yes\n") for qw(none left-out excluded);
 write_file("$root/replay/.htaccess",    "FilterDeclare odd\n");
 write_file("$root/stock/.htaccess",     "<IfFile /nowhere>\nHeader set X-Odd yes\n</IfFile>\n");
 write_file("$root/redirects/.htaccess", "# one\nRedirect 301 /redirects/old http://example.org/new\n");
@@ -20,7 +21,7 @@ write_file("$root/rules/.htaccess", "RewriteEngine On\nRewriteCond %{QUERY_STRIN
 write_file("$dir/gone.csv",             "source,target,status\n/gone-row,,410\n");
 write_file("$dir/map.txt",              "# one\n# two\n/mapped http://example.org/mapped\n");
 
-my $server = HtCache::Server->new(name => 'notes', htcache => 1, conf => <<"EOT");
+my $server = HtCache::Server->new(name => 'notes', htcache => 1, modules => [HtCache::Server::modules(), qw(proxy proxy_http)], conf => <<"EOT");
 HtCache On
 HtCacheRevalidate 5min
 DocumentRoot "$root"
@@ -31,6 +32,13 @@ DocumentRoot "$root"
 <Directory "$root/off">
     Options -Indexes
 </Directory>
+<Directory "$root/none">
+    AllowOverride None
+</Directory>
+ProxyPass /backend http://127.0.0.1:1/
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
 HtCacheRedirectMap "$dir/map.txt"
 HtCacheRedirectMap "$dir/gone.csv"
 ErrorDocument 410 /plain/page.html
@@ -64,6 +72,10 @@ my @cases = (
     ['/gone-row',         qr/^absent$/, 'absent', "$dir/gone.csv:2"],            # the page is an ErrorDocument
     ['/gone-conf',        qr/^absent$/, 'absent', $server->conf . ":$gone_line"],
     ['/redirects/old',    qr/^parsed$/, 'hit', "$root/redirects/.htaccess:2"],
+    # No file was looked for, but in the document root.
+    ['/htcache-status',   qr/^-$/,      '-'],
+    ['/backend/x',        qr/^-$/,      '-'],
+    ['/none/page.html',   qr/^absent$/, 'absent'], # in the document root
     ['/rules/old',        qr/^parsed$/, 'hit', "$root/rules/.htaccess:4"],
     ['/rules/inner',      qr/^hit$/,    'hit'],
     ['/rule-conf',        qr/^absent$/, 'absent', $server->conf . ":$rule_line"],
@@ -88,4 +100,32 @@ for my $case (@cases) {
         "$path: redirected by " . ($redirect // 'nothing');
 }
 $server->stop;
+
+# Where the cache is off, httpd reads the files.
+my $partly = HtCache::Server->new(name => 'notes-partly', htcache => 1, ports => ['off'], conf => <<"EOT");
+HtCache On
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride All
+    Require all granted
+</Directory>
+<Directory "$root/left-out">
+    HtCache Off
+</Directory>
+HtCacheExclude "$root/excluded"
+<VirtualHost *:\@PORT:off\@>
+    HtCache Off
+</VirtualHost>
+CustomLog "\@ROOT\@/logs/notes_log" "%U %{htcache}n"
+EOT
+$partly->start;
+$log = $partly->log_file('notes_log');
+for my $case (['/left-out/page.html', 'stock'], ['/left-out/bare/page.html', 'stock'], ['/excluded/page.html', 'stock'], ['/plain/page.html', 'absent'],
+    ['/with/page.html', '-', 'off']) {
+    my ($path, $word, $port) = @$case;
+    $partly->client($port // 'main')->request($path);
+    ok wait_until(sub { grep { $_ eq "$path $word" } $lines->() }), "$path: $word" or diag $lines->();
+}
+is_deeply [$partly->crashes], [], 'no child died';
+$partly->stop;
 done_testing;

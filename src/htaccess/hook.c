@@ -516,8 +516,11 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
     lk.scope = sc->plain;
     if (sc->special || (rq && rq->location))
         lk.scope = htc_scope_of(sc, dir, rq ? rq->location : NULL);
-    if (!lk.scope.enabled)
+    if (!lk.scope.enabled) {
+        if (htc_options_get()->notes)
+            htc_request_get(r)->outcomes |= 1U << HTC_C_bypasses;
         return AP_DECLINED;
+    }
     if (is_file_itself(r, dir, access_name))
         return APR_ENOTDIR;
     lk.ctx = sc->ctx;

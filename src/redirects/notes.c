@@ -44,6 +44,8 @@ static const char *outcome_of(const request_rec *r)
     const htc_request *rq = ap_get_module_config(r->request_config, &htcache_module);
     const struct htaccess_result *result = r->htaccess;
 
+    if (rq && rq->page)
+        return NULL;
     for (size_t i = 0; rq && i < sizeof(words) / sizeof(words[0]); i++) {
         if (rq->outcomes & (1U << words[i].outcome))
             return words[i].word;
