@@ -103,9 +103,10 @@ typedef struct htc_dir_conf {
     apr_int64_t revalidate_ms;
     const htc_chain *maps;  /* of arrays of htc_redirect_map *, in their order; redirects/map.h */
     const htc_chain *folds; /* of htc_fold: folded Redirect lines; redirects/fold.h */
-    const char *first_file; /* of the Redirect without a source that holds here, which mod_alias tries
-                             * before all others; NULL: there is none */
-    int first_line;         /* its line there */
+    /** Where the Redirect without a source stands that holds here, and that mod_alias tries before
+     * all others; NULL: there is none. */
+    const char *first_file;
+    int first_line;
     const htc_rule_filter *filter; /* of the RewriteRules that stand here, or NULL */
     const htc_chain *tracks;       /* those of them that are tracked; redirects/fold_track.c */
 } htc_dir_conf;
