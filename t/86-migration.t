@@ -377,12 +377,53 @@ is $code, 2, '--csv needs --urls';
 run('lookup --urls list');
 is $code, 2, 'without a file it needs a server';
 
+# --- lines for httpd: stock httpd answers what the map answers --------------------------------------------
+
+# mod_alias escapes the target of a RedirectMatch, with small letters, and appends the query.
+file('lines.txt', qq{/w/raw "/to/\xc3\x9c x" 301}, qq{"/w/\xc3\x9c b" /to/%c3%9c 302}, '/w/upper https://t.example/%C3%9Cber%2Fa?b=%20c 301',
+    '/w/slash /to;a/%2f[x] 308', '/w/pre /to/%C3%9C 301 subpath=on', '/w/query /to/x?y=1 303 subpath=on', '/w/drop /to/drop 307 query=drop',
+    '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/gone 410', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
+    '//h.example/w/host /to/%E2%82%AC 301', '//h.example/w/prefix/ /to/%E2%82%AC/ 301 subpath=on');
+run('convert lines.txt --to httpd --output lines-of-map.conf');
+is $code, 0, 'what RedirectMatch cannot say is written for mod_rewrite' or diag $err;
+like $err, qr/^lines\.txt:1: note: only RewriteRule can say this, so all lines are RewriteRules; they hold in the <VirtualHost> that they stand in, and not in a \.htaccess file$/m,
+    'which is said';
+unlike read_file("$dir/lines-of-map.conf"), qr/Redirect(?:Match)? /, 'and so are all others, which keeps their order';
+for (['/a /b#c 301', qr/1: error: httpd puts a request's query behind the fragment/], ['/a x-y://h/%C3 301', qr/1: error: RewriteRule cannot give the target/],
+    ['/a /%C3? 301', qr/1: error: RewriteRule cannot give the target/]) {
+    file('one.txt', $_->[0]);
+    run('convert one.txt --to httpd');
+    like $err, $_->[1], "$_->[0]: what httpd cannot say is named";
+}
+file('control.txt', '/c%0A /to/%0a 301 subpath=on');
+run('convert control.txt --to httpd');
+unlike $out, qr/^[^R]/m, 'no line end of a path ends a line';
+
 my $server = HtCache::Server->new(name => 'migration', htcache => 1, conf => <<"EOT");
 HtCacheRedirectMap "$dir/map.txt"
 HtCacheRedirectMap "$dir/bulk.csv"
+HtCacheRedirectMap "$dir/lines.txt"
 EOT
 $server->start;
 my $at = 'http://127.0.0.1:' . $server->port('main');
+my $stock = HtCache::Server->new(name => 'migration-stock', conf => "<VirtualHost *>\nRewriteOptions Inherit\n</VirtualHost>\nInclude $dir/lines-of-map.conf\n");
+$stock->start;
+for my $host (qw(test.example:8080 h.example:8080)) {
+    my @clients = map { $_->client('main', host => $host) } $stock, $server;
+    my $answers = 0;
+
+    for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar gone CASE case nl%0A%09x re.x rexx host prefix)) {
+        for my $uri (map { ($_, "$_?a=%20b&c") } map {"/w/$path$_"} '', '/', '/b', '/%C3%9C%3F%25/x;y', '//b') {
+            my ($is, $was) = map { my $a = $_->request($uri); "$a->{status} " . (HtCache::Client::header($a, 'Location') // '') } @clients;
+
+            is $is, $was, "$host$uri: as the map" if $is ne $was;
+            $answers += $is !~ /^404/;
+        }
+    }
+    cmp_ok $answers, '>', 40, "$host: converted lines answer as the map does";
+}
+ok $stock->stop, 'the stock server stops';
+
 file('asked', '/a', '/a?x=%41%2f', '/c', '/gone', '/nothing', 'http://h.example/a?q', 'http://x.h.example/b', '//h.example/nothing', '/./a', '//h.example//a/../c');
 run("lookup map.txt --urls asked --server $at");
 is $out, "asked:7: http://x.h.example/b: expected no redirect, got 302 https://t.example/2\n10 URLs: 9 as expected, 1 not\n", 'the server has another map, too';

@@ -116,8 +116,29 @@ static const struct {
      "RedirectMatch 302 ^/n/([^/]+)/x$ /m/$1\n", ""},
     {CONVERT_JSON, "", "[{\"source\":\"/a\",\"destination\":\"/b\",\"statusCode\":301}]",
      CONVERT_TEXT, "/a /b 301 query=drop case=ignore\n", ""},
-    {CONVERT_JSON, "", "[{\"source\":\"/a\",\"destination\":\"/b\"}]", CONVERT_HTTPD, "",
-     "E1 Redirect cannot say query=drop"},
+    {CONVERT_JSON, "", "[{\"source\":\"/a\",\"destination\":\"/b\"}]", CONVERT_HTTPD,
+     "RewriteEngine On\nRewriteRule (?i)^/a$ /b [R=307,NE,QSD,L]\n", "N1 only RewriteRule"},
+    {CONVERT_TEXT, "", "/a /b/%C3%9C 301 subpath=on\n//h.example/c 410\n/d /%C3%9C 301\n",
+     CONVERT_HTTPD,
+     "RewriteEngine On\nRewriteMap htcache-escape int:escape\n"
+     "RewriteRule ^/a$ /b/%C3\\%9C [R=301,NE,L]\n"
+     "RewriteRule ^/a/(.*)$ /b/%C3\\%9C/${htcache-escape:$1} [R=301,NE,L]\n"
+     "RewriteRule ^/d$ /%C3\\%9C [R=301,NE,L]\n"
+     "<VirtualHost *>\n    ServerName h.example\n    RewriteEngine On\n"
+     "    RewriteOptions Inherit\n    RewriteMap htcache-escape int:escape\n"
+     "    RewriteRule ^/c$ - [R=410,L]\n</VirtualHost>\n",
+     "N3 only RewriteRule"},
+    {CONVERT_TEXT, "", "/a /%C3%9C 301 subpath=on\n", CONVERT_HTTPD, "Redirect 301 /a /%C3%9C\n",
+     ""},
+    {CONVERT_TEXT, "", "/a /%c3%9c 301\n", CONVERT_HTTPD, "RedirectMatch 301 ^/a$ ", ""},
+    {CONVERT_TEXT, "", "/a /b?x& 301\n/c /%C3 301\n", CONVERT_HTTPD, "RewriteRule ^/c$",
+     "E1 RewriteRule cannot give the target '/b?x&'"},
+    {CONVERT_TEXT, "", "/a /b#c 301\n", CONVERT_HTTPD, "RedirectMatch 301 ^/a$ \"/b#c\"\n",
+     "E1 httpd puts a request's query behind the fragment"},
+    {CONVERT_TEXT, "", "/%0Aa /b 301 subpath=on\n", CONVERT_HTTPD,
+     "RedirectMatch 301 \"^/\\\\x0aa$\" /b\n", ""},
+    {CONVERT_HTTPD, "", "RewriteRule ^/a/(.*)$ /b/${htcache-escape:$1}?x=1 [R=301,NE,L]\n",
+     CONVERT_JSON, "\"destination\": \"/b/$1?x=1\"", ""},
     {CONVERT_NGINX, "", "/A /b;\n~^/x/(.*)$ /y/$1;\n", CONVERT_HTTPD,
      "RedirectMatch 302 (?i)^/A$ /b\nRedirectMatch 302 ^/x/(.*)$ /y/$1\n", ""},
     {CONVERT_TEXT, "case=ignore", "/a /b 301\n", CONVERT_NGINX, "\"/a\" \"/b$is_args$args\";\n",

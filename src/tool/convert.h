@@ -23,7 +23,7 @@ typedef enum convert_format {
     CONVERT_JSON,       /* bulk redirects, or as in vercel.json where patterns are needed */
     CONVERT_CLOUDFLARE, /* CSV of Cloudflare's bulk redirects */
     CONVERT_VERCEL,     /* JSON with nothing in it that Vercel does not take */
-    CONVERT_HTTPD       /* Redirect and RedirectMatch lines */
+    CONVERT_HTTPD       /* Redirect and RedirectMatch lines, or RewriteRules */
 } convert_format;
 #define CONVERT_FORMATS 8
 

@@ -31,6 +31,7 @@ typedef enum phase {
 typedef struct scope {
     struct scope *parent;
     bool transparent, in_dir, in_host;
+    bool inherits;      /* RewriteOptions Inherit */
     const char *fault;  /* nothing in here can be taken, and why */
     const char *within; /* <Location>: its path */
     const char *base; /* of a directory: its URL path with "/" in front and behind; NULL: unknown */
@@ -50,7 +51,7 @@ typedef struct reader {
     apr_array_header_t *phases[PHASES]; /* convert_rule */
     uint64_t others;                    /* directives that are no redirects */
     unsigned places;                    /* given away */
-    bool hosts;                         /* there are virtual hosts */
+    bool parted; /* there are virtual hosts that do not inherit the server's RewriteRules */
 } reader;
 
 static void lost(reader *r, uint32_t line, const char *format, ...)
@@ -310,6 +311,31 @@ static void take_redirect(reader *r, int alias, const config_line *line)
 
 /* --- RewriteRule ------------------------------------------------------------------------------*/
 
+#define ESCAPED       "${" CONVERT_ESCAPE_MAP ":$"
+#define ESCAPED_GROUP '\1'
+
+/* The writer's "${htcache-escape:$1}" is a group that is sent escaped. It stands as ESCAPED_GROUP
+ * and a digit until it is known what is wrong with the rule, as other groups may be a query. */
+static const char *mark_escaped(const char *args, apr_pool_t *pool)
+{
+    const char *at;
+
+    while ((at = strstr(args, ESCAPED)) && apr_isdigit(at[strlen(ESCAPED)]) &&
+           at[strlen(ESCAPED) + 1] == '}')
+        args = apr_psprintf(pool, "%.*s%c%c%s", (int)(at - args), args, ESCAPED_GROUP,
+                            at[strlen(ESCAPED)], at + strlen(ESCAPED) + 2);
+    return args;
+}
+
+static const char *unmark_escaped(const char *output, apr_pool_t *pool)
+{
+    char *copy = apr_pstrdup(pool, output);
+
+    for (char *s = copy; (s = strchr(s, ESCAPED_GROUP)); s++)
+        *s = '$';
+    return copy;
+}
+
 /* A pattern of a directory as one of the whole path. NULL: that is not possible. */
 static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t *pool)
 {
@@ -340,8 +366,9 @@ static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t
 static const char *rewrite_target(reader *r, const rewrite_rule *rule, bool *expand)
 {
     const scope *s = r->inner;
-    const char *why, *target = substitution(rule->output, !(rule->flags & REWRITE_NOESCAPE), true,
-                                            expand, r->pool);
+    const char *why,
+        *target = substitution(unmark_escaped(rule->output, r->pool),
+                               !(rule->flags & REWRITE_NOESCAPE), true, expand, r->pool);
 
     if (target && *target != '/' && !redirect_map_free_part(target, strlen(target), &why) &&
         s->in_dir && !strstr(target, "://"))
@@ -480,6 +507,7 @@ static void open_scope(reader *r, const config_line *line)
     made->lines = apr_array_make(r->pool, 16, sizeof(rewrite_line));
     made->numbers = apr_array_make(r->pool, 16, sizeof(uint32_t));
     made->rewrite_base = NULL;
+    made->inherits = false;
     if (section == CONFIG_SECTION_HOST)
         open_host(made, args, r->pool);
     else if (section == CONFIG_SECTION_DIRECTORY)
@@ -532,6 +560,7 @@ static void close_host(reader *r, const int *marks)
     scope *done = r->inner;
 
     close_scope(r);
+    r->parted |= !done->inherits;
     for (int i = 0; i < PHASES; i++)
         name_rules(r, done, r->phases[i], marks[i]);
 }
@@ -586,6 +615,8 @@ static void take_setting(reader *r, const config_line *line)
     } else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
         convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
                        "RewriteEngine is Off; the RewriteRules are converted all the same");
+    else if (!strcasecmp(line->name, "RewriteOptions") && !strcasecmp(args, "Inherit"))
+        s->inherits = true;
     else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
         lost(r, line->number, "HtCacheRedirectMap %s was left out; convert the file itself", args);
     else
@@ -600,7 +631,8 @@ static void take_line(reader *r, const config_line *line)
     if (alias >= 0)
         take_redirect(r, alias, line);
     else if (condition || !strcasecmp(line->name, "RewriteRule")) {
-        APR_ARRAY_PUSH(r->inner->lines, rewrite_line) = (rewrite_line){condition, line->args};
+        APR_ARRAY_PUSH(r->inner->lines, rewrite_line) =
+            (rewrite_line){condition, mark_escaped(line->args, r->pool)};
         if (!condition)
             APR_ARRAY_PUSH(r->inner->numbers, uint32_t) = line->number;
     } else
@@ -620,7 +652,6 @@ static void read_lines(reader *r, config_reader *lines)
                 for (int i = 0; i < PHASES; i++)
                     marks[i] = r->phases[i]->nelts;
             }
-            r->hosts |= config_section_of(line.name) == CONFIG_SECTION_HOST;
             open_scope(r, &line);
         } else if (r->inner->parent && !r->inner->transparent && r->inner->hosts &&
                    r->inner->hosts != r->inner->parent->hosts)
@@ -632,7 +663,7 @@ static void read_lines(reader *r, config_reader *lines)
         close_scope(r);
 }
 
-/* Virtual hosts do not inherit the server's RewriteRules. */
+/* Virtual hosts do not inherit the server's RewriteRules by themselves. */
 static void part_rewrites(reader *r)
 {
     unsigned place = ++r->places;
@@ -656,7 +687,7 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
         r.phases[i] = apr_array_make(list->pool, 16, sizeof(convert_rule));
     r.inner = &top;
     read_lines(&r, &lines);
-    if (r.hosts)
+    if (r.parted)
         part_rewrites(&r);
     for (int i = 0; i < PHASES; i++)
         apr_array_cat(list->rules, r.phases[i]);

@@ -1,16 +1,26 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Writing redirects as Redirect and RedirectMatch lines of an httpd configuration, with a
- * <VirtualHost> around those of a host. Called by convert_write().
+ * Writing redirects as lines of an httpd configuration, with a <VirtualHost> around those of a
+ * host. They are Redirect and RedirectMatch lines, or all of them RewriteRules if one has to be:
+ * mod_rewrite answers ahead of mod_alias, so that the two together would lose the order. Called by
+ * convert_write().
  */
 #include "tool/convert_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
+
+typedef struct httpd_writer {
+    convert_writer *w;
+    const convert_rule *rewrites; /* the first that has to be a RewriteRule; NULL: none */
+    bool escapes;                 /* some put a part of the path behind their target */
+    bool inherits;                /* virtual hosts have the server's RewriteRules, too */
+} httpd_writer;
 
 /* A word for httpd's argument reader. */
 static const char *word_of(const char *text, apr_pool_t *pool)
@@ -18,6 +28,13 @@ static const char *word_of(const char *text, apr_pool_t *pool)
     if (*text && !strpbrk(text, " \t\"'\\#"))
         return text;
     return apr_pstrcat(pool, "\"", convert_backslash(pool, text, "\"\\"), "\"", NULL);
+}
+
+static bool has_control(const char *s)
+{
+    while (*s && !apr_iscntrl(*s))
+        s++;
+    return *s;
 }
 
 /* mod_alias escapes the path of what a RedirectMatch gives: here is what it escapes to @a target.
@@ -39,7 +56,7 @@ static const char *unescape_target(const char *target, bool expand, apr_pool_t *
     }
     len = (size_t)(to - path);
     *to = '\0';
-    if (strlen(path) != len || strpbrk(path, "?#") ||
+    if (strlen(path) != len || strpbrk(path, "?#") || has_control(path) ||
         strncmp(redirect_escape_path(pool, path), target, n) != 0)
         return NULL;
     path = apr_pstrcat(pool, path, target + n, NULL);
@@ -57,7 +74,8 @@ static bool is_redirect_line(const convert_rule *r)
     const char *t = rule->target;
     bool ends;
 
-    if (rule->kind != REDIRECT_PREFIX || rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH))
+    if (rule->kind != REDIRECT_PREFIX || rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) ||
+        has_control(rule->source))
         return false;
     if (!t || r->joins)
         return true;
@@ -67,7 +85,21 @@ static bool is_redirect_line(const convert_rule *r)
            (t[rule->target_len - 1] == '/') == ends;
 }
 
-static void open_host(convert_writer *w, const convert_rule *r)
+/* mod_alias escapes the targets of patterns, and appends the query to all that have none. */
+static bool is_rewrite(const convert_rule *r, apr_pool_t *pool)
+{
+    if (convert_wants_of(r).query == REDIRECT_QUERY_DROP)
+        return true;
+    return r->rule.target && !is_redirect_line(r) &&
+           !unescape_target(r->rule.target, r->rule.options & REDIRECT_OPT_EXPAND, pool);
+}
+
+static bool puts_rest(const convert_rule *r)
+{
+    return r->joins || r->rule.options & (REDIRECT_OPT_APPEND_REST | REDIRECT_OPT_EXPAND);
+}
+
+static void open_host(const convert_writer *w, const convert_rule *r)
 {
     fprintf(w->out, "<VirtualHost *%s>\n",
             r->rule.flags & REDIRECT_HTTP    ? ":80"
@@ -83,32 +115,114 @@ static bool has_host(const convert_rule *r)
     return r->rule.host || r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
 }
 
-/* A line begins: within its host's section, which is opened by the first. */
-static void begin_line(convert_writer *w, const convert_rule *r)
+/* The first line of a group is to follow. */
+static void open_group(const httpd_writer *h, const convert_rule *r)
 {
-    if (!has_host(r))
+    const char *indent = has_host(r) ? "    " : "";
+
+    if (has_host(r))
+        open_host(h->w, r);
+    if (!h->rewrites)
         return;
-    if (w->first)
-        open_host(w, r);
-    w->first = false;
-    fputs("    ", w->out);
+    fprintf(h->w->out, "%sRewriteEngine On\n", indent);
+    if (h->inherits && has_host(r))
+        fprintf(h->w->out, "%sRewriteOptions Inherit\n", indent);
+    if (h->escapes)
+        fprintf(h->w->out, "%sRewriteMap " CONVERT_ESCAPE_MAP " int:escape\n", indent);
 }
 
-static bool put_match(convert_writer *w, const convert_rule *r, const convert_regex *regex)
+static void begin_line(const httpd_writer *h, const convert_rule *r)
 {
-    apr_pool_t *pool = w->list->pool;
-    const char *target = regex->target ? unescape_target(regex->target, regex->expand, pool) : "";
-    const char *pattern =
-        regex->icase ? apr_pstrcat(pool, "(?i)", regex->pattern, NULL) : regex->pattern;
+    if (h->w->first)
+        open_group(h, r);
+    h->w->first = false;
+    fputs(has_host(r) ? "    " : "", h->w->out);
+}
 
-    if (!target)
-        return !convert_lost(w->list, r,
-                             "RedirectMatch cannot give the target '%s': its path is "
-                             "not escaped as httpd escapes it; it was left out",
+/* No control character may stand in a line. */
+static const char *pattern_of(const convert_regex *regex, apr_pool_t *pool)
+{
+    const char *out = regex->icase ? "(?i)" : "";
+
+    for (const char *s = regex->pattern; *s; s++)
+        out = apr_iscntrl(*s) ? apr_psprintf(pool, "%s\\x%02x", out, (unsigned)*s)
+                              : apr_psprintf(pool, "%s%c", out, *s);
+    return out;
+}
+
+static bool put_match(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
+{
+    apr_pool_t *pool = h->w->list->pool;
+    const char *target = regex->target ? unescape_target(regex->target, regex->expand, pool) : "";
+
+    begin_line(h, r);
+    fprintf(h->w->out, "RedirectMatch %d %s%s%s\n", r->rule.status,
+            word_of(pattern_of(regex, pool), pool), regex->target ? " " : "",
+            regex->target ? word_of(target, pool) : "");
+    return true;
+}
+
+/* mod_rewrite has no backslashes within quotes. In front of a blank they stay, where they do no
+ * harm. */
+static const char *rewrite_word(const char *text, apr_pool_t *pool)
+{
+    char *word = apr_palloc(pool, 2 * strlen(text) + 1), *to = word;
+
+    for (; *text; text++) {
+        if (*text == ' ')
+            *to++ = '\\';
+        else if (*text == '\\' && text[1])
+            *to++ = *text++;
+        *to++ = *text;
+    }
+    *to = '\0';
+    return word;
+}
+
+/* mod_rewrite sends what stands here as it is, but for the groups. */
+static const char *substitution(const convert_regex *regex, apr_pool_t *pool)
+{
+    const char *out = "";
+
+    for (const char *s = regex->target; *s; s++) {
+        const char *one = apr_pstrmemdup(pool, s, 1);
+
+        if (*s == '$' && regex->expand && apr_isdigit(s[1]))
+            one = apr_psprintf(pool, "${" CONVERT_ESCAPE_MAP ":$%c}", *++s);
+        else if (*s == '\\' || ((*s == '$' || *s == '%') && (apr_isdigit(s[1]) || s[1] == '{')))
+            one = apr_pstrcat(pool, "\\", one, NULL);
+        out = apr_pstrcat(pool, out, one, NULL);
+    }
+    return out;
+}
+
+/* mod_rewrite takes away a "?" at the end, and an "&" at the end of a query. It knows few schemes.
+ */
+static bool takes_target(const char *target)
+{
+    size_t len = strlen(target);
+    bool query = strchr(target, '?') != NULL;
+
+    return (*target == '/' || !strncasecmp(target, "http://", 7) ||
+            !strncasecmp(target, "https://", 8)) &&
+           !(query && (target[len - 1] == '?' || target[len - 1] == '&'));
+}
+
+static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
+{
+    apr_pool_t *pool = h->w->list->pool;
+    bool drop = convert_wants_of(r).query == REDIRECT_QUERY_DROP;
+
+    if (regex->target && !takes_target(regex->target))
+        return !convert_lost(h->w->list, r,
+                             "RewriteRule cannot give the target '%s'; it was left "
+                             "out",
                              regex->target);
-    begin_line(w, r);
-    fprintf(w->out, "RedirectMatch %d %s%s%s\n", r->rule.status, word_of(pattern, pool),
-            regex->target ? " " : "", regex->target ? word_of(target, pool) : "");
+    begin_line(h, r);
+    fprintf(h->w->out, "RewriteRule %s %s [R=%d,%s%sL]\n",
+            rewrite_word(pattern_of(regex, pool), pool),
+            regex->target ? substitution(regex, pool) : "-", r->rule.status,
+            regex->target ? "NE," : "", drop ? "QSD," : "");
     return true;
 }
 
@@ -118,16 +232,16 @@ static const char *fault_of(const convert_rule *r)
 
     if (r->rule.query)
         return "a condition on the query";
-    if (wants.query == REDIRECT_QUERY_DROP)
-        return "query=drop";
     if (wants.query == REDIRECT_QUERY_WHOLE)
         return "query=exact";
     return wants.strip ? "strip=" : NULL;
 }
 
-static void write_rule(convert_writer *w, const convert_rule *r)
+static void write_rule(const httpd_writer *h, const convert_rule *r)
 {
+    convert_writer *w = h->w;
     apr_pool_t *pool = w->list->pool;
+    convert_wants wants = convert_wants_of(r);
     const char *fault = fault_of(r);
     convert_regex regex[2];
     int n;
@@ -136,8 +250,10 @@ static void write_rule(convert_writer *w, const convert_rule *r)
         convert_lost(w->list, r, "Redirect cannot say %s; it was left out", fault);
         return;
     }
-    if (is_redirect_line(r)) {
-        begin_line(w, r);
+    if (wants.query == REDIRECT_QUERY_APPEND && strchr(r->rule.target, '#'))
+        convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
+    if (!h->rewrites && is_redirect_line(r)) {
+        begin_line(h, r);
         fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
                 r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
         w->count++;
@@ -145,7 +261,7 @@ static void write_rule(convert_writer *w, const convert_rule *r)
     }
     n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
-        if (!put_match(w, r, &regex[i]))
+        if (!(h->rewrites ? put_rewrite : put_match)(h, r, &regex[i]))
             return;
     }
     w->count += n > 0;
@@ -161,12 +277,21 @@ static const char *group_of(const convert_rule *r, apr_pool_t *pool)
                : "";
 }
 
+static void note_rewrites(const httpd_writer *h)
+{
+    if (h->rewrites)
+        convert_report(h->w->list, REDIRECT_NOTE, h->rewrites->file, h->rewrites->rule.line,
+                       "only RewriteRule can say this, so all lines are RewriteRules; they hold in "
+                       "the <VirtualHost> that they stand in, and not in a .htaccess file");
+}
+
 /* Rules of one host, in their order, that no earlier group had. */
 void convert_write_httpd(convert_writer *w)
 {
     apr_pool_t *pool = w->list->pool;
     apr_array_header_t *names = apr_array_make(pool, 4, sizeof(const char *));
     apr_hash_t *groups = apr_hash_make(pool);
+    httpd_writer h = {.w = w};
 
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = &APR_ARRAY_IDX(w->list->rules, i, convert_rule);
@@ -179,14 +304,19 @@ void convert_write_httpd(convert_writer *w)
             APR_ARRAY_PUSH(names, const char *) = name;
         }
         APR_ARRAY_PUSH(group, const convert_rule *) = r;
+        if (!fault_of(r) && !h.rewrites && is_rewrite(r, pool))
+            h.rewrites = r;
+        h.escapes |= puts_rest(r);
     }
+    h.inherits = names->nelts > 1 && apr_hash_get(groups, "", APR_HASH_KEY_STRING);
+    note_rewrites(&h);
     for (int i = 0; i < names->nelts; i++) {
         const char *name = APR_ARRAY_IDX(names, i, const char *);
         apr_array_header_t *group = apr_hash_get(groups, name, APR_HASH_KEY_STRING);
 
         w->first = true;
         for (int j = 0; j < group->nelts; j++)
-            write_rule(w, APR_ARRAY_IDX(group, j, const convert_rule *));
+            write_rule(&h, APR_ARRAY_IDX(group, j, const convert_rule *));
         if (*name && !w->first)
             fputs("</VirtualHost>\n", w->out);
     }

@@ -93,6 +93,9 @@ typedef struct convert_piece {
  */
 int convert_pieces(const char *pattern, convert_piece pieces[CONVERT_PIECES], apr_pool_t *pool);
 
+/** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
+#define CONVERT_ESCAPE_MAP "htcache-escape"
+
 /* Writers, of all rules. */
 void convert_write_nginx(convert_writer *w);
 void convert_write_json(convert_writer *w);
