@@ -104,7 +104,7 @@ is_deeply [grep { defined && /hoard/ } map { $_->{reason} } @{ $explained->{leve
 SKIP: {
     my $tool = $ENV{HTCACHECTL};
     skip 'htcachectl was not built beside the module', 1 unless $tool && -x $tool;
-    like qx{"$tool" check --cost "$root/pool1"}, qr/line 3: HoardPool is not on the allow-list of mod_htcache: .*HtCacheTrustModule NAME, with the name that 'httpd -M' lists, lets requests share /,
+    like qx{"$tool" check --cost "$root/pool1"}, qr/line 3: HoardPool is not on the allow-list of mod_htcache: .*HtCacheTrustModule mod_NAME\.c, for a module that 'httpd -M' lists as NAME_module, lets requests share /,
         'htcachectl check --cost, which knows no modules, says how to find the name';
 }
 $untrusted->stop;

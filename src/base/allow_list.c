@@ -659,7 +659,8 @@ int htc_allow_trust(char *text, size_t size, const char *module_name)
                     "HtCacheTrustModule %s lets requests share what the module makes of it, if "
                     "the server finds all of that in httpd's memory. Name only a module that does "
                     "not write there afterwards (docs/allow-list.md)",
-                    module_name ? module_name : "NAME, with the name that 'httpd -M' lists,");
+                    module_name ? module_name
+                                : "mod_NAME.c, for a module that 'httpd -M' lists as NAME_module,");
 }
 
 bool htc_allow_entry(size_t index, struct htc_allow_entry *entry)

@@ -153,8 +153,7 @@ static void warn_unknown_trusted(const htc_context *ctx, server_rec *s)
         if (!m)
             ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                          "HtCacheTrustModule %s: no such module is loaded, so it changes nothing; "
-                         "'httpd -M' "
-                         "lists the names",
+                         "mod_NAME.c is what 'httpd -M' lists as NAME_module",
                          given);
     }
 }
