@@ -11,7 +11,7 @@ _htcachectl_options() { # command
     unused | missing) all+=" --url= --limit= --since= --csv" ;;
     check) all+=" --url= --format= --columns= --cost --fix --follow --limit= --output=" ;;
     lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv" ;;
-    diff) all+=" --format= --columns= --base= --merge-slashes= --csv" ;;
+    diff) all+=" --format= --columns= --base= --limit= --merge-slashes= --csv" ;;
     convert) all+=" --format= --columns= --to= --base= --output= --limit= --merge-slashes=" ;;
     *) all="--help --version" ;;
     esac

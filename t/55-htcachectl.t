@@ -96,6 +96,9 @@ is_deeply [$code, scalar(() = $out =~ /\n/g)], [5, 29], 'unused --since 90d: hit
 like $err, qr/counted only since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(0 days\): .* in the 90d before today is not known/, 'as nobody has counted for so long';
 is((run("unused --since 90d --$_ --url $status"))[0], 5, "unused --since --$_: exit code 5, too") for qw(json csv);
 is((run("unused --since 0s --url $status"))[0], 0, 'unused --since a time that was counted: exit code 0');
+($code, undef, $err) = run("unused --since 90 --url $status");
+is $code, 2, 'unused --since without a unit: exit code 2';
+like $err, qr/--since needs a number and its unit \(s, min, h, d or w\), such as 90d/, 'with an example';
 is((run("top --csv --json --url $status"))[0], 2, '--csv and --json: exit code 2');
 is((run("status --csv --url $status"))[0], 2, 'status has no --csv');
 ($code, $out) = run("top --csv --url $status");
@@ -105,7 +108,7 @@ like $out, qr{,/odd\\xc2\\x9b<i>,}, 'control characters are escaped there, too';
 is scalar(() = $out =~ /\r\n/g), 4, 'with a line for each';
 ($code, $out) = run("unused --csv --limit 1 --url $status");
 like $out, qr/\r\n0,,301,/, 'unused --csv: never is empty';
-for my $case (['unused --since nonsense', '--since a number with'], ['unused --since 90', '--since a number with'],
+for my $case (['unused --since nonsense', '--since a number with'],
     ['explain page.html', 'explain takes http'], ['explain ftp://x/page.html', 'explain takes http']) {
     ($code, undef, $err) = run("$case->[0] --url $status");
     is $code, 1, "$case->[0]: the server does not understand it, exit code 1";

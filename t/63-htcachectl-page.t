@@ -79,8 +79,10 @@ EOT
     like $lines[0], $name eq 'off' ? qr/^mod_htcache [\d.]+ is off \(/ : qr/^mod_htcache [\d.]+ is on \(\w+, Apache/, "$name: first of all whether it is on";
     like $lines[1], { on => qr/^Nothing to do\.$/, off => qr/^  the cache is off: HtCache On stands nowhere /, 'broken maps' => qr/^  the redirect map \Q$dir\E/ }->{$name}, "$name: then what is wrong";
     like $out =~ s/\n +/ /gr, qr/change line|add the line 'HtCache On'/, "$name: and what to do" if $name eq 'off';
-    like $out, qr/^  \d+ more problems: htcachectl status --all$/m, "$name: and how many problems there are beside" if $name eq 'broken maps';
+    like $out =~ s/\n +/ /gr, qr/check \Q$dir\E\S+(?:; the redirect map \Q$dir\E\S+ cannot be used as it is now)*; \d+ more of this kind\n/,
+        "$name: problems of one kind stand together, with a count and the first ones" if $name eq 'broken maps';
     like $out, qr/^look-ups of \.htaccess files +\d+ +[1-9]\d*$/m, "$name: look-ups, of the last minutes and all" if $name ne 'off';
+    is((run('status --url localhost:' . $server->port('main') . '/htcache-status'))[0], 0, 'without a scheme http is asked') if $name eq 'on';
     ($code, $out) = run('status --all --url http://127.0.0.1:' . $server->port('main') . '/htcache-status');
     cmp_ok scalar(() = $out =~ /\n/g), '>', 60, "$name: --all has the rest";
     is scalar(() = $out =~ /^    kind +map$/mg), 12, "$name: all problems among it" if $name eq 'broken maps';
@@ -100,8 +102,12 @@ my %json = (
 my ($code, $out, $err) = said_of('200 OK', "Content-Type: application/json\r\n", encode_json(\%json));
 is $code, 0, 'a server that says much: exit code 0' or diag $err;
 fits($out, 'a server that says much');
+like $out, qr/^  9 problems: htcachectl status --all$/m, 'how many problems there are beside those on the screen';
 unlike $out, qr/\e/, 'no control character';
 like $out, qr/^answered without the disk +99\.9 % +100\.0 %$/m, '100 % is all, and nothing less';
+$json{problems} = [map { { problem => "p$_", advice => "a$_", kind => $_ % 2 ? 'odd' : 'even' } } 1 .. 9];
+($code, $out) = said_of('200 OK', '', encode_json(\%json));
+like $out, qr/^  p1: a1; p3; p5; 2 more of this kind\n  p2: a2; p4; p6; 1 more of this kind\n\n/m, 'problems of one kind stand together, with the first ones and a count';
 delete $json{$_} for qw(server recent problems fold memcached redirect_tables);
 ($code, $out) = said_of('200 OK', '', encode_json({ htaccess => {}, state => 'on' }));
 is $code, 0, 'a server that says nothing: exit code 0';
@@ -125,14 +131,19 @@ my @else = (
     ['https', '400 Bad Request', $html, "You're speaking plain HTTP to an SSL-enabled server port.", 1, qr{speaks https: --url https://127\.0\.0\.1:\d+/htcache-status$}],
     ['503', '503 Service Unavailable', $html, '<title>503</title>', 1, qr{answers 503: httpd, or what it passes the request to, fails\. Its error log says why}],
     ['nothing', '200 OK', '', '', 1, qr{but empty \(status 200\)}],
-    ['something else', '200 OK', "Content-Type: text/plain\r\n", 'hello', 1, qr{but something else \(status 200\)}],
+    ['something else', '200 OK', "Content-Type: text/plain\r\n", 'hello', 1, qr{but text/plain that begins with 'hello' \(status 200\)\. Another site answers there, .* --url names}],
+    ['JSON of another program', '200 OK', "Content-Type: application/json\r\n", '{"ok":true,"uptime":1234,"text":"' . 'x' x 99, 1, qr{but application/json that begins with '\{"ok":true,"uptime":1234,"text":"x{27}' \(status 200\)\..* --url names}],
+    ['an object of another program', '200 OK', "Content-Type: application/json\r\n", '{"ok":true}', 1, qr{but application/json that begins with '\{"ok":true\}' \(status 200\)\..* --url names}],
+    ['a list of nothing', '200 OK', "Content-Type: application/json\r\n", '{"redirects":[]}', 1, qr{begins with '\{"redirects":\[\]\}' \(status 200\)\..* --url names}, 'top'],
+    ['JSON, not found', '404 Not Found', "Content-Type: application/json\r\n", '{"error":"no such route"}', 1, qr{status 404, with application/json that begins with '\{"error":"no such route"\}'\. Either .*--url}],
+    ['no type', '200 OK', '', 'hello', 1, qr{but something that begins with 'hello'}],
     ['a long title', '200 OK', $html, '<html><title>' . 'x' x 9999, 1, qr{titled 'x{60}' \(}],
     ['an open title', '200 OK', $html, '<html><title', 1, qr{but an HTML page \(}],
     ['an odd title', '200 OK', $html, "<html><title>\e[2J\xc2\x9b</title>", 1, qr{titled '\\x1b\[2J\\xc2\\x9b'}],
 );
 for my $case (@else) {
-    my ($name, $status, $head, $body, $want, $says) = @$case;
-    my ($code, $out, $err, $url) = said_of($status, $head, $body);
+    my ($name, $status, $head, $body, $want, $says, $words) = @$case;
+    my ($code, $out, $err, $url) = said_of($status, $head, $body, $words);
     is $code, $want, "$name: exit code $want";
     chomp $err;
     like $err, qr/^htcachectl: \Q$url\E .*$says|^htcachectl: \Q$url\E $says/, "$name: it says what it got, and what to do";
@@ -145,6 +156,12 @@ my $closed = HtCache::Server::free_port();
 ($code, $out, $err) = run("status --url http://127.0.0.1:$closed/x");
 is $code, 3, 'nothing listens at --url: exit code 3';
 like $err, qr{^htcachectl: cannot reach http://127\.0\.0\.1:$closed/x: .* Is httpd running\? --url or HTCACHE_URL names }, 'and it names --url';
+($code, $out, $err) = run("status --url 127.0.0.1:$closed/x");
+is $code, 3, 'nor without a scheme';
+like $err, qr{^htcachectl: nothing listens at http://127\.0\.0\.1:$closed/x or https://127\.0\.0\.1:$closed/x$}m, 'where http and https are tried';
+($code, $out, $err) = run("reset-counters --url 127.0.0.1:$closed/x");
+is $code, 2, 'a secret is not sent to an address without a scheme';
+like $err, qr{needs http:// or https:// ahead of it}, 'which is said';
 ($code, $out, $err) = run("status --url https://127.0.0.1:$closed/x");
 is $code, 3, 'nor with https';
 SKIP: {

@@ -200,6 +200,11 @@ is $code, 0, 'a list is mended in its place';
 is read_file("$dir/guarded"), "not to be written\n", 'and no link of another is followed that lies beside it';
 is sprintf('%o', (stat "$dir/owned.txt")[2] & 07777), '640', 'and who may read it is as it was';
 is_deeply [grep { !/tmp\z/ } glob "$dir/owned.txt.*"], [], 'and nothing else is left beside it';
+for my $words ('check --fix chain.txt', 'convert chain.txt --to csv') {
+    my $text = run($words);
+    is run("$words --output -"), $text, "$words --output -: standard output";
+    ok !-e "$dir/-", 'and no file of that name';
+}
 run('check lines.conf --output x');
 is $code, 2, '--output needs --fix';
 for my $words ('check --fix chain.txt', 'convert chain.txt --to text --limit 0') {
@@ -302,6 +307,12 @@ unlike $out, qr{^/a: }m, 'but none that do not';
 is((split /\n/, run('diff --csv old.csv new.txt'))[1], '/b,301,/2,3,301,/other,2', 'as CSV');
 $json = decode_json(run('diff --json old.csv new.txt'));
 is_deeply $json->{changes}[2], { url => '/d', old => { line => 5, status => 301, location => '/4' }, new => undef }, 'as JSON';
+is run('diff --limit 1 old.csv new.txt') =~ s/^\d+ of.*//mr, "/b: 301 /2 (old.csv:3) becomes 301 /other (new.txt:2)\nand 3 more (--limit 0 prints all)\n\n", 'diff --limit says how many it does not show';
+like $out, qr/^4 of .* 1 are new, 1 are answered no more, 2 otherwise$/m, 'and counts them all the same';
+is scalar(split /\n/, run('diff --limit 2 --csv old.csv new.txt')), 3, 'CSV, too';
+like $err, qr/and 2 more/, 'on standard error';
+is_deeply [scalar @{ ($json = decode_json(run('diff --limit 2 --json old.csv new.txt')))->{changes} }, $json->{more}], [2, 2], 'and JSON';
+is scalar(@{ decode_json(run('diff --limit 0 --json old.csv new.txt'))->{changes} }), 4, '--limit 0: all';
 run('diff old.csv old.csv');
 is $code, 0, 'equal lists: 0';
 file('wide.txt', '/a /1 301 subpath=on', '/b /2 301', '/c /3 301', '/d /4 301');
@@ -403,6 +414,7 @@ my $server = HtCache::Server->new(name => 'migration', htcache => 1, conf => <<"
 HtCacheRedirectMap "$dir/map.txt"
 HtCacheRedirectMap "$dir/bulk.csv"
 HtCacheRedirectMap "$dir/lines.txt"
+Redirect 500 /broken
 EOT
 $server->start;
 my $at = 'http://127.0.0.1:' . $server->port('main');
@@ -427,6 +439,9 @@ ok $stock->stop, 'the stock server stops';
 file('asked', '/a', '/a?x=%41%2f', '/c', '/gone', '/nothing', 'http://h.example/a?q', 'http://x.h.example/b', '//h.example/nothing', '/./a', '//h.example//a/../c');
 run("lookup map.txt --urls asked --server $at");
 is $out, "asked:7: http://x.h.example/b: expected no redirect, got 302 https://t.example/2\n10 URLs: 9 as expected, 1 not\n", 'the server has another map, too';
+file('fails', '/broken', '/broken;;404', '/nothing');
+run("lookup map.txt --urls fails --server $at");
+is $out, "fails:1: /broken: expected an answer below 500, got 500\nfails:2: /broken: expected 404, got 500\n3 URLs: 1 as expected, 2 not\n", 'a server that fails is no answer without a redirect';
 run("lookup --urls urls.csv --server $at");
 is $code, 1, 'the server is asked';
 is_deeply [$out =~ /^(urls\.csv:\d+)/mg], ['urls.csv:4', 'urls.csv:5', 'urls.csv:6'], 'and answers as the file';

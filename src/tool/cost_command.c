@@ -114,7 +114,7 @@ static void ask_server(survey *s)
     json_t *root, *file;
     size_t i;
 
-    if (tool_ask(s->command, query, NULL, &root, NULL) != TOOL_GOOD)
+    if (tool_ask(s->command, query, NULL, "costs", &root, NULL) != TOOL_GOOD)
         return;
     s->server = apr_hash_make(s->pool);
     json_array_foreach(json_object_get(json_object_get(root, "costs"), "dearest"), i, file)

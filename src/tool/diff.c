@@ -28,6 +28,7 @@ typedef struct comparison {
     apr_hash_t *urls;            /* of the changes */
     apr_array_header_t *changes; /* change */
     uint64_t asked;
+    int shown; /* changes, by --limit */
 } comparison;
 
 static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
@@ -59,6 +60,8 @@ static bool compare(void *baton, const convert_rule *r, const redirect_request *
     return false;
 }
 
+#define NOT_SHOWN "and %d more (--limit 0 prints all)"
+
 /* --- output -----------------------------------------------------------------------------------*/
 
 static unsigned line_of(const side *s, const probe_answer *a)
@@ -85,6 +88,8 @@ static void print_changes(const comparison *c)
 
         new += one->was.index < 0;
         gone += one->is.index < 0;
+        if (i >= c->shown)
+            continue;
         tool_put(stdout, one->url);
         fputs(": ", stdout);
         print_answer(&c->old, &one->was, c->pool);
@@ -92,6 +97,8 @@ static void print_changes(const comparison *c)
         print_answer(&c->new, &one->is, c->pool);
         putchar('\n');
     }
+    if (c->shown < c->changes->nelts)
+        printf(NOT_SHOWN "\n", c->changes->nelts - c->shown);
     printf("%d of %" U64 " URLs asked change their answer: %d are new, %d are answered no more, "
            "%d otherwise\n",
            c->changes->nelts, c->asked, new, gone, c->changes->nelts - new - gone);
@@ -111,7 +118,7 @@ static void print_csv_side(const side *s, const probe_answer *a)
 static void print_csv(const comparison *c)
 {
     puts("url,old_status,old_target,old_line,new_status,new_target,new_line");
-    for (int i = 0; i < c->changes->nelts; i++) {
+    for (int i = 0; i < c->shown; i++) {
         const change *one = &APR_ARRAY_IDX(c->changes, i, change);
 
         tool_put_csv(stdout, one->url);
@@ -119,6 +126,8 @@ static void print_csv(const comparison *c)
         print_csv_side(&c->new, &one->is);
         putchar('\n');
     }
+    if (c->shown < c->changes->nelts)
+        tool_say(NOT_SHOWN, c->changes->nelts - c->shown);
 }
 
 static json_t *json_side(const side *s, const probe_answer *a)
@@ -133,16 +142,16 @@ static int print_json(const comparison *c)
 {
     json_t *list = json_array();
 
-    for (int i = 0; i < c->changes->nelts; i++) {
+    for (int i = 0; i < c->shown; i++) {
         const change *one = &APR_ARRAY_IDX(c->changes, i, change);
 
         json_array_append_new(list, json_pack("{sososo}", "url", tool_json_string(one->url), "old",
                                               json_side(&c->old, &one->was), "new",
                                               json_side(&c->new, &one->is)));
     }
-    return tool_print_json(json_pack("{sososIso}", "old", tool_json_string(c->old.name), "new",
+    return tool_print_json(json_pack("{sososIsosi}", "old", tool_json_string(c->old.name), "new",
                                      tool_json_string(c->new.name), "asked", (json_int_t)c->asked,
-                                     "changes", list));
+                                     "changes", list, "more", c->changes->nelts - c->shown));
 }
 
 /* --- the command ------------------------------------------------------------------------------*/
@@ -173,6 +182,9 @@ static int compare_both(const tool_options *command, comparison *c, bool keep_ru
 
     probe_rules(c->old.list, keep_runs, compare, c);
     probe_rules(c->new.list, keep_runs, compare, c);
+    c->shown = c->changes->nelts;
+    if (command->limit > 0 && command->limit < c->shown)
+        c->shown = (int)command->limit;
     if (command->json)
         written = print_json(c);
     else if (command->csv)

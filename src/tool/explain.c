@@ -189,7 +189,7 @@ int tool_explain(const tool_options *o, apr_pool_t *pool)
     if (o->words != 1)
         tool_say("explain which URL? One, in quotes if it has blanks or '&'");
     else
-        code = tool_ask(o, query_of(o, pool), NULL, &root, &bytes);
+        code = tool_ask(o, query_of(o, pool), NULL, "explain", &root, &bytes);
     if (code == TOOL_GOOD && o->json)
         tool_put_json(bytes, strlen(bytes));
     else if (code == TOOL_GOOD)

@@ -11,6 +11,7 @@
 
 #define LOOKED_AT 65536 /* bytes of a page */
 #define TITLE_MAX 60
+#define WORDS_MAX 60
 #define SECTION   "'SetHandler htcache-status' in a <Location> of the server's configuration"
 
 /* What sites are made with: what their pages have in them. */
@@ -79,6 +80,20 @@ static const char *name_page(const tool_got *got, char *text, size_t size)
     return text;
 }
 
+/* What it is, into @a text unless it is known. */
+static const char *name_answer(const tool_got *got, char *text, size_t size)
+{
+    if (!got->len)
+        return "empty";
+    if (is_html(got))
+        return name_page(got, text, size);
+    if (got->too_much)
+        return "JSON that holds more than a page can";
+    snprintf(text, size, "%.60s that begins with '%.*s'", got->type ? got->type : "something",
+             (int)(got->len < WORDS_MAX ? got->len : WORDS_MAX), got->bytes);
+    return text;
+}
+
 /* Without what the tool itself put behind it. */
 static int without_query(const char *url)
 {
@@ -126,8 +141,8 @@ static tool_exit say_missing(const tool_got *got)
         "%.*s is not there: status 404%s%s. Either the server does not have " SECTION
         " (on Debian: a2enmod htcache, then restart httpd), or another virtual host answers at "
         "this address: --url names the page's",
-        without_query(got->url), got->url, is_html(got) ? ", with " : "",
-        is_html(got) ? name_page(got, page, sizeof(page)) : "");
+        without_query(got->url), got->url, got->len ? ", with " : "",
+        got->len ? name_answer(got, page, sizeof(page)) : "");
     return TOOL_FOUND;
 }
 
@@ -163,11 +178,7 @@ int tool_say_got(const tool_got *got, const char *action)
     else
         tool_say("%.*s is not a page of mod_htcache, but %s (status %ld). Another site answers "
                  "there, or the server does not have " SECTION "; --url names the page's address",
-                 without_query(got->url), got->url,
-                 !got->len       ? "empty"
-                 : is_html(got)  ? name_page(got, page, sizeof(page))
-                 : got->too_much ? "JSON that holds more than a page can"
-                                 : "something else",
+                 without_query(got->url), got->url, name_answer(got, page, sizeof(page)),
                  got->status);
     return TOOL_FOUND;
 }

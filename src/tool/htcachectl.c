@@ -79,8 +79,8 @@ static const struct {
                      "the address of the client, an IP number (default: that of the tool, as the "
                      "server sees it)"},
     [OPT_LIMIT] = {"limit", "N", 'n',
-                   "print N redirects or pages (default 20), files, or messages of one kind "
-                   "(default: check 100, convert one with a count); 0: all"},
+                   "print N redirects or pages (default 20), files, differences (default: all), or "
+                   "messages of one kind (default: check 100, convert one with a count); 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "unused: those that did not answer within this time; missing: those asked for "
                    "within it: 90d, 12h, 30min (default: ever)"},
@@ -105,7 +105,7 @@ static const struct {
     [OPT_CSV] = {"csv", NULL, 0, "print CSV"},
     [OPT_TO] = {"to", "FORMAT", 't', "the format to write, as --format, or vercel"},
     [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
-    [OPT_OUTPUT] = {"output", "FILE", 'o', "write to FILE instead of standard output"},
+    [OPT_OUTPUT] = {"output", "FILE", 'o', "write to FILE instead of standard output (-)"},
     [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
                              "the server's AllowEncodedSlashes: off (default), on or nodecode"},
     [OPT_MERGE_SLASHES] = {"merge-slashes", "SET", 0,
@@ -149,7 +149,7 @@ static const struct {
          BIT(OPT_SERVER) | BIT(OPT_CSV),
      tool_lookup},
     {"diff", "OLD NEW [key=value...]", "show which URLs two lists of redirects answer differently",
-     READING | BIT(OPT_MERGE_SLASHES) | BIT(OPT_BASE) | BIT(OPT_CSV), tool_diff},
+     READING | BIT(OPT_MERGE_SLASHES) | BIT(OPT_BASE) | BIT(OPT_CSV) | BIT(OPT_LIMIT), tool_diff},
     {"convert", "FILE... [key=value...]",
      "write redirect maps and configurations in another format, and report what is lost",
      READING | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) | BIT(OPT_MERGE_SLASHES) |
@@ -233,9 +233,8 @@ static int usage_error(const char *why, const char *what)
 /* --- the status page's address ----------------------------------------------------------------*/
 
 /* With a secret to send, nothing but the first place is asked: another port may be anybody's. */
-static const char *default_url(bool changing, apr_pool_t *pool)
+static const char *url_among(const apr_array_header_t *places, bool changing, apr_pool_t *pool)
 {
-    apr_array_header_t *places = tool_places(HTC_CONF_FILE, pool);
     const tool_place *first = &APR_ARRAY_IDX(places, 0, tool_place);
     const tool_place *found = changing ? NULL : tool_listening(places, pool);
 
@@ -246,6 +245,21 @@ static const char *default_url(bool changing, apr_pool_t *pool)
     else if (!found && !changing)
         tool_say("nothing listens at %s", tool_place_names(places, pool));
     return found ? found->url : first->url;
+}
+
+/* NULL: wrong usage, which was said. */
+static const char *url_of(const char *given, bool changing, apr_pool_t *pool)
+{
+    const apr_array_header_t *places;
+
+    if (given && strstr(given, "://"))
+        return given;
+    if (given && changing) {
+        tool_say("%s needs http:// or https:// ahead of it, as the secret is sent there", given);
+        return NULL;
+    }
+    places = given ? tool_places_of(given, pool) : tool_places(HTC_CONF_FILE, pool);
+    return places->nelts ? url_among(places, changing, pool) : given;
 }
 
 /* --- the command line -------------------------------------------------------------------------*/
@@ -302,7 +316,9 @@ static const char *take_option(parsed *p, int option, const char *value)
         return take_limit(o, value) ? NULL : "--limit must be a number";
     case OPT_SINCE:
         o->since = value;
-        break;
+        return value[strspn(value, "0123456789")]
+                   ? NULL
+                   : "--since needs a number and its unit (s, min, h, d or w), such as 90d";
     case OPT_ALL:
         o->all = true;
         break;
@@ -336,8 +352,8 @@ static const char *take_option(parsed *p, int option, const char *value)
     case OPT_BASE:
         o->base = value;
         break;
-    case OPT_OUTPUT:
-        o->output = value;
+    case OPT_OUTPUT: /* "-" is standard output, as without it */
+        o->output = strcmp(value, "-") != 0 ? value : NULL;
         break;
     case OPT_ENCODED_SLASHES:
         o->encoded_slashes = value;
@@ -456,9 +472,10 @@ static int run(size_t command, parsed *p, apr_pool_t *pool)
     o->url_given = o->url || (env && *env);
     if (!o->url && env && *env)
         o->url = env;
-    else if (!o->url && commands[command].options & BIT(OPT_URL) &&
-             commands[command].run != tool_check)
-        o->url = default_url((commands[command].options & BIT(OPT_SECRET_FILE)) != 0, pool);
+    if (commands[command].options & BIT(OPT_URL) &&
+        (commands[command].run != tool_check || (o->cost && o->url)) &&
+        !(o->url = url_of(o->url, (commands[command].options & BIT(OPT_SECRET_FILE)) != 0, pool)))
+        return TOOL_USAGE;
     if (!o->secret_file && secret && *secret)
         o->secret_file = secret;
     code = commands[command].run(o, pool);

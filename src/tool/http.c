@@ -231,14 +231,14 @@ static int check_transfer(const char *url, CURLcode rv, long status, const answe
 
 /* What came, once all of it has. */
 static int take(CURL *curl, const char *url, long status, const answer *a, const char *action,
-                json_t **root)
+                const char *part, json_t **root)
 {
     tool_got got = {.url = url, .status = status, .bytes = a->bytes ? a->bytes : "", .len = a->len};
     json_error_t error = {.line = -1};
 
     *root = status == 200 ? tool_parse_json(got.bytes, got.len, &error) : NULL;
     got.too_much = !*root && !error.line; /* the parser's own errors have a line */
-    if (json_is_object(*root))
+    if (json_is_object(json_object_get(*root, part)))
         return TOOL_GOOD;
     json_decref(*root);
     *root = NULL;
@@ -248,7 +248,7 @@ static int take(CURL *curl, const char *url, long status, const answer *a, const
 }
 
 static int ask(CURL *curl, const tool_options *o, const char *url, const char *action,
-               json_t **root, answer *a)
+               const char *part, json_t **root, answer *a)
 {
     long status = 0;
     struct curl_slist *headers = NULL;
@@ -260,13 +260,13 @@ static int ask(CURL *curl, const tool_options *o, const char *url, const char *a
         code = check_transfer(url, rv, status, a);
     }
     if (code == TOOL_GOOD)
-        code = take(curl, url, status, a, action, root);
+        code = take(curl, url, status, a, action, part, root);
     curl_slist_free_all(headers);
     return code;
 }
 
 int tool_ask(const tool_options *options, const char *const *query, const char *action,
-             json_t **root, char **bytes)
+             const char *part, json_t **root, char **bytes)
 {
     answer a = {0};
     CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
@@ -278,7 +278,7 @@ int tool_ask(const tool_options *options, const char *const *query, const char *
         tool_say("not a URL: %s; it is one like http://127.0.0.1:8080/htcache-status",
                  options->url);
     else
-        code = ask(curl, options, full, action, root, &a);
+        code = ask(curl, options, full, action, part, root, &a);
     curl_free(full);
     curl_easy_cleanup(curl);
     curl_global_cleanup();

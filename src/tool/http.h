@@ -8,13 +8,13 @@
 
 #include "tool/htcachectl.h"
 
-/** Set to the answer's root, or NULL. @a query is pairs of name and value, ended by NULL; values
+/** Set *root to the answer's root, which has an object @a part, or to NULL. @a query is pairs of name and value, ended by NULL; values
  * are escaped here. @a action NULL: GET; else POST with the header "X-HtCache: action", which a
  * form in a browser cannot send, and the secret of options->secret_file. A tool_exit; what is
  * wrong was said. Besides *bytes, malloc'ed, has the answer as it came (NULL pointer: not
  * wanted). */
 int tool_ask(const tool_options *options, const char *const *query, const char *action,
-             json_t **root, char **bytes);
+             const char *part, json_t **root, char **bytes);
 
 /** An answer that is no page of mod_htcache. */
 typedef struct tool_got {

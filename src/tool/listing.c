@@ -210,7 +210,7 @@ static int ask_page(const listing *l, json_int_t limit, json_t **page)
         query[6] = "since";
         query[7] = l->o->since;
     }
-    code = tool_ask(l->o, query, NULL, page, NULL);
+    code = tool_ask(l->o, query, NULL, l->head, page, NULL);
     rows = json_object_get(*page, l->rows);
     if (code != TOOL_GOOD || (json_is_array(rows) && (json_int_t)json_array_size(rows) <= limit))
         return code;

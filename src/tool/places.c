@@ -132,20 +132,39 @@ apr_array_header_t *tool_places(const char *conf_file, apr_pool_t *pool)
     return places;
 }
 
+apr_array_header_t *tool_places_of(const char *url, apr_pool_t *pool)
+{
+    apr_array_header_t *places = apr_array_make(pool, 2, sizeof(tool_place));
+    const char *path = url + strcspn(url, "/?#");
+    char *host = NULL, *scope = NULL;
+    apr_port_t port = 0;
+
+    if (apr_parse_addr_port(&host, &scope, &port, apr_pstrmemdup(pool, url, (size_t)(path - url)),
+                            pool) != APR_SUCCESS ||
+        !host)
+        return places;
+    add_place(places, "http", host, port ? port : 80, path);
+    add_place(places, "https", host, port ? port : 443, path);
+    return places;
+}
+
 static bool listens(const tool_place *place, apr_pool_t *pool)
 {
     apr_sockaddr_t *address;
     apr_socket_t *socket;
-    bool connected;
+    bool connected = false;
 
     if (apr_sockaddr_info_get(&address, place->host, APR_UNSPEC, place->port, 0, pool) !=
-            APR_SUCCESS ||
-        apr_socket_create(&socket, address->family, SOCK_STREAM, APR_PROTO_TCP, pool) !=
-            APR_SUCCESS)
+        APR_SUCCESS)
         return false;
-    apr_socket_timeout_set(socket, CONNECT_US);
-    connected = apr_socket_connect(socket, address) == APR_SUCCESS;
-    apr_socket_close(socket);
+    for (; address && !connected; address = address->next) {
+        if (apr_socket_create(&socket, address->family, SOCK_STREAM, APR_PROTO_TCP, pool) !=
+            APR_SUCCESS)
+            continue;
+        apr_socket_timeout_set(socket, CONNECT_US);
+        connected = apr_socket_connect(socket, address) == APR_SUCCESS;
+        apr_socket_close(socket);
+    }
     return connected;
 }
 

@@ -25,6 +25,9 @@ typedef struct tool_place {
  * page's path; the configuration is looked for beside it. It need not be there. */
 apr_array_header_t *tool_places(const char *conf_file, apr_pool_t *pool);
 
+/** For a URL without a scheme: http, then https. */
+apr_array_header_t *tool_places_of(const char *url, apr_pool_t *pool);
+
 /** The first place at which something listens; NULL: there is none. */
 const tool_place *tool_listening(const apr_array_header_t *places, apr_pool_t *pool);
 

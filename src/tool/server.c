@@ -17,17 +17,14 @@ static json_int_t number_of(const json_t *object, const char *key)
 
 static int change(const tool_options *o, const char *action, const char *const *query)
 {
-    json_t *root, *done;
-    int code = tool_ask(o, query, action, &root, NULL);
+    json_t *root;
+    int code = tool_ask(o, query, action, "done", &root, NULL);
 
-    done = json_object_get(root, "done");
-    if (code == TOOL_GOOD && !json_is_object(done)) {
-        tool_say("%s does not say that it was done", o->url);
-        code = TOOL_FOUND;
-    } else if (code == TOOL_GOOD && o->json)
+    if (code == TOOL_GOOD && o->json)
         code = tool_print_json(json_incref(root));
     else if (code == TOOL_GOOD && !strcmp(action, "purge"))
-        printf("%" JSON_INTEGER_FORMAT " records forgotten\n", number_of(done, "records"));
+        printf("%" JSON_INTEGER_FORMAT " records forgotten\n",
+               number_of(json_object_get(root, "done"), "records"));
     else if (code == TOOL_GOOD)
         puts("counters set to 0");
     json_decref(root);

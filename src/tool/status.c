@@ -348,44 +348,93 @@ static void put_redirects(screen *s)
                  grouped(b, number(s, "memcached", "gets")));
 }
 
-/* "PROBLEM: ADVICE"; malloc'ed, or NULL. */
-static char *problem_text(const json_t *problem)
+static const char *member(const json_t *problem, const char *key)
 {
-    const char *what = json_string_value(json_object_get(problem, "problem"));
-    const char *advice = json_string_value(json_object_get(problem, "advice"));
-    char *plain = NULL, *shown;
+    const char *value = json_string_value(json_object_get(problem, key));
 
-    if (asprintf(&plain, "%s: %s", what ? what : "", advice ? advice : "") < 0)
+    return value ? value : "";
+}
+
+#define EXAMPLES 3 /* of problems of one kind */
+
+/* "PROBLEM: ADVICE", and what else is of its kind: how many, and all in all @a examples. malloc'ed,
+ * or NULL. */
+static char *kind_text(const json_t *problems, size_t first, size_t examples, size_t *count)
+{
+    const json_t *one = json_array_get(problems, first);
+    const char *kind = member(one, "kind");
+    char *plain = NULL, *shown;
+    size_t len;
+    FILE *out = open_memstream(&plain, &len);
+
+    if (!out)
         return NULL;
-    shown = printable(plain);
+    fprintf(out, "%s: %s", member(one, "problem"), member(one, "advice"));
+    *count = 1;
+    for (size_t i = first + 1; *kind && i < json_array_size(problems); i++) {
+        const json_t *other = json_array_get(problems, i);
+
+        if (!strcmp(member(other, "kind"), kind) && ++*count <= examples)
+            fprintf(out, "; %s", member(other, "problem"));
+    }
+    if (*count > examples)
+        fprintf(out, "; %zu more of this kind", *count - examples);
+    shown = fclose(out) == 0 ? printable(plain) : NULL;
     free(plain);
     return shown;
 }
 
-/* As many as fit, and how many more there are. The first one stands there in any case. */
+/* With as many examples as there is room for. Lines that it takes; 0: it has no room. */
+static int put_kind(const json_t *problems, size_t first, size_t left, int room, size_t *count)
+{
+    int need = room + 1;
+
+    for (size_t examples = EXAMPLES; examples && need > room; examples--) {
+        char *shown = kind_text(problems, first, examples, count);
+
+        need = shown ? wrap(shown, 2, false) + (*count < left) : room + 1;
+        if (need <= room)
+            need = wrap(shown, 2, true);
+        free(shown);
+    }
+    return need <= room ? need : 0;
+}
+
+static bool is_among(const char *kind, const char *const *kinds, int n)
+{
+    for (int i = 0; i < n && *kind; i++) {
+        if (!strcmp(kind, kinds[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Each kind once, as many as fit, and how many problems there are beside. */
 static void put_problems(screen *s, int room)
 {
     const json_t *problems = json_object_get(s->root, "problems");
-    size_t i = 0, total = json_array_size(problems);
+    size_t total = json_array_size(problems), left = total, count = 0;
+    const char *kinds[SCREEN_LINES];
+    int n = 0;
 
-    for (; i < total; i++) {
-        char *shown = problem_text(json_array_get(problems, i));
-        int need = shown ? wrap(shown, 2, false) : 0;
+    for (size_t i = 0; i < total; i++) {
+        const char *kind = member(json_array_get(problems, i), "kind");
+        int took;
 
-        if (need > room - (i + 1 < total)) {
-            free(shown);
-            break;
-        }
+        if (is_among(kind, kinds, n))
+            continue;
         fputs(tool_begin(s->o, COLOUR_RED), stdout);
-        if (shown)
-            wrap(shown, 2, true);
+        took = put_kind(problems, i, left, room, &count);
         fputs(tool_end(s->o), stdout);
-        room -= need;
-        free(shown);
+        if (!took)
+            break;
+        room -= took;
+        left -= count;
+        kinds[n++] = kind;
     }
-    if (i < total)
-        put_line(s, "  %zu %sproblem%s: htcachectl status --all", total - i, i ? "more " : "",
-                 total - i == 1 ? "" : "s");
+    if (left)
+        put_line(s, "  %zu %sproblem%s: htcachectl status --all", left, n ? "more " : "",
+                 left == 1 ? "" : "s");
     else if (!total)
         put_line(s, "Nothing to do.");
 }
@@ -442,11 +491,8 @@ int tool_status(const tool_options *o, apr_pool_t *pool)
 
     (void)pool;
     if (code == TOOL_GOOD)
-        code = tool_ask(o, NULL, NULL, &root, &bytes);
-    if (code == TOOL_GOOD && !json_is_object(json_object_get(root, "htaccess"))) {
-        tool_say("%s is not a page of mod_htcache", o->url);
-        code = TOOL_FOUND;
-    } else if (code == TOOL_GOOD && o->json)
+        code = tool_ask(o, NULL, NULL, "htaccess", &root, &bytes);
+    if (code == TOOL_GOOD && o->json)
         tool_put_json(bytes, strlen(bytes));
     else if (code == TOOL_GOOD && o->all)
         put_object(o, root, 0, 0);

@@ -43,7 +43,9 @@ static char find_separator(const redirect_csv *start, apr_pool_t *pool)
             redirect_csv one = line;
 
             one.separator = separators[i];
-            if (!redirect_csv_next(&one) && one.fields > 1 && is_expectation(one.field[1], pool))
+            if (!redirect_csv_next(&one) && one.fields > 1 &&
+                (is_expectation(one.field[1], pool) ||
+                 (!one.field[1].len && one.fields > 2 && is_expectation(one.field[2], pool))))
                 return separators[i];
         }
     }
@@ -287,7 +289,9 @@ static void judge(url_row *row, bool map, const char *server, apr_pool_t *pool)
     else if (!given && !map)
         row->differs = got->status < 400 ? NULL : "an answer below 400";
     else if (!status && !target)
-        row->differs = is_redirect(got->status) ? "no redirect" : NULL;
+        row->differs = is_redirect(got->status) ? "no redirect"
+                       : got->status >= 500     ? "an answer below 500"
+                                                : NULL;
     else if (target ? !got->location ||
                           !same_place(encoded(target, pool), encoded(got->location, pool), asked)
                     : is_redirect(status) != (got->location != NULL) && !given)
