@@ -330,6 +330,24 @@ static bool is_blank_record(const redirect_csv *t)
     return true;
 }
 
+/* Once, at the first row that has anything there. */
+static void note_extra(csv *c)
+{
+    const redirect_csv *t = &c->table;
+    unsigned i = 3;
+
+    while (i < t->fields && i < CSV_FIELDS_MAX && !t->field[i].len)
+        i++;
+    if (c->named || c->extra_noted || i >= t->fields || i == CSV_FIELDS_MAX)
+        return;
+    redirect_map_say(c->r, REDIRECT_NOTE,
+                     "there is no header row, so '%s' is not used, nor is what other rows have "
+                     "behind the third column; say what stands there, as in "
+                     "columns=source,target,status,query with '-' for what is not needed",
+                     redirect_map_quote(c->r, t->field[i].s, t->field[i].len));
+    c->extra_noted = !c->r->muted;
+}
+
 static void take_record(csv *c)
 {
     redirect_map_options own = *c->r->options;
@@ -342,12 +360,7 @@ static void take_record(csv *c)
     row.target = redirect_csv_field(&c->table, CSV_TARGET);
     if (row.target.len == 1 && row.target.s[0] == '-')
         row.target.len = 0;
-    if (c->table.fields > 3 && !c->named && !c->extra_noted) {
-        redirect_map_say(c->r, REDIRECT_NOTE,
-                         "there is no header row; columns behind the third are "
-                         "not used");
-        c->extra_noted = !c->r->muted;
-    }
+    note_extra(c);
     if (!take_status(c, &row) || !take_flags(c, &f))
         return;
     apply_flags(c, &f, &row, &own);
