@@ -394,10 +394,12 @@ is $code, 2, 'without a file it needs a server';
 file('lines.txt', qq{/w/raw "/to/\xc3\x9c x" 301}, qq{"/w/\xc3\x9c b" /to/%c3%9c 302}, '/w/upper https://t.example/%C3%9Cber%2Fa?b=%20c 301',
     '/w/slash /to;a/%2f[x] 308', '/w/pre /to/%C3%9C 301 subpath=on', '/w/query /to/x?y=1 303 subpath=on', '/w/drop /to/drop 307 query=drop',
     '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/gone 410', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
+    '/w/q /to/q 301 query=drop', '/w/q?id=5 /to/q5 301', '/w/q?a=1&b=%2F&c=[.] /to/abc?x 302', '/w/q? /to/none 301', '/w/qe /to/qe 301 query=exact',
+    '/w/qe?x=1&y= /to/qx 301 query=exact', '/w/qg?a=1 410', '/w/qp?a=%C3%A9 /to/qp/%C3%9C 301 subpath=on',
     '//h.example/w/host /to/%E2%82%AC 301', '//h.example/w/prefix/ /to/%E2%82%AC/ 301 subpath=on');
 run('convert lines.txt --to httpd --output lines-of-map.conf');
 is $code, 0, 'what RedirectMatch cannot say is written for mod_rewrite' or diag $err;
-like $err, qr/^lines\.txt:1: note: only RewriteRule can say this, so all lines are RewriteRules; they hold in the <VirtualHost> that they stand in, and not in a \.htaccess file$/m,
+like $err, qr/^lines\.txt:\d+: note: only RewriteRule can say this, so all lines are RewriteRules; they hold in the <VirtualHost> that they stand in, and not in a \.htaccess file$/m,
     'which is said';
 unlike read_file("$dir/lines-of-map.conf"), qr/Redirect(?:Match)? /, 'and so are all others, which keeps their order';
 for (['/a /b#c 301', qr/1: error: httpd puts a request's query behind the fragment/], ['/a x-y://h/%C3 301', qr/1: error: RewriteRule cannot give the target/],
@@ -420,19 +422,23 @@ $server->start;
 my $at = 'http://127.0.0.1:' . $server->port('main');
 my $stock = HtCache::Server->new(name => 'migration-stock', conf => "<VirtualHost *>\nRewriteOptions Inherit\n</VirtualHost>\nInclude $dir/lines-of-map.conf\n");
 $stock->start;
+my @queries = ('', '&', qw(id=5 id=5& &id=5&& id=55 aid=5 id=5&id=5 id=6 a=1 &a=1 a=1&b=%2F&c=[.] c=[.]&b=%2f&a=1 c=[.]&&b=%2f&a=1& c=[.]&b=/&a=1 c=[x]&b=%2f&a=1
+    b=%2f&a=1&c=[.]&d b=%2f&a=1 x=1&y= x=1&y x=1&y=& y=&x=1 a=%C3%A9 a=%c3%a9 A=1 a=1&a=1));
 for my $host (qw(test.example:8080 h.example:8080)) {
     my @clients = map { $_->client('main', host => $host) } $stock, $server;
     my $answers = 0;
+    my @uris    = map { my $path = $_; map {"/w/$path?$_"} @queries } qw(q qe qg qp qp/x%20y);
 
     for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar gone CASE case nl%0A%09x re.x rexx host prefix)) {
-        for my $uri (map { ($_, "$_?a=%20b&c") } map {"/w/$path$_"} '', '/', '/b', '/%C3%9C%3F%25/x;y', '//b') {
-            my ($is, $was) = map { my $a = $_->request($uri); "$a->{status} " . (HtCache::Client::header($a, 'Location') // '') } @clients;
-
-            is $is, $was, "$host$uri: as the map" if $is ne $was;
-            $answers += $is !~ /^404/;
-        }
+        push @uris, map { ($_, "$_?a=%20b&c") } map {"/w/$path$_"} '', '/', '/b', '/%C3%9C%3F%25/x;y', '//b';
     }
-    cmp_ok $answers, '>', 40, "$host: converted lines answer as the map does";
+    for my $uri (@uris) {
+        my ($is, $was) = map { my $a = $_->request($uri); "$a->{status} " . (HtCache::Client::header($a, 'Location') // '') } @clients;
+
+        is $is, $was, "$host$uri: as the map" if $is ne $was;
+        $answers += $is !~ /^404/;
+    }
+    cmp_ok $answers, '>', 70, "$host: converted lines answer as the map does";
 }
 ok $stock->stop, 'the stock server stops';
 

@@ -36,11 +36,12 @@ typedef struct scope {
     const char *within; /* <Location>: its path */
     const char *base; /* of a directory: its URL path with "/" in front and behind; NULL: unknown */
     const char *rewrite_base, *document_root;
-    unsigned place;              /* convert_rule.place of a directory's */
-    unsigned scheme;             /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */
-    apr_array_header_t *hosts;   /* const char * */
-    apr_array_header_t *lines;   /* rewrite_line */
-    apr_array_header_t *numbers; /* uint32_t, of the RewriteRules */
+    unsigned place;                 /* convert_rule.place of a directory's */
+    unsigned scheme;                /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */
+    apr_array_header_t *hosts;      /* const char * */
+    apr_array_header_t *conditions; /* rewrite_line, of the RewriteRule to come */
+    apr_array_header_t *lines;      /* rewrite_line */
+    apr_array_header_t *rules;      /* redirect_rule: line and query of the RewriteRules */
 } scope;
 
 typedef struct reader {
@@ -395,27 +396,43 @@ static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
     return NULL;
 }
 
-static void take_rewrite(reader *r, const rewrite_rule *from, uint32_t line)
+/* A query that is asked for and appended stands in the target of a map. NULL: no order of it is
+ * known. */
+static const char *with_query(const convert_rule *rule, const char *target, apr_pool_t *pool)
 {
-    convert_rule rule = {.file = r->file, .rule = {.line = line, .status = from->status}};
-    const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
-    bool expand = false;
+    if (!(rule->rule.flags & REDIRECT_QUERY_EXACT))
+        return NULL;
+    return *rule->rule.query ? apr_pstrcat(pool, target, "?", rule->rule.query, NULL) : target;
+}
 
+static void take_rewrite(reader *r, const rewrite_rule *from, const redirect_rule *begun)
+{
+    convert_rule rule = {.file = r->file, .rule = *begun};
+    const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
+    bool expand = false, appends = false;
+
+    rule.rule.status = from->status;
     if (!fault && !(pattern = whole_pattern(r->inner, from->pattern, r->pool)))
         fault = "its pattern has alternatives";
     if (!fault && !(from->flags & REWRITE_STATUS)) {
         target = rewrite_target(r, from, &expand);
         fault = target ? target_fault(target, expand) : "it has an escaped '$' beside groups";
+        appends = !from->drops_query && !(from->flags & REWRITE_QSDISCARD);
+    }
+    if (!fault && appends && begun->query && !strchr(target, '?')) {
+        appends = false;
+        target = with_query(&rule, target, r->pool);
+        fault = target ? NULL : "it appends the query that it asks for";
     }
     if (fault) {
-        lost(r, line, "RewriteRule %s was left out: %s", from->pattern, fault);
+        lost(r, begun->line, "RewriteRule %s was left out: %s", from->pattern, fault);
         return;
     }
     if (from->flags & REWRITE_NOCASE)
         rule.rule.flags |= REDIRECT_ICASE;
     if (target) {
         set_target(&rule, target, r->pool);
-        if (!from->drops_query && !(from->flags & REWRITE_QSDISCARD))
+        if (appends)
             rule.rule.options |= REDIRECT_OPT_APPEND_QUERY;
     }
     if (set_regex(r, &rule, pattern, expand))
@@ -431,7 +448,7 @@ static void take_rewrites(reader *r)
     n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
                                  REDIRECT_REGEX_DEFAULT, rules, r->pool);
     for (size_t i = 0; i < n; i++)
-        take_rewrite(r, &rules[i], APR_ARRAY_IDX(s->numbers, i, uint32_t));
+        take_rewrite(r, &rules[i], &APR_ARRAY_IDX(s->rules, i, redirect_rule));
 }
 
 /* --- containers -------------------------------------------------------------------------------*/
@@ -505,7 +522,8 @@ static void open_scope(reader *r, const config_line *line)
         return;
     }
     made->lines = apr_array_make(r->pool, 16, sizeof(rewrite_line));
-    made->numbers = apr_array_make(r->pool, 16, sizeof(uint32_t));
+    made->conditions = apr_array_make(r->pool, 4, sizeof(rewrite_line));
+    made->rules = apr_array_make(r->pool, 16, sizeof(redirect_rule));
     made->rewrite_base = NULL;
     made->inherits = false;
     if (section == CONFIG_SECTION_HOST)
@@ -623,19 +641,28 @@ static void take_setting(reader *r, const config_line *line)
         r->others++;
 }
 
+static void begin_rewrite(scope *s, const config_line *line, apr_pool_t *pool)
+{
+    redirect_rule rule = {.line = line->number};
+
+    if (s->conditions->nelts && !convert_read_query(s->conditions, &rule, pool))
+        apr_array_cat(s->lines, s->conditions);
+    apr_array_clear(s->conditions);
+    APR_ARRAY_PUSH(s->lines, rewrite_line) = (rewrite_line){false, mark_escaped(line->args, pool)};
+    APR_ARRAY_PUSH(s->rules, redirect_rule) = rule;
+}
+
 static void take_line(reader *r, const config_line *line)
 {
     int alias = redirect_config_alias(line->name);
-    bool condition = !strcasecmp(line->name, "RewriteCond");
 
     if (alias >= 0)
         take_redirect(r, alias, line);
-    else if (condition || !strcasecmp(line->name, "RewriteRule")) {
-        APR_ARRAY_PUSH(r->inner->lines, rewrite_line) =
-            (rewrite_line){condition, mark_escaped(line->args, r->pool)};
-        if (!condition)
-            APR_ARRAY_PUSH(r->inner->numbers, uint32_t) = line->number;
-    } else
+    else if (!strcasecmp(line->name, "RewriteCond"))
+        APR_ARRAY_PUSH(r->inner->conditions, rewrite_line) = (rewrite_line){true, line->args};
+    else if (!strcasecmp(line->name, "RewriteRule"))
+        begin_rewrite(r->inner, line, r->pool);
+    else
         take_setting(r, line);
 }
 
@@ -682,7 +709,8 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
     if (place->htaccess)
         top.base = with_slash(place->base ? place->base : "/", list->pool);
     top.lines = apr_array_make(list->pool, 16, sizeof(rewrite_line));
-    top.numbers = apr_array_make(list->pool, 16, sizeof(uint32_t));
+    top.conditions = apr_array_make(list->pool, 4, sizeof(rewrite_line));
+    top.rules = apr_array_make(list->pool, 16, sizeof(redirect_rule));
     for (int i = 0; i < PHASES; i++)
         r.phases[i] = apr_array_make(list->pool, 16, sizeof(convert_rule));
     r.inner = &top;

@@ -85,10 +85,11 @@ static bool is_redirect_line(const convert_rule *r)
            (t[rule->target_len - 1] == '/') == ends;
 }
 
-/* mod_alias escapes the targets of patterns, and appends the query to all that have none. */
+/* mod_alias escapes the targets of patterns, knows no queries, and appends them to all targets that
+ * have none. */
 static bool is_rewrite(const convert_rule *r, apr_pool_t *pool)
 {
-    if (convert_wants_of(r).query == REDIRECT_QUERY_DROP)
+    if (r->rule.query || convert_wants_of(r).query == REDIRECT_QUERY_DROP)
         return true;
     return r->rule.target && !is_redirect_line(r) &&
            !unescape_target(r->rule.target, r->rule.options & REDIRECT_OPT_EXPAND, pool);
@@ -211,13 +212,20 @@ static bool takes_target(const char *target)
 static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
 {
     apr_pool_t *pool = h->w->list->pool;
-    bool drop = convert_wants_of(r).query == REDIRECT_QUERY_DROP;
+    apr_array_header_t *queries = convert_query_regexes(r, pool);
+    bool drop =
+        regex->target && !convert_has_query(r) && !(r->rule.options & REDIRECT_OPT_APPEND_QUERY);
 
     if (regex->target && !takes_target(regex->target))
         return !convert_lost(h->w->list, r,
                              "RewriteRule cannot give the target '%s'; it was left "
                              "out",
                              regex->target);
+    for (int i = 0; i < queries->nelts; i++) {
+        begin_line(h, r);
+        fprintf(h->w->out, "RewriteCond %%{QUERY_STRING} %s\n",
+                APR_ARRAY_IDX(queries, i, const char *));
+    }
     begin_line(h, r);
     fprintf(h->w->out, "RewriteRule %s %s [R=%d,%s%sL]\n",
             rewrite_word(pattern_of(regex, pool), pool),
@@ -226,15 +234,11 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
     return true;
 }
 
-static const char *fault_of(const convert_rule *r)
+static const char *fault_of(const convert_rule *r, apr_pool_t *pool)
 {
-    convert_wants wants = convert_wants_of(r);
-
-    if (r->rule.query)
-        return "a condition on the query";
-    if (wants.query == REDIRECT_QUERY_WHOLE)
-        return "query=exact";
-    return wants.strip ? "strip=" : NULL;
+    if (!convert_query_regexes(r, pool))
+        return "a parameter twice in a query";
+    return convert_wants_of(r).strip ? "strip=" : NULL;
 }
 
 static void write_rule(const httpd_writer *h, const convert_rule *r)
@@ -242,12 +246,12 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     convert_writer *w = h->w;
     apr_pool_t *pool = w->list->pool;
     convert_wants wants = convert_wants_of(r);
-    const char *fault = fault_of(r);
+    const char *fault = fault_of(r, w->list->pool);
     convert_regex regex[2];
     int n;
 
     if (fault) {
-        convert_lost(w->list, r, "Redirect cannot say %s; it was left out", fault);
+        convert_lost(w->list, r, "httpd cannot say %s; it was left out", fault);
         return;
     }
     if (wants.query == REDIRECT_QUERY_APPEND && strchr(r->rule.target, '#'))
@@ -304,7 +308,7 @@ void convert_write_httpd(convert_writer *w)
             APR_ARRAY_PUSH(names, const char *) = name;
         }
         APR_ARRAY_PUSH(group, const convert_rule *) = r;
-        if (!fault_of(r) && !h.rewrites && is_rewrite(r, pool))
+        if (!h.rewrites && !fault_of(r, pool) && is_rewrite(r, pool))
             h.rewrites = r;
         h.escapes |= puts_rest(r);
     }

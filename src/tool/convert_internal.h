@@ -93,6 +93,14 @@ typedef struct convert_piece {
  */
 int convert_pieces(const char *pattern, convert_piece pieces[CONVERT_PIECES], apr_pool_t *pool);
 
+/** Regexes for RewriteConds on %{QUERY_STRING} that together say a rule's condition on the query,
+ * byte by byte but for the digits of %XX; none for a rule without one. NULL: they cannot, as it has
+ * a parameter twice. */
+apr_array_header_t *convert_query_regexes(const convert_rule *r, apr_pool_t *pool);
+/** Take RewriteConds, of rewrite_line, for a rule's condition on the query. False: they are none. */
+bool convert_read_query(const apr_array_header_t *conditions, redirect_rule *rule,
+                        apr_pool_t *pool);
+
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"
 
