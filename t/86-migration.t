@@ -393,7 +393,7 @@ is $code, 2, 'without a file it needs a server';
 # mod_alias escapes the target of a RedirectMatch, with small letters, and appends the query.
 file('lines.txt', qq{/w/raw "/to/\xc3\x9c x" 301}, qq{"/w/\xc3\x9c b" /to/%c3%9c 302}, '/w/upper https://t.example/%C3%9Cber%2Fa?b=%20c 301',
     '/w/slash /to;a/%2f[x] 308', '/w/pre /to/%C3%9C 301 subpath=on', '/w/query /to/x?y=1 303 subpath=on', '/w/drop /to/drop 307 query=drop',
-    '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/gone 410', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
+    '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/gone 410', '/w/legal 451', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
     '/w/q /to/q 301 query=drop', '/w/q?id=5 /to/q5 301', '/w/q?a=1&b=%2F&c=[.] /to/abc?x 302', '/w/q? /to/none 301', '/w/qe /to/qe 301 query=exact',
     '/w/qe?x=1&y= /to/qx 301 query=exact', '/w/qg?a=1 410', '/w/qp?a=%C3%A9 /to/qp/%C3%9C 301 subpath=on',
     '//h.example/w/host /to/%E2%82%AC 301', '//h.example/w/prefix/ /to/%E2%82%AC/ 301 subpath=on');
@@ -429,7 +429,7 @@ for my $host (qw(test.example:8080 h.example:8080)) {
     my $answers = 0;
     my @uris    = map { my $path = $_; map {"/w/$path?$_"} @queries } qw(q qe qg qp qp/x%20y);
 
-    for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar gone CASE case nl%0A%09x re.x rexx host prefix)) {
+    for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar gone legal CASE case nl%0A%09x re.x rexx host prefix)) {
         push @uris, map { ($_, "$_?a=%20b&c") } map {"/w/$path$_"} '', '/', '/b', '/%C3%9C%3F%25/x;y', '//b';
     }
     for my $uri (@uris) {

@@ -145,6 +145,8 @@ static const struct {
      "RewriteCond %{QUERY_STRING} ^x$\nRewriteRule ^/c$ /d [R=301,NE,QSD,L]\n"
      "RewriteCond %{QUERY_STRING} ^$\nRewriteRule ^/a$ /b [R=301,NE,QSD,L]\n",
      "N1 only RewriteRule"},
+    {CONVERT_TEXT, "", "/a /%C3 301\n/b 418\n", CONVERT_HTTPD,
+     "RewriteEngine On\nRewriteRule ^/a$ /%C3 [R=301,NE,L]\n", "E2 httpd cannot say status 418"},
     {CONVERT_TEXT, "", "/a?x&x /b 301\n", CONVERT_HTTPD, "",
      "E1 httpd cannot say a parameter twice in a query"},
     {CONVERT_TEXT, "strip=s", "/a?x /b 301\n", CONVERT_HTTPD, "", "E1 httpd cannot say strip="},
@@ -247,6 +249,7 @@ static const struct {
     {CONVERT_HTTPD, "", "Redirect /a /b/\n", CONVERT_HTTPD, "Redirect 302 /a /b/\n", ""},
     {CONVERT_HTTPD, "", "Redirect /a /b/\n", CONVERT_TEXT, "/a /b/ 302 subpath=on\n",
      "E1 paths below the source"},
+    {CONVERT_HTTPD, "", "Redirect /a /b#c\n", CONVERT_HTTPD, "Redirect 302 /a \"/b#c\"\n", "W1"},
     {CONVERT_HTTPD, "", "Redirect gone /a\n", CONVERT_CSV, "", "N0"},
     {CONVERT_HTTPD, "", "# one\nRedirectMatch 301 \\\n ^/a$ /b\n", CONVERT_TEXT, "/a /b 301\n",
      "N0"},

@@ -5,6 +5,7 @@
  * mod_rewrite answers ahead of mod_alias, so that the two together would lose the order. Called by
  * convert_write().
  */
+#include "rules/rules.h"
 #include "tool/convert_internal.h"
 
 #include <stdlib.h>
@@ -234,8 +235,20 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
     return true;
 }
 
+/* Statuses that httpd has no text for, such as 418, are 500 with mod_alias, and mod_rewrite refuses
+ * them. */
+static bool has_status(int status, apr_pool_t *pool)
+{
+    rewrite_rule rule;
+
+    redirect_config_answers(apr_psprintf(pool, "^ - [R=%d]", status), &rule, pool);
+    return !(rule.flags & REWRITE_UNKNOWN);
+}
+
 static const char *fault_of(const convert_rule *r, apr_pool_t *pool)
 {
+    if (!has_status(r->rule.status, pool))
+        return apr_psprintf(pool, "status %d", r->rule.status);
     if (!convert_query_regexes(r, pool))
         return "a parameter twice in a query";
     return convert_wants_of(r).strip ? "strip=" : NULL;
@@ -254,7 +267,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
         convert_lost(w->list, r, "httpd cannot say %s; it was left out", fault);
         return;
     }
-    if (wants.query == REDIRECT_QUERY_APPEND && strchr(r->rule.target, '#'))
+    if (wants.query == REDIRECT_QUERY_APPEND && !r->joins && strchr(r->rule.target, '#'))
         convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
     if (!h->rewrites && is_redirect_line(r)) {
         begin_line(h, r);
