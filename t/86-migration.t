@@ -291,6 +291,13 @@ SKIP: {
     kill 'TERM', read_file("$dir/nginx.pid") =~ /(\d+)/ if -s "$dir/nginx.pid";
 }
 
+file('conditions.conf', map { ("RewriteCond %{HTTP_HOST} h$_", "RewriteRule ^/c$_\$ /d [R=301,L]") } 1 .. 30);
+for my $words ('convert conditions.conf --to text', 'lookup conditions.conf /c1', 'diff conditions.conf conditions.conf') {
+    run($words);
+    is scalar(() = $err =~ /it has conditions/g), $words =~ /^diff/ ? 2 : 1, "$words: one reason is said once";
+}
+like $err, qr/^htcachectl: conditions\.conf: 29 more lines are not asked, for the same reasons$/m, 'with how many more there are';
+
 file('two.conf', 'Redirect 301 /a /b', 'Redirect 301 /c /d', 'RedirectMatch 301 ^/(x|y)$ /z');
 run('convert two.conf --to netlify');
 like $err, qr/^htcachectl: 4 rows were written for 3 redirects, and 1 thing was lost$/m, 'a redirect may become two rows';

@@ -297,7 +297,7 @@ static void take_redirect(reader *r, int alias, const config_line *line)
     if (!fault && words.target)
         fault = target_fault(words.target, regex);
     if (fault) {
-        lost(r, line->number, "%s %s was left out: %s", line->name, words.source, fault);
+        lost(r, line->number, "%s '%s' was left out: %s", line->name, words.source, fault);
         return;
     }
     if (words.target) {
@@ -425,7 +425,7 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const redirect_rul
         fault = target ? NULL : "it appends the query that it asks for";
     }
     if (fault) {
-        lost(r, begun->line, "RewriteRule %s was left out: %s", from->pattern, fault);
+        lost(r, begun->line, "RewriteRule '%s' was left out: %s", from->pattern, fault);
         return;
     }
     if (from->flags & REWRITE_NOCASE)
@@ -636,7 +636,8 @@ static void take_setting(reader *r, const config_line *line)
     else if (!strcasecmp(line->name, "RewriteOptions") && !strcasecmp(args, "Inherit"))
         s->inherits = true;
     else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
-        lost(r, line->number, "HtCacheRedirectMap %s was left out; convert the file itself", args);
+        lost(r, line->number, "HtCacheRedirectMap '%s' was left out; convert the file itself",
+             args);
     else
         r->others++;
 }

@@ -514,7 +514,7 @@ static const char *json_fault(const convert_writer *w, const convert_rule *r, bo
     convert_wants wants = convert_wants_of(r);
 
     if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS) && (!r->rule.host || !bulk || w->strict))
-        return "a condition on the scheme";
+        return "a condition on the scheme (write the source with // alone for both)";
     if (wants.query == REDIRECT_QUERY_WHOLE)
         return "query=exact";
     if (r->rule.query && (!bulk || w->strict))

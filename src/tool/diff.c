@@ -31,14 +31,6 @@ typedef struct comparison {
     int shown; /* changes, by --limit */
 } comparison;
 
-static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
-                const char *message)
-{
-    (void)baton;
-    if (severity == REDIRECT_ERROR)
-        tool_say("%s:%u: %s; diff does not ask it", file, (unsigned)line, message);
-}
-
 static bool compare(void *baton, const convert_rule *r, const redirect_request *request,
                     apr_pool_t *pool)
 {
@@ -160,12 +152,14 @@ static int load(const tool_options *command, const redirect_map_options *options
                 side *s, apr_pool_t *pool)
 {
     redirect_file file = {NULL, 0, false};
+    message_kinds *kinds = message_kinds_create(1, pool);
     int code;
 
     s->name = name;
-    s->list = convert_list_create(pool, say, NULL);
+    s->list = convert_list_create(pool, map_say_unasked, kinds);
     s->list->compile = map_regexes_available() ? map_regexes_try : NULL;
     code = tool_read_redirects(command, options, name, s->list, &file);
+    map_say_more_unasked(kinds, name);
     free(file.bytes);
     if (code == TOOL_FOUND)
         return TOOL_USAGE;

@@ -240,22 +240,39 @@ int map_file_code(const map_file *f, apr_status_t rv)
     return rv != APR_SUCCESS || f->report.errors ? TOOL_FOUND : TOOL_GOOD;
 }
 
-static void say_line(void *baton, redirect_severity severity, const char *file, uint32_t line,
+void map_say_unasked(void *baton, redirect_severity severity, const char *file, uint32_t line,
                      const char *message)
 {
-    (void)baton;
-    if (severity == REDIRECT_ERROR)
-        tool_say("%s:%u: %s; lookup does not ask it", file, (unsigned)line, message);
+    bool told;
+
+    if (severity != REDIRECT_ERROR)
+        return;
+    message_kinds_count(baton, severity, file, line, message, &told);
+    if (told)
+        tool_say("%s:%u: %s; it is not asked", file, (unsigned)line, message);
+}
+
+void map_say_more_unasked(const message_kinds *kinds, const char *name)
+{
+    const apr_array_header_t *all = message_kinds_all(kinds);
+    uint64_t more = 0;
+
+    for (int i = 0; i < all->nelts; i++)
+        more += APR_ARRAY_IDX(all, i, message_kind *)->more;
+    if (more)
+        tool_say("%s: %" U64 " more lines are not asked, for the same reasons", name, more);
 }
 
 /* Redirect and RewriteRule lines, as convert reads them. */
 static apr_status_t load_lines(map_file *f)
 {
     convert_place place = {.htaccess = map_is_htaccess(f->name)};
+    message_kinds *kinds = message_kinds_create(1, f->pool);
     apr_status_t rv;
 
-    f->lines = convert_list_create(f->pool, say_line, NULL);
+    f->lines = convert_list_create(f->pool, map_say_unasked, kinds);
     convert_read_config(f->lines, &place, f->name, f->bytes, f->len);
+    map_say_more_unasked(kinds, f->name);
     rv = convert_build(f->lines, &f->image, &f->image_size);
     if (rv == APR_SUCCESS)
         f->table = redirect_table_open(f->image, f->image_size, f->pool);

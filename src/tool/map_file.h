@@ -99,6 +99,12 @@ void map_file_end_progress(map_file *f);
 void map_file_print(const map_file *f);
 json_t *map_file_json(const map_file *f);
 
+/** What keeps a line or row from being asked, each reason once; as convert_say_fn, the baton is
+ * message_kinds with a limit of 1. At the end, how many lines more there are. */
+void map_say_unasked(void *baton, redirect_severity severity, const char *file, uint32_t line,
+                     const char *message);
+void map_say_more_unasked(const message_kinds *kinds, const char *name);
+
 /** Look a request up as it stands, in the forms that tables have. */
 bool map_file_find(map_file *f, const redirect_request *request, redirect_match *match);
 /** Does a row answer, and what? */
