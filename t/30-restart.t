@@ -4,7 +4,7 @@
 use strict;
 use warnings;
 use Test::More;
-use HtCache::Env qw(work_dir write_file read_file wait_until wait_past_racy);
+use HtCache::Env qw(work_dir write_file read_file wait_past_racy);
 use HtCache::Leftovers qw(ipc_objects left_over);
 use HtCache::Load;
 use HtCache::Server;
@@ -50,15 +50,6 @@ sub shared_maps {
     return scalar @maps;
 }
 
-# Sends the signal and waits until the server says that it goes on.
-sub restart_by {
-    my ($signal) = @_;
-    my $count = sub { my @n = $server->error_log =~ /resuming normal operations/g; scalar @n };
-    my $had = $count->();
-    $server->signal($signal);
-    return wait_until(sub { $count->() > $had });
-}
-
 # --- restarts -----------------------------------------------------------------------------------
 
 my $maps = shared_maps();
@@ -70,7 +61,7 @@ for my $case (['graceful', 'USR1', 0], ['restart', 'HUP', 1000]) {
         my $what = $name . ($keepalive ? ', kept connections' : '');
         for (1 .. 3) {
             select undef, undef, undef, 0.5;
-            ok restart_by($signal), "$what: the server goes on";
+            ok $server->restart($signal), "$what: the server goes on";
         }
         select undef, undef, undef, 0.5;
         my $seen = $load->stop;

@@ -6,7 +6,7 @@
 use strict;
 use warnings;
 use Test::More;
-use HtCache::Env qw(work_dir write_file mpm wait_until wait_past_racy);
+use HtCache::Env qw(work_dir write_file mpm wait_past_racy);
 use HtCache::Figures qw(figures temp_files unless_flat median);
 use HtCache::Host qw(cached_host status_page);
 use HtCache::Leftovers qw(ipc_objects left_over);
@@ -56,14 +56,10 @@ my %want = (folded => 302, mapped => 301, own => 302, go => 302);
 is scalar(grep { my ($kind) = $_->{uri} =~ /(folded|mapped|own|go)/; $kind && $_->{answer}{status} != $want{$kind} } @requests), 0,
     'with redirects of every kind';
 
-sub told_to_go_on { return scalar(() = $server->error_log =~ /resuming normal operations/g) }
-
 sub restart {
     my ($round) = @_;
-    my $had = told_to_go_on();
     return $server->stop && $server->start(same => 1) if $round == 2;
-    $server->signal($round % 3 ? 'USR1' : 'HUP');
-    return wait_until(sub { told_to_go_on() > $had });
+    return $server->restart($round % 3 ? 'USR1' : 'HUP');
 }
 
 my $load = HtCache::Load->start(port => $server->port('site'), clients => 2, retry => 1000, timeout => 60, requests => \@requests);

@@ -247,14 +247,8 @@ EOT
     my $before = $first;
     for my $signal (qw(USR1 HUP)) {
         sleep 1;
-        my $log = length $one->error_log;
-        $one->signal($signal);
-        HtCache::Env::wait_until(sub { substr($one->error_log, $log) =~ /resuming normal operations/ });
-        my $now;
-        HtCache::Env::wait_until(sub {
-            $now = eval { decode_json($asked->request("$page?format=json")->{body})->{server} };
-            $now && $now->{generation} > $before->{generation};
-        });
+        $one->restart($signal);
+        my $now = decode_json($asked->request("$page?format=json")->{body})->{server};
         is $now->{first_started_at}, $first->{first_started_at}, "$signal: it is the same httpd";
         cmp_ok $now->{started_at}, '>', $before->{started_at}, "$signal: but restarted";
         cmp_ok $now->{counting_since}, '>=', $now->{started_at}, "$signal: it says since when figures count";

@@ -6,7 +6,7 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(read_file t_dir wait_until work_dir write_file);
+use HtCache::Env qw(read_file t_dir work_dir write_file);
 use HtCache::Server;
 
 my $dir = work_dir('status-guard');
@@ -244,7 +244,6 @@ my %file = (
     fifo      => [sub { unlink $_[0]; system 'mkfifo', '-m', '600', $_[0] }, qr/not a regular file/],
 );
 $server = HtCache::Server->new(name => 'guard-secret', htcache => 1, conf => $places)->start;
-wait_until(sub { $server->error_log =~ /resuming normal operations/ }); # of the start, not of the first restart
 $client = $server->client('main');
 my $file = $server->root . '/secret';
 for my $name (sort keys %file) {
@@ -253,8 +252,7 @@ for my $name (sort keys %file) {
     HtCache::Server::secret_conf($file);
     $spoil->($file);
     my $before = length $server->error_log;
-    $server->signal('USR1');
-    wait_until(sub { substr($server->error_log, $before) =~ /resuming normal operations/ });
+    $server->restart;
     like substr($server->error_log, $before), qr/HtCacheAdminSecretFile \Q$file\E: [^\n]*$said/, "$name: the error log says what is wrong";
     is $client->change('/page', 'purge')->{status}, 403, "$name: nothing may be changed";
     unlike substr($server->error_log, $before), qr/refused: [^\n]*name a file/, "$name: the log does not ask for what is there";

@@ -611,12 +611,7 @@ ok defined $counted, 'the kernel counts as many as the page' or diag kernel_watc
 
 # --- restart ------------------------------------------------------------------------------------
 
-my $generation = $server->status('main')->{server}{generation};
-$server->signal('USR1');
-ok wait_until(sub {
-    my $status = eval { $server->status('main') };
-    return $status && $status->{server}{generation} > $generation;
-}), 'restarted';
+ok $server->restart, 'restarted';
 push @wrong, edit_and_ask($sites[ $_ % @sites ], $edits + $_, $random) for 1 .. 20;
 is join("\n", @wrong), '', 'after a graceful restart edits are seen';
 my @instances = grep { (readlink $_ // '') =~ /inotify/ } glob '/proc/' . $server->pid . '/fd/*';

@@ -106,15 +106,6 @@ sub edit_and_wait {
     return wait_until(sub { shown($site) eq $value });
 }
 
-sub restart {
-    my $generation = $server->status('main')->{server}{generation};
-    $server->signal('USR1');
-    return wait_until(sub {
-        my $status = eval { $server->status('main') };
-        return $status && $status->{server}{generation} > $generation;
-    });
-}
-
 # --- no instance --------------------------------------------------------------------------------
 
 my $NO_INSTANCE = qr/HtCacheRevalidate auto: the kernel gives no inotify instance; raise the sysctl fs\.inotify\.max_user_instances/;
@@ -128,7 +119,7 @@ is said($NO_INSTANCE), 1, 'and the log says it once, with the sysctl';
 ok edit_and_wait($_), "an edit is found ($_)" for qw(one two);
 
 $faults->set;
-ok restart(), 'there is one again: restarted';
+ok $server->restart, 'there is one again: restarted';
 warm($server, qw(one two three));
 ok figures('watch')->{active}, 'now the kernel tells';
 is kept_fresh('one'), 'watched', 'of each file';
@@ -220,7 +211,7 @@ is said(qr/a process died/), 1, 'nothing is said twice';
 # --- a restart, with others having all instances ------------------------------------------------
 
 $faults->set(instance => [1, 'EMFILE']);
-ok restart(), 'restarted without another instance';
+ok $server->restart, 'restarted without another instance';
 ok figures('watch')->{active}, 'the one that there is goes on';
 is edit_all(qw(one two) x 3), '', 'each edit is seen by the next request';
 is $faults->failed('instance'), 0, 'nobody asked for one';

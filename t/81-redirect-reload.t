@@ -380,11 +380,8 @@ is_deeply [$server->crashes], [], 'no child crashed';
 
 sub restart_by {
     my ($signal) = @_;
-    my @old   = $server->children;
-    my $count = sub { my @n = $server->error_log =~ /resuming normal operations/g; scalar @n };
-    my $had   = $count->();
-    $server->signal($signal);
-    return wait_until(sub { $count->() > $had }) && $server->wait_gone(@old);
+    my @old = $server->children;
+    return $server->restart($signal) && $server->wait_gone(@old);
 }
 
 # Shared memory that the server's processes see, in KiB.

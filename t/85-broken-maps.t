@@ -187,9 +187,7 @@ ok wait_until(sub { answers(); my $log = substr $server->error_log, $before; my 
     'the error log says that they do' or diag substr $server->error_log, $before;
 for my $signal (qw(USR1 HUP)) {
     $before = length $server->error_log;
-    $server->signal($signal);
-    wait_until(sub { substr($server->error_log, $before) =~ /resuming normal operations/ });
-    wait_until(sub { location('server', '/good-server') ne 'none' });
+    $server->restart($signal);
     is_deeply answers(), same('http://example.org/one'), "$signal: they still do";
     is without($before), 0, "$signal: and no map is left out";
 }
@@ -201,8 +199,7 @@ $client{directory} = $client{server};
 is_deeply answers(), same('none'), 'a new start knows nothing of them';
 is without($before), $broken, 'and says so';
 $before = length $server->error_log;
-$server->signal('USR1');
-wait_until(sub { substr($server->error_log, $before) =~ /resuming normal operations/ });
+$server->restart;
 is without($before), $broken, 'and again at the next restart';
 for my $place (@places) {
     for my $kind (@kinds) {

@@ -7,6 +7,7 @@ use strict;
 use warnings;
 use IO::Socket::INET;
 use JSON::PP ();
+use Scalar::Util qw(weaken);
 use HtCache::Client;
 use HtCache::Crash ();
 use HtCache::Env qw(httpd libexecdir module_path mpm work_dir write_file read_file wait_until
@@ -78,7 +79,9 @@ sub port {
 
 sub client {
     my ($self, $name, %args) = @_;
-    return HtCache::Client->new(port => $self->port($name), %args);
+    my $client = HtCache::Client->new(port => $self->port($name), %args);
+    weaken($self->{clients}{$client} = $client);
+    return $client;
 }
 
 # --- configuration ------------------------------------------------------------------------------
@@ -266,13 +269,27 @@ sub signal {
     kill $signal, $pid or die "cannot signal $pid: $!\n";
 }
 
-# Sends the signal, USR1 unless another is given, and waits until the server says that it goes on.
+# Sends the signal, USR1 unless another is given, and waits until the server says that it goes on, and until no child
+# of before accepts connections any more. Those of its clients are closed: so whoever asks then is answered by a new child.
 sub restart {
     my ($self, $signal) = @_;
     my $count = sub { scalar(() = $self->error_log =~ /resuming normal operations/g) };
-    my $had = $count->();
+    wait_until($count); # of the start, which comes a moment after the first answer
+    my $had    = $count->();
+    my @before = $self->children;
+    $_->close for grep {defined} values %{ $self->{clients} };
     $self->signal($signal // 'USR1');
-    return wait_until(sub { $count->() > $had });
+    return wait_until(sub { $count->() > $had && !grep { $self->_accepts($_) } @before });
+}
+
+# Has it a socket that listens at one of the server's ports? A process that is stopped accepts nothing.
+sub _accepts {
+    my ($self, $pid) = @_;
+    return if (_state($pid) // 'X') =~ /[TZX]/;
+    my %own    = map { $_ => 1 } values %{ $self->{port} };
+    my %listen = map { my ($port, $inode) = /^ *\d+: \w+:(\w+) \S+ 0A (?:\S+ +){5}(\d+)/; $port && $own{ hex $port } ? ("socket:[$inode]" => 1) : () }
+        split /\n/, read_file("/proc/$pid/net/tcp") // '';
+    return grep { $listen{ readlink $_ // '' } } glob "/proc/$pid/fd/*";
 }
 
 # The letter that the kernel has for it; nothing: there is no such process.
