@@ -132,7 +132,7 @@ static HTC_EACH int redirect_fixup(request_rec *r)
 {
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
 
-    return dc && (dc->maps || dc->folds) ? answer_fixup(r) : DECLINED;
+    return dc && (dc->maps || dc->folds || dc->first_file) ? answer_fixup(r) : DECLINED;
 }
 
 /* Without these hooks the module does not hear of the rules that mod_rewrite runs by itself. */

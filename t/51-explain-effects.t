@@ -199,11 +199,14 @@ SKIP: {
 is_deeply [$server->crashes], [], 'no child died';
 $server->stop;
 
-# A module that counts requests at once until each is logged would refuse others after some that are not logged.
-SKIP: {
-    my ($load, $why) = HtCache::TestModule::load($dir, 'qos');
-    skip $why, 3 if !$load;
-    my $counting = HtCache::Server->new(name => 'explain-counting', htcache => 1, conf => <<"EOT");
+# Beside these no request is made: one counts requests until each is logged, and would refuse others after some that are
+# not logged; one switches users for a request.
+for my $case (['qos', qr/^mod_qos\.c counts a request until it is logged/], ['ruid2', qr/^mod_ruid2\.c runs requests as different users/]) {
+    my ($name, $note) = @$case;
+    my ($load, $why) = HtCache::TestModule::load($dir, $name);
+    SKIP: {
+        skip $why, 3 if !$load;
+        my $beside = HtCache::Server->new(name => "explain-beside-$name", htcache => 1, conf => <<"EOT")->start;
 $load
 HtCache On
 DocumentRoot "$root"
@@ -211,13 +214,13 @@ DocumentRoot "$root"
     SetHandler htcache-status
 </Location>
 EOT
-    $counting->start;
-    $client = $counting->client('main');
-    my $said;
-    $said = explained('/page.html') for 1 .. 10;
-    is_deeply [@{ $said->{explain} }{qw(status answer)}], [0, 'no request was made; see the notes'], 'beside mod_qos: nothing is stated';
-    like $said->{notes}[0]{text}, qr/^mod_qos\.c counts a request until it is logged/, 'and why is said';
-    is $client->request('/page.html')->{status}, 200, 'others are answered as before';
-    $counting->stop;
+        $client = $beside->client('main');
+        my $said;
+        $said = explained('/page.html') for 1 .. 10;
+        is_deeply [@{ $said->{explain} }{qw(status answer)}], [0, 'no request was made; see the notes'], "beside mod_$name: nothing is stated";
+        like $said->{notes}[0]{text}, $note, 'and why is said';
+        is $client->request('/page.html')->{status}, 200, 'others are answered as before';
+        $beside->stop;
+    }
 }
 done_testing;

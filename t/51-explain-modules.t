@@ -9,7 +9,6 @@ use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(libexecdir work_dir write_file read_file);
 use HtCache::Server;
-use HtCache::TestModule;
 
 my $dir = work_dir('explain-modules');
 my $root = "$dir/root";
@@ -119,24 +118,4 @@ for my $n (1 .. 6) {
 is_deeply [map { waitpid $_, 0; $? } @children], [(0) x @children], 'many at once are answered as one alone';
 is_deeply [$server->crashes], [], 'no child died';
 $server->stop;
-
-# Beside a module that switches users for a request, none is made.
-SKIP: {
-    my ($load, $why) = HtCache::TestModule::load($dir, 'ruid2');
-    skip $why, 2 if !$load;
-    my $switching = HtCache::Server->new(name => 'explain-switching', htcache => 1, conf => <<"EOT");
-$load
-HtCache On
-DocumentRoot "$root"
-<Location /htcache-status>
-    SetHandler htcache-status
-</Location>
-EOT
-    $switching->start;
-    $client = $switching->client('main');
-    my $said = explained('/page.html');
-    is_deeply [@{ $said->{explain} }{qw(status answer)}], [0, 'no request was made; see the notes'], 'beside mod_ruid2: nothing is stated';
-    like $said->{notes}[0]{text}, qr/^mod_ruid2\.c runs requests as different users/, 'and why is said';
-    $switching->stop;
-}
 done_testing;

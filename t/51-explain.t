@@ -17,7 +17,7 @@ my $dir  = work_dir('explain');
 my $root = "$dir/root";
 write_file("$root/$_", "page\n") for qw(index.html a/b/page.html redirects/page.html rules/page.html
     nested/page.html inherit/page.html inherit/a/page.html inherit/b/page.html located/page.html index/index.html
-    guarded/page.html errors/page.html pathless/page.html nested/agent.html
+    guarded/page.html errors/page.html pathless/page.html indexed/a/page.html indexed/b/page.html nested/agent.html
     stock/page.html replay/page.html maps/page.html other/page.html off/page.html fresh/page.html);
 write_file("$dir/alias/page.html", "page\n");
 write_file("$root/many/page.html", "page\n");
@@ -193,6 +193,15 @@ Alias /alias "$dir/alias"
 <Location /pathless>
     Redirect 302 "http://example.org/pathless"
 </Location>
+<Directory "$root/indexed">
+    <Files page.html>
+        Redirect 302 http://example.org/indexed/files
+    </Files>
+</Directory>
+<Location /indexed/b/page.html>
+    Redirect 302 http://example.org/indexed/location
+</Location>
+DirectoryIndex index.html page.html
 <VirtualHost *:\@PORT:vhost\@>
     ServerName vhost.example
     ServerAlias *.vhost.example
@@ -267,7 +276,7 @@ my @urls = (
     ['/nested/inner.html'], ['/nested/agent.html'],
     ['/inherit/a/own',      "$root/inherit/a/.htaccess", 2], ['/inherit/a/above', "$root/inherit/.htaccess", 2],
     ['/inherit/b/own',      "$root/inherit/b/.htaccess", 1], ['/inherit/b/page.html'],
-    ['/located/old',        $server->conf], ['/located/page.html'], ['/pathless/page.html', $server->conf],
+    ['/located/old',        $server->conf], ['/located/page.html'], ['/pathless/page.html', $server->conf], ['/indexed/a/', $server->conf], ['/indexed/b/', $server->conf],
     ['/other/page.html'], ['/a/b/page.html'], ['/alias/page.html'], ['/off/page.html'], ['/other'], ['/other/'],
     ['/stock/page.html'], ['/replay/page.html'], ['/errors/page.html'], ['/errors/none', "$root/errors/.htaccess", 1], ['/errors2/none'],
     ['/errors2/no',         "$root/errors2/.htaccess", 4],

@@ -13,7 +13,7 @@ use HtCache::Client;
 use HtCache::Env qw(mpm work_dir read_file write_file wait_past_racy);
 use HtCache::Server;
 
-my $seed   = $ENV{HTCACHE_SEED} // 7;
+my $seed   = $ENV{HTCACHE_SEED} // 3;
 my $rounds = ($ENV{HTCACHE_LONG} // 1) * (mpm() eq 'event' ? 8 : 4);
 my @dirs   = ('', 'a', 'a/b', 'c', 'c/d', 'c/d/e');
 my @names  = qw(page.html one two old-1 old-22 new.txt lang lang.html.de);
@@ -32,13 +32,14 @@ sub rule_line { put($_[0]); $place{$id} = { line => scalar @lines }; return }
 sub target { return 'http://t.example/r' . ++$id . '/' }
 sub url_dir { my ($dir) = @_; return $dir eq '' ? '/' : "/$dir/" }
 
-# A Redirect or RedirectMatch of something below the directory.
+# A Redirect or RedirectMatch of something below the directory; in a section, also of all.
 sub redirect {
-    my ($dir) = @_;
+    my ($dir, $where, $depth) = @_;
     my $path = url_dir($dir) . any(@names, 'a', 'c/d', 'none', '');
     $path = '/one' if $path eq '/'; # not for the status page
     $path =~ s{/$}{} if length $path > 1 && rarely(0.5);
     my $status = any(301, 302, 303, 307, 308);
+    return rule_line("Redirect $status " . target() . any('', '%{REQUEST_METHOD}')) if $dir ne '' && $depth && $where ne 'server' && rarely(0.2);
     return rule_line("Redirect $status $path " . target()) if rarely(0.6);
     return rule_line("RedirectMatch $status " . any("^$path\$", "/(old)-(\\d+)\$", any(@names) . '$', "^/c/(.*)e") . ' '
         . target() . '$1') if rarely(0.8);
@@ -107,6 +108,7 @@ sub section {
 # What decides over answers beside redirects.
 sub other_line {
     my ($dir) = @_;
+    return rule_line('ErrorDocument ' . any(403, 404) . ' ' . target()) if rarely(0.05);
     return put(any('ErrorDocument 404 "text"', 'ErrorDocument 404 /c/page.html', 'ErrorDocument 403 http://t.example/403', 'ErrorDocument 404 /none',
         'ErrorDocument 401 /a/one', 'FallbackResource /a/page.html', 'FallbackResource /none', 'FallbackResource disabled',
         'Options +Indexes', 'Options -Indexes', 'Options +MultiViews', 'SetEnvIf X-Go yes GO=1', 'DirectorySlash Off', 'AcceptPathInfo On',
@@ -133,7 +135,7 @@ sub lines_of {
     for (1 .. 1 + rand(4)) {
         if ($rewrites && rarely(0.5)) { rewrite_rule($where) }
         elsif ($depth < 2 && rarely(0.35)) { section($dir, $where, $depth) }
-        else                            { redirect($dir) }
+        else                            { redirect($dir, $where, $depth) }
     }
     return;
 }
@@ -168,7 +170,9 @@ sub explained {
 
 my ($same, $stopped, $unasked, $by_line, $moved, $wrong) = (0) x 6;
 my %statuses;
-for my $round (1 .. $rounds) {
+# All files are written first: one wait makes them old enough.
+sub write_round {
+    my ($round) = @_;
     my $dir  = work_dir("explain-random/$round");
     my $root = "$dir/root";
     %place = ();
@@ -196,16 +200,21 @@ for my $round (1 .. $rounds) {
     lines_of('', 'server', 0) if rarely(0.6);
     put('</VirtualHost>');
     put('<VirtualHost *:@PORT:status@>', 'ServerName status.example', '<Location /htcache-status>', 'SetHandler htcache-status', 'Require all granted', '</Location>', '</VirtualHost>');
-    my $conf = text_of($server->conf);
-    $server->{conf} = $conf;
+    $server->{conf} = text_of($server->conf);
+    return [$round, $server, $root, {%place}];
+}
+my @written = map { write_round($_) } 1 .. $rounds;
+wait_past_racy();
+
+for (@written) {
+    my ($round, $server, $root, $place) = @$_;
     $server->start;
     my $shift = 0; # what the server has ahead of our lines
     for (split /\n/, read_file($server->conf)) {
         last if $_ eq 'HtCache On';
         $shift++;
     }
-    $_->{file} eq $server->conf and $_->{line} += $shift for values %place;
-    wait_past_racy();
+    $_->{file} eq $server->conf and $_->{line} += $shift for values %$place;
     my $asker = $server->client('status');
 
     my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more', '' } @dirs, 'alias';
@@ -227,7 +236,7 @@ for my $round (1 .. $rounds) {
             my $location = HtCache::Client::header($got, 'Location');
             my ($number) = ($location // '') =~ m{^http://t\.example/r(\d+)/};
             my $ok = $explain->{status} == ($got->{status} // 0) && ($explain->{location} // '') eq ($location // '')
-                && (!defined $number || (($explain->{answered_by} // '') eq $place{$number}{file} && $explain->{answered_line} == $place{$number}{line}))
+                && (!defined $number || (($explain->{answered_by} // '') eq $place->{$number}{file} && $explain->{answered_line} == $place->{$number}{line}))
                 && ($got->{status} != 200 || $how{method} ne 'GET' || !-f ($explain->{file} // '') || $got->{body} eq read_file($explain->{file}));
             if (!$ok && $got->{status} == 500 && $server->error_log =~ /AH02430:/) { $stopped++; next } # freed memory, by chance; see t/91
             $statuses{ $got->{status} }++;
@@ -238,7 +247,7 @@ for my $round (1 .. $rounds) {
             $wrong++;
             next if $wrong > 20;
             fail("round $round, seed $seed: $how{method} $port $url " . join ' ', map { "$_->[0]: $_->[1]" } @{ $how{headers} });
-            diag("got $got->{status} ", $location // '', $number ? " of $place{$number}{file}:$place{$number}{line}" : '',
+            diag("got $got->{status} ", $location // '', $number ? " of $place->{$number}{file}:$place->{$number}{line}" : '',
                 "; explained: $explain->{answer} ", $explain->{file} // '-');
             diag(join "\n", map { "$_->{by} " . ($_->{file} // '-') . ":$_->{line} $_->{text}" } @{ $said->{steps} });
             diag("$root and ", $server->conf);

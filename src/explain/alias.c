@@ -5,16 +5,16 @@
  * Called by explain/lookup.c.
  */
 #include "explain/internal.h"
+#include "redirects/redirects.h"
 #include "rules/rules.h"
 
 typedef struct search {
     explain *e;
     const char *path, *location;
     int status, found;
-    const char *first; /* file of the line without a source that holds; of those in .htaccess files
-                        * this is known of files that the module has read */
-    unsigned first_line;
-    bool certain; /* it is that one */
+    const char *first; /* "file:line" of the one without a source that held; of those in .htaccess
+                        * files this is known of files that the module has read */
+    bool certain;      /* it is that one */
     explain_where where;
 } search;
 
@@ -65,7 +65,8 @@ static bool matches(const search *s, const words *words, bool regex)
 
 static bool is_first(const search *s, const explain_where *where)
 {
-    return s->first && s->first_line == where->line && !strcmp(s->first, where->file);
+    return s->first &&
+           !strcmp(s->first, apr_psprintf(s->e->pool, "%s:%u", where->file, where->line));
 }
 
 static void look_at(void *baton, const explain_line *line)
@@ -92,13 +93,9 @@ static void look_at(void *baton, const explain_line *line)
 
 explain_where explain_redirect(explain *e, const request_rec *r, int status)
 {
-    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
-    search s = {.e = e, .path = r->uri, .status = status};
+    search s = {
+        .e = e, .path = r->uri, .status = status, .first = apr_table_get(r->notes, HTC_NOTE_FIRST)};
 
-    if (dc) {
-        s.first = dc->first_file;
-        s.first_line = (unsigned)dc->first_line;
-    }
     if (ap_is_HTTP_REDIRECT(status))
         s.location = apr_table_get(r->headers_out, "Location");
     explain_each_line(e, NULL, look_at, &s);

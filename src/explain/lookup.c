@@ -51,6 +51,7 @@ void htc_explain_translate(request_rec *r)
 
     htc_request_get(r); /* so that htc_learn() looks */
     htc_explained_trace(r);
+    htc_note_first(r);
     if (r->main)
         return;
     if (!e->mark.path)

@@ -216,6 +216,7 @@ int htc_fold_fixup(request_rec *r)
     const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
     found_line found;
 
+    htc_note_first(r);
     if (!dc || !dc->folds || dc->first_file || !find(dc->folds, r->uri, &found))
         return DECLINED;
     return answer(r, &found, &in_fixup);

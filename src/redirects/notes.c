@@ -89,14 +89,27 @@ void htc_notes_pre_config(void)
 }
 
 /* mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
-void htc_note_redirect(request_rec *r, const char *file, unsigned line)
+static void note_line(request_rec *r, const char *note, const char *file, unsigned line)
 {
     const request_rec *top = r;
 
-    if (htc_options_get()->missing)
-        htc_request_get(r)->answered = true;
     while (top->main)
         top = top->main;
+    apr_table_setn(r->notes, note, apr_psprintf(top->pool, "%s:%u", file, line));
+}
+
+void htc_note_redirect(request_rec *r, const char *file, unsigned line)
+{
+    if (htc_options_get()->missing)
+        htc_request_get(r)->answered = true;
     if (htc_options_get()->notes || htc_explained_of(r))
-        apr_table_setn(r->notes, HTC_NOTE_REDIRECT, apr_psprintf(top->pool, "%s:%u", file, line));
+        note_line(r, HTC_NOTE_REDIRECT, file, line);
+}
+
+void htc_note_first(request_rec *r)
+{
+    const htc_dir_conf *dc = ap_get_module_config(r->per_dir_config, &htcache_module);
+
+    if (dc && dc->first_file && htc_explained_of(r))
+        note_line(r, HTC_NOTE_FIRST, dc->first_file, (unsigned)dc->first_line);
 }

@@ -10,11 +10,16 @@
 
 /** "FILE:LINE" of the line that redirected a request. */
 #define HTC_NOTE_REDIRECT "htcache-redirect"
+/** The same of the line without a source, which mod_alias answers with unless something else comes
+ * first; only where a request is explained. */
+#define HTC_NOTE_FIRST "htcache-first"
 
 /** Look whether a log format names one of the notes. After the tree was built, before it is run. */
 void htc_notes_pre_config(void);
 /** The request is redirected by this line. Does nothing unless a log
  * or ?explain wants to know. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line);
+/** Leave HTC_NOTE_FIRST if such a line holds. Ahead of mod_alias, in each of its phases. */
+void htc_note_first(request_rec *r);
 
 #endif
