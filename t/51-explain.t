@@ -151,7 +151,8 @@ write_file($users, 'one:{SHA}' . MIME::Base64::encode_base64(Digest::SHA::sha1('
 write_file("$root/users/page.html", "page\n");
 write_file("$root/users/.htaccess", "AuthType Basic\nAuthName x\nAuthBasicProvider file\nAuthUserFile \"$users\"\nRequire valid-user\n");
 write_file("$dir/plain/old/.htaccess", "RewriteEngine On\nRewriteRule ^a\$ http://example.org/a [R=301,L]\nRewriteCond %{QUERY_STRING} x\nRewriteRule ^b\$ c [L]\nRewriteRule ^c\$ http://example.org/c [R=301,L]\n"
-    . "Redirect 301 /old/r http://example.org/r\nRedirect gone /old/gone\n");
+    . "Redirect 301 /old/r http://example.org/r\nRedirect gone /old/gone\nRedirectMatch ^/old/index\\.html\$ http://example.org/index\n");
+write_file("$dir/plain/old/index.html", "page\n");
 
 my $server = HtCache::Server->new(name => 'explain', htcache => 1, ports => ['vhost'],
     modules => [HtCache::Server::modules(), 'proxy', 'proxy_http'], conf => <<"EOT");
@@ -414,7 +415,7 @@ RedirectMatch 302 ^/twi http://example.org/
 EOT
 $off->start;
 my $plain = $off->client('main');
-for my $case (['/old/a', 301, 2], ['/old/b?x', 301, 5], ['/old/b', 404, 0], ['/old/c', 301, 5], ['/old/r/x', 301, 6], ['/old/gone', 410, 7],
+for my $case (['/old/a', 301, 2], ['/old/b?x', 301, 5], ['/old/b', 404, 0], ['/old/c', 301, 5], ['/old/r/x', 301, 6], ['/old/gone', 410, 7], ['/old/', 302, 8],
     ['/old/match-7', 303, qr/^RedirectMatch 303/], ['/server/x', 302, qr/^Redirect 302 \/server/], ['/twice', 302, 0]) {
     my ($url, $status, $line) = @$case;
     my $answer  = $plain->request('/htcache-status?format=json&explain=' . encode($url));

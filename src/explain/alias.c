@@ -93,8 +93,11 @@ static void look_at(void *baton, const explain_line *line)
 
 explain_where explain_redirect(explain *e, const request_rec *r, int status)
 {
-    search s = {
-        .e = e, .path = r->uri, .status = status, .first = apr_table_get(r->notes, HTC_NOTE_FIRST)};
+    const char *path = apr_table_get(r->notes, EXPLAIN_PATH);
+    search s = {.e = e,
+                .path = path ? path : r->uri,
+                .status = status,
+                .first = apr_table_get(r->notes, HTC_NOTE_FIRST)};
 
     if (ap_is_HTTP_REDIRECT(status))
         s.location = apr_table_get(r->headers_out, "Location");

@@ -17,6 +17,9 @@
 /** "int:" map of this module that stands in for each map of a program. */
 #define EXPLAIN_MAP "htcache-explain"
 
+/** Note of a subrequest: its path. mod_dir gives its notes to the request that it answers. */
+#define EXPLAIN_PATH "htcache-explain-path"
+
 /** More are not shown; the list says so. */
 #define EXPLAIN_MAX_STEPS  200
 #define EXPLAIN_MAX_LOG    50

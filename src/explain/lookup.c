@@ -52,8 +52,10 @@ void htc_explain_translate(request_rec *r)
     htc_request_get(r); /* so that htc_learn() looks */
     htc_explained_trace(r);
     htc_note_first(r);
-    if (r->main)
+    if (r->main) {
+        apr_table_setn(r->notes, EXPLAIN_PATH, apr_pstrdup(e->pool, r->uri));
         return;
+    }
     if (!e->mark.path)
         e->mark.path = apr_pstrdup(e->pool, r->uri);
     if (is_document(r) && !is_document(r->prev)) {
