@@ -203,7 +203,12 @@ HtCache::Env::wait_until(sub { $server->client('main')->request('/item/1'); $ser
 visit($server, 3);
 $browser->open_page(address($server), %width);
 save('status-tables', $browser->picture(part('#s-redirect_tables', '#s-all')));
-all_forms('broken', $server, '') if $opt{states};
+if ($opt{states}) {
+    all_forms('broken', $server, '');
+    write_file("$www/site-042/htdocs/shop/.htaccess", "HtCacheRedirectMap moved-2024.csv\n");
+    $server->client('main')->request('/site-042/htdocs/shop/');
+    all_forms('missing', $server, '');
+}
 $server->stop;
 if ($opt{states}) {
     my $off = server(name => 'off', on => 0);
