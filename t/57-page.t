@@ -60,7 +60,7 @@ sub words { return $_[0] =~ s/<[^>]*>//gr =~ s/&#8239;//gr =~ s/\s+/ /gr }
 
 # --- just started -----------------------------------------------------------------------------------
 
-like words(part(html(), 's-lead')), qr/^The cache works, and has saved next to nothing: requests made \d+ look-ups since [\d:]+\. Nothing to do\./,
+like words(part(html(), 's-lead')), qr/^The cache works, and has saved next to nothing: requests made (1 look-up|(?!1 )\d+ look-ups) since [\d:]+\. Nothing to do\./,
     'just started: it works, has saved nothing worth a word, and nothing is to be done';
 like part(html(), 's-redirects'), qr/No redirect has answered so far/, 'no redirect has answered';
 like html(), qr/Plots of the last hour begin/, 'and the plots say that they have yet to begin';

@@ -59,11 +59,12 @@ static void send_savings(const htc_report *report)
 {
     const htc_figure *ratio = htc_report_figure(report, "htaccess", "hit_ratio");
     const char *since = htc_page_time(report, htc_page_figure(report, "server", "counting_since"));
+    uint64_t lookups = htc_page_figure(report, "htaccess", "lookups");
 
-    if (htc_page_figure(report, "htaccess", "lookups") < FEW_LOOKUPS) {
+    if (lookups < FEW_LOOKUPS) {
         ap_rprintf(report->r,
-                   ", and has saved next to nothing: requests made %s look-ups since %s. ",
-                   count(report, "htaccess", "lookups"), since);
+                   ", and has saved next to nothing: requests made %s look-up%s since %s. ",
+                   count(report, "htaccess", "lookups"), lookups == 1 ? "" : "s", since);
         return;
     }
     ap_rprintf(report->r,
@@ -221,19 +222,26 @@ static const char *saved_time(const htc_report *report)
     return htc_page_number(report->pool, HTC_UNIT_US, us ? us->value.number : HTC_UNKNOWN);
 }
 
+/* ", at 19 us"; or nothing when no parse was timed. */
+static const char *parse_time(const htc_report *report)
+{
+    const htc_figure *us = htc_report_figure(report, "saved", "parse_us");
+
+    if (!us || us->value.number == HTC_UNKNOWN)
+        return "";
+    return apr_pstrcat(report->pool, ", at ",
+                       htc_page_number(report->pool, HTC_UNIT_US, us->value.number), NULL);
+}
+
 void htc_page_cards(const htc_report *report)
 {
-    const htc_figure *parse = htc_report_figure(report, "saved", "parse_us");
-
     if (!report->store)
         return;
     ap_rputs("<div id=\"s-cards\" class=\"cards\">\n", report->r);
     send_card(report, "Answered from memory", percent(report, "htaccess"),
               "%s in the last 5 minutes", percent(report, "recent"));
-    send_card(
-        report, "Processor time saved", saved_time(report), "%s parses, at %s",
-        count(report, "saved", "parses"),
-        htc_page_number(report->pool, HTC_UNIT_US, parse ? parse->value.number : HTC_UNKNOWN));
+    send_card(report, "Processor time saved", saved_time(report), "%s parses%s",
+              count(report, "saved", "parses"), parse_time(report));
     send_card(report, "File operations saved", count(report, "saved", "file_operations"),
               "of %s that httpd alone would make", count(report, "htaccess", "lookups"));
     send_card(report, "File operations made", count(report, "saved", "file_operations_made"),
