@@ -6,9 +6,10 @@
 use strict;
 use warnings;
 use Cwd qw(realpath);
+use List::Util qw(max);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file wait_until wait_past_racy);
+use HtCache::Env qw(mpm work_dir write_file wait_until wait_past_racy);
 use HtCache::Host qw(cached_host status_page);
 use HtCache::Server;
 use JSON::PP ();
@@ -78,12 +79,16 @@ sub shown {
     return HtCache::Client::header($answer, 'X-V') // 200;
 }
 
-# How the status page says that a file is kept fresh.
-sub kept_fresh {
-    my ($file, $of) = @_;
+# How the status page says that files are kept fresh.
+sub freshness {
+    my ($of) = @_;
     my $page = ($of || $server)->client('main', keepalive => 0)
         ->request('/htcache-status?directories=freshness&format=json&limit=1000');
-    my ($one) = grep { $_->{path} eq $file } @{ JSON::PP::decode_json($page->{body})->{freshness}{listed} };
+    return @{ JSON::PP::decode_json($page->{body})->{freshness}{listed} };
+}
+sub kept_fresh {
+    my ($file, $of) = @_;
+    my ($one) = grep { $_->{path} eq $file } freshness($of);
     return $one ? join(' ', $one->{mode}, grep {length} $one->{reason} // '') : 'not listed';
 }
 
@@ -168,28 +173,35 @@ is join("\n", @wrong), '', 'each kind of .htaccess after each other one: the nex
 is $server->status('main')->{watch}{distrusts}, $distrusts, 'and what others have is not doubted for that';
 
 # The same bytes come again, by a write, another file and a link: that was reported, and when the safety net has looked
-# at each of them nothing else is doubted for it.
-my @again = map {"again/$_"} 1 .. 12;
-write_file("$tree/$_/sub/page.html", "page\n") for @again;
-write_file("$tree/$_/.htaccess", "Header set X-V same\n") for @again;
-wait_past_racy();
-my $all_again = sub { return join ' ', map { shown("/$_/sub/page.html") } (@again) x 3 };
-$all_again->() for 1, 2;
-for my $n (0 .. $#again) {
-    my $file = "$tree/$again[$n]/.htaccess";
-    my $new  = $n % 3 ? "$file.new" : $file;
-    write_file($new, "Header set X-V same\n");
-    link $new, "$file.other" or die "$new: $!\n" if $n % 3 == 2;
-    rename $new, $file or die "$new: $!\n" if $n % 3;
+# at each of them nothing else is doubted for it. That takes its time, and is the same under every MPM.
+SKIP: {
+    skip 'the safety net is the same under every MPM', 2 if mpm() ne 'event';
+    my @again = map {"again/$_"} 1 .. 12;
+    write_file("$tree/$_/sub/page.html", "page\n") for @again;
+    write_file("$tree/$_/.htaccess", "Header set X-V same\n") for @again;
+    wait_past_racy();
+    my $all_again = sub { return join ' ', map { shown("/$_/sub/page.html") } (@again) x 3 };
+    $all_again->() for 1, 2;
+    for my $n (0 .. $#again) {
+        my $file = "$tree/$again[$n]/.htaccess";
+        my $new  = $n % 3 ? "$file.new" : $file;
+        write_file($new, "Header set X-V same\n");
+        link $new, "$file.other" or die "$new: $!\n" if $n % 3 == 2;
+        rename $new, $file or die "$new: $!\n" if $n % 3;
+    }
+    $all_again->() for 1, 2;
+    wait_past_racy();
+    $all_again->();
+    my $doubted = sub { return $server->status('main')->{watch}{distrusts} };
+    my ($before, $began) = ($doubted->(), time);
+    my $same = join ' ', ('same') x (3 * @again);
+    my $looked_at = sub {
+        my @ages = map { $_->{age_ms} } grep { $_->{path} =~ m{^\Q$tree\E/again/\d+/\.htaccess$} } freshness();
+        return @ages == @again && max(@ages) < (time - $began) * 1000;
+    };
+    ok wait_until(sub { $all_again->() eq $same && $looked_at->() }), 'the safety net looks at files that came again';
+    is $doubted->(), $before, 'and distrusts nothing for them';
 }
-$all_again->() for 1, 2;
-wait_past_racy();
-$all_again->();
-my $watch = sub { my $status = $server->status('main'); return [$status->{watch}{distrusts}, $status->{htaccess}{revalidations}] };
-my ($doubted, $compared) = @{ $watch->() };
-my $same = join ' ', ('same') x (3 * @again);
-ok wait_until(sub { $all_again->() eq $same && $watch->()->[1] > $compared + 4 * @again }), 'the safety net looks at files that came again';
-is $watch->()->[0], $doubted, 'and distrusts nothing for them';
 
 # --- several lines that name one map file -------------------------------------------------------
 
