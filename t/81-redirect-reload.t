@@ -460,10 +460,10 @@ for my $edit (grep { $_->[0] =~ /^(?:emptied|unreadable|only bad rows|broken JSO
     for my $name (@which) {
         is generation_of($name), $map{$name}{g}, "restart, $what, $name: the last good rows answer";
     }
-    ask_all() for 1 .. 3;
+    ask_all() for 1 .. 2;
     sleep 0.7;
     my $from = length $server->error_log;
-    for (1 .. 5) { ask_all(); sleep 0.3 }
+    for (1 .. 3) { ask_all(); sleep 0.5 }
     is join("\n", map { log_lines_of($from, $_) } @which), '', "restart, $what: no more lines in the log";
     make_good($map{$_}{file}, text_of($_, $map{$_}{g} + 1)) for @which;
     for my $name (@which) {
