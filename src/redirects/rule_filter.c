@@ -56,8 +56,6 @@ struct htc_rule_filter {
 
     /* Facts about mod_rewrite, once it has read the rules. */
     const apr_array_header_t *rules;
-    const char *directory;
-    size_t directory_len;
 };
 
 /* --- making a filter ---------------------------------------------------------------------------*/
@@ -244,8 +242,6 @@ const char *htc_rule_filter_directive(cmd_parms *cmd, void *dir_conf, const char
         if (!conf || conf->rules->nelts != filter->expected || !conf->directory)
             return NULL;
         filter->rules = conf->rules;
-        filter->directory = conf->directory;
-        filter->directory_len = strlen(conf->directory);
         ((htc_dir_conf *)dir_conf)->filter = filter;
     } else if (!filter->in_dir && !cmd->path) {
         const htc_rewrite_server *conf =
@@ -402,16 +398,17 @@ static HTC_HOT bool logs(const request_rec *r, const htc_rewrite *rewrite)
 }
 
 /* The path that the rules are matched against, as mod_rewrite makes it. */
-static const char *subject_of(request_rec *r, const htc_rule_filter *filter, size_t *len)
+static const char *subject_of(request_rec *r, const char *directory, size_t *len)
 {
     const char *path = r->filename;
+    size_t above = strlen(directory);
 
     if (r->path_info && *r->path_info)
         path = apr_pstrcat(r->pool, path, r->path_info, NULL);
     *len = strlen(path);
-    if (*len >= filter->directory_len && !memcmp(path, filter->directory, filter->directory_len)) {
-        path += filter->directory_len;
-        *len -= filter->directory_len;
+    if (*len >= above && !memcmp(path, directory, above)) {
+        path += above;
+        *len -= above;
     }
     return path;
 }
@@ -476,7 +473,7 @@ static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_rewrite *rewrit
         (filter->loose_chains && r->main) ||
         !(ap_allow_options(r) & (OPT_SYM_LINKS | OPT_SYM_OWNER)))
         return rewrite->fixup(r);
-    subject = subject_of(r, filter, &len);
+    subject = subject_of(r, conf->directory, &len);
     if (!pick(filter, r, subject, len, &some))
         return DECLINED;
     if (filter->whole || some.tail - some.n < WORTHWHILE)
