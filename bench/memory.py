@@ -79,7 +79,8 @@ def tree(root, docroot, module):
         grown, figures = private_bytes(child) - before, status(one)
     records, shared = figures["htaccess"], figures["shared"]
     print(f"{len(urls)} files: {records['bytes_used'] / 2**20:.2f} MB of records; heap: {per('configurations', shared)}, "
-          f"{per('directories', shared)}, {shared['bytes_used'] / 2**20:.2f} MB; {shared['refused']} refused; "
+          f"{per('contents', shared)}, {per('directories', shared)}, "
+          f"{shared['bytes_used'] / 2**20:.2f} MB; {shared['refused']} refused; "
           f"the process grew by {grown / 2**20:.1f} MB")
     htbench.save("memory-tree", {"files": len(urls), "grown": grown, "figures": records, "shared": shared})
 

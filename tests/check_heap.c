@@ -477,6 +477,41 @@ START_TEST(used_lately)
 }
 END_TEST
 
+/* What several objects need stays until the last of them goes, also once it cannot be found itself. */
+START_TEST(needed_by_several)
+{
+    const hu_object *shared, *users[2];
+    bool had = true;
+
+    own();
+    shared = build(2, 1, 50);
+    ck_assert(htc_heap_has(heap, shared, hu_hash(2)));
+    ck_assert(!htc_heap_has(heap, shared, hu_hash(4)));
+    for (int i = 0; i < 2; i++) {
+        users[i] = hu_build(heap, &(hu_spec){.key = 4 + 2 * (uint64_t)i,
+                                             .build = 1,
+                                             .nwords = 50,
+                                             .kind = HTC_HEAP_CONTENT,
+                                             .needs = {NULL, NULL, shared}});
+        ck_assert_ptr_nonnull(users[i]);
+    }
+    ck_assert_uint_eq(stats().objects[HTC_HEAP_CONFIG], 1);
+    build(2, 2, 50); /* another one in its place */
+    ck_assert(!htc_heap_has(heap, shared, hu_hash(2)));
+    for (uint64_t i = 0; had; i++) {
+        ck_assert_uint_lt(i, 100000);
+        build(10000 + i, i, BIG_WORDS);
+        had = hu_find(heap, 4) || hu_find(heap, 6);
+        if (had)
+            ck_assert_ptr_null(hu_wrong(shared, 2));
+        hu_assert_consistent(heap);
+    }
+    build_others(1);
+    ck_assert_uint_eq(stats().objects[HTC_HEAP_CONTENT], 0);
+    ck_assert(!htc_heap_has(heap, shared, hu_hash(2)));
+}
+END_TEST
+
 /* A look that a request does not need is left out while there is room enough. */
 START_TEST(use_is_noted_when_room_gets_short)
 {
@@ -623,7 +658,7 @@ START_TEST(kept_until_answered)
     build_others(1);
     hu_assert_right(object, 1);
     ck_assert_uint_eq(object->build, 1);
-    for (int i = 1; i < 512; i++)
+    for (int i = 1; i < HEAP_KEPT; i++)
         htc_heap_keep(heap, object);
     ck_assert(htc_heap_begin(heap, &draft, 10, 10, 1, 100));
     htc_heap_drop(heap, &draft);
@@ -764,6 +799,7 @@ int main(void)
     tcase_add_test(asked, woken);
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);
+    tcase_add_test(room, needed_by_several);
     tcase_add_test(room, use_is_noted_when_room_gets_short);
     tcase_add_test(room, owners_with_shares);
     tcase_add_loop_test(room, draft_as_large_as_may_be, 0, 10);

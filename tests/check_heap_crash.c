@@ -384,7 +384,8 @@ static void build_with_needs(void)
 {
     const hu_object *above = hu_find(heap, 3), *side = hu_find(heap, 7);
 
-    must(hu_build(heap, &(hu_spec){.key = 60, .nwords = WORDS, .needs = {above, side}}) != NULL);
+    must(hu_build(heap, &(hu_spec){.key = 60, .nwords = WORDS, .needs = {above, side, side}}) !=
+         NULL);
 }
 
 static void build_big(void)
@@ -594,6 +595,8 @@ static void churn_once(uint64_t *state)
         spec.needs[0] = hu_find(heap, above);
     if (hu_random(state) % 4 == 0)
         spec.needs[1] = hu_find(heap, side);
+    if (hu_random(state) % 4 == 0)
+        spec.needs[2] = hu_find(heap, side + 1);
     hu_build(heap, &spec);
     if (hu_random(state) % 8 == 0) {
         htc_heap_draft draft;

@@ -91,8 +91,10 @@ static inline const char *hu_wrong(const hu_object *object, uint64_t key)
             if (object->words[i] != hu_word(object, i))
                 return "a mixture of objects";
         }
-        if (object->needs[1] && hu_wrong(object->needs[1], object->needs[1]->key))
-            return "what an object needs is wrong";
+        for (int i = 1; i < HTC_HEAP_NEEDS; i++) {
+            if (object->needs[i] && hu_wrong(object->needs[i], object->needs[i]->key))
+                return "what an object needs is wrong";
+        }
         key = object->needs[0] ? object->needs[0]->key : 0;
     }
     return NULL;
@@ -135,10 +137,13 @@ static inline void hu_answered(htc_heap *heap)
 /* In the builder. NULL: there is no room. */
 static inline const hu_object *hu_build(htc_heap *heap, const hu_spec *spec)
 {
-    const void *needs[HTC_HEAP_NEEDS] = {spec->needs[0], spec->needs[1]};
+    const void *needs[HTC_HEAP_NEEDS];
     htc_heap_draft draft;
+    bool any = false;
 
     for (int i = 0; i < HTC_HEAP_NEEDS; i++) {
+        needs[i] = spec->needs[i];
+        any = any || needs[i];
         if (needs[i])
             htc_heap_keep(heap, needs[i]);
     }
@@ -151,7 +156,7 @@ static inline const hu_object *hu_build(htc_heap *heap, const hu_spec *spec)
         return NULL;
     }
     htc_heap_publish(heap, &draft, spec->kind, hu_hash(spec->key), hu_match, &spec->key, needs);
-    if (needs[0] || needs[1])
+    if (any)
         hu_answered(heap);
     return draft.object;
 }

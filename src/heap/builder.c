@@ -605,6 +605,14 @@ const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match ma
     return NULL;
 }
 
+bool htc_heap_has(const htc_heap *heap, const void *object, uint64_t hash)
+{
+    uint32_t number = heap_number_of(heap, object);
+    const heap_block *block = heap_block_at(heap, number);
+
+    return is_block(heap, number) && block->hash == hash && in_index(heap, block, number);
+}
+
 void htc_heap_keep(htc_heap *heap, const void *object)
 {
     heap_writer *w = heap->writer;

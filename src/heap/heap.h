@@ -70,11 +70,12 @@ typedef enum htc_heap_kind {
     HTC_HEAP_CONFIG,     /* what httpd made of a file */
     HTC_HEAP_REFUSED,    /* why a file's configuration cannot be shared */
     HTC_HEAP_PATH_ENTRY, /* a directory's ready-made result */
+    HTC_HEAP_CONTENT,    /* what configurations of files with one text have in common */
     HTC_HEAP_KINDS
 } htc_heap_kind;
 
 /** Objects that one may need. */
-#define HTC_HEAP_NEEDS 2
+#define HTC_HEAP_NEEDS 3
 
 /**
  * Make an empty heap before the children fork. @a bytes is its size with its index; memory is taken
@@ -210,8 +211,10 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
 /** Find an object, in the builder. Nothing goes away before the next htc_heap_begin(). */
 const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match match,
                           const void *key);
+/** True when @a object, which was published under @a hash, can still be found. In the builder. */
+bool htc_heap_has(const htc_heap *heap, const void *object, uint64_t hash);
 /** Keep an object that was found in place until the request is answered, also when
- * htc_heap_begin() makes room. After 512 of them htc_heap_begin() returns false. */
+ * htc_heap_begin() makes room. After 768 of them htc_heap_begin() returns false. */
 void htc_heap_keep(htc_heap *heap, const void *object);
 
 /** Note what is being worked on, in case that the builder dies of it. 0: nothing. */

@@ -38,7 +38,7 @@ typedef struct heap_block {
     uint32_t place;                 /* its word in the index was this one */
     uint32_t kind;
     _Atomic uint32_t rank; /* how often it was used of late */
-    uint32_t unused[5];
+    uint32_t unused[4];
 } heap_block;
 
 /** A version of a record. */
@@ -105,7 +105,7 @@ struct htc_heap {
 };
 
 /** Objects of one request that are kept in place while it is worked on. */
-#define HEAP_KEPT 512
+#define HEAP_KEPT 768
 
 /** The builder's own memory. */
 typedef struct heap_writer {
@@ -125,7 +125,7 @@ typedef struct heap_writer {
     uint32_t kept[HEAP_KEPT];
     unsigned nkept;
     uint64_t died_record, died_version;
-    _Alignas(16) char fixed[HTC_HEAP_MOST_FIXED]; /* of the draft */
+    _Alignas(8) char fixed[HTC_HEAP_MOST_FIXED]; /* of the draft; a pool aligns no more */
 } heap_writer;
 
 static inline uint32_t heap_total(const htc_heap *heap)

@@ -100,11 +100,12 @@ static bool same_refs(const htc_path_entry *entry, const htc_level *level)
 
 static void fill_deps(htc_path_entry *entry, const htc_level *level, apr_pool_t *pool)
 {
+    const char *known = entry->config ? entry->config->path : "";
     htc_dep *deps = apr_pmemdup(pool, level->deps, level->ndeps * sizeof(*deps));
 
     entry->ndeps = level->ndeps;
     for (unsigned i = 0; i < level->ndeps; i++) {
-        deps[i].path = apr_pstrdup(pool, deps[i].path);
+        deps[i].path = strcmp(deps[i].path, known) ? apr_pstrdup(pool, deps[i].path) : known;
         if (deps[i].kind == HTC_KIND_ABSENT)
             entry->absent++;
         else
@@ -137,7 +138,7 @@ static void fill_steps(const htc_building *b, htc_path_entry *entry, const htc_p
 
 static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const htc_level *level,
                        const htc_path_entry *parent, const htc_config *config, bool complete,
-                       bool walk)
+                       bool walk, const htc_path_entry *model)
 {
     htc_path_entry *entry = draft->payload;
     const htc_path_entry *object = draft->object;
@@ -170,7 +171,38 @@ static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const
     fill_steps(b, entry, object);
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
-                               parent ? &parent->walk : NULL, pool);
+                               parent ? &parent->walk : NULL, model ? &model->walk : NULL, pool);
+}
+
+/* Entries whose files have one content merge the same. So the later ones lean on the first: what was
+ * merged of the same two there need not be merged, and kept, again. This is by content; of the
+ * builder alone. */
+static struct model {
+    const void *content;
+    const htc_path_entry *entry;
+    uint64_t hash; /* of the entry */
+} models[1024];
+
+static struct model *model_for(const void *content)
+{
+    return &models[(uintptr_t)content / 128 % (sizeof(models) / sizeof(models[0]))];
+}
+
+static const htc_path_entry *find_model(const htc_building *b, const htc_config *config)
+{
+    const struct model *model = config && config->content ? model_for(config->content) : NULL;
+
+    return model && model->content == config->content &&
+                   htc_heap_has(b->ctx->heap, model->entry, model->hash)
+               ? model->entry
+               : NULL;
+}
+
+/* An entry that leans on another one is no model, so there are no chains. */
+static void note_model(const htc_path_entry *entry, uint64_t hash)
+{
+    if (entry->config && entry->config->content && !entry->walk.leans)
+        *model_for(entry->config->content) = (struct model){entry->config->content, entry, hash};
 }
 
 /* False for a cleanup. Merging compiles no regex, so each one belongs to something outside. */
@@ -186,7 +218,8 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
                                          bool complete)
 {
     const htc_entry_key key = {b->s, level->dir, strlen(level->dir)};
-    const void *const needs[HTC_HEAP_NEEDS] = {parent, config};
+    const void *needs[HTC_HEAP_NEEDS] = {parent, config};
+    uint64_t hash = htc_entry_hash(b->ctx, &key);
     size_t fixed = steps_at(key.len) + ((parent ? parent->depth : 0) + 1) * sizeof(htc_step);
     static size_t usual = HTC_BUILD_ROOM; /* what most entries took of late */
     bool scarce = htc_heap_scarce(b->ctx->heap);
@@ -195,12 +228,15 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
     htc_heap_draft draft;
 
     for (int i = scarce ? -1 : 0; i < HTC_BUILD_TRIES; i++) {
+        const htc_path_entry *model;
+
         if (i >= 0)
             room = HTC_BUILD_ROOM << 2 * i;
         if (!htc_heap_begin(b->ctx->heap, &draft, fixed, room, b->request->owner,
                             b->request->share))
             return NULL;
-        fill_entry(b, &draft, level, parent, config, complete, walk);
+        model = find_model(b, config);
+        fill_entry(b, &draft, level, parent, config, complete, walk, model);
         walk = walk && htc_run_each_cleanup(&draft.run, no_cleanup, NULL);
         if (htc_run_whole(&draft.run) && htc_run_each_cleanup(&draft.run, no_cleanup, NULL)) {
             size_t took = htc_run_used(&draft.run), less = usual - usual / 16;
@@ -208,8 +244,10 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
             /* A few large ones make no difference to all others. */
             if (took <= HTC_BUILD_ROOM)
                 usual = took > less ? took : less;
-            htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY,
-                             htc_entry_hash(b->ctx, &key), htc_entry_match, &key, needs);
+            needs[2] = ((const htc_path_entry *)draft.payload)->walk.leans ? model : NULL;
+            htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY, hash, htc_entry_match, &key,
+                             needs);
+            note_model(draft.object, hash);
             return draft.object;
         }
         htc_heap_drop(b->ctx->heap, &draft);

@@ -24,8 +24,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-#define MOST_REST     16 /* modules of which each request runs directives of one file */
-#define ROOM_PER_BYTE 16 /* of a record */
+#define MOST_REST 16 /* modules of which each request runs directives of one file */
 
 /* How PCRE tells the size of what it compiled: pcre2_pattern_info(), or pcre_fullinfo() with httpd
  * before 2.4.51. httpd links with one of them. */
@@ -181,14 +180,6 @@ static const char not_now[] = "";
 static const char keeps_outside[] =
     "a trusted module keeps something outside of the memory that it is given";
 
-/* A record, and what of it is left to each request. */
-typedef struct source {
-    const char *record;
-    size_t len;
-    bool split;         /* some directives are */
-    bool split_trusted; /* those of modules in HtCacheTrustModule, too */
-} source;
-
 /* True when one of the directives may be kept only because of HtCacheTrustModule. */
 static bool any_trusted(const htc_context *ctx, const char *record)
 {
@@ -307,10 +298,15 @@ static void keep_lines(const htc_context *ctx, ap_directive_t *node, apr_pool_t 
 
 /* httpd's own modules keep no pointer to the tree itself in what a .htaccess file can set, so it
  * need not lie in the heap. Of trusted modules nobody knows. */
-static ap_directive_t *tree_of(const htc_building *b, const source *source, htc_config *config,
+static bool keeps_tree(const htc_building *b, const htc_source *source)
+{
+    return any_trusted(b->ctx, source->record) && !source->split_trusted;
+}
+
+static ap_directive_t *tree_of(const htc_building *b, const htc_source *source, htc_config *config,
                                apr_pool_t *pool)
 {
-    bool whole = any_trusted(b->ctx, source->record) && !source->split_trusted;
+    bool whole = keeps_tree(b, source);
     ap_directive_t *tree =
         whole ? htc_tree_decode(apr_pmemdup(pool, source->record, source->len), config->path, pool)
               : htc_tree_decode(source->record, config->path, b->scratch);
@@ -322,14 +318,14 @@ static ap_directive_t *tree_of(const htc_building *b, const source *source, htc_
     return tree;
 }
 
-/* Run the record in the draft's pool. What is said against sharing it, or NULL. */
-static const char *run_record(const htc_building *b, const htc_level *level, htc_heap_draft *draft,
-                              const source *source)
+const char *htc_run_record(const htc_building *b, const htc_level *level, htc_heap_draft *draft,
+                           const htc_source *source)
 {
     apr_pool_t *pool = draft->run.pool;
     htc_config *config = draft->payload;
     unsigned logged = htc_lines_logged();
-    apr_array_header_t *folds = apr_array_make(b->scratch, 4, sizeof(htc_fold *));
+    apr_array_header_t *folds =
+        apr_array_make(keeps_tree(b, source) ? pool : b->scratch, 4, sizeof(htc_fold *));
     ap_directive_t *tree;
     cmd_parms parms;
     const char *err;
@@ -343,9 +339,9 @@ static const char *run_record(const htc_building *b, const htc_level *level, htc
     config->ref = level->file.ref;
     config->vector = apr_pcalloc(pool, b->ctx->vector_bytes);
     tree = tree_of(b, source, config, pool);
+    htc_options_get()->building = folds;
     if (level->file.flags & HTC_RF_REDIRECTS)
         tree = htc_fold_record(b->ctx, b->s, &parms, tree, false, false);
-    htc_options_get()->building = folds;
     err = ap_walk_config(tree, &parms, config->vector);
     if (!err)
         htc_fold_make_tables(folds);
@@ -357,9 +353,8 @@ static const char *run_record(const htc_building *b, const htc_level *level, htc
     return NULL;
 }
 
-/* Move all into the draft's pool. What is said against it, or NULL. @a whole: all had room there.
- * Once a regex is moved the pool can be destroyed no more, so the room is looked at first. */
-static const char *move_all(htc_heap_draft *draft, bool *whole)
+/* The room is looked at first, as once a regex is moved the pool can be destroyed no more. */
+const char *htc_move_all(htc_heap_draft *draft, bool *whole)
 {
     moving move = {.pool = draft->run.pool};
 
@@ -380,11 +375,11 @@ static const char *move_all(htc_heap_draft *draft, bool *whole)
 
 /* Run the record once more, in @a draft, and see what it took from malloc. What is said against
  * sharing it, or NULL. *right: it is what the regexes take. */
-static const char *try_trusted(const htc_building *b, const htc_level *level, const source *source,
-                               htc_heap_draft *draft, bool *right)
+static const char *try_trusted(const htc_building *b, const htc_level *level,
+                               const htc_source *source, htc_heap_draft *draft, bool *right)
 {
     size_t before = outside();
-    const char *reason = run_record(b, level, draft, source);
+    const char *reason = htc_run_record(b, level, draft, source);
     moving look = {0};
 
     if (reason)
@@ -400,9 +395,9 @@ static const char *try_trusted(const htc_building *b, const htc_level *level, co
  * another gave back. Their own memory is none of malloc's, which frees a rest where it aligns a
  * block. What is said against sharing it, or NULL. */
 static const char *check_trusted(const htc_building *b, const htc_level *level,
-                                 const source *source)
+                                 const htc_source *source)
 {
-    size_t room = 4 * (HTC_BUILD_ROOM + ROOM_PER_BYTE * level->file.payload_len);
+    size_t room = 4 * (HTC_BUILD_ROOM + HTC_ROOM_PER_BYTE * level->file.payload_len);
     size_t bytes = room + HTC_RUN_MIN;
     htc_heap_draft drafts[REPEATS];
     void *memory[REPEATS];
@@ -430,13 +425,6 @@ static const char *check_trusted(const htc_building *b, const htc_level *level,
     return !reason && same < SAME ? keeps_outside : reason;
 }
 
-static void publish_config(const htc_building *b, const htc_config_key *key, htc_heap_draft *draft,
-                           htc_heap_kind kind)
-{
-    htc_heap_publish(b->ctx->heap, draft, kind, htc_config_hash(b->ctx, key), htc_config_match, key,
-                     NULL);
-}
-
 /* Remember why, so that it is not tried again for each request. */
 static void refuse(const htc_building *b, const htc_level *level, const htc_config_key *key,
                    const char *reason)
@@ -455,18 +443,17 @@ static void refuse(const htc_building *b, const htc_level *level, const htc_conf
     config->override_list = key->override_list;
     config->ref = level->file.ref;
     config->reason = apr_pstrdup(draft.run.pool, reason);
-    publish_config(b, key, &draft, HTC_HEAP_REFUSED);
+    htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_REFUSED, htc_config_hash(b->ctx, key),
+                     htc_config_match, key, NULL);
 }
 
-/* NULL: *reason says why not; without a reason there is no room. */
-static const htc_config *build_config(const htc_building *b, const htc_level *level,
-                                      const htc_config_key *key, const source *source,
-                                      const char **reason)
+const void *htc_build_run(const htc_building *b, const htc_level *level, const htc_source *source,
+                          const htc_target *target, const char **reason)
 {
     htc_heap *heap = b->ctx->heap;
     bool scarce = htc_heap_scarce(heap);
-    size_t room = scarce ? HTC_BUILD_ROOM / 4 + ROOM_PER_BYTE / 2 * source->len
-                         : HTC_BUILD_ROOM + ROOM_PER_BYTE * source->len;
+    size_t room = scarce ? HTC_BUILD_ROOM / 4 + HTC_ROOM_PER_BYTE / 2 * source->len
+                         : HTC_BUILD_ROOM + HTC_ROOM_PER_BYTE * source->len;
     size_t most = htc_heap_most(heap);
     bool last = false;
     htc_heap_draft draft;
@@ -478,14 +465,17 @@ static const htc_config *build_config(const htc_building *b, const htc_level *le
         if (last)
             room = most;
         *reason = NULL;
-        if (!htc_heap_begin(heap, &draft, sizeof(htc_config), room, b->request->owner,
+        if (!htc_heap_begin(heap, &draft, target->fixed, room, b->request->owner,
                             b->request->share))
             return NULL;
-        *reason = run_record(b, level, &draft, source);
+        if (target->fill)
+            target->fill(&draft, target->key);
+        *reason = htc_run_record(b, level, &draft, source);
         if (!*reason)
-            *reason = move_all(&draft, &whole);
+            *reason = htc_move_all(&draft, &whole);
         if (whole) {
-            publish_config(b, key, &draft, HTC_HEAP_CONFIG);
+            htc_heap_publish(heap, &draft, target->kind, target->hash, target->match, target->key,
+                             NULL);
             return draft.object;
         }
         htc_heap_drop(heap, &draft);
@@ -496,8 +486,26 @@ static const htc_config *build_config(const htc_building *b, const htc_level *le
     return NULL;
 }
 
+/* NULL: *reason says why not; without a reason there is no room. */
+static const htc_config *build_config(const htc_building *b, const htc_level *level,
+                                      const htc_config_key *key, const htc_source *source,
+                                      const char **reason)
+{
+    const htc_target target = {.fixed = sizeof(htc_config),
+                               .kind = HTC_HEAP_CONFIG,
+                               .hash = htc_config_hash(b->ctx, key),
+                               .match = htc_config_match,
+                               .key = key};
+    const htc_content *content = source->split || any_trusted(b->ctx, source->record)
+                                     ? NULL
+                                     : htc_build_content(b, level, source);
+
+    return content ? htc_build_copy(b, level, key, content)
+                   : htc_build_run(b, level, source, &target, reason);
+}
+
 /* Find out what of the record is left to each request. What is said against it, or NULL. */
-static const char *split_source(const htc_building *b, const htc_level *level, source *source)
+static const char *split_source(const htc_building *b, const htc_level *level, htc_source *source)
 {
     source->split = (level->file.flags & HTC_RF_REPLAY) != 0;
     if (any_trusted(b->ctx, source->record) && check_trusted(b, level, source))
@@ -514,7 +522,7 @@ const htc_config *htc_build_config(const htc_building *b, const htc_level *level
         htc_heap_find(ctx->heap, htc_config_hash(ctx, &key), htc_config_match, &key);
     uint64_t record_hash = htc_store_hash(ctx->store, level->path, strlen(level->path));
     const char *reason = NULL;
-    source source = {NULL};
+    htc_source source = {NULL};
     silenced was;
     uint64_t began;
     char *record;

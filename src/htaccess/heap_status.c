@@ -51,6 +51,10 @@ void htc_heap_report(htc_report *report)
                   "files whose configuration is shared");
     htc_add_gauge(group, "configurations_bytes", HTC_UNIT_BYTES, stats.bytes[HTC_HEAP_CONFIG],
                   "memory that these take");
+    htc_add_gauge(group, "contents", HTC_UNIT_ONE, stats.objects[HTC_HEAP_CONTENT],
+                  "texts that several of these files have, kept once");
+    htc_add_gauge(group, "contents_bytes", HTC_UNIT_BYTES, stats.bytes[HTC_HEAP_CONTENT],
+                  "memory that these take");
     htc_add_gauge(group, "directories", HTC_UNIT_ONE, stats.objects[HTC_HEAP_PATH_ENTRY],
                   "directories with a ready-made result");
     htc_add_gauge(group, "directories_bytes", HTC_UNIT_BYTES, stats.bytes[HTC_HEAP_PATH_ENTRY],

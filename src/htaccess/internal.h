@@ -17,6 +17,7 @@ typedef struct htc_config {
     const apr_table_t *override_list;
     htc_ref ref; /* the record it was made from */
     ap_conf_vector_t *vector;
+    const void *content;        /* what the vector leads to; NULL: the configuration's own */
     const ap_directive_t *rest; /* what each request runs besides; NULL: nothing */
     const char *reason;         /* not NULL: each request runs the record itself, because of this */
 } htc_config;
@@ -157,6 +158,7 @@ typedef struct htc_merged_walk {
     const unsigned char *files; /* htc_file_literals() of it */
     bool known;                 /* it can be told ahead; else the rest means nothing */
     bool whole;                 /* and there is no section that could be for a file in it */
+    bool leans;                 /* a part of it is the model's */
 } htc_merged_walk;
 
 /** A directory on the way. */
@@ -167,11 +169,13 @@ typedef struct htc_merged_step {
 
 /** Merge what there is for the directory @a step of a server for which that is possible, into @a
  * pool. @a above: the directory above for which core asked last, and what there is for it; both
- * NULL for the first. All that they have must live as long as @a walk. Where it cannot be done @a
- * walk says so. */
+ * NULL for the first. @a model: what there is for another directory, or NULL. What was merged of the
+ * same two there is not merged again; then @a walk leans on it. All that they have must live as long
+ * as @a walk. Where it cannot be done @a walk says so. */
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
                             const htc_merged_step *step, const char *above_dir,
-                            const htc_merged_walk *above, apr_pool_t *pool);
+                            const htc_merged_walk *above, const htc_merged_walk *model,
+                            apr_pool_t *pool);
 /** Add to @a rights what the <Directory> sections say that apply to @a dir and not to @a above
  * (NULL: none), as core does while it walks. */
 void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, const char *above);

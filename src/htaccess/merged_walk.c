@@ -130,35 +130,69 @@ void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, co
     }
 }
 
-/* As ap_merge_per_dir_configs(), in a vector of just the size that the loaded modules need. What was
- * merged of the same two for the directory above, if there is one, need not be merged again. */
-static ap_conf_vector_t *merge(const htc_context *ctx, const ap_conf_vector_t *base,
-                               const ap_conf_vector_t *more, const ap_conf_vector_t *more_above,
-                               const ap_conf_vector_t *made_above, apr_pool_t *pool)
+/* A merge that was made before. */
+typedef struct merge_made {
+    const ap_conf_vector_t *base, *more;
+    ap_conf_vector_t *made; /* NULL: none */
+} merge_made;
+
+/* What came of the same two; NULL: nothing yet. */
+static void *made_before(const merge_made *before, const module *m, const void *old,
+                         const void *add)
 {
-    ap_conf_vector_t *made = apr_pmemdup(pool, base, ctx->vector_bytes);
-
-    for (const module *m = ap_top_module; m; m = m->next) {
-        void *add = ap_get_module_config(more, m), *old = ap_get_module_config(base, m);
-
-        if (!add)
-            continue;
-        if (made_above && add == ap_get_module_config(more_above, m))
-            add = ap_get_module_config(made_above, m);
-        else if (old && m->merge_dir_config)
-            add = m->merge_dir_config(pool, old, add);
-        ap_set_module_config(made, m, add);
-    }
-    return made;
+    return before->made && ap_get_module_config(before->base, m) == old &&
+                   ap_get_module_config(before->more, m) == add
+               ? ap_get_module_config(before->made, m)
+               : NULL;
 }
 
 /* What the walk down to a directory is merged into. What was merged above is not changed. */
 typedef struct merging {
     htc_merged_walk *walk;
     const htc_context *ctx;
-    const htc_merged_walk *above;
+    const htc_merged_walk *above, *model;
     apr_pool_t *pool;
 } merging;
+
+/* As ap_merge_per_dir_configs(), in a vector of just the size that the loaded modules need. What was
+ * merged of the same two for the directory above, or for the model, need not be merged again. */
+static ap_conf_vector_t *merge(const merging *to, const ap_conf_vector_t *base,
+                               const ap_conf_vector_t *more, const merge_made *above,
+                               const merge_made *model)
+{
+    ap_conf_vector_t *made;
+
+    if (model->made && more == model->more && !memcmp(base, model->base, to->ctx->vector_bytes)) {
+        to->walk->leans = true;
+        return model->made;
+    }
+    made = apr_pmemdup(to->pool, base, to->ctx->vector_bytes);
+    for (const module *m = ap_top_module; m; m = m->next) {
+        void *add = ap_get_module_config(more, m), *old = ap_get_module_config(base, m), *before;
+
+        if (!add)
+            continue;
+        if (old && m->merge_dir_config) {
+            before = made_before(above, m, old, add);
+            if (!before) {
+                before = made_before(model, m, old, add);
+                to->walk->leans |= before != NULL;
+            }
+            add = before ? before : m->merge_dir_config(to->pool, old, add);
+        }
+        ap_set_module_config(made, m, add);
+    }
+    return made;
+}
+
+/* With room for a section and a file. */
+static apr_array_header_t *copy_steps(const apr_array_header_t *steps, apr_pool_t *pool)
+{
+    apr_array_header_t *copy = apr_array_make(pool, steps->nelts + 2, steps->elt_size);
+
+    apr_array_cat(copy, steps);
+    return copy;
+}
 
 static void note_step(const merging *m, const ap_conf_vector_t *matched)
 {
@@ -168,21 +202,35 @@ static void note_step(const merging *m, const ap_conf_vector_t *matched)
     if (!walk->walked)
         walk->walked = apr_array_make(m->pool, 1, sizeof(*step));
     else if (m->above && walk->walked == m->above->walked)
-        walk->walked = apr_array_copy(m->pool, walk->walked);
+        walk->walked = copy_steps(walk->walked, m->pool);
     step = apr_array_push(walk->walked);
     step->matched = matched;
     step->merged = walk->merged;
 }
 
+/* The model's merge of as many steps as the walk has now, and one more. */
+static merge_made made_for_model(const merging *m)
+{
+    const apr_array_header_t *steps = m->model ? m->model->walked : NULL;
+    int n = m->walk->walked ? m->walk->walked->nelts : 0;
+
+    return steps && n && n < steps->nelts
+               ? (merge_made){APR_ARRAY_IDX(steps, n - 1, htc_walk_step).merged,
+                              APR_ARRAY_IDX(steps, n, htc_walk_step).matched,
+                              APR_ARRAY_IDX(steps, n, htc_walk_step).merged}
+               : (merge_made){NULL, NULL, NULL};
+}
+
 static bool add(const merging *m, ap_conf_vector_t *vector)
 {
+    const merge_made none = {NULL, NULL, NULL}, model = made_for_model(m);
     htc_merged_walk *walk = m->walk;
     const core_dir_config *core = core_of(vector);
 
     if ((core && !follows_links(core)) ||
         (walk->merged && !may_merge(m->ctx, walk->merged, vector)))
         return false;
-    walk->merged = walk->merged ? merge(m->ctx, walk->merged, vector, NULL, NULL, m->pool) : vector;
+    walk->merged = walk->merged ? merge(m, walk->merged, vector, &none, &model) : vector;
     note_step(m, vector);
     return true;
 }
@@ -210,20 +258,33 @@ static bool may_be_files(const apr_array_header_t *sections, const char *dir)
     return false;
 }
 
+static bool has_files_of(const htc_merged_walk *walk, const htc_merged_walk *other)
+{
+    return other && other->ready &&
+           core_of(other->ready)->sec_file == core_of(walk->ready)->sec_file;
+}
+
 /* Most files set no section, so the list is that of the directory above. */
 static const unsigned char *files_of(const merging *m)
 {
-    const htc_merged_walk *walk = m->walk, *above = m->above;
+    if (has_files_of(m->walk, m->above))
+        return m->above->files;
+    if (!has_files_of(m->walk, m->model))
+        return htc_file_literals(m->walk->ready, m->pool);
+    m->walk->leans = true;
+    return m->model->files;
+}
 
-    return above && above->ready &&
-                   core_of(above->ready)->sec_file == core_of(walk->ready)->sec_file
-               ? above->files
-               : htc_file_literals(walk->ready, m->pool);
+static merge_made made_ready(const server_rec *s, const htc_merged_walk *walk)
+{
+    return walk && walk->ready ? (merge_made){s->lookup_defaults, walk->merged, walk->ready}
+                               : (merge_made){NULL, NULL, NULL};
 }
 
 /* The last merge, if that can be done ahead, too. */
 static void make_ready(const merging *m, const server_rec *s)
 {
+    const merge_made above = made_ready(s, m->above), model = made_ready(s, m->model);
     htc_merged_walk *walk = m->walk;
 
     if (m->above && walk->merged == m->above->merged) {
@@ -232,19 +293,18 @@ static void make_ready(const merging *m, const server_rec *s)
         return;
     }
     if (may_merge(m->ctx, s->lookup_defaults, walk->merged))
-        walk->ready =
-            merge(m->ctx, s->lookup_defaults, walk->merged, m->above ? m->above->merged : NULL,
-                  m->above ? m->above->ready : NULL, m->pool);
+        walk->ready = merge(m, s->lookup_defaults, walk->merged, &above, &model);
     if (walk->ready)
         walk->files = files_of(m);
 }
 
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
                             const htc_merged_step *step, const char *above_dir,
-                            const htc_merged_walk *above, apr_pool_t *pool)
+                            const htc_merged_walk *above, const htc_merged_walk *model,
+                            apr_pool_t *pool)
 {
     const apr_array_header_t *sections = sections_of(s);
-    const merging m = {walk, ctx, above, pool};
+    const merging m = {walk, ctx, above, model, pool};
 
     memset(walk, 0, sizeof(*walk));
     walk->merged = above ? above->merged : NULL;

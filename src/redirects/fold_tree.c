@@ -65,7 +65,8 @@ void htc_fold_rename(htc_walk *w, ap_directive_t *node, const char *name, const 
 ap_directive_t *htc_fold_new_node(htc_walk *w, const ap_directive_t *like, const char *name,
                                   const char *args)
 {
-    ap_directive_t *node = apr_pcalloc(w->pool, sizeof(*node));
+    const apr_array_header_t *building = htc_options_get()->building;
+    ap_directive_t *node = apr_pcalloc(building ? building->pool : w->pool, sizeof(*node));
 
     node->directive = name;
     node->args = args;
