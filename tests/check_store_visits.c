@@ -1,10 +1,44 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of the shared store by one process: what is counted, and visits to all records, to
- * some kinds of them, and in pieces. Run by 'make check'.
+ * Unit tests of the shared store by one process: what is counted, visits to all records, to some
+ * kinds of them, and in pieces, and that each request's part lies in large pages. Run by 'make
+ * check'.
  */
 #include "suite_util.h"
 #include "store_fixture.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static char *enlarged, *enlarged_end; /* what large pages were asked for */
+
+int madvise(void *at, size_t bytes, int advice)
+{
+    if (advice == 25) { /* MADV_COLLAPSE */
+        enlarged = at;
+        enlarged_end = enlarged + bytes;
+    }
+    return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+/* All slots, also those in the page that they do not fill. */
+START_TEST(all_slots_get_large_pages)
+{
+    htc_store *large = su_create(pool, 24 * MB);
+    htc_ref ref;
+
+    enlarged = NULL;
+    htc_store_enlarge_pages(large);
+    ck_assert_ptr_null(enlarged); /* there is nothing in it */
+    for (uint32_t i = 0; i < large->nslots / 16; i++)
+        su_put(large, &(su_spec){.number = i, .kind = HTC_KIND_ABSENT, .owner = i % 50}, &ref);
+    htc_store_enlarge_pages(large);
+    ck_assert_ptr_eq(enlarged, (char *)large->base);
+    ck_assert_uint_ne((uintptr_t)large->ghosts % (2 * MB), 0);
+    ck_assert(enlarged_end >= (char *)large->ghosts);
+    ck_assert(enlarged_end < (char *)large->ghosts + 2 * MB);
+}
+END_TEST
 
 START_TEST(stats_count_what_is_there)
 {
@@ -156,6 +190,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, stats_count_what_is_there);
+    tcase_add_test(tc, all_slots_get_large_pages);
     tcase_add_test(tc, each_visits_every_record_once);
     tcase_add_test(tc, some_by_kind_and_by_name);
     tcase_add_loop_test(tc, pieces_visit_every_record_once, 0, COUNT(pieces));

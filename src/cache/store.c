@@ -272,14 +272,18 @@ void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
     stats->slots_total = store->nslots;
 }
 
-/* Records are spread over the slots by hash, so most pages have some by then. */
+/* Records are spread over the slots by hash, so most pages have some by then. What lies behind the
+ * slots in the last large page is used as records come: without that page a new process meets the
+ * last slots in small pages, each at the cost of several large ones. */
 void htc_store_enlarge_pages(htc_store *store)
 {
+    size_t slots = (size_t)((char *)store->ghosts - (char *)store->base);
+    size_t whole = (slots + HTC_LARGE_PAGE - 1) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
     htc_store_stats stats;
 
     htc_store_stats_get(store, &stats);
     if (!store->enlarged && stats.entries * sizeof(htcs_slot) >= store->nslots * 2) {
-        htc_pages_enlarge(store->base, (size_t)((char *)store->ghosts - (char *)store->base));
+        htc_pages_enlarge(store->base, whole < store->bytes ? whole : store->bytes);
         store->enlarged = true;
     }
 }
