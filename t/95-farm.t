@@ -395,7 +395,9 @@ sub state_with_key {
 if ($thorough) {
     like state_with_key(''), qr/^off: HtCacheMemcachedKeyFile is missing/, 'no key file: off';
     like state_with_key("$dir/none"), qr/^off: .*cannot be opened/, 'a key file that is not there: off';
-    my ($library) = read_file(HtCache::Env::module_path()) =~ /\0(libmemcached\.so[.\d]*)\0/;
+    my $module = read_file(HtCache::Env::module_path());
+    ok $module !~ /\0libcrypto\.so[.\d]*\0/, 'no library of OpenSSL is loaded with the module';
+    my ($library) = $module =~ /\0(libmemcached\.so[.\d]*)\0/;
     mkdir "$dir/broken";
     write_file("$dir/broken/$library", '');
     like state_with_key($key, env => { LD_LIBRARY_PATH => "$dir/broken" }), qr/^off: libmemcached cannot be loaded \(.*file too short\); install it/,

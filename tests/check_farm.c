@@ -333,6 +333,24 @@ START_TEST(the_mac_is_hmac_sha256)
 }
 END_TEST
 
+/* A key of one block of SHA-256, and a longer one, of which HMAC takes the hash. */
+START_TEST(the_mac_of_long_keys)
+{
+    static const char *const macs[] = {
+        "00c43a7a15ab9d00b033a374e6d8fe8135231dc62b1a7591ad55d7ecbc2375e1",
+        "665229ec944585efa744a07b6f0f56948c2833156de986b41a3b05463e33dd5f"};
+    htc_farm_key key = {.len = _i ? 100 : 64};
+    unsigned char mac[32];
+    char hex[65];
+
+    memset(key.bytes, 'K', key.len);
+    ck_assert(htc_farm_hmac(&key, "what is signed", 14, mac));
+    for (int i = 0; i < 32; i++)
+        apr_snprintf(hex + (size_t)2 * i, 3, "%02x", mac[i]);
+    ck_assert_str_eq(hex, macs[_i]);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("farm");
@@ -350,6 +368,7 @@ static Suite *suite(void)
     tcase_add_test(tc, signed_nonsense);
     tcase_add_test(tc, larger_than_memcached_takes);
     tcase_add_test(tc, the_mac_is_hmac_sha256);
+    tcase_add_loop_test(tc, the_mac_of_long_keys, 0, 2);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -24,9 +24,8 @@ fi
 
 # Only what the target's library needs: everything but httpd. The first argument is what to build.
 build() {
-    # The farm tier's values are signed by libcrypto; nothing else needs it.
     case $name in
-    farm) more='src/farm/farm.c -lcrypto' ;;
+    farm) more=src/farm/farm.c ;;
     *) more= ;;
     esac
     # shellcheck disable=SC2086,SC2046

@@ -18,7 +18,7 @@ done
 [ "$status" = 0 ] || { echo "FAIL: the module does not compile without libmemcached"; exit 1; }
 nm "$dir"/*.o | awk '$1 == "U" { print $2 }' | sort -u >"$dir/needed"
 nm "$dir"/*.o | awk '$2 ~ /[A-TV-Z]/ { print $3 }' | sort -u >"$dir/defined"
-if comm -23 "$dir/needed" "$dir/defined" | grep -E '^htc_(farm|mc)_|^memcached_|^HMAC'; then
+if comm -23 "$dir/needed" "$dir/defined" | grep -E '^htc_(farm|mc)_|^memcached_'; then
     echo "FAIL: these functions are missing without libmemcached"
     exit 1
 fi

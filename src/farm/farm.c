@@ -14,10 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/sha.h>
+#include <apr_random.h>
 
 #define MAGIC   UINT32_C(0x48744366) /* "HtCf" */
 #define VERSION 2
@@ -37,7 +34,81 @@ typedef struct header {
 
 static_assert(sizeof(header) == 24 + 24 + HTC_FARM_FINGERPRINT + sizeof(htc_identity),
               "no padding");
-static_assert(MAC_LEN == SHA256_DIGEST_LENGTH, "HMAC-SHA256");
+
+/* --- SHA-256 ------------------------------------------------------------------------------------
+ *
+ * APR's: OpenSSL's library would be mapped in all processes of servers without a farm, too, and
+ * each new child would have to copy its mappings. */
+
+#define SHA_LEN   32
+#define SHA_BLOCK 64
+
+static_assert(MAC_LEN == SHA_LEN, "HMAC-SHA256");
+static_assert(HTC_FARM_KEY_MAX >= SHA_BLOCK, "keys may have to be hashed");
+
+/* In a pool of its own, which is destroyed with it. False: there is no memory. */
+static bool sha_begin(apr_crypto_hash_t **sha, apr_pool_t **pool)
+{
+    if (apr_pool_create(pool, NULL) != APR_SUCCESS)
+        return false;
+    *sha = apr_crypto_sha256_new(*pool);
+    return true;
+}
+
+static void sha_two(apr_crypto_hash_t *sha, const void *first, size_t first_len, const void *second,
+                    size_t second_len, unsigned char digest[SHA_LEN])
+{
+    sha->init(sha);
+    sha->add(sha, first, first_len);
+    sha->add(sha, second, second_len);
+    sha->finish(sha, digest);
+}
+
+static void sha256(const void *bytes, size_t len, unsigned char digest[SHA_LEN])
+{
+    apr_crypto_hash_t *sha;
+    apr_pool_t *pool;
+
+    memset(digest, 0, SHA_LEN);
+    if (!sha_begin(&sha, &pool))
+        return;
+    sha_two(sha, bytes, len, "", 0, digest);
+    apr_pool_destroy(pool);
+}
+
+/* RFC 2104. */
+bool htc_farm_hmac(const htc_farm_key *key, const void *bytes, size_t len,
+                   unsigned char mac[SHA_LEN])
+{
+    unsigned char block[SHA_BLOCK] = {0};
+    apr_crypto_hash_t *sha;
+    apr_pool_t *pool;
+
+    if (!sha_begin(&sha, &pool))
+        return false;
+    if (key->len > SHA_BLOCK)
+        sha_two(sha, key->bytes, key->len, "", 0, block);
+    else
+        memcpy(block, key->bytes, key->len);
+    for (int i = 0; i < SHA_BLOCK; i++)
+        block[i] ^= 0x36;
+    sha_two(sha, block, SHA_BLOCK, bytes, len, mac);
+    for (int i = 0; i < SHA_BLOCK; i++)
+        block[i] ^= 0x36 ^ 0x5c;
+    sha_two(sha, block, SHA_BLOCK, mac, SHA_LEN, mac);
+    apr_pool_destroy(pool);
+    return true;
+}
+
+/* Takes as long wherever they differ. */
+static bool same_mac(const unsigned char *a, const unsigned char *b)
+{
+    unsigned char differs = 0;
+
+    for (int i = 0; i < MAC_LEN; i++)
+        differs |= a[i] ^ b[i];
+    return !differs;
+}
 
 /* --- keys and names -----------------------------------------------------------------------------
  */
@@ -78,17 +149,17 @@ const char *htc_farm_keys_read(htc_farm_keys *keys, const char *text, size_t len
 
 void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes, size_t len)
 {
-    SHA256(bytes, len, fingerprint);
+    sha256(bytes, len, fingerprint);
 }
 
 void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
                    const unsigned char fingerprint[HTC_FARM_FINGERPRINT], const char *path)
 {
-    unsigned char bytes[HTC_FARM_FINGERPRINT + SHA256_DIGEST_LENGTH], digest[SHA256_DIGEST_LENGTH];
+    unsigned char bytes[HTC_FARM_FINGERPRINT + SHA_LEN], digest[SHA_LEN];
 
     memcpy(bytes, fingerprint, HTC_FARM_FINGERPRINT);
-    SHA256((const unsigned char *)path, strlen(path), bytes + HTC_FARM_FINGERPRINT);
-    SHA256(bytes, sizeof(bytes), digest);
+    sha256(path, strlen(path), bytes + HTC_FARM_FINGERPRINT);
+    sha256(bytes, sizeof(bytes), digest);
     name[0] = (char)type;
     for (unsigned i = 0; i < (HTC_MC_KEY - 1) / 2; i++)
         snprintf(name + 1 + (size_t)2 * i, 3, "%02x", digest[i]);
@@ -97,23 +168,13 @@ void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
 /* --- signing ------------------------------------------------------------------------------------
  */
 
-static bool sign(const htc_farm_keys *keys, unsigned which, const char *bytes, size_t len,
-                 unsigned char mac[MAC_LEN])
-{
-    unsigned mac_len = 0;
-
-    return HMAC(EVP_sha256(), keys->key[which].bytes, (int)keys->key[which].len,
-                (const unsigned char *)bytes, len, mac, &mac_len) &&
-           mac_len == MAC_LEN;
-}
-
 static bool signed_by_us(const htc_farm_keys *keys, const char *bytes, size_t len)
 {
     unsigned char mac[MAC_LEN];
 
     for (unsigned i = 0; i < keys->n; i++) {
-        if (sign(keys, i, bytes + MAC_LEN, len - MAC_LEN, mac) &&
-            !CRYPTO_memcmp(mac, bytes, MAC_LEN))
+        if (htc_farm_hmac(&keys->key[i], bytes + MAC_LEN, len - MAC_LEN, mac) &&
+            same_mac(mac, (const unsigned char *)bytes))
             return true;
     }
     return false;
@@ -148,7 +209,7 @@ apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *
     memcpy(out + MAC_LEN + sizeof(head), scope->path, path_len);
     if (value->body_len)
         memcpy(out + MAC_LEN + sizeof(head) + path_len, value->body, value->body_len);
-    if (!sign(scope->keys, 0, out + MAC_LEN, total - MAC_LEN, mac))
+    if (!htc_farm_hmac(&scope->keys->key[0], out + MAC_LEN, total - MAC_LEN, mac))
         return APR_EGENERAL;
     memcpy(out, mac, MAC_LEN);
     *bytes = out;

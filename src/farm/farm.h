@@ -10,7 +10,7 @@
  *   claim    "I am about to stat this path", for a second or two
  *
  * Each begins with an HMAC-SHA256 over all the rest: version, type, fingerprint of the
- * configuration, path, identity, times and body. (HMAC: RFC 2104; OpenSSL's libcrypto computes it.)
+ * configuration, path, identity, times and body. (HMAC: RFC 2104.)
  * htc_farm_decode() believes nothing before the MAC was found right. Then it believes only what was
  * written for this path, this configuration and this time. A record's body must pass
  * htc_record_validate(), too.
@@ -84,13 +84,15 @@ enum htc_farm_counter {
  * counts as made just now. */
 #define HTC_FARM_AGREE_MS 50
 
+typedef struct htc_farm_key {
+    size_t len;
+    char bytes[HTC_FARM_KEY_MAX];
+} htc_farm_key;
+
 /** Keys as read; the first signs, all are accepted. */
 typedef struct htc_farm_keys {
     unsigned n;
-    struct {
-        size_t len;
-        char bytes[HTC_FARM_KEY_MAX];
-    } key[HTC_FARM_KEYS];
+    htc_farm_key key[HTC_FARM_KEYS];
 } htc_farm_keys;
 
 /**
@@ -114,6 +116,9 @@ void htc_farm_name(char name[HTC_MC_KEY + 1], htc_farm_type type,
 void htc_farm_digest(unsigned char fingerprint[HTC_FARM_FINGERPRINT], const void *bytes,
                      size_t len);
 
+/** HMAC-SHA256. For tests. @return false: there is no memory. */
+bool htc_farm_hmac(const htc_farm_key *key, const void *bytes, size_t len, unsigned char mac[32]);
+
 /** Whom a value is for. */
 typedef struct htc_farm_scope {
     const htc_farm_keys *keys;
@@ -133,7 +138,7 @@ typedef struct htc_farm_value {
 } htc_farm_value;
 
 /** Sign and encode, in @a pool. APR_ENOSPC when it is larger than HTC_MC_MAX_VALUE less what
- *  memcached needs itself; APR_EGENERAL when libcrypto fails. */
+ *  memcached needs itself; APR_EGENERAL when there is no memory. */
 apr_status_t htc_farm_encode(const htc_farm_scope *scope, const htc_farm_value *value,
                              apr_pool_t *pool, const void **bytes, size_t *len);
 

@@ -7,8 +7,6 @@
 #include "farm/farm.h"
 
 #include <apr_general.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +46,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const htc_farm_type types[] = {HTC_FARM_RECORD, HTC_FARM_LEASE, HTC_FARM_CLAIM};
     htc_farm_type type;
     apr_pool_t *pool;
-    unsigned len;
     char *copy;
 
     if (!size)
@@ -63,8 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(apr_pool_create(&pool, NULL) == APR_SUCCESS);
     check(copy, size, type, pool);
     if (size > 32) {
-        HMAC(EVP_sha256(), KEY, (int)strlen(KEY), (const unsigned char *)copy + 32, size - 32,
-             (unsigned char *)copy, &len);
+        require(htc_farm_hmac(&(htc_farm_key){strlen(KEY), KEY}, copy + 32, size - 32,
+                              (unsigned char *)copy));
         check(copy, size, type, pool);
     }
     apr_pool_destroy(pool);
