@@ -15,7 +15,7 @@ my $dir = work_dir('counts');
 write_file("$dir/map.txt", join '', map {"/row-$_ http://example.org/$_ 301\n"} 1 .. 200);
 write_file("$dir/www/own/own.txt", "/own/own-1 http://example.org/own-1\n/own/own-2 http://example.org/own-2\n");
 write_file("$dir/www/own/.htaccess", "HtCacheRedirectMap own.txt\nRedirect 302 /own/line http://example.org/line\n"
-        . "RewriteEngine On\nRewriteCond %{QUERY_STRING} !stay\nRewriteRule ^rule\$ http://example.org/rule [R=301,L]\n");
+        . join('', map {"Redirect 302 /own/hot-$_ http://example.org/hot\n"} 1 .. 12) . "RewriteEngine On\nRewriteCond %{QUERY_STRING} !stay\nRewriteRule ^rule\$ http://example.org/rule [R=301,L]\n");
 write_file("$dir/www/own/page.html", "page\n");
 my %args = (htcache => 1, conf => <<"EOT");
 HtCache On
@@ -96,12 +96,20 @@ hit('/folded', 4);
 hit('/own/own-1', 2);
 hit('/own/line', 5);
 hit('/own/rule', 6);
+hit("/own/hot-$_", $want{"/own/hot-$_"} = 7) for 1 .. 12;
 is_deeply hits(), \%want, 'rows, lines, and those of .htaccess files are counted';
 my $since = since();
 
 sleep 1.1 while time <= $since;
 ok $server->stop, 'the server stops';
 $server->start(same => 1);
+# Twelve lines that have not answered since have more hits than these rows, and cannot be shown.
+sub page { return $server->client('main', keepalive => 0)->request('/htcache-status')->{body} }
+my $page;
+ok wait_until(sub { ($page = page()) =~ /Of those that have, 14 in \.htaccess files are shown when they answer again\./ }), 'after a stop and a start the page says how many lines it cannot show';
+is_deeply [$page =~ m{<th scope="row">(\S+?)<small>[^<]+ line \d+}g], ['/folded', '/row-7', '/row-150'], 'and shows those that it can, most used first';
+like $page, qr{17 have answered}, 'it counts them all';
+unlike $page, qr{1 to \d+ of}, 'and lists those that there are';
 counted(\%want, 'after a stop and a start all counts are there');
 is since(), $since, 'since the same time';
 hit('/row-7', 2);

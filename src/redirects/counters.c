@@ -431,8 +431,11 @@ typedef struct most_used {
     bool htaccess;              /* or a line of a .htaccess file */
 } most_used;
 
+/* More than are shown: a line of a .htaccess file may be gone. */
+#define CANDIDATES (4 * HTC_REDIRECT_MOST)
+
 typedef struct most_list {
-    most_used all[HTC_REDIRECT_MOST];
+    most_used all[CANDIDATES];
     unsigned n, max;
 } most_list;
 
@@ -450,8 +453,12 @@ static void consider(most_list *list, const most_used *one)
         list->all[at] = *one;
 }
 
+/* True when counter @a i is that of something that can be shown. */
+typedef bool can_show_fn(void *baton, uint32_t i);
+
+/* How many of them have counted something, and can be shown; *hidden: those that cannot. */
 static uint64_t most_of(most_list *list, const redirect_counter *counters, uint32_t n,
-                        most_used one)
+                        most_used one, can_show_fn *can_show, void *baton, uint64_t *hidden)
 {
     uint64_t used = 0, least = 0;
 
@@ -459,6 +466,10 @@ static uint64_t most_of(most_list *list, const redirect_counter *counters, uint3
         one.hits = redirect_counter_read(&counters[i]).hits;
         if (!one.hits)
             continue;
+        if (can_show && !can_show(baton, i)) {
+            ++*hidden;
+            continue;
+        }
         used++;
         if (list->n == list->max)
             least = list->all[list->max - 1].hits;
@@ -468,6 +479,21 @@ static uint64_t most_of(most_list *list, const redirect_counter *counters, uint3
         consider(list, &one);
     }
     return used;
+}
+
+static void most_of_htaccess(most_list *list, const server_rec *s, apr_pool_t *pool,
+                             htc_redirect_totals *totals)
+{
+    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    htc_known_files known = {.server = s};
+
+    if (!redirects || !redirects->hits.names ||
+        apr_pool_create(&known.scratch, pool) != APR_SUCCESS)
+        return;
+    totals->htaccess =
+        most_of(list, redirects->hits.counters, REDIRECT_HITS_ENTRIES,
+                (most_used){.htaccess = true}, htc_hits_known, &known, &totals->unseen);
+    apr_pool_destroy(known.scratch);
 }
 
 /* Shows one of a map, unless that has been loaded anew since. */
@@ -513,14 +539,46 @@ static const char *file_of(const apr_array_header_t *maps, uint32_t slot)
     return "";
 }
 
+/* Counts what is shown. */
+typedef struct showing {
+    htc_redirect_row_fn *fn;
+    void *baton;
+    unsigned left;
+} showing;
+
+static bool show_one(void *baton, const htc_redirect_row *row)
+{
+    showing *show = baton;
+
+    show->left--;
+    return show->fn(show->baton, row) && show->left;
+}
+
+static void show_most(const server_rec *s, apr_pool_t *pool, const most_list *list,
+                      const apr_array_header_t *maps, showing *show)
+{
+    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+
+    for (unsigned i = 0; show->left && i < list->n; i++) {
+        const most_used *one = &list->all[i];
+
+        if (one->htaccess)
+            htc_hits_show(s, pool, one->index, show_one, show);
+        else if (!(one->counted ? show_of_lines(one, show_one, show)
+                                : show_of_map(redirects, one, file_of(maps, one->slot), target,
+                                              show_one, show)))
+            break;
+    }
+}
+
 void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
                        void *baton, htc_redirect_totals *totals)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
-    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
-    most_list list = {.max = n < HTC_REDIRECT_MOST ? n : HTC_REDIRECT_MOST};
-    bool more = true;
+    showing show = {fn, baton, n < HTC_REDIRECT_MOST ? n : HTC_REDIRECT_MOST};
+    most_list list = {.max = CANDIDATES};
 
     *totals = (htc_redirect_totals){0};
     for (int i = 0; maps && i < maps->nelts; i++) {
@@ -532,7 +590,8 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
             continue;
         one.version = table->pin.version;
         totals->all += table->info.rules;
-        totals->used += most_of(&list, table->pin.counters, table->pin.ncounters, one);
+        totals->used +=
+            most_of(&list, table->pin.counters, table->pin.ncounters, one, NULL, NULL, NULL);
         htc_table_release(redirects, node);
     }
     for (int i = 0; i < all->nelts; i++) {
@@ -541,23 +600,11 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
         if (!counted->counters)
             continue;
         totals->all += counted->count;
-        totals->used +=
-            most_of(&list, counted->counters, counted->count, (most_used){.counted = counted});
+        totals->used += most_of(&list, counted->counters, counted->count,
+                                (most_used){.counted = counted}, NULL, NULL, NULL);
     }
-    if (redirects && redirects->hits.names)
-        totals->htaccess = most_of(&list, redirects->hits.counters, REDIRECT_HITS_ENTRIES,
-                                   (most_used){.htaccess = true});
-    for (unsigned i = 0; more && i < list.n; i++) {
-        const most_used *one = &list.all[i];
-
-        if (one->htaccess) {
-            htc_hits_show(s, pool, one->index, fn, baton);
-            continue;
-        }
-        more = one->counted
-                   ? show_of_lines(one, fn, baton)
-                   : show_of_map(redirects, one, file_of(maps, one->slot), target, fn, baton);
-    }
+    most_of_htaccess(&list, s, pool, totals);
+    show_most(s, pool, &list, maps, &show);
 }
 
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)

@@ -44,10 +44,12 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 typedef struct htc_redirect_totals {
     uint64_t all, used;
     uint64_t htaccess; /* lines of .htaccess files that have; how many there are is not known */
+    uint64_t unseen;   /* such lines that have not answered since the start, or whose file the cache
+                        * does not have now */
 } htc_redirect_totals;
 
-/** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most, most hits first, and
- * fill *totals. Goes through the counters only, 8 bytes for each redirect, not through the
+/** Call @a fn for the @a n (at most HTC_REDIRECT_MOST) that answered most of those that there are
+ * now, most hits first, and fill *totals. Goes through the counters only, 8 bytes for each redirect, not through the
  * redirects. */
 #define HTC_REDIRECT_MOST 16
 void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
@@ -118,6 +120,12 @@ void htc_hits_keep(htc_redirects *redirects);
 void htc_hits_reset(const server_rec *s);
 /** Call @a fn for those in all files that the cache has at the moment. False: it ended it. */
 bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *fn, void *baton);
+/** For htc_redirect_most(): does the cache have the file of counter @a index now? */
+typedef struct htc_known_files {
+    const server_rec *server;
+    apr_pool_t *scratch;
+} htc_known_files;
+bool htc_hits_known(void *known_files, uint32_t index);
 /** Call @a fn for the one that counter number @a index is of, if its file is in the cache. */
 void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
                    void *baton);

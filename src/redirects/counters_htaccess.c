@@ -239,6 +239,19 @@ bool htc_hits_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_fn *f
     return l.more;
 }
 
+bool htc_hits_known(void *known_files, uint32_t index)
+{
+    const htc_known_files *known = known_files;
+    const htc_server_conf *sc = htc_server_conf_of(known->server);
+    uint64_t file = atomic_load(&sc->redirects->hits.names[index].file);
+    htc_info info;
+
+    apr_pool_clear(known->scratch);
+    return sc->ctx && sc->ctx->store && file &&
+           htc_store_name(sc->ctx->store, file, known->scratch, &info) &&
+           info.kind == HTC_KIND_TREE;
+}
+
 void htc_hits_show(const server_rec *s, apr_pool_t *pool, uint32_t index, htc_redirect_row_fn *fn,
                    void *baton)
 {

@@ -230,7 +230,10 @@ void htc_redirects_report(htc_report *report, const htc_redirect_query *query)
 
     if (query->quick) {
         htc_redirect_most(report->server, report->pool, query->limit, add_most, list, &totals);
+        /* Those that there are: some may have answered that stand in no file any more. */
         total = totals.used + totals.htaccess;
+        if ((uint64_t)htc_list_rows(list) < query->limit)
+            total = (uint64_t)htc_list_rows(list);
     } else {
         total = find_rows(report, list, query, &complete);
     }

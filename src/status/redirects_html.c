@@ -141,6 +141,16 @@ static void send_missing_totals(const place *p)
                htc_page_time(p->report, htc_page_figure(p->report, "missing", "counting_since")));
 }
 
+static const char *unseen(const htc_report *report, const htc_redirect_totals *totals)
+{
+    return totals->unseen
+               ? apr_psprintf(report->pool,
+                              " Of those that have, %s in .htaccess files are shown when "
+                              "they answer again.",
+                              number(report, totals->unseen))
+               : "";
+}
+
 /* "343 have answered, 14 859 never have. Counted since 13:15:30." */
 static void send_totals(const place *p, const htc_redirect_totals *totals)
 {
@@ -148,11 +158,11 @@ static void send_totals(const place *p, const htc_redirect_totals *totals)
     const htc_server_conf *sc = htc_server_conf_of(report->server);
     int64_t since = htc_redirect_counts_since(report->server);
 
-    ap_rprintf(report->r, "<span>%s have answered, %s never have%s. Counted since %s.%s</span>",
-               number(report, totals->used + totals->htaccess),
+    ap_rprintf(report->r, "<span>%s have answered, %s never have%s. Counted since %s.%s%s</span>",
+               number(report, totals->used + totals->htaccess + totals->unseen),
                number(report, totals->all - totals->used),
-               totals->htaccess ? " outside of .htaccess files" : "",
-               htc_page_time(report, since > 0 ? (uint64_t)since : 0),
+               totals->htaccess || totals->unseen ? " outside of .htaccess files" : "",
+               htc_page_time(report, since > 0 ? (uint64_t)since : 0), unseen(report, totals),
                sc->counters == 0 ? " HtCacheCounters is Off for this virtual host." : "");
 }
 
@@ -173,7 +183,8 @@ void htc_page_redirects(const htc_report *report)
     if (!p.order || !rows)
         return;
     htc_redirect_most(report->server, report->pool, 1, no_row, NULL, &totals);
-    if (!totals.all && !totals.htaccess && !counts_missing(report) && !strcmp(p.parameter, "tab"))
+    if (!totals.all && !totals.htaccess && !totals.unseen && !counts_missing(report) &&
+        !strcmp(p.parameter, "tab"))
         return;
     ap_rputs("<section id=\"s-redirects\"><h2>Redirects", report->r);
     if (is_missing(report))
