@@ -71,4 +71,11 @@ for page in *.md docs/*.md; do
     done
 done
 
+# Files of the source that what operators copy names: comments of conf/monitoring, and the samples of its alerts.
+named=$(cat conf/monitoring/* t/conf/alerts.test.yml docs/monitoring.md | grep -oE '\b(conf|docs|t|tests)/[A-Za-z0-9_./-]+\.[a-z]+' | sort -u)
+[ -n "$named" ] || { echo "FAIL: conf/monitoring names no file"; failed=1; }
+for file in $named; do
+    [ -e "$file" ] || { echo "FAIL: conf/monitoring, its samples or docs/monitoring.md name $file, which is not there"; failed=1; }
+done
+
 exit $failed
