@@ -79,8 +79,8 @@ EOT
     like $lines[0], $name eq 'off' ? qr/^mod_htcache [\d.]+ is off \(/ : qr/^mod_htcache [\d.]+ is on \(\w+, Apache/, "$name: first of all whether it is on";
     like $lines[1], { on => qr/^Nothing to do\.$/, off => qr/^  the cache is off: HtCache On stands nowhere /, 'broken maps' => qr/^  the redirect map \Q$dir\E/ }->{$name}, "$name: then what is wrong";
     like $out =~ s/\n +/ /gr, qr/change line|add the line 'HtCache On'/, "$name: and what to do" if $name eq 'off';
-    like $out =~ s/\n +/ /gr, qr/check \Q$dir\E\S+(?:; the redirect map \Q$dir\E\S+ cannot be used as it is now)*; \d+ more of this kind\n/,
-        "$name: problems of one kind stand together, with a count and the first ones" if $name eq 'broken maps';
+    like $out =~ s/\n +/ /gr, qr/the redirect map \Q$dir\E\S+ cannot be used as it is now(?:; the redirect map \Q$dir\E\S+ cannot be used as it is now)*; \d+ more of this kind\. About the first: it answers nothing until its file is mended; see what is wrong with: htcachectl check \Q$dir\E\/broken-1\.txt\n/,
+        "$name: problems of one kind stand together, with a count and the first ones, and the command stands at the end" if $name eq 'broken maps';
     like $out, qr/^look-ups of \.htaccess files +\d+ +[1-9]\d*$/m, "$name: look-ups, of the last minutes and all" if $name ne 'off';
     is((run('status --url localhost:' . $server->port('main') . '/htcache-status'))[0], 0, 'without a scheme http is asked') if $name eq 'on';
     ($code, $out) = run('status --all --url http://127.0.0.1:' . $server->port('main') . '/htcache-status');
@@ -104,10 +104,10 @@ is $code, 0, 'a server that says much: exit code 0' or diag $err;
 fits($out, 'a server that says much');
 like $out, qr/^  9 problems: htcachectl status --all$/m, 'how many problems there are beside those on the screen';
 unlike $out, qr/\e/, 'no control character';
-like $out, qr/^answered without the disk +99\.9 % +100\.0 %$/m, '100 % is all, and nothing less';
+like $out, qr/^answered from the cache +99\.9 % +100\.0 %$/m, '100 % is all, and nothing less';
 $json{problems} = [map { { problem => "p$_", advice => "a$_", kind => $_ % 2 ? 'odd' : 'even' } } 1 .. 9];
 ($code, $out) = said_of('200 OK', '', encode_json(\%json));
-like $out, qr/^  p1: a1; p3; p5; 2 more of this kind\n  p2: a2; p4; p6; 1 more of this kind\n\n/m, 'problems of one kind stand together, with the first ones and a count';
+like $out, qr/^  p1; p3; p5; 2 more of this kind\. About the first: a1\n  p2; p4; p6; 1 more of this kind\. About the first: a2\n\n/m, 'problems of one kind stand together, with the first ones and a count';
 delete $json{$_} for qw(server recent problems fold memcached redirect_tables);
 ($code, $out) = said_of('200 OK', '', encode_json({ htaccess => {}, state => 'on' }));
 is $code, 0, 'a server that says nothing: exit code 0';

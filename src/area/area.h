@@ -181,7 +181,7 @@ typedef struct redirect_area_note {
     uint64_t load_ms, refused, warnings; /* time and rows of the last successful load */
     uint64_t htaccess;                   /* 1: named in a .htaccess file */
     uint64_t rejected;         /* 1: the line that names it is an error, so httpd answers 500 */
-    int64_t failed_at;         /* wall clock, ns: when the last load failed */
+    int64_t ended_at;          /* wall clock, ns: when the last load ended, well or in vain */
     uint64_t out_of_budget_at; /* seconds: when it was last logged that its patterns take too
                                 * long */
 } redirect_area_note;

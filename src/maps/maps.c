@@ -636,6 +636,10 @@ apr_status_t redirect_map_read(const redirect_map_options *options, const char *
         prepare(r, bytes, len, format);
         rv = is_refused(r, format, name) ? APR_EGENERAL : read_ranks(r, format);
         say_tallies(r);
+        if (rv == APR_SUCCESS && !report->rows && !report->errors)
+            redirect_report_say(report, REDIRECT_WARNING, 1,
+                                REDIRECT_MAP_NO_ROW "; a server that has read some before keeps "
+                                                    "these, another one answers nothing");
         apr_pool_destroy(r->row_pool);
     }
     free(r);

@@ -99,6 +99,10 @@ typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_
 #define REDIRECT_CHECK_ROWS  32
 #define REDIRECT_CHECK_FIXED 4000000
 
+/** Of a file without any row, also without one that cannot be used: a warning of redirect_map_read(),
+ * as this may be meant. A server that has rows of it does not take it for meant. */
+#define REDIRECT_MAP_NO_ROW "the file has no row"
+
 /** What a JSON file has but redirects, which whoever writes these anew loses. */
 typedef struct redirect_json_rest {
     bool in_object; /* they stand in an object, as in vercel.json */

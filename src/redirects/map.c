@@ -628,9 +628,8 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
     apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
     note.htaccess = map->tree != NULL;
     note.rejected = !report;
-    if (err)
-        note.failed_at = htc_wall_ns();
-    else {
+    note.ended_at = htc_wall_ns();
+    if (!err) {
         note.load_ms = (uint64_t)load_ms;
         note.refused = report->errors;
         note.warnings = report->warnings;
@@ -687,7 +686,12 @@ static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *r
     }
 }
 
-unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one)
+typedef bool is_wrong_fn(const redirect_area_state *state, const redirect_area_note *note);
+typedef bool is_worse_fn(const redirect_area_note *note, const redirect_area_note *than);
+
+/* Those with something wrong; *one: one of the worst. */
+static unsigned wrong_in_htaccess(const server_rec *s, is_wrong_fn *is_wrong, is_worse_fn *is_worse,
+                                  redirect_area_note *one)
 {
     const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     uint32_t place = 0, slot;
@@ -699,13 +703,33 @@ unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one
         redirect_area_note note;
 
         redirect_area_state_get(redirects->area, slot, &state);
-        if (!state.failed || !redirect_area_note_get(redirects->area, slot, &note) ||
-            !note.htaccess || !htc_map_fails(&state, &note))
+        if (!redirect_area_note_get(redirects->area, slot, &note) || !note.htaccess ||
+            !is_wrong(&state, &note))
             continue;
-        if (!n++ || (note.rejected && !one->rejected))
+        if (!n++ || is_worse(&note, one))
             *one = note;
     }
     return n;
+}
+
+static bool is_more_rejected(const redirect_area_note *note, const redirect_area_note *than)
+{
+    return note->rejected > than->rejected;
+}
+
+unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one)
+{
+    return wrong_in_htaccess(s, htc_map_fails, is_more_rejected, one);
+}
+
+static bool lost_more(const redirect_area_note *note, const redirect_area_note *than)
+{
+    return note->refused > than->refused;
+}
+
+unsigned htc_map_rows_left_out_in_htaccess(const server_rec *s, redirect_area_note *one)
+{
+    return wrong_in_htaccess(s, htc_map_leaves_out, lost_more, one);
 }
 
 apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)

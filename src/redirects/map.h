@@ -122,6 +122,8 @@ redirect_area_stats htc_map_area_stats(const server_rec *s);
 /** True when the map of a .htaccess file has failed and is still wanted. It is if neither its file nor
  * its .htaccess file has changed since, or if a request has asked for the map since. Looks at both. */
 bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note);
+/** The same when it has not failed, but rows of it were left out. */
+bool htc_map_leaves_out(const redirect_area_state *state, const redirect_area_note *note);
 /** Log that maps of .htaccess files were evicted, once an hour at most. */
 void htc_map_say_evicted(const htc_redirects *redirects);
 
@@ -213,6 +215,8 @@ apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool);
 /** How many maps that .htaccess files name cannot be used as they are now, also of those that are
  * not reported. *one: the note of one of them, of a rejected one if there is one. */
 unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one);
+/** The same of those whose rows were left out in part. *one: the note of one that lost most. */
+unsigned htc_map_rows_left_out_in_htaccess(const server_rec *s, redirect_area_note *one);
 /** A load has ended, well (@a err is NULL) or in vain: what is reported of it from now on. An error
  * leaves the figures of the rows that are in use as they are. @a report NULL: there was no load, the
  * line that names the map is an error. */

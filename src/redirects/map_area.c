@@ -153,27 +153,40 @@ static bool is_whole(const char *text)
     return strlen(text) + 1 < REDIRECT_AREA_NOTE_TEXT;
 }
 
-bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note)
+/* True when the map's file is still @a read and when the .htaccess file that names it has not changed
+ * after @a since, or if it has, a request asked for the map later. */
+static bool is_wanted(const redirect_area_state *state, const redirect_area_note *note,
+                      htc_identity read, int64_t since)
 {
     const char *colon = strrchr(note->where, ':');
     char file[REDIRECT_AREA_NOTE_TEXT];
-    htc_identity id, failed = state->failed_id;
+    htc_identity id;
     struct stat st;
     int64_t asked_at;
 
-    if (!state->failed || !colon || !is_whole(note->where) || !is_whole(note->file))
-        return state->failed;
+    if (!colon || !is_whole(note->where) || !is_whole(note->file))
+        return true;
     id = identity_of(note->file);
-    failed.unused = 0;
-    if (!htc_identity_equal(&id, &failed))
+    read.unused = 0;
+    if (!htc_identity_equal(&id, &read))
         return false;
     apr_cpystrn(file, note->where, (apr_size_t)(colon - note->where) + 1);
     if (stat(file, &st) != 0)
         return errno != ENOENT && errno != ENOTDIR;
     htc_identity_from_stat(&id, &st);
     asked_at = htc_wall_ns() - (htc_mono_ms() - state->checked_at) * MS_NS;
-    return id.ctime_ns <= note->failed_at ||
-           (state->checked_at && id.ctime_ns + CHANGED_NS <= asked_at);
+    return id.ctime_ns <= since || (state->checked_at && id.ctime_ns + CHANGED_NS <= asked_at);
+}
+
+bool htc_map_fails(const redirect_area_state *state, const redirect_area_note *note)
+{
+    return state->failed && is_wanted(state, note, state->failed_id, note->ended_at);
+}
+
+bool htc_map_leaves_out(const redirect_area_state *state, const redirect_area_note *note)
+{
+    return !state->failed && state->version && note->refused &&
+           is_wanted(state, note, state->id, note->ended_at);
 }
 
 redirect_area_stats htc_map_area_stats(const server_rec *s)

@@ -183,12 +183,25 @@ static bool has_image(const loading *load)
            redirect_area_state_get(load->redirects->area, load->map->slot, &state) && state.version;
 }
 
+static bool has_rows(const loading *load)
+{
+    redirect_area_pin pin;
+    bool rows;
+
+    if (!load->redirects->area ||
+        !redirect_area_pin_get(load->redirects->area, load->map->slot, &pin))
+        return false;
+    rows = pin.ncounters > 0;
+    redirect_area_unpin(load->redirects->area, &pin);
+    return rows;
+}
+
 /* What is wrong, and what it comes to. */
 static const char *with_effect(const loading *load, const char *err)
 {
     return apr_pstrcat(load->pool, err,
-                       has_image(load) ? "; the rows read last stay in use"
-                                       : "; the map answers nothing until this is mended",
+                       has_rows(load) ? "; the rows read last stay in use"
+                                      : "; the map answers nothing until this is mended",
                        NULL);
 }
 
@@ -517,8 +530,11 @@ static const char *build(loading *load, redirect_builder *builder)
 
     rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
                            load->pool);
-    if (rv == APR_SUCCESS && !load->report.rows && (load->report.errors || has_image(load)))
+    /* A site may have no redirects yet. One that had some may have lost them. */
+    if (rv == APR_SUCCESS && !load->report.rows && load->report.errors)
         return "holds no row that can be used";
+    if (rv == APR_SUCCESS && !load->report.rows && has_rows(load))
+        return REDIRECT_MAP_NO_ROW;
     if (rv == APR_SUCCESS)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
     if (rv == APR_SUCCESS && load->redirects->area)

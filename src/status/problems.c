@@ -21,9 +21,10 @@ static uint64_t number_of(const htc_report *report, const char *group, const cha
 }
 
 const char *const htc_problem_kinds[] = {
-    "off",       "evictions",    "no_room",     "too_large", "recoveries", "corrupt",
-    "condemned", "builder",      "watch",       "watches",   "memcached",  "secret_file",
-    "map",       "htaccess_map", "counts_file", "hit_ratio", NULL};
+    "off",       "evictions", "no_room",      "too_large",         "recoveries",  "corrupt",
+    "condemned", "builder",   "watch",        "watches",           "memcached",   "secret_file",
+    "map",       "map_rows",  "htaccess_map", "htaccess_map_rows", "counts_file", "hit_ratio",
+    NULL};
 
 static void add(htc_list *list, const char *kind, const char *text, const char *advice)
 {
@@ -96,6 +97,36 @@ static void add_missing(htc_list *list)
             "the error log of the start says why; mostly fs.inotify.max_user_instances is too low");
 }
 
+static void add_failed_map(htc_list *list, const htc_map_report *map)
+{
+    apr_pool_t *pool = list->report->pool;
+
+    add(list, "map",
+        apr_psprintf(pool, "the redirect map %s cannot be used as it is now", map->name),
+        apr_psprintf(pool, "%s; see what is wrong with: htcachectl check %s",
+                     map->info.rules ? "the rows it had before still answer"
+                                     : "it answers nothing until its file is mended",
+                     map->name));
+}
+
+/* "1 row of the redirect map FILE was left out", or "2 rows ... were left out". */
+static const char *left_out(apr_pool_t *pool, uint64_t rows, const char *file)
+{
+    return apr_psprintf(pool, "%" APR_UINT64_T_FMT " row%s of the redirect map %s %s left out",
+                        (apr_uint64_t)rows, rows == 1 ? "" : "s", file, rows == 1 ? "was" : "were");
+}
+
+static void add_map_rows(htc_list *list, const htc_map_report *map)
+{
+    apr_pool_t *pool = list->report->pool;
+
+    add(list, "map_rows", left_out(pool, map->note.refused, map->name),
+        apr_psprintf(pool,
+                     "its other rows answer, %" APR_UINT64_T_FMT
+                     " of them; see what is wrong with: htcachectl check %s",
+                     (apr_uint64_t)map->info.rules, map->name));
+}
+
 static void add_maps(htc_list *list)
 {
     const htc_report *report = list->report;
@@ -105,19 +136,12 @@ static void add_maps(htc_list *list)
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
 
         /* Those of .htaccess files are one problem, see below. */
-        if (map->state.failed && !map->note.htaccess)
-            add(list, "map",
-                apr_psprintf(report->pool, "the redirect map %s cannot be used as it is now",
-                             map->name),
-                map->state.version
-                    ? apr_psprintf(report->pool,
-                                   "the rows it had before still answer; see what is wrong with: "
-                                   "htcachectl check %s",
-                                   map->name)
-                    : apr_psprintf(report->pool,
-                                   "it answers nothing until its file is mended; see what is wrong "
-                                   "with: htcachectl check %s",
-                                   map->name));
+        if (map->note.htaccess)
+            continue;
+        if (map->state.failed)
+            add_failed_map(list, map);
+        else if (map->note.refused)
+            add_map_rows(list, map);
     }
 }
 
@@ -145,6 +169,27 @@ static void add_htaccess_maps(htc_list *list)
                            one.error)
             : apr_psprintf(pool, "tell the owner; see what is wrong with: htcachectl check %s",
                            one.file));
+}
+
+/* The same for rows. */
+static void add_htaccess_rows(htc_list *list)
+{
+    apr_pool_t *pool = list->report->pool;
+    redirect_area_note one;
+    unsigned n = htc_map_rows_left_out_in_htaccess(list->report->server, &one);
+    const char *rows;
+
+    if (!n)
+        return;
+    rows = apr_pstrcat(pool, left_out(pool, one.refused, one.file), ", named at ", one.where, NULL);
+    add(list, "htaccess_map_rows",
+        n == 1 ? rows
+               : apr_psprintf(pool,
+                              "rows of %u redirect maps that .htaccess files name were left "
+                              "out; %s",
+                              n, rows),
+        apr_psprintf(pool, "tell the owner; see what is wrong with: htcachectl check %s",
+                     one.file));
 }
 
 static void add_counts_file(htc_list *list)
@@ -179,7 +224,8 @@ static void add_ratio(htc_list *list)
     if (ratio && ratio->value.ratio >= 0 && ratio->value.ratio < LOW_RATIO &&
         number_of(list->report, "recent", "lookups") >= LOW_LOOKUPS)
         add(list, "hit_ratio",
-            "more than half of the look-ups of the last five minutes needed the disk",
+            "more than half of the look-ups of the last five minutes were not answered from the "
+            "cache",
             "look at stock_files for files that are left to httpd, and at evictions for lack of "
             "memory");
 }
@@ -201,6 +247,7 @@ void htc_problems_report(htc_report *report)
     htc_farm_problems(list);
     add_maps(list);
     add_htaccess_maps(list);
+    add_htaccess_rows(list);
     add_counts_file(list);
     add_ratio(list);
 }

@@ -285,7 +285,7 @@ static void put_table(screen *s)
              seconds < 120 ? "s" : "min");
     put_line(s, "%-28s %16s   since %s", "", now, when);
     put_both(s, "look-ups of .htaccess files", "lookups", "lookups");
-    put_line(s, "%-28s %16s %24s", "answered without the disk", percent(now, s, "recent"),
+    put_line(s, "%-28s %16s %24s", "answered from the cache", percent(now, s, "recent"),
              percent(ever, s, "htaccess"));
     put_both(s, "files compared with the disk", "file_stats", "file_stats");
     put_both(s, "files opened", "file_reads", "file_reads");
@@ -357,8 +357,8 @@ static const char *member(const json_t *problem, const char *key)
 
 #define EXAMPLES 3 /* of problems of one kind */
 
-/* "PROBLEM: ADVICE", and what else is of its kind: how many, and all in all @a examples. malloc'ed,
- * or NULL. */
+/* "PROBLEM: ADVICE"; of a kind that there is more of, @a examples, how many others there are, and
+ * last the advice: it may end with a command, which is copied from here. malloc'ed, or NULL. */
 static char *kind_text(const json_t *problems, size_t first, size_t examples, size_t *count)
 {
     const json_t *one = json_array_get(problems, first);
@@ -369,7 +369,7 @@ static char *kind_text(const json_t *problems, size_t first, size_t examples, si
 
     if (!out)
         return NULL;
-    fprintf(out, "%s: %s", member(one, "problem"), member(one, "advice"));
+    fputs(member(one, "problem"), out);
     *count = 1;
     for (size_t i = first + 1; *kind && i < json_array_size(problems); i++) {
         const json_t *other = json_array_get(problems, i);
@@ -379,6 +379,7 @@ static char *kind_text(const json_t *problems, size_t first, size_t examples, si
     }
     if (*count > examples)
         fprintf(out, "; %zu more of this kind", *count - examples);
+    fprintf(out, *count > 1 ? ". About the first: %s" : ": %s", member(one, "advice"));
     shown = fclose(out) == 0 ? printable(plain) : NULL;
     free(plain);
     return shown;
