@@ -26,7 +26,7 @@
 /** What is kept. */
 enum htc_history_value {
     HTC_H_LOOKUPS,
-    HTC_H_SAVED,  /* look-ups that needed no disk */
+    HTC_H_SAVED,  /* look-ups that opened no file */
     HTC_H_PARSED, /* of these: a parse was saved, too */
     HTC_H_STATS,
     HTC_H_READS,

@@ -121,27 +121,40 @@ size_t htc_history_get(const htc_report *report, htc_sample *samples)
     return n + 1;
 }
 
-void htc_recent_report(htc_report *report)
+/* What was counted in the last minutes, and in how many seconds. It never reaches back over the time
+ * since when the totals count, beside which it stands. */
+static uint64_t recent_sums(const htc_report *report, uint64_t *sums)
 {
-    htc_group *group = htc_report_group(report, "recent", "The last five minutes",
-                                        "what was counted in that time");
     htc_sample *samples = apr_palloc(report->pool, HTC_HISTORY_SAMPLES * sizeof(*samples));
     size_t n = htc_history_get(report, samples), from = n;
-    uint64_t sums[HTC_HISTORY_VALUES] = {0};
+    int64_t since = report->store ? htc_counters_since(report->store) : 0;
 
+    memset(sums, 0, HTC_HISTORY_VALUES * sizeof(*sums));
+    if (n && samples[n - 1].at - since <= RECENT_SECONDS) {
+        memcpy(sums, samples[n - 1].values, sizeof(samples[n - 1].values));
+        return samples[n - 1].at > since ? (uint64_t)(samples[n - 1].at - since) : 0;
+    }
     while (from > 1 && samples[n - 1].at - samples[from - 1].at < RECENT_SECONDS)
         from--;
     for (size_t i = from; i < n; i++) {
         for (int v = 0; i > 0 && v < HTC_HISTORY_VALUES; v++)
             sums[v] += htc_history_delta(&samples[i - 1], &samples[i], v);
     }
+    return n > from && from > 0 ? (uint64_t)(samples[n - 1].at - samples[from - 1].at) : 0;
+}
+
+void htc_recent_report(htc_report *report)
+{
+    htc_group *group = htc_report_group(report, "recent", "The last five minutes",
+                                        "what was counted in that time");
+    uint64_t sums[HTC_HISTORY_VALUES], seconds = recent_sums(report, sums);
+
     group->flags = HTC_GROUP_NO_METRICS;
-    htc_add_gauge(group, "seconds", HTC_UNIT_ONE,
-                  n > from && from > 0 ? (uint64_t)(samples[n - 1].at - samples[from - 1].at) : 0,
-                  "seconds that these figures cover: 300, or less shortly after the start");
+    htc_add_gauge(group, "seconds", HTC_UNIT_ONE, seconds,
+                  "seconds that these figures cover: 300, or fewer shortly after counting_since");
     htc_add_gauge(group, "lookups", HTC_UNIT_ONE, sums[HTC_H_LOOKUPS], "look-ups");
     htc_add_ratio(group, "hit_ratio", sums[HTC_H_SAVED], sums[HTC_H_LOOKUPS],
-                  "look-ups that needed no disk, of all");
+                  "look-ups that opened, read and parsed no file, of all");
     htc_add_gauge(group, "saved_opens", HTC_UNIT_ONE, sums[HTC_H_SAVED],
                   "times that httpd alone would have tried to open a file");
     htc_add_gauge(group, "saved_parses", HTC_UNIT_ONE, sums[HTC_H_PARSED],

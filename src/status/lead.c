@@ -44,15 +44,24 @@ static const char *count(const htc_report *report, const char *group, const char
     return htc_page_number(report->pool, HTC_UNIT_ONE, htc_page_figure(report, group, name));
 }
 
-/* "about 12 s of processor time and ", or nothing when no parse was timed. */
+/* "about 12 s of processor time and ", or nothing when no parse was timed or saved. */
 static const char *processor_time(const htc_report *report)
 {
     const htc_figure *us = htc_report_figure(report, "saved", "processor_us");
 
-    if (!us || us->value.number == HTC_UNKNOWN)
+    if (!us || us->value.number == HTC_UNKNOWN || !us->value.number)
         return "";
     return apr_psprintf(report->pool, "about %s of processor time and ",
                         htc_page_number(report->pool, HTC_UNIT_US, us->value.number));
+}
+
+/* An answer from the cache may need one. httpd alone makes none, but opens the file. */
+static const char *comparisons(const htc_report *report)
+{
+    return htc_page_figure(report, "htaccess", "file_stats")
+               ? apr_psprintf(report->pool, ", compared files with the disk %s times",
+                              count(report, "htaccess", "file_stats"))
+               : "";
 }
 
 static void send_savings(const htc_report *report)
@@ -60,6 +69,7 @@ static void send_savings(const htc_report *report)
     const htc_figure *ratio = htc_report_figure(report, "htaccess", "hit_ratio");
     const char *since = htc_page_time(report, htc_page_figure(report, "server", "counting_since"));
     uint64_t lookups = htc_page_figure(report, "htaccess", "lookups");
+    uint64_t saved = htc_page_figure(report, "saved", "file_operations");
 
     if (lookups < FEW_LOOKUPS) {
         ap_rprintf(report->r,
@@ -69,10 +79,10 @@ static void send_savings(const htc_report *report)
     }
     ap_rprintf(report->r,
                ": since %s it spared httpd opening and parsing .htaccess files in %s of %s "
-               "look-ups, which saved %s%s file operations. ",
+               "look-ups%s, and so saved %s%s file operations. ",
                since, htc_page_percent(report->pool, ratio ? ratio->value.ratio : -1),
-               count(report, "htaccess", "lookups"), processor_time(report),
-               count(report, "saved", "file_operations"));
+               count(report, "htaccess", "lookups"), comparisons(report), processor_time(report),
+               saved ? count(report, "saved", "file_operations") : "no");
 }
 
 /* --- what is to be done -----------------------------------------------------------------------*/
@@ -238,7 +248,7 @@ void htc_page_cards(const htc_report *report)
     if (!report->store)
         return;
     ap_rputs("<div id=\"s-cards\" class=\"cards\">\n", report->r);
-    send_card(report, "Answered from memory", percent(report, "htaccess"),
+    send_card(report, "Answered from the cache", percent(report, "htaccess"),
               "%s in the last 5 minutes", percent(report, "recent"));
     send_card(report, "Processor time saved", saved_time(report), "%s parses%s",
               count(report, "saved", "parses"), parse_time(report));

@@ -59,7 +59,7 @@ static void add_ratios(htc_group *group)
     htc_add_ratio(group, "hit_ratio",
                   counter(report, HTC_C_hits) + counter(report, HTC_C_absent_hits) +
                       counter(report, HTC_C_replays),
-                  lookups, "look-ups that needed no disk, of all");
+                  lookups, "look-ups that opened, read and parsed no file, of all");
 }
 
 static void add_store_gauges(htc_group *group)

@@ -251,7 +251,8 @@ static void send_plot(const htc_report *report, const plot *p, const htc_sample 
 void htc_plots(const htc_report *report)
 {
     static const plot plots[] = {
-        {"Look-ups per second", "from memory", "needed the disk", saved, disk, 0, HTC_UNIT_ONE},
+        {"Look-ups per second", "from the cache", "not from the cache", saved, disk, 0,
+         HTC_UNIT_ONE},
         {"Share answered from memory", "share", NULL, ratio, NULL, 100, HTC_UNIT_ONE},
         {"File operations of the cache per second", "stat", "open", stats, reads, 0, HTC_UNIT_ONE},
         {"Shared memory of records", "in use", NULL, memory, NULL, 0, HTC_UNIT_BYTES},

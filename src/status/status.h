@@ -31,7 +31,7 @@ typedef struct htc_redirect_query {
     uint64_t offset;
     uint32_t limit;
     bool quick; /* those that answer most, at most HTC_REDIRECT_MOST, without a look at all of them.
-                 * The total then counts lines of .htaccess files that have left the cache, too */
+                 * The total then counts lines that .htaccess files have no more, too */
 } htc_redirect_query;
 
 void htc_redirects_report(htc_report *report, const htc_redirect_query *query);
