@@ -398,6 +398,22 @@ like $vhost->{explain}{server}, qr/^vhost\.example\b/, 'which is named';
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
 like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{explain}{server}, qr/^$_->[1]\b/, "a request for $_->[0] is one of $_->[1]"
     for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
+my $none = 'No virtual host there is named other.example, so the first one answers.';
+like notes(explained('http://other.example:' . $server->port('vhost') . '/vhost-old')), qr{\Q$none\E}, 'that the first one answers for a name that is none of theirs is said';
+unlike notes($_), qr/named/, 'and nothing of names that they have, or of a URL without one' for $vhost, explained('/vhost-old'), explained('http://vhost.example:' . $server->port('vhost') . '/');
+like notes(explained('http://other.example:' . $server->port('main') . '/')), qr/No virtual host is named other\.example, so the main server answers\./, 'so is that the main server does';
+
+# What httpd refuses before it looks at anything.
+for my $case (['Transfer-Encoding', 'foo', 400], ['Transfer-Encoding', 'chunked, foo', 400], ['Transfer-Encoding', 'gzip, Chunked'],
+    ['Content-Length', '5,5', 400], ['Content-Length', 0], ['Expect', 'foo', 417], ['Expect', '100-Continue']) {
+    my ($header, $value, $status) = @$case;
+    my $real = $server->client('main', keepalive => 0)->request('/other/page.html', method => 'POST', headers => [[$header, $value]],
+        $header eq 'Transfer-Encoding' ? (body => "0\r\n\r\n") : ())->{status} // 'none';
+    my $said = notes(explained("http://$host/other/page.html", header => "$header: $value"));
+    is +($said =~ /httpd answers (\d+) to an? $header /)[0], $status, "$header: $value: it says what httpd refuses";
+    is $real, $status, 'as it does' if $status;
+    isnt $real, 400, 'and nothing that it does not' if !$status;
+}
 
 # Where the cache is off, lines are in no table and their files are not kept.
 my $off = HtCache::Server->new(name => 'explain-off', htcache => 1, conf => <<"EOT");

@@ -7,6 +7,7 @@
 
 #include "ap_listen.h"
 #include "apr_uri.h"
+#include "http_main.h"
 #include "http_protocol.h"
 
 #include <arpa/inet.h>
@@ -97,6 +98,7 @@ static bool read_url(explain *e, const char *url)
     e->url.host_header = apr_table_get(r->headers_in, "Host");
     e->url.port = r->connection->local_addr->port;
     e->url.https = !strcmp(uri.scheme ? uri.scheme : ap_http_scheme(r), "https");
+    e->url.has_host = uri.scheme != NULL;
     if (uri.scheme) {
         e->url.host_header = uri.hostinfo;
         e->url.port = uri.port_str && *uri.port_str ? uri.port : apr_uri_port_of_scheme(uri.scheme);
@@ -179,6 +181,68 @@ static void say_credentials(explain *e)
                   e->url.host_header, e->url.line, e->status);
 }
 
+/* As ap_is_chunked(), which older versions do not have. */
+static bool is_chunked(explain *e, const char *codings)
+{
+    const char *comma = strrchr(codings, ',');
+    char *last = apr_pstrdup(e->pool, comma ? comma + 1 : codings);
+
+    apr_collapse_spaces(last, last);
+    return !strcasecmp(last, "chunked");
+}
+
+static bool among(const apr_array_header_t *names, const char *host)
+{
+    for (int i = 0; names && i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (name && !ap_strcasecmp_match(host, name))
+            return true;
+    }
+    return false;
+}
+
+/* By ServerName, ServerAlias, or the address in <VirtualHost>. */
+static bool has_name(const server_rec *s, const char *host)
+{
+    for (const server_addr_rec *a = s->addrs; a; a = a->next) {
+        if (a->virthost && !strcasecmp(a->virthost, host))
+            return true;
+    }
+    return (s->server_hostname && !strcasecmp(s->server_hostname, host)) || among(s->names, host) ||
+           among(s->wild_names, host);
+}
+
+/* Where there are no virtual hosts, the one server answers for all names, as everybody expects. */
+static void note_server(explain *e)
+{
+    const server_rec *s = e->mark.server;
+    const char *host = e->r->hostname;
+
+    if (!e->url.has_host || !host || !ap_server_conf->next || has_name(s, host))
+        return;
+    explain_note(e,
+                 s->is_virtual ? "No virtual host there is named %s, so the first one answers."
+                               : "No virtual host is named %s, so the main server answers.",
+                 host);
+}
+
+/* What httpd refuses as it reads a request, so that no lookup is made. */
+static void note_refusal(explain *e)
+{
+    const char *codings = apr_table_get(e->r->headers_in, "Transfer-Encoding");
+    const char *length = apr_table_get(e->r->headers_in, "Content-Length");
+    const char *expected = apr_table_get(e->r->headers_in, "Expect");
+    static const char others[] = "httpd answers %s What stands here is the answer without it.";
+
+    if (codings && !is_chunked(e, codings))
+        explain_note(e, others, "400 to a Transfer-Encoding that does not end with chunked.");
+    else if (!codings && length && (!*length || length[strspn(length, "0123456789")]))
+        explain_note(e, others, "400 to a Content-Length that is no number.");
+    if (expected && *expected && strcasecmp(expected, "100-continue"))
+        explain_note(e, others, "417 to an Expect of anything but 100-continue.");
+}
+
 /* What a client's request would have, and this one has not. */
 static void note_differences(explain *e)
 {
@@ -187,6 +251,8 @@ static void note_differences(explain *e)
                      "The server does not listen on port %d. If a proxy stands before it, give the "
                      "URL with the port on which the server listens.",
                      e->url.port);
+    note_server(e);
+    note_refusal(e);
     if (e->url.https)
         explain_note(e,
                      "There is no TLS connection: %%{HTTPS} is on, but other variables of mod_ssl "

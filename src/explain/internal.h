@@ -33,6 +33,7 @@ typedef struct explain_url {
     const char *line;        /* path and query, as a client would send them */
     apr_port_t port;
     bool https;
+    bool has_host; /* it names one; else it is that of the page */
 } explain_url;
 
 typedef struct explain_lines explain_lines; /* explain/lines.c */
