@@ -321,6 +321,17 @@ END_TEST
 static const struct {
     const char *config, *url, *answer;
 } answers[] = {
+    /* httpd puts a query behind the fragment, unless the target has one. */
+    {"RedirectMatch 301 ^/r2$ https://o.example/x#f\n", "/r2?q=1", "301 https://o.example/x#f?q=1"},
+    {"RedirectMatch 301 ^/r2$ https://o.example/x#f?g\n", "/r2?q=1", "301 https://o.example/x#f?g"},
+    {"RewriteRule ^/r2$ https://o.example/x#f [NE,R=301,L]\n", "/r2?q=1",
+     "301 https://o.example/x#f?q=1"},
+    {"Redirect 301 /r2 https://o.example/x#f\n", "/r2?q=1", "301 https://o.example/x#f?q=1"},
+    {"Redirect 301 /r2/ https://o.example/x\n", "/r2/y%20z?q=1",
+     "301 https://o.example/xy%20z?q=1"},
+    /* The last rule of a context ends the processing without L, too. */
+    {"RewriteRule ^/a$ /b [R=301]\n", "/a", "301 /b"},
+    {"RewriteRule ^/a$ /b [R=301]\nRewriteRule ^/c$ /d [R=301]\n", "/a", "none"},
     {"Redirect 301 /a https://x.example/b\n", "/a/c%20d?q", "301 https://x.example/b/c%20d?q"},
     {"Redirect 301 /a/ https://x.example/b/\n", "/a", "none"},
     {"Redirect 301 /a/ https://x.example/b/\n", "/a/c", "301 https://x.example/b/c"},
@@ -358,8 +369,7 @@ static const char *ask_list(convert_list *list, const char *url)
         return "none";
     }
     n = map_regexes_groups(regexes, &match, request.path, request.path_len, groups, 10);
-    location = convert_location(list, &match, redirect_table_line(table, match.rule, NULL),
-                                &request, groups, n, pool, &refused);
+    location = redirect_map_location(&match, &request, groups, n, pool, &refused);
     location = apr_psprintf(pool, "%d%s%s", match.profile.status, location ? " " : "",
                             location ? location : "");
     free(image);

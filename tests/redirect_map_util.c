@@ -53,6 +53,7 @@ test_map *test_map_load_bytes(const char *name, const char *bytes, size_t len, c
     map->report.compile = map_regexes_try;
     map->report.regex = map_regexes_match;
     map->report.regex_baton = map->regexes;
+    map->report.groups = map_regexes_find_groups;
     set_options(map, options, &o);
     ck_assert_ptr_nonnull(exact);
     memcpy(exact, bytes, len);

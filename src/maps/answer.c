@@ -36,6 +36,29 @@ static bool is_stripped(const char *strip, const char *name, size_t len)
     return false;
 }
 
+bool redirect_map_strips_all(const char *strip, size_t len, const char *other, size_t other_len)
+{
+    const char *end = other + other_len;
+
+    while (other && other < end) {
+        const char *comma = memchr(other, ',', (size_t)(end - other));
+        size_t n = (size_t)((comma ? comma : end) - other), m;
+        bool found = !n;
+
+        for (const char *s = strip, *stop = s + len; s && s < stop && !found; s += m + 1) {
+            const char *next = memchr(s, ',', (size_t)(stop - s));
+
+            m = (size_t)((next ? next : stop) - s);
+            found = m && s[m - 1] == '*' ? n >= m - 1 && !memcmp(s, other, m - 1)
+                                         : m == n && !memcmp(s, other, n);
+        }
+        if (!found)
+            return false;
+        other += n + 1;
+    }
+    return true;
+}
+
 /* The parameters of the request's query that remain, in @a to (3 bytes of room for each byte).
  * Nothing in it can end a header. */
 static size_t copy_query(const redirect_request *request, const char *strip, char *to)
@@ -142,6 +165,24 @@ static void append_query(answer *a, const redirect_match *match, const redirect_
         insert(a, a->path, query, len + 1, pool);
 }
 
+/* As mod_alias and mod_rewrite do it. */
+static void append_behind(answer *a, const redirect_match *match, const redirect_request *request,
+                          apr_pool_t *pool)
+{
+    unsigned options = match->profile.options;
+    size_t from = match->matched < request->path_len ? match->matched : request->path_len;
+
+    if (match->profile.kind == REDIRECT_PREFIX && !(options & REDIRECT_OPT_APPEND_REST)) {
+        const char *rest = escape_path(request, request->path + from, pool);
+
+        insert(a, a->len, rest, strlen(rest), pool);
+    }
+    if (options & REDIRECT_OPT_APPEND_QUERY && request->query && !memchr(a->text, '?', a->len)) {
+        insert(a, a->len, "?", 1, pool);
+        insert(a, a->len, request->query, request->query_len, pool);
+    }
+}
+
 /* --- groups ----------------------------------------------------------------------------------- */
 
 static const char *group_text(const redirect_request *request, const redirect_group *groups,
@@ -234,7 +275,9 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
     }
     if (match->profile.options & REDIRECT_OPT_APPEND_REST)
         append_rest(&a, match, request, pool);
-    if (match->profile.options & REDIRECT_OPT_APPEND_QUERY)
+    if (match->profile.options & REDIRECT_OPT_LINE)
+        append_behind(&a, match, request, pool);
+    else if (match->profile.options & REDIRECT_OPT_APPEND_QUERY)
         append_query(&a, match, request, pool);
     return a.text;
 }

@@ -48,7 +48,9 @@ typedef enum redirect_query {
 enum {
     REDIRECT_OPT_APPEND_QUERY = 1, /* append the request's query unless the target has one */
     REDIRECT_OPT_APPEND_REST = 2,  /* append the rest of the path (PREFIX), escaped */
-    REDIRECT_OPT_EXPAND = 4        /* $0 to $9 in the target stand for the pattern's groups */
+    REDIRECT_OPT_EXPAND = 4,       /* $0 to $9 in the target stand for the pattern's groups */
+    REDIRECT_OPT_LINE = 8 /* a line of httpd: the query goes behind all of the target, its fragment
+                           * too; so does the rest of the path (PREFIX) without APPEND_REST */
 };
 
 /** Options of a map, and the defaults of its rows. */
@@ -92,9 +94,18 @@ typedef enum redirect_severity {
 typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_t line,
                                 const char *message);
 
+/** The regex groups of a match for REDIRECT_OPT_EXPAND: group i is subject[start, end), -1: unset.
+ */
+typedef struct redirect_group {
+    int start, end;
+} redirect_group;
+
 /** A good redirect_report.try_most for a caller that may not take long: about a second. Ordinary
  * patterns cost some 600, so that is 100,000 of them. */
-#define REDIRECT_TRY_MOST    (UINT64_C(64) << 20)
+#define REDIRECT_TRY_MOST (UINT64_C(64) << 20)
+
+/** Browsers follow so many redirects and no more. */
+#define REDIRECT_FOLLOW_MAX  20
 
 #define REDIRECT_CHECK_ROWS  32
 #define REDIRECT_CHECK_FIXED 4000000
@@ -142,6 +153,10 @@ typedef struct redirect_report {
     /** For redirect_map_check(), as in redirect_request. NULL: patterns do not match there. */
     redirect_regex_fn *regex;
     void *regex_baton;
+    /** For redirect_map_check(): the groups of a match, at most @a max; returns how many there are.
+     * NULL: rows with groups are not followed. */
+    int (*groups)(void *regex_baton, const redirect_match *match, const char *subject, size_t len,
+                  redirect_group *groups, int max);
     redirect_json_rest json; /* set by redirect_map_read() */
 } redirect_report;
 
@@ -172,19 +187,14 @@ apr_status_t redirect_map_build(const redirect_map_options *options, const char 
  * look-up has to compare many rows, as with patterns without a literal beginning, only the first
  * rows are checked, see redirect_report.check_most. A target is followed when it is a path, a URL
  * with the host of its own row's source, or a URL for whose host the table has a row. A path
- * without a known host is looked up among rows without a host only.
+ * without a known host is looked up among rows without a host only. Rows with groups are followed
+ * from a URL that they answer, if one is found.
  */
 apr_status_t redirect_map_check(const redirect_table *table, redirect_report *report,
                                 apr_pool_t *pool);
 
 /** Groups make no longer text of a target: a line can repeat one some thousand times. As mod_alias. */
 #define REDIRECT_LOCATION_MAX 65536
-
-/** The regex groups of a match for REDIRECT_OPT_EXPAND: group i is subject[start, end), -1: unset.
- */
-typedef struct redirect_group {
-    int start, end;
-} redirect_group;
 
 /**
  * What a matched row answers: the value of Location before httpd completes it (a URL, or a path
@@ -209,6 +219,8 @@ size_t redirect_map_free_part(const char *target, size_t len, const char **why);
 /** A target or query as it is sent: blanks and bytes over 126 as %XX. @a to has three times @a len
  * bytes. The length. */
 size_t redirect_map_encode(const char *s, size_t len, char *to);
+/** Does one strip= (NULL: none) leave out all parameters that the other one does? */
+bool redirect_map_strips_all(const char *strip, size_t len, const char *other, size_t other_len);
 /** True when a regex has alternatives that are in no group. */
 bool redirect_map_has_alternatives(const char *regex, size_t len);
 /** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).

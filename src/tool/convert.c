@@ -203,32 +203,6 @@ apr_status_t convert_build(const convert_list *list, void **image, size_t *size)
     return rv;
 }
 
-/* As mod_alias puts them together, and appends the query. */
-static const char *join(const convert_rule *r, const redirect_match *match,
-                        const redirect_request *request, apr_pool_t *pool)
-{
-    size_t from = match->matched < request->path_len ? match->matched : request->path_len;
-    const char *answer =
-        apr_pstrcat(pool, r->rule.target, redirect_escape_path(pool, request->path + from), NULL);
-
-    if (request->query && !strchr(answer, '?'))
-        answer = apr_pstrcat(pool, answer, "?",
-                             apr_pstrmemdup(pool, request->query, request->query_len), NULL);
-    return answer;
-}
-
-const char *convert_location(const convert_list *list, const redirect_match *match, unsigned index,
-                             const redirect_request *request, const redirect_group *groups,
-                             int ngroups, apr_pool_t *pool, bool *refused)
-{
-    const convert_rule *r = &APR_ARRAY_IDX(list->rules, index, convert_rule);
-
-    *refused = false;
-    return r->joins && r->rule.target
-               ? join(r, match, request, pool)
-               : redirect_map_location(match, request, groups, ngroups, pool, refused);
-}
-
 /* --- what rules need --------------------------------------------------------------------------*/
 
 size_t convert_target_path(const char *target, size_t len)

@@ -31,7 +31,8 @@ typedef enum convert_format {
 typedef struct convert_rule {
     redirect_rule rule; /* options: REDIRECT_OPT_* of maps/maps.h */
     bool joins;         /* PREFIX: the rest of the path is put right behind the target's last byte,
-                         * as mod_alias does it, without minding slashes, query and fragment */
+                         * as mod_alias does it, without minding slashes, query and fragment;
+                         * then it has REDIRECT_OPT_LINE */
     const char *file;   /* rule.line is the line in it */
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
@@ -104,10 +105,5 @@ void convert_write(convert_list *list, convert_format format, FILE *out, convert
 
 /** A table of the rules; the line of each rule in it is its index in the list. malloc'ed. */
 apr_status_t convert_build(const convert_list *list, void **image, size_t *size);
-
-/** The answer of a rule of the list; as redirect_map_location(). */
-const char *convert_location(const convert_list *list, const redirect_match *match, unsigned index,
-                             const redirect_request *request, const redirect_group *groups,
-                             int ngroups, apr_pool_t *pool, bool *refused);
 
 #endif

@@ -302,7 +302,7 @@ static void take_redirect(reader *r, int alias, const config_line *line)
     }
     if (words.target) {
         set_target(&rule, words.target, r->pool);
-        rule.rule.options = REDIRECT_OPT_APPEND_QUERY;
+        rule.rule.options = REDIRECT_OPT_APPEND_QUERY | REDIRECT_OPT_LINE;
     }
     if (regex)
         take_match(r, &rule, &words);
@@ -432,11 +432,27 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const redirect_rul
         rule.rule.flags |= REDIRECT_ICASE;
     if (target) {
         set_target(&rule, target, r->pool);
+        rule.rule.options |= REDIRECT_OPT_LINE;
         if (appends)
             rule.rule.options |= REDIRECT_OPT_APPEND_QUERY;
     }
     if (set_regex(r, &rule, pattern, expand))
         add_rule(r, &rule, true);
+}
+
+/* Behind the last rule of a context no other is tried, with the flag L or not. */
+static void end_with_last(reader *r)
+{
+    const scope *s = r->inner;
+    rewrite_line *last =
+        s->lines->nelts ? &APR_ARRAY_IDX(s->lines, s->lines->nelts - 1, rewrite_line) : NULL;
+    size_t len = last ? strlen(last->args) : 0;
+    rewrite_rule rule;
+
+    if (!len || last->condition || s->inherits || last->args[len - 1] != ']' ||
+        !redirect_config_answers(last->args, &rule, r->pool) || !(rule.flags & REWRITE_REDIRECT))
+        return;
+    last->args = apr_psprintf(r->pool, "%.*s,L]", (int)len - 1, last->args);
 }
 
 static void take_rewrites(reader *r)
@@ -445,6 +461,7 @@ static void take_rewrites(reader *r)
     size_t n = (size_t)s->lines->nelts;
     rewrite_rule *rules = apr_palloc(r->pool, (n ? n : 1) * sizeof(*rules));
 
+    end_with_last(r);
     n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
                                  REDIRECT_REGEX_DEFAULT, rules, r->pool);
     for (size_t i = 0; i < n; i++)

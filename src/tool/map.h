@@ -30,5 +30,8 @@ bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned f
 /** The groups of a match; how many there are. */
 int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const char *subject,
                        size_t len, redirect_group *groups, int max);
+/** As redirect_report.groups; @a baton is a map_regexes. */
+int map_regexes_find_groups(void *baton, const redirect_match *match, const char *subject,
+                            size_t len, redirect_group *groups, int max);
 
 #endif

@@ -144,6 +144,7 @@ void map_file_begin(map_file *f, const char *name, const redirect_map_options *o
     f->report.compile = map_regexes_try;
     f->report.regex = map_regexes_match;
     f->report.regex_baton = f->regexes;
+    f->report.groups = map_regexes_find_groups;
 }
 
 void map_file_end(map_file *f)
@@ -339,13 +340,9 @@ bool map_file_ask(map_file *f, const redirect_request *request, map_hop *h)
     count = map_regexes_groups(f->regexes, &h->match, request->path, request->path_len, groups,
                                GROUPS_MAX);
     count = count < GROUPS_MAX ? count : GROUPS_MAX;
-    if (f->lines) {
-        h->location = convert_location(f->lines, &h->match, h->line, request, groups, count,
-                                       f->pool, &h->refused);
+    h->location = redirect_map_location(&h->match, request, groups, count, f->pool, &h->refused);
+    if (f->lines)
         h->line = APR_ARRAY_IDX(f->lines->rules, h->line, convert_rule).rule.line;
-    } else
-        h->location =
-            redirect_map_location(&h->match, request, groups, count, f->pool, &h->refused);
     return true;
 }
 

@@ -57,8 +57,8 @@ probe_answer probe_ask(const probe_table *a, const redirect_request *request, ap
     out.status = match.profile.status;
     n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
                            GROUPS_MAX);
-    out.location = convert_location(a->list, &match, (unsigned)out.index, request, groups,
-                                    n < GROUPS_MAX ? n : GROUPS_MAX, pool, &refused);
+    out.location = redirect_map_location(&match, request, groups, n < GROUPS_MAX ? n : GROUPS_MAX,
+                                         pool, &refused);
     if (refused)
         out.location = "refused";
     return out;

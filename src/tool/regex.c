@@ -175,3 +175,9 @@ int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const 
 }
 
 #endif
+
+int map_regexes_find_groups(void *baton, const redirect_match *match, const char *subject,
+                            size_t len, redirect_group *groups, int max)
+{
+    return map_regexes_groups(baton, match, subject, len, groups, max);
+}
