@@ -130,6 +130,18 @@ static const struct {
     {"/b?id=1 /x 301\n/a /b 301\n/b /c 301\n", "2: left"},
     {"/b?id=1 /x 301\n/a /b?id=1 301\n", "2: left"}, /* /x would get the request's query */
     {"/b?id=1 /x 301\n/a /b?id=1 301 query=drop\n", "2: /x 1"},
+    {"/b /a 301\n/a https://n.example/t 301 strip=gclid\n", "1: left"},
+    {"/b /a 301 strip=gclid\n/a https://n.example/t 301\n", "1: https://n.example/t 1"},
+    {"/b /a 301 strip=utm_*\n/a /c 301 strip=utm_x\n", "1: /c 1"},
+    {"/b /a 301 strip=utm_x\n/a /c 301 strip=utm_*\n", "1: left"},
+    {"/b /a 301 query=drop\n/a /c 301 strip=gclid\n", "1: /c 1"},
+    {"/a?x=1 /b strip=u\n/a?x=1 /c strip=v\n", ""},
+    {"/a?x=1&y=2 /b query=exact\n/a?x=1&y=2 /c\n", ""},
+    /* Browsers keep a fragment. */
+    {"/a /b#f 301\n/b /c 301\n", "1: /c#f 1"},
+    {"/a /b#f 301\n/b /c#own 301\n", "1: /c#own 1"},
+    {"/a /b#f 301\n/b /c 301\n/c /d 301\n", "1: /d#f 2, 2: /d 1"},
+    {"/a /b#f 301 subpath=on\n/b /c 301 subpath=on\n", "1: /c#f 1"},
     /* Hosts. */
     {"//h.example/a http://h.example/b 301\n//h.example/b /c 301\n", "1: /c 1"},
     {"/a http://h.example/b 301\n/b /c 301\n", ""},
@@ -148,6 +160,64 @@ static const struct {
 START_TEST(a_plan)
 {
     ck_assert_str_eq(plan_of(plans[_i].text), plans[_i].plan);
+}
+END_TEST
+
+/* --- what is tried ---*/
+
+/* Lists that answer some URL in different ways. */
+static const struct {
+    const char *from, *to;
+} different[] = {
+    {"/a /t strip=utm_*,gclid\n", "/a /t strip=utm_*\n"},
+    {"/a /t strip=utm_*\n", "/a /t strip=utm_*,gclid\n"},
+    {"/a /t\n", "/a /t strip=x\n"},
+    {"/a /t\n", "/a /t strip=fb*\n"},
+    {"/a /t\n/b /u strip=x\n", "/a /t strip=x\n/b /u strip=x\n"},
+    {"/a?id=1 /t strip=gclid\n", "/a?id=1 /t\n"},
+    {"/a?id=1 /t strip=u\n/a?id=1 /x strip=v\n", "/a?id=1 /t strip=u\n"},
+    {"/a?x=1&y=2 /t query=exact\n", "/a?x=1&y=2 /t query=drop\n"},
+    {"/a?x=1&y=2 /t query=drop\n", "/a?x=1&y=2 /t query=exact\n"},
+    {"/a /t\n", "//h.example/ /u subpath=on\n/a /t\n"},
+    {"/a /t\n", "/a?id=7 /u\n/a /t\n"},
+    {"/a /t#f\n/t /u\n", "/a /u\n/t /u\n"},
+};
+
+START_TEST(a_difference_is_tried)
+{
+    convert_list *from = list_of(different[_i].from);
+    bool *wrong = apr_pcalloc(pool, (size_t)from->rules->nelts + 1);
+
+    ck_assert_msg(fix_count_wrong(from, list_of(different[_i].to), wrong) > 0, "%s%s",
+                  different[_i].from, different[_i].to);
+    ck_assert_int_eq(fix_count_wrong(from, list_of(different[_i].from), wrong), 0);
+}
+END_TEST
+
+/* --- why a way is not followed to its end ---*/
+
+static const char *why(const char *text, int i)
+{
+    fix_step *steps;
+
+    ck_assert(fix_plan(list_of(text), &steps));
+    return steps[i].left ? steps[i].left : "";
+}
+
+START_TEST(loops_are_told_from_long_ways)
+{
+    const char *text = "", *loop;
+
+    for (int i = 0; i < 30; i++)
+        text = apr_psprintf(pool, "%s/r%d /r%d 301\n", text, i, i + 1);
+    loop = apr_psprintf(pool, "%s/r30 /r25 301\n", text);
+    ck_assert_msg(!strncmp(why(text, 0), "it leads over more than 20 rows", 31), "%s",
+                  why(text, 0));
+    ck_assert_msg(!strncmp(why(text, 9), "it leads over more", 18), "%s", why(text, 9));
+    ck_assert_str_eq(why(text, 10), "");
+    ck_assert_str_eq(why(loop, 0), "it leads into a loop");
+    ck_assert_str_eq(why(loop, 29), "it leads into a loop");
+    ck_assert_str_eq(why("/a /b\n/b /a\n/c /a\n", 2), "it leads into a loop");
 }
 END_TEST
 
@@ -299,14 +369,15 @@ static const char *random_list(void)
     int n = 3 + rand() % 12;
 
     for (int i = 0; i < n; i++)
-        text = apr_pstrcat(pool, text, PICK("", "", "", "//h.example"),
-                           PICK("/a", "/b", "/c", "/d", "/a/b", "/b/c", "/A", "/b/"),
-                           PICK("", "", "", "?x=1"), " ", PICK("", "", "http://h.example"),
-                           PICK("/a", "/b", "/c", "/d", "/e", "/a/b", "/b/c", "/c/", "/b?x=1"), " ",
-                           PICK("301", "301", "302", "307", "308"),
-                           PICK("", "", " subpath=on", " query=drop", " case=ignore",
-                                " slash=ignore", " query=exact"),
-                           "\n", NULL);
+        text =
+            apr_pstrcat(pool, text, PICK("", "", "", "//h.example"),
+                        PICK("/a", "/b", "/c", "/d", "/a/b", "/b/c", "/A", "/b/"),
+                        PICK("", "", "", "?x=1"), " ", PICK("", "", "http://h.example"),
+                        PICK("/a", "/b", "/c", "/d", "/e", "/a/b", "/b/c", "/c/", "/b?x=1", "/b#f"),
+                        " ", PICK("301", "301", "302", "307", "308"),
+                        PICK("", "", " subpath=on", " query=drop", " case=ignore", " slash=ignore",
+                             " query=exact", " strip=x", " strip=u*,x"),
+                        "\n", NULL);
     return text;
 }
 
@@ -342,6 +413,8 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_plan, 0, (int)COUNT_OF(plans));
+    tcase_add_loop_test(tc, a_difference_is_tried, 0, (int)COUNT_OF(different));
+    tcase_add_test(tc, loops_are_told_from_long_ways);
     tcase_add_test(tc, a_list_that_stays_is_not_tried);
     tcase_add_test(tc, lines_are_looked_up_once_for_each_list);
     tcase_add_test(tc, lists_are_the_same_but_for_their_lines);

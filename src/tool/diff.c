@@ -174,8 +174,8 @@ static int compare_both(const tool_options *command, comparison *c, bool keep_ru
 {
     int written = TOOL_GOOD;
 
-    probe_rules(c->old.list, keep_runs, compare, c);
-    probe_rules(c->new.list, keep_runs, compare, c);
+    probe_rules(c->old.list, c->new.list, keep_runs, compare, c);
+    probe_rules(c->new.list, c->old.list, keep_runs, compare, c);
     c->shown = c->changes->nelts;
     if (command->limit > 0 && command->limit < c->shown)
         c->shown = (int)command->limit;

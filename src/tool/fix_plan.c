@@ -14,7 +14,9 @@
 #include <string.h>
 
 #define ROUNDS_MAX 10
+#define LOOP_STEPS 1000000 /* look-ups of all rows together */
 #define SCHEMES    (REDIRECT_HTTP | REDIRECT_HTTPS)
+#define LOOPS      "it leads into a loop"
 
 typedef struct planner {
     const convert_list *list;
@@ -22,6 +24,7 @@ typedef struct planner {
     probe_table table;
     fix_index *index;
     apr_pool_t *pool; /* of one rule */
+    int looked;       /* look-ups for loops so far */
 } planner;
 
 static const convert_rule *rule_at(const convert_list *list, int i)
@@ -90,6 +93,17 @@ static bool ends_in_slash(const char *target)
     return n && target[n - 1] == '/';
 }
 
+/* Rule @a next gets the query of whoever came to rule @a r, and hands it on. Does it leave
+ * parameters out that rule @a r would not? */
+static bool strips_more(const convert_rule *r, const convert_rule *next)
+{
+    unsigned appends = r->rule.options & next->rule.options & REDIRECT_OPT_APPEND_QUERY;
+
+    return appends && !convert_has_query(r) && !convert_has_query(next) &&
+           !redirect_map_strips_all(r->rule.strip, r->rule.strip_len, next->rule.strip,
+                                    next->rule.strip_len);
+}
+
 /* A path is asked for with the host and the scheme of whoever came to rule @a r, which may be any.
  * Can rules for some of them answer it? */
 static bool depends_on_place(const planner *p, const convert_rule *r, const char *path)
@@ -114,6 +128,8 @@ static const char *fault_of(const planner *p, const convert_rule *r, const conve
     if (r->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(r) &&
         fix_depends_on_query(p->index, path))
         return "the rows on the way tell queries apart";
+    if (strips_more(r, next))
+        return "the rows on the way leave other parameters out of queries (strip=)";
     if (!is_prefix(r))
         return NULL;
     if (r->joins || next->joins || !is_prefix(next))
@@ -150,6 +166,41 @@ static bool same_host(const convert_rule *r, const redirect_request *request)
            !memcmp(r->rule.host, request->host, request->host_len);
 }
 
+/* Where rule @a r's way goes on from a target that it has come to; NULL: nowhere. */
+static const char *next_target(planner *p, const convert_rule *r, const char *target, int *index)
+{
+    redirect_request request;
+    probe_answer there = {.index = -1};
+
+    if (request_of(p, r, target, &request))
+        there = probe_ask(&p->table, &request, p->pool);
+    *index = there.index;
+    if (there.index < 0 ||
+        (*target != '/' && !same_host(r, &request) && !rule_at(p->list, there.index)->rule.host))
+        return NULL;
+    return there.location;
+}
+
+/* A way of more rows than are followed: why it stays. A loop comes to a target again, which is looked
+ * for as in Brent's algorithm. */
+static const char *why_long(planner *p, const convert_rule *r, const char *target)
+{
+    const char *mark = target;
+    int index, until = 2 * PROBE_HOPS;
+
+    for (int n = 0; target && p->looked < LOOP_STEPS; p->looked++) {
+        target = next_target(p, r, target, &index);
+        if (target && (!strcmp(target, mark) || rule_at(p->list, index) == r))
+            return LOOPS;
+        if (++n == until) {
+            mark = target;
+            until *= 2;
+        }
+    }
+    return "it leads over more than 20 rows, which are not followed further; mend the copy once "
+           "more";
+}
+
 static void shorten(planner *p, int index)
 {
     const convert_rule *r = rule_at(p->list, index);
@@ -159,7 +210,7 @@ static void shorten(planner *p, int index)
 
     if (!target || r->rule.options & REDIRECT_OPT_EXPAND || step->drop)
         return;
-    for (; hops < PROBE_HOPS && !step->left; hops++) {
+    for (; hops < REDIRECT_FOLLOW_MAX && !step->left; hops++) {
         redirect_request request;
         probe_answer there;
         const convert_rule *next;
@@ -173,18 +224,18 @@ static void shorten(planner *p, int index)
         if (*target != '/' && !same_host(r, &request) && !next->rule.host)
             break;
         if (there.index == index) {
-            hops = PROBE_HOPS;
-            break;
+            step->left = LOOPS;
+            return;
         }
         step->left = fault_of(p, r, next, &request, *target == '/');
         if (!step->left && is_prefix(r) &&
             ends_in_slash(there.location) != ends_in_slash(r->rule.target))
             step->left = "the slash at its end would change";
         if (!step->left)
-            target = there.location;
+            target = probe_with_fragment(there.location, target, p->pool);
     }
-    if (hops == PROBE_HOPS) { /* a loop, which nobody can shorten */
-        step->left = "it leads into a loop, or over more than 20 rows";
+    if (hops == REDIRECT_FOLLOW_MAX) {
+        step->left = why_long(p, r, target);
         return;
     }
     step->saved = hops - (step->left != NULL);
@@ -268,7 +319,7 @@ int fix_count_wrong(const convert_list *from, const convert_list *to, bool *wron
 
     open = probe_open(&v.to, without_lost(to)) && open;
     if (open)
-        probe_rules(from, false, ends_alike, &v);
+        probe_rules(from, to, false, ends_alike, &v);
     if (open &&
         (map_regexes_out_of_budget(v.from.regexes) || map_regexes_out_of_budget(v.to.regexes)))
         open = false;

@@ -7,6 +7,7 @@
 
 #include "tool/convert_internal.h"
 
+#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <stdlib.h>
@@ -119,6 +120,14 @@ static bool next_request(const probe_table *a, const probe_answer *answer,
     return there.index >= 0 && APR_ARRAY_IDX(a->list->rules, there.index, convert_rule).rule.host;
 }
 
+const char *probe_with_fragment(const char *location, const char *before, apr_pool_t *pool)
+{
+    const char *fragment = location && before ? strchr(before, '#') : NULL;
+
+    return fragment && !strchr(location, '#') ? apr_pstrcat(pool, location, fragment, NULL)
+                                              : location;
+}
+
 probe_answer probe_follow(const probe_table *a, const redirect_request *request, int *hops,
                           apr_pool_t *pool)
 {
@@ -135,6 +144,7 @@ probe_answer probe_follow(const probe_table *a, const redirect_request *request,
         there = probe_ask(a, &next, pool);
         if (!there.status)
             break;
+        there.location = probe_with_fragment(there.location, last.location, pool);
         last = there;
         ++*hops;
     }
@@ -143,17 +153,21 @@ probe_answer probe_follow(const probe_table *a, const redirect_request *request,
 
 /* --- requests ---------------------------------------------------------------------------------*/
 
-#define HOSTS_MAX   16
-#define QUERIES_MAX 8
+/* Rules of other places that are asked with each rule: so many, and more in short lists. */
+#define HOSTS_LEAST   16
+#define QUERIES_LEAST 8
+#define MORE_OF_SHORT 20000  /* requests for each path in all */
+#define NAMES_MAX     8192   /* bytes */
+#define ANY_NAME      "any9" /* stands for the "*" of a name */
 
 typedef struct prober {
     const convert_list *list;
     /* Rules with hosts and queries, a few different ones: formats that ask some kinds of rules
-     * first may answer other rules' paths by them. */
-    const convert_rule *hosts[HOSTS_MAX], *queries[QUERIES_MAX];
-    int nhosts, nqueries;
-    apr_pool_t *pool; /* of one rule's probes */
-    bool keep_runs;   /* paths may have runs of slashes */
+     * first may answer other rules' paths by them. const convert_rule * */
+    apr_array_header_t *hosts, *queries;
+    const char *names; /* a query with parameters that rules leave out, and one more */
+    apr_pool_t *pool;  /* of one rule's probes */
+    bool keep_runs;    /* paths may have runs of slashes */
     probe_fn *each;
     void *baton;
 } prober;
@@ -164,30 +178,69 @@ static const char *host_of(const convert_rule *r, apr_pool_t *pool)
                                                 : r->rule.host;
 }
 
+/* Behind a query the parameters that a strip= names; those in @a seen, if it is not NULL, are left
+ * out and what is new is put there. */
+static const char *with_names(const char *query, const char *strip, apr_hash_t *seen,
+                              apr_pool_t *pool)
+{
+    while (*strip) {
+        size_t n = strcspn(strip, ","), len = n - (n && strip[n - 1] == '*');
+        const char *name =
+            apr_pstrcat(pool, apr_pstrmemdup(pool, strip, len), len < n ? ANY_NAME : "", NULL);
+
+        strip += n + (strip[n] == ',');
+        if (!*name || (seen && apr_hash_get(seen, name, APR_HASH_KEY_STRING)))
+            continue;
+        if (seen)
+            apr_hash_set(seen, name, APR_HASH_KEY_STRING, "");
+        query = apr_pstrcat(pool, query, *query ? "&" : "", name, "=1", NULL);
+    }
+    return query;
+}
+
+/* The same parameters, the last one first. */
+static const char *turned(const char *query, apr_pool_t *pool)
+{
+    const char *amp = strrchr(query, '&');
+
+    return amp ? apr_psprintf(pool, "%s&%.*s", amp + 1, (int)(amp - query), query) : NULL;
+}
+
+static bool probe_query(prober *v, const convert_rule *r, const char *path, const char *host,
+                        bool https, const char *query)
+{
+    redirect_request request = {.path = path,
+                                .path_len = strlen(path),
+                                .host = host,
+                                .host_len = host ? strlen(host) : 0,
+                                .https = https,
+                                .query = query,
+                                .query_len = query ? strlen(query) : 0};
+
+    return v->each(v->baton, r, &request, v->pool);
+}
+
 /* With its host and another one, with each query, and once with the other scheme. */
 static bool probe_at(prober *v, const convert_rule *r, const char *path)
 {
-    const char *queries[] = {NULL, r->rule.query, "zz=1&utm_source=x", ""};
-    const char *host = host_of(r, v->pool);
+    const char *own = r->rule.query, *strip = r->rule.strip ? r->rule.strip : "";
+    const char *queries[] = {
+        own, with_names(v->names, strlen(v->names) < NAMES_MAX ? "" : strip, NULL, v->pool), "",
+        own && *strip ? with_names(own, strip, NULL, v->pool) : NULL,
+        own ? turned(own, v->pool) : NULL};
+    const char *hosts[] = {host_of(r, v->pool), "another.invalid"};
+    bool https = r->rule.flags & REDIRECT_HTTPS;
 
-    for (int i = 0; i < 8; i++) {
-        const char *query = queries[i & 3];
-        redirect_request request = {.path = path,
-                                    .path_len = strlen(path),
-                                    .host = i & 4 ? "another.invalid" : host,
-                                    .https = r->rule.flags & REDIRECT_HTTPS,
-                                    .query = query,
-                                    .query_len = query ? strlen(query) : 0};
-
-        if ((i && (i & 3) == 1 && !query) || (i > 4 && !host))
-            continue;
-        request.host_len = request.host ? strlen(request.host) : 0;
-        if (!v->each(v->baton, r, &request, v->pool))
+    for (int h = 0; h < 2; h++) {
+        if (!probe_query(v, r, path, hosts[h], https, NULL))
             return false;
-        request.https = !request.https;
-        if (!i && !(r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS)) &&
-            !v->each(v->baton, r, &request, v->pool))
+        if (!h && !(r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS)) &&
+            !probe_query(v, r, path, hosts[h], !https, NULL))
             return false;
+        for (size_t i = 0; (!h || *hosts) && i < sizeof(queries) / sizeof(queries[0]); i++) {
+            if (queries[i] && !probe_query(v, r, path, hosts[h], https, queries[i]))
+                return false;
+        }
     }
     return true;
 }
@@ -206,15 +259,20 @@ static bool probe_with(prober *v, const convert_rule *r, const char *path,
     return v->each(v->baton, r, &request, v->pool);
 }
 
+static const convert_rule *place_of(const apr_array_header_t *rules, int i)
+{
+    return APR_ARRAY_IDX(rules, i, const convert_rule *);
+}
+
 /* At the places of other rules. */
 static bool probe_elsewhere(prober *v, const convert_rule *r, const char *path)
 {
-    for (int i = 0; i < v->nhosts; i++) {
-        if (!probe_with(v, r, path, v->hosts[i], r))
+    for (int i = 0; i < v->hosts->nelts; i++) {
+        if (!probe_with(v, r, path, place_of(v->hosts, i), r))
             return false;
     }
-    for (int i = 0; i < v->nqueries; i++) {
-        if (!probe_with(v, r, path, r, v->queries[i]))
+    for (int i = 0; i < v->queries->nelts; i++) {
+        if (!probe_with(v, r, path, r, place_of(v->queries, i)))
             return false;
     }
     return true;
@@ -225,22 +283,43 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-static void find_others(prober *v)
+static void note_host(prober *v, const convert_rule *r, int most)
 {
-    for (int i = 0; i < v->list->rules->nelts; i++) {
-        const convert_rule *r = &APR_ARRAY_IDX(v->list->rules, i, convert_rule);
-        unsigned scheme = r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
-        int h = 0, q = 0;
+    unsigned scheme = r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
+    int i = 0;
 
-        while (h < v->nhosts && (!same_text(r->rule.host, v->hosts[h]->rule.host) ||
-                                 (v->hosts[h]->rule.flags & scheme) != scheme))
-            h++;
-        if (h == v->nhosts && h < HOSTS_MAX && (r->rule.host || scheme))
-            v->hosts[v->nhosts++] = r;
-        while (q < v->nqueries && !same_text(r->rule.query, v->queries[q]->rule.query))
-            q++;
-        if (q == v->nqueries && q < QUERIES_MAX && r->rule.query)
-            v->queries[v->nqueries++] = r;
+    while (i < v->hosts->nelts && (!same_text(r->rule.host, place_of(v->hosts, i)->rule.host) ||
+                                   (place_of(v->hosts, i)->rule.flags & scheme) != scheme))
+        i++;
+    if (i == v->hosts->nelts && i < most && (r->rule.host || scheme))
+        APR_ARRAY_PUSH(v->hosts, const convert_rule *) = r;
+}
+
+static void note_query(prober *v, const convert_rule *r, int most)
+{
+    int i = 0;
+
+    while (i < v->queries->nelts && !same_text(r->rule.query, place_of(v->queries, i)->rule.query))
+        i++;
+    if (i == v->queries->nelts && i < most && r->rule.query)
+        APR_ARRAY_PUSH(v->queries, const convert_rule *) = r;
+}
+
+/* Hosts, queries and parameters that the rules of a list name. */
+static void find_others(prober *v, const convert_list *list, apr_hash_t *strips, apr_hash_t *names)
+{
+    int more = MORE_OF_SHORT / (v->list->rules->nelts + 1);
+
+    for (int i = 0; i < list->rules->nelts; i++) {
+        const convert_rule *r = &APR_ARRAY_IDX(list->rules, i, convert_rule);
+
+        note_host(v, r, HOSTS_LEAST + more);
+        note_query(v, r, QUERIES_LEAST + more);
+        if (!r->rule.strip || strlen(v->names) >= NAMES_MAX ||
+            apr_hash_get(strips, r->rule.strip, APR_HASH_KEY_STRING))
+            continue;
+        apr_hash_set(strips, r->rule.strip, APR_HASH_KEY_STRING, "");
+        v->names = with_names(v->names, r->rule.strip, names, apr_hash_pool_get(strips));
     }
 }
 
@@ -310,12 +389,26 @@ static void probe_rule(prober *v, const convert_rule *r)
     }
 }
 
-void probe_rules(const convert_list *list, bool keep_runs, probe_fn *each, void *baton)
+void probe_rules(const convert_list *list, const convert_list *also, bool keep_runs, probe_fn *each,
+                 void *baton)
 {
-    prober v = {.list = list, .keep_runs = keep_runs, .each = each, .baton = baton};
+    prober v = {.list = list,
+                .names = "zz=1&utm_source=x",
+                .keep_runs = keep_runs,
+                .each = each,
+                .baton = baton};
+    apr_hash_t *strips, *names;
+    apr_pool_t *all;
 
-    apr_pool_create(&v.pool, list->pool);
-    find_others(&v);
+    apr_pool_create(&all, list->pool);
+    apr_pool_create(&v.pool, all);
+    v.hosts = apr_array_make(all, HOSTS_LEAST, sizeof(const convert_rule *));
+    v.queries = apr_array_make(all, QUERIES_LEAST, sizeof(const convert_rule *));
+    strips = apr_hash_make(all);
+    names = apr_hash_make(all);
+    find_others(&v, list, strips, names);
+    if (also)
+        find_others(&v, also, strips, names);
     for (int i = 0; i < list->rules->nelts; i++) {
         const convert_rule *r = &APR_ARRAY_IDX(list->rules, i, convert_rule);
 
@@ -323,5 +416,5 @@ void probe_rules(const convert_list *list, bool keep_runs, probe_fn *each, void 
             probe_rule(&v, r);
         apr_pool_clear(v.pool);
     }
-    apr_pool_destroy(v.pool);
+    apr_pool_destroy(all);
 }
