@@ -51,7 +51,7 @@ sub adds_up {
     }
     is sum0(map { $_->{lines} } @{ $sum->{reasons} }), $sum->{redirects_left} + $sum->{rewrite_rules_left}, "$name: each line that is left has its reason";
     # Warnings are about what is wrong with a line, in a table or not.
-    my %notes = map { $_->{file} => [grep { $_->{severity} eq 'note' && $_->{message} !~ /chain of|leads to line/ } @{ $_->{messages} }] } @files;
+    my %notes = map { $_->{file} => [grep { $_->{severity} eq 'note' && $_->{message} !~ /chain of|leads to line|answers each path/ } @{ $_->{messages} }] } @files;
     is_deeply [grep { @{ $notes{ $_->{file} } } != $_->{redirects_left} + $_->{rewrite_rules_left} + $_->{rewrite_rules_filtered} } @files], [],
         "$name: and each is listed with its file";
     my @silent = grep { $_->{message} !~ /^\S.* (?:stays as it is|stays with mod_alias): [^;]+; \S/ } map {@$_} values %notes;

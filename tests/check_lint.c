@@ -122,6 +122,30 @@ static const struct {
      "W5 the same source as in line 4", false},
     {"RedirectMatch 301 ^/a$ https://www.example.com/a\n", "", false},
     {"Redirect 301 /a https://www.example.com/a\n", "", false},
+    {"<VirtualHost *:80>\nServerName a.example\nRedirect 301 /s /t\nRedirect 301 / "
+     "https://n.example/\n"
+     "</VirtualHost>\n",
+     "N3 a chain of 2 redirects, by line 4, that ends at 'https://n.example/t'", false},
+    {"Redirect 301 /s /t/x\nRedirect 301 /t/ https://n.example\n",
+     "N1 a chain of 2 redirects, by line 2, that ends at 'https://n.examplex'", false},
+    /* Loops through patterns, and where all paths go. */
+    {"RedirectMatch 301 ^/(.*)$ /z/$1\n", "W1 leads to itself for '/some'", false},
+    {"RedirectMatch 301 ^/a/(.*)$ /b/$1\nRedirectMatch 301 ^/b/(.*)$ /a/$1\n",
+     "W1 a loop of 2 rows for '/a/some', by line 2 and back from line 2", false},
+    {"RewriteRule ^(.*)$ /z/$1 [R=301,L]\n", "W1 leads to itself for '/some'", true},
+    {"RewriteRule ^/(.*)$ https://www.example.com/$1 [R=301]\n",
+     "N1 answers each path with the same one of a named host", false},
+    {"RewriteRule ^(.*)$ https://www.example.com/$1 [R=301,L]\n",
+     "N1 answers each path with the same one of a named host", true},
+    {"Redirect 301 / https://www.example.com/\n",
+     "N1 answers each path with the same one of a named host", false},
+    {"<VirtualHost *:80>\nServerName a.example\nRedirect 301 / https://a.example/\n"
+     "RewriteRule ^/(.*)$ https://www.a.example/$1 [R=301]\n</VirtualHost>\n",
+     "", false},
+    {"RewriteCond %{HTTP_HOST} !^www\nRewriteRule ^/(.*)$ https://www.a.example/$1 [R=301]\n", "",
+     false},
+    {"RedirectMatch 301 ^/docs/(.*)$ https://docs.example.com/docs/$1\n", "", false},
+    {"RewriteRule ^/a/(.*)$ /b/$1 [R=301]\nRewriteRule ^/b/(.*)$ /a/$1 [R=301]\n", "", false},
     /* Not the same requests. */
     {"<VirtualHost *>\nServerName a.example\nRedirect 301 /a /b\n</VirtualHost>\n<VirtualHost *>\n"
      "ServerName b.example\nRedirect 301 /a /c\n</VirtualHost>\n",

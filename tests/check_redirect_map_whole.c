@@ -56,10 +56,23 @@ static const whole cases[] = {
     {"/a https://h.example/a", "", "N1 1 rows keep the path"},
     {"/a https://h.example/b\n/b /c", "", NULL},
     {"/a https://h.example/b\n//h.example/b /c", "",
-     "N1 a chain of 2 redirects, by line 2; give it the "
-     "target of line 2"},
-    {"/a /b\n/b /c\n/c /d", "",
-     "N1 a chain of 3 redirects, by line 2; give it the target of line 3"},
+     "N1 a chain of 2 redirects, by line 2; give it the target '/c'"},
+    {"/a /b\n/b /c\n/c /d", "", "N1 a chain of 3 redirects, by line 2; give it the target '/d'"},
+    /* What stands behind a prefix, in a query or in a fragment is taken along. */
+    {"/s /t\n/ https://n.example/ subpath=on", "",
+     "N1 a chain of 2 redirects, by line 2; give it the target 'https://n.example/t'"},
+    {"/s /t/u\n/t /v?x=1 subpath=on\n/v /w subpath=on", "",
+     "N1 a chain of 3 redirects, by line 2; give it the target '/w/u?x=1'"},
+    {"/s /t#f\n/t /v", "", "N1 a chain of 2 redirects, by line 2; give it the target '/v#f'"},
+    {"/s /t?x=1\n/t /v", "", "N1 a chain of 2 redirects, by line 2; give it the target '/v?x=1'"},
+    {"/s /t subpath=on\n/t /v subpath=on", "",
+     "N1 a chain of 2 redirects, by line 2, that ends at '/v'"},
+    {"/s /t/x\n/t /u subpath=on\n/u/x 410", "",
+     "N1 a chain of 2 redirects, by line 2, that ends in line 3"},
+    {"/p /q/a\n/q /p subpath=on", "", "N2 a chain of 3 redirects, by line 1, that ends at '/p/a'"},
+    {"/p /q/a subpath=on\n/q /p subpath=on", "",
+     "W1 a loop of 2 rows, by line 2 and back from line 2"},
+    {"/x /p/y\n/p /q/a subpath=on\n/q /p subpath=on", "", "W1 leads into a loop, by line 2"},
     {"/a /b\n/b /c\n/c 410", "", "N1 a chain of 2 redirects, by line 2, that ends in line 3"},
     {"/a /b\n/b 404", "", "N1 leads to line 2, which has"},
     {"/a /b\n/b /a", "", "W1 a loop of 2 rows, by line 2 and back from line 2"},
@@ -82,6 +95,11 @@ static const whole cases[] = {
     {"http://h.example/a /c\n//h.example/a /b", "", NULL},
     {"//h.example/a /c\nhttp://h.example/a /b", "", "W2 never used: line 1 answers"},
     {"/a /b\n/a?x=1 /c", "", NULL}, /* rows with a query are asked first */
+    {"/a?x=1 /b subpath=on strip=u,v*\n/a?x=1 /c strip=u", "", "W2 never used: line 1 answers"},
+    {"/a?x=1 /b subpath=on strip=u,v*\n/a?x=1 /c strip=vv", "", "W2 never used: line 1 answers"},
+    {"/a?x=1 /b subpath=on strip=u\n/a?x=1 /c strip=v", "", NULL},
+    {"/a?x=1 /b subpath=on query=exact\n/a?x=1 /c", "", NULL},
+    {"/a?x=1 /b subpath=on\n/a?x=1 /c query=exact", "", "W2 never used: line 1 answers"},
 };
 
 START_TEST(whole_maps)
@@ -96,6 +114,56 @@ START_TEST(whole_maps)
             ck_assert_msg(!*map->log, "'%s': '%s'", cases[i].map, map->log);
         test_map_free(map);
     }
+}
+END_TEST
+
+static const struct {
+    const char *name, *map, *said; /* said NULL: nothing at all */
+} patterns[] = {
+    {"a.map", "~^/(.*)$ /z/$1;", "W1 leads to itself for '/some'"},
+    {"a.map", "~^/a/(.*)$ /b/$1;\n~^/b/(.*)$ /a/$1;",
+     "W1 a loop of 2 rows for '/a/some', by line 2"},
+    {"a.map", "~^/a/(.*)$ /b/$1;\n~^/b/(.*)$ /c/$1;\n~^/c/(.*)$ /d/$1;", NULL},
+    {"a.map", "~^/a/([0-9]+)$ /b/$1;\n~^/b/([a-z]+)$ /a/$1;", NULL},
+    {"a.map", "\"~^/a/(\\d{4})/x-([a-z]+)\\.html$\" /a/$1/x-$2.html;", "W1 leads to itself for"},
+    {"a.map", "~/(.*)\\.php$ /$1.html;\n~/(.*)\\.html$ /$1.php;", "W1 a loop of 2 rows for '/"},
+    {"a.map", "~^/a/(.*)$ /b/$1;\n~^/b/(.*)$ /b/x/$1;", "W2 leads to itself for '/b/some'"},
+    {"a.map", "/s /a/1;\n~^/a/(.*)$ /b/$1;",
+     "N1 a chain of 2 redirects, by line 2; give it the "
+     "target '/b/1'"},
+    {"a.map", "/s /a/1;\n~^/a/(.*)$ /a/$1/2;", "W1 leads into a loop, by line 2"},
+    {"a.json",
+     "{\"redirects\":[{\"source\":\"/((?!api/).*)\",\"destination\":\"/z/$1\","
+     "\"permanent\":true}]}",
+     "W1 leads to itself for '/some'"},
+    {"a.map", "~^/(.*)$ https://www.example.com/$1;", "N1 1 rows keep the path and name a host"},
+};
+
+START_TEST(loops_through_patterns)
+{
+    test_map *map = load_and_check(patterns[_i].name, patterns[_i].map, "");
+
+    if (test_map_has_regexes() && patterns[_i].said)
+        ck_assert_msg(test_map_said(map, patterns[_i].said), "'%s': '%s' is missing in:\n%s",
+                      patterns[_i].map, patterns[_i].said, map->log);
+    else
+        ck_assert_msg(!test_map_has_regexes() || !*map->log, "'%s': '%s'", patterns[_i].map,
+                      map->log);
+    test_map_free(map);
+}
+END_TEST
+
+/* A loop is told once, by the first of its rows. */
+START_TEST(a_loop_through_patterns_comes_once)
+{
+    test_map *map = load_and_check("a.map",
+                                   "~^/a/(.*)$ /b/$1;\n~^/b/(.*)$ /c/$1;\n/c/x /d;\n"
+                                   "~^/c/(.*)$ /a/$1;",
+                                   "");
+
+    ck_assert_uint_eq(map->report.loops, test_map_has_regexes() ? 1 : 0);
+    ck_assert_uint_eq(map->report.warnings, map->report.loops);
+    test_map_free(map);
 }
 END_TEST
 
@@ -380,6 +448,8 @@ static Suite *whole_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, whole_maps);
+    tcase_add_loop_test(tc, loops_through_patterns, 0, (int)COUNT_OF(patterns));
+    tcase_add_test(tc, a_loop_through_patterns_comes_once);
     tcase_add_test(tc, patterns_hide_rows);
     tcase_add_test(tc, loops_and_chains_are_those_of_a_naive_walk);
     tcase_add_test(tc, one_long_chain);

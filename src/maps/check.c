@@ -4,13 +4,16 @@
  * rows that lead to themselves, loops, chains. Called by htcachectl check and by the module after a
  * map was loaded. Each row asks the table two questions: who answers your source, who answers your
  * target? The answers to the second make a graph with one edge from each row at most, whose loops
- * and depths are found in one walk over it (the usual three colours). Questions that many rows must
- * be compared for have a budget, and when it is spent, no more are asked. So the time is linear.
+ * and depths are found in one walk over it (the usual three colours). Where the answer is more than
+ * a row's target, as it takes the rest of the path, a query or groups along, the way goes on from
+ * that answer, and is followed as far as browsers do. Questions that many rows must be compared for
+ * have a budget, and when it is spent, no more are asked. So the time is linear.
  */
 #include "base/base.h"
 #include "maps/internal.h"
 
 #include <apr_lib.h>
+#include <apr_strings.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,6 +22,19 @@
 #define PROGRESS_RULES 65536
 #define HIDERS_MAX     4 /* rows that are looked at before a row is thought to be reachable */
 #define HOST_MAX       255
+#define GROUPS_MAX     10
+#define SAMPLED_MAX    1000 /* bytes of a pattern */
+#define WAY_MAX        REDIRECT_FOLLOW_MAX
+
+/* Where a browser gets from a row. */
+typedef struct way {
+    uint32_t row[WAY_MAX + 1]; /* that answer, by their index */
+    uint32_t rows;             /* WAY_MAX + 1: there are more */
+    const char *end;           /* where it leads; NULL: that is not known, or nowhere */
+    const char *from;          /* the path that was asked first; NULL: the row's source */
+    bool gone;                 /* the last row has no target */
+    bool same_path;            /* the first row answers its answer's path */
+} way;
 
 typedef struct check {
     const redirect_table *table;
@@ -31,13 +47,16 @@ typedef struct check {
     uint32_t *next;          /* the rule that answers its target; NONE */
     uint32_t *depth;         /* redirects from here to the end; 0: not yet known */
     uint32_t *links;         /* see settle() */
-    uint8_t *state;
+    uint16_t *state;
+    apr_pool_t *pool; /* of one row */
+    way way;
     uint64_t same_path; /* targets with the source's path on another host */
     uint32_t same_path_line;
     char host[HOST_MAX + 1];
     char path[REDIRECT_MAX_TEXT + 2];
     char query[REDIRECT_MAX_TEXT + 1];
     char target[REDIRECT_MAX_TEXT + 1];
+    char other[REDIRECT_MAX_TEXT + 1]; /* the target of a row on the way */
 } check;
 
 enum {
@@ -47,7 +66,11 @@ enum {
     IN_LOOP = 8,
     INTO_LOOP = 16,
     SELF = 32,
-    GONE = 64
+    GONE = 64,
+    MOVES = 128,   /* what answers its target answers more than its own target */
+    EXPANDS = 256, /* has groups */
+    IN_TOLD_LOOP = 512,
+    HAS_REST = 1024 /* puts the rest of the path behind its target */
 };
 
 static bool find(check *c, redirect_request *request, uint32_t from, redirect_match *match)
@@ -60,6 +83,18 @@ static bool find(check *c, redirect_request *request, uint32_t from, redirect_ma
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
 
+/* Both may have a condition on the query. */
+static bool hides_queries(const redirect_match *earlier, const redirect_rule *rule)
+{
+    if (!rule->query)
+        return false;
+    if (earlier->profile.flags & REDIRECT_QUERY_EXACT)
+        return rule->flags & REDIRECT_QUERY_EXACT;
+    return rule->flags & REDIRECT_QUERY_EXACT ||
+           redirect_map_strips_all(earlier->strip, earlier->strip_len, rule->strip,
+                                   rule->strip_len);
+}
+
 /* True when the earlier row answers everything that the rule would. It answers the rule's
  * source. */
 static bool hides(const redirect_match *earlier, const redirect_rule *rule)
@@ -70,7 +105,7 @@ static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 
     if (rule->kind == REDIRECT_PREFIX && !prefix)
         return false;
-    if (earlier->profile.has & REDIRECT_HAS_QUERY && !rule->query)
+    if (earlier->profile.has & REDIRECT_HAS_QUERY && !hides_queries(earlier, rule))
         return false;
     if (earlier->profile.flags & schemes &&
         (earlier->profile.flags & schemes) != (rule->flags & schemes))
@@ -120,18 +155,17 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
 
 /* --- where a target leads --------------------------------------------------------------------- */
 
-/* Take a target apart into what a client would ask for. False: it is asked elsewhere. */
-static bool request_host(check *c, const redirect_rule *rule, const char **rest, size_t *len,
+/* Take a URL apart into what a client would ask for, who was at @a before. False: it is asked
+ * elsewhere. */
+static bool request_host(check *c, const redirect_request *before, const char **rest, size_t *len,
                          redirect_request *request)
 {
-    const char *s = rule->target;
+    const char *s = *rest;
     size_t i, n = 0;
 
-    request->host = rule->host;
-    request->host_len = rule->host_len;
-    request->https = rule->flags & REDIRECT_HTTPS;
-    *rest = s;
-    *len = rule->target_len;
+    request->host = before->host;
+    request->host_len = before->host_len;
+    request->https = before->https;
     if (*len && s[0] == '/')
         return true;
     request->https = *len > 8 && !strncasecmp(s, "https://", 8);
@@ -156,13 +190,14 @@ static bool request_host(check *c, const redirect_rule *rule, const char **rest,
     return n > 0;
 }
 
-static bool request_of_target(check *c, const redirect_rule *rule, redirect_request *request)
+static bool request_of_url(check *c, const char *s, size_t len, const redirect_request *before,
+                           redirect_request *request)
 {
-    const char *s, *hash, *mark;
-    size_t len, path_len;
+    const char *hash, *mark;
+    size_t path_len;
     map_text path;
 
-    if (!request_host(c, rule, &s, &len, request))
+    if (!request_host(c, before, &s, &len, request))
         return false;
     hash = memchr(s, '#', len);
     if (hash)
@@ -183,46 +218,267 @@ static bool request_of_target(check *c, const redirect_rule *rule, redirect_requ
     return true;
 }
 
-static bool same_host(const redirect_request *request, const redirect_rule *rule)
+/* Who is at a row's source. */
+static redirect_request source_of(const redirect_rule *rule)
 {
-    return request->host_len == rule->host_len && rule->host &&
-           !memcmp(request->host, rule->host, rule->host_len);
+    return (redirect_request){
+        .host = rule->host, .host_len = rule->host_len, .https = rule->flags & REDIRECT_HTTPS};
+}
+
+static bool same_host(const redirect_request *a, const redirect_request *b)
+{
+    return a->host_len == b->host_len && a->host && b->host &&
+           !memcmp(a->host, b->host, a->host_len);
 }
 
 /* A URL leads back into this map only where the map is known to be that host's. */
-static bool leads_back(const redirect_request *request, const redirect_rule *from,
-                       const redirect_rule *to)
+static bool leads_back(const char *url, const redirect_request *request,
+                       const redirect_request *before, const redirect_rule *to)
 {
-    return from->target[0] == '/' || same_host(request, from) || to->host;
+    return url[0] == '/' || same_host(request, before) || to->host;
 }
 
-/* The rule that answers @a rule's target, by its index. */
-static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, char *buffer)
+/* May a match answer more than its row's target? */
+static bool moves(const redirect_match *match, const redirect_request *request)
 {
-    redirect_request request = {0};
+    unsigned options = match->profile.options;
+
+    return options & REDIRECT_OPT_EXPAND ||
+           (match->profile.kind == REDIRECT_PREFIX && match->matched < request->path_len) ||
+           (options & REDIRECT_OPT_APPEND_QUERY && request->query);
+}
+
+/* Rows keep the path and name a host. */
+static void note_same_path(check *c, const redirect_rule *rule)
+{
+    bool all = rule->source_len <= 1 &&
+               (rule->options & REDIRECT_OPT_EXPAND || rule->kind == REDIRECT_PREFIX);
+
+    if (c->report->lines && all)
+        redirect_report_say(c->report, REDIRECT_NOTE, rule->line,
+                            "answers each path with the same one of a named host: a loop if it is "
+                            "asked for with that host, too; put it in a <VirtualHost> of the other "
+                            "names, or behind a RewriteCond %%{HTTP_HOST}");
+    else if (!c->same_path++)
+        c->same_path_line = rule->line;
+}
+
+/* The rule that answers @a rule's target, by its index. *state gets MOVES. */
+static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, uint16_t *state)
+{
+    redirect_request request = {0}, before = source_of(rule);
     redirect_match match;
     redirect_rule to;
     uint32_t index;
 
     if (!rule->target || rule->options & REDIRECT_OPT_EXPAND ||
-        !request_of_target(c, rule, &request) || !find(c, &request, 0, &match))
+        !request_of_url(c, rule->target, rule->target_len, &before, &request) ||
+        !find(c, &request, 0, &match))
         return NONE;
-    redirect_table_rule(c->table, match.rule, &to, buffer, &index);
-    if (leads_back(&request, rule, &to))
-        return index < c->count ? index : NONE;
-    if (match.rule == number && !c->same_path++)
-        c->same_path_line = rule->line;
+    redirect_table_rule(c->table, match.rule, &to, c->other, &index);
+    if (leads_back(rule->target, &request, &before, &to)) {
+        if (index >= c->count)
+            return NONE;
+        *state |= to.target && moves(&match, &request) ? MOVES : 0;
+        return index;
+    }
+    if (match.rule == number)
+        note_same_path(c, rule);
     return NONE;
+}
+
+/* --- the way of a URL ------------------------------------------------------------------------- */
+
+static const char *with_fragment(const char *url, const char *before, apr_pool_t *pool)
+{
+    const char *fragment = strchr(before, '#');
+
+    return fragment && !strchr(url, '#') ? apr_pstrcat(pool, url, fragment, NULL) : url;
+}
+
+/* NULL: it is refused, or it cannot be known. */
+static const char *answer_of(check *c, const redirect_match *match, const redirect_request *request)
+{
+    redirect_group groups[GROUPS_MAX];
+    bool refused;
+    int n = 0;
+
+    if (match->profile.options & REDIRECT_OPT_EXPAND) {
+        if (!c->report->groups)
+            return NULL;
+        n = c->report->groups(c->report->regex_baton, match, request->path, request->path_len,
+                              groups, GROUPS_MAX);
+    }
+    return redirect_map_location(match, request, groups, n < GROUPS_MAX ? n : GROUPS_MAX, c->pool,
+                                 &refused);
+}
+
+/* Follow as a browser does, who was at @a before and is sent to w->end. */
+static void follow(check *c, redirect_request before, way *w)
+{
+    while (w->end && w->rows <= WAY_MAX) {
+        redirect_request request = {0};
+        redirect_match match;
+        redirect_rule to;
+        uint32_t index;
+        const char *answer;
+
+        if (!request_of_url(c, w->end, strlen(w->end), &before, &request) ||
+            !find(c, &request, 0, &match))
+            return;
+        redirect_table_rule(c->table, match.rule, &to, c->other, &index);
+        if (index >= c->count)
+            return;
+        if (!leads_back(w->end, &request, &before, &to)) {
+            w->same_path = w->rows == 1 && index == w->row[0];
+            return;
+        }
+        c->compared++;
+        w->row[w->rows++] = index;
+        w->gone = !to.target;
+        answer = w->gone ? NULL : answer_of(c, &match, &request);
+        w->end = answer ? with_fragment(answer, w->end, c->pool) : NULL;
+        before = request;
+        before.host = request.host ? apr_pstrmemdup(c->pool, request.host, request.host_len) : NULL;
+    }
+}
+
+/* Behind a piece of a pattern that begins with "\", "(", "[" or is a single byte. */
+static const char *behind_piece(const char *p)
+{
+    unsigned depth = 0;
+
+    do {
+        if (*p == '\\' && p[1])
+            p++;
+        else if (*p == '[') {
+            while (p[1] && p[1] != ']')
+                p += 1 + (p[1] == '\\' && p[2]);
+            p += p[1] == ']';
+        } else if (*p == '(')
+            depth++;
+        else if (*p == ')' && depth)
+            depth--;
+        p++;
+    } while (*p && depth);
+    return p;
+}
+
+static const char *behind_quantifier(const char *p)
+{
+    if (*p == '{')
+        while (*p && *p++ != '}')
+            ;
+    while (*p && strchr("*+?", *p))
+        p++;
+    return p;
+}
+
+/* Do these bytes of a pattern speak of digits? */
+static bool has_digits(const char *p, const char *end)
+{
+    for (; p + 1 < end; p++) {
+        if (!memcmp(p, "\\d", 2) || !memcmp(p, "0-", 2))
+            return true;
+    }
+    return false;
+}
+
+/* The pattern with @a text, or a number, for each of its groups and classes. Whether it matches that, and as a
+ * whole, is for the caller to find out. */
+static const char *sample_of(const char *p, const char *text, apr_pool_t *pool)
+{
+    const char *sample = "";
+
+    p += *p == '^';
+    while (*p && *p != '$') {
+        bool literal = *p == '\\' ? p[1] && !apr_isalnum(p[1]) : !strchr(".[(", *p);
+        const char *next = behind_piece(p);
+
+        sample = apr_pstrcat(pool, sample,
+                             literal               ? apr_pstrmemdup(pool, p + (*p == '\\'), 1)
+                             : has_digits(p, next) ? "2024"
+                                                   : text,
+                             NULL);
+        p = behind_quantifier(next);
+    }
+    return *sample == '/' ? sample : apr_pstrcat(pool, "/", sample, NULL);
+}
+
+/* From a path that a row with groups answers. False: none was found. */
+static bool begin_with_groups(check *c, uint32_t number, const redirect_rule *rule, way *w)
+{
+    static const char *const texts[] = {"some", "2024", "some/page.html", "a", ""};
+    redirect_request request = source_of(rule);
+    const char *pattern = apr_pstrmemdup(c->pool, rule->pattern, rule->pattern_len);
+    redirect_match match;
+
+    request.query = rule->query;
+    request.query_len = rule->query_len;
+    if (!c->report->groups || rule->pattern_len > SAMPLED_MAX)
+        return false;
+    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *text = texts[i / 2];
+
+        w->from = i % 2 == 0
+                      ? sample_of(pattern, text, c->pool)
+                      : apr_psprintf(c->pool, "%.*s%s", (int)rule->source_len, rule->source, text);
+        request.path = w->from;
+        request.path_len = strlen(w->from);
+        if (*w->from == '/' && find(c, &request, 0, &match) && match.rule == number) {
+            w->end = answer_of(c, &match, &request);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: it is not known where to begin. */
+static bool find_way(check *c, uint32_t number, way *w)
+{
+    redirect_rule rule;
+
+    *w = (way){.rows = 1};
+    apr_pool_clear(c->pool);
+    redirect_table_rule(c->table, number, &rule, c->target, &w->row[0]);
+    if (!rule.target)
+        return false;
+    if (!(rule.options & REDIRECT_OPT_EXPAND))
+        w->end = apr_pstrmemdup(c->pool, rule.target, rule.target_len);
+    else if (!begin_with_groups(c, number, &rule, w))
+        return false;
+    follow(c, source_of(&rule), w);
+    if (w->same_path && rule.options & REDIRECT_OPT_EXPAND)
+        note_same_path(c, &rule);
+    return true;
 }
 
 /* --- loops and chains ------------------------------------------------------------------------- */
 
-static void say_self(check *c, uint32_t i)
+/* " for '/some'": with which path it does so. */
+static const char *such_as(check *c, const char *path)
+{
+    return path ? apr_pstrcat(c->pool, " for '", path, "'", NULL) : "";
+}
+
+static void say_self(check *c, uint32_t i, const char *path)
 {
     c->state[i] |= SELF | IN_LOOP | DONE;
     c->report->self++;
     redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
-                        "leads to itself: browsers give up; remove the row or change its target");
+                        "leads to itself%s: browsers give up; remove the row or change its target",
+                        such_as(c, path));
+}
+
+static void say_loop_of(check *c, uint32_t i, uint32_t length, uint32_t next, uint32_t last,
+                        const char *path)
+{
+    c->report->loops++;
+    redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
+                        "a loop of %u rows%s, by line %u and back from line %u: browsers give up; "
+                        "remove one of them",
+                        (unsigned)length, such_as(c, path), (unsigned)c->line[next],
+                        (unsigned)c->line[last]);
 }
 
 static void say_loop(check *c, uint32_t i)
@@ -230,27 +486,62 @@ static void say_loop(check *c, uint32_t i)
     uint32_t length = 0, last = i;
 
     for (uint32_t k = i; !length || k != i; k = c->next[k]) {
-        c->state[k] = (uint8_t)((c->state[k] & ~ON_WALK) | IN_LOOP | DONE);
+        c->state[k] = (uint16_t)((c->state[k] & ~ON_WALK) | IN_LOOP | DONE);
         last = k;
         length++;
     }
-    c->report->loops++;
-    redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
-                        "a loop of %u rows, by line %u and back from line %u: browsers give up; "
-                        "remove one of them",
-                        (unsigned)length, (unsigned)c->line[c->next[i]], (unsigned)c->line[last]);
+    say_loop_of(c, i, length, c->next[i], last, NULL);
+}
+
+/* A way without an end: its last row is also its last but @a length. */
+static void say_way_loop(check *c, const way *w, uint32_t length)
+{
+    const uint32_t *loop = w->row + w->rows - length;
+    uint32_t i = w->row[0], at = 0;
+
+    while (at < length && loop[at] != i)
+        at++;
+    if (at == length) { /* it comes from outside */
+        c->state[i] |= INTO_LOOP;
+        return;
+    }
+    c->state[i] |= IN_LOOP;
+    if (c->state[i] & IN_TOLD_LOOP)
+        return;
+    for (uint32_t k = 0; k < length; k++)
+        c->state[loop[k]] |= IN_TOLD_LOOP;
+    if (length == 1)
+        say_self(c, i, w->from);
+    else
+        say_loop_of(c, i, length, loop[(at + 1) % length], loop[(at + length - 1) % length],
+                    w->from);
+}
+
+static void judge_way(check *c, const way *w)
+{
+    uint32_t i = w->row[0], length = 1;
+
+    c->state[i] |= DONE;
+    c->depth[i] = w->rows - w->gone;
+    c->links[i] = i;
+    if (w->rows <= WAY_MAX)
+        return;
+    while (length < w->rows && w->row[w->rows - 1 - length] != w->row[w->rows - 1])
+        length++;
+    if (length < w->rows)
+        say_way_loop(c, w, length);
 }
 
 /* Back from the end of a walk, which links[] remembers, to its beginning. From then on links[] has
  * where the chain ends. */
-static void settle(check *c, uint32_t i, uint32_t depth, uint8_t state, uint32_t end)
+static void settle(check *c, uint32_t i, uint32_t depth, uint16_t state, uint32_t end)
 {
     while (i != NONE) {
         uint32_t before = c->links[i];
 
         depth += !(c->state[i] & GONE);
         c->depth[i] = depth;
-        c->state[i] = (uint8_t)((c->state[i] & ~ON_WALK) | DONE | state);
+        c->state[i] = (uint16_t)((c->state[i] & ~ON_WALK) | DONE | state);
         c->links[i] = end;
         i = before;
     }
@@ -264,7 +555,7 @@ static void walk(check *c, uint32_t start)
         c->state[i] |= ON_WALK;
         c->links[i] = before;
         before = i;
-        i = c->next[i];
+        i = c->state[i] & MOVES ? NONE : c->next[i];
     }
     if (i == NONE)
         settle(c, before, 0, 0, before);
@@ -277,11 +568,27 @@ static void walk(check *c, uint32_t start)
                c->links[i]);
 }
 
-/* Rows at which chains begin: no other row leads there. */
+/* The advice at a chain's beginning, which takes the way once more. */
+static const char *chain_end(check *c, uint32_t i, uint32_t end)
+{
+    bool known =
+        c->compared <= c->most &&
+        find_way(c, redirect_table_nth(c->table, c->depth[i] < WAY_MAX ? i : end), &c->way);
+
+    if (c->state[end] & GONE || (known && c->way.gone))
+        return apr_psprintf(c->pool, ", that ends in line %u with a status without target",
+                            (unsigned)c->line[known ? c->way.row[c->way.rows - 1] : end]);
+    if (!known || !c->way.end || c->way.rows > WAY_MAX)
+        return "";
+    return apr_psprintf(c->pool, "%s'%s'",
+                        c->state[i] & HAS_REST ? ", that ends at " : "; give it the target ",
+                        c->way.end);
+}
+
+/* Rows at which chains begin: no other row's target alone leads there. */
 static void say_chain(check *c, uint32_t i)
 {
     unsigned next = c->line[c->next[i]];
-    uint32_t end = c->links[i]; /* of chains that do have one */
 
     if (c->state[i] & INTO_LOOP) {
         redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
@@ -297,41 +604,8 @@ static void say_chain(check *c, uint32_t i)
     }
     c->report->chains++;
     redirect_report_say(c->report, REDIRECT_NOTE, c->line[i],
-                        c->state[end] & GONE
-                            ? "a chain of %u redirects, by line %u, that ends in line %u with a "
-                              "status without target"
-                            : "a chain of %u redirects, by line %u; give it the target of line %u",
-                        (unsigned)c->depth[i], next, (unsigned)c->line[end]);
-}
-
-static void find_loops(check *c)
-{
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (c->next[i] == i) {
-            say_self(c, i);
-            c->next[i] = NONE;
-        }
-    }
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (c->next[i] != NONE)
-            c->state[c->next[i]] |= HAS_PREDECESSOR;
-    }
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (!(c->state[i] & DONE))
-            walk(c, i);
-    }
-    for (uint32_t i = 0; i < c->count; i++) {
-        if (c->next[i] != NONE && !(c->state[i] & (HAS_PREDECESSOR | IN_LOOP)))
-            say_chain(c, i);
-    }
-}
-
-/* --- all together ----------------------------------------------------------------------------- */
-
-static bool go_on(const check *c, uint32_t done)
-{
-    return done % PROGRESS_RULES || !c->report->progress ||
-           c->report->progress(c->report->baton, done, c->count);
+                        "a chain of %u redirects, by line %u%s", (unsigned)c->depth[i], next,
+                        chain_end(c, i, c->links[i]));
 }
 
 /* True when a row may be checked. Reports the first that may not. */
@@ -348,34 +622,84 @@ static bool within_budget(check *c, uint32_t line)
     return !c->spent;
 }
 
+/* Rows whose way is more than rows' targets. */
+static void follow_all(check *c)
+{
+    uint32_t number = redirect_table_next(c->table, 0);
+
+    for (uint32_t i = 0; number && i < c->count;
+         i++, number = redirect_table_next(c->table, number)) {
+        if (c->state[i] & (MOVES | EXPANDS) && within_budget(c, c->line[i]) &&
+            find_way(c, number, &c->way))
+            judge_way(c, &c->way);
+    }
+}
+
+static void find_loops(check *c)
+{
+    follow_all(c);
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->next[i] == i && !(c->state[i] & MOVES)) {
+            say_self(c, i, NULL);
+            c->next[i] = NONE;
+        }
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->next[i] != NONE && !(c->state[i] & MOVES))
+            c->state[c->next[i]] |= HAS_PREDECESSOR;
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (!(c->state[i] & DONE))
+            walk(c, i);
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->next[i] != NONE && !(c->state[i] & (HAS_PREDECESSOR | IN_LOOP | IN_TOLD_LOOP)))
+            say_chain(c, i);
+    }
+}
+
+/* --- all together ----------------------------------------------------------------------------- */
+
+static bool go_on(const check *c, uint32_t done)
+{
+    return done % PROGRESS_RULES || !c->report->progress ||
+           c->report->progress(c->report->baton, done, c->count);
+}
+
+/* What must be known of a row behind the first pass. */
+static uint16_t state_of(const redirect_rule *rule)
+{
+    unsigned rest = rule->options & (REDIRECT_OPT_APPEND_REST | REDIRECT_OPT_LINE);
+
+    return (uint16_t)((rule->target ? 0 : GONE) |
+                      (rule->target && rule->options & REDIRECT_OPT_EXPAND ? EXPANDS : 0) |
+                      (rule->kind == REDIRECT_PREFIX && rest ? HAS_REST : 0));
+}
+
 static apr_status_t ask_all(check *c)
 {
-    char *buffer = malloc(REDIRECT_MAX_TEXT);
     uint32_t number = redirect_table_next(c->table, 0), i = 0;
-    apr_status_t rv = buffer ? APR_SUCCESS : APR_ENOMEM;
 
-    for (; rv == APR_SUCCESS && number && i < c->count;
-         i++, number = redirect_table_next(c->table, number)) {
+    for (; number && i < c->count; i++, number = redirect_table_next(c->table, number)) {
         redirect_rule rule;
 
         redirect_table_rule(c->table, number, &rule, c->target, NULL);
         c->line[i] = rule.line;
-        c->state[i] = rule.target ? 0 : GONE;
+        c->state[i] = state_of(&rule);
         c->next[i] = NONE;
         if (within_budget(c, rule.line)) {
             find_hidden(c, number, &rule);
-            c->next[i] = find_next(c, number, &rule, buffer);
+            c->next[i] = find_next(c, number, &rule, &c->state[i]);
         }
         if (!go_on(c, i))
-            rv = APR_EINTR;
+            return APR_EINTR;
     }
-    free(buffer);
-    return rv;
+    return APR_SUCCESS;
 }
 
 static apr_status_t run(check *c)
 {
-    size_t bytes = ((size_t)c->count + 1) * (4 * sizeof(uint32_t) + 1);
+    size_t bytes = ((size_t)c->count + 1) * (4 * sizeof(uint32_t) + sizeof(uint16_t));
     uint32_t *numbers = htc_pages_take(bytes);
     apr_status_t rv;
 
@@ -385,7 +709,7 @@ static apr_status_t run(check *c)
     c->next = numbers + c->count;
     c->depth = numbers + 2 * (size_t)c->count;
     c->links = numbers + 3 * (size_t)c->count;
-    c->state = (uint8_t *)(numbers + 4 * (size_t)c->count);
+    c->state = (uint16_t *)(numbers + 4 * (size_t)c->count);
     rv = ask_all(c);
     if (rv == APR_SUCCESS) {
         find_loops(c);
@@ -408,9 +732,9 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
     redirect_table_info info;
     apr_status_t rv;
 
-    (void)pool;
     if (!c)
         return APR_ENOMEM;
+    apr_pool_create(&c->pool, pool);
     redirect_table_info_get(table, &info);
     c->table = table;
     c->report = report;
@@ -419,6 +743,7 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
                                  : REDIRECT_CHECK_FIXED + REDIRECT_CHECK_ROWS * (uint64_t)c->count;
     c->loose = info.prefix || info.pattern || info.uses_host || info.uses_query;
     rv = run(c);
+    apr_pool_destroy(c->pool);
     free(c);
     return rv;
 }

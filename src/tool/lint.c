@@ -455,7 +455,8 @@ static void lint_together(const char *bytes, size_t len, bool htaccess, redirect
                                     .lines = true,
                                     .check_most = report->check_most,
                                     .regex = map_regexes_match,
-                                    .regex_baton = regexes};
+                                    .regex_baton = regexes,
+                                    .groups = map_regexes_find_groups};
         map_regexes_budget(regexes, UINT64_MAX, MAP_REGEXES_COMMAND_MS);
         check_place(rules + i, end - i, &o, sub);
         apr_pool_clear(sub);
