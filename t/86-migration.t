@@ -133,8 +133,11 @@ is $code, 1, 'a pattern that cannot be compiled is an error';
 run('check --fix lines.conf --output fixed.conf');
 is read_file("$dir/fixed.conf"), join('', map {"$_\n"} 'Redirect 301 /a https://www.example.com/c', 'Redirect 301 /b https://www.example.com/c',
     'Redirect 301 /l /m', 'Redirect 301 /m /l', 'Redirect 301 /s/* htp://t.example/'), '--fix flattens, removes, and leaves loops';
+file('takes.txt', '/b /a 301', '/a https://t.example/ 301 strip=gclid');
+is run('check --fix takes.txt'), "/b /a 301\n/a https://t.example/ 301 strip=gclid\n", '--fix keeps what is left out of queries on the way';
+run('check --fix lines.conf --output fixed.conf');
 like $err, qr/lines\.conf:$_/, "--fix says: $_" for '1: flattened: leads to https://www\.example\.com/c at once, which saves 1 redirect',
-    '3: removed: line 1 answers for it', '7: removed: line 2 answers for it', '4: left: it leads into a loop, or over', ' 2 removed, 1 flattened, 2 left as they are';
+    '3: removed: line 1 answers for it', '7: removed: line 2 answers for it', '4: left: it leads into a loop', ' 2 removed, 1 flattened, 2 left as they are';
 is $code, 1, 'and ends with 1, as something is left';
 file('chain.csv', '# x', 'old;new', '/a;/b', '/b;/c');
 file('chain.txt', '# moved in May', '/a  /b 301   # why', '', '/b /c 301', '/a /d 301');
@@ -322,6 +325,13 @@ is_deeply [scalar @{ ($json = decode_json(run('diff --limit 2 --json old.csv new
 is scalar(@{ decode_json(run('diff --limit 0 --json old.csv new.txt'))->{changes} }), 4, '--limit 0: all';
 run('diff old.csv old.csv');
 is $code, 0, 'equal lists: 0';
+file('strips.txt', '/a /t 302 strip=utm_*,gclid');
+file('strips-less.txt', '/a /t 302 strip=utm_*');
+for my $pair ('strips.txt strips-less.txt', 'strips-less.txt strips.txt') {
+    run("diff $pair");
+    like $out, qr{^/a\?\S*gclid=1: 302 /t}m, "$pair: parameters that strip= of either file names are tried";
+    is $code, 1, 'and 1';
+}
 file('wide.txt', '/a /1 301 subpath=on', '/b /2 301', '/c /3 301', '/d /4 301');
 run('diff old.csv wide.txt');
 like $out, qr{^/a/: nothing becomes 301 /1/}m, 'what lies below a source is asked, too';
@@ -343,6 +353,14 @@ is_deeply $json->{differences}[2], { line => 6, url => '/none', expected => '301
 file('latin1', "/a;/caf\xe9;301");
 $json = decode_json(run('lookup map.txt --urls latin1 --json'));
 is_deeply [@$json{differences}], [[{ line => 1, url => '/a', expected => "301 /caf\xe9", status => 301, location => '/b', map_line => 1, reason => undef }]], 'bytes that are not UTF-8 lose no row';
+for my $lines ([], ['url,target,status'], ['# nothing']) {
+    file('empty', @$lines);
+    run('lookup map.txt --urls empty');
+    is "$code $out$err", "2 htcachectl: empty: there is no URL in it\n", 'a list without URLs is an error';
+}
+mkdir "$dir/bare";
+run('check bare');
+is "$code $out$err", "0 htcachectl: bare: no .htaccess file is in this directory or below it\n", 'check says that there is nothing to check';
 file('list', '/a', '/c,with,commas', '/nowhere', '# a comment', 'http://h.example/gone');
 run('lookup map.txt --urls list');
 like $out, qr{^list:2: /c,with,commas: expected an answer, got no row answers\nlist:3: .*\n4 URLs: 2 as expected, 2 not\n\z}, 'a list of URLs alone';

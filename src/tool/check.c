@@ -81,6 +81,7 @@ typedef struct checking {
     uint64_t limit;     /* messages of one kind; 0: all */
     apr_pool_t *pool;
     int code;                   /* the worst so far */
+    unsigned files;             /* so far */
     redirect_config_totals sum; /* of configurations */
     unsigned configurations;
 } checking;
@@ -275,6 +276,7 @@ static void check_one(void *baton, const char *name)
     apr_pool_t *sub;
     int one;
 
+    c->files++;
     apr_pool_create(&sub, c->pool);
     one = check_file(name, c, sub);
     apr_pool_destroy(sub);
@@ -285,10 +287,14 @@ static void check_one(void *baton, const char *name)
 /* For a directory, the .htaccess files in it. */
 static void check_word(checking *c, const char *name)
 {
+    unsigned before = c->files;
+
     if (!tool_is_directory(name))
         check_one(c, name);
     else if (!tool_tree(name, check_one, c))
         c->code = TOOL_USAGE;
+    else if (c->files == before)
+        tool_say("%s: no .htaccess file is in this directory or below it", name);
 }
 
 int tool_check(const tool_options *command, apr_pool_t *pool)

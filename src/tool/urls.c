@@ -398,6 +398,10 @@ int tool_lookup_urls(const tool_options *command, map_file *map, apr_pool_t *poo
 
     if (!rows)
         return TOOL_USAGE;
+    if (!rows->nelts) {
+        tool_say("%s: there is no URL in it", command->urls);
+        return TOOL_USAGE;
+    }
     for (int i = 0; map && i < rows->nelts; i++)
         look_up(map, &row[i], pool);
     if (command->server) {
