@@ -4,6 +4,7 @@
  * of all formats. Called by htcachectl convert; the writers are in tool/convert_write.c.
  */
 #include "tool/convert_internal.h"
+#include "tool/pattern_keys.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -169,29 +170,49 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
 
 /* --- asking -----------------------------------------------------------------------------------*/
 
-apr_status_t convert_build(const convert_list *list, void **image, size_t *size)
+/* As they go into a table: the line of each is its index in the list. */
+static redirect_rule *rules_of(const convert_list *list, apr_pool_t *pool)
 {
-    redirect_builder *builder = redirect_builder_create((size_t)list->rules->nelts, 0);
-    apr_status_t rv = builder ? APR_SUCCESS : APR_ENOMEM;
+    size_t n = (size_t)list->rules->nelts;
+    redirect_rule *rules = apr_palloc(pool, (n + 1) * sizeof(*rules));
 
-    *image = NULL;
-    for (int i = 0; i < list->rules->nelts && rv == APR_SUCCESS; i++) {
-        redirect_rule rule = APR_ARRAY_IDX(list->rules, i, convert_rule).rule;
+    for (size_t i = 0; i < n; i++) {
+        rules[i] = APR_ARRAY_IDX(list->rules, i, convert_rule).rule;
+        rules[i].line = (uint32_t)i;
+    }
+    tool_key_patterns(rules, n, pool);
+    return rules;
+}
 
-        rule.line = (uint32_t)i;
-        switch (redirect_builder_add(builder, &rule)) {
+static apr_status_t add_rules(redirect_builder *builder, const redirect_rule *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        switch (redirect_builder_add(builder, &rules[i])) {
         case REDIRECT_ADDED:
             break;
         case REDIRECT_TOO_BIG:
-            rv = APR_ENOSPC;
-            break;
+            return APR_ENOSPC;
         case REDIRECT_NO_MEMORY:
-            rv = APR_ENOMEM;
-            break;
+            return APR_ENOMEM;
         default:
-            rv = APR_EINVAL;
+            return APR_EINVAL;
         }
     }
+    return APR_SUCCESS;
+}
+
+apr_status_t convert_build(const convert_list *list, void **image, size_t *size)
+{
+    size_t n = (size_t)list->rules->nelts;
+    redirect_builder *builder = redirect_builder_create(n, 0);
+    apr_status_t rv = APR_ENOMEM;
+    apr_pool_t *pool;
+
+    *image = NULL;
+    apr_pool_create(&pool, list->pool);
+    if (builder)
+        rv = add_rules(builder, rules_of(list, pool), n);
+    apr_pool_destroy(pool);
     if (rv == APR_SUCCESS)
         rv = redirect_builder_finish(builder, NULL, NULL, size);
     if (rv == APR_SUCCESS && !(*image = malloc(*size ? *size : 1)))
