@@ -303,7 +303,13 @@ like $err, qr/^htcachectl: conditions\.conf: 29 more lines are not asked, for th
 
 file('two.conf', 'Redirect 301 /a /b', 'Redirect 301 /c /d', 'RedirectMatch 301 ^/(x|y)$ /z');
 run('convert two.conf --to netlify');
-like $err, qr/^htcachectl: 4 rows were written for 3 redirects, and 1 thing was lost$/m, 'a redirect may become two rows';
+like $err, qr/^htcachectl: 3 rows were read: 2 written as they are, 0 written with a loss, 1 left out; the result has 4 rows$/m,
+    'what became of the rows adds up, and a redirect may become two rows';
+$json = decode_json(run('convert two.conf --to netlify --json'));
+is_deeply [@{$json}{qw(read whole partly left_out written)}], [3, 2, 0, 1, 4], 'in JSON, too';
+file('hosts.csv', map {"$_.example/a,https://t.example/?x,301,FALSE,TRUE,TRUE,FALSE"} qw(z.y b a c.d.e));
+run('convert hosts.csv --to text');
+like $err, qr/^hosts\.csv:1: error: .*; it was left out \(4 times: lines 1, 2, 3, 4\)$/m, 'lines are listed in the order of the file, each row once';
 
 # --- diff -------------------------------------------------------------------------------------------------
 

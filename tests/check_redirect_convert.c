@@ -11,6 +11,7 @@
 #include "redirect_map_util.h"
 
 #include <apr_general.h>
+#include <apr_hash.h>
 #include <apr_strings.h>
 #include <check.h>
 #include <glob.h>
@@ -50,6 +51,41 @@ static bool was_lost(unsigned line)
     const char *begin = apr_psprintf(pool, "\nE%u ", line);
 
     return strstr(apr_pstrcat(pool, "\n", said, NULL), begin) != NULL;
+}
+
+/* So many rows were reported with this at the end. */
+static unsigned count_rows_said(const char *end)
+{
+    apr_hash_t *lines = apr_hash_make(pool);
+    char *state, *copy = apr_pstrdup(pool, said);
+
+    for (char *line = apr_strtok(copy, "\n", &state); line; line = apr_strtok(NULL, "\n", &state)) {
+        size_t len = strlen(line), n = strlen(end);
+
+        if (*line == 'E' && len > n && !strcmp(line + len - n, end))
+            apr_hash_set(lines, apr_pstrmemdup(pool, line, strcspn(line, " ")), APR_HASH_KEY_STRING,
+                         "");
+    }
+    return apr_hash_count(lines);
+}
+
+/* The figures add up, and agree with the reports of the writer. */
+static void check_rows(const convert_list *list, const convert_result *result, unsigned read)
+{
+    convert_rows rows = convert_count_rows(list);
+    unsigned all_the_same = count_rows_said("it was written all the same");
+    unsigned rest = count_rows_said("the rest of the row was written");
+
+    ck_assert_msg(rows.read == read && rows.whole + rows.partly + rows.left_out == read,
+                  "%u rows: %u, %u, %u of %u\n%s", read, rows.whole, rows.partly, rows.left_out,
+                  rows.read, said);
+    ck_assert_msg((rows.left_out == read) == (result->written == 0), "%u left out, %u written\n%s",
+                  rows.left_out, result->written, said);
+    ck_assert_msg(rows.partly >= all_the_same && rows.partly >= rest &&
+                      rows.partly <= all_the_same + rest,
+                  "%u with a loss, but\n%s", rows.partly, said);
+    ck_assert_msg(rows.left_out >= count_rows_said("it was left out"), "%u left out, but\n%s",
+                  rows.left_out, said);
 }
 
 static convert_list *list_of(convert_format format, const char *text, const char *words)
@@ -587,13 +623,15 @@ static void there_and_back(convert_format to)
     convert_list *list, *back;
     const char *first_said;
     test_map *origin, *copy, *again;
+    unsigned n = 1 + rnd(12);
 
-    for (unsigned i = 0, n = 1 + rnd(12); i < n; i++)
+    for (unsigned i = 0; i < n; i++)
         text = apr_pstrcat(pool, text, random_row(), NULL);
     for (size_t i = 0; i < COUNT_OF(asked); i++)
         asked[i] = random_url();
     list = list_of(CONVERT_TEXT, text, "");
     there = written(list, to, &result);
+    check_rows(list, &result, n);
     tool_verify(list, to, &result.options, false, there, strlen(there));
     first_said = said;
     /* nginx asks exact rows and hosts first, httpd virtual hosts: there the order may be lost. */
@@ -618,6 +656,40 @@ static void there_and_back(convert_format to)
     }
     test_map_free(origin);
 }
+
+/* Rows that have several rules, that cannot be read, and that an earlier one hides. */
+static const struct {
+    convert_format format;
+    const char *text;
+    unsigned read;
+} counted[] = {
+    {CONVERT_CLOUDFLARE,
+     "h.example/b,https://t.example/?x,302,FALSE,TRUE,TRUE,TRUE\n"
+     "h.example/a,https://t.example/,301,TRUE,TRUE\n"
+     "g.example/p,https://t.example/,301,TRUE,FALSE,TRUE,FALSE\n"
+     "g.example/f,https://t.example/#f,308,TRUE,TRUE,FALSE,FALSE\n",
+     4},
+    {CONVERT_TEXT, "/a /b 301\n/a /c 301\n/d nowhere 301\n# none\n\n/e 410\n", 4},
+    {CONVERT_HTTPD,
+     "RewriteEngine On\nRedirect 301 /a /b\nRewriteCond %{HTTPS} off\nRewriteRule ^/c$ /d [R,L]\n"
+     "<VirtualHost *:80>\nServerName h.example\nServerAlias i.example\nRedirect /a /b/\n"
+     "</VirtualHost>\n<VirtualHost *:80>\nServerName -bad-\nRedirect /a /b\n</VirtualHost>\n"
+     "RewriteRule ^/e$ index.php [L]\nRedirect 302 /f /g/#h\nHtCacheRedirectMap x\n",
+     6},
+};
+
+START_TEST(each_row_is_counted_once)
+{
+    size_t sample = (size_t)_i / CONVERT_FORMATS;
+    convert_list *list = list_of(counted[sample].format, counted[sample].text, "");
+    convert_result result;
+
+    if (!test_map_has_regexes())
+        return;
+    written(list, (convert_format)(_i % CONVERT_FORMATS), &result);
+    check_rows(list, &result, counted[sample].read);
+}
+END_TEST
 
 START_TEST(random_maps_there_and_back)
 {
@@ -722,6 +794,7 @@ int main(void)
     tcase_add_loop_test(tc, a_row, 0, (int)COUNT_OF(rows));
     tcase_add_loop_test(tc, what_a_configuration_answers, 0, (int)COUNT_OF(answers));
     tcase_add_loop_test(tc, a_sample_in_every_format, 0, (int)COUNT_OF(samples) * CONVERT_FORMATS);
+    tcase_add_loop_test(tc, each_row_is_counted_once, 0, (int)COUNT_OF(counted) * CONVERT_FORMATS);
     tcase_add_loop_test(tc, random_maps_there_and_back, 0, CONVERT_FORMATS);
     tcase_add_test(tc, what_nginx_cannot_say);
     tcase_add_loop_test(tc, real_lists_in_every_format, 0, CONVERT_FORMATS);

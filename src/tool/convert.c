@@ -65,6 +65,8 @@ convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *b
 
     list->pool = pool;
     list->rules = apr_array_make(pool, 64, sizeof(convert_rule));
+    list->no_rules = apr_array_make(pool, 4, sizeof(convert_row));
+    list->waiting = apr_array_make(pool, 4, sizeof(convert_loss));
     list->say = say;
     list->baton = baton;
     return list;
@@ -105,18 +107,6 @@ void convert_report(convert_list *list, redirect_severity severity, const char *
     va_end(args);
 }
 
-bool convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
-{
-    ptrdiff_t index = r - (const convert_rule *)list->rules->elts;
-    va_list args;
-
-    APR_ARRAY_IDX(list->rules, index, convert_rule).lost = true;
-    va_start(args, format);
-    report(list, REDIRECT_ERROR, r->file, r->rule.line, apr_pvsprintf(list->pool, format, args));
-    va_end(args);
-    return true;
-}
-
 /* --- reading maps -----------------------------------------------------------------------------*/
 
 static const char *keep(apr_pool_t *pool, const char *s, size_t len)
@@ -137,15 +127,34 @@ static void take_rule(convert_list *list, const char *file, const redirect_rule 
     to->rule.target = keep(list->pool, from->target, from->target_len);
 }
 
+/* An error is a row that cannot be read. */
+static void pass_read(void *baton, redirect_severity severity, uint32_t line, const char *message)
+{
+    forward *f = baton;
+
+    if (severity == REDIRECT_ERROR)
+        convert_no_rule(f->list, f->file, line);
+    pass_on(baton, severity, line, message);
+}
+
+static void pass_hidden(void *baton, uint32_t line, uint32_t by)
+{
+    forward *f = baton;
+
+    convert_no_rule(f->list, f->file, line);
+    if (f->list->hidden)
+        f->list->hidden(f->list->hidden_baton, line, by);
+}
+
 apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
                               const char *file, const char *bytes, size_t len)
 {
     forward to = {list, file};
-    redirect_report r = {.fn = pass_on,
+    redirect_report r = {.fn = pass_read,
                          .baton = &to,
                          .compile = list->compile,
-                         .hidden = list->hidden,
-                         .hidden_baton = list->hidden_baton};
+                         .hidden = pass_hidden,
+                         .hidden_baton = &to};
     void *image;
     size_t size;
     apr_status_t rv = redirect_map_build(options, file, bytes, len, &r, list->pool, &image, &size);
@@ -348,10 +357,9 @@ bool convert_fits(convert_writer *w, const convert_rule *r)
 {
     const char *fault = fault_of(w, r);
 
-    return !fault || !convert_lost(w->list, r,
-                                   "the format cannot say %s for one row (status %d); it was left "
-                                   "out",
-                                   fault, r->rule.status);
+    return !fault ||
+           !convert_left_out(w->list, r, "the format cannot say %s for one row (status %d)", fault,
+                             r->rule.status);
 }
 
 /* --- text -------------------------------------------------------------------------------------*/

@@ -37,7 +37,31 @@ typedef struct convert_rule {
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
     bool lost;      /* it could not be written as it is, which was reported */
+    bool left_out;  /* nor at all */
+    bool differs;   /* it was written with a loss that only few requests see, which was reported */
 } convert_rule;
+
+/** Where a row or line stands. */
+typedef struct convert_row {
+    const char *file;
+    uint32_t line;
+} convert_row;
+
+/** Something that could not be said of a rule. */
+typedef struct convert_loss {
+    int rule; /* its index in the list */
+    bool left_out;
+    const char *text;
+} convert_loss;
+
+/** What became of the rows and lines that were read; `read` is the sum of the others. Several rows
+ * of one line count as one. */
+typedef struct convert_rows {
+    unsigned read;
+    unsigned whole;  /* written as they are */
+    unsigned partly; /* written, but something was lost, or a part of what they say */
+    unsigned left_out;
+} convert_rows;
 
 /** Receives what is found. REDIRECT_ERROR: something was lost. @a message is printable. */
 typedef void convert_say_fn(void *baton, redirect_severity severity, const char *file,
@@ -56,8 +80,10 @@ typedef struct convert_list {
      * with the lines of both. NULL: none */
     void (*hidden)(void *baton, uint32_t line, uint32_t by);
     void *hidden_baton;
-    redirect_json_rest json; /* of maps that were read */
-    bool as_object;          /* write JSON as in vercel.json */
+    apr_array_header_t *no_rules; /* convert_row: of rows that were read, and are no rules here */
+    apr_array_header_t *waiting;  /* convert_loss: reported when all rules have been written */
+    redirect_json_rest json;      /* of maps that were read */
+    bool as_object;               /* write JSON as in vercel.json */
 } convert_list;
 
 convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton);
@@ -102,6 +128,9 @@ typedef struct convert_result {
 /** Write all rules. Rules that cannot be said are reported and left out, or written as near as the
  * format can say them, which the report tells. */
 void convert_write(convert_list *list, convert_format format, FILE *out, convert_result *result);
+
+/** Count what became of all rows; after the list was written, and verified. */
+convert_rows convert_count_rows(const convert_list *list);
 
 /** A table of the rules; the line of each rule in it is its index in the list. malloc'ed. */
 apr_status_t convert_build(const convert_list *list, void **image, size_t *size);

@@ -185,8 +185,11 @@ static bool write_text(conversion *c)
 
 static int put_json(const conversion *c, bool complete)
 {
+    const convert_rows rows = convert_count_rows(c->list);
     json_t *root =
-        json_pack("{sisisIsbsssO}", "rules", c->list->rules->nelts, "written",
+        json_pack("{sisIsIsIsIsisIsbsssO}", "rules", c->list->rules->nelts, "read",
+                  (json_int_t)rows.read, "whole", (json_int_t)rows.whole, "partly",
+                  (json_int_t)rows.partly, "left_out", (json_int_t)rows.left_out, "written",
                   (int)c->result.written, "losses", (json_int_t)c->list->losses, "complete",
                   complete, "options", c->result.words, "messages", c->messages);
 
@@ -197,10 +200,13 @@ static int put_json(const conversion *c, bool complete)
 
 static void put_advice(const conversion *c, bool complete)
 {
+    const convert_rows rows = convert_count_rows(c->list);
+
     if (!complete)
-        tool_say("%u row%s written for %d redirects, and %" APR_UINT64_T_FMT " thing%s lost",
-                 c->result.written, c->result.written == 1 ? " was" : "s were",
-                 c->list->rules->nelts, c->list->losses, c->list->losses == 1 ? " was" : "s were");
+        tool_say("%u row%s read: %u written as they are, %u written with a loss, %u left out; the "
+                 "result has %u row%s",
+                 rows.read, rows.read == 1 ? " was" : "s were", rows.whole, rows.partly,
+                 rows.left_out, c->result.written, c->result.written == 1 ? "" : "s");
     if (*c->result.words)
         tool_say("the file means the same only with these options: HtCacheRedirectMap FILE %s",
                  c->result.words);

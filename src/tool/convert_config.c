@@ -55,6 +55,7 @@ typedef struct reader {
     bool parted; /* there are virtual hosts that do not inherit the server's RewriteRules */
 } reader;
 
+/* A redirect line that is left out. */
 static void lost(reader *r, uint32_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -65,6 +66,7 @@ static void lost(reader *r, uint32_t line, const char *format, ...)
     va_start(args, format);
     convert_report(r->list, REDIRECT_ERROR, r->file, line, "%s",
                    apr_pvsprintf(r->pool, format, args));
+    convert_no_rule(r->list, r->file, line);
     va_end(args);
 }
 
@@ -154,7 +156,8 @@ static bool set_regex(reader *r, convert_rule *rule, const char *regex, bool exp
         r->list->compile ? r->list->compile(NULL, regex, rule->rule.flags & REDIRECT_ICASE) : NULL;
 
     if (why) {
-        lost(r, rule->rule.line, "the pattern '%s' cannot be compiled: %s", regex, why);
+        lost(r, rule->rule.line, "the pattern '%s' cannot be compiled: %s; it was left out", regex,
+             why);
         return false;
     }
     n = redirect_map_literal_prefix(regex, len, literal, &rule->rule.kind);
@@ -214,7 +217,8 @@ static void take_literal(reader *r, convert_rule *rule, const redirect_words *wo
             rule->rule.options |= REDIRECT_OPT_APPEND_REST;
     }
     if (*words->source != '/')
-        lost(r, rule->rule.line, "the source '%s' does not begin with '/' and matches nothing",
+        lost(r, rule->rule.line,
+             "the source '%s' does not begin with '/' and matches nothing; it was left out",
              words->source);
     else
         add_rule(r, rule, false);
@@ -256,7 +260,8 @@ static void take_match(reader *r, convert_rule *rule, const redirect_words *word
         words->target ? substitution(words->target, true, false, &expand, r->pool) : NULL;
 
     if (words->target && !target) {
-        lost(r, rule->rule.line, "the target '%s' has an escaped '$' beside groups", words->target);
+        lost(r, rule->rule.line,
+             "the target '%s' has an escaped '$' beside groups; it was left out", words->target);
         return;
     }
     if (target)
@@ -622,8 +627,9 @@ static void add_host(reader *r, const char *name, uint32_t line)
     redirect_map_options_init(&options);
     why = redirect_map_option(&options, apr_pstrcat(r->pool, "host=", host, NULL), r->pool);
     if (why)
-        lost(r, line,
-             "the name '%s' of the virtual host cannot be used; its redirects are left out", name);
+        convert_report(
+            r->list, REDIRECT_ERROR, r->file, line,
+            "the name '%s' of the virtual host cannot be used; its redirects are left out", name);
     else if (!is_named(r->inner->hosts, options.host))
         APR_ARRAY_PUSH(r->inner->hosts, const char *) = options.host;
 }
@@ -653,8 +659,8 @@ static void take_setting(reader *r, const config_line *line)
     else if (!strcasecmp(line->name, "RewriteOptions") && !strcasecmp(args, "Inherit"))
         s->inherits = true;
     else if (!strcasecmp(line->name, "HtCacheRedirectMap"))
-        lost(r, line->number, "HtCacheRedirectMap '%s' was left out; convert the file itself",
-             args);
+        convert_report(r->list, REDIRECT_ERROR, r->file, line->number,
+                       "HtCacheRedirectMap '%s' was left out; convert the file itself", args);
     else
         r->others++;
 }

@@ -218,10 +218,7 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
         regex->target && !convert_has_query(r) && !(r->rule.options & REDIRECT_OPT_APPEND_QUERY);
 
     if (regex->target && !takes_target(regex->target))
-        return !convert_lost(h->w->list, r,
-                             "RewriteRule cannot give the target '%s'; it was left "
-                             "out",
-                             regex->target);
+        return false;
     for (int i = 0; i < queries->nelts; i++) {
         begin_line(h, r);
         fprintf(h->w->out, "RewriteCond %%{QUERY_STRING} %s\n",
@@ -254,6 +251,12 @@ static const char *fault_of(const convert_rule *r, apr_pool_t *pool)
     return convert_wants_of(r).strip ? "strip=" : NULL;
 }
 
+static void note_fragment(const convert_writer *w, const convert_rule *r, redirect_query query)
+{
+    if (query == REDIRECT_QUERY_APPEND && !r->joins && strchr(r->rule.target, '#'))
+        convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
+}
+
 static void write_rule(const httpd_writer *h, const convert_rule *r)
 {
     convert_writer *w = h->w;
@@ -261,15 +264,14 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     convert_wants wants = convert_wants_of(r);
     const char *fault = fault_of(r, w->list->pool);
     convert_regex regex[2];
-    int n;
+    int n, i = 0;
 
     if (fault) {
-        convert_lost(w->list, r, "httpd cannot say %s; it was left out", fault);
+        convert_left_out(w->list, r, "httpd cannot say %s", fault);
         return;
     }
-    if (wants.query == REDIRECT_QUERY_APPEND && !r->joins && strchr(r->rule.target, '#'))
-        convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
     if (!h->rewrites && is_redirect_line(r)) {
+        note_fragment(w, r, wants.query);
         begin_line(h, r);
         fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
                 r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
@@ -277,11 +279,15 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
         return;
     }
     n = convert_regexes(w->list, r, regex);
-    for (int i = 0; i < n; i++) {
-        if (!(h->rewrites ? put_rewrite : put_match)(h, r, &regex[i]))
-            return;
-    }
-    w->count += n > 0;
+    while (i < n && (h->rewrites ? put_rewrite : put_match)(h, r, &regex[i]))
+        i++;
+    if (i)
+        note_fragment(w, r, wants.query);
+    if (i < n && i)
+        convert_lost(w->list, r, "RewriteRule cannot give the target '%s'", regex[i].target);
+    else if (i < n)
+        convert_left_out(w->list, r, "RewriteRule cannot give the target '%s'", regex[i].target);
+    w->count += i > 0;
 }
 
 /* --- hosts ------------------------------------------------------------------------------------*/
@@ -300,6 +306,12 @@ static void note_rewrites(const httpd_writer *h)
         convert_report(h->w->list, REDIRECT_NOTE, h->rewrites->file, h->rewrites->rule.line,
                        "only RewriteRule can say this, so all lines are RewriteRules; they hold in "
                        "the <VirtualHost> that they stand in, and not in a .htaccess file");
+}
+
+/* Does it stand ahead of another one in its file? Lists are not always in that order. */
+static bool is_ahead(const convert_rule *r, const convert_rule *of)
+{
+    return !of || (r->file == of->file && r->rule.line < of->rule.line);
 }
 
 /* Rules of one host, in their order, that no earlier group had. */
@@ -321,7 +333,7 @@ void convert_write_httpd(convert_writer *w)
             APR_ARRAY_PUSH(names, const char *) = name;
         }
         APR_ARRAY_PUSH(group, const convert_rule *) = r;
-        if (!h.rewrites && !fault_of(r, pool) && is_rewrite(r, pool))
+        if (is_ahead(r, h.rewrites) && !fault_of(r, pool) && is_rewrite(r, pool))
             h.rewrites = r;
         h.escapes |= puts_rest(r);
     }

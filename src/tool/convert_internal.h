@@ -38,9 +38,20 @@ typedef struct convert_wants {
 
 convert_wants convert_wants_of(const convert_rule *r);
 
-/** A rule was lost, which is reported; always true. */
-bool convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
+/** A rule is written, but something of it is lost, which is reported with
+ * convert_report_losses(). */
+void convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/** The same of a loss that leaves most answers as they are: they are still compared. */
+void convert_differs(convert_list *list, const convert_rule *r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** A rule is not written, likewise; always true. */
+bool convert_left_out(convert_list *list, const convert_rule *r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** Report what was lost, in the order of the files. */
+void convert_report_losses(convert_list *list);
+/** A row was read, and is no rule of the list. */
+void convert_no_rule(convert_list *list, const char *file, uint32_t line);
 void convert_report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

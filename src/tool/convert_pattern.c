@@ -130,7 +130,7 @@ static bool is_said(convert_writer *w, const convert_rule *r, size_t block)
     const char *fault = nginx_fault(r);
 
     if (fault && block == NGINX_BLOCKS - 1)
-        convert_lost(w->list, r, "nginx maps cannot say %s; it was left out", fault);
+        convert_left_out(w->list, r, "nginx maps cannot say %s", fault);
     return !fault && !!r->rule.host == nginx_blocks[block].host &&
            has_scheme(r) == nginx_blocks[block].scheme &&
            !!r->rule.query == nginx_blocks[block].query && convert_fits(w, r);
@@ -268,10 +268,10 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
         n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
         if (captures_encoded(&regex[i], pool))
-            convert_report(w->list, REDIRECT_ERROR, r->file, r->rule.line,
-                           "nginx puts what '%s' captures into the address decoded: a path with "
-                           "%%20, %%25 or %%3F leads elsewhere",
-                           regex[i].pattern);
+            convert_differs(w->list, r,
+                            "nginx puts what '%s' captures into the address decoded: a path with "
+                            "%%20, %%25 or %%3F leads elsewhere",
+                            regex[i].pattern);
         put_nginx_row(
             w, r,
             apr_pstrcat(pool, regex[i].icase ? "~*" : "~",
@@ -495,17 +495,20 @@ static bool is_json_literal(const convert_rule *r)
 static void write_json_patterns(convert_writer *w, const convert_rule *r)
 {
     convert_regex regex[2];
-    int n;
+    int n = convert_regexes(w->list, r, regex), i = 0;
 
-    n = convert_regexes(w->list, r, regex);
-    for (int i = 0; i < n; i++) {
+    for (; i < n; i++) {
         if (!put_json_regex(w, r, &regex[i])) {
-            convert_lost(w->list, r, "the pattern '%s' cannot be said in vercel.json",
-                         regex[i].pattern);
-            return;
+            if (i)
+                convert_lost(w->list, r, "the pattern '%s' cannot be said in vercel.json",
+                             regex[i].pattern);
+            else
+                convert_left_out(w->list, r, "the pattern '%s' cannot be said in vercel.json",
+                                 regex[i].pattern);
+            break;
         }
     }
-    w->count += n > 0;
+    w->count += i > 0;
 }
 
 /* What vercel.json cannot say, and bulk redirects can, or none of them. */
@@ -539,7 +542,7 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
     const char *fault = convert_fits(w, r) ? json_fault(w, r, bulk) : "";
 
     if (fault && *fault)
-        convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+        convert_left_out(w->list, r, "the format cannot say %s", fault);
     else if (!fault && !is_json_literal(r))
         write_json_patterns(w, r);
     else if (!fault) {

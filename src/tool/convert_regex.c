@@ -60,7 +60,7 @@ static int prefix_regexes(convert_list *list, const convert_rule *r, convert_reg
         len--;
     base = convert_quote_regex(list->pool, r->rule.source, len);
     if (has_dollar(r->rule.target)) {
-        convert_lost(list, r, "the target's '$' would be taken for a group; it was left out");
+        convert_left_out(list, r, "the target's '$' would be taken for a group");
         return 0;
     }
     if (!ends || r->rule.flags & REDIRECT_ANY_SLASH)

@@ -48,7 +48,7 @@ static bool is_literal(convert_writer *w, const convert_rule *r)
     const char *fault = literal_fault(r);
 
     if (fault)
-        return !convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+        return !convert_left_out(w->list, r, "the format cannot say %s", fault);
     return true;
 }
 
@@ -277,7 +277,7 @@ static void write_cloudflare(convert_writer *w)
             fault = "a host's subdomains without the host itself";
         }
         if (fault)
-            convert_lost(w->list, r, "the format cannot say %s; it was left out", fault);
+            convert_left_out(w->list, r, "the format cannot say %s", fault);
         else
             put_cloudflare_row(w, r, of_subdomains(wild, r, pool) != NULL);
     }
@@ -329,20 +329,22 @@ static void write_prefix(convert_writer *w, const convert_rule *r)
     bool rest = rule->options & REDIRECT_OPT_APPEND_REST || r->joins;
     bool slash = rule->target[rule->target_len - 1] == '/';
     size_t len = rule->source_len;
+    bool ahead = rest && convert_target_path(rule->target, rule->target_len) != rule->target_len;
     const char *path;
 
+    rest = rest && !ahead;
+    if (!rest && strstr(rule->target, ":splat")) {
+        convert_left_out(w->list, r, "the target has ':splat'");
+        return;
+    }
     note_subpath(w, r);
+    if (ahead)
+        convert_lost(w->list, r,
+                     "the format cannot put the rest of the path ahead of a query or fragment");
     while (len && rule->source[len - 1] == '/')
         len--;
     path = path_of(w, rule->source, len);
-    if (rest && convert_target_path(rule->target, rule->target_len) != rule->target_len) {
-        convert_lost(w->list, r,
-                     "the format cannot put the rest of the path ahead of a query or fragment");
-        rest = false;
-    }
-    if (!rest && strstr(rule->target, ":splat"))
-        convert_lost(w->list, r, "the target has ':splat'; it was left out");
-    else if (!rest)
+    if (!rest)
         put_row(w, r, apr_pstrcat(pool, path, "/*", NULL), rule->target);
     else {
         if (!slash)
@@ -419,10 +421,8 @@ static void write_pattern(convert_writer *w, const convert_rule *r)
     if (n >= 0)
         path = splat_path(w, pieces, n, names, &groups);
     if (!path)
-        convert_lost(
-            w->list, r,
-            "the pattern '%s' cannot be said with splats and placeholders; it was left out",
-            regex[0].pattern);
+        convert_left_out(w->list, r, "the pattern '%s' cannot be said with splats and placeholders",
+                         regex[0].pattern);
     else
         put_row(w, r, path,
                 regex[0].expand ? name_groups(regex[0].target, names, groups, w->list->pool)
@@ -437,14 +437,14 @@ static void write_netlify(convert_writer *w)
         if (!convert_fits(w, r))
             continue;
         if (!r->rule.target)
-            convert_lost(w->list, r, "the format has no rows without a target (status %d)",
-                         r->rule.status);
+            convert_left_out(w->list, r, "the format has no rows without a target (status %d)",
+                             r->rule.status);
         else if (r->rule.kind == REDIRECT_PREFIX)
             write_prefix(w, r);
         else if (r->rule.kind == REDIRECT_PATTERN || r->rule.kind == REDIRECT_LITERAL_PREFIX)
             write_pattern(w, r);
         else if (has_dots(&r->rule))
-            convert_lost(w->list, r, "the format cannot say dot segments; it was left out");
+            convert_left_out(w->list, r, "the format cannot say dot segments");
         else
             put_row(w, r, path_of(w, r->rule.source, r->rule.source_len), r->rule.target);
     }
@@ -480,6 +480,7 @@ void convert_write(convert_list *list, convert_format format, FILE *out, convert
 
     redirect_map_options_init(&w.map);
     writers[format](&w);
+    convert_report_losses(list);
     result->options = w.map;
     result->words = words_of(&w.map, list->pool);
     result->written = w.count;

@@ -72,17 +72,29 @@ static message_kind *find(message_kinds *kinds, redirect_severity severity, cons
     return kind;
 }
 
-/* The first ones of the file that had it first, each line once. */
+/* The first ones of the file that had it first, each line once, also when they do not come in
+ * order. */
 static void note_line(message_kind *kind, const char *file, uint32_t line)
 {
-    bool same_file = !strcmp(kind->file, file);
+    unsigned i = kind->nlines;
 
-    if (same_file && kind->nlines && kind->lines[kind->nlines - 1] == line)
-        return;
-    if (same_file && kind->nlines < MESSAGE_KIND_LINES)
-        kind->lines[kind->nlines++] = line;
-    else
+    if (strcmp(kind->file, file) != 0) {
         kind->more_lines = true;
+        return;
+    }
+    while (i && kind->lines[i - 1] > line)
+        i--;
+    if (i && kind->lines[i - 1] == line)
+        return;
+    if (kind->nlines == MESSAGE_KIND_LINES) {
+        kind->more_lines = true;
+        if (i == MESSAGE_KIND_LINES)
+            return;
+        kind->nlines--;
+    }
+    memmove(&kind->lines[i + 1], &kind->lines[i], (kind->nlines - i) * sizeof(kind->lines[0]));
+    kind->lines[i] = line;
+    kind->nlines++;
 }
 
 message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severity,
@@ -90,11 +102,13 @@ message_kind *message_kinds_count(message_kinds *kinds, redirect_severity severi
 {
     message_kind *kind = find(kinds, severity, text);
 
-    if (!kind->count) {
+    if (!kind->count)
         kind->file = file;
-        kind->text = apr_pstrdup(kinds->pool, text);
-    }
     note_line(kind, file, line);
+    if (!kind->count || (kind->lines[0] == line && line < kind->text_line)) {
+        kind->text = apr_pstrdup(kinds->pool, text);
+        kind->text_line = line;
+    }
     kind->count++;
     *told = !kinds->limit || kind->count <= kinds->limit;
     kind->more += !*told;

@@ -18,9 +18,10 @@
 typedef struct message_kind {
     redirect_severity severity;
     uint64_t count;
-    uint64_t more;                      /* of these, beyond the limit */
-    size_t last;                        /* for the caller: the last message that was printed */
-    const char *file, *text;            /* of the first */
+    uint64_t more;           /* of these, beyond the limit */
+    size_t last;             /* for the caller: the last message that was printed */
+    const char *file, *text; /* of the first line */
+    uint32_t text_line;
     uint32_t lines[MESSAGE_KIND_LINES]; /* of the first ones in its file */
     unsigned nlines;
     bool more_lines; /* than these; a line may have many rows */

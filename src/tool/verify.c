@@ -65,6 +65,7 @@ bool tool_verify(convert_list *list, convert_format format, const redirect_map_o
         v.good = false;
     } else
         probe_rules(list, NULL, keep_runs, agree, &v);
+    convert_report_losses(list);
     if (v.to.table &&
         (map_regexes_out_of_budget(v.from.regexes) || map_regexes_out_of_budget(v.to.regexes))) {
         convert_report(list, REDIRECT_ERROR, "converted", 0,
