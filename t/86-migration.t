@@ -311,6 +311,11 @@ file('hosts.csv', map {"$_.example/a,https://t.example/?x,301,FALSE,TRUE,TRUE,FA
 run('convert hosts.csv --to text');
 like $err, qr/^hosts\.csv:1: error: .*; it was left out \(4 times: lines 1, 2, 3, 4\)$/m, 'lines are listed in the order of the file, each row once';
 
+file('bad.csv', map({"$_.example/a,nowhere,301,FALSE,TRUE,FALSE,FALSE"} qw(z.y b a c.d.e f g.h)), 'k.example/a,https://t.example/,301');
+run('convert bad.csv --to text --format cloudflare');
+like $err, qr/^bad\.csv:1: error: .* \(6 times: lines 1, 2, 3, 4, 5, \.\.\.\)$/m, 'so are lines that cannot be read';
+like $err, qr/: 7 rows were read: 1 written as they are, 0 written with a loss, 6 left out;/, 'which are left out';
+
 # --- diff -------------------------------------------------------------------------------------------------
 
 file('old.csv', 'source,target,status', '/a,/1,301', '/b,/2,301', '/c,/3,301', '/d,/4,301');
