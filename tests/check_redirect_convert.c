@@ -322,6 +322,10 @@ static const struct {
     {CONVERT_HTTPD, "",
      "DocumentRoot /w\n<Directory /w/d>\nRewriteRule ^a$ b [R,L]\n</Directory>\n", CONVERT_TEXT,
      "/d/a /d/b 302\n", "N0"},
+    {CONVERT_HTTPD, "", "Include x.conf\nIncludeOptional y/*.conf\nRedirect /a /b\n", CONVERT_TEXT,
+     "/a /b 302 subpath=on\n",
+     "E1 the included file 'x.conf' was not read\nE2 the included file "
+     "'y/*.conf' was not read"},
     {CONVERT_HTTPD, "", "RedirectMatch ^/(.*)$ https://$1.example/\n", CONVERT_JSON, "",
      "E1 RedirectMatch '^/(.*)$' was left out: its scheme and host"},
     {CONVERT_HTTPD, "", "RedirectMatch 301 ^/(a /b\n", CONVERT_JSON, "",

@@ -214,8 +214,133 @@ START_TEST(the_separator_is_said)
 
     ck_assert_msg(test_map_said(map, "N1 columns are separated by ';'"), "%s", map->log);
     test_map_free(map);
-    map = test_map_load("a.csv", "old,new\n/a,/b\n", "");
+    map = test_map_load("a.csv", "old,new,status\n/a,/b,301\n", "");
     ck_assert_str_eq(map->log, "");
+    test_map_free(map);
+}
+END_TEST
+
+/* What a spreadsheet without a status gets is said, once. */
+START_TEST(a_status_that_nothing_names_is_said)
+{
+    static const struct {
+        const char *name, *text, *options;
+        bool said;
+    } files[] = {{"a.csv", "Redirect from,Redirect to\n/a,/b\n/c,/d\n", "", true},
+                 {"a.csv", "Redirect from,Redirect to\n/a,/b\n", "status=302", false},
+                 {"a.csv", "old,new,status\n/a,/b,\n/c,/d,301\n", "", false},
+                 {"a.csv", "source,destination,permanent\n/a,/b,\n", "", false},
+                 {"a.map", "/a /b;\n/c /d;\n~^/e /f;\n", "", true},
+                 {"a.txt", "/a /b\n", "", false},
+                 {"_redirects", "/a /b\n", "", false}};
+
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        test_map *map = test_map_load(files[i].name, files[i].text, files[i].options);
+
+        ck_assert_msg(count(map->log, "name no status and get 302; status=301") == files[i].said,
+                      "%s", map->log);
+        test_map_free(map);
+    }
+}
+END_TEST
+
+/* --- what is no UTF-8 ------------------------------------------------------------------------- */
+
+START_TEST(rows_that_are_not_utf8_are_said_once)
+{
+    static const struct {
+        const char *name, *text, *said;
+    } files[] = {
+        {"a.csv", "Alte URL;Neue URL;Status\r\n/m\xFCller;https://h.example/m;301\r\n",
+         "W2 1 row is not UTF-8"},
+        {"a.txt", "/\xE4 /b\n/c /d\n\n/\xF6 /b\n/\xFC?x=1 /b\n", "W5 3 rows are not UTF-8"},
+        {"a.csv", "old,new\n/a,/\xFC\n", "W2 1 row is not UTF-8"},
+        {"_redirects", "/\xFC/* /b/:splat\n", "W1 1 row is not UTF-8"},
+        {"a.map", "/\xFC /b;\n~^/\xFC /c;\n", "W1 2 rows are not UTF-8"},
+        {"a.json", "[{\"source\": \"/\xFC\", \"destination\": \"/b\"}]", "W1 1 row is not UTF-8"},
+        {"a.txt", "/\xC3\xBC /b # \xFC\n/%FC /c\n", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        test_map *map = test_map_load(files[i].name, files[i].text, "");
+
+        ck_assert_msg(count(map->log, "not UTF-8") == (files[i].said != NULL), "%s", map->log);
+        if (files[i].said)
+            ck_assert_msg(test_map_said(map, files[i].said), "%s", map->log);
+        ck_assert_msg(!files[i].said || strstr(map->log, "save the file as UTF-8 (line"), "%s",
+                      map->log);
+        ck_assert_uint_eq(map->report.errors, 0);
+        test_map_free(map);
+    }
+}
+END_TEST
+
+START_TEST(the_first_lines_are_named)
+{
+    test_map *map = test_map_load("a.txt", "/\xE4 /b\n/\xF6 /b\n/\xFC /b\n/\xDF /b\n", "");
+
+    ck_assert_msg(strstr(map->log, "W1 4 rows are") && strstr(map->log, "(lines 1, 2, 3, ...)"),
+                  "%s", map->log);
+    test_map_expect(map, "/%FC", "302 /b"); /* which a link may well have */
+    test_map_free(map);
+}
+END_TEST
+
+/* --- regexes, and rows that are not in use ---------------------------------------------------- */
+
+static const char plugin[] = "source,target,regex,code,type,hits,title,status\n"
+                             "/a,/b,0,301,url,5,,active\n"
+                             "\"^/r/(.*)\",/x/$1,1,308,url,0,,enabled\n"
+                             "/off,/y,0,302,url,1,,disabled\n"
+                             "/r/late,/z,0,301,url,1,,\n";
+
+START_TEST(wordpress_plugin_redirection)
+{
+    test_map *map = test_map_load("a.csv", plugin, "");
+
+    ck_assert_msg(map->report.errors == 0 && map->report.rows == 3, "%s", map->log);
+    ck_assert_msg(test_map_said(map, "N4 1 rows are disabled"), "%s", map->log);
+    test_map_expect(map, "/a", "301 /b");
+    test_map_expect(map, "/off", "none");
+    if (test_map_has_regexes()) {
+        test_map_expect(map, "/r/q%20r", "308 /x/q%20r");
+        test_map_expect(map, "/r/late", "308 /x/late"); /* the order is the file's */
+    }
+    test_map_free(map);
+}
+END_TEST
+
+static const struct {
+    const char *text, *said;
+    unsigned rows;
+} columns_of_words[] = {
+    {"source,target,status\n/a,/b,enabled\n",
+     "E2 'enabled' is not a status; if the column has none, say what the columns are, as in "
+     "columns=source,target,-",
+     0},
+    {"source,target,type,code\n/a,/b,url,301\n", "N1 column 'type' is not used", 1},
+    {"source,target,status,code\n/a,/b,301,\n", "", 1},
+    {"source,target,code,status\n/a,/b,301,maybe\n",
+     "E2 'maybe' is no value for the column "
+     "'enabled'",
+     0},
+    {"source,target,enabled\n/a,/b,no\n", "N2 1 rows are disabled", 0},
+    {"source,target,regex\n/a,/b,1\n",
+     "E2 the regex '/a' is taken only if it is for the whole path", 0},
+    {"source,target,regex\n^/a,/b,1\n", "E2 the regex '^/a' is taken only", 0},
+    {"source,target,regex\n^/a\\?b$,/b,1\n", "E2 a regex is compared with the path", 0},
+    {"source,target,regex\n\"^/\"\"(.*)$\",\"/\"\"$1\",1\n", "", 1},
+    {"source,target,regex\n^/a/?$,/b,1\n/a?x=1,/c,\n", "", 2},
+};
+
+START_TEST(words_beside_statuses)
+{
+    test_map *map = test_map_load("a.csv", columns_of_words[_i].text, "");
+
+    ck_assert_msg(!*columns_of_words[_i].said || test_map_said(map, columns_of_words[_i].said),
+                  "%s", map->log);
+    ck_assert_msg(map->report.rows == columns_of_words[_i].rows, "%u rows\n%s",
+                  (unsigned)map->report.rows, map->log);
     test_map_free(map);
 }
 END_TEST
@@ -296,6 +421,11 @@ int main(void)
     tcase_add_test(tc, what_is_not_used_is_said_once);
     tcase_add_test(tc, a_row_is_not_taken_for_a_header);
     tcase_add_test(tc, the_separator_is_said);
+    tcase_add_test(tc, a_status_that_nothing_names_is_said);
+    tcase_add_test(tc, rows_that_are_not_utf8_are_said_once);
+    tcase_add_test(tc, the_first_lines_are_named);
+    tcase_add_test(tc, wordpress_plugin_redirection);
+    tcase_add_loop_test(tc, words_beside_statuses, 0, (int)COUNT_OF(columns_of_words));
     tcase_add_test(tc, wrong_columns);
     tcase_add_test(tc, cloudflares_wrong_rows);
     tcase_add_test(tc, other_conditions_are_named);

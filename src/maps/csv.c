@@ -190,17 +190,30 @@ static void cloudflares_columns(redirect_csv *t)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+/* "status" beside "code" may well be a status, too. */
+static bool is_number(map_text field)
+{
+    return field.len == 3 && redirect_map_status_of(field);
+}
+
 /* "301", or also "301 Moved Permanently". */
 static bool take_status(csv *c, map_row *row)
 {
-    map_text field = redirect_csv_field(&c->table, CSV_STATUS), word = field;
-    const char *blank = field.len ? memchr(field.s, ' ', field.len) : NULL;
+    map_text field = redirect_csv_field(&c->table, CSV_STATUS), word;
+    const char *blank;
+
+    if (is_number(redirect_csv_field(&c->table, CSV_ENABLED)))
+        field = redirect_csv_field(&c->table, CSV_ENABLED);
+    word = field;
+    blank = field.len ? memchr(field.s, ' ', field.len) : NULL;
 
     if (blank)
         word.len = (size_t)(blank - field.s);
     row->status = redirect_map_status_of(word);
     if (field.len && !row->status)
-        return redirect_map_fail(c->r, "'%s' is not a status",
+        return redirect_map_fail(c->r,
+                                 "'%s' is not a status; if the column has none, say what the "
+                                 "columns are, as in columns=source,target,-",
                                  redirect_map_quote(c->r, field.s, field.len));
     return true;
 }
@@ -253,8 +266,11 @@ static bool take_word(csv *c, csv_role role, const word_value *words, int *value
                              redirect_csv_roles[role]);
 }
 
+static const word_value states[] = {BOOLEANS,        {"enabled", 1},  {"active", 1},
+                                    {"disabled", 0}, {"inactive", 0}, {NULL, 0}};
+
 typedef struct flags {
-    int permanent, query, sensitive, subdomains, subpath, suffix; /* -1: not said */
+    int permanent, query, sensitive, subdomains, subpath, suffix, regex, enabled; /* -1: not said */
 } flags;
 
 static bool take_flags(csv *c, flags *f)
@@ -264,7 +280,10 @@ static bool take_flags(csv *c, flags *f)
            take_word(c, CSV_CASE, cases, &f->sensitive) &&
            take_word(c, CSV_SUBDOMAINS, booleans, &f->subdomains) &&
            take_word(c, CSV_SUBPATH, booleans, &f->subpath) &&
-           take_word(c, CSV_SUFFIX, booleans, &f->suffix);
+           take_word(c, CSV_SUFFIX, booleans, &f->suffix) &&
+           take_word(c, CSV_REGEX, booleans, &f->regex) &&
+           (is_number(redirect_csv_field(&c->table, CSV_ENABLED)) ||
+            take_word(c, CSV_ENABLED, states, &f->enabled));
 }
 
 /* What the row says goes before the options of the map, and these before what the dialect means. */
@@ -321,6 +340,53 @@ static void add_subdomains(csv *c, map_row *row)
     redirect_map_add(c->r, row);
 }
 
+/* What does not say all of the path would have the rest of it in the answer, where such a list comes
+ * from. */
+static bool is_whole(map_text regex)
+{
+    static const char *const ends[] = {"$", ".*", ".*)"};
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        size_t n = strlen(ends[i]);
+
+        if (regex.len > n && regex.s[0] == '^' && !memcmp(regex.s + regex.len - n, ends[i], n))
+            return true;
+    }
+    return false;
+}
+
+/* Both texts are copied, as they may lie where the pattern and the target are made. */
+static map_text copy(csv *c, map_text text)
+{
+    c->r->row_pool_used = true;
+    text.s = apr_pstrmemdup(c->r->row_pool, text.s, text.len);
+    return text;
+}
+
+static void add_regex(csv *c, map_row *row)
+{
+    static const map_source no_parts = {0};
+    static const map_names groups = {.count = MAP_GROUPS};
+    map_reader *r = c->r;
+    map_buffer b = {.to = r->pattern, .size = sizeof(r->pattern)};
+
+    row->source = copy(c, row->source);
+    row->target = copy(c, row->target);
+    row->parts = &no_parts;
+    if (memchr(row->source.s, '\0', row->source.len) || !is_whole(row->source))
+        redirect_map_fail(r,
+                          "the regex '%s' is taken only if it is for the whole path, as in "
+                          "'^/a/(.*)$'",
+                          redirect_map_quote(r, row->source.s, row->source.len));
+    else if (memmem(row->source.s, row->source.len, "\\?", 2))
+        redirect_map_fail(r, "a regex is compared with the path, which has no query");
+    else if (redirect_map_expand_names(r, &groups, true, row)) {
+        redirect_map_put(&b, row->source.s, row->source.len);
+        row->source.seen &= ~(unsigned)MAP_QUESTION; /* it keeps its place */
+        redirect_map_add_pattern(r, row, &b);
+    }
+}
+
 static bool is_blank_record(const redirect_csv *t)
 {
     for (unsigned i = 0; i < t->fields && i < CSV_FIELDS_MAX; i++) {
@@ -352,7 +418,7 @@ static void take_record(csv *c)
 {
     redirect_map_options own = *c->r->options;
     map_row row = {.options = &own, .rank = MAP_RANK_PLAIN};
-    flags f = {-1, -1, -1, -1, -1, -1};
+    flags f = {-1, -1, -1, -1, -1, -1, -1, -1};
 
     if (is_blank_record(&c->table))
         return;
@@ -364,6 +430,14 @@ static void take_record(csv *c)
     if (!take_status(c, &row) || !take_flags(c, &f))
         return;
     apply_flags(c, &f, &row, &own);
+    if (f.enabled == 0) {
+        redirect_map_tally(c->r, MAP_TALLY_DISABLED);
+        return;
+    }
+    if (f.regex == 1) {
+        add_regex(c, &row);
+        return;
+    }
     if (c->dialect == DIALECT_CLOUDFLARE)
         name_host(c, &row);
     redirect_map_add(c->r, &row);

@@ -32,6 +32,8 @@ typedef enum csv_role {
     CSV_SUBDOMAINS, /* the host's subdomains match, too */
     CSV_SUBPATH,    /* so does what is below the path */
     CSV_SUFFIX,     /* and the rest of the path is appended */
+    CSV_REGEX,      /* the source is a regex */
+    CSV_ENABLED,    /* the row is in use */
     CSV_ROLES
 } csv_role;
 

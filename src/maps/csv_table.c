@@ -14,7 +14,8 @@
 const char *const redirect_csv_roles[CSV_ROLES] = {
     [CSV_SOURCE] = "source",         [CSV_TARGET] = "target",   [CSV_STATUS] = "status",
     [CSV_PERMANENT] = "permanent",   [CSV_QUERY] = "query",     [CSV_CASE] = "case",
-    [CSV_SUBDOMAINS] = "subdomains", [CSV_SUBPATH] = "subpath", [CSV_SUFFIX] = "suffix"};
+    [CSV_SUBDOMAINS] = "subdomains", [CSV_SUBPATH] = "subpath", [CSV_SUFFIX] = "suffix",
+    [CSV_REGEX] = "regex",           [CSV_ENABLED] = "enabled"};
 
 static const char separators[] = {',', ';', '\t'};
 
@@ -159,7 +160,9 @@ static const char *const names[CSV_ROLES] = {
     [CSV_CASE] = " case casesensitive sensitive ",
     [CSV_SUBDOMAINS] = " subdomains includesubdomains ",
     [CSV_SUBPATH] = " subpath subpathmatching subpaths ",
-    [CSV_SUFFIX] = " suffix pathsuffix preservepathsuffix "};
+    [CSV_SUFFIX] = " suffix pathsuffix preservepathsuffix ",
+    [CSV_REGEX] = " regex isregex regexp regularexpression ",
+    [CSV_ENABLED] = " enabled isenabled active isactive "};
 
 static csv_role role_of_name(const char *name)
 {
@@ -291,6 +294,33 @@ static void take_columns(redirect_csv *c, const char *columns)
 
 /* --- headers ---------------------------------------------------------------------------------- */
 
+static bool is_named(map_text field, const char *names)
+{
+    char name[NAME_BYTES];
+
+    plain_name(field.s, field.len, name);
+    return name[2] && strstr(names, name);
+}
+
+/* Beside "code", the column "status" says whether a row is in use, and "type" what it does: so
+ * exports WordPress's plugin Redirection. */
+static void part_statuses(redirect_csv *c)
+{
+    unsigned code = CSV_NO_COLUMN, state = CSV_NO_COLUMN;
+
+    for (unsigned i = 0; i < c->fields && i < CSV_FIELDS_MAX; i++) {
+        if (is_named(c->field[i], " code httpcode statuscode httpstatuscode redirectcode "))
+            code = i;
+        else if (is_named(c->field[i], " status state "))
+            state = i;
+    }
+    if (code == CSV_NO_COLUMN)
+        return;
+    c->column[CSV_STATUS] = code;
+    if (c->column[CSV_ENABLED] == CSV_NO_COLUMN)
+        c->column[CSV_ENABLED] = state;
+}
+
 /* True when the record is a header that says enough. It then sets the columns. */
 static bool take_header(redirect_csv *c)
 {
@@ -306,6 +336,7 @@ static bool take_header(redirect_csv *c)
     if (named.column[CSV_SOURCE] == CSV_NO_COLUMN ||
         (named.column[CSV_TARGET] == CSV_NO_COLUMN && named.column[CSV_STATUS] == CSV_NO_COLUMN))
         return false;
+    part_statuses(&named);
     memcpy(c->column, named.column, sizeof(c->column));
     return true;
 }

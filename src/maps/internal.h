@@ -25,18 +25,23 @@ extern const uint8_t redirect_map_class[256];
 /** The rank of a row decides when it is added: a file is read once for each rank in it. */
 typedef enum map_rank { MAP_RANK_QUERY, MAP_RANK_PLAIN, MAP_RANK_REGEX, MAP_RANK_LAST } map_rank;
 
-/** Things worth one note per file. */
+/** Things worth one note per file, or one warning. */
 typedef enum map_tally {
-    MAP_TALLY_SLASH,   /* sources that were given a leading slash */
-    MAP_TALLY_ENCODED, /* targets with blanks or bytes over 127 */
-    MAP_TALLY_DOTS,    /* sources with dot segments */
-    MAP_TALLY_PORT,    /* sources with a port */
-    MAP_TALLY_FORCE,   /* _redirects: rows without "!" */
+    MAP_TALLY_SLASH,    /* sources that were given a leading slash */
+    MAP_TALLY_ENCODED,  /* targets with blanks or bytes over 127 */
+    MAP_TALLY_DOTS,     /* sources with dot segments */
+    MAP_TALLY_PORT,     /* sources with a port */
+    MAP_TALLY_FORCE,    /* _redirects: rows without "!" */
+    MAP_TALLY_DISABLED, /* CSV: rows that are not in use */
+    MAP_TALLY_STATUS,   /* rows that name no status, and get 302 */
+    MAP_TALLY_BYTES,    /* rows that are not UTF-8 */
     MAP_TALLIES
 } map_tally;
 
-#define MAP_HOST_MAX 255
-#define MAP_GROUPS   9
+#define MAP_TALLY_LINES 3
+
+#define MAP_HOST_MAX    255
+#define MAP_GROUPS      9
 
 /** A file being read. */
 typedef struct map_reader {
@@ -56,9 +61,10 @@ typedef struct map_reader {
     uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
     bool cloudflare;         /* CSV: Cloudflare's bulk redirects */
     int status;              /* of rows that name none, by options or format */
+    bool names_status;       /* some rows do, or it is not asked */
     struct {
         uint64_t count;
-        uint32_t line; /* the first */
+        uint32_t line[MAP_TALLY_LINES]; /* the first; 0: none */
     } tallies[MAP_TALLIES];
     char host[MAP_HOST_MAX + 1];
     char path[REDIRECT_MAX_TEXT + 1];
@@ -157,6 +163,15 @@ size_t redirect_map_name_length(const char *s, size_t len);
 bool redirect_map_expand_names(map_reader *r, const map_names *names, bool vercel, map_row *row);
 /** Add a row with the pattern in @a b (r->pattern): the kind and the literal are found out. */
 void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b);
+
+/* maps/detect.c */
+typedef enum map_httpd {
+    MAP_NOT_HTTPD,
+    MAP_MAYBE_HTTPD, /* most lines begin with the name of a directive */
+    MAP_HTTPD
+} map_httpd;
+/** Is this httpd's own configuration, or a .htaccess file? */
+map_httpd redirect_map_looks_like_httpd(const char *name, const char *bytes, size_t len);
 
 /* maps/csv.c */
 #define REDIRECT_MAX_NAMES 4096 /* bytes of a header row of which it is found out */

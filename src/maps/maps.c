@@ -181,10 +181,30 @@ const char *redirect_map_quote(map_reader *r, const char *s, size_t len)
 
 void redirect_map_tally(map_reader *r, map_tally tally)
 {
+    uint32_t *line = r->tallies[tally].line;
+
     if (r->muted)
         return;
-    if (!r->tallies[tally].count++)
-        r->tallies[tally].line = r->line;
+    r->tallies[tally].count++;
+    for (int i = 0; i < MAP_TALLY_LINES && (i == 0 || line[i - 1] != r->line); i++) {
+        if (!line[i]) {
+            line[i] = r->line;
+            return;
+        }
+    }
+}
+
+/* "line 1" or "lines 1, 2, 3, ...". */
+static const char *tally_lines(map_reader *r, map_tally tally)
+{
+    const uint32_t *line = r->tallies[tally].line;
+    const char *text = apr_psprintf(r->row_pool, "line%s %u", line[1] ? "s" : "", line[0]);
+
+    for (int i = 1; i < MAP_TALLY_LINES && line[i]; i++)
+        text = apr_psprintf(r->row_pool, "%s, %u", text, line[i]);
+    return line[MAP_TALLY_LINES - 1] && r->tallies[tally].count > MAP_TALLY_LINES
+               ? apr_pstrcat(r->row_pool, text, ", ...", NULL)
+               : text;
 }
 
 static void say_tallies(map_reader *r)
@@ -194,15 +214,28 @@ static void say_tallies(map_reader *r)
         [MAP_TALLY_ENCODED] = "targets had blanks or bytes over 127, which are sent as %XX",
         [MAP_TALLY_DOTS] = "sources had \".\" or \"..\" segments, which were resolved",
         [MAP_TALLY_PORT] = "sources named a port, which is not compared",
+        [MAP_TALLY_DISABLED] = "rows are disabled in the file, and were left out",
+        [MAP_TALLY_STATUS] = "rows name no status and get 302; status=301 makes them permanent",
         [MAP_TALLY_FORCE] = "rows had no \"!\"; they answer also where a file exists",
     };
 
+    if (r->names_status)
+        r->tallies[MAP_TALLY_STATUS].count = 0;
     for (int i = 0; i < MAP_TALLIES; i++) {
-        if (r->tallies[i].count)
-            redirect_report_say(r->report, REDIRECT_NOTE, r->tallies[i].line,
-                                "%" APR_UINT64_T_FMT " %s (this is the first)", r->tallies[i].count,
-                                texts[i]);
+        uint64_t count = r->tallies[i].count;
+
+        if (count && texts[i])
+            redirect_report_say(r->report, REDIRECT_NOTE, r->tallies[i].line[0],
+                                "%" APR_UINT64_T_FMT " %s (this is the first)", count, texts[i]);
     }
+    if (r->tallies[MAP_TALLY_BYTES].count)
+        redirect_report_say(r->report, REDIRECT_WARNING, r->tallies[MAP_TALLY_BYTES].line[0],
+                            "%" APR_UINT64_T_FMT " row%s not UTF-8, which browsers send for "
+                            "letters such as umlauts, so their requests do not match; save the "
+                            "file as UTF-8 (%s)",
+                            r->tallies[MAP_TALLY_BYTES].count,
+                            r->tallies[MAP_TALLY_BYTES].count == 1 ? " is" : "s are",
+                            tally_lines(r, MAP_TALLY_BYTES));
 }
 
 bool redirect_map_begin_row(map_reader *r)
@@ -355,8 +388,8 @@ static const char *set_columns(redirect_map_options *o, const char *value, apr_p
     if (bad)
         return apr_psprintf(pool,
                             "columns=: '%.*s' %s; they are source, target, status, permanent, "
-                            "query, case, subdomains, subpath, suffix, and '-' for one that is not "
-                            "used",
+                            "query, case, subdomains, subpath, suffix, regex, enabled, and '-' for "
+                            "one that is not used",
                             (int)len, bad, why);
     o->columns = *value ? apr_pstrdup(pool, value) : NULL;
     return NULL;
@@ -405,148 +438,6 @@ bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_t
     return error ? redirect_map_fail(r, "%s", error) : true;
 }
 
-/* --- formats ---------------------------------------------------------------------------------- */
-
-static bool ends_in(const char *name, const char *end)
-{
-    size_t len = strlen(name), n = strlen(end);
-
-    return len >= n && !strcasecmp(name + len - n, end);
-}
-
-/* The first line that is neither empty nor a comment. */
-static map_text first_line(const char *bytes, size_t len)
-{
-    const char *end = bytes + len;
-
-    while (bytes < end) {
-        const char *eol = memchr(bytes, '\n', (size_t)(end - bytes));
-        const char *stop = eol ? eol : end;
-        map_text line;
-
-        if ((size_t)(stop - bytes) > REDIRECT_MAX_TEXT)
-            stop = bytes + REDIRECT_MAX_TEXT;
-        line = redirect_map_trim((map_text){bytes, (size_t)(stop - bytes), 0});
-        if (line.len && line.s[0] != '#')
-            return line;
-        bytes = eol ? eol + 1 : end;
-    }
-    return (map_text){bytes, 0, 0};
-}
-
-/* Statements of nginx end in ";" or open a block; a comment may follow. */
-static bool looks_like_nginx(map_text line)
-{
-    const char *hash = NULL;
-
-    for (size_t i = 1; i < line.len && !hash; i++) {
-        if (line.s[i] == '#' && is_blank(line.s[i - 1]))
-            hash = line.s + i;
-    }
-    if (hash)
-        line = redirect_map_trim((map_text){line.s, (size_t)(hash - line.s), 0});
-    return (line.len && (line.s[line.len - 1] == ';' || line.s[line.len - 1] == '{')) ||
-           (line.len > 4 && !strncmp(line.s, "map ", 4) && line.s[4] == '$');
-}
-
-static redirect_format csv_format(const redirect_map_options *options, const char *bytes,
-                                  size_t len)
-{
-    return redirect_map_is_cloudflare_csv(bytes, len, options->columns,
-                                          options->format == REDIRECT_FORMAT_AUTO)
-               ? REDIRECT_FORMAT_CLOUDFLARE
-               : REDIRECT_FORMAT_CSV;
-}
-
-/* A file whose name says nothing. */
-static redirect_format format_by_content(map_text line)
-{
-    if (line.len && (line.s[0] == '{' || line.s[0] == '['))
-        return REDIRECT_FORMAT_JSON;
-    return redirect_map_is_csv_header(line.s, line.len) ? REDIRECT_FORMAT_CSV
-                                                        : REDIRECT_FORMAT_TEXT;
-}
-
-static redirect_format format_by_name(const char *name, const char *bytes, size_t len)
-{
-    const char *slash = strrchr(name, '/');
-    map_text line;
-
-    if (!strcmp(slash ? slash + 1 : name, "_redirects"))
-        return REDIRECT_FORMAT_NETLIFY;
-    if (ends_in(name, ".csv") || ends_in(name, ".tsv"))
-        return REDIRECT_FORMAT_CSV;
-    if (ends_in(name, ".json") || ends_in(name, ".jsonl"))
-        return REDIRECT_FORMAT_JSON;
-    line = first_line(bytes, len);
-    if ((ends_in(name, ".conf") || ends_in(name, ".map")) && looks_like_nginx(line))
-        return REDIRECT_FORMAT_NGINX;
-    return format_by_content(line);
-}
-
-redirect_format redirect_format_of(const redirect_map_options *options, const char *name,
-                                   const char *bytes, size_t len)
-{
-    redirect_format format = options->format;
-
-    if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
-        bytes += 3;
-        len -= 3;
-    }
-    if (format == REDIRECT_FORMAT_AUTO)
-        format = options->columns ? REDIRECT_FORMAT_CSV : format_by_name(name, bytes, len);
-    return format == REDIRECT_FORMAT_CSV ? csv_format(options, bytes, len) : format;
-}
-
-/* What stands behind a Redirect in a configuration: a status, a path or a regex. */
-static bool is_redirects_argument(map_text rest)
-{
-    map_text word = redirect_map_trim(rest);
-    size_t len = 0;
-
-    while (len < word.len && !is_blank(word.s[len]))
-        len++;
-    word.len = len;
-    return len && (strchr("/\"'^(", word.s[0]) || redirect_map_status_of(word));
-}
-
-/* Somebody may well give the file with the Redirect lines that are to become a map. */
-static bool looks_like_httpd(const char *name, map_text line)
-{
-    static const char *const ours[] = {
-        "redirect",    "redirectmatch", "redirectpermanent", "redirecttemp",   "rewriteengine",
-        "rewriterule", "rewritecond",   "rewritebase",       "rewriteoptions", "rewritemap",
-        "loadmodule",  "serverroot",    "servername",        "directoryindex"};
-    const char *slash = strrchr(name, '/');
-    size_t len = 0;
-
-    name = slash ? slash + 1 : name;
-    if (!strcmp(name, ".htaccess") || !strcmp(name, "httpd.conf") || !strcmp(name, "apache2.conf"))
-        return true;
-    while (len < line.len && !is_blank(line.s[len]))
-        len++;
-    if (len == line.len)
-        return false;
-    if (len >= 8 && !strncasecmp(line.s, "redirect", 8) &&
-        !is_redirects_argument((map_text){line.s + len, line.len - len, 0}))
-        return false;
-    line.len = len;
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (redirect_map_text_is(line, ours[i]))
-            return true;
-    }
-    return len > 1 && line.s[0] == '<' && apr_isalpha(line.s[1]);
-}
-
-bool redirect_map_is_httpd(const char *name, const char *bytes, size_t len)
-{
-    if (len >= 3 && !memcmp(bytes, "\xEF\xBB\xBF", 3)) {
-        bytes += 3;
-        len -= 3;
-    }
-    return looks_like_httpd(name, first_line(bytes, len));
-}
-
 /* --- reading ---------------------------------------------------------------------------------- */
 
 typedef apr_status_t read_fn(map_reader *r);
@@ -591,6 +482,7 @@ static apr_status_t read_ranks(map_reader *r, redirect_format format)
 /* What cannot be a map at all. */
 static bool is_refused(map_reader *r, redirect_format format, const char *name)
 {
+    map_httpd least = r->options->format ? MAP_HTTPD : MAP_MAYBE_HTTPD;
     const unsigned char *b = (const unsigned char *)r->begin;
     size_t len = (size_t)(r->end - r->begin);
 
@@ -598,7 +490,7 @@ static bool is_refused(map_reader *r, redirect_format format, const char *name)
     if (len >= 2 && ((b[0] == 0xFF && b[1] == 0xFE) || (b[0] == 0xFE && b[1] == 0xFF)))
         return !redirect_map_fail(r, "the file is UTF-16; save it as UTF-8");
     if ((format == REDIRECT_FORMAT_TEXT || format == REDIRECT_FORMAT_CSV) &&
-        looks_like_httpd(name, first_line(r->begin, len)))
+        redirect_map_looks_like_httpd(name, r->begin, len) >= least)
         return !redirect_map_fail(r, "this is an httpd configuration, not a map: a map has rows "
                                      "of source, target and status");
     return false;
@@ -633,6 +525,7 @@ apr_status_t redirect_map_read(const redirect_map_options *options, const char *
         r->options = options;
         r->builder = builder;
         r->report = report;
+        r->names_status = format == REDIRECT_FORMAT_TEXT; /* where 302 is as with Redirect */
         prepare(r, bytes, len, format);
         rv = is_refused(r, format, name) ? APR_EGENERAL : read_ranks(r, format);
         say_tallies(r);

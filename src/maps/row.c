@@ -4,6 +4,7 @@
  * options become flags. Called by the readers of all formats. What can be used as it stands in the
  * file is not copied; that is the case for nearly all rows of large maps.
  */
+#include "base/base.h"
 #include "maps/budget.h"
 #include "maps/internal.h"
 #include "regex/regex.h"
@@ -444,6 +445,9 @@ static bool fill_answer(map_reader *r, const map_row *row, redirect_rule *rule)
                                         : r->status;
 
     rule->status = status;
+    r->names_status |= row->status != 0;
+    if (!row->status && !r->options->status && status == 302)
+        redirect_map_tally(r, MAP_TALLY_STATUS);
     if (is_redirect(status))
         return row->target.len ? fill_target(r, row, rule)
                                : redirect_map_fail(r,
@@ -588,6 +592,32 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
     return rule->kind != REDIRECT_PATTERN || check_pattern(r, rule);
 }
 
+static bool is_utf8(map_text text)
+{
+    const unsigned char *s = (const unsigned char *)text.s, *end = s + text.len;
+    uint32_t number;
+
+    while (text.seen & MAP_HIGH && s < end) {
+        size_t len = htc_utf8_number(s, (size_t)(end - s), &number);
+
+        if (!len)
+            return false;
+        s += len;
+    }
+    return true;
+}
+
+/* As it is written: a regex of nginx has no other source. */
+static bool is_row_utf8(const map_row *row)
+{
+    bool regex = row->kind && !row->source.len;
+
+    return is_utf8(row->source) && is_utf8(row->target) &&
+           (!regex ||
+            (is_utf8(redirect_map_text_of(row->literal, row->literal_len)) &&
+             (!row->pattern || is_utf8(redirect_map_text_of(row->pattern, strlen(row->pattern))))));
+}
+
 static void add_rule(map_reader *r, const redirect_rule *rule)
 {
     switch (redirect_builder_add(r->builder, rule)) {
@@ -615,6 +645,8 @@ void redirect_map_add(map_reader *r, const map_row *row)
     if (!is_due(r, row))
         return;
     r->muted = false;
+    if (!is_row_utf8(row))
+        redirect_map_tally(r, MAP_TALLY_BYTES);
     if (fill_rule(r, row, &rule))
         add_rule(r, &rule);
     r->muted = muted;

@@ -112,11 +112,15 @@ typedef struct convert_place {
  * RedirectPermanent, and RewriteRules without conditions that redirect. Lines of a <VirtualHost>
  * are for its ServerName and ServerAliases. RewriteRules are asked before Redirect lines, and the
  * server's lines before those of directories, as httpd does it. Each such line that cannot be taken
- * is a loss. <IfModule> and the like are taken to hold, and included files are not read, which is
- * reported.
+ * is a loss, and so is each included file, which is not read. <IfModule> and the like are taken to
+ * hold, which is reported.
  */
 void convert_read_config(convert_list *list, const convert_place *place, const char *file,
                          const char *bytes, size_t len);
+
+/** Of an Include line, with its argument. */
+#define CONVERT_NOT_READ "the included file '%s' was not read"
+bool convert_is_include(const char *name);
 
 /** How a written map is to be loaded: options that hold for the whole of it. */
 typedef struct convert_result {

@@ -7,9 +7,10 @@
 #include "tool/htcachectl.h"
 #include "tool/kinds.h"
 #include "tool/map_file.h"
-#include "tool/convert.h"
+#include "tool/convert_internal.h"
 #include "tool/verify.h"
 
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -162,11 +163,31 @@ int tool_read_redirects(const tool_options *command, const redirect_map_options 
     return rv == APR_SUCCESS ? TOOL_GOOD : TOOL_FOUND;
 }
 
+/* "$1" where nothing was captured: the list was meant to have patterns. */
+static void lose_signs(conversion *c, int from)
+{
+    for (int i = from; i < c->list->rules->nelts; i++) {
+        const convert_rule *r = &APR_ARRAY_IDX(c->list->rules, i, convert_rule);
+        const char *sign = r->rule.target ? strchr(r->rule.target, '$') : NULL;
+
+        while (sign && !apr_isdigit(sign[1]))
+            sign = strchr(sign + 1, '$');
+        if (sign && !(r->rule.options & REDIRECT_OPT_EXPAND))
+            convert_report(c->list, REDIRECT_ERROR, r->file, r->rule.line,
+                           "the target '%s' has '$%c', and the row no pattern: it is taken as it "
+                           "stands",
+                           r->rule.target, sign[1]);
+    }
+}
+
 static int read_one(conversion *c, const char *name)
 {
     redirect_file file = {NULL, 0, false};
+    int from = c->list->rules->nelts;
     int code = tool_read_redirects(c->command, &c->options, name, c->list, &file);
 
+    if (!file.httpd)
+        lose_signs(c, from);
     free(file.bytes);
     return code;
 }

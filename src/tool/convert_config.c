@@ -636,6 +636,11 @@ static void add_host(reader *r, const char *name, uint32_t line)
 
 /* --- lines ------------------------------------------------------------------------------------*/
 
+bool convert_is_include(const char *name)
+{
+    return !strcasecmp(name, "Include") || !strcasecmp(name, "IncludeOptional");
+}
+
 /* Lines that change how other lines are understood. */
 static void take_setting(reader *r, const config_line *line)
 {
@@ -650,10 +655,9 @@ static void take_setting(reader *r, const config_line *line)
              (!strcasecmp(line->name, "ServerName") || !strcasecmp(line->name, "ServerAlias"))) {
         while (*args)
             add_host(r, config_word(r->pool, &args), line->number);
-    } else if (!strncasecmp(line->name, "Include", 7)) {
-        convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
-                       "%s %s is not followed; convert the file, too", line->name, args);
-    } else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
+    } else if (convert_is_include(line->name))
+        lost(r, line->number, CONVERT_NOT_READ, args);
+    else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
         convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
                        "RewriteEngine is Off; the RewriteRules are converted all the same");
     else if (!strcasecmp(line->name, "RewriteOptions") && !strcasecmp(args, "Inherit"))

@@ -31,10 +31,16 @@ message_kinds *message_kinds_create(uint64_t limit, apr_pool_t *pool)
 /* "column 'x' is not used": these are few, and with each one something else is lost. */
 static bool is_about_name(const char *text)
 {
-    static const char end[] = "' is not used";
+    static const char *const ends[] = {"' is not used", "' was not read"};
     size_t len = strlen(text);
 
-    return len >= sizeof(end) - 1 && !strcmp(text + len - (sizeof(end) - 1), end);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        size_t n = strlen(ends[i]);
+
+        if (len >= n && !strcmp(text + len - n, ends[i]))
+            return true;
+    }
+    return false;
 }
 
 /* The part of a message that others of its kind have, too. */

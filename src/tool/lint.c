@@ -333,6 +333,8 @@ static void lint_lines(lint *l, const char *bytes, size_t len, bool htaccess)
             lint_redirect(l, alias, line.args);
         else if (!strcasecmp(line.name, "RewriteRule"))
             lint_rewrite(l, line.args, in_dir[depth]);
+        else if (convert_is_include(line.name))
+            WARN(l, CONVERT_NOT_READ, line.args);
         else if (line.name[0] == '<' && line.name[1] == '/')
             depth -= depth > 0;
         else if (line.name[0] == '<' && depth + 1 < DEPTH_MAX) {

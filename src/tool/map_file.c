@@ -38,7 +38,13 @@ bool tool_take_words(const tool_options *command, redirect_map_options *options,
     const char *why = NULL;
 
     redirect_map_options_init(options);
-    if (command->format && convert_format_of(command->format) != CONVERT_HTTPD)
+    if (command->format && convert_format_of(command->format) < 0 &&
+        strcasecmp(command->format, "auto") != 0)
+        why = apr_psprintf(pool,
+                           "--format=%s: must be text, csv, netlify, nginx, json, cloudflare, "
+                           "vercel or httpd",
+                           command->format);
+    else if (command->format && convert_format_of(command->format) != CONVERT_HTTPD)
         why =
             redirect_map_option(options, apr_pstrcat(pool, "format=", command->format, NULL), pool);
     if (command->columns && !command->urls && !why) /* those are the list's */
