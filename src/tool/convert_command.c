@@ -13,6 +13,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 typedef struct conversion {
@@ -163,6 +164,11 @@ int tool_read_redirects(const tool_options *command, const redirect_map_options 
     return rv == APR_SUCCESS ? TOOL_GOOD : TOOL_FOUND;
 }
 
+static bool looks_like_pattern(const char *source)
+{
+    return strpbrk(source, "(*") || !strncmp(source, "/^", 2);
+}
+
 /* "$1" where nothing was captured: the list was meant to have patterns. */
 static void lose_signs(conversion *c, int from)
 {
@@ -172,11 +178,11 @@ static void lose_signs(conversion *c, int from)
 
         while (sign && !apr_isdigit(sign[1]))
             sign = strchr(sign + 1, '$');
-        if (sign && !(r->rule.options & REDIRECT_OPT_EXPAND))
+        if (sign && !(r->rule.options & REDIRECT_OPT_EXPAND) && looks_like_pattern(r->rule.source))
             convert_report(c->list, REDIRECT_ERROR, r->file, r->rule.line,
-                           "the target '%s' has '$%c', and the row no pattern: it is taken as it "
-                           "stands",
-                           r->rule.target, sign[1]);
+                           "the target '%s' has '$%c', but '%s' is no pattern here: both are taken "
+                           "as they stand",
+                           r->rule.target, sign[1], r->rule.source);
     }
 }
 
