@@ -42,6 +42,8 @@ CONF
     [away     => 0, "RewriteEngine On\nRewriteRule ^away\$ page.html [R=302,L]\n"],
     [hashes   => 1, join '', map {"SetEnvIf Host . V$_=$_\nAddType text/x-$_ .x$_\nHeader add X-V \"%{V$_}e\"\n"} 1 .. 12],
     [inherit  => 1, "RewriteEngine On\nRewriteOptions Inherit\nRewriteRule ^pretty/(.*)\$ page.html?\$1 [L]\n"],
+    # The name that contents once had for their directory.
+    [literal  => 1, "ForceType \"/~~htcache~~/directory/\"\nDefaultLanguage /~~htcache~~/directory/\nSSIErrorMsg /~~htcache~~/directory/\n"],
     [empty    => 0, "# nothing\n"],
     [icons    => 0, "Options +Indexes\nIndexOptions +FancyIndexing +SuppressLastModified\nAddDescription \"a page\" page.html\nIndexIgnore *.txt\n"],
     [error    => 0, "<If \"%{REQUEST_URI} =~ m#pretty#\">\nHeader set X-If yes\n</If>\nErrorDocument 404 \"none\"\n"],

@@ -13,6 +13,7 @@
 #include "htaccess/internal.h"
 
 #define MOST_LEVELS 256
+#define MOST_CHAIN  4 /* models, one behind the other */
 
 /* --- which directories core asks for ----------------------------------------------------------*/
 
@@ -169,9 +170,12 @@ static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const
     entry->result.htaccess = step.vector;
     fill_deps(entry, level, pool);
     fill_steps(b, entry, object);
+    entry->chain = parent ? parent->chain : 0;
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
                                parent ? &parent->walk : NULL, model ? &model->walk : NULL, pool);
+    if (entry->walk.leans && entry->chain <= model->chain)
+        entry->chain = model->chain + 1;
 }
 
 /* Entries whose files have one content merge the same. So the later ones lean on the first: what was
@@ -198,10 +202,12 @@ static const htc_path_entry *find_model(const htc_building *b, const htc_config 
                : NULL;
 }
 
-/* An entry that leans on another one is no model, so there are no chains. */
+/* An entry that leans on another one is no model. What a model keeps in place besides may lean, so
+ * chains are possible, and files can be written that make long ones: each entry of such a chain stays
+ * while one that leans on it does, and the builder follows it. */
 static void note_model(const htc_path_entry *entry, uint64_t hash)
 {
-    if (entry->config && entry->config->content && !entry->walk.leans)
+    if (entry->config && entry->config->content && !entry->walk.leans && entry->chain < MOST_CHAIN)
         *model_for(entry->config->content) = (struct model){entry->config->content, entry, hash};
 }
 

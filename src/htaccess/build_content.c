@@ -14,7 +14,8 @@
  * httpd's source. A text in which a pointer is found elsewhere than in such a structure has no
  * content, and is built for each file.
  *
- * A content is made when a second file has the text, so a text of one file takes no more memory.
+ * A content is made when a second file has the text, so a text of one file takes no more memory. The
+ * first file's own configuration stays until it is built again.
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/build.h"
@@ -28,10 +29,11 @@
 #define TEXTS     4096
 #define RUN_ALIGN 16
 
-/* The directory of a content, and its file. */
-#define NAME "~~htcache~~"
-#define DIR  "/" NAME "/directory/"
-#define PATH DIR "file"
+/* The directory of a content, and its file. The name is known to the builder alone, so that no text
+ * has it. */
+static char name[2 * 16 + 1];
+static char dir_name[sizeof("/") - 1 + sizeof(name) - 1 + sizeof("/directory/")];
+static char path_name[sizeof(dir_name) - 1 + sizeof("file")];
 
 /* A word that leads to the directory. */
 typedef struct own_word {
@@ -137,10 +139,24 @@ static size_t offset_of(const trial *t, uintptr_t pointer)
     return offset < t->end ? offset : SIZE_MAX;
 }
 
-/* Mark a name, which has the size that it has with its NUL, and take it away. */
-static bool take_name(const trial *t, size_t at, const char *name, size_t size)
+static bool make_names(void)
 {
-    if (size > t->end - at || memcmp(t->memory + at, name, size))
+    unsigned char bytes[(sizeof(name) - 1) / 2];
+
+    if (name[0])
+        return true;
+    if (apr_generate_random_bytes(bytes, sizeof(bytes)) != APR_SUCCESS)
+        return false;
+    ap_bin2hex(bytes, sizeof(bytes), name);
+    apr_snprintf(dir_name, sizeof(dir_name), "/%s/directory/", name);
+    apr_snprintf(path_name, sizeof(path_name), "%sfile", dir_name);
+    return true;
+}
+
+/* Mark a name, which has the size that it has with its NUL, and take it away. */
+static bool take_name(const trial *t, size_t at, const char *text, size_t size)
+{
+    if (size > t->end - at || memcmp(t->memory + at, text, size))
         return false;
     memset(t->memory + at, 0, size);
     for (size_t i = at; i < at + size; i += WORD)
@@ -152,19 +168,20 @@ static bool take_name(const trial *t, size_t at, const char *name, size_t size)
 static bool take_names(const trial *t)
 {
     for (size_t at = t->begin; at < t->end; at += WORD) {
-        if (take_name(t, at, DIR, sizeof(DIR)))
+        if (take_name(t, at, dir_name, sizeof(dir_name)))
             t->marks[at / WORD] = BEGIN_OF_DIR;
         else
-            take_name(t, at, PATH, sizeof(PATH));
+            take_name(t, at, path_name, sizeof(path_name));
     }
-    return !memmem(t->memory + t->begin, t->end - t->begin, NAME, sizeof(NAME) - 1);
+    return !memmem(t->memory + t->begin, t->end - t->begin, name, sizeof(name) - 1);
 }
 
 /* How much of its configuration a module allocates first, where it allocates that first. It is tried
  * with more and more left in the pool: what has no room there lies elsewhere. 0: not known. */
 static size_t size_of_conf(const module *m, apr_pool_t *scratch)
 {
-    char *memory = apr_palloc(scratch, HTC_RUN_TRIAL + RUN_ALIGN), dir[] = DIR;
+    char *memory = apr_palloc(scratch, HTC_RUN_TRIAL + RUN_ALIGN);
+    char *dir = apr_pstrdup(scratch, dir_name);
     size_t size = 0;
     bool fits = false;
     htc_run run;
@@ -304,13 +321,13 @@ const htc_content *htc_build_content(const htc_building *b, const htc_level *lev
     htc_level nowhere = *level;
     const char *reason;
 
-    nowhere.dir = DIR;
-    nowhere.path = PATH;
+    nowhere.dir = dir_name;
+    nowhere.path = path_name;
     if (!content) {
         if (!seen_elsewhere(target.hash,
                             htc_store_hash(ctx->store, level->path, strlen(level->path))))
             return NULL;
-        if (try_content(b, &nowhere, source, &key))
+        if (make_names() && try_content(b, &nowhere, source, &key))
             content = htc_build_run(b, &nowhere, source, &target, &reason);
         else
             texts[target.hash % TEXTS].none = true;
@@ -359,6 +376,10 @@ const htc_config *htc_build_copy(const htc_building *b, const htc_level *level,
         }
         dir = dir ? dir : apr_pstrdup(pool, level->dir);
         memcpy(conf + own->at, &dir, sizeof(dir));
+    }
+    if (!htc_run_whole(&draft.run)) {
+        htc_heap_drop(b->ctx->heap, &draft);
+        return NULL;
     }
     htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_CONFIG, htc_config_hash(b->ctx, key),
                      htc_config_match, key, needs);
