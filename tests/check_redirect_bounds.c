@@ -221,7 +221,7 @@ START_TEST(rows_whose_patterns_set_limits_are_errors)
                  {"m.map", "~(*UTF)^/a(b) /t;", NULL}};
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        test_map *map = test_map_load(cases[i].name, cases[i].map, "");
+        test_map *map = test_map_load(cases[i].name, cases[i].map, "status=301");
 
         ck_assert_msg(cases[i].said ? test_map_said(map, cases[i].said) : !*map->log, "%s: %s",
                       cases[i].map, map->log);
