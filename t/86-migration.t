@@ -174,7 +174,7 @@ like $err, qr/: 2 removed, 1 flattened, 2 left as they are/, 'and counts each';
 unlike $err, qr/virtual host/, 'none of which has virtual hosts';
 file('vercel.json', '{"redirects":[' . join(',', row('/A', '/b'), row('/b', '/c'), row('/b', '/d'), row('/x/:y', '/z/:y')) . ']}');
 my $mended = decode_json(run('check --fix vercel.json --output mended.json') . read_file("$dir/mended.json"));
-is_deeply [pairs($mended->{redirects})], ['/A /c', '/b /c', '/x/([^/]+) /z/$1'], 'an object of redirects stays one';
+is_deeply [pairs($mended->{redirects})], ['/A /c', '/b /c', '/x/:y /z/:y'], 'an object of redirects stays one';
 file('plain.json', '{"redirects":[' . join(',', row('/A', '/b'), row('/b', '/c')) . ']}');
 is ref decode_json(run('check --fix plain.json')), 'HASH', 'also without patterns';
 my $rows = '[' . join(',', row('/a', '/b'), row('/b', '/c')) . ']';
@@ -429,7 +429,7 @@ is $code, 2, 'without a file it needs a server';
 # mod_alias escapes the target of a RedirectMatch, with small letters, and appends the query.
 file('lines.txt', qq{/w/raw "/to/\xc3\x9c x" 301}, qq{"/w/\xc3\x9c b" /to/%c3%9c 302}, '/w/upper https://t.example/%C3%9Cber%2Fa?b=%20c 301',
     '/w/slash /to;a/%2f[x] 308', '/w/pre /to/%C3%9C 301 subpath=on', '/w/query /to/x?y=1 303 subpath=on', '/w/drop /to/drop 307 query=drop',
-    '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/gone 410', '/w/legal 451', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
+    '/w/dollar /to/%C3%9C$1%25{x}%20 301', '/w/sub /to/%C3%9C$1${y}/ 301 subpath=on', '/w/gone 410', '/w/legal 451', '/w/CASE /to/case 302 case=ignore', '/w/nl%0A%09x /to/%0a 301', '/w/re.x /to/re 301 slash=ignore',
     '/w/q /to/q 301 query=drop', '/w/q?id=5 /to/q5 301', '/w/q?a=1&b=%2F&c=[.] /to/abc?x 302', '/w/q? /to/none 301', '/w/qe /to/qe 301 query=exact',
     '/w/qe?x=1&y= /to/qx 301 query=exact', '/w/qg?a=1 410', '/w/qp?a=%C3%A9 /to/qp/%C3%9C 301 subpath=on',
     '//h.example/w/host /to/%E2%82%AC 301', '//h.example/w/prefix/ /to/%E2%82%AC/ 301 subpath=on');
@@ -437,6 +437,7 @@ run('convert lines.txt --to httpd --output lines-of-map.conf');
 is $code, 0, 'what RedirectMatch cannot say is written for mod_rewrite' or diag $err;
 like $err, qr/^lines\.txt:\d+: note: only RewriteRule can say this, so all lines are RewriteRules; they hold in the <VirtualHost> that they stand in, and not in a \.htaccess file$/m,
     'which is said';
+like $err, qr/^lines\.txt:\d+: warning: httpd warns of '\$\{y\}', and puts a value there if a variable of this name is defined/m, 'and so is what may be the name of a variable';
 unlike read_file("$dir/lines-of-map.conf"), qr/Redirect(?:Match)? /, 'and so are all others, which keeps their order';
 for (['/a /b#c 301', qr/1: error: httpd puts a request's query behind the fragment/], ['/a x-y://h/%C3 301', qr/1: error: RewriteRule cannot give the target/],
     ['/a /%C3? 301', qr/1: error: RewriteRule cannot give the target/]) {
@@ -444,6 +445,10 @@ for (['/a /b#c 301', qr/1: error: httpd puts a request's query behind the fragme
     run('convert one.txt --to httpd');
     like $err, $_->[1], "$_->[0]: what httpd cannot say is named";
 }
+file('matches.txt', '/w/VAR /to/$1$y 302 case=ignore subpath=on', '/w/vars /to/$2 308');
+run('convert matches.txt --to httpd --output lines-of-matches.conf');
+is $code, 0, 'dollars of their own beside groups are no loss' or diag $err;
+like read_file("$dir/lines-of-matches.conf"), qr/\ARedirectMatch (?:.*\nRedirectMatch ){2}.*\n\z/, 'which RedirectMatch says';
 file('control.txt', '/c%0A /to/%0a 301 subpath=on');
 run('convert control.txt --to httpd');
 unlike $out, qr/^[^R]/m, 'no line end of a path ends a line';
@@ -452,11 +457,12 @@ my $server = HtCache::Server->new(name => 'migration', htcache => 1, conf => <<"
 HtCacheRedirectMap "$dir/map.txt"
 HtCacheRedirectMap "$dir/bulk.csv"
 HtCacheRedirectMap "$dir/lines.txt"
+HtCacheRedirectMap "$dir/matches.txt"
 Redirect 500 /broken
 EOT
 $server->start;
 my $at = 'http://127.0.0.1:' . $server->port('main');
-my $stock = HtCache::Server->new(name => 'migration-stock', conf => "<VirtualHost *>\nRewriteOptions Inherit\n</VirtualHost>\nInclude $dir/lines-of-map.conf\n");
+my $stock = HtCache::Server->new(name => 'migration-stock', conf => "<VirtualHost *>\nRewriteOptions Inherit\n</VirtualHost>\nInclude $dir/lines-of-map.conf\nInclude $dir/lines-of-matches.conf\n");
 $stock->start;
 my @queries = ('', '&', qw(id=5 id=5& &id=5&& id=55 aid=5 id=5&id=5 id=6 a=1 &a=1 a=1&b=%2F&c=[.] c=[.]&b=%2f&a=1 c=[.]&&b=%2f&a=1& c=[.]&b=/&a=1 c=[x]&b=%2f&a=1
     b=%2f&a=1&c=[.]&d b=%2f&a=1 x=1&y= x=1&y x=1&y=& y=&x=1 a=%C3%A9 a=%c3%a9 A=1 a=1&a=1));
@@ -465,9 +471,10 @@ for my $host (qw(test.example:8080 h.example:8080)) {
     my $answers = 0;
     my @uris    = map { my $path = $_; map {"/w/$path?$_"} @queries } qw(q qe qg qp qp/x%20y);
 
-    for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar gone legal CASE case nl%0A%09x re.x rexx host prefix)) {
+    for my $path (qw(raw %c3%9C%20b upper slash pre query drop dollar sub gone legal CASE case nl%0A%09x re.x rexx host prefix)) {
         push @uris, map { ($_, "$_?a=%20b&c") } map {"/w/$path$_"} '', '/', '/b', '/%C3%9C%3F%25/x;y', '//b';
     }
+    push @uris, qw(/w/VAR /w/var/x /w/Var/x/y?z /w/vars); # mod_alias takes a captured "?" for the beginning of a query
     for my $uri (@uris) {
         my ($is, $was) = map { my $a = $_->request($uri); "$a->{status} " . (HtCache::Client::header($a, 'Location') // '') } @clients;
 

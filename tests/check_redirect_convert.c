@@ -277,6 +277,15 @@ static const struct {
     {CONVERT_TEXT, "", "/a /b%20c 301\n", CONVERT_HTTPD, "RedirectMatch 301 ^/a$ \"/b c\"\n", ""},
     {CONVERT_TEXT, "", "/a.b /b$1 301\n", CONVERT_HTTPD,
      "RedirectMatch 301 \"^/a\\\\.b$\" \"/b\\\\$1\"\n", ""},
+    {CONVERT_TEXT, "", "/a /b$1 301 case=ignore subpath=on\n", CONVERT_HTTPD,
+     "RedirectMatch 301 (?i)^/a$ \"/b\\\\$1\"\nRedirectMatch 301 (?i)^/a/(.*)$ \"/b\\\\$1/$1\"\n",
+     ""},
+    {CONVERT_TEXT, "", "/a /b$1 301 query=drop subpath=on\n", CONVERT_HTTPD,
+     "RewriteRule ^/a/(.*)$ /b\\$1/${htcache-escape:$1} [R=301,NE,QSD,L]\n", ""},
+    {CONVERT_TEXT, "", "/a /b$1 302 case=ignore subpath=on\n", CONVERT_NGINX, "",
+     "E1 nginx maps cannot say a '$' in a target"},
+    {CONVERT_TEXT, "", "/a /b${x} 301\n", CONVERT_HTTPD, "RewriteRule ^/a$ /b\\${x} [R=301,NE,L]\n",
+     "W1 httpd warns of '${x}'"},
     {CONVERT_TEXT, "", "https://h.example/a /b 301\n", CONVERT_HTTPD,
      "<VirtualHost *:443>\n    ServerName h.example\n    RedirectMatch 301 ^/a$ "
      "/b\n</VirtualHost>\n",
@@ -322,6 +331,31 @@ static const struct {
     {CONVERT_HTTPD, "",
      "DocumentRoot /w\n<Directory /w/d>\nRewriteRule ^a$ b [R,L]\n</Directory>\n", CONVERT_TEXT,
      "/d/a /d/b 302\n", "N0"},
+#define VERCEL(source, destination)                                                   \
+    "{\"redirects\": [\n{\"source\": \"" source "\", \"destination\": \"" destination \
+    "\", \"permanent\": true}]}"
+#define VERCELS(source, destination) \
+    "{\"source\": \"" source "\", \"destination\": \"" destination "\", \"statusCode\": 308}\n"
+    {CONVERT_JSON, "", VERCEL("/o/:s*", "/n/:s*"), CONVERT_VERCEL, VERCELS("/o/:s*", "/n/:s*"), ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s+", "/n/:s+"), CONVERT_VERCEL, VERCELS("/o/:s+", "/n/:s+"), ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s?", "/n/:s"), CONVERT_VERCEL, VERCELS("/o/:s?", "/n/:s"), ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s(\\\\d{1,})/:r(.*)", "/n/:r?s=:s"), CONVERT_VERCEL,
+     VERCELS("/o/:s(\\\\d{1,})/:r(.*)", "/n/:r?s=:s"), ""},
+    {CONVERT_JSON, "", VERCEL("/o/(\\\\d+)?", "/n/$1"), CONVERT_VERCEL,
+     VERCELS("/o/(\\\\d+)?", "/n/$1"), ""},
+    {CONVERT_JSON, "", VERCEL("/o\\\\(x\\\\)", "/n"), CONVERT_VERCEL,
+     VERCELS("/o\\\\(x\\\\)", "/n"), ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s*", "/n/:s*"), CONVERT_JSON,
+     "{\"source\": \"/o/:s*\", \"destination\": \"/n/:s*\", \"statusCode\": 308, \"sensitive\": "
+     "true, "
+     "\"preserveQueryParams\": true}",
+     ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s*", "/n/:s*"), CONVERT_NETLIFY, "/o/* /n/:splat 308!\n",
+     "E2 with a splat, paths that end in a slash are redirected, too, which '/o/:s*' does"},
+    {CONVERT_JSON, "", VERCEL("/o/:a/:s?", "/n/:s/:a"), CONVERT_NETLIFY,
+     "/o/:p1 /n//:p1 308!\n/o/:p1/:p2 /n/:p2/:p1 308!\n", ""},
+    {CONVERT_JSON, "", VERCEL("/o/:s+", "/n/:s+"), CONVERT_NETLIFY, "",
+     "E2 the pattern '/o/:s+' cannot be said with splats"},
     {CONVERT_HTTPD, "", "Include x.conf\nIncludeOptional y/*.conf\nRedirect /a /b\n", CONVERT_TEXT,
      "/a /b 302 subpath=on\n",
      "E1 the included file 'x.conf' was not read\nE2 the included file "
@@ -441,6 +475,9 @@ static void compare(test_map *from, test_map *to, const char *const *urls, size_
         unsigned line = test_map_line(from, urls[i]);
 
         if (line && was_lost(line))
+            continue;
+        if (!line && strstr(said, "paths that end in a slash are redirected, too") &&
+            urls[i][strlen(urls[i]) - 1] == '/')
             continue;
         ck_assert_msg(!strcmp(was, is),
                       "%s: %s is answered with '%s' instead of '%s'; reports:\n%s", what, urls[i],

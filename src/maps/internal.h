@@ -97,7 +97,8 @@ typedef struct map_row {
     const map_source *parts; /* the source, taken apart */
     const char *literal;     /* redirect_rule.source */
     size_t literal_len;
-    const char *pattern; /* NUL-terminated; NULL: none */
+    const char *pattern;              /* NUL-terminated; NULL: none */
+    map_text written, written_target; /* what the pattern was made of; NULL: it is as written */
     bool append_rest, expand;
     bool drop_rest; /* subpath: one target for everything below the source */
 } map_row;

@@ -498,11 +498,26 @@ static void put_param(map_buffer *b, map_text part, char modifier, bool slash)
     put_text(b, modifier == '*' || modifier == '?' ? ")?" : "");
 }
 
+static bool begins_token(map_text s, size_t i)
+{
+    return s.s[i] == '(' || (s.s[i] == ':' && redirect_map_name_length(s.s + i + 1, s.len - i - 1));
+}
+
+/* Does the segment have another parameter? Of several, the earlier ones take as little as they can. */
+static bool shares_segment(map_text s, size_t i)
+{
+    for (; i < s.len && s.s[i] != '/'; i++) {
+        if (begins_token(s, i))
+            return true;
+    }
+    return false;
+}
+
 /* ":name" or "(regex)" at *i; @a slash: a slash stands before it, not yet written. */
 static bool put_token(map_reader *r, map_text s, size_t *i, bool slash, map_buffer *b,
                       map_names *names)
 {
-    map_text name = {s.s + *i + 1, 0, 0}, part = {"[^/]+", 5, 0};
+    map_text name = {s.s + *i + 1, 0, 0}, part = {0};
     char modifier = 0;
 
     if (s.s[*i] == ':') {
@@ -519,19 +534,17 @@ static bool put_token(map_reader *r, map_text s, size_t *i, bool slash, map_buff
     }
     if (*i < s.len && strchr("*+?", s.s[*i]))
         modifier = s.s[(*i)++];
-    if (modifier && !(slash && name.len))
-        return redirect_map_fail(r, "'%c' is only possible behind '/:name'", modifier);
+    if (modifier && !slash)
+        return redirect_map_fail(r, "'%c' is only possible behind '/:name' or '/(regex)'",
+                                 modifier);
+    if (!part.s)
+        part = shares_segment(s, *i) ? (map_text){"[^/]+?", 6, 0} : (map_text){"[^/]+", 5, 0};
     if (!redirect_map_names_add(r, names, name))
         return false;
     if (slash && !modifier)
         put_text(b, "/");
     put_param(b, part, modifier, slash && modifier);
     return true;
-}
-
-static bool begins_token(map_text s, size_t i)
-{
-    return s.s[i] == '(' || (s.s[i] == ':' && redirect_map_name_length(s.s + i + 1, s.len - i - 1));
 }
 
 static bool put_literal(map_reader *r, map_text s, size_t *i, map_buffer *b)
@@ -593,6 +606,10 @@ static void add_pattern(map_reader *r, json_row *w)
     map_names names = {0};
 
     w->row.parts = &no_parts;
+    if (!w->own.ignore_slash) { /* which stands in the pattern only */
+        w->row.written = w->row.source;
+        w->row.written_target = w->row.target;
+    }
     if (w->row.source.seen & MAP_CONTROL)
         redirect_map_fail(r, "a control character in the source");
     else if (w->row.source.s[0] != '/')

@@ -105,7 +105,11 @@ typedef struct redirect_group {
 #define REDIRECT_TRY_MOST (UINT64_C(64) << 20)
 
 /** Browsers follow so many redirects and no more. */
-#define REDIRECT_FOLLOW_MAX  20
+#define REDIRECT_FOLLOW_MAX 20
+
+/** @a rule has the pattern that was made. The texts are valid during the call only. */
+typedef void redirect_written_fn(void *baton, const redirect_rule *rule, map_text source,
+                                 map_text target);
 
 #define REDIRECT_CHECK_ROWS  32
 #define REDIRECT_CHECK_FIXED 4000000
@@ -158,6 +162,10 @@ typedef struct redirect_report {
     int (*groups)(void *regex_baton, const redirect_match *match, const char *subject, size_t len,
                   redirect_group *groups, int max);
     redirect_json_rest json; /* set by redirect_map_read() */
+    /** Called for each row whose pattern was made of something else, with source and target as they
+     * are written: "/a/:b*". NULL: none */
+    redirect_written_fn *written;
+    void *written_baton;
 } redirect_report;
 
 /**

@@ -618,11 +618,13 @@ static bool is_row_utf8(const map_row *row)
              (!row->pattern || is_utf8(redirect_map_text_of(row->pattern, strlen(row->pattern))))));
 }
 
-static void add_rule(map_reader *r, const redirect_rule *rule)
+static void add_rule(map_reader *r, const map_row *row, const redirect_rule *rule)
 {
     switch (redirect_builder_add(r->builder, rule)) {
     case REDIRECT_ADDED:
         r->report->rows++;
+        if (row->written.s && r->report->written)
+            r->report->written(r->report->written_baton, rule, row->written, row->written_target);
         break;
     case REDIRECT_BAD:
         redirect_map_fail(r, "the row is out of the range of what a table can hold");
@@ -648,6 +650,6 @@ void redirect_map_add(map_reader *r, const map_row *row)
     if (!is_row_utf8(row))
         redirect_map_tally(r, MAP_TALLY_BYTES);
     if (fill_rule(r, row, &rule))
-        add_rule(r, &rule);
+        add_rule(r, row, &rule);
     r->muted = muted;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
@@ -146,11 +147,74 @@ static void pass_hidden(void *baton, uint32_t line, uint32_t by)
         f->list->hidden(f->list->hidden_baton, line, by);
 }
 
+/* A row with the same key is written the same, or answers the same. */
+static const char *key_of(apr_pool_t *pool, const redirect_rule *rule, apr_ssize_t *len)
+{
+    size_t literal = rule->source_len, pattern = rule->pattern ? rule->pattern_len : 0,
+           target = rule->target ? rule->target_len : 0;
+    char *key = apr_palloc(pool, 3 * sizeof(size_t) + literal + pattern + target), *to = key;
+    size_t numbers[3] = {rule->line, literal, pattern};
+
+    memcpy(to, numbers, sizeof(numbers));
+    to += sizeof(numbers);
+    memcpy(to, rule->source, literal);
+    to += literal;
+    if (pattern)
+        memcpy(to, rule->pattern, pattern);
+    to += pattern;
+    if (target)
+        memcpy(to, rule->target, target);
+    *len = (apr_ssize_t)(to + target - key);
+    return key;
+}
+
+typedef struct written_row {
+    const char *source, *target;
+} written_row;
+
+typedef struct written_rows {
+    apr_pool_t *pool;
+    apr_hash_t *by_key;
+} written_rows;
+
+static void keep_written(void *baton, const redirect_rule *rule, map_text source, map_text target)
+{
+    written_rows *rows = baton;
+    written_row *row = apr_palloc(rows->pool, sizeof(*row));
+    apr_ssize_t len;
+    const char *key = key_of(rows->pool, rule, &len);
+
+    row->source = apr_pstrmemdup(rows->pool, source.s, source.len);
+    row->target = target.len ? apr_pstrmemdup(rows->pool, target.s, target.len) : NULL;
+    apr_hash_set(rows->by_key, key, len, row);
+}
+
+static void take_written(convert_list *list, const written_rows *rows)
+{
+    convert_rule *r = &APR_ARRAY_IDX(list->rules, list->rules->nelts - 1, convert_rule);
+    const written_row *row;
+    apr_ssize_t len;
+    const char *key;
+
+    if (!apr_hash_count(rows->by_key))
+        return;
+    key = key_of(list->pool, &r->rule, &len);
+    row = apr_hash_get(rows->by_key, key, len);
+    if (!row)
+        return;
+    r->written = row->source;
+    r->written_target = row->target;
+    r->made_target = r->rule.target;
+}
+
 apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
                               const char *file, const char *bytes, size_t len)
 {
     forward to = {list, file};
+    written_rows rows = {list->pool, apr_hash_make(list->pool)};
     redirect_report r = {.fn = pass_read,
+                         .written = keep_written,
+                         .written_baton = &rows,
                          .baton = &to,
                          .compile = list->compile,
                          .hidden = pass_hidden,
@@ -172,6 +236,7 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
 
         redirect_table_rule(table, i, &rule, buffer, NULL);
         take_rule(list, file, &rule);
+        take_written(list, &rows);
     }
     free(image);
     return APR_SUCCESS;

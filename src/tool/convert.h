@@ -39,6 +39,10 @@ typedef struct convert_rule {
     bool lost;      /* it could not be written as it is, which was reported */
     bool left_out;  /* nor at all */
     bool differs;   /* it was written with a loss that only few requests see, which was reported */
+    bool unread;    /* it was written as it is, but in a way that is not read again */
+    /** What a pattern was made of: "/a/:b*" and its target, as they are written; NULL: the pattern
+     * is what is written. It is for rule.target as it was then. */
+    const char *written, *written_target, *made_target;
 } convert_rule;
 
 /** Where a row or line stands. */
@@ -51,6 +55,7 @@ typedef struct convert_row {
 typedef struct convert_loss {
     int rule; /* its index in the list */
     bool left_out;
+    bool warning; /* nothing is lost */
     const char *text;
 } convert_loss;
 
@@ -84,6 +89,7 @@ typedef struct convert_list {
     apr_array_header_t *waiting;  /* convert_loss: reported when all rules have been written */
     redirect_json_rest json;      /* of maps that were read */
     bool as_object;               /* write JSON as in vercel.json */
+    bool own_dollars; /* the writer can say a "$1" that stands for itself beside groups */
 } convert_list;
 
 convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *baton);

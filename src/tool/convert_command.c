@@ -179,10 +179,10 @@ static void lose_signs(conversion *c, int from)
         while (sign && !apr_isdigit(sign[1]))
             sign = strchr(sign + 1, '$');
         if (sign && !(r->rule.options & REDIRECT_OPT_EXPAND) && looks_like_pattern(r->rule.source))
-            convert_report(c->list, REDIRECT_ERROR, r->file, r->rule.line,
-                           "the target '%s' has '$%c', but '%s' is no pattern here: both are taken "
-                           "as they stand",
-                           r->rule.target, sign[1], r->rule.source);
+            convert_differs(c->list, r,
+                            "the target '%s' has '$%c', but '%s' is no pattern here: both are "
+                            "taken as they stand",
+                            r->rule.target, sign[1], r->rule.source);
     }
 }
 

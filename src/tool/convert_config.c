@@ -656,7 +656,7 @@ static void take_setting(reader *r, const config_line *line)
         while (*args)
             add_host(r, config_word(r->pool, &args), line->number);
     } else if (convert_is_include(line->name))
-        lost(r, line->number, CONVERT_NOT_READ, args);
+        convert_report(r->list, REDIRECT_ERROR, r->file, line->number, CONVERT_NOT_READ, args);
     else if (!strcasecmp(line->name, "RewriteEngine") && !strcasecmp(args, "off"))
         convert_report(r->list, REDIRECT_WARNING, r->file, line->number,
                        "RewriteEngine is Off; the RewriteRules are converted all the same");

@@ -38,13 +38,23 @@ static bool has_control(const char *s)
     return *s;
 }
 
+/* Dollars that stand for themselves as such. */
+static const char *plain_target(const char *target, apr_pool_t *pool)
+{
+    char *plain = apr_pstrdup(pool, target);
+
+    for (char *s = plain; (s = strchr(s, CONVERT_DOLLAR)); s++)
+        *s = '$';
+    return plain;
+}
+
 /* mod_alias escapes the path of what a RedirectMatch gives: here is what it escapes to @a target.
  * NULL: nothing does. */
 static const char *unescape_target(const char *target, bool expand, apr_pool_t *pool)
 {
     size_t n = convert_target_path(target, strlen(target)), len;
     char *path = apr_pstrmemdup(pool, target, n), *to = path;
-    const char *out = "";
+    const char *out = "", *plain;
 
     for (const char *s = path; *s; s++) {
         if (*s == '%' && apr_isxdigit(s[1]) && apr_isxdigit(s[2])) {
@@ -57,14 +67,17 @@ static const char *unescape_target(const char *target, bool expand, apr_pool_t *
     }
     len = (size_t)(to - path);
     *to = '\0';
-    if (strlen(path) != len || strpbrk(path, "?#") || has_control(path) ||
-        strncmp(redirect_escape_path(pool, path), target, n) != 0)
+    plain = plain_target(path, pool);
+    if (strlen(path) != len || strpbrk(path, "?#") || has_control(plain) ||
+        strncmp(redirect_escape_path(pool, plain), plain_target(target, pool), n) != 0)
         return NULL;
     path = apr_pstrcat(pool, path, target + n, NULL);
     for (const char *s = path; *s; s++) {
         bool literal = *s == '\\' || (*s == '$' && apr_isdigit(s[1]) && !expand);
 
-        out = apr_pstrcat(pool, out, literal ? "\\" : "", apr_pstrmemdup(pool, s, 1), NULL);
+        out = *s == CONVERT_DOLLAR
+                  ? apr_pstrcat(pool, out, "\\$", NULL)
+                  : apr_pstrcat(pool, out, literal ? "\\" : "", apr_pstrmemdup(pool, s, 1), NULL);
     }
     return out;
 }
@@ -191,6 +204,8 @@ static const char *substitution(const convert_regex *regex, apr_pool_t *pool)
 
         if (*s == '$' && regex->expand && apr_isdigit(s[1]))
             one = apr_psprintf(pool, "${" CONVERT_ESCAPE_MAP ":$%c}", *++s);
+        else if (*s == CONVERT_DOLLAR)
+            one = "\\$";
         else if (*s == '\\' || ((*s == '$' || *s == '%') && (apr_isdigit(s[1]) || s[1] == '{')))
             one = apr_pstrcat(pool, "\\", one, NULL);
         out = apr_pstrcat(pool, out, one, NULL);
@@ -251,10 +266,28 @@ static const char *fault_of(const convert_rule *r, apr_pool_t *pool)
     return convert_wants_of(r).strip ? "strip=" : NULL;
 }
 
-static void note_fragment(const convert_writer *w, const convert_rule *r, redirect_query query)
+/* httpd puts values for "${NAME}" into any line, and leaves those alone that have none. */
+static void note_variable(const convert_writer *w, const convert_rule *r)
+{
+    const char *name = r->rule.target ? strstr(r->rule.target, "${") : NULL;
+
+    if (!name && r->rule.kind == REDIRECT_PREFIX)
+        name = strstr(r->rule.source, "${");
+    if (!name || !strchr(name, '}'))
+        return;
+    convert_list_at(w->list, r)->unread = true;
+    convert_warn(w->list, r,
+                 "httpd warns of '%.*s', and puts a value there if a variable of this name is "
+                 "defined",
+                 (int)(strchr(name, '}') - name) + 1, name);
+}
+
+/* What is to be said of a rule that is written. */
+static void note_written(const convert_writer *w, const convert_rule *r, redirect_query query)
 {
     if (query == REDIRECT_QUERY_APPEND && !r->joins && strchr(r->rule.target, '#'))
         convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
+    note_variable(w, r);
 }
 
 static void write_rule(const httpd_writer *h, const convert_rule *r)
@@ -271,7 +304,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
         return;
     }
     if (!h->rewrites && is_redirect_line(r)) {
-        note_fragment(w, r, wants.query);
+        note_written(w, r, wants.query);
         begin_line(h, r);
         fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
                 r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
@@ -282,11 +315,13 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     while (i < n && (h->rewrites ? put_rewrite : put_match)(h, r, &regex[i]))
         i++;
     if (i)
-        note_fragment(w, r, wants.query);
+        note_written(w, r, wants.query);
     if (i < n && i)
-        convert_lost(w->list, r, "RewriteRule cannot give the target '%s'", regex[i].target);
+        convert_lost(w->list, r, "RewriteRule cannot give the target '%s'",
+                     plain_target(regex[i].target, pool));
     else if (i < n)
-        convert_left_out(w->list, r, "RewriteRule cannot give the target '%s'", regex[i].target);
+        convert_left_out(w->list, r, "RewriteRule cannot give the target '%s'",
+                         plain_target(regex[i].target, pool));
     w->count += i > 0;
 }
 
@@ -322,6 +357,7 @@ void convert_write_httpd(convert_writer *w)
     apr_hash_t *groups = apr_hash_make(pool);
     httpd_writer h = {.w = w};
 
+    w->list->own_dollars = true;
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = &APR_ARRAY_IDX(w->list->rules, i, convert_rule);
         const char *name = group_of(r, pool);

@@ -38,6 +38,8 @@ typedef struct convert_wants {
 
 convert_wants convert_wants_of(const convert_rule *r);
 
+/** The rule, to be changed. */
+convert_rule *convert_list_at(convert_list *list, const convert_rule *r);
 /** A rule is written, but something of it is lost, which is reported with
  * convert_report_losses(). */
 void convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
@@ -45,10 +47,14 @@ void convert_lost(convert_list *list, const convert_rule *r, const char *format,
 /** The same of a loss that leaves most answers as they are: they are still compared. */
 void convert_differs(convert_list *list, const convert_rule *r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/** A rule is written as it is, and there is something to know about it, which is reported as a
+ * warning, likewise. */
+void convert_warn(convert_list *list, const convert_rule *r, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /** A rule is not written, likewise; always true. */
 bool convert_left_out(convert_list *list, const convert_rule *r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/** Report what was lost, in the order of the files. */
+/** Report all of these, in the order of the files. */
 void convert_report_losses(convert_list *list);
 /** A row was read, and is no rule of the list. */
 void convert_no_rule(convert_list *list, const char *file, uint32_t line);
@@ -78,6 +84,10 @@ const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len);
 size_t convert_target_path(const char *target, size_t len);
 bool convert_has_query(const convert_rule *r);
 
+/** In the target of a convert_regex: a "$" that stands for itself ahead of a digit, as is possible
+ * with convert_list.own_dollars. No target has the character. */
+#define CONVERT_DOLLAR '\1'
+
 /** A rule of the list's rule as a regex with groups: `source` stands in a regex that begins with
  * ^. */
 typedef struct convert_regex {
@@ -90,8 +100,21 @@ typedef struct convert_regex {
  * slashes. 0: it cannot be said so, which was reported. */
 int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out[2]);
 
+/** @a pattern, or what the user wrote instead of it. */
+const char *convert_shown(const convert_rule *r, const char *pattern);
+
+/** @a target without the group of this number. */
+const char *convert_without_group(const char *target, int number, apr_pool_t *pool);
+
 /** A piece of a simple regex. */
-typedef enum convert_piece_kind { PIECE_LITERAL, PIECE_GROUP, PIECE_OPTIONAL_REST } piece_kind;
+typedef enum convert_piece_kind {
+    PIECE_LITERAL,
+    PIECE_GROUP,
+    PIECE_OPTIONAL_REST,
+    PIECE_OPTIONAL /* "(?:/(...))?" at its end: text is what is in the group */
+} piece_kind;
+/** What is in the group of "/:name*": one segment or more. */
+#define CONVERT_SEGMENTS "(?:[^/]+)(?:/(?:[^/]+))*"
 typedef struct convert_piece {
     piece_kind kind;
     const char *text; /* literal bytes, or what is in the group */

@@ -271,7 +271,7 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
             convert_differs(w->list, r,
                             "nginx puts what '%s' captures into the address decoded: a path with "
                             "%%20, %%25 or %%3F leads elsewhere",
-                            regex[i].pattern);
+                            convert_shown(r, regex[i].pattern));
         put_nginx_row(
             w, r,
             apr_pstrcat(pool, regex[i].icase ? "~*" : "~",
@@ -420,7 +420,7 @@ static const char *json_pattern(const convert_piece *pieces, int n, apr_pool_t *
     const char *source = "";
 
     for (int i = 0; i < n; i++) {
-        if (pieces[i].kind == PIECE_OPTIONAL_REST)
+        if (pieces[i].kind == PIECE_OPTIONAL_REST || pieces[i].kind == PIECE_OPTIONAL)
             return NULL;
         source = pieces[i].kind == PIECE_LITERAL
                      ? apr_pstrcat(pool, source, json_literal(&pieces[i], pool), NULL)
@@ -428,20 +428,6 @@ static const char *json_pattern(const convert_piece *pieces, int n, apr_pool_t *
                                    apr_pstrmemdup(pool, pieces[i].text, pieces[i].len), ")", NULL);
     }
     return *source == '/' ? source : NULL;
-}
-
-/* The number of an optional rest's group, and the target without it. */
-static const char *without_group(const char *target, int number, apr_pool_t *pool)
-{
-    const char *out = "";
-
-    for (const char *s = target; *s; s++) {
-        if (*s == '$' && s[1] == '0' + number)
-            s++;
-        else
-            out = apr_pstrcat(pool, out, apr_pstrmemdup(pool, s, 1), NULL);
-    }
-    return out;
 }
 
 /* A pattern that ends in "(?:/(.*))?" takes two rows. */
@@ -457,7 +443,8 @@ static bool put_json_optional(convert_writer *w, const convert_rule *r, const co
     if (!source || groups > 9)
         return false;
     put_json_row(w, r, source,
-                 regex->expand ? without_group(regex->target, groups, pool) : regex->target, false);
+                 regex->expand ? convert_without_group(regex->target, groups, pool) : regex->target,
+                 false);
     put_json_row(w, r, apr_pstrcat(pool, source, "/(.*)", NULL), regex->target, false);
     return true;
 }
@@ -495,16 +482,22 @@ static bool is_json_literal(const convert_rule *r)
 static void write_json_patterns(convert_writer *w, const convert_rule *r)
 {
     convert_regex regex[2];
-    int n = convert_regexes(w->list, r, regex), i = 0;
+    int n, i = 0;
 
+    if (r->written && r->made_target == r->rule.target) {
+        put_json_row(w, r, r->written, r->written_target, false);
+        w->count++;
+        return;
+    }
+    n = convert_regexes(w->list, r, regex);
     for (; i < n; i++) {
         if (!put_json_regex(w, r, &regex[i])) {
             if (i)
                 convert_lost(w->list, r, "the pattern '%s' cannot be said in vercel.json",
-                             regex[i].pattern);
+                             convert_shown(r, regex[i].pattern));
             else
                 convert_left_out(w->list, r, "the pattern '%s' cannot be said in vercel.json",
-                                 regex[i].pattern);
+                                 convert_shown(r, regex[i].pattern));
             break;
         }
     }

@@ -20,6 +20,18 @@ static bool has_dollar(const char *target)
     return false;
 }
 
+/* Each "$" ahead of a digit as CONVERT_DOLLAR. */
+static const char *mark_dollars(const char *target, apr_pool_t *pool)
+{
+    char *marked = apr_pstrdup(pool, target);
+
+    for (char *s = marked; (s = strchr(s, '$')); s++) {
+        if (apr_isdigit(s[1]))
+            *s = CONVERT_DOLLAR;
+    }
+    return marked;
+}
+
 /* The target with @a what in front of its query and fragment, and one slash between if asked. */
 static const char *target_with(const convert_rule *r, bool slash, const char *what,
                                apr_pool_t *pool)
@@ -49,8 +61,9 @@ static convert_regex below(const convert_rule *r, const char *base, bool ends, a
     return out;
 }
 
-static int prefix_regexes(convert_list *list, const convert_rule *r, convert_regex out[2])
+static int prefix_regexes(convert_list *list, const convert_rule *rule, convert_regex out[2])
 {
+    convert_rule marked = *rule, *r = &marked;
     size_t len = r->rule.source_len;
     bool ends = len > 1 && r->rule.source[len - 1] == '/', root = len == 1;
     const char *base;
@@ -59,8 +72,11 @@ static int prefix_regexes(convert_list *list, const convert_rule *r, convert_reg
     while (len && r->rule.source[len - 1] == '/')
         len--;
     base = convert_quote_regex(list->pool, r->rule.source, len);
-    if (has_dollar(r->rule.target)) {
-        convert_left_out(list, r, "the target's '$' would be taken for a group");
+    if (has_dollar(r->rule.target) && list->own_dollars) {
+        r->rule.target = mark_dollars(r->rule.target, list->pool);
+        convert_list_at(list, rule)->unread = true;
+    } else if (has_dollar(r->rule.target)) {
+        convert_left_out(list, rule, "the target's '$' would be taken for a group");
         return 0;
     }
     if (!ends || r->rule.flags & REDIRECT_ANY_SLASH)
@@ -96,6 +112,24 @@ int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out
     out[0].pattern =
         r->rule.kind == REDIRECT_PATTERN ? r->rule.pattern : literal_regex(r, list->pool);
     return 1;
+}
+
+const char *convert_shown(const convert_rule *r, const char *pattern)
+{
+    return r->written ? r->written : pattern;
+}
+
+const char *convert_without_group(const char *target, int number, apr_pool_t *pool)
+{
+    const char *out = "";
+
+    for (const char *s = target; *s; s++) {
+        if (*s == '$' && s[1] == '0' + number)
+            s++;
+        else
+            out = apr_pstrcat(pool, out, apr_pstrmemdup(pool, s, 1), NULL);
+    }
+    return out;
 }
 
 /* --- from regexes to pieces -------------------------------------------------------------------*/
@@ -164,6 +198,10 @@ static bool take_group(const char **s, convert_piece *pieces, int *n)
     if (!strcmp(*s, optional)) {
         *s += sizeof(optional) - 2;
         return put_piece(pieces, n, PIECE_OPTIONAL_REST, ".*", 2);
+    }
+    if (!strncmp(*s, "(?:/(", 5) && (len = group_length(*s + 4)) && !strcmp(*s + 4 + len, ")?$")) {
+        *s += len + 6;
+        return put_piece(pieces, n, PIECE_OPTIONAL, *s - len - 1, len - 2);
     }
     len = (*s)[1] == '?' || (*s)[1] == '*' ? 0 : group_length(*s);
     if (!len || is_repeat((*s)[len]))

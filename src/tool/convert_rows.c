@@ -19,14 +19,20 @@ static const convert_rule *rule_at(const convert_list *list, int i)
     return &APR_ARRAY_IDX(list->rules, i, convert_rule);
 }
 
+convert_rule *convert_list_at(convert_list *list, const convert_rule *r)
+{
+    return &APR_ARRAY_IDX(list->rules, r - (const convert_rule *)list->rules->elts, convert_rule);
+}
+
 /* The rule, as part of the list. */
 static convert_rule *note(convert_list *list, const convert_rule *r, bool left_out,
                           const char *text)
 {
-    int index = (int)(r - (const convert_rule *)list->rules->elts);
+    convert_loss loss = {.left_out = left_out, .text = text};
 
-    APR_ARRAY_PUSH(list->waiting, convert_loss) = (convert_loss){index, left_out, text};
-    return &APR_ARRAY_IDX(list->rules, index, convert_rule);
+    loss.rule = (int)(r - (const convert_rule *)list->rules->elts);
+    APR_ARRAY_PUSH(list->waiting, convert_loss) = loss;
+    return convert_list_at(list, r);
 }
 
 void convert_lost(convert_list *list, const convert_rule *r, const char *format, ...)
@@ -44,6 +50,16 @@ void convert_differs(convert_list *list, const convert_rule *r, const char *form
 
     va_start(args, format);
     note(list, r, false, apr_pvsprintf(list->pool, format, args))->differs = true;
+    va_end(args);
+}
+
+void convert_warn(convert_list *list, const convert_rule *r, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    note(list, r, false, apr_pvsprintf(list->pool, format, args));
+    APR_ARRAY_IDX(list->waiting, list->waiting->nelts - 1, convert_loss).warning = true;
     va_end(args);
 }
 
@@ -190,6 +206,16 @@ static bool was_said(const said *all, size_t i)
     return false;
 }
 
+/* A loss that was found as the row was read may be of a rule that is left out. */
+static const char *what_became(const said *one, apr_hash_t *fates)
+{
+    if (!one->loss->left_out && !one->rule->left_out)
+        return "it was written all the same";
+    return fate_of(fates, one->rule->file, one->rule->rule.line)->written
+               ? "the rest of the row was written"
+               : "it was left out";
+}
+
 void convert_report_losses(convert_list *list)
 {
     size_t n = (size_t)list->waiting->nelts;
@@ -204,14 +230,14 @@ void convert_report_losses(convert_list *list)
     all = sorted_losses(list, pool);
     for (size_t i = 0; i < n; i++) {
         const convert_rule *r = all[i].rule;
-        const char *what = !all[i].loss->left_out ? "it was written all the same"
-                           : fate_of(fates, r->file, r->rule.line)->written
-                               ? "the rest of the row was written"
-                               : "it was left out";
 
-        if (!was_said(all, i))
+        if (was_said(all, i))
+            continue;
+        if (all[i].loss->warning)
+            convert_report(list, REDIRECT_WARNING, r->file, r->rule.line, "%s", all[i].loss->text);
+        else
             convert_report(list, REDIRECT_ERROR, r->file, r->rule.line, "%s; %s", all[i].loss->text,
-                           what);
+                           what_became(&all[i], fates));
     }
     apr_array_clear(list->waiting);
     apr_pool_destroy(pool);

@@ -358,6 +358,9 @@ static const char *name_of(const convert_piece *piece, int number, apr_pool_t *p
 {
     if (piece->len == 2 && !memcmp(piece->text, ".*", 2))
         return "splat";
+    if (piece->kind == PIECE_OPTIONAL && piece->len == sizeof(CONVERT_SEGMENTS) - 1 &&
+        !memcmp(piece->text, CONVERT_SEGMENTS, piece->len))
+        return "splat";
     if (piece->len == 5 && !memcmp(piece->text, "[^/]+", 5))
         return apr_psprintf(pool, "p%d", number);
     return NULL;
@@ -400,13 +403,40 @@ static const char *splat_path(convert_writer *w, const convert_piece *pieces, in
                       pieces[i - 1].text[pieces[i - 1].len - 1] == '/'))
             return NULL;
         names[++*groups] = name;
-        path = apr_pstrcat(w->list->pool, path,
-                           pieces[i].kind == PIECE_OPTIONAL_REST ? "/*"
-                           : !strcmp(name, "splat")              ? "*"
-                                                                 : ":",
-                           strcmp(name, "splat") ? name : "", NULL);
+        path = apr_pstrcat(w->list->pool, path, pieces[i].kind >= PIECE_OPTIONAL_REST ? "/" : "",
+                           !strcmp(name, "splat") ? "*" : ":", strcmp(name, "splat") ? name : "",
+                           NULL);
     }
     return path;
+}
+
+/* "/a/:b*" is a splat, and "/a/:b?" takes two rows. */
+static void put_pattern(convert_writer *w, const convert_rule *r, const convert_regex *regex,
+                        const convert_piece *pieces, int n, const char *path,
+                        const char *const *names, int groups)
+{
+    apr_pool_t *pool = w->list->pool;
+    const char *target = regex->target, *other[10];
+    bool optional = n && pieces[n - 1].kind == PIECE_OPTIONAL, splat;
+    int fewer = 0;
+
+    if (regex->expand)
+        target = name_groups(target, names, groups, pool);
+    splat = optional && !strcmp(names[groups], "splat");
+    if (splat)
+        convert_lost(w->list, r,
+                     "with a splat, paths that end in a slash are redirected, too, which '%s' does "
+                     "not do",
+                     convert_shown(r, regex->pattern));
+    else if (optional && n > 1) {
+        const char *without = regex->target;
+
+        if (regex->expand)
+            without =
+                name_groups(convert_without_group(without, groups, pool), names, groups, pool);
+        put_row(w, r, splat_path(w, pieces, n - 1, other, &fewer), without);
+    }
+    put_row(w, r, path, target);
 }
 
 static void write_pattern(convert_writer *w, const convert_rule *r)
@@ -422,11 +452,9 @@ static void write_pattern(convert_writer *w, const convert_rule *r)
         path = splat_path(w, pieces, n, names, &groups);
     if (!path)
         convert_left_out(w->list, r, "the pattern '%s' cannot be said with splats and placeholders",
-                         regex[0].pattern);
+                         convert_shown(r, regex[0].pattern));
     else
-        put_row(w, r, path,
-                regex[0].expand ? name_groups(regex[0].target, names, groups, w->list->pool)
-                                : regex[0].target);
+        put_pattern(w, r, &regex[0], pieces, n, path, names, groups);
 }
 
 static void write_netlify(convert_writer *w)

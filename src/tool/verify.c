@@ -21,8 +21,10 @@ static bool agree(void *baton, const convert_rule *r, const redirect_request *re
     verifier *v = baton;
     probe_answer was = probe_ask(&v->from, request, pool), is = probe_ask(&v->to, request, pool);
 
-    if (probe_same(&was, &is) ||
-        (was.index >= 0 && APR_ARRAY_IDX(v->list->rules, was.index, convert_rule).lost))
+    if (probe_same(&was, &is))
+        return true;
+    if (was.index >= 0 && (APR_ARRAY_IDX(v->list->rules, was.index, convert_rule).lost ||
+                           APR_ARRAY_IDX(v->list->rules, was.index, convert_rule).unread))
         return true;
     if (was.index >= 0) /* this is the one that something else answers for */
         r = &APR_ARRAY_IDX(v->list->rules, was.index, convert_rule);
