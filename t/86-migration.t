@@ -315,6 +315,18 @@ file('bad.csv', map({"$_.example/a,nowhere,301,FALSE,TRUE,FALSE,FALSE"} qw(z.y b
 run('convert bad.csv --to text --format cloudflare');
 like $err, qr/^bad\.csv:1: error: .* \(\d+ times: lines 1, 2, 3, 4, 5, \.\.\.\)$/m, 'so are lines that cannot be read';
 like $err, qr/: 7 rows were read: 1 written as they are, 0 written with a loss, 6 left out;/, 'which are left out';
+file('parts.conf', 'Include x.conf', 'Redirect 301 /a /b');
+run('convert parts.conf --to text');
+like $err, qr/: 1 row was read: 1 written as they are, 0 written with a loss, 0 left out;/, 'a line that includes a file is no row';
+file('signs.csv', 'source,target,status', '/r/(.*),/x/$1,301');
+for (['text', 'it was written all the same', '0 written as they are, 1 written with a loss, 0'],
+    ['nginx', 'it was left out', '0 written as they are, 0 written with a loss, 1']) {
+    run("convert signs.csv --to $_->[0]");
+    like $err, qr/ is no pattern here: .*; $_->[1]$(?s:.*): 1 row was read: $_->[2] left out;/m, "a pattern that is none here, $_->[0]";
+}
+file('optional.json', '{"redirects":[' . row('/o/:a/:b?', '/n/:a/:b') . ']}');
+run('convert optional.json --to netlify --json');
+is_deeply [@{ decode_json($out) }{qw(read whole written)}], [1, 1, 2], 'and /:name? is two rows of _redirects';
 
 # --- diff -------------------------------------------------------------------------------------------------
 

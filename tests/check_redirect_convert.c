@@ -286,6 +286,11 @@ static const struct {
      "E1 nginx maps cannot say a '$' in a target"},
     {CONVERT_TEXT, "", "/a /b${x} 301\n", CONVERT_HTTPD, "RewriteRule ^/a$ /b\\${x} [R=301,NE,L]\n",
      "W1 httpd warns of '${x}'"},
+    {CONVERT_TEXT, "", "/c /d 301\n//h.example/a /b${x} 301\n/e /f${y} 301\n", CONVERT_HTTPD,
+     "RewriteRule ^/c$ /d [R=301,NE,L]\nRewriteRule ^/e$ /f\\${y} ",
+     "W2 httpd warns of '${x}', and puts a value there if a variable of this name is defined\nW3 "},
+    {CONVERT_TEXT, "", "/a x-y://h/$1 301 subpath=on query=drop\n", CONVERT_HTTPD, "",
+     "E1 RewriteRule cannot give the target 'x-y://h/$1'; it was left out"},
     {CONVERT_TEXT, "", "https://h.example/a /b 301\n", CONVERT_HTTPD,
      "<VirtualHost *:443>\n    ServerName h.example\n    RedirectMatch 301 ^/a$ "
      "/b\n</VirtualHost>\n",
