@@ -7,9 +7,11 @@
 #include "suite_util.h"
 #include "base/escape.h"
 
+#include <apr_strings.h>
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,6 +147,47 @@ START_TEST(random_texts_stay_harmless)
 }
 END_TEST
 
+static const struct {
+    const char *name, *word;
+} words[] = {
+    {"/srv/maps/a-b_c.1.csv", "/srv/maps/a-b_c.1.csv"},
+    {"C:%41@x,y+z=1", "C:%41@x,y+z=1"},
+    {"/srv/m\xc3\xa4rz.csv", "/srv/m\xc3\xa4rz.csv"},
+    {"", "''"},
+    {"a b", "'a b'"},
+    {"$(reboot)", "'$(reboot)'"},
+    {"~/a", "'~/a'"},
+    {"a\\b", "'a\\b'"},
+    {"a*;b", "'a*;b'"},
+    {"it's", "'it'\"'\"'s'"},
+    {"''", "''\"'\"''\"'\"''"},
+};
+
+START_TEST(words_of_a_shell)
+{
+    ck_assert_str_eq(htc_shell_word(pool, words[_i].name), words[_i].word);
+}
+END_TEST
+
+/* The shell is the judge. */
+START_TEST(a_shell_reads_the_name)
+{
+    for (int i = 0; i < 50; i++) {
+        char text[33], read[64];
+        size_t n;
+        FILE *out;
+
+        random_text(text, (size_t)rand() % (sizeof(text) - 1));
+        out = popen(apr_pstrcat(pool, "printf %s ", htc_shell_word(pool, text), NULL), "r");
+        ck_assert_ptr_nonnull(out);
+        n = fread(read, 1, sizeof(read), out);
+        ck_assert_int_eq(pclose(out), 0);
+        ck_assert_uint_eq(n, strlen(text));
+        ck_assert_mem_eq(read, text, n);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("escape");
@@ -157,6 +200,8 @@ int main(void)
                         (int)(sizeof(characters) / sizeof(characters[0])));
     tcase_add_test(tc, null_stays_null);
     tcase_add_test(tc, random_texts_stay_harmless);
+    tcase_add_loop_test(tc, words_of_a_shell, 0, (int)(sizeof(words) / sizeof(words[0])));
+    tcase_add_test(tc, a_shell_reads_the_name);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

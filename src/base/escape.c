@@ -6,6 +6,7 @@
  */
 #include "base/escape.h"
 
+#include <apr_lib.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -222,4 +223,33 @@ static char *write_label(char *to, const unsigned char *s, size_t len)
 const char *htc_escape_label(apr_pool_t *pool, const char *text)
 {
     return each(pool, text, write_label);
+}
+
+static bool means_itself(char c)
+{
+    return apr_isalnum(c) || (c && strchr("/._-+,:@%=", c)) || (unsigned char)c >= 0x80;
+}
+
+const char *htc_shell_word(apr_pool_t *pool, const char *text)
+{
+    static const char quote[] = "'\"'\"'"; /* ends the quotes, has a quote in others, goes on */
+    const char *s = text;
+    char *word, *to;
+
+    while (s && means_itself(*s))
+        s++;
+    if (!s || (!*s && s > text))
+        return text;
+    word = to = apr_palloc(pool, strlen(text) * (sizeof(quote) - 1) + 3);
+    *to++ = '\'';
+    for (s = text; *s; s++) {
+        if (*s == '\'') {
+            memcpy(to, quote, sizeof(quote) - 1);
+            to += sizeof(quote) - 1;
+        } else
+            *to++ = *s;
+    }
+    *to++ = '\'';
+    *to = '\0';
+    return word;
 }

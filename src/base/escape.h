@@ -43,4 +43,9 @@ const char *htc_escape_label(apr_pool_t *pool, const char *text);
 /** For lines of plain text: as HTML, but without markup; a backslash is doubled. */
 const char *htc_escape_line(apr_pool_t *pool, const char *text);
 
+/** A name as a word of a shell's command: in single quotes where it has blanks, quotes or anything else
+ * that a shell may read in another way. There is no backslash in it that was not there, as logs double
+ * these. Control characters stay: whoever prints the command escapes them. */
+const char *htc_shell_word(apr_pool_t *pool, const char *text);
+
 #endif

@@ -4,6 +4,7 @@
  * have his maps read as often as he likes, and something may be wrong with all of them. Each
  * process counts messages for each owner (area/area.h).
  */
+#include "base/base.h"
 #include "redirects/map.h"
 
 #define SAID_MOST 200
@@ -65,6 +66,7 @@ static unsigned count(struct htc_said *all, uint64_t owner)
 bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
                      int level)
 {
+    apr_pool_t *pool;
     unsigned messages;
 
     if (!APLOG_IS_LEVEL(redirects->main_server, level))
@@ -72,11 +74,14 @@ bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map
     if (!map->tree || !redirects->said)
         return true;
     messages = count(redirects->said, owner);
-    if (messages == SAID_MOST + 1)
+    if (messages == SAID_MOST + 1 &&
+        apr_pool_create_unmanaged_ex(&pool, NULL, NULL) == APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, redirects->main_server,
                      "HtCacheRedirectMap: further messages about maps of .htaccess files of the "
                      "document root and owner of %s are not logged by this process for an hour; "
                      "see those of a map with: htcachectl check FILE, for example %s",
-                     map->tree, map->file);
+                     map->tree, htc_shell_word(pool, map->file));
+        apr_pool_destroy(pool);
+    }
     return messages <= SAID_MOST;
 }

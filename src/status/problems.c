@@ -3,6 +3,7 @@
  * What is wrong, in sentences, each with what to do about it: made from the figures of the other
  * parts, and so the last of the reporters. Empty when all is well.
  */
+#include "base/base.h"
 #include "htaccess/htaccess.h"
 #include "redirects/redirects.h"
 #include "status/status.h"
@@ -106,7 +107,7 @@ static void add_failed_map(htc_list *list, const htc_map_report *map)
         apr_psprintf(pool, "%s; see what is wrong with: htcachectl check %s",
                      map->info.rules ? "the rows it had before still answer"
                                      : "it answers nothing until its file is mended",
-                     map->name));
+                     htc_shell_word(pool, map->name)));
 }
 
 /* "1 row of the redirect map FILE was left out", or "2 rows ... were left out". */
@@ -124,7 +125,7 @@ static void add_map_rows(htc_list *list, const htc_map_report *map)
         apr_psprintf(pool,
                      "its other rows answer, %" APR_UINT64_T_FMT
                      " of them; see what is wrong with: htcachectl check %s",
-                     (apr_uint64_t)map->info.rules, map->name));
+                     (apr_uint64_t)map->info.rules, htc_shell_word(pool, map->name)));
 }
 
 static void add_maps(htc_list *list)
@@ -168,7 +169,7 @@ static void add_htaccess_maps(htc_list *list)
                            "file there, or takes the line out: %s",
                            one.error)
             : apr_psprintf(pool, "tell the owner; see what is wrong with: htcachectl check %s",
-                           one.file));
+                           htc_shell_word(pool, one.file)));
 }
 
 /* The same for rows. */
@@ -189,7 +190,7 @@ static void add_htaccess_rows(htc_list *list)
                               "out; %s",
                               n, rows),
         apr_psprintf(pool, "tell the owner; see what is wrong with: htcachectl check %s",
-                     one.file));
+                     htc_shell_word(pool, one.file)));
 }
 
 static void add_counts_file(htc_list *list)

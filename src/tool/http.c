@@ -5,6 +5,7 @@
  * and only http and https are spoken.
  */
 #include "tool/http.h"
+#include "base/base.h"
 
 #include <curl/curl.h>
 #include <stdlib.h>
@@ -110,6 +111,7 @@ static char *read_secret(const char *file)
 {
     char *bytes = NULL;
     size_t len = 0, line = 0;
+    apr_pool_t *pool;
 
     if (!tool_read_file(file, &bytes, &len))
         return NULL;
@@ -119,9 +121,11 @@ static char *read_secret(const char *file)
         bytes[line] = '\0';
         return bytes;
     }
+    apr_pool_create(&pool, NULL);
     tool_say("%s: its first line must be one word of printable ASCII characters; make one with: "
              "umask 077; openssl rand -hex 32 >%s",
-             file, file);
+             file, htc_shell_word(pool, file));
+    apr_pool_destroy(pool);
     free(bytes);
     return NULL;
 }
