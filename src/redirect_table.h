@@ -88,8 +88,29 @@ typedef struct redirect_rule {
     const char *target;
     size_t target_len;
     unsigned options; /* 16 bits for the caller, given back with a match */
-    uint32_t line;    /* for reports */
+    uint32_t line;    /* for reports; see REDIRECT_BY_ROW */
 } redirect_rule;
+
+/** Of a line: several rows of the file stand in one, so this is the row's number among them. */
+#define REDIRECT_BY_ROW UINT32_C(0x80000000)
+
+/** The number of the line, or of the row. */
+static inline unsigned redirect_line_number(uint32_t line)
+{
+    return line & ~REDIRECT_BY_ROW;
+}
+
+/** "line" or "row", for text. */
+static inline const char *redirect_line_word(uint32_t line)
+{
+    return line & REDIRECT_BY_ROW ? "row" : "line";
+}
+
+/** In front of the number in "FILE:3" and "FILE:row 3". */
+static inline const char *redirect_line_prefix(uint32_t line)
+{
+    return line & REDIRECT_BY_ROW ? "row " : "";
+}
 
 typedef struct redirect_builder redirect_builder;
 typedef struct redirect_table redirect_table;

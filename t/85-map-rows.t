@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);
+use POSIX qw(mkfifo);
 use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(mpm wait_until work_dir write_file);
@@ -22,11 +23,15 @@ sub put {
 sub rows { my ($good, $bad, $to) = @_; return join "\n", 'source,target', map({"/good-$_,https://example.org/$to"} 1 .. $good), map({"/bad-$_,example.org/$_"} 1 .. $bad), '' }
 
 my $NO_ROW = 'the file has no row; a server that has read some before keeps these, another one answers nothing';
-my %file = (map({ $_ => "$dir/$_.csv" } qw(part empty header)), own => "$dir/root/own/own.csv");
+my %file = (map({ $_ => "$dir/$_.csv" } qw(part empty header)), own => "$dir/root/own/own.csv", line => "$dir/it's one.json");
 put($file{part},   rows(5, 45, 'one'));
 put($file{empty},  '');
 put($file{header}, "source,target\n");
 put($file{own},    rows(1, 3, 'one') =~ s{^/}{/own/}mgr);
+# A file that is one line, as programs write them, and has a name that a shell reads in another way.
+my @json = ('{"source":"/line-1","destination":"/to-1"}', '{"source":"/line-1","destination":"/to-2"}', '{"source":"/line-3","destination":"/to-3"}');
+my $WRONG = '{"source":4}';
+put($file{line}, '[' . join(',', @json, $WRONG) . ']');
 write_file("$dir/root/own/.htaccess", "HtCacheRedirectMap own.csv\n");
 write_file("$dir/root/own/page.html", "page\n");
 my $server = HtCache::Server->new(name => 'map-rows', htcache => 1, conf => <<"EOT");
@@ -35,6 +40,9 @@ DocumentRoot "$dir/root"
 HtCacheRedirectMap "$file{part}"
 HtCacheRedirectMap "$file{empty}"
 HtCacheRedirectMap "$file{header}"
+HtCacheRedirectMap "$file{line}"
+LogFormat "%U %{htcache-redirect}n" redirect
+CustomLog "$dir/redirect.log" redirect
 <Directory "$dir/root">
     AllowOverride All
 </Directory>
@@ -46,6 +54,7 @@ my ($code, $out) = $server->check_conf;
 is $code, 0, 'httpd -t: rows that are left out, and maps without a row, keep nobody from starting' or diag $out;
 like $out, qr/HtCacheRedirectMap: \Q$file{$_}\E line 1: \Q$NO_ROW\E$/m, "$_: but a map without a row is named" for qw(empty header);
 is scalar(() = $out =~ /^.*\Q$file{part}\E line \d+: .*$/mg), 20, 'and so are the first rows that are left out';
+like $out, qr/HtCacheRedirectMap: \Q$file{line}\E row $_/, 'rows that share a line are named by their numbers' for "4: 'source' has the wrong type", '2: the same source as in row 1, which answers';
 $server->start;
 my $client = $server->client('main');
 my $url = 'http://127.0.0.1:' . $server->port('main') . '/htcache-status';
@@ -59,6 +68,25 @@ my %part = (kind => 'map_rows', problem => "45 rows of the redirect map $file{pa
     advice => "its other rows answer, 5 of them; see what is wrong with: htcachectl check $file{part}");
 my %own = (kind => 'htaccess_map_rows', problem => "3 rows of the redirect map $file{own} were left out, named at $dir/root/own/.htaccess:1",
     advice => "tell the owner; see what is wrong with: htcachectl check $file{own}");
+
+# --- rows that share a line -------------------------------------------------------------------------
+
+like location('/line-3'), qr{/to-3$}, 'a row of a line of several';
+is_deeply [grep { $_->{kind} eq 'map_rows' && $_->{advice} =~ /it's/ } @{ problems() }], [], 'the advice has no name that a shell reads in another way';
+is scalar(grep { ($_->{advice} // '') =~ m{with: htcachectl check '\Q$dir\E/it'"'"'s one\.json'$} } @{ problems() }), 1, 'but one that it reads as it is';
+like page('?redirects=top'), qr{<small>\Q$dir\E/it&#39;s one\.json row 3}, 'the page names the row';
+is_deeply [map {@$_{qw(line by_row)}} grep { $_->{rule} eq '/line-3' } @{ decode_json(page('?redirects=top&format=json'))->{rows} }], [3, JSON::PP::true], 'so does its JSON';
+like page('?explain=/line-3'), qr{from <code>\Q$dir\E/it&#39;s one\.json</code> row 3<}, 'and explain';
+is_deeply [@{ decode_json(page('?explain=/line-3&format=json'))->{explain} }{qw(answered_by answered_line answered_by_row)}], [$file{line}, 3, JSON::PP::true], 'in JSON, too';
+ok wait_until(sub { HtCache::Env::read_file("$dir/redirect.log") =~ m{^/line-3 \Q$file{line}\E:row3$}m }), 'and the access log';
+SKIP: {
+    skip 'htcachectl was not built beside the module', 3 unless $tool && -x $tool;
+    like +(tool("top --url $url"))[1], qr{\Q$file{line}\E:row 3$}m, 'htcachectl top names the row';
+    like +(tool("top --csv --url $url"))[1], qr{,/line-3,/to-3,[^,]*,row 3,}, 'in CSV, too';
+    like +(tool("explain /line-3 --url $url"))[1], qr{\Q$file{line}\E row 3}, 'and htcachectl explain';
+}
+put($file{line}, '[' . join(',', @json) . ']');
+ok wait_until(sub { location('/line-3'); !grep { $_->{advice} =~ /one\.json/ } @{ problems() } }), 'the file is mended';
 
 # --- rows that are left out -------------------------------------------------------------------------
 
@@ -109,6 +137,22 @@ SKIP: {
 put($file{part}, rows(1, 0, 'three'));
 ok wait_until(sub { location('/good-1') eq 'https://example.org/three' }), 'it has rows again';
 is_deeply problems(), [], 'and is no problem';
+
+# --- what is no file --------------------------------------------------------------------------------
+
+sub is_failed { return grep { $_->{failed} && $_->{name} eq $file{part} } @{ decode_json(page('?format=json'))->{redirect_tables} } }
+for my $what (['FIFO', sub { mkfifo($_[0], 0644) }], ['directory', sub { mkdir $_[0] }]) {
+    unlink "$dir/aside";
+    rename $file{part}, "$dir/aside" or die "$!\n";
+    $what->[1]->($file{part}) or die "$file{part}: $!\n";
+    # As new at each look as it can be.
+    ok wait_until(sub { utime undef, undef, $file{part}; location('/none'); is_failed() }), "a $what->[0] in its place is nothing that is still being written";
+    is location('/good-1'), 'https://example.org/three', 'the rows answer, and no request waits';
+    ok wait_until(sub { location('/none'); $server->error_log =~ /\Q$file{part}\E \([^)]*\): is not a plain file; the rows read last stay in use/ }), 'the log says so';
+    rmdir $file{part} or unlink $file{part} or die "$!\n";
+    put($file{part}, rows(1, 0, 'three'));
+    ok wait_until(sub { location('/none'); !is_failed() }), 'the file is back';
+}
 is_deeply [$server->crashes], [], 'no child crashed';
 $server->stop;
 done_testing;

@@ -193,7 +193,65 @@ is run('check --fix line.map --format=nginx'), "/p /q; /p /r;\n/a /b; /b /c; /c 
 is scalar(() = $err =~ /: left: several rows stand in its line/g), 3, 'which is said for each';
 like $err, qr/: 0 removed, 1 flattened, 3 left as they are/, 'and counted';
 run('convert line.json --to text');
-like $err, qr/line\.json:1: warning: .* \(2 times: line 1\)$/m, 'convert names a line of several rows once, and no others';
+like $err, qr/line\.json:row 2: warning: .* in row 1, .* \(2 times: rows 2, 3\)$/m, 'convert names rows that share a line';
+like $err, qr/^(?!.*\bline \d)/s, 'and no line';
+run('convert line.json --to cloudflare');
+like $err, qr/: 7 rows were read: 0 written as they are, 0 written with a loss, 7 left out; the result has 0 rows$/m, 'it counts them as rows';
+like run('check line.json'), qr/^line\.json:row 6: warning: a loop of 2 rows, by row 7 and back from row 7:/m, 'check names rows';
+is join(' ', map { "$_->{line}$_->{by_row}" } @{ decode_json(run('check line.json --json'))->{files}[0]{messages} }), '21 31 41 61', 'also in JSON';
+run('check --fix line.json');
+like $err, qr/^htcachectl: line\.json:row $_$/m, "--fix: row $_" for '2: removed: row 1 answers for it', '4: flattened: leads to /c at once, which saves 1 redirect';
+is run('lookup line.json /a'), "line.json:row 4: 307 /b\n", 'so does lookup';
+is_deeply [@{ decode_json(run('lookup line.json /a --json'))->{answers}[0] }{qw(line by_row)}], [4, JSON::PP::true], 'in JSON, too';
+file('line-urls.csv', 'url,target', '/a,/x');
+like run('lookup line.json --urls line-urls.csv'), qr/: expected \S+, got \S+ \S+ \(line\.json:row 4\)$/m, 'and lookup --urls';
+is_deeply [@{ decode_json(run('lookup line.json --urls line-urls.csv --json'))->{differences}[0] }{qw(line map_line map_by_row)}], [2, 4, JSON::PP::true], 'in JSON';
+file('other-line.json', '[' . join(',', map { row(@$_) } ['/p', '/q'], ['/a', '/b'], ['/b', '/d'], ['/l', '/m'], ['/m', '/l']) . ']');
+like run('diff line.json other-line.json'), qr{^/b: 307 /c \(line\.json:row 5\) becomes 307 /d \(other-line\.json:row 3\)$}m, 'and diff';
+like run('diff line.json other-line.json --csv'), qr{^/b,307,/c,row 5,307,/d,row 3$}m, 'in CSV';
+# --- figures ----------------------------------------------------------------------------------------
+
+# A row counts once, however many redirects it is, or stand in its line; what is written counts as it stands there.
+my @cloudflare = ('h.example/a,https://t.example/b,301,FALSE,TRUE,FALSE,FALSE', # also for subdomains
+    'h.example/a,https://t.example/c,301,FALSE,TRUE,FALSE,FALSE',               # a duplicate, twice
+    'h.example/%zz,https://t.example/b,301,FALSE,TRUE,FALSE,FALSE',             # not to be read
+    'h.example/l,https://h.example/l,301,FALSE,TRUE,FALSE,FALSE',               # to itself
+    "h.example/s*,https://h.example/\xc3\xbc,301,FALSE,TRUE,FALSE,FALSE",       # two things to be said
+    'h.example/x,https://h.example/y,301,FALSE,TRUE,FALSE,FALSE', 'h.example/y,https://h.example/z,301,FALSE,TRUE,FALSE,FALSE', # a chain
+    'h.example/m,https://h.example/n,301,FALSE,TRUE,FALSE,FALSE', 'h.example/n,https://h.example/m,301,FALSE,TRUE,FALSE,FALSE', # a loop
+    'h.example/d,https://h.example/e,301,FALSE,TRUE,TRUE,FALSE', 'h.example/d/f,https://h.example/g,301,FALSE,TRUE,FALSE,FALSE');
+file('twice.csv', @cloudflare);
+file('half.csv', 'source,target,subdomains', '/a,/b,true', '//h.example/a,/b,true');
+file('one.map', '/p /q; /p /r; /p /s;', 'bad; /x /y 5 5;', '/z /y; ~^/a(?:/(.*))?$ /b/$1;');
+file('sub.txt', '/a /b subpath=on', '/c /d');
+for my $case (['twice.csv' => 'text', 11, 8, 0, 3, 16], ['twice.csv' => 'cloudflare', 11, 9, 0, 2, 9], ['twice.csv' => 'nginx', 11, 9, 0, 2, 20],
+    ['twice.csv' => 'vercel', 11, 0, 0, 11, 0], ['half.csv' => 'text', 2, 1, 1, 0, 3], ['one.map' => 'text', 7, 2, 0, 5, 2],
+    ['one.map' => 'json', 7, 3, 0, 4, 4], ['sub.txt' => 'vercel', 2, 2, 0, 0, 3], ['sub.txt' => 'httpd', 2, 2, 0, 0, 2]) {
+    my ($name, $to, @counts) = @$case;
+    run("convert $name --to $to --output counted");
+    my $written = grep { $to eq 'httpd' ? /^\s*Re\w+Match|^\s*Redirect |^\s*RewriteRule/ : $to =~ /json|vercel/ ? /"source"/ : $to eq 'nginx' ? /;$/ : /\S/ } split /\n/, read_file("$dir/counted");
+    my $rows = $err =~ /^htcachectl: (\d+) rows? w\w+ read: (\d+) written as they are, (\d+) written with a loss, (\d+) left out; the result has (\d+) rows?$/m ? [$1, $2, $3, $4, $5] : undef;
+    is_deeply $rows, \@counts, "$name to $to: what was read, and what became of it" if $rows;
+    is $written, $counts[4], "$name to $to: so many rows are written";
+    my $json = decode_json(run("convert $name --to $to --json"));
+    is_deeply [@$json{qw(read whole partly left_out written)}], \@counts, "$name to $to: in JSON";
+}
+run('convert twice.csv --to text');
+is scalar(() = $err =~ /^twice\.csv:3: error/mg), 1, 'an error of a row with subdomains is said once';
+unlike $err, qr/\(2 times: line \d\)/, 'no row is there twice';
+like $err, qr/: 1 targets had blanks/, 'nor in a sum';
+my $checked = decode_json(run('check twice.csv --json'))->{files}[0];
+is_deeply [@$checked{qw(rows duplicates shadowed self loops chains errors)}], [10, 1, 0, 1, 1, 1, 1], 'check counts rows, too';
+my %at;
+$at{"$_->{line} $_->{message}"}++ for @{ $checked->{messages} };
+is_deeply [grep { $at{$_} > 1 } sort keys %at], [], 'and says nothing twice';
+run('check --fix twice.csv --output counted');
+like $err, qr/: 1 removed, 1 flattened, 3 left as they are/, 'and so does --fix';
+file("it's one.json", '[{"source":1}]');
+run(qq{lookup "it's one.json" /a});
+like $err, qr/see htcachectl check 'it'"'"'s one\.json'$/m, 'a command has a name as the shell reads it';
+(my $command) = $err =~ /see htcachectl (.*)$/m;
+like run($command), qr/^it's one\.json:1: error: 'source' has the wrong type/, 'and can be run';
 file('guarded', 'not to be written');
 file('owned.txt', '/a /b 301', '/b /c 301');
 chmod 0640, "$dir/owned.txt";

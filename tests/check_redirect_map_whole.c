@@ -117,6 +117,47 @@ START_TEST(whole_maps)
 }
 END_TEST
 
+#define A_TO_B "{\"source\":\"/a\",\"destination\":\"/b\"}"
+#define B_TO_A "{\"source\":\"/b\",\"destination\":\"/a\"}"
+#define NO_ROW "{\"source\":1,\"destination\":\"/a\"}"
+#define UNUSED "{\"source\":\"/u\",\"destination\":\"/v\",\"x\":1}"
+#define HOSTS \
+    "\"has\":[{\"type\":\"host\",\"value\":\"h.example\"},{\"type\":\"cookie\",\"key\":\"k\"}]"
+
+/* Rows that begin in one line have numbers, and their messages name these. */
+static const struct {
+    const char *map, *said;
+} rows_of_json[] = {
+    {"[" A_TO_B "," B_TO_A "]", "Wrow 1 a loop of 2 rows, by row 2 and back from row 2"},
+    {"[" A_TO_B ",\n" B_TO_A "]", "W1 a loop of 2 rows, by line 2 and back from line 2"},
+    {"[\n" A_TO_B ",\n" B_TO_A "]\n", "W2 a loop of 2 rows, by line 3 and back from line 3"},
+    {"[{\"source\":\"/a\",\n\"destination\":\"/b\"},{\n\"source\":\"/a\",\"destination\":\"/c\"}]",
+     "W2 the same source as in line 1, which answers"},
+    {"[\n" A_TO_B ",\n" B_TO_A "," A_TO_B "]", "Wrow 3 the same source as in row 1"},
+    {"{\n\"version\":2,\n\"redirects\":[" NO_ROW "," NO_ROW "," UNUSED "]\n}", "Erow 2 'source'"},
+    {"{\n\"version\":2,\n\"redirects\":[" NO_ROW "," UNUSED "]\n}", "Nrow 2 'x' is not used"},
+    {"{\n\"version\":2,\n\"redirects\":[" NO_ROW "," UNUSED "]\n}", "N2 'version' is not used"},
+    {"[" NO_ROW "]", "E1 'source' has the wrong type"},
+    {"{\"redirects\":[\n{\"source\":\"/a\"," HOSTS "},\n{\"source\":\"/b\"," HOSTS "}]}",
+     "E3 the condition 'has'"},
+    {"{\"redirects\":[{\"source\":\"/a\"," HOSTS "},{\"source\":\"/b\"," HOSTS "}]}",
+     "Erow 2 the condition 'has'"},
+    {A_TO_B " " B_TO_A, "Wrow 1 a loop of 2 rows, by row 2"},
+    {"[" A_TO_B "," B_TO_A ",", "E1 not valid JSON: each redirect must be an object"},
+};
+
+START_TEST(rows_that_share_a_line)
+{
+    test_map *map = test_map_load("m.json", rows_of_json[_i].map, "");
+
+    if (map->rv == APR_SUCCESS)
+        redirect_map_check(map->table, &map->report, map->pool);
+    ck_assert_msg(test_map_said(map, rows_of_json[_i].said), "'%s': '%s' is missing in:\n%s",
+                  rows_of_json[_i].map, rows_of_json[_i].said, map->log);
+    test_map_free(map);
+}
+END_TEST
+
 static const struct {
     const char *name, *map, *said; /* said NULL: nothing at all */
 } patterns[] = {
@@ -448,6 +489,7 @@ static Suite *whole_suite(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, whole_maps);
+    tcase_add_loop_test(tc, rows_that_share_a_line, 0, COUNT_OF(rows_of_json));
     tcase_add_loop_test(tc, loops_through_patterns, 0, (int)COUNT_OF(patterns));
     tcase_add_test(tc, a_loop_through_patterns_comes_once);
     tcase_add_test(tc, patterns_hide_rows);

@@ -19,8 +19,8 @@ static void note(void *baton, redirect_severity severity, uint32_t line, const c
 
     for (const char *p = message; *p; p++)
         ck_assert_msg((unsigned char)*p >= ' ' && *p != 127, "a control character in: %s", message);
-    map->log =
-        apr_psprintf(map->pool, "%s%c%u %s\n", map->log, "NWE"[severity], (unsigned)line, message);
+    map->log = apr_psprintf(map->pool, "%s%c%s%u %s\n", map->log, "NWE"[severity],
+                            redirect_line_prefix(line), redirect_line_number(line), message);
 }
 
 static void set_options(test_map *map, const char *words, redirect_map_options *options)

@@ -17,7 +17,8 @@ typedef struct test_map {
     void *image;
     size_t size;
     const redirect_table *table; /* NULL: was not built */
-    char *log;                   /* "E3 message\n" for an error in line 3; N notes, W warnings */
+    char *log; /* "E3 message\n" for an error in line 3, "Erow 3" in row 3; N notes, W
+                                  * warnings */
     void *regexes;
 } test_map;
 

@@ -75,7 +75,7 @@ is_deeply [sort $told =~ /^\| (\w+) \|/mg], [sort @$kinds], 'problems: docs/stat
 
 # The tool has JSON of its own. Literals of calls that make some are its names, but for the formats.
 my (%made, %told);
-for my $file (qw(check convert_command cost_command diff fix lookup map_file urls)) {
+for my $file (qw(check convert_command cost_command diff fix lookup map_file urls util)) {
     my $code = slurp("$top/src/tool/$file.c");
     for my $call ($code =~ /\b(?:json_pack|json_object_set_new|set_number)\(([^;]*);/g) {
         $made{$_} = 1 for $call =~ /"([a-z]\w*)"/g;

@@ -13,6 +13,7 @@
 #define HTC_EXPLAIN_INTERNAL_H
 
 #include "explain/explain.h"
+#include "redirect_table.h"
 
 /** "int:" map of this module that stands in for each map of a program. */
 #define EXPLAIN_MAP "htcache-explain"
@@ -41,7 +42,7 @@ typedef struct explain_lines explain_lines; /* explain/lines.c */
 /** A line of a configuration file. */
 typedef struct explain_where {
     const char *file; /* NULL: not known */
-    unsigned line;
+    unsigned line;    /* of a row of a map perhaps its number, see REDIRECT_BY_ROW */
 } explain_where;
 
 /** A line that may hold for the request. */

@@ -74,12 +74,17 @@ void htc_explain_translate(request_rec *r)
 static explain_where answering_line(explain *e, const request_rec *r, int status)
 {
     const char *note = apr_table_get(r->notes, HTC_NOTE_REDIRECT);
-    const char *colon = note ? strrchr(note, ':') : NULL;
+    const char *colon = note ? strrchr(note, ':') : NULL, *number = colon ? colon + 1 : NULL;
+    unsigned by_row = 0;
 
     if (!colon)
         return e->ended ? e->applied : explain_redirect(e, r, status);
+    if (!strncmp(number, "row", 3)) {
+        by_row = REDIRECT_BY_ROW;
+        number += 3;
+    }
     return (explain_where){apr_pstrmemdup(e->pool, note, (apr_size_t)(colon - note)),
-                           (unsigned)strtoul(colon + 1, NULL, 10)};
+                           by_row | (unsigned)strtoul(number, NULL, 10)};
 }
 
 /* mod_dir and mod_negotiation put a subrequest's file in the place of the request's own. */
@@ -116,7 +121,8 @@ static void note_document(explain *e, request_rec *r, int status)
     if (!url || !ap_is_url(url))
         return;
     if (e->by.file)
-        from = apr_psprintf(r->pool, " from %s line %u", e->by.file, e->by.line);
+        from = apr_psprintf(r->pool, " from %s %s %u", e->by.file, redirect_line_word(e->by.line),
+                            redirect_line_number(e->by.line));
     e->document = document_line(r, status);
     explain_step(
         e, "ErrorDocument", &e->document,

@@ -115,12 +115,14 @@ static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 
 static void say_hidden(check *c, uint32_t line, uint32_t by)
 {
+    if (redirect_report_is_again(c->report, REDIRECT_TELL_HIDDEN, line, by))
+        return;
     c->report->shadowed++;
     if (c->report->hidden)
         c->report->hidden(c->report->hidden_baton, line, by);
     redirect_report_say(c->report, REDIRECT_WARNING, line,
-                        "never used: line %u answers this source already; move this row before it",
-                        (unsigned)by);
+                        "never used: %s %u answers this source already; move this row before it",
+                        redirect_line_word(by), redirect_line_number(by));
 }
 
 static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
@@ -464,6 +466,8 @@ static const char *such_as(check *c, const char *path)
 static void say_self(check *c, uint32_t i, const char *path)
 {
     c->state[i] |= SELF | IN_LOOP | DONE;
+    if (redirect_report_is_again(c->report, REDIRECT_TELL_SELF, c->line[i], 0))
+        return;
     c->report->self++;
     redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
                         "leads to itself%s: browsers give up; remove the row or change its target",
@@ -473,12 +477,15 @@ static void say_self(check *c, uint32_t i, const char *path)
 static void say_loop_of(check *c, uint32_t i, uint32_t length, uint32_t next, uint32_t last,
                         const char *path)
 {
+    if (redirect_report_is_again(c->report, REDIRECT_TELL_LOOP, c->line[i], c->line[next]))
+        return;
     c->report->loops++;
     redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
-                        "a loop of %u rows%s, by line %u and back from line %u: browsers give up; "
+                        "a loop of %u rows%s, by %s %u and back from %s %u: browsers give up; "
                         "remove one of them",
-                        (unsigned)length, such_as(c, path), (unsigned)c->line[next],
-                        (unsigned)c->line[last]);
+                        (unsigned)length, such_as(c, path), redirect_line_word(c->line[next]),
+                        redirect_line_number(c->line[next]), redirect_line_word(c->line[last]),
+                        redirect_line_number(c->line[last]));
 }
 
 static void say_loop(check *c, uint32_t i)
@@ -574,10 +581,11 @@ static const char *chain_end(check *c, uint32_t i, uint32_t end)
     bool known =
         c->compared <= c->most &&
         find_way(c, redirect_table_nth(c->table, c->depth[i] < WAY_MAX ? i : end), &c->way);
+    uint32_t line = c->line[known ? c->way.row[c->way.rows - 1] : end];
 
     if (c->state[end] & GONE || (known && c->way.gone))
-        return apr_psprintf(c->pool, ", that ends in line %u with a status without target",
-                            (unsigned)c->line[known ? c->way.row[c->way.rows - 1] : end]);
+        return apr_psprintf(c->pool, ", that ends in %s %u with a status without target",
+                            redirect_line_word(line), redirect_line_number(line));
     if (!known || !c->way.end || c->way.rows > WAY_MAX)
         return "";
     return apr_psprintf(c->pool, "%s'%s'",
@@ -588,24 +596,28 @@ static const char *chain_end(check *c, uint32_t i, uint32_t end)
 /* Rows at which chains begin: no other row's target alone leads there. */
 static void say_chain(check *c, uint32_t i)
 {
-    unsigned next = c->line[c->next[i]];
+    uint32_t line = c->line[c->next[i]];
+    const char *word = redirect_line_word(line);
+    unsigned next = redirect_line_number(line);
 
+    if (redirect_report_is_again(c->report, REDIRECT_TELL_CHAIN, c->line[i], line) ||
+        (c->report->twins && c->line[i] == line)) /* which was said of its twin */
+        return;
     if (c->state[i] & INTO_LOOP) {
-        redirect_report_say(c->report, REDIRECT_WARNING, c->line[i],
-                            "leads into a loop, by line %u", next);
+        redirect_report_say(c->report, REDIRECT_WARNING, c->line[i], "leads into a loop, by %s %u",
+                            word, next);
         return;
     }
     if (c->depth[i] > c->report->longest_chain)
         c->report->longest_chain = c->depth[i];
     if (c->depth[i] < 2) {
         redirect_report_say(c->report, REDIRECT_NOTE, c->line[i],
-                            "leads to line %u, which has a status without target", next);
+                            "leads to %s %u, which has a status without target", word, next);
         return;
     }
     c->report->chains++;
-    redirect_report_say(c->report, REDIRECT_NOTE, c->line[i],
-                        "a chain of %u redirects, by line %u%s", (unsigned)c->depth[i], next,
-                        chain_end(c, i, c->links[i]));
+    redirect_report_say(c->report, REDIRECT_NOTE, c->line[i], "a chain of %u redirects, by %s %u%s",
+                        (unsigned)c->depth[i], word, next, chain_end(c, i, c->links[i]));
 }
 
 /* True when a row may be checked. Reports the first that may not. */

@@ -337,7 +337,9 @@ static void add_subdomains(csv *c, map_row *row)
         return;
     }
     row->source = insert(c, s, (size_t)(host - s.s) + 2, "*.");
+    c->r->again = c->r->report->twins = true;
     redirect_map_add(c->r, row);
+    c->r->again = false;
 }
 
 /* What does not say all of the path would have the rest of it in the answer, where such a list comes
@@ -419,6 +421,7 @@ static void take_record(csv *c)
     redirect_map_options own = *c->r->options;
     map_row row = {.options = &own, .rank = MAP_RANK_PLAIN};
     flags f = {-1, -1, -1, -1, -1, -1, -1, -1};
+    uint64_t errors = c->r->report->errors;
 
     if (is_blank_record(&c->table))
         return;
@@ -441,7 +444,7 @@ static void take_record(csv *c)
     if (c->dialect == DIALECT_CLOUDFLARE)
         name_host(c, &row);
     redirect_map_add(c->r, &row);
-    if (f.subdomains == 1)
+    if (f.subdomains == 1 && errors == c->r->report->errors)
         add_subdomains(c, &row);
 }
 

@@ -58,6 +58,7 @@ typedef struct map_reader {
     map_rank rank;           /* else only rows of this rank are taken, */
     unsigned later;          /* and these were seen: 1 << rank */
     bool muted;              /* reports belong to another pass */
+    bool again;              /* the row has had a rule, and what was to be said of it, already */
     uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
     bool cloudflare;         /* CSV: Cloudflare's bulk redirects */
     int status;              /* of rows that name none, by options or format */

@@ -17,7 +17,10 @@ typedef struct json {
     const char *at, *end;
     uint32_t line; /* at `at` */
     const char *why;
-    bool config; /* vercel.json */
+    bool config;         /* vercel.json */
+    bool looking;        /* no further than for whether two rows begin in one line */
+    bool by_row;         /* they do: rows are told by their numbers */
+    uint32_t rows, last; /* so far; the line of the one before */
     map_text noted[KEYS_NOTED];
     unsigned keys_noted;
 } json;
@@ -327,7 +330,7 @@ static void keep_key(map_text key, redirect_json_rest *rest)
 }
 
 /* Something that the format may mean more by than we know of. */
-static void note_key(json *j, map_text key)
+static void note_key(json *j, map_text key, bool top)
 {
     uint32_t row_line = j->r->line;
 
@@ -338,7 +341,8 @@ static void note_key(json *j, map_text key)
     if (j->keys_noted == KEYS_NOTED || key.s < j->r->begin || key.s >= j->r->end)
         return;
     j->noted[j->keys_noted++] = key;
-    j->r->line = j->line;
+    if (top || !j->by_row)
+        j->r->line = j->line;
     redirect_map_say(j->r, REDIRECT_NOTE, "'%s' is not used",
                      redirect_map_quote(j->r, key.s, key.len));
     j->r->line = row_line;
@@ -409,7 +413,7 @@ static bool read_has(json *j, json_row *w)
     return next_is(j, ']') || bad(j, "',' or ']' is missing");
 }
 
-static void take_key(json *j, json_row *w, map_text key, const json_value *value)
+static void take_key(json *j, json_row *w, map_text key, const json_value *value, bool top)
 {
     int flag = -1;
 
@@ -437,7 +441,7 @@ static void take_key(json *j, json_row *w, map_text key, const json_value *value
     else {
         keep_key(key, &j->r->report->json);
         if (!redirect_map_text_is(key, "$schema"))
-            note_key(j, key);
+            note_key(j, key, top);
     }
 }
 
@@ -656,6 +660,14 @@ static void add_row(json *j, json_row *w)
 
 static bool read_rows(json *j);
 
+/* False when there is nothing left to look for. */
+static bool count_row(json *j, uint32_t line)
+{
+    j->by_row = j->rows++ && j->last == line;
+    j->last = line;
+    return !j->by_row;
+}
+
 /* The object at j->at, behind its "{": a redirect, or the whole of a vercel.json. */
 static bool read_object(json *j, bool top)
 {
@@ -663,9 +675,10 @@ static bool read_object(json *j, bool top)
     json_value value = {JSON_NULL, {0}};
     map_text key = {0};
     redirect_json_rest rest = {0};
+    uint32_t line = j->line;
     bool rows = false;
 
-    j->r->line = j->line;
+    j->r->line = j->by_row ? REDIRECT_BY_ROW | (j->rows + 1) : line;
     begin_row(j, &w);
     if (!next_is(j, '}')) {
         do {
@@ -680,18 +693,21 @@ static bool read_object(json *j, bool top)
             }
             if (top)
                 keep_key(key, &rest);
-            if (j->config && redirect_map_text_is(key, "has") && next_is(j, '[')) {
+            if (j->config && !j->looking && redirect_map_text_is(key, "has") && next_is(j, '[')) {
                 if (!read_has(j, &w))
                     return false;
             } else if (!read_value(j, &value, 1))
                 return false;
-            else
-                take_key(j, &w, key, &value);
+            else if (!j->looking)
+                take_key(j, &w, key, &value, top);
         } while (next_is(j, ','));
         if (!next_is(j, '}'))
             return bad(j, "',' or '}' is missing");
     }
+    if (j->looking)
+        return rows || count_row(j, line);
     if (!rows) {
+        j->rows++;
         add_row(j, &w);
         return true;
     }
@@ -701,14 +717,20 @@ static bool read_object(json *j, bool top)
     return true;
 }
 
+static bool begin(json *j)
+{
+    if (!j->looking)
+        j->r->at = j->at;
+    return redirect_map_begin_row(j->r);
+}
+
 /* j->at is behind "[". */
 static bool read_rows(json *j)
 {
     if (next_is(j, ']'))
         return true;
     do {
-        j->r->at = j->at;
-        if (!redirect_map_begin_row(j->r))
+        if (!begin(j))
             return false;
         if (!next_is(j, '{'))
             return bad(j, "each redirect must be an object");
@@ -726,8 +748,7 @@ static bool read_file(json *j)
             return false;
     } else {
         do { /* one row a line (JSONL), or a single object */
-            j->r->at = j->at;
-            if (!redirect_map_begin_row(j->r))
+            if (!begin(j))
                 return false;
             if (!next_is(j, '{'))
                 return bad(j, "the file must be an array, or an object with \"redirects\"");
@@ -740,9 +761,18 @@ static bool read_file(json *j)
     return j->at == j->end || bad(j, "there is something behind the end");
 }
 
+/* Most files that a program wrote are one line: "line 1" would name none of their rows. */
+static bool shares_lines(map_reader *r)
+{
+    json j = {.r = r, .at = r->at, .end = r->end, .line = 1, .looking = true};
+
+    read_file(&j);
+    return j.by_row;
+}
+
 apr_status_t redirect_map_read_json(map_reader *r)
 {
-    json j = {.r = r, .at = r->at, .end = r->end, .line = 1};
+    json j = {.r = r, .at = r->at, .end = r->end, .line = 1, .by_row = shares_lines(r)};
 
     if (read_file(&j) || r->rv != APR_SUCCESS)
         return APR_SUCCESS;

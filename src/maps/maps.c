@@ -133,6 +133,16 @@ static void say(redirect_report *report, redirect_severity severity, uint32_t li
     report->fn(report->baton, severity, line, escaped);
 }
 
+bool redirect_report_is_again(redirect_report *report, redirect_tell what, uint32_t line,
+                              uint32_t by)
+{
+    redirect_told *last = &report->told[what];
+    bool again = report->twins && last->line == line && last->by == by;
+
+    *last = (redirect_told){line, by};
+    return again;
+}
+
 void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
                          const char *format, ...)
 {
@@ -147,7 +157,7 @@ void redirect_map_say(map_reader *r, redirect_severity severity, const char *for
 {
     va_list args;
 
-    if (r->muted)
+    if (r->muted || r->again)
         return;
     va_start(args, format);
     say(r->report, severity, r->line, format, args);
@@ -183,7 +193,7 @@ void redirect_map_tally(map_reader *r, map_tally tally)
 {
     uint32_t *line = r->tallies[tally].line;
 
-    if (r->muted)
+    if (r->muted || r->again)
         return;
     r->tallies[tally].count++;
     for (int i = 0; i < MAP_TALLY_LINES && (i == 0 || line[i - 1] != r->line); i++) {
@@ -194,14 +204,15 @@ void redirect_map_tally(map_reader *r, map_tally tally)
     }
 }
 
-/* "line 1" or "lines 1, 2, 3, ...". */
+/* "line 1" or "lines 1, 2, 3, ..."; of rows alike. */
 static const char *tally_lines(map_reader *r, map_tally tally)
 {
     const uint32_t *line = r->tallies[tally].line;
-    const char *text = apr_psprintf(r->row_pool, "line%s %u", line[1] ? "s" : "", line[0]);
+    const char *text = apr_psprintf(r->row_pool, "%s%s %u", redirect_line_word(line[0]),
+                                    line[1] ? "s" : "", redirect_line_number(line[0]));
 
     for (int i = 1; i < MAP_TALLY_LINES && line[i]; i++)
-        text = apr_psprintf(r->row_pool, "%s, %u", text, line[i]);
+        text = apr_psprintf(r->row_pool, "%s, %u", text, redirect_line_number(line[i]));
     return line[MAP_TALLY_LINES - 1] && r->tallies[tally].count > MAP_TALLY_LINES
                ? apr_pstrcat(r->row_pool, text, ", ...", NULL)
                : text;
@@ -556,12 +567,14 @@ static void say_duplicate(void *baton, uint32_t line, uint32_t first_line)
 {
     redirect_report *report = baton;
 
+    if (redirect_report_is_again(report, REDIRECT_TELL_DUPLICATE, line, first_line))
+        return;
     report->duplicates++;
     if (report->hidden)
         report->hidden(report->hidden_baton, line, first_line);
     redirect_report_say(report, REDIRECT_WARNING, line,
-                        "the same source as in line %u, which answers; remove one of them",
-                        (unsigned)first_line);
+                        "the same source as in %s %u, which answers; remove one of them",
+                        redirect_line_word(first_line), redirect_line_number(first_line));
 }
 
 static apr_status_t write_image(redirect_builder *builder, redirect_report *report, void **image,

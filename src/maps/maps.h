@@ -118,6 +118,21 @@ typedef void redirect_written_fn(void *baton, const redirect_rule *rule, map_tex
  * as this may be meant. A server that has rows of it does not take it for meant. */
 #define REDIRECT_MAP_NO_ROW "the file has no row"
 
+/** What is said of a row. */
+typedef enum redirect_tell {
+    REDIRECT_TELL_DUPLICATE,
+    REDIRECT_TELL_HIDDEN,
+    REDIRECT_TELL_SELF,
+    REDIRECT_TELL_LOOP,
+    REDIRECT_TELL_CHAIN,
+    REDIRECT_TELLS
+} redirect_tell;
+
+/** Of which row it was said last, and because of which other one. */
+typedef struct redirect_told {
+    uint32_t line, by;
+} redirect_told;
+
 /** What a JSON file has but redirects, which whoever writes these anew loses. */
 typedef struct redirect_json_rest {
     bool in_object; /* they stand in an object, as in vercel.json */
@@ -162,6 +177,10 @@ typedef struct redirect_report {
     int (*groups)(void *regex_baton, const redirect_match *match, const char *subject, size_t len,
                   redirect_group *groups, int max);
     redirect_json_rest json; /* set by redirect_map_read() */
+    /** Set by redirect_map_read(): a row may have two rules with its line, one behind the other, for a
+     * host and for those below it. What is said of both is said and counted once. */
+    bool twins;
+    redirect_told told[REDIRECT_TELLS]; /* for redirect_report_is_again() */
     /** Called for each row whose pattern was made of something else, with source and target as they
      * are written: "/a/:b*". NULL: none */
     redirect_written_fn *written;
@@ -219,6 +238,9 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
 
 /* --- for the converter ---------------------------------------------------------------------*/
 
+/** True when this was said of the last rule that it was said of, and that was the same row's. */
+bool redirect_report_is_again(redirect_report *report, redirect_tell what, uint32_t line,
+                              uint32_t by);
 void redirect_report_say(redirect_report *report, redirect_severity severity, uint32_t line,
                          const char *format, ...) __attribute__((format(printf, 4, 5)));
 /** Where in a target groups may stand: behind its scheme and host. A message in *why and 0 when it

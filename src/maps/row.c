@@ -622,7 +622,7 @@ static void add_rule(map_reader *r, const map_row *row, const redirect_rule *rul
 {
     switch (redirect_builder_add(r->builder, rule)) {
     case REDIRECT_ADDED:
-        r->report->rows++;
+        r->report->rows += !r->again;
         if (row->written.s && r->report->written)
             r->report->written(r->report->written_baton, rule, row->written, row->written_target);
         break;

@@ -456,10 +456,11 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
     if (refused) {
         ap_log_rerror(
             APLOG_MARK, APLOG_ERR, 0, r,
-            "HtCacheRedirectMap: %s line %u: what was captured from '%s' would change the "
+            "HtCacheRedirectMap: %s %s %u: what was captured from '%s' would change the "
             "target's scheme or host, or make it longer than %d bytes; the row is not used for "
             "this request. Let its pattern capture less",
-            map->file, (unsigned)line, r->uri, REDIRECT_LOCATION_MAX);
+            map->file, redirect_line_word(line), redirect_line_number(line), r->uri,
+            REDIRECT_LOCATION_MAX);
         return DECLINED;
     }
     htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);

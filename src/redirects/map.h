@@ -128,9 +128,6 @@ bool htc_map_leaves_out(const redirect_area_state *state, const redirect_area_no
 void htc_map_say_evicted(const htc_redirects *redirects);
 
 /* redirects/map_load.c */
-/** The directory of the map's .htaccess file as it is now. To be taken while a request is served
- * from this directory: httpd has just checked its links. */
-htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
 /** Read, build and publish @a map in this thread, unless another thread or process is doing so.
  * What is found about the file goes to the error log. Without @a at_once, a file that changed a
  * moment ago and cannot be used is reported later, if it is still the same then. A file of another
@@ -140,8 +137,6 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
 /** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.
  * @a pool for scratch memory. */
 bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
-/** What the map's file is now. All zero when there is none. */
-htc_identity htc_map_file(const htc_redirect_map *map);
 /** The map's time may be up: compare the file, and begin to build in the background if it changed.
  * Returns for how many ms more its time is not up; 0 when it is not told by time. */
 apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
@@ -151,6 +146,11 @@ void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, 
                          apr_pool_t *pool);
 
 /* redirects/map_loader.c */
+/** The directory of the map's .htaccess file as it is now. To be taken while a request is served
+ * from this directory: httpd has just checked its links. */
+htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
+/** What the map's file is now. All zero when there is none. */
+htc_identity htc_map_file(const htc_redirect_map *map);
 apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
 /** Have the process's loader load @a map, of which it keeps a copy, from @a dir when it is its
  * turn. When too many of the same owner wait, nothing is done: to be asked again when the map's

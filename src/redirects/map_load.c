@@ -110,8 +110,8 @@ static void say_rows(const loading *load)
 
         if (may_say(load, level))
             ap_log_error(APLOG_MARK, level, 0, load->redirects->main_server,
-                         "HtCacheRedirectMap: %s line %u: %s", load->map->file, (unsigned)row->line,
-                         row->text);
+                         "HtCacheRedirectMap: %s %s %u: %s", load->map->file,
+                         redirect_line_word(row->line), redirect_line_number(row->line), row->text);
     }
 }
 
@@ -123,7 +123,8 @@ static void log_summary(const loading *load, size_t size)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                      "HtCacheRedirectMap: %s: %u more messages; see all of them with: htcachectl "
                      "check %s",
-                     load->map->file, load->logged - MAX_LOGGED, load->map->file);
+                     load->map->file, load->logged - MAX_LOGGED,
+                     htc_shell_word(load->pool, load->map->file));
     if (may_say(load, APLOG_INFO))
         ap_log_error(APLOG_MARK, APLOG_INFO, 0, s,
                      "HtCacheRedirectMap: %s: %" APR_UINT64_T_FMT " rows, %" APR_UINT64_T_FMT
@@ -277,15 +278,6 @@ static bool still_inside(const loading *load, int dir)
     return !strncmp(file, tree, len) && (len == 1 || file[len] == '/');
 }
 
-htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
-{
-    struct stat st;
-
-    if (!map->tree || stat(map->tree, &st) != 0)
-        return (htc_map_dir){0, 0};
-    return (htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
-}
-
 static bool stat_fd(int fd, htc_identity *id)
 {
     struct stat st;
@@ -416,10 +408,12 @@ static void log_duplicate(void *baton, uint32_t line, uint32_t first)
     loading *load = baton;
     char text[80];
 
+    if (redirect_report_is_again(&load->report, REDIRECT_TELL_DUPLICATE, line, first))
+        return;
     load->report.warnings++;
     load->report.duplicates++;
-    apr_snprintf(text, sizeof(text), "the same source as in line %u, which answers",
-                 (unsigned)first);
+    apr_snprintf(text, sizeof(text), "the same source as in %s %u, which answers",
+                 redirect_line_word(first), redirect_line_number(first));
     log_row(load, REDIRECT_WARNING, line, text);
 }
 
@@ -518,7 +512,8 @@ static const char *not_of_its_format(const loading *load)
     if (!load->held->nelts || load->logged > MAX_LOGGED)
         return "it is not of its format";
     row = &APR_ARRAY_IDX(load->held, load->held->nelts - 1, row_message);
-    return apr_psprintf(load->pool, "cannot be used: line %u: %s", (unsigned)row->line, row->text);
+    return apr_psprintf(load->pool, "cannot be used: %s %u: %s", redirect_line_word(row->line),
+                        redirect_line_number(row->line), row->text);
 }
 
 /* Into the area, if there is one. NULL, or what is wrong. */
@@ -643,17 +638,6 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     return err ? APR_EGENERAL : APR_SUCCESS;
 }
 
-htc_identity htc_map_file(const htc_redirect_map *map)
-{
-    htc_identity id;
-    struct stat st;
-
-    memset(&id, 0, sizeof(id));
-    if (stat(map->file, &st) == 0)
-        htc_identity_from_stat(&id, &st);
-    return id;
-}
-
 /* Somebody else reads it for the first time: its rows are wanted for this request, too. */
 static apr_status_t wait_for_other(const htc_redirects *redirects, const htc_redirect_map *map)
 {
@@ -698,7 +682,8 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
 
 /* --- looking at the file ----------------------------------------------------------------------*/
 
-/* True when the file may still be being written. One that was moved into place is complete. */
+/* True when the file may still be being written. One that was moved into place is complete; what is
+ * no plain file never will be. */
 static bool being_written(const htc_redirect_map *map, const htc_identity *id)
 {
     int64_t age = htc_wall_ns() - id->mtime_ns;
@@ -706,10 +691,10 @@ static bool being_written(const htc_redirect_map *map, const htc_identity *id)
     char last;
     int fd;
 
-    if (age >= 0 && age < QUIET_NS)
-        return true;
-    if (age < 0 || age >= UNFINISHED_NS)
+    if (!S_ISREG(id->mode) || age < 0 || age >= UNFINISHED_NS)
         return false;
+    if (age < QUIET_NS)
+        return true;
     fd = open(map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd >= 0) {
         unfinished = id->size == 0 || pread(fd, &last, 1, (off_t)id->size - 1) != 1 ||

@@ -10,6 +10,28 @@
 #include "redirects/map.h"
 #include "maps/maps.h"
 
+#include <sys/stat.h>
+
+htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
+{
+    struct stat st;
+
+    if (!map->tree || stat(map->tree, &st) != 0)
+        return (htc_map_dir){0, 0};
+    return (htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
+}
+
+htc_identity htc_map_file(const htc_redirect_map *map)
+{
+    htc_identity id;
+    struct stat st;
+
+    memset(&id, 0, sizeof(id));
+    if (stat(map->file, &st) == 0)
+        htc_identity_from_stat(&id, &st);
+    return id;
+}
+
 typedef struct changed_map {
     redirect_queue_job job; /* first, as the queue's jobs are these */
     htc_redirects *redirects;

@@ -5,6 +5,7 @@
  * of the configuration names one: then, and only then, the hook is there.
  */
 #include "redirects/notes.h"
+#include "redirect_table.h"
 
 #include "http_protocol.h"
 
@@ -88,14 +89,16 @@ void htc_notes_pre_config(void)
     ap_hook_log_transaction(note_transaction, NULL, ahead_of_log, APR_HOOK_FIRST);
 }
 
-/* mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
+/* Without blanks: logs have them between their fields. mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
 static void note_line(request_rec *r, const char *note, const char *file, unsigned line)
 {
     const request_rec *top = r;
 
     while (top->main)
         top = top->main;
-    apr_table_setn(r->notes, note, apr_psprintf(top->pool, "%s:%u", file, line));
+    apr_table_setn(r->notes, note,
+                   apr_psprintf(top->pool, "%s:%s%u", file, line & REDIRECT_BY_ROW ? "row" : "",
+                                redirect_line_number(line)));
 }
 
 void htc_note_redirect(request_rec *r, const char *file, unsigned line)

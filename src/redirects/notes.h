@@ -8,7 +8,7 @@
 
 #include "module/module.h"
 
-/** "FILE:LINE" of the line that redirected a request. */
+/** "FILE:LINE" of the line that redirected a request, or "FILE:rowROW", see REDIRECT_BY_ROW. */
 #define HTC_NOTE_REDIRECT "htcache-redirect"
 /** The same of the line without a source, which mod_alias answers with unless something else comes
  * first; only where a request is explained. */

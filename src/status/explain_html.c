@@ -49,9 +49,10 @@ static void send_place(const htc_report *report)
     uint64_t line = htc_page_figure(report, GROUP, "answered_line");
 
     if (file && line)
-        ap_rprintf(report->r,
-                   "<p class=\"place\">from <code>%s</code> line %" APR_UINT64_T_FMT "</p>\n",
-                   htc_page_text(report, file), (apr_uint64_t)line);
+        ap_rprintf(
+            report->r, "<p class=\"place\">from <code>%s</code> %s %" APR_UINT64_T_FMT "</p>\n",
+            htc_page_text(report, file),
+            htc_page_figure(report, GROUP, "answered_by_row") ? "row" : "line", (apr_uint64_t)line);
     else if (file)
         ap_rprintf(report->r, "<p class=\"place\">from <code>%s</code></p>\n",
                    htc_page_text(report, file));

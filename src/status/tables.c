@@ -100,7 +100,8 @@ static const char *sort_key(const htc_report *report, htc_type type, const htc_v
                         (apr_uint64_t)(value->number == HTC_UNKNOWN ? 0 : value->number));
 }
 
-/* A column that has no cell of its own. Returns the last column that was said. */
+/* A column that has no cell of its own. Returns the last column that was said. "by_row" may stand
+ * behind "line". */
 static int send_small(const htc_list *list, int row, int i, const char *separator)
 {
     const htc_report *report = list->report;
@@ -110,10 +111,13 @@ static int send_small(const htc_list *list, int row, int i, const char *separato
                  !strcmp(list->columns[i + 1].name, "line");
 
     if (place) {
+        bool rows = i + 2 < list->ncolumns && !strcmp(list->columns[i + 2].name, "by_row");
+
         ap_rprintf(
-            report->r, "%s%s line %s", separator, htc_page_text(report, value->text),
+            report->r, "%s%s %s %s", separator, htc_page_text(report, value->text),
+            rows && htc_list_cell(list, row, i + 2)->number ? "row" : "line",
             htc_page_number(report->pool, HTC_UNIT_ONE, htc_list_cell(list, row, i + 1)->number));
-        return i + 1;
+        return i + 1 + rows;
     }
     ap_rprintf(
         report->r, "%s%s %s", separator, column->title,

@@ -67,6 +67,7 @@ convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *b
     list->pool = pool;
     list->rules = apr_array_make(pool, 64, sizeof(convert_rule));
     list->no_rules = apr_array_make(pool, 4, sizeof(convert_row));
+    list->faults = apr_array_make(pool, 4, sizeof(convert_row));
     list->waiting = apr_array_make(pool, 4, sizeof(convert_loss));
     list->say = say;
     list->baton = baton;
@@ -78,6 +79,7 @@ convert_list *convert_list_create(apr_pool_t *pool, convert_say_fn *say, void *b
 typedef struct forward {
     convert_list *list;
     const char *file;
+    bool shared; /* several rows may stand in a line */
 } forward;
 
 static void pass_on(void *baton, redirect_severity severity, uint32_t line, const char *message)
@@ -92,7 +94,7 @@ static void pass_on(void *baton, redirect_severity severity, uint32_t line, cons
 static void report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
                    const char *text)
 {
-    forward to = {list, file};
+    forward to = {list, file, false};
     redirect_report r = {.fn = pass_on, .baton = &to};
 
     redirect_report_say(&r, severity, line, "%s", text);
@@ -115,11 +117,17 @@ static const char *keep(apr_pool_t *pool, const char *s, size_t len)
     return s ? apr_pstrmemdup(pool, s, len) : NULL;
 }
 
-static void take_rule(convert_list *list, const char *file, const redirect_rule *from)
+static uint32_t part_of(const forward *f)
 {
+    return f->shared ? ++f->list->parts : 0;
+}
+
+static void take_rule(const forward *f, const redirect_rule *from)
+{
+    convert_list *list = f->list;
     convert_rule *to = apr_array_push(list->rules);
 
-    *to = (convert_rule){.rule = *from, .file = file};
+    *to = (convert_rule){.rule = *from, .file = f->file, .part = part_of(f)};
     to->rule.source = keep(list->pool, from->source, from->source_len);
     to->rule.pattern = keep(list->pool, from->pattern, from->pattern_len);
     to->rule.host = keep(list->pool, from->host, from->host_len);
@@ -128,13 +136,17 @@ static void take_rule(convert_list *list, const char *file, const redirect_rule 
     to->rule.target = keep(list->pool, from->target, from->target_len);
 }
 
-/* An error is a row that cannot be read. */
+/* An error is a row that cannot be read, or not all of it. */
 static void pass_read(void *baton, redirect_severity severity, uint32_t line, const char *message)
 {
     forward *f = baton;
 
-    if (severity == REDIRECT_ERROR)
-        convert_no_rule(f->list, f->file, line);
+    if (severity == REDIRECT_ERROR) {
+        convert_row row = {f->file, line, part_of(f)};
+
+        convert_no_rule(f->list, &row);
+        APR_ARRAY_PUSH(f->list->faults, convert_row) = row;
+    }
     pass_on(baton, severity, line, message);
 }
 
@@ -142,7 +154,7 @@ static void pass_hidden(void *baton, uint32_t line, uint32_t by)
 {
     forward *f = baton;
 
-    convert_no_rule(f->list, f->file, line);
+    convert_no_rule(f->list, &(convert_row){f->file, line, part_of(f)});
     if (f->list->hidden)
         f->list->hidden(f->list->hidden_baton, line, by);
 }
@@ -210,7 +222,8 @@ static void take_written(convert_list *list, const written_rows *rows)
 apr_status_t convert_read_map(convert_list *list, const redirect_map_options *options,
                               const char *file, const char *bytes, size_t len)
 {
-    forward to = {list, file};
+    forward to = {list, file,
+                  redirect_format_of(options, file, bytes, len) == REDIRECT_FORMAT_NGINX};
     written_rows rows = {list->pool, apr_hash_make(list->pool)};
     redirect_report r = {.fn = pass_read,
                          .written = keep_written,
@@ -235,7 +248,7 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
         redirect_rule rule;
 
         redirect_table_rule(table, i, &rule, buffer, NULL);
-        take_rule(list, file, &rule);
+        take_rule(&to, &rule);
         take_written(list, &rows);
     }
     free(image);

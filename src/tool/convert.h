@@ -34,6 +34,7 @@ typedef struct convert_rule {
                          * as mod_alias does it, without minding slashes, query and fragment;
                          * then it has REDIRECT_OPT_LINE */
     const char *file;   /* rule.line is the line in it */
+    uint32_t part;      /* see convert_row */
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
     bool lost;      /* it could not be written as it is, which was reported */
@@ -49,6 +50,7 @@ typedef struct convert_rule {
 typedef struct convert_row {
     const char *file;
     uint32_t line;
+    uint32_t part; /* tells rows of one line apart; 0: the line is one */
 } convert_row;
 
 /** Something that could not be said of a rule. */
@@ -59,8 +61,8 @@ typedef struct convert_loss {
     const char *text;
 } convert_loss;
 
-/** What became of the rows and lines that were read; `read` is the sum of the others. Several rows
- * of one line count as one. */
+/** What became of the rows and lines that were read; `read` is the sum of the others. A row counts
+ * once, however many redirects were made of it. */
 typedef struct convert_rows {
     unsigned read;
     unsigned whole;  /* written as they are */
@@ -86,6 +88,8 @@ typedef struct convert_list {
     void (*hidden)(void *baton, uint32_t line, uint32_t by);
     void *hidden_baton;
     apr_array_header_t *no_rules; /* convert_row: of rows that were read, and are no rules here */
+    apr_array_header_t *faults;   /* convert_row: of rows of which not all could be read */
+    uint32_t parts;               /* so many rows that share a line were read */
     apr_array_header_t *waiting;  /* convert_loss: reported when all rules have been written */
     redirect_json_rest json;      /* of maps that were read */
     bool as_object;               /* write JSON as in vercel.json */

@@ -35,16 +35,21 @@ typedef struct conversion {
 static json_t *json_message(redirect_severity severity, const char *file, uint32_t line,
                             const char *message)
 {
-    return json_pack("{sosIssss}", "file", tool_json_string(file), "line", (json_int_t)line,
-                     "severity", map_severities[severity], "message", message);
+    json_t *one = json_pack("{so}", "file", tool_json_string(file));
+
+    tool_json_place(one, line);
+    json_object_set_new(one, "severity", json_string(map_severities[severity]));
+    json_object_set_new(one, "message", json_string(message));
+    return one;
 }
 
 static void put_message(redirect_severity severity, const char *file, uint32_t line,
                         const char *message)
 {
-    tool_put(stderr, file);
     if (line)
-        fprintf(stderr, ":%u", (unsigned)line);
+        tool_put_place(stderr, file, line);
+    else
+        tool_put(stderr, file);
     fprintf(stderr, ": %s: %s", map_severities[severity], message);
 }
 
@@ -74,7 +79,7 @@ static void say_kind(const conversion *c, const message_kind *kind)
         json_t *lines = json_array();
 
         for (unsigned i = 0; i < kind->nlines; i++)
-            json_array_append_new(lines, json_integer((json_int_t)kind->lines[i]));
+            json_array_append_new(lines, json_integer(redirect_line_number(kind->lines[i])));
         json_object_set_new(one, "count", json_integer((json_int_t)kind->count));
         json_object_set_new(one, "lines", lines);
         json_array_append_new(c->messages, one);
@@ -82,10 +87,11 @@ static void say_kind(const conversion *c, const message_kind *kind)
     }
     put_message(kind->severity, kind->file, kind->lines[0], kind->text);
     if (kind->count > 1) {
-        fprintf(stderr, " (%" APR_UINT64_T_FMT " times: line%s ", kind->count,
+        fprintf(stderr, " (%" APR_UINT64_T_FMT " times: %s%s ", kind->count,
+                redirect_line_word(kind->lines[0]),
                 kind->nlines == 1 && !kind->more_lines ? "" : "s");
         for (unsigned i = 0; i < kind->nlines; i++)
-            fprintf(stderr, "%s%u", i ? ", " : "", (unsigned)kind->lines[i]);
+            fprintf(stderr, "%s%u", i ? ", " : "", redirect_line_number(kind->lines[i]));
         fprintf(stderr, "%s)", kind->more_lines ? ", ..." : "");
     }
     putc('\n', stderr);

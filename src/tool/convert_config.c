@@ -66,7 +66,7 @@ static void lost(reader *r, uint32_t line, const char *format, ...)
     va_start(args, format);
     convert_report(r->list, REDIRECT_ERROR, r->file, line, "%s",
                    apr_pvsprintf(r->pool, format, args));
-    convert_no_rule(r->list, r->file, line);
+    convert_no_rule(r->list, &(convert_row){r->file, line, 0});
     va_end(args);
 }
 

@@ -322,7 +322,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     else if (i < n)
         convert_left_out(w->list, r, "RewriteRule cannot give the target '%s'",
                          plain_target(regex[i].target, pool));
-    w->count += i > 0;
+    w->count += (unsigned)i;
 }
 
 /* --- hosts ------------------------------------------------------------------------------------*/

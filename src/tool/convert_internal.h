@@ -57,7 +57,7 @@ bool convert_left_out(convert_list *list, const convert_rule *r, const char *for
 /** Report all of these, in the order of the files. */
 void convert_report_losses(convert_list *list);
 /** A row was read, and is no rule of the list. */
-void convert_no_rule(convert_list *list, const char *file, uint32_t line);
+void convert_no_rule(convert_list *list, const convert_row *row);
 void convert_report(convert_list *list, redirect_severity severity, const char *file, uint32_t line,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

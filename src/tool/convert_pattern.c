@@ -46,6 +46,7 @@ static void put_nginx_row(convert_writer *w, const convert_rule *r, const char *
     put_nginx_word(w->out,
                    apr_pstrcat(w->list->pool, target, appends ? "$is_args$args" : "", NULL));
     fputs(";\n", w->out);
+    w->count++;
 }
 
 static bool is_nginx_exact(const convert_rule *r)
@@ -251,7 +252,6 @@ static void write_nginx_query(convert_writer *w, const convert_rule *r)
         }
         put_nginx_row(w, r, source, r->rule.target);
     }
-    w->count++;
 }
 
 static void write_nginx_rule(convert_writer *w, const convert_rule *r)
@@ -260,11 +260,10 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
     convert_regex regex[2];
     int n = 0;
 
-    if (is_nginx_exact(r)) {
+    if (is_nginx_exact(r))
         put_nginx_row(w, r, apr_pstrcat(pool, nginx_origin(r, pool), nginx_path(r, pool), NULL),
                       r->rule.target);
-        n = -1;
-    } else
+    else
         n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
         if (captures_encoded(&regex[i], pool))
@@ -279,7 +278,6 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
                         NULL),
             regex[i].target);
     }
-    w->count += n != 0;
 }
 
 static void write_nginx_block(convert_writer *w, size_t block)
@@ -406,6 +404,7 @@ static void put_json_row(convert_writer *w, const convert_rule *r, const char *s
     }
     fputs("}", w->out);
     w->first = false;
+    w->count++;
 }
 
 /* Literal text of a pattern: what has a meaning there is escaped. */
@@ -486,7 +485,6 @@ static void write_json_patterns(convert_writer *w, const convert_rule *r)
 
     if (r->written && r->made_target == r->rule.target) {
         put_json_row(w, r, r->written, r->written_target, false);
-        w->count++;
         return;
     }
     n = convert_regexes(w->list, r, regex);
@@ -501,7 +499,6 @@ static void write_json_patterns(convert_writer *w, const convert_rule *r)
             break;
         }
     }
-    w->count += i > 0;
 }
 
 /* What vercel.json cannot say, and bulk redirects can, or none of them. */
@@ -543,7 +540,6 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
             bulk ? convert_source(r, w->list->pool, "(){}*+:") : json_path(r, w->list->pool);
 
         put_json_row(w, r, source, r->rule.target, bulk);
-        w->count++;
     }
 }
 

@@ -75,9 +75,9 @@ bool convert_left_out(convert_list *list, const convert_rule *r, const char *for
     return true;
 }
 
-void convert_no_rule(convert_list *list, const char *file, uint32_t line)
+void convert_no_rule(convert_list *list, const convert_row *row)
 {
-    APR_ARRAY_PUSH(list->no_rules, convert_row) = (convert_row){file, line};
+    APR_ARRAY_PUSH(list->no_rules, convert_row) = *row;
 }
 
 /* --- rows -------------------------------------------------------------------------------------*/
@@ -87,14 +87,15 @@ typedef struct fate {
     bool written, lost;
 } fate;
 
-static fate *fate_of(apr_hash_t *fates, const char *file, uint32_t line)
+static fate *fate_of(apr_hash_t *fates, const convert_row *row)
 {
     apr_pool_t *pool = apr_hash_pool_get(fates);
     convert_row *key = apr_pcalloc(pool, sizeof(*key)); /* with its padding */
     fate *found;
 
-    key->file = file;
-    key->line = line;
+    key->file = row->file;
+    key->line = row->line;
+    key->part = row->part;
     found = apr_hash_get(fates, key, sizeof(*key));
     if (!found) {
         found = apr_pcalloc(pool, sizeof(*found));
@@ -103,13 +104,18 @@ static fate *fate_of(apr_hash_t *fates, const char *file, uint32_t line)
     return found;
 }
 
+static fate *fate_of_rule(apr_hash_t *fates, const convert_rule *r)
+{
+    return fate_of(fates, &(convert_row){r->file, r->rule.line, r->part});
+}
+
 static apr_hash_t *fates_of(const convert_list *list, apr_pool_t *pool)
 {
     apr_hash_t *fates = apr_hash_make(pool);
 
     for (int i = 0; i < list->rules->nelts; i++) {
         const convert_rule *r = rule_at(list, i);
-        fate *row = fate_of(fates, r->file, r->rule.line);
+        fate *row = fate_of_rule(fates, r);
 
         row->written |= !r->left_out;
         row->lost |= r->lost || r->differs;
@@ -128,8 +134,10 @@ convert_rows convert_count_rows(const convert_list *list)
     for (int i = 0; i < list->no_rules->nelts; i++) {
         const convert_row *row = &APR_ARRAY_IDX(list->no_rules, i, convert_row);
 
-        fate_of(fates, row->file, row->line);
+        fate_of(fates, row);
     }
+    for (int i = 0; i < list->faults->nelts; i++)
+        fate_of(fates, &APR_ARRAY_IDX(list->faults, i, convert_row))->lost = true;
     rows.read = apr_hash_count(fates);
     for (apr_hash_index_t *i = apr_hash_first(pool, fates); i; i = apr_hash_next(i)) {
         const fate *row = apr_hash_this_val(i);
@@ -158,6 +166,8 @@ static int compare_places(const void *a, const void *b)
         return x->file < y->file ? -1 : 1;
     if (x->rule->rule.line != y->rule->rule.line)
         return x->rule->rule.line < y->rule->rule.line ? -1 : 1;
+    if (x->rule->part != y->rule->part)
+        return x->rule->part < y->rule->part ? -1 : 1;
     return x->loss < y->loss ? -1 : x->loss > y->loss;
 }
 
@@ -192,7 +202,8 @@ static said *sorted_losses(const convert_list *list, apr_pool_t *pool)
 
 static bool same_row(const said *a, const said *b)
 {
-    return a->file == b->file && a->rule->rule.line == b->rule->rule.line;
+    return a->file == b->file && a->rule->rule.line == b->rule->rule.line &&
+           a->rule->part == b->rule->part;
 }
 
 /* The rules of a row often lose the same. */
@@ -211,9 +222,8 @@ static const char *what_became(const said *one, apr_hash_t *fates)
 {
     if (!one->loss->left_out && !one->rule->left_out)
         return "it was written all the same";
-    return fate_of(fates, one->rule->file, one->rule->rule.line)->written
-               ? "the rest of the row was written"
-               : "it was left out";
+    return fate_of_rule(fates, one->rule)->written ? "the rest of the row was written"
+                                                   : "it was left out";
 }
 
 void convert_report_losses(convert_list *list)

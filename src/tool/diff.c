@@ -56,7 +56,7 @@ static bool compare(void *baton, const convert_rule *r, const redirect_request *
 
 /* --- output -----------------------------------------------------------------------------------*/
 
-static unsigned line_of(const side *s, const probe_answer *a)
+static uint32_t line_of(const side *s, const probe_answer *a)
 {
     return a->index < 0 ? 0 : APR_ARRAY_IDX(s->list->rules, a->index, convert_rule).rule.line;
 }
@@ -67,8 +67,8 @@ static void print_answer(const side *s, const probe_answer *a, apr_pool_t *pool)
     if (a->index < 0)
         return;
     fputs(" (", stdout);
-    tool_put(stdout, s->name);
-    printf(":%u)", line_of(s, a));
+    tool_put_place(stdout, s->name, line_of(s, a));
+    putchar(')');
 }
 
 static void print_changes(const comparison *c)
@@ -104,7 +104,7 @@ static void print_csv_side(const side *s, const probe_answer *a)
     }
     printf(",%d,", a->status);
     tool_put_csv(stdout, a->location ? a->location : "");
-    printf(",%u", line_of(s, a));
+    printf(",%s%u", redirect_line_prefix(line_of(s, a)), redirect_line_number(line_of(s, a)));
 }
 
 static void print_csv(const comparison *c)
@@ -124,10 +124,11 @@ static void print_csv(const comparison *c)
 
 static json_t *json_side(const side *s, const probe_answer *a)
 {
-    return a->index < 0
-               ? json_null()
-               : json_pack("{sIsiso}", "line", (json_int_t)line_of(s, a), "status", a->status,
-                           "location", a->location ? tool_json_string(a->location) : json_null());
+    return a->index < 0 ? json_null()
+                        : tool_json_place(
+                              json_pack("{siso}", "status", a->status, "location",
+                                        a->location ? tool_json_string(a->location) : json_null()),
+                              line_of(s, a));
 }
 
 static int print_json(const comparison *c)

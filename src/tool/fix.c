@@ -38,17 +38,21 @@ static void say(void *baton, redirect_severity severity, const char *file, uint3
 {
     (void)baton;
     if (severity == REDIRECT_ERROR)
-        tool_say("%s:%u: %s; it stays as it is", file, (unsigned)line, message);
+        tool_say("%s:%s%u: %s; it stays as it is", file, redirect_line_prefix(line),
+                 redirect_line_number(line), message);
 }
 
 static void tell(const fixing *x, uint32_t line, const char *what, const char *message)
 {
-    if (x->messages)
-        json_array_append_new(x->messages, json_pack("{sIssso}", "line", (json_int_t)line, "what",
-                                                     what, "message", tool_json_string(message)));
-    else
-        tool_say_to(x->said ? x->said : stderr, "%s:%u: %s: %s", x->name, (unsigned)line, what,
-                    message);
+    if (x->messages) {
+        json_t *one = tool_json_place(json_object(), line);
+
+        json_object_set_new(one, "what", json_string(what));
+        json_object_set_new(one, "message", tool_json_string(message));
+        json_array_append_new(x->messages, one);
+    } else
+        tool_say_to(x->said ? x->said : stderr, "%s:%s%u: %s: %s", x->name,
+                    redirect_line_prefix(line), redirect_line_number(line), what, message);
 }
 
 static void take_hidden(void *baton, uint32_t line, uint32_t by)
@@ -239,7 +243,8 @@ static void tell_edit(fixing *x, const fix_edit *edit)
     if (edit->drop) {
         x->removed++;
         tell(x, edit->line, "removed",
-             apr_psprintf(x->pool, "line %u answers for it", (unsigned)edit->by));
+             apr_psprintf(x->pool, "%s %u answers for it", redirect_line_word(edit->by),
+                          redirect_line_number(edit->by)));
     } else {
         int saved = x->steps[edit->rule].saved;
 

@@ -83,6 +83,13 @@ const char *tool_end(const tool_options *options);
 void tool_put(FILE *out, const char *s);
 void tool_put_bytes(FILE *out, const char *s, size_t len);
 
+/** "FILE:3", or "FILE:row 3", see REDIRECT_BY_ROW. */
+void tool_put_place(FILE *out, const char *file, uint32_t line);
+
+/** The same in JSON: "line", and "by_row" where that is a row's number. Of @a object, which is
+ * returned. */
+json_t *tool_json_place(json_t *object, uint32_t line);
+
 /** A time on standard output, "never" for 0. */
 void tool_put_time(json_int_t seconds);
 

@@ -141,6 +141,8 @@ void tool_lint_table(const redirect_table *table, redirect_report *report, apr_p
         const char *source, *target;
 
         redirect_table_rule(table, i, &rule, buffer, NULL);
+        if (report->twins && l.line == rule.line)
+            continue;
         l.line = rule.line;
         source = apr_pstrmemdup(sub, rule.source, rule.source_len);
         target = rule.target ? apr_pstrmemdup(sub, rule.target, rule.target_len) : NULL;

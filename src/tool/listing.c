@@ -15,7 +15,7 @@
 /* No server has more: maps and lines of configurations together. */
 #define ROWS_MAX 4000000
 
-typedef enum row_type { ROW_NUMBER, ROW_TIME, ROW_TEXT } row_type;
+typedef enum row_type { ROW_NUMBER, ROW_LINE, ROW_TIME, ROW_TEXT } row_type;
 
 /* A column of CSV, by its key in JSON. */
 typedef struct column {
@@ -25,7 +25,7 @@ typedef struct column {
 
 static const column redirect_columns[] = {
     {"hits", ROW_NUMBER}, {"last_hit_at", ROW_TIME}, {"status", ROW_NUMBER}, {"rule", ROW_TEXT},
-    {"target", ROW_TEXT}, {"file", ROW_TEXT},        {"line", ROW_NUMBER},   {NULL, ROW_TEXT}};
+    {"target", ROW_TEXT}, {"file", ROW_TEXT},        {"line", ROW_LINE},     {NULL, ROW_TEXT}};
 static const column missing_columns[] = {{"hits", ROW_NUMBER},
                                          {"last_hit_at", ROW_TIME},
                                          {"host", ROW_TEXT},
@@ -56,6 +56,12 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
+/* In front of "line". A server of another version does not say so. */
+static const char *row_word(const json_t *row)
+{
+    return json_is_true(json_object_get(row, "by_row")) ? "row " : "";
+}
+
 /* --- a table ----------------------------------------------------------------------------------*/
 
 static void put_count(const tool_options *o, const json_t *row)
@@ -82,7 +88,7 @@ static void put_redirect(const tool_options *o, const json_t *row)
     }
     printf("  %s", tool_begin(o, COLOUR_DIM));
     tool_put(stdout, text_of(row, "file"));
-    printf(":%" JSON_INTEGER_FORMAT "%s\n", number_of(row, "line"), tool_end(o));
+    printf(":%s%" JSON_INTEGER_FORMAT "%s\n", row_word(row), number_of(row, "line"), tool_end(o));
 }
 
 static void put_missing(const tool_options *o, const json_t *row)
@@ -149,7 +155,9 @@ static void put_csv_head(const listing *l)
 static void put_csv_row(const listing *l, const json_t *row)
 {
     for (const column *c = l->columns; c->name; c++) {
-        if (c->type == ROW_NUMBER)
+        if (c->type == ROW_LINE)
+            fputs(row_word(row), stdout);
+        if (c->type == ROW_NUMBER || c->type == ROW_LINE)
             printf("%" JSON_INTEGER_FORMAT, number_of(row, c->name));
         else if (c->type == ROW_TIME)
             put_csv_time(number_of(row, c->name));

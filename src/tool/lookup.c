@@ -54,8 +54,8 @@ static int follow(map_file *f, const redirect_request *request, bool on, map_hop
 static void print_hops(const map_file *f, const map_hop *hops, int n)
 {
     for (int i = 0; i < n; i++) {
-        tool_put(stdout, f->name);
-        printf(":%u: %d", (unsigned)hops[i].line, hops[i].match.profile.status);
+        tool_put_place(stdout, f->name, hops[i].line);
+        printf(": %d", hops[i].match.profile.status);
         if (hops[i].location) {
             putchar(' ');
             tool_put(stdout, hops[i].location);
@@ -76,9 +76,10 @@ static json_t *json_hops(const map_file *f, const map_hop *hops, int n)
     json_t *list = json_array();
 
     for (int i = 0; i < n; i++) {
-        json_t *one = json_pack("{sIsisb}", "line", (json_int_t)hops[i].line, "status",
-                                hops[i].match.profile.status, "refused", hops[i].refused);
+        json_t *one = tool_json_place(json_object(), hops[i].line);
 
+        json_object_set_new(one, "status", json_integer(hops[i].match.profile.status));
+        json_object_set_new(one, "refused", json_boolean(hops[i].refused));
         json_object_set_new(one, "location",
                             hops[i].location ? json_string(hops[i].location) : json_null());
         json_array_append_new(list, one);

@@ -3,6 +3,7 @@
  * Redirect maps and configurations as htcachectl reads them. Called by its commands.
  */
 #include "tool/map_file.h"
+#include "base/base.h"
 #include "maps/maps.h"
 
 #include <apr_strings.h>
@@ -256,7 +257,8 @@ void map_say_unasked(void *baton, redirect_severity severity, const char *file, 
         return;
     message_kinds_count(baton, severity, file, line, message, &told);
     if (told)
-        tool_say("%s:%u: %s; it is not asked", file, (unsigned)line, message);
+        tool_say("%s:%s%u: %s; it is not asked", file, redirect_line_prefix(line),
+                 redirect_line_number(line), message);
 }
 
 void map_say_more_unasked(const message_kinds *kinds, const char *name)
@@ -307,8 +309,9 @@ int map_file_load(map_file *f, const char *format)
     }
     rv = map_file_build(f);
     if (f->report.errors)
-        tool_say("%s: %" U64 " error%s in the file, read as %s; see htcachectl check", f->name,
-                 f->report.errors, f->report.errors == 1 ? "" : "s", map_file_format(f));
+        tool_say("%s: %" U64 " error%s in the file, read as %s; see htcachectl check %s", f->name,
+                 f->report.errors, f->report.errors == 1 ? "" : "s", map_file_format(f),
+                 htc_shell_word(f->pool, f->name));
     if (rv != APR_SUCCESS)
         return map_file_code(f, rv) == TOOL_FOUND ? TOOL_USAGE : map_file_code(f, rv);
     return TOOL_GOOD;
@@ -357,9 +360,8 @@ bool map_file_ask(map_file *f, const redirect_request *request, map_hop *h)
 void map_file_print(const map_file *f)
 {
     for (size_t i = 0; i < f->count; i++) {
-        tool_put(stdout, f->name);
-        printf(":%u: %s: %s\n", (unsigned)f->messages[i].line,
-               map_severities[f->messages[i].severity], f->messages[i].text);
+        tool_put_place(stdout, f->name, f->messages[i].line);
+        printf(": %s: %s\n", map_severities[f->messages[i].severity], f->messages[i].text);
         if (!f->messages[i].more)
             continue;
         tool_put(stdout, f->name);
@@ -374,9 +376,10 @@ json_t *map_file_json(const map_file *f)
 
     for (size_t i = 0; i < f->count; i++) {
         const map_message *m = &f->messages[i];
-        json_t *one = json_pack("{sIssss}", "line", (json_int_t)m->line, "severity",
-                                map_severities[m->severity], "message", m->text);
+        json_t *one = tool_json_place(json_object(), m->line);
 
+        json_object_set_new(one, "severity", json_string(map_severities[m->severity]));
+        json_object_set_new(one, "message", json_string(m->text));
         if (m->more)
             json_object_set_new(one, "more", json_integer((json_int_t)m->more));
         json_array_append_new(list, one);

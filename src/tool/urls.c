@@ -332,11 +332,15 @@ static json_t *json_string_or_null(const char *s)
 
 static json_t *json_row(const url_row *row, const url_answer *got)
 {
-    return json_pack("{sIsososisosIso}", "line", (json_int_t)row->line, "url",
-                     tool_json_string(row->url), "expected", tool_json_string(row->differs),
-                     "status", got->status, "location", json_string_or_null(got->location),
-                     "map_line", (json_int_t)row->map.line, "reason",
-                     json_string_or_null(got->why));
+    json_t *one = json_pack("{sIsososisoso}", "line", (json_int_t)row->line, "url",
+                            tool_json_string(row->url), "expected", tool_json_string(row->differs),
+                            "status", got->status, "location", json_string_or_null(got->location),
+                            "reason", json_string_or_null(got->why));
+
+    json_object_set_new(one, "map_line", json_integer(redirect_line_number(row->map.line)));
+    if (row->map.line & REDIRECT_BY_ROW)
+        json_object_set_new(one, "map_by_row", json_true());
+    return one;
 }
 
 static void print_row(const tool_options *o, const map_file *f, const url_row *row,
@@ -353,8 +357,8 @@ static void print_row(const tool_options *o, const map_file *f, const url_row *r
     tool_put(stdout, *why ? why : say_answer(got->status, got->location, pool));
     if (row->map.line && f) {
         printf(" (");
-        tool_put(stdout, f->name);
-        printf(":%u)", (unsigned)row->map.line);
+        tool_put_place(stdout, f->name, row->map.line);
+        putchar(')');
     }
     putchar('\n');
 }

@@ -39,6 +39,20 @@ void tool_put(FILE *out, const char *s)
     tool_put_bytes(out, s, strlen(s));
 }
 
+void tool_put_place(FILE *out, const char *file, uint32_t line)
+{
+    tool_put(out, file);
+    fprintf(out, ":%s%u", redirect_line_prefix(line), redirect_line_number(line));
+}
+
+json_t *tool_json_place(json_t *object, uint32_t line)
+{
+    json_object_set_new(object, "line", json_integer(redirect_line_number(line)));
+    if (line & REDIRECT_BY_ROW)
+        json_object_set_new(object, "by_row", json_true());
+    return object;
+}
+
 void tool_put_csv(FILE *out, const char *s)
 {
     bool quotes = strpbrk(s, ",;\"") != NULL;
