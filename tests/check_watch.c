@@ -248,19 +248,62 @@ START_TEST(words)
 {
     _Atomic int64_t *word = htc_watch_word_at(watch, 7);
     int64_t fresh = htc_watch_word_fresh(watch, 7);
-    bool known;
+    bool whole;
 
     ck_assert_int_ne(fresh, htc_watch_word_fresh(watch, 7 + HTC_WATCH_WORDS));
     write_text("map.txt", "one");
-    ck_assert_int_eq(htc_watch_word(watch, at("map.txt"), 7, &known), HTC_WATCH_OK);
+    ck_assert_int_eq(htc_watch_word(watch, at("map.txt"), 7, &whole), HTC_WATCH_OK);
     atomic_store(word, fresh);
     htc_watch_drain(watch);
     ck_assert_int_eq(atomic_load(word), fresh);
-    ck_assert_int_eq(htc_watch_word(watch, at("map.txt"), 7, &known), HTC_WATCH_OK);
-    ck_assert(known);
     write_text("map.txt", "two");
     htc_watch_drain(watch);
     ck_assert_int_lt(atomic_load(word), 0);
+}
+END_TEST
+
+static bool is_whole(const char *name)
+{
+    bool whole;
+
+    htc_watch_drain(watch);
+    ck_assert_int_eq(htc_watch_word(watch, at(name), 7, &whole), HTC_WATCH_OK);
+    return whole;
+}
+
+/* Whether a file is complete is told by who wrote it: it is closed, or gets its name. By the file's
+ * own name and through links. */
+START_TEST(writing_is_told)
+{
+    static const char *const names[] = {"map.txt", "link", "linked/map.txt"};
+    const char *name = names[_i];
+    int fd;
+
+    write_text("map.txt", "one");
+    make_link("map.txt", "link");
+    make_link(".", "linked");
+    ck_assert_msg(!is_whole(name), "not known at first");
+    fd = open(at("map.txt"), O_WRONLY | O_TRUNC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_msg(!is_whole(name), "emptied");
+    ck_assert_int_eq(write(fd, "two", 3), 3);
+    ck_assert_msg(!is_whole(name), "in the middle");
+    close(fd);
+    ck_assert_msg(is_whole(name), "closed");
+    ck_assert_int_eq(chmod(at("map.txt"), 0600), 0);
+    ck_assert_msg(is_whole(name), "other rights");
+    fd = open(at("map.txt"), O_WRONLY | O_APPEND);
+    ck_assert_int_eq(write(fd, "3", 1), 1);
+    ck_assert_msg(!is_whole(name), "appended to");
+    close(fd);
+    ck_assert_int_eq(unlink(at("map.txt")), 0);
+    fd = open(at("map.txt"), O_WRONLY | O_CREAT, 0644);
+    ck_assert_msg(!is_whole(name), "made anew");
+    close(fd);
+    ck_assert_msg(is_whole(name), "and closed");
+    write_text("new", "four");
+    move("new", "map.txt");
+    ck_assert_msg(is_whole(name), "moved into place");
 }
 END_TEST
 
@@ -278,6 +321,7 @@ int main(void)
     tcase_add_test(tc, links_in_a_circle);
     tcase_add_test(tc, doubts_differ);
     tcase_add_test(tc, words);
+    tcase_add_loop_test(tc, writing_is_told, 0, 3);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

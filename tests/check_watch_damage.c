@@ -20,10 +20,10 @@ static void use_tree(unsigned n)
                                         "links/deep/.first", "links/.htaccess",       "a/c/hard"};
     const char *name = names[n % 6];
     htc_ref ref = put(at(name), "");
-    bool known;
+    bool whole;
 
     trust(at(name), ref);
-    htc_watch_word(watch, at(name), n % 7, &known);
+    htc_watch_word(watch, at(name), n % 7, &whole);
     if (n % 3 == 0)
         write_in_place();
     if (n % 11 == 0)

@@ -38,10 +38,10 @@ static void trust_word(const char *name, uint32_t word)
 {
     _Atomic int64_t *mark = htc_watch_word_at(watch, word);
     int64_t fresh = htc_watch_word_fresh(watch, word), own = htc_watch_unverified(watch);
-    bool known;
+    bool whole;
 
     atomic_store(mark, own);
-    ck_assert_int_eq(htc_watch_word(watch, at(name), word, &known), HTC_WATCH_OK);
+    ck_assert_int_eq(htc_watch_word(watch, at(name), word, &whole), HTC_WATCH_OK);
     ck_assert(atomic_compare_exchange_strong(mark, &own, fresh));
 }
 

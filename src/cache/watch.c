@@ -417,7 +417,8 @@ HTC_EACH void htc_watch_drain(htc_watch *watch)
 typedef struct entry {
     uint32_t entered;
     uint64_t version;
-    bool same; /* it was entered there already */
+    bool same;  /* it was entered there already */
+    bool whole; /* see htc_watch_word() */
 } entry;
 
 /* Versions count up: a record that was replaced meanwhile must not hide its successor. */
@@ -435,6 +436,16 @@ static htc_watch_why enter_record(htc_watch *w, uint32_t index, void *data)
     return HTC_WATCH_OK;
 }
 
+/* What a chain of links leads to. */
+static const htcw_node *behind_links(htc_watch *w, uint32_t index)
+{
+    const htcw_node *node = htcw_at(w, index);
+
+    for (int n = 0; n < HTCW_MAX_LINKS && node->target != HTCW_NIL; n++)
+        node = htcw_at(w, node->target);
+    return node;
+}
+
 /* A path has one record, but any number of words: each has a node of its own below the path's, and
  * is doomed with it. */
 static htc_watch_why enter_word(htc_watch *w, uint32_t index, void *data)
@@ -446,7 +457,7 @@ static htc_watch_why enter_word(htc_watch *w, uint32_t index, void *data)
     if (child == HTCW_NIL)
         return HTC_WATCH_FULL;
     node = htcw_at(w, child);
-    e->same = htcw_settled(w, node);
+    e->whole = behind_links(w, index)->flags & HTCW_WHOLE;
     node->entered = e->entered;
     HTCW_CRASH_POINT("word");
     node->since = htc_mono_ms();
@@ -467,16 +478,19 @@ static htc_watch_why enter(htc_watch *w, const char *path, htcw_finish *finish, 
 
 htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, bool *known)
 {
-    entry e = {ref.slot & ~HTCW_WORD, ref.version, false};
+    entry e = {ref.slot & ~HTCW_WORD, ref.version, false, false};
 
     return enter(watch, path, enter_record, &e, known);
 }
 
-htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known)
+htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *whole)
 {
-    entry e = {word % HTC_WATCH_WORDS | HTCW_WORD, 0, false};
+    entry e = {word % HTC_WATCH_WORDS | HTCW_WORD, 0, false, false};
+    bool known;
+    htc_watch_why why = enter(watch, path, enter_word, &e, &known);
 
-    return enter(watch, path, enter_word, &e, known);
+    *whole = e.whole;
+    return why;
 }
 
 /* --- the sweep --------------------------------------------------------------------------------*/

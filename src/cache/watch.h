@@ -180,8 +180,9 @@ htc_watch_why htc_watch_record(htc_watch *watch, const char *path, htc_ref ref, 
 
 /** The same for a word instead of a record, beside what else depends on @a path. @a word is any
  *  number; those that agree in their low bits share a mark, which is htc_watch_word_fresh() for one
- *  of them at a time. */
-htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *known);
+ *  of them at a time. *whole: the kernel reported that the file was closed by who wrote it, or was
+ *  moved into place, and nothing since. */
+htc_watch_why htc_watch_word(htc_watch *watch, const char *path, uint32_t word, bool *whole);
 
 /** What the mark of a word is while it is trusted. */
 int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word);

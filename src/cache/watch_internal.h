@@ -73,11 +73,12 @@ typedef struct htcw_links {
 
 /* In htcw_node::flags. */
 enum {
-    HTCW_ABSENT = 1,  /* there is nothing of this name */
-    HTCW_OTHER = 2,   /* no directory, no regular file and no link: no watch of its own is needed */
-    HTCW_BLIND = 4,   /* a directory that may be passed but not read: no report of names in it */
-    HTCW_ALONE = 8,   /* lies in one of those: only its own watch tells of it */
-    HTCW_DOOMING = 16 /* in the list of those whose children and linkers are to be doomed */
+    HTCW_ABSENT = 1, /* there is nothing of this name */
+    HTCW_OTHER = 2,  /* no directory, no regular file and no link: no watch of its own is needed */
+    HTCW_BLIND = 4,  /* a directory that may be passed but not read: no report of names in it */
+    HTCW_ALONE = 8,  /* lies in one of those: only its own watch tells of it */
+    HTCW_DOOMING = 16, /* in the list of those whose children and linkers are to be doomed */
+    HTCW_WHOLE = 32    /* a file: what was reported of it last is that it is written to no more */
 };
 
 typedef struct htcw_node {

@@ -593,7 +593,8 @@ static htc_watch_why lead_to(htc_watch *w, const look *l, uint32_t target)
         return HTC_WATCH_KERNEL;
     if (reported_to_others(w, l))
         return HTC_WATCH_DENIED;
-    htcw_at(w, l->node)->flags = (htcw_at(w, l->node)->flags & HTCW_DOOMING) | flags;
+    flags |= htcw_at(w, l->node)->flags & (HTCW_DOOMING | HTCW_WHOLE);
+    htcw_at(w, l->node)->flags = flags;
     if (found < 0)
         htcw_drop_wd(w, l->node, false);
     if (!htcw_set_target(w, l->node, target) || (found >= 0 && !htcw_set_wd(w, l->node, found)))

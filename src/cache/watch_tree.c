@@ -565,6 +565,15 @@ static void wd_gone(htc_watch *w, int32_t wd)
     w->header->gone[w->header->ngone++ % HTCW_GONE] = wd;
 }
 
+/* A file that is moved into place is one that was written before. */
+static void note_writing(htcw_node *n, uint32_t mask)
+{
+    if (mask & (IN_CLOSE_WRITE | IN_MOVED_TO))
+        n->flags |= HTCW_WHOLE;
+    else if (mask & (IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVED_FROM))
+        n->flags &= (uint8_t)~HTCW_WHOLE;
+}
+
 /* An event of one of the nodes with its watch. A directory of which only its own watch tells must
  * not become empty unnoticed: it could be removed and made again, which is reported only when the
  * last process that has it open lets it go. */
@@ -572,8 +581,10 @@ static void event_at(htc_watch *w, uint32_t i, uint32_t mask, const char *name, 
 {
     uint32_t child = name ? htcw_find_child(w, i, hash) : i;
 
-    if (child != HTCW_NIL)
+    if (child != HTCW_NIL) {
+        note_writing(htcw_at(w, child), mask);
         htcw_doom(w, child);
+    }
     if ((mask & (IN_DELETE | IN_MOVED_FROM)) && (htcw_at(w, i)->flags & HTCW_ALONE))
         htcw_doom(w, i);
 }

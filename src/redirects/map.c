@@ -227,7 +227,7 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
 
     if (sc->map_ttl == HTC_REVALIDATE_AUTO && !sc->may_be_enabled)
         htc_fresh_drain(held->redirects->main_server);
-    left = htc_map_refresh(held->redirects, map, sc->map_ttl);
+    left = htc_map_refresh(held->redirects, map, sc->map_ttl, first->pool);
     if (held->table && left)
         atomic_store_explicit(&held->table->looked_until,
                               first->request_time + apr_time_from_msec(left), memory_order_relaxed);

@@ -137,20 +137,31 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
 /** Read and build @a map for nothing but to report what is wrong with it. False: it cannot be used.
  * @a pool for scratch memory. */
 bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
-/** The map's time may be up: compare the file, and begin to build in the background if it changed.
- * Returns for how many ms more its time is not up; 0 when it is not told by time. */
-apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl);
 /** Load @a map from @a dir in this thread, unless its file has not changed since (any more) or
  * another process does so. Ends early, and without a trace, when the process does. */
 void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
                          apr_pool_t *pool);
 
-/* redirects/map_loader.c */
+/** True when reading the file as it is now would fail again. */
+bool htc_map_in_vain(const htc_identity *id, const redirect_area_state *state);
+
+/* redirects/map_look.c */
 /** The directory of the map's .htaccess file as it is now. To be taken while a request is served
  * from this directory: httpd has just checked its links. */
 htc_map_dir htc_map_dir_now(const htc_redirect_map *map);
 /** What the map's file is now. All zero when there is none. */
 htc_identity htc_map_file(const htc_redirect_map *map);
+/** The map's time may be up: compare the file. If it changed read it, at once or in the background,
+ * see htc_map_is_quick(). Returns for how many ms more its time is not up; 0 when it is not told by
+ * time. @a pool for scratch memory. */
+apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl,
+                            apr_pool_t *pool);
+/** True when a changed file of @a size bytes is read by the request that notices: it will not take
+ * long, as the last load shows. */
+bool htc_map_is_quick(const redirect_area_state *state, const redirect_area_note *note,
+                      uint64_t size);
+
+/* redirects/map_loader.c */
 apr_status_t htc_map_loader_create(htc_redirects *redirects, apr_pool_t *pool);
 /** Have the process's loader load @a map, of which it keeps a copy, from @a dir when it is its
  * turn. When too many of the same owner wait, nothing is done: to be asked again when the map's

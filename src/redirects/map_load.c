@@ -16,19 +16,11 @@
 #include "ap_mpm.h"
 #include "ap_regex.h"
 
-/* Between the words of one generation and the next: a golden section of them all, so that places
- * that were given to several maps do not come to words of other generations. */
-#define NEXT_WORDS (UINT32_C(0x9E377) * HTC_WATCH_WORDS)
 /* Messages about the rows of one file that go to the error log. */
 #define MAX_LOGGED 20
-/* A file changed more recently may still be being written. */
-#define QUIET_NS (INT64_C(1000000000))
-/* So may one that does not end with a line's end. */
-#define UNFINISHED_NS (10 * QUIET_NS)
 /* So much of a file is read at a time; no page is smaller. */
 #define READ_BYTES    ((size_t)1 << 20)
 #define TOUCHED_BYTES 4096
-#define LEASE_MS      1000
 /* After a file of more than that memory is given back. */
 #define TRIM_BYTES ((size_t)1 << 20)
 /* How long a request waits for another one that reads the same .htaccess file's map for the first
@@ -73,7 +65,6 @@ typedef struct loading {
     apr_array_header_t *held; /* row_message: until it is known whether to say them */
     unsigned logged;
     int64_t began;   /* monotonic ms */
-    int64_t load_ms; /* until others had the new rows */
     char wrong[512]; /* with the pattern of the row at hand */
     redirect_report report;
 } loading;
@@ -152,8 +143,7 @@ static bool same_file(const htc_identity *id, const redirect_area_state *state)
     return state->failed && htc_identity_equal(id, &failed);
 }
 
-/* True when reading the file as it is now would fail again. */
-static bool in_vain(const htc_identity *id, const redirect_area_state *state)
+bool htc_map_in_vain(const htc_identity *id, const redirect_area_state *state)
 {
     uint32_t retry = state->failed_id.unused;
 
@@ -223,7 +213,7 @@ static void remember_failure(loading *load, const char *wrong)
     bool again = redirect_area_state_get(area, load->map->slot, &state) && same_file(&id, &state);
     bool said = again && !(state.failed_id.unused & UNSAID);
     /* Another process may have looked at the file at the same time, and been faster. */
-    bool early = again && !said && in_vain(&id, &state);
+    bool early = again && !said && htc_map_in_vain(&id, &state);
     bool wait = (!again || early) && load->when != AT_START && unsettled(load);
 
     if (!said && !wait) {
@@ -231,7 +221,7 @@ static void remember_failure(loading *load, const char *wrong)
         if (!is_said_by_start(load))
             log_problem(load, err);
     }
-    htc_map_note(load->redirects, load->map, load->load_ms, &load->report, err);
+    htc_map_note(load->redirects, load->map, 0, &load->report, err);
     if (wait)
         id.unused = early ? state.failed_id.unused : soon(RETRY_MS) | UNSAID;
     else if (load->retry_ms)
@@ -613,7 +603,6 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
 
     loading_begin(&load, redirects, map, dir, when, pool);
     err = read_and_build(&load);
-    load.load_ms = htc_mono_ms() - load.began;
     if (load.elsewhere)
         give_up(&load, err);
     if (err && (load.elsewhere || !goes_on(&load, 0, 0))) {
@@ -626,7 +615,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     loading_end(&load);
     if (!err) {
         check_table(&load);
-        htc_map_note(redirects, map, load.load_ms, &load.report, NULL);
+        htc_map_note(redirects, map, htc_mono_ms() - load.began, &load.report, NULL);
     }
     redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__
@@ -666,7 +655,7 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     if (redirect_area_state_get(redirects->area, map->slot, &state) && state.failed) {
         htc_identity id = htc_map_file(map);
 
-        if (in_vain(&id, &state) && !(at_once && (state.failed_id.unused & UNSAID))) {
+        if (htc_map_in_vain(&id, &state) && !(at_once && (state.failed_id.unused & UNSAID))) {
             redirect_area_confirm(redirects->area, map->slot, now); /* see htc_map_fails() */
             return APR_EGENERAL;
         }
@@ -680,30 +669,6 @@ apr_status_t htc_map_load(htc_redirects *redirects, const htc_redirect_map *map,
     return rv;
 }
 
-/* --- looking at the file ----------------------------------------------------------------------*/
-
-/* True when the file may still be being written. One that was moved into place is complete; what is
- * no plain file never will be. */
-static bool being_written(const htc_redirect_map *map, const htc_identity *id)
-{
-    int64_t age = htc_wall_ns() - id->mtime_ns;
-    bool unfinished = false;
-    char last;
-    int fd;
-
-    if (!S_ISREG(id->mode) || age < 0 || age >= UNFINISHED_NS)
-        return false;
-    if (age < QUIET_NS)
-        return true;
-    fd = open(map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd >= 0) {
-        unfinished = id->size == 0 || pread(fd, &last, 1, (off_t)id->size - 1) != 1 ||
-                     (last != '\n' && last != '\r' && last != ']' && last != '}');
-        close(fd);
-    }
-    return unfinished;
-}
-
 void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
                          apr_pool_t *pool)
 {
@@ -711,75 +676,7 @@ void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, 
     htc_identity id = htc_map_file(map);
 
     if (redirect_area_state_get(redirects->area, map->slot, &state) &&
-        !htc_identity_equal(&id, &state.id) && !in_vain(&id, &state) &&
+        !htc_identity_equal(&id, &state.id) && !htc_map_in_vain(&id, &state) &&
         redirect_area_build_begin(redirects->area, map->slot))
         load_now(redirects, map, dir, BEHIND, pool);
-}
-
-/* True when the image in use, or the failure that is known, is that of the file as it is. */
-static bool compare(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    redirect_area_state state;
-    htc_identity id = htc_map_file(map);
-
-    if (!redirect_area_state_get(redirects->area, map->slot, &state) || !state.version)
-        return false;
-    if (htc_identity_equal(&id, &state.id))
-        return true;
-    if (in_vain(&id, &state)) {
-        if (!map->tree)
-            return !state.failed_id.unused;
-        /* Asked for, and to be said so again in a second, see htc_map_fails(). */
-        redirect_area_confirm(redirects->area, map->slot, htc_mono_ms());
-        return false;
-    }
-    if (!state.building && (!id.ino || !being_written(map, &id)))
-        htc_map_load_later(redirects, map, htc_map_dir_now(map));
-    return false;
-}
-
-/* HtCacheRevalidate auto: looked at when the kernel reported a change, and each second until the
- * image in use is that of the file. */
-static void refresh_told(htc_redirects *redirects, const htc_redirect_map *map, htc_watch *watch)
-{
-    /* Processes of an earlier generation may watch another map by the same word. Each takes the
-     * mark of the other for none of its own. */
-    uint32_t word = map->slot + redirects->generation * NEXT_WORDS;
-    _Atomic int64_t *mark = htc_watch_word_at(watch, word);
-    int64_t fresh = htc_watch_word_fresh(watch, word), seen = atomic_load(mark), own, now;
-    htc_watch_why why;
-    bool known;
-
-    if (seen == fresh)
-        return;
-    now = htc_mono_ms();
-    if (htc_mark_is_polled(seen) && now - htc_mark_time(seen, fresh) < HTC_ASK_MS)
-        return;
-    own = htc_watch_unverified(watch);
-    if (!atomic_compare_exchange_strong(mark, &seen, own))
-        return;
-    why = htc_watch_word(watch, map->file, word, &known);
-    if (!compare(redirects, map) || why != HTC_WATCH_OK)
-        fresh = htc_mark_polled(why, now);
-    atomic_compare_exchange_strong(mark, &own, fresh);
-}
-
-apr_int64_t htc_map_refresh(htc_redirects *redirects, const htc_redirect_map *map, apr_int64_t ttl)
-{
-    const htc_context *ctx = htc_server_conf_of(redirects->main_server)->ctx;
-    int64_t now, left;
-
-    if (ttl == HTC_REVALIDATE_AUTO && ctx && ctx->watch) {
-        refresh_told(redirects, map, ctx->watch);
-        return 0;
-    }
-    if (ttl == HTC_REVALIDATE_AUTO)
-        ttl = HTC_ASK_MS;
-    now = htc_mono_ms();
-    if (redirect_area_claim(redirects->area, map->slot, now, ttl, LEASE_MS)) {
-        compare(redirects, map);
-        redirect_area_confirm(redirects->area, map->slot, now);
-    }
-    left = redirect_area_checked_at(redirects->area, map->slot) + ttl - now;
-    return left < 0 ? 0 : left < ttl ? left : ttl;
 }

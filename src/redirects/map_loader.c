@@ -2,35 +2,13 @@
 /*
  * The thread of a process that loads maps that have changed, one after the other. Those who write
  * maps take turns (maps/queue.h), and what one load may take is bounded, so nobody's map stays as
- * it was because somebody else has many, or large ones. Called by redirects/map_load.c when it has
+ * it was because somebody else has many, or large ones. Called by redirects/map_look.c when it has
  * found a change, and by redirects/map_start.c when a child ends.
  *
  * The thread begins with the first change, and ends when nothing is left to do.
  */
 #include "redirects/map.h"
 #include "maps/maps.h"
-
-#include <sys/stat.h>
-
-htc_map_dir htc_map_dir_now(const htc_redirect_map *map)
-{
-    struct stat st;
-
-    if (!map->tree || stat(map->tree, &st) != 0)
-        return (htc_map_dir){0, 0};
-    return (htc_map_dir){(uint64_t)st.st_dev, (uint64_t)st.st_ino};
-}
-
-htc_identity htc_map_file(const htc_redirect_map *map)
-{
-    htc_identity id;
-    struct stat st;
-
-    memset(&id, 0, sizeof(id));
-    if (stat(map->file, &st) == 0)
-        htc_identity_from_stat(&id, &st);
-    return id;
-}
 
 typedef struct changed_map {
     redirect_queue_job job; /* first, as the queue's jobs are these */

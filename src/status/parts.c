@@ -228,7 +228,10 @@ static void report_tables(htc_report *report)
         {"failed", "Bad now", HTC_FLAG, HTC_UNIT_ONE,
          "the file as it is now cannot be used, see the error log"},
         {"load_ms", "Load time", HTC_GAUGE, HTC_UNIT_MS,
-         "from opening the file until the table was in use"},
+         "from opening the file until the table was in use and checked"},
+        {"at_once", "At once", HTC_FLAG, HTC_UNIT_ONE,
+         "the request that notices an edit reads it, as that takes less than 50 ms; else the rows "
+         "before go on answering until the new ones are read"},
         {"refused", "Left out", HTC_GAUGE, HTC_UNIT_ONE, "rows of the file that could not be used"},
         {"warnings", "Warnings", HTC_GAUGE, HTC_UNIT_ONE, "about the rows in use"},
         {"error", "Error", HTC_TEXT, HTC_UNIT_ONE, "why the file as it is now cannot be used"},
@@ -255,6 +258,7 @@ static void report_tables(htc_report *report)
         htc_cell_number(list, map->state.failures);
         htc_cell_number(list, map->state.failed);
         htc_cell_number(list, map->note.load_ms);
+        htc_cell_number(list, htc_map_is_quick(&map->state, &map->note, map->state.id.size));
         htc_cell_number(list, map->note.refused);
         htc_cell_number(list, map->note.warnings);
         htc_cell_text(list, map->state.failed && *map->note.error ? map->note.error : NULL);
