@@ -104,14 +104,13 @@ static bool match_literal(const search *s, const rt_record *r)
            rt_equal(r->source, s->path, len, r->profile->flags & REDIRECT_ICASE);
 }
 
-static bool begins(const char *path, size_t len, const rt_record *r)
+static bool begins(const search *s, const rt_record *r)
 {
-    return len >= r->source_len &&
-           rt_equal(r->source, path, r->source_len, r->profile->flags & REDIRECT_ICASE);
+    return s->len >= r->source_len &&
+           rt_equal(r->source, s->path, r->source_len, r->profile->flags & REDIRECT_ICASE);
 }
 
-/* @a at is where a FLOATING source was found by its first bytes, if it has enough of them. */
-static bool match_source(const search *s, const rt_record *r, size_t at, size_t *matched)
+static bool match_source(const search *s, const rt_record *r, size_t *matched)
 {
     *matched = s->len;
     switch (r->profile->kind) {
@@ -124,9 +123,7 @@ static bool match_source(const search *s, const rt_record *r, size_t at, size_t 
         break;
     }
     if (!(r->profile->flags & REDIRECT_FLOATING))
-        return begins(s->path, s->len, r);
-    if (r->source_len >= 4)
-        return begins(s->path + at, s->len - at, r);
+        return begins(s, r);
     return rt_contains(s->path, s->len, r->source, r->source_len,
                        r->profile->flags & REDIRECT_ICASE);
 }
@@ -166,7 +163,7 @@ static void wait_with(search *s, uint32_t place)
     s->nwaiting++;
 }
 
-static void try_rule(search *s, uint32_t place, size_t at)
+static void try_rule(search *s, uint32_t place)
 {
     const redirect_profile *profile;
     size_t matched;
@@ -182,7 +179,7 @@ static void try_rule(search *s, uint32_t place, size_t at)
     profile = r.profile;
     if (r.host != s->host ||
         profile->flags & (s->request->https ? REDIRECT_HTTP : REDIRECT_HTTPS) ||
-        !match_source(s, &r, at, &matched) || !match_query(s, &r))
+        !match_source(s, &r, &matched) || !match_query(s, &r))
         return;
     if (profile->kind == REDIRECT_PATTERN) {
         if (s->request->regex)
@@ -216,7 +213,7 @@ static uint32_t lower_bound(const uint32_t *places, uint32_t n, uint32_t least)
 /* The rules of one key. What lies in front of patterns_from was tried in an earlier walk; what lies
  * behind all waiting patterns, when there is no room for more, is left to the next, so that several
  * walks over many patterns do not read all of them each time. */
-static void try_posting(search *s, uint32_t place, size_t at)
+static void try_posting(search *s, uint32_t place)
 {
     uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from, n;
     const uint32_t *places = rt_posting(s->table, place, &n);
@@ -232,14 +229,14 @@ static void try_posting(search *s, uint32_t place, size_t at)
             s->left_out = true;
             break;
         }
-        try_rule(s, rule, at);
+        try_rule(s, rule);
     }
     if (s->request->compared)
         *s->request->compared += i - first;
 }
 
 /* Try all rules of a key, and perhaps some of others. */
-static void probe(search *s, uint64_t key, size_t at)
+static void probe(search *s, uint64_t key)
 {
     const redirect_table *t = s->table;
     uint32_t number = rt_bucket_of(key, t->nbuckets);
@@ -255,9 +252,9 @@ static void probe(search *s, uint64_t key, size_t at)
 
             RT_OPAQUE(place);
             if (place < t->records_end)
-                try_rule(s, place, at);
+                try_rule(s, place);
             else
-                try_posting(s, place, at);
+                try_posting(s, place);
         }
         if (!reach)
             break;
@@ -316,7 +313,7 @@ static void try_segments(search *s, size_t at, uint64_t depth, unsigned has)
         if (!(in->space->prefix_depths & depth) && !(in->space->has & has))
             continue;
         s->host = in->host;
-        probe(s, rt_segments_key(hash_to(s, in, at), in->salt), 0);
+        probe(s, rt_segments_key(hash_to(s, in, at), in->salt));
     }
 }
 
@@ -329,7 +326,7 @@ static void try_whole(search *s, size_t at)
         if (!(in->space->has & RT_WHOLE))
             continue;
         s->host = in->host;
-        probe(s, rt_whole_key(hash_to(s, in, at), in->salt), 0);
+        probe(s, rt_whole_key(hash_to(s, in, at), in->salt));
     }
 }
 
@@ -346,7 +343,7 @@ static void try_partial(search *s, const context *in, uint64_t chain, const char
         size_t n = (size_t)__builtin_ctzll(lengths);
         uint64_t hash = rt_hash(s->table->seed, segment, n, in->space->icase);
 
-        probe(s, rt_key(rt_chain_next(chain, hash), in->salt, RT_KEY_PARTIAL), 0);
+        probe(s, rt_key(rt_chain_next(chain, hash), in->salt, RT_KEY_PARTIAL));
     }
 }
 
@@ -438,7 +435,7 @@ static void try_windows(search *s, const context *in, unsigned n, uint64_t what)
     for (size_t at = 0; at + n <= s->len; at++) {
         uint64_t window = rt_window(s->path + at, n, in->space->icase);
 
-        probe(s, rt_key(rt_mix(window ^ s->table->seed, RT_K1), in->salt, what), at);
+        probe(s, rt_key(rt_mix(window ^ s->table->seed, RT_K1), in->salt, what));
     }
 }
 
@@ -451,7 +448,7 @@ static void walk_floating(search *s)
 
         s->host = in->host;
         if (in->space->has & RT_FLOAT_ALL)
-            probe(s, rt_key(0, in->salt, RT_KEY_ALL), 0);
+            probe(s, rt_key(0, in->salt, RT_KEY_ALL));
         if (in->space->has & RT_FLOAT_4)
             try_windows(s, in, 4, RT_KEY_FLOAT_4);
         if (in->space->has & RT_FLOAT_8)

@@ -69,6 +69,10 @@ typedef struct redirect_rule {
     unsigned flags; /* REDIRECT_* bits */
     const char *source;
     size_t source_len;
+    const char *literals; /* of a PATTERN: texts, each with a NUL behind, that every path which it
+                           * matches contains, in any case of ASCII letters. It may be found by one
+                           * of them, and need not be run for other paths. NULL: none are known */
+    size_t literals_len;
     const char *pattern; /* the regex of a PATTERN. Other kinds may have one, for
                           * back-references. No NUL in it; the same holds for strip */
     size_t pattern_len;

@@ -1,11 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What src/regex/regex.c claims of a pattern, against PCRE2, compiled as ap_regcomp() does:
+ * What src/regex/regex.c claims of a pattern, and the literals by which a map finds it, against
+ * PCRE2, compiled as ap_regcomp() does:
  * random patterns made of all of PCRE's syntax, random soups of its characters, and subjects made
  * from the patterns, from the claims and from nothing. Run by 'make check' for some seconds; with
  * HTC_LONG set twenty times as long. With HTC_CORPUS set the RewriteRules of the .htaccess files in
  * its w3id folder are counted and compared, too.
  */
+#include "maps/maps.h"
 #include "pool_fixture.h"
 #include "regex_admits.h"
 #include "regex_pieces.h"
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define KINDS           (REDIRECT_REGEX_FINITE + 1)
@@ -136,7 +139,7 @@ typedef struct totals {
     unsigned long patterns[KINDS];
     unsigned long checks[KINDS];
     unsigned long matched[KINDS];
-    unsigned long inner;
+    unsigned long inner, keyed;
 } totals;
 
 typedef struct trial {
@@ -146,7 +149,8 @@ typedef struct trial {
     redirect_regex_limits limits;
     redirect_regex_facts facts;
     redirect_literals literals;
-    bool listed; /* they are known */
+    bool listed;        /* they are known */
+    redirect_rule rule; /* has them as a map's row */
     oracle oracle;
     totals *totals;
 } trial;
@@ -158,6 +162,22 @@ static void flunk(const trial *t, const char *what, const char *subject, size_t 
                  t->facts.kind,
                  t->facts.count ? escaped(t->facts.strings[0].text, t->facts.strings[0].len) : "-",
                  escaped(subject, len));
+}
+
+/* Has the subject all literals that the rule says? */
+static bool has_literals(const redirect_rule *rule, const char *subject, size_t len)
+{
+    for (size_t at = 0, n; at < rule->literals_len; at += n + 1) {
+        const char *literal = rule->literals + at;
+        size_t from = 0;
+
+        n = strlen(literal);
+        while (from + n <= len && strncasecmp(subject + from, literal, n) != 0)
+            from++;
+        if (from + n > len)
+            return false;
+    }
+    return true;
 }
 
 static void check_subject(const trial *t, const char *subject, size_t len)
@@ -172,6 +192,8 @@ static void check_subject(const trial *t, const char *subject, size_t len)
     if (match && t->listed && !memchr(subject, '\0', len) &&
         !redirect_literals_any(t->literals.bytes, apr_pstrmemdup(pool, subject, len)))
         flunk(t, "has none of the literals", subject, len);
+    if (match && !(t->flags & REDIRECT_REGEX_MULTILINE) && !has_literals(&t->rule, subject, len))
+        flunk(t, "has not the literals of the rule", subject, len);
     if (match && t->facts.anchored && !matches(&t->oracle, subject, len, PCRE2_ANCHORED))
         flunk(t, "is not anchored", subject, len);
     t->totals->checks[t->facts.kind]++;
@@ -231,6 +253,10 @@ static bool begin_trial(trial *t, const char *pattern, size_t len, unsigned flag
     t->listed = redirect_literals_add_regex(&t->literals, &t->facts);
     t->totals->patterns[t->facts.kind]++;
     t->totals->inner += t->facts.inner_count > 0;
+    /* whatever RegexDefaultOptions can say */
+    t->rule = (redirect_rule){.pattern = pattern, .pattern_len = len};
+    redirect_map_set_literals(&t->rule, pool);
+    t->totals->keyed += t->rule.literals_len > 0;
     return true;
 }
 
@@ -521,7 +547,7 @@ static void report(const char *what, const totals *sum)
         printf("%s %s %lu patterns, %lu checks, %lu matches", i ? ";" : "", kind_names[i],
                sum->patterns[i], sum->checks[i], sum->matched[i]);
     }
-    printf("; %lu with inner\n", sum->inner);
+    printf("; %lu with inner, %lu with literals\n", sum->inner, sum->keyed);
     fflush(stdout);
 }
 
@@ -529,7 +555,7 @@ static void run_many(void (*one)(random_state *, totals *), const char *what, un
 {
     const char *seed = getenv("HTC_SEED");
     random_state rng = {seed ? strtoull(seed, NULL, 0) | 1 : UINT64_C(0x9E3779B97F4A7C15)};
-    totals sum = {{0}, {0}, {0}, 0};
+    totals sum = {{0}, {0}, {0}, 0, 0};
 
     if (getenv("HTC_LONG"))
         count *= 20;
@@ -539,6 +565,7 @@ static void run_many(void (*one)(random_state *, totals *), const char *what, un
         one(&rng, &sum);
     }
     report(what, &sum);
+    ck_assert_uint_gt(sum.keyed, count / 20);
     for (int i = 0; i < KINDS;
          i++) { /* each kind was there, matched, and was not all that matched */
         ck_assert_uint_gt(sum.patterns[i], count / 2000);
@@ -680,7 +707,7 @@ START_TEST(real_rules)
     static rules all;
     const char *corpus = getenv("HTC_CORPUS");
     random_state rng = {12345};
-    totals sum = {{0}, {0}, {0}, 0};
+    totals sum = {{0}, {0}, {0}, 0, 0};
 
     if (!corpus) {
         printf("real rules: skipped, HTC_CORPUS is not set\n");

@@ -206,6 +206,27 @@ static bool list_scheme(const redirect_rule *rule, const list_question *q)
     return !(rule->flags & (q->request.https ? REDIRECT_HTTP : REDIRECT_HTTPS));
 }
 
+static bool contains(const char *subject, size_t len, const char *text, size_t n)
+{
+    for (size_t i = 0; i + n <= len; i++) {
+        if (equal(subject + i, text, n, true))
+            return true;
+    }
+    return false;
+}
+
+static bool contains_all(const char *subject, size_t len, const char *texts)
+{
+    while (texts) {
+        const char *end = strchr(++texts, ':');
+
+        if (!contains(subject, len, texts, end ? (size_t)(end - texts) : strlen(texts)))
+            return false;
+        texts = end;
+    }
+    return true;
+}
+
 bool list_regex(const char *pattern, unsigned flags, const char *subject, size_t len)
 {
     unsigned modulus, salt;
@@ -218,7 +239,8 @@ bool list_regex(const char *pattern, unsigned flags, const char *subject, size_t
 
         hash = (hash ^ (unsigned char)c) * UINT64_C(0x100000001b3);
     }
-    return (hash >> 20) % modulus == 0;
+    return (hash >> 20) % modulus == 0 &&
+           contains_all(subject, len, strchr(strchr(pattern, ':') + 1, ':'));
 }
 
 const list_item *list_lookup(const list_item *items, unsigned count, const list_question *q,

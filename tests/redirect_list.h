@@ -16,7 +16,8 @@
     } while (0)
 
 #define LIST_MAX_LEN 1200
-/* The mock regex "m:s" matches subjects whose hash with s is 0 modulo m. */
+/* The mock regex "m:s" matches subjects whose hash with s is 0 modulo m, and with ":text:text" behind
+ * it only those that contain these texts in any case. */
 #define LIST_PATTERN "%u:%u"
 
 typedef struct list_string {
@@ -53,7 +54,7 @@ bool list_same_text(const char *a, size_t a_len, const char *b, size_t b_len);
 /* Is a rule behind the other one its duplicate? */
 bool list_same(const list_item *a, const list_item *b);
 
-/* The list's answer, and how many patterns a table has to run for it. */
+/* The list's answer, and how many patterns a table has to run for it at most. */
 const list_item *list_lookup(const list_item *items, unsigned count, const list_question *q,
                              uint32_t from, size_t *matched, unsigned *runs);
 

@@ -236,6 +236,10 @@ const char *redirect_map_location(const redirect_match *match, const redirect_re
                                   const redirect_group *groups, int ngroups, apr_pool_t *pool,
                                   bool *refused);
 
+/** Set the literals of a PATTERN: what its matches begin with and what they contain, if that is
+ * known. They hold whatever RegexDefaultOptions says. In @a pool. */
+void redirect_map_set_literals(redirect_rule *rule, apr_pool_t *pool);
+
 /* --- for the converter ---------------------------------------------------------------------*/
 
 /** True when this was said of the last rule that it was said of, and that was the same row's. */

@@ -5,6 +5,7 @@
  * by the readers of these formats and of nginx maps.
  */
 #include "maps/internal.h"
+#include "regex/regex.h"
 
 #include <apr_lib.h>
 #include <string.h>
@@ -124,6 +125,38 @@ size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redi
     if (i + 1 == len && regex[i] == '$' && n)
         *kind = REDIRECT_LITERAL;
     return n;
+}
+
+/* A NUL in it would end it. */
+static void add_literal(redirect_rule *rule, const redirect_regex_string *text, apr_pool_t *pool)
+{
+    char *all;
+
+    if (!text->len || memchr(text->text, '\0', text->len))
+        return;
+    all = apr_palloc(pool, rule->literals_len + text->len + 1);
+    if (rule->literals_len)
+        memcpy(all, rule->literals, rule->literals_len);
+    memcpy(all + rule->literals_len, text->text, text->len + 1);
+    rule->literals = all;
+    rule->literals_len += text->len + 1;
+}
+
+/* Read as the pattern that matches the most of those that it may be compiled to. */
+void redirect_map_set_literals(redirect_rule *rule, apr_pool_t *pool)
+{
+    static const redirect_regex_limits one_of_each = {1, 1};
+    redirect_regex_facts facts;
+
+    redirect_regex_read(rule->pattern, rule->pattern_len,
+                        REDIRECT_REGEX_ICASE | REDIRECT_REGEX_DOTALL, &one_of_each, pool, &facts);
+    rule->literals = NULL;
+    rule->literals_len = 0;
+    if (facts.count != 1)
+        return;
+    add_literal(rule, &facts.strings[0], pool);
+    if (facts.inner_count == 1)
+        add_literal(rule, &facts.inner[0], pool);
 }
 
 /* A literal needs no regex, unless there are groups to be taken from it. */

@@ -589,7 +589,13 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
         return false;
     fill_options(row, mode, rule);
     rule->line = r->line;
-    return rule->kind != REDIRECT_PATTERN || check_pattern(r, rule);
+    if (rule->kind != REDIRECT_PATTERN)
+        return true;
+    if (!check_pattern(r, rule))
+        return false;
+    redirect_map_set_literals(rule, r->row_pool);
+    r->row_pool_used = true;
+    return true;
 }
 
 static bool is_utf8(map_text text)

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The first half of building a redirect table: each rule is checked, appended to the image as a
- * record, and given the key under which look-ups will find it. Called by all who compile rules;
- * redirect_table/index.c then makes the index and the rest of the image.
+ * record, and given the key under which look-ups will find it (redirect_table/key.c). Called by all
+ * who compile rules; redirect_table/index.c then makes the index and the rest of the image.
  */
 #include "redirect_table/builder.h"
 
@@ -81,6 +81,8 @@ void redirect_builder_destroy(redirect_builder *builder)
     rt_release(&builder->profile_slots);
     rt_release(&builder->nodes);
     rt_release(&builder->marks);
+    rt_release(&builder->open);
+    rt_release(&builder->literals);
     rt_strings_release(&builder->hosts);
     rt_strings_release(&builder->strips);
     rt_strings_release(&builder->origins);
@@ -107,14 +109,9 @@ static bool flags_ok(const redirect_rule *rule)
            !(flags & REDIRECT_QUERY_EXACT && !rule->query);
 }
 
-static bool is_below(const char *host, size_t len)
-{
-    return len >= 2 && host[0] == '*' && host[1] == '.';
-}
-
 static bool host_ok(const char *host, size_t len)
 {
-    return !host || (len && len <= REDIRECT_MAX_HOST && !(is_below(host, len) && len == 2));
+    return !host || (len && len <= REDIRECT_MAX_HOST && !(rt_is_below(host, len) && len == 2));
 }
 
 static bool rule_ok(const redirect_rule *rule)
@@ -125,8 +122,10 @@ static bool rule_ok(const redirect_rule *rule)
            text_ok(rule->pattern, rule->pattern_len, false) &&
            text_ok(rule->query, rule->query_len, true) &&
            text_ok(rule->strip, rule->strip_len, false) &&
-           text_ok(rule->target, rule->target_len, true) && host_ok(rule->host, rule->host_len) &&
-           rule->status >= 100 && rule->status <= 999 && rule->options <= UINT16_MAX;
+           text_ok(rule->target, rule->target_len, true) &&
+           !(rule->literals && rule->kind != REDIRECT_PATTERN) &&
+           host_ok(rule->host, rule->host_len) && rule->status >= 100 && rule->status <= 999 &&
+           rule->options <= UINT16_MAX;
 }
 
 /* --- its strings ----------------------------------------------------------------------------- */
@@ -324,204 +323,6 @@ static uint32_t profile_number(redirect_builder *b, const redirect_profile *prof
     return *slot;
 }
 
-/* --- its key --------------------------------------------------------------------------------- */
-
-/* True when the strip set may be a part of keys. Each such set makes look-ups hash the
- * request's query once more, so only the first ones are. */
-static bool keyed_strip(redirect_builder *b, uint32_t strip)
-{
-    for (unsigned i = 0; i < b->nkeyed_strips; i++) {
-        if (b->keyed_strips[i] == strip)
-            return true;
-    }
-    if (b->nkeyed_strips == RT_KEYED_STRIPS)
-        return false;
-    b->keyed_strips[b->nkeyed_strips++] = strip;
-    return true;
-}
-
-/* How the rule's query takes part in its key. */
-static rt_query_mode query_mode(redirect_builder *b, const draft *d)
-{
-    if (!(d->profile.has & REDIRECT_HAS_QUERY))
-        return RT_QUERY_ANY;
-    if (d->profile.flags & REDIRECT_QUERY_EXACT)
-        return RT_QUERY_WHOLE;
-    return !d->profile.strip || keyed_strip(b, d->profile.strip) ? RT_QUERY_SET : RT_QUERY_ANY;
-}
-
-static uint32_t find_space(redirect_builder *b, const rt_space *like)
-{
-    uint32_t i;
-
-    for (i = 0; i < b->nspaces; i++) {
-        const rt_space *space = &b->spaces[i];
-
-        if (space->icase == like->icase && space->query == like->query &&
-            space->host == like->host && space->strip == like->strip)
-            return i;
-    }
-    b->spaces[b->nspaces++] = *like;
-    return i;
-}
-
-static uint64_t query_key(const redirect_builder *b, const redirect_rule *rule, rt_query_mode mode)
-{
-    if (mode == RT_QUERY_ANY)
-        return 0;
-    if (mode == RT_QUERY_WHOLE)
-        return rt_hash(b->seed, rule->query, rule->query_len, false);
-    return rt_query_hash(b->seed, rule->query, rule->query_len, rule->strip, rule->strip_len);
-}
-
-/* The chain of all segments of a source, and their number. */
-static uint64_t chain_of(uint64_t seed, const char *source, size_t len, bool icase, size_t *depth)
-{
-    uint64_t chain = !len || source[0] == '/' ? rt_chain_root(seed) : rt_chain_no_slash(seed);
-    const char *end = source + len;
-
-    *depth = 0;
-    for (;;) {
-        const char *slash;
-
-        while (source < end && *source == '/')
-            source++;
-        if (source == end)
-            return chain;
-        slash = memchr(source, '/', (size_t)(end - source));
-        if (!slash)
-            slash = end;
-        chain = rt_chain_next(chain, rt_hash(seed, source, (size_t)(slash - source), icase));
-        ++*depth;
-        source = slash;
-    }
-}
-
-static size_t segments_of(const char *source, size_t len)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < len; i++)
-        n += source[i] != '/' && (!i || source[i - 1] == '/');
-    return n;
-}
-
-bool rt_node_add(rt_node *nodes, uint32_t nslots, uint64_t key, uint64_t lengths)
-{
-    uint32_t i = rt_bucket_of(key, nslots);
-    bool fresh;
-
-    while (nodes[i].lengths && nodes[i].key != key)
-        i = i + 1 < nslots ? i + 1 : 0;
-    fresh = !nodes[i].lengths;
-    nodes[i].key = key;
-    nodes[i].lengths |= lengths;
-    return fresh;
-}
-
-static bool grow_nodes(redirect_builder *b)
-{
-    const rt_node *old = (const rt_node *)(const void *)b->nodes.bytes;
-    uint32_t nslots = b->nnode_slots ? b->nnode_slots * 2 : FIRST_SLOTS;
-    rt_buffer nodes = {0};
-
-    if (!rt_reserve(&nodes, nslots * sizeof(rt_node)))
-        return false;
-    for (uint32_t i = 0; i < b->nnode_slots; i++) {
-        if (old[i].lengths)
-            rt_node_add((rt_node *)(void *)nodes.bytes, nslots, old[i].key, old[i].lengths);
-    }
-    rt_release(&b->nodes);
-    b->nodes = nodes;
-    b->nnode_slots = nslots;
-    return true;
-}
-
-/* Keyed by the segments that a slash follows, and what is behind the last slash. */
-static bool partial_key(redirect_builder *b, const draft *d, rt_space *space, uint64_t salt,
-                        uint64_t *key)
-{
-    const char *source = d->record.source;
-    size_t len = d->record.source_len, depth;
-    const char *slash = memrchr(source, '/', len);
-    size_t front = slash ? (size_t)(slash - source) + 1 : 0;
-    uint64_t chain = rt_chain_no_slash(b->seed), hash;
-    unsigned n = rt_partial(len - front);
-
-    if (slash) {
-        chain = chain_of(b->seed, source, front, space->icase, &depth);
-        space->partial_depths |= rt_depth(depth);
-    } else {
-        space->has |= RT_NO_SLASH;
-    }
-    if (b->nnodes * 2 >= b->nnode_slots && !grow_nodes(b))
-        return false;
-    b->nnodes += rt_node_add((rt_node *)(void *)b->nodes.bytes, b->nnode_slots,
-                             rt_key(chain, salt, RT_KEY_NODE), UINT64_C(1) << n);
-    hash = rt_hash(b->seed, source + front, n, space->icase);
-    *key = rt_key(rt_chain_next(chain, hash), salt, RT_KEY_PARTIAL);
-    return true;
-}
-
-static uint64_t floating_key(const redirect_builder *b, const draft *d, rt_space *space,
-                             uint64_t salt)
-{
-    unsigned n = d->record.source_len >= 8 ? 8 : 4;
-    uint64_t window;
-
-    if (d->record.source_len < 4) {
-        space->has |= RT_FLOAT_ALL;
-        return rt_key(0, salt, RT_KEY_ALL);
-    }
-    space->has |= n == 8 ? RT_FLOAT_8 : RT_FLOAT_4;
-    window = rt_window(d->record.source, n, space->icase);
-    return rt_key(rt_mix(window ^ b->seed, RT_K1), salt, n == 8 ? RT_KEY_FLOAT_8 : RT_KEY_FLOAT_4);
-}
-
-/* EXACT and PREFIX have no runs of slashes any more. */
-static uint64_t source_hash(const redirect_builder *b, const draft *d, bool icase)
-{
-    const char *source = d->record.source;
-    size_t len = d->record.source_len;
-
-    if (icase || d->rule->kind == REDIRECT_LITERAL)
-        return rt_hash_path(&b->secret, source, len, icase);
-    return rt_hash_clean(&b->secret, source, len - (len && source[len - 1] == '/'));
-}
-
-static bool make_key(redirect_builder *b, const draft *d, uint64_t *key)
-{
-    const redirect_rule *rule = d->rule;
-    rt_query_mode mode = query_mode(b, d);
-    bool below = rule->host && is_below(rule->host, rule->host_len);
-    rt_space like = {.icase = !!(rule->flags & REDIRECT_ICASE),
-                     .query = mode,
-                     .host = below ? RT_HOST_BELOW : (rule->host ? RT_HOST_NAME : RT_HOST_ANY),
-                     .strip = mode == RT_QUERY_SET ? d->profile.strip : 0};
-    uint32_t number = find_space(b, &like);
-    rt_space *space = &b->spaces[number];
-    uint64_t salt = rt_salt(b->seed, number, d->record.host, query_key(b, rule, mode)), hash;
-
-    if (rule->flags & REDIRECT_FLOATING) {
-        *key = floating_key(b, d, space, salt);
-        return true;
-    }
-    if (rule->kind == REDIRECT_LITERAL_PREFIX || rule->kind == REDIRECT_PATTERN)
-        return partial_key(b, d, space, salt, key);
-    hash = source_hash(b, d, space->icase);
-    if (rule->kind == REDIRECT_EXACT) {
-        *key = rt_whole_key(hash, salt);
-        space->has |= RT_WHOLE;
-        return true;
-    }
-    *key = rt_segments_key(hash, salt);
-    if (rule->kind == REDIRECT_PREFIX)
-        space->prefix_depths |= rt_depth(segments_of(d->record.source, d->record.source_len));
-    else
-        space->has |= RT_LITERAL;
-    return true;
-}
-
 /* --- its record ------------------------------------------------------------------------------ */
 
 static char *put_number(char *to, uint32_t number)
@@ -562,7 +363,7 @@ static uint64_t image_estimate(const redirect_builder *b, size_t more)
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         bytes += all[i]->text.len + (uint64_t)all[i]->count * BYTES_PER_NAME;
     return bytes + ((uint64_t)b->rules + 1) * BYTES_PER_RULE + b->profiles.len +
-           (uint64_t)b->nnodes * BYTES_PER_NODE;
+           (b->nnodes + b->open.len / sizeof(rt_open)) * BYTES_PER_NODE;
 }
 
 static char *put_text(char *to, const char *text, size_t len)
@@ -612,7 +413,7 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
     redirect_builder *b = builder;
     draft d = {.rule = rule};
     uint32_t profile;
-    uint64_t key;
+    uint64_t key = 0;
     size_t most;
 
     if (!rule_ok(rule))
@@ -629,11 +430,11 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
     if (!set_names(b, &d) || !set_target(b, &d))
         return REDIRECT_NO_MEMORY;
     profile = profile_number(b, &d.profile);
+    d.record.profile = &d.profile;
     if (!profile || !rt_reserve(&b->image, most) || !rt_reserve(&b->entries, sizeof(rt_entry)) ||
         !rt_reserve(&b->marks, ((b->last_size >> RT_MARK_SHIFT) + 2) * sizeof(rt_mark)) ||
-        !make_key(b, &d, &key))
+        !(rt_key_is_open(rule) ? rt_key_later(b, rule) : rt_key_make(b, &d.record, &key)))
         return REDIRECT_NO_MEMORY;
-    d.record.profile = &d.profile;
     d.record.line_delta = rule->line - b->last_line - 1;
     put_record(b, &d, profile - 1, key);
     count_rule(b, rule);

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file redirect_table/builder.h
- * What the files of the builder know of each other: build.c, index.c and memory.c; see
+ * What the files of the builder know of each other: build.c, key.c, index.c and memory.c; see
  * redirect_table/internal.h. The table's tests include it, too.
  */
 #ifndef HTC_REDIRECT_TABLE_BUILDER_H
@@ -44,12 +44,19 @@ typedef struct rt_entry {
     uint32_t prev;  /* 1 + number of the last rule in front of it with its key; 0: none */
 } rt_entry;
 
+/* A rule whose key is chosen by finish. */
+typedef struct rt_open {
+    uint32_t number;
+    uint32_t literals_len; /* of what it has in `literals` */
+} rt_open;
+
 struct redirect_builder {
     uint64_t seed;
     rt_secret secret;
     rt_buffer image;                             /* room for the header, then records */
     rt_buffer entries, profiles, profile_slots;  /* rt_entry, redirect_profile, uint32_t */
     rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
+    rt_buffer open, literals;                    /* rt_open, and its literals: each with a NUL */
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
     uint32_t rules, exact, prefix, pattern;
     uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
@@ -75,6 +82,15 @@ static_assert(RT_MAX_NUMBERS <= sizeof(rt_bucket) + sizeof(uint64_t) + REDIRECT_
  * @return the number of bytes. */
 size_t rt_encode(char *to, uint32_t profile, const rt_record *r);
 
+/* redirect_table/key.c. False: no memory. */
+/* The key of a rule by its source. */
+bool rt_key_make(redirect_builder *b, const rt_record *r, uint64_t *key);
+/* May the rule, which is the next, be found by literals? Then its key is chosen later. */
+bool rt_key_is_open(const redirect_rule *rule);
+bool rt_key_later(redirect_builder *b, const redirect_rule *rule);
+/* Choose these keys, when all rules have been added. */
+bool rt_key_choose(redirect_builder *b);
+
 /* The marks that a record is the first for; there is room for them. */
 void rt_put_marks(redirect_builder *builder, rt_mark mark);
 
@@ -85,6 +101,17 @@ bool rt_node_add(rt_node *nodes, uint32_t nslots, uint64_t key, uint64_t lengths
 static inline rt_entry *rt_entries(const redirect_builder *builder)
 {
     return (rt_entry *)(void *)builder->entries.bytes;
+}
+
+static inline void rt_builder_record(const redirect_builder *b, uint32_t number, rt_record *out)
+{
+    rt_decode(b->image.bytes + rt_entries(b)[number].place,
+              (const redirect_profile *)(const void *)b->profiles.bytes, out);
+}
+
+static inline bool rt_is_below(const char *host, size_t len)
+{
+    return len >= 2 && host[0] == '*' && host[1] == '.';
 }
 
 #endif

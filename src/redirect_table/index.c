@@ -184,12 +184,6 @@ static apr_status_t fill_index(index_work *w)
 
 /* --- rules of one key ------------------------------------------------------------------------ */
 
-static void decode(const redirect_builder *b, uint32_t number, rt_record *out)
-{
-    rt_decode(b->image.bytes + rt_entries(b)[number].place,
-              (const redirect_profile *)(const void *)b->profiles.bytes, out);
-}
-
 static const char *strip_of(const redirect_builder *b, const rt_record *r, size_t *len)
 {
     *len = 0;
@@ -222,8 +216,8 @@ static bool same_rule(const redirect_builder *b, uint32_t first, uint32_t second
 {
     rt_record x, y;
 
-    decode(b, first, &x);
-    decode(b, second, &y);
+    rt_builder_record(b, first, &x);
+    rt_builder_record(b, second, &y);
     return x.profile->kind == y.profile->kind && x.profile->flags == y.profile->flags &&
            x.profile->strip == y.profile->strip && x.host == y.host && x.pattern == y.pattern &&
            compared_len(&x) == compared_len(&y) &&
@@ -238,7 +232,7 @@ static uint64_t identity_of(const redirect_builder *b, uint32_t number)
     uint64_t hash;
     rt_record r;
 
-    decode(b, number, &r);
+    rt_builder_record(b, number, &r);
     strip = strip_of(b, &r, &strip_len);
     hash = rt_hash(b->seed, r.source, compared_len(&r), r.profile->flags & REDIRECT_ICASE);
     hash = rt_mix(hash ^ r.profile->kind, (uint64_t)r.profile->flags << 32 ^ RT_K1);
@@ -399,7 +393,7 @@ static bool list_lines(const redirect_builder *b, rt_buffer *lines)
     for (uint32_t i = 0; i < b->rules; i++) {
         rt_record r;
 
-        decode(b, i, &r);
+        rt_builder_record(b, i, &r);
         line += 1 + r.line_delta;
         if (!rt_append(lines, &line, sizeof(line)))
             return false;
@@ -447,7 +441,7 @@ static void compact(redirect_builder *b, const uint32_t *lines)
         rt_mark mark = {(uint32_t)end, lines[i], kept};
         rt_record r;
 
-        decode(b, i, &r);
+        rt_builder_record(b, i, &r);
         if (entry.prev == DUPLICATE) {
             uncount(b, &r);
             continue;
@@ -549,7 +543,7 @@ static apr_status_t put_host_slots(redirect_builder *b, rt_header *head)
     for (uint32_t number = 1; number <= b->hosts.count; number++) {
         size_t len;
         const char *name = rt_strings_get(&b->hosts, number, &len);
-        unsigned below = len >= 2 && name[0] == '*' && name[1] == '.', dots = 0;
+        unsigned below = rt_is_below(name, len), dots = 0;
         uint32_t i =
             rt_reduce((uint32_t)rt_hash(b->seed, name + below, len - below, false), nslots);
 
@@ -650,7 +644,7 @@ apr_status_t redirect_builder_finish(redirect_builder *builder, redirect_duplica
     apr_status_t rv;
 
     b->records_end = (uint32_t)b->image.len;
-    rv = make_index(&work, duplicate, baton);
+    rv = rt_key_choose(b) ? make_index(&work, duplicate, baton) : APR_ENOMEM;
     rt_release(&b->entries);
     if (rv == APR_SUCCESS)
         rv = put_sections(b, &work.postings, &head);

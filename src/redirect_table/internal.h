@@ -6,9 +6,10 @@
  *   redirect_table.c        look-ups
  *   redirect_table/simple.c look-ups where all rules are of the simplest kinds
  *   redirect_table/text.c   comparing and hashing texts; rules as text again
- *   redirect_table/build.c  the builder: a rule becomes a record and a key
+ *   redirect_table/build.c  the builder: a rule becomes a record
+ *   redirect_table/key.c    and a key
  *   redirect_table/index.c  the builder's end: duplicates, the index, the image
- *   redirect_table/memory.c the builder's memory: buffers, strings kept once; these three share
+ *   redirect_table/memory.c the builder's memory: buffers, strings kept once; these four share
  *                           redirect_table/builder.h
  *   redirect_table/check.c  proof that an image is safe to read
  *
@@ -34,7 +35,9 @@
  *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
  * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
  *     behind given segments is known from the nodes;
- *   - of a FLOATING pattern: the first 8 or 4 bytes of its source, or that it has fewer.
+ *   - of a pattern with literals that is not found better by its source, and of a FLOATING one: 8
+ *     or 4 bytes of a literal, those that the fewest others have; of a FLOATING one with less, that
+ *     it is one.
  *
  * A look-up makes all keys that rules for its request can have and tries each rule found, so that
  * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
@@ -63,7 +66,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      7
+#define RT_VERSION      8
 #define RT_WAYS         10  /* places in a bucket */
 #define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -756,8 +759,30 @@ static inline bool rt_equal(const char *a, const char *b, size_t len, bool icase
 
 bool rt_contains(const char *text, size_t len, const char *part, size_t part_len, bool icase);
 
+/* Eight bytes with letters in lower case. */
+static inline uint64_t rt_fold_word(uint64_t word)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    uint64_t low = word & ~high, from_a = low + ones * (0x80 - 'A'),
+             above_z = low + ones * (0x7f - 'Z');
+
+    return word | ((from_a ^ above_z) & ~word & high) >> 2;
+}
+
 /* The first n (4 or 8) bytes as a number. */
-uint64_t rt_window(const char *bytes, unsigned n, bool icase);
+static inline uint64_t rt_window(const char *bytes, unsigned n, bool icase)
+{
+    uint64_t word;
+    uint32_t half;
+
+    if (n == 8) {
+        memcpy(&word, bytes, 8);
+    } else {
+        memcpy(&half, bytes, 4);
+        word = half;
+    }
+    return icase ? rt_fold_word(word) : word;
+}
 
 /** A query as a set: split at "&", without empty parameters and those that @a strip (may be NULL)
  *  names. The hash does not depend on their order. */

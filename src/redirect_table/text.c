@@ -138,18 +138,6 @@ bool rt_contains(const char *text, size_t len, const char *part, size_t part_len
     return false;
 }
 
-uint64_t rt_window(const char *bytes, unsigned n, bool icase)
-{
-    char window[8] = {0};
-    uint64_t value;
-
-    memcpy(window, bytes, n);
-    if (icase)
-        fold_into(window, window, n);
-    memcpy(&value, window, sizeof(value));
-    return value;
-}
-
 /* --- queries --------------------------------------------------------------------------------- */
 
 typedef struct text {

@@ -4,7 +4,6 @@
  * of all formats. Called by htcachectl convert; the writers are in tool/convert_write.c.
  */
 #include "tool/convert_internal.h"
-#include "tool/pattern_keys.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -266,8 +265,9 @@ static redirect_rule *rules_of(const convert_list *list, apr_pool_t *pool)
     for (size_t i = 0; i < n; i++) {
         rules[i] = APR_ARRAY_IDX(list->rules, i, convert_rule).rule;
         rules[i].line = (uint32_t)i;
+        if (rules[i].kind == REDIRECT_PATTERN)
+            redirect_map_set_literals(&rules[i], pool);
     }
-    tool_key_patterns(rules, n, pool);
     return rules;
 }
 

@@ -7,7 +7,6 @@
 #include "base/base.h"
 #include "rules/rules.h"
 #include "tool/map.h"
-#include "tool/pattern_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -392,15 +391,16 @@ static void say_duplicate(void *baton, uint32_t line, uint32_t first_line)
 static void check_place(const convert_rule *const *rules, size_t n, once *o, apr_pool_t *pool)
 {
     redirect_builder *builder = redirect_builder_create(n, 0);
-    redirect_rule *keyed = apr_palloc(pool, (n + 1) * sizeof(*keyed));
     size_t size;
     void *image = NULL;
 
-    for (size_t i = 0; i < n; i++)
-        keyed[i] = rules[i]->rule;
-    tool_key_patterns(keyed, n, pool);
-    for (size_t i = 0; builder && i < n; i++)
-        redirect_builder_add(builder, &keyed[i]);
+    for (size_t i = 0; builder && i < n; i++) {
+        redirect_rule rule = rules[i]->rule;
+
+        if (rule.kind == REDIRECT_PATTERN)
+            redirect_map_set_literals(&rule, pool);
+        redirect_builder_add(builder, &rule);
+    }
     if (builder && redirect_builder_finish(builder, say_duplicate, o, &size) == APR_SUCCESS)
         image = malloc(size ? size : 1);
     if (image) {
