@@ -602,4 +602,17 @@ SKIP: {
         unlink "$dir/real.csv";
     }
 }
+# On a terminal, and only there, a command shows how far it is.
+SKIP: {
+    skip 'there is no script(1)', 8 if !grep { -x "$_/script" } split /:/, $ENV{PATH};
+    write_file("$dir/some", join '', map {"/a$_ /b$_\n"} 1 .. 50);
+    write_file("$dir/others", "/a1 /b2\n");
+    for (['convert', '--to httpd some', 'some'], ['diff', 'some others', 'some'], ['check', '--fix some', 'some'], ['check', 'some', 'some']) {
+        my ($command, $words, $name) = @$_;
+        my $shown = `cd '$dir' && script -qec "'$tool' $command --format=text $words" /dev/null </dev/null`;
+        like $shown, qr/\r\e\[K\Q$name\E: \d+ %.*\r\e\[K/s, "$command $words shows how far it is, and takes that away";
+        unlike `cd '$dir' && '$tool' $command --format=text $words 2>&1`, qr/[\r\e]/, 'and says nothing of it in a file';
+    }
+}
+
 done_testing;

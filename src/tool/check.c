@@ -244,7 +244,7 @@ static int check_map(map_file *f, checking *c)
         hosts = count_hosts(f);
     }
     map_file_sort(f);
-    map_file_end_progress(f);
+    tool_work_end(&f->work);
     if (c->list)
         json_array_append_new(c->list, json_summary(f, hosts));
     else
@@ -263,7 +263,7 @@ static int check_file(const char *name, checking *c, apr_pool_t *pool)
     map_file_begin(&f, name, c->options, pool);
     f.keep_notes = true;
     f.kinds = message_kinds_create(c->limit, pool);
-    f.terminal = isatty(STDERR_FILENO);
+    f.shows = true;
     if (map_file_read(&f, c->format))
         code = f.httpd ? check_configuration(&f, c) : check_map(&f, c);
     map_file_end(&f);

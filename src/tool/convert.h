@@ -93,6 +93,9 @@ typedef struct convert_list {
     apr_array_header_t *waiting;  /* convert_loss: reported when all rules have been written */
     redirect_json_rest json;      /* of maps that were read */
     bool as_object;               /* write JSON as in vercel.json */
+    /** Called while rules are tried, with how many are done. NULL: none */
+    void (*progress)(void *baton, uint64_t done, uint64_t total);
+    void *progress_baton;
     bool own_dollars; /* the writer can say a "$1" that stands for itself beside groups */
 } convert_list;
 

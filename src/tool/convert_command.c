@@ -29,6 +29,7 @@ typedef struct conversion {
     size_t len;
     json_t *messages; /* NULL: they are printed */
     message_kinds *kinds;
+    tool_work work;
     bool grouped; /* messages come at the end, each kind once */
 } conversion;
 
@@ -62,6 +63,7 @@ static void say(void *baton, redirect_severity severity, const char *file, uint3
 
     if (!told || c->grouped)
         return;
+    tool_work_end(&c->work);
     if (c->messages) {
         kind->last = json_array_size(c->messages);
         json_array_append_new(c->messages, json_message(severity, file, line, message));
@@ -290,6 +292,9 @@ static bool prepare(conversion *c)
     c->kinds = message_kinds_create(o->limit < 0 ? 1 : (uint64_t)o->limit, c->pool);
     c->list = convert_list_create(c->pool, say, c);
     c->list->compile = map_regexes_available() ? map_regexes_try : NULL;
+    c->list->progress = tool_work_done;
+    c->list->progress_baton = &c->work;
+    c->work = tool_work_begin(APR_ARRAY_IDX(c->names, 0, const char *));
     c->messages = o->json ? json_array() : NULL;
     return true;
 }

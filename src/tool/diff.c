@@ -15,6 +15,7 @@ typedef struct side {
     const char *name;
     convert_list *list;
     probe_table table;
+    tool_work work;
 } side;
 
 typedef struct change {
@@ -158,6 +159,9 @@ static int load(const tool_options *command, const redirect_map_options *options
 
     s->name = name;
     s->list = convert_list_create(pool, map_say_unasked, kinds);
+    s->list->progress = tool_work_done;
+    s->list->progress_baton = &s->work;
+    s->work = tool_work_begin(name);
     s->list->compile = map_regexes_available() ? map_regexes_try : NULL;
     code = tool_read_redirects(command, options, name, s->list, &file);
     map_say_more_unasked(kinds, name);

@@ -26,6 +26,7 @@ typedef struct fixing {
     apr_array_header_t *edits; /* fix_edit */
     char *text;                /* what is written */
     size_t len;
+    tool_work work;
     json_t *messages;           /* NULL: they are printed */
     FILE *said;                 /* what is printed of them, which goes out as one; NULL: at once */
     apr_array_header_t *hidden; /* fix_edit: rows that are not in the list, as another one has their
@@ -331,6 +332,9 @@ static int load(fixing *x)
     int code;
 
     x->list = convert_list_create(x->pool, say, NULL);
+    x->list->progress = tool_work_done;
+    x->list->progress_baton = &x->work;
+    x->work = tool_work_begin(x->name);
     x->list->compile = map_regexes_available() ? map_regexes_try : NULL;
     x->hidden = apr_array_make(x->pool, 16, sizeof(fix_edit));
     x->list->hidden = take_hidden;

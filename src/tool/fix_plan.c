@@ -409,6 +409,8 @@ bool fix_plan(const convert_list *list, fix_step **steps)
         for (int i = 0; i < list->rules->nelts; i++) {
             shorten(&p, i);
             apr_pool_clear(p.pool);
+            if (list->progress)
+                list->progress(list->progress_baton, (uint64_t)i + 1, (uint64_t)list->rules->nelts);
         }
         good = take_back(list, *steps);
     }

@@ -148,4 +148,16 @@ json_t *tool_parse_json(const char *bytes, size_t len, json_error_t *error);
 void tool_progress(bool terminal, const char *name, int percent);
 void tool_progress_end(bool terminal);
 
+/** What such a line says. */
+typedef struct tool_work {
+    const char *name;
+    bool terminal;
+    int percent; /* -1: there is no line */
+} tool_work;
+
+tool_work tool_work_begin(const char *name);
+/** @a baton is a tool_work. All of it done: the line is taken away. */
+void tool_work_done(void *baton, uint64_t done, uint64_t total);
+void tool_work_end(tool_work *work);
+
 #endif

@@ -114,21 +114,12 @@ void map_file_sort(map_file *f)
         qsort(f->messages, f->count, sizeof(*f->messages), compare);
 }
 
-void map_file_end_progress(map_file *f)
-{
-    if (f->percent >= 0)
-        tool_progress_end(f->terminal);
-    f->percent = -1;
-}
-
 static bool show_progress(void *baton, uint64_t done, uint64_t total)
 {
     map_file *f = baton;
-    int percent = total ? (int)(100 * done / total) : 100;
 
-    if (percent != f->percent)
-        tool_progress(f->terminal, f->name, percent);
-    f->percent = percent;
+    if (f->shows)
+        tool_work_done(&f->work, done, total);
     return true;
 }
 
@@ -142,7 +133,7 @@ void map_file_begin(map_file *f, const char *name, const redirect_map_options *o
     f->name = name;
     f->options = *options;
     f->pool = pool;
-    f->percent = -1;
+    f->work = tool_work_begin(name);
     f->regexes = map_regexes_create(pool);
     f->report.fn = map_file_collect;
     f->report.baton = f;

@@ -40,8 +40,9 @@ typedef struct map_file {
     map_message *messages;
     size_t count, capacity;
     message_kinds *kinds;
-    bool keep_notes, terminal;
-    int percent;
+    bool keep_notes;
+    bool shows; /* how far it is */
+    tool_work work;
 } map_file;
 
 /** A file that was read as a list of redirects. */
@@ -95,7 +96,6 @@ int map_file_code(const map_file *f, apr_status_t rv);
 /** As redirect_report.fn; the baton is a map_file. */
 void map_file_collect(void *baton, redirect_severity severity, uint32_t line, const char *text);
 void map_file_sort(map_file *f);
-void map_file_end_progress(map_file *f);
 void map_file_print(const map_file *f);
 json_t *map_file_json(const map_file *f);
 

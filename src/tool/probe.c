@@ -415,6 +415,8 @@ void probe_rules(const convert_list *list, const convert_list *also, bool keep_r
         if (!r->lost)
             probe_rule(&v, r);
         apr_pool_clear(v.pool);
+        if (list->progress)
+            list->progress(list->progress_baton, (uint64_t)i + 1, (uint64_t)list->rules->nelts);
     }
     apr_pool_destroy(all);
 }

@@ -157,6 +157,32 @@ void tool_progress_end(bool terminal)
         fputs("\r\033[K", stderr);
 }
 
+tool_work tool_work_begin(const char *name)
+{
+    return (tool_work){name, isatty(STDERR_FILENO), -1};
+}
+
+void tool_work_end(tool_work *work)
+{
+    if (work->percent >= 0)
+        tool_progress_end(work->terminal);
+    work->percent = -1;
+}
+
+void tool_work_done(void *baton, uint64_t done, uint64_t total)
+{
+    tool_work *work = baton;
+    int percent = total ? (int)(100 * done / total) : 100;
+
+    if (done >= total) {
+        tool_work_end(work);
+        return;
+    }
+    if (percent != work->percent)
+        tool_progress(work->terminal, work->name, percent);
+    work->percent = percent;
+}
+
 /* --- reading ----------------------------------------------------------------------------------*/
 
 static const char *read_all(int fd, size_t size, char **bytes, size_t *len)
