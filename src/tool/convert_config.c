@@ -41,7 +41,7 @@ typedef struct scope {
     apr_array_header_t *hosts;      /* const char * */
     apr_array_header_t *conditions; /* rewrite_line, of the RewriteRule to come */
     apr_array_header_t *lines;      /* rewrite_line */
-    apr_array_header_t *rules;      /* redirect_rule: line and query of the RewriteRules */
+    apr_array_header_t *rules;      /* redirect_rule: line, query and option of the RewriteRules */
 } scope;
 
 typedef struct reader {
@@ -127,8 +127,8 @@ static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
     APR_ARRAY_PUSH(r->phases[where], convert_rule) = *rule;
     APR_ARRAY_IDX(r->phases[where], r->phases[where]->nelts - 1, convert_rule).place =
         s->in_dir ? s->place : 0;
-    if (rule->rule.options & REDIRECT_OPT_APPEND_QUERY && !convert_has_query(rule) &&
-        strchr(rule->rule.target, '#'))
+    if (rule->rule.options & REDIRECT_OPT_APPEND_QUERY && rule->rule.options & REDIRECT_OPT_LINE &&
+        !convert_has_query(rule) && strchr(rule->rule.target, '#'))
         convert_report(
             r->list, REDIRECT_WARNING, r->file, rule->rule.line,
             "httpd puts a request's query behind the fragment of the target; maps put it "
@@ -437,7 +437,8 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const redirect_rul
         rule.rule.flags |= REDIRECT_ICASE;
     if (target) {
         set_target(&rule, target, r->pool);
-        rule.rule.options |= REDIRECT_OPT_LINE;
+        if (!begun->options)
+            rule.rule.options |= REDIRECT_OPT_LINE;
         if (appends)
             rule.rule.options |= REDIRECT_OPT_APPEND_QUERY;
     }
@@ -669,10 +670,32 @@ static void take_setting(reader *r, const config_line *line)
         r->others++;
 }
 
+/* Is this the RewriteRule without a query behind the one with, as they are written for targets with
+ * a fragment? */
+static bool is_without_query(const scope *s, const char *args, apr_pool_t *pool)
+{
+    const rewrite_line *lines = (const rewrite_line *)s->lines->elts;
+    int n = s->lines->nelts;
+    const char *mark;
+
+    if (s->conditions->nelts || n < 2 || !lines[n - 2].condition ||
+        (n > 2 && lines[n - 3].condition) || strcmp(lines[n - 2].args, CONVERT_IF_QUERY) != 0)
+        return false;
+    mark = strstr(lines[n - 1].args, CONVERT_QUERY "#");
+    return mark && !strcmp(args, apr_psprintf(pool, "%.*s%s", (int)(mark - lines[n - 1].args),
+                                              lines[n - 1].args, mark + strlen(CONVERT_QUERY)));
+}
+
+/* Both together are one rule, whose query goes ahead of the fragment. */
 static void begin_rewrite(scope *s, const config_line *line, apr_pool_t *pool)
 {
     redirect_rule rule = {.line = line->number};
 
+    if (is_without_query(s, mark_escaped(line->args, pool), pool)) {
+        s->lines->nelts -= 2;
+        s->rules->nelts--;
+        rule.options = REDIRECT_OPT_APPEND_QUERY;
+    }
     if (s->conditions->nelts && !convert_read_query(s->conditions, &rule, pool))
         apr_array_cat(s->lines, s->conditions);
     apr_array_clear(s->conditions);

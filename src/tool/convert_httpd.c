@@ -99,11 +99,19 @@ static bool is_redirect_line(const convert_rule *r)
            (t[rule->target_len - 1] == '/') == ends;
 }
 
+/* Is the request's query to be put ahead of a fragment? */
+static bool splits_target(const convert_rule *r)
+{
+    return r->rule.target && strchr(r->rule.target, '#') && !convert_has_query(r) &&
+           (r->rule.options & (REDIRECT_OPT_APPEND_QUERY | REDIRECT_OPT_LINE)) ==
+               REDIRECT_OPT_APPEND_QUERY;
+}
+
 /* mod_alias escapes the targets of patterns, knows no queries, and appends them to all targets that
  * have none. */
 static bool is_rewrite(const convert_rule *r, apr_pool_t *pool)
 {
-    if (r->rule.query || convert_wants_of(r).query == REDIRECT_QUERY_DROP)
+    if (r->rule.query || convert_wants_of(r).query == REDIRECT_QUERY_DROP || splits_target(r))
         return true;
     return r->rule.target && !is_redirect_line(r) &&
            !unescape_target(r->rule.target, r->rule.options & REDIRECT_OPT_EXPAND, pool);
@@ -165,6 +173,18 @@ static const char *pattern_of(const convert_regex *regex, apr_pool_t *pool)
     return out;
 }
 
+/* Can a "?" or "#" be among what the regex matches, as far as that can be seen? */
+static bool takes_marks(const char *regex)
+{
+    for (const char *s = regex; *s; s++) {
+        if (*s == '.' || !strncmp(s, "[^", 2) ||
+            (*s == '\\' && s[1] && strchr("?#DNSWXCHVR", s[1])))
+            return true;
+        s += *s == '\\' && s[1];
+    }
+    return false;
+}
+
 static bool put_match(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
 {
     apr_pool_t *pool = h->w->list->pool;
@@ -174,6 +194,10 @@ static bool put_match(const httpd_writer *h, const convert_rule *r, const conver
     fprintf(h->w->out, "RedirectMatch %d %s%s%s\n", r->rule.status,
             word_of(pattern_of(regex, pool), pool), regex->target ? " " : "",
             regex->target ? word_of(target, pool) : "");
+    if (regex->expand && takes_marks(regex->pattern) && !(r->rule.options & REDIRECT_OPT_LINE))
+        convert_differs(h->w->list, r,
+                        "RedirectMatch takes a %%3F or %%23 in what it puts into the target for a "
+                        "query or a fragment");
     return true;
 }
 
@@ -195,14 +219,17 @@ static const char *rewrite_word(const char *text, apr_pool_t *pool)
 }
 
 /* mod_rewrite sends what stands here as it is, but for the groups. */
-static const char *substitution(const convert_regex *regex, apr_pool_t *pool)
+static const char *substitution(const convert_regex *regex, bool query, apr_pool_t *pool)
 {
     const char *out = "";
 
     for (const char *s = regex->target; *s; s++) {
         const char *one = apr_pstrmemdup(pool, s, 1);
 
-        if (*s == '$' && regex->expand && apr_isdigit(s[1]))
+        if (*s == '#' && query) {
+            one = CONVERT_QUERY "#";
+            query = false;
+        } else if (*s == '$' && regex->expand && apr_isdigit(s[1]))
             one = apr_psprintf(pool, "${" CONVERT_ESCAPE_MAP ":$%c}", *++s);
         else if (*s == CONVERT_DOLLAR)
             one = "\\$";
@@ -215,16 +242,29 @@ static const char *substitution(const convert_regex *regex, apr_pool_t *pool)
 
 /* mod_rewrite takes away a "?" at the end, and an "&" at the end of a query. It knows few schemes.
  */
-static bool takes_target(const char *target)
+static bool takes_target(const char *target, bool query)
 {
     size_t len = strlen(target);
-    bool query = strchr(target, '?') != NULL;
 
     return (*target == '/' || !strncasecmp(target, "http://", 7) ||
             !strncasecmp(target, "https://", 8)) &&
            !(query && (target[len - 1] == '?' || target[len - 1] == '&'));
 }
 
+static void put_rewrite_line(const httpd_writer *h, const convert_rule *r,
+                             const convert_regex *regex, bool query, bool drop)
+{
+    apr_pool_t *pool = h->w->list->pool;
+
+    begin_line(h, r);
+    fprintf(h->w->out, "RewriteRule %s %s [R=%d,%s%sL]\n",
+            rewrite_word(pattern_of(regex, pool), pool),
+            regex->target ? substitution(regex, query, pool) : "-", r->rule.status,
+            regex->target ? "NE," : "", drop ? "QSD," : "");
+}
+
+/* Where a target has a fragment, a request with a query, be it empty, has a line of its own: of the
+ * query of any other httpd makes the target's end. */
 static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
 {
     apr_pool_t *pool = h->w->list->pool;
@@ -232,18 +272,21 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
     bool drop =
         regex->target && !convert_has_query(r) && !(r->rule.options & REDIRECT_OPT_APPEND_QUERY);
 
-    if (regex->target && !takes_target(regex->target))
+    bool splits = splits_target(r);
+
+    if (regex->target && !takes_target(regex->target, splits || strchr(regex->target, '?')))
         return false;
     for (int i = 0; i < queries->nelts; i++) {
         begin_line(h, r);
         fprintf(h->w->out, "RewriteCond %%{QUERY_STRING} %s\n",
                 APR_ARRAY_IDX(queries, i, const char *));
     }
-    begin_line(h, r);
-    fprintf(h->w->out, "RewriteRule %s %s [R=%d,%s%sL]\n",
-            rewrite_word(pattern_of(regex, pool), pool),
-            regex->target ? substitution(regex, pool) : "-", r->rule.status,
-            regex->target ? "NE," : "", drop ? "QSD," : "");
+    if (splits) {
+        begin_line(h, r);
+        fputs("RewriteCond " CONVERT_IF_QUERY "\n", h->w->out);
+        put_rewrite_line(h, r, regex, true, false);
+    }
+    put_rewrite_line(h, r, regex, false, drop);
     return true;
 }
 
@@ -282,19 +325,10 @@ static void note_variable(const convert_writer *w, const convert_rule *r)
                  (int)(strchr(name, '}') - name) + 1, name);
 }
 
-/* What is to be said of a rule that is written. */
-static void note_written(const convert_writer *w, const convert_rule *r, redirect_query query)
-{
-    if (query == REDIRECT_QUERY_APPEND && !r->joins && strchr(r->rule.target, '#'))
-        convert_lost(w->list, r, "httpd puts a request's query behind the fragment of the target");
-    note_variable(w, r);
-}
-
 static void write_rule(const httpd_writer *h, const convert_rule *r)
 {
     convert_writer *w = h->w;
     apr_pool_t *pool = w->list->pool;
-    convert_wants wants = convert_wants_of(r);
     const char *fault = fault_of(r, w->list->pool);
     convert_regex regex[2];
     int n, i = 0;
@@ -304,7 +338,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
         return;
     }
     if (!h->rewrites && is_redirect_line(r)) {
-        note_written(w, r, wants.query);
+        note_variable(w, r);
         begin_line(h, r);
         fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
                 r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
@@ -315,7 +349,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     while (i < n && (h->rewrites ? put_rewrite : put_match)(h, r, &regex[i]))
         i++;
     if (i)
-        note_written(w, r, wants.query);
+        note_variable(w, r);
     if (i < n && i)
         convert_lost(w->list, r, "RewriteRule cannot give the target '%s'",
                      plain_target(regex[i].target, pool));

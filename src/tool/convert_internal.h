@@ -137,6 +137,10 @@ bool convert_read_query(const apr_array_header_t *conditions, redirect_rule *rul
 
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"
+/** Of a target with a fragment: the RewriteCond of the line for requests with a query, be it empty, and
+ * what that has in front of the fragment. */
+#define CONVERT_IF_QUERY "%{THE_REQUEST} \"^\\S+ [^ ?]*\\?\""
+#define CONVERT_QUERY    "?%{QUERY_STRING}"
 
 /* Writers, of all rules. */
 void convert_write_nginx(convert_writer *w);
