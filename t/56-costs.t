@@ -175,6 +175,7 @@ SKIP: {
     my %said = map { $_->{file} => $_ } @{ decode_json(scalar qx{"$tool" check --cost --json --url="$url" "$root/kept" "$root/never"})->{files} };
     is $?, 0, 'htcachectl check --cost --url';
     my $parse = cost_of('kept')->{parse_us};
+    is $said{"$root/kept/.htaccess"}{class}, cost_of('kept')->{record}, 'the tool calls its class what the page calls its record';
     is sprintf('%.3f', $said{"$root/kept/.htaccess"}{server_parse_ms} // -1), sprintf('%.3f', $parse / 1000),
         'says how long the server took to parse a file';
     is $said{"$root/never/.htaccess"}{server_parse_ms}, undef, 'but not of one that it did not parse';

@@ -39,7 +39,7 @@ static void advise(coster *c, uint32_t line, const char *text)
     APR_ARRAY_PUSH(c->report->advice, cost_advice) = (cost_advice){line, text};
 }
 
-/* --- kept, replayed or stock ------------------------------------------------------------------*/
+/* --- parsed, replayed or stock ----------------------------------------------------------------*/
 
 static const char *lower(apr_pool_t *pool, const char *name)
 {
@@ -381,7 +381,7 @@ void cost_read(const char *bytes, size_t len, const cost_options *options, cost_
 
 const char *cost_class_name(cost_class class)
 {
-    static const char *const names[] = {"kept", "replayed", "stock"};
+    static const char *const names[] = {"parsed", "replayed", "stock"};
 
     return names[class];
 }

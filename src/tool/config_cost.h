@@ -56,7 +56,7 @@ typedef struct cost_options {
 void cost_read(const char *bytes, size_t len, const cost_options *options, cost_report *report,
                apr_pool_t *pool);
 
-/** "kept", "replayed" or "stock". */
+/** "parsed", "replayed" or "stock", as the status page calls the record. */
 const char *cost_class_name(cost_class class);
 
 #endif

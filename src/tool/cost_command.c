@@ -288,7 +288,7 @@ static void put_total(const survey *s)
         classes[file->report.class]++;
         parse += file->parse;
     }
-    printf("%d files: %u kept, %u replayed, %u stock; read by this tool in %.3f ms\n",
+    printf("%d files: %u parsed, %u replayed, %u stock; read by this tool in %.3f ms\n",
            s->files->nelts, classes[COST_KEPT], classes[COST_REPLAYED], classes[COST_STOCK],
            (double)parse / 1000.0);
 }
