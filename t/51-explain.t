@@ -24,6 +24,8 @@ write_file("$root/many/page.html", "page\n");
 write_file("$root/many/.htaccess", join '', "RewriteEngine On\n", (map { "RewriteCond %{HTTP_USER_AGENT} Never-$_\n"
     . "RewriteRule ^x http://example.org/$_ [R=301,L]\n" } 1 .. 300), "RewriteRule ^x\$ http://example.org/last [R=302,L]\n");
 write_file("$dir/vhost/page.html", "page\n");
+write_file("$dir/vhost/.htaccess", "Options -FollowSymLinks\n"); # core refuses links, and sets the status itself
+symlink "$dir/vhost/page.html", "$dir/vhost/link.html" or die $!;
 write_file("$root/a/.htaccess",    "Header set X-A yes\nHeader set X-B yes\n");
 write_file("$root/redirects/.htaccess", join '', "# first line\n",
     (map { "Redirect 301 /redirects/old-$_ http://example.org/new-$_\n" } 1 .. 20),
@@ -208,10 +210,13 @@ DirectoryIndex index.html page.html
     ServerAlias *.vhost.example
     DocumentRoot "$dir/vhost"
     Redirect 303 /vhost-old http://example.org/vhost-new
+    ErrorDocument 403 http://example.org/403
 </VirtualHost>
 <VirtualHost *:\@PORT:vhost\@>
     ServerName second.example
     DocumentRoot "$dir/vhost"
+    ErrorDocument 403 /vhost-none
+    ErrorDocument 404 http://example.org/404
 </VirtualHost>
 EOT
 $server->start;
@@ -398,6 +403,13 @@ like $vhost->{explain}{server}, qr/^vhost\.example\b/, 'which is named';
 like $vhost->{explain}{server_source}, qr/httpd\.conf:\d+$/, 'with its line';
 like explained("http://$_->[0]:" . $server->port('vhost') . '/vhost-old')->{explain}{server}, qr/^$_->[1]\b/, "a request for $_->[0] is one of $_->[1]"
     for ['second.example', 'second.example'], ['other.example', 'vhost.example'], ['127.0.0.1', 'vhost.example'];
+for my $name ('vhost.example', 'second.example') {
+    my $at = "$name:" . $server->port('vhost');
+    my ($got, $refused) = ($server->client('vhost', host => $at)->request('/link.html'), explained("http://$at/link.html"));
+    is_deeply [@{ $refused->{explain} }{qw(status location)}], [$got->{status}, scalar HtCache::Client::header($got, 'Location')], "$name: a link that is not to be followed"
+        or diag $refused->{explain}{answer};
+    is scalar(grep { $_->{by} eq 'ErrorDocument' } @{ $refused->{steps} }), 1, "$name: by way of its document";
+}
 my $none = 'No virtual host there is named other.example, so the first one answers.';
 like notes(explained('http://other.example:' . $server->port('vhost') . '/vhost-old')), qr{\Q$none\E}, 'that the first one answers for a name that is none of theirs is said';
 unlike notes($_), qr/named/, 'and nothing of names that they have, or of a URL without one' for $vhost, explained('/vhost-old'), explained('http://vhost.example:' . $server->port('vhost') . '/');

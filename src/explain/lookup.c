@@ -224,6 +224,10 @@ void explain_look_up(explain *e)
     e->last = r;
     if (status == OK || status == DECLINED)
         status = go_through(e, r);
+    /* Core has set the status of some answers, such as that for a symbolic link that is not to be
+     * followed. httpd makes their documents all the same; ap_die() would take it for an error of before. */
+    if (status != OK && status != DONE)
+        r->status = HTTP_OK;
     if (!e->mark.stopped)
         ap_die(status, r);
     if (!e->mark.stopped)
