@@ -168,7 +168,7 @@ is $client->request('/own-status?asset=../x')->{status}, 400, 'there is no other
 my $off = HtCache::Server->new(name => 'page-off', htcache => 1, conf => "HtCache Off\n$page")->start;
 my $off_page = $off->client('main')->request('/own-status')->{body};
 like $off_page, qr{<span class="pill off">off</span>}, 'off: the badge says so';
-my ($to_do) = words(part($off_page, 's-lead')) =~ /^The cache is off and saves nothing: HtCache On stands nowhere in the configuration\. What to do: (.*)/;
+my ($to_do) = words(part($off_page, 's-lead')) =~ /^The cache is off and saves nothing: HtCache On holds nowhere in the configuration\. What to do: (.*)/;
 like $to_do, qr/\bHtCache On\b/, 'and the page shows the line to add';
 like $to_do, qr/\Q@{[$off->conf]}\E/, 'and in which file';
 unlike $off_page, qr/class="card"/, 'no figures of what does not work';

@@ -1,6 +1,6 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # What httpd's parent says at a start and at each restart: one line with version, on or off, memory, builder and how
-# edits are noticed. Where HtCache On stands nowhere, the line and the status page name the file and the line that turn
+# edits are noticed. Where HtCache On holds nowhere, the line and the status page name the file and the line that turn
 # the cache on.
 use strict;
 use warnings;
@@ -75,6 +75,8 @@ my @off  = (
     ['with other blanks', "# Some words of HtCache On\n\t#  htcache\ton  \n$page", "remove the '#' from '#HtCache On' in line 2 of FILE; $then"],
     ['commented out twice', "##HtCache On\n$page", "remove the '#' from '#HtCache On' in line 1 of FILE; $then"],
     ['HtCache Off', "$page#HtCache On\nHtCache Off\n", "change line 5 of FILE to 'HtCache On'; $then"],
+    ['On, and Off behind it', "${page}HtCache Off\nHtCache On\nHtCache off\n<Directory /x>\nHtCache Off\n</Directory>\n", "change line 6 of FILE to 'HtCache On'; $then"],
+    ['Off for a directory, and a comment', "$page<Directory /x>\nHtCache Off\n</Directory>\n#HtCache On\n", "remove the '#' from '#HtCache On' in line 7 of FILE; $then"],
     ['Off in a virtual host', "$page<VirtualHost 192.0.2.1:1>\nHtCache Off\n</VirtualHost>\n", "change line 5 of FILE to 'HtCache On'; $then"],
     ['no such line', $page, "add the line 'HtCache On' to FILE; $then"],
     ['only the look of it', "#HtCache Onwards\n#HtCacheFold On\n#HtCache\n$page", "add the line 'HtCache On' to FILE; $then"],
@@ -85,7 +87,7 @@ for my $case (@off) {
     write_file($file, $text);
     $want =~ s/FILE/$file/;
     my $server = start_plain("DocumentRoot \"$dir/root\"\nInclude \"$file\"\n");
-    is_deeply [grep { !/^warn/ } said($server)], ['notice ' . "mod_htcache VERSION: off, as HtCache On stands nowhere: $want" =~ s/VERSION/own_version()/er], "$name: the error log has file and line";
+    is_deeply [grep { !/^warn/ } said($server)], ['notice ' . "mod_htcache VERSION: off, as HtCache On holds nowhere: $want" =~ s/VERSION/own_version()/er], "$name: the error log has file and line";
     my ($problem) = problems_of($server);
     is_deeply [@{$problem}{qw(kind advice)}], ['off', $want], "$name: so has the status page";
     if ($name =~ /as it is/) {
@@ -103,6 +105,6 @@ sub own_version { return (read_file($ENV{HTCACHE_MODULE}) =~ /mod_htcache (\d+\.
 
 # Without any line of the module: the file that httpd begins with.
 my $bare = start_plain('');
-like join("\n", said($bare)), qr/^notice $version: off, as HtCache On stands nowhere: add the line 'HtCache On' to \Q@{[$bare->conf]}\E; /m, 'no line of the module: the main file';
+like join("\n", said($bare)), qr/^notice $version: off, as HtCache On holds nowhere: add the line 'HtCache On' to \Q@{[$bare->conf]}\E; /m, 'no line of the module: the main file';
 $bare->stop;
 done_testing;

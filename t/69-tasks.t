@@ -141,7 +141,7 @@ EOT
         my @state  = $status =~ /^mod_htcache [\d.]+ is (\w+)/mg;
         is_deeply \@state, [qw(off on on on on)], "$page: off at first, on from the second step" or diag $status;
         like $status =~ s/\s//gr, qr/removethe'#'from'#HtCacheOn'inline\d+of\S+htcache\.conf/, "$page: the first answer names the line";
-        like $said{"sudo grep mod_htcache /var/log/apache2/error.log | tail -n 1"}, qr/off, as HtCache On stands nowhere: remove the '#'/, "$page: so does the error log";
+        like $said{"sudo grep mod_htcache /var/log/apache2/error.log | tail -n 1"}, qr/off, as HtCache On holds nowhere: remove the '#'/, "$page: so does the error log";
         like $status, qr/of 768\.0 MiB/, "$page: and memory is raised";
         like join(' ', values %said), qr/records forgotten/, "$page: the site is forgotten" if !why_not('openssl x');
         my $client = $server->client('main', host => 'localhost', keepalive => 0);

@@ -193,7 +193,8 @@ typedef struct htc_secret {
 /** Where HtCache On could be written; module/turn_on.c. */
 typedef struct htc_turn_on {
     apr_array_header_t *files; /* const char *: files with lines of this module, in their order */
-    const ap_directive_t *off; /* the first HtCache line; or NULL */
+    const ap_directive_t *off; /* the last 'HtCache Off' of the server, which holds; or NULL */
+    const ap_directive_t *off_inside; /* the first one in a section; or NULL */
 } htc_turn_on;
 
 /** Options read by directives before the context exists; lives in pconf. */
@@ -218,7 +219,7 @@ typedef struct htc_options {
     apr_time_t started_at;         /* with this configuration */
     bool pages;                    /* SetHandler htcache-status stands somewhere */
     htc_turn_on on;                /* where the cache could be turned on */
-    const char *on_advice;         /* how, where HtCache On stands nowhere; or NULL */
+    const char *on_advice;         /* how, where HtCache On holds nowhere; or NULL */
     htc_secret secret;             /* what a POST to the status page must know */
     bool notes;                    /* a log format names one of ours; redirects/notes.c */
     bool missing;                  /* HtCacheMissing stands somewhere; redirects/missing.c */

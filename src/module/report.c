@@ -160,7 +160,7 @@ const htc_figure *htc_report_figure(const htc_report *report, const char *group,
 static const char *state_of(const htc_context *ctx, apr_pool_t *pool)
 {
     if (!ctx)
-        return "off: HtCache On stands nowhere in the configuration";
+        return "off: HtCache On holds nowhere in the configuration";
     if (!ctx->store)
         return apr_pstrcat(pool, "off: ", ctx->off_reason, NULL);
     return "on";

@@ -115,7 +115,7 @@ struct htc_report {
     request_rec *r;
     apr_pool_t *pool;
     server_rec *server;
-    const htc_context *ctx; /* NULL: HtCache On stands nowhere */
+    const htc_context *ctx; /* NULL: HtCache On holds nowhere */
     htc_store *store;       /* NULL: there is none */
     const char *state;      /* "on", or "off: " and why */
     apr_time_t now;

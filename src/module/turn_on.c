@@ -26,16 +26,28 @@ static void note_file(apr_array_header_t *files, const char *name)
         APR_ARRAY_PUSH(files, const char *) = name;
 }
 
-void htc_on_note(htc_turn_on *on, const ap_directive_t *node)
+static bool is_off(const ap_directive_t *node)
+{
+    return !strcasecmp(node->directive, "HtCache") && node->args && strcasestr(node->args, "Off");
+}
+
+static void note_tree(htc_turn_on *on, const ap_directive_t *node, bool inside)
 {
     for (; node; node = node->next) {
         if (node->filename && is_ours(node)) {
             note_file(on->files, node->filename);
-            if (!on->off && !strcasecmp(node->directive, "HtCache"))
+            if (is_off(node) && !inside)
                 on->off = node;
+            else if (is_off(node) && !on->off_inside)
+                on->off_inside = node;
         }
-        htc_on_note(on, node->first_child);
+        note_tree(on, node->first_child, true);
     }
+}
+
+void htc_on_note(htc_turn_on *on, const ap_directive_t *tree)
+{
+    note_tree(on, tree, false);
 }
 
 /* "#HtCache On", with blanks as people put them. */
@@ -70,13 +82,19 @@ static unsigned commented_line(const char *name, apr_pool_t *pool)
     return number;
 }
 
+static const char *change(const ap_directive_t *off, apr_pool_t *pool)
+{
+    return apr_psprintf(pool, "change line %d of %s to 'HtCache On'" THEN, off->line_num,
+                        off->filename);
+}
+
+/* An Off in a section may be there because that section is not to have it. So it comes last. */
 const char *htc_on_advice(const htc_turn_on *on, const char *main_file, apr_pool_t *pool)
 {
     const apr_array_header_t *files = on->files;
 
     if (on->off)
-        return apr_psprintf(pool, "change line %d of %s to 'HtCache On'" THEN, on->off->line_num,
-                            on->off->filename);
+        return change(on->off, pool);
     for (int i = 0; i < files->nelts; i++) {
         const char *name = APR_ARRAY_IDX(files, i, const char *);
         unsigned number = commented_line(name, pool);
@@ -85,6 +103,8 @@ const char *htc_on_advice(const htc_turn_on *on, const char *main_file, apr_pool
             return apr_psprintf(pool, "remove the '#' from '#HtCache On' in line %u of %s" THEN,
                                 number, name);
     }
+    if (on->off_inside)
+        return change(on->off_inside, pool);
     if (files->nelts)
         main_file = APR_ARRAY_IDX(files, 0, const char *);
     return apr_pstrcat(pool, "add the line 'HtCache On' to ",

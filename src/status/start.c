@@ -60,7 +60,7 @@ void htc_status_say_start(server_rec *s)
         return;
     if (!ctx)
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s,
-                     "mod_htcache " HTC_VERSION ": off, as HtCache On stands nowhere: %s",
+                     "mod_htcache " HTC_VERSION ": off, as HtCache On holds nowhere: %s",
                      htc_options_get()->on_advice);
     else if (!ctx->store)
         ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s, "mod_htcache " HTC_VERSION ": off, as %s: %s",
