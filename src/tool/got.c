@@ -100,12 +100,35 @@ static int without_query(const char *url)
     return (int)strcspn(url, "?");
 }
 
+/* Behind "http://"; what has no scheme has no host either. */
+static const char *host_of(const char *url)
+{
+    const char *slashes = strstr(url, "://");
+
+    return slashes ? slashes + 3 : "";
+}
+
+/* To the same path of another host: the virtual host sends all that it is asked for there. The page
+ * is not there, or not for that name. */
+static bool sends_everything(const tool_got *got)
+{
+    const char *from = host_of(got->url), *to = host_of(got->redirect);
+    size_t host = strcspn(from, ":/?"), path = strcspn(from, "/"), there = strcspn(to, "/");
+    size_t len = (size_t)without_query(from + path);
+
+    return *to && (host != strcspn(to, ":/?") || strncasecmp(from, to, host) != 0) &&
+           len == (size_t)without_query(to + there) && !strncmp(from + path, to + there, len);
+}
+
 static tool_exit say_redirect(const tool_got *got)
 {
     tool_say("%.*s redirects to %.*s (status %ld), and the tool follows no redirect. If the status "
-             "page is there, name it: --url %.*s",
+             "page is there, name it: --url %.*s%s",
              without_query(got->url), got->url, without_query(got->redirect), got->redirect,
-             got->status, without_query(got->redirect), got->redirect);
+             got->status, without_query(got->redirect), got->redirect,
+             sends_everything(got) ? ". If this virtual host sends everything there, give the page "
+                                     "a virtual host of its own: docs/for-hosting.md, step 8"
+                                   : "");
     return TOOL_FOUND;
 }
 
