@@ -126,7 +126,7 @@ EOT
         my $why = why_not($command);
         SKIP: {
             skip "$page: '$command': $why", 1 if $why;
-            my $run = $command =~ s{/etc/(apache2|prometheus)\b}{$dir/etc/$1}gr =~ s{/var/log/apache2/error\.log}{$log}gr =~ s{/var/www\b}{$dir/www}gr =~ s{127\.0\.0\.1(?=/| |\n|\z)}{$at}gr =~ s{127\.0\.0\.1:8081\b}{$free}gr;
+            my $run = $command =~ s{/etc/(apache2|prometheus)\b}{$dir/etc/$1}gr =~ s{/var/log/apache2/error\.log}{$log}gr =~ s{/var/log/apache2/}{$dir/}gr =~ s{/var/www\b}{$dir/www}gr =~ s{127\.0\.0\.1(?=/| |\n|\z)}{$at}gr =~ s{127\.0\.0\.1:8081\b}{$free}gr;
             write_file("$dir/command", $run);
             my $out  = qx{cd "$dir/clone" && bash "$dir/command" 2>&1 </dev/null};
             my $code = $? >> 8;
@@ -135,7 +135,7 @@ EOT
             is $out, $prints, "$page: it prints what the page says" if defined $prints;
             $said{$command} .= $out;
         }
-        wait_past_racy() if $page ne 'for-hosting.md' && $command =~ /^sudo mv |graceful/; # younger files are read again and again
+        wait_past_racy() if $command =~ /^sudo mv |a2enconf redirects/; # younger files are read again and again
     }
     if ($page eq 'for-hosting.md') {
         my $status = $said{'htcachectl status'} // '';
@@ -153,8 +153,10 @@ EOT
         my %answer = map { my $got = $client->request($_); $_ => "$got->{status} " . (HtCache::Client::header($got, 'Location') // '') } qw(/old-shop/cart /gone-for-good /old-blog /new-row);
         is_deeply \%answer, { '/old-shop/cart' => '301 https://www.example.com/shop/cart', '/gone-for-good' => '410 ', '/old-blog' => '301 http://blog.example.com/blog', '/new-row' => '301 https://www.example.com/new' },
             "$page: in the end the rows answer, also the one that was added while it served";
+        unlike $said{'htcachectl missing'}, qr/HtCacheMissing On/, "$page: pages that are missing are counted";
         like $said{q{htcachectl explain 'http://127.0.0.1/old-shop?id=5'}}, qr{301 to https://www\.example\.com/shop\?id=5}, "$page: explain says where it goes";
     }
+    like $said{'sudo tail -n 1 /var/log/apache2/htcache.log'}, qr{"GET / HTTP/1\.1" 200 \d+ (?:parsed|hit) -$}m, "$page: the log has the notes" if $page eq 'monitoring.md';
     is_deeply [$server->crashes], [], 'no child died';
     $server->stop;
 }
