@@ -145,6 +145,11 @@ my $refused = $client->request('/own-status?explain=' . escaped('no "url" <i>'))
 is $refused->{status}, 400, 'what is no URL is refused';
 like $refused->{body}, qr{value="no &quot;url&quot; &lt;i&gt;" required.*This is no URL}s, 'with the form, and what was typed';
 is $client->request('/own-status?format=json&explain=x')->{status}, 400, 'as JSON, too';
+for my $case (['method', 'A B'], ['address', 'localhost'], ['header', 'no colon']) {
+    my ($name, $value) = @$case;
+    like words(part(html("?explain=/page.html&$name=" . escaped($value)), 's-outcome')), qr/^This is no $name\b.*\b$name= is /, "what is no $name is said to be none";
+}
+like words(part(html('?explain=' . escaped("HTTP://127.0.0.1:" . $server->port('main') . '/line')), 's-outcome')), qr{^302 to http://example\.org/line}, 'capitals in http';
 
 # --- no inline code, nothing from elsewhere ---------------------------------------------------------
 

@@ -89,7 +89,7 @@ static bool read_url(explain *e, const char *url)
     apr_uri_t uri;
 
     if (apr_uri_parse(e->pool, encode(e->pool, url), &uri) != APR_SUCCESS ||
-        (uri.scheme && strcmp(uri.scheme, "http") && strcmp(uri.scheme, "https")) ||
+        (uri.scheme && strcasecmp(uri.scheme, "http") && strcasecmp(uri.scheme, "https")) ||
         (!uri.scheme && *url != '/') || (uri.scheme && (!uri.hostname || !*uri.hostname)) ||
         (uri.port_str && *uri.port_str && strtol(uri.port_str, NULL, 10) != uri.port))
         return false;
@@ -97,7 +97,7 @@ static bool read_url(explain *e, const char *url)
                               uri.query ? "?" : NULL, uri.query, NULL);
     e->url.host_header = apr_table_get(r->headers_in, "Host");
     e->url.port = r->connection->local_addr->port;
-    e->url.https = !strcmp(uri.scheme ? uri.scheme : ap_http_scheme(r), "https");
+    e->url.https = !strcasecmp(uri.scheme ? uri.scheme : ap_http_scheme(r), "https");
     e->url.has_host = uri.scheme != NULL;
     if (uri.scheme) {
         e->url.host_header = uri.hostinfo;
@@ -133,25 +133,39 @@ static bool is_header(explain *e, const char *text)
     return true;
 }
 
-static bool read_question(explain *e)
+static bool is_address(const char *text)
 {
-    const htc_explain_question *asked = e->asked;
     unsigned char bytes[16];
 
-    e->address = e->report->r->useragent_ip;
-    if (asked->address) {
-        e->address = asked->address;
-        if (inet_pton(AF_INET, e->address, bytes) != 1 &&
-            inet_pton(AF_INET6, e->address, bytes) != 1)
-            return false;
-    }
+    return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+/* NULL, or what of it is wrong. */
+static const htc_explain_wrong *read_question(explain *e)
+{
+    static const htc_explain_wrong url = {"This is no URL of a server.",
+                                          "It begins with /, http:// or https://, and has no "
+                                          "spaces."};
+    static const htc_explain_wrong address = {"This is no address of a client.",
+                                              "address= is a number, such as 192.0.2.7 or "
+                                              "2001:db8::1."};
+    static const htc_explain_wrong method = {"This is no method.",
+                                             "method= is a word, such as POST."};
+    static const htc_explain_wrong header = {"This is no header.",
+                                             "header= is 'Name: value', such as "
+                                             "'Accept-Language: de'."};
+    const htc_explain_question *asked = e->asked;
+
+    e->address = asked->address ? asked->address : e->report->r->useragent_ip;
+    if (asked->address && !is_address(asked->address))
+        return &address;
     if (asked->method && !is_token(asked->method, asked->method + strlen(asked->method)))
-        return false;
+        return &method;
     for (int i = 0; asked->headers && i < asked->headers->nelts; i++) {
         if (!is_header(e, APR_ARRAY_IDX(asked->headers, i, const char *)))
-            return false;
+            return &header;
     }
-    return read_url(e, asked->url);
+    return read_url(e, asked->url) ? NULL : &url;
 }
 
 /* --- notes ------------------------------------------------------------------------------------*/
@@ -407,15 +421,17 @@ static explain *begin(htc_report *report, const htc_explain_question *question)
     return e;
 }
 
-bool htc_explain_report(htc_report *report, const htc_explain_question *question)
+const htc_explain_wrong *htc_explain_report(htc_report *report,
+                                            const htc_explain_question *question)
 {
     htc_group *group = htc_report_group(report, "explain", "What httpd does with this URL",
                                         "a request up to where it would have an effect");
     explain *e = begin(report, question);
+    const htc_explain_wrong *wrong = read_question(e);
     const char *file;
 
-    if (!read_question(e))
-        return false;
+    if (wrong)
+        return wrong;
     e->mark.https = e->url.https;
     if (explain_make_request(e)) {
         explain_look_up(e);
@@ -424,5 +440,5 @@ bool htc_explain_report(htc_report *report, const htc_explain_question *question
     file = file_of(e);
     explain_list_levels(e, file);
     report_lead(e, group, file);
-    return true;
+    return NULL;
 }

@@ -17,8 +17,14 @@ typedef struct htc_explain_question {
     apr_array_header_t *headers; /* const char *, "Name: value"; NULL: none */
 } htc_explain_question;
 
-/** Make the request and add what httpd did with it. False: that is no request of a client. */
-bool htc_explain_report(htc_report *report, const htc_explain_question *question);
+/** What of a question is none of a client, and how it is written. */
+typedef struct htc_explain_wrong {
+    const char *what, *hint;
+} htc_explain_wrong;
+
+/** Make the request and add what httpd did with it. NULL, or why it cannot be made. */
+const htc_explain_wrong *htc_explain_report(htc_report *report,
+                                            const htc_explain_question *question);
 
 /** Hooks that cost nothing where no request is explained. */
 void htc_explain_register_hooks(void);

@@ -123,11 +123,11 @@ void htc_page_explain(const htc_report *report)
 {
     htc_page_explain_form(report);
     if (!htc_page_figure_text(report, GROUP, "answer")) {
-        ap_rputs(
-            "<section id=\"s-outcome\" class=\"outcome\"><p class=\"answer\">This is no URL of a "
-            "server.</p><p class=\"place\">It begins with /, http:// or https://, and has no "
-            "spaces.</p></section>\n",
-            report->r);
+        ap_rprintf(report->r,
+                   "<section id=\"s-outcome\" class=\"outcome\"><p class=\"answer\">%s</p>"
+                   "<p class=\"place\">%s</p></section>\n",
+                   htc_page_text(report, htc_page_figure_text(report, GROUP, HTC_EXPLAIN_WRONG)),
+                   htc_page_text(report, htc_page_figure_text(report, GROUP, HTC_EXPLAIN_HINT)));
         return;
     }
     send_outcome(report);

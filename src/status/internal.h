@@ -25,6 +25,10 @@
 extern const char htc_page_style[];
 extern const char htc_page_script[];
 
+/** Figures of the group "explain" where nothing could be explained: what was wrong. */
+#define HTC_EXPLAIN_WRONG "wrong"
+#define HTC_EXPLAIN_HINT  "hint"
+
 /** What the page may load and do; sent with it. */
 #define HTC_PAGE_POLICY                                                                         \
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action " \

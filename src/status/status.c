@@ -193,9 +193,23 @@ static htc_report *answer_all(request_rec *r, const question *q)
     return report;
 }
 
-/* NULL: what is to be explained is no URL. */
+/* For people: the form again, with what they typed. */
+static htc_report *say_wrong(request_rec *r, const char *typed, const htc_explain_wrong *wrong)
+{
+    htc_report *report = htc_report_empty(r);
+    htc_group *group = htc_report_group(report, "explain", "Why this URL goes where it goes", "");
+
+    r->status = HTTP_BAD_REQUEST;
+    htc_add_text(group, "url", typed, "what was asked for");
+    htc_add_text(group, HTC_EXPLAIN_WRONG, wrong->what, "what is wrong with it");
+    htc_add_text(group, HTC_EXPLAIN_HINT, wrong->hint, "how it is written");
+    return report;
+}
+
+/* NULL: 400, what is to be explained is no request. */
 static htc_report *answer(request_rec *r, const question *q)
 {
+    const htc_explain_wrong *wrong;
     htc_report *report;
 
     if (!q->redirects && !q->explain.url && !q->directories)
@@ -209,18 +223,8 @@ static htc_report *answer(request_rec *r, const question *q)
                            (uint32_t)q->which.offset);
     else if (q->directories)
         htc_costs_list(report, q->limit ? q->limit : HTC_COSTS_LIMIT);
-    else if (!htc_explain_report(report, &q->explain))
-        return NULL;
-    return report;
-}
-
-/* For people: the form again, with what they typed. */
-static htc_report *no_url(request_rec *r, const char *typed)
-{
-    htc_report *report = htc_report_empty(r);
-    htc_group *group = htc_report_group(report, "explain", "Why this URL goes where it goes", "");
-
-    htc_add_text(group, "url", typed, "what was asked for");
+    else if ((wrong = htc_explain_report(report, &q->explain)) != NULL)
+        return q->form->send == htc_status_html ? say_wrong(r, q->explain.url, wrong) : NULL;
     return report;
 }
 
@@ -279,12 +283,8 @@ static HTC_APART int answer_status(request_rec *r)
     if (q.asset)
         return send_asset(r, q.asset);
     report = answer(r, &q);
-    if (!report && q.form->send != htc_status_html)
+    if (!report)
         return HTTP_BAD_REQUEST;
-    if (!report) {
-        report = no_url(r, q.explain.url);
-        r->status = HTTP_BAD_REQUEST;
-    }
     ap_set_content_type(r, q.form->content_type);
     q.form->send(report);
     return OK;
