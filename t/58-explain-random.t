@@ -186,7 +186,12 @@ sub write_round {
     }
     # Whatever else comes of it, these become paths that the random lines are for.
     write_file("$root/x/.htaccess", "RewriteEngine On\n" . join '', map { "RewriteRule ^$_\$ " . url_dir(any(@dirs)) . any(@names) . " [L]\n" } 1 .. 12);
-    my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost', 'status'], modules => [HtCache::Server::modules(), 'proxy', 'proxy_http'], conf => '');
+    # And these have each status, which chance need not have.
+    write_file("$dir/mix/m$_", "$_\n") for qw(200 401 403);
+    write_file("$dir/mix/.htaccess", map {"$_\n"} 'Redirect 301 /m301 http://mix.example/', 'Redirect 302 /m302 http://mix.example/', 'Redirect gone /m410',
+        '<Files m401>', 'AuthType Basic', 'AuthName mix', "AuthUserFile \"$users\"", 'Require valid-user', '</Files>',
+        '<Files m403>', 'Require all denied', '</Files>', map {"ErrorDocument $_ default"} 401, 403, 404, 405, 410);
+    my $server = HtCache::Server->new(name => "explain-random-$round", htcache => 1, ports => ['vhost', 'status', 'mix'], modules => [HtCache::Server::modules(), 'proxy', 'proxy_http'], conf => '');
     put('HtCache On', 'HtCacheRevalidate 5min', 'RewriteMap program "prg:/bin/cat"', "DocumentRoot \"$root\"", "Alias /alias \"$root/c\"", "<Directory \"$root\">", 'AllowOverride All',
         'Require all granted', '</Directory>');
     lines_of('', 'server', 0) if rarely(0.6);
@@ -200,6 +205,7 @@ sub write_round {
     lines_of('', 'server', 0) if rarely(0.6);
     put('</VirtualHost>');
     put('<VirtualHost *:@PORT:status@>', 'ServerName status.example', '<Location /htcache-status>', 'SetHandler htcache-status', 'Require all granted', '</Location>', '</VirtualHost>');
+    put('<VirtualHost *:@PORT:mix@>', 'ServerName mix.example', "DocumentRoot \"$dir/mix\"", "<Directory \"$dir/mix\">", 'AllowOverride All', 'Require all granted', '</Directory>', '</VirtualHost>');
     $server->{conf} = text_of($server->conf);
     return [$round, $server, $root, {%place}];
 }
@@ -220,14 +226,16 @@ for (@written) {
     my @urls = map { my $d = $_; map { url_dir($d) . $_ } @names, 'none', 'one/more', '' } @dirs, 'alias';
     push @urls, map { "/x/$_" } 1 .. 12;
     push @urls, '/a', '/c/d', '/a//one', '/a/../c/one', '/%61/one', '/a%2fone', '/a/one%00', '/%zz';
-    for my $url (map { ($_, rarely(0.3) ? "$_?go" : ()) } @urls) {
-        for my $port ('main', 'vhost') {
+    my @mix = (map({"/m$_ GET"} 200, 301, 302, 401, 403, 404, 410), '/m200 PUT');
+    for my $asked ((map { ($_, rarely(0.3) ? "$_?go" : ()) } @urls), @mix) {
+        my ($url, $method) = split / /, $asked;
+        for my $port ($method ? 'mix' : ('main', 'vhost')) {
             my $host   = 'vhost.example:' . $server->port($port);
-            my %how    = ask_how();
+            my %how    = $method ? (method => $method, headers => []) : ask_how();
             my $client = $server->client($port, host => $host);
-            my $early  = rarely(0.1) && explained($asker, "http://$host$url", %how); # before the request
+            my $early  = !$method && rarely(0.1) && explained($asker, "http://$host$url", %how); # before the request
             my $got    = $client->request($url, %how);
-            $got = $client->request($url, %how) if rarely(0.5);
+            $got = $client->request($url, %how) if !$method && rarely(0.5);
             my $said = $early || explained($asker, "http://$host$url", %how);
             if (!$said) { $unasked++; next }
             my $explain = $said->{explain};
