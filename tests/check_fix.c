@@ -4,30 +4,17 @@
  * they did. The seed is HTC_SEED, and HTC_LONG makes so many times as many lists. Run by 'make
  * check'.
  */
+#include "pool_fixture.h"
 #include "redirect_map_util.h"
+#include "suite_util.h"
 #include "tool/fix.h"
 #include "tool/map.h"
 #include "tool/probe.h"
 
-#include <apr_general.h>
 #include <apr_strings.h>
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
                   const char *message)
@@ -407,8 +394,6 @@ int main(void)
 {
     Suite *suite = suite_create("fix");
     TCase *tc = tcase_create("fix");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 120);
@@ -423,9 +408,5 @@ int main(void)
     tcase_add_test(tc, a_target_with_a_separator_gets_quotes);
     tcase_add_test(tc, random_lists_end_where_they_did);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }

@@ -4,12 +4,13 @@
  * found: how many rules and patterns a look-up tries where there are thousands, and that it answers
  * as one that tries all. Run by 'make check'.
  */
+#include "pool_fixture.h"
 #include "redirect_map_util.h"
+#include "suite_util.h"
 #include "tool/convert.h"
 #include "tool/map.h"
 #include "tool/probe.h"
 
-#include <apr_general.h>
 #include <apr_strings.h>
 #include <check.h>
 #include <stdlib.h>
@@ -17,20 +18,6 @@
 
 #define LINES 3000
 #define ROWS  40
-
-static apr_pool_t *pool;
-
-static void setup(void)
-{
-    apr_initialize();
-    apr_pool_create(&pool, NULL);
-}
-
-static void teardown(void)
-{
-    apr_pool_destroy(pool);
-    apr_terminate();
-}
 
 static void say(void *baton, redirect_severity severity, const char *file, uint32_t line,
                 const char *message)
@@ -380,8 +367,6 @@ int main(void)
 {
     Suite *suite = suite_create("pattern_keys");
     TCase *tc = tcase_create("pattern_keys");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 600);
@@ -390,9 +375,5 @@ int main(void)
     tcase_add_loop_test(tc, the_first_line_answers, 0, 50);
     tcase_add_loop_test(tc, the_first_row_answers, 0, 100);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return run_suite(suite);
 }
