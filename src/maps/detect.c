@@ -171,74 +171,39 @@ static bool is_httpds(map_text name, const char *rest, const char *end)
            (redirect_map_text_is(name, "redirect") && are_redirects_arguments(rest, end));
 }
 
+/* What allow_list.c does not have, as it is not for .htaccess files. */
+static const char server_directives[] =
+    " Alias AliasMatch ScriptAlias ScriptAliasMatch Listen DocumentRoot ServerAdmin "
+    "ServerAlias ServerName ServerPath ServerTokens Protocols LogLevel ErrorLog CustomLog "
+    "LogFormat TransferLog GlobalLog UseCanonicalName User Group Timeout KeepAlive "
+    "AccessFileName AllowOverride TraceEnable PidFile Mutex MaxKeepAliveRequests "
+    "KeepAliveTimeout HostnameLookups UseCanonicalPhysicalPort NameVirtualHost SSLEngine "
+    "SSLCertificateFile SSLCertificateKeyFile SSLProtocol ProxyPass ProxyPassReverse "
+    "ProxyPassMatch ProxyPreserveHost ProxyRequests BalancerMember Order Allow Deny "
+    "php_value php_flag php_admin_value php_admin_flag SuexecUserGroup ServerSignature "
+    "EnableSendfile HtCache ";
+
+/* Is the word, which has no blank in it, in a list with a blank around each? */
+static bool is_in_list(const char *list, map_text word)
+{
+    for (const char *s = list; (s = strchr(s, ' ')) && s[1]; s++) {
+        if (!strncmp(s + 1, word.s, word.len) && s[1 + word.len] == ' ')
+            return true;
+    }
+    return false;
+}
+
 /* A directive's name, in the letters that it is written with in the manual: a map may have a row
  * without a slash, such as "alias /new". */
 static bool is_directive(map_text name)
 {
-    /* what allow_list.c does not have, as it is not for .htaccess files */
-    static const char *const others[] = {"Alias",
-                                         "AliasMatch",
-                                         "ScriptAlias",
-                                         "ScriptAliasMatch",
-                                         "Listen",
-                                         "DocumentRoot",
-                                         "ServerAdmin",
-                                         "ServerAlias",
-                                         "ServerName",
-                                         "ServerPath",
-                                         "ServerTokens",
-                                         "Protocols",
-                                         "LogLevel",
-                                         "ErrorLog",
-                                         "CustomLog",
-                                         "LogFormat",
-                                         "TransferLog",
-                                         "GlobalLog",
-                                         "UseCanonicalName",
-                                         "User",
-                                         "Group",
-                                         "Timeout",
-                                         "KeepAlive",
-                                         "AccessFileName",
-                                         "AllowOverride",
-                                         "TraceEnable",
-                                         "PidFile",
-                                         "Mutex",
-                                         "MaxKeepAliveRequests",
-                                         "KeepAliveTimeout",
-                                         "HostnameLookups",
-                                         "UseCanonicalPhysicalPort",
-                                         "NameVirtualHost",
-                                         "SSLEngine",
-                                         "SSLCertificateFile",
-                                         "SSLCertificateKeyFile",
-                                         "SSLProtocol",
-                                         "ProxyPass",
-                                         "ProxyPassReverse",
-                                         "ProxyPassMatch",
-                                         "ProxyPreserveHost",
-                                         "ProxyRequests",
-                                         "BalancerMember",
-                                         "Order",
-                                         "Allow",
-                                         "Deny",
-                                         "php_value",
-                                         "php_flag",
-                                         "php_admin_value",
-                                         "php_admin_flag",
-                                         "SuexecUserGroup",
-                                         "ServerSignature",
-                                         "EnableSendfile",
-                                         "HtCache"};
     struct htc_allow_entry entry;
 
     if ((!apr_isupper(name.s[0]) && !memchr(name.s, '_', name.len)) ||
         redirect_map_text_is(name, "redirect"))
         return false;
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        if (strlen(others[i]) == name.len && !memcmp(others[i], name.s, name.len))
-            return true;
-    }
+    if (is_in_list(server_directives, name))
+        return true;
     for (size_t i = 0; htc_allow_entry(i, &entry); i++) {
         if (strlen(entry.directive) == name.len && !memcmp(entry.directive, name.s, name.len))
             return true;

@@ -279,87 +279,71 @@ static bool take_limit(tool_options *o, const char *value)
     return !errno && end != value && !*end && o->limit >= 0;
 }
 
+/* Where an option goes as it is, and what is true when it is given. */
+typedef struct option_field {
+    int option;
+    size_t at; /* in tool_options */
+} option_field;
+
+static const option_field text_fields[] = {
+    {OPT_SECRET_FILE, offsetof(tool_options, secret_file)},
+    {OPT_URL, offsetof(tool_options, url)},
+    {OPT_METHOD, offsetof(tool_options, method)},
+    {OPT_ADDRESS, offsetof(tool_options, address)},
+    {OPT_SINCE, offsetof(tool_options, since)},
+    {OPT_FORMAT, offsetof(tool_options, format)},
+    {OPT_COLUMNS, offsetof(tool_options, columns)},
+    {OPT_URLS, offsetof(tool_options, urls)},
+    {OPT_SERVER, offsetof(tool_options, server)},
+    {OPT_TO, offsetof(tool_options, to)},
+    {OPT_BASE, offsetof(tool_options, base)},
+    {OPT_OUTPUT, offsetof(tool_options, output)},
+    {OPT_ENCODED_SLASHES, offsetof(tool_options, encoded_slashes)},
+    {OPT_MERGE_SLASHES, offsetof(tool_options, merge_slashes)}};
+static const option_field flag_fields[] = {
+    {OPT_JSON, offsetof(tool_options, json)},     {OPT_ALL, offsetof(tool_options, all)},
+    {OPT_FOLLOW, offsetof(tool_options, follow)}, {OPT_COST, offsetof(tool_options, cost)},
+    {OPT_FIX, offsetof(tool_options, fix)},       {OPT_CSV, offsetof(tool_options, csv)}};
+
+static void fill_fields(tool_options *o, int option, const char *value)
+{
+    for (size_t i = 0; i < COUNT(text_fields); i++) {
+        if (text_fields[i].option == option)
+            *(const char **)((char *)o + text_fields[i].at) = value;
+    }
+    for (size_t i = 0; i < COUNT(flag_fields); i++) {
+        if (flag_fields[i].option == option)
+            *(bool *)((char *)o + flag_fields[i].at) = true;
+    }
+}
+
 /* NULL, or what is wrong. */
 static const char *take_option(parsed *p, int option, const char *value)
 {
     tool_options *o = &p->options;
 
     p->given |= BIT(option);
+    fill_fields(o, option, value);
     switch (option) {
-    case OPT_SECRET_FILE:
-        o->secret_file = value;
-        break;
-    case OPT_URL:
-        o->url = value;
-        break;
-    case OPT_JSON:
-        o->json = true;
-        break;
     case OPT_COLOR:
         p->colour = value;
         if (strcmp(value, "auto") != 0 && strcmp(value, "never") != 0 &&
             strcmp(value, "always") != 0)
             return "--color must be auto, never or always";
         break;
-    case OPT_METHOD:
-        o->method = value;
-        break;
     case OPT_HEADER:
         if (o->headers == TOOL_HEADERS)
             return "--header may be given 100 times";
         o->header[o->headers++] = value;
         break;
-    case OPT_ADDRESS:
-        o->address = value;
-        break;
     case OPT_LIMIT:
         return take_limit(o, value) ? NULL : "--limit must be a number";
     case OPT_SINCE:
-        o->since = value;
         return value[strspn(value, "0123456789")]
                    ? NULL
                    : "--since needs a number and its unit (s, min, h, d or w), such as 90d";
-    case OPT_ALL:
-        o->all = true;
-        break;
-    case OPT_FORMAT:
-        o->format = value;
-        break;
-    case OPT_FOLLOW:
-        o->follow = true;
-        break;
-    case OPT_COST:
-        o->cost = true;
-        break;
-    case OPT_COLUMNS:
-        o->columns = value;
-        break;
-    case OPT_FIX:
-        o->fix = true;
-        break;
-    case OPT_URLS:
-        o->urls = value;
-        break;
-    case OPT_SERVER:
-        o->server = value;
-        break;
-    case OPT_CSV:
-        o->csv = true;
-        break;
-    case OPT_TO:
-        o->to = value;
-        break;
-    case OPT_BASE:
-        o->base = value;
-        break;
     case OPT_OUTPUT: /* "-" is standard output, as without it */
         o->output = strcmp(value, "-") != 0 ? value : NULL;
-        break;
-    case OPT_ENCODED_SLASHES:
-        o->encoded_slashes = value;
-        break;
-    case OPT_MERGE_SLASHES:
-        o->merge_slashes = value;
         break;
     default:
         break;
