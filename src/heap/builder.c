@@ -287,6 +287,7 @@ static apr_status_t map_for_writing(htc_heap *heap)
 apr_status_t htc_heap_own(htc_heap *heap, bool anew)
 {
     heap_header *header = heap->header;
+    size_t bits = (heap->end / 64 + 1) * sizeof(uint64_t);
     heap_writer *w;
     apr_pool_t *pool;
     apr_status_t rv = map_for_writing(heap);
@@ -299,8 +300,9 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
     w = heap->writer = apr_pcalloc(pool, sizeof(*w));
     w->pool = pool;
     heap->joined = getpid();
-    w->starts = apr_pcalloc(pool, heap->end / 8 + 1);
-    w->live = apr_pcalloc(pool, heap->end / 8 + 1);
+    w->starts = apr_pcalloc(pool, bits);
+    w->live = apr_pcalloc(pool, bits);
+    w->ranked = apr_pcalloc(pool, bits);
     w->at = w->hand = heap->first;
     apr_pool_create(&w->owners_pool, pool);
     forget_owners(w);
@@ -627,55 +629,93 @@ void htc_heap_keep(htc_heap *heap, const void *object)
 #define RANK_STEP 32 /* for a call of htc_heap_rank(); an eighth of the rank goes with each */
 #define RANKS     (8 * RANK_STEP + 1)
 
-static heap_block *ranked(const htc_heap *heap, uint32_t number)
+/* The first number from @a from on that has its bit, or heap->end. */
+static uint32_t next_bit(const htc_heap *heap, const uint8_t *bits, uint32_t from)
 {
-    heap_block *block = heap_block_at(heap, number);
-
-    return is_block(heap, number) && in_index(heap, block, number) ? block : NULL;
+    for (uint64_t word; from < heap->end; from = (from / 64 + 1) * 64) {
+        memcpy(&word, bits + from / 64 * sizeof(word), sizeof(word));
+        word >>= from % 64;
+        if (word)
+            return from + (uint32_t)__builtin_ctzll(word);
+    }
+    return heap->end;
 }
 
-static uint32_t next_block(const htc_heap *heap, uint32_t number)
+/* Blocks lie in memory that this process read long ago, if ever. Some are begun ahead, so that it
+ * waits for one of them only. */
+#define BEGUN 8
+
+static void begin_block(const htc_heap *heap, uint32_t *ahead)
 {
-    return number + heap_granules(HEAP_GET(heap_block_at(heap, number)->head));
+    const char *block = (const char *)heap_block_at(heap, *ahead);
+
+    if (*ahead == heap->end)
+        return;
+    __builtin_prefetch(block);
+    __builtin_prefetch(block + 64);
+    __builtin_prefetch(block + 128);
+    *ahead = next_bit(heap, heap->writer->starts, *ahead + 1);
+}
+
+static void rank_block(htc_heap *heap, uint32_t number, htc_heap_used used, void *baton)
+{
+    heap_block *block = heap_block_at(heap, number);
+    uint32_t rank;
+
+    clear_bit(heap->writer->ranked, number);
+    if (!is_block(heap, number))
+        return;
+    rank = HEAP_GET(block->rank);
+    rank = rank - (rank + 7) / 8 + (used(baton, block->kind, heap_payload(block)) ? RANK_STEP : 0);
+    HEAP_SET(block->rank, rank);
+    if (rank)
+        set_bit(heap->writer->ranked, number);
 }
 
 void htc_heap_rank(htc_heap *heap, htc_heap_used used, htc_heap_after after, void *baton)
 {
-    for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
-        heap_block *block = ranked(heap, n);
-        uint32_t rank = block ? HEAP_GET(block->rank) : 0;
+    const heap_writer *w = heap->writer;
+    uint32_t ahead = next_bit(heap, w->starts, heap->first);
 
-        if (block)
-            HEAP_SET(block->rank,
-                     rank - (rank + 7) / 8 +
-                         (used(baton, block->kind, heap_payload(block)) ? RANK_STEP : 0));
+    for (int i = 0; i < BEGUN; i++)
+        begin_block(heap, &ahead);
+    for (uint32_t n = heap->first; n < heap->end; n = next_bit(heap, w->starts, n + 1)) {
+        begin_block(heap, &ahead);
+        rank_block(heap, n, used, baton);
     }
-    for (uint32_t n = heap->first; n < heap->end; n = next_block(heap, n)) {
-        const heap_block *block = ranked(heap, n);
+    for (uint32_t n = next_bit(heap, w->ranked, 0); n < heap->end;
+         n = next_bit(heap, w->ranked, n + 1)) {
+        const heap_block *block = heap_block_at(heap, n);
 
-        if (block)
-            after(baton, block->kind, heap_payload(block));
+        after(baton, block->kind, heap_payload(block));
     }
+}
+
+/* 0 also for what cannot be found any more. */
+static uint32_t rank_of(const htc_heap *heap, uint32_t number)
+{
+    const heap_block *block = heap_block_at(heap, number);
+
+    return is_block(heap, number) && in_index(heap, block, number) ? HEAP_GET(block->rank) % RANKS
+                                                                   : 0;
 }
 
 size_t htc_heap_first(const htc_heap *heap, size_t most, htc_heap_ranked visit, void *baton)
 {
+    const uint8_t *ranked = heap->writer->ranked;
     size_t places[RANKS] = {0}, n = 0;
 
-    for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
-        const heap_block *block = ranked(heap, i);
-
-        places[block ? HEAP_GET(block->rank) % RANKS : 0]++;
-    }
+    for (uint32_t i = next_bit(heap, ranked, 0); i < heap->end; i = next_bit(heap, ranked, i + 1))
+        places[rank_of(heap, i)]++;
     for (size_t rank = RANKS; rank-- > 1;) {
         size_t before = n;
 
         n += places[rank];
         places[rank] = before;
     }
-    for (uint32_t i = heap->first; i < heap->end; i = next_block(heap, i)) {
-        const heap_block *block = ranked(heap, i);
-        uint32_t rank = block ? HEAP_GET(block->rank) % RANKS : 0;
+    for (uint32_t i = next_bit(heap, ranked, 0); i < heap->end; i = next_bit(heap, ranked, i + 1)) {
+        const heap_block *block = heap_block_at(heap, i);
+        uint32_t rank = rank_of(heap, i);
 
         if (rank && places[rank] < most)
             visit(baton, places[rank], block->kind, heap_payload(block), block->owner);

@@ -230,7 +230,8 @@ bool htc_heap_suspected(htc_heap *heap, uint64_t record, uint64_t version);
 
 /**
  * Note of each object whether it was used since the last call, as @a used says; @a after is then
- * called for each. What was used in more of the last calls, or in later ones, ranks higher.
+ * called for those that were, and for some more. What was used in more of the last calls, or in
+ * later ones, ranks higher.
  */
 typedef bool (*htc_heap_used)(void *baton, htc_heap_kind kind, const void *object);
 typedef void (*htc_heap_after)(void *baton, htc_heap_kind kind, const void *object);

@@ -110,8 +110,9 @@ struct htc_heap {
 /** The builder's own memory. */
 typedef struct heap_writer {
     apr_pool_t *pool;
-    uint8_t *starts,
-        *live;         /* a bit for each granule: a block begins there; something leads to it */
+    uint8_t *starts, *live,
+        *ranked;       /* a bit for each granule: a block begins there; something leads to it; its
+                        * rank is not 0, or was not */
     uint64_t free;     /* granules */
     uint32_t at, hand; /* where to look for free blocks, and for those to make way */
     uint32_t filled;   /* no object lies behind it */
