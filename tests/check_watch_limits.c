@@ -587,6 +587,7 @@ START_TEST(untrue_is_bounded)
 END_TEST
 
 /* However many are trusted: no more than so many of them become doubtful each second, to the one.
+ * Nor are all nodes looked at each second for those that nobody needs.
  */
 START_TEST(safety_net_is_bounded)
 {
@@ -604,9 +605,11 @@ START_TEST(safety_net_is_bounded)
     watch->header->fresh = 8000;
     for (uint32_t i = (uint32_t)watch->header->used; i < 8000; i++)
         watch->nodes[i].parent = HTCW_NIL;
+    watch->header->hand = 0;
     for (int sweeps = 1; sweeps <= 4; sweeps++) {
         htc_watch_sweep(watch, now += 1000);
         htc_watch_sweep(watch, now + 999); /* the same second: nothing */
+        ck_assert_uint_eq(watch->header->hand, (uint32_t)sweeps * HTCW_STEP);
         doubtful = 0;
         for (int i = 0; i < RECORDS; i++)
             doubtful += !trusted(refs[i]);

@@ -64,7 +64,7 @@ void htc_crash_point(const char *where);
     (HTCW_DIRECTORY_EVENTS | HTCW_FILE_EVENTS | IN_ISDIR | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW)
 /* In htcw_node::epoch: it is not valid, and the rest is a number that it had never before. */
 #define HTCW_INVALID     (UINT64_C(1) << 63)
-#define HTCW_SWEEP_NODES 8192 /* looked at by one sweep */
+#define HTCW_SWEEP_NODES 8192 /* looked at by one sweep at most */
 
 /* A list of nodes that belong to one other node. */
 typedef struct htcw_links {

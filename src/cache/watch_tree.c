@@ -650,18 +650,21 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Each trusted entry becomes unverified about every HTC_WATCH_NET_MS, unless they are too many. */
+/* Each trusted entry becomes unverified about every HTC_WATCH_NET_MS, unless they are too many. In
+ * that time all nodes are looked at for those that nobody needs: a look reads memory that nothing
+ * else of the request does, and what it costs falls on few requests where there are few. */
 void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
 {
     uint32_t fresh = least(w->header->fresh, w->nnodes);
     uint32_t due = fresh / (HTC_WATCH_NET_MS / 1000) + 1;
 
     note_dead_adders(w->header);
-    *sweep = (htcw_sweep){.now = now,
-                          .strays = 4 * HTCW_STEP,
-                          .nodes = least(fresh, HTCW_SWEEP_NODES),
-                          .looks = least(due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES, fresh),
-                          .rechecks = least(due, HTC_WATCH_NET_RATE)};
+    *sweep = (htcw_sweep){
+        .now = now,
+        .strays = 4 * HTCW_STEP,
+        .nodes = least(fresh, least(due > HTCW_STEP ? due : HTCW_STEP, HTCW_SWEEP_NODES)),
+        .looks = least(due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES, fresh),
+        .rechecks = least(due, HTC_WATCH_NET_RATE)};
 }
 
 bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
