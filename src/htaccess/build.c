@@ -145,6 +145,7 @@ static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const
     const htc_path_entry *object = draft->object;
     apr_pool_t *pool = draft->run.pool;
     htc_merged_step step = {entry->dir, NULL};
+    const htc_merged_model same = {model ? &model->walk : NULL, model ? model->server : NULL};
 
     entry->dir_len = (unsigned)strlen(level->dir);
     memcpy(entry->dir, level->dir, entry->dir_len + 1);
@@ -173,7 +174,7 @@ static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const
     entry->chain = parent ? parent->chain : 0;
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
-                               parent ? &parent->walk : NULL, model ? &model->walk : NULL, pool);
+                               parent ? &parent->walk : NULL, &same, pool);
     if (entry->walk.leans && entry->chain <= model->chain)
         entry->chain = model->chain + 1;
 }

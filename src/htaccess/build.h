@@ -42,6 +42,7 @@ typedef struct htc_level {
 typedef struct htc_source {
     const char *record;
     size_t len;
+    bool folds;         /* its lines may be folded */
     bool split;         /* some directives are */
     bool split_trusted; /* those of modules in HtCacheTrustModule, too */
 } htc_source;
@@ -72,8 +73,17 @@ const char *htc_run_record(const htc_building *b, const htc_level *level, htc_he
  * Then the pool can be destroyed no more. */
 const char *htc_move_all(htc_heap_draft *draft, bool *whole);
 
+/* htaccess/build_nobody.c */
+/** A server that does not exist, to run records for. NULL: there is no memory. */
+server_rec *htc_nobody(const htc_context *ctx);
+/** Call @a fn. False: it looked at more of that server than where its modules' configurations are,
+ * and was broken off; what it allocated can still be destroyed. */
+bool htc_nobody_run(void (*fn)(void *baton), void *baton);
+/** True when @a pointer is of that server. */
+bool htc_nobody_has(uintptr_t pointer);
+
 /* htaccess/build_content.c */
-/** What all files with one text have in common. Lies in the heap. */
+/** What all files with one text have in common, in all virtual hosts. Lies in the heap. */
 typedef struct htc_content htc_content;
 /** The content of a file without directives of trusted modules, and of which nothing is left to
  * requests. NULL: it has none; its configuration is built for it alone. It stays in place until the

@@ -340,8 +340,8 @@ const char *htc_run_record(const htc_building *b, const htc_level *level, htc_he
     config->vector = apr_pcalloc(pool, b->ctx->vector_bytes);
     tree = tree_of(b, source, config, pool);
     htc_options_get()->building = folds;
-    if (level->file.flags & HTC_RF_REDIRECTS)
-        tree = htc_fold_record(b->ctx, b->s, &parms, tree, false, false);
+    if (source->folds && tree)
+        htc_fold_htaccess(&tree, &parms, false, &(htc_fold_counts){0});
     err = ap_walk_config(tree, &parms, config->vector);
     if (!err)
         htc_fold_make_tables(folds);
@@ -536,6 +536,7 @@ const htc_config *htc_build_config(const htc_building *b, const htc_level *level
         !htc_record_may_run(ctx, level->file.flags, record))
         return NULL;
     source.record = record;
+    source.folds = (level->file.flags & HTC_RF_REDIRECTS) && htc_server_conf_of(b->s)->fold_dirs;
     if (htc_heap_condemned(ctx->heap, record_hash, level->file.ref.version)) {
         refuse(b, level, &key, "the process that built its configuration ended while it did");
         return NULL;

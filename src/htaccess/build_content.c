@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Contents: what httpd makes of a text, once for all files with this text. Thousands of sites have
- * the .htaccess file of the same application. Called by htaccess/build_config.c.
+ * the .htaccess file of the same application, mostly each in a virtual host of its own. Called by
+ * htaccess/build_config.c.
  *
  * A directory keeps a vector of its own, because core tells by its address which directory a
  * configuration is of. What the vector leads to is shared, as that of a <Directory> section is.
@@ -13,6 +14,9 @@
  * of the allow-list (base/allow_list.h) put nothing else of it into a configuration; this was read in
  * httpd's source. A text in which a pointer is found elsewhere than in such a structure has no
  * content, and is built for each file.
+ *
+ * It is also built for a server that does not exist (htaccess/build_nobody.c). A text with a
+ * directive that looks at its server, or notes something of it, has no content.
  *
  * A content is made when a second file has the text, so a text of one file takes no more memory. The
  * first file's own configuration stays until it is built again.
@@ -52,7 +56,7 @@ struct htc_content {
 };
 
 typedef struct content_key {
-    htc_config_key rights; /* without a path */
+    htc_config_key rights; /* without a path and a server */
     const char *record;
     size_t len;
     bool folds;
@@ -65,8 +69,7 @@ static bool content_match(const void *object, const void *key_)
     const htc_content *content = object;
     const content_key *key = key_;
 
-    return content->config.server == key->rights.server &&
-           content->config.override == key->rights.override &&
+    return content->config.override == key->rights.override &&
            content->config.override_opts == key->rights.override_opts &&
            content->config.override_list == key->rights.override_list &&
            content->folds == key->folds && content->len == key->len &&
@@ -75,7 +78,8 @@ static bool content_match(const void *object, const void *key_)
 
 static uint64_t content_hash(const htc_context *ctx, const content_key *key)
 {
-    return htc_config_hash(ctx, &key->rights) ^ htc_store_hash(ctx->store, key->record, key->len);
+    return htc_config_hash(ctx, &key->rights) ^ htc_store_hash(ctx->store, key->record, key->len) ^
+           key->folds;
 }
 
 static void fill_content(htc_heap_draft *draft, const void *key_)
@@ -111,10 +115,14 @@ static bool seen_elsewhere(uint64_t hash, uint64_t path)
 /* --- trying it --------------------------------------------------------------------------------*/
 
 /* What a word is a part of. */
-typedef enum mark { ELSE, BEGIN_OF_DIR, REST_OF_NAME } mark;
+typedef enum mark { ELSE, BEGIN_OF_DIR, BEGIN_OF_LED_DIR, BEGIN_OF_PATH, REST_OF_NAME } mark;
 
 /* A record that was run for the directory, in memory that was zero. */
 typedef struct trial {
+    const htc_building *b; /* with what it was run */
+    const htc_level *level;
+    const htc_source *source;
+    bool ran;
     htc_heap_draft draft;
     char *memory;
     size_t begin, end; /* of what was allocated for the record */
@@ -170,8 +178,8 @@ static bool take_names(const trial *t)
     for (size_t at = t->begin; at < t->end; at += WORD) {
         if (take_name(t, at, dir_name, sizeof(dir_name)))
             t->marks[at / WORD] = BEGIN_OF_DIR;
-        else
-            take_name(t, at, path_name, sizeof(path_name));
+        else if (take_name(t, at, path_name, sizeof(path_name)))
+            t->marks[at / WORD] = BEGIN_OF_PATH;
     }
     return !memmem(t->memory + t->begin, t->end - t->begin, name, sizeof(name) - 1);
 }
@@ -235,18 +243,35 @@ static bool note_own(trial *t, size_t at, apr_pool_t *scratch)
     return own.at < own.size;
 }
 
-/* Find the words that lead to the directory. False: one cannot be in a copy. */
+/* Find the words that lead to the directory. False: one cannot be in a copy, or leads to the server. */
 static bool find_own(trial *t, apr_pool_t *scratch)
 {
     for (size_t at = t->begin; at < t->end; at += WORD) {
         size_t to = offset_of(t, word_at(t, at));
 
+        if (htc_nobody_has(word_at(t, at)))
+            return false;
         if (to == SIZE_MAX || t->marks[to / WORD] == ELSE)
             continue;
-        if (t->marks[to / WORD] != BEGIN_OF_DIR || to % WORD || !note_own(t, at, scratch))
+        if ((t->marks[to / WORD] != BEGIN_OF_DIR && t->marks[to / WORD] != BEGIN_OF_LED_DIR) ||
+            to % WORD || !note_own(t, at, scratch))
             return false;
+        t->marks[to / WORD] = BEGIN_OF_LED_DIR;
     }
     return true;
+}
+
+/* False: there may be a name within a structure, as nothing leads to it. Only the first of each is
+ * known: htc_run_record() puts them there. */
+static bool all_led_to(const trial *t)
+{
+    unsigned dirs = 0, paths = 0;
+
+    for (size_t i = t->begin / WORD; i < t->end / WORD; i++) {
+        dirs += t->marks[i] == BEGIN_OF_DIR || (t->marks[i] == BEGIN_OF_LED_DIR && !dirs);
+        paths += t->marks[i] == BEGIN_OF_PATH;
+    }
+    return dirs == 1 && paths == 1;
 }
 
 /* False: something else than the vector leads to a configuration that would be copied. */
@@ -267,13 +292,20 @@ static bool look_through(trial *t, apr_pool_t *scratch)
 {
     t->end = htc_run_used(&t->draft.run);
     t->marks = apr_pcalloc(scratch, (t->end / WORD + 1) * sizeof(*t->marks));
-    if (!take_names(t) || !find_own(t, scratch))
+    if (!take_names(t) || !find_own(t, scratch) || !all_led_to(t))
         return false;
     for (unsigned i = 0; i < t->nown; i++) {
         if (!only_vector_leads_to(t, &t->own[i]))
             return false;
     }
     return true;
+}
+
+static void run_trial(void *baton)
+{
+    trial *t = baton;
+
+    t->ran = !htc_run_record(t->b, t->level, &t->draft, t->source) && htc_run_whole(&t->draft.run);
 }
 
 /* False: the text has no content. */
@@ -284,6 +316,9 @@ static bool try_content(const htc_building *b, const htc_level *level, const htc
     trial *t = apr_pcalloc(b->scratch, sizeof(*t));
     bool good;
 
+    t->b = b;
+    t->level = level;
+    t->source = source;
     t->draft.payload = apr_pcalloc(b->scratch, sizeof(htc_config));
     t->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (t->memory == MAP_FAILED)
@@ -291,8 +326,8 @@ static bool try_content(const htc_building *b, const htc_level *level, const htc
     good = htc_run_begin(&t->draft.run, t->memory, bytes, NULL);
     if (good) {
         t->begin = htc_run_used(&t->draft.run);
-        good = !htc_run_record(b, level, &t->draft, source) && htc_run_whole(&t->draft.run) &&
-               look_through(t, b->scratch);
+        good = htc_nobody_run(run_trial, t) && t->ran && look_through(t, b->scratch);
+        htc_options_get()->building = NULL; /* it may have been broken off */
         htc_run_undo(&t->draft.run);
     }
     munmap(t->memory, bytes);
@@ -307,28 +342,28 @@ const htc_content *htc_build_content(const htc_building *b, const htc_level *lev
                                      const htc_source *source)
 {
     const htc_context *ctx = b->ctx;
-    content_key key = {{"", b->s, level->rights.override, level->rights.override_opts,
-                        level->rights.override_list},
-                       source->record,
-                       source->len,
-                       (level->file.flags & HTC_RF_REDIRECTS) != 0,
-                       NULL,
-                       0};
+    content_key key = {.rights = {"", NULL, level->rights.override, level->rights.override_opts,
+                                  level->rights.override_list},
+                       .record = source->record,
+                       .len = source->len,
+                       .folds = source->folds};
     const htc_target target = {
         sizeof(htc_content), HTC_HEAP_CONTENT, content_hash(ctx, &key), content_match, &key,
         fill_content};
     const htc_content *content = htc_heap_find(ctx->heap, target.hash, content_match, &key);
+    htc_building nobody = *b;
     htc_level nowhere = *level;
     const char *reason;
 
+    nobody.s = htc_nobody(ctx);
     nowhere.dir = dir_name;
     nowhere.path = path_name;
     if (!content) {
         if (!seen_elsewhere(target.hash,
                             htc_store_hash(ctx->store, level->path, strlen(level->path))))
             return NULL;
-        if (make_names() && try_content(b, &nowhere, source, &key))
-            content = htc_build_run(b, &nowhere, source, &target, &reason);
+        if (nobody.s && make_names() && try_content(&nobody, &nowhere, source, &key))
+            content = htc_build_run(&nobody, &nowhere, source, &target, &reason);
         else
             texts[target.hash % TEXTS].none = true;
     }
@@ -361,6 +396,7 @@ const htc_config *htc_build_copy(const htc_building *b, const htc_level *level,
     pool = draft.run.pool;
     config = draft.payload;
     *config = content->config;
+    config->server = b->s;
     config->content = content;
     config->path = apr_pstrdup(pool, level->path);
     config->ref = level->file.ref;

@@ -167,14 +167,20 @@ typedef struct htc_merged_step {
     ap_conf_vector_t *vector; /* what its .htaccess file sets; NULL: nothing */
 } htc_merged_step;
 
+/** What there is for another directory, which may be another server's. */
+typedef struct htc_merged_model {
+    const htc_merged_walk *walk; /* NULL: nothing */
+    const server_rec *server;
+} htc_merged_model;
+
 /** Merge what there is for the directory @a step of a server for which that is possible, into @a
  * pool. @a above: the directory above for which core asked last, and what there is for it; both
- * NULL for the first. @a model: what there is for another directory, or NULL. What was merged of the
- * same two there is not merged again; then @a walk leans on it. All that they have must live as long
- * as @a walk. Where it cannot be done @a walk says so. */
+ * NULL for the first. What was merged of the same two for @a model is not merged again; then @a walk
+ * leans on it. All that they have must live as long as @a walk. Where it cannot be done @a walk says
+ * so. */
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
                             const htc_merged_step *step, const char *above_dir,
-                            const htc_merged_walk *above, const htc_merged_walk *model,
+                            const htc_merged_walk *above, const htc_merged_model *model,
                             apr_pool_t *pool);
 /** Add to @a rights what the <Directory> sections say that apply to @a dir and not to @a above
  * (NULL: none), as core does while it walks. */

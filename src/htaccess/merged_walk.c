@@ -151,6 +151,7 @@ typedef struct merging {
     htc_merged_walk *walk;
     const htc_context *ctx;
     const htc_merged_walk *above, *model;
+    const server_rec *model_server;
     apr_pool_t *pool;
 } merging;
 
@@ -284,7 +285,8 @@ static merge_made made_ready(const server_rec *s, const htc_merged_walk *walk)
 /* The last merge, if that can be done ahead, too. */
 static void make_ready(const merging *m, const server_rec *s)
 {
-    const merge_made above = made_ready(s, m->above), model = made_ready(s, m->model);
+    const merge_made above = made_ready(s, m->above);
+    const merge_made model = made_ready(m->model_server, m->model);
     htc_merged_walk *walk = m->walk;
 
     if (m->above && walk->merged == m->above->merged) {
@@ -300,11 +302,11 @@ static void make_ready(const merging *m, const server_rec *s)
 
 void htc_merged_walk_create(htc_merged_walk *walk, const htc_context *ctx, const server_rec *s,
                             const htc_merged_step *step, const char *above_dir,
-                            const htc_merged_walk *above, const htc_merged_walk *model,
+                            const htc_merged_walk *above, const htc_merged_model *model,
                             apr_pool_t *pool)
 {
     const apr_array_header_t *sections = sections_of(s);
-    const merging m = {walk, ctx, above, model, pool};
+    const merging m = {walk, ctx, above, model->walk, model->server, pool};
 
     memset(walk, 0, sizeof(*walk));
     walk->merged = above ? above->merged : NULL;
