@@ -615,6 +615,53 @@ START_TEST(what_is_pinned_lies_in_between)
 }
 END_TEST
 
+/* What is nobody's counts for each one that needs it: who has as much as another one counts as much,
+ * whoever came first. */
+START_TEST(common_to_owners)
+{
+    enum { OF_OTHERS = 20, OF_ONE = 100 };
+    const hu_object *common;
+    uint32_t granules;
+
+    own();
+    common =
+        hu_build(heap, &(hu_spec){.key = 1, .nwords = 4 * BIG_WORDS, .owner = HTC_HEAP_NOBODY});
+    ck_assert_ptr_nonnull(common);
+    granules = heap_granules(heap_block_at(heap, heap_number_of(heap, common))->head);
+    for (uint64_t i = 0; i < OF_OTHERS; i++)
+        hu_build(heap, &(hu_spec){.key = 10 + i, .nwords = BIG_WORDS, .owner = i});
+    for (uint64_t i = 0; i < OF_ONE; i++)
+        ck_assert_ptr_nonnull(hu_build(
+            heap,
+            &(hu_spec){
+                .key = 10000 + i, .nwords = 10, .owner = 77, .share = 50, .needs = {common}}));
+    ck_assert(htc_heap_has(heap, common, hu_hash(1)));
+    ck_assert_uint_gt(OF_ONE * granules, heap_total(heap));
+    /* Room gets short. The one that counts for more than its share gives way to all others. */
+    for (uint64_t i = 0; stats().evictions < OF_ONE / 2; i++) {
+        ck_assert_uint_lt(i, 100000);
+        ck_assert_ptr_nonnull(
+            hu_build(heap, &(hu_spec){.key = 20000 + i, .nwords = BIG_WORDS, .owner = 20000 + i}));
+        ck_assert_ptr_nonnull(hu_build(
+            heap,
+            &(hu_spec){.key = 30000, .nwords = 10, .owner = 77, .share = 50, .needs = {common}}));
+    }
+    for (uint64_t i = 0; i < OF_OTHERS; i++)
+        hu_assert_right(hu_find(heap, 10 + i), 10 + i);
+    hu_assert_right(hu_find(heap, 1), 1);
+    hu_assert_consistent(heap);
+    /* When nothing needs it any more it goes. */
+    for (uint64_t i = 0; htc_heap_has(heap, common, hu_hash(1)); i++) {
+        ck_assert_uint_lt(i, 100000);
+        ck_assert_ptr_nonnull(
+            hu_build(heap, &(hu_spec){.key = 40000 + i, .nwords = BIG_WORDS, .owner = 3}));
+        hu_assert_consistent(heap);
+    }
+    for (uint64_t i = 0; i < OF_ONE; i++)
+        ck_assert_ptr_null(hu_find(heap, 10000 + i));
+}
+END_TEST
+
 /* More than are remembered: a hostile process can ask for as many as it likes. */
 START_TEST(many_owners)
 {
@@ -701,6 +748,7 @@ int main(void)
     tcase_add_test(room, needed_by_several);
     tcase_add_test(room, use_is_noted_when_room_gets_short);
     tcase_add_test(room, owners_with_shares);
+    tcase_add_test(room, common_to_owners);
     tcase_add_loop_test(room, draft_as_large_as_may_be, 0, 10);
     tcase_add_test(room, what_is_pinned_lies_in_between);
     tcase_add_test(room, many_owners);

@@ -148,7 +148,26 @@ static void mark_pinned(htc_heap *heap)
     }
 }
 
-/* Mark what is in use; with @a indexed also what can be found. */
+static bool is_nobodys(const htc_heap *heap, uint32_t number)
+{
+    return is_block(heap, number) && heap_block_at(heap, number)->owner == HTC_HEAP_NOBODY;
+}
+
+/* What an object counts for its owner: also what it needs that is nobody's. */
+static uint64_t charge(const htc_heap *heap, const heap_block *block)
+{
+    uint64_t granules = heap_granules(HEAP_GET(block->head));
+
+    if (block->owner == HTC_HEAP_NOBODY)
+        return 0;
+    for (unsigned i = 0; i < HTC_HEAP_NEEDS; i++) {
+        if (is_nobodys(heap, block->needs[i]))
+            granules += heap_granules(HEAP_GET(heap_block_at(heap, block->needs[i])->head));
+    }
+    return granules;
+}
+
+/* Mark what is in use; with @a indexed also what can be found and is somebody's. */
 static void mark(htc_heap *heap, bool indexed)
 {
     heap_writer *w = heap->writer;
@@ -157,12 +176,31 @@ static void mark(htc_heap *heap, bool indexed)
     for (size_t i = 0; indexed && i < heap->nsets * HEAP_WAYS; i++) {
         uint64_t word = HEAP_GET(heap->index[i]);
 
-        if (word)
+        if (word && !is_nobodys(heap, (uint32_t)word))
             mark_live(heap, (uint32_t)word);
     }
     for (unsigned i = 0; i < w->nkept && i < HEAP_KEPT; i++)
         mark_live(heap, w->kept[i]);
     mark_pinned(heap);
+}
+
+/* What is nobody's and is not needed any more can be found no more. Somebody may just have pinned
+ * it. */
+static void unlink_unneeded(htc_heap *heap)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < heap->nsets * HEAP_WAYS; i++) {
+        uint32_t number = (uint32_t)HEAP_GET(heap->index[i]);
+
+        if (!is_nobodys(heap, number) || bit(heap->writer->live, number))
+            continue;
+        atomic_store(&heap->index[i], 0);
+        HEAP_CRASH_POINT("unneeded");
+        any = true;
+    }
+    if (any)
+        mark_pinned(heap);
 }
 
 /* Two free blocks, one behind the other, become one. */
@@ -209,6 +247,7 @@ static void collect(htc_heap *heap)
     sums now = {.used = 0};
 
     mark(heap, true);
+    unlink_unneeded(heap);
     for (i = apr_hash_first(NULL, w->owners); i; i = apr_hash_next(i))
         ((owner_use *)apr_hash_this_val(i))->granules = 0;
     for (uint32_t n = heap->first, granules; n < heap->end; n += granules) {
@@ -222,7 +261,7 @@ static void collect(htc_heap *heap)
             now.objects[block->kind]++;
             now.granules[block->kind] += granules;
             now.used += granules;
-            use_of(w, block->owner)->granules += granules;
+            use_of(w, block->owner)->granules += charge(heap, block);
             continue;
         }
         HEAP_SET(block->head, heap_head(granules, HEAP_FREE));
@@ -404,7 +443,8 @@ static void evict(htc_heap *heap, uint64_t wanted, uint64_t owner, bool all)
 
         granules = heap_granules(HEAP_GET(block->head));
         w->hand = n + granules < heap->end ? n + granules : heap->first;
-        if (!is_block(heap, n) || !in_index(heap, block, n) || (own_only && block->owner != owner))
+        if (!is_block(heap, n) || !in_index(heap, block, n) || block->owner == HTC_HEAP_NOBODY ||
+            (own_only && block->owner != owner))
             continue;
         if (!all && (own_only || !over_share(heap, use_of(w, block->owner))) &&
             used_lately(heap, n))
@@ -582,7 +622,7 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     atomic_store(&heap->index[at], heap_word(hash, draft->block));
     HEAP_CRASH_POINT("published");
     set_free(heap, heap->writer->free - smaller(granules, heap->writer->free));
-    use_of(heap->writer, draft->owner)->granules += granules;
+    use_of(heap->writer, block->owner)->granules += charge(heap, block);
     HEAP_SET(header->objects[kind], HEAP_GET(header->objects[kind]) + 1);
     HEAP_CRASH_POINT("counted");
     HEAP_SET(header->bytes[kind], HEAP_GET(header->bytes[kind]) + granules * HEAP_GRANULE);

@@ -33,7 +33,9 @@
  *
  * Room: when there is none, the builder takes objects out of the index by CLOCK, in the order of
  * their addresses. It then frees what nothing leads to any more. Objects of an owner (a document
- * root) that has more than its share go first.
+ * root) that has more than its share go first. An object that is nobody's stays as long as another
+ * one needs it, and counts for each of these as if it were this one's own. So what owners have in
+ * common makes no difference to their shares.
  *
  * A process that was taken over cannot write to the heap. mprotect() cannot change that, because the
  * process has no descriptor that was opened for writing. It cannot write the pins of another
@@ -173,13 +175,16 @@ void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms);
 /** Exit code of a builder for whose pools there was no memory. No signal has that number. */
 #define HTC_HEAP_NO_MEMORY 201
 
+/** Owner of what several owners need. No document root has this hash. */
+#define HTC_HEAP_NOBODY UINT64_MAX
+
 /** Being built. */
 typedef struct htc_heap_draft {
     htc_run run;   /* run.pool is where to build */
     void *payload; /* its fixed bytes, to be filled, in the builder's own memory; zeroed */
     void *object;  /* where they will lie: what is to point to them points there */
     uint32_t block;
-    uint64_t owner;
+    uint64_t owner; /* who made room for it; may be changed */
     size_t fixed;
 } htc_heap_draft;
 

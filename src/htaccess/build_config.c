@@ -468,6 +468,8 @@ const void *htc_build_run(const htc_building *b, const htc_level *level, const h
         if (!htc_heap_begin(heap, &draft, target->fixed, room, b->request->owner,
                             b->request->share))
             return NULL;
+        if (target->kind == HTC_HEAP_CONTENT)
+            draft.owner = HTC_HEAP_NOBODY;
         if (target->fill)
             target->fill(&draft, target->key);
         *reason = htc_run_record(b, level, &draft, source);
