@@ -93,6 +93,15 @@ for my $host (1 .. 3) {
 my @many = 1 .. 24;
 write_dir("sites/$_", $texts[0][2]) for @many;
 
+# Each x is what others with its text lean on, and is below one that leans on the x before.
+my @chain = 1 .. 7;
+my @links = map { $_ % 2 ? "Header set X-Link $_\n" : "AddType text/x-link$_ .html\n" } 0, @chain;
+for my $n (@chain) {
+    write_dir("links/first/$n", $links[$n]);
+    write_dir("links/$n/x", $links[$n]);
+    write_dir("links/$n", $links[$n - 1]);
+}
+
 # A second file below one with the same text.
 write_dir("wordpress/1/again", $texts[0][2]);
 write_dir("relative/1/again",  $texts[1][2]);
@@ -104,7 +113,8 @@ sub host {
         rights => "AllowOverride All\n$rights");
 }
 my $hosts = join '', (map { host("host$_", "hosts/$_", $host_conf{$_}, "AuthType Basic\nAuthName host$_\nRewriteEngine On\nRewriteRule inherit/pretty/ /inherit/" . ('', 'a.x3', 'page.html', 'xmlrpc.php')[$_] . "\n") } 1 .. 3),
-    map { host("site$_", "sites/$_", '', '') } @many;
+    map({ host("site$_", "sites/$_", '', '') } @many),
+    host('links', 'links', "Header set X-Host links\nAddType text/x-host .host\n", '');
 my @modules = grep { !$load || $_ ne 'cern_meta' } HtCache::Server::modules();
 
 sub server {
@@ -170,6 +180,13 @@ sub sites_take {
 my $in_one = sites_take(map {"sites/$_"} @many);
 is_deeply sites_take(map {"site$_:"} @many), $in_one, 'sites with hosts of their own take as much';
 is_deeply [@$in_one{qw(contents configurations)}], [0, scalar @many], 'which are configurations with a content that was there';
+
+# There may be files that would make a long chain of such entries. It is not made.
+for my $dirs ([map {"first/$_"} @chain], map { ["$_/x"] } @chain) {
+    is differences(map {"links:$_"} @$dirs), 0, "links/$dirs->[0]: stock httpd's answers";
+    $cache->wait_built;
+}
+is $cache->status->{shared}{builders}, 1, 'the builder has not come across a chain that is too long';
 
 # Edits of one of the files.
 my ($first, @others) = map {"relative/$_"} @below;

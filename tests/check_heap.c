@@ -512,6 +512,39 @@ START_TEST(needed_by_several)
 }
 END_TEST
 
+/* Objects that need one another not as the first need: the builder follows them with a part of its
+ * stack for each. */
+static const hu_object *build_deep(unsigned depth, unsigned which)
+{
+    const hu_object *object = NULL;
+
+    for (uint64_t i = 0; i <= depth; i++) {
+        hu_spec spec = {.key = 2 * i, .build = 1, .nwords = 1};
+
+        spec.needs[which] = object;
+        object = hu_build(heap, &spec);
+        ck_assert_ptr_nonnull(object);
+    }
+    return object;
+}
+
+START_TEST(deep_needs)
+{
+    own();
+    ck_assert_uint_eq(htc_heap_depth(heap, build_deep(100, 0)), 0);
+    ck_assert_uint_eq(htc_heap_depth(heap, build_deep(HTC_HEAP_MOST_DEPTH, 1)),
+                      HTC_HEAP_MOST_DEPTH);
+    hu_assert_consistent(heap);
+}
+END_TEST
+
+START_TEST(too_deep_needs)
+{
+    own();
+    build_deep(HTC_HEAP_MOST_DEPTH + 1, 2);
+}
+END_TEST
+
 /* A look that a request does not need is left out while there is room enough. */
 START_TEST(use_is_noted_when_room_gets_short)
 {
@@ -746,6 +779,8 @@ int main(void)
     tcase_add_loop_test(asked, share_out_of_range, 0, COUNT(shares));
     tcase_add_test(room, used_lately);
     tcase_add_test(room, needed_by_several);
+    tcase_add_test(room, deep_needs);
+    tcase_add_test_raise_signal(room, too_deep_needs, SIGABRT);
     tcase_add_test(room, use_is_noted_when_room_gets_short);
     tcase_add_test(room, owners_with_shares);
     tcase_add_test(room, common_to_owners);

@@ -101,7 +101,8 @@ static bool is_block(const htc_heap *heap, uint32_t number)
            heap_state(HEAP_GET(heap_block_at(heap, number)->head)) == HEAP_USED;
 }
 
-/* Mark a block and all that it needs. Chains are as long as paths are deep. */
+/* Mark a block and all that it needs. Chains of first needs are as long as paths are deep; the others
+ * are not longer than HTC_HEAP_MOST_DEPTH. */
 static void mark_live(htc_heap *heap, uint32_t number)
 {
     while (is_block(heap, number) && !bit(heap->writer->live, number)) {
@@ -593,6 +594,26 @@ static size_t word_for(htc_heap *heap, uint64_t hash, htc_heap_match match, cons
     return idle != SIZE_MAX ? idle : heap_set(heap, hash, 0) + hash % HEAP_WAYS;
 }
 
+unsigned htc_heap_depth(const htc_heap *heap, const void *object)
+{
+    return heap_block_at(heap, heap_number_of(heap, object))->depth;
+}
+
+/* Of an object with these needs. mark_live() relies on the limit, as each level takes some of the
+ * stack. */
+static uint32_t depth_of(const htc_heap *heap, const void *const needs[HTC_HEAP_NEEDS])
+{
+    uint32_t depth = 0;
+
+    for (unsigned i = 0; needs && i < HTC_HEAP_NEEDS; i++) {
+        if (needs[i])
+            depth = (uint32_t)larger(depth, htc_heap_depth(heap, needs[i]) + (i > 0));
+    }
+    if (depth > HTC_HEAP_MOST_DEPTH)
+        abort();
+    return depth;
+}
+
 void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind, uint64_t hash,
                       htc_heap_match match, const void *key,
                       const void *const needs[HTC_HEAP_NEEDS])
@@ -612,6 +633,7 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     block->kind = kind;
     block->place = (uint32_t)at;
     HEAP_SET(block->rank, 0);
+    block->depth = depth_of(heap, needs);
     HEAP_CRASH_POINT("place");
     for (unsigned i = 0; i < HTC_HEAP_NEEDS; i++)
         block->needs[i] = needs && needs[i] ? heap_number_of(heap, needs[i]) : 0;

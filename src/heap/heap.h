@@ -78,6 +78,9 @@ typedef enum htc_heap_kind {
 
 /** Objects that one may need. */
 #define HTC_HEAP_NEEDS 3
+/** From an object on, any number of others may be needed one by the other as the first need, but no
+ * more than so many as another one. */
+#define HTC_HEAP_MOST_DEPTH 5
 
 /**
  * Make an empty heap before the children fork. @a bytes is its size with its index; memory is taken
@@ -208,11 +211,13 @@ size_t htc_heap_most(const htc_heap *heap);
 void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft);
 /**
  * Publish it under @a hash in place of an object that matches @a key. It keeps the objects in @a
- * needs (NULL: none), which are other objects.
+ * needs (NULL: none), which are other objects. The process ends (SIGABRT) if they lie too deep.
  */
 void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind, uint64_t hash,
                       htc_heap_match match, const void *key,
                       const void *const needs[HTC_HEAP_NEEDS]);
+/** How many there are of which HTC_HEAP_MOST_DEPTH is the limit. In the builder. */
+unsigned htc_heap_depth(const htc_heap *heap, const void *object);
 /** Find an object, in the builder. Nothing goes away before the next htc_heap_begin(). */
 const void *htc_heap_find(const htc_heap *heap, uint64_t hash, htc_heap_match match,
                           const void *key);

@@ -38,7 +38,8 @@ typedef struct heap_block {
     uint32_t place;                 /* its word in the index was this one */
     uint32_t kind;
     _Atomic uint32_t rank; /* how often it was used of late */
-    uint32_t unused[4];
+    uint32_t depth;        /* htc_heap_depth() */
+    uint32_t unused[3];
 } heap_block;
 
 /** A version of a record. */

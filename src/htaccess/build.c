@@ -13,7 +13,6 @@
 #include "htaccess/internal.h"
 
 #define MOST_LEVELS 256
-#define MOST_CHAIN  4 /* models, one behind the other */
 
 /* --- which directories core asks for ----------------------------------------------------------*/
 
@@ -171,12 +170,9 @@ static void fill_entry(const htc_building *b, const htc_heap_draft *draft, const
     entry->result.htaccess = step.vector;
     fill_deps(entry, level, pool);
     fill_steps(b, entry, object);
-    entry->chain = parent ? parent->chain : 0;
     if (complete && walk)
         htc_merged_walk_create(&entry->walk, b->ctx, b->s, &step, parent ? parent->dir : NULL,
                                parent ? &parent->walk : NULL, &same, pool);
-    if (entry->walk.leans && entry->chain <= model->chain)
-        entry->chain = model->chain + 1;
 }
 
 /* Entries whose files have one content merge the same. So the later ones lean on the first: what was
@@ -206,9 +202,10 @@ static const htc_path_entry *find_model(const htc_building *b, const htc_config 
 /* An entry that leans on another one is no model. What a model keeps in place besides may lean, so
  * chains are possible, and files can be written that make long ones: each entry of such a chain stays
  * while one that leans on it does, and the builder follows it. */
-static void note_model(const htc_path_entry *entry, uint64_t hash)
+static void note_model(const htc_heap *heap, const htc_path_entry *entry, uint64_t hash)
 {
-    if (entry->config && entry->config->content && !entry->walk.leans && entry->chain < MOST_CHAIN)
+    if (entry->config && entry->config->content && !entry->walk.leans &&
+        htc_heap_depth(heap, entry) < HTC_HEAP_MOST_DEPTH)
         *model_for(entry->config->content) = (struct model){entry->config->content, entry, hash};
 }
 
@@ -254,7 +251,7 @@ static const htc_path_entry *build_entry(const htc_building *b, const htc_level 
             needs[2] = ((const htc_path_entry *)draft.payload)->walk.leans ? model : NULL;
             htc_heap_publish(b->ctx->heap, &draft, HTC_HEAP_PATH_ENTRY, hash, htc_entry_match, &key,
                              needs);
-            note_model(draft.object, hash);
+            note_model(b->ctx->heap, draft.object, hash);
             return draft.object;
         }
         htc_heap_drop(b->ctx->heap, &draft);

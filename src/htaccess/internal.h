@@ -219,7 +219,6 @@ typedef struct htc_path_entry {
     unsigned hits, absent; /* records that say so, from the top down to here */
     const htc_dep *deps;   /* mostly one */
     bool complete;         /* core asks for no other directory down to here */
-    unsigned chain;        /* models that it needs, one behind the other */
     const server_rec *server;
     const htc_config *config; /* of the directory's file; NULL: it has none, or an empty one */
     char dir[];               /* result.dir */
