@@ -15,6 +15,8 @@
 #include "mpm_common.h"
 #include "scoreboard.h"
 
+#include <signal.h>
+
 static int htc_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     const char *registered = apr_hook_debug_current;
@@ -254,7 +256,7 @@ static void htc_start(void)
         htc_status_say_start(ap_server_conf);
 }
 
-static void htc_child_init(apr_pool_t *pchild, server_rec *s)
+static void child_init(apr_pool_t *pchild, server_rec *s)
 {
     htc_context *ctx = htc_server_conf_of(s)->ctx;
 
@@ -269,6 +271,21 @@ static void htc_child_init(apr_pool_t *pchild, server_rec *s)
                      "one runs the directives of .htaccess files for each request. Restart httpd, "
                      "so that processes of before a graceful restart end");
     htc_farm_child_init(ctx, s);
+}
+
+/* httpd ends a child that does not serve yet within the signal's handler, pools and all, whatever
+ * it is at. Half of what is made here must not be destroyed: the signal waits. */
+static void htc_child_init(apr_pool_t *pchild, server_rec *s)
+{
+    sigset_t ends, before;
+
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigaddset(&ends, AP_SIG_GRACEFUL);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    child_init(pchild, s);
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 /* <Location> settings are known here only: core forgets them before it walks directories. A copy

@@ -58,10 +58,11 @@ static const char *processor_time(const htc_report *report)
 /* An answer from the cache may need one. httpd alone makes none, but opens the file. */
 static const char *comparisons(const htc_report *report)
 {
-    return htc_page_figure(report, "htaccess", "file_stats")
-               ? apr_psprintf(report->pool, ", compared files with the disk %s times",
-                              count(report, "htaccess", "file_stats"))
-               : "";
+    uint64_t n = htc_page_figure(report, "htaccess", "file_stats");
+
+    return n ? apr_psprintf(report->pool, ", compared files with the disk %s time%s",
+                            count(report, "htaccess", "file_stats"), n == 1 ? "" : "s")
+             : "";
 }
 
 static void send_savings(const htc_report *report)
