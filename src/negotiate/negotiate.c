@@ -136,20 +136,33 @@ static bool more_specific(const negotiate_range *a, const negotiate_range *b)
     return a->kind != b->kind ? a->kind > b->kind : a->parameters > b->parameters;
 }
 
+static int count_parameters(const char *p, const char *end)
+{
+    negotiate_parameter parameter;
+    int count = 0;
+
+    while (negotiate_next_parameter(&p, end, &parameter) > 0)
+        count++;
+    return count;
+}
+
 /* The weight of one type, [name, end). */
 static unsigned type_quality(const negotiate_header *header, const char *name, const char *end)
 {
     const negotiate_range *best = NULL;
     size_t type_len = 0, len;
     const char *parameters = negotiate_media_type(name, end, &type_len);
+    int count;
 
     if (!parameters)
         return 0;
     len = (size_t)(parameters - name);
+    count = count_parameters(parameters, end);
     for (unsigned i = 0; i < header->count; i++) {
         const negotiate_range *range = &header->ranges[i];
 
         if ((!best || more_specific(range, best)) && has_name(range, name, len, type_len) &&
+            range->parameters <= count &&
             (!range->parameters || has_parameters(range, parameters, end)))
             best = range;
     }
