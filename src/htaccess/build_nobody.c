@@ -7,8 +7,9 @@
  * configuration there even where they do not need it. So this server_rec tells where the
  * configuration of each module is, and nothing else: all its pointers lead to memory that nobody may
  * read or write, and the members behind module_config lie in such memory. A handler that looks at
- * anything faults, which htc_nobody_run() catches. What a handler only notes of the server is found
- * by htc_nobody_has().
+ * anything faults, which htc_nobody_run() catches. (A system call would fail instead; what a directive
+ * of the allow-list comes to depends on none.) What a handler only notes of the server is found by
+ * htc_nobody_has().
  */
 #include "htaccess/htaccess.h"
 #include "htaccess/build.h"
