@@ -589,14 +589,16 @@ static void churn_once(uint64_t *state)
 
     spec.owner = hu_random(state) % 4;
     spec.share = spec.owner ? 100 : 20;
+    if (spec.owner == 3)
+        spec.owner = HTC_HEAP_NOBODY;
     spec.nwords = hu_random(state) % (hu_random(state) % 4 ? 100 : CHURN_WORDS);
     spec.kind = hu_random(state) % HTC_HEAP_KINDS;
     if (hu_random(state) % 2)
         spec.needs[0] = hu_find(heap, above);
     if (hu_random(state) % 4 == 0)
-        spec.needs[1] = hu_find(heap, side);
+        spec.needs[1] = hu_find_shallow(heap, side);
     if (hu_random(state) % 4 == 0)
-        spec.needs[2] = hu_find(heap, side + 1);
+        spec.needs[2] = hu_find_shallow(heap, side + 1);
     hu_build(heap, &spec);
     if (hu_random(state) % 8 == 0) {
         htc_heap_draft draft;

@@ -226,9 +226,9 @@ static void build(uint64_t key, uint64_t owner, unsigned share, uint64_t *state)
     if (hu_random(state) % 2)
         spec.needs[0] = hu_find(heap, key + 1 + hu_random(state) % 6);
     if (hu_random(state) % 4 == 0)
-        spec.needs[1] = hu_find(heap, key + 1);
+        spec.needs[1] = hu_find_shallow(heap, key + 1);
     if (hu_random(state) % 4 == 0)
-        spec.needs[2] = hu_find(heap, key + 2);
+        spec.needs[2] = hu_find_shallow(heap, key + 2);
     atomic_fetch_add_explicit(&shared->replaced, hu_find(heap, key) != NULL, memory_order_relaxed);
     if (hu_build(heap, &spec))
         atomic_fetch_add_explicit(&shared->published, 1, memory_order_relaxed);

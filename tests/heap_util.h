@@ -166,6 +166,14 @@ static inline const hu_object *hu_find(const htc_heap *heap, uint64_t key)
     return htc_heap_find(heap, hu_hash(key), hu_match, &key);
 }
 
+/* One that an object may need, not as the first of its needs; or NULL. */
+static inline const hu_object *hu_find_shallow(const htc_heap *heap, uint64_t key)
+{
+    const hu_object *found = hu_find(heap, key);
+
+    return found && htc_heap_depth(heap, found) < HTC_HEAP_MOST_DEPTH ? found : NULL;
+}
+
 static inline const hu_object *hu_acquire(const htc_heap *heap, uint64_t key, htc_pin **pin)
 {
     return htc_heap_acquire(heap, hu_hash(key), hu_match, &key, pin);
