@@ -9,6 +9,9 @@
 # directories are edited in both servers' trees, some servers are restarted gracefully, and after the time within which
 # each edit must be seen the hosts that were edited are asked again.
 #
+# From seed 1000 on, several virtual hosts of different configuration have the same .htaccess files, which the module keeps
+# once for all.
+#
 # Fixed seeds and a new one, which is printed. HTCACHE_SEED=N,M: these alone. HTCACHE_ANSWERS=N: new seeds until
 # so many answers were compared ('make differential'). HTCACHE_ROUNDS=N: at most so many servers.
 # HTCACHE_UNTIL_FOUND=1: ends with the first difference ('make planted'). HTCACHE_KEEP=DIR: writes each configuration
@@ -366,7 +369,7 @@ my $begin   = time;
 my $rounds  = 0;
 while (@seeds && $rounds < $most) {
     my @batch = splice @seeds, 0, $AT_ONCE;
-    my @sites = map { my $site = site($_, modules => \@modules, hosts => $HOSTS, requests => $REQUESTS, without => [split /,/, $ENV{HTCACHE_WITHOUT} // '']); $site->{seed} = $_; $site } @batch;
+    my @sites = map { my $site = site($_, modules => \@modules, hosts => $HOSTS, requests => $REQUESTS, alike => $_ >= 1000, without => [split /,/, $ENV{HTCACHE_WITHOUT} // '']); $site->{seed} = $_; $site } @batch;
     omit($_) for defined $ENV{HTCACHE_OMIT} ? @sites : ();
     $_->{text} = rendered($_) for @sites;
     write_files($sites[$_]{text}, sprintf 'r%02d', $_) for 0 .. $#sites;

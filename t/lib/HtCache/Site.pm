@@ -9,14 +9,14 @@ use warnings;
 use Exporter 'import';
 use HtCache::SiteEdits qw(edits);
 use HtCache::SiteLines qw(pick chance some line section url file noisy requirement rule seldom_flags lines_of);
-use List::Util qw(first);
+use List::Util qw(first shuffle);
 our @EXPORT_OK = qw(site render all_nodes fill);
 
 my @INSIDE  = ('', 'w', 'w/sub', 'w/sub/deep', 'x', 'in');
 my @OUTSIDE = ('shared', 'shared/in', 'home/al', 'home/al/in', 'home/bo');
 
 # %args: modules => [names in the order of httpd's own list], hosts => how many, requests => per host,
-# without => of [perl, lua, dav].
+# without => of [perl, lua, dav], alike => true: hosts of different configuration have the same .htaccess files.
 # Returns { conf => nodes, files => { path => nodes }, documents => { path => text }, modules => [names,
 # 'htcache' among them], hosts => [names], edits => [steps, see HtCache::SiteEdits], requests => [[request, ...], ...] }
 # where a request is { host, dir (of the host), port, method, uri, headers, body }, and some belong together. "@SITE@"
@@ -42,6 +42,7 @@ sub site {
         requests  => [map { _requests($site, $_, $args{requests}) } @hosts],
     };
     _seldom_flags(map { [$hosts[$_ + 1], $virtual[$_]] } 0 .. $#virtual);
+    _alike($made, map { [$hosts[$_ + 1], $virtual[$_]] } 0 .. $#virtual) if $args{alike};
     return $made;
 }
 
@@ -56,6 +57,89 @@ sub _seldom_flags {
         push @{ $node->{kids} }, rule($host, $node->{text} =~ /^<Dir/ ? { url => '/' } : {}, $flags[$i], chance(0.4) ? pick('L', 'R', 'NS', 'QSA') : ());
     }
 }
+
+# --- hosts with the same files ------------------------------------------------------------------
+
+# Two groups of virtual hosts, in each of which the others have the files of the first, and are asked for what it is
+# asked for. What a host says for itself makes a difference to what these files say.
+sub _alike {
+    my ($made, @hosts) = @_;
+    @hosts = sort { $a->[2] <=> $b->[2] } map { [@$_, rand] } @hosts;
+    for my $group ([@hosts[0 .. $#hosts / 2 - 1]], [@hosts[$#hosts / 2 .. $#hosts - 1]]) {
+        my ($first, @others) = @$group;
+        push @{ $_->[1]{kids} }, _of_host($_->[0]) for @$group;
+        for my $dir (grep { chance($made->{files}{"$_/.htaccess"} ? 0.8 : 0.3) } @{ $first->[0]{dirs} }) {
+            my $file = \$made->{files}{"$dir/.htaccess"};
+            $$file = [$$file && chance(0.4) ? @{$$file} : (), _as_the_host_says($first->[0])];
+        }
+        for my $other (map { $_->[0] } @others) {
+            _files_of($made->{files}, $first->[0], $other);
+            push @{ $made->{requests} }, _requests_of($made->{requests}, $first->[0], $other);
+        }
+        for my $host (map { $_->[0] } @$group) {
+            push @{ $made->{requests} }, map { _request($host, pick(@{ $host->{urls} }) . pick(qw(page.html secret.html a.txt s go), '')) } 1 .. 20;
+        }
+    }
+}
+
+sub _files_of {
+    my ($files, $first, $other) = @_;
+    for my $dir (@{ $other->{dirs} }) {
+        my $text = $files->{ $dir =~ s/^\Q$other->{dir}\E/$first->{dir}/r . '/.htaccess' };
+        $files->{"$dir/.htaccess"} = $text if $text;
+    }
+    $other->{login} ||= $first->{login};
+}
+
+sub _request {
+    my ($host, $uri) = @_;
+    return [{ method => 'GET', uri => $uri, headers => [], host => pick($host->{names} ? @{ $host->{names} } : $host->{name}), dir => $host->{dir}, port => 'hosts' }];
+}
+
+# Each second one; none that writes.
+sub _requests_of {
+    my ($scripts, $first, $other) = @_;
+    my @asked = grep { $_->[0]{dir} eq $first->{dir} && !grep { $_->{method} =~ /^(?:COPY|MOVE)$/ } @$_ } @$scripts;
+    return map {
+        my $name = pick($other->{names} ? @{ $other->{names} } : $other->{name});
+        [map { { %$_, host => $name, dir => $other->{dir} } } @$_]
+    } grep { chance(0.5) } @asked;
+}
+
+sub _of_host {
+    my ($host) = @_;
+    my @lines = (line('RewriteMap', 'names', 'int:' . pick(qw(toupper tolower escape))), line('SetEnvIf', 'Host', '.', "WHO=$host->{dir}"));
+    push @lines, line('UseCanonicalName', 'On')                            if chance(0.4);
+    push @lines, line('LogLevel', pick('debug', 'error', 'info')) if chance(0.4);
+    push @lines, line('Header', 'append', 'X-Who', $host->{dir})           if chance(0.4);
+    push @lines, line('ErrorDocument', '404', "\"none in $host->{dir}\"") if chance(0.3);
+    push @lines, line('DirectoryIndex', pick('a.txt', 'none', 'secret.html')) if chance(0.3);
+    push @lines, line('AddType', "text/x-$host->{dir}", '.txt')            if chance(0.3);
+    push @lines, line('RewriteEngine', pick('On', 'Off')), line('RewriteOptions', 'InheritDown') if chance(0.3);
+    push @lines, section("Directory \"\@SITE\@/$host->{dir}/www\"", line('Options', pick('+Indexes', '-Includes', '+MultiViews')), line('Header', 'append', 'X-Who', 'section')) if chance(0.3);
+    push @lines, section("Directory \"\@SITE\@/$host->{dir}/www\"", line('AllowOverride', pick('FileInfo Indexes AuthConfig Options Limit', 'All'))) if chance(0.2);
+    return shuffle(@lines);
+}
+
+# Lines whose answer depends on the host. Most texts are without those of which the module builds each file by itself:
+# expressions and redirects know their file.
+sub _as_the_host_says {
+    my ($host) = @_;
+    my @by_file = chance(0.75) ? () : (section("If \"%{SERVER_NAME} == '$host->{name}'\"", line('Header', 'append', 'X-Who', 'here'), line('Options', '-Indexes')), line('SetEnvIfExpr', q("%{SERVER_NAME} -strmatch 'h[1-5]*'"), 'E2=yes'),
+        line('ErrorDocument', '403', '"none"'), line('Header', 'always', 'append', 'X-Who', '"expr=%{SERVER_NAME} %{reqenv:WHO}"'), line('Redirect', '/old', '/go'));
+    return grep { chance(0.5) } shuffle(@by_file,
+        section('IfModule mod_rewrite.c', line('RewriteEngine', 'On'), chance(0.2) ? line('RewriteBase', pick('/', '/w/')) : (), map { (_condition(), line('RewriteRule', pick('^s$', '^go$', 'page\.html$', '^a\.(txt)$', '^$', 'secret'), _goal(), pick('', '[L]', '[R]', '[L,NS]', '[END]', '[E=E1:$0]'))) } 1 .. 1 + some(4)),
+        section(pick('Files "secret.html"', 'FilesMatch "\.html$"'), line('Header', 'append', 'X-Who', 'file'), line('Require', 'all', pick('granted', 'denied'))),
+        section(pick('RequireAny', 'RequireAll'), line('Require', 'env', pick('E1', 'WHO')), line('Require', 'ip', '10.1.0.0/16'), line('Require', pick('method GET', 'all granted', 'local'))),
+        line('Header', pick('always append', 'append', 'add'), 'X-Who', '"%{WHO}e %{E1}e %{SCRIPT_URL}e"'), line('RewriteOptions', pick('Inherit', 'InheritBefore', 'IgnoreInherit')), line('SetEnvIf', 'WHO', 'h[5-9]', 'E1=yes'),
+        line('AddType', 'text/x-file', pick('.txt', '.page', '.html')), line('Options', pick('+Indexes', '-Indexes', '+MultiViews', '-Includes')), line('DirectoryIndex', pick('page.html', 'a.txt none', 'secret.html')),
+        line('FallbackResource', pick('/page.html', 'disabled')), line('SetEnv', 'E1', 'set'), line('AuthMerging', pick('And', 'Or')), line('AddOutputFilter', 'INCLUDES', '.html'), line('DirectorySlash', 'Off'));
+}
+
+# A rule without one is asked of a table, which is of one file.
+sub _condition { return line('RewriteCond', @{ pick(['%{SERVER_NAME}', 'h[0-4]'], ['%{DOCUMENT_ROOT}', 'h[5-9]'], ['${names:%{HTTP_HOST}}', 'H'], ['%{ENV:WHO}', 'h'], ['%{REQUEST_FILENAME}', pick('-f', '!-f')], ['%{LA-U:REQUEST_FILENAME}', '!none'], ['%{IS_SUBREQ}', 'false'], ['%{REQUEST_METHOD}', 'GET']) }) }
+
+sub _goal { return pick('${names:a}.txt', '/%{SERVER_NAME}', 'http://t.test/${names:%{SERVER_NAME}}?$0', '%{DOCUMENT_ROOT}/page.html', '/page.html?%{HTTP_HOST}', 'secret.html', '../page.html', 'a.txt', '-', '-') }
 
 sub render {
     my ($nodes) = @_;
@@ -158,7 +242,7 @@ sub _documents_of {
     push @parts, '<!--#include file="' . pick('secret.html', 'page.html', 'in/secret.html', 'sub/secret.html') . '" -->' if chance(0.4);
     push @parts, '<!--#' . pick('fsize', 'flastmod') . ' virtual="' . pick('secret.html', url($host)) . '" -->' if chance(0.3);
     push @parts, map { "<!--#echo var=\"$_\" -->" } pick(qw(E1 E2 REMOTE_USER)), pick(qw(SCRIPT_URL REDIRECT_STATUS DOCUMENT_URI REQUEST_URI));
-    $add->('page.shtml', "<p>" . join("|\n", @parts) . "\n");
+    $add->('page.shtml', "<p>page of $dir/\n" . join("|\n", @parts) . "\n");
 }
 
 # --- .htaccess files ----------------------------------------------------------------------------
