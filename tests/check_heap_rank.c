@@ -5,6 +5,9 @@
 #include "suite_util.h"
 #include "heap_fixture.h"
 
+#include <apr_hash.h>
+#include <apr_strings.h>
+
 #define OBJECTS 10
 
 static bool is_used[OBJECTS]; /* by key */
@@ -139,6 +142,39 @@ START_TEST(what_is_built_anew_begins_anew)
 }
 END_TEST
 
+static bool all_used;
+
+static bool is_seen(void *seen, htc_heap_kind kind, const void *object)
+{
+    (void)kind;
+    apr_hash_set(seen, apr_pmemdup(pool, &object, sizeof(object)), sizeof(object), object);
+    return all_used;
+}
+
+static void was_seen(void *seen, htc_heap_kind kind, const void *object)
+{
+    (void)kind;
+    ck_assert_ptr_eq(apr_hash_get(seen, &object, sizeof(object)), object);
+    looked++;
+}
+
+/* Larger objects lie where smaller ones began, which were used: no object begins there now. */
+START_TEST(only_objects_are_looked_at)
+{
+    own();
+    for (uint64_t key = 0; key < 200; key++)
+        ck_assert_ptr_nonnull(build(key, 1, 10));
+    all_used = true;
+    htc_heap_rank(heap, is_seen, was_seen, apr_hash_make(pool));
+    build_others(77);
+    all_used = false;
+    looked = 0;
+    htc_heap_rank(heap, is_seen, was_seen, apr_hash_make(pool));
+    ck_assert_uint_eq(looked, 0);
+    ck_assert_uint_eq(htc_heap_first(heap, OBJECTS, visit, NULL), 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("heap, use");
@@ -148,5 +184,6 @@ int main(void)
     tcase_add_test(use, those_used_more_and_later_come_first);
     tcase_add_test(use, use_is_forgotten);
     tcase_add_test(use, what_is_built_anew_begins_anew);
+    tcase_add_test(use, only_objects_are_looked_at);
     return run_suite(s);
 }

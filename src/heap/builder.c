@@ -220,6 +220,7 @@ static void join_free(htc_heap *heap, uint32_t number)
         HEAP_SET(block->head, heap_head(granules, HEAP_FREE));
         HEAP_CRASH_POINT("joined");
         clear_bit(heap->writer->starts, next);
+        clear_bit(heap->writer->ranked, next);
         next = number + granules;
     }
 }
