@@ -188,6 +188,34 @@ static const struct {
      "<VirtualHost *:443>\n    ServerName h.example\n    RedirectMatch 301 ^/a$ "
      "/b\n</VirtualHost>\n",
      ""},
+    /* httpd asks one virtual host: the first of its port that has the name */
+    {CONVERT_TEXT, "",
+     "//*.w.example/c /w\n//*.v.w.example/c /vw\n//x.w.example/d /x\nhttp://g.example/a /h\n"
+     "//g.example/b /i\nhttps://g.example/b /never\n",
+     CONVERT_HTTPD,
+     "<VirtualHost *:80 *:443>\n    ServerName x.w.example\n    RedirectMatch 302 ^/c$ /w\n"
+     "    RedirectMatch 302 ^/d$ /x\n</VirtualHost>\n"
+     "<VirtualHost *:80>\n    ServerName g.example\n    RedirectMatch 302 ^/a$ /h\n"
+     "    RedirectMatch 302 ^/b$ /i\n</VirtualHost>\n"
+     "<VirtualHost *:443>\n    ServerName g.example\n    RedirectMatch 302 ^/b$ /i\n"
+     "    RedirectMatch 302 ^/b$ /never\n</VirtualHost>\n"
+     "<VirtualHost *:80 *:443>\n    ServerAlias *.v.w.example\n    RedirectMatch 302 ^/c$ /w\n"
+     "    RedirectMatch 302 ^/c$ /vw\n</VirtualHost>\n"
+     "<VirtualHost *:80 *:443>\n    ServerAlias *.w.example\n    RedirectMatch 302 ^/c$ /w\n"
+     "</VirtualHost>\n",
+     "N1 4 hosts have lines of their own"},
+    {CONVERT_HTTPD, "",
+     "<VirtualHost *:443>\nRedirect 301 /b /c\n</VirtualHost>\n"
+     "<VirtualHost *:80 [::]:80>\nServerName h.example\nRedirect 301 /d /e\n</VirtualHost>\n"
+     "<VirtualHost *:80 *:443>\nServerName i.example\nRedirect 301 /d /e\n</VirtualHost>\n",
+     CONVERT_HTTPD,
+     "<VirtualHost *:443>\n    Redirect 301 /b /c\n</VirtualHost>\n"
+     "<VirtualHost *:80>\n    ServerName h.example\n    Redirect 301 /d /e\n</VirtualHost>\n"
+     "<VirtualHost *:443>\n    ServerName h.example\n    Redirect 301 /b /c\n</VirtualHost>\n"
+     "<VirtualHost *:80>\n    ServerName i.example\n    Redirect 301 /d /e\n</VirtualHost>\n"
+     "<VirtualHost *:443>\n    ServerName i.example\n    Redirect 301 /b /c\n"
+     "    Redirect 301 /d /e\n</VirtualHost>\n",
+     ""},
     {CONVERT_HTTPD, "", "Redirect 301 /a /b\n", CONVERT_TEXT, "/a /b 301 subpath=on\n", ""},
     {CONVERT_HTTPD, "", "Redirect /a /b/\n", CONVERT_HTTPD, "Redirect 302 /a /b/\n", ""},
     {CONVERT_HTTPD, "", "Redirect /a /b/\n", CONVERT_TEXT, "/a /b/ 302 subpath=on\n",

@@ -494,20 +494,31 @@ static const char *url_of(const scope *s, const char *directory, apr_pool_t *poo
     return path + strlen(root) - 1;
 }
 
+/* Of addresses: http if all are of port 80, https if all are of 443; 0: neither. */
+static unsigned scheme_of(const char *args, apr_pool_t *pool)
+{
+    unsigned all = REDIRECT_HTTP | REDIRECT_HTTPS;
+
+    while (*args) {
+        const char *port = strrchr(config_word(pool, &args), ':');
+
+        all &= !port                   ? 0
+               : !strcmp(port, ":80")  ? REDIRECT_HTTP
+               : !strcmp(port, ":443") ? REDIRECT_HTTPS
+                                       : 0;
+    }
+    return all == (REDIRECT_HTTP | REDIRECT_HTTPS) ? 0 : all;
+}
+
 static void open_host(scope *s, const char *args, apr_pool_t *pool)
 {
-    size_t len = strlen(args);
-
     if (s->in_host) { /* httpd refuses the file */
         s->fault = "it stands in a <VirtualHost> within another";
         return;
     }
     s->in_host = true;
     s->hosts = apr_array_make(pool, 4, sizeof(const char *));
-    if (len > 3 && !strcmp(args + len - 3, ":80"))
-        s->scheme = REDIRECT_HTTP;
-    else if (len > 4 && !strcmp(args + len - 4, ":443"))
-        s->scheme = REDIRECT_HTTPS;
+    s->scheme = scheme_of(args, pool);
 }
 
 static void open_directory(reader *r, scope *s, const config_line *line, const char *args)

@@ -16,8 +16,22 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+/* The lines of a host. httpd asks one virtual host for each request: the first of the connection's
+ * port that has the name. So a host's has all lines that hold for it. */
+typedef struct host_lines {
+    const char *host;          /* NULL: any */
+    int place;                 /* among all hosts: by its first line */
+    bool all;                  /* any host and scheme: they stand ahead of virtual hosts */
+    bool has_scheme;           /* some are for http or https alone */
+    apr_array_header_t *rules; /* const convert_rule *, in their order */
+    apr_array_header_t *below; /* host_lines *: whose hosts these lines are for, too */
+} host_lines;
+
 typedef struct httpd_writer {
     convert_writer *w;
+    apr_array_header_t *hosts;    /* host_lines * */
+    const host_lines *host;       /* those being written */
+    const char *address;          /* of their virtual host */
     const convert_rule *rewrites; /* the first that has to be a RewriteRule; NULL: none */
     bool escapes;                 /* some put a part of the path behind their target */
     bool inherits;                /* virtual hosts have the server's RewriteRules, too */
@@ -122,44 +136,36 @@ static bool puts_rest(const convert_rule *r)
     return r->joins || r->rule.options & (REDIRECT_OPT_APPEND_REST | REDIRECT_OPT_EXPAND);
 }
 
-static void open_host(const convert_writer *w, const convert_rule *r)
+static void open_host(const httpd_writer *h)
 {
-    fprintf(w->out, "<VirtualHost *%s>\n",
-            r->rule.flags & REDIRECT_HTTP    ? ":80"
-            : r->rule.flags & REDIRECT_HTTPS ? ":443"
-                                             : "");
-    if (r->rule.host)
-        fprintf(w->out, "    Server%s %s\n", r->rule.host[0] == '*' ? "Alias" : "Name",
-                r->rule.host);
-}
-
-static bool has_host(const convert_rule *r)
-{
-    return r->rule.host || r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS);
+    fprintf(h->w->out, "<VirtualHost %s>\n", h->address);
+    if (h->host->host)
+        fprintf(h->w->out, "    Server%s %s\n", h->host->host[0] == '*' ? "Alias" : "Name",
+                h->host->host);
 }
 
 /* The first line of a group is to follow. */
-static void open_group(const httpd_writer *h, const convert_rule *r)
+static void open_group(const httpd_writer *h)
 {
-    const char *indent = has_host(r) ? "    " : "";
+    const char *indent = h->host->all ? "" : "    ";
 
-    if (has_host(r))
-        open_host(h->w, r);
+    if (!h->host->all)
+        open_host(h);
     if (!h->rewrites)
         return;
     fprintf(h->w->out, "%sRewriteEngine On\n", indent);
-    if (h->inherits && has_host(r))
+    if (h->inherits && !h->host->all)
         fprintf(h->w->out, "%sRewriteOptions Inherit\n", indent);
     if (h->escapes)
         fprintf(h->w->out, "%sRewriteMap " CONVERT_ESCAPE_MAP " int:escape\n", indent);
 }
 
-static void begin_line(const httpd_writer *h, const convert_rule *r)
+static void begin_line(const httpd_writer *h)
 {
     if (h->w->first)
-        open_group(h, r);
+        open_group(h);
     h->w->first = false;
-    fputs(has_host(r) ? "    " : "", h->w->out);
+    fputs(h->host->all ? "" : "    ", h->w->out);
 }
 
 /* No control character may stand in a line. */
@@ -190,7 +196,7 @@ static bool put_match(const httpd_writer *h, const convert_rule *r, const conver
     apr_pool_t *pool = h->w->list->pool;
     const char *target = regex->target ? unescape_target(regex->target, regex->expand, pool) : "";
 
-    begin_line(h, r);
+    begin_line(h);
     fprintf(h->w->out, "RedirectMatch %d %s%s%s\n", r->rule.status,
             word_of(pattern_of(regex, pool), pool), regex->target ? " " : "",
             regex->target ? word_of(target, pool) : "");
@@ -256,7 +262,7 @@ static void put_rewrite_line(const httpd_writer *h, const convert_rule *r,
 {
     apr_pool_t *pool = h->w->list->pool;
 
-    begin_line(h, r);
+    begin_line(h);
     fprintf(h->w->out, "RewriteRule %s %s [R=%d,%s%sL]\n",
             rewrite_word(pattern_of(regex, pool), pool),
             regex->target ? substitution(regex, query, pool) : "-", r->rule.status,
@@ -277,12 +283,12 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
     if (regex->target && !takes_target(regex->target, splits || strchr(regex->target, '?')))
         return false;
     for (int i = 0; i < queries->nelts; i++) {
-        begin_line(h, r);
+        begin_line(h);
         fprintf(h->w->out, "RewriteCond %%{QUERY_STRING} %s\n",
                 APR_ARRAY_IDX(queries, i, const char *));
     }
     if (splits) {
-        begin_line(h, r);
+        begin_line(h);
         fputs("RewriteCond " CONVERT_IF_QUERY "\n", h->w->out);
         put_rewrite_line(h, r, regex, true, false);
     }
@@ -339,7 +345,7 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
     }
     if (!h->rewrites && is_redirect_line(r)) {
         note_variable(w, r);
-        begin_line(h, r);
+        begin_line(h);
         fprintf(w->out, "Redirect %d %s%s%s\n", r->rule.status, word_of(r->rule.source, pool),
                 r->rule.target ? " " : "", r->rule.target ? word_of(r->rule.target, pool) : "");
         w->count++;
@@ -361,12 +367,80 @@ static void write_rule(const httpd_writer *h, const convert_rule *r)
 
 /* --- hosts ------------------------------------------------------------------------------------*/
 
-static const char *group_of(const convert_rule *r, apr_pool_t *pool)
+static bool is_for_all(const convert_rule *r)
 {
-    return has_host(r)
-               ? apr_psprintf(pool, "%u %s", r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS),
-                              r->rule.host ? r->rule.host : "")
-               : "";
+    return !r->rule.host && !(r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
+}
+
+static host_lines *lines_of(httpd_writer *h, apr_hash_t *known, const convert_rule *r)
+{
+    apr_pool_t *pool = h->w->list->pool;
+    const char *name = is_for_all(r) ? "all" : apr_pstrcat(pool, "/", r->rule.host, NULL);
+    host_lines *lines = apr_hash_get(known, name, APR_HASH_KEY_STRING);
+
+    if (lines)
+        return lines;
+    lines = apr_pcalloc(pool, sizeof(*lines));
+    *lines = (host_lines){r->rule.host,
+                          h->hosts->nelts,
+                          is_for_all(r),
+                          false,
+                          apr_array_make(pool, 4, sizeof(const convert_rule *)),
+                          apr_array_make(pool, 1, sizeof(host_lines *))};
+    apr_hash_set(known, name, APR_HASH_KEY_STRING, lines);
+    APR_ARRAY_PUSH(h->hosts, host_lines *) = lines;
+    return lines;
+}
+
+/* Lines of "*.example.com" are for "a.example.com" and "*.a.example.com", too, and those of no host
+ * for all. */
+static void find_below(const httpd_writer *h, apr_hash_t *known)
+{
+    apr_pool_t *pool = h->w->list->pool;
+
+    for (int i = 0; i < h->hosts->nelts; i++) {
+        host_lines *lines = APR_ARRAY_IDX(h->hosts, i, host_lines *), *above;
+        const char *dot = lines->host;
+
+        if (lines->all || !dot)
+            continue;
+        dot += *dot == '*' ? 2 : 0;
+        while ((dot = strchr(dot, '.'))) {
+            above = apr_hash_get(known, apr_pstrcat(pool, "/*", dot++, NULL), APR_HASH_KEY_STRING);
+            if (above)
+                APR_ARRAY_PUSH(above->below, host_lines *) = lines;
+        }
+        above = apr_hash_get(known, "/", APR_HASH_KEY_STRING);
+        if (above)
+            APR_ARRAY_PUSH(above->below, host_lines *) = lines;
+    }
+}
+
+static void add_line(host_lines *lines, const convert_rule *r)
+{
+    APR_ARRAY_PUSH(lines->rules, const convert_rule *) = r;
+    lines->has_scheme |= (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS)) != 0;
+}
+
+/* The first virtual host that a name fits answers for it. */
+static int rank_of(const host_lines *lines)
+{
+    return lines->all || (lines->host && *lines->host != '*') ? 1 : lines->host ? 2 : 0;
+}
+
+static int compare_hosts(const void *a, const void *b)
+{
+    const host_lines *x = *(const host_lines *const *)a, *y = *(const host_lines *const *)b;
+    int first = rank_of(x) - rank_of(y);
+    size_t n, m;
+
+    if (!first && rank_of(x) == 2) {
+        n = strlen(x->host);
+        m = strlen(y->host);
+        first = (n < m) - (n > m);
+    }
+    /* in the order of the first lines that are their own */
+    return first ? first : (x->place > y->place) - (x->place < y->place);
 }
 
 static void note_rewrites(const httpd_writer *h)
@@ -383,40 +457,90 @@ static bool is_ahead(const convert_rule *r, const convert_rule *of)
     return !of || (r->file == of->file && r->rule.line < of->rule.line);
 }
 
-/* Rules of one host, in their order, that no earlier group had. */
+/* The lines of a host for all schemes but those of @a but. */
+static void write_group(httpd_writer *h, const host_lines *lines, const char *address, unsigned but)
+{
+    h->host = lines;
+    h->address = address;
+    h->w->first = true;
+    for (int i = 0; i < lines->rules->nelts; i++) {
+        const convert_rule *r = APR_ARRAY_IDX(lines->rules, i, const convert_rule *);
+
+        if (!(r->rule.flags & but))
+            write_rule(h, r);
+    }
+    if (!lines->all && !h->w->first)
+        fputs("</VirtualHost>\n", h->w->out);
+}
+
+/* Beside a virtual host of a port httpd never asks those of all ports. */
+static void write_groups(httpd_writer *h)
+{
+    bool ports = false;
+
+    for (int i = 0; i < h->hosts->nelts; i++)
+        ports |= APR_ARRAY_IDX(h->hosts, i, const host_lines *)->has_scheme;
+    for (int i = 0; i < h->hosts->nelts; i++) {
+        const host_lines *lines = APR_ARRAY_IDX(h->hosts, i, const host_lines *);
+
+        if (!lines->has_scheme) {
+            write_group(h, lines, ports ? "*:80 *:443" : "*", 0);
+            continue;
+        }
+        write_group(h, lines, "*:80", REDIRECT_HTTPS);
+        write_group(h, lines, "*:443", REDIRECT_HTTP);
+    }
+}
+
+static void note_hosts(const httpd_writer *h)
+{
+    const convert_rule *first = NULL;
+    int n = 0;
+
+    for (int i = 0; i < h->hosts->nelts; i++) {
+        const host_lines *lines = APR_ARRAY_IDX(h->hosts, i, const host_lines *);
+
+        if (lines->all)
+            continue;
+        n++;
+        if (is_ahead(APR_ARRAY_IDX(lines->rules, 0, const convert_rule *), first))
+            first = APR_ARRAY_IDX(lines->rules, 0, const convert_rule *);
+    }
+    if (first)
+        convert_report(h->w->list, REDIRECT_NOTE, first->file, first->rule.line,
+                       "%d hosts have lines of their own. httpd asks only the first <VirtualHost> "
+                       "of a name, and one for all ports (*) only where none is for the request's: "
+                       "move lines of a host that your server has into its own",
+                       n);
+}
+
 void convert_write_httpd(convert_writer *w)
 {
     apr_pool_t *pool = w->list->pool;
-    apr_array_header_t *names = apr_array_make(pool, 4, sizeof(const char *));
-    apr_hash_t *groups = apr_hash_make(pool);
-    httpd_writer h = {.w = w};
+    apr_hash_t *known = apr_hash_make(pool);
+    httpd_writer h = {.w = w, .hosts = apr_array_make(pool, 4, sizeof(host_lines *))};
 
     w->list->own_dollars = true;
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = &APR_ARRAY_IDX(w->list->rules, i, convert_rule);
-        const char *name = group_of(r, pool);
-        apr_array_header_t *group = apr_hash_get(groups, name, APR_HASH_KEY_STRING);
 
-        if (!group) {
-            group = apr_array_make(pool, 16, sizeof(const convert_rule *));
-            apr_hash_set(groups, name, APR_HASH_KEY_STRING, group);
-            APR_ARRAY_PUSH(names, const char *) = name;
-        }
-        APR_ARRAY_PUSH(group, const convert_rule *) = r;
+        lines_of(&h, known, r);
         if (is_ahead(r, h.rewrites) && !fault_of(r, pool) && is_rewrite(r, pool))
             h.rewrites = r;
         h.escapes |= puts_rest(r);
     }
-    h.inherits = names->nelts > 1 && apr_hash_get(groups, "", APR_HASH_KEY_STRING);
-    note_rewrites(&h);
-    for (int i = 0; i < names->nelts; i++) {
-        const char *name = APR_ARRAY_IDX(names, i, const char *);
-        apr_array_header_t *group = apr_hash_get(groups, name, APR_HASH_KEY_STRING);
+    find_below(&h, known);
+    for (int i = 0; i < w->list->rules->nelts; i++) {
+        const convert_rule *r = &APR_ARRAY_IDX(w->list->rules, i, convert_rule);
+        host_lines *lines = lines_of(&h, known, r);
 
-        w->first = true;
-        for (int j = 0; j < group->nelts; j++)
-            write_rule(&h, APR_ARRAY_IDX(group, j, const convert_rule *));
-        if (*name && !w->first)
-            fputs("</VirtualHost>\n", w->out);
+        add_line(lines, r);
+        for (int j = 0; j < lines->below->nelts; j++)
+            add_line(APR_ARRAY_IDX(lines->below, j, host_lines *), r);
     }
+    h.inherits = h.hosts->nelts > 1 && apr_hash_get(known, "all", APR_HASH_KEY_STRING);
+    qsort(h.hosts->elts, (size_t)h.hosts->nelts, sizeof(host_lines *), compare_hosts);
+    note_rewrites(&h);
+    note_hosts(&h);
+    write_groups(&h);
 }
