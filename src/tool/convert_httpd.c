@@ -191,6 +191,24 @@ static bool takes_marks(const char *regex)
     return false;
 }
 
+/* Maps escape what divides parameters. */
+static void note_captured_query(const httpd_writer *h, const convert_rule *r,
+                                const convert_regex *regex)
+{
+    const char *at = regex->target && regex->expand ? strchr(regex->target, '?') : NULL;
+
+    if (r->rule.options & REDIRECT_OPT_LINE || !takes_marks(regex->pattern))
+        return;
+    while (at && *at != '#' && (at = strpbrk(at + 1, "$#"))) {
+        if (*at == '$' && apr_isdigit(at[1])) {
+            convert_differs(h->w->list, r,
+                            "httpd puts a captured '&', '=', ';' or '+' into the target's query as "
+                            "it is, where it may divide parameters");
+            return;
+        }
+    }
+}
+
 static bool put_match(const httpd_writer *h, const convert_rule *r, const convert_regex *regex)
 {
     apr_pool_t *pool = h->w->list->pool;
@@ -204,6 +222,7 @@ static bool put_match(const httpd_writer *h, const convert_rule *r, const conver
         convert_differs(h->w->list, r,
                         "RedirectMatch takes a %%3F or %%23 in what it puts into the target for a "
                         "query or a fragment");
+    note_captured_query(h, r, regex);
     return true;
 }
 
@@ -293,6 +312,7 @@ static bool put_rewrite(const httpd_writer *h, const convert_rule *r, const conv
         put_rewrite_line(h, r, regex, true, false);
     }
     put_rewrite_line(h, r, regex, false, drop);
+    note_captured_query(h, r, regex);
     return true;
 }
 
