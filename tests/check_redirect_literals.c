@@ -205,6 +205,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
 
+    tcase_set_timeout(group, 60); /* localedef takes some seconds on a busy machine */
     tcase_add_checked_fixture(group, setup, teardown);
     tcase_add_test(group, names_are_compared);
     tcase_add_test(group, no_locale_changes_what_is_found);

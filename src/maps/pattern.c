@@ -55,6 +55,22 @@ static size_t skip_class(const char *regex, size_t len, size_t i)
     return i < len ? i + 1 : len;
 }
 
+/* True when a "[:" begins no name of a class, as in [[:a]: PCRE ends the class elsewhere then. */
+static bool has_odd_class(const char *regex, size_t len)
+{
+    const char *end = regex + len, *at = memmem(regex, len, "[:", 2);
+
+    for (; at; at = memmem(at, (size_t)(end - at), "[:", 2)) {
+        at += 2;
+        at += at < end && *at == '^';
+        while (at < end && apr_isalpha(*at))
+            at++;
+        if (end - at < 2 || memcmp(at, ":]", 2) != 0)
+            return true;
+    }
+    return false;
+}
+
 /* True when there is an alternative outside of all groups, or something after which that is not
  * known here. When in doubt: true. */
 static bool has_alternatives(const char *regex, size_t len)
@@ -69,8 +85,8 @@ static bool has_alternatives(const char *regex, size_t len)
             continue;
         }
         if (c == '\\') {
-            if (i + 1 < len && regex[i + 1] == 'Q')
-                return true;
+            if (i + 1 < len && strchr("Qc", regex[i + 1]))
+                return true; /* \c takes what follows, also a parenthesis */
             i += 2;
             continue;
         }
@@ -109,7 +125,8 @@ size_t redirect_map_literal_prefix(const char *regex, size_t len, char *to, redi
     size_t i = 1, n = 0;
 
     *kind = REDIRECT_PATTERN;
-    if (!len || regex[0] != '^' || memchr(regex, '\0', len) || has_alternatives(regex, len))
+    if (!len || regex[0] != '^' || memchr(regex, '\0', len) || has_odd_class(regex, len) ||
+        has_alternatives(regex, len))
         return 0;
     while (i < len) {
         int byte = literal_byte(regex, len, &i);
