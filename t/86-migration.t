@@ -487,7 +487,7 @@ like $err, qr{^htcachectl: partly:1: note: column 'Goes to' is not used$}m, 'a c
 file('mixed', '/a', '/a;/wrong;301');
 like run('lookup map.txt --urls mixed'), qr{^mixed:2: /a: expected 301 /wrong, got 301 /b}, 'the first URL may have no target';
 file('letters.txt', qq{/l "/n/\xc3\x9c x" 301}, '/m /n/%C3%9C%20x 301');
-file('letters', "/l\t/n/\xc3\x9c x\t301", "/l\t/n/%C3%9C%20x\t301", "/m\t/n/\xc3\x9c x\t301", "/m\t/n/\xc3\x9c y\t301");
+file('letters', "/l\t/n/\xc3\x9c x\t301", "/l\t/n/%c3%9C%20x\t301", "/m\t/n/\xc3\x9c x\t301", "/m\t/n/\xc3\x9c y\t301");
 like run('lookup letters.txt --urls letters'), qr{^letters:4: .*\n4 URLs: 3 as expected, 1 not\n\z}, 'targets are compared as a map encodes them';
 run('lookup map.txt /a --csv');
 is $code, 2, '--csv needs --urls';

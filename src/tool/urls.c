@@ -244,13 +244,20 @@ static bool same_place(const char *a, const char *b, const char *url)
     return !strcmp(a, b);
 }
 
-/* As a map sends it, which the list need not know. */
+/* As a map sends it, which the list need not know; with capitals in escapes, as %c3 is %C3 (RFC 3986,
+ * 6.2.2.1). */
 static const char *encoded(const char *target, apr_pool_t *pool)
 {
     size_t len = strlen(target);
     char *to = apr_palloc(pool, 3 * len + 1);
 
     to[redirect_map_encode(target, len, to)] = '\0';
+    for (char *p = strchr(to, '%'); p; p = strchr(p + 1, '%')) {
+        if (apr_isxdigit(p[1]) && apr_isxdigit(p[2])) {
+            p[1] = (char)apr_toupper(p[1]);
+            p[2] = (char)apr_toupper(p[2]);
+        }
+    }
     return to;
 }
 
