@@ -1,11 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * What src/regex/regex.c claims of a pattern, and the literals by which a map finds it, against
- * PCRE2, compiled as ap_regcomp() does:
- * random patterns made of all of PCRE's syntax, random soups of its characters, and subjects made
- * from the patterns, from the claims and from nothing. Run by 'make check' for some seconds; with
- * HTC_LONG set twenty times as long. With HTC_CORPUS set the RewriteRules of the .htaccess files in
- * its w3id folder are counted and compared, too.
+ * PCRE2, compiled as ap_regcomp() does: random patterns made of all of PCRE's syntax, random soups
+ * of its characters, and subjects made from the patterns, from the claims and from nothing. Run by
+ * 'make check' for some seconds; with HTC_LONG set twenty times as long. With HTC_CORPUS set the
+ * RewriteRules of the .htaccess files in its w3id folder are counted and compared, too.
  */
 #include "maps/maps.h"
 #include "pool_fixture.h"
@@ -164,17 +163,15 @@ static void flunk(const trial *t, const char *what, const char *subject, size_t 
                  escaped(subject, len));
 }
 
-/* Has the subject all literals that the rule says? */
 static bool has_literals(const redirect_rule *rule, const char *subject, size_t len)
 {
-    for (size_t at = 0, n; at < rule->literals_len; at += n + 1) {
-        const char *literal = rule->literals + at;
-        size_t from = 0;
+    for (size_t at = 0; at < rule->literals_len; at += strlen(rule->literals + at) + 1) {
+        size_t n = strlen(rule->literals + at);
+        bool found = false;
 
-        n = strlen(literal);
-        while (from + n <= len && strncasecmp(subject + from, literal, n) != 0)
-            from++;
-        if (from + n > len)
+        for (size_t from = 0; from + n <= len && !found; from++)
+            found = !strncasecmp(subject + from, rule->literals + at, n);
+        if (!found)
             return false;
     }
     return true;

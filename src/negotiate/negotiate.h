@@ -24,9 +24,9 @@
  *
  * RFC 9110 leaves it to the server how the dimensions are combined. 3 is what mod_negotiation does
  * ("is_variant_better"; it multiplies the two for transparent negotiation alone, RFC 2296). It
- * needs no number for a variant without a language: by "Accept: text/turtle, text/html;q=0.1" data
- * without a language comes before a page in the right one, which it does not by a product in which
- * a missing language is worth next to nothing. Where each type is there in each language, the
+ * needs no number for a variant without a language. By "Accept: text/turtle, text/html;q=0.1" data
+ * without a language comes before a page in the right one. With a product it does not, if a missing
+ * language is worth next to nothing. Where each type is there in each language, the
  * product has the same winner.
  *
  * mod_negotiation also changes weights that it was given ("fiddles"): wildcards count 0.01 and 0.02
@@ -59,7 +59,7 @@
  * member.
  *
  * Passed over: a member that is empty or white space (5.6.1).
- * Ignored is a member
+ * These members are ignored:
  * - with an octet that its grammar does not have there, white space around "/" or "=" included;
  * - with a weight that is not 0 to 1 with up to three digits (1.5, 0.1234, -1, none, in quotes);
  * - with two weights, or two parameters of one name;

@@ -2,9 +2,9 @@
 /*
  * libFuzzer harness for src/negotiate/. The first line is Accept, the second Accept-Language (an
  * empty line: there is no such header), each other one a row, its types and its languages with a
- * "|" between them. Whatever is there, reading must stay inside; a row's list must be written in
- * one way; an answer must be one of the rows, and must not change when the headers are written in
- * capitals or with an empty member more, nor must what was looked at depend on them. Without
+ * "|" between them. Whatever is there, reading must stay inside. A row's list must be written in one
+ * way. An answer must be one of the rows. It must not change when the headers are written in
+ * capitals or with an empty member more. What was looked at must not depend on the headers. Without
  * libFuzzer, replay_main.c feeds it files.
  */
 #include "negotiate/negotiate.h"
