@@ -178,8 +178,7 @@ static void begin_dialect(csv *c)
                                                : "what the line 'sep=' says");
 }
 
-/* The order that Cloudflare documents, where a file names no columns. */
-static void cloudflares_columns(redirect_csv *t)
+void redirect_map_cloudflare_columns(redirect_csv *t)
 {
     static const csv_role order[] = {CSV_SOURCE,     CSV_TARGET,  CSV_STATUS, CSV_QUERY,
                                      CSV_SUBDOMAINS, CSV_SUBPATH, CSV_SUFFIX};
@@ -567,7 +566,7 @@ static apr_status_t begin(csv *c)
 
     redirect_csv_open(&c->table, r->at, (size_t)(r->end - r->at), rooms, REDIRECT_MAX_TEXT);
     if (c->dialect == DIALECT_CLOUDFLARE)
-        cloudflares_columns(&c->table);
+        redirect_map_cloudflare_columns(&c->table);
     header = redirect_csv_find_header(&c->table, columns);
     r->line = c->table.line;
     if (header == CSV_HEADER_UNKNOWN)

@@ -51,6 +51,7 @@ typedef struct map_reader {
     apr_pool_t *row_pool; /* cleared before the next row when it was used */
     bool row_pool_used;
     const char *begin, *at, *end;
+    const char *row_at;      /* as redirect_placed_fn has it */
     const char *progress_at; /* where to report progress next */
     uint32_t line;           /* of the row being read */
     apr_status_t rv;         /* why reading cannot go on */
@@ -127,6 +128,14 @@ const char *redirect_map_line_end(const map_reader *r);
 /** The next word before @a eol; a comment begins with "#" behind a blank. False: there is none. */
 bool redirect_map_word(map_reader *r, const char *eol, map_text *word);
 
+/* maps/text.c */
+typedef enum map_word_kind { MAP_WORD, MAP_WORD_QUOTED, MAP_NO_WORD, MAP_BAD_WORD } map_word_kind;
+/** The next word as the text format has them, also in quotes. @a copy has room for
+ * REDIRECT_MAX_TEXT bytes, for a word whose backslashes are taken away. */
+map_word_kind redirect_map_next_word(map_reader *r, const char *eol, char *copy, map_text *word);
+/** Does the word begin as an option of a row does, "query=" and so on? */
+bool redirect_map_is_option(map_text word);
+
 /* maps/row.c */
 /** Scheme and host, path, query; the fragment is dropped. False: reported. */
 bool redirect_map_split(map_reader *r, map_text source, map_source *parts);
@@ -182,6 +191,13 @@ bool redirect_map_is_csv_header(const char *line, size_t len);
 /** True when a CSV file has the columns of Cloudflare's bulk redirects; with @a guess also when
  * its rows look so. @a columns as in columns=, or NULL. */
 bool redirect_map_is_cloudflare_csv(const char *bytes, size_t len, const char *columns, bool guess);
+
+/** The order that Cloudflare documents, where a file names no columns. */
+void redirect_map_cloudflare_columns(redirect_csv *table);
+
+/* maps/nginx.c */
+/** Is this what a map of paths compares? *host: it begins with the host, without a scheme. */
+bool redirect_map_nginx_subject(map_text variable, bool *host);
 
 /* The readers. APR_EGENERAL: not of this format, reported. */
 apr_status_t redirect_map_read_text(map_reader *r);

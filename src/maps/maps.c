@@ -255,6 +255,7 @@ bool redirect_map_begin_row(map_reader *r)
         apr_pool_clear(r->row_pool);
         r->row_pool_used = false;
     }
+    r->row_at = r->at;
     if (r->at >= r->progress_at) {
         r->progress_at = r->at + PROGRESS_BYTES;
         if (r->report->progress &&

@@ -17,6 +17,7 @@
 
 #include "maps/budget.h"
 #include "maps/csv.h"
+#include "maps/edit.h"
 #include "maps/queue.h"
 #include "maps/request.h"
 #include "redirect_table.h"
@@ -111,6 +112,11 @@ typedef struct redirect_group {
 typedef void redirect_written_fn(void *baton, const redirect_rule *rule, map_text source,
                                  map_text target);
 
+/** A row was taken. @a plain: its source is a path, no pattern of the format. Between @a at, a
+ * place in the bytes, and the row there are at most blanks and comments. The rule is valid during
+ * the call only. */
+typedef void redirect_placed_fn(void *baton, const redirect_rule *rule, bool plain, const char *at);
+
 #define REDIRECT_CHECK_ROWS  32
 #define REDIRECT_CHECK_FIXED 4000000
 
@@ -185,6 +191,10 @@ typedef struct redirect_report {
      * are written: "/a/:b*". NULL: none */
     redirect_written_fn *written;
     void *written_baton;
+    /** Called for each rule in the order in which they are asked. Where a row has two, one behind the
+     * other. NULL: none */
+    redirect_placed_fn *placed;
+    void *placed_baton;
 } redirect_report;
 
 /**
@@ -192,7 +202,8 @@ typedef struct redirect_report {
  * without one (text, CSV, nginx), so that "/a" does not hide "/a?id=1"; apart from that, rows
  * keep their order, and the first that matches wins. nginx: exact sources, then regexes, then
  * default.
- * @a name is the file's, for its format. @a bytes may hold anything.
+ * @a name is the file's, for its format. @a bytes may hold anything. @a builder NULL: what it has is
+ * only reported.
  * @return APR_SUCCESS also when rows were left out (see report->errors); APR_EGENERAL when the file
  *         as a whole is not of its format (reported); APR_ENOMEM, APR_ENOSPC; APR_EINTR.
  */

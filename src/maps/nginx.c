@@ -509,6 +509,14 @@ static const nginx_subject *subject_of(map_text word)
     return NULL;
 }
 
+bool redirect_map_nginx_subject(map_text variable, bool *host)
+{
+    const nginx_subject *subject = subject_of(variable);
+
+    *host = subject && subject->host && !subject->scheme;
+    return subject != NULL;
+}
+
 /* A block that is none of ours, with all that stands in it. */
 static int skip_block(nginx *n)
 {

@@ -626,9 +626,13 @@ static bool is_row_utf8(const map_row *row)
 
 static void add_rule(map_reader *r, const map_row *row, const redirect_rule *rule)
 {
-    switch (redirect_builder_add(r->builder, rule)) {
+    redirect_outcome outcome = r->builder ? redirect_builder_add(r->builder, rule) : REDIRECT_ADDED;
+
+    switch (outcome) {
     case REDIRECT_ADDED:
         r->report->rows += !r->again;
+        if (r->report->placed)
+            r->report->placed(r->report->placed_baton, rule, !row->kind, r->row_at);
         if (row->written.s && r->report->written)
             r->report->written(r->report->written_baton, rule, row->written, row->written_target);
         break;

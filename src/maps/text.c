@@ -11,11 +11,9 @@
 
 #define BLANK(c) ((c) == ' ' || (c) == '\t' || (c) == '\r')
 
-typedef enum word_kind { WORD, WORD_QUOTED, NO_WORD, BAD_WORD } word_kind;
-
 /* A quoted word; r->at is behind the opening quote. It is copied only if it has backslashes to be
  * taken away. */
-static word_kind quoted_word(map_reader *r, const char *eol, char *copy, map_text *word)
+static map_word_kind quoted_word(map_reader *r, const char *eol, char *copy, map_text *word)
 {
     size_t len = 0;
     const char *start = r->at;
@@ -28,7 +26,7 @@ static word_kind quoted_word(map_reader *r, const char *eol, char *copy, map_tex
         }
     }
     if (r->at == eol || (r->at + 1 < eol && !BLANK(r->at[1])))
-        return BAD_WORD;
+        return MAP_BAD_WORD;
     *word = (map_text){start, (size_t)(r->at - start), 0};
     r->at++;
     if (escapes && word->len <= REDIRECT_MAX_TEXT) {
@@ -40,7 +38,7 @@ static word_kind quoted_word(map_reader *r, const char *eol, char *copy, map_tex
         *word = (map_text){copy, len, 0};
     }
     *word = redirect_map_text_of(word->s, word->len);
-    return WORD_QUOTED;
+    return MAP_WORD_QUOTED;
 }
 
 /* Eight bytes at once: a bit is set for each byte of x that equals that of y. Exact up to the first
@@ -89,7 +87,7 @@ end:
     return true;
 }
 
-static word_kind next_word(map_reader *r, const char *eol, char *copy, map_text *word)
+map_word_kind redirect_map_next_word(map_reader *r, const char *eol, char *copy, map_text *word)
 {
     while (r->at < eol && BLANK(*r->at))
         r->at++;
@@ -97,10 +95,10 @@ static word_kind next_word(map_reader *r, const char *eol, char *copy, map_text 
         r->at++;
         return quoted_word(r, eol, copy, word);
     }
-    return redirect_map_word(r, eol, word) ? WORD : NO_WORD;
+    return redirect_map_word(r, eol, word) ? MAP_WORD : MAP_NO_WORD;
 }
 
-static bool is_option(map_text word)
+bool redirect_map_is_option(map_text word)
 {
     static const char *const keys[] = {
         "query=", "case=", "slash=", "subpath=", "status=", "host=", "strip=", "format="};
@@ -125,7 +123,7 @@ static bool take_extra(map_reader *r, map_row *row, redirect_map_options *own, m
         row->status = status;
         return true;
     }
-    if (is_option(word)) {
+    if (redirect_map_is_option(word)) {
         if (row->options != own) {
             *own = *r->options;
             own->status = 0;
@@ -145,17 +143,18 @@ static bool take_extra(map_reader *r, map_row *row, redirect_map_options *own, m
 
 static bool take_rest(map_reader *r, const char *eol, map_row *row, redirect_map_options *own)
 {
-    word_kind kind;
+    map_word_kind kind;
     map_text word = {0};
 
-    for (int i = 0; (kind = next_word(r, eol, i ? r->target : r->expanded, &word)) != NO_WORD;
+    for (int i = 0;
+         (kind = redirect_map_next_word(r, eol, i ? r->target : r->expanded, &word)) != MAP_NO_WORD;
          i++) {
         bool nothing = i == 0 && word.len == 1 && word.s[0] == '-';
 
-        if (kind == BAD_WORD)
+        if (kind == MAP_BAD_WORD)
             return redirect_map_fail(r, "a quote is not closed, or has no blank behind it");
-        if (i == 0 && (kind == WORD_QUOTED ||
-                       (!nothing && !redirect_map_status_of(word) && !is_option(word))))
+        if (i == 0 && (kind == MAP_WORD_QUOTED || (!nothing && !redirect_map_status_of(word) &&
+                                                   !redirect_map_is_option(word))))
             row->target = word;
         else if (!nothing && !take_extra(r, row, own, word))
             return false;
@@ -167,11 +166,11 @@ static void read_line(map_reader *r, const char *eol)
 {
     redirect_map_options own;
     map_row row = {.options = r->options, .rank = MAP_RANK_PLAIN};
-    word_kind kind = next_word(r, eol, r->pattern, &row.source);
+    map_word_kind kind = redirect_map_next_word(r, eol, r->pattern, &row.source);
 
-    if (kind == NO_WORD)
+    if (kind == MAP_NO_WORD)
         return;
-    if (kind == BAD_WORD) {
+    if (kind == MAP_BAD_WORD) {
         redirect_map_fail(r, "a quote is not closed, or has no blank behind it");
         return;
     }
