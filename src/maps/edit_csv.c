@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Editing CSV maps, Cloudflare's and Vercel's too. Of a row that is set only the columns change that
- * an edit has words for; the others stay, byte for byte. Called by maps/edit.c.
+ * an edit has words for; the others stay, byte for byte. Called by maps/edit_file.c.
  */
 #include "maps/edit_internal.h"
 

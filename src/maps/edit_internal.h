@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file maps/edit_internal.h
- * What the parts of maps/edit.c share: how a format writes rows and changes them where they stand.
- * Only for the files of this folder.
+ * What the parts of maps/edit_file.c share: how a format writes rows and changes them where they
+ * stand. Only for the files of this folder.
  */
 #ifndef HTC_MAPS_EDIT_INTERNAL_H
 #define HTC_MAPS_EDIT_INTERNAL_H
@@ -59,7 +59,7 @@ typedef struct edit_format {
 extern const edit_format redirect_edit_text, redirect_edit_netlify, redirect_edit_csv,
     redirect_edit_nginx, redirect_edit_json;
 
-/* maps/edit.c */
+/* maps/edit_file.c */
 map_text redirect_edit_format(edit_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /** Says why, for an edit whose format has no word for something; no text. */

@@ -2,7 +2,7 @@
 /*
  * Editing JSON maps: an array of redirects, one object after the other, or the "redirects" of a
  * vercel.json. Of an object that is set the other keys, the blanks and the order stay; a new one
- * looks as the last one does. Called by maps/edit.c.
+ * looks as the last one does. Called by maps/edit_file.c.
  */
 #include "maps/edit_internal.h"
 

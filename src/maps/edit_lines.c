@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Editing maps with a row a line and words with blanks between them: the text format and _redirects.
- * Blanks between the words, comments and quotes of a row stay. Called by maps/edit.c.
+ * Blanks between the words, comments and quotes of a row stay. Called by maps/edit_file.c.
  */
 #include "maps/edit_internal.h"
 

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Editing nginx maps: whole map blocks, or what stands in one. New rows go in front of the closing
- * brace. Called by maps/edit.c.
+ * brace. Called by maps/edit_file.c.
  */
 #include "maps/edit_internal.h"
 

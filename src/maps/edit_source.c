@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * What a row of a map is asked for, and whether two rows are asked for the same; and hashes of rows.
- * Called by maps/edit.c.
+ * Called by maps/edit_file.c.
  */
 #include "maps/edit_internal.h"
 
