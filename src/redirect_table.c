@@ -18,7 +18,6 @@
 #define MAX_WAITING  64  /* patterns noted in one walk; with more of them there are several */
 #define MAX_HOSTS    256 /* one name, and a wildcard for each dot */
 #define NONE         UINT32_MAX
-#define SAMPLES      32 /* rules of which the usual profile is found */
 
 /* A space, and what the request adds to its keys. */
 typedef struct context {
@@ -26,6 +25,12 @@ typedef struct context {
     uint64_t salt;
     uint32_t host;
 } context;
+
+/* A rule that more must be asked about. */
+typedef struct waiting {
+    uint32_t place;
+    uint32_t posting; /* of it, if some rule there has a condition; 0 */
+} waiting;
 
 typedef struct search {
     const redirect_table *table;
@@ -44,12 +49,13 @@ typedef struct search {
     uint64_t prefix_depths;  /* of all contexts */
     uint64_t partial_depths; /* of all contexts */
     uint32_t patterns_from;  /* patterns in front of it have been tried */
+    uint32_t posting;        /* whose rules are being tried, if some have a condition; 0 */
     unsigned nwaiting;
     bool left_out; /* there was no room for a pattern behind the waiting ones */
     unsigned nhosts;
     context contexts[MAX_CONTEXTS];
-    uint32_t waiting[MAX_WAITING]; /* ascending */
-    uint32_t hosts[MAX_HOSTS];     /* the name (or 0), then wildcards */
+    waiting waiting[MAX_WAITING]; /* ascending */
+    uint32_t hosts[MAX_HOSTS];    /* the name (or 0), then wildcards */
 } search;
 
 /* The chains of the segments passed, as they are and in lower case. */
@@ -143,14 +149,15 @@ static bool match_query(const search *s, const rt_record *r)
     return rt_query_equal(r->query, r->query_len, query, len, strip, strip_len);
 }
 
-/* Keep a pattern for later: the lowest MAX_WAITING of those not tried yet, ascending. */
+/* Keep a pattern, or a rule for which conditions tell, for later: the lowest MAX_WAITING of those not
+ * tried yet, ascending. */
 static void wait_with(search *s, uint32_t place)
 {
     unsigned i = s->nwaiting;
 
-    while (i && s->waiting[i - 1] > place)
+    while (i && s->waiting[i - 1].place > place)
         i--;
-    if (place < s->patterns_from || (i && s->waiting[i - 1] == place))
+    if (place < s->patterns_from || (i && s->waiting[i - 1].place == place))
         return;
     if (s->nwaiting == MAX_WAITING) {
         s->left_out = true;
@@ -159,7 +166,7 @@ static void wait_with(search *s, uint32_t place)
         s->nwaiting--;
     }
     memmove(&s->waiting[i + 1], &s->waiting[i], (s->nwaiting - i) * sizeof(s->waiting[0]));
-    s->waiting[i] = place;
+    s->waiting[i] = (waiting){place, s->posting};
     s->nwaiting++;
 }
 
@@ -181,8 +188,9 @@ static void try_rule(search *s, uint32_t place)
         profile->flags & (s->request->https ? REDIRECT_HTTP : REDIRECT_HTTPS) ||
         !match_source(s, &r, &matched) || !match_query(s, &r))
         return;
-    if (profile->kind == REDIRECT_PATTERN) {
-        if (s->request->regex)
+    if (profile->kind == REDIRECT_PATTERN || r.condition || s->posting) {
+        if ((profile->kind != REDIRECT_PATTERN || s->request->regex) &&
+            (!r.condition || s->request->judge))
             wait_with(s, place);
     } else {
         s->best = place;
@@ -216,8 +224,12 @@ static uint32_t lower_bound(const uint32_t *places, uint32_t n, uint32_t least)
 static void try_posting(search *s, uint32_t place)
 {
     uint32_t least = s->patterns_from > s->from ? s->patterns_from : s->from, n;
-    const uint32_t *places = rt_posting(s->table, place, &n);
+    bool conditioned;
+    const uint32_t *places = rt_posting(s->table, place, &n, &conditioned);
     uint32_t first = lower_bound(places, n, least), i = first;
+
+    if (conditioned)
+        s->posting = place;
 
     for (; i < n; i++) {
         uint32_t rule = places[i];
@@ -225,12 +237,13 @@ static void try_posting(search *s, uint32_t place)
         RT_OPAQUE(rule);
         if (rule >= s->best)
             break;
-        if (s->nwaiting == MAX_WAITING && rule > s->waiting[MAX_WAITING - 1]) {
+        if (s->nwaiting == MAX_WAITING && rule > s->waiting[MAX_WAITING - 1].place) {
             s->left_out = true;
             break;
         }
         try_rule(s, rule);
     }
+    s->posting = 0;
     if (s->request->compared)
         *s->request->compared += i - first;
 }
@@ -581,28 +594,60 @@ static void walk_all(search *s)
         walk(s);
 }
 
-/* Run the waiting patterns that would come before the best rule. True when nothing is left to do.
- */
-static bool try_patterns(search *s)
+/* Does the pattern of a record match? */
+static bool run_pattern(const search *s, const rt_record *r)
 {
     const redirect_request *request = s->request;
+    size_t len;
 
+    return request->regex(request->baton, r->pattern - 1,
+                          rt_text(s->table, RT_PATTERNS, r->pattern, &len),
+                          r->profile->flags & REDIRECT_ICASE, s->path, s->len);
+}
+
+/* Conditions tell whether the rule answers that waits, or another one of its source. True when
+ * nothing is left to do. */
+static HTC_APART bool judge(search *s, const waiting *w, rt_record *r)
+{
+    uint32_t place = w->place;
+
+    switch (rt_choose(s->table, s->request, w->posting, &place, r)) {
+    case REDIRECT_CHOSEN:
+        s->best = place;
+        s->matched = s->len;
+        if (r->profile->kind != REDIRECT_PATTERN)
+            match_source(s, r, &s->matched);
+        return true;
+    case REDIRECT_NO_ANSWER:
+        s->best = NONE;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Ask about the waiting rules that would come before the best one. True when nothing is left to do.
+ */
+static bool try_waiting(search *s)
+{
     for (unsigned i = 0; i < s->nwaiting; i++) {
-        uint32_t place = s->waiting[i];
-        size_t len;
+        const waiting *w = &s->waiting[i];
         rt_record r;
 
-        if (place >= s->best)
+        if (w->place >= s->best)
             return true;
-        if (rt_take(s->table, place, &r) && r.pattern &&
-            request->regex(request->baton, r.pattern - 1,
-                           rt_text(s->table, RT_PATTERNS, r.pattern, &len),
-                           r.profile->flags & REDIRECT_ICASE, s->path, s->len)) {
-            s->best = place;
-            s->matched = s->len;
-            return true;
+        if (rt_take(s->table, w->place, &r) &&
+            (r.profile->kind != REDIRECT_PATTERN || (r.pattern && run_pattern(s, &r)))) {
+            if (r.condition || w->posting) {
+                if (judge(s, w, &r))
+                    return true;
+            } else {
+                s->best = w->place;
+                s->matched = s->len;
+                return true;
+            }
         }
-        s->patterns_from = place + 1;
+        s->patterns_from = w->place + 1;
     }
     return !s->left_out;
 }
@@ -629,7 +674,7 @@ void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t
     match->target_len = match->part_len[0] + r->middle_len + r->tail;
 }
 
-static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect_request *request,
+HTC_HOT HTC_APART bool rt_lookup_any(const redirect_table *table, const redirect_request *request,
                                      uint32_t from, redirect_match *match)
 {
     search s; /* too large to be cleared for each look-up */
@@ -644,13 +689,14 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     s.matched = 0;
     s.clean = 0;
     s.patterns_from = 0;
+    s.posting = 0;
     clear_contexts(&s);
     find_hosts(&s);
     do {
         s.nwaiting = 0;
         s.left_out = false;
         walk_all(&s);
-    } while (!try_patterns(&s));
+    } while (!try_waiting(&s));
     if (s.best == NONE || !rt_take(table, s.best, &r)) {
         match->rule = 0;
         return false;
@@ -670,47 +716,6 @@ HTC_HOT bool redirect_table_lookup(const redirect_table *table, const redirect_r
 static const void *section(const redirect_table *t, rt_section which)
 {
     return t->image + t->head.section[which].at;
-}
-
-static void make_ready(redirect_table *t, apr_pool_t *pool)
-{
-    rt_ready *all = apr_pcalloc(pool, RT_READY_MAX * sizeof(*all));
-    uint32_t n = t->head.section[RT_PROFILES].count;
-
-    for (uint32_t i = 0; i < RT_READY_MAX && i < n; i++) {
-        rt_ready *ready = &all[i];
-
-        ready->profile = t->profiles[i];
-        RT_READ_DONE();
-        ready->origin = rt_text(t, RT_ORIGINS, ready->profile.origin, &ready->origin_len);
-        ready->usable = rt_profile_possible(&ready->profile) &&
-                        ready->profile.has == REDIRECT_HAS_TARGET && !ready->profile.strip &&
-                        ready->origin_len + 2 * 0x7f <= REDIRECT_MAX_TEXT;
-    }
-    t->ready = all;
-}
-
-/* The profile that most of some rules have, from all over the table. */
-static void see_usual(redirect_table *t)
-{
-    const rt_span *span = &t->head.section[RT_MARKS];
-    const rt_mark *marks = (const rt_mark *)(t->image + span->at);
-    uint32_t seen[RT_READY_MAX] = {0}, most = 0;
-
-    t->usual = RT_UNUSUAL;
-    for (uint32_t i = 0; i < SAMPLES && i < span->count; i++) {
-        uint32_t mark =
-            span->count <= SAMPLES ? i : (uint32_t)((uint64_t)i * span->count / SAMPLES);
-        rt_record r;
-
-        if (rt_take(t, marks[mark].at, &r) && r.number < RT_READY_MAX &&
-            t->ready[r.number].usable && ++seen[r.number] > most) {
-            most = seen[r.number];
-            t->usual = r.number << 1;
-            t->usual_ready = t->ready[r.number];
-            t->usual_kind = t->usual_ready.profile.kind;
-        }
-    }
 }
 
 /* Places that have so much of the image behind them that a short record, wherever it is said to
@@ -748,12 +753,11 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
     t->end = t->head.size - REDIRECT_SLACK;
     t->quick = quick_range(&t->head);
     t->secret = rt_secret_of(t->seed);
-    t->lookup = lookup;
+    t->lookup = rt_lookup_any;
     t->simple_salt = rt_salt(t->seed, 0, 0, 0);
     if (rt_is_simple(t)) {
         t->lookup = t->spaces->prefix_depths ? rt_lookup_prefix : rt_lookup_whole;
-        make_ready(t, pool);
-        see_usual(t);
+        rt_prepare_simple(t, pool);
     }
     return t;
 }

@@ -88,6 +88,10 @@ typedef struct redirect_rule {
                         * as sets: names with commas between them. "*" at the end of a name
                         * stands for all names that begin so */
     size_t strip_len;
+    const char *condition; /* on what else the request has, in the caller's words: redirect_judge
+                            * is asked. Rules of one source have different ones. NULL: none; else
+                            * not empty, and no NUL in it */
+    size_t condition_len;
     int status; /* 100 to 999 */
     const char *target;
     size_t target_len;
@@ -135,7 +139,7 @@ redirect_builder *redirect_builder_create(size_t expected, size_t bytes);
 redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_rule *rule);
 
 /** Called by redirect_builder_finish() for each rule that no request can reach because an earlier
- * one has the same source, host, query and flags. It is left out of the table. */
+ * one has the same source, host, query, flags and condition. It is left out of the table. */
 typedef void redirect_duplicate_fn(void *baton, uint32_t line, uint32_t first_line);
 
 /**
@@ -178,6 +182,35 @@ const redirect_table *redirect_table_open(const void *image, size_t size, apr_po
 typedef bool redirect_regex_fn(void *baton, uint32_t id, const char *pattern, unsigned flags,
                                const char *subject, size_t len);
 
+/** How many sources a look-up remembers as those of which no rule is wanted. */
+#define REDIRECT_REFUSED 8
+
+/** What a request says to rules with a condition. Rules are of one source when kind, source, host,
+ * query and flags are the same. If one of these matches and a condition of some of them is a
+ * comparison with the others, the look-up has the caller compare: it offers all that hold, in their
+ * order, and goes on as it is told. A caller keeps its own data behind this struct. */
+typedef struct redirect_judge redirect_judge;
+
+typedef enum redirect_choice {
+    REDIRECT_CHOSEN,    /* the best of them */
+    REDIRECT_NEXT_RULE, /* none of them; the look-up goes on with other sources */
+    REDIRECT_NO_ANSWER  /* none of them, and no other rule either: the look-up ends */
+} redirect_choice;
+
+struct redirect_judge {
+    /** Is the condition a comparison with others? */
+    bool (*compares)(const redirect_judge *judge, const char *condition, size_t len);
+    /** Does it hold, as far as it is none? */
+    bool (*holds)(redirect_judge *judge, const char *condition, size_t len);
+    /** One of several rules, which holds; a length of 0: without a condition. True when it is the
+     * best one so far. The first one counts as such. */
+    bool (*offer)(redirect_judge *judge, const char *condition, size_t len);
+    /** All have been offered. The next offer begins anew. */
+    redirect_choice (*choose)(redirect_judge *judge);
+    uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own; `refusals` is 0 to begin with */
+    unsigned refusals;
+};
+
 typedef struct redirect_request {
     const char *path; /* decoded, as httpd has it in r->uri; NUL-terminated */
     size_t path_len;
@@ -188,7 +221,8 @@ typedef struct redirect_request {
     size_t query_len;
     redirect_regex_fn *regex; /* NULL: patterns do not match */
     void *baton;
-    uint64_t *compared; /* the number of rules compared in lists for one key is added to it;
+    redirect_judge *judge; /* NULL: rules with a condition do not match */
+    uint64_t *compared;    /* the number of rules compared in lists for one key is added to it;
                          * NULL: not counted. The rest of the work is bounded by the path's
                          * length */
     /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path().
@@ -247,6 +281,7 @@ typedef struct redirect_table_info {
     uint32_t patterns;                      /* distinct pattern ids */
     size_t bytes;
     bool uses_host, uses_query; /* some rule has such a condition */
+    bool uses_condition;        /* or a redirect_rule.condition */
 } redirect_table_info;
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info);

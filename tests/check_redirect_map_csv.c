@@ -390,9 +390,13 @@ END_TEST
 START_TEST(other_conditions_are_named)
 {
     static const char *const lists[] = {
-        "{\"type\": \"header\", \"key\": \"x\"}",
+        "{\"type\": \"header\", \"key\": \"x\", \"value\": \"a.*\"}",
+        "{\"type\": \"header\", \"key\": \"x\", \"value\": {\"pre\": \"a\"}}",
+        "{\"type\": \"address\", \"key\": \"x\"}",
+        "{\"type\": \"cookie\", \"key\": \"c\", \"value\": \"a,b\"}",
+        "{\"type\": \"query\", \"key\": \"c&d\"}",
         "{\"type\": \"host\", \"value\": \"(a|b).example\"}",
-        "{\"type\": \"host\", \"value\": \"a.example\"}, {\"type\": \"cookie\", \"key\": \"c\"}",
+        "{\"type\": \"host\", \"value\": \"*\"}, {\"type\": \"cookie\", \"key\": \"c\"}",
         "{\"type\": \"host\"}"};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++) {

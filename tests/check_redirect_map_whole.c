@@ -122,7 +122,7 @@ END_TEST
 #define NO_ROW "{\"source\":1,\"destination\":\"/a\"}"
 #define UNUSED "{\"source\":\"/u\",\"destination\":\"/v\",\"x\":1}"
 #define HOSTS \
-    "\"has\":[{\"type\":\"host\",\"value\":\"h.example\"},{\"type\":\"cookie\",\"key\":\"k\"}]"
+    "\"has\":[{\"type\":\"host\",\"value\":\"h.example\"},{\"type\":\"cookies\",\"key\":\"k\"}]"
 
 /* Rows that begin in one line have numbers, and their messages name these. */
 static const struct {

@@ -55,6 +55,8 @@ typedef struct check {
     char host[HOST_MAX + 1];
     char path[REDIRECT_MAX_TEXT + 2];
     char query[REDIRECT_MAX_TEXT + 1];
+    const char *condition; /* of the row that is being checked; NULL: none */
+    size_t condition_len;
     char target[REDIRECT_MAX_TEXT + 1];
     char other[REDIRECT_MAX_TEXT + 1]; /* the target of a row on the way */
 } check;
@@ -73,12 +75,23 @@ enum {
     HAS_REST = 1024 /* puts the rest of the path behind its target */
 };
 
+/* Who asks is as the row wants it that is being checked. */
 static bool find(check *c, redirect_request *request, uint32_t from, redirect_match *match)
 {
+    redirect_likeness likeness;
+
+    redirect_likeness_begin(&likeness, c->condition, c->condition_len);
+    request->judge = &likeness.judge;
     request->regex = c->report->regex;
     request->baton = c->report->regex_baton;
     request->compared = &c->compared;
     return redirect_table_lookup(c->table, request, from, match);
+}
+
+static void begin_row(check *c, const redirect_rule *rule)
+{
+    c->condition = rule->condition;
+    c->condition_len = rule->condition_len;
 }
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
@@ -443,6 +456,7 @@ static bool find_way(check *c, uint32_t number, way *w)
     *w = (way){.rows = 1};
     apr_pool_clear(c->pool);
     redirect_table_rule(c->table, number, &rule, c->target, &w->row[0]);
+    begin_row(c, &rule);
     if (!rule.target)
         return false;
     if (!(rule.options & REDIRECT_OPT_EXPAND))
@@ -696,6 +710,7 @@ static apr_status_t ask_all(check *c)
         redirect_rule rule;
 
         redirect_table_rule(c->table, number, &rule, c->target, NULL);
+        begin_row(c, &rule);
         c->line[i] = rule.line;
         c->state[i] = state_of(&rule);
         c->next[i] = NONE;
@@ -753,7 +768,8 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
     c->count = info.rules;
     c->most = report->check_most ? report->check_most
                                  : REDIRECT_CHECK_FIXED + REDIRECT_CHECK_ROWS * (uint64_t)c->count;
-    c->loose = info.prefix || info.pattern || info.uses_host || info.uses_query;
+    c->loose =
+        info.prefix || info.pattern || info.uses_host || info.uses_query || info.uses_condition;
     rv = run(c);
     apr_pool_destroy(c->pool);
     free(c);

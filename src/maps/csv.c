@@ -285,6 +285,27 @@ static bool take_flags(csv *c, flags *f)
             take_word(c, CSV_ENABLED, states, &f->enabled));
 }
 
+static bool take_conditions(csv *c)
+{
+    static const struct {
+        csv_role role;
+        redirect_condition_kind kind;
+    } columns[] = {{CSV_ACCEPT, MAP_ACCEPT},   {CSV_LANGUAGE, MAP_LANGUAGE},
+                   {CSV_COUNTRY, MAP_COUNTRY}, {CSV_COOKIE, MAP_COOKIE},
+                   {CSV_HEADER, MAP_HEADER},   {CSV_METHOD, MAP_METHOD}};
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        map_text field = redirect_csv_field(&c->table, columns[i].role);
+        bool negated = field.len && field.s[0] == '!' && columns[i].kind < MAP_ACCEPT;
+
+        field.s += negated;
+        field.len -= negated;
+        if (field.len && !redirect_map_condition(c->r, columns[i].kind, negated, field))
+            return false;
+    }
+    return true;
+}
+
 /* What the row says goes before the options of the map, and these before what the dialect means. */
 static void apply_flags(csv *c, const flags *f, map_row *row, redirect_map_options *own)
 {
@@ -429,7 +450,7 @@ static void take_record(csv *c)
     if (row.target.len == 1 && row.target.s[0] == '-')
         row.target.len = 0;
     note_extra(c);
-    if (!take_status(c, &row) || !take_flags(c, &f))
+    if (!take_status(c, &row) || !take_flags(c, &f) || !take_conditions(c))
         return;
     apply_flags(c, &f, &row, &own);
     if (f.enabled == 0) {

@@ -34,6 +34,12 @@ typedef enum csv_role {
     CSV_SUFFIX,     /* and the rest of the path is appended */
     CSV_REGEX,      /* the source is a regex */
     CSV_ENABLED,    /* the row is in use */
+    CSV_ACCEPT,     /* from here on: conditions, as in text maps */
+    CSV_LANGUAGE,
+    CSV_COUNTRY,
+    CSV_COOKIE,
+    CSV_HEADER,
+    CSV_METHOD,
     CSV_ROLES
 } csv_role;
 
@@ -54,10 +60,10 @@ typedef struct redirect_csv {
     unsigned column[CSV_ROLES]; /* CSV_NO_COLUMN: there is none */
     map_text field[CSV_FIELDS_MAX];
     unsigned fields; /* of the record; those behind CSV_FIELDS_MAX are counted only */
-    /** Room for fields whose doubled quotes are undone: of the source, the target, and the last of
-     * the others. Longer ones keep them. */
+    /** Room for fields whose doubled quotes are undone: of the source, the target, and all the
+     * others. Those for which there is none keep them. */
     char *room[3];
-    size_t room_size; /* bytes of each */
+    size_t room_size, room_used; /* bytes of each; of that of the others */
 } redirect_csv;
 
 /** Begin with the bytes from @a at on. A line "sep=;" is skipped. Columns are source, target,

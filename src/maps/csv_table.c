@@ -15,17 +15,26 @@ const char *const redirect_csv_roles[CSV_ROLES] = {
     [CSV_SOURCE] = "source",         [CSV_TARGET] = "target",   [CSV_STATUS] = "status",
     [CSV_PERMANENT] = "permanent",   [CSV_QUERY] = "query",     [CSV_CASE] = "case",
     [CSV_SUBDOMAINS] = "subdomains", [CSV_SUBPATH] = "subpath", [CSV_SUFFIX] = "suffix",
-    [CSV_REGEX] = "regex",           [CSV_ENABLED] = "enabled"};
+    [CSV_REGEX] = "regex",           [CSV_ENABLED] = "enabled", [CSV_ACCEPT] = "accept",
+    [CSV_LANGUAGE] = "language",     [CSV_COUNTRY] = "country", [CSV_COOKIE] = "cookie",
+    [CSV_HEADER] = "header",         [CSV_METHOD] = "method"};
 
 static const char separators[] = {',', ';', '\t'};
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-static char *room_of(const redirect_csv *c)
+/* For a field of this many bytes; NULL: there is none. */
+static char *room_of(redirect_csv *c, size_t len)
 {
-    return c->room[c->fields == c->column[CSV_SOURCE]   ? 0
-                   : c->fields == c->column[CSV_TARGET] ? 1
-                                                        : 2];
+    unsigned which = c->fields == c->column[CSV_SOURCE]   ? 0
+                     : c->fields == c->column[CSV_TARGET] ? 1
+                                                          : 2;
+    char *room = c->room[which] + (which == 2 ? c->room_used : 0);
+
+    if (len > c->room_size - (which == 2 ? c->room_used : 0))
+        return NULL;
+    c->room_used += which == 2 ? len : 0;
+    return room;
 }
 
 static void put_field(redirect_csv *c, map_text field)
@@ -58,6 +67,7 @@ static const char *quoted_field(redirect_csv *c, const char **at)
 {
     const char *start = *at + 1, *s = start, *end = c->end;
     bool doubled = false;
+    char *room;
 
     while ((s = memchr(s, '"', (size_t)(end - s))) && s + 1 < end && s[1] == '"') {
         doubled = true;
@@ -67,8 +77,9 @@ static const char *quoted_field(redirect_csv *c, const char **at)
         return "a quote is not closed";
     for (const char *p = start; (p = memchr(p, '\n', (size_t)(s - p))); p++)
         c->next_line++;
-    if (doubled && (size_t)(s - start) <= c->room_size)
-        put_field(c, undouble(start, (size_t)(s - start), room_of(c)));
+    room = doubled ? room_of(c, (size_t)(s - start)) : NULL;
+    if (room)
+        put_field(c, undouble(start, (size_t)(s - start), room));
     else
         put_field(c, redirect_map_text_of(start, (size_t)(s - start)));
     for (s++; s < end && (*s == ' ' || *s == '\t') && *s != c->separator;)
@@ -96,6 +107,7 @@ const char *redirect_csv_next(redirect_csv *c)
     const char *s = c->at, *end = c->end;
 
     c->fields = 0;
+    c->room_used = 0;
     c->line = c->next_line;
     c->next_line = c->line + 1;
     for (;;) {
@@ -162,7 +174,13 @@ static const char *const names[CSV_ROLES] = {
     [CSV_SUBPATH] = " subpath subpathmatching subpaths ",
     [CSV_SUFFIX] = " suffix pathsuffix preservepathsuffix ",
     [CSV_REGEX] = " regex isregex regexp regularexpression ",
-    [CSV_ENABLED] = " enabled isenabled active isactive "};
+    [CSV_ENABLED] = " enabled isenabled active isactive ",
+    [CSV_ACCEPT] = " accept mediatype contenttype ",
+    [CSV_LANGUAGE] = " language languages acceptlanguage ",
+    [CSV_COUNTRY] = " country countries countrycode ",
+    [CSV_COOKIE] = " cookie cookies ",
+    [CSV_HEADER] = " header headers requestheader ",
+    [CSV_METHOD] = " method methods requestmethod httpmethod "};
 
 static csv_role role_of_name(const char *name)
 {

@@ -8,6 +8,7 @@
 #ifndef HTC_MAPS_INTERNAL_H
 #define HTC_MAPS_INTERNAL_H
 
+#include "maps/condition.h"
 #include "maps/maps.h"
 
 /** What kinds of bytes occur in a text. */
@@ -43,6 +44,36 @@ typedef enum map_tally {
 #define MAP_HOST_MAX    255
 #define MAP_GROUPS      9
 
+/** Lines of a condition, in the order in which they are asked; see maps/condition.h. */
+typedef enum redirect_condition_kind {
+    MAP_METHOD,
+    MAP_COUNTRY,
+    MAP_PARAMETER,
+    MAP_COOKIE,
+    MAP_HEADER,
+    MAP_ACCEPT, /* from here on it is for comparing rows */
+    MAP_LANGUAGE,
+    MAP_UNACCEPTABLE,
+    MAP_CONDITIONS
+} redirect_condition_kind;
+
+/** One of a row, as its file has it. */
+typedef struct map_condition {
+    redirect_condition_kind kind;
+    bool negated;   /* "!" */
+    size_t at, len; /* in the text */
+} map_condition;
+
+#define MAP_CONDITIONS_MAX  32
+#define MAP_CONDITION_BYTES 16384
+
+typedef struct map_conditions {
+    unsigned n;
+    size_t len;
+    map_condition item[MAP_CONDITIONS_MAX];
+    char text[MAP_CONDITION_BYTES];
+} map_conditions;
+
 /** A file being read. */
 typedef struct map_reader {
     const redirect_map_options *options;
@@ -68,6 +99,8 @@ typedef struct map_reader {
         uint64_t count;
         uint32_t line[MAP_TALLY_LINES]; /* the first; 0: none */
     } tallies[MAP_TALLIES];
+    map_conditions conditions; /* of the row */
+    char condition[MAP_CONDITION_BYTES + 32 * MAP_CONDITIONS_MAX];
     char host[MAP_HOST_MAX + 1];
     char path[REDIRECT_MAX_TEXT + 1];
     char query[3 * REDIRECT_MAX_TEXT + 1];
@@ -145,6 +178,30 @@ bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len);
 const char *redirect_map_decode(map_text text, char *to, size_t *len);
 /** Make a rule of the row and add it. */
 void redirect_map_add(map_reader *r, const map_row *row);
+
+/* maps/condition_text.c */
+/** The kind of this name; MAP_CONDITIONS: none has it. */
+redirect_condition_kind redirect_condition_kind_of(const char *word, size_t len);
+/** The row has a condition, in the words of a text map. With @a negated it must not hold. False:
+ * reported. */
+bool redirect_map_condition(map_reader *r, redirect_condition_kind kind, bool negated,
+                            map_text value);
+/** The same of "cookie=a" and the like. *taken: it is such a word. */
+bool redirect_map_condition_word(map_reader *r, map_text word, bool *taken);
+/** Those of the row, for its rule. */
+bool redirect_map_fill_condition(map_reader *r, const redirect_map_options *options,
+                                 redirect_rule *rule);
+
+/* maps/json_condition.c */
+/** One of "has" or "missing". A NULL text where there is no such key. */
+typedef struct map_json_condition {
+    map_text type, key, value;
+    bool other; /* one of them is not a string */
+} map_json_condition;
+/** It is the row's, or a host for its options. NULL, or why it cannot be had; *failed: which was
+ * reported. */
+const char *redirect_map_json_condition(map_reader *r, const map_json_condition *c, bool missing,
+                                        redirect_map_options *own, bool *failed);
 
 /* maps/pattern.c */
 /** Text that is built up in a buffer. */

@@ -291,9 +291,10 @@ static bool read_value(json *j, json_value *value, unsigned depth)
 typedef struct json_row {
     map_row row;
     redirect_map_options own;
-    const char *key; /* of a value that has the wrong type; NULL: none */
-    const char *condition;
-    int permanent; /* -1: not said */
+    const char *key;             /* of a value that has the wrong type; NULL: none */
+    const char *condition, *why; /* of a condition that cannot be had; NULL: none */
+    bool failed;                 /* which was reported */
+    int permanent;               /* -1: not said */
 } json_row;
 
 static void take_text(json_row *w, const char *key, const json_value *value, map_text *to)
@@ -354,62 +355,49 @@ static bool is_condition(map_text key)
            redirect_map_text_is(key, "env");
 }
 
-/* The value of "has" is a regex for the whole host; a plain name is meant as it is written. */
-static bool take_host(json *j, json_row *w, map_text value)
+/* Behind its "{". */
+static bool read_condition(json *j, map_json_condition *c)
 {
-    apr_pool_t *pool = j->r->row_pool;
-    char *host = apr_palloc(pool, value.len + 6), *to = host;
-
-    j->r->row_pool_used = true;
-    memcpy(to, "host=", 5);
-    to += 5;
-    for (size_t i = 0; i < value.len; i++) {
-        if (value.s[i] == '\\' && i + 1 < value.len && value.s[i + 1] == '.')
-            i++;
-        *to++ = value.s[i];
-    }
-    *to = '\0';
-    return strlen(host) == (size_t)(to - host) && !strchr(host, '*') &&
-           !redirect_map_option(&w->own, host, pool);
-}
-
-/* One condition, behind its "{". *host: it is on the host, and a plain name. */
-static bool read_condition(json *j, json_row *w, bool *host)
-{
-    map_text key, type = {0}, value = {0};
+    map_text key;
     json_value one;
 
+    *c = (map_json_condition){.other = false};
     do {
+        map_text *to;
+
         if (!next_is(j, '"') || !read_string(j, &key) || !next_is(j, ':'))
             return bad(j, "a name in quotes and ':' are missing");
         if (!read_value(j, &one, 2))
             return false;
-        if (one.kind == JSON_STRING && redirect_map_text_is(key, "type"))
-            type = one.text;
-        else if (one.kind == JSON_STRING && redirect_map_text_is(key, "value"))
-            value = one.text;
+        to = redirect_map_text_is(key, "type")    ? &c->type
+             : redirect_map_text_is(key, "key")   ? &c->key
+             : redirect_map_text_is(key, "value") ? &c->value
+                                                  : NULL;
+        if (to && one.kind == JSON_STRING)
+            *to = one.text;
+        else if (to && one.kind != JSON_NULL)
+            c->other = true;
     } while (next_is(j, ','));
-    *host = redirect_map_text_is(type, "host") && value.len && take_host(j, w, value);
     return next_is(j, '}') || bad(j, "',' or '}' is missing");
 }
 
-/* "has", behind its "[". A single condition on the host can be had. */
-static bool read_has(json *j, json_row *w)
+/* "has" or "missing", behind its "[". */
+static bool read_conditions(json *j, json_row *w, bool missing)
 {
-    unsigned conditions = 0;
-    bool host = false;
-
     if (next_is(j, ']'))
         return true;
     do {
+        map_json_condition one;
+
         if (!next_is(j, '{'))
             return bad(j, "a condition must be an object");
-        if (!read_condition(j, w, &host))
+        if (!read_condition(j, &one))
             return false;
-        conditions++;
+        if (!j->looking && !w->failed && !w->why) {
+            w->why = redirect_map_json_condition(j->r, &one, missing, &w->own, &w->failed);
+            w->condition = w->why ? (missing ? "missing" : "has") : w->condition;
+        }
     } while (next_is(j, ','));
-    if (conditions > 1 || !host)
-        w->condition = "has";
     return next_is(j, ']') || bad(j, "',' or ']' is missing");
 }
 
@@ -640,11 +628,11 @@ static void add_row(json *j, json_row *w)
 
     if (w->key)
         redirect_map_fail(r, "'%s' has the wrong type or value", w->key);
+    else if (w->failed)
+        return;
     else if (w->condition)
-        redirect_map_fail(r,
-                          "the condition '%s' is not possible; only a single one on the host is, "
-                          "with its name as value",
-                          w->condition);
+        redirect_map_fail(r, "the condition '%s' is not possible%s%s", w->condition,
+                          w->why ? ": " : "", w->why ? w->why : "");
     else {
         if (!w->row.status && w->permanent >= 0)
             w->row.status = w->permanent ? 308 : 307;
@@ -666,6 +654,11 @@ static bool count_row(json *j, uint32_t line)
     j->by_row = j->rows++ && j->last == line;
     j->last = line;
     return !j->by_row;
+}
+
+static bool is_list_of_conditions(map_text key)
+{
+    return redirect_map_text_is(key, "has") || redirect_map_text_is(key, "missing");
 }
 
 /* The object at j->at, behind its "{": a redirect, or the whole of a vercel.json. */
@@ -693,8 +686,8 @@ static bool read_object(json *j, bool top)
             }
             if (top)
                 keep_key(key, &rest);
-            if (j->config && !j->looking && redirect_map_text_is(key, "has") && next_is(j, '[')) {
-                if (!read_has(j, &w))
+            if (j->config && is_list_of_conditions(key) && next_is(j, '[')) {
+                if (!read_conditions(j, &w, redirect_map_text_is(key, "missing")))
                     return false;
             } else if (!read_value(j, &value, 1))
                 return false;

@@ -251,6 +251,8 @@ static void say_tallies(map_reader *r)
 
 bool redirect_map_begin_row(map_reader *r)
 {
+    r->conditions.n = 0;
+    r->conditions.len = 0;
     if (r->row_pool_used) {
         apr_pool_clear(r->row_pool);
         r->row_pool_used = false;
@@ -400,11 +402,28 @@ static const char *set_columns(redirect_map_options *o, const char *value, apr_p
     if (bad)
         return apr_psprintf(pool,
                             "columns=: '%.*s' %s; they are source, target, status, permanent, "
-                            "query, case, subdomains, subpath, suffix, regex, enabled, and '-' for "
-                            "one that is not used",
+                            "query, case, subdomains, subpath, suffix, regex, enabled, accept, "
+                            "language, country, cookie, header, method, and '-' for one that is "
+                            "not used",
                             (int)len, bad, why);
     o->columns = *value ? apr_pstrdup(pool, value) : NULL;
     return NULL;
+}
+
+static const char *set_country_from(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    if (!*value || value[strcspn(value, " \t=")])
+        return apr_psprintf(pool, "country_from=%s: must be the name of an environment variable",
+                            value);
+    o->country_from = apr_pstrdup(pool, value);
+    return NULL;
+}
+
+static const choice outcomes[] = {{"406", true}, {"next", false}, {NULL, 0}};
+
+static const char *set_unacceptable(redirect_map_options *o, const char *value, apr_pool_t *pool)
+{
+    return set_switch(&o->unacceptable, outcomes, "unacceptable=", value, pool);
 }
 
 typedef const char *set_fn(redirect_map_options *o, const char *value, apr_pool_t *pool);
@@ -412,10 +431,18 @@ typedef const char *set_fn(redirect_map_options *o, const char *value, apr_pool_
 static const struct {
     const char *key;
     set_fn *set;
-} keys[] = {{"format=", set_format},  {"query=", set_query},     {"case=", set_case},
-            {"slash=", set_slash},    {"subpath=", set_subpath}, {"status=", set_status},
-            {"host=", set_host},      {"strip=", set_strip},     {"configtest=", set_configtest},
-            {"columns=", set_columns}};
+} keys[] = {{"format=", set_format},
+            {"query=", set_query},
+            {"case=", set_case},
+            {"slash=", set_slash},
+            {"subpath=", set_subpath},
+            {"status=", set_status},
+            {"host=", set_host},
+            {"strip=", set_strip},
+            {"configtest=", set_configtest},
+            {"columns=", set_columns},
+            {"country_from=", set_country_from},
+            {"unacceptable=", set_unacceptable}};
 
 void redirect_map_options_init(redirect_map_options *options)
 {
@@ -430,10 +457,12 @@ const char *redirect_map_option(redirect_map_options *options, const char *word,
         if (!strncasecmp(word, keys[i].key, len))
             return keys[i].set(options, word + len, pool);
     }
-    return apr_psprintf(pool,
-                        "'%s' is not understood; options are format=, query=, case=, slash=, "
-                        "subpath=, status=, host=, strip=, columns= and configtest=",
-                        word);
+    return apr_psprintf(
+        pool,
+        "'%s' is not understood; options are format=, query=, case=, slash=, "
+        "subpath=, status=, host=, strip=, columns=, unacceptable=, country_from= and "
+        "configtest=",
+        word);
 }
 
 bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_text word)
@@ -443,7 +472,8 @@ bool redirect_map_row_option(map_reader *r, redirect_map_options *options, map_t
     r->row_pool_used = true;
     if (memchr(word.s, '\0', word.len))
         return redirect_map_fail(r, "a NUL byte in an option");
-    if (!strncasecmp(text, "format=", 7) || !strncasecmp(text, "columns=", 8))
+    if (!strncasecmp(text, "format=", 7) || !strncasecmp(text, "columns=", 8) ||
+        !strncasecmp(text, "country_from=", 13))
         return redirect_map_fail(r, "'%.*s' is an option of the map, not of a row",
                                  (int)strcspn(text, "=") + 1, text);
     error = redirect_map_option(options, text, r->row_pool);

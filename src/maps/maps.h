@@ -16,6 +16,7 @@
 #include <apr_pools.h>
 
 #include "maps/budget.h"
+#include "maps/condition.h"
 #include "maps/csv.h"
 #include "maps/edit.h"
 #include "maps/queue.h"
@@ -65,7 +66,10 @@ typedef struct redirect_map_options {
     const char *strip;   /* as redirect_rule.strip; or NULL */
     const char *columns; /* of CSV files: what they are, "source,target,-"; or NULL: their names say
                           * it */
-    bool no_test;        /* configtest=off: httpd -t leaves the map out; changes no answer */
+    const char *country_from; /* the environment variable with the request's country; or NULL */
+    bool unacceptable; /* unacceptable=406: of rows with accept or language none is acceptable,
+                          * and that is the answer; else the next row is asked */
+    bool no_test;      /* configtest=off: httpd -t leaves the map out; changes no answer */
 } redirect_map_options;
 
 void redirect_map_options_init(redirect_map_options *options);

@@ -36,6 +36,25 @@ static bool take_parameter(map_reader *r, map_text word, map_text *query)
     return query->len <= REDIRECT_MAX_TEXT || redirect_map_fail(r, "the query is too long");
 }
 
+/* "Country=au,nz", behind the status. */
+static bool take_condition(map_reader *r, map_text word)
+{
+    const char *equals = memchr(word.s, '=', word.len);
+    map_text value = {NULL, 0, 0};
+    redirect_condition_kind kind = MAP_CONDITIONS;
+
+    if (equals) {
+        kind = redirect_condition_kind_of(word.s, (size_t)(equals - word.s));
+        value = (map_text){equals + 1, (size_t)(word.s + word.len - equals - 1), word.seen};
+    }
+    if (kind == MAP_COUNTRY || kind == MAP_LANGUAGE || kind == MAP_COOKIE)
+        return redirect_map_condition(r, kind, false, value);
+    return redirect_map_fail(r,
+                             "the condition '%s' is not possible; Language=, Country= and Cookie= "
+                             "are",
+                             redirect_map_quote(r, word.s, word.len));
+}
+
 static bool take_status(map_reader *r, map_text word, map_row *row)
 {
     bool forced = word.len && word.s[word.len - 1] == '!';
@@ -43,9 +62,7 @@ static bool take_status(map_reader *r, map_text word, map_row *row)
     word.len -= forced;
     row->status = redirect_map_status_of(word);
     if (!row->status || !apr_isdigit(word.s[0]))
-        return redirect_map_fail(r,
-                                 "'%s' is not a status; conditions such as Country=, Language= and "
-                                 "Role= are not possible",
+        return redirect_map_fail(r, "'%s' is neither a status nor a condition",
                                  redirect_map_quote(r, word.s, word.len));
     if (row->status == 200)
         return redirect_map_fail(r,
@@ -68,15 +85,17 @@ static bool take_words(map_reader *r, const char *eol, map_row *row, map_text *q
     if (!more)
         return redirect_map_fail(r, "the target is missing");
     row->target = word;
-    if (!redirect_map_word(r, eol, &word)) {
+    more = redirect_map_word(r, eol, &word);
+    if (more && !is_parameter(word)) {
+        if (!take_status(r, word, row))
+            return false;
+        more = redirect_map_word(r, eol, &word);
+    } else
         redirect_map_tally(r, MAP_TALLY_FORCE);
-        return true;
+    for (; more; more = redirect_map_word(r, eol, &word)) {
+        if (!take_condition(r, word))
+            return false;
     }
-    if (!take_status(r, word, row))
-        return false;
-    if (redirect_map_word(r, eol, &word))
-        return redirect_map_fail(r, "the condition '%s' is not possible",
-                                 redirect_map_quote(r, word.s, word.len));
     return true;
 }
 

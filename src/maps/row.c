@@ -585,7 +585,7 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
     if (!row->source.len && !row->parts)
         return redirect_map_fail(r, "the source is missing");
     if (!fill_source(r, row, &parts, rule) || !fill_query(r, &parts, mode, rule) ||
-        !fill_answer(r, row, rule))
+        !fill_answer(r, row, rule) || !redirect_map_fill_condition(r, row->options, rule))
         return false;
     fill_options(row, mode, rule);
     rule->line = r->line;

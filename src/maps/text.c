@@ -9,7 +9,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define BLANK(c) ((c) == ' ' || (c) == '\t' || (c) == '\r')
+#define BLANK(c)   ((c) == ' ' || (c) == '\t' || (c) == '\r')
+
+#define OPTION_MAX 13 /* "unacceptable=" */
 
 /* A quoted word; r->at is behind the opening quote. It is copied only if it has backslashes to be
  * taken away. */
@@ -101,9 +103,12 @@ map_word_kind redirect_map_next_word(map_reader *r, const char *eol, char *copy,
 bool redirect_map_is_option(map_text word)
 {
     static const char *const keys[] = {
-        "query=", "case=", "slash=", "subpath=", "status=", "host=", "strip=", "format="};
+        "query=",   "case=",       "slash=",       "subpath=",  "status=",  "host=",
+        "strip=",   "format=",     "accept=",      "language=", "country=", "cookie=",
+        "header=",  "method=",     "parameter=",   "!cookie=",  "!header=", "!country=",
+        "!method=", "!parameter=", "unacceptable="};
 
-    if (!memchr(word.s, '=', word.len < 8 ? word.len : 8))
+    if (!memchr(word.s, '=', word.len < OPTION_MAX ? word.len : OPTION_MAX))
         return false;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t len = strlen(keys[i]);
@@ -118,11 +123,16 @@ bool redirect_map_is_option(map_text word)
 static bool take_extra(map_reader *r, map_row *row, redirect_map_options *own, map_text word)
 {
     int status = redirect_map_status_of(word);
+    bool taken;
 
     if (status && !row->status) {
         row->status = status;
         return true;
     }
+    if (!redirect_map_condition_word(r, word, &taken))
+        return false;
+    if (taken)
+        return true;
     if (redirect_map_is_option(word)) {
         if (row->options != own) {
             *own = *r->options;

@@ -87,6 +87,7 @@ void redirect_builder_destroy(redirect_builder *builder)
     rt_strings_release(&builder->strips);
     rt_strings_release(&builder->origins);
     rt_strings_release(&builder->patterns);
+    rt_strings_release(&builder->conditions);
     free(builder);
 }
 
@@ -123,6 +124,8 @@ static bool rule_ok(const redirect_rule *rule)
            text_ok(rule->query, rule->query_len, true) &&
            text_ok(rule->strip, rule->strip_len, false) &&
            text_ok(rule->target, rule->target_len, true) &&
+           text_ok(rule->condition, rule->condition_len, false) &&
+           !(rule->condition && !rule->condition_len) &&
            !(rule->literals && rule->kind != REDIRECT_PATTERN) &&
            host_ok(rule->host, rule->host_len) && rule->status >= 100 && rule->status <= 999 &&
            rule->options <= UINT16_MAX;
@@ -164,6 +167,13 @@ static bool set_names(redirect_builder *b, draft *d)
         if (!d->record.pattern)
             return false;
         d->profile.has |= RT_PATTERN;
+    }
+    if (rule->condition) {
+        d->record.condition =
+            rt_strings_number(&b->conditions, b->seed, rule->condition, rule->condition_len, 0);
+        if (!d->record.condition)
+            return false;
+        d->profile.has |= RT_CONDITION;
     }
     if (rule->strip) {
         d->profile.strip = rt_strings_number(&b->strips, b->seed, rule->strip, rule->strip_len, 0);
@@ -349,6 +359,8 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
         at = put_number(at, r->query_len);
     if (has & RT_PATTERN)
         at = put_number(at, r->pattern);
+    if (has & RT_CONDITION)
+        at = put_number(at, r->condition);
     if (r->line_delta)
         at = put_number(at, rt_zigzag(r->line_delta));
     return (size_t)(at - to);
@@ -357,7 +369,7 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
 /* More than the image can come to be, with this much more in it. */
 static uint64_t image_estimate(const redirect_builder *b, size_t more)
 {
-    const rt_strings *all[] = {&b->hosts, &b->strips, &b->origins, &b->patterns};
+    const rt_strings *all[] = {&b->hosts, &b->strips, &b->origins, &b->patterns, &b->conditions};
     uint64_t bytes = (b->image.len + more) * 65 / 64 + 4096;
 
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -419,8 +431,8 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
     if (!rule_ok(rule))
         return REDIRECT_BAD;
     most = RT_MAX_NUMBERS + rule->source_len + rule->target_len + rule->query_len;
-    if (image_estimate(b, most + rule->host_len + rule->pattern_len + rule->strip_len) >
-        REDIRECT_MAX_IMAGE)
+    if (image_estimate(b, most + rule->host_len + rule->pattern_len + rule->strip_len +
+                              rule->condition_len) > REDIRECT_MAX_IMAGE)
         return REDIRECT_TOO_BIG;
     d.profile.kind = (uint8_t)rule->kind;
     d.profile.flags = (uint16_t)rule->flags;

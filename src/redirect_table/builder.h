@@ -58,6 +58,7 @@ struct redirect_builder {
     rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
     rt_buffer open, literals;                    /* rt_open, and its literals: each with a NUL */
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
+    rt_strings conditions;
     uint32_t rules, exact, prefix, pattern;
     uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
     uint32_t last_profile, last_origin, last_line, last_size;
@@ -72,7 +73,7 @@ struct redirect_builder {
 /** For tests that must be repeatable, in front of the first rule: hash with this seed. */
 void rt_builder_seed(redirect_builder *builder, uint64_t seed);
 
-#define RT_MAX_NUMBERS (8 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
+#define RT_MAX_NUMBERS (9 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
 
 /* Behind the last record lie a bucket, a word of the filter and the slack, so numbers can be read
  * at any place of a record. */

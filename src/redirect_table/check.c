@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "redirect_table/internal.h"
 
-#define ALL_HAS (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN)
+#define ALL_HAS (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN | RT_CONDITION)
 
 typedef struct check {
     const char *image;
@@ -57,6 +57,7 @@ static const size_t element_size[] = {
     [RT_STRIPS] = sizeof(uint32_t),
     [RT_ORIGINS] = sizeof(uint32_t),
     [RT_PATTERNS] = sizeof(uint32_t),
+    [RT_CONDITIONS] = sizeof(uint32_t),
 };
 
 static_assert(sizeof(element_size) / sizeof(element_size[0]) == RT_SECTIONS, "all sections");
@@ -117,15 +118,17 @@ static bool profile_ok(const check *c, const redirect_profile *p)
 
 static bool profiles_ok(const check *c)
 {
-    bool host = false, query = false;
+    bool host = false, query = false, condition = false;
 
     for (uint32_t i = 0; i < count(c, RT_PROFILES); i++) {
         if (!profile_ok(c, &c->profiles[i]))
             return false;
         host = host || c->profiles[i].has & RT_HOST;
         query = query || c->profiles[i].has & REDIRECT_HAS_QUERY;
+        condition = condition || c->profiles[i].has & RT_CONDITION;
     }
-    return c->head->uses_host == host && c->head->uses_query == query;
+    return c->head->uses_host == host && c->head->uses_query == query &&
+           c->head->uses_condition == condition;
 }
 
 static bool spaces_ok(const check *c)
@@ -178,7 +181,7 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
         return false;
     has = c->profiles[first >> 1].has;
     fields += (first & 1) + !!(has & RT_HOST) + 2 * !!(has & REDIRECT_HAS_TARGET) +
-              !!(has & REDIRECT_HAS_QUERY) + !!(has & RT_PATTERN);
+              !!(has & REDIRECT_HAS_QUERY) + !!(has & RT_PATTERN) + !!(has & RT_CONDITION);
     while (fields--) {
         if (!take_number(&at, end, &number))
             return false;
@@ -204,7 +207,8 @@ static bool numbers_of_strings_ok(const check *c, const rt_record *r)
     unsigned has = r->profile->has;
 
     return r->host <= count(c, RT_HOSTS) && !(has & RT_HOST && !r->host) &&
-           r->pattern <= count(c, RT_PATTERNS) && !(has & RT_PATTERN && !r->pattern);
+           r->pattern <= count(c, RT_PATTERNS) && !(has & RT_PATTERN && !r->pattern) &&
+           r->condition <= count(c, RT_CONDITIONS) && !(has & RT_CONDITION && !r->condition);
 }
 
 static void count_record(check *c, const rt_record *r)
@@ -264,21 +268,35 @@ static bool is_record(const check *c, uint32_t place)
     return place >= sizeof(rt_header) && place < c->head->records_end && is_start(c, place);
 }
 
+static bool has_condition(const check *c, uint32_t place)
+{
+    rt_record r;
+
+    rt_decode(c->image + place, c->profiles, &r);
+    return r.condition != 0;
+}
+
 static bool postings_ok(check *c)
 {
     const uint32_t *words = section(c, RT_POSTINGS);
     uint32_t at = c->head->section[RT_POSTINGS].at, n = count(c, RT_POSTINGS), left;
 
     for (uint32_t i = 0; i < n; i++) {
+        bool said, found = false;
+
         mark_start(c, at + i * (uint32_t)sizeof(uint32_t));
-        left = words[i];
+        left = words[i] & ~RT_CONDITIONED;
+        said = words[i] & RT_CONDITIONED;
         if (left > n - i - 1)
             return false;
         while (left--) {
             i++;
             if (!is_record(c, words[i]))
                 return false;
+            found = found || has_condition(c, words[i]);
         }
+        if (said != found)
+            return false;
     }
     return true;
 }

@@ -190,15 +190,6 @@ static const char *strip_of(const redirect_builder *b, const rt_record *r, size_
     return r->profile->strip ? rt_strings_get(&b->strips, r->profile->strip, len) : NULL;
 }
 
-/* The source's length without what ANY_SLASH ignores. */
-static size_t compared_len(const rt_record *r)
-{
-    size_t len = r->source_len;
-
-    return len && r->profile->flags & REDIRECT_ANY_SLASH && r->source[len - 1] == '/' ? len - 1
-                                                                                      : len;
-}
-
 static bool same_query(const redirect_builder *b, const rt_record *x, const rt_record *y)
 {
     size_t strip_len;
@@ -220,8 +211,8 @@ static bool same_rule(const redirect_builder *b, uint32_t first, uint32_t second
     rt_builder_record(b, second, &y);
     return x.profile->kind == y.profile->kind && x.profile->flags == y.profile->flags &&
            x.profile->strip == y.profile->strip && x.host == y.host && x.pattern == y.pattern &&
-           compared_len(&x) == compared_len(&y) &&
-           rt_equal(x.source, y.source, compared_len(&x), x.profile->flags & REDIRECT_ICASE) &&
+           x.condition == y.condition && rt_compared_len(&x) == rt_compared_len(&y) &&
+           rt_equal(x.source, y.source, rt_compared_len(&x), x.profile->flags & REDIRECT_ICASE) &&
            same_query(b, &x, &y);
 }
 
@@ -234,9 +225,10 @@ static uint64_t identity_of(const redirect_builder *b, uint32_t number)
 
     rt_builder_record(b, number, &r);
     strip = strip_of(b, &r, &strip_len);
-    hash = rt_hash(b->seed, r.source, compared_len(&r), r.profile->flags & REDIRECT_ICASE);
+    hash = rt_hash(b->seed, r.source, rt_compared_len(&r), r.profile->flags & REDIRECT_ICASE);
     hash = rt_mix(hash ^ r.profile->kind, (uint64_t)r.profile->flags << 32 ^ RT_K1);
     hash = rt_mix(hash ^ r.profile->strip, ((uint64_t)r.host << 32 | r.pattern) ^ RT_K2);
+    hash = hash + r.condition * RT_K3;
     if (!(r.profile->has & REDIRECT_HAS_QUERY))
         return hash;
     if (r.profile->flags & REDIRECT_QUERY_EXACT)
@@ -307,6 +299,18 @@ static apr_status_t drop_duplicates(index_work *w)
     return APR_SUCCESS;
 }
 
+static bool conditioned(const redirect_builder *b, const member *members, uint32_t n)
+{
+    rt_record r;
+
+    for (uint32_t i = 0; b->conditions.count && i < n; i++) {
+        rt_builder_record(b, members[i].number, &r);
+        if (r.condition)
+            return true;
+    }
+    return false;
+}
+
 /* Append the members' posting; *place becomes where it will be. */
 static apr_status_t put_posting(index_work *w, uint32_t *place)
 {
@@ -325,7 +329,7 @@ static apr_status_t put_posting(index_work *w, uint32_t *place)
     for (uint32_t i = 0; i < n; i++) {
         words[i + 1] = entries[members[i].number].place;
     }
-    words[0] = n;
+    words[0] = conditioned(w->b, members, n) ? n | RT_CONDITIONED : n;
     w->postings.len += (n + 1) * sizeof(uint32_t);
     *place = (uint32_t)at;
     return APR_SUCCESS;
@@ -610,6 +614,8 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
     if (rv == APR_SUCCESS)
         rv = put_strings(b, RT_PATTERNS, &b->patterns);
     if (rv == APR_SUCCESS)
+        rv = put_strings(b, RT_CONDITIONS, &b->conditions);
+    if (rv == APR_SUCCESS)
         rv = put_slack(b);
     return rv;
 }
@@ -630,6 +636,7 @@ static void put_header(redirect_builder *b, rt_header *head)
     for (uint32_t i = 0; i < b->nprofiles; i++) {
         head->uses_host |= !!(profiles[i].has & RT_HOST);
         head->uses_query |= !!(profiles[i].has & REDIRECT_HAS_QUERY);
+        head->uses_condition |= !!(profiles[i].has & RT_CONDITION);
     }
     memcpy(head->section, b->section, sizeof(head->section));
     memcpy(b->image.bytes, head, sizeof(*head));

@@ -12,6 +12,7 @@
  *   redirect_table/memory.c the builder's memory: buffers, strings kept once; these four share
  *                           redirect_table/builder.h
  *   redirect_table/check.c  proof that an image is safe to read
+ *   redirect_table/choose.c which of the rules of one source answers, where conditions tell
  *
  * Only these and the table's tests include this file. An image is
  *
@@ -21,8 +22,8 @@
  * only what its profile or the lowest bit of its first number say is there,
  *
  *   2 * profile + (line is not the one behind the previous rule's), length of source, [host],
- *   [length of middle, length of tail], [length of query], [pattern], [line, see rt_line_delta],
- *   source, [middle], [query]
+ *   [length of middle, length of tail], [length of query], [pattern], [condition],
+ *   [line, see rt_line_delta], source, [middle], [query]
  *
  * with numbers of 7 bits a byte, the lowest first. Its target is the profile's origin, its own
  * middle, and the last `tail` bytes of its source.
@@ -41,7 +42,7 @@
  *
  * A look-up makes all keys that rules for its request can have and tries each rule found, so that
  * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
- * and their places, ascending.
+ * and their places, ascending. Its number has RT_CONDITIONED if one of them has a condition.
  *
  * An image ends in REDIRECT_SLACK zeroes, so that short texts can be copied in one size.
  *
@@ -66,7 +67,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      8
+#define RT_VERSION      9
 #define RT_WAYS         10  /* places in a bucket */
 #define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -82,7 +83,9 @@
 #define RT_QUICK        512 /* more than four numbers of a byte, their texts, and the slack */
 
 /* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
-enum { RT_HOST = 4, RT_PATTERN = 8 };
+enum { RT_HOST = 4, RT_PATTERN = 8, RT_CONDITION = 16 };
+
+#define RT_CONDITIONED UINT32_C(0x80000000)
 
 typedef enum rt_section {
     RT_BUCKETS,    /* rt_bucket */
@@ -97,6 +100,7 @@ typedef enum rt_section {
     RT_STRIPS, /* NUL; where one ends the next begins. Their numbers start at 1 */
     RT_ORIGINS,
     RT_PATTERNS,
+    RT_CONDITIONS,
     RT_SECTIONS
 } rt_section;
 
@@ -111,12 +115,12 @@ typedef struct rt_header {
     uint32_t size;
     uint32_t records_end;
     uint32_t rules, exact, prefix, pattern;
-    uint8_t uses_host, uses_query, zero[2];
+    uint8_t uses_host, uses_query, uses_condition, zero;
     uint64_t wild_dots[4]; /* bit n: there is a *.name with n dots */
     rt_span section[RT_SECTIONS];
 } rt_header;
 
-static_assert(sizeof(rt_header) == 176, "no padding inside");
+static_assert(sizeof(rt_header) == 184, "no padding inside");
 
 typedef struct rt_bucket {
     uint16_t tag[RT_WAYS]; /* of those not used: 0, which is no key's */
@@ -219,9 +223,9 @@ typedef struct rt_record {
     uint32_t number; /* of the profile */
     const char *source, *middle, *query;
     uint32_t source_len, middle_len, tail, query_len;
-    uint32_t host, pattern; /* numbers; 0: none */
-    uint32_t line_delta;    /* line minus the line behind the previous rule's */
-    uint32_t size;          /* bytes from the record's beginning to its end */
+    uint32_t host, pattern, condition; /* numbers; 0: none */
+    uint32_t line_delta;               /* line minus the line behind the previous rule's */
+    uint32_t size;                     /* bytes from the record's beginning to its end */
 } rt_record;
 
 /* --- numbers and records --------------------------------------------------------------------- */
@@ -268,7 +272,11 @@ static inline void rt_decode_rest(const char *record, const uint8_t *p, uint32_t
     out->middle_len = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
     out->tail = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
     out->query_len = has & REDIRECT_HAS_QUERY ? rt_number(&p) : 0;
-    out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
+    out->pattern = out->condition = 0;
+    if (has & (RT_PATTERN | RT_CONDITION)) {
+        out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
+        out->condition = has & RT_CONDITION ? rt_number(&p) : 0;
+    }
     out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
     out->source = (const char *)p;
     out->middle = out->source + out->source_len;
@@ -311,6 +319,7 @@ static inline bool rt_record_possible(const redirect_table *table, uint32_t plac
            r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
            (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT && r->tail <= r->source_len &&
            r->host <= rt_count(table, RT_HOSTS) && r->pattern <= rt_count(table, RT_PATTERNS) &&
+           r->condition <= rt_count(table, RT_CONDITIONS) &&
            (r->pattern || r->profile->kind != REDIRECT_PATTERN) && place < place + r->size;
 }
 
@@ -359,17 +368,22 @@ static inline const char *rt_text(const redirect_table *table, rt_section which,
     return table->image + at;
 }
 
-/* The places of the posting at `place`, as many as lie inside of the image. */
-static inline const uint32_t *rt_posting(const redirect_table *table, uint32_t place, uint32_t *n)
+/* The places of the posting at `place`, as many as lie inside of the image. *conditioned: some of
+ * them are of rules with conditions. */
+static inline const uint32_t *rt_posting(const redirect_table *table, uint32_t place, uint32_t *n,
+                                         bool *conditioned)
 {
     const uint32_t *posting = (const uint32_t *)(const void *)(table->image + place);
     uint32_t room = place < table->end ? (table->end - place) / (uint32_t)sizeof(*posting) : 0;
 
     *n = 0;
+    *conditioned = false;
     if (!room || place % sizeof(*posting))
         return posting;
     *n = posting[0];
     RT_OPAQUE(*n);
+    *conditioned = *n & RT_CONDITIONED;
+    *n &= ~RT_CONDITIONED;
     if (*n >= room)
         *n = room - 1;
     return posting + 1;
@@ -508,8 +522,28 @@ static inline unsigned rt_partial(size_t len)
 void rt_fill(const redirect_table *table, uint32_t place, const rt_record *record, size_t matched,
              redirect_match *match);
 
+/* redirect_table.c's own way, for all tables. */
+rt_lookup_fn rt_lookup_any;
+
+/* redirect_table/choose.c. A rule matches, as far as its condition does not matter. It has one, or
+ * is one of those of `posting` (0: none), of which some have. REDIRECT_CHOSEN: *place, whose record
+ * is *record, answers. */
+redirect_choice rt_choose(const redirect_table *table, const redirect_request *request,
+                          uint32_t posting, uint32_t *place, rt_record *record);
+
+/* The source's length without what ANY_SLASH ignores. */
+static inline size_t rt_compared_len(const rt_record *r)
+{
+    size_t len = r->source_len;
+
+    return len && r->profile->flags & REDIRECT_ANY_SLASH && r->source[len - 1] == '/' ? len - 1
+                                                                                      : len;
+}
+
 /* redirect_table/simple.c */
 bool rt_is_simple(const redirect_table *table);
+/* Find out what its quick ways rely on. */
+void rt_prepare_simple(redirect_table *table, apr_pool_t *pool);
 rt_lookup_fn rt_lookup_whole, rt_lookup_prefix; /* where all rules are EXACT, and otherwise */
 
 /* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
@@ -541,207 +575,7 @@ static inline size_t rt_slashes_end(const char *path, size_t at, size_t len)
     return at;
 }
 
-/* With `icase`, of the bytes with letters in lower case. */
-uint64_t rt_hash_long(uint64_t seed, const char *bytes, size_t len, bool icase);
-
-/* Of the first eight bytes and the last eight; with fewer than that, what is missing is zero. */
-static inline uint64_t rt_hash_words(uint64_t seed, uint64_t first, uint64_t last, size_t len)
-{
-    return rt_mix(first ^ seed ^ RT_K1, last ^ rt_rotate(seed, 32) ^ len * RT_K2);
-}
-
-/* Segments are short, so these are hashed here, as wyhash does it: all bytes, some of them twice.
- */
-static inline uint64_t rt_hash(uint64_t seed, const char *bytes, size_t len, bool icase)
-{
-    uint64_t a = 0, b;
-
-    if (len > 16 || icase)
-        return rt_hash_long(seed, bytes, len, icase);
-    if (len >= 8) {
-        memcpy(&a, bytes, 8);
-        memcpy(&b, bytes + len - 8, 8);
-        return rt_hash_words(seed, a, b, len);
-    }
-    if (len >= 4) {
-        uint32_t low, high;
-
-        memcpy(&low, bytes, 4);
-        memcpy(&high, bytes + len - 4, 4);
-        a = low | (uint64_t)high << 8 * (len - 4);
-    } else if (len) {
-        a = (uint64_t)(unsigned char)bytes[0] |
-            (uint64_t)(unsigned char)bytes[len / 2] << 8 * (len / 2) |
-            (uint64_t)(unsigned char)bytes[len - 1] << 8 * (len - 1);
-    }
-    return rt_hash_words(seed, a, a, len);
-}
-
-/* What hashes long paths goes on with the next 16 bytes, or ends with the last 16. */
-static inline uint64_t rt_path_next(uint64_t hash, uint64_t seed, const char *bytes)
-{
-    uint64_t words[2];
-
-    memcpy(words, bytes, 16);
-    return rt_mix(words[0] ^ hash, words[1] ^ rt_rotate(seed, 32) ^ RT_K1);
-}
-
-static inline uint64_t rt_path_last(uint64_t hash, uint64_t seed, const char *bytes, size_t len)
-{
-    return rt_path_next(hash ^ len * RT_K2, seed, bytes);
-}
-
-#define RT_SHORT_PATH \
-    64 /* bytes, and from 16 on: looked at as four blocks of 16, some of them twice */
-
-/* Where the second and the fourth of these blocks begin; the third ends at the path's end. */
-static inline size_t rt_second(size_t len)
-{
-    return len < 32 ? len - 16 : 16;
-}
-
-static inline size_t rt_fourth(size_t len)
-{
-    return len - 16 - rt_second(len);
-}
-
-rt_secret rt_secret_of(uint64_t seed);
-
-/* These blocks of a path. */
-typedef struct rt_blocks {
-#ifdef __SSE2__
-    __m128i a, b, c, d;
-#else
-    const char *path;
-#endif
-} rt_blocks;
-
-#ifdef __SSE2__
-static inline __m128i rt_block(const char *at)
-{
-    return _mm_loadu_si128((const __m128i *)(const void *)at);
-}
-
-/* In each of its two lanes the product of the halves. */
-static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m128i block)
-{
-    __m128i mixed = _mm_xor_si128(block, rt_block((const char *)&secret->lane[2 * (size_t)number]));
-
-    return _mm_mul_epu32(mixed, _mm_srli_epi64(mixed, 32));
-}
-#endif
-
-static inline rt_blocks rt_read_blocks(const char *path, size_t len)
-{
-#ifdef __SSE2__
-    return (rt_blocks){rt_block(path), rt_block(path + rt_second(len)), rt_block(path + len - 16),
-                       rt_block(path + rt_fourth(len))};
-#else
-    (void)len;
-    return (rt_blocks){path};
-#endif
-}
-
-/* Without a branch. The halves of each 8 bytes are multiplied by each other once they have been
- * mixed with the secret, and, lest a half of zeroes hide the other, the bytes are added to the sum
- * beside, as XXH3 does it with long texts. */
-static inline uint64_t rt_hash_blocks(const rt_secret *secret, rt_blocks blocks, size_t len)
-{
-    uint64_t sum[2];
-
-#ifdef __SSE2__
-    __m128i a = blocks.a, b = blocks.b, c = blocks.c, d = blocks.d;
-    __m128i products =
-        _mm_add_epi64(_mm_add_epi64(rt_multiply(secret, 0, a), rt_multiply(secret, 1, b)),
-                      _mm_add_epi64(rt_multiply(secret, 2, c), rt_multiply(secret, 3, d)));
-    __m128i bytes = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
-
-    products = _mm_add_epi64(products, _mm_shuffle_epi32(bytes, _MM_SHUFFLE(1, 0, 3, 2)));
-    sum[0] = (uint64_t)_mm_cvtsi128_si64(products);
-    sum[1] = (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(products, products));
-#else
-    const char *path = blocks.path;
-    const char *at[] = {path, path + rt_second(len), path + len - 16, path + rt_fourth(len)};
-
-    sum[0] = sum[1] = 0;
-    for (unsigned i = 0; i < 8; i++) {
-        uint64_t bytes, mixed;
-
-        memcpy(&bytes, at[i / 2] + i % 2 * 8, 8);
-        mixed = bytes ^ secret->lane[i];
-        sum[i % 2] += (mixed & UINT32_MAX) * (mixed >> 32);
-        sum[1 - i % 2] += bytes;
-    }
-#endif
-    return rt_mix(sum[0] ^ secret->seed, sum[1] ^ len * RT_K2);
-}
-
-static inline bool rt_equal_blocks(rt_blocks blocks, const char *text, size_t len)
-{
-#ifdef __SSE2__
-    __m128i a = _mm_xor_si128(blocks.a, rt_block(text));
-    __m128i b = _mm_xor_si128(blocks.b, rt_block(text + rt_second(len)));
-    __m128i c = _mm_xor_si128(blocks.c, rt_block(text + len - 16));
-    __m128i d = _mm_xor_si128(blocks.d, rt_block(text + rt_fourth(len)));
-    __m128i differ = _mm_or_si128(_mm_or_si128(a, b), _mm_or_si128(c, d));
-
-    return _mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) == 0xffff;
-#else
-    return !memcmp(blocks.path, text, len);
-#endif
-}
-
-static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
-{
-    return rt_hash_blocks(secret, rt_read_blocks(path, len), len);
-}
-
-static inline bool rt_equal_short(const char *a, const char *b, size_t len)
-{
-    return rt_equal_blocks(rt_read_blocks(a, len), b, len);
-}
-
-/* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
-static inline uint64_t rt_hash_clean(const rt_secret *secret, const char *path, size_t len)
-{
-    uint64_t seed = secret->seed, hash = seed ^ RT_K3;
-
-    if (len < 16)
-        return rt_hash(seed, path, len, false);
-    if (len <= RT_SHORT_PATH)
-        return rt_hash_short(secret, path, len);
-    for (size_t i = 0; i + 16 < len; i += 16)
-        hash = rt_path_next(hash, seed, path + i);
-    return rt_path_last(hash, seed, path + len - 16, len);
-}
-
-/* Of the path, its runs of slashes taken for one, and none at its end. */
-uint64_t rt_hash_path(const rt_secret *secret, const char *path, size_t len, bool icase);
-
-/* Bytes that come one by one, and what is known of them. */
-typedef struct rt_gathered {
-    uint64_t hash;
-    size_t n, total;
-    char first[RT_SHORT_PATH];
-    char block[32]; /* the first half is the one in front of what comes, in the second half */
-} rt_gathered;
-
-/* Hashes of more and more of a path, in one pass over it. */
-typedef struct rt_hasher {
-    const rt_secret *secret;
-    const char *path;
-    bool icase;
-    size_t blocks; /* so many bytes are in `hash`, as they are */
-    uint64_t hash;
-    size_t at; /* so many have been gathered */
-    rt_gathered gathered;
-} rt_hasher;
-
-void rt_hasher_start(rt_hasher *hasher, const rt_secret *secret, const char *path, bool icase);
-
-/* rt_hash_path() of the path's first `end` bytes, which are not fewer than before, and of which the
- * last is no slash. In `clean` bytes of the path there is no run of slashes. */
-uint64_t rt_hash_to(rt_hasher *hasher, size_t end, size_t clean);
+#include "redirect_table/hash.h"
 
 static inline unsigned char rt_fold(char c)
 {

@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Look-ups in simple tables: those of which all rules are EXACT or PREFIX, in any mix, and have no
- * condition but the path, with regard to the case of letters. Most bulk maps are such tables.
+ * condition but the path, with regard to the case of letters. Most bulk maps are such tables. Some
+ * rules may have a redirect_rule.condition: requests to which one of them may come are passed on.
  * Called by redirect_table_lookup(), with the same result as its own way.
  *
  * Paths of 17 to 63 bytes, as most are, have ways of their own, which leave to the other, lookup(),
@@ -15,7 +16,10 @@
 #include "redirect_table/internal.h"
 #include "base/base.h"
 
-#define NONE UINT32_MAX
+#include <apr_strings.h>
+
+#define NONE    UINT32_MAX
+#define SAMPLES 32 /* rules of which the usual profile is found */
 
 typedef struct quick {
     const redirect_table *table;
@@ -27,6 +31,7 @@ typedef struct quick {
     uint32_t from; /* rules in front of it are not asked for */
     uint32_t best; /* the first rule known to match, or NONE */
     size_t matched;
+    bool conditions;  /* a condition decides, which is not for this file */
     rt_record record; /* of the best */
 } quick;
 
@@ -42,7 +47,7 @@ bool rt_is_simple(const redirect_table *t)
     for (uint32_t i = 0; i < n; i++) {
         if (profiles[i].kind > REDIRECT_PREFIX ||
             profiles[i].flags & ~(unsigned)REDIRECT_ANY_SLASH ||
-            profiles[i].has & ~(unsigned)REDIRECT_HAS_TARGET)
+            profiles[i].has & ~(unsigned)(REDIRECT_HAS_TARGET | RT_CONDITION))
             return false;
     }
     return true;
@@ -71,7 +76,7 @@ static inline bool take(const redirect_table *t, uint32_t place, rt_record *r)
         return rt_take(t, place, r);
     r->own = ready->profile;
     r->profile = &r->own;
-    r->pattern = 0;
+    r->pattern = r->condition = 0;
     r->source_len = numbers >> 8 & 0xff;
     r->middle_len = numbers >> 16 & 0xff;
     r->tail = numbers >> 24;
@@ -143,6 +148,10 @@ static bool try_rule(quick *q, uint32_t place)
     if (!take(q->table, place, &r) || r.profile->kind != q->kind || !matches(q, &r, &matched) ||
         place < q->from)
         return false;
+    if (__builtin_expect(r.condition, 0)) {
+        q->conditions = true;
+        return true;
+    }
     if (place < q->best) {
         q->best = place;
         q->matched = matched;
@@ -155,12 +164,17 @@ static bool try_rule(quick *q, uint32_t place)
 static bool try_place(quick *q, uint32_t place)
 {
     const uint32_t *places;
+    bool conditioned;
     uint32_t n;
 
     RT_OPAQUE(place);
     if (place < q->table->records_end)
         return try_rule(q, place);
-    places = rt_posting(q->table, place, &n);
+    places = rt_posting(q->table, place, &n, &conditioned);
+    if (__builtin_expect(conditioned, 0)) {
+        q->conditions = true;
+        return true;
+    }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t rule = places[i];
 
@@ -304,6 +318,7 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     q.len = request->path_len;
     q.from = from;
     q.best = NONE;
+    q.conditions = false;
     if (table->spaces->has & RT_WHOLE) {
         q.kind = REDIRECT_EXACT;
         try_whole(&q);
@@ -312,6 +327,8 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
         q.kind = REDIRECT_PREFIX;
         try_prefixes(&q);
     }
+    if (__builtin_expect(q.conditions, 0))
+        return rt_lookup_any(table, request, from, match);
     if (q.best == NONE) {
         match->rule = 0;
         return false;
@@ -584,4 +601,54 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         return match_other(t, request, match, kind);
     end_match(numbers, match);
     return true;
+}
+
+/* --- opening -----------------------------------------------------------------------------------
+ */
+
+static void make_ready(redirect_table *t, apr_pool_t *pool)
+{
+    rt_ready *all = apr_pcalloc(pool, RT_READY_MAX * sizeof(*all));
+    uint32_t n = t->head.section[RT_PROFILES].count;
+
+    for (uint32_t i = 0; i < RT_READY_MAX && i < n; i++) {
+        rt_ready *ready = &all[i];
+
+        ready->profile = t->profiles[i];
+        RT_READ_DONE();
+        ready->origin = rt_text(t, RT_ORIGINS, ready->profile.origin, &ready->origin_len);
+        ready->usable = rt_profile_possible(&ready->profile) &&
+                        ready->profile.has == REDIRECT_HAS_TARGET && !ready->profile.strip &&
+                        ready->origin_len + 2 * 0x7f <= REDIRECT_MAX_TEXT;
+    }
+    t->ready = all;
+}
+
+/* The profile that most of some rules have, from all over the table. */
+static void see_usual(redirect_table *t)
+{
+    const rt_span *span = &t->head.section[RT_MARKS];
+    const rt_mark *marks = (const rt_mark *)(t->image + span->at);
+    uint32_t seen[RT_READY_MAX] = {0}, most = 0;
+
+    t->usual = RT_UNUSUAL;
+    for (uint32_t i = 0; i < SAMPLES && i < span->count; i++) {
+        uint32_t mark =
+            span->count <= SAMPLES ? i : (uint32_t)((uint64_t)i * span->count / SAMPLES);
+        rt_record r;
+
+        if (rt_take(t, marks[mark].at, &r) && r.number < RT_READY_MAX &&
+            t->ready[r.number].usable && ++seen[r.number] > most) {
+            most = seen[r.number];
+            t->usual = r.number << 1;
+            t->usual_ready = t->ready[r.number];
+            t->usual_kind = t->usual_ready.profile.kind;
+        }
+    }
+}
+
+void rt_prepare_simple(redirect_table *t, apr_pool_t *pool)
+{
+    make_ready(t, pool);
+    see_usual(t);
 }

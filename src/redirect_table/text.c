@@ -283,7 +283,8 @@ void redirect_table_info_get(const redirect_table *table, redirect_table_info *i
                                   .patterns = head->section[RT_PATTERNS].count,
                                   .bytes = head->size,
                                   .uses_host = head->uses_host,
-                                  .uses_query = head->uses_query};
+                                  .uses_query = head->uses_query,
+                                  .uses_condition = head->uses_condition};
 }
 
 void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
@@ -307,6 +308,8 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
     out->pattern_len = match.pattern_len;
     out->strip = match.strip;
     out->strip_len = match.strip_len;
+    if (r.condition)
+        out->condition = rt_text(table, RT_CONDITIONS, r.condition, &out->condition_len);
     if (r.host)
         out->host = rt_text(table, RT_HOSTS, r.host, &out->host_len);
     if (r.profile->has & REDIRECT_HAS_QUERY) {
@@ -420,5 +423,9 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
                                          !!(r.profile->has & REDIRECT_HAS_TARGET),
                                          !!(r.profile->has & REDIRECT_HAS_QUERY)},
               5 * sizeof(uint32_t));
+    if (r.condition) {
+        text = rt_text(table, RT_CONDITIONS, r.condition, &len);
+        hash_text(&state, text, len);
+    }
     return XXH3_64bits_digest(&state);
 }

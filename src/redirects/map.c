@@ -413,7 +413,8 @@ static HTC_APART void fill_query(redirect_request *asked, const request_rec *r)
     asked->query = query;
 }
 
-static inline void fill_request(redirect_request *asked, const request_rec *r, pattern_run *run)
+static inline void fill_request(redirect_request *asked, request_rec *r,
+                                const htc_redirect_map *map, pattern_run *run)
 {
     const htc_table *table = run->table;
     size_t len = strlen(r->uri);
@@ -428,6 +429,8 @@ static inline void fill_request(redirect_request *asked, const request_rec *r, p
         fill_host(asked, r);
     if (table->info.uses_query && r->args)
         fill_query(asked, r);
+    if (table->info.uses_condition)
+        htc_map_conditions(asked, r, map);
 }
 
 /* httpd answers 500 in place of a status that it has no words for, unless it is given some. */
@@ -519,12 +522,14 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     if (!held)
         return DECLINED;
     run.table = held->table;
-    fill_request(&asked, r, &run);
+    fill_request(&asked, r, map, &run);
     found = look_up(run.table, &asked, &match);
     if (!htc_explained_of(r))
         count_lookup(redirects, map, held, found);
     if (run.out_of_budget)
         say_out_of_budget(r, redirects, map);
+    if (asked.judge && htc_map_looked(r, map, asked.judge))
+        return HTTP_NOT_ACCEPTABLE;
     if (!found)
         return DECLINED;
     return answer_match(r, held->table, map, &asked, &match);

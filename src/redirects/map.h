@@ -9,6 +9,7 @@
  *   map_start.c   start, restart, stop
  *   map.c         answering requests
  *   map_regex.c   patterns
+ *   map_vary.c    conditions on the request's header and the like
  *   map_said.c    how much is logged of .htaccess files' maps
  *
  * The image of a map lies in the server's redirect area and is shared by all processes. Each
@@ -201,6 +202,12 @@ apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
 bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned flags,
                    const char *subject, size_t len, redirect_budget *budget, size_t n,
                    ap_regmatch_t found[]);
+
+/* redirects/map_vary.c */
+/** The look-up may have to ask conditions of rows. */
+void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redirect_map *map);
+/** It was made: Vary says what of the header was looked at. True when the answer is 406. */
+bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge);
 
 /* redirects/map.c */
 /** For child_init. False: there is no memory. */

@@ -12,9 +12,10 @@ static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
 {
     const redirect_map_options *o = &map->options;
     const char *text =
-        apr_psprintf(pool, "%d %d %d %d %d %d\n%s\n%s\n%s\n%s", o->format, o->query, o->ignore_case,
-                     o->ignore_slash, o->subpath, o->status, o->host ? o->host : "",
-                     o->strip ? o->strip : "", map->tree ? map->tree : "", map->file);
+        apr_psprintf(pool, "%d %d %d %d %d %d %d\n%s\n%s\n%s\n%s\n%s", o->format, o->query,
+                     o->ignore_case, o->ignore_slash, o->subpath, o->status, o->unacceptable,
+                     o->host ? o->host : "", o->strip ? o->strip : "", o->columns ? o->columns : "",
+                     map->tree ? map->tree : "", map->file);
 
     return redirect_area_key_of(text, strlen(text), pool);
 }

@@ -133,6 +133,7 @@ static void take_rule(const forward *f, const redirect_rule *from)
     to->rule.query = keep(list->pool, from->query, from->query_len);
     to->rule.strip = keep(list->pool, from->strip, from->strip_len);
     to->rule.target = keep(list->pool, from->target, from->target_len);
+    to->rule.condition = keep(list->pool, from->condition, from->condition_len);
 }
 
 /* An error is a row that cannot be read, or not all of it. */

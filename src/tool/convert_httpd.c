@@ -328,6 +328,8 @@ static bool has_status(int status, apr_pool_t *pool)
 
 static const char *fault_of(const convert_rule *r, apr_pool_t *pool)
 {
+    if (r->rule.condition)
+        return convert_condition_fault(r);
     if (!has_status(r->rule.status, pool))
         return apr_psprintf(pool, "status %d", r->rule.status);
     if (!convert_query_regexes(r, pool))

@@ -68,6 +68,12 @@ const char *convert_query_fault(const convert_writer *w, const convert_rule *r);
 /** True when the map as a whole already has what this rule needs. If not, that is reported. */
 bool convert_fits(convert_writer *w, const convert_rule *r);
 
+/** Of a rule with a redirect_rule.condition, what a format without such cannot say; else NULL. */
+static inline const char *convert_condition_fault(const convert_rule *r)
+{
+    return r->rule.condition ? "conditions on more than the URL" : NULL;
+}
+
 /** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */
 const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also);
 /** The same, but only control characters and bytes in @a these are encoded. */

@@ -98,6 +98,8 @@ static bool has_other_dollar(const char *target, bool groups)
 
 static const char *nginx_fault(const convert_rule *r)
 {
+    if (r->rule.condition)
+        return convert_condition_fault(r);
     if (!r->rule.target)
         return "rows without a target";
     if (r->rule.query && r->rule.kind != REDIRECT_EXACT && r->rule.kind != REDIRECT_LITERAL)
@@ -506,6 +508,8 @@ static const char *json_fault(const convert_writer *w, const convert_rule *r, bo
 {
     convert_wants wants = convert_wants_of(r);
 
+    if (r->rule.condition)
+        return convert_condition_fault(r);
     if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS) && (!r->rule.host || !bulk || w->strict))
         return "a condition on the scheme (write the source with // alone for both)";
     if (wants.query == REDIRECT_QUERY_WHOLE)

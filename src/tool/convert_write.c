@@ -81,6 +81,22 @@ static void note_subpath(convert_writer *w, const convert_rule *r)
         convert_lost(w->list, r, "the source without its slash is redirected, too");
 }
 
+static apr_array_header_t *words_of_condition(const convert_writer *w, const convert_rule *r)
+{
+    return redirect_condition_words(r->rule.condition,
+                                    r->rule.condition ? r->rule.condition_len : 0, w->list->pool);
+}
+
+static void put_conditions(convert_writer *w, const convert_rule *r)
+{
+    const apr_array_header_t *words = words_of_condition(w, r);
+
+    for (int i = 0; i < words->nelts; i++) {
+        putc(' ', w->out);
+        put_word(w->out, APR_ARRAY_IDX(words, i, const char *));
+    }
+}
+
 static void write_text(convert_writer *w)
 {
     EACH_RULE(w, r)
@@ -100,6 +116,7 @@ static void write_text(convert_writer *w)
             putc(' ', w->out);
             put_word(w->out, apr_pstrcat(w->list->pool, "strip=", wants.strip, NULL));
         }
+        put_conditions(w, r);
         putc('\n', w->out);
         w->count++;
     }
@@ -119,6 +136,8 @@ static void put_field(FILE *out, const char *field)
         putc('"', out);
 }
 
+#define CSV_HAS_CONDITIONS 0x8000 /* beside WANT_* */
+
 /* Columns for what rows do not have in common. */
 static unsigned csv_columns(const convert_writer *w)
 {
@@ -136,25 +155,81 @@ static unsigned csv_columns(const convert_writer *w)
             columns |= WANT_CASE;
         if (wants.subpath != w->map.subpath)
             columns |= WANT_SUBPATH;
+        if (r->rule.condition)
+            columns |= CSV_HAS_CONDITIONS;
     }
     return columns;
+}
+
+/* Columns for conditions, and what stands in them. */
+static const char *const csv_conditions[] = {
+    "accept=", "language=", "country=", "cookie=", "header=", "method="};
+#define CSV_CONDITIONS (sizeof(csv_conditions) / sizeof(csv_conditions[0]))
+
+/* NULL: a column says it, *column; the value is behind "=", with its "!" in front in the copy. */
+static const char *csv_condition(convert_writer *w, const char *word, size_t *column,
+                                 const char **value)
+{
+    bool negated = *word == '!';
+
+    word += negated;
+    for (*column = 0; *column < CSV_CONDITIONS; ++*column) {
+        size_t len = strlen(csv_conditions[*column]);
+
+        if (!strncmp(word, csv_conditions[*column], len)) {
+            *value = apr_pstrcat(w->list->pool, negated ? "!" : "", word + len, NULL);
+            return NULL;
+        }
+    }
+    return !strncmp(word, "unacceptable", 12) ? "unacceptable=406 for one row"
+                                              : "conditions on a parameter";
+}
+
+/* values[] of each column, or NULL. What cannot be said is returned. */
+static const char *csv_values(convert_writer *w, const convert_rule *r,
+                              const char *values[CSV_CONDITIONS])
+{
+    const apr_array_header_t *words = words_of_condition(w, r);
+
+    memset(values, 0, CSV_CONDITIONS * sizeof(*values));
+    for (int i = 0; i < words->nelts; i++) {
+        const char *value, *fault;
+        size_t column;
+
+        fault = csv_condition(w, APR_ARRAY_IDX(words, i, const char *), &column, &value);
+        if (fault)
+            return fault;
+        if (values[column])
+            return "several conditions of one kind";
+        values[column] = value;
+    }
+    return NULL;
 }
 
 static void put_csv_row(convert_writer *w, const convert_rule *r, unsigned columns)
 {
     static const char *const queries[] = {",append", ",append", ",drop", ",exact"};
+    const char *values[CSV_CONDITIONS];
     convert_wants wants = convert_wants_of(r);
 
     put_field(w->out, convert_source(r, w->list->pool, ""));
     putc(',', w->out);
     put_field(w->out, r->rule.target ? r->rule.target : "");
-    fprintf(w->out, ",%d%s%s%s\n", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
+    fprintf(w->out, ",%d%s%s%s", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
             !(columns & WANT_CASE) ? ""
             : wants.ignore_case    ? ",ignore"
                                    : ",exact",
             !(columns & WANT_SUBPATH) ? ""
             : wants.subpath           ? ",on"
                                       : ",off");
+    if (columns & CSV_HAS_CONDITIONS) {
+        csv_values(w, r, values);
+        for (size_t i = 0; i < CSV_CONDITIONS; i++) {
+            putc(',', w->out);
+            put_field(w->out, values[i] ? values[i] : "");
+        }
+    }
+    putc('\n', w->out);
 }
 
 static void write_csv(convert_writer *w)
@@ -168,12 +243,20 @@ static void write_csv(convert_writer *w)
         w->map.query = REDIRECT_QUERY_DEFAULT;
     w->map.ignore_case = w->map.ignore_case && !(columns & WANT_CASE);
     w->map.subpath = w->map.subpath && !(columns & WANT_SUBPATH);
-    fprintf(w->out, "source,target,status%s%s%s\n", columns & WANT_QUERY ? ",query" : "",
-            columns & WANT_CASE ? ",case" : "", columns & WANT_SUBPATH ? ",subpath" : "");
+    fprintf(w->out, "source,target,status%s%s%s%s\n", columns & WANT_QUERY ? ",query" : "",
+            columns & WANT_CASE ? ",case" : "", columns & WANT_SUBPATH ? ",subpath" : "",
+            columns & CSV_HAS_CONDITIONS ? ",accept,language,country,cookie,header,method" : "");
     EACH_RULE(w, r)
     {
+        const char *values[CSV_CONDITIONS], *fault;
+
         if (!is_literal(w, r) || !convert_fits(w, r))
             continue;
+        fault = csv_values(w, r, values);
+        if (fault) {
+            convert_left_out(w->list, r, "the format cannot say %s", fault);
+            continue;
+        }
         if (r->rule.kind == REDIRECT_PREFIX)
             note_subpath(w, r);
         put_csv_row(w, r, columns);
@@ -189,6 +272,8 @@ static const char *cloudflare_fault(const convert_rule *r)
     const redirect_rule *rule = &r->rule;
     convert_wants wants = convert_wants_of(r);
 
+    if (rule->condition)
+        return convert_condition_fault(r);
     if (!rule->host)
         return "sources without a host; give one with host=NAME";
     if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
@@ -464,7 +549,9 @@ static void write_netlify(convert_writer *w)
     {
         if (!convert_fits(w, r))
             continue;
-        if (!r->rule.target)
+        if (r->rule.condition)
+            convert_left_out(w->list, r, "the format cannot say %s", convert_condition_fault(r));
+        else if (!r->rule.target)
             convert_left_out(w->list, r, "the format has no rows without a target (status %d)",
                              r->rule.status);
         else if (r->rule.kind == REDIRECT_PREFIX)

@@ -73,6 +73,26 @@ static bool find_dropped(planner *p)
 
 /* --- what keeps a chain -----------------------------------------------------------------------*/
 
+/* Is who answers a matter of conditions? Such rules are taken not to hold. */
+typedef struct watch {
+    redirect_judge judge;
+    bool asked;
+} watch;
+
+static bool watch_compares(const redirect_judge *judge, const char *condition, size_t len)
+{
+    (void)condition;
+    ((watch *)(void *)(uintptr_t)judge)->asked = true;
+    return len == 0;
+}
+
+static bool watch_holds(redirect_judge *judge, const char *condition, size_t len)
+{
+    (void)condition, (void)len;
+    ((watch *)(void *)judge)->asked = true;
+    return false;
+}
+
 /* A redirect may be skipped if the one that stays tells browsers no more than both did: not that it
  * is permanent, nor that the method stays. */
 static bool may_skip(int stays, int skipped)
@@ -211,14 +231,18 @@ static void shorten(planner *p, int index)
     if (!target || r->rule.options & REDIRECT_OPT_EXPAND || step->drop)
         return;
     for (; hops < REDIRECT_FOLLOW_MAX && !step->left; hops++) {
+        watch conditions = {.judge = {.compares = watch_compares, .holds = watch_holds}};
         redirect_request request;
         probe_answer there;
         const convert_rule *next;
 
         if (!request_of(p, r, target, &request))
             break;
+        request.judge = &conditions.judge;
         there = probe_ask(&p->table, &request, p->pool);
-        if (there.index < 0)
+        if (conditions.asked)
+            step->left = "rows with conditions may answer on the way";
+        if (there.index < 0 || step->left)
             break;
         next = rule_at(p->list, there.index);
         if (*target != '/' && !same_host(r, &request) && !next->rule.host)
@@ -344,7 +368,8 @@ static bool same_rule(const convert_rule *x, const convert_rule *y)
            same_bytes(a->host, a->host_len, b->host, b->host_len) &&
            same_bytes(a->query, a->query_len, b->query, b->query_len) &&
            same_bytes(a->strip, a->strip_len, b->strip, b->strip_len) &&
-           same_bytes(a->target, a->target_len, b->target, b->target_len);
+           same_bytes(a->target, a->target_len, b->target, b->target_len) &&
+           same_bytes(a->condition, a->condition_len, b->condition, b->condition_len);
 }
 
 bool fix_same(const convert_list *a, const convert_list *b)

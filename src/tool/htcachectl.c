@@ -32,6 +32,7 @@ enum {
     OPT_METHOD,
     OPT_HEADER,
     OPT_ADDRESS,
+    OPT_COUNTRY,
     OPT_LIMIT,
     OPT_SINCE,
     OPT_ALL,
@@ -78,6 +79,7 @@ static const struct {
     [OPT_ADDRESS] = {"address", "ADDRESS", 0,
                      "the address of the client, an IP number (default: that of the tool, as the "
                      "server sees it)"},
+    [OPT_COUNTRY] = {"country", "CODE", 0, "the country of the client, for rows with country="},
     [OPT_LIMIT] = {"limit", "N", 'n',
                    "print N redirects or pages (default 20), files, differences (default: all), or "
                    "messages of one kind (default: check 100, convert one with a count); 0: all"},
@@ -146,7 +148,7 @@ static const struct {
      "show which row of a redirect map, or line of a configuration, answers a URL; or test a list "
      "of URLs",
      READING | BIT(OPT_FOLLOW) | BIT(OPT_ENCODED_SLASHES) | BIT(OPT_MERGE_SLASHES) | BIT(OPT_URLS) |
-         BIT(OPT_SERVER) | BIT(OPT_CSV),
+         BIT(OPT_SERVER) | BIT(OPT_CSV) | BIT(OPT_METHOD) | BIT(OPT_HEADER) | BIT(OPT_COUNTRY),
      tool_lookup},
     {"diff", "OLD NEW [key=value...]", "show which URLs two lists of redirects answer differently",
      READING | BIT(OPT_MERGE_SLASHES) | BIT(OPT_BASE) | BIT(OPT_CSV) | BIT(OPT_LIMIT), tool_diff},
@@ -188,8 +190,8 @@ static void print_options(FILE *out, unsigned which)
     }
     if (which & BIT(OPT_FORMAT))
         fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
-              "                        status= host= strip= columns= (configtest= changes nothing\n"
-              "                        here)\n",
+              "                        status= host= strip= columns= unacceptable= (configtest= and\n"
+              "                        country_from= change nothing here)\n",
               out);
 }
 
@@ -290,6 +292,7 @@ static const option_field text_fields[] = {
     {OPT_URL, offsetof(tool_options, url)},
     {OPT_METHOD, offsetof(tool_options, method)},
     {OPT_ADDRESS, offsetof(tool_options, address)},
+    {OPT_COUNTRY, offsetof(tool_options, country)},
     {OPT_SINCE, offsetof(tool_options, since)},
     {OPT_FORMAT, offsetof(tool_options, format)},
     {OPT_COLUMNS, offsetof(tool_options, columns)},

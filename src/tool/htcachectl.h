@@ -40,6 +40,7 @@ typedef struct tool_options {
     const char *urls, *server;                   /* lookup: a list, and the server that is asked */
     const char *encoded_slashes, *merge_slashes; /* what the server has */
     const char *method, *address;                /* of the request that explain asks about */
+    const char *country;                         /* of that which lookup asks about */
     const char *header[TOOL_HEADERS];            /* and its headers */
     int headers;
     long limit; /* -1: not said */

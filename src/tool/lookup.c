@@ -171,10 +171,35 @@ static int look_up_urls(const tool_options *command, const apr_array_header_t *n
     return code == TOOL_GOOD ? tool_lookup_urls(command, names->nelts ? f : NULL, pool) : code;
 }
 
+/* NULL: one of them is none, which was said. */
+static const apr_table_t *take_headers(const tool_options *command, apr_pool_t *pool)
+{
+    apr_table_t *headers = apr_table_make(pool, command->headers);
+
+    for (int i = 0; i < command->headers; i++) {
+        const char *colon = strchr(command->header[i], ':');
+        char *value = apr_pstrdup(pool, colon ? colon + 1 : "");
+
+        if (!colon || colon == command->header[i]) {
+            tool_say("--header='%s': must be 'Name: value'", command->header[i]);
+            return NULL;
+        }
+        while (*value == ' ' || *value == '\t')
+            value++;
+        for (size_t n = strlen(value); n && (value[n - 1] == ' ' || value[n - 1] == '\t'); n--)
+            value[n - 1] = '\0';
+        apr_table_merge(
+            headers, apr_pstrmemdup(pool, command->header[i], (size_t)(colon - command->header[i])),
+            value);
+    }
+    return headers;
+}
+
 int tool_lookup(const tool_options *command, apr_pool_t *pool)
 {
     apr_array_header_t *names = apr_array_make(pool, 2, sizeof(const char *));
     redirect_map_options options;
+    const apr_table_t *headers = NULL;
     redirect_server server;
     map_file f;
     int code;
@@ -185,8 +210,13 @@ int tool_lookup(const tool_options *command, apr_pool_t *pool)
         tool_say("lookup needs a file and a URL, or --urls");
         return TOOL_USAGE;
     }
+    if (command->headers && (headers = take_headers(command, pool)) == NULL)
+        return TOOL_USAGE;
     map_file_begin(&f, names->nelts ? APR_ARRAY_IDX(names, 0, const char *) : "", &options, pool);
     f.server = server;
+    f.headers = headers;
+    f.method = command->method;
+    f.country = command->country;
     code = command->urls ? look_up_urls(command, names, &f, pool)
                          : look_up(&f, APR_ARRAY_IDX(names, 1, const char *), command);
     map_file_end(&f);

@@ -310,6 +310,14 @@ int map_file_load(map_file *f, const char *format)
 
 /* --- asking -----------------------------------------------------------------------------------*/
 
+/* Of --header. */
+static const char *field_of(void *baton, const char *name)
+{
+    const map_file *f = baton;
+
+    return f->headers ? apr_table_get(f->headers, name) : NULL;
+}
+
 bool map_file_find(map_file *f, const redirect_request *request, redirect_match *match)
 {
     redirect_request asked = *request;
@@ -318,6 +326,12 @@ bool map_file_find(map_file *f, const redirect_request *request, redirect_match 
     redirect_request_one_form(&asked, f->pool);
     asked.regex = map_regexes_match;
     asked.baton = f->regexes;
+    redirect_conditions_begin(&f->conditions, f->pool, field_of, f);
+    f->conditions.method = f->method;
+    f->conditions.query =
+        request->query ? apr_pstrmemdup(f->pool, request->query, request->query_len) : NULL;
+    f->conditions.country = f->country;
+    asked.judge = &f->conditions.judge;
     map_regexes_budget(f->regexes, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
     found = redirect_table_lookup(f->table, &asked, 0, match);
     if (!map_regexes_out_of_budget(f->regexes))

@@ -36,6 +36,9 @@ typedef struct map_file {
     redirect_table_info info;
     convert_list *lines; /* of a configuration: the table's rules are its; else NULL */
     redirect_server server;
+    const apr_table_t *headers;     /* of the requests that are looked up; NULL: none */
+    const char *method, *country;   /* or NULL */
+    redirect_conditions conditions; /* of the last look-up */
     map_regexes *regexes;
     map_message *messages;
     size_t count, capacity;

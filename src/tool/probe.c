@@ -141,6 +141,7 @@ probe_answer probe_follow(const probe_table *a, const redirect_request *request,
 
         if (!next_request(a, &last, &before, &next, pool))
             break;
+        next.judge = before.judge;
         there = probe_ask(a, &next, pool);
         if (!there.status)
             break;
@@ -206,6 +207,16 @@ static const char *turned(const char *query, apr_pool_t *pool)
     return amp ? apr_psprintf(pool, "%s&%.*s", amp + 1, (int)(amp - query), query) : NULL;
 }
 
+/* Who asks is as the rule wants it. */
+static bool probe_each(prober *v, const convert_rule *r, redirect_request *request)
+{
+    redirect_likeness likeness;
+
+    redirect_likeness_begin(&likeness, r->rule.condition, r->rule.condition_len);
+    request->judge = &likeness.judge;
+    return v->each(v->baton, r, request, v->pool);
+}
+
 static bool probe_query(prober *v, const convert_rule *r, const char *path, const char *host,
                         bool https, const char *query)
 {
@@ -217,7 +228,7 @@ static bool probe_query(prober *v, const convert_rule *r, const char *path, cons
                                 .query = query,
                                 .query_len = query ? strlen(query) : 0};
 
-    return v->each(v->baton, r, &request, v->pool);
+    return probe_each(v, r, &request);
 }
 
 /* With its host and another one, with each query, and once with the other scheme. */
@@ -256,7 +267,7 @@ static bool probe_with(prober *v, const convert_rule *r, const char *path,
                                 .query_len = of_query->rule.query_len};
 
     request.host_len = request.host ? strlen(request.host) : 0;
-    return v->each(v->baton, r, &request, v->pool);
+    return probe_each(v, r, &request);
 }
 
 static const convert_rule *place_of(const apr_array_header_t *rules, int i)

@@ -1,0 +1,79 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/condition.h
+ * What a row of a map wants of a request besides its URL: a method, a country, cookies, header
+ * fields; and what its target is, for requests that want one media type or language rather than
+ * another. The text of a redirect_rule.condition has a line for each, in this order, with "!" in
+ * front of what must not hold:
+ *
+ *     method=GET,POST      one of them; GET stands for HEAD, too
+ *     country=AT,DE        one of them
+ *     parameter=id=1       the query has it; parameter=id: with any value
+ *     cookie=a,b=1         there is one of these cookies, with that value
+ *     header=Name:value    the field has that value; header=Name: it is there
+ *     accept=text/turtle   media types of the target, see negotiate/negotiate.h
+ *     language=de,de-ch    its languages
+ *     unacceptable=406     what comes of it when none of the source's rows is acceptable
+ *
+ * Lines are asked in their order, up to the first that does not hold. What was looked at is told
+ * for Vary. Part of the core: no httpd headers.
+ */
+#ifndef HTC_MAPS_CONDITION_H
+#define HTC_MAPS_CONDITION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <apr_pools.h>
+#include <apr_tables.h>
+
+#include "redirect_table.h"
+
+/** Where a country is, unless country_from= says it: as mod_maxminddb's documentation has it. */
+#define REDIRECT_COUNTRY_FROM "MM_COUNTRY_CODE"
+
+/** The value of a header field, its lines joined by commas; NULL: there is none. */
+typedef const char *redirect_field_fn(void *baton, const char *name);
+
+struct negotiation;
+
+/** What a request says to conditions. Set `judge` in the redirect_request to the first member. A
+ * struct is for one look-up. */
+typedef struct redirect_conditions {
+    redirect_judge judge;
+    apr_pool_t *pool;
+    redirect_field_fn *field;
+    void *baton;
+    const char *method;       /* NULL: GET */
+    const char *country;      /* NULL: not known */
+    const char *query;        /* as the client sent it; NULL: none */
+    apr_array_header_t *vary; /* const char *, each once: fields that were looked at; or NULL */
+    bool not_acceptable;      /* the look-up ended, and the answer is 406 */
+    bool looked_at_country;
+    /* Its own. */
+    struct negotiation *negotiation;
+    bool begun, refuses;
+} redirect_conditions;
+
+void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool,
+                               redirect_field_fn *field, void *baton);
+
+/** The fields for Vary, with commas between; NULL: none. */
+const char *redirect_conditions_vary(const redirect_conditions *conditions, apr_pool_t *pool);
+
+/** As options of a row in a text map, each a word: "cookie=a", "accept=text/turtle". In @a pool. */
+apr_array_header_t *redirect_condition_words(const char *condition, size_t len, apr_pool_t *pool);
+
+/** For checks: a request that is as this condition says and in nothing else as any condition
+ * says. */
+typedef struct redirect_likeness {
+    redirect_judge judge;
+    const char *condition;
+    size_t len;
+    bool begun, exact; /* something was offered; the best is the condition itself */
+} redirect_likeness;
+
+/** @a condition NULL: a request for which no condition holds. */
+void redirect_likeness_begin(redirect_likeness *likeness, const char *condition, size_t len);
+
+#endif

@@ -1,0 +1,54 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What a request says to the conditions of rows, and Vary. Called by redirects/map.c for maps that
+ * have rows with conditions. What was looked at is said in whatever answers: Vary stands both in the
+ * headers of a page and in those that redirects and error pages keep; httpd makes one field of them.
+ * A subrequest has headers of its own, which go along if its page is what is sent.
+ */
+#include "redirects/map.h"
+#include "redirects/notes.h"
+
+static const char *field_of(void *baton, const char *name)
+{
+    return apr_table_get(((const request_rec *)baton)->headers_in, name);
+}
+
+void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redirect_map *map)
+{
+    const char *from =
+        map->options.country_from ? map->options.country_from : REDIRECT_COUNTRY_FROM;
+    redirect_conditions *c = apr_palloc(r->pool, sizeof(*c));
+
+    redirect_conditions_begin(c, r->pool, field_of, r);
+    c->method = r->method;
+    c->query = r->args;
+    c->country = apr_table_get(r->subprocess_env, from);
+    asked->judge = &c->judge;
+}
+
+/* Each name that is not there yet. */
+static void add_vary(request_rec *r, apr_table_t *headers, const apr_array_header_t *names)
+{
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (!ap_find_token(r->pool, apr_table_get(headers, "Vary"), name))
+            apr_table_mergen(headers, "Vary", name);
+    }
+}
+
+bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge)
+{
+    const redirect_conditions *c = (const redirect_conditions *)(const void *)judge;
+
+    if (c->vary) {
+        add_vary(r, r->headers_out, c->vary);
+        add_vary(r, r->err_headers_out, c->vary);
+    }
+    if (c->not_acceptable)
+        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
+                      "HtCacheRedirectMap: %s: none of the rows for '%s' is acceptable by the "
+                      "request's Accept and Accept-Language",
+                      map->file, r->uri);
+    return c->not_acceptable;
+}

@@ -1,0 +1,168 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# Conditions of rows in redirect maps: which row answers by Accept, Accept-Language, country, cookies, header fields,
+# method and query, in maps of the server and of .htaccess files; and what Vary says in whatever answers, which is what was
+# looked at, once.
+use strict;
+use warnings;
+use Test::More;
+use HtCache::Client;
+use HtCache::Env qw(mpm work_dir write_file);
+use HtCache::Server;
+
+my $dir = work_dir('map-conditions');
+write_file("$dir/root/index.html",      "index\n");
+write_file("$dir/root/page.html",       "page\n");
+write_file("$dir/root/own/page.html",   "own page\n");
+write_file("$dir/root/own/index.html",  "own index\n");
+write_file("$dir/root/gone.html",       "an error page\n");
+write_file("$dir/root/own/.htaccess",   "HtCacheRedirectMap own.txt unacceptable=406\nErrorDocument 404 /gone.html\n");
+write_file("$dir/root/own/own.txt", <<'EOT');
+/own/w /ttl accept=text/turtle
+/own/w /json accept=application/json
+/own/c /at country=AT
+/own/c /other
+/own/page.html /en language=en unacceptable=next
+/own/ /de language=de unacceptable=next
+EOT
+write_file("$dir/map.txt", <<'EOT');
+/w /html 303
+/w /ttl 303 accept=text/turtle,application/rdf+xml
+/w /json 303 accept=application/json
+/strict /ttl accept=text/turtle unacceptable=406
+/loose /ttl accept=text/turtle
+/page.html /ttl accept=text/turtle
+/gone - 410 accept=text/turtle
+/gone /here accept=text/html
+/l /de language=de,de-CH
+/l /en language=en
+/c /beta cookie=beta,old=1
+/c /x "header=X-A: one two"
+/c /at country=AT
+/c /post method=POST
+/q /id parameter=id=7
+/plain /nothing
+/sub/dir /below subpath=on cookie=s
+/index.html /index-de language=de
+EOT
+write_file("$dir/_redirects", "/n /fr 302! Language=fr\n/n /at 302! Country=at Cookie=k\n/n /else 302!\n");
+write_file("$dir/vercel.json", <<'EOT');
+{"redirects": [
+ {"source": "/v/:x", "destination": "/has/:x", "has": [{"type": "header", "key": "x-v", "value": "1"}]},
+ {"source": "/v/:x", "destination": "/missing/:x", "missing": [{"type": "cookie", "key": "k"}]}]}
+EOT
+write_file("$dir/map.csv", "source,target,status,accept,cookie\n/t,/one,302,a/b,\n/t,/two,302,,k\n");
+
+# An environment variable that is there when maps are asked, as mod_maxminddb's is.
+my $server = HtCache::Server->new(name => 'map-conditions', htcache => 1, conf => <<"EOT");
+HtCache On
+LogLevel htcache:info
+DocumentRoot "$dir/root"
+ErrorDocument 406 "not acceptable"
+SetEnvIf X-Country ^(.*)\$ MM_COUNTRY_CODE=\$1
+SetEnvIf X-Geo ^(.*)\$ GEO=\$1
+HtCacheRedirectMap "$dir/map.txt"
+HtCacheRedirectMap "$dir/_redirects" country_from=GEO
+HtCacheRedirectMap "$dir/vercel.json"
+HtCacheRedirectMap "$dir/map.csv"
+<Directory "$dir/root">
+    AllowOverride All
+    Require all granted
+    DirectoryIndex index.html
+</Directory>
+<Location /htcache-status>
+    SetHandler htcache-status
+</Location>
+<Location /varied>
+    Header merge Vary Accept-Encoding
+    Header merge Vary accept
+</Location>
+EOT
+$server->start;
+my $client = $server->client('main');
+
+# "302 /path Vary"; the path without scheme and host.
+sub answer {
+    my ($url, @headers) = @_;
+    my $method = @headers % 2 ? shift @headers : 'GET';
+    my @list;
+    push @list, [splice @headers, 0, 2] while @headers;
+    my $got   = $client->request($url, method => $method, headers => \@list);
+    my $where = HtCache::Client::header($got, 'Location') // '';
+    my @vary  = HtCache::Client::header($got, 'Vary');
+    return join ' ', grep {length} $got->{status}, $where =~ s{^https?://[^/]*}{}r, join(' | ', @vary) =~ s/,(?=\S)/, /gr;
+}
+
+my @cases = (
+    # What was looked at stands in a redirect.
+    ['303 /ttl Accept',  '/w', Accept => 'text/turtle'],
+    ['303 /json Accept', '/w', Accept => 'application/json, text/turtle;q=0.5'],
+    ['303 /html Accept', '/w', Accept => 'text/html'],
+    ['303 /ttl Accept',  '/w'],
+    ['303 /ttl Accept',  '/w', 'HEAD', Accept => 'text/turtle'],
+    # In an error page, of the row and of the file that is not there, and in a page.
+    ['410 Accept',                       '/gone',        Accept            => 'text/turtle'],
+    ['302 /here Accept',                 '/gone',        Accept            => 'text/html'],
+    ['406 Accept',                       '/strict',      Accept            => 'text/html'],
+    ['302 /ttl Accept',                  '/strict',      Accept            => 'text/html, text/*;q=0.1'],
+    ['404 Accept',                       '/loose',       Accept            => 'text/html'],
+    ['200 Accept',                       '/page.html',   Accept            => 'text/html'],
+    ['302 /ttl Accept',                  '/page.html',   Accept            => 'text/turtle'],
+    ['302 /en Accept-Language',          '/l',           'Accept-Language' => 'en, de;q=0.8'],
+    ['302 /de Accept-Language',          '/l',           'Accept-Language' => 'de-CH, en;q=0.8'],
+    ['404 Accept-Language',              '/l',           'Accept-Language' => 'fr'],
+    ['302 /beta Cookie',                 '/c',           Cookie            => 'a=b; beta=x'],
+    ['302 /beta Cookie',                 '/c',           Cookie            => 'old=1'],
+    ['302 /x Cookie, X-A',               '/c',           'X-A'             => 'one two'],
+    ['302 /at Cookie, X-A',              '/c',           'X-Country'       => 'at'],
+    ['302 /post Cookie, X-A',            '/c',           'POST'],
+    ['404 Cookie, X-A',                  '/c',           'X-Country'       => 'DE'],
+    ['302 /id?id=7&b',                   '/q?id=7&b'],
+    ['404',                              '/q?id=8'],
+    # A source without conditions has no Vary, nor has one that no row is of.
+    ['302 /nothing', '/plain', Accept => 'text/turtle', Cookie => 'beta=1'],
+    ['404',          '/none',  Accept => 'text/turtle', Cookie => 'beta=1'],
+    ['302 /below/x Cookie', '/sub/dir/x', Cookie => 's=1'],
+    ['404 Cookie',          '/sub/dir/x'],
+    # The subrequest of mod_dir is what is sent: so is its Vary.
+    ['200 Accept-Language', '/',           'Accept-Language' => 'en'],
+    ['200 Accept-Language', '/index.html', 'Accept-Language' => 'en'],
+    # Other formats.
+    ['302 /fr Accept-Language',           '/n',   'Accept-Language' => 'fr'],
+    ['302 /else Accept-Language',         '/n',   'Accept-Language' => 'de'],
+    ['302 /fr Accept-Language',           '/n',   'Accept-Language' => 'fr', 'X-Geo' => 'AT'],
+    ['302 /at Cookie, Accept-Language',   '/n',   'Accept-Language' => 'de', 'X-Geo' => 'AT', Cookie => 'k=1'],
+    ['307 /has/1 x-v',                    '/v/1', 'X-V'             => '1'],
+    ['307 /missing/1 x-v, Cookie',        '/v/1'],
+    ['404 x-v, Cookie',                   '/v/1', Cookie            => 'k=1'],
+    ['302 /one Accept',                   '/t',   Accept            => 'a/b'],
+    ['302 /two Cookie, Accept',           '/t',   Accept            => 'a/c', Cookie => 'k='],
+    ['404 Cookie, Accept',                '/t',   Accept            => 'a/c'],
+    # .htaccess
+    ['302 /ttl Accept',         '/own/w',         Accept            => 'text/turtle'],
+    ['302 /json Accept',        '/own/w',         Accept            => 'application/json'],
+    ['406 Accept',              '/own/w',         Accept            => 'text/html'],
+    ['302 /at',                 '/own/c',         'X-Country'       => 'AT'],
+    ['302 /other',              '/own/c',         'X-Country'       => 'DE'],
+    ['302 /en Accept-Language', '/own/page.html', 'Accept-Language' => 'en'],
+    ['200 Accept-Language',     '/own/page.html', 'Accept-Language' => 'fr'],
+    ['302 /de Accept-Language', '/own/',          'Accept-Language' => 'de'],
+    ['200 Accept-Language',     '/own/',          'Accept-Language' => 'fr'],
+);
+for my $round (1, 2) {
+    for my $case (@cases) {
+        my ($expected, $url, @headers) = @$case;
+        is answer($url, @headers), $expected, "$url @headers";
+    }
+}
+
+# What else says Vary is said, too, once.
+write_file("$dir/map.txt", "/varied/w /ttl accept=text/turtle\n/varied/page /x language=de\n");
+write_file("$dir/root/varied/page", "page\n");
+$server->restart;
+is answer('/varied/w', Accept => 'text/turtle'), '302 /ttl Accept', 'a redirect has what was looked at for it';
+is answer('/varied/page', 'Accept-Language' => 'en'), '200 Accept-Language, Accept-Encoding, accept', 'one field';
+like $server->error_log, qr{map-conditions/map\.txt: none of the rows for '/strict' is acceptable}, '406 is explained in the log';
+
+is_deeply [$server->crashes], [], 'no child crashed';
+ok $server->stop, 'the server stops';
+done_testing;

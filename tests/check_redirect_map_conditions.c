@@ -1,0 +1,653 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Conditions of rows: which row answers which request, what Vary says, in each format that has words
+ * for them; what is reported. Then random maps and requests, compared with a second look-up that is
+ * written from docs/redirect-maps.md and asks the oracle of negotiation: HTC_HEADERS=1000000 asks for
+ * more requests, HTC_SEED=N for others.
+ */
+#include "negotiate_oracle.h"
+#include "redirect_map_util.h"
+#include "suite_util.h"
+#include "tool/map.h"
+
+#include <apr_strings.h>
+#include <apr_tables.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define DEFAULT_HEADERS 40000
+#define REQUESTS_OF_MAP 40
+
+/* --- asking ----------------------------------------------------------------------------------- */
+
+/* "Name: value" lines of the request, and "METHOD" or "?country=XX", each ended by a newline. */
+typedef struct asking {
+    apr_table_t *fields;
+    redirect_conditions conditions;
+} asking;
+
+static const char *field_of(void *baton, const char *name)
+{
+    return apr_table_get(baton, name);
+}
+
+static void add_lines(asking *a, const char *lines, apr_pool_t *pool)
+{
+    char *state, *copy = apr_pstrdup(pool, lines);
+
+    for (char *line = apr_strtok(copy, "\n", &state); line; line = apr_strtok(NULL, "\n", &state)) {
+        char *value = strstr(line, ": ");
+
+        if (!strncmp(line, "country ", 8))
+            a->conditions.country = line + 8;
+        else if (!value)
+            a->conditions.method = line;
+        else {
+            *value = '\0';
+            apr_table_merge(a->fields, line, value + 2);
+        }
+    }
+}
+
+/* "3 Accept, Cookie": the line that answers, 0 for none, 406; and Vary. */
+static const char *answer_to(test_map *map, const char *url, const char *lines)
+{
+    redirect_request request;
+    redirect_match match;
+    asking a = {.fields = apr_table_make(map->pool, 4)};
+    const char *vary, *line;
+    int status;
+    bool found;
+
+    ck_assert_ptr_null(redirect_request_of(url, NULL, &request, &status, map->pool));
+    redirect_conditions_begin(&a.conditions, map->pool, field_of, a.fields);
+    add_lines(&a, lines, map->pool);
+    a.conditions.query = request.query;
+    redirect_request_one_form(&request, map->pool);
+    request.judge = &a.conditions.judge;
+    request.regex = map_regexes_match;
+    request.baton = map->regexes;
+    found = redirect_table_lookup(map->table, &request, 0, &match);
+    ck_assert(!(found && a.conditions.not_acceptable));
+    vary = redirect_conditions_vary(&a.conditions, map->pool);
+    line = a.conditions.not_acceptable
+               ? "406"
+               : apr_psprintf(map->pool, "%u",
+                              found ? redirect_table_line(map->table, match.rule, NULL) : 0);
+    return apr_pstrcat(map->pool, line, vary ? " " : "", vary ? vary : "", NULL);
+}
+
+/* --- which row answers ------------------------------------------------------------------------ */
+
+typedef struct one {
+    const char *map, *url, *lines, *answer;
+} one;
+
+#define WIDGET                                                                        \
+    "/w /html 303\n/w /ttl 303 accept=text/turtle,application/rdf+xml\n/w /json 303 " \
+    "accept=application/json\n"
+#define FLAGS "/f /x method=POST\n/f /y cookie=beta,old=1\n/f /z header=X-A:b country=AT,DE\n"
+
+static const one answers[] = {
+    /* the row without is the default, wherever it stands */
+    {WIDGET, "/w", "Accept: text/turtle", "2 Accept"},
+    {WIDGET, "/w", "Accept: text/html", "1 Accept"},
+    {WIDGET, "/w", "Accept: application/json, text/turtle;q=0.9", "3 Accept"},
+    {WIDGET, "/w", "Accept: application/json;q=0, text/*;q=0.1", "2 Accept"},
+    {WIDGET, "/w", "Accept: application/*;q=0", "1 Accept"},
+    {WIDGET, "/w", "", "2 Accept"}, /* all are acceptable: the first that says what it is */
+    {WIDGET, "/w", "Accept: */*", "2 Accept"},
+    {WIDGET, "/other", "Accept: */*", "0"},
+    {"/w /ttl accept=text/turtle\n/w /html\n", "/w", "Accept: text/html", "2 Accept"},
+    /* none acceptable and no default */
+    {"/w /ttl accept=text/turtle\n/ /rest subpath=on\n", "/w", "Accept: text/html", "2 Accept"},
+    {"/w /ttl accept=text/turtle unacceptable=406\n/ /rest subpath=on\n", "/w", "Accept: text/html",
+     "406 Accept"},
+    {"/w /ttl accept=text/turtle unacceptable=406\n/ /rest subpath=on\n", "/x", "Accept: text/html",
+     "2"},
+    {"/ /rest subpath=on\n/w /ttl accept=text/turtle unacceptable=406\n", "/w", "Accept: text/html",
+     "1"},
+    /* a default behind rows of other sources is still of its source */
+    {"/w /ttl accept=text/turtle\n/ /rest subpath=on\n/w /html\n", "/w", "Accept: text/html",
+     "3 Accept"},
+    {"/w /html\n/ /rest subpath=on\n/w /ttl accept=text/turtle\n", "/w", "Accept: text/turtle",
+     "3 Accept"},
+    /* languages, and both */
+    {"/l /en language=en\n/l /de language=de,de-CH\n", "/l", "Accept-Language: de-CH, en;q=0.5",
+     "2 Accept-Language"},
+    {"/l /en language=en\n/l /de language=de\n", "/l", "Accept-Language: fr", "0 Accept-Language"},
+    {"/l /en language=en accept=text/html\n/l /de language=de\n", "/l",
+     "Accept-Language: de\nAccept: text/html", "2 Accept, Accept-Language"},
+    /* conditions that hold or not */
+    {FLAGS, "/f", "POST", "1"},
+    {FLAGS, "/f", "post", "0 Cookie"},
+    {FLAGS, "/f", "Cookie: a=b; beta=2", "2 Cookie"},
+    {FLAGS, "/f", "Cookie: beta", "2 Cookie"},
+    {FLAGS, "/f", "Cookie: old=1", "2 Cookie"},
+    {FLAGS, "/f", "Cookie: old=12; Beta=1; xbeta=1", "0 Cookie"},
+    {FLAGS, "/f", "X-A: b\ncountry at", "3 Cookie, X-A"},
+    {FLAGS, "/f", "X-A: bb\ncountry AT", "0 Cookie, X-A"},
+    {FLAGS, "/f", "X-A: b\ncountry FR", "0 Cookie"},
+    {FLAGS, "/f", "x-a: b\ncountry DE", "3 Cookie, X-A"},
+    {"/g /x method=GET\n", "/g", "HEAD", "1"},
+    {"/g /x method=HEAD\n", "/g", "", "0"},
+    {"/g /x !method=GET\n", "/g", "DELETE", "1"},
+    {"/g /x !country=AT\n", "/g", "", "1"},
+    {"/g /x !cookie=a !header=X-A\n", "/g", "", "1 Cookie, X-A"},
+    {"/g /x !cookie=a !header=X-A\n", "/g", "X-A: ", "0 Cookie, X-A"},
+    {"/g /x header=X-A:\n", "/g", "X-A: ", "1 X-A"},
+    {"/g /x \"header=X-A: one, two\"\n", "/g", "X-A: one\nX-A: two", "1 X-A"},
+    {"/g /x parameter=id=1\n", "/g?b&id=1", "", "1"},
+    {"/g /x parameter=id\n", "/g?b&id=1", "", "1"},
+    {"/g /x parameter=a%20b=%c3%a4\n", "/g?a%20b=%C3%A4", "", "1"},
+    {"/g /x parameter=id\n", "/g?idx=1", "", "0"},
+    {"/g /x !parameter=id\n", "/g?id", "", "0"},
+    /* of those that hold the first one answers; one that cannot answer is not looked at */
+    {"/g /x cookie=a\n/g /y header=X-A\n/g /z\n", "/g", "Cookie: a=1\nX-A: 1", "1 Cookie"},
+    {"/g /x cookie=a\n/g /y header=X-A\n/g /z\n", "/g", "", "3 Cookie, X-A"},
+    {"/g /z\n/g /x cookie=a\n", "/g", "Cookie: a=1", "1"},
+    /* compared are those that hold */
+    {"/g /x cookie=a accept=a/b\n/g /y accept=a/c\n/g /z\n", "/g", "Accept: a/b",
+     "3 Cookie, Accept"},
+    {"/g /x cookie=a accept=a/b\n/g /y accept=a/c\n/g /z\n", "/g", "Cookie: a=\nAccept: a/b",
+     "1 Cookie, Accept"},
+    {"/g /x cookie=a\n/g /y accept=a/c\n/g /z\n", "/g", "Cookie: a=\nAccept: a/c",
+     "2 Cookie, Accept"},
+    {"/g /x cookie=a\n/g /y accept=a/c\n/g /z\n", "/g", "Cookie: a=\nAccept: a/d",
+     "1 Cookie, Accept"},
+    /* other hosts, queries, kinds and cases are other sources */
+    {"/g?a=1 /x accept=a/b\n/g /z\n", "/g?a=1", "Accept: a/c", "2 Accept"},
+    {"/g?a=1&b=2 /x accept=a/b\n/g?b=2&a=1 /y\n", "/g?b=2&a=1", "Accept: a/b", "1 Accept"},
+    {"//h.example/g /x accept=a/b\n/g /z\n", "http://h.example/g", "Accept: a/c", "2 Accept"},
+    {"/g /x accept=a/b case=ignore\n/g /z\n", "/g", "Accept: a/c", "2 Accept"},
+    {"/g /x accept=a/b case=ignore\n/G /z case=ignore\n", "/g", "Accept: a/c", "2 Accept"},
+    {"/g/ /x accept=a/b slash=ignore\n/g /z slash=ignore\n", "/g/", "Accept: a/c", "2 Accept"},
+    {"/g /x accept=a/b subpath=on\n/g /z subpath=on\n", "/g/y", "Accept: a/c", "2 Accept"},
+    {"/g /x accept=a/b subpath=on strip=u\n/g - 410 subpath=on strip=u\n", "/g/y", "Accept: a/c",
+     "2 Accept"},
+};
+
+static void expect_answer(const char *name, const one *c)
+{
+    test_map *map = test_map_load(name, c->map, "");
+    const char *got;
+
+    ck_assert_msg(map->table != NULL, "'%s': %s", c->map, map->log);
+    got = answer_to(map, c->url, c->lines);
+    ck_assert_msg(!strcmp(got, c->answer), "%s'%s' with '%s': '%s' instead of '%s'; reports:\n%s",
+                  c->map, c->url, c->lines, got, c->answer, map->log);
+    test_map_free(map);
+}
+
+START_TEST(an_answer)
+{
+    expect_answer("m.txt", &answers[_i]);
+}
+END_TEST
+
+/* --- formats ---------------------------------------------------------------------------------- */
+
+#define VERCEL(conditions)                                                           \
+    "{\"redirects\":[\n{\"source\":\"/a\",\"destination\":\"/b\"," conditions "},\n" \
+    "{\"source\":\"/p/:x\",\"destination\":\"/q/:x\"," conditions "}]}"
+#define CSV "source,target,accept,language,country,cookie,header,method\n"
+
+static const struct {
+    const char *name;
+    one one;
+} formats[] = {
+    {"_redirects",
+     {"/a /b 302 Language=de,fr\n/a /c\n", "/a", "Accept-Language: fr", "1 Accept-Language"}},
+    {"_redirects", {"/a /b 302! Country=at,DE\n/a /c\n", "/a", "country AT", "1"}},
+    {"_redirects",
+     {"/a /b 302 Country=at Cookie=x\n/a /c\n", "/a", "country AT\nCookie: x=", "1 Cookie"}},
+    {"_redirects", {"/a/* /b/:splat cookie=x,y\n/a/* /c\n", "/a/z", "Cookie: y=1", "1 Cookie"}},
+    {"_redirects",
+     {"/a/:p/c /b/:p 302 Language=de\n/a/:q/c /d/:q 302\n", "/a/z/c", "Accept-Language: de",
+      "1 Accept-Language"}},
+    {"m.csv",
+     {CSV "/a,/b,text/turtle,,,,,\n/a,/c,,,,,,\n", "/a", "Accept: text/turtle", "2 Accept"}},
+    {"m.csv",
+     {CSV "/a,/b,\"text/turtle, a/b;c=\"\"d\"\"\",,,,\"x: \"\"y\"\"\",\n/a,/c,,,,,,\n", "/a",
+      "Accept: a/b;c=d\nX: \"y\"", "2 x, Accept"}},
+    {"m.csv",
+     {CSV "/a,/b,,de,,,,\n/a,/c,,fr,,,,\n", "/a", "Accept-Language: fr", "3 Accept-Language"}},
+    {"m.csv", {CSV "/a,/b,,,AT,!x,,\"get,POST\"\n/a,/c,,,,,,\n", "/a", "country AT", "2 Cookie"}},
+    {"m.csv", {CSV "/a,/b,,,,,,!POST\n", "/a", "POST", "0"}},
+    {"vercel.json",
+     {VERCEL("\"has\":[{\"type\":\"header\",\"key\":\"x-a\"}]"), "/a", "X-A: 1", "2 x-a"}},
+    {"vercel.json",
+     {VERCEL("\"has\":[{\"type\":\"header\",\"key\":\"x-a\",\"value\":\"a\\\\.b\"}]"), "/p/1",
+      "X-A: a.b", "3 x-a"}},
+    {"vercel.json",
+     {VERCEL("\"missing\":[{\"type\":\"cookie\",\"key\":\"k\",\"value\":\"1\"}]"), "/p/1",
+      "Cookie: k=2", "3 Cookie"}},
+    {"vercel.json",
+     {VERCEL("\"has\":[{\"type\":\"cookie\",\"key\":\"k\"},{\"type\":\"query\",\"key\":\"i\","
+             "\"value\":\"1\"}]"),
+      "/a?i=1&j", "Cookie: k=2", "2 Cookie"}},
+    {"vercel.json",
+     {VERCEL("\"has\":[{\"type\":\"host\",\"value\":\"h.example\"},{\"type\":\"query\",\"key\":"
+             "\"i\"}]"),
+      "http://h.example/p/1?i", "", "3"}},
+    {"vercel.json", {VERCEL("\"missing\":[{\"type\":\"query\",\"key\":\"i\"}]"), "/a?i", "", "0"}},
+};
+
+START_TEST(a_format)
+{
+    if (test_map_has_regexes())
+        expect_answer(formats[_i].name, &formats[_i].one);
+}
+END_TEST
+
+/* --- reports ---------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *map, *said; /* NULL: nothing */
+} reports[] = {
+    {"/a /b accept=*/*", "E1 accept=*/*: must be media types"},
+    {"/a /b accept=text/html;q=1", "E1 accept=text/html;q=1: must be"},
+    {"/a /b language=en_US", "E1 language=en_US: must be language tags"},
+    {"/a /b country=Austria", "E1 country=Austria: must be country codes"},
+    {"/a /b country=AT,,DE", "E1 country=AT,,DE: must be"},
+    {"/a /b \"cookie=a b\"", "E1 cookie=a b: must be"},
+    {"/a /b cookie==1", "E1 cookie==1: must be"},
+    {"/a /b header=:x", "E1 header=:x: must be NAME or NAME:VALUE"},
+    {"/a /b \"header=X Y\"", "E1 header=X Y: must be"},
+    {"/a /b header=", "E1 header=: must be"},
+    {"/a /b method=GE/T", "E1 method=GE/T: must be methods"},
+    {"/a /b parameter=a&b", "E1 parameter=a&b: must be"},
+    {"/a /b accept=a/b accept=a/c", "E1 accept= stands there twice"},
+    {"/a /b !accept=a/b", "E1 '!accept=a/b' is neither"},
+    {"/a /b unacceptable=404", "E1 unacceptable=: must be 406 or next"},
+    {"/a /b country_from=X", "E1 'country_from=X' is neither"},
+    {"/a /b cookie=x\n/a /c cookie=x", "W2 the same source"},
+    {"/a /b cookie=x\n/a /c cookie=y", NULL},
+    {"/a /b cookie=x method=get\n/a /c method=GET cookie=x", "W2 the same source"},
+    {"/a /b accept=a/b\n/a /c\n", NULL},
+    {"/a /b\n/a /c accept=a/b\n", NULL},
+    {"/a /b\n/a /c cookie=x\n", "W2 never used: line 1 answers"},
+    {"/a /b cookie=x\n/a /c accept=a/b\n/a /d", NULL},
+    {"/ /b subpath=on\n/a /c accept=a/b\n", "W2 never used: line 1 answers"},
+    {"/ /b subpath=on cookie=x\n/a /c cookie=x\n", "W2 never used: line 1 answers"},
+    {"/a /b subpath=on cookie=x\n/a/c /d\n", NULL},
+    {"/a /b cookie=x\n/b /a\n", "N1 a chain"},
+    {"/a /b cookie=x\n/b /a cookie=x\n", "W1 a loop of 2 rows"},
+    {"/a /a cookie=x\n", "W1 leads to itself"},
+    {"/a /b accept=a/b\n/b /c accept=a/b\n/b /d\n", "N1 a chain of 2 redirects, by line 2"},
+};
+
+START_TEST(a_report)
+{
+    test_map *map = test_map_load("m.txt", reports[_i].map, "");
+
+    redirect_map_check(map->table, &map->report, map->pool);
+    if (reports[_i].said)
+        ck_assert_msg(test_map_said(map, reports[_i].said), "'%s': '%s' is missing in:\n%s",
+                      reports[_i].map, reports[_i].said, map->log);
+    else
+        ck_assert_msg(!*map->log, "'%s':\n%s", reports[_i].map, map->log);
+    test_map_free(map);
+}
+END_TEST
+
+START_TEST(options_of_a_map)
+{
+    test_map *map = test_map_load("m.txt", "/w /x accept=a/b\n/v /x accept=a/b unacceptable=next\n",
+                                  "unacceptable=406 country_from=GEO");
+
+    ck_assert_str_eq(answer_to(map, "/w", "Accept: a/c"), "406 Accept");
+    ck_assert_str_eq(answer_to(map, "/v", "Accept: a/c"), "0 Accept");
+    test_map_free(map);
+}
+END_TEST
+
+/* Hundreds of rows of one source, more than wait in one walk, in vain. */
+START_TEST(many_rows_of_a_source)
+{
+    char *text = malloc(100 * 1000), *to = text;
+    test_map *map;
+
+    for (int i = 0; i < 500; i++)
+        to += sprintf(to, "/w /x%d accept=a/t%d cookie=c%d\n/%s /y%d language=x-l%d subpath=on\n",
+                      i, i, i % 3, i % 2 ? "w" : "", i, i);
+    map = test_map_load("m.txt", text, "");
+    ck_assert_str_eq(map->log, "");
+    ck_assert_str_eq(answer_to(map, "/w", "Accept: a/t400\nCookie: c1=1\nAccept-Language: fr"),
+                     "801 Cookie, Accept-Language, Accept");
+    ck_assert_str_eq(answer_to(map, "/w", "Accept: b/b\nCookie: c1=1\nAccept-Language: x-l499"),
+                     "1000 Cookie, Accept-Language, Accept");
+    ck_assert_str_eq(answer_to(map, "/w", "Accept: b/b\nCookie: c1=1\nAccept-Language: x-l498"),
+                     "998 Cookie, Accept-Language");
+    ck_assert_str_eq(answer_to(map, "/w", "Accept: b/b\nAccept-Language: fr"),
+                     "0 Cookie, Accept-Language");
+    test_map_free(map);
+    free(text);
+}
+END_TEST
+
+/* --- random ----------------------------------------------------------------------------------- */
+
+static uint64_t state;
+
+static unsigned below(unsigned n)
+{
+    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 (Steele, Lea, Flood, 2014) */
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (unsigned)((x ^ x >> 31) % n);
+}
+
+static bool chance(unsigned percent)
+{
+    return below(100) < percent;
+}
+
+#define ONE_OF(array) ((array)[below(COUNT_OF(array))])
+#define MAX_ROWS      14
+#define NAMES         3 /* of cookies and of header fields */
+
+/* What must hold of a name: nothing, that it is there, that it is not, that it has the value. */
+typedef enum wish { ANY, THERE, NOT_THERE, VALUE, NOT_VALUE, WISHES } wish;
+
+static const char *const wish_of_option[WISHES] = {"", "%s=%s", "!%s=%s", "%s=%s%s1", "!%s=%s%s1"};
+
+/* A row, as the second look-up knows it. */
+typedef struct row {
+    unsigned source; /* an index of sources[] */
+    bool post, austria;
+    wish cookie[NAMES], header[NAMES];
+    char types[100], languages[100]; /* "": none */
+    bool refuses;
+} row;
+
+/* A request; 0: not there, 1: its value is 1, 2: another. */
+typedef struct wanted {
+    unsigned path;
+    bool post, austria;
+    unsigned cookie[NAMES], header[NAMES];
+    char accept[400], language[400]; /* "": none */
+    bool has_accept, has_language;
+} wanted;
+
+static const char *const sources[] = {"/a", "/b", "/ subpath=on", "/a case=ignore"};
+static const char *const paths[] = {"/a", "/b", "/c"};
+static const char *const types[] = {"a/b", "a/c", "b/b", "a/b;v=1", "text/html"};
+static const char *const tags[] = {"en", "de", "de-ch", "fr"};
+static const char *const ranges[] = {"a/b",     "a/c",       "a/*", "*/*",
+                                     "a/b;v=1", "text/html", "x/y", "b/*"};
+static const char *const tongues[] = {"en", "de", "de-CH", "fr", "*", "en-US"};
+static const char *const weights[] = {"",        "",        ";q=0",   ";q=0.5",
+                                      ";q=0.50", "; q=0.9", ";q=1.0", ";q=2"};
+static const char *const fields[NAMES] = {"X-A", "X-B", "X-C"};
+
+static bool is_of(unsigned source, unsigned path)
+{
+    return source == 2 || source == path || (source == 3 && path == 0);
+}
+
+static void random_row(row *r)
+{
+    *r = (row){.source = below(COUNT_OF(sources)), .post = chance(10), .austria = chance(10)};
+    for (int i = 0; i < NAMES; i++) {
+        r->cookie[i] = chance(12) ? 1 + below(WISHES - 1) : ANY;
+        r->header[i] = chance(8) ? 1 + below(WISHES - 1) : ANY;
+    }
+    for (unsigned n = chance(50) ? 1 + below(2) : 0; n; n--)
+        sprintf(r->types + strlen(r->types), "%s%s", *r->types ? "," : "", ONE_OF(types));
+    for (unsigned n = chance(35) ? 1 + below(2) : 0; n; n--)
+        sprintf(r->languages + strlen(r->languages), "%s%s", *r->languages ? "," : "",
+                ONE_OF(tags));
+    r->refuses = chance(25);
+}
+
+static char *put_wish(char *to, wish w, const char *option, const char *name, const char *between)
+{
+    if (w == ANY)
+        return to;
+    *to++ = ' ';
+    return to + sprintf(to, wish_of_option[w], option, name, between);
+}
+
+static char *put_row(char *to, const row *r, int number)
+{
+    const char *options = strchr(sources[r->source], ' ');
+    int len = options ? (int)(options - sources[r->source]) : (int)strlen(sources[r->source]);
+
+    to += sprintf(to, "%.*s /r%d%s%s%s", len, sources[r->source], number, options ? options : "",
+                  r->post ? " method=POST,PUT" : "", r->austria ? " country=AT" : "");
+    for (int i = 0; i < NAMES; i++)
+        to = put_wish(to, r->cookie[i], "cookie", fields[i], "=");
+    for (int i = 0; i < NAMES; i++)
+        to = put_wish(to, r->header[i], "header", fields[i], ":");
+    if (*r->types)
+        to += sprintf(to, " accept=%s", r->types);
+    if (*r->languages)
+        to += sprintf(to, " language=%s", r->languages);
+    return to + sprintf(to, "%s\n", r->refuses ? " unacceptable=406" : "");
+}
+
+static bool random_list(char *to, const char *const *words, unsigned n)
+{
+    unsigned members = below(5);
+
+    *to = '\0';
+    if (chance(10))
+        return false;
+    for (unsigned i = 0; i < members; i++)
+        to += sprintf(to, "%s%s%s", i ? ", " : "", words[below(n)], ONE_OF(weights));
+    return true;
+}
+
+static void random_request(wanted *w)
+{
+    *w = (wanted){.path = below(COUNT_OF(paths)), .post = chance(30), .austria = chance(40)};
+    for (int i = 0; i < NAMES; i++) {
+        w->cookie[i] = below(3);
+        w->header[i] = below(3);
+    }
+    w->has_accept = random_list(w->accept, ranges, COUNT_OF(ranges));
+    w->has_language = random_list(w->language, tongues, COUNT_OF(tongues));
+}
+
+static void put_lines(const wanted *w, char *to)
+{
+    bool cookies = false;
+
+    to += sprintf(to, "%s%s", w->post ? "PUT\n" : "", w->austria ? "country AT\n" : "country X1\n");
+    for (int i = 0; i < NAMES; i++) {
+        if (!w->cookie[i])
+            continue;
+        to += sprintf(to, "%s%s=%s", cookies ? "; " : "Cookie: ", fields[i],
+                      w->cookie[i] == 1 ? "1" : "11");
+        cookies = true;
+    }
+    to += sprintf(to, "%s", cookies ? "\n" : "");
+    for (int i = 0; i < NAMES; i++) {
+        if (w->header[i])
+            to += sprintf(to, "%s: %s\n", fields[i], w->header[i] == 1 ? "1" : "");
+    }
+    if (w->has_accept)
+        to += sprintf(to, "Accept: %s\n", w->accept);
+    if (w->has_language)
+        sprintf(to, "Accept-Language: %s\n", w->language);
+}
+
+/* --- the second look-up ----------------------------------------------------------------------- */
+
+/* Fields looked at, in their order. */
+typedef struct seen {
+    char vary[200];
+} seen;
+
+static void see(seen *s, const char *name)
+{
+    char known[210], wanted_name[30];
+
+    snprintf(known, sizeof(known), "%s,", s->vary);
+    snprintf(wanted_name, sizeof(wanted_name), " %s,", name);
+    if (!strstr(known, wanted_name))
+        sprintf(s->vary + strlen(s->vary), "%s %s", *s->vary ? "," : "", name);
+}
+
+static bool is_fulfilled(wish w, unsigned there)
+{
+    return w == ANY || (w == THERE && there) || (w == NOT_THERE && !there) ||
+           (w == VALUE && there == 1) || (w == NOT_VALUE && there != 1);
+}
+
+static bool row_holds(const row *r, const wanted *w, seen *s)
+{
+    if ((r->post && !w->post) || (r->austria && !w->austria))
+        return false;
+    for (int i = 0; i < NAMES; i++) {
+        if (r->cookie[i] != ANY)
+            see(s, "Cookie");
+        if (!is_fulfilled(r->cookie[i], w->cookie[i]))
+            return false;
+    }
+    for (int i = 0; i < NAMES; i++) {
+        if (r->header[i] != ANY)
+            see(s, fields[i]);
+        if (!is_fulfilled(r->header[i], w->header[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool is_compared(const row *r)
+{
+    return *r->types || *r->languages;
+}
+
+/* Of the rows of one source, from `first` on, which holds: the one that answers, -1: none, -2: 406.
+ * Others without a type or language are asked only if nothing else is acceptable. */
+static int compare_rows(const row *rows, int n, int first, const wanted *w, seen *s)
+{
+    oracle_row offered[MAX_ROWS];
+    oracle_answer answer;
+    int number[MAX_ROWS], count = 0;
+    bool any = false, refuses = false;
+
+    for (int i = first; i < n; i++)
+        any |= rows[i].source == rows[first].source && is_compared(&rows[i]);
+    if (!any)
+        return first;
+    for (int i = first; i < n; i++) {
+        const row *r = &rows[i];
+
+        if (r->source != rows[first].source ||
+            (i > first && (!is_compared(r) || !row_holds(r, w, s))))
+            continue;
+        refuses |= is_compared(r) && r->refuses;
+        number[count] = i;
+        offered[count++] =
+            (oracle_row){*r->types ? r->types : NULL, *r->languages ? r->languages : NULL};
+    }
+    answer = oracle_negotiate(w->has_accept ? w->accept : NULL,
+                              w->has_language ? w->language : NULL, offered, count);
+    for (int i = first + 1; answer.row < 0 && i < n; i++) {
+        if (rows[i].source == rows[first].source && !is_compared(&rows[i]) &&
+            row_holds(&rows[i], w, s)) {
+            number[answer.row = 0] = i;
+            break;
+        }
+    }
+    if (answer.accept)
+        see(s, "Accept");
+    if (answer.accept_language)
+        see(s, "Accept-Language");
+    return answer.row >= 0 ? number[answer.row] : refuses ? -2 : -1;
+}
+
+static void second_look_up(const row *rows, int n, const wanted *w, char *to)
+{
+    bool refused[COUNT_OF(sources)] = {false};
+    seen s = {""};
+    int found = -1;
+
+    for (int i = 0; found == -1 && i < n; i++) {
+        if (!is_of(rows[i].source, w->path) || refused[rows[i].source] ||
+            !row_holds(&rows[i], w, &s))
+            continue;
+        found = compare_rows(rows, n, i, w, &s);
+        refused[rows[i].source] = true;
+    }
+    if (found == -2)
+        sprintf(to, "406%s", s.vary);
+    else
+        sprintf(to, "%d%s", found + 1, s.vary);
+}
+
+START_TEST(random_maps)
+{
+    const char *given = getenv("HTC_SEED"), *more = getenv("HTC_HEADERS");
+    unsigned long headers = more ? strtoul(more, NULL, 10) : DEFAULT_HEADERS, none = 0, refused = 0,
+                  varied = 0;
+    uint64_t seed = given ? strtoull(given, NULL, 10) : 26;
+    row rows[MAX_ROWS];
+    char text[MAX_ROWS * 600], lines[1500], expected[300];
+    test_map *map = NULL;
+    int n = 0;
+
+    state = seed;
+    for (unsigned long i = 0; i < headers; i++) {
+        const char *got;
+        wanted w;
+
+        if (i % REQUESTS_OF_MAP == 0) {
+            char *to = text;
+
+            if (map)
+                test_map_free(map);
+            n = 1 + (int)below(MAX_ROWS);
+            for (int k = 0; k < n; k++) {
+                random_row(&rows[k]);
+                to = put_row(to, &rows[k], k);
+            }
+            map = test_map_load("m.txt", text, "");
+            if (map->report.errors)
+                ck_abort_msg("%s\n%s", text, map->log);
+        }
+        random_request(&w);
+        put_lines(&w, lines);
+        second_look_up(rows, n, &w, expected);
+        got = answer_to(map, paths[w.path], lines);
+        if (strcmp(got, expected) != 0)
+            ck_abort_msg("HTC_SEED=%llu, request %lu: '%s' instead of '%s'\n%s\n%s%s",
+                         (unsigned long long)seed, i, got, expected, text, lines, paths[w.path]);
+        none += *expected == '0';
+        refused += !strncmp(expected, "406", 3);
+        varied += strchr(expected, ' ') != NULL;
+    }
+    if (map)
+        test_map_free(map);
+    printf("%lu requests, seed %llu: none %lu, 406 %lu, with Vary %lu\n", headers,
+           (unsigned long long)seed, none, refused, varied);
+    if (headers >= DEFAULT_HEADERS) {
+        ck_assert(none > headers / 50 && none < headers / 2);
+        ck_assert(refused > headers / 100);
+        ck_assert(varied > headers / 4);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("conditions of redirect maps");
+    TCase *tc = tcase_create("conditions");
+
+    tcase_add_loop_test(tc, an_answer, 0, (int)COUNT_OF(answers));
+    tcase_add_loop_test(tc, a_format, 0, (int)COUNT_OF(formats));
+    tcase_add_loop_test(tc, a_report, 0, (int)COUNT_OF(reports));
+    tcase_add_test(tc, options_of_a_map);
+    tcase_add_test(tc, many_rows_of_a_source);
+    tcase_add_test(tc, random_maps);
+    tcase_set_timeout(tc, 7200);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
