@@ -10,7 +10,7 @@ _htcachectl_options() { # command
     top) all+=" --url= --limit= --csv" ;;
     unused | missing) all+=" --url= --limit= --since= --csv" ;;
     check) all+=" --url= --format= --columns= --cost --fix --follow --limit= --output=" ;;
-    lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv" ;;
+    lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv --method= --header= --country=" ;;
     diff) all+=" --format= --columns= --base= --limit= --merge-slashes= --csv" ;;
     convert) all+=" --format= --columns= --to= --base= --output= --limit= --merge-slashes=" ;;
     *) all="--help --version" ;;
@@ -62,7 +62,7 @@ _htcachectl() {
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
-    --url | --base | --header | --address | -u | -H) return ;;
+    --url | --base | --header | --address | --country | -u | -H) return ;;
     esac
     if [[ $current == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_htcachectl_options "$command")" -- "$current")

@@ -13,6 +13,16 @@ static const char *field_of(void *baton, const char *name)
     return apr_table_get(((const request_rec *)baton)->headers_in, name);
 }
 
+/* httpd gives variables another name when it redirects internally. */
+static const char *country_of(const request_rec *r, const char *name)
+{
+    const char *country = apr_table_get(r->subprocess_env, name);
+
+    if (!country && r->prev)
+        country = apr_table_get(r->subprocess_env, apr_pstrcat(r->pool, "REDIRECT_", name, NULL));
+    return country;
+}
+
 void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redirect_map *map)
 {
     const char *from =
@@ -22,7 +32,7 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
     redirect_conditions_begin(c, r->pool, field_of, r);
     c->method = r->method;
     c->query = r->args;
-    c->country = apr_table_get(r->subprocess_env, from);
+    c->country = country_of(r, from);
     asked->judge = &c->judge;
 }
 

@@ -51,7 +51,7 @@ static int follow(map_file *f, const redirect_request *request, bool on, map_hop
     return n;
 }
 
-static void print_hops(const map_file *f, const map_hop *hops, int n)
+static void print_hops(const map_file *f, const map_hop *hops, int n, const char *vary)
 {
     for (int i = 0; i < n; i++) {
         tool_put_place(stdout, f->name, hops[i].line);
@@ -68,12 +68,14 @@ static void print_hops(const map_file *f, const map_hop *hops, int n)
     if (n == HOPS_MAX)
         printf("more than %d redirects: probably a loop\n", HOPS_MAX - 1);
     if (n == 0)
-        puts("no row answers");
+        puts(f->conditions.not_acceptable ? "406: no row is acceptable" : "no row answers");
+    if (vary)
+        printf("Vary: %s\n", vary);
 }
 
-static json_t *json_hops(const map_file *f, const map_hop *hops, int n)
+static json_t *json_hops(const map_file *f, const map_hop *hops, int n, const char *vary)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *root;
 
     for (int i = 0; i < n; i++) {
         json_t *one = tool_json_place(json_object(), hops[i].line);
@@ -84,8 +86,13 @@ static json_t *json_hops(const map_file *f, const map_hop *hops, int n)
                             hops[i].location ? json_string(hops[i].location) : json_null());
         json_array_append_new(list, one);
     }
-    return json_pack("{sosbso}", "file", tool_json_string(f->name), "found", n > 0, "answers",
-                     list);
+    root =
+        json_pack("{sosbso}", "file", tool_json_string(f->name), "found", n > 0, "answers", list);
+    if (f->conditions.not_acceptable)
+        json_object_set_new(root, "status", json_integer(406));
+    if (vary)
+        json_object_set_new(root, "vary", json_string(vary));
+    return root;
 }
 
 /* httpd answers before it asks any map. */
@@ -108,7 +115,7 @@ static int look_up(map_file *f, const char *url, const tool_options *command)
     redirect_request request;
     map_hop hops[HOPS_MAX];
     int status, n, code;
-    const char *why = redirect_request_of(url, &f->server, &request, &status, f->pool);
+    const char *vary, *why = redirect_request_of(url, &f->server, &request, &status, f->pool);
 
     if (why && !status) {
         tool_say("the URL cannot be used: %s", why);
@@ -122,13 +129,14 @@ static int look_up(map_file *f, const char *url, const tool_options *command)
     if (f->info.pattern && !map_regexes_available())
         tool_say("built without PCRE2: rows with patterns were not asked");
     n = follow(f, &request, command->follow, hops);
+    vary = command->follow ? NULL : redirect_conditions_vary(&f->conditions, f->pool);
     if (command->json) {
-        int written = tool_print_json(json_hops(f, hops, n));
+        int written = tool_print_json(json_hops(f, hops, n, vary));
 
         if (written != TOOL_GOOD)
             return written;
     } else
-        print_hops(f, hops, n);
+        print_hops(f, hops, n, vary);
     return n > 0 && n < HOPS_MAX && !hops[n - 1].refused ? TOOL_GOOD : TOOL_FOUND;
 }
 
