@@ -116,6 +116,14 @@ static bool begins(const search *s, const rt_record *r)
            rt_equal(r->source, s->path, r->source_len, r->profile->flags & REDIRECT_ICASE);
 }
 
+static bool match_template(const search *s, const rt_record *r)
+{
+    size_t len;
+    const char *pattern = rt_text(s->table, RT_PATTERNS, r->pattern, &len);
+
+    return redirect_template_match(pattern, len, r->profile->flags, s->path, s->len, NULL, 0);
+}
+
 static bool match_source(const search *s, const rt_record *r, size_t *matched)
 {
     *matched = s->len;
@@ -129,7 +137,7 @@ static bool match_source(const search *s, const rt_record *r, size_t *matched)
         break;
     }
     if (!(r->profile->flags & REDIRECT_FLOATING))
-        return begins(s, r);
+        return begins(s, r) && (r->profile->kind != REDIRECT_TEMPLATE || match_template(s, r));
     return rt_contains(s->path, s->len, r->source, r->source_len,
                        r->profile->flags & REDIRECT_ICASE);
 }

@@ -49,8 +49,17 @@ typedef enum redirect_kind {
     REDIRECT_LITERAL_PREFIX,
     /** The caller's function runs the regex `pattern`. Every path that it matches begins with
      * `source` (which may be empty) or, with REDIRECT_FLOATING, contains it. */
-    REDIRECT_PATTERN
+    REDIRECT_PATTERN,
+    /** As PATTERN, but never FLOATING, and for `pattern` redirect_template_is() holds. No regex is
+     * run. */
+    REDIRECT_TEMPLATE
 } redirect_kind;
+
+/** True when rules of the kind must have a pattern, which says what paths they match. */
+static inline bool redirect_kind_has_pattern(redirect_kind kind)
+{
+    return kind == REDIRECT_PATTERN || kind == REDIRECT_TEMPLATE;
+}
 
 enum {
     REDIRECT_ICASE = 1, /**< ASCII letters of the path (not of query or host) in any case */
@@ -69,11 +78,12 @@ typedef struct redirect_rule {
     unsigned flags; /* REDIRECT_* bits */
     const char *source;
     size_t source_len;
-    const char *literals; /* of a PATTERN: texts, each with a NUL behind, that every path which it
+    const char *
+        literals; /* of a PATTERN or TEMPLATE: texts, each with a NUL behind, that every path which it
                            * matches contains, in any case of ASCII letters. It may be found by one
                            * of them, and need not be run for other paths. NULL: none are known */
     size_t literals_len;
-    const char *pattern; /* the regex of a PATTERN. Other kinds may have one, for
+    const char *pattern; /* the regex of a PATTERN or TEMPLATE. Other kinds may have one, for
                           * back-references. No NUL in it; the same holds for strip */
     size_t pattern_len;
     const char
@@ -277,7 +287,8 @@ void redirect_match_target(const redirect_match *match, char *to);
 
 /** Totals, from the image's header. */
 typedef struct redirect_table_info {
-    uint32_t rules, exact, prefix, pattern; /* LITERAL counts as exact, LITERAL_PREFIX as prefix */
+    uint32_t rules, exact, prefix, pattern; /* LITERAL counts as exact, LITERAL_PREFIX as prefix,
+                                             * TEMPLATE as pattern */
     uint32_t patterns;                      /* distinct pattern ids */
     size_t bytes;
     bool uses_host, uses_query; /* some rule has such a condition */
@@ -309,5 +320,39 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
 
 /** The version of the image format. */
 uint64_t redirect_table_format(void);
+
+/* --- redirect_table/template.c ---------------------------------------------------------------- */
+
+/** The groups of a pattern: group i is path[start, end), -1: unset. */
+typedef struct redirect_group {
+    int start, end;
+} redirect_group;
+#define REDIRECT_GROUPS 10 /* most that a template can have, with number 0 */
+
+/**
+ * Is the regex a template, whose meaning the table knows itself? It is written with literals and
+ *
+ *   ([^/]+)  or ([^/]+?)   a name: bytes of one segment; the second form where there is another one
+ *                          in the same segment behind it
+ *   (.*)                   a splat: any bytes, also none
+ *   (?:/(.*))?             the same with the slash ahead of it, or nothing; only at the end
+ *   (?:/([^/]+))?          a segment, or nothing
+ *   ((?:[^/]+)(?:/(?:[^/]+))*)          segments
+ *   (?:/((?:[^/]+)(?:/(?:[^/]+))*))?    segments, or nothing
+ *
+ * between "^" and "$" or "/?$", with one group at least. It has one of the last five at most, and
+ * no name in the segments in which that begins and ends. Others are left to a regex library.
+ */
+bool redirect_template_is(const char *pattern, size_t len);
+
+/**
+ * Does the template match, as a regex in which "." matches each byte and "$" only the end? Takes no
+ * lock, allocates nothing, and its time is linear. @a flags: REDIRECT_ICASE or 0. What is no
+ * template may match or not.
+ * @return the number of its groups, with number 0, of which the first @a max are in @a groups (may
+ * be NULL); 0: it does not match.
+ */
+int redirect_template_match(const char *pattern, size_t len, unsigned flags, const char *path,
+                            size_t path_len, redirect_group *groups, int max);
 
 #endif

@@ -76,6 +76,11 @@ static redirect_rule rule_of(mixture what, unsigned i, char path[200])
         rule.pattern_len = strlen(rule.pattern);
         rule.flags |= i % 2 ? REDIRECT_FLOATING : 0;
         rule.source_len = i % 2 ? i % 12 : rule.source_len;
+        if (i % 4 == 0) { /* it is found, and matched, as it stands */
+            rule.kind = REDIRECT_TEMPLATE;
+            rule.pattern = i % 8 ? "^/(.*)$" : "^/([^/]+)(?:/((?:[^/]+)(?:/(?:[^/]+))*))?/?$";
+            rule.pattern_len = strlen(rule.pattern);
+        }
     }
     rule.host = hosts[i / 5 % 4];
     rule.host_len = rule.host ? strlen(rule.host) : 0;
@@ -195,15 +200,21 @@ static bool on_regex(void *baton, uint32_t id, const char *pattern, unsigned fla
 static void read_match(const redirect_table *table, const redirect_request *request,
                        const redirect_match *match, const redirect_table_info *info)
 {
+    redirect_group groups[REDIRECT_GROUPS];
     bool refused;
     uint32_t index;
+    int n = 0;
 
+    if (match->profile.kind == REDIRECT_TEMPLATE)
+        n = redirect_template_match(match->pattern, match->pattern_len, match->profile.flags,
+                                    request->path, request->path_len, groups, REDIRECT_GROUPS);
     ck_assert_uint_le(match->target_len, REDIRECT_MAX_TEXT);
     ck_assert(match->profile.status >= 100 && match->profile.status <= 999);
     ck_assert_uint_le(match->matched, request->path_len);
     ck_assert(!match->pattern || match->pattern_id < info->patterns);
     redirect_match_target(match, target);
-    redirect_map_location(match, request, NULL, 0, pool, &refused);
+    redirect_map_location(match, request, groups, n < REDIRECT_GROUPS ? n : REDIRECT_GROUPS, pool,
+                          &refused);
     redirect_table_line(table, match->rule, &index);
     ck_assert(index < info->rules || !index);
     redirect_table_key(table, match->rule);

@@ -105,7 +105,8 @@ const char *test_map_ask(test_map *map, const char *url)
 
     if (!ask(map, url, &request, &match))
         return "none";
-    n = map_regexes_groups(map->regexes, &match, request.path, request.path_len, groups, 10);
+    n = map_regexes_groups(map->regexes, &match, redirect_path_one_form(request.path, map->pool),
+                           request.path_len, groups, 10);
     location = redirect_map_location(&match, &request, groups, n, map->pool, &refused);
     if (refused)
         return "refused";

@@ -150,7 +150,7 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
     uint32_t from = 0;
 
     c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
-    if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (!c->loose || redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
     memcpy(c->path, rule->source, rule->source_len);
     c->path[rule->source_len] = '\0';

@@ -99,12 +99,6 @@ typedef enum redirect_severity {
 typedef void redirect_report_fn(void *baton, redirect_severity severity, uint32_t line,
                                 const char *message);
 
-/** The regex groups of a match for REDIRECT_OPT_EXPAND: group i is subject[start, end), -1: unset.
- */
-typedef struct redirect_group {
-    int start, end;
-} redirect_group;
-
 /** A good redirect_report.try_most for a caller that may not take long: about a second. Ordinary
  * patterns cost some 600, so that is 100,000 of them. */
 #define REDIRECT_TRY_MOST (UINT64_C(64) << 20)

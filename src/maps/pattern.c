@@ -189,6 +189,8 @@ void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b)
     if (row->expand)
         row->kind = REDIRECT_PATTERN;
     row->pattern = row->kind == REDIRECT_PATTERN ? b->to : NULL;
+    if (row->pattern && redirect_template_is(b->to, b->len))
+        row->kind = REDIRECT_TEMPLATE;
     redirect_map_add(r, row);
 }
 

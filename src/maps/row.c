@@ -589,9 +589,9 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
         return false;
     fill_options(row, mode, rule);
     rule->line = r->line;
-    if (rule->kind != REDIRECT_PATTERN)
+    if (!redirect_kind_has_pattern(rule->kind))
         return true;
-    if (!check_pattern(r, rule))
+    if (rule->kind == REDIRECT_PATTERN && !check_pattern(r, rule))
         return false;
     redirect_map_set_literals(rule, r->row_pool);
     r->row_pool_used = true;

@@ -115,10 +115,17 @@ static bool host_ok(const char *host, size_t len)
     return !host || (len && len <= REDIRECT_MAX_HOST && !(rt_is_below(host, len) && len == 2));
 }
 
+/* A template is compared with paths that begin with its source. */
+static bool template_ok(const redirect_rule *rule)
+{
+    return rule->kind != REDIRECT_TEMPLATE ||
+           redirect_template_is(rule->pattern, rule->pattern_len);
+}
+
 static bool rule_ok(const redirect_rule *rule)
 {
-    return rule->kind >= REDIRECT_EXACT && rule->kind <= REDIRECT_PATTERN && flags_ok(rule) &&
-           rule->source && (rule->kind != REDIRECT_PATTERN || rule->pattern) &&
+    return rule->kind >= REDIRECT_EXACT && rule->kind <= REDIRECT_TEMPLATE && flags_ok(rule) &&
+           rule->source && (!redirect_kind_has_pattern(rule->kind) || rule->pattern) &&
            text_ok(rule->source, rule->source_len, true) &&
            text_ok(rule->pattern, rule->pattern_len, false) &&
            text_ok(rule->query, rule->query_len, true) &&
@@ -126,7 +133,7 @@ static bool rule_ok(const redirect_rule *rule)
            text_ok(rule->target, rule->target_len, true) &&
            text_ok(rule->condition, rule->condition_len, false) &&
            !(rule->condition && !rule->condition_len) &&
-           !(rule->literals && rule->kind != REDIRECT_PATTERN) &&
+           !(rule->literals && !redirect_kind_has_pattern(rule->kind)) && template_ok(rule) &&
            host_ok(rule->host, rule->host_len) && rule->status >= 100 && rule->status <= 999 &&
            rule->options <= UINT16_MAX;
 }
@@ -414,7 +421,7 @@ static void count_rule(redirect_builder *b, const redirect_rule *rule)
     b->last_line = rule->line;
     if (rule->kind == REDIRECT_EXACT || rule->kind == REDIRECT_LITERAL)
         b->exact++;
-    else if (rule->kind == REDIRECT_PATTERN)
+    else if (redirect_kind_has_pattern(rule->kind))
         b->pattern++;
     else
         b->prefix++;

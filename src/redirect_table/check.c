@@ -110,7 +110,7 @@ static bool profile_ok(const check *c, const redirect_profile *p)
 
     return rt_profile_possible(p) && !(p->has & ~(unsigned)ALL_HAS) &&
            !(p->origin && !(p->has & REDIRECT_HAS_TARGET)) &&
-           !(p->kind == REDIRECT_PATTERN && !(p->has & RT_PATTERN)) &&
+           !(redirect_kind_has_pattern(p->kind) && !(p->has & RT_PATTERN)) &&
            !(p->flags & REDIRECT_ANY_SLASH && !segments) &&
            !(p->flags & REDIRECT_FLOATING && p->kind != REDIRECT_PATTERN) &&
            p->strip <= count(c, RT_STRIPS) && p->origin <= count(c, RT_ORIGINS);
@@ -211,12 +211,22 @@ static bool numbers_of_strings_ok(const check *c, const rt_record *r)
            r->condition <= count(c, RT_CONDITIONS) && !(has & RT_CONDITION && !r->condition);
 }
 
+/* The text of a TEMPLATE is one. */
+static bool template_ok(const check *c, const rt_record *r)
+{
+    const uint32_t *ends = section(c, RT_PATTERNS);
+
+    return r->profile->kind != REDIRECT_TEMPLATE ||
+           redirect_template_is(c->image + ends[r->pattern - 1],
+                                ends[r->pattern] - ends[r->pattern - 1] - 1);
+}
+
 static void count_record(check *c, const rt_record *r)
 {
     c->rules++;
     if (r->profile->kind == REDIRECT_EXACT || r->profile->kind == REDIRECT_LITERAL)
         c->exact++;
-    else if (r->profile->kind == REDIRECT_PATTERN)
+    else if (redirect_kind_has_pattern(r->profile->kind))
         c->pattern++;
     else
         c->prefix++;
@@ -247,7 +257,7 @@ static bool records_ok(check *c)
         if (!numbers_ok(c, (const uint8_t *)record, (const uint8_t *)c->image + end))
             return false;
         rt_decode(record, c->profiles, &r);
-        if (!lengths_ok(c, &r, end - at) || !numbers_of_strings_ok(c, &r))
+        if (!lengths_ok(c, &r, end - at) || !numbers_of_strings_ok(c, &r) || !template_ok(c, &r))
             return false;
         line += 1 + r.line_delta;
         if (!marks_ok(c, at, line))

@@ -410,7 +410,7 @@ static void uncount(redirect_builder *b, const rt_record *r)
     b->rules--;
     if (r->profile->kind == REDIRECT_EXACT || r->profile->kind == REDIRECT_LITERAL)
         b->exact--;
-    else if (r->profile->kind == REDIRECT_PATTERN)
+    else if (redirect_kind_has_pattern(r->profile->kind))
         b->pattern--;
     else
         b->prefix--;

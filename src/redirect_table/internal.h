@@ -6,6 +6,7 @@
  *   redirect_table.c        look-ups
  *   redirect_table/simple.c look-ups where all rules are of the simplest kinds
  *   redirect_table/text.c   comparing and hashing texts; rules as text again
+ *   redirect_table/template.c matching templates
  *   redirect_table/build.c  the builder: a rule becomes a record
  *   redirect_table/key.c    and a key
  *   redirect_table/index.c  the builder's end: duplicates, the index, the image
@@ -33,7 +34,7 @@
  *   - the space: which of the things below make up the key (rt_space),
  *   - the number of its host; the hash of its query, unless it has one of too many strip sets,
  *   - of EXACT, PREFIX and LITERAL: the source without runs of slashes and a slash at the end;
- *   - of LITERAL_PREFIX and PATTERN: the segments that a slash follows, and up to RT_PARTIAL_MAX
+ *   - of LITERAL_PREFIX, PATTERN, TEMPLATE: the segments that a slash follows, and up to RT_PARTIAL_MAX
  * bytes of what is behind the last slash, the partial segment. Which lengths of such there are
  *     behind given segments is known from the nodes;
  *   - of a pattern with literals that is not found better by its source, and of a FLOATING one: 8
@@ -303,7 +304,7 @@ static inline uint32_t rt_count(const redirect_table *table, rt_section which)
 /* Can a rule have this profile? Its strings are checked when they are read. */
 static inline bool rt_profile_possible(const redirect_profile *profile)
 {
-    return profile->kind >= REDIRECT_EXACT && profile->kind <= REDIRECT_PATTERN &&
+    return profile->kind >= REDIRECT_EXACT && profile->kind <= REDIRECT_TEMPLATE &&
            profile->status >= 100 && profile->status <= 999;
 }
 
@@ -320,7 +321,7 @@ static inline bool rt_record_possible(const redirect_table *table, uint32_t plac
            (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT && r->tail <= r->source_len &&
            r->host <= rt_count(table, RT_HOSTS) && r->pattern <= rt_count(table, RT_PATTERNS) &&
            r->condition <= rt_count(table, RT_CONDITIONS) &&
-           (r->pattern || r->profile->kind != REDIRECT_PATTERN) && place < place + r->size;
+           (r->pattern || r->profile->kind < REDIRECT_PATTERN) && place < place + r->size;
 }
 
 /* The record at `place`, whatever stands there. False: there is none. */

@@ -208,7 +208,7 @@ bool rt_key_make(redirect_builder *b, const rt_record *r, uint64_t *key)
         space->has |= RT_FLOAT_ALL;
         return true;
     }
-    if (kind == REDIRECT_LITERAL_PREFIX || kind == REDIRECT_PATTERN)
+    if (kind == REDIRECT_LITERAL_PREFIX || redirect_kind_has_pattern(kind))
         return partial_key(b, r, space, salt, key);
     hash = source_hash(b, r, space->icase);
     if (kind == REDIRECT_EXACT) {
@@ -228,7 +228,7 @@ bool rt_key_make(redirect_builder *b, const rt_record *r, uint64_t *key)
 
 bool rt_key_is_open(const redirect_rule *rule)
 {
-    return rule->kind == REDIRECT_PATTERN &&
+    return redirect_kind_has_pattern(rule->kind) &&
            (rule->literals || (rule->flags & REDIRECT_FLOATING && rule->source_len >= NARROW));
 }
 

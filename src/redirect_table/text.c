@@ -404,10 +404,13 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
     rt_record r;
     size_t len = 0;
     const char *text;
+    uint32_t kind;
 
     if (!rt_take(table, rule, &r))
         return 0;
     rt_fill(table, rule, &r, 0, &match);
+    /* which of the two a pattern is was not always told apart */
+    kind = match.profile.kind == REDIRECT_TEMPLATE ? REDIRECT_PATTERN : match.profile.kind;
     XXH3_64bits_reset(&state);
     hash_text(&state, r.source, r.source_len);
     text = rt_text(table, RT_HOSTS, r.host, &len);
@@ -418,8 +421,7 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
     for (unsigned i = 0; i < 3; i++) /* where the target is cut may differ from image to image */
         XXH3_64bits_update(&state, match.part_len[i] ? match.part[i] : "", match.part_len[i]);
     hash_text(&state,
-              (const char *)(uint32_t[]){match.profile.kind, match.profile.flags,
-                                         (uint32_t)match.profile.status,
+              (const char *)(uint32_t[]){kind, match.profile.flags, (uint32_t)match.profile.status,
                                          !!(r.profile->has & REDIRECT_HAS_TARGET),
                                          !!(r.profile->has & REDIRECT_HAS_QUERY)},
               5 * sizeof(uint32_t));

@@ -356,14 +356,18 @@ static bool look_up(const htc_table *table, const redirect_request *asked, redir
 }
 
 /* The groups of the pattern that matched. */
-static int run_groups(htc_table *table, const redirect_match *match, const request_rec *r,
+static int run_groups(htc_table *table, const redirect_match *match, const redirect_request *asked,
                       redirect_group groups[MAX_GROUPS])
 {
     ap_regmatch_t found[MAX_GROUPS];
 
-    if (!match->pattern || !(match->profile.options & REDIRECT_OPT_EXPAND) ||
-        !htc_map_regex(table, match->pattern_id, match->pattern, match->profile.flags, r->uri,
-                       strlen(r->uri), NULL, MAX_GROUPS, found))
+    if (!match->pattern || !(match->profile.options & REDIRECT_OPT_EXPAND))
+        return 0;
+    if (match->profile.kind == REDIRECT_TEMPLATE)
+        return redirect_template_match(match->pattern, match->pattern_len, match->profile.flags,
+                                       asked->path, asked->path_len, groups, MAX_GROUPS);
+    if (!htc_map_regex(table, match->pattern_id, match->pattern, match->profile.flags, asked->path,
+                       asked->path_len, NULL, MAX_GROUPS, found))
         return 0;
     for (int i = 0; i < MAX_GROUPS; i++)
         groups[i] = (redirect_group){found[i].rm_so, found[i].rm_eo};
@@ -447,7 +451,7 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
                                   redirect_request *asked, const redirect_match *match)
 {
     redirect_group groups[MAX_GROUPS];
-    int n = run_groups(table, match, r, groups);
+    int n = run_groups(table, match, asked, groups);
     uint32_t index, line = redirect_table_line(table->table, match->rule, &index);
     bool refused = false;
     const char *location;

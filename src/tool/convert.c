@@ -266,7 +266,7 @@ static redirect_rule *rules_of(const convert_list *list, apr_pool_t *pool)
     for (size_t i = 0; i < n; i++) {
         rules[i] = APR_ARRAY_IDX(list->rules, i, convert_rule).rule;
         rules[i].line = (uint32_t)i;
-        if (rules[i].kind == REDIRECT_PATTERN)
+        if (redirect_kind_has_pattern(rules[i].kind))
             redirect_map_set_literals(&rules[i], pool);
     }
     return rules;

@@ -106,7 +106,7 @@ static const char *nginx_fault(const convert_rule *r)
         return "a condition on the query unless the path is literal";
     if (has_scheme(r) && !r->rule.host)
         return "a condition on the scheme without a host";
-    if (r->rule.host && r->rule.kind == REDIRECT_PATTERN && !is_anchored(r))
+    if (r->rule.host && redirect_kind_has_pattern(r->rule.kind) && !is_anchored(r))
         return "a host before a pattern that does not begin with '^/', or has alternatives";
     if (has_other_dollar(r->rule.target, r->rule.options & REDIRECT_OPT_EXPAND))
         return "a '$' in a target";

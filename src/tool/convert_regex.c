@@ -110,7 +110,7 @@ int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out
                              .expand = r->rule.options & REDIRECT_OPT_EXPAND,
                              .icase = r->rule.flags & REDIRECT_ICASE};
     out[0].pattern =
-        r->rule.kind == REDIRECT_PATTERN ? r->rule.pattern : literal_regex(r, list->pool);
+        redirect_kind_has_pattern(r->rule.kind) ? r->rule.pattern : literal_regex(r, list->pool);
     return 1;
 }
 

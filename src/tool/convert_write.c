@@ -33,7 +33,7 @@ static const char *literal_fault(const convert_rule *r)
 {
     const redirect_rule *rule = &r->rule;
 
-    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
         return "patterns";
     if (rule->kind == REDIRECT_PREFIX && rule->target && !r->joins &&
         !(rule->options & REDIRECT_OPT_APPEND_REST))
@@ -276,7 +276,7 @@ static const char *cloudflare_fault(const convert_rule *r)
         return convert_condition_fault(r);
     if (!rule->host)
         return "sources without a host; give one with host=NAME";
-    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
         return "patterns";
     if (!rule->target)
         return "rows without a target";
@@ -556,7 +556,7 @@ static void write_netlify(convert_writer *w)
                              r->rule.status);
         else if (r->rule.kind == REDIRECT_PREFIX)
             write_prefix(w, r);
-        else if (r->rule.kind == REDIRECT_PATTERN || r->rule.kind == REDIRECT_LITERAL_PREFIX)
+        else if (redirect_kind_has_pattern(r->rule.kind) || r->rule.kind == REDIRECT_LITERAL_PREFIX)
             write_pattern(w, r);
         else if (has_dots(&r->rule))
             convert_left_out(w->list, r, "the format cannot say dot segments");

@@ -123,7 +123,7 @@ static void add_rule(fix_index *x, const convert_rule *r, bool dropped, apr_pool
     const char *path = fix_path(r->rule.source, r->rule.source_len, pool);
     source_at at = {host_of(r), key_of(path, pool)};
 
-    if (r->rule.kind == REDIRECT_PATTERN || r->rule.kind == REDIRECT_LITERAL_PREFIX)
+    if (redirect_kind_has_pattern(r->rule.kind) || r->rule.kind == REDIRECT_LITERAL_PREFIX)
         add_pattern(x, r, at, pool);
     if (r->rule.query)
         put(x->query_sources, path);

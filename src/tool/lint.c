@@ -397,7 +397,7 @@ static void check_place(const convert_rule *const *rules, size_t n, once *o, apr
     for (size_t i = 0; builder && i < n; i++) {
         redirect_rule rule = rules[i]->rule;
 
-        if (rule.kind == REDIRECT_PATTERN)
+        if (redirect_kind_has_pattern(rule.kind))
             redirect_map_set_literals(&rule, pool);
         redirect_builder_add(builder, &rule);
     }

@@ -351,8 +351,9 @@ bool map_file_ask(map_file *f, const redirect_request *request, map_hop *h)
         return false;
     h->request = *request;
     h->line = redirect_table_line(f->table, h->match.rule, NULL);
-    count = map_regexes_groups(f->regexes, &h->match, request->path, request->path_len, groups,
-                               GROUPS_MAX);
+    count =
+        map_regexes_groups(f->regexes, &h->match, redirect_path_one_form(request->path, f->pool),
+                           request->path_len, groups, GROUPS_MAX);
     count = count < GROUPS_MAX ? count : GROUPS_MAX;
     h->location = redirect_map_location(&h->match, request, groups, count, f->pool, &h->refused);
     if (f->lines)

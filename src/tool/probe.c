@@ -56,8 +56,7 @@ probe_answer probe_ask(const probe_table *a, const redirect_request *request, ap
         return out;
     out.index = (int)a->indexes[match.rule / PROBE_STEP];
     out.status = match.profile.status;
-    n = map_regexes_groups(a->regexes, &match, request->path, request->path_len, groups,
-                           GROUPS_MAX);
+    n = map_regexes_groups(a->regexes, &match, normal.path, normal.path_len, groups, GROUPS_MAX);
     out.location = redirect_map_location(&match, request, groups, n < GROUPS_MAX ? n : GROUPS_MAX,
                                          pool, &refused);
     if (refused)

@@ -91,6 +91,9 @@ static pcre2_code *code_of(map_regexes *regexes, uint32_t id, const char *patter
     return code;
 }
 
+static int groups_of(map_regexes *regexes, const redirect_match *match, const char *subject,
+                     size_t len, redirect_group *groups, int max);
+
 bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned flags,
                        const char *subject, size_t len)
 {
@@ -102,11 +105,11 @@ bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned f
         regexes->out_of_budget = true;
         return false;
     }
-    return map_regexes_groups(baton, &match, subject, len, NULL, 0) > 0;
+    return groups_of(regexes, &match, subject, len, NULL, 0) > 0;
 }
 
-int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const char *subject,
-                       size_t len, redirect_group *groups, int max)
+static int groups_of(map_regexes *regexes, const redirect_match *match, const char *subject,
+                     size_t len, redirect_group *groups, int max)
 {
     pcre2_code *code =
         match->pattern ? code_of(regexes, match->pattern_id, match->pattern, match->profile.flags)
@@ -167,14 +170,23 @@ bool map_regexes_match(void *baton, uint32_t id, const char *pattern, unsigned f
     return false;
 }
 
-int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const char *subject,
-                       size_t len, redirect_group *groups, int max)
+static int groups_of(map_regexes *regexes, const redirect_match *match, const char *subject,
+                     size_t len, redirect_group *groups, int max)
 {
     (void)regexes, (void)match, (void)subject, (void)len, (void)groups, (void)max;
     return 0;
 }
 
 #endif
+
+int map_regexes_groups(map_regexes *regexes, const redirect_match *match, const char *subject,
+                       size_t len, redirect_group *groups, int max)
+{
+    if (match->pattern && match->profile.kind == REDIRECT_TEMPLATE)
+        return redirect_template_match(match->pattern, match->pattern_len, match->profile.flags,
+                                       subject, len, groups, max);
+    return groups_of(regexes, match, subject, len, groups, max);
+}
 
 int map_regexes_find_groups(void *baton, const redirect_match *match, const char *subject,
                             size_t len, redirect_group *groups, int max)

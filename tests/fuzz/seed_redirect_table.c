@@ -77,6 +77,8 @@ static void all_kinds(const char *dir)
         "/4");
     add(builder, (redirect_rule){.kind = REDIRECT_EXACT, .flags = REDIRECT_ICASE}, "/b", "/5");
     add(builder, (redirect_rule){.kind = REDIRECT_PATTERN, .pattern = "^/c(.*)"}, "/c", "/6$1");
+    add(builder, (redirect_rule){.kind = REDIRECT_TEMPLATE, .pattern = "^/d/([^/]+)/(.*)$"}, "/d/",
+        "/6$1");
     add(builder, (redirect_rule){.kind = REDIRECT_LITERAL}, "/lit", "/7");
     add(builder, (redirect_rule){.kind = REDIRECT_LITERAL_PREFIX, .pattern = "^/litp"}, "/litp",
         "/8");

@@ -1,0 +1,481 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Unit tests of templates: placeholders and wildcards of redirect maps, which the table matches
+ * itself. PCRE, which ran them as regexes before, says what is right: of random templates with
+ * random paths, and of whole maps. Then the examples of the platforms whose formats these are, how
+ * few rows a look-up compares, and images that others write. HTC_LONG=N: so many times as many.
+ * Run by 'make check'.
+ */
+#include "pool_fixture.h"
+#include "redirect_map_util.h"
+#include "suite_util.h"
+#include "tool/map.h"
+
+#include <apr_strings.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned seed;
+
+static unsigned draw(unsigned n)
+{
+    seed = seed * 1103515245 + 12345;
+    return (seed >> 16) % n;
+}
+
+static unsigned rounds(unsigned n)
+{
+    const char *more = getenv("HTC_LONG");
+
+    return n * (more ? (unsigned)atoi(more) : 1);
+}
+
+/* --- templates and regexes -------------------------------------------------------------------- */
+
+/* What templates are written with, each with texts that it matches. */
+static const struct word {
+    const char *text;
+    const char *some[4];
+} words[] = {
+    {"a", {"a", "A"}},
+    {"b", {"b", "a"}},
+    {"-", {"-", "--"}},
+    {"/", {"/", "//"}},
+    {"\\.", {".", ""}},
+    {"/a", {"/a", "/A"}},
+    {"/", {"/", "/"}},
+    {"/ab/", {"/ab/", "/ab"}},
+    {"\xc3\xa9", {"\xc3\xa9", "\xc3\x89"}},
+    {"([^/]+)", {"a", "ab", "a-b.a", "\n"}},
+    {"([^/]+?)", {"b", "-", "aa-b", "a\n"}},
+    {"([^/]+)", {"x", "-a", "b", "."}},
+    {"(.*)", {"", "a/b", "/", "ab/ab/a\n"}},
+    {"(?:/(.*))?", {"", "/", "/a//b/", "/ab"}},
+    {"(?:/([^/]+))?", {"", "/a", "/ab", "/"}},
+    {"((?:[^/]+)(?:/(?:[^/]+))*)", {"a", "a/b", "a/ab/-", "a//b"}},
+    {"(?:/((?:[^/]+)(?:/(?:[^/]+))*))?", {"", "/a", "/a/b/ab", "/a/"}},
+};
+#define WORDS   COUNT_OF(words)
+#define MOST    9 /* words of a template */
+#define LITERAL 9 /* the first of them are literals */
+
+typedef struct sample {
+    unsigned n, word[MOST];
+    char text[400];
+} sample;
+
+static void random_sample(sample *s)
+{
+    const char *end = draw(3) ? "$" : "/?$";
+    char *to = s->text + sprintf(s->text, "^/");
+
+    s->n = 1 + draw(MOST);
+    for (unsigned i = 0; i < s->n; i++) {
+        s->word[i] = draw(2) ? draw(LITERAL) : draw(WORDS);
+        to += sprintf(to, "%s", words[s->word[i]].text);
+    }
+    strcpy(to, end);
+}
+
+/* Often one that the template matches. */
+static size_t random_path(const sample *s, char *path)
+{
+    size_t len = (size_t)sprintf(path, "/"), at;
+
+    for (unsigned i = 0; i < s->n; i++) {
+        unsigned few = s->word[i] < LITERAL ? 2 : 4, which = draw(few);
+
+        which = s->word[i] < LITERAL && draw(8) ? 0 : which;
+        len += (size_t)sprintf(path + len, "%s", words[s->word[i]].some[which]);
+    }
+    if (draw(8) == 0)
+        path[len++] = "/\na"[draw(3)];
+    at = draw((unsigned)len);
+    if (draw(8) == 0)
+        memmove(path + at, path + at + 1, len-- - at);
+    else if (draw(8) == 0)
+        path[at] = "/ab-A"[draw(5)];
+    path[len] = '\0';
+    return len;
+}
+
+static void compare(map_regexes *regexes, unsigned id, const sample *s, unsigned flags,
+                    const char *path, size_t len, unsigned *matched)
+{
+    redirect_group wanted[REDIRECT_GROUPS], got[REDIRECT_GROUPS];
+    redirect_match match = {.pattern = s->text, .pattern_id = id};
+    int n, m;
+
+    match.profile.flags = (uint16_t)flags;
+    n = map_regexes_groups(regexes, &match, path, len, wanted, REDIRECT_GROUPS);
+    m = redirect_template_match(s->text, strlen(s->text), flags, path, len, got, REDIRECT_GROUPS);
+    ck_assert_msg(!n == !m, "%s with '%s': %d, not %d", s->text, path, m, n);
+    *matched += m > 0;
+    for (int i = 0; i < m; i++) {
+        if (i >= n) /* PCRE does not count those behind the last that is set */
+            wanted[i] = (redirect_group){-1, -1};
+        ck_assert_msg(got[i].start == wanted[i].start && got[i].end == wanted[i].end,
+                      "%s with '%s': group %d is %d to %d, not %d to %d", s->text, path, i,
+                      got[i].start, got[i].end, wanted[i].start, wanted[i].end);
+    }
+    ck_assert_int_eq(redirect_template_match(s->text, strlen(s->text), flags, path, len, got, 1),
+                     m);
+}
+
+START_TEST(a_template_is_its_regex)
+{
+    unsigned templates = 0, matched = 0, all = rounds(4000);
+
+    seed = (unsigned)_i + 1;
+    for (unsigned i = 0; i < all; i++) {
+        map_regexes *regexes;
+        apr_pool_t *sub;
+        char path[400];
+        sample s;
+
+        random_sample(&s);
+        if (!redirect_template_is(s.text, strlen(s.text)))
+            continue;
+        templates++;
+        apr_pool_create(&sub, pool);
+        regexes = map_regexes_create(sub);
+        map_regexes_budget(regexes, UINT64_MAX, MAP_REGEXES_COMMAND_MS);
+        for (int j = 0; j < 12; j++) {
+            size_t len = random_path(&s, path);
+
+            compare(regexes, j % 2, &s, j % 2 ? REDIRECT_ICASE : 0, path, len, &matched);
+        }
+        apr_pool_destroy(sub);
+    }
+    ck_assert_uint_gt(templates, all / 10);
+    ck_assert_uint_gt(matched, templates * 3);
+}
+END_TEST
+
+/* Other texts are left to PCRE, also those that look much like it. */
+START_TEST(what_is_no_template)
+{
+    static const char *const others[] = {
+        "",
+        "^",
+        "$",
+        "^/a$", /* a literal */
+        "^/([^/]+)",
+        "/([^/]+)$",
+        "^/([^/]+)$x",
+        "^/([^/]*)$",
+        "^/([^/]+)\\d$",
+        "^/([^/]+).x$",
+        "^/([^/]+)a?$",
+        "^/([^/]+)\\/?$",
+        "^/([^/]+)[$",
+        "^/([^/]+)\\",
+        "^/(.+)$",
+        "^/(.*?)$",
+        "^/(.*)/(.*)$",      /* two spans */
+        "^/([^/]+)(.*)$",    /* a name in the segment in which it begins */
+        "^/(.*)-([^/]+)$",   /* or ends */
+        "^/([^/]+)([^/]+)$", /* the first one is not lazy */
+        "^/([^/]+?)/x$",     /* nothing is behind it in its segment */
+        "^/([^/]+?)$",
+        "^/(?:/(.*))?x$", /* not at the end */
+        "^/([^/]+)(?:/([^/]+))?x$" /* without the segment, x is behind the name */,
+        "^/([^/]+?)0123456789012345678901234567890123456789012345678901234567890123x([^/]+)$",
+        "^/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)$",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        ck_assert_msg(!redirect_template_is(others[i], strlen(others[i])), "%s", others[i]);
+    ck_assert(!redirect_template_is("^/([^/]+)\0$", 11));
+}
+END_TEST
+
+/* --- whole maps ------------------------------------------------------------------------------- */
+
+static const char *const netlify_pieces[] = {"/",  "/:year", "/:id", "/a",     "/*",    "/old",
+                                             "-x", "*",      "/A.b", "%2Fc",   "/:m-x", "/new",
+                                             "//", ".html",  "/b",   "%C3%A9", "/:n*x", "%0A"};
+static const char *const vercel_pieces[] = {
+    "/:year",  "/:a-:b", "/old", "/:p*", "/:q+",    "/:r?", "/a",  "/(.*)",       "-x",
+    "/:c.:d-", "%2Fc",   "/new", "/",    "/:e.pdf", ".b",   "/:z", "/:n(\\\\d+)", "%C3%A9"};
+static const char *const path_pieces[] = {"/",     "/a",   "/old", "/2024", "-x",     "/A.b",
+                                          "//",    "%2Fc", "%2fc", "/new",  "/é",     ".pdf",
+                                          ".html", "/b-c", "%0A",  "/",     "/a.b-c", "/OLD"};
+
+static const char *random_source(const char *const pieces[], size_t n)
+{
+    const char *source = "";
+
+    for (unsigned i = 1 + draw(4); i; i--)
+        source = apr_pstrcat(pool, source, pieces[draw((unsigned)n)], NULL);
+    return *source == '/' ? source : apr_pstrcat(pool, "/", source, NULL);
+}
+
+/* The names of the source, as a target has them. */
+static const char *random_target(const char *source, unsigned number)
+{
+    const char *target = apr_psprintf(pool, "/t%u", number);
+
+    for (const char *s = source; *s; s++) {
+        size_t n = strspn(s + (*s == ':'), "abcdefghijklmnopqrstuvwxyz");
+
+        if (*s == ':' && n && draw(3))
+            target = apr_pstrcat(pool, target, draw(2) ? "/" : "?x=", apr_pstrndup(pool, s, n + 1),
+                                 NULL);
+        else if (*s == '*' && s[-1] != 'p' && draw(3))
+            target = apr_pstrcat(pool, target, draw(2) ? "/:splat" : "?y=:splat", NULL);
+    }
+    return target;
+}
+
+static const char *random_rows(bool vercel, unsigned rows)
+{
+    const char *text = vercel ? "{\"redirects\":[" : "";
+
+    for (unsigned i = 0; i < rows; i++) {
+        const char *source = vercel ? random_source(vercel_pieces, COUNT_OF(vercel_pieces))
+                                    : random_source(netlify_pieces, COUNT_OF(netlify_pieces));
+        const char *target = random_target(source, i);
+
+        text = vercel ? apr_pstrcat(pool, text, i ? ",\n" : "\n", "{\"source\":\"", source,
+                                    "\",\"destination\":\"", target, "\"}", NULL)
+                      : apr_pstrcat(pool, text, source, " ", target, "\n", NULL);
+    }
+    return vercel ? apr_pstrcat(pool, text, "]}", NULL) : text;
+}
+
+/* The map's rows, with regexes for its templates: how it was before there were these. */
+static void with_regexes(test_map *map, unsigned *templates)
+{
+    redirect_builder *builder = redirect_builder_create(0, 0);
+    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    uint32_t place = 0;
+
+    while ((place = redirect_table_next(map->table, place)) != 0) {
+        redirect_rule rule;
+
+        redirect_table_rule(map->table, place, &rule, target, NULL);
+        *templates += rule.kind == REDIRECT_TEMPLATE;
+        if (rule.kind == REDIRECT_TEMPLATE)
+            rule.kind = REDIRECT_PATTERN;
+        ck_assert_int_eq(redirect_builder_add(builder, &rule), REDIRECT_ADDED);
+    }
+    ck_assert_int_eq(redirect_builder_finish(builder, NULL, NULL, &map->size), APR_SUCCESS);
+    free(map->image);
+    map->image = malloc(map->size);
+    redirect_builder_write(builder, map->image);
+    redirect_builder_destroy(builder);
+    map->table = redirect_table_open(map->image, map->size, pool);
+}
+
+START_TEST(a_map_answers_as_with_regexes)
+{
+    static const char *const options[] = {"", "case=ignore", "slash=ignore", "query=drop"};
+    unsigned templates = 0, answers = 0, all = rounds(40);
+
+    seed = (unsigned)_i + 100;
+    for (unsigned i = 0; i < all; i++) {
+        const char *text = random_rows(_i % 2, 12), *o = options[draw(4)];
+        const char *name = _i % 2 ? "vercel.json" : "_redirects";
+        test_map *map = test_map_load(name, text, o), *twin = test_map_load(name, text, o);
+
+        if (map->table)
+            with_regexes(twin, &templates);
+        for (int j = 0; map->table && j < 60; j++) {
+            const char *path = apr_pstrcat(pool, "http://h",
+                                           random_source(path_pieces, COUNT_OF(path_pieces)), NULL);
+            const char *got = test_map_ask(map, path), *wanted = test_map_ask(twin, path);
+
+            answers += strcmp(got, "none") != 0;
+            ck_assert_msg(!strcmp(got, wanted), "%s: %s, not %s, in\n%s", path, got, wanted, text);
+            ck_assert_uint_eq(test_map_line(map, path), test_map_line(twin, path));
+        }
+        test_map_free(map);
+        test_map_free(twin);
+    }
+    ck_assert_uint_gt(templates, 2 * all);
+    ck_assert_uint_gt(answers, 5 * all);
+}
+END_TEST
+
+/* --- what the platforms say ------------------------------------------------------------------- */
+
+/* The examples of their documentation, and the answers that it gives. */
+static const struct {
+    const char *map, *text, *url, *answer;
+} documented[] = {
+    /* Netlify */
+    {"_redirects", "/news/* /blog/:splat", "/news/2004/01/10/my-story",
+     "301 /blog/2004/01/10/my-story"},
+    {"_redirects", "/news/* /blog/:splat", "/news/", "301 /blog/"},
+    {"_redirects", "/news/:month/:date/:year/:slug /blog/:year/:month/:date/:slug",
+     "/news/02/12/2004/my-story", "301 /blog/2004/02/12/my-story"},
+    {"_redirects", "/news/:month/:date/:year/:slug /blog/:year/:month/:date/:slug",
+     "/news/02/12/2004", "none"},
+    {"_redirects", "/articles id=1 tag=2 /posts/1/2 301", "/articles?tag=2&id=1", "301 /posts/1/2"},
+    /* GitLab Pages, which has Netlify's */
+    {"_redirects", "/news/:year/:month/:date /blog-:year-:month-:date.html", "/news/2021/08/12",
+     "301 /blog-2021-08-12.html"},
+    {"_redirects", "/old/*.html /new/:splat", "/old/a/b.html", "301 /new/a/b"},
+    /* Cloudflare Pages */
+    {"_redirects", "/blog/* https://blog.my.domain/:splat", "/blog/a/b",
+     "301 https://blog.my.domain/a/b"},
+    {"_redirects", "/movies/:title /media/:title", "/movies/the-matrix", "301 /media/the-matrix"},
+    {"_redirects", "/products/:code/:name /products?code=:code&name=:name", "/products/123/a&b",
+     "301 /products?code=123&name=a%26b"},
+    /* Vercel and Next.js: path-to-regexp */
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/old-blog/:slug\",\"destination\":\"/news/:slug\"}]}",
+     "/old-blog/hello-world", "307 /news/hello-world"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/old-blog/:slug\",\"destination\":\"/news/:slug\"}]}",
+     "/old-blog/a/b", "none"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/blog/:slug*\",\"destination\":\"/news/:slug*\"}]}",
+     "/blog/a/b/c/d/hello-world", "307 /news/a/b/c/d/hello-world"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/blog/:slug*\",\"destination\":\"/news/:slug*\"}]}", "/blog",
+     "307 /news/"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/post/:slug(\\\\d{1,})\",\"destination\":\"/n/:slug\"}]}",
+     "/post/123", "307 /n/123"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/:lang/guide/(.*)\",\"destination\":\"/:lang/g/$2\"}]}",
+     "/de/guide/a/b", "307 /de/g/a/b"},
+    {"vercel.json",
+     "{\"redirects\":[{\"source\":\"/flights/:from-:to\",\"destination\":\"/:from/:to\"}]}",
+     "/flights/LAX-SFO-2", "307 /LAX/SFO-2"},
+    {"vercel.json", "{\"redirects\":[{\"source\":\"/:year?/x/:id+\",\"destination\":\"/y/:id+\"}]}",
+     "/x/1/2", "307 /y/1/2"},
+    /* The first row answers, whatever it is. */
+    {"_redirects", "/a/:b /1\n/a/* /2\n/a/b /3", "/a/b", "301 /1"},
+    {"_redirects", "/a/b /3\n/a/:b /1\n/a/* /2", "/a/b", "301 /3"},
+    {"_redirects", "/a/*/z /1\n/a/:b/z /2", "/a/b/z", "301 /1"},
+    /* Bytes are compared as they are: runs of slashes, a newline, an encoded slash. */
+    {"_redirects", "/a/:b/c /1/:b", "/a//c", "none"},
+    {"_redirects", "/a/:b/c /1/:b", "/a//b/c", "none"},
+    {"_redirects", "/a/*/c /1/:splat", "/a//b/c", "301 /1//b"},
+    {"_redirects", "/a/:b/c /1/:b", "/a/b/c%0A", "none"},
+    {"_redirects", "/a/:b /1/:b", "/a/b%0A", "301 /1/b%0a"},
+    {"_redirects", "/a%2Fb/:c /1/:c", "/a%2fb/x", "301 /1/x"},
+};
+
+START_TEST(what_the_platforms_say)
+{
+    for (size_t i = 0; i < COUNT_OF(documented); i++) {
+        test_map *map = test_map_load(documented[i].map, documented[i].text, "");
+
+        ck_assert_msg(!map->report.errors, "%s: %s", documented[i].text, map->log);
+        test_map_expect(map, documented[i].url, documented[i].answer);
+        test_map_free(map);
+    }
+}
+END_TEST
+
+/* --- how they are found ----------------------------------------------------------------------- */
+
+#define MANY 3000
+
+static const struct {
+    const char *row, *path; /* %u: the row's number */
+} shapes[] = {
+    {"/old-%u/*/x /n/:splat\n", "/old-%u/a/b/x"},
+    {"/old/%u/:year /n/:year\n", "/old/%u/2024"},
+    {"/:lang/about-%u /n/:lang\n", "/de/about-%u"},
+    {"/:lang/:page/item-%u.html /n/:lang\n", "/de/a/item-%u.html"},
+    {"/*/page-%u.html /n/:splat\n", "/a/b/page-%u.html"},
+};
+
+static bool never(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                  const char *subject, size_t len)
+{
+    (void)baton, (void)id, (void)flags, (void)subject, (void)len;
+    ck_abort_msg("%s is run", pattern);
+    return false;
+}
+
+START_TEST(a_look_up_compares_few)
+{
+    char *text = apr_palloc(pool, MANY * 60), *to = text;
+    uint64_t compared = 0;
+    test_map *map;
+
+    for (unsigned i = 0; i < MANY; i++)
+        to += sprintf(to, shapes[_i].row, 10000 + i);
+    map = test_map_load("_redirects", text, "");
+    ck_assert_uint_eq(map->report.rows, MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        redirect_request request = {.path = apr_psprintf(pool, shapes[_i].path, 10000 + i),
+                                    .regex = never,
+                                    .compared = &compared};
+        redirect_match match;
+
+        request.path_len = strlen(request.path);
+        ck_assert_msg(redirect_table_lookup(map->table, &request, 0, &match), "%s", request.path);
+        ck_assert_uint_eq(redirect_table_line(map->table, match.rule, NULL), i + 1);
+    }
+    ck_assert_uint_le(compared, 16 * MANY);
+    test_map_free(map);
+}
+END_TEST
+
+/* --- whatever stands there -------------------------------------------------------------------- */
+
+/* Of an image that others write. The texts end where the memory that may be read ends; a sanitizer
+ * or valgrind tells. Groups lie inside of the path. */
+START_TEST(any_bytes_may_stand_there)
+{
+    unsigned all = rounds(20000);
+
+    seed = (unsigned)_i + 1;
+    for (unsigned i = 0; i < all; i++) {
+        redirect_group groups[REDIRECT_GROUPS];
+        char path[400];
+        sample s;
+        size_t len, path_len;
+        char *text, *subject;
+        int n;
+
+        random_sample(&s);
+        path_len = random_path(&s, path);
+        len = strlen(s.text);
+        text = malloc(len);
+        subject = malloc(path_len);
+        memcpy(text, s.text, len);
+        memcpy(subject, path, path_len);
+        for (unsigned j = draw(4); j; j--)
+            text[draw((unsigned)len)] = "/()[]^+*?:$\\a\0\xff"[draw(15)];
+        len -= draw(3) ? 0 : draw((unsigned)len);
+        redirect_template_is(text, len);
+        n = redirect_template_match(text, len, draw(2) ? REDIRECT_ICASE : 0, subject, path_len,
+                                    groups, REDIRECT_GROUPS);
+        for (int j = 0; j < n && j < REDIRECT_GROUPS; j++)
+            ck_assert(groups[j].end < 0 ||
+                      (groups[j].start >= 0 && groups[j].start <= groups[j].end &&
+                       (size_t)groups[j].end <= path_len));
+        free(text);
+        free(subject);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_template");
+    TCase *tc = tcase_create("redirect_template");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 600);
+    tcase_add_test(tc, what_is_no_template);
+    if (map_regexes_available()) {
+        tcase_add_loop_test(tc, a_template_is_its_regex, 0, 4);
+        tcase_add_loop_test(tc, a_map_answers_as_with_regexes, 0, 4);
+        tcase_add_test(tc, what_the_platforms_say);
+    }
+    tcase_add_loop_test(tc, a_look_up_compares_few, 0, (int)COUNT_OF(shapes));
+    tcase_add_loop_test(tc, any_bytes_may_stand_there, 0, 2);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
