@@ -374,6 +374,62 @@ START_TEST(what_the_platforms_say)
 }
 END_TEST
 
+/* --- formats without patterns ----------------------------------------------------------------- */
+
+static const struct {
+    const char *map, *text, *said; /* "": it is a row */
+} looks[] = {
+    {"a.txt", "/old/* /new/:splat", "E1 '*' in the source is no pattern here; subpath=on"},
+    {"a.txt", "/blog/(.*) /b/$1", "E1 '(.*)' in the source is no pattern here"},
+    {"a.txt", "/blog/([0-9]+) /b/$1", "E1 '([' in"},
+    {"a.txt", "/blog/(\\d+) /b/$1", "E1 '(\\' in"},
+    {"a.txt", "^/x$ /y", "E1 '^' in"},
+    {"a.txt", "/^x$ /y", "E1 '^' in"},
+    {"a.txt", "https://h.example/^x /y", "E1 '^' in"},
+    {"a.txt", "/a/:id /b/:id", "E1 ':id' in"},
+    {"a.txt", "/a/:id/x?q=1 https://n.example/b?i=:id", "E1 ':id' in"},
+    {"a.csv", "source,target\n/old/*,/new\n", "E2 '*' in the source is no pattern here; a column"},
+    {"a.csv", "//h.example/a/*,https://n.example/,301,true,false,false,false",
+     "E1 '*' in the source"},
+    {"a.map", "/old/* /new;", "E1 '*' in the source is no pattern here; a regex begins with '~'"},
+    {"a.map", "^/x$ /y;", "E1 '^' in"},
+    {"a.json", "[{\"source\":\"/old/*\",\"destination\":\"/b\"}]", "E1 '*' in"},
+    {"a.json", "[{\"source\":\"/a/:id\",\"destination\":\"/b\"}]",
+     "E1 bulk redirects have no patterns"},
+    {"vercel.json", "{\"redirects\":[{\"source\":\"/^x\",\"destination\":\"/b\"}]}", "E1 '^' in"},
+    {"_redirects", "/a/(.*) /b", "E1 '(.*)' in the source is no pattern here; this format has '*'"},
+    {"_redirects", "/a/([^/]+) /b", "E1 '([' in"},
+    {"_redirects", "^/a$ /b", "E1 '^' in"},
+    /* These are addresses as there are many, or say that they mean themselves. */
+    {"a.txt", "/old/%2A /new", ""},
+    {"a.txt", "/%5Ex$ /new", ""},
+    {"a.txt", "/a/%28%5B /new", ""},
+    {"a.txt", "/a/%3Aid /b/:id", ""},
+    {"a.txt", "/a/:id /b", ""},
+    {"a.txt", "/a/:id /b/:idx", ""},
+    {"a.txt", "/wiki/Special:Search /w/Special:Search", ""},
+    {"a.txt", "/a/:80 /b/:80", ""},
+    {"a.txt", "/a(b)_(.x)/c^2$ /b", ""},
+    {"a.txt", "/a?x=* /b", ""},
+    {"a.txt", "//*.h.example/a /b", ""},
+    {"a.map", "/w/Special:Search /w;", ""},
+    {"_redirects", "/wiki/Special:Search /b", ""},
+    {"_redirects", "/a/* /b", ""},
+};
+
+START_TEST(what_looks_like_a_pattern)
+{
+    for (size_t i = 0; i < COUNT_OF(looks); i++) {
+        test_map *map = test_map_load(looks[i].map, looks[i].text, "");
+
+        ck_assert_msg(*looks[i].said ? test_map_said(map, looks[i].said) : !map->report.errors,
+                      "%s: %s", looks[i].text, map->log);
+        ck_assert_uint_eq(map->report.rows, !*looks[i].said);
+        test_map_free(map);
+    }
+}
+END_TEST
+
 /* --- how they are found ----------------------------------------------------------------------- */
 
 #define MANY 3000
@@ -474,6 +530,7 @@ int main(void)
         tcase_add_loop_test(tc, a_map_answers_as_with_regexes, 0, 4);
         tcase_add_test(tc, what_the_platforms_say);
     }
+    tcase_add_test(tc, what_looks_like_a_pattern);
     tcase_add_loop_test(tc, a_look_up_compares_few, 0, (int)COUNT_OF(shapes));
     tcase_add_loop_test(tc, any_bytes_may_stand_there, 0, 2);
     suite_add_tcase(suite, tc);

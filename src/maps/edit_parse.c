@@ -103,6 +103,7 @@ static void check_row(line_state *l, const redirect_edit *edit)
 
     redirect_map_options_init(&options);
     options.format = REDIRECT_FORMAT_TEXT;
+    options.any_source = true; /* the map's own format may have patterns */
     if (edit->op == REDIRECT_EDIT_DEL)
         one.target = "/";
     if (!one.target && !one.status)

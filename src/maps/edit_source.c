@@ -82,7 +82,7 @@ uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain)
     hash = mix_query(hash, rule);
     if (plain)
         return mix_path(hash, rule->source, rule->source_len);
-    if (rule->kind == REDIRECT_PATTERN)
+    if (redirect_kind_has_pattern(rule->kind))
         return redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
     return redirect_edit_mix_bytes(hash, rule->source, rule->source_len);
 }
@@ -136,7 +136,7 @@ bool redirect_edit_same_source(const edit_source *a, const redirect_rule *rule, 
         return same_path(b, rule);
     if (b->kind != rule->kind)
         return false;
-    if (rule->kind == REDIRECT_PATTERN)
+    if (redirect_kind_has_pattern(rule->kind))
         return redirect_edit_same_bytes(b->pattern, b->pattern_len, rule->pattern,
                                         rule->pattern_len);
     return redirect_edit_same_bytes(b->source, b->source_len, rule->source, rule->source_len);

@@ -93,6 +93,7 @@ typedef struct map_reader {
     bool again;              /* the row has had a rule, and what was to be said of it, already */
     uint64_t tried;          /* what patterns have cost so far, see redirect_report.try_most */
     bool cloudflare;         /* CSV: Cloudflare's bulk redirects */
+    const char *patterns;    /* how the format says that a source is a pattern, for messages */
     int status;              /* of rows that name none, by options or format */
     bool names_status;       /* some rows do, or it is not asked */
     struct {
@@ -174,6 +175,9 @@ bool redirect_map_is_option(map_text word);
 bool redirect_map_split(map_reader *r, map_text source, map_source *parts);
 /** @a path decoded to r->path, with a leading slash and without dot segments. False: reported. */
 bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len);
+/** False, reported: the path looks like a pattern in a format that has none, or, with @a wildcards,
+ * like a regex in one that has wildcards. */
+bool redirect_map_check_literal(map_reader *r, map_text path, map_text target, bool wildcards);
 /** Decode @a text to @a to, as sources are. Message or NULL. */
 const char *redirect_map_decode(map_text text, char *to, size_t *len);
 /** Make a rule of the row and add it. */

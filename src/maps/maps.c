@@ -538,6 +538,19 @@ static bool is_refused(map_reader *r, redirect_format format, const char *name)
     return false;
 }
 
+static const char *const patterns_of[] = {
+    [REDIRECT_FORMAT_TEXT] =
+        "subpath=on is for all below a path, and a map with format=netlify has "
+        "'*' and ':name'",
+    [REDIRECT_FORMAT_CSV] = "a column 'regex' says that sources are regexes, 'subpath' is for all "
+                            "below a path",
+    [REDIRECT_FORMAT_CLOUDFLARE] = "'subpath matching' is for all below a path",
+    [REDIRECT_FORMAT_NETLIFY] = "this format has '*' and ':name', but no regexes",
+    [REDIRECT_FORMAT_NGINX] = "a regex begins with '~'",
+    [REDIRECT_FORMAT_JSON] = "{\"redirects\": [...]} around the rows, as in vercel.json, makes "
+                             "'/:name' and '/(regex)' patterns",
+};
+
 static void prepare(map_reader *r, const char *bytes, size_t len, redirect_format format)
 {
     r->begin = bytes;
@@ -550,6 +563,7 @@ static void prepare(map_reader *r, const char *bytes, size_t len, redirect_forma
                                                                    : 302;
     if (r->options->status)
         r->status = r->options->status;
+    r->patterns = patterns_of[format];
 }
 
 apr_status_t redirect_map_read(const redirect_map_options *options, const char *name,

@@ -70,6 +70,7 @@ typedef struct redirect_map_options {
     bool unacceptable; /* unacceptable=406: of rows with accept or language none is acceptable,
                           * and that is the answer; else the next row is asked */
     bool no_test;      /* configtest=off: httpd -t leaves the map out; changes no answer */
+    bool any_source;   /* not an option of a map: also sources that look like patterns are taken */
 } redirect_map_options;
 
 void redirect_map_options_init(redirect_map_options *options);

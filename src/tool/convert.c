@@ -496,14 +496,26 @@ const char *convert_host(const convert_rule *r, apr_pool_t *pool)
     return r->rule.host ? apr_pstrcat(pool, scheme, r->rule.host, NULL) : "";
 }
 
+/* A colon that would begin a name. */
+static const char *without_names(const char *path, apr_pool_t *pool)
+{
+    const char *colon;
+
+    while ((colon = strstr(path, "/:")))
+        path = apr_pstrcat(pool, apr_pstrmemdup(pool, path, (size_t)(colon - path)), "/%3A",
+                           colon + 2, NULL);
+    return path;
+}
+
 const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also)
 {
     const redirect_rule *rule = &r->rule;
     bool query = rule->query && (rule->query_len || !(rule->flags & REDIRECT_QUERY_EXACT));
 
-    return apr_pstrcat(pool, convert_host(r, pool),
-                       convert_encode(pool, rule->source, rule->source_len, also), query ? "?" : "",
-                       query ? rule->query : "", NULL);
+    return apr_pstrcat(
+        pool, convert_host(r, pool),
+        without_names(convert_encode(pool, rule->source, rule->source_len, also), pool),
+        query ? "?" : "", query ? rule->query : "", NULL);
 }
 
 const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len)

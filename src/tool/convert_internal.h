@@ -80,6 +80,8 @@ const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const ch
 const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these);
 /** "https://host", "//host" or "". */
 const char *convert_host(const convert_rule *r, apr_pool_t *pool);
+/** Bytes by which a literal source would look like a pattern, see redirect_map_check_literal(). */
+#define CONVERT_SIGNS "*^["
 /** "http://host/path?query" of a rule's source; bytes of the path in @a also are encoded, too. */
 const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also);
 /** A backslash in front of each of @a chars. */

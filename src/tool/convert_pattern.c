@@ -177,7 +177,7 @@ static bool captures_encoded(const convert_regex *regex, apr_pool_t *pool)
 /* As nginx has it in $uri. What would begin a query or fragment for our own reader is encoded. */
 static const char *nginx_path(const convert_rule *r, apr_pool_t *pool)
 {
-    return convert_encode_only(pool, r->rule.source, r->rule.source_len, "%?#");
+    return convert_encode_only(pool, r->rule.source, r->rule.source_len, "%?#" CONVERT_SIGNS);
 }
 
 #define ORDERS_MAX 6
@@ -540,8 +540,8 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
     else if (!fault && !is_json_literal(r))
         write_json_patterns(w, r);
     else if (!fault) {
-        const char *source =
-            bulk ? convert_source(r, w->list->pool, "(){}*+:") : json_path(r, w->list->pool);
+        const char *source = bulk ? convert_source(r, w->list->pool, "(){}+:" CONVERT_SIGNS)
+                                  : json_path(r, w->list->pool);
 
         put_json_row(w, r, source, r->rule.target, bulk);
     }

@@ -108,7 +108,7 @@ static void write_text(convert_writer *w)
             continue;
         if (wants.subpath)
             note_subpath(w, r);
-        put_word(w->out, convert_source(r, w->list->pool, ""));
+        put_word(w->out, convert_source(r, w->list->pool, CONVERT_SIGNS));
         fprintf(w->out, " %s %d%s%s%s%s", r->rule.target ? r->rule.target : "-", r->rule.status,
                 queries[wants.query], wants.ignore_case ? " case=ignore" : "",
                 wants.ignore_slash ? " slash=ignore" : "", wants.subpath ? " subpath=on" : "");
@@ -212,7 +212,7 @@ static void put_csv_row(convert_writer *w, const convert_rule *r, unsigned colum
     const char *values[CSV_CONDITIONS];
     convert_wants wants = convert_wants_of(r);
 
-    put_field(w->out, convert_source(r, w->list->pool, ""));
+    put_field(w->out, convert_source(r, w->list->pool, CONVERT_SIGNS));
     putc(',', w->out);
     put_field(w->out, r->rule.target ? r->rule.target : "");
     fprintf(w->out, ",%d%s%s%s", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
@@ -317,7 +317,7 @@ static const convert_rule *of_subdomains(apr_hash_t *wild, const convert_rule *r
 
 static void put_cloudflare_row(convert_writer *w, const convert_rule *r, bool subdomains)
 {
-    const char *source = convert_source(r, w->list->pool, "");
+    const char *source = convert_source(r, w->list->pool, CONVERT_SIGNS);
     bool subpath = r->rule.kind == REDIRECT_PREFIX;
 
     if (!strncmp(source, "//", 2))

@@ -118,14 +118,22 @@ static const char *wildcard_in(const char *source)
                                     : NULL;
 }
 
+static void lint_literal_target(lint *l, const char *target, const char *advice)
+{
+    const char *sign = target ? group_in(target) : NULL;
+
+    if (sign)
+        WARN(l, "'%s' in the target stands for itself: the source is no pattern; %s", sign, advice);
+}
+
 static void lint_literal(lint *l, const char *source, const char *target, const char *advice)
 {
     const char *sign = wildcard_in(source);
 
     if (sign)
         WARN(l, "'%s' in the source is no wildcard here, it stands for itself; %s", sign, advice);
-    else if (target && (sign = group_in(target)))
-        WARN(l, "'%s' in the target stands for itself: the source is no pattern; %s", sign, advice);
+    else
+        lint_literal_target(l, target, advice);
 }
 
 void tool_lint_table(const redirect_table *table, redirect_report *report, apr_pool_t *pool)
@@ -137,17 +145,16 @@ void tool_lint_table(const redirect_table *table, redirect_report *report, apr_p
     apr_pool_create(&sub, pool);
     for (uint32_t i = redirect_table_next(table, 0); i; i = redirect_table_next(table, i)) {
         redirect_rule rule;
-        const char *source, *target;
+        const char *target;
 
         redirect_table_rule(table, i, &rule, buffer, NULL);
         if (report->twins && l.line == rule.line)
             continue;
         l.line = rule.line;
-        source = apr_pstrmemdup(sub, rule.source, rule.source_len);
         target = rule.target ? apr_pstrmemdup(sub, rule.target, rule.target_len) : NULL;
         if (rule.kind == REDIRECT_EXACT || rule.kind == REDIRECT_PREFIX)
-            lint_literal(&l, source, rule.options & REDIRECT_OPT_EXPAND ? NULL : target,
-                         "use subpath=on, or a format with patterns");
+            lint_literal_target(&l, rule.options & REDIRECT_OPT_EXPAND ? NULL : target,
+                                "use subpath=on, or a format with patterns");
         if (target)
             lint_target(&l, target);
         apr_pool_clear(sub);
