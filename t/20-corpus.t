@@ -2,7 +2,8 @@
 # Real .htaccess files, served by stock httpd and by the module: several thousand requests made from
 # the files' own patterns must be answered alike, cold and warm, with HtCacheRevalidate 0 and 1s.
 # HTCACHE_CORPUS names a folder with 'w3id' (one tree) and 'sites' (one document root each);
-# HTCACHE_CORPUS_REQUESTS says how many requests at most (default 6000, 0: all).
+# HTCACHE_CORPUS_REQUESTS says how many requests at most (default 6000, 0: all), HTCACHE_CORPUS_HEADERS with how many
+# different headers (Accept, User-Agent) each path is asked for (default 2).
 use strict;
 use warnings;
 use File::Find qw(find);
@@ -16,6 +17,7 @@ my $corpus = $ENV{HTCACHE_CORPUS};
 plan skip_all => 'HTCACHE_CORPUS is not set to a folder with real .htaccess files'
     unless $corpus && -d $corpus;
 my $at_most = $ENV{HTCACHE_CORPUS_REQUESTS} // 6000;
+my $headers = $ENV{HTCACHE_CORPUS_HEADERS} // 2;
 
 # --- trees and requests -------------------------------------------------------------------------
 
@@ -45,7 +47,7 @@ sub requests_of_tree {
     for my $file (sort @files) {
         my $base = substr $file, length $root{$host};
         $base =~ s{\.htaccess$}{};
-        my @own = requests_of($base, read_file($file) // next, 2);
+        my @own = requests_of($base, read_file($file) // next, $headers);
         push @made, map { { %$_, host => "$host.test:8080" } } @own;
     }
     return @made;

@@ -148,6 +148,7 @@ sub count_folded {
     my $open   = grep { $_->{message} =~ /end within a skip or a chain/ } @{ $conf->{messages} };
     for my $row ($apart ? () : @{ $fold->{files} }) {
         my %file = %{ $said{ $row->{path} } // { path => 'unknown' } };
+        next if $file{errors};    # httpd takes the lines before the first one
         $file{rewrite_rules_folded} = 0 if $open;
         push @differ, differ($row->{path}, \%file, $row);
         $agreed++;

@@ -235,57 +235,136 @@ static size_t read_rules(const rewrite_line *lines, size_t n, bool in_dir)
     return redirect_config_rewrites(lines, n, in_dir, REDIRECT_REGEX_DEFAULT, found, pool);
 }
 
-/* What the first condition of a rule says of the header Accept; NULL: nothing that can be judged.
- */
+/* What the conditions of a rule say of headers, as tests of mod_rewrite's are written: "!" before the
+ * pattern, "i" behind it for any case, "|" where the next one is enough, "," where it is not. "":
+ * nothing that can be judged. */
 static const struct {
-    const char *conditions[3];
-    const char *accept;
-    bool nocase;
-} accepts[] = {
-    {{"%{HTTP_ACCEPT} text/turtle"}, "text/turtle", false},
-    {{"\"%{HTTP_ACCEPT}\"  'a b' "}, "a b", false},
-    {{"%{HTTP_ACCEPT} ^a\\ b [nc]"}, "^a\\ b", true},
-    {{"%{HTTP_ACCEPT} a [nocase]"}, "a", true},
-    {{"%{HTTP_ACCEPT} a", "%{QUERY_STRING} b [OR]", "$1 c"}, "a", false},
-    {{"%{QUERY_STRING} b", "%{HTTP_ACCEPT} a"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [NC,OR]", "%{HTTP_ACCEPT} b"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [NV]"}, "a", false},
-    {{"%{HTTP_ACCEPT} a [NV=1,nc=2]"}, "a", true},
-    {{"%{HTTP_ACCEPT} a \"[ NC ]\""}, "a", true},
-    {{"%{HTTP_ACCEPT} a [OR=1]", "%{HTTP_ACCEPT} b"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [NC,]"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a [X]"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a NC"}, NULL, false},
-    {{"%{HTTP_ACCEPT} a \"\""}, NULL, false},
-    {{"%{HTTP_ACCEPT} !a"}, NULL, false},
-    {{"%{HTTP_ACCEPT} =a"}, NULL, false},
-    {{"%{HTTP_ACCEPT} -ge1"}, NULL, false},
-    {{"%{HTTP_ACCEPT} >a"}, NULL, false},
-    {{"%{HTTP_ACCEPT} \"\""}, NULL, false},
-    {{"%{HTTP_ACCEPT}"}, NULL, false},
-    {{"%{HTTP_ACCEPT}x a"}, NULL, false},
-    {{"%{http_accept} a"}, NULL, false},
-    {{"%{HTTP:Accept} a"}, NULL, false},
-    {{"expr a"}, NULL, false},
-    {{NULL}, NULL, false},
+    const char *conditions[4], *tests;
+} header_tests[] = {
+    {{"%{HTTP_ACCEPT} text/turtle"}, "Accept~text/turtle,"},
+    {{"\"%{HTTP_ACCEPT}\"  'a b' "}, "Accept~a b,"},
+    {{"%{HTTP_ACCEPT} ^a\\ b [nc]"}, "Accept~^a\\ b i,"},
+    {{"%{HTTP_ACCEPT} a [nocase]"}, "Accept~a i,"},
+    {{"%{HTTP_ACCEPT} a", "%{QUERY_STRING} b [OR]", "$1 c"}, "Accept~a,"},
+    {{"%{QUERY_STRING} b", "%{HTTP_ACCEPT} a"}, "Accept~a,"},
+    {{"%{HTTP_ACCEPT} a [OR]", "%{HTTP_ACCEPT} b"}, "Accept~a|Accept~b,"},
+    {{"%{HTTP_ACCEPT} a [NC,OR]", "%{HTTP:Accept} b"}, "Accept~a i|Accept~b,"},
+    {{"%{HTTP_ACCEPT} a", "%{HTTP_ACCEPT} b [OR]", "%{HTTP_USER_AGENT} ^M"},
+     "Accept~a,Accept~b|User-Agent~^M,"},
+    {{"%{HTTP_ACCEPT} a [NV]"}, "Accept~a,"},
+    {{"%{HTTP_ACCEPT} a [NV=1,nc=2]"}, "Accept~a i,"},
+    {{"%{HTTP_ACCEPT} a \"[ NC ]\""}, "Accept~a i,"},
+    {{"%{HTTP_ACCEPT} a [OR=1]", "%{HTTP_ACCEPT} b"}, "Accept~a|Accept~b,"},
+    {{"%{HTTP_ACCEPT} !a"}, "Accept~!a,"},
+    {{"%{HTTP_ACCEPT} !!a [NC]"}, "Accept~!!a i,"},
+    {{"%{http_accept} a"}, "Accept~a,"},
+    {{"%{http:Accept-Language} a"}, "Accept-Language~a,"},
+    {{"%{HTTP_REFERER} a", "%{HTTP_COOKIE} b", "%{HTTP_HOST} c"}, "Referer~a,Cookie~b,Host~c,"},
+    {{"%{HTTP_FORWARDED} a", "%{HTTP_PROXY_CONNECTION} b"}, "Forwarded~a,Proxy-Connection~b,"},
+    /* What can be asked without a trace is passed by. */
+    {{"%{ENV:X} a", "%{REQUEST_FILENAME} !-f", "%1$2 b", "%{HTTP_ACCEPT} a"}, "Accept~a,"},
+    {{"%{HTTP_ACCEPT}%{QUERY_STRING} a", "%{HTTP_ACCEPT} =a", "%{HTTP_ACCEPT} >b",
+      "%{HTTP_ACCEPT} c"},
+     "Accept~c,"},
+    {{"%{QUERY_STRING} a [OR]", "%{HTTP_ACCEPT} b", "%{HTTP_ACCEPT} c"}, "Accept~c,"},
+    {{"%{HTTP_ACCEPT} a [OR]", "%{QUERY_STRING} b", "%{HTTP_ACCEPT} c"}, "Accept~c,"},
+    {{"%{HTTP_ACCEPT_X} a", "%{HTTP_ACCEPT} c"}, "Accept~c,"},
+    {{"%{HTTP_ACCEPT a", "%{HTTP_ACCEPT} b"}, "Accept~b,"},
+    /* What may do something is looked at first. */
+    {{"%{HTTP_ACCEPT} a", "${map:x} a", "%{HTTP_ACCEPT} b"}, "Accept~a,"},
+    {{"${map:%{HTTP_ACCEPT}} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"${map:x} a [OR]", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{HTTP_ACCEPT} a [OR]", "${map:x} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"expr a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{LA-U:REQUEST_URI} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{REQUEST_URI} -U", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{REMOTE_HOST} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{REMOTE_IDENT} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{SSL:SSL_CIPHER} a", "%{HTTP_ACCEPT} b"}, ""},
+    {{"%{HTTP_ACCEPT%{REMOTE_HOST}} a", "%{HTTP_ACCEPT} b"}, ""},
+    /* mod_rewrite takes an OR behind which nothing comes for one that holds. */
+    {{"%{HTTP_ACCEPT} a [OR]"}, ""},
+    {{"%{HTTP_ACCEPT} a", "%{HTTP_ACCEPT} b [OR]"}, "Accept~a,"},
+    {{"%{HTTP_ACCEPT} a [NC,]"}, ""},
+    {{"%{HTTP_ACCEPT} a [X]"}, ""},
+    {{"%{HTTP_ACCEPT} a NC"}, ""},
+    {{"%{HTTP_ACCEPT} a \"\""}, ""},
+    {{"%{HTTP_ACCEPT} =a"}, ""},
+    {{"%{HTTP_ACCEPT} !=a"}, ""},
+    {{"%{HTTP_ACCEPT} -ge1"}, ""},
+    {{"%{HTTP_ACCEPT} >a"}, ""},
+    {{"%{HTTP_ACCEPT} \"\""}, ""},
+    {{"%{HTTP_ACCEPT} !"}, ""},
+    {{"%{HTTP_ACCEPT}"}, ""},
+    {{"%{HTTP_ACCEPT}x a"}, ""},
+    {{"x%{HTTP_ACCEPT} a"}, ""},
+    {{"%{HTTP:} a"}, ""},
+    {{"expr a"}, ""},
+    {{NULL}, ""},
 };
 
-START_TEST(a_condition_on_accept)
+static const char *written(const rewrite_rule *rule)
 {
-    rewrite_line lines[5] = {{false, NULL}};
+    const char *text = "";
+
+    for (unsigned i = 0; i < rule->ntests; i++) {
+        const rewrite_header_test *test = &rule->tests[i];
+
+        text = apr_pstrcat(pool, text, test->header, "~", test->negated ? "!" : "", test->pattern,
+                           test->nocase ? " i" : "", test->joined ? "|" : ",", NULL);
+    }
+    return text;
+}
+
+START_TEST(conditions_on_headers)
+{
+    rewrite_line lines[6] = {{false, NULL}};
     size_t n = 0;
 
-    for (; n < 3 && accepts[_i].conditions[n]; n++)
-        lines[n] = (rewrite_line){true, accepts[_i].conditions[n]};
+    for (; n < 4 && header_tests[_i].conditions[n]; n++)
+        lines[n] = (rewrite_line){true, header_tests[_i].conditions[n]};
     lines[n++] = (rewrite_line){false, "^a http://t/ [R]"};
     lines[n++] = (rewrite_line){false, "^b http://t/ [R]"};
     ck_assert_uint_eq(read_rules(lines, n, true), 2);
-    is_text(found[0].accept, found[0].accept ? strlen(found[0].accept) : 0, accepts[_i].accept);
-    ck_assert_int_eq(found[0].accept_nocase, accepts[_i].nocase);
+    ck_assert_str_eq(written(&found[0]), header_tests[_i].tests);
     ck_assert_int_eq(found[0].conditions, n > 2);
-    ck_assert_ptr_null(found[1].accept);
+    ck_assert_uint_eq(found[1].ntests, 0);
     ck_assert(!found[1].conditions);
+}
+END_TEST
+
+/* Which rules a request may be done without ("1"), and which are folded, where `any` stands among
+ * them. Enough of them must be spared. */
+static const struct {
+    const char *lines[8], *spared, *folded;
+} spared[] = {
+    {{"^a t", "^b t", "^c t", "^(.*)$ t"}, "0000", "0000"},
+    {{"^a t", "^b t", "^c t", "^d t", "^(.*)$ t"}, "11110", "11110"},
+    {{"%{HTTP_ACCEPT} a", "^(.*)$ t [L]", "^b t", "^(.*)$ t"}, "110", "010"},
+    {{"%{HTTP_ACCEPT} a", "^(.*)$ t [L]", "^(.*)$ t"}, "00", "00"},
+    {{"%{HTTP_ACCEPT} a", "^(.*)$ t [L]", "%{HTTP_ACCEPT} b", "^(.*)$ t"}, "11", "00"},
+    {{"%{HTTP_ACCEPT} a", "^(.*)$ t", "%{HTTP_ACCEPT} b", "^b t", "^(.*)$ t"}, "000", "000"},
+    {{"%{HTTP_ACCEPT} a", "^(.*)$ t [N]", "%{HTTP_ACCEPT} b", "^(.*)$ t"}, "00", "00"},
+    {{"%{HTTP_ACCEPT} a", "^a t [C]", "%{HTTP_ACCEPT} b", "^(.*)$ t [L]", "^(.*)$ t"},
+     "110",
+     "110"},
+};
+
+START_TEST(rules_that_are_spared)
+{
+    rewrite_line lines[8] = {{false, NULL}};
+    char spares[8] = "", folds[8] = "";
+    size_t n = 0, rules;
+
+    for (; n < 8 && spared[_i].lines[n]; n++)
+        lines[n] = (rewrite_line){*spared[_i].lines[n] == '%', spared[_i].lines[n]};
+    rules = read_rules(lines, n, true);
+    for (size_t i = 0; i < rules; i++) {
+        spares[i] = found[i].spared ? '1' : '0';
+        folds[i] = found[i].why ? '0' : '1';
+    }
+    ck_assert_str_eq(spares, spared[_i].spared);
+    ck_assert_str_eq(folds, spared[_i].folded);
 }
 END_TEST
 
@@ -661,7 +740,8 @@ int main(void)
     tcase_add_test(tc, lines_taken_apart_are_read_as_httpd_reads_them);
     tcase_add_loop_test(tc, flags, 0, COUNT_OF(fields));
     tcase_add_loop_test(tc, flags_of_conditions, 0, COUNT_OF(condition_fields));
-    tcase_add_loop_test(tc, a_condition_on_accept, 0, COUNT_OF(accepts));
+    tcase_add_loop_test(tc, conditions_on_headers, 0, COUNT_OF(header_tests));
+    tcase_add_loop_test(tc, rules_that_are_spared, 0, COUNT_OF(spared));
     tcase_add_loop_test(tc, a_rule_behind_a_block, 0, COUNT_OF(rules));
     tcase_add_test(tc, paths_are_not_made_in_blocks);
     tcase_add_loop_test(tc, blocks, 0, COUNT_OF(sequences));

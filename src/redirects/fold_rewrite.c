@@ -361,12 +361,15 @@ static bool put_filter(htc_walk *w, ap_directive_t **first, const container *c, 
 static void fold_directory(htc_walk *w, ap_directive_t **first, const container *c)
 {
     uint64_t folded = 0;
+    bool spared = false;
 
-    for (size_t i = 0; i < c->n; i++)
+    for (size_t i = 0; i < c->n; i++) {
         folded += !c->rules[i].why;
+        spared = spared || c->rules[i].spared;
+    }
     if (inherits(*first))
         return;
-    if (folded && (w->once || put_filter(w, first, c, true)))
+    if (spared && (w->once || put_filter(w, first, c, true)))
         w->counts->rewrite_rules_folded += folded;
 }
 

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "redirects/fold.h"
 #include "redirects/rule_filter.h"
+#include "redirects/header_tests.h"
 #include "redirects/fold_track.h"
 #include "redirects/map.h"
 
@@ -18,7 +19,9 @@
 
 #define SHORT_MAX  24 /* literals: fewer are compared one after the other */
 #define PICKED_MAX 12 /* rules for a request; with more, all behind the last one are tried */
-#define ACCEPT_MAX 32 /* different conditions on the header Accept */
+/* A rule whose pattern matches, and a condition does not, costs mod_rewrite as much as so many
+ * whose patterns do not, beside its own. */
+#define CONDITION_SAVES REDIRECT_CONFIG_CONDITION_SAVES
 
 /* Something of which a rule's matches begin, consist or have in them. */
 typedef struct filter_literal {
@@ -29,13 +32,6 @@ typedef struct filter_literal {
     bool caseless;
 } filter_literal;
 
-/* A condition on the header Accept, which many rules may have: things are often offered in some
- * formats, each by a rule. */
-typedef struct filter_accept {
-    ap_regex_t *regex;
-    bool absent; /* it holds where there is no such header */
-} filter_accept;
-
 struct htc_rule_filter {
     const redirect_table *table;            /* NULL: few literals */
     const redirect_prefix_filter *prefixes; /* of the table, or NULL */
@@ -43,10 +39,8 @@ struct htc_rule_filter {
     int nliterals;
     const int *any; /* rules that any path may match, ascending */
     int nany;
-    const uint8_t *effects; /* rewrite_effect of each rule */
-    const filter_accept *accepts;
-    const uint8_t
-        *accept_of; /* of each rule: 1 + number of its condition, 0: it has none; or NULL */
+    const uint8_t *effects;        /* rewrite_effect of each rule */
+    const htc_header_tests *tests; /* or NULL */
     int expected;
     bool in_dir;
     bool whole; /* only all rules or none: they begin again, or ask what another path comes to */
@@ -150,52 +144,6 @@ static bool add_literals(htc_rule_filter *filter, const rewrite_rule *rules, siz
     return good;
 }
 
-/* The first of rules[0...i] with the same condition as rules[i]. */
-static size_t first_alike(const rewrite_rule *rules, size_t i, const size_t *known, int n)
-{
-    for (int k = 0; k < n; k++) {
-        const rewrite_rule *rule = &rules[known[k]];
-
-        if (rule->accept_nocase == rules[i].accept_nocase && !strcmp(rule->accept, rules[i].accept))
-            return known[k];
-    }
-    return i;
-}
-
-/* False: the regex is wrong, which mod_rewrite will say. */
-static bool compile_accept(filter_accept *accept, const rewrite_rule *rule, apr_pool_t *pool)
-{
-    accept->regex =
-        ap_pregcomp(pool, rule->accept, AP_REG_EXTENDED | (rule->accept_nocase ? AP_REG_ICASE : 0));
-    accept->absent = accept->regex && !ap_regexec(accept->regex, "", 0, NULL, 0);
-    return accept->regex != NULL;
-}
-
-static void add_accepts(htc_rule_filter *filter, const rewrite_rule *rules, size_t n,
-                        apr_pool_t *pool)
-{
-    filter_accept accepts[ACCEPT_MAX];
-    size_t known[ACCEPT_MAX], like;
-    uint8_t *numbers = NULL;
-    int count = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!rules[i].accept)
-            continue;
-        if (!numbers)
-            numbers = apr_pcalloc(pool, n);
-        like = first_alike(rules, i, known, count);
-        if (like < i) {
-            numbers[i] = numbers[like];
-        } else if (count < ACCEPT_MAX && compile_accept(&accepts[count], &rules[i], pool)) {
-            known[count++] = i;
-            numbers[i] = (uint8_t)count;
-        }
-    }
-    filter->accept_of = numbers;
-    filter->accepts = apr_pmemdup(pool, accepts, sizeof(*accepts) * (size_t)count);
-}
-
 htc_rule_filter *htc_rule_filter_create(const rewrite_rule *rules, size_t n, size_t expected,
                                         bool in_dir, bool plain, apr_pool_t *pool)
 {
@@ -217,7 +165,7 @@ htc_rule_filter *htc_rule_filter_create(const rewrite_rule *rules, size_t n, siz
             any[filter->nany++] = (int)i;
     }
     if (in_dir)
-        add_accepts(filter, rules, n, pool);
+        filter->tests = htc_header_tests_create(rules, n, pool);
     return add_literals(filter, rules, n, pool) ? filter : NULL;
 }
 
@@ -260,6 +208,7 @@ const char *htc_rule_filter_directive(cmd_parms *cmd, void *dir_conf, const char
 /* The rules of a request, ascending; from `tail` on all that there are. */
 typedef struct picked {
     int n, tail;
+    int saved; /* what it spares mod_rewrite, in patterns that do not match */
     int rules[PICKED_MAX];
 } picked;
 
@@ -328,51 +277,28 @@ static int first_found(walk *w)
                : next_found(w, -1);
 }
 
-/* Facts about a request's header Accept. Each condition has a bit. */
-typedef struct accepted {
-    const char *header; /* or NULL */
-    uint32_t asked, holds;
-} accepted;
-
-/* False: the rule's first condition does not hold, so mod_rewrite would do nothing for it. */
-static bool holds(const htc_rule_filter *filter, int rule, accepted *accepted)
-{
-    unsigned number = filter->accept_of ? filter->accept_of[rule] : 0;
-    const filter_accept *accept;
-    uint32_t bit;
-
-    if (!number)
-        return true;
-    accept = &filter->accepts[number - 1];
-    bit = UINT32_C(1) << (number - 1);
-    if (!(accepted->asked & bit) &&
-        (accepted->header ? !ap_regexec(accept->regex, accepted->header, 0, NULL, 0)
-                          : accept->absent))
-        accepted->holds |= bit;
-    accepted->asked |= bit;
-    return accepted->holds & bit;
-}
-
 static bool pick(const htc_rule_filter *filter, const request_rec *r, const char *path, size_t len,
                  picked *out)
 {
-    accepted accepted = {filter->accept_of ? apr_table_get(r->headers_in, "Accept") : NULL, 0, 0};
+    htc_header_state state = {.r = r};
     walk w = {.filter = filter, .path = path, .len = len};
     int found = first_found(&w), any = 0;
 
     out->n = 0;
+    out->saved = 0;
     out->tail = filter->expected;
     while (true) {
         int tried = any < filter->nany ? filter->any[any] : NO_RULE;
         int rule = found < tried ? found : tried;
 
         if (rule == NO_RULE)
-            return out->n > 0 || out->tail < filter->expected;
-        if (holds(filter, rule, &accepted)) {
-            if (out->n == PICKED_MAX || filter->effects[rule] == REWRITE_CHANGES) {
-                out->tail = rule;
-                return true;
-            }
+            break;
+        if (!htc_header_tests_hold(filter->tests, rule, &state)) {
+            out->saved += CONDITION_SAVES;
+        } else if (out->n == PICKED_MAX || filter->effects[rule] == REWRITE_CHANGES) {
+            out->tail = rule;
+            break;
+        } else {
             out->rules[out->n++] = rule;
         }
         if (rule == found)
@@ -380,6 +306,8 @@ static bool pick(const htc_rule_filter *filter, const request_rec *r, const char
         else
             any++;
     }
+    out->saved += out->tail - out->n;
+    return out->n > 0 || out->tail < filter->expected;
 }
 
 /* True when there is a rule that the path may match. */
@@ -476,7 +404,7 @@ static HTC_HOT HTC_APART int run_fixup(request_rec *r, const htc_rewrite *rewrit
     subject = subject_of(r, conf->directory, &len);
     if (!pick(filter, r, subject, len, &some))
         return DECLINED;
-    if (filter->whole || some.tail - some.n < WORTHWHILE)
+    if (filter->whole || some.saved < WORTHWHILE)
         return rewrite->fixup(r);
     return run_some(r, rewrite, filter, &some);
 }

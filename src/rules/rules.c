@@ -413,6 +413,7 @@ static const char *directory_fault(const rewrite_rule *rule, bool changed)
 static void leave_rest(rewrite_rule *rules, size_t n, const char *why)
 {
     for (size_t i = 0; i < n; i++) {
+        rules[i].spared = false;
         if (!rules[i].why)
             rules[i].why = why;
     }
@@ -422,14 +423,16 @@ static void leave_rest(rewrite_rule *rules, size_t n, const char *why)
  * can be tried. */
 static void find_passed(rewrite_rule *rules, size_t n, bool whole)
 {
-    size_t folded = 0;
+    unsigned saved = 0; /* at best, in patterns that do not match */
     bool changed = false, any = false;
 
     for (size_t i = 0; i < n; i++) {
         rewrite_rule *rule = &rules[i];
 
         rule->why = directory_fault(rule, changed);
-        folded += !rule->why;
+        rule->spared = !rule->why || (rule->ntests && !changed && !rule->follows);
+        if (rule->spared)
+            saved += 1 + (rule->ntests ? REDIRECT_CONFIG_CONDITION_SAVES : 0);
         any = any || (rule->any && !rule->follows);
         changed = changed || (rule->any && !rule->follows && rule->effect == REWRITE_CHANGES);
     }
@@ -437,7 +440,7 @@ static void find_passed(rewrite_rule *rules, size_t n, bool whole)
         leave_rest(rules, n,
                    "with a flag N here, or a line that looks ahead, it is all rules or none, "
                    "and one may match any path");
-    else if (any && folded < REDIRECT_CONFIG_MIN_PICKED)
+    else if (any && saved < REDIRECT_CONFIG_MIN_PICKED)
         leave_rest(rules, n, "there are fewer than 4 like it, beside a rule that is tried anyway");
 }
 
@@ -470,47 +473,28 @@ bool redirect_config_inherits(const char *options)
     return false;
 }
 
-/* The first condition of a rule. One that is false ends the matter, without a trace, unless it is
- * joined to the next by OR. */
-static void read_accept(const char *args, rewrite_rule *rule, apr_pool_t *pool)
-{
-    bool closed;
-    const char *input = redirect_config_word(pool, &args, &closed), *pattern;
-    unsigned flags;
-
-    if (strcmp(input, "%{HTTP_ACCEPT}"))
-        return;
-    pattern = redirect_config_word(pool, &args, &closed);
-    if (!*pattern || strchr("!-<=>", *pattern) ||
-        !redirect_config_condition_flags(args, &flags, pool) || flags & REWRITE_CONDITION_ORNEXT)
-        return;
-    rule->accept = pattern;
-    rule->accept_nocase = (flags & REWRITE_CONDITION_NOCASE) != 0;
-}
-
 size_t redirect_config_rewrites(const rewrite_line *lines, size_t n, bool in_dir,
                                 unsigned regex_flags, rewrite_rule *rules, apr_pool_t *pool)
 {
-    const char *first = NULL; /* of the conditions of the rule to come */
     bool whole = false;
-    size_t count = 0;
+    size_t count = 0, conditions = 0; /* of the rule to come */
 
     for (size_t i = 0; i < n; i++) {
         rewrite_rule *rule = &rules[count];
 
         if (lines[i].condition) {
-            first = first ? first : lines[i].args;
+            conditions++;
             whole = whole || redirect_config_looks_ahead(lines[i].args, true);
             continue;
         }
         memset(rule, 0, sizeof(*rule));
-        rule->conditions = first != NULL;
-        if (first)
-            read_accept(first, rule, pool);
+        rule->conditions = conditions > 0;
+        if (in_dir && conditions)
+            redirect_config_header_tests(lines + i - conditions, conditions, rule, pool);
         rule->follows = count && (rules[count - 1].flags & REWRITE_CHAIN);
         read_rule(lines[i].args, rule, pool);
         read_pattern(rule, regex_flags, pool);
-        first = NULL;
+        conditions = 0;
         whole = whole || (rule->flags & REWRITE_NEXT) ||
                 redirect_config_looks_ahead(lines[i].args, false);
         count++;

@@ -25,6 +25,9 @@
 /** Fewer RewriteRules of a directory than that are no slower than picking those to be tried, if one
  * has to be tried for each path. */
 #define REDIRECT_CONFIG_MIN_PICKED 4
+/** What a rule costs whose pattern matches, and whose conditions do not hold, beside that: as many
+ * more that do not match. */
+#define REDIRECT_CONFIG_CONDITION_SAVES 2
 
 /** What becomes of a Redirect line. */
 typedef enum redirect_line {
@@ -126,6 +129,15 @@ typedef enum rewrite_effect {
     REWRITE_CHANGES /* they are tried with another path, or some are skipped, or all begin again */
 } rewrite_effect;
 
+/** A condition on a header of the request, of those a rule has. It holds where the header's value, or
+ * the empty string where there is none, matches the regex. */
+typedef struct rewrite_header_test {
+    const char *header;  /* its name */
+    const char *pattern; /* without "!" */
+    bool negated, nocase;
+    bool joined; /* it is enough that this one or the next holds */
+} rewrite_header_test;
+
 /** A RewriteRule line, understood. */
 typedef struct rewrite_rule {
     const char *pattern, *output; /* without quotes; output without a "?" at its end */
@@ -135,16 +147,17 @@ typedef struct rewrite_rule {
     bool drops_query; /* the substitution ends in "?" */
     bool query;       /* it has another "?", before any back-reference */
     bool conditions;  /* RewriteConds stand before it */
-    /* Regex that the header Accept has to match, for the first of its conditions says so; or NULL.
-     * What does not match it is as if the rule's pattern did not. */
-    const char *accept;
-    bool accept_nocase;
+    /* Of a directory's rule. A request for which they do not hold is as if the rule's pattern did not
+     * match it. */
+    const rewrite_header_test *tests;
+    unsigned ntests;
     rewrite_effect effect;
     redirect_regex_facts facts; /* of its pattern */
     bool follows;      /* the rule before it has C: it is tried only where that one matches */
     bool any;          /* no literal is known that its paths contain */
     const char *fault; /* it is more than a row of a table could be, NULL: it is not */
     const char *why;   /* it is not folded; NULL: it is */
+    bool spared;       /* of a directory's: a request may be done without it, by path or headers */
     unsigned block;    /* of a rule that is folded: number of rules from it to the end of its block;
                         * all rules of a block stand one behind the other */
     bool first;        /* of its block */
@@ -179,6 +192,11 @@ bool redirect_config_condition_flags(const char *rest, unsigned *flags, apr_pool
  * subrequest while the rules run. It has "%{LA-" in any case, or "-F", "-U" or "-A" of a
  * condition, in either syntax. */
 bool redirect_config_looks_ahead(const char *args, bool condition);
+
+/** Set the tests of @a rule by the @a n RewriteConds before it. All that mod_rewrite does before it
+ * comes to the last of them has no effect. */
+void redirect_config_header_tests(const rewrite_line *conditions, size_t n, rewrite_rule *rule,
+                                  apr_pool_t *pool);
 
 /** True when these arguments of RewriteOptions add other contexts' rules to those of this one. */
 bool redirect_config_inherits(const char *options);

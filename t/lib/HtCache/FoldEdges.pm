@@ -63,7 +63,25 @@ sub flag_cases {
         push @cases, { name => "RewriteCond %{HTTP_ACCEPT} $flags", requests => [map { [GET => "/a/k$_", [Accept => 'text/TURTLE']], [GET => "/a/k$_", [Accept => 'x']], "/a/k$_" } 1, 3],
             files => { 'a/.htaccess' => $ENGINE . _others('') . _lines(map { ("RewriteCond %{HTTP_ACCEPT} turtle $flags", "RewriteCond %{HTTP_ACCEPT} !plain", "RewriteRule ^k$_\$ http://t.test/$_ [R,L]") } 1 .. 4) } };
     }
-    return (@cases, _server_flags());
+    return (@cases, _header_conditions(), _server_flags());
+}
+
+# Conditions on headers among others, each list before rules for one path, for any, and for a chain.
+my @CONDITIONS = (
+    ['%{HTTP_ACCEPT} turtle [OR]', '%{HTTP_ACCEPT} html'], ['%{HTTP_ACCEPT} !turtle', '%{HTTP_USER_AGENT} ^Moz'], ['%{HTTP:Accept} turtle [NC]'],
+    ['%{HTTP_ACCEPT} !(text)/turtle [NC]', '%{QUERY_STRING} ^(q?)'], ['%{HTTP_ACCEPT} (tur)tle [NV,OR]', '%{HTTP_USER_AGENT} (Moz) [OR]', '%{HTTP:X-Ask} (y)'],
+    ['%{HTTP_ACCEPT} turtle [OR]'], ['%{HTTP_ACCEPT} turtle', '%{HTTP_ACCEPT} html [OR]'], ['%{QUERY_STRING} ^q [OR]', '%{HTTP_ACCEPT} turtle'],
+    ['expr "%{HTTP_USER_AGENT} == \'Moz\'"', '%{HTTP_ACCEPT} turtle'], ['%{ENV:E}%{REQUEST_URI} k', '%{HTTP_ACCEPT} turtle'], ['%{HTTP_ACCEPT} ^$'], ['%{HTTP_ACCEPT} !^$'],
+    ['%{HTTP_ACCEPT} !application/rdf\\+xml.*(text/html|application/xhtml\\+xml)', '%{HTTP_ACCEPT} text/html [OR]', '%{HTTP_ACCEPT} \\*/\\* [OR]', '%{HTTP_USER_AGENT} ^Mozilla/.*'],
+);
+
+sub _header_conditions {
+    my @headers = ([], map({ [Accept => $_] } 'text/TURTLE', 'text/turtle', 'text/html, */*', 'application/rdf+xml, text/html', ''), ['User-Agent' => 'Moz'], ['X-Ask' => 'y']);
+    return map { my $conditions = $_;
+        my $before = join '', map {"RewriteCond $_\n"} @$conditions;
+        { name => "RewriteCond @$conditions", requests => [map { my $url = $_; map { [GET => $url, @$_ ? $_ : ()] } @headers } '/a/k1', '/a/k1?q', '/a/c', '/a/none'],
+            files => { 'a/.htaccess' => $ENGINE . "Header always set X-E %{E}e\n" . join('', map {"$before$_\n"} 'RewriteRule ^(k1)$ - [E=E:$1%1]', 'RewriteRule ^c$ - [C]', 'RewriteCond %{QUERY_STRING} ^$', 'RewriteRule ^(.*)$ /x/$1%1 [R=303,L]',
+                    'RewriteRule ^(.*)$ /y/$1 [R=302,L]') . "RewriteRule ^k1 /z [R,L]\n" } } } @CONDITIONS;
 }
 
 # The same in a server, where a wrong field is no configuration: by enough rules with the field for a table.

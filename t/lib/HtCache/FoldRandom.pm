@@ -301,10 +301,21 @@ sub _condition {
     ) });
 }
 
-# On the header Accept, in all ways of which only the plainest can be judged without mod_rewrite.
+# On the header Accept, in all ways of which some can be judged without mod_rewrite.
 sub _accept {
-    return _line('RewriteCond', '%{HTTP_ACCEPT}', pick('text/turtle', 'application/rdf\\+xml', '^text/(?:html|turtle)', 'html', '.', '^$', 'TURTLE', '(\\w+)/\\*',
-        '!turtle', '=text/turtle', '>text', '""', '"text/html, text"'), chance(0.35) ? pick('[NC]', '[nocase]', '[NV]', '[OR]', '[NC,OR]', '[NC,NV]') : ());
+    return _line('RewriteCond', pick(('%{HTTP_ACCEPT}') x 6, '%{HTTP:Accept}', '%{http:accept}', '%{HTTP_USER_AGENT}', '%{HTTP:X-Ask}'),
+        pick('text/turtle', 'application/rdf\\+xml', '^text/(?:html|turtle)', 'html', '.', '^$', 'TURTLE', '(\\w+)/\\*', '^.*text/turtle.*', '\\*/\\*', '(turtle|rdf\\+xml)',
+        '!turtle', '!application/rdf\\+xml.*(text/html|x)', '!^$', '!.', '=text/turtle', '>text', '""', '"text/html, text"'),
+        chance(0.35) ? pick('[NC]', '[nocase]', '[NV]', '[OR]', '[OR]', '[NC,OR]', '[NC,NV]', '[OR,NV]') : ());
+}
+
+# What stands before a rule for one format. The last condition may have an OR, which mod_rewrite takes for one that holds.
+sub _accepts {
+    my ($self) = @_;
+    return $self->_accept, chance(0.15) ? pick($self->_condition, $self->_accept) : () if chance(0.5);
+    return map({ _line('RewriteCond', '%{HTTP_ACCEPT}', $_, '[OR]') } pick('text/html', 'text/turtle', 'x'), pick('application/xhtml\\+xml', 'rdf', '\\*/\\*')),
+        _line('RewriteCond', pick(['%{HTTP_ACCEPT}', 'application/x-turtle'], ['%{HTTP_USER_AGENT}', '^Mozilla/.*'])->@*), chance(0.3) ? $self->_accept : () if chance(0.4);
+    return map { chance(0.8) ? $self->_accept : $self->_condition } 1 .. pick(2, 3, 4);
 }
 
 # Documents in some formats, for each a rule; now and then the last one takes what is left.
@@ -316,9 +327,8 @@ sub _formats {
     $self->_note($at, $at->{url} . $path);
     $pattern = qq{"$pattern"} if $pattern =~ /\s/;
     my @rules = map {
-        ($self->_accept, chance(0.15) ? pick($self->_condition, $self->_accept) : (),
-            _line('RewriteRule', chance(0.8) ? $pattern : '^(.*)$', pick("http://t.test/\$1.$_", "http://t.test/$_-%1", '-'), @flags))
-    } 1 .. pick(3, 5, 7, 40);
+        ($self->_accepts, _line('RewriteRule', chance(0.8) ? $pattern : '^(.*)$', pick("http://t.test/\$1.$_", "http://t.test/$_-%1", '-'), @flags))
+    } 1 .. pick(1, 2, 3, 5, 7, 40);
     return (@rules, chance(0.3) ? _line('RewriteRule', $pattern, 'http://t.test/$1', '[R,L]') : ());
 }
 
@@ -532,7 +542,7 @@ sub _uri {
     return $uri;
 }
 
-my @ACCEPTED = ('text/turtle', 'text/html, text/turtle;q=0.5', '*/*', 'application/rdf+xml', 'Text/Turtle', '', 'x');
+my @ACCEPTED = ('text/turtle', 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8', 'application/rdf+xml, text/html;q=0.1', 'text/html, text/turtle;q=0.5', '*/*', 'application/rdf+xml', 'Text/Turtle', '', 'x');
 
 sub _requests {
     my ($self, $count) = @_;
@@ -544,7 +554,7 @@ sub _requests {
             method => $method,
             uri    => chance(0.002) ? pick('*', 'x', '/', '//', '/%') : $self->_uri($host),
             port   => $host eq 'main.test' ? 'main' : 'hosts',
-            headers => [['Host', "$host:8080"], ['X-Id', "q$i"], chance(0.3) ? ['Accept', pick(@ACCEPTED)] : ()],
+            headers => [['Host', "$host:8080"], ['X-Id', "q$i"], chance(0.3) ? ['Accept', pick(@ACCEPTED)] : (), chance(0.1) ? ['User-Agent', pick('Mozilla/5.0', 'text/turtle', 'x')] : ()],
             body    => $method eq 'POST' || $method eq 'PUT' ? 'x=1' : undef,
         };
     }
