@@ -6,6 +6,7 @@
     bench/fold.py instructions LINES Redirect|RewriteRule outside|section|htaccess|all [MODULE.so]
     bench/fold.py files DIR [MODULE.so]
     bench/fold.py file-pairs DIR [MODULE.so]
+    bench/fold.py tree DIR [PATHS] [MODULE.so]
     bench/fold.py start LINES [Redirect|RewriteRule] [MODULE.so]
 
 In the server (outside), a <Directory> (section) and a .htaccess file: a request that matches none
@@ -16,16 +17,20 @@ taken, so that RewriteEngine On, or a .htaccess file with another directive in i
 serves the .htaccess files below DIR, each in a tree of its own, and counts instructions of a request
 for a page there that no rule of the file names (if it is redirected all the same, a redirect by one
 line is counted, too), beside AllowOverride None, stock httpd, and the file without its rules. `file-pairs`
-is the throughput of the same requests, with the module and stock, against AllowOverride None. `start` starts
+is the throughput of the same requests, with the module and stock, against AllowOverride None. `tree` counts
+instructions for PATHS (100) of the directories below DIR that have a .htaccess file, served as they lie there: each for
+itself and for a page that is not there, with some Accept headers, beside AllowOverride None and stock httpd. `start` starts
 a server with that many lines, stock and with the module.
 """
 
 import hashlib
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 import htbench
 
@@ -182,6 +187,56 @@ def files(directory, module):
         print(f"  the file without its rules: {rest.status}, {rest:.0f} ({none / rest:.3f})", flush=True)
 
 
+ACCEPTS = {"no Accept": "", "a browser's": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+           "text/turtle": "text/turtle"}
+
+
+def tree_paths(directory, most):
+    """So many of the directories with a .htaccess file, as `make bench BENCH=realtrees:w3id` takes them."""
+    found = sorted("/" + os.path.relpath(path, directory).replace(os.sep, "/")
+                   for path, _, names in os.walk(directory) if ".htaccess" in names and path != directory)
+    found = [path for path in found if not set(path) & set(" %?#\"\\")]
+    random.Random(1).shuffle(found)
+    return found[:most]
+
+
+def tree_counts(root, directory, override, module, paths, accept):
+    """(status, instructions) of each path: the least of three, once all have been asked for twice."""
+    conf = f"<Directory {directory}>\nAllowOverride {override}\nOptions +FollowSymLinks +MultiViews\n</Directory>\n"
+    server = htbench.Httpd(root, "fold-tree", directory, ("HtCache On\n" if module else "") + conf, module)
+    server.start(wrapper=["valgrind", "--tool=callgrind", "-q", "--dump-before=ap_run_log_transaction",
+                          f"--callgrind-out-file={os.path.join(server.dir, 'callgrind.out')}"],
+                 single=True, demote=True, timeout=240)
+    least, statuses = [sys.maxsize] * len(paths), []
+    for turn in range(5):
+        statuses = htbench.statuses(server.port, paths, f"Accept: {accept}\r\n" if accept else "")
+        time.sleep(1)
+        dumps = sorted((f for f in os.listdir(server.dir) if re.match(r"callgrind\.out\.\d+$", f)),
+                       key=lambda f: int(f.rsplit(".", 1)[1]))
+        if turn > 1:
+            least = [min(n, htbench.callgrind_total(os.path.join(server.dir, f)))
+                     for n, f in zip(least, dumps[-len(paths):])]
+    server.stop()
+    shutil.rmtree(server.dir)
+    return list(zip(statuses, least))
+
+
+def tree(directory, most, module):
+    root = htbench.workdir()
+    for kind, behind in (("a page that is not there", "/no-such-page"), ("the directory", "/")):
+        paths = [path + behind for path in tree_paths(directory, most)]
+        for name, accept in ACCEPTS.items():
+            none, ours, stock = [tree_counts(root, directory, override, so, paths, accept) for override, so in
+                                 (("None", None), ("All", module), ("All", None))]
+            redirects = [i for i, (status, _) in enumerate(ours) if 300 <= status < 400]
+            for what, those in (("all", range(len(paths))), ("redirects", redirects),
+                                ("others", sorted(set(range(len(paths))) - set(redirects)))):
+                if those:
+                    n, o, s = [sum(figures[i][1] for i in those) / len(those) for figures in (none, ours, stock)]
+                    print(f"{kind}, {name}, {len(those)} {what}: AllowOverride None {n:.0f}, with the module {o:.0f} "
+                          f"({n / o:.3f}), stock {s:.0f} ({n / s:.3f})", flush=True)
+
+
 def memory(process):
     """Memory of the process and its children, shared pages divided among them, in MB."""
     pids = [process.pid] + [int(pid) for pid in subprocess.run(
@@ -226,6 +281,9 @@ def main():
         files(args[1], the_module(args[2:]))
     elif args[:1] == ["file-pairs"] and len(args) >= 2:
         file_pairs(args[1], the_module(args[2:]))
+    elif args[:1] == ["tree"] and len(args) >= 2:
+        most = int(args.pop(2)) if args[2:3] and args[2].isdigit() else 100
+        tree(args[1], most, the_module(args[2:]))
     elif args[:1] == ["start"] and len(args) >= 2:
         kind = args.pop(2) if args[2:3] and args[2] in TEXT else "Redirect"
         start(int(args[1]), kind, the_module(args[2:]))

@@ -147,8 +147,9 @@ class Httpd:
 class Connection:
     """A keep-alive connection that asks with as little of its own as possible."""
 
-    def __init__(self, port, host="localhost"):
+    def __init__(self, port, host="localhost", headers=""):
         self.host = host
+        self.headers = headers
         self.socket = socket.create_connection(("127.0.0.1", port), 60)
         self.buffer = b""
 
@@ -157,7 +158,7 @@ class Connection:
         return self.answer()
 
     def ask(self, path):
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode())
+        self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: {self.host}\r\n{self.headers}\r\n".encode())
 
     def answer(self):
         while b"\r\n\r\n" not in self.buffer:
@@ -193,6 +194,25 @@ class Connection:
 
     def close(self):
         self.socket.close()
+
+
+def statuses(port, paths, headers=""):
+    """What is answered to each path, on a connection that is opened again where an answer closed it."""
+    found, connection = [], None
+    for path in paths:
+        for _ in range(2):
+            connection = connection or Connection(port, headers=headers)
+            try:
+                found.append(connection.get(path)[0])
+                break
+            except ConnectionError:
+                connection.close()
+                connection = None
+        else:
+            raise SystemExit(f"{path}: the connection is closed again and again")
+    if connection:
+        connection.close()
+    return found
 
 
 def make_tree(docroot, depth, htaccess=None):
