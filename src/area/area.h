@@ -34,6 +34,7 @@
 #include "area/counters.h"
 #include "area/counts_file.h"
 #include "area/hits.h"
+#include "area/image_file.h"
 #include "area/missing.h"
 
 #define REDIRECT_AREA_MAPS      4096 /* maps at a time */
@@ -158,6 +159,7 @@ typedef struct redirect_area_state {
     uint32_t reloads;  /* images published after the first */
     uint32_t failures; /* builds that ended in vain */
     bool building;     /* by a living process */
+    unsigned percent;  /* of what is being read, while building; a number that others can write */
     bool failed;       /* the last load failed, with the file `failed_id` */
     htc_identity failed_id;
 } redirect_area_state;
@@ -180,6 +182,7 @@ typedef struct redirect_area_note {
     char error[REDIRECT_AREA_NOTE_TEXT]; /* why the last load failed; "": it did not */
     uint64_t load_ms, refused, warnings; /* time and rows of the last successful load */
     uint64_t htaccess;                   /* 1: named in a .htaccess file */
+    uint64_t from_image;                 /* 1: the last load took a kept image, not the text */
     uint64_t rejected;         /* 1: the line that names it is an error, so httpd answers 500 */
     int64_t ended_at;          /* wall clock, ns: when the last load ended, well or in vain */
     uint64_t out_of_budget_at; /* seconds: when it was last logged that its patterns take too
@@ -268,6 +271,9 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t map);
  * place becomes free. A second call in the same build gives up the first place. */
 apr_status_t redirect_area_reserve(redirect_area *area, uint32_t map, size_t size,
                                    uint32_t counters, void **image);
+
+/** For the state: so much of the file has been read, by the process that builds the map. */
+void redirect_area_progress(redirect_area *area, uint32_t map, unsigned percent);
 
 /** End a build: the reserved place is now the map's image, made from the file @a id. Gives back
  * the memory of images that are not used any more. After an error the build has not ended: call

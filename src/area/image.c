@@ -258,10 +258,17 @@ bool redirect_area_build_begin(redirect_area *area, uint32_t handle)
     mine = rda_map_valid(area, handle) && !rda_serial_alive(area, RDA_GET(map->builder), NULL);
     if (mine) {
         RDA_SET(map->reserved, RDA_NIL);
+        RDA_SET(map->percent, 0);
         RDA_SET(map->builder, rda_own_serial(area));
     }
     rda_unlock(area);
     return mine;
+}
+
+void redirect_area_progress(redirect_area *area, uint32_t handle, unsigned percent)
+{
+    if (builds(area, handle))
+        RDA_SET(rda_map_at(area, handle)->percent, percent);
 }
 
 /* A request for room, and why there is none. */

@@ -120,6 +120,7 @@ typedef struct rda_map {
     _Atomic uint64_t builder;                     /* serial of a process; 0: none */
     _Atomic uint32_t reserved;                    /* image that is being built, or RDA_NIL */
     _Atomic uint32_t reloads, failures;
+    _Atomic uint32_t percent;    /* of its text, that the builder has read */
     _Atomic uint32_t failed_seq; /* odd: a process changes the two below, or died there */
     _Atomic uint32_t failed;
     _Atomic uint64_t failed_id[RDA_ID_WORDS];

@@ -345,6 +345,7 @@ bool redirect_area_state_get(const redirect_area *area, uint32_t handle, redirec
     state->reloads = RDA_GET(map->reloads);
     state->failures = RDA_GET(map->failures);
     state->building = rda_serial_alive(area, RDA_GET(map->builder), NULL);
+    state->percent = state->building ? RDA_GET(map->percent) % 101 : 0;
     redirect_area_asked(area, handle, &state->lookups, &state->hits);
     return rda_map_valid(area, handle);
 }

@@ -644,6 +644,7 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
         note.refused = report->errors;
         note.warnings = report->warnings;
         note.out_of_budget_at = 0;
+        note.from_image = 0;
     }
     redirect_area_note_set(redirects->area, map->slot, &note);
 }

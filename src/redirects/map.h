@@ -7,6 +7,7 @@
  *   map_load.c    from file to shared image, in whatever thread
  *   map_loader.c  the thread for files that have changed
  *   map_start.c   start, restart, stop
+ *   map_image.c   large maps' images in files, for the next start
  *   map.c         answering requests
  *   map_regex.c   patterns
  *   map_vary.c    conditions on the request's header and the like
@@ -180,6 +181,17 @@ apr_status_t htc_map_said_create(htc_redirects *redirects, apr_pool_t *pool);
  * beyond the limit logs that further ones are not logged. Takes a lock of its own. */
 bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map, uint64_t owner,
                      int level);
+
+/* redirects/map_image.c */
+/** Publish @a map's image from its file, if that is of the map's text as it is now. False: the text is
+ * to be read. @a pool for scratch memory, as of the others. */
+bool htc_map_image_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
+/** Keep @a map's image, whose text was read from @a began_ns (wall clock) on, in its file, if it is
+ * large. No other process may have the area yet. */
+void htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, int64_t began_ns,
+                        apr_pool_t *pool);
+/** Remove this server's files of maps that are not in its configuration any more. */
+void htc_map_images_prune(const htc_redirects *redirects, apr_pool_t *pool);
 
 /* redirects/map_start.c */
 /** post_config, after all directives were read: prepare the area and load what changed. @a needed:

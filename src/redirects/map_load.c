@@ -30,6 +30,9 @@
  * same. */
 #define RETRY_MS        1000
 #define RETRY_MEMORY_MS 2000
+/* What takes longer than a second says so, and how far it is, once in some seconds. */
+#define LONG_MS  1000
+#define AGAIN_MS 5000
 /* With the time of the next attempt: what is wrong was not said yet. */
 #define UNSAID UINT32_C(1)
 
@@ -64,7 +67,9 @@ typedef struct loading {
     uint32_t retry_ms;        /* 0: what is wrong is wrong with the file */
     apr_array_header_t *held; /* row_message: until it is known whether to say them */
     unsigned logged;
-    int64_t began;   /* monotonic ms */
+    int64_t began;   /* monotonic ms, as of the next */
+    int64_t tell_at; /* how far it is, in the log */
+    bool checking;   /* the rows, which are read already */
     char wrong[512]; /* with the pattern of the row at hand */
     redirect_report report;
 } loading;
@@ -109,6 +114,8 @@ static void say_rows(const loading *load)
 static void log_summary(const loading *load, size_t size)
 {
     server_rec *s = load->redirects->main_server;
+    int64_t ms = htc_mono_ms() - load->began;
+    int level = ms > LONG_MS ? APLOG_NOTICE : APLOG_INFO;
 
     if (load->logged > MAX_LOGGED && may_say(load, APLOG_WARNING))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
@@ -116,12 +123,12 @@ static void log_summary(const loading *load, size_t size)
                      "check %s",
                      load->map->file, load->logged - MAX_LOGGED,
                      htc_shell_word(load->pool, load->map->file));
-    if (may_say(load, APLOG_INFO))
-        ap_log_error(APLOG_MARK, APLOG_INFO, 0, s,
+    if (may_say(load, level))
+        ap_log_error(APLOG_MARK, level, 0, s,
                      "HtCacheRedirectMap: %s: %" APR_UINT64_T_FMT " rows, %" APR_UINT64_T_FMT
-                     " left out, %" APR_SIZE_T_FMT " bytes of memory",
+                     " left out, %" APR_SIZE_T_FMT " bytes of memory, %" APR_INT64_T_FMT " ms",
                      load->map->file, (apr_uint64_t)load->report.rows,
-                     (apr_uint64_t)load->report.errors, size);
+                     (apr_uint64_t)load->report.errors, size, (apr_int64_t)ms);
 }
 
 /* --- failures ---------------------------------------------------------------------------------*/
@@ -157,13 +164,34 @@ static bool unsettled(const loading *load)
     return load->moving || !load->id.ino || htc_identity_racy(&load->id, htc_wall_ns());
 }
 
+static void tell_progress(loading *load, unsigned percent)
+{
+    int64_t now = htc_mono_ms();
+
+    if (!load->checking && load->redirects->area)
+        redirect_area_progress(load->redirects->area, load->map->slot, percent);
+    if (now < load->tell_at)
+        return;
+    load->tell_at = now + AGAIN_MS;
+    if (may_say(load, APLOG_NOTICE))
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, load->redirects->main_server,
+                     "HtCacheRedirectMap: %s %s: %u %%",
+                     load->checking ? "checking the rows of" : "reading", load->map->file, percent);
+}
+
+static bool may_go_on(const loading *load)
+{
+    return load->when != BEHIND || !atomic_load(&load->redirects->stopping);
+}
+
 /* For redirect_report.progress. */
 static bool goes_on(void *baton, uint64_t done, uint64_t total)
 {
-    const loading *load = baton;
+    loading *load = baton;
 
-    (void)done, (void)total;
-    return load->when != BEHIND || !atomic_load(&load->redirects->stopping);
+    if (total)
+        tell_progress(load, (unsigned)(done * 100 / total));
+    return may_go_on(load);
 }
 
 static bool has_image(const loading *load)
@@ -439,6 +467,7 @@ static void check_table(loading *load)
         return;
     }
     table = redirect_table_open(pin.image, pin.size, load->pool);
+    load->checking = true;
     if (table)
         redirect_map_check(table, &load->report, load->pool);
     say_rows(load);
@@ -563,6 +592,7 @@ static void loading_begin(loading *load, htc_redirects *redirects, const htc_red
                   .when = when,
                   .held = apr_array_make(pool, 4, sizeof(row_message)),
                   .began = htc_mono_ms()};
+    load->tell_at = load->began + LONG_MS;
     load->report.fn = log_row;
     load->report.baton = load;
     load->report.compile = try_pattern;
@@ -605,7 +635,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     err = read_and_build(&load);
     if (load.elsewhere)
         give_up(&load, err);
-    if (err && (load.elsewhere || !goes_on(&load, 0, 0))) {
+    if (err && (load.elsewhere || !may_go_on(&load))) {
         loading_end(&load);
         return APR_EINTR;
     }

@@ -84,6 +84,7 @@ static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
 {
     redirect_area_state state;
     htc_identity id = htc_map_file(map);
+    int64_t began;
     bool have;
 
     map->slot = redirect_area_map(redirects->area, &map->key, redirects->generation, true);
@@ -100,8 +101,12 @@ static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
     if (have && htc_identity_equal(&id, &state.id) && id.ino &&
         (htc_is_preflight() || !has_remarks(redirects, map)))
         return;
-    if (htc_map_load(redirects, map, htc_map_dir_now(map), true, ptemp) != APR_SUCCESS && !have &&
-        !htc_is_preflight())
+    if (htc_map_image_load(redirects, map, ptemp))
+        return;
+    began = htc_wall_ns();
+    if (htc_map_load(redirects, map, htc_map_dir_now(map), true, ptemp) == APR_SUCCESS)
+        htc_map_image_save(redirects, map, began, ptemp);
+    else if (!have && !htc_is_preflight())
         say_broken(redirects, map);
 }
 
@@ -165,8 +170,10 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     htc_redirects *redirects = redirects_create(pconf, s, kept);
 
     htc_alias_find();
-    if (!htc_is_preflight())
+    if (!htc_is_preflight()) {
         fold_all();
+        htc_map_images_prune(redirects, ptemp);
+    }
     for (server_rec *v = s; v; v = v->next)
         htc_server_conf_of(v)->redirects = redirects;
     if (!kept && !wanted && !needed)

@@ -229,6 +229,10 @@ static void report_tables(htc_report *report)
          "the file as it is now cannot be used, see the error log"},
         {"load_ms", "Load time", HTC_GAUGE, HTC_UNIT_MS,
          "from opening the file until the table was in use and checked"},
+        {"from_image", "From its image", HTC_FLAG, HTC_UNIT_ONE,
+         "the table in use was kept by an earlier start, and the text was not read"},
+        {"reading_percent", "Being read", HTC_GAUGE, HTC_UNIT_ONE,
+         "how much of a changed file has been read, in per cent; 0 while none is"},
         {"at_once", "At once", HTC_FLAG, HTC_UNIT_ONE,
          "the request that notices an edit reads it, as that takes less than 50 ms; else the rows "
          "before go on answering until the new ones are read"},
@@ -258,6 +262,8 @@ static void report_tables(htc_report *report)
         htc_cell_number(list, map->state.failures);
         htc_cell_number(list, map->state.failed);
         htc_cell_number(list, map->note.load_ms);
+        htc_cell_number(list, map->note.from_image);
+        htc_cell_number(list, map->state.percent);
         htc_cell_number(list, htc_map_is_quick(&map->state, &map->note, map->state.id.size));
         htc_cell_number(list, map->note.refused);
         htc_cell_number(list, map->note.warnings);
