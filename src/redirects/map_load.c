@@ -544,6 +544,9 @@ static const char *build(loading *load, redirect_builder *builder)
 
     rv = redirect_map_read(&map->options, map->file, load->bytes, load->len, builder, &load->report,
                            load->pool);
+    /* The builder has copied what it needs: there are never text and index at a time. */
+    htc_pages_give(load->bytes, load->len + 1);
+    load->bytes = NULL;
     /* A site may have no redirects yet. One that had some may have lost them. */
     if (rv == APR_SUCCESS && !load->report.rows && load->report.errors)
         return "holds no row that can be used";
