@@ -318,6 +318,9 @@ uint32_t redirect_table_nth(const redirect_table *table, uint32_t index);
  * another image. */
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
 
+/** True when two queries, compared as sets, have the same parameters. */
+bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len);
+
 /** The version of the image format. */
 uint64_t redirect_table_format(void);
 

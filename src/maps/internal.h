@@ -267,4 +267,17 @@ apr_status_t redirect_map_read_netlify(map_reader *r);
 apr_status_t redirect_map_read_nginx(map_reader *r);
 apr_status_t redirect_map_read_json(map_reader *r);
 
+/* maps/overlay.c, maps/overlay_edit.c: the header of an overlay's image */
+#define OVERLAY_MAGIC UINT64_C(0x3179726c76634874) /* "tHcvlry1"; other byte orders read another */
+#define OVERLAY_ALIGN 64                           /* of the table: buckets are cache lines */
+
+typedef struct overlay_head {
+    uint64_t magic;
+    uint64_t base, since, edits; /* as in redirect_overlay */
+    uint32_t rules, ngone;
+    uint32_t table_at, table_size;
+    uint32_t query_end; /* as in redirect_overlay */
+    uint32_t zero[3];
+} overlay_head;
+
 #endif

@@ -19,6 +19,7 @@
 #include "maps/condition.h"
 #include "maps/csv.h"
 #include "maps/edit.h"
+#include "maps/overlay.h"
 #include "maps/queue.h"
 #include "maps/request.h"
 #include "redirect_table.h"
@@ -194,6 +195,10 @@ typedef struct redirect_report {
      * other. NULL: none */
     redirect_placed_fn *placed;
     void *placed_baton;
+    /** Called by redirect_map_read() for each rule that was taken; it is valid during the call only.
+     * NULL: none */
+    void (*taken)(void *baton, const redirect_rule *rule);
+    void *taken_baton;
 } redirect_report;
 
 /**

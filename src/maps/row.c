@@ -727,6 +727,8 @@ static void add_rule(map_reader *r, const map_row *row, const redirect_rule *rul
             r->report->placed(r->report->placed_baton, rule, !row->kind, r->row_at);
         if (row->written.s && r->report->written)
             r->report->written(r->report->written_baton, rule, row->written, row->written_target);
+        if (r->report->taken)
+            r->report->taken(r->report->taken_baton, rule);
         break;
     case REDIRECT_BAD:
         redirect_map_fail(r, "the row is out of the range of what a table can hold");

@@ -246,6 +246,11 @@ bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, co
     return true;
 }
 
+bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    return rt_query_equal(a, a_len, b, b_len, NULL, 0);
+}
+
 /* --- rules as text again --------------------------------------------------------------------- */
 
 /* Into a buffer that has room for the target and no more. */

@@ -409,7 +409,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 
     for (int i = 0; maps && more && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
-        htc_process_node *node = htc_table_acquire(redirects, map->slot);
+        htc_process_node *node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
 
         if (!node)
             continue;
@@ -500,7 +500,7 @@ static void most_of_htaccess(most_list *list, const server_rec *s, apr_pool_t *p
 static bool show_of_map(htc_redirects *redirects, const most_used *one, const char *file,
                         char *target, htc_redirect_row_fn *fn, void *baton)
 {
-    htc_process_node *node = htc_table_acquire(redirects, one->slot);
+    htc_process_node *node = htc_table_acquire(redirects, one->slot, HTC_IMAGE_TABLE);
     const htc_table *table = node ? htc_process_cache_data(node) : NULL;
     htc_redirect_row row = {.file = file};
     uint32_t rule = 0, index;
@@ -583,7 +583,7 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
     *totals = (htc_redirect_totals){0};
     for (int i = 0; maps && i < maps->nelts; i++) {
         most_used one = {.slot = APR_ARRAY_IDX(maps, i, htc_map_report).slot};
-        htc_process_node *node = htc_table_acquire(redirects, one.slot);
+        htc_process_node *node = htc_table_acquire(redirects, one.slot, HTC_IMAGE_TABLE);
         const htc_table *table = node ? htc_process_cache_data(node) : NULL;
 
         if (!table)
@@ -613,8 +613,8 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
     const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
 
     for (int i = 0; maps && i < maps->nelts; i++) {
-        htc_process_node *node =
-            htc_table_acquire(redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot);
+        htc_process_node *node = htc_table_acquire(
+            redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot, HTC_IMAGE_TABLE);
         const htc_table *table = node ? htc_process_cache_data(node) : NULL;
 
         if (!table)

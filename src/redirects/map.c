@@ -26,6 +26,7 @@ typedef struct held_table {
     htc_table *table;         /* the node's */
     const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
     redirect_area_thread_pin *thread_pin; /* where it is held for that; NULL: it is pinned */
+    struct held_table *edits; /* for the owner: the overlay of the map's rows, held too; or NULL */
 } held_table;
 
 /* --- opening an image -------------------------------------------------------------------------*/
@@ -51,8 +52,20 @@ static apr_pool_t *own_pool(void)
     return pool;
 }
 
+static bool open_image(htc_table *table, const redirect_area_pin *pin, htc_image_kind kind)
+{
+    if (kind == HTC_IMAGE_EDITS) {
+        table->edits = redirect_overlay_open(pin->image, pin->size, table->pool);
+        table->table = table->edits ? table->edits->table : NULL;
+    } else {
+        table->table = redirect_table_open(pin->image, pin->size, table->pool);
+    }
+    return table->table != NULL;
+}
+
 /* The pin stays the caller's. */
-static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin)
+static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin,
+                             htc_image_kind kind)
 {
     apr_pool_t *pool = own_pool();
     htc_table *table = NULL;
@@ -64,9 +77,8 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
         table->place = redirect_area_place(slot);
         table->pin = *pin;
         table->pool = pool;
-        table->table = redirect_table_open(pin->image, pin->size, pool);
     }
-    if (table && table->table) {
+    if (table && open_image(table, pin, kind)) {
         redirect_table_info_get(table->table, &table->info);
         if (!redirect_area_owned(redirects->area, slot))
             table->regexes =
@@ -86,9 +98,9 @@ static bool place_match(const void *data, const void *key)
 
 /* The table may be there already, made by another thread. */
 static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
-                                      const redirect_area_pin *pin)
+                                      const redirect_area_pin *pin, htc_image_kind kind)
 {
-    htc_table *table = table_open(redirects, slot, pin);
+    htc_table *table = table_open(redirects, slot, pin, kind);
     uint32_t place = redirect_area_place(slot);
 
     return table ? htc_process_cache_insert(redirects->tables, place, place_match, &place, table,
@@ -96,7 +108,7 @@ static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
                  : NULL;
 }
 
-htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)
 {
     uint32_t place = redirect_area_place(slot);
     htc_process_node *node =
@@ -111,7 +123,7 @@ htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot)
     }
     if (!redirect_area_pin_get(redirects->area, slot, &pin))
         return NULL;
-    node = table_insert(redirects, slot, &pin);
+    node = table_insert(redirects, slot, &pin, kind);
     if (!node)
         redirect_area_unpin(redirects->area, &pin);
     return node;
@@ -145,6 +157,7 @@ static inline void let_go(held_table *held)
         unpin(held);
     held->thread_pin = NULL;
     held->owner = NULL;
+    held->edits = NULL;
 }
 
 static void forget(held_table *held)
@@ -238,7 +251,7 @@ static HTC_APART void look_at_file(const held_table *held, const request_rec *fi
 static htc_process_node *acquire_or_load(request_rec *r, htc_redirects *redirects,
                                          htc_redirect_map *map)
 {
-    htc_process_node *node = htc_table_acquire(redirects, map->slot);
+    htc_process_node *node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
     htc_map_dir dir;
 
     if (node)
@@ -250,7 +263,7 @@ static htc_process_node *acquire_or_load(request_rec *r, htc_redirects *redirect
         if (map->slot == REDIRECT_AREA_NIL ||
             htc_map_load(redirects, map, dir, false, r->pool) != APR_SUCCESS)
             return NULL;
-        node = htc_table_acquire(redirects, map->slot);
+        node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
     }
     return node;
 }
@@ -280,6 +293,47 @@ static HTC_APART bool pin_table(request_rec *r, held_table *held, htc_redirect_m
     return held->node != NULL;
 }
 
+/* Hold the overlay of the map's edits with the table. False: the table was replaced since it was
+ * held; what belongs to the new one is to be held. */
+static HTC_APART bool hold_edits(held_table *held, const htc_redirect_map *map,
+                                 const request_rec *first)
+{
+    htc_redirects *redirects = held->redirects;
+    held_table *edits = find_held(first->connection, redirects, map->edits);
+
+    if (edits->owner)
+        let_go(edits);
+    if (edits->table)
+        edits->thread_pin =
+            redirect_area_hold(redirects->area, map->edits, &edits->table->pin, thread_of(first));
+    if (!edits->thread_pin) {
+        forget(edits);
+        remember(edits, htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS));
+        if (!edits->node)
+            return true;
+    }
+    edits->owner = first;
+    if (edits->table->edits->base == held->table->pin.version) {
+        held->edits = edits;
+        return true;
+    }
+    /* Edits of the table before, which end with it; or of one that has come since. */
+    let_go(edits);
+    return redirect_area_version(redirects->area, map->slot) == held->table->pin.version;
+}
+
+static HTC_APART bool hold_with_edits(request_rec *r, held_table *held, htc_redirect_map *map,
+                                      const request_rec *first)
+{
+    for (int i = 0; !hold_edits(held, map, first); i++) {
+        let_go(held);
+        if (i == LOAD_TRIES || !pin_table(r, held, map))
+            return false;
+        held->owner = first;
+    }
+    return true;
+}
+
 /* The request's look-up in this map, held to the request's end; NULL: nothing. */
 static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
                                      htc_redirect_map *map)
@@ -301,6 +355,9 @@ static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
     if (!held->thread_pin && !pin_table(r, held, map))
         return NULL;
     held->owner = first;
+    if (map->edits != REDIRECT_AREA_NIL && redirect_area_version(redirects->area, map->edits) &&
+        !hold_with_edits(r, held, map, first))
+        return NULL;
     return held;
 }
 
@@ -437,6 +494,32 @@ static inline void fill_request(redirect_request *asked, request_rec *r,
         htc_map_conditions(asked, r, map);
 }
 
+/* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
+static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_redirect_map *map,
+                                           redirect_request *asked, redirect_match *match)
+{
+    pattern_run *run = asked->baton, own_run = {.table = held->edits->table, .r = run->r};
+    const redirect_table_info *info = &own_run.table->info;
+    redirect_request own;
+    redirect_origin origin;
+
+    if (info->uses_host && !asked->host)
+        fill_host(asked, run->r);
+    if (info->uses_query && !asked->query && run->r->args)
+        fill_query(asked, run->r);
+    if (info->uses_condition && !asked->judge)
+        htc_map_conditions(asked, run->r, map);
+    own = *asked;
+    own.baton = &own_run;
+    origin = redirect_overlay_lookup(own_run.table->edits, held->table->table, asked, &own, match);
+    if (run->began || own_run.began)
+        redirect_budget_left(budget_of(run->r)); /* charges the last pattern */
+    run->out_of_budget |= own_run.out_of_budget;
+    if (run->out_of_budget || origin == REDIRECT_NOT_FOUND)
+        return NULL;
+    return origin == REDIRECT_IN_OVERLAY ? own_run.table : held->table;
+}
+
 /* httpd answers 500 in place of a status that it has no words for, unless it is given some. */
 static void name_status(request_rec *r, int status)
 {
@@ -471,7 +554,8 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
         return DECLINED;
     }
     htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
-    htc_note_redirect(r, map->file, line);
+    htc_note_redirect(r, table->edits ? apr_pstrcat(r->pool, map->file, ":edit", NULL) : map->file,
+                      line);
     if (!location)
         name_status(r, match->profile.status);
     return location ? send_redirect(r, match->profile.status, location) : match->profile.status;
@@ -516,7 +600,7 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
     redirect_match match;
     pattern_run run = {.r = r};
     held_table *held;
-    bool found;
+    htc_table *found;
 
     if (map->slot == REDIRECT_AREA_NIL && map->tree)
         htc_map_adopt(r, redirects, map);
@@ -527,16 +611,18 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
         return DECLINED;
     run.table = held->table;
     fill_request(&asked, r, map, &run);
-    found = look_up(run.table, &asked, &match);
+    found = held->edits                          ? look_up_edited(held, map, &asked, &match)
+            : look_up(run.table, &asked, &match) ? run.table
+                                                 : NULL;
     if (!htc_explained_of(r))
-        count_lookup(redirects, map, held, found);
+        count_lookup(redirects, map, held, found != NULL);
     if (run.out_of_budget)
         say_out_of_budget(r, redirects, map);
     if (asked.judge && htc_map_looked(r, map, asked.judge))
         return HTTP_NOT_ACCEPTABLE;
     if (!found)
         return DECLINED;
-    return answer_match(r, held->table, map, &asked, &match);
+    return answer_match(r, found, map, &asked, &match);
 }
 
 /* Where maps of .htaccess files were found in the area, so that they need not be looked for again.
@@ -623,145 +709,4 @@ int htc_map_fixup(request_rec *r)
     if (!dc || !dc->maps || dc->first_file || !redirects || !redirects->tables)
         return DECLINED;
     return ask_maps(r, redirects, dc->maps);
-}
-
-/* --- status -----------------------------------------------------------------------------------*/
-
-void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, int64_t load_ms,
-                  const redirect_report *report, const char *err)
-{
-    redirect_area_note note;
-
-    redirect_area_note_get(redirects->area, map->slot, &note);
-    apr_cpystrn(note.file, map->file, sizeof(note.file));
-    apr_cpystrn(note.where, map->where ? map->where : "", sizeof(note.where));
-    apr_cpystrn(note.error, err ? err : "", sizeof(note.error));
-    note.htaccess = map->tree != NULL;
-    note.rejected = !report;
-    note.ended_at = htc_wall_ns();
-    if (!err) {
-        note.load_ms = (uint64_t)load_ms;
-        note.refused = report->errors;
-        note.warnings = report->warnings;
-        note.out_of_budget_at = 0;
-        note.from_image = 0;
-    }
-    redirect_area_note_set(redirects->area, map->slot, &note);
-}
-
-/* NULL: it is there already. */
-static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
-                                  apr_array_header_t *reports)
-{
-    htc_map_report *report;
-    htc_process_node *node;
-
-    for (int i = 0; i < reports->nelts; i++) {
-        if (APR_ARRAY_IDX(reports, i, htc_map_report).slot == slot)
-            return NULL;
-    }
-    report = apr_array_push(reports);
-    memset(report, 0, sizeof(*report));
-    report->slot = slot;
-    redirect_area_state_get(redirects->area, slot, &report->state);
-    redirect_area_note_get(redirects->area, slot, &report->note);
-    node = htc_table_acquire(redirects, slot);
-    if (node) {
-        report->info = ((const htc_table *)htc_process_cache_data(node))->info;
-        htc_table_release(redirects, node);
-    }
-    return report;
-}
-
-/* Nobody has a list of these: each was given its name when it was loaded. */
-static void add_htaccess_reports(htc_redirects *redirects, apr_array_header_t *reports,
-                                 apr_pool_t *pool)
-{
-    uint32_t place = 0, slot;
-    int added = 0;
-
-    while (added < HTC_MAX_HTACCESS_REPORTS &&
-           (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
-        redirect_area_note note;
-        htc_map_report *report;
-
-        if (!redirect_area_note_get(redirects->area, slot, &note) || !note.htaccess)
-            continue;
-        report = add_report(redirects, slot, reports);
-        if (!report)
-            continue;
-        report->state.failed = htc_map_fails(&report->state, &note);
-        report->name = apr_pstrdup(pool, note.file);
-        report->source = apr_pstrdup(pool, note.where);
-        added++;
-    }
-}
-
-typedef bool is_wrong_fn(const redirect_area_state *state, const redirect_area_note *note);
-typedef bool is_worse_fn(const redirect_area_note *note, const redirect_area_note *than);
-
-/* Those with something wrong; *one: one of the worst. */
-static unsigned wrong_in_htaccess(const server_rec *s, is_wrong_fn *is_wrong, is_worse_fn *is_worse,
-                                  redirect_area_note *one)
-{
-    const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    uint32_t place = 0, slot;
-    unsigned n = 0;
-
-    while (redirects && redirects->tables &&
-           (slot = redirect_area_next(redirects->area, &place)) != REDIRECT_AREA_NIL) {
-        redirect_area_state state = {0};
-        redirect_area_note note;
-
-        redirect_area_state_get(redirects->area, slot, &state);
-        if (!redirect_area_note_get(redirects->area, slot, &note) || !note.htaccess ||
-            !is_wrong(&state, &note))
-            continue;
-        if (!n++ || is_worse(&note, one))
-            *one = note;
-    }
-    return n;
-}
-
-static bool is_more_rejected(const redirect_area_note *note, const redirect_area_note *than)
-{
-    return note->rejected > than->rejected;
-}
-
-unsigned htc_map_failed_in_htaccess(const server_rec *s, redirect_area_note *one)
-{
-    return wrong_in_htaccess(s, htc_map_fails, is_more_rejected, one);
-}
-
-static bool lost_more(const redirect_area_note *note, const redirect_area_note *than)
-{
-    return note->refused > than->refused;
-}
-
-unsigned htc_map_rows_left_out_in_htaccess(const server_rec *s, redirect_area_note *one)
-{
-    return wrong_in_htaccess(s, htc_map_leaves_out, lost_more, one);
-}
-
-apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
-{
-    htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    apr_array_header_t *reports;
-
-    if (!redirects || !redirects->tables)
-        return NULL;
-    reports = apr_array_make(pool, 4, sizeof(htc_map_report));
-    for (int i = 0; i < redirects->maps->nelts; i++) {
-        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
-        htc_map_report *report =
-            map->slot != REDIRECT_AREA_NIL ? add_report(redirects, map->slot, reports) : NULL;
-
-        if (!report)
-            continue;
-        report->name = map->file;
-        report->source = map->where;
-        report->note.htaccess = 0;
-    }
-    add_htaccess_reports(redirects, reports, pool);
-    return reports;
 }

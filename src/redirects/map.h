@@ -9,6 +9,9 @@
  *   map_start.c   start, restart, stop
  *   map_image.c   large maps' images in files, for the next start
  *   map.c         answering requests
+ *   map_edit.c    edits of rows while the server runs
+ *   map_report.c  what the status page says of maps
+ *   map_write.c   putting a new file in the place of a map's
  *   map_regex.c   patterns
  *   map_vary.c    conditions on the request's header and the like
  *   map_said.c    how much is logged of .htaccess files' maps
@@ -35,6 +38,9 @@ typedef struct htc_redirect_map {
     /* In the area; REDIRECT_AREA_NIL: none yet, or no room. What stands in .htaccess cannot be
      * written: a request has a copy, see ask_map_of_file(). */
     _Atomic uint32_t slot;
+    /* In the area: the overlay of its edits, see redirects/map_edit.c. REDIRECT_AREA_NIL: its rows
+     * cannot be edited. */
+    uint32_t edits;
 } htc_redirect_map;
 
 /** The directory of the .htaccess file that names a map: what its path led to when httpd served the
@@ -78,6 +84,10 @@ struct htc_redirects {
 };
 
 typedef struct htc_loader htc_loader;
+typedef struct htc_map_report htc_map_report;
+
+/** What an image of the area is. */
+typedef enum htc_image_kind { HTC_IMAGE_TABLE, HTC_IMAGE_EDITS } htc_image_kind;
 
 /** An image opened by this process. */
 typedef struct htc_table {
@@ -85,6 +95,7 @@ typedef struct htc_table {
     uint32_t place;        /* of its map: a later one in the same place takes this one's */
     redirect_area_pin pin; /* as it was when the image was opened; given up since */
     const redirect_table *table;
+    const redirect_overlay *edits; /* HTC_IMAGE_EDITS: `table` is that of its rows; else NULL */
     redirect_table_info info;
     apr_pool_t *pool;               /* own allocator; this struct lies in it */
     _Atomic int64_t looked_until;   /* see htc_map_refresh() */
@@ -221,20 +232,68 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
 /** It was made: Vary says what of the header was looked at. True when the answer is 406. */
 bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge);
 
+/* redirects/map_edit.c */
+/** Edits of a map, as they are asked for and what became of them. */
+typedef struct htc_map_edit {
+    const char *map;  /* its file, the last part of that name, or the line that names it */
+    const char *text; /* see redirect_edits_apply() */
+    size_t len;
+    bool temporary; /* else they are written to the map's file */
+
+    const char *file;             /* the map's; NULL: it was not found */
+    const char *why;              /* not done: the reason, or a line for each */
+    apr_array_header_t *warnings; /* const char * */
+    uint32_t applied, differing;
+} htc_map_edit;
+
+/** Do them all, or none. The next request of each process sees them. HTTP_OK, or a status for
+ * `why`. */
+int htc_map_edit_apply(request_rec *r, htc_map_edit *edit);
+/** Rows of a map that are asked for. */
+typedef struct htc_map_question {
+    const char *map;
+    const char *source; /* those of this source, see redirect_edits_find(); NULL: all */
+    bool differing;     /* only those that differ from the file */
+    uint64_t from;
+    redirect_row_fn *fn;
+    void *baton;
+    const char *why; /* as in htc_map_edit */
+} htc_map_question;
+
+/** HTTP_OK, or a status for `why`. */
+int htc_map_rows(request_rec *r, htc_map_question *question);
+/** post_config, in the parent: give the map a place for edits, if somebody may make some. */
+void htc_map_edits_prepare(htc_redirects *redirects, htc_redirect_map *map);
+/** Fill in what is edited of the map, whose table has this version. */
+void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map, uint64_t version,
+                          htc_map_report *report);
+/** The map's table was replaced: edits of the one before end. */
+void htc_map_edits_end(htc_redirects *redirects, const htc_redirect_map *map);
+
+/* redirects/map_write.c */
+/** From the bytes of a file to its new ones, in a pool. False: it is to stay as it is. */
+typedef bool htc_map_rewrite_fn(void *baton, const char *bytes, size_t len, char **out,
+                                size_t *out_len);
+/** Put a new file in the place of @a file, after links, with its owner and mode. NULL, or why that
+ * was not done, for whoever asked. */
+const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton,
+                            apr_pool_t *pool);
+
 /* redirects/map.c */
 /** For child_init. False: there is no memory. */
 bool htc_map_slots_create(htc_redirects *redirects);
 int htc_map_translate(request_rec *r);
 int htc_map_fixup(request_rec *r);
 /** What the status page says of a map. */
-typedef struct htc_map_report {
+struct htc_map_report {
     const char *name;   /* of its file */
     const char *source; /* where it is named */
     uint32_t slot;
     redirect_area_state state;
     redirect_table_info info; /* zero when it has no image */
     redirect_area_note note;
-} htc_map_report;
+    uint64_t edited, edited_since; /* rows that differ from the file; the first of these edits */
+};
 
 /** Most maps of .htaccess files that are reported. */
 #define HTC_MAX_HTACCESS_REPORTS 200
@@ -254,7 +313,7 @@ void htc_map_note(const htc_redirects *redirects, const htc_redirect_map *map, i
                   const redirect_report *report, const char *err);
 /** The open table of a map's current image, pinned, with a reference on the node of
  * redirects->tables; NULL when it has none. */
-htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot);
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind);
 void htc_table_release(htc_redirects *redirects, htc_process_node *node);
 /** log_transaction: the request needs its tables no more. */
 int htc_map_done(request_rec *r);

@@ -649,6 +649,7 @@ static apr_status_t load_now(htc_redirects *redirects, const htc_redirect_map *m
     if (!err) {
         check_table(&load);
         htc_map_note(redirects, map, htc_mono_ms() - load.began, &load.report, NULL);
+        htc_map_edits_end(redirects, map);
     }
     redirect_area_sweep(redirects->area); /* the image before, if no request needs it any more */
 #ifdef __GLIBC__

@@ -189,6 +189,8 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     for (int i = 0; i < redirects->maps->nelts; i++)
         load_at_start(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *), before,
                       ptemp);
+    for (int i = 0; i < redirects->maps->nelts; i++) /* behind all maps, which need places, too */
+        htc_map_edits_prepare(redirects, APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *));
     if (!htc_is_preflight())
         htc_counted_prepare(redirects, before ? before->area : NULL);
     htc_hits_prepare(redirects, before ? before->area : NULL);

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * POST to the status page: forgetting records and setting counters to 0, for whom
- * status/guard.c lets through. The action stands in a header, which a form in somebody's page
+ * POST to the status page: forgetting records, setting counters to 0, and editing rows of maps
+ * (status/edit.c), for whom status/guard.c lets through. The action stands in a header, which a form in somebody's page
  * cannot send. Called by the handler in status/status.c.
  */
 #include "base/base.h"
@@ -87,14 +87,18 @@ int htc_status_post(request_rec *r)
     const htc_context *ctx = htc_server_conf_of(r->server)->ctx;
     const char *action = apr_table_get(r->headers_in, "X-HtCache");
     const char *path = path_of(r), *why = htc_admin_refusal(r);
-    int rv = ap_discard_request_body(r);
+    int rv;
 
+    if (!why && action && !strcmp(action, "map-edit"))
+        return htc_status_edit(r);
+    rv = ap_discard_request_body(r);
     if (rv != OK)
         return rv;
     if (why)
         return refuse(r, HTTP_FORBIDDEN, why);
     if (!action || (strcmp(action, "purge") && strcmp(action, "reset")))
-        return refuse(r, HTTP_BAD_REQUEST, "send the header X-HtCache: purge, or X-HtCache: reset");
+        return refuse(r, HTTP_BAD_REQUEST,
+                      "send the header X-HtCache: purge, X-HtCache: reset or X-HtCache: map-edit");
     if (!path || (*path && strcmp(action, "purge")))
         return refuse(r, HTTP_BAD_REQUEST,
                       "the only parameter is path=, a directory, and only with X-HtCache: purge");

@@ -238,6 +238,9 @@ static void report_tables(htc_report *report)
          "before go on answering until the new ones are read"},
         {"refused", "Left out", HTC_GAUGE, HTC_UNIT_ONE, "rows of the file that could not be used"},
         {"warnings", "Warnings", HTC_GAUGE, HTC_UNIT_ONE, "about the rows in use"},
+        {"edited", "Edited", HTC_GAUGE, HTC_UNIT_ONE,
+         "rows that differ from the file, until it is loaded: temporary edits"},
+        {"edited_since", "Edited since", HTC_TIME, HTC_UNIT_ONE, "the first of these edits"},
         {"error", "Error", HTC_TEXT, HTC_UNIT_ONE, "why the file as it is now cannot be used"},
     };
     apr_array_header_t *maps = htc_map_reports(report->server, report->pool);
@@ -267,6 +270,8 @@ static void report_tables(htc_report *report)
         htc_cell_number(list, htc_map_is_quick(&map->state, &map->note, map->state.id.size));
         htc_cell_number(list, map->note.refused);
         htc_cell_number(list, map->note.warnings);
+        htc_cell_number(list, map->edited);
+        htc_cell_number(list, map->edited_since);
         htc_cell_text(list, map->state.failed && *map->note.error ? map->note.error : NULL);
     }
 }

@@ -278,6 +278,8 @@ static HTC_APART int answer_status(request_rec *r)
         return htc_status_post(r);
     if (r->method_number != M_GET)
         return HTTP_METHOD_NOT_ALLOWED;
+    if (htc_status_asks_rows(r))
+        return htc_status_rows(r);
     if (!read_query(r, &q))
         return HTTP_BAD_REQUEST;
     if (q.asset)

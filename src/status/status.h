@@ -99,6 +99,15 @@ void htc_status_auto(const htc_report *report);
 int htc_status_handler(request_rec *r);
 /* status/admin.c */
 int htc_status_post(request_rec *r);
+/* status/edit.c */
+/** X-HtCache: map-edit. The caller has checked that the request may change state. */
+int htc_status_edit(request_rec *r);
+/* status/rows.c */
+/** Most rows of a map in one answer. */
+#define HTC_ROWS_MAX_LIMIT 100000
+/** Does the query ask for rows of a map? Then htc_status_rows() answers. */
+bool htc_status_asks_rows(const request_rec *r);
+int htc_status_rows(request_rec *r);
 /* status/guard.c */
 /** post_config, as the user that starts httpd: read the file of HtCacheAdminSecretFile. A file that
  * cannot be used is reported; then there is no secret, and POST is refused. */

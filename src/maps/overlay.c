@@ -1,0 +1,126 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Look-ups in a map's table and the overlay of its edits. maps/overlay_edit.c makes overlays.
+ * Called by the module for requests of maps that were edited.
+ */
+#include "maps/internal.h"
+
+#include <string.h>
+
+static bool span_fits(uint64_t at, uint64_t count, uint64_t each, uint64_t end)
+{
+    return at <= end && count * each <= end - at;
+}
+
+static bool head_possible(const overlay_head *head, size_t size)
+{
+    uint64_t places_end = sizeof(*head) + (uint64_t)head->rules * sizeof(uint64_t);
+
+    return head->magic == OVERLAY_MAGIC && head->rules <= REDIRECT_OVERLAY_MAX &&
+           head->ngone <= REDIRECT_OVERLAY_MAX &&
+           span_fits(places_end, head->ngone, sizeof(uint32_t), head->table_at) &&
+           head->table_at % OVERLAY_ALIGN == 0 &&
+           span_fits(head->table_at, head->table_size, 1, size);
+}
+
+const redirect_overlay *redirect_overlay_open(const void *image, size_t size, apr_pool_t *pool)
+{
+    redirect_overlay *overlay;
+    redirect_table_info info;
+    overlay_head head;
+
+    if (size < sizeof(head))
+        return NULL;
+    memcpy(&head, image, sizeof(head));
+    __asm__ volatile("" : : : "memory"); /* the copy is what is checked and used */
+    if (!head_possible(&head, size))
+        return NULL;
+    overlay = apr_pcalloc(pool, sizeof(*overlay));
+    overlay->base = head.base;
+    overlay->since = head.since;
+    overlay->edits = head.edits;
+    overlay->rules = head.rules;
+    overlay->ngone = head.ngone;
+    overlay->query_end = head.query_end;
+    overlay->places = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
+    overlay->gone = (const uint32_t *)(const void *)(overlay->places + head.rules);
+    overlay->table =
+        redirect_table_open((const char *)image + head.table_at, head.table_size, pool);
+    if (!overlay->table)
+        return NULL;
+    redirect_table_info_get(overlay->table, &info);
+    return info.rules == head.rules ? overlay : NULL;
+}
+
+uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index)
+{
+    return index < overlay->rules ? overlay->places[index] : UINT64_MAX;
+}
+
+bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule)
+{
+    uint32_t low = 0, high = overlay->ngone;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (overlay->gone[middle] < rule)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < overlay->ngone && overlay->gone[low] == rule;
+}
+
+uint32_t redirect_overlay_differing(const redirect_overlay *overlay)
+{
+    uint32_t n = overlay->ngone;
+
+    for (uint32_t i = 0; i < overlay->rules; i++)
+        n += overlay->places[i] % 2;
+    return n;
+}
+
+/* A judge's notes are of one look-up. */
+static bool find(const redirect_table *table, const redirect_request *request, uint32_t from,
+                 redirect_match *match)
+{
+    if (request->judge)
+        request->judge->refusals = 0;
+    return redirect_table_lookup(table, request, from, match);
+}
+
+/* The first match in the base that is not gone. What is gone may change meanwhile if the memory is
+ * hostile; so there are no more steps than rows that can be gone. */
+static bool find_in_base(const redirect_overlay *overlay, const redirect_table *base,
+                         const redirect_request *request, redirect_match *match)
+{
+    uint32_t from = 0;
+
+    for (uint32_t steps = 0; steps <= overlay->ngone; steps++) {
+        if (!find(base, request, from, match))
+            return false;
+        if (!redirect_overlay_is_gone(overlay, match->rule))
+            return true;
+        from = match->rule + 1;
+    }
+    return false;
+}
+
+redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const redirect_table *base,
+                                        const redirect_request *request,
+                                        const redirect_request *own, redirect_match *match)
+{
+    redirect_match edited;
+    uint32_t index;
+
+    if (!find(overlay->table, own, 0, &edited))
+        return find_in_base(overlay, base, request, match) ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
+    if (find_in_base(overlay, base, request, match)) {
+        redirect_table_line(overlay->table, edited.rule, &index);
+        if (2 * (uint64_t)match->rule < redirect_overlay_place(overlay, index))
+            return REDIRECT_IN_BASE;
+    }
+    *match = edited;
+    return REDIRECT_IN_OVERLAY;
+}

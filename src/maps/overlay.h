@@ -1,0 +1,135 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/overlay.h
+ * Edits of a map's rows while its table stays as it is. An overlay is one image beside that of the
+ * table (the base): a small table of the rows that were added or changed, where each of them stands
+ * in the base's order, and which rows of the base they take away. A look-up in both answers as one
+ * in a table of the edited rows would. Part of the core: no httpd headers.
+ *
+ *   header | places of its rows, uint64_t | rows of the base that are gone, uint32_t | table
+ *
+ * As a table's, an overlay's image may lie in memory that other processes write: whatever is there,
+ * nothing outside of it is read, and a look-up ends.
+ */
+#ifndef HTC_MAPS_OVERLAY_H
+#define HTC_MAPS_OVERLAY_H
+
+#include "redirect_table.h"
+
+struct redirect_map_options;
+struct redirect_report;
+
+/** Most rows of an overlay, those of the base that are gone included. */
+#define REDIRECT_OVERLAY_MAX 65536
+
+/** Most bytes of edits that are applied at once. */
+#define REDIRECT_EDIT_BYTES (16U << 20)
+
+/** An open overlay. Public for those who list it; made by redirect_overlay_open() alone. */
+typedef struct redirect_overlay {
+    uint64_t base;  /* the version of the table that it belongs to */
+    uint64_t since; /* wall clock, seconds: the first of its edits */
+    uint64_t edits; /* so many were made */
+    uint32_t rules; /* of its table */
+    uint32_t ngone;
+    uint32_t query_end; /* rows with a query come behind this rule of the base; 0: not known */
+    const redirect_table *table;
+    const uint64_t *places; /* in the image, of each rule: see redirect_overlay_place() */
+    const uint32_t *gone;   /* in the image, ascending */
+} redirect_overlay;
+
+/** Open an image. NULL: its header is impossible. */
+const redirect_overlay *redirect_overlay_open(const void *image, size_t size, apr_pool_t *pool);
+
+/** Where a row of the overlay stands: twice the rule of the base that it takes the place of, or one
+ * more: behind that rule. */
+uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index);
+
+/** True when this rule of the base is gone: deleted, or another row has its place. */
+bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule);
+
+/** How many rows differ from the base's: those that are gone, and those that were added. */
+uint32_t redirect_overlay_differing(const redirect_overlay *overlay);
+
+/** Where a match was found. */
+typedef enum redirect_origin {
+    REDIRECT_NOT_FOUND,
+    REDIRECT_IN_BASE,
+    REDIRECT_IN_OVERLAY
+} redirect_origin;
+
+/** As redirect_table_lookup() in a table of the edited rows. The match is one of the table that is
+ * returned. @a own is @a request with the baton for patterns of the overlay. */
+redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const redirect_table *base,
+                                        const redirect_request *request,
+                                        const redirect_request *own, redirect_match *match);
+
+/* --- showing rows ------------------------------------------------------------------------------*/
+
+/** How a row differs from the file. */
+typedef enum redirect_differs {
+    REDIRECT_SAME,
+    REDIRECT_ROW_ADDED,
+    REDIRECT_ROW_CHANGED,
+    REDIRECT_ROW_DELETED
+} redirect_differs;
+
+/** False ends it. The rule is valid during the call only. Its line is that of the row
+ * in the file; 0: it has none. */
+typedef bool redirect_row_fn(void *baton, const redirect_rule *rule, redirect_differs differs);
+
+/** Call @a fn for all rows in the order in which they answer, those that are gone among them, but
+ * for the first @a from. @a overlay may be NULL. @a edited_only: those that differ from the file. */
+void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table *base,
+                           bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
+                           apr_pool_t *pool);
+
+/** A rule as the words of a text row: its source, and options but for status. */
+const char *redirect_rule_source(const redirect_rule *rule, apr_pool_t *pool);
+const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool);
+
+/* --- making one --------------------------------------------------------------------------------*/
+
+/** The edits of a map, in memory of a pool. */
+typedef struct redirect_edits redirect_edits;
+
+/** Go on from the overlay @a before (NULL: none), which belongs to @a base like the new one. Both
+ * stay open until redirect_edits_destroy(). @a version: of the base's image. @a options: the map's,
+ * with the format that its file has. NULL: there is no memory. */
+redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
+                                      const redirect_overlay *before,
+                                      const struct redirect_map_options *options, apr_pool_t *pool);
+
+/**
+ * Apply edits, one a line, words as in the text format of maps:
+ *
+ *   add SOURCE TARGET [STATUS] [key=value...]   a row at the end; an error if the source has one
+ *   set SOURCE TARGET [STATUS] [key=value...]   in place of the source's rows, or at the end
+ *   del SOURCE [key=value...]                   all rows of the source; an error if it has none
+ *
+ * Sources are the same when scheme, host, path or pattern, and query are. Errors are reported with
+ * the line of the edit; after one of them, the edits must not be used. What the reader says of rows
+ * is reported, too.
+ * @return APR_SUCCESS; APR_EGENERAL: a line cannot be read; APR_EEXIST: the source has a row, or has
+ * none; APR_ENOSPC: more rows than an overlay may
+ * have; APR_ENOMEM.
+ */
+apr_status_t redirect_edits_apply(redirect_edits *edits, const char *text, size_t len,
+                                  struct redirect_report *report);
+
+/** Call @a fn for the rows that the source has now: SOURCE and options, as behind "del". What is
+ * wrong with it is reported. */
+apr_status_t redirect_edits_find(redirect_edits *edits, const char *source, size_t len,
+                                 struct redirect_report *report, redirect_row_fn *fn, void *baton);
+
+/** Make the overlay's table. *size: of the image; *counters: the number of its rules. */
+apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *size,
+                                   uint32_t *counters);
+/** Write the image to @a to (64-byte aligned). Once, after finish. */
+void redirect_edits_write(redirect_edits *edits, void *to);
+/** So many edits were applied by redirect_edits_apply(), and so many rows differ from the base's. */
+uint32_t redirect_edits_applied(const redirect_edits *edits);
+uint32_t redirect_edits_differing(const redirect_edits *edits);
+void redirect_edits_destroy(redirect_edits *edits);
+
+#endif

@@ -1,0 +1,834 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * From edits to an overlay: each line becomes an operation and a row, which is read like a row of a
+ * text file. The row of the same source is looked for among those that were edited before, by a
+ * hash of the source, and in the base, by a look-up of the source itself. Called by the module for
+ * POST to the status page. maps/overlay.c looks rows up.
+ */
+#include "maps/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_hash.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_tables.h>
+
+#define BEHIND_ALL     UINT64_MAX
+#define NO_TARGET      " 410 "
+#define MAX_SOURCE_KEY 256 /* bytes of a source that are hashed */
+
+typedef enum edit_op { EDIT_NONE, EDIT_ADD, EDIT_SET, EDIT_DEL } edit_op;
+
+/* A row of the overlay. */
+typedef struct edit_row {
+    redirect_rule rule;
+    uint64_t place;
+    uint32_t number; /* among those with the same place, the lowest comes first */
+    bool dropped;
+    struct edit_row *next; /* of the same hash */
+} edit_row;
+
+/* A line of edits, and the rules of its row: none if it is wrong, or two that are twins. */
+typedef struct edit_line {
+    edit_op op;
+    uint32_t line;
+    edit_row *rows;
+} edit_line;
+
+struct redirect_edits {
+    const redirect_table *base;
+    redirect_map_options options;
+    apr_pool_t *pool;
+    overlay_head head;
+    apr_array_header_t *rows; /* edit_row *, in the order in which they were made */
+    apr_hash_t *by_source;    /* edit_row *, the latest first */
+    apr_hash_t *gone;         /* uint32_t *: rules of the base */
+    char *target;             /* room for one */
+    uint32_t applied;
+    apr_array_header_t *lines; /* edit_line, while they are applied */
+    redirect_report *report;
+    redirect_builder *builder;
+    size_t table_size;
+    apr_array_header_t *sorted; /* edit_row *: the overlay's, in their order */
+};
+
+/* --- sources ----------------------------------------------------------------------------------*/
+
+static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len, bool fold)
+{
+    if (!a || !b)
+        return !a && !b;
+    return a_len == b_len && (fold ? !strncasecmp(a, b, a_len) : !memcmp(a, b, a_len));
+}
+
+static bool same_query(const redirect_rule *a, const redirect_rule *b)
+{
+    if (!a->query || !b->query || (a->flags ^ b->flags) & REDIRECT_QUERY_EXACT)
+        return !a->query && !b->query;
+    return same_text(a->query, a->query_len, b->query, b->query_len, false) ||
+           (!(a->flags & REDIRECT_QUERY_EXACT) &&
+            redirect_query_equal(a->query, a->query_len, b->query, b->query_len));
+}
+
+static bool is_path(const redirect_rule *rule)
+{
+    return rule->kind == REDIRECT_EXACT || rule->kind == REDIRECT_PREFIX;
+}
+
+/* Without the slash at its end where that is ignored. */
+static size_t source_len(const redirect_rule *rule, bool any_slash)
+{
+    size_t len = rule->source_len;
+
+    return any_slash && len > 1 && rule->source[len - 1] == '/' ? len - 1 : len;
+}
+
+/* But for the condition. */
+static bool same_beside_condition(const redirect_rule *a, const redirect_rule *b)
+{
+    unsigned both = a->flags & b->flags, differ = a->flags ^ b->flags;
+    bool fold = both & REDIRECT_ICASE, any_slash = both & REDIRECT_ANY_SLASH;
+
+    return (is_path(a) ? is_path(b) : a->kind == b->kind) &&
+           !(differ & (REDIRECT_HTTP | REDIRECT_HTTPS)) &&
+           same_text(a->source, source_len(a, any_slash), b->source, source_len(b, any_slash),
+                     fold) &&
+           (is_path(a) ||
+            same_text(a->pattern, a->pattern_len, b->pattern, b->pattern_len, false)) &&
+           same_text(a->host, a->host_len, b->host, b->host_len, false) && same_query(a, b);
+}
+
+static bool same_source(const redirect_rule *a, const redirect_rule *b)
+{
+    return same_text(a->condition, a->condition_len, b->condition, b->condition_len, false) &&
+           same_beside_condition(a, b);
+}
+
+/* What rules of the same source have in common: its beginning, and no slash behind. */
+static const char *source_key(const redirect_rule *rule, apr_pool_t *pool)
+{
+    size_t len = source_len(rule, true);
+    char *key;
+
+    key = apr_pstrcat(
+        pool, rule->host ? apr_pstrmemdup(pool, rule->host, rule->host_len) : "", " ",
+        apr_pstrmemdup(pool, rule->source, len < MAX_SOURCE_KEY ? len : MAX_SOURCE_KEY), NULL);
+    for (char *p = key; *p; p++)
+        *p = (char)apr_tolower(*p);
+    return key;
+}
+
+/* --- rows --------------------------------------------------------------------------------------*/
+
+static const char *copy_text(apr_pool_t *pool, const char *text, size_t len)
+{
+    return text ? apr_pstrmemdup(pool, text, len) : NULL;
+}
+
+/* Runs of slashes are one, as in a table. */
+static void merge_slashes(redirect_rule *rule)
+{
+    char *to = (char *)rule->source;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < rule->source_len; i++) {
+        if (to[i] != '/' || !i || to[i - 1] != '/')
+            to[kept++] = to[i];
+    }
+    rule->source_len = kept;
+}
+
+static void copy_rule(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool)
+{
+    *to = *rule;
+    to->source = copy_text(pool, rule->source, rule->source_len);
+    to->literals = copy_text(pool, rule->literals, rule->literals_len);
+    to->pattern = copy_text(pool, rule->pattern, rule->pattern_len);
+    to->host = copy_text(pool, rule->host, rule->host_len);
+    to->query = copy_text(pool, rule->query, rule->query_len);
+    to->strip = copy_text(pool, rule->strip, rule->strip_len);
+    to->target = copy_text(pool, rule->target, rule->target_len);
+    to->condition = copy_text(pool, rule->condition, rule->condition_len);
+    if (is_path(to))
+        merge_slashes(to);
+}
+
+static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
+{
+    const char *key = source_key(&row->rule, e->pool);
+
+    row->place = place;
+    row->number = (uint32_t)e->rows->nelts;
+    row->next = apr_hash_get(e->by_source, key, APR_HASH_KEY_STRING);
+    apr_hash_set(e->by_source, key, APR_HASH_KEY_STRING, row);
+    APR_ARRAY_PUSH(e->rows, edit_row *) = row;
+}
+
+static bool comes_before(const edit_row *a, const edit_row *b)
+{
+    return a->place != b->place ? a->place < b->place : a->number < b->number;
+}
+
+/* The first row of the overlay that has this source. */
+static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
+{
+    edit_row *first = NULL;
+
+    for (edit_row *row = apr_hash_get(e->by_source, source_key(rule, e->pool), APR_HASH_KEY_STRING);
+         row; row = row->next) {
+        if (!row->dropped && same_source(&row->rule, rule) && (!first || comes_before(row, first)))
+            first = row;
+    }
+    return first;
+}
+
+/* --- rules of the base -------------------------------------------------------------------------*/
+
+static void set_gone(redirect_edits *e, uint32_t rule)
+{
+    uint32_t *key = apr_pmemdup(e->pool, &rule, sizeof(rule));
+
+    apr_hash_set(e->gone, key, sizeof(*key), key);
+}
+
+static bool is_gone(const redirect_edits *e, uint32_t rule)
+{
+    return apr_hash_get(e->gone, &rule, sizeof(rule)) != NULL;
+}
+
+/* For redirect_request.regex: it is the pattern that is looked for. */
+static bool is_pattern(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                       const char *subject, size_t len)
+{
+    const redirect_rule *rule = baton;
+
+    (void)id, (void)flags, (void)subject, (void)len;
+    return rule->pattern && !strncmp(pattern, rule->pattern, rule->pattern_len + 1);
+}
+
+/* A path that the rule's source and literals are found by. */
+static const char *path_of(const redirect_rule *rule, size_t *len, apr_pool_t *pool)
+{
+    char *path = apr_palloc(pool, rule->source_len + rule->literals_len + 1), *to;
+
+    memcpy(path, rule->source, rule->source_len);
+    to = path + rule->source_len;
+    for (size_t i = 0; i < rule->literals_len; i++) {
+        if (rule->literals[i])
+            *to++ = rule->literals[i];
+    }
+    *to = '\0';
+    *len = (size_t)(to - path);
+    return path;
+}
+
+typedef bool same_fn(const redirect_rule *a, const redirect_rule *b);
+
+/* No path is made of a template: all rules are compared with it. */
+static uint32_t walk_base(redirect_edits *e, const redirect_rule *rule, uint32_t from,
+                          same_fn *same)
+{
+    uint32_t at = redirect_table_next(e->base, from ? from - 1 : 0);
+
+    for (; at; at = redirect_table_next(e->base, at)) {
+        redirect_rule found;
+
+        redirect_table_rule(e->base, at, &found, e->target, NULL);
+        if (same(&found, rule) && !is_gone(e, at))
+            return at;
+    }
+    return 0;
+}
+
+/* The first rule of the base from @a from on that has this source and is not gone; 0: none. */
+static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t from,
+                          redirect_judge *judge, same_fn *same)
+{
+    redirect_request request = {.judge = judge,
+                                .https = rule->flags & REDIRECT_HTTPS,
+                                .query = rule->query,
+                                .query_len = rule->query_len,
+                                .regex = is_pattern,
+                                .baton = (void *)rule};
+    redirect_match match;
+
+    if (rule->kind == REDIRECT_TEMPLATE)
+        return walk_base(e, rule, from, same);
+    request.path = path_of(rule, &request.path_len, e->pool);
+    if (rule->host) {
+        request.host =
+            rule->host[0] == '*'
+                ? apr_pstrcat(e->pool, "a",
+                              apr_pstrmemdup(e->pool, rule->host + 1, rule->host_len - 1), NULL)
+                : apr_pstrmemdup(e->pool, rule->host, rule->host_len);
+        request.host_len = strlen(request.host);
+    }
+    while (redirect_table_lookup(e->base, &request, from, &match) && match.rule >= from) {
+        redirect_rule found;
+
+        redirect_table_rule(e->base, match.rule, &found, e->target, NULL);
+        if (same(&found, rule) && !is_gone(e, match.rule))
+            return match.rule;
+        from = match.rule + 1;
+        judge->refusals = 0;
+    }
+    return 0;
+}
+
+static uint32_t find_in_base(redirect_edits *e, const redirect_rule *rule)
+{
+    redirect_likeness likeness;
+
+    redirect_likeness_begin(&likeness, rule->condition, rule->condition_len);
+    return find_from(e, rule, 0, &likeness.judge, same_source);
+}
+
+/* For a request for which all conditions hold, and none is a comparison. */
+static bool never(const redirect_judge *judge, const char *condition, size_t len)
+{
+    (void)judge, (void)condition, (void)len;
+    return false;
+}
+
+static bool always(redirect_judge *judge, const char *condition, size_t len)
+{
+    (void)judge, (void)condition, (void)len;
+    return true;
+}
+
+static redirect_choice first_one(redirect_judge *judge)
+{
+    (void)judge;
+    return REDIRECT_CHOSEN;
+}
+
+static bool is_comparison(const redirect_rule *rule, apr_pool_t *pool)
+{
+    redirect_conditions conditions;
+
+    redirect_conditions_begin(&conditions, pool, NULL, NULL);
+    return rule->condition &&
+           conditions.judge.compares(&conditions.judge, rule->condition, rule->condition_len);
+}
+
+/* True when a request's Accept and the like choose among the rows of this source: then all of them
+ * must stand in one table. */
+static bool is_chosen_among(redirect_edits *e, const redirect_rule *rule)
+{
+    redirect_table_info info;
+    uint32_t at = 0;
+
+    redirect_table_info_get(e->base, &info);
+    if (is_comparison(rule, e->pool))
+        return true;
+    while (info.uses_condition) {
+        redirect_judge judge = {
+            .compares = never, .holds = always, .offer = always, .choose = first_one};
+        redirect_rule found;
+
+        at = find_from(e, rule, at ? at + 1 : 0, &judge, same_beside_condition);
+        if (!at)
+            break;
+        redirect_table_rule(e->base, at, &found, e->target, NULL);
+        if (is_comparison(&found, e->pool))
+            return true;
+    }
+    return false;
+}
+
+/* A row may have made two rules, with the same line. */
+static void take_away(redirect_edits *e, uint32_t rule)
+{
+    uint32_t index, line = redirect_table_line(e->base, rule, &index), other;
+
+    set_gone(e, rule);
+    other = redirect_table_next(e->base, rule);
+    if (other && redirect_table_line(e->base, other, NULL) == line)
+        set_gone(e, other);
+    other = index ? redirect_table_nth(e->base, index - 1) : 0;
+    if (other && redirect_table_line(e->base, other, NULL) == line)
+        set_gone(e, other);
+}
+
+/* Rows with a query stand in front of all others, which might hide them. */
+static uint64_t behind_queries(redirect_edits *e)
+{
+    uint32_t last = e->head.query_end;
+
+    for (uint32_t rule = redirect_table_next(e->base, last); rule;
+         rule = redirect_table_next(e->base, rule)) {
+        redirect_rule row;
+
+        redirect_table_rule(e->base, rule, &row, e->target, NULL);
+        if (!row.query)
+            break;
+        last = rule;
+    }
+    e->head.query_end = last;
+    return 2 * (uint64_t)last + 1;
+}
+
+/* nginx looks for whole sources first, then for regexes. */
+static uint64_t behind_whole(const redirect_edits *e)
+{
+    redirect_table_info info;
+    uint32_t low = 0, high, last = 0;
+
+    redirect_table_info_get(e->base, &info);
+    high = info.rules;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2, rule = redirect_table_nth(e->base, middle);
+        redirect_rule row;
+
+        redirect_table_rule(e->base, rule, &row, e->target, NULL);
+        if (row.kind == REDIRECT_EXACT) {
+            last = rule;
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return 2 * (uint64_t)last + 1;
+}
+
+/* Where the format puts a row that stands at the file's end. */
+static uint64_t end_of(redirect_edits *e, const redirect_rule *rule)
+{
+    redirect_format format = e->options.format;
+
+    if (format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON ||
+        format == REDIRECT_FORMAT_CLOUDFLARE)
+        return BEHIND_ALL;
+    if (rule->query && rule->query_len)
+        return behind_queries(e);
+    return format == REDIRECT_FORMAT_NGINX && rule->kind == REDIRECT_EXACT ? behind_whole(e)
+                                                                           : BEHIND_ALL;
+}
+
+/* --- one edit ----------------------------------------------------------------------------------*/
+
+static void say(const redirect_edits *e, const edit_line *edit, const char *what)
+{
+    redirect_report_say(e->report, REDIRECT_ERROR, edit->line, "%s", what);
+}
+
+static void add(redirect_edits *e, const edit_line *edit)
+{
+    uint32_t rule = find_in_base(e, &edit->rows->rule);
+
+    if (rule)
+        redirect_report_say(e->report, REDIRECT_ERROR, edit->line,
+                            "the source has a row already, in %s %u of the file; change that with "
+                            "set",
+                            redirect_line_word(redirect_table_line(e->base, rule, NULL)),
+                            redirect_line_number(redirect_table_line(e->base, rule, NULL)));
+    else if (find_row(e, &edit->rows->rule))
+        say(e, edit, "the source has a row already, by an edit; change that with set");
+    else
+        add_row(e, edit->rows, end_of(e, &edit->rows->rule));
+}
+
+/* All rows of the source go. *first: the one that came first; its place is 0 if there was none. */
+static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *first)
+{
+    edit_row *row;
+    uint32_t place;
+
+    *first = (edit_row){.place = 0};
+    while ((row = find_row(e, rule)) != NULL) {
+        if (!first->place)
+            *first = *row;
+        row->dropped = true;
+    }
+    while ((place = find_in_base(e, rule)) != 0) {
+        if (!first->place || 2 * (uint64_t)place < first->place)
+            *first = (edit_row){.place = 2 * (uint64_t)place};
+        take_away(e, place);
+    }
+}
+
+/* In the first one's place: others that it hid must not come back if it hides them no more. */
+static void set(redirect_edits *e, const edit_line *edit)
+{
+    edit_row first;
+
+    drop_all(e, &edit->rows->rule, &first);
+    add_row(e, edit->rows, first.place ? first.place : end_of(e, &edit->rows->rule));
+    if (first.place)
+        edit->rows->number = first.number;
+}
+
+static void drop(redirect_edits *e, const edit_line *edit)
+{
+    edit_row first;
+
+    drop_all(e, &edit->rows->rule, &first);
+    if (!first.place)
+        say(e, edit, "the source has no row");
+}
+
+/* --- lines -------------------------------------------------------------------------------------*/
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && is_blank(*at))
+        at++;
+    return at;
+}
+
+static const char *word_end(const char *at, const char *end)
+{
+    bool quoted = at < end && *at == '"';
+
+    if (quoted)
+        at++;
+    for (; at < end && (quoted ? *at != '"' : !is_blank(*at)); at++) {
+        if (quoted && *at == '\\' && at + 1 < end)
+            at++;
+    }
+    return quoted && at < end ? at + 1 : at;
+}
+
+static edit_op op_of(const char *word, const char *end)
+{
+    static const char *const words[] = {[EDIT_ADD] = "add", [EDIT_SET] = "set", [EDIT_DEL] = "del"};
+    size_t len = (size_t)(end - word);
+
+    for (int op = EDIT_ADD; op <= EDIT_DEL; op++) {
+        if (len == strlen(words[op]) && !memcmp(word, words[op], len))
+            return (edit_op)op;
+    }
+    return EDIT_NONE;
+}
+
+/* Appends the line's row to @a to, as a row of a text file: one that is deleted has no target. */
+static char *take_line(redirect_edits *e, const char *at, const char *end, char *to)
+{
+    edit_line *edit = apr_array_push(e->lines);
+    const char *word, *source_end;
+
+    *edit = (edit_line){EDIT_NONE, (uint32_t)e->lines->nelts, NULL};
+    word = skip_blanks(at, end);
+    if (word == end || *word == '#')
+        return to;
+    at = word_end(word, end);
+    edit->op = op_of(word, at);
+    at = skip_blanks(at, end);
+    if (edit->op == EDIT_NONE || at == end || *at == '#') {
+        say(e, edit, edit->op ? "the source is missing" : "an edit begins with add, set or del");
+        edit->op = EDIT_NONE;
+        return to;
+    }
+    source_end = edit->op == EDIT_DEL ? word_end(at, end) : end;
+    memcpy(to, at, (size_t)(source_end - at));
+    to += source_end - at;
+    if (edit->op == EDIT_DEL) {
+        memcpy(to, NO_TARGET, sizeof(NO_TARGET) - 1);
+        to += sizeof(NO_TARGET) - 1;
+    }
+    memcpy(to, source_end, (size_t)(end - source_end));
+    return to + (end - source_end);
+}
+
+/* The rows of all edits, one a line. */
+static size_t take_lines(redirect_edits *e, const char *text, size_t len, char *to)
+{
+    const char *end = text + len;
+    char *at = to;
+
+    while (text < end) {
+        const char *eol = memchr(text, '\n', (size_t)(end - text));
+
+        at = take_line(e, text, eol ? eol : end, at);
+        *at++ = '\n';
+        text = eol ? eol + 1 : end;
+    }
+    return (size_t)(at - to);
+}
+
+/* For redirect_report.taken. */
+static void take_rule(void *baton, const redirect_rule *rule)
+{
+    redirect_edits *e = baton;
+    edit_line *edit;
+    edit_row *row;
+
+    if (!rule->line || rule->line > (uint32_t)e->lines->nelts)
+        return;
+    edit = &APR_ARRAY_IDX(e->lines, (int)rule->line - 1, edit_line);
+    row = apr_pcalloc(e->pool, sizeof(*row));
+    copy_rule(&row->rule, rule, e->pool);
+    row->next = edit->rows;
+    edit->rows = row;
+}
+
+static apr_status_t read_rows(redirect_edits *e, const char *rows, size_t len)
+{
+    redirect_builder *scratch = redirect_builder_create(0, len);
+    apr_status_t rv;
+
+    if (!scratch)
+        return APR_ENOMEM;
+    e->options.format = REDIRECT_FORMAT_TEXT;
+    rv = redirect_map_read(&e->options, "edits", rows, len, scratch, e->report, e->pool);
+    redirect_builder_destroy(scratch);
+    return rv;
+}
+
+static void apply_line(redirect_edits *e, const edit_line *edit)
+{
+    if (!edit->rows)
+        return;
+    if (is_chosen_among(e, &edit->rows->rule))
+        say(e, edit,
+            "rows among which Accept or Accept-Language chooses cannot be edited until the file is "
+            "loaded; have the edit written to the file");
+    else if (edit->op == EDIT_ADD)
+        add(e, edit);
+    else if (edit->op == EDIT_SET)
+        set(e, edit);
+    else
+        drop(e, edit);
+    e->applied++;
+}
+
+/* The lines' rows; nothing is done with them yet. */
+static apr_status_t read_text(redirect_edits *e, const char *text, size_t len,
+                              redirect_report *report)
+{
+    redirect_format format = e->options.format;
+    size_t lines = 2;
+    apr_status_t rv;
+    char *rows;
+
+    for (size_t i = 0; i < len; i++)
+        lines += text[i] == '\n';
+    rows = apr_palloc(e->pool, len + lines * sizeof(NO_TARGET));
+    e->report = report;
+    e->lines = apr_array_make(e->pool, (int)lines, sizeof(edit_line));
+    report->taken = take_rule;
+    report->taken_baton = e;
+    len = take_lines(e, text, len, rows);
+    rv = read_rows(e, rows, len);
+    e->options.format = format;
+    return rv == APR_SUCCESS && report->errors ? APR_EGENERAL : rv;
+}
+
+apr_status_t redirect_edits_apply(redirect_edits *e, const char *text, size_t len,
+                                  redirect_report *report)
+{
+    apr_status_t rv = read_text(e, text, len, report);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    for (int i = 0; i < e->lines->nelts; i++)
+        apply_line(e, &APR_ARRAY_IDX(e->lines, i, edit_line));
+    if (redirect_edits_differing(e) > REDIRECT_OVERLAY_MAX)
+        return APR_ENOSPC;
+    return report->errors ? APR_EEXIST : APR_SUCCESS;
+}
+
+apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t len,
+                                 redirect_report *report, redirect_row_fn *fn, void *baton)
+{
+    const char *text = apr_pstrcat(e->pool, "del ", apr_pstrmemdup(e->pool, source, len), NULL);
+    const edit_row *asked;
+    edit_row *row;
+    uint32_t rule;
+    apr_status_t rv =
+        memchr(source, '\n', len) ? APR_EGENERAL : read_text(e, text, strlen(text), report);
+
+    if (rv != APR_SUCCESS)
+        return rv;
+    asked = APR_ARRAY_IDX(e->lines, 0, edit_line).rows;
+    while (asked && (row = find_row(e, &asked->rule)) != NULL) {
+        bool changed = row->place % 2 == 0;
+
+        row->dropped = true;
+        row->rule.line =
+            changed ? redirect_table_line(e->base, (uint32_t)(row->place / 2), NULL) : 0;
+        if (!fn(baton, &row->rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
+            return APR_SUCCESS;
+    }
+    while (asked && (rule = find_in_base(e, &asked->rule)) != 0) {
+        redirect_rule found;
+
+        set_gone(e, rule);
+        redirect_table_rule(e->base, rule, &found, e->target, NULL);
+        if (!fn(baton, &found, REDIRECT_SAME))
+            return APR_SUCCESS;
+    }
+    return APR_SUCCESS;
+}
+
+/* --- from one overlay to the next --------------------------------------------------------------*/
+
+/* Rows keep their texts in the earlier image, except the target, which lies there in pieces. */
+static void take_before(redirect_edits *e, const redirect_overlay *before)
+{
+    uint32_t index;
+
+    e->head.since = before->since;
+    e->head.edits = before->edits;
+    e->head.query_end = before->query_end;
+    for (uint32_t i = 0; i < before->ngone; i++)
+        set_gone(e, before->gone[i]);
+    for (uint32_t rule = redirect_table_next(before->table, 0); rule;
+         rule = redirect_table_next(before->table, rule)) {
+        edit_row *row = apr_pcalloc(e->pool, sizeof(*row));
+
+        redirect_table_rule(before->table, rule, &row->rule, e->target, &index);
+        row->rule.target = copy_text(e->pool, row->rule.target, row->rule.target_len);
+        if (redirect_kind_has_pattern(row->rule.kind))
+            redirect_map_set_literals(&row->rule, e->pool);
+        add_row(e, row, redirect_overlay_place(before, index));
+    }
+}
+
+redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
+                                      const redirect_overlay *before,
+                                      const redirect_map_options *options, apr_pool_t *pool)
+{
+    redirect_edits *e = apr_pcalloc(pool, sizeof(*e));
+
+    e->base = base;
+    e->options = *options;
+    e->pool = pool;
+    e->head = (overlay_head){.magic = OVERLAY_MAGIC, .base = version};
+    e->rows = apr_array_make(pool, 64, sizeof(edit_row *));
+    e->by_source = apr_hash_make(pool);
+    e->gone = apr_hash_make(pool);
+    e->target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    if (before)
+        take_before(e, before);
+    return e;
+}
+
+uint32_t redirect_edits_applied(const redirect_edits *e)
+{
+    return e->applied;
+}
+
+/* A changed row is one of the overlay and one that is gone. */
+uint32_t redirect_edits_differing(const redirect_edits *e)
+{
+    uint32_t n = apr_hash_count(e->gone);
+
+    for (int i = 0; i < e->rows->nelts; i++) {
+        const edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
+
+        n += !row->dropped && row->place % 2;
+    }
+    return n;
+}
+
+static int by_place(const void *a_, const void *b_)
+{
+    const edit_row *a = *(edit_row *const *)a_, *b = *(edit_row *const *)b_;
+
+    return comes_before(a, b) ? -1 : comes_before(b, a);
+}
+
+static apr_status_t build(redirect_edits *e, size_t bytes)
+{
+    e->builder = redirect_builder_create((size_t)e->sorted->nelts, bytes);
+    if (!e->builder)
+        return APR_ENOMEM;
+    for (int i = 0; i < e->sorted->nelts; i++) {
+        edit_row *row = APR_ARRAY_IDX(e->sorted, i, edit_row *);
+
+        row->rule.line = (uint32_t)i + 1;
+        switch (redirect_builder_add(e->builder, &row->rule)) {
+        case REDIRECT_ADDED:
+            break;
+        case REDIRECT_NO_MEMORY:
+            return APR_ENOMEM;
+        default:
+            return APR_ENOSPC;
+        }
+    }
+    return redirect_builder_finish(e->builder, NULL, NULL, &e->table_size);
+}
+
+static size_t align_up(size_t n)
+{
+    return (n + OVERLAY_ALIGN - 1) / OVERLAY_ALIGN * OVERLAY_ALIGN;
+}
+
+apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size, uint32_t *counters)
+{
+    size_t bytes = 0, at;
+    apr_status_t rv;
+
+    e->sorted = apr_array_make(e->pool, e->rows->nelts + 1, sizeof(edit_row *));
+    for (int i = 0; i < e->rows->nelts; i++) {
+        edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
+
+        if (row->dropped)
+            continue;
+        APR_ARRAY_PUSH(e->sorted, edit_row *) = row;
+        bytes += row->rule.source_len + row->rule.target_len + 32;
+    }
+    qsort(e->sorted->elts, (size_t)e->sorted->nelts, sizeof(edit_row *), by_place);
+    rv = build(e, bytes);
+    if (rv != APR_SUCCESS)
+        return rv;
+    /* The same source never has two rows, so the table has all of them. */
+    if (redirect_builder_rules(e->builder) != (uint32_t)e->sorted->nelts)
+        return APR_EGENERAL;
+    rv = redirect_table_validate(redirect_builder_image(e->builder), e->table_size);
+    if (rv != APR_SUCCESS)
+        return rv;
+    e->head.rules = *counters = (uint32_t)e->sorted->nelts;
+    e->head.ngone = apr_hash_count(e->gone);
+    e->head.edits += e->applied;
+    if (!e->head.since)
+        e->head.since = (uint64_t)now;
+    at = align_up(sizeof(e->head) + e->head.rules * sizeof(uint64_t) +
+                  e->head.ngone * sizeof(uint32_t));
+    if (at + e->table_size > REDIRECT_MAX_IMAGE)
+        return APR_ENOSPC;
+    e->head.table_at = (uint32_t)at;
+    e->head.table_size = (uint32_t)e->table_size;
+    *size = at + e->table_size;
+    return APR_SUCCESS;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+void redirect_edits_write(redirect_edits *e, void *to)
+{
+    uint64_t *places = (uint64_t *)(void *)((char *)to + sizeof(e->head));
+    uint32_t *gone = (uint32_t *)(void *)(places + e->head.rules), n = 0;
+
+    memcpy(to, &e->head, sizeof(e->head));
+    for (uint32_t i = 0; i < e->head.rules; i++)
+        places[i] = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *)->place;
+    for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone); i; i = apr_hash_next(i)) {
+        const void *key;
+
+        apr_hash_this(i, &key, NULL, NULL);
+        gone[n++] = *(const uint32_t *)key;
+    }
+    qsort(gone, n, sizeof(*gone), by_number);
+    redirect_builder_write(e->builder, (char *)to + e->head.table_at);
+}
+
+void redirect_edits_destroy(redirect_edits *e)
+{
+    redirect_builder_destroy(e->builder);
+    e->builder = NULL;
+}

@@ -1,0 +1,152 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * The rows of a map in their order, with what was edited: for whoever shows them.
+ */
+#include "maps/internal.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+/* One listing. */
+typedef struct listing {
+    const redirect_table *base;
+    const redirect_overlay *overlay; /* or NULL */
+    uint64_t skip;
+    bool edited_only;
+    redirect_row_fn *fn;
+    void *baton;
+    char *target;
+    uint32_t next; /* rule of the overlay's table */
+    uint32_t index;
+    uint32_t place; /* of the base's rule that the row at hand stands for */
+} listing;
+
+static bool show(listing *l, const redirect_table *table, uint32_t rule, redirect_differs differs)
+{
+    redirect_rule row;
+
+    if (l->edited_only && differs == REDIRECT_SAME)
+        return true;
+    if (l->skip) {
+        l->skip--;
+        return true;
+    }
+    redirect_table_rule(table, rule, &row, l->target, NULL);
+    if (differs == REDIRECT_ROW_ADDED)
+        row.line = 0;
+    else if (differs == REDIRECT_ROW_CHANGED)
+        row.line = redirect_table_line(l->base, l->place, NULL);
+    return l->fn(l->baton, &row, differs);
+}
+
+/* The rows of the overlay up to @a place. */
+static bool show_edited(listing *l, uint64_t place)
+{
+    while (l->next && redirect_overlay_place(l->overlay, l->index) <= place) {
+        bool changed = redirect_overlay_place(l->overlay, l->index) % 2 == 0;
+        uint32_t rule = l->next;
+
+        l->place = (uint32_t)(redirect_overlay_place(l->overlay, l->index) / 2);
+        l->next = redirect_table_next(l->overlay->table, rule);
+        l->index++;
+        if (!show(l, l->overlay->table, rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
+            return false;
+    }
+    return true;
+}
+
+static bool is_replaced(const listing *l, uint32_t rule)
+{
+    return l->next && redirect_overlay_place(l->overlay, l->index) == 2 * (uint64_t)rule;
+}
+
+static bool show_base(listing *l, uint32_t rule)
+{
+    redirect_differs differs = REDIRECT_SAME;
+
+    if (!l->overlay)
+        return show(l, l->base, rule, differs);
+    if (!show_edited(l, 2 * (uint64_t)rule - 1))
+        return false;
+    if (redirect_overlay_is_gone(l->overlay, rule))
+        differs = REDIRECT_ROW_DELETED;
+    if (differs == REDIRECT_ROW_DELETED && is_replaced(l, rule))
+        return show_edited(l, 2 * (uint64_t)rule);
+    return show(l, l->base, rule, differs);
+}
+
+void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table *base,
+                           bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
+                           apr_pool_t *pool)
+{
+    listing l = {.base = base,
+                 .overlay = overlay,
+                 .skip = from,
+                 .edited_only = edited_only,
+                 .fn = fn,
+                 .baton = baton,
+                 .target = apr_palloc(pool, REDIRECT_MAX_TEXT)};
+    uint32_t rule = redirect_table_next(base, 0);
+
+    if (overlay)
+        l.next = redirect_table_next(overlay->table, 0);
+    else if (from && from <= UINT32_MAX) {
+        rule = redirect_table_nth(base, (uint32_t)from);
+        l.skip = 0;
+    }
+    for (; rule; rule = redirect_table_next(base, rule)) {
+        if (!show_base(&l, rule))
+            return;
+    }
+    if (overlay)
+        show_edited(&l, UINT64_MAX);
+}
+
+/* --- as words --------------------------------------------------------------------------------- */
+
+static const char *quoted(const char *text, size_t len, apr_pool_t *pool)
+{
+    return apr_pstrmemdup(pool, text ? text : "", text ? len : 0);
+}
+
+const char *redirect_rule_source(const redirect_rule *rule, apr_pool_t *pool)
+{
+    bool below = rule->host_len > 2 && rule->host[0] == '*';
+    const char *scheme = rule->flags & REDIRECT_HTTPS  ? "https:"
+                         : rule->flags & REDIRECT_HTTP ? "http:"
+                                                       : "";
+    const char *host = rule->host && !below ? quoted(rule->host, rule->host_len, pool) : NULL;
+    const char *path =
+        redirect_kind_has_pattern(rule->kind)
+            ? quoted(rule->pattern, rule->pattern_len, pool)
+            : redirect_escape_path(pool, quoted(rule->source, rule->source_len, pool));
+
+    return apr_pstrcat(pool, host ? scheme : "", host ? "//" : "", host ? host : "", path,
+                       rule->query ? "?" : "",
+                       rule->query ? quoted(rule->query, rule->query_len, pool) : "", NULL);
+}
+
+const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool)
+{
+    bool below = rule->host_len > 2 && rule->host[0] == '*';
+    bool plain = !rule->query || rule->flags & REDIRECT_QUERY_EXACT;
+    const char *words = apr_pstrcat(
+        pool, rule->flags & REDIRECT_ICASE ? " case=ignore" : "",
+        rule->flags & REDIRECT_ANY_SLASH ? " slash=ignore" : "",
+        rule->kind == REDIRECT_PREFIX ? " subpath=on" : "",
+        rule->flags & REDIRECT_QUERY_EXACT ? " query=exact" : "",
+        plain && !rule->query && rule->target && !(rule->options & REDIRECT_OPT_APPEND_QUERY)
+            ? " query=drop"
+            : "",
+        below ? " host=" : "", below ? quoted(rule->host, rule->host_len, pool) : "",
+        rule->strip ? " strip=" : "", quoted(rule->strip, rule->strip_len, pool), NULL);
+
+    if (rule->condition)
+        words = apr_pstrcat(
+            pool, words, " ",
+            apr_array_pstrcat(
+                pool, redirect_condition_words(rule->condition, rule->condition_len, pool), ' '),
+            NULL);
+    return *words ? words + 1 : words;
+}

@@ -1,0 +1,592 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Edits of a map's rows while the server runs, asked for by POST to the status page. Each map of the
+ * server's configuration has a second place in the area, for the overlay of its edits. The overlay
+ * names the table that it belongs to, by the version of that table's image. So a table that is
+ * loaded ends all edits of the one before by being there, and a request that has table and overlay
+ * of the same version has both of one moment.
+ *
+ * Whoever edits has the right to build the overlay. So edits of a map come one behind the other, and
+ * each is made from all that came before.
+ */
+#include "redirects/map.h"
+
+#include "http_protocol.h"
+
+#define LOCK_WAIT_MS 2000
+#define LOCK_LOOK_US 200
+#define BASE_TRIES   3
+#define MAX_WARNINGS 100
+#define MAX_ERRORS   1000
+#define LOOK_AT_FILE 1 /* ms: now, unless somebody has in this moment */
+#define LOAD_WAIT_MS 10000
+#define OTHERS_EDIT  "other edits of this map are being made; try again"
+#define AGAIN        (-1) /* the table was replaced while its edits were made */
+
+/* One attempt. */
+typedef struct editing {
+    htc_redirects *redirects;
+    const htc_redirect_map *map;
+    htc_map_edit *edit;
+    apr_pool_t *pool;
+    htc_process_node *base, *before; /* before NULL: there was no overlay */
+    apr_array_header_t *errors;      /* const char * */
+} editing;
+
+/* --- places in the area ------------------------------------------------------------------------*/
+
+static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
+{
+    const char *text = apr_psprintf(pool, "edits %" APR_UINT64_T_HEX_FMT " %" APR_UINT64_T_HEX_FMT,
+                                    map->key.word[0], map->key.word[1]);
+
+    return redirect_area_key_of(text, strlen(text), pool);
+}
+
+void htc_map_edits_prepare(htc_redirects *redirects, htc_redirect_map *map)
+{
+    redirect_area_key key;
+    apr_pool_t *pool;
+
+    map->edits = REDIRECT_AREA_NIL;
+    if (!htc_options_get()->secret.wanted || map->slot == REDIRECT_AREA_NIL ||
+        apr_pool_create(&pool, redirects->pool) != APR_SUCCESS)
+        return;
+    key = key_of(map, pool);
+    map->edits = redirect_area_map(redirects->area, &key, redirects->generation, true);
+    apr_pool_destroy(pool);
+}
+
+static const htc_table *table_of(htc_process_node *node)
+{
+    return htc_process_cache_data(node);
+}
+
+static void say_ended(const htc_redirects *redirects, const htc_redirect_map *map, uint32_t rows)
+{
+    if (rows)
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, redirects->main_server,
+                     "HtCacheRedirectMap: %u temporary edits of %s end: its file was loaded", rows,
+                     map->file);
+}
+
+static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *map,
+                            redirect_edits *edits)
+{
+    static const htc_identity nothing;
+    uint32_t counters;
+    void *image;
+    size_t size;
+    apr_status_t rv = redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters);
+
+    if (rv == APR_SUCCESS)
+        rv = redirect_area_reserve(redirects->area, map->edits, size, counters, &image);
+    if (rv != APR_SUCCESS)
+        return rv;
+    redirect_edits_write(edits, image);
+    return redirect_area_publish(redirects->area, map->edits, &nothing);
+}
+
+/* An empty overlay takes the place of one that belongs to no table any more. */
+static bool clear(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    htc_process_node *base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+    redirect_edits *edits;
+    apr_pool_t *pool;
+    bool done;
+
+    if (!base)
+        return false;
+    apr_pool_create(&pool, NULL);
+    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
+                                  &map->options, pool);
+    done = publish(redirects, map, edits) == APR_SUCCESS;
+    redirect_edits_destroy(edits);
+    apr_pool_destroy(pool);
+    htc_table_release(redirects, base);
+    return done;
+}
+
+/* With the right to build, which ends if it is true. */
+static bool end_edits(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    htc_process_node *node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
+    uint32_t rows = 0;
+
+    if (node && table_of(node)->edits->base != redirect_area_version(redirects->area, map->slot))
+        rows = redirect_overlay_differing(table_of(node)->edits);
+    if (node)
+        htc_table_release(redirects, node);
+    say_ended(redirects, map, rows);
+    return rows && clear(redirects, map);
+}
+
+void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map, uint64_t version,
+                          htc_map_report *report)
+{
+    htc_process_node *node = map->edits != REDIRECT_AREA_NIL
+                                 ? htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS)
+                                 : NULL;
+
+    if (!node)
+        return;
+    if (table_of(node)->edits->base == version) {
+        report->edited = redirect_overlay_differing(table_of(node)->edits);
+        report->edited_since = report->edited ? table_of(node)->edits->since : 0;
+    }
+    htc_table_release(redirects, node);
+}
+
+/* If somebody edits just now, that finds out itself. */
+void htc_map_edits_end(htc_redirects *redirects, const htc_redirect_map *map)
+{
+    if (map->edits == REDIRECT_AREA_NIL || !redirects->tables ||
+        !redirect_area_version(redirects->area, map->edits) ||
+        !redirect_area_build_begin(redirects->area, map->edits))
+        return;
+    if (!end_edits(redirects, map))
+        redirect_area_build_failed(redirects->area, map->edits, NULL);
+}
+
+/* --- which map ---------------------------------------------------------------------------------*/
+
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+
+    return slash ? slash + 1 : file;
+}
+
+static bool is_named(const htc_redirect_map *map, const char *name)
+{
+    return !strcmp(map->file, name) || !strcmp(base_name(map->file), name) ||
+           !strcmp(map->where, name);
+}
+
+static bool is_among(const apr_array_header_t *maps, const htc_redirect_map *map)
+{
+    for (int i = 0; i < maps->nelts; i++) {
+        if (APR_ARRAY_IDX(maps, i, const htc_redirect_map *)->slot == map->slot)
+            return true;
+    }
+    return false;
+}
+
+/* Lines of virtual hosts may name the same table: that is one map. */
+static apr_array_header_t *maps_named(const htc_redirects *redirects, const char *name,
+                                      apr_pool_t *pool)
+{
+    apr_array_header_t *found = apr_array_make(pool, 2, sizeof(htc_redirect_map *));
+
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, htc_redirect_map *);
+
+        if (map->slot != REDIRECT_AREA_NIL && is_named(map, name) && !is_among(found, map))
+            APR_ARRAY_PUSH(found, htc_redirect_map *) = map;
+    }
+    return found;
+}
+
+static bool is_of_htaccess(request_rec *r, const char *name)
+{
+    const apr_array_header_t *maps = htc_map_reports(r->server, r->pool);
+
+    for (int i = 0; maps && i < maps->nelts; i++) {
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+
+        if (map->note.htaccess && (!strcmp(map->name, name) || !strcmp(base_name(map->name), name)))
+            return true;
+    }
+    return false;
+}
+
+static int fail(const char **to, int status, const char *why)
+{
+    *to = why;
+    return status;
+}
+
+static int say_ambiguous(request_rec *r, const apr_array_header_t *maps, const char **why)
+{
+    const char *all = "";
+
+    for (int i = 0; i < maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(maps, i, const htc_redirect_map *);
+
+        all = apr_psprintf(r->pool, "%s\n%s, named at %s", all, map->file, map->where);
+    }
+    return fail(why, HTTP_CONFLICT,
+                apr_psprintf(r->pool,
+                             "several maps have this name; give the file, or FILE:LINE of the "
+                             "configuration that names it:%s",
+                             all));
+}
+
+/* HTTP_OK, or why there is none. */
+static int find_map(request_rec *r, const char *name, const htc_redirect_map **map,
+                    const char **why)
+{
+    const htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+    apr_array_header_t *maps;
+
+    if (!redirects || !redirects->tables)
+        return fail(why, HTTP_NOT_FOUND, "there are no redirect maps");
+    maps = maps_named(redirects, name, r->pool);
+    if (maps->nelts > 1)
+        return say_ambiguous(r, maps, why);
+    if (!maps->nelts && is_of_htaccess(r, name))
+        return fail(why, HTTP_FORBIDDEN,
+                    "this is a map that a .htaccess file names; those are edited by editing the "
+                    "file");
+    if (!maps->nelts)
+        return fail(why, HTTP_NOT_FOUND,
+                    "no HtCacheRedirectMap of the server's configuration has this file");
+    *map = APR_ARRAY_IDX(maps, 0, const htc_redirect_map *);
+    return HTTP_OK;
+}
+
+/* --- edits -------------------------------------------------------------------------------------*/
+
+static void take_message(void *baton, redirect_severity severity, uint32_t line,
+                         const char *message)
+{
+    editing *ing = baton;
+    apr_array_header_t *to = severity == REDIRECT_ERROR ? ing->errors : ing->edit->warnings;
+
+    if (severity == REDIRECT_NOTE ||
+        to->nelts >= (severity == REDIRECT_ERROR ? MAX_ERRORS : MAX_WARNINGS))
+        return;
+    APR_ARRAY_PUSH(to, const char *) = apr_psprintf(ing->pool, "%u: %s", line, message);
+}
+
+static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
+{
+    const editing *ing = baton;
+    int rc, cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
+    ap_regex_t regex;
+    char text[256];
+
+    rc = ap_regcomp(&regex, pattern, cflags);
+    if (!rc) {
+        ap_regfree(&regex);
+        return NULL;
+    }
+    ap_regerror(rc, &regex, text, sizeof(text));
+    return apr_psprintf(ing->pool, "'%.200s' is not a valid regular expression: %s", pattern, text);
+}
+
+static int say_failed(const editing *ing, apr_status_t rv)
+{
+    if (ing->errors->nelts)
+        return fail(&ing->edit->why, rv == APR_EEXIST ? HTTP_CONFLICT : HTTP_BAD_REQUEST,
+                    apr_array_pstrcat(ing->pool, ing->errors, '\n'));
+    if (rv == APR_ENOSPC)
+        return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+                    apr_psprintf(ing->pool,
+                                 "there is no room: at most %d rows of a map may differ from its "
+                                 "file, and their table needs memory of redirect maps",
+                                 REDIRECT_OVERLAY_MAX));
+    return fail(&ing->edit->why, HTTP_INTERNAL_SERVER_ERROR,
+                apr_psprintf(ing->pool, "the edits cannot be made: %pm", &rv));
+}
+
+/* With table and overlay pinned, and the right to build. */
+static int make_edits(editing *ing)
+{
+    const htc_table *base = table_of(ing->base);
+    redirect_report report = {
+        .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
+    const redirect_overlay *before = ing->before ? table_of(ing->before)->edits : NULL;
+    redirect_edits *edits;
+    apr_status_t rv;
+
+    if (before && before->base != base->pin.version) {
+        say_ended(ing->redirects, ing->map, redirect_overlay_differing(before));
+        before = NULL;
+    }
+    edits = redirect_edits_create(base->table, base->pin.version, before, &ing->map->options,
+                                  ing->pool);
+    rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
+    if (rv == APR_SUCCESS)
+        rv = publish(ing->redirects, ing->map, edits);
+    ing->edit->applied = redirect_edits_applied(edits);
+    ing->edit->differing = redirect_edits_differing(edits);
+    redirect_edits_destroy(edits);
+    return rv == APR_SUCCESS ? HTTP_OK : say_failed(ing, rv);
+}
+
+/* A file that has changed is to be read first: that ends edits. */
+static int edit_table(editing *ing)
+{
+    htc_redirects *redirects = ing->redirects;
+    int status;
+
+    htc_map_refresh(redirects, ing->map, LOOK_AT_FILE, ing->pool);
+    ing->base = htc_table_acquire(redirects, ing->map->slot, HTC_IMAGE_TABLE);
+    if (!ing->base)
+        return fail(&ing->edit->why, HTTP_CONFLICT,
+                    "the map's file could not be loaded; mend it, see the error log");
+    ing->before = redirect_area_version(redirects->area, ing->map->edits)
+                      ? htc_table_acquire(redirects, ing->map->edits, HTC_IMAGE_EDITS)
+                      : NULL;
+    status = make_edits(ing);
+    if (status == HTTP_OK &&
+        redirect_area_version(redirects->area, ing->map->slot) != table_of(ing->base)->pin.version)
+        status = AGAIN;
+    if (ing->before)
+        htc_table_release(redirects, ing->before);
+    htc_table_release(redirects, ing->base);
+    return status;
+}
+
+static bool lock(const editing *ing)
+{
+    int64_t until = htc_mono_ms() + LOCK_WAIT_MS;
+
+    while (!redirect_area_build_begin(ing->redirects->area, ing->map->edits)) {
+        if (htc_mono_ms() >= until)
+            return false;
+        apr_sleep(LOCK_LOOK_US);
+    }
+    return true;
+}
+
+static int edit_temporarily(editing *ing)
+{
+    int status = AGAIN;
+
+    for (int i = 0; i < BASE_TRIES && status == AGAIN; i++) {
+        if (!lock(ing))
+            return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
+        ing->errors->nelts = ing->edit->warnings->nelts = 0;
+        status = edit_table(ing);
+        if (status != HTTP_OK && status != AGAIN) /* what was published has ended the build */
+            redirect_area_build_failed(ing->redirects->area, ing->map->edits, NULL);
+    }
+    return status != AGAIN ? status
+                           : fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+                                  "the map's file is being loaded all the time; try again");
+}
+
+/* --- in the file -------------------------------------------------------------------------------*/
+
+/* Edits for the file, each with its line. */
+typedef struct rewriting {
+    editing *ing;
+    apr_array_header_t *edits; /* redirect_edit */
+    apr_array_header_t *lines; /* uint32_t */
+    int status;
+} rewriting;
+
+static void add_error(editing *ing, uint32_t line, const char *message)
+{
+    if (ing->errors->nelts < MAX_ERRORS)
+        APR_ARRAY_PUSH(ing->errors, const char *) =
+            line ? apr_psprintf(ing->pool, "%u: %s", line, message) : message;
+}
+
+static bool is_empty(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at == end || *at == '#';
+}
+
+static void parse_edits(rewriting *w)
+{
+    editing *ing = w->ing;
+    const char *at = ing->edit->text, *end = at + ing->edit->len;
+
+    for (uint32_t line = 1; at < end; line++) {
+        const char *eol = memchr(at, '\n', (size_t)(end - at)), *wrong;
+        redirect_edit edit = {.op = REDIRECT_EDIT_ADD};
+
+        eol = eol ? eol : end;
+        if (!is_empty(at, eol)) {
+            wrong = redirect_edit_parse(at, (size_t)(eol - at), &edit, ing->pool);
+            if (wrong)
+                add_error(ing, line, wrong);
+            APR_ARRAY_PUSH(w->edits, redirect_edit) = edit;
+            APR_ARRAY_PUSH(w->lines, uint32_t) = line;
+        }
+        at = eol + 1;
+    }
+}
+
+/* The same checks as for temporary ones. What has a row is found out from the file. */
+static bool may_be_rows(editing *ing)
+{
+    htc_process_node *base = htc_table_acquire(ing->redirects, ing->map->slot, HTC_IMAGE_TABLE);
+    redirect_report report = {
+        .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
+    redirect_edits *edits;
+    apr_status_t rv;
+
+    if (!base)
+        return true;
+    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
+                                  &ing->map->options, ing->pool);
+    rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
+    redirect_edits_destroy(edits);
+    htc_table_release(ing->redirects, base);
+    if (rv == APR_EEXIST)
+        ing->errors->nelts = 0;
+    return rv != APR_EGENERAL;
+}
+
+static int status_of(apr_status_t rv)
+{
+    return rv == APR_EINVAL || rv == APR_ENOTIMPL ? HTTP_BAD_REQUEST
+           : rv == APR_ENOMEM                     ? HTTP_SERVICE_UNAVAILABLE
+                                                  : HTTP_CONFLICT;
+}
+
+/* For htc_map_replace(). */
+static bool rewrite(void *baton, const char *bytes, size_t len, char **out, size_t *out_len)
+{
+    rewriting *w = baton;
+    editing *ing = w->ing;
+    redirect_edit_error error = {REDIRECT_EDIT_NONE, NULL, NULL};
+    apr_status_t rv = redirect_map_edit(&ing->map->options, ing->map->file, bytes, len,
+                                        (const redirect_edit *)w->edits->elts,
+                                        (size_t)w->edits->nelts, &error, ing->pool, out, out_len);
+
+    if (rv == APR_SUCCESS)
+        return true;
+    w->status = status_of(rv);
+    for (const redirect_edit_error *e = &error; e; e = e->next) {
+        bool of_line = e->edit < (size_t)w->lines->nelts;
+
+        add_error(ing, of_line ? APR_ARRAY_IDX(w->lines, (int)e->edit, uint32_t) : 0,
+                  e->message ? e->message : "there is no memory for it");
+    }
+    return false;
+}
+
+/* The rows are in use, or whoever loads them at this moment has it done soon. */
+static int load_written(const editing *ing)
+{
+    htc_redirects *redirects = ing->redirects;
+    int64_t until = htc_mono_ms() + LOAD_WAIT_MS;
+    redirect_area_state state;
+    htc_identity id;
+
+    do {
+        apr_status_t rv =
+            htc_map_load(redirects, ing->map, htc_map_dir_now(ing->map), false, ing->pool);
+
+        id = htc_map_file(ing->map);
+        if (redirect_area_state_get(redirects->area, ing->map->slot, &state) &&
+            htc_identity_equal(&id, &state.id))
+            return HTTP_OK;
+        if (rv != APR_SUCCESS && state.failed)
+            break;
+        apr_sleep(apr_time_from_msec(2));
+    } while (htc_mono_ms() < until);
+    return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+                apr_psprintf(ing->pool,
+                             "the edits were written to %s, but it could not be loaded; see the "
+                             "error log",
+                             ing->map->file));
+}
+
+static int write_edits(rewriting *w)
+{
+    editing *ing = w->ing;
+    const char *wrong = htc_map_replace(ing->map->file, rewrite, w, ing->pool);
+
+    if (wrong)
+        return fail(&ing->edit->why, HTTP_FORBIDDEN, wrong);
+    if (ing->errors->nelts)
+        return fail(&ing->edit->why, w->status, apr_array_pstrcat(ing->pool, ing->errors, '\n'));
+    ing->edit->applied = (uint32_t)w->edits->nelts;
+    return load_written(ing);
+}
+
+static int edit_file(editing *ing)
+{
+    rewriting w = {ing, apr_array_make(ing->pool, 16, sizeof(redirect_edit)),
+                   apr_array_make(ing->pool, 16, sizeof(uint32_t)), HTTP_OK};
+    int status;
+
+    if (may_be_rows(ing))
+        parse_edits(&w);
+    if (ing->errors->nelts)
+        return fail(&ing->edit->why, HTTP_BAD_REQUEST,
+                    apr_array_pstrcat(ing->pool, ing->errors, '\n'));
+    if (!lock(ing))
+        return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
+    status = write_edits(&w);
+    if (!end_edits(ing->redirects, ing->map))
+        redirect_area_build_failed(ing->redirects->area, ing->map->edits, NULL);
+    return status;
+}
+
+int htc_map_edit_apply(request_rec *r, htc_map_edit *edit)
+{
+    editing ing = {.redirects = htc_server_conf_of(r->server)->redirects,
+                   .edit = edit,
+                   .pool = r->pool,
+                   .errors = apr_array_make(r->pool, 2, sizeof(const char *))};
+    int status;
+
+    edit->warnings = apr_array_make(r->pool, 2, sizeof(const char *));
+    status = find_map(r, edit->map, &ing.map, &edit->why);
+    if (status != HTTP_OK)
+        return status;
+    edit->file = ing.map->file;
+    if (ing.map->edits == REDIRECT_AREA_NIL)
+        return fail(&edit->why, HTTP_SERVICE_UNAVAILABLE,
+                    "there is no place for edits of this map");
+    return edit->temporary ? edit_temporarily(&ing) : edit_file(&ing);
+}
+
+/* --- showing them ------------------------------------------------------------------------------*/
+
+static int rows_of_source(request_rec *r, htc_map_question *question, const htc_redirect_map *map,
+                          const htc_table *base, const redirect_overlay *overlay)
+{
+    htc_map_edit edit = {.warnings = apr_array_make(r->pool, 1, sizeof(const char *))};
+    editing ing = {
+        .edit = &edit, .pool = r->pool, .errors = apr_array_make(r->pool, 1, sizeof(const char *))};
+    redirect_report report = {.fn = take_message, .baton = &ing};
+    redirect_edits *edits =
+        redirect_edits_create(base->table, base->pin.version, overlay, &map->options, r->pool);
+    apr_status_t rv = redirect_edits_find(edits, question->source, strlen(question->source),
+                                          &report, question->fn, question->baton);
+
+    redirect_edits_destroy(edits);
+    if (rv == APR_SUCCESS)
+        return HTTP_OK;
+    return fail(&question->why, HTTP_BAD_REQUEST,
+                ing.errors->nelts ? APR_ARRAY_IDX(ing.errors, 0, const char *)
+                                  : "this is no source of a row");
+}
+
+int htc_map_rows(request_rec *r, htc_map_question *question)
+{
+    htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
+    const redirect_overlay *overlay = NULL;
+    const htc_redirect_map *map;
+    htc_process_node *base, *node = NULL;
+    int status = find_map(r, question->map, &map, &question->why);
+
+    if (status != HTTP_OK)
+        return status;
+    base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+    if (!base)
+        return fail(&question->why, HTTP_CONFLICT, "the map has no rows, see the error log");
+    if (map->edits != REDIRECT_AREA_NIL)
+        node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
+    if (node && table_of(node)->edits->base == table_of(base)->pin.version)
+        overlay = table_of(node)->edits;
+    if (question->source)
+        status = rows_of_source(r, question, map, table_of(base), overlay);
+    else
+        redirect_overlay_each(overlay, table_of(base)->table, question->differing, question->from,
+                              question->fn, question->baton, r->pool);
+    if (node)
+        htc_table_release(redirects, node);
+    htc_table_release(redirects, base);
+    return status;
+}

@@ -1,0 +1,472 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Edits of a map's rows: a table and the overlay of its edits answer as a table would that is built
+ * anew from the edited rows. Random rows, edits and requests are compared with a plain list of lines;
+ * HTC_ANSWERS asks for more of them, HTC_SEED=N repeats a run.
+ */
+#include "suite_util.h"
+#include "maps/maps.h"
+
+#include <check.h>
+#include <apr_general.h>
+#include <apr_strings.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define MAX_LINES       200
+#define VERSION         7
+
+static apr_pool_t *pool;
+static uint64_t state;
+
+static unsigned below(unsigned n)
+{
+    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 (Steele, Lea, Flood, 2014) */
+
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (unsigned)((x ^ x >> 31) % n);
+}
+
+/* --- tables and overlays -----------------------------------------------------------------------*/
+
+/* Memory as the area has it. */
+static void *take(size_t size)
+{
+    void *at = NULL;
+
+    ck_assert_int_eq(posix_memalign(&at, 64, size ? size : 64), 0);
+    return at;
+}
+
+static void count_errors(void *baton, redirect_severity severity, uint32_t line,
+                         const char *message)
+{
+    char **log = baton;
+
+    if (severity == REDIRECT_ERROR)
+        *log = apr_psprintf(pool, "%s%u: %s\n", *log, line, message);
+}
+
+typedef struct test_map {
+    redirect_map_options options;
+    void *image, *overlay_image;
+    size_t size; /* of the latter */
+    const redirect_table *table;
+    const redirect_overlay *overlay;
+} test_map;
+
+static const redirect_table *build(const redirect_map_options *options, const char *name,
+                                   const char *text, void **image)
+{
+    redirect_report report = {.fn = NULL};
+    const redirect_table *table;
+    size_t size;
+
+    ck_assert_int_eq(
+        redirect_map_build(options, name, text, strlen(text), &report, pool, image, &size),
+        APR_SUCCESS);
+    ck_assert_msg(report.errors == 0, "%s", text);
+    table = redirect_table_open(*image, size, pool);
+    ck_assert_ptr_nonnull(table);
+    return table;
+}
+
+static void open_map(test_map *map, const char *name, const char *text)
+{
+    memset(map, 0, sizeof(*map));
+    redirect_map_options_init(&map->options);
+    map->options.format = redirect_format_of(&map->options, name, text, strlen(text));
+    map->table = build(&map->options, name, text, &map->image);
+}
+
+/* APR_SUCCESS, or what is wrong in *log. */
+static apr_status_t edit(test_map *map, const char *edits, char **log)
+{
+    redirect_report report = {.fn = count_errors, .baton = log};
+    redirect_edits *e =
+        redirect_edits_create(map->table, VERSION, map->overlay, &map->options, pool);
+    uint32_t counters;
+    size_t size;
+    void *image;
+    apr_status_t rv;
+
+    *log = apr_pstrdup(pool, "");
+    rv = redirect_edits_apply(e, edits, strlen(edits), &report);
+    if (rv == APR_SUCCESS)
+        rv = redirect_edits_finish(e, 1000, &size, &counters);
+    if (rv == APR_SUCCESS) {
+        image = take(size);
+        redirect_edits_write(e, image);
+        free(map->overlay_image);
+        map->overlay_image = image;
+        map->size = size;
+        map->overlay = redirect_overlay_open(image, size, pool);
+        ck_assert_ptr_nonnull(map->overlay);
+        ck_assert_uint_eq(map->overlay->base, VERSION);
+        ck_assert_uint_eq(map->overlay->rules, counters);
+        ck_assert_uint_eq(map->overlay->since, 1000);
+    }
+    redirect_edits_destroy(e);
+    return rv;
+}
+
+static void close_map(test_map *map)
+{
+    free(map->image);
+    free(map->overlay_image);
+}
+
+static const char *text_of(bool found, const redirect_match *match)
+{
+    char *target = apr_pcalloc(pool, match->target_len + REDIRECT_SLACK + 1);
+
+    if (!found)
+        return "none";
+    redirect_match_target(match, target);
+    target[match->target_len] = '\0';
+    return apr_psprintf(pool, "%d %s", match->profile.status, target);
+}
+
+static redirect_request request_of(const char *url)
+{
+    redirect_request request;
+    int status;
+
+    ck_assert_ptr_null(redirect_request_of(url, NULL, &request, &status, pool));
+    redirect_request_one_form(&request, pool);
+    return request;
+}
+
+static const char *ask(const test_map *map, const char *url)
+{
+    redirect_request request = request_of(url);
+    redirect_match match;
+
+    if (!map->overlay)
+        return text_of(redirect_table_lookup(map->table, &request, 0, &match), &match);
+    return text_of(redirect_overlay_lookup(map->overlay, map->table, &request, &request, &match) !=
+                       REDIRECT_NOT_FOUND,
+                   &match);
+}
+
+/* --- the oracle: lines of a file -----------------------------------------------------------------*/
+
+typedef struct line {
+    const char *id; /* equal for rows of the same source */
+    const char *row;
+} line;
+
+static line lines[MAX_LINES];
+static unsigned nlines;
+
+static const char *const paths[] = {"/", "/a", "/a/b", "/a/b/c", "/x/long-enough-for-a-block",
+                                    "/y"};
+static const char *const queries[] = {"", "", "", "?q=1", "?q=1&r=2", "?r=2&q=1"};
+static const char *const hosts[] = {"", "", "https://h.example", "//h.example"};
+static const char *const options[] = {"", "", " case=ignore", " slash=ignore", " subpath=on"};
+
+static const char *random_id(const char **source)
+{
+    const char *path = paths[below(COUNT_OF(paths))], *query = queries[below(COUNT_OF(queries))];
+    const char *host = hosts[below(COUNT_OF(hosts))];
+    const char *exact = below(6) ? "" : " query=exact", *drop = below(6) ? "" : " query=drop",
+               *below_host = below(6) ? "" : " host=*.example";
+
+    *source = apr_pstrcat(pool, host, path, query, *exact ? exact : drop, below_host, NULL);
+    /* As sets these two are the same; as a whole they are not. */
+    if (!*exact && !strcmp(query, "?r=2&q=1"))
+        query = "?q=1&r=2";
+    return apr_pstrcat(pool, host, path, query, exact, *host ? "" : below_host, NULL);
+}
+
+/* The target, status and options go between source and the options that belong to it. */
+static const char *row_of(const char *source, unsigned n)
+{
+    const char *blank = strchr(source, ' ');
+    size_t len = blank ? (size_t)(blank - source) : strlen(source);
+
+    return apr_psprintf(pool, "%.*s https://to.example/%u %u%s%s", (int)len, source, n,
+                        301 + below(2), blank ? blank : "", options[below(COUNT_OF(options))]);
+}
+
+static bool has_line(const char *id)
+{
+    for (unsigned i = 0; i < nlines; i++) {
+        if (!strcmp(lines[i].id, id))
+            return true;
+    }
+    return false;
+}
+
+static void add_line(const char *id, const char *row)
+{
+    ck_assert_uint_lt(nlines, MAX_LINES);
+    lines[nlines++] = (line){id, row};
+}
+
+/* With a row, that takes the first one's place; the others go. */
+static void change_lines(const char *id, const char *row)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < nlines; i++) {
+        if (strcmp(lines[i].id, id)) {
+            lines[kept++] = lines[i];
+        } else if (row) {
+            lines[kept++] = (line){id, row};
+            row = NULL;
+        }
+    }
+    nlines = kept;
+    if (row)
+        add_line(id, row);
+}
+
+static const char *all_lines(void)
+{
+    char *text = apr_pstrdup(pool, "# a comment\n");
+
+    for (unsigned i = 0; i < nlines; i++)
+        text = apr_pstrcat(pool, text, lines[i].row, "\n", NULL);
+    return text;
+}
+
+/* --- random edits --------------------------------------------------------------------------------*/
+
+static const char *random_edit(unsigned n)
+{
+    const char *source, *id = random_id(&source), *row = row_of(source, n);
+    unsigned what = below(3);
+
+    if (what == 0 && has_line(id))
+        what = 1;
+    if (what == 2 && !has_line(id))
+        what = 0;
+    if (what == 2) {
+        change_lines(id, NULL);
+        return apr_psprintf(pool, "del %s\n", source);
+    }
+    change_lines(id, row);
+    return apr_psprintf(pool, "%s %s\n", what ? "set" : "add", row);
+}
+
+static const char *random_url(void)
+{
+    static const char *const starts[] = {"http://h.example", "https://h.example",
+                                         "http://b.example", "http://other.test"};
+    static const char *const ends[] = {"", "", "/", "/more", "/A"};
+    static const char *const asked[] = {"", "", "?q=1", "?r=2&q=1", "?q=1&r=2", "?z"};
+    const char *path = paths[below(COUNT_OF(paths))];
+
+    if (!strcmp(path, "/"))
+        path = "";
+    return apr_pstrcat(pool, starts[below(COUNT_OF(starts))], below(8) ? path : "/A",
+                       ends[below(COUNT_OF(ends))], asked[below(COUNT_OF(asked))], NULL);
+}
+
+static unsigned compare(const test_map *map, const char *edits)
+{
+    test_map anew;
+    unsigned n = 0;
+
+    open_map(&anew, "rows.txt", all_lines());
+    for (; n < 40; n++) {
+        const char *url = random_url(), *is = ask(map, url), *should = ask(&anew, url);
+
+        ck_assert_msg(!strcmp(is, should), "%s: %s, not %s\n%s\nafter\n%s", url, is, should,
+                      all_lines(), edits);
+    }
+    close_map(&anew);
+    return n;
+}
+
+static unsigned run_random(void)
+{
+    unsigned n = 0, answers = 0;
+    test_map map;
+
+    nlines = 0;
+    for (unsigned rows = below(25); rows; rows--) {
+        const char *source, *id = random_id(&source);
+
+        add_line(id, row_of(source, ++n));
+    }
+    open_map(&map, "rows.txt", all_lines());
+    for (unsigned batch = 0; batch < 4; batch++) {
+        char *edits = apr_pstrdup(pool, ""), *log;
+
+        for (unsigned i = 1 + below(8); i; i--)
+            edits = apr_pstrcat(pool, edits, random_edit(++n), NULL);
+        ck_assert_msg(edit(&map, edits, &log) == APR_SUCCESS, "%s\n%s%s", log, all_lines(), edits);
+        answers += compare(&map, edits);
+    }
+    close_map(&map);
+    return answers;
+}
+
+START_TEST(answers_as_the_edited_rows_do)
+{
+    const char *seed = getenv("HTC_SEED"), *wanted = getenv("HTC_ANSWERS");
+    unsigned long answers = 0, most = wanted ? strtoul(wanted, NULL, 10) : 60000;
+
+    state = seed ? strtoull(seed, NULL, 10) : (uint64_t)apr_time_now();
+    printf("overlay: HTC_SEED=%llu\n", (unsigned long long)state);
+    fflush(stdout);
+    while (answers < most) {
+        apr_pool_t *outer = pool;
+
+        apr_pool_create(&pool, outer);
+        answers += run_random();
+        apr_pool_destroy(pool);
+        pool = outer;
+    }
+}
+END_TEST
+
+/* --- single ones ---------------------------------------------------------------------------------*/
+
+static void expect(const test_map *map, const char *url, const char *answer)
+{
+    ck_assert_msg(!strcmp(ask(map, url), answer), "%s: %s, not %s", url, ask(map, url), answer);
+}
+
+static void expect_edit(test_map *map, const char *edits, apr_status_t rv, const char *said)
+{
+    char *log;
+
+    ck_assert_int_eq(edit(map, edits, &log), rv);
+    ck_assert_msg(!strncmp(log, said, strlen(said)), "'%s' for %s", log, edits);
+}
+
+START_TEST(takes_all_or_nothing)
+{
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a /1\n/b /2\n");
+    expect_edit(&map, "set /a /3\nadd /b /4\n", APR_EEXIST,
+                "2: the source has a row already, in line 2");
+    ck_assert_ptr_null(map.overlay);
+    expect_edit(&map, "set /a /3\n\n# \ndel /c\n", APR_EEXIST, "4: the source has no row");
+    expect_edit(&map, "set /a\n", APR_EGENERAL, "1: ");
+    expect_edit(&map, "/a /b\n", APR_EGENERAL, "1: an edit begins with");
+    expect_edit(&map, "set \"/a /b\n", APR_EGENERAL, "1: a quote is not closed");
+    expect_edit(&map, "del /a /b\n", APR_EGENERAL, "1: ");
+    expect_edit(&map, "set /a /3\r\nadd \"/c d\" /4 gone\r\ndel /b", APR_SUCCESS, "");
+    expect(&map, "/a", "302 /3");
+    expect(&map, "/b", "none");
+    expect_edit(&map, "add /a /4\n", APR_EEXIST, "1: the source has a row already, by an edit");
+    expect_edit(&map, "add /c%20d /4\n", APR_EEXIST, "1: ");
+    expect_edit(&map, "add /b /4\ndel /a\nset /a /5 301\n", APR_SUCCESS, "");
+    expect(&map, "/a", "301 /5");
+    expect(&map, "/b", "302 /4");
+    close_map(&map);
+}
+END_TEST
+
+/* Where a row would stand if it were the last of the file. */
+START_TEST(new_rows_come_where_the_format_has_them)
+{
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a /1\n/b?x=1 /2\n/c /3 query=exact\n");
+    expect_edit(&map, "add /a?x=1 /4\n", APR_SUCCESS, "");
+    expect(&map, "/a?x=1", "302 /4");
+    expect(&map, "/a", "302 /1");
+    close_map(&map);
+    open_map(&map, "_redirects", "/a /1\n/b/* /2\n");
+    expect_edit(&map, "add /a?x=1 /4\nadd /b/c /5\nadd /d /6\n", APR_SUCCESS, "");
+    expect(&map, "/a?x=1", "301 /1"); /* the first of the file that matches */
+    expect(&map, "/d", "302 /6");
+    close_map(&map);
+    open_map(&map, "rows.map", "default /0;\n/a /1;\n~^/b /2;\n");
+    expect_edit(&map, "add /b/c /3\n", APR_SUCCESS, "");
+    expect(&map, "/b/c", "302 /3"); /* ahead of regexes */
+    expect(&map, "/a", "302 /1");
+    close_map(&map);
+}
+END_TEST
+
+/* A row of a CSV file may have two rules: for a host, and for those below it. */
+START_TEST(rules_of_one_row_go_together)
+{
+    test_map map;
+
+    open_map(
+        &map, "rows.csv",
+        "source,target,subdomains\nhttps://h.example/a,/1,true\nhttps://h.example/b,/2,true\n");
+    expect(&map, "https://x.h.example/a", "301 /1");
+    expect_edit(&map, "del https://h.example/a\n", APR_SUCCESS, "");
+    expect(&map, "https://h.example/a", "none");
+    expect(&map, "https://x.h.example/a", "none");
+    expect(&map, "https://x.h.example/b", "301 /2");
+    close_map(&map);
+}
+END_TEST
+
+/* Whatever a process writes there: nothing outside is read, and look-ups end. */
+START_TEST(survives_what_others_write)
+{
+    apr_pool_t *outer = pool;
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a /1\n/b /2\n/b?x=1 /3\n/c /4\n");
+    expect_edit(&map, "set /a /5\ndel /b\nadd /e?x=1 /6\nset /c /7\n", APR_SUCCESS, "");
+    for (unsigned i = 0; i < 20000; i++) {
+        unsigned char *byte = (unsigned char *)map.overlay_image + below((unsigned)map.size),
+                      was = *byte;
+        const redirect_overlay *again;
+
+        apr_pool_create(&pool, outer);
+        *byte = (unsigned char)below(256);
+        ask(&map, random_url());
+        again = redirect_overlay_open(map.overlay_image, map.size, pool);
+        if (again) {
+            const redirect_overlay *before = map.overlay;
+
+            map.overlay = again;
+            ask(&map, random_url());
+            map.overlay = before;
+        }
+        if (below(4))
+            *byte = was;
+        apr_pool_destroy(pool);
+    }
+    pool = outer;
+    close_map(&map);
+}
+END_TEST
+
+static void begin(void)
+{
+    apr_initialize();
+}
+
+static void set_up(void)
+{
+    apr_pool_create(&pool, NULL);
+}
+
+static void tear_down(void)
+{
+    apr_pool_destroy(pool);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_overlay");
+    TCase *tests = tcase_create("overlay");
+
+    tcase_add_unchecked_fixture(tests, begin, NULL);
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_set_timeout(tests, 600);
+    tcase_add_test(tests, takes_all_or_nothing);
+    tcase_add_test(tests, new_rows_come_where_the_format_has_them);
+    tcase_add_test(tests, rules_of_one_row_go_together);
+    tcase_add_test(tests, survives_what_others_write);
+    tcase_add_test(tests, answers_as_the_edited_rows_do);
+    suite_add_tcase(suite, tests);
+    return run_suite(suite);
+}
