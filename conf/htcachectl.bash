@@ -6,6 +6,7 @@ _htcachectl_options() { # command
     case $1 in
     status) all+=" --url= --all" ;;
     explain) all+=" --url= --method= --header= --address=" ;;
+    map) all+=" --url= --secret-file= --limit= --all --temporary" ;;
     purge | reset-counters) all+=" --url= --secret-file=" ;;
     top) all+=" --url= --limit= --csv" ;;
     unused | missing) all+=" --url= --limit= --since= --csv" ;;
@@ -34,7 +35,7 @@ _htcachectl_values() { # option
 }
 
 _htcachectl() {
-    local commands="status top unused missing explain purge reset-counters check lookup diff convert"
+    local commands="status top unused missing explain purge reset-counters map check lookup diff convert"
     local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command="" i
 
     COMPREPLY=()
@@ -73,6 +74,13 @@ _htcachectl() {
         mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current")
     else
         case $command in
+        map)
+            if [[ $before == map ]]; then
+                mapfile -t COMPREPLY < <(compgen -W "show get add set del begin commit abort apply" -- "$current")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            fi
+            ;;
         check | lookup | diff | convert | purge) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
         esac
     fi

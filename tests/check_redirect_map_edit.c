@@ -172,6 +172,10 @@ static const one text_cases[] = {
     {"m.txt", "", "/a /b subpath=on\n", "set /a /c", "/a /c\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "set /a /4", "/a /4\n/b /2\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "del /a", "/b /2\n"},
+    /* Rows of one source with other conditions are other rows. */
+    {"m.txt", "", "/a /de language=de\n/a /en language=en\n/a /b\n",
+     "set /a /english language=en\nset /a /c\ndel /a language=de",
+     "/a /english language=en\n/a /c\n"},
     /* Rows with a query are asked first, wherever they stand. */
     {"m.txt", "", "/a /1\n/b?x /2\n/c /3\n", "set /c /4\ndel /b?x\nadd /d?y /5",
      "/a /1\n/c /4\n/d?y /5\n"},
@@ -259,6 +263,9 @@ static const one csv_cases[] = {
      "source_url,target_url,status_code,preserve_query_string,include_subdomains,subpath_matching,"
      "preserve_path_suffix\nexample.com/a,https://h/c,302,false,TRUE,,\n"
      "//example.com/x,https://h/y,,,,true,true\n"},
+    {"m.csv", "", "source,target,language\n/a,/de,de\n/a,/b,\n",
+     "set /a /deutsch language=de\nset /a /c\nadd /a /en language=en",
+     "source,target,language\n/a,/deutsch,de\n/a,/c,\n/a,/en,en\n"},
     {"m.csv", "", "example.com/a,https://h/b,301,,,,\n", "set example.com/a https://h/c 302",
      "example.com/a,https://h/c,302,,,,\n"},
 };

@@ -56,6 +56,7 @@ expect() { # words typed, what is to come out
     fi
 }
 expect htcachectl un unused
+expect htcachectl map a "add abort apply"
 expect htcachectl convert --to = ne netlify
 expect htcachectl convert --to=ng --to=nginx
 expect htcachectl --color n never

@@ -140,8 +140,18 @@ static bool take_option(edit_job *j, const layout *l, const char *word, values *
         if (l->suffix)
             v->of[CSV_SUFFIX] = value;
     }
+    for (int i = CSV_ACCEPT; i <= CSV_METHOD && role == CSV_ROLES; i++) {
+        size_t len = strlen(redirect_csv_roles[i]);
+
+        if (!strncasecmp(word, redirect_csv_roles[i], len) && word[len] == '=') {
+            role = (csv_role)i;
+            value = word + len + 1;
+        }
+    }
     if (role == CSV_ROLES || !has_column(l, role))
         return refuse(j, word, no_words);
+    if (v->of[role] && *v->of[role])
+        return refuse(j, word, "its column has one value");
     v->of[role] = value;
     return true;
 }
@@ -271,6 +281,8 @@ static bool replace_row(edit_job *j, edit_touched *row)
 
     if (!take_values(j, row->edit, &v))
         return false;
+    for (int role = CSV_ACCEPT; role <= CSV_METHOD; role++)
+        v.of[role] = NULL; /* the row's are the same: they are a part of what is asked for */
     if (!take_record(l, row->at, &old) || old.count > CSV_FIELDS_MAX) {
         redirect_edit_refuse(j, "the row has more columns than can be edited");
         return false;

@@ -191,6 +191,7 @@ static size_t group_for(editing *e, const redirect_rule *rule, bool plain)
     to->source = copy(e->job->pool, rule->source, rule->source_len);
     to->pattern = copy(e->job->pool, rule->pattern, rule->pattern_len);
     to->host = copy(e->job->pool, rule->host, rule->host_len);
+    to->condition = copy(e->job->pool, rule->condition, rule->condition_len);
     to->query = copy(e->job->pool, rule->query, rule->query_len);
     e->table[slot] = ++e->count;
     return e->count - 1;

@@ -79,6 +79,7 @@ uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain)
     uint64_t hash = redirect_edit_mix(plain ? 0 : (uint64_t)rule->kind, rule->flags & SOURCE_FLAGS);
 
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
+    hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
     hash = mix_query(hash, rule);
     if (plain)
         return mix_path(hash, rule->source, rule->source_len);
@@ -129,6 +130,8 @@ bool redirect_edit_same_source(const edit_source *a, const redirect_rule *rule, 
 
     if (a->plain != plain || (b->flags & SOURCE_FLAGS) != (rule->flags & SOURCE_FLAGS) ||
         !redirect_edit_same_bytes(b->host, b->host_len, rule->host, rule->host_len) ||
+        !redirect_edit_same_bytes(b->condition, b->condition_len, rule->condition,
+                                  rule->condition_len) ||
         !b->query != !rule->query || mix_query(0, b) != mix_query(0, rule) ||
         mix_query(1, b) != mix_query(1, rule))
         return false;
@@ -152,5 +155,6 @@ uint64_t redirect_edit_rule_hash(const redirect_rule *rule)
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
     hash = redirect_edit_mix_bytes(hash, rule->query, rule->query_len);
     hash = redirect_edit_mix_bytes(hash, rule->strip, rule->strip_len);
+    hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
     return redirect_edit_mix_bytes(hash, rule->target, rule->target_len);
 }

@@ -36,6 +36,7 @@ enum {
     OPT_LIMIT,
     OPT_SINCE,
     OPT_ALL,
+    OPT_TEMPORARY,
     OPT_FORMAT,
     OPT_COLUMNS,
     OPT_FOLLOW,
@@ -80,13 +81,17 @@ static const struct {
                      "the address of the client, an IP number (default: that of the tool, as the "
                      "server sees it)"},
     [OPT_COUNTRY] = {"country", "CODE", 0, "the country of the client, for rows with country="},
-    [OPT_LIMIT] = {"limit", "N", 'n',
-                   "print N redirects or pages (default 20), files, differences (default: all), or "
-                   "messages of one kind (default: check 100, convert one with a count); 0: all"},
+    [OPT_LIMIT] =
+        {"limit", "N", 'n',
+         "print N redirects, rows or pages (default 20), files, differences (default: all), or "
+         "messages of one kind (default: check 100, convert one with a count); 0: all"},
     [OPT_SINCE] = {"since", "TIME", 0,
                    "unused: those that did not answer within this time; missing: those asked for "
                    "within it: 90d, 12h, 30min (default: ever)"},
-    [OPT_ALL] = {"all", NULL, 'a', "print every figure and list, not what fits a screen"},
+    [OPT_ALL] = {"all", NULL, 'a',
+                 "print every figure and list, not what fits a screen; map show: every row"},
+    [OPT_TEMPORARY] = {"temporary", NULL, 0,
+                       "edit until the map's file is loaded again; do not write to the file"},
     [OPT_FORMAT] = {"format", "FORMAT", 'f',
                     "format of the files: text, csv, cloudflare, netlify, nginx, json, httpd "
                     "(default: by name and content)"},
@@ -138,6 +143,11 @@ static const struct {
      CHANGING, tool_purge},
     {"reset-counters", "", "set the server's counters of .htaccess files and of redirects to 0",
      CHANGING, tool_reset},
+    {"map", "show|get|add|set|del|begin|commit|abort|apply MAP [WORD]...",
+     "show and edit rows of a redirect map that a server uses: get SOURCE, add or set SOURCE "
+     "TARGET "
+     "[STATUS] [key=value...], del SOURCE, apply [FILE]; or many at once",
+     CHANGING | BIT(OPT_LIMIT) | BIT(OPT_ALL) | BIT(OPT_TEMPORARY), tool_map},
     {"check", "FILE|DIR... [key=value...]",
      "show errors in redirect maps and redirect lines, which lines become tables, and what files "
      "cost; or mend a list",
@@ -189,10 +199,11 @@ static void print_options(FILE *out, unsigned which)
             fprintf(out, "      %-17s %s\n", name, options[i].help);
     }
     if (which & BIT(OPT_FORMAT))
-        fputs("  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
-              "                        status= host= strip= columns= unacceptable= (configtest= and\n"
-              "                        country_from= change nothing here)\n",
-              out);
+        fputs(
+            "  key=value             as behind HtCacheRedirectMap: query= case= slash= subpath=\n"
+            "                        status= host= strip= columns= unacceptable= (configtest= and\n"
+            "                        country_from= change nothing here)\n",
+            out);
 }
 
 static void print_exit_codes(FILE *out)
@@ -303,10 +314,13 @@ static const option_field text_fields[] = {
     {OPT_OUTPUT, offsetof(tool_options, output)},
     {OPT_ENCODED_SLASHES, offsetof(tool_options, encoded_slashes)},
     {OPT_MERGE_SLASHES, offsetof(tool_options, merge_slashes)}};
-static const option_field flag_fields[] = {
-    {OPT_JSON, offsetof(tool_options, json)},     {OPT_ALL, offsetof(tool_options, all)},
-    {OPT_FOLLOW, offsetof(tool_options, follow)}, {OPT_COST, offsetof(tool_options, cost)},
-    {OPT_FIX, offsetof(tool_options, fix)},       {OPT_CSV, offsetof(tool_options, csv)}};
+static const option_field flag_fields[] = {{OPT_JSON, offsetof(tool_options, json)},
+                                           {OPT_ALL, offsetof(tool_options, all)},
+                                           {OPT_FOLLOW, offsetof(tool_options, follow)},
+                                           {OPT_COST, offsetof(tool_options, cost)},
+                                           {OPT_FIX, offsetof(tool_options, fix)},
+                                           {OPT_CSV, offsetof(tool_options, csv)},
+                                           {OPT_TEMPORARY, offsetof(tool_options, temporary)}};
 
 static void fill_fields(tool_options *o, int option, const char *value)
 {
@@ -407,6 +421,15 @@ static bool wants_colour(const char *when)
     return isatty(STDOUT_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
+static unsigned map_idle_options(const parsed *p, const char **what)
+{
+    const tool_options *o = &p->options;
+    bool show = o->words && !strcmp(o->word[0], "show");
+
+    *what = show ? " for what it shows" : " for this";
+    return show ? BIT(OPT_TEMPORARY) : BIT(OPT_LIMIT) | BIT(OPT_ALL);
+}
+
 /* Options that change nothing beside the others; *what says without or with which. */
 static unsigned idle_options(size_t command, const parsed *p, const char **what)
 {
@@ -421,6 +444,8 @@ static unsigned idle_options(size_t command, const parsed *p, const char **what)
         *what = " with --urls";
         return BIT(OPT_FOLLOW);
     }
+    if (commands[command].run == tool_map)
+        return map_idle_options(p, what);
     if (commands[command].run != tool_check)
         return 0;
     if (o->cost) {

@@ -44,7 +44,7 @@ typedef struct tool_options {
     const char *header[TOOL_HEADERS];            /* and its headers */
     int headers;
     long limit; /* -1: not said */
-    bool json, csv, follow, cost, fix, all;
+    bool json, csv, follow, cost, fix, all, temporary;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */
     char *const *word;
@@ -62,6 +62,8 @@ tool_run tool_cost;
 tool_run tool_status;
 /* tool/server.c: */
 tool_run tool_purge, tool_reset;
+/* tool/map_command.c: */
+tool_run tool_map;
 /* tool/listing.c: */
 tool_run tool_top, tool_unused, tool_missing;
 /* tool/explain.c: */

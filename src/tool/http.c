@@ -79,12 +79,13 @@ static bool add_pair(CURL *curl, CURLU *parts, const char *name, const char *val
 
 /* The address with all pairs in its query, and format=json unless something is to be changed; or
  * NULL. Freed with curl_free(). */
-static char *full_url(CURL *curl, const char *url, const char *const *query, bool action)
+static char *full_url(CURL *curl, const char *url, const tool_request *request)
 {
+    const char *const *query = request->query;
     CURLU *parts = curl_url();
     char *full = NULL;
     bool good = parts && !curl_url_set(parts, CURLUPART_URL, url, CURLU_DEFAULT_SCHEME) &&
-                (action || add_pair(curl, parts, "format", "json"));
+                (request->action || request->plain || add_pair(curl, parts, "format", "json"));
 
     for (; good && query && query[0]; query += 2)
         good = add_pair(curl, parts, query[0], query[1]);
@@ -131,11 +132,15 @@ static char *read_secret(const char *file)
 }
 
 /* Add the headers that make the request a change. A tool_exit; errors were printed. */
-static int headers_of(const tool_options *o, const char *action, struct curl_slist **list)
+static int headers_of(const tool_options *o, const tool_request *request, struct curl_slist **list)
 {
+    const char *action = request->action;
     char *secret = action && o->secret_file ? read_secret(o->secret_file) : NULL;
     bool good = !action || (add_header(list, "X-HtCache", action) &&
                             (!secret || add_header(list, "X-HtCache-Secret", secret)));
+
+    if (good && request->body)
+        good = add_header(list, "Content-Type", "text/plain") && add_header(list, "Expect", "");
 
     if (action && o->secret_file && !secret)
         return TOOL_USAGE;
@@ -166,8 +171,8 @@ static bool needs_no_certificate(const char *url, bool secret)
     return none;
 }
 
-static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers, answer *a,
-                        long *status)
+static CURLcode perform(CURL *curl, const char *url, const tool_request *request,
+                        struct curl_slist *headers, answer *a, long *status)
 {
     CURLcode rv;
 
@@ -182,7 +187,8 @@ static CURLcode perform(CURL *curl, const char *url, struct curl_slist *headers,
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
     if (headers) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->len);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body ? request->body : "");
         curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     }
     rv = curl_easy_perform(curl);
@@ -233,62 +239,85 @@ static int check_transfer(const char *url, CURLcode rv, long status, const answe
     return TOOL_GOOD;
 }
 
-/* What came, once all of it has. */
-static int take(CURL *curl, const char *url, long status, const answer *a, const char *action,
-                const char *part, json_t **root)
+static int ask(CURL *curl, const tool_options *o, const char *url, const tool_request *request,
+               int (*take)(void *baton, const tool_got *got), void *baton, answer *a)
 {
-    tool_got got = {.url = url, .status = status, .bytes = a->bytes ? a->bytes : "", .len = a->len};
-    json_error_t error = {.line = -1};
-
-    *root = status == 200 ? tool_parse_json(got.bytes, got.len, &error) : NULL;
-    got.too_much = !*root && !error.line; /* the parser's own errors have a line */
-    if (json_is_object(json_object_get(*root, part)))
-        return TOOL_GOOD;
-    json_decref(*root);
-    *root = NULL;
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &got.type);
-    curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &got.redirect);
-    return tool_say_got(&got, action);
-}
-
-static int ask(CURL *curl, const tool_options *o, const char *url, const char *action,
-               const char *part, json_t **root, answer *a)
-{
-    long status = 0;
+    tool_got got = {.url = url};
     struct curl_slist *headers = NULL;
-    int code = headers_of(o, action, &headers);
+    int code = headers_of(o, request, &headers);
 
     if (code == TOOL_GOOD) {
-        CURLcode rv = perform(curl, url, headers, a, &status);
+        CURLcode rv = perform(curl, url, request, headers, a, &got.status);
 
-        code = check_transfer(url, rv, status, a);
+        code = check_transfer(url, rv, got.status, a);
     }
-    if (code == TOOL_GOOD)
-        code = take(curl, url, status, a, action, part, root);
+    if (code == TOOL_GOOD) {
+        got.bytes = a->bytes ? a->bytes : "";
+        got.len = a->len;
+        curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &got.type);
+        curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &got.redirect);
+        code = take(baton, &got);
+    }
     curl_slist_free_all(headers);
     return code;
+}
+
+int tool_talk(const tool_options *options, const tool_request *request,
+              int (*take)(void *baton, const tool_got *got), void *baton)
+{
+    answer a = {0};
+    CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
+    char *full = curl ? full_url(curl, options->url, request) : NULL;
+    int code = TOOL_USAGE;
+
+    if (!full)
+        tool_say("not a URL: %s; it is one like http://127.0.0.1:8080/htcache-status",
+                 options->url);
+    else
+        code = ask(curl, options, full, request, take, baton, &a);
+    curl_free(full);
+    curl_easy_cleanup(curl);
+    curl_global_cleanup();
+    free(a.bytes);
+    return code;
+}
+
+/* A page that is wanted. */
+typedef struct page {
+    const char *action, *part;
+    json_t **root;
+    char **bytes;
+} page;
+
+static int take_page(void *baton, const tool_got *got)
+{
+    page *p = baton;
+    tool_got what = *got;
+    json_error_t error = {.line = -1};
+
+    *p->root = got->status == 200 ? tool_parse_json(got->bytes, got->len, &error) : NULL;
+    what.too_much = !*p->root && !error.line; /* the parser's own errors have a line */
+    if (!json_is_object(json_object_get(*p->root, p->part))) {
+        json_decref(*p->root);
+        *p->root = NULL;
+        return tool_say_got(&what, p->action);
+    }
+    if (!p->bytes)
+        return TOOL_GOOD;
+    *p->bytes = malloc(got->len + 1);
+    if (*p->bytes)
+        memcpy(*p->bytes, got->bytes, got->len + 1);
+    else
+        tool_say("there is no memory");
+    return *p->bytes ? TOOL_GOOD : TOOL_USAGE;
 }
 
 int tool_ask(const tool_options *options, const char *const *query, const char *action,
              const char *part, json_t **root, char **bytes)
 {
-    answer a = {0};
-    CURL *curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
-    char *full = curl ? full_url(curl, options->url, query, action != NULL) : NULL;
-    int code = TOOL_USAGE;
+    tool_request request = {.query = query, .action = action};
+    page p = {action, part, root, bytes};
 
     *root = NULL;
-    if (!full)
-        tool_say("not a URL: %s; it is one like http://127.0.0.1:8080/htcache-status",
-                 options->url);
-    else
-        code = ask(curl, options, full, action, part, root, &a);
-    curl_free(full);
-    curl_easy_cleanup(curl);
-    curl_global_cleanup();
-    if (bytes && code == TOOL_GOOD)
-        *bytes = a.bytes;
-    else
-        free(a.bytes);
-    return code;
+    return tool_talk(options, &request, take_page, &p);
 }

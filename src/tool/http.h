@@ -16,7 +16,7 @@
 int tool_ask(const tool_options *options, const char *const *query, const char *action,
              const char *part, json_t **root, char **bytes);
 
-/** An answer that is no page of mod_htcache. */
+/** An answer. */
 typedef struct tool_got {
     const char *url; /* that was asked */
     long status;
@@ -26,7 +26,21 @@ typedef struct tool_got {
     bool too_much; /* JSON that holds more than a page can */
 } tool_got;
 
-/** Say what it is, what that means, and what to do. A tool_exit. In tool/got.c. */
+/** Say what an answer is that is no page of mod_htcache, what that means, and what to do. A tool_exit. In tool/got.c. */
 int tool_say_got(const tool_got *got, const char *action);
+
+/** What is asked. */
+typedef struct tool_request {
+    const char *const *query; /* as in tool_ask() */
+    const char *action;       /* likewise */
+    const char *body;         /* of a POST; NULL: none */
+    size_t len;
+    bool plain; /* no format=json */
+} tool_request;
+
+/** Ask, and let @a take judge whatever came; it returns a tool_exit. What kept the answer from coming
+ * was said. */
+int tool_talk(const tool_options *options, const tool_request *request,
+              int (*take)(void *baton, const tool_got *got), void *baton);
 
 #endif

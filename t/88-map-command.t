@@ -1,0 +1,266 @@
+# Licensed under the Apache License, Version 2.0; see LICENSE.
+# htcachectl map: what it sends and what it says of the answer, against a server that is a script; how edits are
+# collected; and all of it against httpd, where the map's file is edited and rows are kept beside it.
+use strict;
+use warnings;
+use IO::Socket::INET;
+use JSON::PP qw(decode_json encode_json);
+use Test::More;
+use HtCache::Env qw(work_dir read_file write_file);
+use HtCache::Client;
+use HtCache::Server;
+
+my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
+delete $ENV{$_} for qw(HTCACHE_URL HTCACHE_SECRET_FILE http_proxy HTTP_PROXY all_proxy ALL_PROXY);
+my $dir = work_dir('map-command');
+$ENV{XDG_STATE_HOME} = "$dir/state";
+my $collected = "$dir/state/htcachectl";
+
+my $url;
+
+# (exit code, output, errors)
+sub run {
+    my (@words) = @_;
+    my $in = ref $words[-1] ? ${ pop @words } : '';
+    write_file("$dir/in", $in);
+    my $pid = fork // die "cannot fork: $!";
+    if (!$pid) {
+        open STDOUT, '>', "$dir/out";
+        open STDERR, '>', "$dir/err";
+        open STDIN,  '<', "$dir/in";
+        exec $tool, 'map', @words, "--url=$url";
+    }
+    waitpid $pid, 0;
+    return ($? & 127 ? "signal $?" : $? >> 8, read_file("$dir/out") // '', read_file("$dir/err") // '');
+}
+
+sub expect {
+    my ($name, $words, $code, $out, $err) = @_;
+    my @got = run(@$words);
+    is $got[0], $code, "$name: ends with $code" or diag "@got[1, 2]";
+    like $got[1], $out, "$name: prints it" if $out;
+    is $got[1], '', "$name: prints nothing" unless $out;
+    like $got[2], $err, "$name: says it" if $err;
+    is $got[2], '', "$name: says nothing" unless $err;
+}
+
+# --- a server that is a script --------------------------------------------------------------------
+
+# It answers with what the file "answer" has, and keeps the request in "asked".
+my $listen = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5) or die "cannot listen: $!";
+my $server_pid = fork // die "cannot fork: $!";
+if (!$server_pid) {
+    local $SIG{ALRM} = sub { exit 0 };
+    alarm 60;
+    while (my $socket = $listen->accept) {
+        my ($head, $body) = ('', '');
+        while (my $line = <$socket>) { $head .= $line; last if $line !~ /\S/ }
+        read $socket, $body, $1 if $head =~ /^Content-Length: (\d+)/mi;
+        write_file("$dir/asked", $head . $body);
+        print $socket read_file("$dir/answer");
+        close $socket;
+    }
+    exit 0;
+}
+END { local $?; kill 'KILL', $server_pid if $server_pid; waitpid $server_pid, 0 if $server_pid }
+$url = 'http://127.0.0.1:' . $listen->sockport . '/status';
+close $listen;
+
+sub answer {
+    my ($status, $type, $body) = @_;
+    write_file("$dir/answer", "HTTP/1.1 $status X\r\nContent-Type: $type\r\nConnection: close\r\n\r\n$body");
+    unlink "$dir/asked";
+}
+sub done {
+    my (%more) = @_;
+    answer(200, 'application/json', encode_json({ version => 1, done => { action => 'map-edit', map => '/m.txt', edits => 1, differing => 0, warnings => [], %more } }));
+}
+sub asked { return (read_file("$dir/asked") // '') =~ s/\r//gr }
+sub body { return asked() =~ /\n\n(.*)\z/s ? $1 : undef }
+
+write_file("$dir/secret", "word\n");
+done();
+expect 'add', ['add', '/srv/m x.txt', '/a', '/b', 301, 'query=drop', "--secret-file=$dir/secret"], 0, qr/\A1 edit taken\n\z/;
+like asked(), qr{\APOST /status\?map=%2Fsrv%2Fm%20x\.txt HTTP}i, 'add: the map is named';
+like asked(), qr/^X-HtCache: map-edit$/m, 'add: with the header';
+like asked(), qr/^X-HtCache-Secret: word$/m, 'add: with the secret';
+like asked(), qr{^Content-Type: text/plain$}m, 'add: as text';
+is body(), "add /a /b 301 query=drop\n", 'add: the edit is the body';
+done(differing => 2, warnings => ["1: beware \e[31m"]);
+expect 'set', [qw(set m.txt), '/a b', '/c "d"', '--temporary'], 0,
+    qr/\A1 edit taken, until the map's file is loaded; 2 rows differ from the file\n\z/, qr/^htcachectl: m.txt: warning: 1: beware \\x1b\[31m$/m;
+like asked(), qr{\APOST /status\?map=m\.txt&temporary=1 HTTP}, 'set: temporary';
+is body(), qq{set "/a b" "/c \\"d\\""\n}, 'set: words are quoted';
+done();
+expect 'del', [qw(del m.txt /a --json)], 0, qr/"map-edit"/;
+is body(), "del /a\n", 'del: the edit';
+done();
+expect 'add without a target', [qw(add m.txt /a - 410)], 0, qr/taken/;
+is body(), "add /a - 410\n", 'it is sent so';
+expect 'apply', ['apply', 'm.txt', \"# two\nadd /a /b\n\nset /c /d\n"], 0, qr/taken/;
+is body(), "# two\nadd /a /b\n\nset /c /d\n", 'apply: the lines are sent';
+done(edits => 2);
+write_file("$dir/edits", "add /a /b\ndel /c\n");
+expect 'apply of a file', ['apply', 'm.txt', "$dir/edits"], 0, qr/\A2 edits taken$/m;
+
+# What is wrong is found before it is sent.
+answer(500, 'text/plain', '');
+for my $wrong (
+    [['add', 'm.txt', '/a'],               qr/map add takes: MAP SOURCE TARGET/],
+    [['add', 'm.txt', '/a', 'b'],          qr/m\.txt: the target 'b' cannot be used/],
+    [['add', 'm.txt', "/a\n/x", '/b'],     qr/one line/],
+    [['set', 'm.txt', '/a', '/b', '999'],  qr/status 999/],
+    [['set', 'm.txt', '/a', '/b', 'x=y'],  qr/'x=y' is neither/],
+    [['del', 'm.txt'],                     qr/map del takes: MAP SOURCE/],
+    [['get', 'm.txt'],                     qr/map get takes: MAP SOURCE/],
+    [['put', 'm.txt'],                     qr/map takes show, get/],
+    [[],                                   qr/map takes show, get/],
+    [['get', 'm.txt', '/a', '--temporary'], qr/map get has no option --temporary/],
+    [['set', 'm.txt', '/a', '/b', '--all'], qr/map has no option --all for this/],
+    [['apply', 'm.txt', "$dir/none"],      qr/none/],
+    [['apply', 'm.txt', \"add /a /b\nadd /c 301\nput /d\n"], qr{/dev/stdin:2: no target.*/dev/stdin:3: an edit is}s],
+    [['apply', 'm.txt', \"# none\n"],      qr/has no edits/],
+) {
+    my ($words, $says) = @$wrong;
+    expect "map @{[map { ref ? 'stdin' : $_ } @$words]}", $words, 2, undef, $says;
+}
+ok !-e "$dir/asked", 'none of it was sent';
+
+# What the server refuses.
+my @set = qw(set m.txt /a /b);
+answer(409, 'text/plain; charset=UTF-8', "1: the source has a row\n");
+expect 'a refusal', [@set], 1, undef, qr/\Ahtcachectl: m\.txt: the source has a row\n\z/;
+answer(403, 'text/plain', "the file is root's\e\n");
+expect 'a file that cannot be written', [@set], 4, undef, qr/\Ahtcachectl: m\.txt: the file is root's\\x1b\n\z/;
+answer(403, 'text/html', '<html>');
+expect 'a server without HtCacheAdmin', [@set], 4, undef, qr/HtCacheAdmin On/;
+answer(404, 'text/html', '<html>');
+expect 'no status page', [@set], 1, undef, qr/is not there: status 404/;
+answer(200, 'text/html', '<html>');
+expect 'another site', [@set], 1, undef, qr/is not a page of mod_htcache/;
+answer(400, 'text/plain', "4: one\n7: two\n");
+expect 'lines of a file', ['apply', 'm.txt', "$dir/edits"], 1, undef, qr{^htcachectl: \Q$dir\E/edits:4: one\n.*edits:7: two$}m;
+answer(400, 'text/plain', "1: x\n" x 300);
+my @many = run(@set);
+cmp_ok scalar(() = $many[2] =~ /\n/g), '<', 150, 'a long refusal is cut';
+
+# --- rows -----------------------------------------------------------------------------------------
+
+sub rows { answer(200, 'application/x-ndjson', join '', map { encode_json($_) . "\n" } @_) }
+rows({ source => '/a', target => 'https://e.example/ b', status => 301, options => 'query=drop', line => 3 });
+expect 'get', [qw(get m.txt), '/a?x=1&y=2'], 0, qr{\A/a "https://e\.example/ b" 301 query=drop  # line 3\n\z};
+like asked(), qr{\AGET /status\?map=m\.txt&rows=json&source=%2Fa%3Fx%3D1%26y%3D2 HTTP}i, 'get: the source is named';
+unlike asked(), qr/X-HtCache/, 'get: it changes nothing';
+rows();
+expect 'get without a row', [qw(get m.txt /a)], 1, undef, qr/no row has the source \/a/;
+rows({ source => "/a\e", target => undef, status => 410, options => '', differs => 'added' }, { source => '/b', target => '/c', status => 302, line => 1 });
+expect 'show', [qw(show m.txt)], 0, qr/\A\/a\\x1b - 410  # added\n\z/;
+like asked(), qr/rows=json&from=0&limit=21&differs=1 /, 'show: those that differ';
+expect 'show --all', [qw(show m.txt --all)], 0, qr/\A\S+ - 410  # added\n\/b \/c 302  # line 1\n\z/;
+unlike asked(), qr/differs/, 'show --all: all';
+expect 'show --limit', [qw(show m.txt --all -n 1)], 0, qr/\A\S+ - 410  # added\n\z/, qr/there are more/;
+my @json = run(qw(show m.txt --json));
+is scalar @{ decode_json($json[1]) }, 1, 'show --json: a list';
+rows();
+expect 'show without a difference', [qw(show m.txt)], 0, undef, qr/no row differs from the file/;
+answer(200, 'application/x-ndjson', "{\"x\": 1}\n");
+expect 'rows that are none', [qw(show m.txt)], 1, undef, qr/is not a page of mod_htcache/;
+answer(404, 'text/plain', "no map is called so\n");
+expect 'no such map', [qw(show m.txt)], 1, undef, qr/m\.txt: no map is called so/;
+
+# --- many at once ---------------------------------------------------------------------------------
+
+unlink "$dir/asked";
+expect 'commit without begin', [qw(commit m.txt)], 2, undef, qr/no edits of m\.txt are collected/;
+expect 'abort without begin',  [qw(abort m.txt)],  2, undef, qr/no edits of m\.txt are collected/;
+expect 'begin', [qw(begin m.txt)], 0;
+my ($file) = glob "$collected/*";
+is sprintf('%o', (stat $file)[2] & 07777), '600', 'the file is for its user only';
+is sprintf('%o', (stat $collected)[2] & 07777), '700', 'and so is the folder';
+expect 'a second begin', [qw(begin m.txt)], 2, undef, qr/collected since 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d, 0 so far/;
+expect 'a commit of nothing', [qw(commit m.txt)], 2, undef, qr/no edits of m\.txt were collected/;
+expect 'a collected edit', [qw(add m.txt /a /b)], 0, qr/\Acollected, 1 edit so far\n\z/;
+expect 'one that is wrong', [qw(add m.txt /a b)], 2, undef, qr/target 'b'/;
+expect 'another one', [qw(del m.txt /c --json)], 0, qr/"collected": 2/;
+expect 'temporary is said at the end', [qw(del m.txt /c --temporary)], 2, undef, qr/goes with its commit/;
+ok !-e "$dir/asked", 'nothing was sent';
+answer(409, 'text/plain', "2: no row has this source\n");
+expect 'a refused commit', [qw(commit m.txt)], 1, undef, qr/m\.txt: edit 2: no row has this source\n.*the edits stay in \Q$file\E$/m;
+done(edits => 2);
+expect 'an edit of another map is not collected', [qw(set other.txt /a /b)], 0, qr/taken/;
+is body(), "set /a /b\n", 'it is sent at once';
+expect 'commit', [qw(commit m.txt --temporary)], 0, qr/\A2 edits taken, until/;
+is body(), "add /a /b\ndel /c\n", 'all are sent as one';
+like asked(), qr/temporary=1/, 'and are temporary';
+ok !-e $file, 'they are collected no more';
+run(qw(begin m.txt));
+run(qw(add m.txt /a /b));
+expect 'abort', [qw(abort m.txt)], 0, qr/\A1 edit dropped\n\z/;
+ok !-e $file, 'they are gone';
+run(qw(begin m.txt));
+rename $file, "$file.real";
+symlink "$file.real", $file;
+expect 'a link is not followed', [qw(add m.txt /a /b)], 2, undef, qr/\Q$file\E/;
+unlink $file, "$file.real";
+{
+    local $ENV{XDG_STATE_HOME};
+    local $ENV{HOME} = '';
+    done();
+    expect 'an edit needs no home', [@set], 0, qr/taken/;
+    expect 'begin does', [qw(begin m.txt)], 2, undef, qr/HOME/;
+}
+
+# --- httpd ----------------------------------------------------------------------------------------
+
+my $there = "$dir/there";
+my $text  = "# ours\n/a  /one 301  # kept\n/b /two\n";
+mkdir $there or die "$there: $!\n";
+write_file("$there/m.txt", $text);
+write_file("$there/m.csv", "old,new,note\n/csv,/one,\"a, b\"\n");
+chown +(getpwnam 'www-data')[2, 3], $there, glob "$there/*" if !$>; # whom the server's children run as
+my $server = HtCache::Server->new(name => 'map-command', htcache => 1, conf => <<"EOT")->start;
+HtCache On
+HtCacheRedirectMap "$there/m.txt"
+HtCacheRedirectMap "$there/m.csv"
+<Location /htcache-status>
+    SetHandler htcache-status
+    HtCacheAdmin On
+    Require local
+</Location>
+EOT
+$url = 'http://127.0.0.1:' . $server->port('main') . '/htcache-status';
+my @secret = '--secret-file=' . $server->root . '/secret';
+my $client = $server->client('main');
+sub leads { my ($path) = @_; my $r = $client->request($path); return "$r->{status} " . (HtCache::Client::header($r, 'Location') // '-') =~ s{^http://[^/]+}{}r }
+
+is leads('/a'), '301 /one', 'a row answers';
+expect 'get of a server', [qw(get m.txt /a), @secret], 0, qr{\A/a /one 301  # line 2\n\z};
+expect 'a temporary edit', [qw(set m.txt /a /three 302 --temporary), @secret], 0, qr/taken, until.*; 1 row differs/;
+is leads('/a'), '302 /three', 'the next request sees it';
+is read_file("$there/m.txt"), $text, 'the file is as it was';
+expect 'show of a server', [qw(show m.txt), @secret], 0, qr{\A/a /three 302.*  # .*changed\n\z};
+expect 'show --all of a server', [qw(show m.txt --all), @secret], 0, qr{\A(?=.*^/a /three 302)(?=.*^/b /two 302  # line 3$)}ms;
+expect 'the secret is asked for', [qw(set m.txt /a /x)], 4, undef, qr/HtCacheAdmin/;
+expect 'an unknown map', [qw(set none.txt /a /x), @secret], 1, undef, qr/^htcachectl: none\.txt: /;
+expect 'a source that has a row', [qw(add m.txt /b /x), @secret], 1, undef, qr/^htcachectl: m\.txt: .*row/;
+expect 'an edit of the file', [qw(set m.txt /b /four 301), @secret], 0, qr/taken/;
+is leads('/b'), '301 /four', 'the next request sees it, too';
+like read_file("$there/m.txt"), qr{^/b /four 301$}m, 'and the file has it';
+like read_file("$there/m.txt"), qr{\A# ours\n/a  \S+ \d+  # kept\n}, 'and its comments';
+run(qw(begin m.csv), @secret);
+run(@$_, @secret) for [qw(set m.csv /csv /five)], [qw(add m.csv /new /six)];
+is leads('/new'), '404 -', 'what is collected does nothing';
+expect 'a commit', [qw(commit m.csv), @secret], 0, qr/\A2 edits taken/;
+is leads('/csv') . leads('/new'), '302 /five302 /six', 'both answer';
+is read_file("$there/m.csv"), "old,new,note\n/csv,/five,\"a, b\"\n/new,/six,\n", 'the file has both';
+run(qw(begin m.csv), @secret);
+run(@$_, @secret) for [qw(del m.csv /csv)], [qw(del m.csv /nowhere)];
+expect 'a commit with an error', [qw(commit m.csv), @secret], 1, undef, qr/m\.csv: edit 2: .*stay in/s;
+is leads('/csv'), '302 /five', 'none is taken';
+expect 'a status without a column', [qw(set m.csv /csv /x 308), @secret], 0, qr/collected, 3/;
+run(qw(abort m.csv), @secret);
+expect 'what the format cannot say', [qw(set m.csv /csv /x 308), @secret], 1, undef, qr/'308' cannot be said.*--temporary/;
+expect 'but for a time', [qw(set m.csv /csv /x 308 --temporary), @secret], 0, qr/taken, until/;
+is leads('/csv'), '308 /x', 'it answers so';
+done_testing;
