@@ -1,16 +1,18 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # htcachectl map: what it sends and what it says of the answer, against a server that is a script; how edits are
-# collected; and all of it against httpd, where the map's file is edited and rows are kept beside it.
+# collected; and all of it against httpd, where the map's file is edited and rows are kept beside it. Event MPM only: all is the
+# same everywhere.
 use strict;
 use warnings;
 use IO::Socket::INET;
 use JSON::PP qw(decode_json encode_json);
 use Test::More;
-use HtCache::Env qw(work_dir read_file write_file);
+use HtCache::Env qw(mpm work_dir read_file write_file);
 use HtCache::Client;
 use HtCache::Server;
 
 my $tool = $ENV{HTCACHECTL};
+plan skip_all => 'the tool is the same under every MPM' if mpm() ne 'event';
 plan skip_all => 'htcachectl was not built beside the module' unless $tool && -x $tool;
 delete $ENV{$_} for qw(HTCACHE_URL HTCACHE_SECRET_FILE http_proxy HTTP_PROXY all_proxy ALL_PROXY);
 my $dir = work_dir('map-command');
