@@ -79,6 +79,12 @@ static piece take_word(reader *r)
     return (piece){PIECE_BAD, 0};
 }
 
+/* Bytes that do not just stand for themselves, or may not. */
+static const bool is_special[256] = {
+    [0] = true,   ['.'] = true, ['['] = true,  [']'] = true, ['('] = true, [')'] = true,
+    ['{'] = true, ['}'] = true, ['*'] = true,  ['+'] = true, ['?'] = true, ['|'] = true,
+    ['^'] = true, ['$'] = true, ['\\'] = true, ['/'] = true};
+
 static bool is_letter_or_digit(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -93,6 +99,10 @@ static piece take_piece(reader *r)
     if (!left)
         return (piece){PIECE_BAD, 0};
     c = *r->at;
+    if (!is_special[(unsigned char)c] || (c == '/' && left != 3)) {
+        r->at++;
+        return (piece){PIECE_LITERAL, c};
+    }
     if (c == '(')
         return take_word(r);
     if (c == '$' && left == 1) {
@@ -109,7 +119,7 @@ static piece take_piece(reader *r)
         r->at += 2;
         return (piece){PIECE_LITERAL, r->at[-1]};
     }
-    if (!c || strchr(".[]){}*+?|^$", c))
+    if (c != '/')
         return (piece){PIECE_BAD, 0};
     r->at++;
     return (piece){PIECE_LITERAL, c};
@@ -315,8 +325,14 @@ static bool match_name(subject *s, reader *r, size_t *at)
 static piece_kind match_pieces(subject *s, reader *r, size_t *at)
 {
     for (;;) {
-        piece p = take_piece(r);
+        piece p;
 
+        while (r->at < r->end && *at < s->end && *r->at == s->path[*at] &&
+               !is_special[(unsigned char)s->path[*at]]) {
+            r->at++;
+            ++*at;
+        }
+        p = take_piece(r);
         switch (p.kind) {
         case PIECE_LITERAL:
             if (*at >= s->end || !same_byte(s, p.byte, *at))
