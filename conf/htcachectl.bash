@@ -13,7 +13,7 @@ _htcachectl_options() { # command
     check) all+=" --url= --format= --columns= --cost --fix --follow --limit= --output=" ;;
     lookup) all+=" --format= --columns= --follow --allow-encoded-slashes= --merge-slashes= --urls= --server= --csv --method= --header= --country=" ;;
     diff) all+=" --format= --columns= --base= --limit= --merge-slashes= --csv" ;;
-    convert) all+=" --format= --columns= --to= --base= --output= --limit= --merge-slashes=" ;;
+    convert) all+=" --format= --columns= --to= --base= --negotiate --output= --limit= --merge-slashes=" ;;
     *) all="--help --version" ;;
     esac
     printf '%s\n' "$all"

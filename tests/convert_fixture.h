@@ -78,7 +78,9 @@ static inline void check_rows(const convert_list *list, const convert_result *re
 static inline convert_list *list_of(convert_format format, const char *text, const char *words)
 {
     convert_list *list = convert_list_create(pool, say, NULL);
-    convert_place place = {.htaccess = strstr(words, "htaccess") != NULL, .base = "/"};
+    convert_place place = {.htaccess = strstr(words, "htaccess") != NULL,
+                           .base = "/",
+                           .negotiate = strstr(words, "negotiate") != NULL};
     redirect_map_options options;
 
     said = "";

@@ -118,11 +118,13 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
 typedef struct convert_place {
     bool htaccess;    /* the file is a .htaccess file */
     const char *base; /* URL path of its directory, "/" in front and behind; NULL: "/" */
+    bool negotiate;   /* RewriteConds on Accept become rows that are negotiated */
 } convert_place;
 
 /**
  * Append the redirects of a configuration or .htaccess file: Redirect, RedirectMatch, RedirectTemp,
- * RedirectPermanent, and RewriteRules without conditions that redirect. Lines of a <VirtualHost>
+ * RedirectPermanent, and RewriteRules without conditions that redirect, or with such on Accept that
+ * make no difference, or with place->negotiate have a common shape. Lines of a <VirtualHost>
  * are for its ServerName and ServerAliases. RewriteRules are asked before Redirect lines, and the
  * server's lines before those of directories, as httpd does it. Each such line that cannot be taken
  * is a loss, and so is each included file, which is not read. <IfModule> and the like are taken to

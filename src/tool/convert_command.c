@@ -160,7 +160,8 @@ int tool_read_redirects(const tool_options *command, const redirect_map_options 
     if (file->httpd) {
         /* A .htaccess file's rules are a directory's. */
         convert_place place = {.htaccess = command->base || map_is_htaccess(name),
-                               .base = command->base};
+                               .base = command->base,
+                               .negotiate = command->negotiate};
 
         convert_read_config(list, &place, name, file->bytes, file->len);
     } else

@@ -41,7 +41,7 @@ typedef struct scope {
     apr_array_header_t *hosts;      /* const char * */
     apr_array_header_t *conditions; /* rewrite_line, of the RewriteRule to come */
     apr_array_header_t *lines;      /* rewrite_line */
-    apr_array_header_t *rules;      /* redirect_rule: line, query and option of the RewriteRules */
+    apr_array_header_t *rules;      /* convert_begun, of the RewriteRules */
 } scope;
 
 typedef struct reader {
@@ -52,6 +52,7 @@ typedef struct reader {
     apr_array_header_t *phases[PHASES]; /* convert_rule */
     uint64_t others;                    /* directives that are no redirects */
     unsigned places;                    /* given away */
+    bool negotiate;
     bool parted; /* there are virtual hosts that do not inherit the server's RewriteRules */
 } reader;
 
@@ -410,11 +411,15 @@ static const char *with_query(const convert_rule *rule, const char *target, apr_
     return *rule->rule.query ? apr_pstrcat(pool, target, "?", rule->rule.query, NULL) : target;
 }
 
-static void take_rewrite(reader *r, const rewrite_rule *from, const redirect_rule *begun)
+static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begun *has)
 {
+    const redirect_rule *begun = &has->rule;
     convert_rule rule = {.file = r->file, .rule = *begun};
     const char *fault = rewrite_fault(r->inner, from), *target = NULL, *pattern = from->pattern;
     bool expand = false, appends = false;
+
+    if (from->conditions && has->accept.known && fault)
+        fault = "it has conditions on Accept (see --negotiate)";
 
     rule.rule.status = from->status;
     if (!fault && !(pattern = whole_pattern(r->inner, from->pattern, r->pool)))
@@ -466,12 +471,24 @@ static void take_rewrites(reader *r)
     const scope *s = r->inner;
     size_t n = (size_t)s->lines->nelts;
     rewrite_rule *rules = apr_palloc(r->pool, (n ? n : 1) * sizeof(*rules));
+    convert_begun *begun = (convert_begun *)s->rules->elts;
 
     end_with_last(r);
     n = redirect_config_rewrites((const rewrite_line *)s->lines->elts, n, s->in_dir,
                                  REDIRECT_REGEX_DEFAULT, rules, r->pool);
+    convert_find_same(begun, rules, n);
     for (size_t i = 0; i < n; i++)
-        take_rewrite(r, &rules[i], &APR_ARRAY_IDX(s->rules, i, redirect_rule));
+        begun[i].taken = !rewrite_fault(s, &rules[i]);
+    for (size_t i = 0; r->negotiate && i < n;)
+        i += convert_say_block(r->list, r->file, begun + i, rules + i, n - i);
+    for (size_t i = 0; i < n; i++) {
+        if (begun[i].same)
+            convert_report(r->list, REDIRECT_NOTE, r->file, begun[i].rule.line,
+                           "its conditions make no difference: line %u answers the same",
+                           redirect_line_number(begun[i + 1].rule.line));
+        else
+            take_rewrite(r, &rules[i], &begun[i]);
+    }
 }
 
 /* --- containers -------------------------------------------------------------------------------*/
@@ -557,7 +574,7 @@ static void open_scope(reader *r, const config_line *line)
     }
     made->lines = apr_array_make(r->pool, 16, sizeof(rewrite_line));
     made->conditions = apr_array_make(r->pool, 4, sizeof(rewrite_line));
-    made->rules = apr_array_make(r->pool, 16, sizeof(redirect_rule));
+    made->rules = apr_array_make(r->pool, 16, sizeof(convert_begun));
     made->rewrite_base = NULL;
     made->inherits = false;
     if (section == CONFIG_SECTION_HOST)
@@ -681,37 +698,28 @@ static void take_setting(reader *r, const config_line *line)
         r->others++;
 }
 
-/* Is this the RewriteRule without a query behind the one with, as they are written for targets with
- * a fragment? */
-static bool is_without_query(const scope *s, const char *args, apr_pool_t *pool)
-{
-    const rewrite_line *lines = (const rewrite_line *)s->lines->elts;
-    int n = s->lines->nelts;
-    const char *mark;
-
-    if (s->conditions->nelts || n < 2 || !lines[n - 2].condition ||
-        (n > 2 && lines[n - 3].condition) || strcmp(lines[n - 2].args, CONVERT_IF_QUERY) != 0)
-        return false;
-    mark = strstr(lines[n - 1].args, CONVERT_QUERY "#");
-    return mark && !strcmp(args, apr_psprintf(pool, "%.*s%s", (int)(mark - lines[n - 1].args),
-                                              lines[n - 1].args, mark + strlen(CONVERT_QUERY)));
-}
-
 /* Both together are one rule, whose query goes ahead of the fragment. */
-static void begin_rewrite(scope *s, const config_line *line, apr_pool_t *pool)
+static void begin_rewrite(scope *s, const config_line *line, bool negotiate, apr_pool_t *pool)
 {
-    redirect_rule rule = {.line = line->number};
+    convert_begun begun = {.rule = {.line = line->number}};
+    redirect_rule *rule = &begun.rule;
 
-    if (is_without_query(s, mark_escaped(line->args, pool), pool)) {
+    if (!s->conditions->nelts &&
+        convert_is_without_query(s->lines, mark_escaped(line->args, pool), pool)) {
         s->lines->nelts -= 2;
         s->rules->nelts--;
-        rule.options = REDIRECT_OPT_APPEND_QUERY;
+        rule->options = REDIRECT_OPT_APPEND_QUERY;
     }
-    if (s->conditions->nelts && !convert_read_query(s->conditions, &rule, pool))
+    if (s->conditions->nelts && !convert_read_query(s->conditions, rule, pool) &&
+        !(convert_read_accept(s->conditions, &begun.accept, pool) && negotiate))
         apr_array_cat(s->lines, s->conditions);
+    if (negotiate && begun.accept.known && *begun.accept.types) {
+        rule->condition = apr_pstrcat(pool, "accept=", begun.accept.types, NULL);
+        rule->condition_len = strlen(rule->condition);
+    }
     apr_array_clear(s->conditions);
     APR_ARRAY_PUSH(s->lines, rewrite_line) = (rewrite_line){false, mark_escaped(line->args, pool)};
-    APR_ARRAY_PUSH(s->rules, redirect_rule) = rule;
+    APR_ARRAY_PUSH(s->rules, convert_begun) = begun;
 }
 
 static void take_line(reader *r, const config_line *line)
@@ -723,7 +731,7 @@ static void take_line(reader *r, const config_line *line)
     else if (!strcasecmp(line->name, "RewriteCond"))
         APR_ARRAY_PUSH(r->inner->conditions, rewrite_line) = (rewrite_line){true, line->args};
     else if (!strcasecmp(line->name, "RewriteRule"))
-        begin_rewrite(r->inner, line, r->pool);
+        begin_rewrite(r->inner, line, r->negotiate, r->pool);
     else
         take_setting(r, line);
 }
@@ -765,14 +773,14 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
                          const char *bytes, size_t len)
 {
     config_reader lines = {.at = bytes, .end = bytes + len, .pool = list->pool};
-    reader r = {.list = list, .file = file, .pool = list->pool};
+    reader r = {.list = list, .file = file, .pool = list->pool, .negotiate = place->negotiate};
     scope top = {.in_dir = place->htaccess};
 
     if (place->htaccess)
         top.base = with_slash(place->base ? place->base : "/", list->pool);
     top.lines = apr_array_make(list->pool, 16, sizeof(rewrite_line));
     top.conditions = apr_array_make(list->pool, 4, sizeof(rewrite_line));
-    top.rules = apr_array_make(list->pool, 16, sizeof(redirect_rule));
+    top.rules = apr_array_make(list->pool, 16, sizeof(convert_begun));
     for (int i = 0; i < PHASES; i++)
         r.phases[i] = apr_array_make(list->pool, 16, sizeof(convert_rule));
     r.inner = &top;

@@ -8,6 +8,7 @@
 
 #include "tool/convert.h"
 #include "maps/maps.h"
+#include "rules/rules.h"
 
 /** What a row needs that a format may be able to say only for the whole map. */
 enum {
@@ -143,12 +144,45 @@ apr_array_header_t *convert_query_regexes(const convert_rule *r, apr_pool_t *poo
 bool convert_read_query(const apr_array_header_t *conditions, redirect_rule *rule,
                         apr_pool_t *pool);
 
+/** What RewriteConds on the header Accept say. */
+typedef struct convert_accept {
+    bool known;        /* they have a common shape */
+    const char *types; /* of which one has to be there, with commas between; "": any */
+    bool star;         /* "*" for both parts of a type is one, too */
+    bool any;          /* there has to be a header */
+    bool agent;        /* a browser's User-Agent will do, too */
+    bool order;        /* and one type must not stand ahead of another */
+    unsigned groups;
+} convert_accept;
+
+/** Read conditions, of rewrite_line. False: they have no common shape. */
+bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *accept,
+                         apr_pool_t *pool);
+
+/** What is known of a RewriteRule beside what rules/rules.h says. */
+typedef struct convert_begun {
+    redirect_rule rule; /* line, query, option and condition */
+    convert_accept accept;
+    bool same;  /* the next one answers the same, so its conditions make no difference */
+    bool taken; /* it can be converted */
+} convert_begun;
+
+/** Find rules whose conditions on Accept make no difference. */
+void convert_find_same(convert_begun *begun, const rewrite_rule *rules, size_t n);
+/** Report what changes where the first of these rules, and those behind it with the same pattern,
+ * are negotiated. Returns how many these are. */
+size_t convert_say_block(convert_list *list, const char *file, const convert_begun *begun,
+                         const rewrite_rule *rules, size_t n);
+
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"
 /** Of a target with a fragment: the RewriteCond of the line for requests with a query, be it empty, and
  * what that has in front of the fragment. */
 #define CONVERT_IF_QUERY "%{THE_REQUEST} \"^\\S+ [^ ?]*\\?\""
 #define CONVERT_QUERY    "?%{QUERY_STRING}"
+/** Is a RewriteRule with these arguments the one without a query behind the one with, the last of
+ * the rewrite_line's, as they are written for targets with a fragment? */
+bool convert_is_without_query(const apr_array_header_t *lines, const char *args, apr_pool_t *pool);
 
 /* Writers, of all rules. */
 void convert_write_nginx(convert_writer *w);

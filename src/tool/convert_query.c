@@ -192,3 +192,17 @@ bool convert_read_query(const apr_array_header_t *conditions, redirect_rule *rul
     rule->flags |= exact ? REDIRECT_QUERY_EXACT : 0;
     return true;
 }
+
+bool convert_is_without_query(const apr_array_header_t *all, const char *args, apr_pool_t *pool)
+{
+    const rewrite_line *lines = (const rewrite_line *)all->elts;
+    int n = all->nelts;
+    const char *mark;
+
+    if (n < 2 || !lines[n - 2].condition || (n > 2 && lines[n - 3].condition) ||
+        strcmp(lines[n - 2].args, CONVERT_IF_QUERY) != 0)
+        return false;
+    mark = strstr(lines[n - 1].args, CONVERT_QUERY "#");
+    return mark && !strcmp(args, apr_psprintf(pool, "%.*s%s", (int)(mark - lines[n - 1].args),
+                                              lines[n - 1].args, mark + strlen(CONVERT_QUERY)));
+}

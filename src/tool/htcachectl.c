@@ -47,6 +47,7 @@ enum {
     OPT_CSV,
     OPT_TO,
     OPT_BASE,
+    OPT_NEGOTIATE,
     OPT_OUTPUT,
     OPT_ENCODED_SLASHES,
     OPT_MERGE_SLASHES,
@@ -112,6 +113,9 @@ static const struct {
     [OPT_CSV] = {"csv", NULL, 0, "print CSV"},
     [OPT_TO] = {"to", "FORMAT", 't', "the format to write, as --format, or vercel"},
     [OPT_BASE] = {"base", "PATH", 0, "URL path of a .htaccess file's directory (default /)"},
+    [OPT_NEGOTIATE] = {"negotiate", NULL, 0,
+                       "make rows that are negotiated of RewriteConds on Accept, and say what "
+                       "changes"},
     [OPT_OUTPUT] = {"output", "FILE", 'o', "write to FILE instead of standard output (-)"},
     [OPT_ENCODED_SLASHES] = {"allow-encoded-slashes", "SET", 0,
                              "the server's AllowEncodedSlashes: off (default), on or nodecode"},
@@ -164,8 +168,8 @@ static const struct {
      READING | BIT(OPT_MERGE_SLASHES) | BIT(OPT_BASE) | BIT(OPT_CSV) | BIT(OPT_LIMIT), tool_diff},
     {"convert", "FILE... [key=value...]",
      "write redirect maps and configurations in another format, and report what is lost",
-     READING | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_OUTPUT) | BIT(OPT_MERGE_SLASHES) |
-         BIT(OPT_LIMIT),
+     READING | BIT(OPT_TO) | BIT(OPT_BASE) | BIT(OPT_NEGOTIATE) | BIT(OPT_OUTPUT) |
+         BIT(OPT_MERGE_SLASHES) | BIT(OPT_LIMIT),
      tool_convert},
 };
 
@@ -320,7 +324,8 @@ static const option_field flag_fields[] = {{OPT_JSON, offsetof(tool_options, jso
                                            {OPT_COST, offsetof(tool_options, cost)},
                                            {OPT_FIX, offsetof(tool_options, fix)},
                                            {OPT_CSV, offsetof(tool_options, csv)},
-                                           {OPT_TEMPORARY, offsetof(tool_options, temporary)}};
+                                           {OPT_TEMPORARY, offsetof(tool_options, temporary)},
+                                           {OPT_NEGOTIATE, offsetof(tool_options, negotiate)}};
 
 static void fill_fields(tool_options *o, int option, const char *value)
 {

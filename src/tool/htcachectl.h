@@ -44,7 +44,7 @@ typedef struct tool_options {
     const char *header[TOOL_HEADERS];            /* and its headers */
     int headers;
     long limit; /* -1: not said */
-    bool json, csv, follow, cost, fix, all, temporary;
+    bool json, csv, follow, cost, fix, all, temporary, negotiate;
     bool colour; /* colours on standard output */
     int words;   /* behind the command's name */
     char *const *word;

@@ -1,0 +1,157 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Conversions of RewriteRules with conditions on the header Accept: which shapes are known, the rows
+ * that they become, and what is said of the difference. Run by 'make check'.
+ */
+#include "convert_fixture.h"
+
+#define HTML    "RewriteCond %{HTTP_ACCEPT} text/html\nRewriteRule ^v$ /v.html [R=303,L]\n"
+#define TURTLE  "RewriteCond %{HTTP_ACCEPT} text/turtle\nRewriteRule ^v$ /v.ttl [R=303,L]\n"
+#define DEFAULT "RewriteRule ^v$ /v.rdf [R=303,L]\n"
+#define W3ID                                                                                   \
+    "RewriteCond %{HTTP_ACCEPT} !application/rdf\\+xml.*(text/html|application/xhtml\\+xml)\n" \
+    "RewriteCond %{HTTP_ACCEPT} text/html [OR]\n"                                              \
+    "RewriteCond %{HTTP_ACCEPT} application/xhtml\\+xml [OR]\n"                                \
+    "RewriteCond %{HTTP_USER_AGENT} ^Mozilla/.*\n"                                             \
+    "RewriteRule ^v$ /v.html [R=303,L]\n"
+
+#define NEGOTIATED \
+    " negotiated now, by the weights in Accept, not by the first name that is found in it"
+#define ALONE                                                                                    \
+    "it is" NEGOTIATED "; a request with 'Accept: */*' was answered by none of them, and is by " \
+    "line 2; a request without Accept was answered by none of them, and is by line 2"
+#define HIDDEN "RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+#define OTHER  "E2 RewriteRule '^v$' was left out: it has conditions\n"
+
+static const struct {
+    const char *words, *text, *result, *said;
+} blocks[] = {
+    /* Without --negotiate only what stays the same. */
+    {"htaccess", HTML, "", "E2 " HIDDEN},
+    {"htaccess", HTML TURTLE DEFAULT, "/v /v.rdf 303\n", "E2 " HIDDEN "E4 " HIDDEN},
+    {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=303,L]\n", "/v /v.ttl 303\n",
+     "N2 its conditions make no difference: line 3 answers the same\n"},
+    {"htaccess", W3ID HTML "RewriteRule ^v$ /v.html [R=303,L]\n", "/v /v.html 303\n",
+     "N5 its conditions make no difference: line 7 answers the same\n"
+     "N7 its conditions make no difference: line 8 answers the same\n"},
+    {"htaccess", HTML TURTLE "RewriteRule ^v$ /v.html [R=303,L]\n", "/v /v.html 303\n",
+     "E2 " HIDDEN "E4 " HIDDEN},
+    {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=302,L]\n", "/v /v.ttl 302\n", "E2 " HIDDEN},
+    {"htaccess", TURTLE "RewriteRule ^V$ /v.ttl [R=303,L]\n", "/V /v.ttl 303\n", "E2 " HIDDEN},
+    {"htaccess", HTML HTML, "", "E2 " HIDDEN "E4 " HIDDEN},
+    {"htaccess",
+     "RewriteCond %{QUERY_STRING} ^x=1$\nRewriteRule ^v$ /v.ttl [R=303,L]\n"
+     "RewriteRule ^v$ /v.ttl [R=303,L]\n",
+     "/v?x=1 /v.ttl?x=1 303 query=exact\n/v /v.ttl 303\n", ""},
+    /* With it, rows and what changes. */
+    {"htaccess negotiate", TURTLE, "/v /v.ttl 303 accept=text/turtle\n", "E2 " ALONE "\n"},
+    {"htaccess negotiate", HTML TURTLE DEFAULT,
+     "/v /v.html 303 accept=text/html\n/v /v.ttl 303 accept=text/turtle\n/v /v.rdf 303\n",
+     "E2 lines 2 to 5 are" NEGOTIATED "; 'Accept: text/html;q=0.1, text/turtle' was answered by "
+     "line 2, and is by line 4; a request with 'Accept: */*' was answered by line 5, and is by "
+     "line "
+     "2; a request without Accept was answered by line 5, and is by line 2\n"},
+    {"htaccess negotiate", W3ID TURTLE,
+     "/v /v.html 303 accept=text/html,application/xhtml+xml\n/v /v.ttl 303 accept=text/turtle\n",
+     "E5 lines 5 to 7 are" NEGOTIATED "; 'Accept: text/html;q=0.1, text/turtle' was answered by "
+     "line 5, and is by line 7; a request with 'Accept: */*' was answered by none of them, and is "
+     "by line 5; a request without Accept was answered by none of them, and is by line 5; "
+     "User-Agent does not count any more; which of two types stands first does not count any "
+     "more\n"},
+    {"htaccess negotiate",
+     "RewriteCond %{HTTP_ACCEPT} text/html [OR]\nRewriteCond %{HTTP_ACCEPT} \\*/\\*\n"
+     "RewriteRule ^v$ /v.html [R=303,L]\n" TURTLE "RewriteRule ^v$ /v.html [R=303,L]\n",
+     "/v /v.html 303 accept=text/html\n/v /v.ttl 303 accept=text/turtle\n/v /v.html 303\n",
+     "E3 lines 3 to 6 are" NEGOTIATED "; 'Accept: text/html;q=0.1, text/turtle' was answered by "
+     "line 3, and is by line 5; a request without Accept was answered by line 6, and is by line "
+     "3\n"},
+    {"htaccess negotiate", TURTLE "RewriteRule ^v$ /v.ttl [R=303,L]\n", "/v /v.ttl 303\n",
+     "N2 its conditions make no difference: line 3 answers the same\n"},
+    {"htaccess negotiate", HTML "RewriteRule ^w$ /w [R=303,L]\n" TURTLE,
+     "/v /v.html 303 accept=text/html\n/w /w 303\n/v /v.ttl 303 accept=text/turtle\n",
+     "E2 " ALONE "\n"
+     "E5 it is" NEGOTIATED "; a request with 'Accept: */*' was answered by none of them, and is by "
+     "line 5; a request without Accept was answered by none of them, and is by line 5\n"},
+};
+
+START_TEST(blocks_become_rows)
+{
+    convert_list *list = list_of(CONVERT_HTTPD, blocks[_i].text, blocks[_i].words);
+    convert_result result;
+
+    ck_assert_str_eq(written(list, CONVERT_TEXT, &result), blocks[_i].result);
+    ck_assert_str_eq(said, blocks[_i].said);
+}
+END_TEST
+
+/* The types of conditions before one rule; NULL: that shape is not known. */
+static const struct {
+    const char *conditions, *types;
+} shapes[] = {
+    {"%{HTTP_ACCEPT} text/turtle", "text/turtle"},
+    {"%{HTTP:Accept} text/turtle", "text/turtle"},
+    {"%{http_accept} TEXT/Turtle [NC]", "text/turtle"},
+    {"%{HTTP_ACCEPT} text/turtle [NV]", "text/turtle"},
+    {"%{HTTP_ACCEPT} ^.*text/turtle.*", "text/turtle"},
+    {"%{HTTP_ACCEPT} ^.*text/turtle.*$", "text/turtle"},
+    {"%{HTTP_ACCEPT} application/n\\-triples", "application/n-triples"},
+    {"%{HTTP_ACCEPT} application/vnd.x\\.y", "application/vnd.x.y"},
+    {"%{HTTP_ACCEPT} (text/html|application/xhtml\\+xml)", "text/html,application/xhtml+xml"},
+    {"%{HTTP_ACCEPT} (?:a/x-b|a/b) [NC]", "a/x-b,a/b"},
+    {"%{HTTP_ACCEPT} text/turtle [OR]\n%{HTTP_ACCEPT} \\*/turtle", "text/turtle"},
+    {"%{HTTP_ACCEPT} text/html [OR]\n%{HTTP_ACCEPT} text/\\* [OR]\n%{HTTP_ACCEPT} \\*/\\*",
+     "text/html"},
+    {"%{HTTP_ACCEPT} a/b [OR]\n%{HTTP_USER_AGENT} ^Mozilla/.*", "a/b"},
+    {"%{HTTP_ACCEPT} !a/b.*(c/d|e/f)\n%{HTTP_ACCEPT} c/d", "c/d"},
+    {"%{HTTP_ACCEPT} \\*/\\*", ""},
+    {"%{HTTP_ACCEPT} .+", ""},
+    /* An unescaped "+" is none of the type's. */
+    {"%{HTTP_ACCEPT} application/rdf+xml", NULL},
+    {"%{HTTP_ACCEPT} ^text/turtle$", NULL},
+    {"%{HTTP_ACCEPT} text", NULL},
+    {"%{HTTP_ACCEPT} text/", NULL},
+    {"%{HTTP_ACCEPT} a/b/c", NULL},
+    {"%{HTTP_ACCEPT} (a/b|c/d", NULL},
+    {"%{HTTP_ACCEPT} text/\\*", NULL},
+    {"%{HTTP_ACCEPT} !text/turtle", NULL},
+    {"%{HTTP_ACCEPT} !a/b.*(c/d|e/f)", NULL},
+    {"%{HTTP_ACCEPT} !a/b.*(c/d|e/f) [OR]\n%{HTTP_ACCEPT} c/d", NULL},
+    {"%{HTTP_ACCEPT} a/b\n%{HTTP_ACCEPT} c/d", NULL},
+    {"%{HTTP_ACCEPT} a/b [OR]", NULL},
+    {"%{HTTP_ACCEPT} a/b [X]", NULL},
+    {"%{HTTP_ACCEPT} .+\n%{HTTP_ACCEPT} a/b", NULL},
+    {"%{HTTP_ACCEPT} a/b\n%{REQUEST_URI} !x", NULL},
+    {"%{HTTP_USER_AGENT} ^Mozilla/.*", NULL},
+    {"%{HTTP_ACCEPT}x a/b", NULL},
+};
+
+START_TEST(shapes_of_conditions)
+{
+    char *state, *copy = apr_pstrdup(pool, shapes[_i].conditions);
+    const char *text = "", *types = shapes[_i].types;
+    convert_result result;
+    convert_list *list;
+
+    for (char *line = apr_strtok(copy, "\n", &state); line; line = apr_strtok(NULL, "\n", &state))
+        text = apr_pstrcat(pool, text, "RewriteCond ", line, "\n", NULL);
+    text = apr_pstrcat(pool, text, "RewriteRule ^v$ /t [R=303,L]\n", NULL);
+    list = list_of(CONVERT_HTTPD, text, "htaccess negotiate");
+    ck_assert_str_eq(written(list, CONVERT_TEXT, &result),
+                     !types   ? ""
+                     : *types ? apr_pstrcat(pool, "/v /t 303 accept=", types, "\n", NULL)
+                              : "/v /t 303\n");
+    ck_assert_int_eq(strstr(said, "it has conditions") != NULL, !types);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_convert_accept");
+    TCase *tc = tcase_create("accept");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, blocks_become_rows, 0, (int)COUNT_OF(blocks));
+    tcase_add_loop_test(tc, shapes_of_conditions, 0, (int)COUNT_OF(shapes));
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
