@@ -267,7 +267,7 @@ apr_status_t redirect_map_read_netlify(map_reader *r);
 apr_status_t redirect_map_read_nginx(map_reader *r);
 apr_status_t redirect_map_read_json(map_reader *r);
 
-/* maps/overlay_lookup.c, maps/overlay_edit.c: the header of an overlay's image */
+/* maps/overlay_find.c, maps/overlay_edit.c: the header of an overlay's image */
 #define OVERLAY_MAGIC UINT64_C(0x3179726c76634874) /* "tHcvlry1"; other byte orders read another */
 #define OVERLAY_ALIGN 64                           /* of the table: buckets are cache lines */
 

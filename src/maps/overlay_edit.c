@@ -3,7 +3,7 @@
  * From edits to an overlay: each line becomes an operation and a row, which is read like a row of a
  * text file. The row of the same source is looked for among those that were edited before, by a
  * hash of the source, and in the base, by a look-up of the source itself. Called by the module for
- * POST to the status page. maps/overlay_lookup.c looks rows up.
+ * POST to the status page. maps/overlay_find.c looks rows up.
  */
 #include "maps/internal.h"
 
