@@ -277,7 +277,36 @@ typedef struct overlay_head {
     uint32_t rules, ngone;
     uint32_t table_at, table_size;
     uint32_t query_end; /* as in redirect_overlay */
-    uint32_t zero[3];
+    uint32_t nfilter;   /* a power of two */
+    uint32_t filtered;  /* 1: the ends of all sources are in the filter */
+    uint32_t zero;
 } overlay_head;
+
+#define OVERLAY_FILTER_BITS 16 /* for each row and each rule that is gone */
+
+/* A Bloom filter whose two bits for a key are in one word. */
+static inline uint64_t overlay_bits(uint64_t hash)
+{
+    return UINT64_C(1) << (hash >> 58) | UINT64_C(1) << (hash >> 52 & 63);
+}
+
+static inline uint64_t overlay_hash(uint64_t word)
+{
+    word *= UINT64_C(0x9e3779b97f4a7c15);
+    return (word ^ word >> 32) * UINT64_C(0xa0761d6478bd642f);
+}
+
+/* Of the path's last segment, of which the last 8 bytes count: runs of slashes, and slashes at the
+ * end, make no difference to it. */
+static inline uint64_t overlay_end_of(const char *path, size_t len)
+{
+    uint64_t word = 0;
+
+    while (len && path[len - 1] == '/')
+        len--;
+    for (unsigned n = 0; n < 8 && len && path[len - 1] != '/'; n++)
+        word = word << 8 | (unsigned char)path[--len];
+    return overlay_hash(word);
+}
 
 #endif

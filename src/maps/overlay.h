@@ -6,7 +6,8 @@
  * in the base's order, and which rows of the base they take away. A look-up in both answers as one
  * in a table of the edited rows would. Part of the core: no httpd headers.
  *
- *   header | places of its rows, uint64_t | rows of the base that are gone, uint32_t | table
+ *   header | places of its rows, uint64_t | filter, uint64_t |
+ *   rows of the base that are gone, uint32_t | table
  *
  * As a table's, an overlay's image may lie in memory that other processes write: whatever is there,
  * nothing outside of it is read, and a look-up ends.
@@ -36,6 +37,10 @@ typedef struct redirect_overlay {
     const redirect_table *table;
     const uint64_t *places; /* in the image, of each rule: see redirect_overlay_place() */
     const uint32_t *gone;   /* in the image, ascending */
+    const uint64_t
+        *filter;      /* in the image: what is gone, and with `filtered` the ends of sources */
+    uint64_t nfilter; /* a power of two */
+    bool filtered;
 } redirect_overlay;
 
 /** Open an image. NULL: its header is impossible. */

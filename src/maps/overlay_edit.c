@@ -792,7 +792,10 @@ apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size,
     e->head.edits += e->applied;
     if (!e->head.since)
         e->head.since = (uint64_t)now;
-    at = align_up(sizeof(e->head) + e->head.rules * sizeof(uint64_t) +
+    for (e->head.nfilter = 1;
+         e->head.nfilter * 64 < (e->head.rules + e->head.ngone) * OVERLAY_FILTER_BITS;)
+        e->head.nfilter *= 2;
+    at = align_up(sizeof(e->head) + (e->head.rules + e->head.nfilter) * sizeof(uint64_t) +
                   e->head.ngone * sizeof(uint32_t));
     if (at + e->table_size > REDIRECT_MAX_IMAGE)
         return APR_ENOSPC;
@@ -809,19 +812,34 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void filter_add(const redirect_edits *e, uint64_t *filter, uint64_t hash)
+{
+    filter[hash & (e->head.nfilter - 1)] |= overlay_bits(hash);
+}
+
 void redirect_edits_write(redirect_edits *e, void *to)
 {
     uint64_t *places = (uint64_t *)(void *)((char *)to + sizeof(e->head));
-    uint32_t *gone = (uint32_t *)(void *)(places + e->head.rules), n = 0;
+    uint64_t *filter = places + e->head.rules;
+    uint32_t *gone = (uint32_t *)(void *)(filter + e->head.nfilter), n = 0;
 
+    e->head.filtered = 1;
+    memset(filter, 0, e->head.nfilter * sizeof(*filter));
+    for (uint32_t i = 0; i < e->head.rules; i++) {
+        const edit_row *row = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *);
+
+        places[i] = row->place;
+        filter_add(e, filter, overlay_end_of(row->rule.source, row->rule.source_len));
+        if (row->rule.kind != REDIRECT_EXACT || row->rule.flags & REDIRECT_ICASE)
+            e->head.filtered = 0;
+    }
     memcpy(to, &e->head, sizeof(e->head));
-    for (uint32_t i = 0; i < e->head.rules; i++)
-        places[i] = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *)->place;
     for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone); i; i = apr_hash_next(i)) {
         const void *key;
 
         apr_hash_this(i, &key, NULL, NULL);
         gone[n++] = *(const uint32_t *)key;
+        filter_add(e, filter, overlay_hash(gone[n - 1]));
     }
     qsort(gone, n, sizeof(*gone), by_number);
     redirect_builder_write(e->builder, (char *)to + e->head.table_at);

@@ -14,11 +14,13 @@ static bool span_fits(uint64_t at, uint64_t count, uint64_t each, uint64_t end)
 
 static bool head_possible(const overlay_head *head, size_t size)
 {
-    uint64_t places_end = sizeof(*head) + (uint64_t)head->rules * sizeof(uint64_t);
+    uint64_t words = (uint64_t)head->rules + head->nfilter;
+    uint64_t words_end = sizeof(*head) + words * sizeof(uint64_t);
 
     return head->magic == OVERLAY_MAGIC && head->rules <= REDIRECT_OVERLAY_MAX &&
-           head->ngone <= REDIRECT_OVERLAY_MAX &&
-           span_fits(places_end, head->ngone, sizeof(uint32_t), head->table_at) &&
+           head->ngone <= REDIRECT_OVERLAY_MAX && head->nfilter &&
+           !(head->nfilter & (head->nfilter - 1)) &&
+           span_fits(words_end, head->ngone, sizeof(uint32_t), head->table_at) &&
            head->table_at % OVERLAY_ALIGN == 0 &&
            span_fits(head->table_at, head->table_size, 1, size);
 }
@@ -43,7 +45,10 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
     overlay->ngone = head.ngone;
     overlay->query_end = head.query_end;
     overlay->places = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
-    overlay->gone = (const uint32_t *)(const void *)(overlay->places + head.rules);
+    overlay->filter = overlay->places + head.rules;
+    overlay->nfilter = head.nfilter;
+    overlay->filtered = head.filtered == 1;
+    overlay->gone = (const uint32_t *)(const void *)(overlay->filter + head.nfilter);
     overlay->table =
         redirect_table_open((const char *)image + head.table_at, head.table_size, pool);
     if (!overlay->table)
@@ -57,10 +62,19 @@ uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index)
     return index < overlay->rules ? overlay->places[index] : UINT64_MAX;
 }
 
+static inline bool may_have(const redirect_overlay *overlay, uint64_t hash)
+{
+    uint64_t bits = overlay_bits(hash);
+
+    return (overlay->filter[hash & (overlay->nfilter - 1)] & bits) == bits;
+}
+
 bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule)
 {
     uint32_t low = 0, high = overlay->ngone;
 
+    if (!may_have(overlay, overlay_hash(rule)))
+        return false;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
@@ -114,7 +128,8 @@ redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const r
     redirect_match edited;
     uint32_t index;
 
-    if (!find(overlay->table, own, 0, &edited))
+    if ((overlay->filtered && !may_have(overlay, overlay_end_of(own->path, own->path_len))) ||
+        !find(overlay->table, own, 0, &edited))
         return find_in_base(overlay, base, request, match) ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
     if (find_in_base(overlay, base, request, match)) {
         redirect_table_line(overlay->table, edited.rule, &index);
