@@ -693,6 +693,18 @@ static void take_before(redirect_edits *e, const redirect_overlay *before)
     }
 }
 
+/* What the format has where a row says nothing. */
+static void set_defaults(redirect_map_options *options)
+{
+    redirect_format format = options->format;
+
+    if (!options->status &&
+        (format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_CLOUDFLARE))
+        options->status = 301;
+    if (!options->status && format == REDIRECT_FORMAT_JSON)
+        options->status = 307;
+}
+
 redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
                                       const redirect_overlay *before,
                                       const redirect_map_options *options, apr_pool_t *pool)
@@ -701,6 +713,7 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
 
     e->base = base;
     e->options = *options;
+    set_defaults(&e->options);
     e->pool = pool;
     e->head = (overlay_head){.magic = OVERLAY_MAGIC, .base = version};
     e->rows = apr_array_make(pool, 64, sizeof(edit_row *));

@@ -16,6 +16,7 @@
 #define LOCK_WAIT_MS 2000
 #define LOCK_LOOK_US 200
 #define BASE_TRIES   3
+#define FORMAT_BYTES 65536
 #define MAX_WARNINGS 100
 #define MAX_ERRORS   1000
 #define LOOK_AT_FILE 1 /* ms: now, unless somebody has in this moment */
@@ -290,6 +291,22 @@ static int say_failed(const editing *ing, apr_status_t rv)
                 apr_psprintf(ing->pool, "the edits cannot be made: %pm", &rv));
 }
 
+/* The map's options with the format that its file has, by its name and beginning. */
+static redirect_map_options options_of(const htc_redirect_map *map, apr_pool_t *pool)
+{
+    redirect_map_options options = map->options;
+    char *bytes = apr_palloc(pool, FORMAT_BYTES);
+    apr_size_t len = 0;
+    apr_file_t *file;
+
+    if (apr_file_open(&file, map->file, APR_FOPEN_READ, 0, pool) == APR_SUCCESS) {
+        apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
+        apr_file_close(file);
+    }
+    options.format = redirect_format_of(&map->options, map->file, bytes, len);
+    return options;
+}
+
 /* With table and overlay pinned, and the right to build. */
 static int make_edits(editing *ing)
 {
@@ -297,6 +314,7 @@ static int make_edits(editing *ing)
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
     const redirect_overlay *before = ing->before ? table_of(ing->before)->edits : NULL;
+    redirect_map_options options = options_of(ing->map, ing->pool);
     redirect_edits *edits;
     apr_status_t rv;
 
@@ -304,8 +322,7 @@ static int make_edits(editing *ing)
         say_ended(ing->redirects, ing->map, redirect_overlay_differing(before));
         before = NULL;
     }
-    edits = redirect_edits_create(base->table, base->pin.version, before, &ing->map->options,
-                                  ing->pool);
+    edits = redirect_edits_create(base->table, base->pin.version, before, &options, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
         rv = publish(ing->redirects, ing->map, edits);
