@@ -379,7 +379,7 @@ START_TEST(new_rows_come_where_the_format_has_them)
     open_map(&map, "_redirects", "/a /1\n/b/* /2\n");
     expect_edit(&map, "add /a?x=1 /4\nadd /b/c /5\nadd /d /6\n", APR_SUCCESS, "");
     expect(&map, "/a?x=1", "301 /1"); /* the first of the file that matches */
-    expect(&map, "/d", "301 /6"); /* the format's status */
+    expect(&map, "/d", "301 /6");     /* the format's status */
     close_map(&map);
     open_map(&map, "rows.map", "default /0;\n/a /1;\n~^/b /2;\n");
     expect_edit(&map, "add /b/c /3\n", APR_SUCCESS, "");
