@@ -111,6 +111,13 @@ static const struct {
     {"http://h.example/a/* /b/:splat 301\nhttp://h.example/b/:x/y /d/:x 301\n"
      "http://h.example/b/* /c/:splat 301\n",
      "1: left"},
+    /* Conditions: others may end elsewhere. */
+    {"/a /b 301\n/b /c 301 cookie=x\n/b /d 301\n", "1: left"},
+    {"/a /b 301\n/b /d 301\n/b /c 301 accept=a/b\n", "1: left"},
+    {"/a /b 301\n/b /c 301 cookie=x\n", "1: left"},
+    {"/a /b 301 cookie=x\n/b /d 301\n", "1: /d 1"},
+    {"/a /b 301 cookie=x\n/a /d 301 cookie=y\n/a /b 301\n", ""},
+    {"/a /b 301\n/a /c 301 cookie=x\n/a /d 301 accept=a/b\n", "2: removed by 1"},
     /* Queries. */
     {"/a /b 301\n/b /c 301 query=drop\n", "1: left"},
     {"/a /b 301 query=drop\n/b /c 301\n", "1: /c 1"},

@@ -370,6 +370,44 @@ START_TEST(random_maps_there_and_back)
 }
 END_TEST
 
+/* Rows with conditions are rows with the same conditions, or are named. */
+START_TEST(conditions)
+{
+    static const char text[] =
+        "/a /b 301 method=GET accept=text/turtle,a/b;x=\"y\"\n/a /c 301 language=de,de-ch\n"
+        "/a /d 301 !country=AT cookie=a=1,b\n/a /e 301 \"header=X-A: one two\"\n/a /f 301\n";
+    static const char more[] = "/a /b 301 parameter=x=1\n/a /c 301 header=X header=Y\n"
+                               "/a /d 301 accept=a/b unacceptable=406\n/a /e 301\n";
+
+    for (int to = 0; to < CONVERT_FORMATS; to++) {
+        bool says = to == CONVERT_TEXT || to == CONVERT_CSV;
+        convert_list *list = list_of(CONVERT_TEXT, text, "");
+        convert_result result;
+        const char *out = written(list, (convert_format)to, &result);
+
+        /* Cloudflare's rows have a host. */
+        ck_assert_msg(list->losses == (says                       ? 0
+                                       : to == CONVERT_CLOUDFLARE ? 5
+                                                                  : 4),
+                      "%d: %s", to, said);
+        if (!says)
+            continue;
+        ck_assert_msg(
+            tool_verify(list, (convert_format)to, &result.options, false, out, strlen(out)),
+            "%s\n%s", out, said);
+        list = list_of((convert_format)to, out, "");
+        ck_assert_int_eq(list->rules->nelts, 5);
+        ck_assert_str_eq(APR_ARRAY_IDX(list->rules, 0, convert_rule).rule.condition,
+                         "method=GET\naccept=text/turtle,a/b;x=y");
+        ck_assert_str_eq(APR_ARRAY_IDX(list->rules, 3, convert_rule).rule.condition,
+                         "header=X-A:one two");
+        list = list_of(CONVERT_TEXT, more, "");
+        out = written(list, (convert_format)to, &result);
+        ck_assert_msg(list->losses == (to == CONVERT_TEXT ? 0 : 3), "%d: %s", to, said);
+    }
+}
+END_TEST
+
 /* nginx decodes what it captures, and compares slashes one by one. */
 START_TEST(what_nginx_cannot_say)
 {
@@ -457,6 +495,7 @@ int main(void)
     tcase_add_loop_test(tc, each_row_is_counted_once, 0, (int)COUNT_OF(counted) * CONVERT_FORMATS);
     tcase_add_loop_test(tc, random_maps_there_and_back, 0, CONVERT_FORMATS);
     tcase_add_test(tc, what_nginx_cannot_say);
+    tcase_add_test(tc, conditions);
     tcase_add_loop_test(tc, real_lists_in_every_format, 0, CONVERT_FORMATS);
     suite_add_tcase(s, tc);
     return run_suite(s);

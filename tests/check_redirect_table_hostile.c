@@ -24,7 +24,7 @@
 #define ASKED   150 /* in each round */
 #define WRITERS 2
 
-typedef enum mixture { WHOLE, PREFIXES, ALL_KINDS, MIXTURES } mixture;
+typedef enum mixture { WHOLE, PREFIXES, ALL_KINDS, CONDITIONS, MIXTURES } mixture;
 
 /* The image is written by others; `pristine` is as the builder wrote it. */
 typedef struct scene {
@@ -57,10 +57,18 @@ static const char *path_of(unsigned i, char path[200])
 
 static redirect_rule rule_of(mixture what, unsigned i, char path[200])
 {
+    static const char *const conditions[] = {"accept=a/b,text/html;v=1\nunacceptable=406",
+                                             "cookie=a,b=1\nheader=X-A:1\nlanguage=de,en",
+                                             "method=GET,POST\n!country=AT\nparameter=a=1", NULL};
     static const char *const hosts[] = {NULL, "example.org", "*.example.org", "h"};
     static const char *const queries[] = {NULL, NULL, "a=1&b=2", ""};
     redirect_rule rule = {.kind = REDIRECT_EXACT, .status = 301, .line = i + i % 5};
 
+    if (what == CONDITIONS) { /* four of a source */
+        rule.condition = conditions[i % 4];
+        rule.condition_len = rule.condition ? strlen(rule.condition) : 0;
+        i -= i % 4;
+    }
     rule.source = path_of(i, path);
     rule.source_len = strlen(path);
     rule.target = apr_psprintf(pool, "https://host-%u.example.org/new%s", i % 300, path);
@@ -220,15 +228,26 @@ static void read_match(const redirect_table *table, const redirect_request *requ
     redirect_table_key(table, match->rule);
 }
 
+static const char *field_of(void *baton, const char *name)
+{
+    static const char *const values[] = {"a/b;q=0.5, */*", "x=1; b=1", "de, en;q=0", NULL};
+    const unsigned *i = baton;
+
+    return values[(*i + strlen(name)) % 4];
+}
+
 static void ask(const redirect_table *table, redirect_table_info *info, unsigned i)
 {
     static const char *const tails[] = {"", "/", "/more", "\n"};
     static const char *const queries[] = {NULL, "a=1&b=2", "b=2&utm_x=1&a=1", ""};
     static const char *const hosts[] = {"example.org", "www.example.org", "h", NULL};
     redirect_request request = {.regex = on_regex, .baton = info, .https = i % 2};
+    redirect_conditions conditions;
     redirect_match match;
     char path[200];
 
+    redirect_conditions_begin(&conditions, pool, field_of, &i);
+    request.judge = i % 17 ? &conditions.judge : NULL;
     path_of(i % (RULES + 100), path);
     strcat(path, tails[i / 3 % 4]);
     request.path = path;
@@ -257,6 +276,8 @@ static void read_rules(const redirect_table *table, const redirect_table_info *i
             memcpy(target, out.source, out.source_len);
         if (out.host_len)
             memcpy(target, out.host, out.host_len);
+        if (out.condition_len)
+            memcpy(target, out.condition, out.condition_len);
         redirect_table_key(table, rule);
     }
     /* Also from a place where no rule begins. */

@@ -53,6 +53,8 @@ typedef struct redirect_conditions {
     /* Its own. */
     struct negotiation *negotiation;
     bool begun, refuses;
+    char *copy;
+    size_t room;
 } redirect_conditions;
 
 void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool,

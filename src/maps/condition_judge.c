@@ -1,7 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Asking a request whether the conditions of rows hold, see maps/condition.h. A condition's text may
- * lie in memory that other processes write, so it is read within its length, whatever it says.
+ * lie in memory that other processes write. So it is copied before it is read, or read so that what
+ * it says does not matter.
  */
 #include "maps/condition.h"
 #include "maps/internal.h"
@@ -236,10 +237,21 @@ static bool line_holds(redirect_conditions *c, const line *l)
     }
 }
 
+/* A private copy, until the next. */
+static map_text copy_of(redirect_conditions *c, const char *condition, size_t len)
+{
+    if (len > c->room) {
+        c->room = len;
+        c->copy = apr_palloc(c->pool, len);
+    }
+    memcpy(c->copy, condition, len);
+    return (map_text){c->copy, len, 0};
+}
+
 static bool holds(redirect_judge *judge, const char *condition, size_t len)
 {
     redirect_conditions *c = (redirect_conditions *)(void *)judge;
-    map_text text = {condition, len, 0};
+    map_text text = copy_of(c, condition, len);
     line l;
 
     while (next_line(&text, &l) && l.kind < MAP_ACCEPT) {
@@ -252,10 +264,8 @@ static bool holds(redirect_judge *judge, const char *condition, size_t len)
 /* --- what is compared --------------------------------------------------------------------------*/
 
 /* The target's types and languages. True when it says either. */
-static bool find_variant(const char *condition, size_t len, negotiate_variant *variant,
-                         bool *refuses)
+static bool find_variant(map_text text, negotiate_variant *variant, bool *refuses)
 {
-    map_text text = {condition, len, 0};
     line l;
 
     *variant = (negotiate_variant){"", "", 0, 0};
@@ -279,15 +289,15 @@ static bool compares(const redirect_judge *judge, const char *condition, size_t 
     bool refuses;
 
     (void)judge;
-    return find_variant(condition, len, &variant, &refuses);
+    return find_variant((map_text){condition, len, 0}, &variant, &refuses);
 }
 
 static bool offer(redirect_judge *judge, const char *condition, size_t len)
 {
     redirect_conditions *c = (redirect_conditions *)(void *)judge;
-    negotiate_variant variant;
+    negotiate_variant variant = {"", "", 0, 0};
     unsigned before;
-    bool refuses;
+    bool refuses = false;
 
     if (!c->negotiation)
         c->negotiation = apr_palloc(c->pool, sizeof(*c->negotiation));
@@ -297,7 +307,8 @@ static bool offer(redirect_judge *judge, const char *condition, size_t len)
         c->begun = true;
         c->refuses = false;
     }
-    find_variant(condition, len, &variant, &refuses);
+    if (len)
+        find_variant(copy_of(c, condition, len), &variant, &refuses);
     c->refuses |= refuses;
     before = c->negotiation->best_rank;
     negotiate_offer(c->negotiation, &variant);

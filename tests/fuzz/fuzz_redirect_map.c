@@ -36,6 +36,13 @@ static bool match_all(void *baton, uint32_t id, const char *pattern, unsigned fl
     return true;
 }
 
+static const char *field_of(void *baton, const char *name)
+{
+    (void)baton;
+    require(*name && strlen(name) < 256);
+    return *name == 'A' ? "text/turtle, de;q=0.5, */*;q=0.1" : *name == 'C' ? "a=1; b" : NULL;
+}
+
 static void check_location(const char *location)
 {
     size_t scheme = strcspn(location, ":/");
@@ -59,6 +66,7 @@ static void ask(const redirect_table *table, const redirect_rule *rule, apr_pool
                                 .query = rule->query,
                                 .query_len = rule->query_len,
                                 .regex = match_all};
+    redirect_conditions conditions;
     redirect_group groups[10];
     redirect_match match;
     const char *location;
@@ -71,6 +79,10 @@ static void ask(const redirect_table *table, const redirect_rule *rule, apr_pool
     path[request.path_len] = '\0';
     for (int i = 0; i < 10; i++)
         groups[i] = (redirect_group){i % 2 ? (int)rule->source_len : 0, (int)request.path_len};
+    redirect_conditions_begin(&conditions, pool, field_of, NULL);
+    conditions.query = query;
+    conditions.country = "AT";
+    request.judge = &conditions.judge;
     if (redirect_table_lookup(table, &request, 0, &match)) {
         request.query = query;
         request.query_len = sizeof(query) - 1;
@@ -132,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     options.ignore_slash = data[1] & 16;
     options.subpath = data[1] & 32;
     options.strip = data[1] & 64 ? "utm_*,a" : NULL;
+    options.unacceptable = data[1] & 64;
     options.host = data[1] & 128 ? "*.h.example" : NULL;
     size -= 2;
     copy = malloc(size ? size : 1); /* ends where the input ends */

@@ -5,7 +5,7 @@
  * own rules, so that look-ups get as far as they can. Without libFuzzer, replay_main.c feeds it
  * files.
  */
-#include "redirect_table.h"
+#include "maps/condition.h"
 
 #include <apr_general.h>
 #include <stdlib.h>
@@ -38,10 +38,19 @@ static bool on_regex(void *baton, uint32_t id, const char *pattern, unsigned fla
     return sum % 3 == 0;
 }
 
-static void look_up(const redirect_table *table, redirect_request *request)
+static const char *field_of(void *baton, const char *name)
 {
+    (void)baton;
+    return *name == 'A' ? "text/turtle, de;q=0.5, */*;q=0.1" : "a=1; b";
+}
+
+static void look_up(const redirect_table *table, redirect_request *request, apr_pool_t *pool)
+{
+    redirect_conditions conditions;
     redirect_match match;
 
+    redirect_conditions_begin(&conditions, pool, field_of, NULL);
+    request->judge = &conditions.judge;
     for (uint32_t from = 0; redirect_table_lookup(table, request, from, &match);
          from = match.rule + 1) {
         require(match.rule >= from && match.matched <= request->path_len);
@@ -55,7 +64,7 @@ static void look_up(const redirect_table *table, redirect_request *request)
 
 /* The rule's source as the path, and what comes close to it. */
 static void ask_like(const redirect_table *table, redirect_table_info *info,
-                     const redirect_rule *rule)
+                     const redirect_rule *rule, apr_pool_t *pool)
 {
     static const char *const tails[] = {"", "/", "\n", "x/y"};
     redirect_request request = {.path = path,
@@ -76,11 +85,11 @@ static void ask_like(const redirect_table *table, redirect_table_info *info,
         strcpy(path + len, tails[i]);
         request.path_len = len + strlen(tails[i]);
         request.https = i & 1;
-        look_up(table, &request);
+        look_up(table, &request, pool);
     }
 }
 
-static void use(const redirect_table *table)
+static void use(const redirect_table *table, apr_pool_t *pool)
 {
     redirect_table_info info;
     uint32_t place = 0, count = 0, index;
@@ -91,7 +100,7 @@ static void use(const redirect_table *table)
         redirect_table_rule(table, place, &rule, target, &index);
         require(index == count && rule.target_len <= REDIRECT_MAX_TEXT);
         if (count++ < MAX_RULES)
-            ask_like(table, &info, &rule);
+            ask_like(table, &info, &rule, pool);
     }
     require(count == info.rules);
 }
@@ -107,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (redirect_table_validate(copy, size) == APR_SUCCESS) {
         require(apr_initialize() == APR_SUCCESS);
         require(apr_pool_create(&pool, NULL) == APR_SUCCESS);
-        use(redirect_table_open(copy, size, pool));
+        use(redirect_table_open(copy, size, pool), pool);
         apr_pool_destroy(pool);
         apr_terminate();
     }

@@ -21,6 +21,7 @@ static void add(redirect_builder *builder, redirect_rule rule, const char *sourc
     rule.host_len = rule.host ? strlen(rule.host) : 0;
     rule.query_len = rule.query ? strlen(rule.query) : 0;
     rule.strip_len = rule.strip ? strlen(rule.strip) : 0;
+    rule.condition_len = rule.condition ? strlen(rule.condition) : 0;
     rule.status = 301;
     if (redirect_builder_add(builder, &rule) != REDIRECT_ADDED) {
         fprintf(stderr, "%s: not taken\n", source);
@@ -66,6 +67,24 @@ static void plain_rules(const char *dir)
     write_image(builder, dir, "plain");
 }
 
+static void conditions(const char *dir)
+{
+    static const char *const texts[] = {NULL, "accept=text/turtle", "cookie=a\nlanguage=de",
+                                        "header=X-A:1", "accept=a/b\nunacceptable=406"};
+    redirect_builder *builder = redirect_builder_create(0, 0);
+    char source[32];
+
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(source, sizeof(source), "/c%u", i / 5);
+        add(builder,
+            (redirect_rule){.kind = i % 2 ? REDIRECT_EXACT : REDIRECT_PREFIX,
+                            .line = i,
+                            .condition = texts[i % 5]},
+            source, "/to");
+    }
+    write_image(builder, dir, "conditions");
+}
+
 static void all_kinds(const char *dir)
 {
     redirect_builder *builder = redirect_builder_create(0, 0);
@@ -96,6 +115,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         return EXIT_FAILURE;
     plain_rules(argv[1]);
+    conditions(argv[1]);
     all_kinds(argv[1]);
     nothing(argv[1]);
     return EXIT_SUCCESS;
