@@ -698,6 +698,8 @@ HTC_HOT HTC_APART bool rt_lookup_any(const redirect_table *table, const redirect
     s.clean = 0;
     s.patterns_from = 0;
     s.posting = 0;
+    if (request->judge)
+        request->judge->refusals = 0;
     clear_contexts(&s);
     find_hosts(&s);
     do {

@@ -217,7 +217,7 @@ struct redirect_judge {
     bool (*offer)(redirect_judge *judge, const char *condition, size_t len);
     /** All have been offered. The next offer begins anew. */
     redirect_choice (*choose)(redirect_judge *judge);
-    uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own; `refusals` is 0 to begin with */
+    uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own */
     unsigned refusals;
 };
 

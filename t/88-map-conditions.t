@@ -148,7 +148,8 @@ my @cases = (
     ['302 /de Accept-Language', '/own/',          'Accept-Language' => 'de'],
     ['200 Accept-Language',     '/own/',          'Accept-Language' => 'fr'],
 );
-for my $round (1, 2) {
+# The answers are the same under every MPM: elsewhere than under event a look must do.
+for my $round (mpm() eq "event" ? (1, 2) : 1) {
     for my $case (@cases) {
         my ($expected, $url, @headers) = @$case;
         is answer($url, @headers), $expected, "$url @headers";

@@ -618,7 +618,7 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
         count_lookup(redirects, map, held, found != NULL);
     if (run.out_of_budget)
         say_out_of_budget(r, redirects, map);
-    if (asked.judge && htc_map_looked(r, map, asked.judge))
+    if (asked.judge && htc_map_looked(r, map, asked.judge, run.out_of_budget))
         return HTTP_NOT_ACCEPTABLE;
     if (!found)
         return DECLINED;

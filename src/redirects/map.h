@@ -229,8 +229,10 @@ bool htc_map_regex(htc_table *table, uint32_t id, const char *pattern, unsigned 
 /* redirects/map_vary.c */
 /** The look-up may have to ask conditions of rows. */
 void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redirect_map *map);
-/** It was made: Vary says what of the header was looked at. True when the answer is 406. */
-bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge);
+/** It was made: Vary says what of the header was looked at. True when the answer is 406, which it is
+ * not if the look-up was @a given_up. */
+bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
+                    bool given_up);
 
 /* redirects/map_edit.c */
 /** Edits of a map, as they are asked for and what became of them. */

@@ -47,7 +47,8 @@ static void add_vary(request_rec *r, apr_table_t *headers, const apr_array_heade
     }
 }
 
-bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge)
+bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
+                    bool given_up)
 {
     const redirect_conditions *c = (const redirect_conditions *)(const void *)judge;
 
@@ -55,10 +56,11 @@ bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_
         add_vary(r, r->headers_out, c->vary);
         add_vary(r, r->err_headers_out, c->vary);
     }
-    if (c->not_acceptable)
-        ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
-                      "HtCacheRedirectMap: %s: none of the rows for '%s' is acceptable by the "
-                      "request's Accept and Accept-Language",
-                      map->file, r->uri);
-    return c->not_acceptable;
+    if (!c->not_acceptable || given_up)
+        return false;
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,
+                  "HtCacheRedirectMap: %s: none of the rows for '%s' is acceptable by the "
+                  "request's Accept and Accept-Language",
+                  map->file, r->uri);
+    return true;
 }
