@@ -21,7 +21,7 @@
 #include <apr_strings.h>
 
 #define BLOCK      4096
-#define HEAD_BYTES 160
+#define HEAD_BYTES 176
 #define IMAGE_SIZE 10000
 #define SERVER     UINT64_C(7)
 
@@ -64,7 +64,8 @@ static void setup(void)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     folder_path = apr_pstrcat(pool, dir, "/counts.maps", NULL);
     ck_assert_ptr_null(redirect_image_folder(folder_path, true, &folder, pool));
-    about = (redirect_image_about){.key = {3, 4},
+    about = (redirect_image_about){.version = "1.2.3",
+                                   .key = {3, 4},
                                    .source = {.dev = 1,
                                               .ino = 2,
                                               .size = 3,
@@ -135,6 +136,8 @@ END_TEST
 static const struct {
     size_t at; /* in redirect_image_about */
 } others[] = {
+    {offsetof(redirect_image_about, version)},
+    {offsetof(redirect_image_about, version) + 15},
     {offsetof(redirect_image_about, key)},
     {offsetof(redirect_image_about, key) + 8},
     {offsetof(redirect_image_about, source) + offsetof(htc_identity, dev)},

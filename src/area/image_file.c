@@ -181,7 +181,8 @@ static const char *check_head(const head *h, const struct stat *st,
     if (h->head_hash != hash_of_head(h) || !h->about.size || h->about.size > REDIRECT_MAX_IMAGE ||
         (uint64_t)st->st_size != BLOCK + h->about.size || h->about.rules > UINT32_MAX)
         return "it is damaged";
-    *other = memcmp(h->about.key, wanted->key, sizeof(wanted->key)) != 0 ||
+    *other = memcmp(h->about.version, wanted->version, sizeof(wanted->version)) != 0 ||
+             memcmp(h->about.key, wanted->key, sizeof(wanted->key)) != 0 ||
              !htc_identity_equal(&h->about.source, &wanted->source);
     return NULL;
 }

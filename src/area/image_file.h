@@ -7,7 +7,7 @@
  * A file is a head in the first 4096 bytes, then the image. It counts as there only if all of this
  * holds: it and its folder belong to the user who asks, and nobody else may read or write them; it is
  * a regular file with one name; head and image have the hashes that the head says; the layout, the
- * map's key, and the identity of the map's text are those asked for. The hashes find damage, not
+ * module's version, the map's key, and the identity of the map's text are those asked for. The hashes find damage, not
  * malice: whoever can write the file is its owner. The caller proves that the image is safe to read,
  * with redirect_table_validate().
  *
@@ -30,6 +30,7 @@
 
 /** What an image is of, and what was found when the text was read. */
 typedef struct redirect_image_about {
+    char version[16];    /* of the module: another one may read the same text otherwise */
     uint64_t key[2];     /* of the map: its file and options */
     htc_identity source; /* of the text */
     uint64_t size;       /* bytes of the image */
@@ -47,8 +48,8 @@ const char *redirect_image_folder(const char *path, bool make, int *fd, apr_pool
 void redirect_image_name(char name[REDIRECT_IMAGE_NAME], uint64_t server, const uint64_t key[2]);
 
 /**
- * Open the file @a name in @a folder. On success *about is what its head says; key and source of it
- * are those that @a wanted has.
+ * Open the file @a name in @a folder. On success *about is what its head says; version, key and
+ * source of it are those that @a wanted has.
  * @return a descriptor, or -1 with *why: a sentence; NULL: the file is not there, or is of another
  * text, layout or version, which is as if it was not there.
  */

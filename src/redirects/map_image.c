@@ -144,7 +144,8 @@ static bool load(htc_redirects *redirects, const htc_redirect_map *map, int fd,
 
 bool htc_map_image_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
 {
-    redirect_image_about wanted = {.key = {map->key.word[0], map->key.word[1]},
+    redirect_image_about wanted = {.version = HTC_VERSION,
+                                   .key = {map->key.word[0], map->key.word[1]},
                                    .source = htc_map_file(map)},
                          about;
     char name[REDIRECT_IMAGE_NAME];
@@ -198,7 +199,8 @@ void htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, i
                         apr_pool_t *pool)
 {
     redirect_area *area = redirects->area;
-    redirect_image_about about = {.key = {map->key.word[0], map->key.word[1]}};
+    redirect_image_about about = {.version = HTC_VERSION,
+                                  .key = {map->key.word[0], map->key.word[1]}};
     redirect_area_state state;
     redirect_area_note note;
     redirect_area_pin pin;
