@@ -406,6 +406,19 @@ START_TEST(rules_of_one_row_go_together)
 }
 END_TEST
 
+START_TEST(other_rows_of_the_line_stay)
+{
+    test_map map;
+
+    open_map(&map, "rows.map", "/a /1; /b /2; /c /3;\n");
+    expect_edit(&map, "del /b\n", APR_SUCCESS, "");
+    expect(&map, "/a", "302 /1");
+    expect(&map, "/b", "none");
+    expect(&map, "/c", "302 /3");
+    close_map(&map);
+}
+END_TEST
+
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
@@ -465,6 +478,7 @@ int main(void)
     tcase_add_test(tests, takes_all_or_nothing);
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, rules_of_one_row_go_together);
+    tcase_add_test(tests, other_rows_of_the_line_stay);
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
     suite_add_tcase(suite, tests);

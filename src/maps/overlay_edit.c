@@ -339,18 +339,34 @@ static bool is_chosen_among(redirect_edits *e, const redirect_rule *rule)
     return false;
 }
 
-/* A row may have made two rules, with the same line. */
+/* Rules of the same line may be of several rows. Those of one row are for a host and for all below. */
+static void take_twin(redirect_edits *e, const redirect_rule *rule, uint32_t other)
+{
+    const redirect_rule *below = rule, *at = rule;
+    redirect_rule found;
+
+    if (!other)
+        return;
+    redirect_table_rule(e->base, other, &found, e->target, NULL);
+    if (found.host_len < rule->host_len)
+        at = &found;
+    else
+        below = &found;
+    if (found.line == rule->line && at->host && below->host_len == at->host_len + 2 &&
+        !memcmp(below->host, "*.", 2) && !memcmp(below->host + 2, at->host, at->host_len) &&
+        same_text(found.source, found.source_len, rule->source, rule->source_len, false))
+        set_gone(e, other);
+}
+
 static void take_away(redirect_edits *e, uint32_t rule)
 {
-    uint32_t index, line = redirect_table_line(e->base, rule, &index), other;
+    redirect_rule taken;
+    uint32_t index;
 
+    redirect_table_rule(e->base, rule, &taken, e->target, &index);
     set_gone(e, rule);
-    other = redirect_table_next(e->base, rule);
-    if (other && redirect_table_line(e->base, other, NULL) == line)
-        set_gone(e, other);
-    other = index ? redirect_table_nth(e->base, index - 1) : 0;
-    if (other && redirect_table_line(e->base, other, NULL) == line)
-        set_gone(e, other);
+    take_twin(e, &taken, redirect_table_next(e->base, rule));
+    take_twin(e, &taken, index ? redirect_table_nth(e->base, index - 1) : 0);
 }
 
 /* Rows with a query stand in front of all others, which might hide them. */
