@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 use IO::Socket::INET;
+use POSIX ();
 use JSON::PP qw(decode_json encode_json);
 use Test::More;
 use HtCache::Env qw(mpm work_dir read_file write_file);
@@ -220,11 +221,13 @@ my $text  = "# ours\n/a  /one 301  # kept\n/b /two\n";
 mkdir $there or die "$there: $!\n";
 write_file("$there/m.txt", $text);
 write_file("$there/m.csv", "old,new,note\n/csv,/one,\"a, b\"\n");
+write_file("$there/_redirects", "/by/:id /to/:id\n/below/* /x/:splat\n");
 chown +(getpwnam 'www-data')[2, 3], $there, glob "$there/*" if !$>; # whom the server's children run as
 my $server = HtCache::Server->new(name => 'map-command', htcache => 1, conf => <<"EOT")->start;
 HtCache On
 HtCacheRedirectMap "$there/m.txt"
 HtCacheRedirectMap "$there/m.csv"
+HtCacheRedirectMap "$there/_redirects"
 <Location /htcache-status>
     SetHandler htcache-status
     HtCacheAdmin On
@@ -265,4 +268,44 @@ run(qw(abort m.csv), @secret);
 expect 'what the format cannot say', [qw(set m.csv /csv /x 308), @secret], 1, undef, qr/'308' cannot be said.*--temporary/;
 expect 'but for a time', [qw(set m.csv /csv /x 308 --temporary), @secret], 0, qr/taken, until/;
 is leads('/csv'), '308 /x', 'it answers so';
+expect 'rows of the format of the map', ['apply', '_redirects', @secret, \"set /by/:id /now/:id 302\ndel /below/*\n"], 0, qr/\A2 edits taken/;
+is leads('/by/7') . leads('/below/7'), '302 /now/7404 -', 'they answer so';
+is read_file("$there/_redirects"), "/by/:id /now/:id 302\n", 'and stand in the file';
+
+$text = read_file("$there/m.txt");
+run(qw(set m.txt /a /three --temporary), @secret);
+expect 'edits that leave no row', ['apply', 'm.txt', @secret, \"del /a\ndel /b\n"], 1, undef, qr/m\.txt: no row would be left/;
+is leads('/a') . read_file("$there/m.txt"), "302 /three$text", 'are not made';
+my %post = (method => 'POST', headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]]);
+my $local = $server->client('main', host => 'localhost');
+is $local->request('/htcache-status?map=m.txt', %post, body => "# none\n")->{status}, 400, 'no edit at all is refused';
+is leads('/a'), '302 /three', 'and ends no temporary one';
+
+# A process that was killed leaves a file, whose lock has ended.
+my $left = "$there/.m.txt.htcache";
+write_file($left, '/left /x ' x 100);
+chown +(stat $there)[4, 5], $left;
+open my $held, '>>', $left or die "$left: $!\n";
+flock $held, 2 or die "$!\n";
+expect 'a file that another process writes', [qw(set m.txt /b /five 301), @secret], 1, undef, qr/is being written; try again/;
+is read_file("$there/m.txt"), $text, 'it stays as it is';
+ok -e $left, 'and so does what that process has written';
+close $held;
+expect 'when it has ended', [qw(set m.txt /b /five 301), @secret], 0, qr/taken/;
+is read_file("$there/m.txt"), $text =~ s{^/b /four}{/b /five}mr, 'the file is edited';
+ok !-e $left, 'and what was left is gone';
+
+# An ACL: its group may read, another user write; and one that new files of the folder get.
+my %number = ('x86_64' => [188, 191], 'aarch64' => [5, 8]);
+my $calls = $number{ (POSIX::uname())[4] };
+sub acl { my ($group) = @_; return pack('V', 2) . join '', map { pack 'vvV', @$_ } [1, 6, ~0 & 0xffffffff], [2, 6, 4711], [4, $group, 0xffffffff], [16, 6, 0xffffffff], [32, 0, 0xffffffff] }
+sub set_acl { my ($file, $name, $acl) = map {"$_"} @_; $name = "system.posix_acl_$name"; return syscall($calls->[0], $file, $name, $acl, length $acl, 0) == 0 }
+sub acl_of { my $file = "$_[0]"; my ($name, $acl) = ('system.posix_acl_access', "\0" x 200); my $n = syscall $calls->[1], $file, $name, $acl, 200; return $n < 0 ? 'none' : substr $acl, 0, $n }
+SKIP: {
+    skip "no ACLs here", 8 unless $calls && set_acl("$there/m.csv", 'access', acl(4)) && set_acl($there, 'default', acl(6));
+    chmod 0644, "$there/m.txt" or die "$!\n";
+    expect "an edit of $_", ['set', $_, '/csv', '/seven', @secret], 0, qr/taken/ for 'm.csv', 'm.txt';
+    ok acl_of("$there/m.csv") eq acl(4), 'the ACL stays';
+    is acl_of("$there/m.txt") . sprintf(' %o', (stat "$there/m.txt")[2] & 07777), 'none 644', 'none comes from the folder';
+}
 done_testing;

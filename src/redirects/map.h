@@ -276,9 +276,9 @@ void htc_map_edits_end(htc_redirects *redirects, const htc_redirect_map *map);
 /** From the bytes of a file to its new ones, in a pool. False: it is to stay as it is. */
 typedef bool htc_map_rewrite_fn(void *baton, const char *bytes, size_t len, char **out,
                                 size_t *out_len);
-/** Put a new file in the place of @a file, after links, with its owner and mode. NULL, or why that
- * was not done, for whoever asked. */
-const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton,
+/** Put a new file in the place of @a file, after links, with its owner, mode and ACL. NULL, or why
+ * that was not done, for whoever asked. *again: because somebody else wrote it at this moment. */
+const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton, bool *again,
                             apr_pool_t *pool);
 
 /* redirects/map.c */

@@ -430,9 +430,11 @@ static void parse_edits(rewriting *w)
     }
 }
 
-/* The same checks as for temporary ones. What has a row is found out from the file. */
+/* The same checks as for temporary ones. What has a row, and how the map's own format reads a source,
+ * is found out from the file. */
 static bool may_be_rows(editing *ing)
 {
+    redirect_map_options options = ing->map->options;
     htc_process_node *base = htc_table_acquire(ing->redirects, ing->map->slot, HTC_IMAGE_TABLE);
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
@@ -441,12 +443,13 @@ static bool may_be_rows(editing *ing)
 
     if (!base)
         return true;
+    options.any_source = true;
     edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
-                                  &ing->map->options, ing->pool);
+                                  &options, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     redirect_edits_destroy(edits);
     htc_table_release(ing->redirects, base);
-    if (rv == APR_EEXIST)
+    if (rv != APR_EGENERAL)
         ing->errors->nelts = 0;
     return rv != APR_EGENERAL;
 }
@@ -456,6 +459,32 @@ static int status_of(apr_status_t rv)
     return rv == APR_EINVAL || rv == APR_ENOTIMPL ? HTTP_BAD_REQUEST
            : rv == APR_ENOMEM                     ? HTTP_SERVICE_UNAVAILABLE
                                                   : HTTP_CONFLICT;
+}
+
+static void count_row(void *baton, const redirect_rule *rule, bool plain, const char *at)
+{
+    (void)rule, (void)plain, (void)at;
+    ++*(size_t *)baton;
+}
+
+/* A file that has no row any more is taken for one that is not written yet, and the rows of before
+ * would stay. A row has two rules at most. */
+static bool keeps_rows(const rewriting *w, const char *bytes, size_t len)
+{
+    const editing *ing = w->ing;
+    htc_process_node *base = htc_table_acquire(ing->redirects, ing->map->slot, HTC_IMAGE_TABLE);
+    redirect_table_info info = {0};
+    size_t rows = 0;
+    redirect_report report = {.placed = count_row, .placed_baton = &rows};
+
+    if (!base)
+        return true;
+    redirect_table_info_get(table_of(base)->table, &info);
+    htc_table_release(ing->redirects, base);
+    if (!info.rules || info.rules > 2 * (size_t)w->edits->nelts)
+        return true;
+    redirect_map_read(&ing->map->options, ing->map->file, bytes, len, NULL, &report, ing->pool);
+    return rows > 0;
 }
 
 /* For htc_map_replace(). */
@@ -468,10 +497,14 @@ static bool rewrite(void *baton, const char *bytes, size_t len, char **out, size
                                         (const redirect_edit *)w->edits->elts,
                                         (size_t)w->edits->nelts, &error, ing->pool, out, out_len);
 
-    if (rv == APR_SUCCESS)
+    if (rv == APR_SUCCESS && keeps_rows(w, *out, *out_len))
         return true;
+    if (rv == APR_SUCCESS)
+        add_error(ing, 0,
+                  "no row would be left, and the server would keep those that it has; remove the "
+                  "HtCacheRedirectMap line instead, or use --temporary");
     w->status = status_of(rv);
-    for (const redirect_edit_error *e = &error; e; e = e->next) {
+    for (const redirect_edit_error *e = &error; e && rv != APR_SUCCESS; e = e->next) {
         bool of_line = e->edit < (size_t)w->lines->nelts;
 
         add_error(ing, of_line ? APR_ARRAY_IDX(w->lines, (int)e->edit, uint32_t) : 0,
@@ -510,10 +543,11 @@ static int load_written(const editing *ing)
 static int write_edits(rewriting *w)
 {
     editing *ing = w->ing;
-    const char *wrong = htc_map_replace(ing->map->file, rewrite, w, ing->pool);
+    bool again;
+    const char *wrong = htc_map_replace(ing->map->file, rewrite, w, &again, ing->pool);
 
     if (wrong)
-        return fail(&ing->edit->why, HTTP_FORBIDDEN, wrong);
+        return fail(&ing->edit->why, again ? HTTP_SERVICE_UNAVAILABLE : HTTP_FORBIDDEN, wrong);
     if (ing->errors->nelts)
         return fail(&ing->edit->why, w->status, apr_array_pstrcat(ing->pool, ing->errors, '\n'));
     ing->edit->applied = (uint32_t)w->edits->nelts;
@@ -531,6 +565,8 @@ static int edit_file(editing *ing)
     if (ing->errors->nelts)
         return fail(&ing->edit->why, HTTP_BAD_REQUEST,
                     apr_array_pstrcat(ing->pool, ing->errors, '\n'));
+    if (!w.edits->nelts)
+        return fail(&ing->edit->why, HTTP_BAD_REQUEST, "there are no edits");
     if (!lock(ing))
         return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
     status = write_edits(&w);

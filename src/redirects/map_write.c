@@ -1,25 +1,32 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Edits that are written to the map's file, by the server's user and with no more rights than that
- * has. A new file takes the old one's place, with its owner and mode, so that whoever reads has the
+ * has. A new file takes the old one's place, with its owner, mode and ACL, so that whoever reads has the
  * one or the other. A link to the file stays. Called by redirects/map_edit.c.
  */
 #include "base/base.h"
 #include "redirects/map.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
-#define NAME_TRIES 100
+#define LOCK_WAIT_MS    500
+#define LOCK_LOOK_MS    1
+#define ATTRIBUTE_BYTES 65536 /* Linux's limit, of a value and of all names */
+#define ACL             "system.posix_acl_access"
 
 /* A file that is about to be replaced. */
 typedef struct replacing {
     apr_pool_t *pool;
     const char *path, *name; /* after links; `name` in the folder */
     const char *temporary;
+    char *value; /* room for an attribute's */
     int folder, file, made;
     struct stat was;
+    bool again;
 } replacing;
 
 static const char *user(const replacing *r)
@@ -38,15 +45,18 @@ static const char *cannot(const replacing *r, const char *what)
                         r->path, user(r), what, &rv);
 }
 
-static const char *open_old(replacing *r)
+static const char *open_folder(replacing *r)
 {
     char *slash = strrchr(r->path, '/');
 
     r->name = slash + 1;
     r->folder = open(slash == r->path ? "/" : apr_pstrmemdup(r->pool, r->path, slash - r->path),
                      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->folder < 0)
-        return cannot(r, "open its folder");
+    return r->folder < 0 ? cannot(r, "open its folder") : NULL;
+}
+
+static const char *open_old(replacing *r)
+{
     r->file = openat(r->folder, r->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (r->file < 0)
         return cannot(r, "open it");
@@ -74,29 +84,95 @@ static const char *read_old(replacing *r, char **bytes, size_t *len)
             continue;
         if (n < 0)
             return cannot(r, "read it");
-        if (!n)
+        if (!n) {
+            r->again = true;
             return apr_psprintf(r->pool, "%s changed while it was read; try again", r->path);
+        }
         done += (size_t)n;
     }
     return NULL;
 }
 
-static const char *make_new(replacing *r)
+/* *moved: it has its name no more, as another process has put it in the map's place. */
+static bool is_own(const replacing *r, bool *moved)
 {
-    for (int i = 0; i < NAME_TRIES; i++) {
-        r->temporary = apr_psprintf(r->pool, ".%s.htcache-%ld-%d", r->name, (long)getpid(), i);
-        r->made = openat(r->folder, r->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (r->made >= 0)
-            return NULL;
-        if (errno != EEXIST)
-            break;
-    }
-    r->temporary = NULL;
-    return cannot(r, "make a file in its folder");
+    struct stat made, there;
+
+    *moved = fstat(r->made, &made) != 0 ||
+             fstatat(r->folder, r->temporary, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
+             made.st_dev != there.st_dev || made.st_ino != there.st_ino;
+    return !*moved && S_ISREG(made.st_mode) && made.st_uid == geteuid() && made.st_nlink == 1;
 }
 
-static const char *keep_owner(const replacing *r)
+static const char *not_made(replacing *r, const char *wrong)
 {
+    r->temporary = NULL; /* it stays: it is another one's */
+    return wrong;
+}
+
+/* A file that is left by a process that was killed is used again. Its lock ends with the process. It
+ * lets one process at a time write, whichever line of the configuration its map is of, and whether
+ * it runs since before a restart or not. */
+static const char *make_new(replacing *r)
+{
+    int64_t until = htc_mono_ms() + LOCK_WAIT_MS;
+    bool moved;
+
+    r->temporary = apr_psprintf(r->pool, ".%s.htcache", r->name);
+    do {
+        r->made = openat(r->folder, r->temporary,
+                         O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        if (r->made < 0)
+            return not_made(r, cannot(r, "make a file in its folder"));
+        if (flock(r->made, LOCK_EX | LOCK_NB) == 0) {
+            if (is_own(r, &moved))
+                return ftruncate(r->made, 0) != 0 ? cannot(r, "empty a file in its folder") : NULL;
+            if (!moved)
+                return not_made(r, apr_psprintf(r->pool, "%s: remove %s, which stands beside it",
+                                                r->path, r->temporary));
+        } else
+            apr_sleep(apr_time_from_msec(LOCK_LOOK_MS));
+        close(r->made);
+        r->made = -1;
+    } while (htc_mono_ms() < until);
+    r->again = true;
+    return not_made(r, apr_psprintf(r->pool, "%s is being written; try again", r->path));
+}
+
+/* Whether the new file has it. Without one its value is that of no file: so it is removed. */
+static bool copy_attribute(const replacing *r, const char *name)
+{
+    ssize_t len = fgetxattr(r->file, name, r->value, ATTRIBUTE_BYTES);
+
+    if (len >= 0)
+        return fsetxattr(r->made, name, r->value, (size_t)len, 0) == 0;
+    if (errno != ENODATA)
+        return errno == ENOTSUP;
+    return fremovexattr(r->made, name) == 0 || errno == ENODATA || errno == ENOTSUP;
+}
+
+/* An ACL is a part of the mode: without it, its mask would be what the group may do. A new file may
+ * also have got one from its folder, for people who may not read the old one. What the system itself
+ * keeps there, such as labels, is taken over where that is allowed. */
+static const char *keep_attributes(replacing *r)
+{
+    char *names = apr_palloc(r->pool, ATTRIBUTE_BYTES), *name;
+    ssize_t len = flistxattr(r->file, names, ATTRIBUTE_BYTES);
+
+    r->value = apr_palloc(r->pool, ATTRIBUTE_BYTES);
+    if (!copy_attribute(r, ACL))
+        return cannot(r, "give a new file its ACL");
+    for (name = names; len > 0 && name < names + len; name += strlen(name) + 1) {
+        if (strcmp(name, ACL) != 0 && !copy_attribute(r, name) && !strncmp(name, "user.", 5))
+            return cannot(r, apr_psprintf(r->pool, "give a new file its attribute %s", name));
+    }
+    return NULL;
+}
+
+static const char *keep_owner(replacing *r)
+{
+    const char *wrong;
+
     struct stat st;
 
     if (fstat(r->made, &st) != 0)
@@ -105,6 +181,9 @@ static const char *keep_owner(const replacing *r)
         fchown(r->made, st.st_uid == r->was.st_uid ? (uid_t)-1 : r->was.st_uid, r->was.st_gid) != 0)
         return cannot(r, apr_psprintf(r->pool, "give a new file its owner (uid %ld, gid %ld)",
                                       (long)r->was.st_uid, (long)r->was.st_gid));
+    wrong = keep_attributes(r);
+    if (wrong)
+        return wrong;
     return fchmod(r->made, r->was.st_mode & 07777) != 0 ? cannot(r, "give a new file its mode")
                                                         : NULL;
 }
@@ -138,8 +217,10 @@ static const char *put_in_place(replacing *r)
 {
     struct stat now;
 
-    if (fstatat(r->folder, r->name, &now, AT_SYMLINK_NOFOLLOW) != 0 || !is_same(&now, &r->was))
+    if (fstatat(r->folder, r->name, &now, AT_SYMLINK_NOFOLLOW) != 0 || !is_same(&now, &r->was)) {
+        r->again = true;
         return apr_psprintf(r->pool, "%s changed meanwhile; try again", r->path);
+    }
     if (renameat(r->folder, r->temporary, r->folder, r->name) != 0)
         return cannot(r, "put a new file in its place");
     r->temporary = NULL;
@@ -160,13 +241,19 @@ static void end(const replacing *r, char *bytes, size_t len)
     htc_pages_give(bytes, len + 1);
 }
 
-/* What may not be written is known before it is read. */
+/* What may not be written is known before it is read. Whoever was waited for has replaced the file. */
 static const char *prepare(replacing *r)
 {
-    const char *wrong = open_old(r);
+    const char *wrong = open_folder(r);
 
     if (!wrong)
+        wrong = open_old(r);
+    if (!wrong)
         wrong = make_new(r);
+    if (!wrong) {
+        close(r->file);
+        wrong = open_old(r);
+    }
     return wrong ? wrong : keep_owner(r);
 }
 
@@ -177,7 +264,7 @@ static const char *replace(replacing *r, const char *bytes, size_t len)
     return wrong ? wrong : put_in_place(r);
 }
 
-const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton,
+const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton, bool *again,
                             apr_pool_t *pool)
 {
     replacing r = {.pool = pool, .path = file, .folder = -1, .file = -1, .made = -1};
@@ -185,6 +272,7 @@ const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void 
     size_t len = 0, out_len = 0;
     const char *wrong;
 
+    *again = false;
     if (!path)
         return cannot(&r, "find it");
     r.path = apr_pstrdup(pool, path);
@@ -195,5 +283,6 @@ const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void 
     if (!wrong && rewrite(baton, bytes, len, &out, &out_len))
         wrong = replace(&r, out, out_len);
     end(&r, bytes, len);
+    *again = r.again;
     return wrong;
 }
