@@ -625,9 +625,12 @@ static HTC_APART bool judge(search *s, const waiting *w, rt_record *r)
         s->matched = s->len;
         if (r->profile->kind != REDIRECT_PATTERN)
             match_source(s, r, &s->matched);
+        if (s->request->judge)
+            s->request->judge->decided_at = w->place;
         return true;
     case REDIRECT_NO_ANSWER:
         s->best = NONE;
+        s->request->judge->decided_at = w->place;
         return true;
     default:
         return false;

@@ -217,7 +217,13 @@ struct redirect_judge {
     bool (*offer)(redirect_judge *judge, const char *condition, size_t len);
     /** All have been offered. The next offer begins anew. */
     redirect_choice (*choose)(redirect_judge *judge);
-    uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own */
+    /** NULL, or: does the rule not count? @a first: it was found, and is to be judged; otherwise it
+     * is another one of its source. Asked only of sources some rule of which has a condition. */
+    bool (*left_out)(const void *left_out_of, uint32_t rule, bool first);
+    const void *left_out_of;
+    uint32_t decided_at; /* the rule by whose source the look-up ended, with an answer or without;
+                          * as it was if no condition was asked then */
+    uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own; `refusals` is 0 to begin with */
     unsigned refusals;
 };
 

@@ -121,10 +121,11 @@ static void close_map(test_map *map)
 
 static const char *text_of(bool found, const redirect_match *match)
 {
-    char *target = apr_pcalloc(pool, match->target_len + REDIRECT_SLACK + 1);
+    char *target;
 
     if (!found)
         return "none";
+    target = apr_pcalloc(pool, match->target_len + REDIRECT_SLACK + 1);
     redirect_match_target(match, target);
     target[match->target_len] = '\0';
     return apr_psprintf(pool, "%d %s", match->profile.status, target);
@@ -140,16 +141,48 @@ static redirect_request request_of(const char *url)
     return request;
 }
 
-static const char *ask(const test_map *map, const char *url)
+/* What a request has beside its URL: "Accept", "Accept-Language", "Cookie" in turn, or NULL. */
+typedef const char *const fields[3];
+
+static const char *field_of(void *baton, const char *name)
+{
+    const char *const *has = baton;
+
+    return has[!strcmp(name, "Accept") ? 0 : !strcmp(name, "Accept-Language") ? 1 : 2];
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The answer, and what Vary says, in whichever order. */
+static const char *ask_with(const test_map *map, const char *url, fields has)
 {
     redirect_request request = request_of(url);
+    redirect_conditions conditions;
     redirect_match match;
+    const char *vary;
+    bool found;
 
-    if (!map->overlay)
-        return text_of(redirect_table_lookup(map->table, &request, 0, &match), &match);
-    return text_of(redirect_overlay_lookup(map->overlay, map->table, &request, &request, &match) !=
-                       REDIRECT_NOT_FOUND,
-                   &match);
+    redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)has);
+    request.judge = &conditions.judge;
+    found = map->overlay ? redirect_overlay_lookup(map->overlay, map->table, &request, &request,
+                                                   &match) != REDIRECT_NOT_FOUND
+                         : redirect_table_lookup(map->table, &request, 0, &match);
+    if (conditions.vary)
+        qsort(conditions.vary->elts, (size_t)conditions.vary->nelts, sizeof(char *), compare_names);
+    vary = redirect_conditions_vary(&conditions, pool);
+    ck_assert(!found || !conditions.not_acceptable);
+    return apr_pstrcat(pool, conditions.not_acceptable ? "406" : text_of(found, &match),
+                       vary ? " " : "", vary ? vary : "", NULL);
+}
+
+static const char *ask(const test_map *map, const char *url)
+{
+    static fields none;
+
+    return ask_with(map, url, none);
 }
 
 /* --- the oracle: lines of a file -----------------------------------------------------------------*/
@@ -168,18 +201,24 @@ static const char *const queries[] = {"", "", "", "?q=1", "?q=1&r=2", "?r=2&q=1"
 static const char *const hosts[] = {"", "", "https://h.example", "//h.example"};
 static const char *const options[] = {"", "", " case=ignore", " slash=ignore", " subpath=on"};
 
-static const char *random_id(const char **source)
+static const char *const conditions[] = {"", "", " cookie=k"};
+/* Rows with these cannot be edited in an overlay, nor others of their source. */
+static const char *const comparisons[] = {" accept=a/b", " accept=a/c unacceptable=406",
+                                          " language=de", " language=de cookie=k"};
+
+static const char *random_id(const char **source, const char *condition)
 {
     const char *path = paths[below(COUNT_OF(paths))], *query = queries[below(COUNT_OF(queries))];
     const char *host = hosts[below(COUNT_OF(hosts))];
     const char *exact = below(6) ? "" : " query=exact", *drop = below(6) ? "" : " query=drop",
                *below_host = below(6) ? "" : " host=*.example";
 
-    *source = apr_pstrcat(pool, host, path, query, *exact ? exact : drop, below_host, NULL);
+    *source =
+        apr_pstrcat(pool, host, path, query, *exact ? exact : drop, below_host, condition, NULL);
     /* As sets these two are the same; as a whole they are not. */
     if (!*exact && !strcmp(query, "?r=2&q=1"))
         query = "?q=1&r=2";
-    return apr_pstrcat(pool, host, path, query, exact, *host ? "" : below_host, NULL);
+    return apr_pstrcat(pool, host, path, query, exact, *host ? "" : below_host, condition, NULL);
 }
 
 /* The target, status and options go between source and the options that belong to it. */
@@ -196,6 +235,28 @@ static bool has_line(const char *id)
 {
     for (unsigned i = 0; i < nlines; i++) {
         if (!strcmp(lines[i].id, id))
+            return true;
+    }
+    return false;
+}
+
+static size_t bare_len(const char *id)
+{
+    const char *condition = strpbrk(id, " ");
+
+    while (condition && strncmp(condition, " accept", 7) && strncmp(condition, " language", 9) &&
+           strncmp(condition, " cookie", 7))
+        condition = strpbrk(condition + 1, " ");
+    return condition ? (size_t)(condition - id) : strlen(id);
+}
+
+static bool is_compared(const char *id)
+{
+    size_t len = bare_len(id);
+
+    for (unsigned i = 0; i < nlines; i++) {
+        if (len == bare_len(lines[i].id) && !strncmp(id, lines[i].id, len) &&
+            (strstr(lines[i].id + len, " accept") || strstr(lines[i].id + len, " language")))
             return true;
     }
     return false;
@@ -238,8 +299,13 @@ static const char *all_lines(void)
 
 static const char *random_edit(unsigned n)
 {
-    const char *source, *id = random_id(&source), *row = row_of(source, n);
+    const char *source, *id, *row;
     unsigned what = below(3);
+
+    do
+        id = random_id(&source, conditions[below(COUNT_OF(conditions))]);
+    while (is_compared(id));
+    row = row_of(source, n);
 
     if (what == 0 && has_line(id))
         what = 1;
@@ -267,14 +333,26 @@ static const char *random_url(void)
                        ends[below(COUNT_OF(ends))], asked[below(COUNT_OF(asked))], NULL);
 }
 
+static const char *any_of(const char *const *texts, unsigned n)
+{
+    unsigned i = below(n + 1);
+
+    return i < n ? texts[i] : NULL;
+}
+
 static unsigned compare(const test_map *map, const char *edits)
 {
+    static const char *const accept[] = {"a/b", "a/c", "x/y", "a/b;q=0.5, a/c"};
+    static const char *const language[] = {"de", "en"}, *const cookie[] = {"k"};
     test_map anew;
     unsigned n = 0;
 
     open_map(&anew, "rows.txt", all_lines());
     for (; n < 40; n++) {
-        const char *url = random_url(), *is = ask(map, url), *should = ask(&anew, url);
+        fields has = {any_of(accept, COUNT_OF(accept)), any_of(language, COUNT_OF(language)),
+                      any_of(cookie, COUNT_OF(cookie))};
+        const char *url = random_url(), *is = ask_with(map, url, has);
+        const char *should = ask_with(&anew, url, has);
 
         ck_assert_msg(!strcmp(is, should), "%s: %s, not %s\n%s\nafter\n%s", url, is, should,
                       all_lines(), edits);
@@ -290,7 +368,9 @@ static unsigned run_random(void)
 
     nlines = 0;
     for (unsigned rows = below(25); rows; rows--) {
-        const char *source, *id = random_id(&source);
+        const char *condition = below(3) ? conditions[below(COUNT_OF(conditions))]
+                                         : comparisons[below(COUNT_OF(comparisons))];
+        const char *source, *id = random_id(&source, condition);
 
         add_line(id, row_of(source, ++n));
     }
@@ -419,6 +499,31 @@ START_TEST(other_rows_of_the_line_stay)
 }
 END_TEST
 
+/* Conditions of rows that went are not asked, nor those behind the row that answers, whichever of
+ * both tables it is in. A source's rows stand where its first one does. */
+START_TEST(asks_only_what_counts)
+{
+    static fields other = {"x/y", NULL, NULL}, wanted = {"a/b", NULL, NULL};
+    test_map map;
+
+    open_map(&map, "rows.txt",
+             "/c /1 cookie=k\n/p/x /2\n/p /3 accept=a/b subpath=on unacceptable=406\n/p/y /4\n"
+             "/p/z /5 cookie=k\n");
+    expect_edit(&map, "set /p/x /6\nset /p/z /7 cookie=k\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/p/x", other), "302 /6");
+    ck_assert_str_eq(ask_with(&map, "/p/y", other), "406 Accept");
+    ck_assert_str_eq(ask_with(&map, "/p/z", other), "406 Accept");
+    ck_assert_str_eq(ask_with(&map, "/p/z", wanted), "302 /3 Accept");
+    expect_edit(&map, "del /c cookie=k\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/c", other), "none");
+    close_map(&map);
+    open_map(&map, "rows.txt", "/p /1 subpath=on\n/p/x /2\n/p /3 accept=a/b subpath=on\n");
+    expect_edit(&map, "set /p/x /4\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/p/x", wanted), "302 /3 Accept");
+    close_map(&map);
+}
+END_TEST
+
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
@@ -479,6 +584,7 @@ int main(void)
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, rules_of_one_row_go_together);
     tcase_add_test(tests, other_rows_of_the_line_stay);
+    tcase_add_test(tests, asks_only_what_counts);
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
     suite_add_tcase(suite, tests);

@@ -57,6 +57,17 @@ typedef struct redirect_conditions {
     size_t room;
 } redirect_conditions;
 
+/** What was noted so far: for a look-up that may turn out to have asked too much. */
+typedef struct redirect_conditions_notes {
+    int fields;
+    bool not_acceptable, looked_at_country;
+} redirect_conditions_notes;
+
+/** @a c may be NULL. */
+redirect_conditions_notes redirect_conditions_noted(const redirect_conditions *c);
+/** Forget what was noted since. False: nothing was. */
+bool redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes);
+
 void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool,
                                redirect_field_fn *field, void *baton);
 

@@ -102,6 +102,30 @@ const char *redirect_conditions_vary(const redirect_conditions *c, apr_pool_t *p
     return all;
 }
 
+redirect_conditions_notes redirect_conditions_noted(const redirect_conditions *c)
+{
+    redirect_conditions_notes notes = {0};
+
+    if (c)
+        notes = (redirect_conditions_notes){c->vary ? c->vary->nelts : 0, c->not_acceptable,
+                                            c->looked_at_country};
+    return notes;
+}
+
+bool redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes)
+{
+    redirect_conditions_notes now = redirect_conditions_noted(c);
+
+    if (now.fields == notes.fields && now.not_acceptable == notes.not_acceptable &&
+        now.looked_at_country == notes.looked_at_country)
+        return false;
+    if (c->vary)
+        c->vary->nelts = notes.fields;
+    c->not_acceptable = notes.not_acceptable;
+    c->looked_at_country = notes.looked_at_country;
+    return true;
+}
+
 /* --- what must hold ----------------------------------------------------------------------------*/
 
 static bool method_holds(const redirect_conditions *c, map_text list)

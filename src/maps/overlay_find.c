@@ -95,47 +95,90 @@ uint32_t redirect_overlay_differing(const redirect_overlay *overlay)
     return n;
 }
 
-/* A judge's notes are of one look-up. */
-static bool find(const redirect_table *table, const redirect_request *request, uint32_t from,
-                 redirect_match *match)
+#define NOWHERE UINT64_MAX
+
+/* Which rows of one of the two tables a look-up asks about: conditions of others must neither
+ * answer nor be said in Vary. */
+typedef struct part {
+    const redirect_overlay *overlay;
+    bool base;      /* of the base; else of the overlay */
+    uint64_t until; /* the place of a row behind which none of this table can answer */
+} part;
+
+static uint64_t place_in(const part *p, uint32_t rule)
 {
-    if (request->judge)
-        request->judge->refusals = 0;
-    return redirect_table_lookup(table, request, from, match);
+    uint32_t index;
+
+    if (p->base)
+        return 2 * (uint64_t)rule;
+    redirect_table_line(p->overlay->table, rule, &index);
+    return redirect_overlay_place(p->overlay, index);
 }
 
-/* The first match in the base that is not gone. What is gone may change meanwhile if the memory is
- * hostile; so there are no more steps than rows that can be gone. */
-static bool find_in_base(const redirect_overlay *overlay, const redirect_table *base,
-                         const redirect_request *request, redirect_match *match)
+/* Rows of a source are compared with each other, wherever they stand. */
+static bool is_left_out(const void *of, uint32_t rule, bool first)
 {
+    const part *p = of;
+
+    return (p->base && redirect_overlay_is_gone(p->overlay, rule)) ||
+           (first && place_in(p, rule) > p->until);
+}
+
+/* Where the table answers: the place of the first row of the source that does, or by which the
+ * look-up ends without an answer; then it is not *found. What is gone may change meanwhile if the
+ * memory is hostile; so there are no more steps than rows that can be gone. */
+static uint64_t find(const part *p, const redirect_table *table, const redirect_request *request,
+                     redirect_match *match, bool *found)
+{
+    redirect_judge none = {.refusals = 0}, *judge = request->judge ? request->judge : &none;
     uint32_t from = 0;
 
-    for (uint32_t steps = 0; steps <= overlay->ngone; steps++) {
-        if (!find(base, request, from, match))
-            return false;
-        if (!redirect_overlay_is_gone(overlay, match->rule))
-            return true;
+    *found = false;
+    judge->left_out = is_left_out;
+    judge->left_out_of = p;
+    for (uint32_t steps = 0; steps <= p->overlay->ngone; steps++) {
+        judge->refusals = 0; /* a judge's notes are of one look-up */
+        judge->decided_at = 0;
+        *found = redirect_table_lookup(table, request, from, match);
+        if (judge->decided_at)
+            return place_in(p, judge->decided_at);
+        if (!*found)
+            return NOWHERE;
+        if (!p->base || !redirect_overlay_is_gone(p->overlay, match->rule))
+            return place_in(p, match->rule);
         from = match->rule + 1;
+        *found = false;
     }
-    return false;
+    return NOWHERE;
 }
 
 redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const redirect_table *base,
                                         const redirect_request *request,
                                         const redirect_request *own, redirect_match *match)
 {
+    redirect_conditions *c = (redirect_conditions *)(void *)request->judge;
+    part edits = {overlay, false, NOWHERE}, rest = {overlay, true, NOWHERE};
+    redirect_conditions_notes before = redirect_conditions_noted(c);
+    bool in_edits, in_base;
     redirect_match edited;
-    uint32_t index;
+    uint64_t at;
 
-    if ((overlay->filtered && !may_have(overlay, overlay_end_of(own->path, own->path_len))) ||
-        !find(overlay->table, own, 0, &edited))
-        return find_in_base(overlay, base, request, match) ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
-    if (find_in_base(overlay, base, request, match)) {
-        redirect_table_line(overlay->table, edited.rule, &index);
-        if (2 * (uint64_t)match->rule < redirect_overlay_place(overlay, index))
-            return REDIRECT_IN_BASE;
+    if (overlay->filtered && !may_have(overlay, overlay_end_of(own->path, own->path_len))) {
+        find(&rest, base, request, match, &in_base);
+        return in_base ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
     }
+    rest.until = find(&edits, overlay->table, own, &edited, &in_edits);
+    at = find(&rest, base, request, match, &in_base);
+    if (at < rest.until && redirect_conditions_forget(c, before)) {
+        /* Once more, without the conditions of edited rows behind that one. */
+        edits.until = at;
+        find(&edits, overlay->table, own, &edited, &in_edits);
+        find(&rest, base, request, match, &in_base);
+    }
+    if (at < rest.until)
+        return in_base ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
+    if (!in_edits)
+        return REDIRECT_NOT_FOUND;
     *match = edited;
     return REDIRECT_IN_OVERLAY;
 }

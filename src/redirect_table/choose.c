@@ -10,6 +10,7 @@
 /* Of a rule's source. */
 typedef struct group {
     const redirect_table *table;
+    const redirect_judge *judge;
     const rt_record *first;
     const uint32_t *places;
     uint32_t n;
@@ -44,10 +45,16 @@ static bool same_source(const redirect_table *t, const rt_record *x, const rt_re
            same_query(t, x, y);
 }
 
-/* The record of the group's member at `place`. False: it is of another source. */
+static bool counts(const redirect_judge *judge, uint32_t place, bool first)
+{
+    return !judge->left_out || !judge->left_out(judge->left_out_of, place, first);
+}
+
+/* The record of the group's member at `place`. False: it is of another source, or left out. */
 static bool member(const group *g, uint32_t place, rt_record *r)
 {
-    return rt_take(g->table, place, r) && same_source(g->table, g->first, r);
+    return rt_take(g->table, place, r) && same_source(g->table, g->first, r) &&
+           counts(g->judge, place, false);
 }
 
 static const char *condition_of(const redirect_table *t, const rt_record *r, size_t *len)
@@ -157,7 +164,7 @@ HTC_APART redirect_choice rt_choose(const redirect_table *table, const redirect_
                                     uint32_t posting, uint32_t *place, rt_record *record)
 {
     redirect_judge *judge = request->judge;
-    group g = {.table = table, .first = record};
+    group g = {.table = table, .judge = judge, .first = record};
     rt_record first = *record;
     uint32_t start = *place;
     redirect_choice choice;
@@ -168,7 +175,7 @@ HTC_APART redirect_choice rt_choose(const redirect_table *table, const redirect_
     g.first = &first;
     if (!judge) /* of the others each has a condition that does not match */
         return REDIRECT_CHOSEN;
-    if (is_refused(&g, judge) || !holds(table, judge, &first))
+    if (!counts(judge, start, true) || is_refused(&g, judge) || !holds(table, judge, &first))
         return REDIRECT_NEXT_RULE;
     if (posting)
         g.places = rt_posting(table, posting, &g.n, &conditioned);
