@@ -65,24 +65,33 @@ typedef struct chains {
 
 /* --- does a rule match ----------------------------------------------------------------------- */
 
-/* Where in the path a source without a slash at its end ends, as runs of slashes equal one. */
-static bool skip_source(const search *s, const char *source, size_t len, bool icase, size_t *end)
+/* Go over what is in the path from *at on, as runs of slashes equal one. */
+static bool skip_text(const search *s, const char *text, size_t len, bool icase, size_t *at)
 {
-    size_t at = 0;
-
-    if (len <= s->clean) {
-        *end = len;
-        return rt_equal(source, s->path, len, icase);
-    }
     for (size_t i = 0; i < len; i++) {
-        if (at == s->len || !rt_equal(source + i, s->path + at, 1, icase))
+        if (*at == s->len || !rt_equal(text + i, s->path + *at, 1, icase))
             return false;
-        at++;
-        while (source[i] == '/' && at < s->len && s->path[at] == '/')
-            at++;
+        ++*at;
+        while (text[i] == '/' && *at < s->len && s->path[*at] == '/')
+            ++*at;
     }
-    *end = at;
     return true;
+}
+
+/* Where in the path the rule's source ends; `len` of the record's own, without a slash at its end. */
+static bool skip_source(const search *s, const rt_record *r, size_t len, size_t *end)
+{
+    bool icase = r->profile->flags & REDIRECT_ICASE;
+    size_t dir = r->dir_len;
+
+    if (dir + len <= s->clean) {
+        *end = dir + len;
+        return (!dir || rt_equal(r->dir_text, s->path, dir, icase)) &&
+               rt_equal(r->source, s->path + dir, len, icase);
+    }
+    *end = 0;
+    return (!dir || skip_text(s, r->dir_text, dir, icase, end)) &&
+           skip_text(s, r->source, len, icase, end);
 }
 
 static bool match_segments(const search *s, const rt_record *r, size_t *matched)
@@ -92,7 +101,7 @@ static bool match_segments(const search *s, const rt_record *r, size_t *matched)
     bool is_prefix = r->profile->kind == REDIRECT_PREFIX;
     size_t end, rest;
 
-    if (!skip_source(s, r->source, r->source_len - slash, flags & REDIRECT_ICASE, &end))
+    if (!skip_source(s, r, r->source_len - slash, &end))
         return false;
     for (rest = end; rest < s->len && s->path[rest] == '/'; rest++)
         continue;
@@ -667,6 +676,8 @@ void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t
              redirect_match *match)
 {
     const redirect_profile *profile = r->profile;
+    uint32_t own_tail = r->tail < r->source_len ? r->tail : r->source_len;
+    uint32_t dir_tail = r->tail - own_tail;
 
     *match = (redirect_match){.rule = place, .profile = *profile, .matched = matched};
     if (profile->strip)
@@ -680,8 +691,10 @@ void rt_fill(const redirect_table *t, uint32_t place, const rt_record *r, size_t
         match->part_len[0] = 0;
     match->part[1] = r->middle;
     match->part_len[1] = r->middle_len;
-    match->part[2] = r->source + r->source_len - r->tail;
-    match->part_len[2] = r->tail;
+    match->part[2] = r->dir_len ? r->dir_text + r->dir_len - dir_tail : r->source;
+    match->part_len[2] = dir_tail;
+    match->part[3] = r->source + r->source_len - own_tail;
+    match->part_len[3] = own_tail;
     match->target_len = match->part_len[0] + r->middle_len + r->tail;
 }
 

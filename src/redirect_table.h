@@ -270,8 +270,8 @@ typedef struct redirect_match {
     const char *pattern; /* in the image; NULL: none */
     size_t pattern_len;
     uint32_t pattern_id; /* valid with pattern; less than `patterns` of the table's totals */
-    const char *part[3]; /* the target in three pieces, all in the image; not NULL */
-    size_t part_len[3];
+    const char *part[4]; /* the target in four pieces, all in the image; not NULL */
+    size_t part_len[4];
 } redirect_match;
 
 /**
@@ -303,12 +303,15 @@ typedef struct redirect_table_info {
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info);
 
-/** The rule at @a match->rule as text. Its strings lie in the image. Target and source are as
- * they were given, except that EXACT and PREFIX sources have single slashes. @a target_buffer
- * has room for REDIRECT_MAX_TEXT bytes. *index (may be NULL) is the rule's number in the table,
+/** Room for a rule's target and source. */
+#define REDIRECT_RULE_ROOM (2 * REDIRECT_MAX_TEXT)
+
+/** The rule at @a match->rule as text. Its strings lie in the image or in @a buffer, which has
+ * room for REDIRECT_RULE_ROOM bytes. Target and source are as they were given, except that EXACT
+ * and PREFIX sources have single slashes. *index (may be NULL) is the rule's number in the table,
  * from 0. */
 void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
-                         char *target_buffer, uint32_t *index);
+                         char *buffer, uint32_t *index);
 
 /** The first rule (@a rule 0) or the one after @a rule; 0 behind the last. */
 uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);

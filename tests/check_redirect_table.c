@@ -159,7 +159,7 @@ START_TEST(rules_come_back)
 {
     image made = build(ordered, COUNT_OF(ordered));
     const redirect_table *table = open_image(&made);
-    static char target[REDIRECT_MAX_TEXT];
+    static char target[REDIRECT_RULE_ROOM];
     redirect_table_info info;
     redirect_rule rule;
     uint32_t place = 0, index;
@@ -583,7 +583,7 @@ static void use(const image *made)
 {
     static const char *const paths[] = {"/a/b", "/x/y\n", "", "index.php", "//a//b//c", "/A/B/"};
     const redirect_table *table = open_image(made);
-    static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
+    static char target[REDIRECT_RULE_ROOM];
     size_t read = 0;
     redirect_rule rule;
 

@@ -37,7 +37,7 @@ typedef struct scene {
 
 static apr_pool_t *pool;
 static scene s;
-static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
+static char target[REDIRECT_RULE_ROOM];
 
 static uint64_t next_random(uint64_t *state)
 {

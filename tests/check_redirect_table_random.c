@@ -378,7 +378,7 @@ static void ck_same_text(const char *a, size_t a_len, const char *b, size_t b_le
 static void compare_rule(const redirect_table *table, uint32_t place, const list_item *it,
                          uint32_t number)
 {
-    static char target[REDIRECT_MAX_TEXT];
+    static char target[REDIRECT_RULE_ROOM];
     redirect_rule rule;
     uint32_t index;
 
@@ -598,7 +598,7 @@ static bool on_regex(void *baton, uint32_t id, const char *pattern, unsigned fla
 
 static void compare_match(const redirect_match *match, const list_item *it, size_t matched)
 {
-    static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
+    static char target[REDIRECT_RULE_ROOM];
     const redirect_rule *rule = &it->rule;
 
     REQUIRE(match->rule == it->place);

@@ -250,7 +250,7 @@ static const char *random_rows(bool vercel, unsigned rows)
 static void with_regexes(test_map *map, unsigned *templates)
 {
     redirect_builder *builder = redirect_builder_create(0, 0);
-    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    char *target = apr_palloc(pool, REDIRECT_RULE_ROOM);
     uint32_t place = 0;
 
     while ((place = redirect_table_next(map->table, place)) != 0) {

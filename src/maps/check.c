@@ -57,8 +57,8 @@ typedef struct check {
     char query[REDIRECT_MAX_TEXT + 1];
     const char *condition; /* of the row that is being checked; NULL: none */
     size_t condition_len;
-    char target[REDIRECT_MAX_TEXT + 1];
-    char other[REDIRECT_MAX_TEXT + 1]; /* the target of a row on the way */
+    char target[REDIRECT_RULE_ROOM];
+    char other[REDIRECT_RULE_ROOM]; /* the target of a row on the way */
 } check;
 
 enum {

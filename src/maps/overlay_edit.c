@@ -687,7 +687,8 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
 
 /* --- from one overlay to the next --------------------------------------------------------------*/
 
-/* Rows keep their texts in the earlier image, except the target, which lies there in pieces. */
+/* Rows keep their texts in the earlier image, except target and source, which may lie there in
+ * pieces. */
 static void take_before(redirect_edits *e, const redirect_overlay *before)
 {
     uint32_t index;
@@ -702,6 +703,7 @@ static void take_before(redirect_edits *e, const redirect_overlay *before)
         edit_row *row = apr_pcalloc(e->pool, sizeof(*row));
 
         redirect_table_rule(before->table, rule, &row->rule, e->target, &index);
+        row->rule.source = copy_text(e->pool, row->rule.source, row->rule.source_len);
         row->rule.target = copy_text(e->pool, row->rule.target, row->rule.target_len);
         if (redirect_kind_has_pattern(row->rule.kind))
             redirect_map_set_literals(&row->rule, e->pool);
@@ -735,7 +737,7 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
     e->rows = apr_array_make(pool, 64, sizeof(edit_row *));
     e->by_source = apr_hash_make(pool);
     e->gone = apr_hash_make(pool);
-    e->target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    e->target = apr_palloc(pool, REDIRECT_RULE_ROOM);
     if (before)
         take_before(e, before);
     return e;

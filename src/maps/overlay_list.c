@@ -86,7 +86,7 @@ void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table
                  .edited_only = edited_only,
                  .fn = fn,
                  .baton = baton,
-                 .target = apr_palloc(pool, REDIRECT_MAX_TEXT)};
+                 .target = apr_palloc(pool, REDIRECT_RULE_ROOM)};
     uint32_t rule = redirect_table_next(base, 0);
 
     if (overlay)

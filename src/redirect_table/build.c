@@ -22,6 +22,10 @@
         */
 #define BYTES_PER_NODE 64
 #define BYTES_PER_NAME 16
+#define LEAST_DIR      4 /* bytes; its number takes two */
+#define MOST_DIR       1024
+#define DIR_OFTEN      4 /* rows until it is kept once for all */
+#define DIR_COUNT      UINT32_C(7)
 
 /* A rule on its way into the image. */
 typedef struct draft {
@@ -88,6 +92,7 @@ void redirect_builder_destroy(redirect_builder *builder)
     rt_strings_release(&builder->origins);
     rt_strings_release(&builder->patterns);
     rt_strings_release(&builder->conditions);
+    rt_strings_release(&builder->dirs);
     free(builder);
 }
 
@@ -288,6 +293,51 @@ static bool set_target(redirect_builder *b, draft *d)
     return true;
 }
 
+/* --- its directory --------------------------------------------------------------------------- */
+
+/* A number for a directory that was seen often enough, of late; 0: none, or no memory. */
+static uint32_t learn_dir(redirect_builder *b, const char *dir, size_t len)
+{
+    uint64_t hash = rt_hash(b->seed, dir, len, false);
+    uint32_t *seen = &b->dirs_seen[hash >> 32 & (RT_DIRS_SEEN - 1)];
+    uint32_t tag = (uint32_t)hash & ~DIR_COUNT;
+
+    if (b->dirs.count == RT_MAX_DIRS)
+        return 0;
+    if ((*seen & ~DIR_COUNT) != tag) {
+        *seen = *seen & DIR_COUNT ? *seen - 1 : tag | 1;
+        return 0;
+    }
+    if ((*seen & DIR_COUNT) < DIR_OFTEN) {
+        ++*seen;
+        return 0;
+    }
+    return rt_strings_number(&b->dirs, b->seed, dir, len, 0);
+}
+
+/* What is in front of the last segment, if many rules have it. The record's source stays whole
+ * until its key is made. */
+static size_t set_dir(redirect_builder *b, draft *d)
+{
+    rt_record *r = &d->record;
+    const char *slash;
+    size_t len;
+
+    if (d->rule->kind > REDIRECT_PREFIX || r->source_len <= LEAST_DIR)
+        return 0;
+    slash = memrchr(r->source, '/', r->source_len - 1);
+    len = slash ? (size_t)(slash - r->source) + 1 : 0;
+    if (len < LEAST_DIR || len > MOST_DIR)
+        return 0;
+    r->dir = rt_strings_find(&b->dirs, b->seed, r->source, len, 0);
+    if (!r->dir)
+        r->dir = learn_dir(b, r->source, len);
+    if (!r->dir)
+        return 0;
+    d->profile.has |= RT_DIR;
+    return len;
+}
+
 /* --- its profile ----------------------------------------------------------------------------- */
 
 static uint32_t *profile_slot(const redirect_builder *b, const redirect_profile *profile)
@@ -368,6 +418,10 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
         at = put_number(at, r->pattern);
     if (has & RT_CONDITION)
         at = put_number(at, r->condition);
+    if (has & RT_DIR) {
+        *at++ = (char)(r->dir | 0x80);
+        *at++ = (char)(r->dir >> 7);
+    }
     if (r->line_delta)
         at = put_number(at, rt_zigzag(r->line_delta));
     return (size_t)(at - to);
@@ -376,7 +430,8 @@ size_t rt_encode(char *to, uint32_t profile, const rt_record *r)
 /* More than the image can come to be, with this much more in it. */
 static uint64_t image_estimate(const redirect_builder *b, size_t more)
 {
-    const rt_strings *all[] = {&b->hosts, &b->strips, &b->origins, &b->patterns, &b->conditions};
+    const rt_strings *all[] = {&b->hosts,    &b->strips,     &b->origins,
+                               &b->patterns, &b->conditions, &b->dirs};
     uint64_t bytes = (b->image.len + more) * 65 / 64 + 4096;
 
     for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -433,7 +488,7 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
     draft d = {.rule = rule};
     uint32_t profile;
     uint64_t key = 0;
-    size_t most;
+    size_t most, dir_len;
 
     if (!rule_ok(rule))
         return REDIRECT_BAD;
@@ -448,12 +503,15 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
     set_source(b, &d);
     if (!set_names(b, &d) || !set_target(b, &d))
         return REDIRECT_NO_MEMORY;
+    dir_len = set_dir(b, &d);
     profile = profile_number(b, &d.profile);
     d.record.profile = &d.profile;
     if (!profile || !rt_reserve(&b->image, most) || !rt_reserve(&b->entries, sizeof(rt_entry)) ||
         !rt_reserve(&b->marks, ((b->last_size >> RT_MARK_SHIFT) + 2) * sizeof(rt_mark)) ||
         !(rt_key_is_open(rule) ? rt_key_later(b, rule) : rt_key_make(b, &d.record, &key)))
         return REDIRECT_NO_MEMORY;
+    d.record.source += dir_len;
+    d.record.source_len -= (uint32_t)dir_len;
     d.record.line_delta = rule->line - b->last_line - 1;
     put_record(b, &d, profile - 1, key);
     count_rule(b, rule);

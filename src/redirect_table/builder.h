@@ -50,6 +50,8 @@ typedef struct rt_open {
     uint32_t literals_len; /* of what it has in `literals` */
 } rt_open;
 
+#define RT_DIRS_SEEN 8192
+
 struct redirect_builder {
     uint64_t seed;
     rt_secret secret;
@@ -58,7 +60,8 @@ struct redirect_builder {
     rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
     rt_buffer open, literals;                    /* rt_open, and its literals: each with a NUL */
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
-    rt_strings conditions;
+    rt_strings conditions, dirs;
+    uint32_t dirs_seen[RT_DIRS_SEEN]; /* a hash, and in the lowest bits how often */
     uint32_t rules, exact, prefix, pattern;
     uint32_t nprofiles, nprofile_slots, nnodes, nnode_slots;
     uint32_t last_profile, last_origin, last_line, last_size;
@@ -73,7 +76,7 @@ struct redirect_builder {
 /** For tests that must be repeatable, in front of the first rule: hash with this seed. */
 void rt_builder_seed(redirect_builder *builder, uint64_t seed);
 
-#define RT_MAX_NUMBERS (9 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
+#define RT_MAX_NUMBERS (10 * RT_NUMBER_BYTES) /* bytes in front of a record's strings, at most */
 
 /* Behind the last record lie a bucket, a word of the filter and the slack, so numbers can be read
  * at any place of a record. */
@@ -108,6 +111,14 @@ static inline void rt_builder_record(const redirect_builder *b, uint32_t number,
 {
     rt_decode(b->image.bytes + rt_entries(b)[number].place,
               (const redirect_profile *)(const void *)b->profiles.bytes, out);
+    out->dir_text = "";
+    out->dir_len = 0;
+    if (out->dir) {
+        size_t len;
+
+        out->dir_text = rt_strings_get(&b->dirs, out->dir, &len);
+        out->dir_len = (uint32_t)len;
+    }
 }
 
 static inline bool rt_is_below(const char *host, size_t len)

@@ -11,7 +11,8 @@
 #include "base/base.h"
 #include "redirect_table/internal.h"
 
-#define ALL_HAS (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN | RT_CONDITION)
+#define ALL_HAS \
+    (REDIRECT_HAS_TARGET | RT_HOST | REDIRECT_HAS_QUERY | RT_PATTERN | RT_CONDITION | RT_DIR)
 
 typedef struct check {
     const char *image;
@@ -58,6 +59,7 @@ static const size_t element_size[] = {
     [RT_ORIGINS] = sizeof(uint32_t),
     [RT_PATTERNS] = sizeof(uint32_t),
     [RT_CONDITIONS] = sizeof(uint32_t),
+    [RT_DIRS] = sizeof(uint32_t),
 };
 
 static_assert(sizeof(element_size) / sizeof(element_size[0]) == RT_SECTIONS, "all sections");
@@ -111,7 +113,7 @@ static bool profile_ok(const check *c, const redirect_profile *p)
     return rt_profile_possible(p) && !(p->has & ~(unsigned)ALL_HAS) &&
            !(p->origin && !(p->has & REDIRECT_HAS_TARGET)) &&
            !(redirect_kind_has_pattern(p->kind) && !(p->has & RT_PATTERN)) &&
-           !(p->flags & REDIRECT_ANY_SLASH && !segments) &&
+           !(p->flags & REDIRECT_ANY_SLASH && !segments) && !(p->has & RT_DIR && !segments) &&
            !(p->flags & REDIRECT_FLOATING && p->kind != REDIRECT_PATTERN) &&
            p->strip <= count(c, RT_STRIPS) && p->origin <= count(c, RT_ORIGINS);
 }
@@ -181,7 +183,8 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
         return false;
     has = c->profiles[first >> 1].has;
     fields += (first & 1) + !!(has & RT_HOST) + 2 * !!(has & REDIRECT_HAS_TARGET) +
-              !!(has & REDIRECT_HAS_QUERY) + !!(has & RT_PATTERN) + !!(has & RT_CONDITION);
+              !!(has & REDIRECT_HAS_QUERY) + !!(has & RT_PATTERN) + !!(has & RT_CONDITION) +
+              !!(has & RT_DIR);
     while (fields--) {
         if (!take_number(&at, end, &number))
             return false;
@@ -189,17 +192,23 @@ static bool numbers_ok(const check *c, const uint8_t *at, const uint8_t *end)
     return true;
 }
 
+/* The number of a string has been checked. */
+static uint32_t string_length(const check *c, rt_section which, uint32_t number)
+{
+    const uint32_t *ends = (const uint32_t *)section(c, which) + number;
+
+    return number ? ends[0] - ends[-1] - 1 : 0;
+}
+
 static bool lengths_ok(const check *c, const rt_record *r, size_t room)
 {
     uint64_t target = (uint64_t)r->middle_len + r->tail;
+    uint64_t source = (uint64_t)string_length(c, RT_DIRS, r->dir) + r->source_len;
 
-    if (r->profile->origin) {
-        const uint32_t *ends = (const uint32_t *)section(c, RT_ORIGINS) + r->profile->origin;
-
-        target += ends[0] - ends[-1] - 1;
-    }
-    return r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
-           target <= REDIRECT_MAX_TEXT && r->tail <= r->source_len && r->size <= room;
+    target += string_length(c, RT_ORIGINS, r->profile->origin);
+    return source <= REDIRECT_MAX_TEXT && !(r->dir && !r->source_len) &&
+           r->query_len <= REDIRECT_MAX_TEXT && target <= REDIRECT_MAX_TEXT && r->tail <= source &&
+           r->size <= room;
 }
 
 static bool numbers_of_strings_ok(const check *c, const rt_record *r)
@@ -208,7 +217,8 @@ static bool numbers_of_strings_ok(const check *c, const rt_record *r)
 
     return r->host <= count(c, RT_HOSTS) && !(has & RT_HOST && !r->host) &&
            r->pattern <= count(c, RT_PATTERNS) && !(has & RT_PATTERN && !r->pattern) &&
-           r->condition <= count(c, RT_CONDITIONS) && !(has & RT_CONDITION && !r->condition);
+           r->condition <= count(c, RT_CONDITIONS) && !(has & RT_CONDITION && !r->condition) &&
+           r->dir <= count(c, RT_DIRS) && !(has & RT_DIR && !r->dir);
 }
 
 /* The text of a TEMPLATE is one. */
@@ -257,7 +267,7 @@ static bool records_ok(check *c)
         if (!numbers_ok(c, (const uint8_t *)record, (const uint8_t *)c->image + end))
             return false;
         rt_decode(record, c->profiles, &r);
-        if (!lengths_ok(c, &r, end - at) || !numbers_of_strings_ok(c, &r) || !template_ok(c, &r))
+        if (!numbers_of_strings_ok(c, &r) || !lengths_ok(c, &r, end - at) || !template_ok(c, &r))
             return false;
         line += 1 + r.line_delta;
         if (!marks_ok(c, at, line))

@@ -37,11 +37,8 @@ static bool same_query(const redirect_table *t, const rt_record *x, const rt_rec
 
 static bool same_source(const redirect_table *t, const rt_record *x, const rt_record *y)
 {
-    size_t len = rt_compared_len(x);
-
     return x->profile->kind == y->profile->kind && x->profile->flags == y->profile->flags &&
-           x->host == y->host && x->pattern == y->pattern && len == rt_compared_len(y) &&
-           rt_equal(x->source, y->source, len, x->profile->flags & REDIRECT_ICASE) &&
+           x->host == y->host && x->pattern == y->pattern && rt_same_source(x, y) &&
            same_query(t, x, y);
 }
 

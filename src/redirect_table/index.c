@@ -190,6 +190,14 @@ static const char *strip_of(const redirect_builder *b, const rt_record *r, size_
     return r->profile->strip ? rt_strings_get(&b->strips, r->profile->strip, len) : NULL;
 }
 
+/* A rule's whole source, in b->source. */
+static const char *source_of(redirect_builder *b, const rt_record *r)
+{
+    memcpy(b->source, r->dir_text, r->dir_len);
+    memcpy(b->source + r->dir_len, r->source, r->source_len);
+    return b->source;
+}
+
 static bool same_query(const redirect_builder *b, const rt_record *x, const rt_record *y)
 {
     size_t strip_len;
@@ -203,7 +211,7 @@ static bool same_query(const redirect_builder *b, const rt_record *x, const rt_r
            rt_query_equal(x->query, x->query_len, y->query, y->query_len, strip, strip_len);
 }
 
-static bool same_rule(const redirect_builder *b, uint32_t first, uint32_t second)
+static bool same_rule(redirect_builder *b, uint32_t first, uint32_t second)
 {
     rt_record x, y;
 
@@ -211,12 +219,10 @@ static bool same_rule(const redirect_builder *b, uint32_t first, uint32_t second
     rt_builder_record(b, second, &y);
     return x.profile->kind == y.profile->kind && x.profile->flags == y.profile->flags &&
            x.profile->strip == y.profile->strip && x.host == y.host && x.pattern == y.pattern &&
-           x.condition == y.condition && rt_compared_len(&x) == rt_compared_len(&y) &&
-           rt_equal(x.source, y.source, rt_compared_len(&x), x.profile->flags & REDIRECT_ICASE) &&
-           same_query(b, &x, &y);
+           x.condition == y.condition && rt_same_source(&x, &y) && same_query(b, &x, &y);
 }
 
-static uint64_t identity_of(const redirect_builder *b, uint32_t number)
+static uint64_t identity_of(redirect_builder *b, uint32_t number)
 {
     size_t strip_len;
     const char *strip;
@@ -225,7 +231,8 @@ static uint64_t identity_of(const redirect_builder *b, uint32_t number)
 
     rt_builder_record(b, number, &r);
     strip = strip_of(b, &r, &strip_len);
-    hash = rt_hash(b->seed, r.source, rt_compared_len(&r), r.profile->flags & REDIRECT_ICASE);
+    hash =
+        rt_hash(b->seed, source_of(b, &r), rt_compared_len(&r), r.profile->flags & REDIRECT_ICASE);
     hash = rt_mix(hash ^ r.profile->kind, (uint64_t)r.profile->flags << 32 ^ RT_K1);
     hash = rt_mix(hash ^ r.profile->strip, ((uint64_t)r.host << 32 | r.pattern) ^ RT_K2);
     hash = hash + r.condition * RT_K3;
@@ -615,6 +622,8 @@ static apr_status_t put_sections(redirect_builder *b, const rt_buffer *postings,
         rv = put_strings(b, RT_PATTERNS, &b->patterns);
     if (rv == APR_SUCCESS)
         rv = put_strings(b, RT_CONDITIONS, &b->conditions);
+    if (rv == APR_SUCCESS)
+        rv = put_strings(b, RT_DIRS, &b->dirs);
     if (rv == APR_SUCCESS)
         rv = put_slack(b);
     return rv;

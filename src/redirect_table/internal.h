@@ -23,11 +23,13 @@
  * only what its profile or the lowest bit of its first number say is there,
  *
  *   2 * profile + (line is not the one behind the previous rule's), length of source, [host],
- *   [length of middle, length of tail], [length of query], [pattern], [condition],
+ *   [length of middle, length of tail], [length of query], [pattern], [condition], [directory],
  *   [line, see rt_line_delta], source, [middle], [query]
  *
- * with numbers of 7 bits a byte, the lowest first. Its target is the profile's origin, its own
- * middle, and the last `tail` bytes of its source.
+ * with numbers of 7 bits a byte, the lowest first; that of a directory always has two bytes. The
+ * rule's source is the directory, which many rules have in common, and what is said to be the
+ * record's source. Its target is the profile's origin, its own middle, and the last `tail` bytes of
+ * the rule's source.
  *
  * The index is a hash table of keys. Each rule has one key, made of
  *
@@ -68,7 +70,7 @@
 #include <xxhash.h>
 
 #define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      9
+#define RT_VERSION      10
 #define RT_WAYS         10  /* places in a bucket */
 #define RT_LOAD         85  /* per cent of the places that are used */
 #define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
@@ -81,10 +83,11 @@
 #define RT_READY_MAX    64  /* profiles whose number takes one byte */
 #define RT_UNUSUAL      UINT32_MAX
 #define RT_NUMBER_BYTES 5
-#define RT_QUICK        512 /* more than four numbers of a byte, their texts, and the slack */
+#define RT_MAX_DIRS     16383 /* in two bytes */
+#define RT_QUICK        512   /* more than four numbers of a byte, their texts, and the slack */
 
 /* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
-enum { RT_HOST = 4, RT_PATTERN = 8, RT_CONDITION = 16 };
+enum { RT_HOST = 4, RT_PATTERN = 8, RT_CONDITION = 16, RT_DIR = 32 };
 
 #define RT_CONDITIONED UINT32_C(0x80000000)
 
@@ -102,6 +105,7 @@ typedef enum rt_section {
     RT_ORIGINS,
     RT_PATTERNS,
     RT_CONDITIONS,
+    RT_DIRS,
     RT_SECTIONS
 } rt_section;
 
@@ -121,7 +125,7 @@ typedef struct rt_header {
     rt_span section[RT_SECTIONS];
 } rt_header;
 
-static_assert(sizeof(rt_header) == 184, "no padding inside");
+static_assert(sizeof(rt_header) == 192, "no padding inside");
 
 typedef struct rt_bucket {
     uint16_t tag[RT_WAYS]; /* of those not used: 0, which is no key's */
@@ -183,6 +187,7 @@ typedef struct rt_secret {
 typedef struct rt_ready {
     redirect_profile profile;
     bool usable; /* its records have a target and nothing else */
+    bool in_dir; /* the same, and a directory */
     const char *origin;
     size_t origin_len;
 } rt_ready;
@@ -215,18 +220,20 @@ struct redirect_table {
     const rt_ready *ready;
     rt_ready usual_ready;
     uint32_t usual, usual_kind;
+    bool usual_in_dir;
 };
 
 /* A record taken apart. */
 typedef struct rt_record {
     const redirect_profile *profile; /* of one that rt_take() has read: `own` */
     redirect_profile own;
-    uint32_t number; /* of the profile */
-    const char *source, *middle, *query;
-    uint32_t source_len, middle_len, tail, query_len;
-    uint32_t host, pattern, condition; /* numbers; 0: none */
-    uint32_t line_delta;               /* line minus the line behind the previous rule's */
-    uint32_t size;                     /* bytes from the record's beginning to its end */
+    uint32_t number;                     /* of the profile */
+    const char *source, *middle, *query; /* the source without its directory */
+    const char *dir_text; /* set by rt_take() and rt_builder_record(); without one dir_len is 0 */
+    uint32_t source_len, middle_len, tail, query_len, dir_len;
+    uint32_t host, pattern, condition, dir; /* numbers; 0: none */
+    uint32_t line_delta;                    /* line minus the line behind the previous rule's */
+    uint32_t size;                          /* bytes from the record's beginning to its end */
 } rt_record;
 
 /* --- numbers and records --------------------------------------------------------------------- */
@@ -273,10 +280,11 @@ static inline void rt_decode_rest(const char *record, const uint8_t *p, uint32_t
     out->middle_len = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
     out->tail = has & REDIRECT_HAS_TARGET ? rt_number(&p) : 0;
     out->query_len = has & REDIRECT_HAS_QUERY ? rt_number(&p) : 0;
-    out->pattern = out->condition = 0;
-    if (has & (RT_PATTERN | RT_CONDITION)) {
+    out->pattern = out->condition = out->dir = 0;
+    if (has & (RT_PATTERN | RT_CONDITION | RT_DIR)) {
         out->pattern = has & RT_PATTERN ? rt_number(&p) : 0;
         out->condition = has & RT_CONDITION ? rt_number(&p) : 0;
+        out->dir = has & RT_DIR ? rt_number(&p) : 0;
     }
     out->line_delta = first & 1 ? rt_unzigzag(rt_number(&p)) : 0;
     out->source = (const char *)p;
@@ -317,33 +325,13 @@ static inline bool rt_record_possible(const redirect_table *table, uint32_t plac
     uint64_t at = (uint64_t)(r->source - table->image);
 
     return rt_profile_possible(r->profile) && at + texts <= table->records_end &&
-           r->source_len <= REDIRECT_MAX_TEXT && r->query_len <= REDIRECT_MAX_TEXT &&
-           (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT && r->tail <= r->source_len &&
-           r->host <= rt_count(table, RT_HOSTS) && r->pattern <= rt_count(table, RT_PATTERNS) &&
+           (uint64_t)r->dir_len + r->source_len <= REDIRECT_MAX_TEXT &&
+           r->query_len <= REDIRECT_MAX_TEXT &&
+           (uint64_t)r->middle_len + r->tail <= REDIRECT_MAX_TEXT &&
+           r->tail <= r->dir_len + r->source_len && r->host <= rt_count(table, RT_HOSTS) &&
+           r->pattern <= rt_count(table, RT_PATTERNS) &&
            r->condition <= rt_count(table, RT_CONDITIONS) &&
            (r->pattern || r->profile->kind < REDIRECT_PATTERN) && place < place + r->size;
-}
-
-/* The record at `place`, whatever stands there. False: there is none. */
-static inline bool rt_take(const redirect_table *table, uint32_t place, rt_record *out)
-{
-    const char *record = table->image + place;
-    const uint8_t *p = (const uint8_t *)record;
-    uint32_t first;
-
-    if (place < sizeof(rt_header) || place >= table->records_end)
-        return false;
-    first = rt_number(&p);
-    RT_OPAQUE(first);
-    out->number = first >> 1;
-    if (__builtin_expect(out->number >= rt_count(table, RT_PROFILES), 0))
-        return false;
-    out->own = table->profiles[out->number];
-    RT_READ_DONE();
-    out->profile = &out->own;
-    rt_decode_rest(record, p, first, out);
-    RT_READ_DONE();
-    return rt_record_possible(table, place, out);
 }
 
 /* String number n (from 1) of a section, whatever stands there: of one that there is not, it is
@@ -367,6 +355,36 @@ static inline const char *rt_text(const redirect_table *table, rt_section which,
         return none;
     *len = end - at - 1;
     return table->image + at;
+}
+
+/* The record at `place`, whatever stands there. False: there is none. */
+static inline bool rt_take(const redirect_table *table, uint32_t place, rt_record *out)
+{
+    const char *record = table->image + place;
+    const uint8_t *p = (const uint8_t *)record;
+    uint32_t first;
+
+    if (place < sizeof(rt_header) || place >= table->records_end)
+        return false;
+    first = rt_number(&p);
+    RT_OPAQUE(first);
+    out->number = first >> 1;
+    if (__builtin_expect(out->number >= rt_count(table, RT_PROFILES), 0))
+        return false;
+    out->own = table->profiles[out->number];
+    RT_READ_DONE();
+    out->profile = &out->own;
+    rt_decode_rest(record, p, first, out);
+    RT_READ_DONE();
+    out->dir_text = "";
+    out->dir_len = 0;
+    if (out->dir) {
+        size_t len;
+
+        out->dir_text = rt_text(table, RT_DIRS, out->dir, &len);
+        out->dir_len = (uint32_t)len;
+    }
+    return rt_record_possible(table, place, out);
 }
 
 /* The places of the posting at `place`, as many as lie inside of the image. *conditioned: some of
@@ -532,14 +550,18 @@ rt_lookup_fn rt_lookup_any;
 redirect_choice rt_choose(const redirect_table *table, const redirect_request *request,
                           uint32_t posting, uint32_t *place, rt_record *record);
 
-/* The source's length without what ANY_SLASH ignores. */
+/* The rule's source's length without what ANY_SLASH ignores. */
 static inline size_t rt_compared_len(const rt_record *r)
 {
     size_t len = r->source_len;
 
-    return len && r->profile->flags & REDIRECT_ANY_SLASH && r->source[len - 1] == '/' ? len - 1
-                                                                                      : len;
+    if (len && r->profile->flags & REDIRECT_ANY_SLASH && r->source[len - 1] == '/')
+        len--;
+    return r->dir_len + len;
 }
+
+/* Of two rules with the same flags. They may be cut at different places, or not at all. */
+bool rt_same_source(const rt_record *x, const rt_record *y);
 
 /* redirect_table/simple.c */
 bool rt_is_simple(const redirect_table *table);

@@ -47,7 +47,7 @@ bool rt_is_simple(const redirect_table *t)
     for (uint32_t i = 0; i < n; i++) {
         if (profiles[i].kind > REDIRECT_PREFIX ||
             profiles[i].flags & ~(unsigned)REDIRECT_ANY_SLASH ||
-            profiles[i].has & ~(unsigned)(REDIRECT_HAS_TARGET | RT_CONDITION))
+            profiles[i].has & ~(unsigned)(REDIRECT_HAS_TARGET | RT_CONDITION | RT_DIR))
             return false;
     }
     return true;
@@ -77,6 +77,7 @@ static inline bool take(const redirect_table *t, uint32_t place, rt_record *r)
     r->own = ready->profile;
     r->profile = &r->own;
     r->pattern = r->condition = 0;
+    r->dir_len = 0;
     r->source_len = numbers >> 8 & 0xff;
     r->middle_len = numbers >> 16 & 0xff;
     r->tail = numbers >> 24;
@@ -85,20 +86,25 @@ static inline bool take(const redirect_table *t, uint32_t place, rt_record *r)
     return true;
 }
 
-/* Where in the path the source ends, as runs of slashes equal one. */
-static bool skip_source(const quick *q, const char *source, size_t len, size_t *end)
+/* Go over what is in the path from *at on, as runs of slashes equal one. */
+static bool skip_text(const quick *q, const char *text, size_t len, size_t *at)
 {
-    size_t at = 0;
-
     for (size_t i = 0; i < len; i++) {
-        if (at == q->len || source[i] != q->path[at])
+        if (*at == q->len || text[i] != q->path[*at])
             return false;
-        at++;
-        while (source[i] == '/' && at < q->len && q->path[at] == '/')
-            at++;
+        ++*at;
+        while (text[i] == '/' && *at < q->len && q->path[*at] == '/')
+            ++*at;
     }
-    *end = at;
     return true;
+}
+
+/* Where in the path the rule's source ends; `len` of the record's own. */
+static bool skip_source(const quick *q, const rt_record *r, size_t len, size_t *end)
+{
+    *end = 0;
+    return (!r->dir_len || skip_text(q, r->dir_text, r->dir_len, end)) &&
+           skip_text(q, r->source, len, end);
 }
 
 static inline bool same_bytes(const char *a, const char *b, size_t len)
@@ -112,13 +118,15 @@ static inline bool same_bytes(const char *a, const char *b, size_t len)
  * path that is known beforehand, but for a hash that says too much. */
 static inline bool find_end(const quick *q, const rt_record *r, bool slash, size_t *end)
 {
+    size_t own = r->source_len - slash, dir = r->dir_len;
+
     *end = q->at;
     if (__builtin_expect(q->at <= q->clean, 1))
-        return r->source_len - slash == q->at && same_bytes(r->source, q->path, q->at);
+        return dir + own == q->at && (!dir || same_bytes(r->dir_text, q->path, dir)) &&
+               same_bytes(r->source, q->path + dir, own);
     /* Of a PREFIX it must be this boundary: a rule that ends at an earlier one is found by that
      * one's key, and only seems to have this. */
-    return skip_source(q, r->source, r->source_len - slash, end) &&
-           (q->kind == REDIRECT_EXACT || *end == q->at);
+    return skip_source(q, r, own, end) && (q->kind == REDIRECT_EXACT || *end == q->at);
 }
 
 /* See match_segments() in redirect_table.c. */
@@ -405,7 +413,9 @@ static inline void end_match(uint32_t numbers, redirect_match *match)
 
     match->part[2] = match->part[1] - tail;
     match->part_len[1] = middle_len;
+    match->part[3] = match->part[1];
     match->part_len[2] = tail;
+    match->part_len[3] = 0;
     match->target_len = match->part_len[0] + middle_len + tail;
 }
 
@@ -446,6 +456,54 @@ static HTC_APART bool match_other(const redirect_table *t, const redirect_reques
     return lookup(t, request, 0, match);
 }
 
+/* Of a record's first six bytes, if those are the numbers of one that has a target and a directory,
+ * and no line: what has to be 0, and what has to be 1. */
+#define DIR_ZERO UINT64_C(0x800080808081)
+#define DIR_ONE  UINT64_C(0x008000000000)
+#define DIR_SIZE 6
+
+/* As begin_match() and end_match(), of a table whose rules are mostly in directories. The path's first
+ * `len` bytes are to be the source of a rule of this kind. The place is a quick one. */
+static HTC_APART bool match_in_dir(const redirect_table *t, const redirect_request *request,
+                                   uint32_t place, size_t len, redirect_kind kind,
+                                   redirect_match *match)
+{
+    const char *record = t->image + place, *source = record + DIR_SIZE, *dir;
+    const rt_ready *ready = &t->usual_ready;
+    uint32_t own, tail, own_tail;
+    uint64_t numbers;
+    size_t dir_len;
+
+    __builtin_prefetch(record + 64);
+    memcpy(&numbers, record, sizeof(numbers));
+    RT_OPAQUE(numbers);
+    if ((numbers & (DIR_ZERO | DIR_ONE | SHORT_PROFILE)) != (DIR_ONE | t->usual) ||
+        ready->profile.kind != kind)
+        return lookup(t, request, 0, match);
+    dir = rt_text(t, RT_DIRS, (uint32_t)((numbers >> 32 & 0x7f) | (numbers >> 40 & 0x7f) << 7),
+                  &dir_len);
+    own = numbers >> 8 & 0xff;
+    tail = numbers >> 24 & 0xff;
+    own_tail = tail < own ? tail : own;
+    if (dir_len + own != len || tail - own_tail > dir_len ||
+        memcmp(source, request->path + dir_len, own) || memcmp(dir, request->path, dir_len))
+        return lookup(t, request, 0, match);
+    match->rule = place;
+    match->profile = ready->profile;
+    match->matched = len;
+    match->strip = match->pattern = NULL;
+    match->part[0] = ready->origin;
+    match->part_len[0] = ready->origin_len;
+    match->part[1] = source + own;
+    match->part_len[1] = numbers >> 16 & 0xff;
+    match->part[2] = dir + dir_len - (tail - own_tail);
+    match->part_len[2] = tail - own_tail;
+    match->part[3] = source + own - own_tail;
+    match->part_len[3] = own_tail;
+    match->target_len = match->part_len[0] + match->part_len[1] + tail;
+    return true;
+}
+
 /* So long that it is hashed as a short one, also without a slash at its end, and that each place
  * between its bytes has a bit. */
 static inline bool is_short(size_t len)
@@ -462,6 +520,8 @@ static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_requ
 
     if (!is_quick(t, place))
         return lookup(t, request, 0, match);
+    if (t->usual_in_dir)
+        return match_in_dir(t, request, place, len, REDIRECT_EXACT, match);
     begin_match(t, &t->usual_ready, place, len, match);
     numbers = numbers_of(t, place);
     if (!is_usual(t, numbers, len) ||
@@ -496,6 +556,8 @@ static inline bool lookup_whole(const redirect_table *t, const redirect_request 
     place = place_in(bucket, hits);
     if (__builtin_expect(!is_quick(t, place), 0)) /* a list of records, or near the image's end */
         return lookup(t, request, 0, match);
+    if (t->usual_in_dir)
+        return match_in_dir(t, request, place, len, REDIRECT_EXACT, match);
     begin_match(t, &t->usual_ready, place, len, match);
     source = t->image + place + sizeof(numbers);
     numbers = numbers_of(t, place);
@@ -593,6 +655,8 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
     }
     if (__builtin_expect(!is_quick(t, place), 0)) /* a list of records, or near the image's end */
         return lookup(t, request, 0, match);
+    if (t->usual_in_dir)
+        return match_in_dir(t, request, place, end, kind, match);
     begin_match(t, &t->usual_ready, place, end, match);
     numbers = numbers_of(t, place);
     if (__builtin_expect(t->usual_kind != kind || !is_usual(t, numbers, end) ||
@@ -618,8 +682,10 @@ static void make_ready(redirect_table *t, apr_pool_t *pool)
         RT_READ_DONE();
         ready->origin = rt_text(t, RT_ORIGINS, ready->profile.origin, &ready->origin_len);
         ready->usable = rt_profile_possible(&ready->profile) &&
-                        ready->profile.has == REDIRECT_HAS_TARGET && !ready->profile.strip &&
-                        ready->origin_len + 2 * 0x7f <= REDIRECT_MAX_TEXT;
+                        (ready->profile.has & ~RT_DIR) == REDIRECT_HAS_TARGET &&
+                        !ready->profile.strip && ready->origin_len + 2 * 0x7f <= REDIRECT_MAX_TEXT;
+        ready->in_dir = ready->usable && ready->profile.has & RT_DIR;
+        ready->usable = ready->usable && !ready->in_dir;
     }
     t->ready = all;
 }
@@ -638,11 +704,12 @@ static void see_usual(redirect_table *t)
         rt_record r;
 
         if (rt_take(t, marks[mark].at, &r) && r.number < RT_READY_MAX &&
-            t->ready[r.number].usable && ++seen[r.number] > most) {
+            (t->ready[r.number].usable || t->ready[r.number].in_dir) && ++seen[r.number] > most) {
             most = seen[r.number];
             t->usual = r.number << 1;
             t->usual_ready = t->ready[r.number];
             t->usual_kind = t->usual_ready.profile.kind;
+            t->usual_in_dir = t->usual_ready.in_dir;
         }
     }
 }

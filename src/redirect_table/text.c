@@ -256,7 +256,7 @@ bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_l
 /* Into a buffer that has room for the target and no more. */
 static void copy_exactly(const redirect_match *match, char *to)
 {
-    for (unsigned i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 4; i++) {
         memcpy(to, match->part[i], match->part_len[i]);
         to += match->part_len[i];
     }
@@ -266,15 +266,35 @@ static void copy_exactly(const redirect_match *match, char *to)
  * than some bytes too many. */
 HTC_HOT void redirect_match_target(const redirect_match *match, char *to)
 {
-    size_t first = match->part_len[0], second = match->part_len[1];
+    size_t first = match->part_len[0], second = match->part_len[1], third = match->part_len[2];
 
-    if (__builtin_expect((first | second | match->part_len[2]) > REDIRECT_SLACK, 0)) {
+    if (__builtin_expect((first | second | third | match->part_len[3]) > REDIRECT_SLACK, 0)) {
         copy_exactly(match, to);
         return;
     }
     memcpy(to, match->part[0], REDIRECT_SLACK);
     memcpy(to + first, match->part[1], REDIRECT_SLACK);
     memcpy(to + first + second, match->part[2], REDIRECT_SLACK);
+    memcpy(to + first + second + third, match->part[3], REDIRECT_SLACK);
+}
+
+/* The first `len` bytes of x's source, of which `cut` more are in its directory than in y's. */
+static bool same_pieces(const rt_record *x, const rt_record *y, size_t cut, size_t len, bool icase)
+{
+    return rt_equal(x->dir_text, y->dir_text, y->dir_len, icase) &&
+           rt_equal(x->dir_text + y->dir_len, y->source, cut, icase) &&
+           rt_equal(x->source, y->source + cut, len - x->dir_len, icase);
+}
+
+bool rt_same_source(const rt_record *x, const rt_record *y)
+{
+    bool icase = x->profile->flags & REDIRECT_ICASE;
+    size_t len = rt_compared_len(x);
+
+    if (len != rt_compared_len(y))
+        return false;
+    return x->dir_len >= y->dir_len ? same_pieces(x, y, x->dir_len - y->dir_len, len, icase)
+                                    : same_pieces(y, x, y->dir_len - x->dir_len, len, icase);
 }
 
 void redirect_table_info_get(const redirect_table *table, redirect_table_info *info)
@@ -293,7 +313,7 @@ void redirect_table_info_get(const redirect_table *table, redirect_table_info *i
 }
 
 void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
-                         char *target_buffer, uint32_t *index)
+                         char *buffer, uint32_t *index)
 {
     redirect_match match;
     rt_record r;
@@ -306,7 +326,12 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
     out->kind = match.profile.kind;
     out->flags = match.profile.flags;
     out->source = r.source;
-    out->source_len = r.source_len;
+    out->source_len = r.dir_len + r.source_len;
+    if (r.dir_len) {
+        memcpy(buffer + REDIRECT_MAX_TEXT, r.dir_text, r.dir_len);
+        memcpy(buffer + REDIRECT_MAX_TEXT + r.dir_len, r.source, r.source_len);
+        out->source = buffer + REDIRECT_MAX_TEXT;
+    }
     out->status = match.profile.status;
     out->options = match.profile.options;
     out->pattern = match.pattern;
@@ -322,8 +347,8 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
         out->query_len = r.query_len;
     }
     if (r.profile->has & REDIRECT_HAS_TARGET) {
-        copy_exactly(&match, target_buffer);
-        out->target = target_buffer;
+        copy_exactly(&match, buffer);
+        out->target = buffer;
         out->target_len = match.target_len;
     }
 }
@@ -402,6 +427,18 @@ static void hash_text(XXH3_state_t *state, const char *text, size_t len)
         XXH3_64bits_update(state, text, len);
 }
 
+/* As hash_text() of the whole source. */
+static void hash_pieces(XXH3_state_t *state, const rt_record *r)
+{
+    uint64_t number = (uint64_t)r->dir_len + r->source_len;
+
+    XXH3_64bits_update(state, &number, sizeof(number));
+    if (r->dir_len)
+        XXH3_64bits_update(state, r->dir_text, r->dir_len);
+    if (r->source_len)
+        XXH3_64bits_update(state, r->source, r->source_len);
+}
+
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
 {
     XXH3_state_t state;
@@ -417,13 +454,13 @@ uint64_t redirect_table_key(const redirect_table *table, uint32_t rule)
     /* which of the two a pattern is was not always told apart */
     kind = match.profile.kind == REDIRECT_TEMPLATE ? REDIRECT_PATTERN : match.profile.kind;
     XXH3_64bits_reset(&state);
-    hash_text(&state, r.source, r.source_len);
+    hash_pieces(&state, &r);
     text = rt_text(table, RT_HOSTS, r.host, &len);
     hash_text(&state, text, len);
     hash_text(&state, r.query, r.query_len);
     hash_text(&state, match.strip, match.strip_len);
     hash_text(&state, match.pattern, match.pattern_len);
-    for (unsigned i = 0; i < 3; i++) /* where the target is cut may differ from image to image */
+    for (unsigned i = 0; i < 4; i++) /* where the target is cut may differ from image to image */
         XXH3_64bits_update(&state, match.part_len[i] ? match.part[i] : "", match.part_len[i]);
     hash_text(&state,
               (const char *)(uint32_t[]){kind, match.profile.flags, (uint32_t)match.profile.status,

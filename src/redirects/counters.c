@@ -404,7 +404,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
-    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    char *target = apr_palloc(pool, REDIRECT_RULE_ROOM);
     bool more = true;
 
     for (int i = 0; maps && more && i < maps->nelts; i++) {
@@ -558,7 +558,7 @@ static void show_most(const server_rec *s, apr_pool_t *pool, const most_list *li
                       const apr_array_header_t *maps, showing *show)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
-    char *target = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    char *target = apr_palloc(pool, REDIRECT_RULE_ROOM);
 
     for (unsigned i = 0; show->left && i < list->n; i++) {
         const most_used *one = &list->all[i];

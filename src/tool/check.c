@@ -16,7 +16,7 @@
 static unsigned count_hosts(const map_file *f)
 {
     apr_hash_t *hosts = apr_hash_make(f->pool);
-    char *target = apr_palloc(f->pool, REDIRECT_MAX_TEXT);
+    char *target = apr_palloc(f->pool, REDIRECT_RULE_ROOM);
     redirect_rule rule;
     const char *last = NULL;
 

@@ -243,7 +243,7 @@ apr_status_t convert_read_map(convert_list *list, const redirect_map_options *op
     if (rv != APR_SUCCESS)
         return rv;
     table = redirect_table_open(image, size, list->pool);
-    buffer = apr_palloc(list->pool, REDIRECT_MAX_TEXT);
+    buffer = apr_palloc(list->pool, REDIRECT_RULE_ROOM);
     for (uint32_t i = redirect_table_next(table, 0); i; i = redirect_table_next(table, i)) {
         redirect_rule rule;
 

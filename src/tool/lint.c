@@ -138,7 +138,7 @@ static void lint_literal(lint *l, const char *source, const char *target, const 
 
 void tool_lint_table(const redirect_table *table, redirect_report *report, apr_pool_t *pool)
 {
-    char *buffer = apr_palloc(pool, REDIRECT_MAX_TEXT);
+    char *buffer = apr_palloc(pool, REDIRECT_RULE_ROOM);
     lint l = {report, pool, 0};
     apr_pool_t *sub;
 

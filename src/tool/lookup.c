@@ -34,7 +34,7 @@ static bool next_request(map_file *f, const map_hop *h, redirect_request *next)
     /* Another host is this map's if it has a row for it. */
     if (!map_file_find(f, next, &match))
         return false;
-    redirect_table_rule(f->table, match.rule, &rule, apr_palloc(f->pool, REDIRECT_MAX_TEXT), NULL);
+    redirect_table_rule(f->table, match.rule, &rule, apr_palloc(f->pool, REDIRECT_RULE_ROOM), NULL);
     return rule.host != NULL;
 }
 

@@ -96,7 +96,7 @@ static void ask(const redirect_table *table, const redirect_rule *rule, apr_pool
 
 static void use(const redirect_table *table, redirect_report *report, apr_pool_t *pool)
 {
-    char *target = malloc(REDIRECT_MAX_TEXT);
+    char *target = malloc(REDIRECT_RULE_ROOM);
     redirect_rule rule;
 
     require(target != NULL);

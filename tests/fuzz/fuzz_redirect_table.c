@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char target[REDIRECT_MAX_TEXT + REDIRECT_SLACK];
+static char target[REDIRECT_RULE_ROOM];
 static char path[REDIRECT_MAX_TEXT + 3];
 static char host[REDIRECT_MAX_TEXT + 3];
 
