@@ -524,6 +524,25 @@ START_TEST(asks_only_what_counts)
 }
 END_TEST
 
+/* Many rows of one directory are kept without it. Each edit takes those of the ones before along. */
+START_TEST(rows_of_one_directory_stay)
+{
+    char *text = apr_pstrdup(pool, "");
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a /1\n");
+    for (unsigned i = 0; i < 30; i++)
+        text = apr_psprintf(pool, "%sadd /some/directory/%u /to/%u\n", text, i, i);
+    expect_edit(&map, text, APR_SUCCESS, "");
+    expect_edit(&map, "add /b /2\n", APR_SUCCESS, "");
+    expect_edit(&map, "set /some/directory/20 /3\n", APR_SUCCESS, "");
+    for (unsigned i = 0; i < 30; i++)
+        expect(&map, apr_psprintf(pool, "http://h.example/some/directory/%u", i),
+               i == 20 ? "302 /3" : apr_psprintf(pool, "302 /to/%u", i));
+    close_map(&map);
+}
+END_TEST
+
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
@@ -585,6 +604,7 @@ int main(void)
     tcase_add_test(tests, rules_of_one_row_go_together);
     tcase_add_test(tests, other_rows_of_the_line_stay);
     tcase_add_test(tests, asks_only_what_counts);
+    tcase_add_test(tests, rows_of_one_directory_stay);
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
     suite_add_tcase(suite, tests);

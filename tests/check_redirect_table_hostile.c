@@ -24,7 +24,7 @@
 #define ASKED   150 /* in each round */
 #define WRITERS 2
 
-typedef enum mixture { WHOLE, PREFIXES, ALL_KINDS, CONDITIONS, MIXTURES } mixture;
+typedef enum mixture { WHOLE, PREFIXES, ALL_KINDS, CONDITIONS, DIRECTORIES, MIXTURES } mixture;
 
 /* The image is written by others; `pristine` is as the builder wrote it. */
 typedef struct scene {
@@ -51,7 +51,10 @@ static const char *path_of(unsigned i, char path[200])
                                          "/a-longer-section-%u/of-the-site/with-%u/many/segments/"
                                          "and-a-last-one-that-is-long.html"};
 
-    apr_snprintf(path, 200, shapes[i % 4], i / 7, i);
+    if (s.what == DIRECTORIES)
+        apr_snprintf(path, 200, shapes[0], i / 200, i);
+    else
+        apr_snprintf(path, 200, shapes[i % 4], i / 7, i);
     return path;
 }
 
@@ -71,7 +74,8 @@ static redirect_rule rule_of(mixture what, unsigned i, char path[200])
     }
     rule.source = path_of(i, path);
     rule.source_len = strlen(path);
-    rule.target = apr_psprintf(pool, "https://host-%u.example.org/new%s", i % 300, path);
+    rule.target = apr_psprintf(pool, "https://host-%u.example.org/new%s",
+                               s.what == DIRECTORIES ? 0 : i % 300, path);
     rule.target_len = strlen(rule.target);
     if (what == PREFIXES && i % 3 == 0)
         rule.kind = REDIRECT_PREFIX;

@@ -28,6 +28,7 @@ static list_item items[MAX_RULES];
 static unsigned nitems;
 static bool any_literals;   /* some rule has them */
 static uint64_t saved_runs; /* of patterns, by literals */
+static uint64_t with_dirs;  /* tables in which rules share directories */
 
 static uint64_t next_random(void)
 {
@@ -63,6 +64,7 @@ typedef struct taste {
     unsigned literals; /* per cent of the patterns that have some */
     bool plain;        /* neither conditions nor patterns */
     unsigned nested;   /* per cent of the sources that go on where the one before ends */
+    unsigned dirs;     /* per cent of them that are in one of few directories */
 } taste;
 
 static void put(list_string *s, const char *bytes, size_t len)
@@ -259,6 +261,18 @@ static void random_pattern(list_string *s, list_string *literals, unsigned texts
     }
 }
 
+static void path_in_dir(list_string *s)
+{
+    static const char *const dirs[] = {"/aaaa/", "/items-of-all-kinds/2014-05/", "//abc/abcd//"};
+
+    s->len = 0;
+    s->there = true;
+    put_text(s, dirs[below(COUNT_OF(dirs))]);
+    put_segment(s, false);
+    if (chance(20))
+        put_slashes(s);
+}
+
 static void random_rule(const taste *t, list_item *it)
 {
     static list_string source, host, query, strip, target, pattern, literals;
@@ -269,6 +283,8 @@ static void random_rule(const taste *t, list_item *it)
     if (source.there && source.len < RT_SHORT_PATH && chance(t->nested)) {
         put_slashes(&source);
         put_segment(&source, false);
+    } else if (chance(t->dirs)) {
+        path_in_dir(&source);
     } else if (!t->one_source || !source.there || chance(5)) {
         random_path(&source, t->long_sources);
     }
@@ -317,6 +333,7 @@ static taste random_taste(void)
                .scheme = some[below(3)],
                .target = some[below(5)],
                .literals = some[below(5)],
+               .dirs = some[below(4)],
                .strip_sets = chance(70) ? 3 : 20,
                .one_source = chance(10),
                .long_sources = chance(15)};
@@ -672,15 +689,18 @@ static void compare_answers(uint64_t seed, uint64_t wanted)
             found += ask(table, &q);
         answers += n;
         tables++;
+        with_dirs += table->head.section[RT_DIRS].count > 0;
         for (unsigned i = 0; i < nitems; i++)
             free(items[i].memory);
         free(memory);
         apr_pool_clear(pool);
     }
-    printf("%llu answers of %llu tables, %llu rules found, %llu patterns not run\n",
+    printf("%llu answers of %llu tables, %llu rules found, %llu patterns not run, "
+           "%llu tables with directories\n",
            (unsigned long long)answers, (unsigned long long)tables, (unsigned long long)found,
-           (unsigned long long)saved_runs);
+           (unsigned long long)saved_runs, (unsigned long long)with_dirs);
     REQUIRE(saved_runs > answers / 1000);
+    REQUIRE(with_dirs > tables / 30);
     REQUIRE(found > answers / 10);
     REQUIRE(found < answers / 10 * 9);
 }
