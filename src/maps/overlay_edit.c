@@ -3,18 +3,16 @@
  * From edits to an overlay: each line becomes an operation and a row, which is read like a row of a
  * text file. The row of the same source is looked for among those that were edited before, by a
  * hash of the source, and in the base, by a look-up of the source itself. Called by the module for
- * POST to the status page. maps/overlay_find.c looks rows up.
+ * POST to the status page. maps/overlay_find.c looks rows up,
+ * maps/overlay_write.c makes the image.
  */
-#include "maps/internal.h"
+#include "maps/overlay_internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
-#include <apr_tables.h>
 
 #define BEHIND_ALL     UINT64_MAX
 #define NO_TARGET      " 410 "
@@ -22,38 +20,12 @@
 
 typedef enum edit_op { EDIT_NONE, EDIT_ADD, EDIT_SET, EDIT_DEL } edit_op;
 
-/* A row of the overlay. */
-typedef struct edit_row {
-    redirect_rule rule;
-    uint64_t place;
-    uint32_t number; /* among those with the same place, the lowest comes first */
-    bool dropped;
-    struct edit_row *next; /* of the same hash */
-} edit_row;
-
 /* A line of edits, and the rules of its row: none if it is wrong, or two that are twins. */
 typedef struct edit_line {
     edit_op op;
     uint32_t line;
     edit_row *rows;
 } edit_line;
-
-struct redirect_edits {
-    const redirect_table *base;
-    redirect_map_options options;
-    apr_pool_t *pool;
-    overlay_head head;
-    apr_array_header_t *rows; /* edit_row *, in the order in which they were made */
-    apr_hash_t *by_source;    /* edit_row *, the latest first */
-    apr_hash_t *gone;         /* uint32_t *: rules of the base */
-    char *target;             /* room for one */
-    uint32_t applied;
-    apr_array_header_t *lines; /* edit_line, while they are applied */
-    redirect_report *report;
-    redirect_builder *builder;
-    size_t table_size;
-    apr_array_header_t *sorted; /* edit_row *: the overlay's, in their order */
-};
 
 /* --- sources ----------------------------------------------------------------------------------*/
 
@@ -167,11 +139,6 @@ static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
     APR_ARRAY_PUSH(e->rows, edit_row *) = row;
 }
 
-static bool comes_before(const edit_row *a, const edit_row *b)
-{
-    return a->place != b->place ? a->place < b->place : a->number < b->number;
-}
-
 /* The first row of the overlay that has this source. */
 static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
 {
@@ -179,7 +146,8 @@ static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
 
     for (edit_row *row = apr_hash_get(e->by_source, source_key(rule, e->pool), APR_HASH_KEY_STRING);
          row; row = row->next) {
-        if (!row->dropped && same_source(&row->rule, rule) && (!first || comes_before(row, first)))
+        if (!row->dropped && same_source(&row->rule, rule) &&
+            (!first || edit_row_before(row, first)))
             first = row;
     }
     return first;
@@ -741,143 +709,4 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
     if (before)
         take_before(e, before);
     return e;
-}
-
-uint32_t redirect_edits_applied(const redirect_edits *e)
-{
-    return e->applied;
-}
-
-/* A changed row is one of the overlay and one that is gone. */
-uint32_t redirect_edits_differing(const redirect_edits *e)
-{
-    uint32_t n = apr_hash_count(e->gone);
-
-    for (int i = 0; i < e->rows->nelts; i++) {
-        const edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
-
-        n += !row->dropped && row->place % 2;
-    }
-    return n;
-}
-
-static int by_place(const void *a_, const void *b_)
-{
-    const edit_row *a = *(edit_row *const *)a_, *b = *(edit_row *const *)b_;
-
-    return comes_before(a, b) ? -1 : comes_before(b, a);
-}
-
-static apr_status_t build(redirect_edits *e, size_t bytes)
-{
-    e->builder = redirect_builder_create((size_t)e->sorted->nelts, bytes);
-    if (!e->builder)
-        return APR_ENOMEM;
-    for (int i = 0; i < e->sorted->nelts; i++) {
-        edit_row *row = APR_ARRAY_IDX(e->sorted, i, edit_row *);
-
-        row->rule.line = (uint32_t)i + 1;
-        switch (redirect_builder_add(e->builder, &row->rule)) {
-        case REDIRECT_ADDED:
-            break;
-        case REDIRECT_NO_MEMORY:
-            return APR_ENOMEM;
-        default:
-            return APR_ENOSPC;
-        }
-    }
-    return redirect_builder_finish(e->builder, NULL, NULL, &e->table_size);
-}
-
-static size_t align_up(size_t n)
-{
-    return (n + OVERLAY_ALIGN - 1) / OVERLAY_ALIGN * OVERLAY_ALIGN;
-}
-
-apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size, uint32_t *counters)
-{
-    size_t bytes = 0, at;
-    apr_status_t rv;
-
-    e->sorted = apr_array_make(e->pool, e->rows->nelts + 1, sizeof(edit_row *));
-    for (int i = 0; i < e->rows->nelts; i++) {
-        edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
-
-        if (row->dropped)
-            continue;
-        APR_ARRAY_PUSH(e->sorted, edit_row *) = row;
-        bytes += row->rule.source_len + row->rule.target_len + 32;
-    }
-    qsort(e->sorted->elts, (size_t)e->sorted->nelts, sizeof(edit_row *), by_place);
-    rv = build(e, bytes);
-    if (rv != APR_SUCCESS)
-        return rv;
-    /* The same source never has two rows, so the table has all of them. */
-    if (redirect_builder_rules(e->builder) != (uint32_t)e->sorted->nelts)
-        return APR_EGENERAL;
-    rv = redirect_table_validate(redirect_builder_image(e->builder), e->table_size);
-    if (rv != APR_SUCCESS)
-        return rv;
-    e->head.rules = *counters = (uint32_t)e->sorted->nelts;
-    e->head.ngone = apr_hash_count(e->gone);
-    e->head.edits += e->applied;
-    if (!e->head.since)
-        e->head.since = (uint64_t)now;
-    for (e->head.nfilter = 1;
-         e->head.nfilter * 64 < (e->head.rules + e->head.ngone) * OVERLAY_FILTER_BITS;)
-        e->head.nfilter *= 2;
-    at = align_up(sizeof(e->head) + (e->head.rules + e->head.nfilter) * sizeof(uint64_t) +
-                  e->head.ngone * sizeof(uint32_t));
-    if (at + e->table_size > REDIRECT_MAX_IMAGE)
-        return APR_ENOSPC;
-    e->head.table_at = (uint32_t)at;
-    e->head.table_size = (uint32_t)e->table_size;
-    *size = at + e->table_size;
-    return APR_SUCCESS;
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static void filter_add(const redirect_edits *e, uint64_t *filter, uint64_t hash)
-{
-    filter[hash & (e->head.nfilter - 1)] |= overlay_bits(hash);
-}
-
-void redirect_edits_write(redirect_edits *e, void *to)
-{
-    uint64_t *places = (uint64_t *)(void *)((char *)to + sizeof(e->head));
-    uint64_t *filter = places + e->head.rules;
-    uint32_t *gone = (uint32_t *)(void *)(filter + e->head.nfilter), n = 0;
-
-    e->head.filtered = 1;
-    memset(filter, 0, e->head.nfilter * sizeof(*filter));
-    for (uint32_t i = 0; i < e->head.rules; i++) {
-        const edit_row *row = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *);
-
-        places[i] = row->place;
-        filter_add(e, filter, overlay_end_of(row->rule.source, row->rule.source_len));
-        if (row->rule.kind != REDIRECT_EXACT || row->rule.flags & REDIRECT_ICASE)
-            e->head.filtered = 0;
-    }
-    memcpy(to, &e->head, sizeof(e->head));
-    for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone); i; i = apr_hash_next(i)) {
-        const void *key;
-
-        apr_hash_this(i, &key, NULL, NULL);
-        gone[n++] = *(const uint32_t *)key;
-        filter_add(e, filter, overlay_hash(gone[n - 1]));
-    }
-    qsort(gone, n, sizeof(*gone), by_number);
-    redirect_builder_write(e->builder, (char *)to + e->head.table_at);
-}
-
-void redirect_edits_destroy(redirect_edits *e)
-{
-    redirect_builder_destroy(e->builder);
-    e->builder = NULL;
 }
