@@ -155,6 +155,8 @@ rows({ source => '/a', target => 'https://e.example/ b', status => 301, options 
 expect 'get', [qw(get m.txt), '/a?x=1&y=2'], 0, qr{\A/a "https://e\.example/ b" 301 query=drop  # line 3\n\z};
 like asked(), qr{\AGET /status\?map=m\.txt&rows=json&source=%2Fa%3Fx%3D1%26y%3D2 HTTP}i, 'get: the source is named';
 unlike asked(), qr/X-HtCache/, 'get: it changes nothing';
+expect 'get of a source with a blank and a condition', [qw(get m.txt), '/a b', 'language=de'], 0, qr{\A/a };
+like asked(), qr{&source=%22%2Fa%20b%22%20language%3Dde HTTP}i, 'get: it is quoted';
 rows();
 expect 'get without a row', [qw(get m.txt /a)], 1, undef, qr/no row has the source \/a/;
 rows({ source => "/a\e", target => undef, status => 410, options => '', differs => 'added' }, { source => '/b', target => '/c', status => 302, line => 1 });

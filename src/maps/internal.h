@@ -110,6 +110,9 @@ typedef struct map_reader {
     char pattern[REDIRECT_MAX_TEXT + 1];
 } map_reader;
 
+/* What is 0 when reading begins. A reader lives as long as one row where edits are read. */
+#define MAP_READER_HEAD offsetof(map_reader, path)
+
 /** A source taken apart. */
 typedef struct map_source {
     unsigned flags;   /* REDIRECT_HTTP, REDIRECT_HTTPS or 0 */

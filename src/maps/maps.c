@@ -571,11 +571,12 @@ apr_status_t redirect_map_read(const redirect_map_options *options, const char *
                                redirect_report *report, apr_pool_t *pool)
 {
     redirect_format format = redirect_format_of(options, name, bytes, len);
-    map_reader *r = calloc(1, sizeof(*r)); /* half a megabyte of buffers */
+    map_reader *r = malloc(sizeof(*r));
     apr_status_t rv;
 
     if (!r)
         return APR_ENOMEM;
+    memset(r, 0, MAP_READER_HEAD); /* behind it are half a megabyte of buffers */
     rv = apr_pool_create(&r->row_pool, pool);
     if (rv == APR_SUCCESS) {
         r->options = options;

@@ -38,15 +38,23 @@ static const char *quote(const char *word, apr_pool_t *pool)
     return quoted;
 }
 
+/* The words behind the map's name, each with a blank in front. */
+static const char *words_of(const tool_options *o, apr_pool_t *pool)
+{
+    const char *words = "";
+
+    for (int i = 2; i < o->words; i++)
+        words = apr_pstrcat(pool, words, " ", quote(o->word[i], pool), NULL);
+    return words;
+}
+
 /* The edit that the words behind the map's name are, with its line's end. NULL: wrong, which was
  * said. */
 static const char *line_of(const tool_options *o, apr_pool_t *pool)
 {
-    const char *line = o->word[0], *why;
+    const char *line = apr_pstrcat(pool, o->word[0], words_of(o, pool), NULL), *why;
     redirect_edit edit;
 
-    for (int i = 2; i < o->words; i++)
-        line = apr_pstrcat(pool, line, " ", quote(o->word[i], pool), NULL);
     why = redirect_edit_parse(line, strlen(line), &edit, pool);
     if (!why)
         return apr_pstrcat(pool, line, "\n", NULL);
@@ -461,7 +469,8 @@ static int show(asking *a, map_collection *c, apr_pool_t *pool)
 
 static int get(asking *a, map_collection *c, apr_pool_t *pool)
 {
-    const char *query[] = {"map", a->map, "rows", "json", "source", a->o->word[2], NULL};
+    const char *source = words_of(a->o, pool) + 1;
+    const char *query[] = {"map", a->map, "rows", "json", "source", source, NULL};
     size_t i;
     json_t *row;
     int code;
@@ -470,7 +479,7 @@ static int get(asking *a, map_collection *c, apr_pool_t *pool)
     a->rows = json_array();
     code = ask_rows(a, query);
     if (code == TOOL_GOOD && !json_array_size(a->rows)) {
-        tool_say("%s: no row has the source %s", a->map, a->o->word[2]);
+        tool_say("%s: no row has the source %s", a->map, source);
         code = TOOL_FOUND;
     } else if (code == TOOL_GOOD && a->o->json)
         return tool_print_json(a->rows);
@@ -491,7 +500,7 @@ static const struct {
     const char *words;
 } verbs[] = {
     {"show", show, 0, 0, false, false, "MAP"},
-    {"get", get, 1, 1, false, false, "MAP SOURCE"},
+    {"get", get, 1, 100, false, false, "MAP SOURCE [key=value...]"},
     {"add", edit, 2, 100, true, true, "MAP SOURCE TARGET [STATUS] [key=value...]"},
     {"set", edit, 2, 100, true, true, "MAP SOURCE TARGET [STATUS] [key=value...]"},
     {"del", edit, 1, 100, true, true, "MAP SOURCE [key=value...]"},
