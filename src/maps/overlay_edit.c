@@ -332,6 +332,8 @@ static void take_away(redirect_edits *e, uint32_t rule)
     uint32_t index;
 
     redirect_table_rule(e->base, rule, &taken, e->target, &index);
+    taken.source =
+        copy_text(e->pool, taken.source, taken.source_len); /* e->target has others next */
     set_gone(e, rule);
     take_twin(e, &taken, redirect_table_next(e->base, rule));
     take_twin(e, &taken, index ? redirect_table_nth(e->base, index - 1) : 0);
