@@ -127,6 +127,11 @@ void htc_cell_number(htc_list *list, uint64_t number)
     next_cell(list)->number = number;
 }
 
+void htc_cell_ratio(htc_list *list, uint64_t part, uint64_t whole)
+{
+    next_cell(list)->ratio = ratio_of(part, whole);
+}
+
 void htc_cell_text(htc_list *list, const char *text)
 {
     next_cell(list)->text = text;

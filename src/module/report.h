@@ -147,6 +147,8 @@ htc_list *htc_report_list(htc_report *report, htc_group *group, const char *name
                           int ncolumns);
 /** The next cell, row by row, in the order of the columns. */
 void htc_cell_number(htc_list *list, uint64_t number);
+/** For a column of HTC_RATIO. */
+void htc_cell_ratio(htc_list *list, uint64_t part, uint64_t whole);
 void htc_cell_text(htc_list *list, const char *text);
 int htc_list_rows(const htc_list *list);
 const htc_value *htc_list_cell(const htc_list *list, int row, int column);

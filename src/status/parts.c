@@ -231,8 +231,8 @@ static void report_tables(htc_report *report)
          "from opening the file until the table was in use and checked"},
         {"from_image", "From its image", HTC_FLAG, HTC_UNIT_ONE,
          "the table in use was kept by an earlier start, and the text was not read"},
-        {"reading_percent", "Being read", HTC_GAUGE, HTC_UNIT_ONE,
-         "how much of a changed file has been read, in per cent; 0 while none is"},
+        {"reading_ratio", "Being read", HTC_RATIO, HTC_UNIT_ONE,
+         "how much of a changed file has been read; 0 while none is"},
         {"at_once", "At once", HTC_FLAG, HTC_UNIT_ONE,
          "the request that notices an edit reads it, as that takes less than 50 ms; else the rows "
          "before go on answering until the new ones are read"},
@@ -266,7 +266,7 @@ static void report_tables(htc_report *report)
         htc_cell_number(list, map->state.failed);
         htc_cell_number(list, map->note.load_ms);
         htc_cell_number(list, map->note.from_image);
-        htc_cell_number(list, map->state.percent);
+        htc_cell_ratio(list, map->state.percent, 100);
         htc_cell_number(list, htc_map_is_quick(&map->state, &map->note, map->state.id.size));
         htc_cell_number(list, map->note.refused);
         htc_cell_number(list, map->note.warnings);
