@@ -62,6 +62,7 @@ sub row_of {
     my ($path, $query) = split /\?/, $rest, 2;
     @row{qw(host path query)} = (lc $host, $path // '', $query);
     return { %row, wrong => 'escape in the source' } if $row{path} =~ /%(?![0-9a-f]{2})|%00/i;
+    return { %row, wrong => 'pattern' } if $row{path} =~ m{\*|\([[\\]|^/?\^};
     return { %row, wrong => 'status' } unless $status =~ /^(?:30[12378]|[45]\d\d)$/;
     return \%row if $status >= 400;
     return { %row, wrong => 'target' } unless $target =~ m{^(?:https?://[\w.-]+(?::\d+)?(?:[/?#]|$)|/(?!/))}i

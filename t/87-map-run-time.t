@@ -223,6 +223,8 @@ my @now = ({ source => '/keep/1', target => 'https://example.org/changed', statu
     { source => '/keep/3', target => 'https://example.org/three', status => 302, options => '', line => 5, differs => 'deleted' },
     { source => '/keep/%204', target => 'https://example.org/4', status => 302, options => 'case=ignore', differs => 'added' });
 is_deeply rows_of($query), \@now, 'all rows, and how they differ from the file';
+my ($link) = $clients[0]->request('/htcache-status')->{body} =~ m{<a href="\?(map=[^"]+differs=1)">Edited 3</a>};
+is_deeply rows_of(($link // '') =~ s/&amp;/&/gr), \@now, 'the page has a link to those that differ';
 is_deeply rows_of("$query&from=1&limit=1"), [$now[1]], 'some of them';
 is_deeply rows_of("$query&source=/keep//1"), [$now[0]], 'those of a source';
 is_deeply rows_of("$query&source=/keep/3"), [], 'one that is deleted has none';

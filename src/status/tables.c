@@ -100,6 +100,15 @@ static const char *sort_key(const htc_report *report, htc_type type, const htc_v
                         (apr_uint64_t)(value->number == HTC_UNKNOWN ? 0 : value->number));
 }
 
+/* The rows of a map that differ from its file are a page of their own, see status/rows.c. */
+static void send_edited(const htc_list *list, int row, const char *text)
+{
+    const char *where = htc_list_cell(list, row, htc_page_column(list, "source"))->text;
+
+    ap_rprintf(list->report->r, "<a href=\"?map=%s&amp;rows=json&amp;differs=1\">%s</a>",
+               ap_escape_urlencoded(list->report->pool, where), text);
+}
+
 /* A column that has no cell of its own. Returns the last column that was said. "by_row" may stand
  * behind "line". */
 static int send_small(const htc_list *list, int row, int i, const char *separator)
@@ -109,6 +118,7 @@ static int send_small(const htc_list *list, int row, int i, const char *separato
     const htc_value *value = htc_list_cell(list, row, i);
     bool place = i + 1 < list->ncolumns && !strcmp(column->name, "file") &&
                  !strcmp(list->columns[i + 1].name, "line");
+    const char *text;
 
     if (place) {
         bool rows = i + 2 < list->ncolumns && !strcmp(list->columns[i + 2].name, "by_row");
@@ -119,9 +129,14 @@ static int send_small(const htc_list *list, int row, int i, const char *separato
             htc_page_number(report->pool, HTC_UNIT_ONE, htc_list_cell(list, row, i + 1)->number));
         return i + 1 + rows;
     }
-    ap_rprintf(
-        report->r, "%s%s %s", separator, column->title,
+    text = apr_psprintf(
+        report->pool, "%s %s", column->title,
         column->type == HTC_FLAG ? "" : htc_page_value(report, column->type, column->unit, value));
+    ap_rputs(separator, report->r);
+    if (strcmp(list->name, "redirect_tables") || strcmp(column->name, "edited"))
+        ap_rputs(text, report->r);
+    else
+        send_edited(list, row, text);
     return i;
 }
 
