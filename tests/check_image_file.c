@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Unit tests of area/image_file.c: an image that is written is read again; a file that is cut off,
- * garbled, of another text, map or version, or that somebody else may have written, is not; a write
- * that fails leaves the file of before. Run by 'make check'.
+ * Unit tests of area/image_file.c. An image that is written is read again. A file is not used if it is
+ * cut off, garbled, or of another text, map or version, or if somebody else may have written it. A
+ * write that fails leaves the file of before. Run by 'make check'.
  */
 #include "suite_util.h"
 #include "area/image_file.h"

@@ -3,6 +3,7 @@
  * Counts of redirects in a file. Called by redirects/keeper.c, the one process that has it.
  */
 #include "area/counts_file.h"
+#include "area/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -135,38 +136,6 @@ static uint64_t hash_of(const void *bytes, size_t len)
     return XXH3_64bits(len ? bytes : "", len);
 }
 
-static bool read_whole(int fd, void *to, size_t len, uint64_t at)
-{
-    size_t had = 0;
-
-    while (had < len) {
-        ssize_t n = pread(fd, (char *)to + had, len - had, (off_t)(at + had));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        had += (size_t)n;
-    }
-    return true;
-}
-
-static apr_status_t write_whole(int fd, const void *from, size_t len, uint64_t at)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = pwrite(fd, (const char *)from + done, len - done, (off_t)(at + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return APR_FROM_OS_ERROR(errno);
-        done += (size_t)n;
-    }
-    return APR_SUCCESS;
-}
-
 static bool head_whole(const head *h)
 {
     return !memcmp(h->magic, magic, sizeof(magic)) && h->layout == LAYOUT && h->generation &&
@@ -189,7 +158,7 @@ static bool read_state(int fd, const head *h, uint64_t size, redirect_counts *co
     counts->n = counts->group = h->len / sizeof(uint64_t);
     counts->since = h->since;
     counts->written = h->written;
-    if (!read_whole(fd, counts->words, h->len, h->at) ||
+    if (!area_read_whole(fd, counts->words, h->len, h->at) ||
         hash_of(counts->words, h->len) != h->counts_hash)
         return false;
     while (redirect_counts_next(counts, &place, &group))
@@ -226,7 +195,7 @@ const char *redirect_counts_file_read(redirect_counts_file *file, redirect_count
     if (fstat(file->fd, &st))
         return apr_psprintf(pool, "it cannot be examined: %s", strerror(errno));
     for (unsigned i = 0; i < 2; i++)
-        whole[i] = read_whole(file->fd, &heads[i], sizeof(head), (uint64_t)i * BLOCK) &&
+        whole[i] = area_read_whole(file->fd, &heads[i], sizeof(head), (uint64_t)i * BLOCK) &&
                    head_whole(&heads[i]);
     file->torn = !whole[0] || !whole[1];
     for (unsigned tries = 0; tries < 2; tries++) {
@@ -288,11 +257,11 @@ apr_status_t redirect_counts_file_write(redirect_counts_file *file, const redire
 
     if (fstat(file->fd, &st) || !st.st_nlink)
         return APR_ENOENT;
-    rv = write_whole(file->fd, counts->words, len, at);
+    rv = area_write_whole(file->fd, counts->words, len, at);
     if (rv == APR_SUCCESS)
         rv = sync_file(file->fd);
     if (rv == APR_SUCCESS)
-        rv = write_whole(file->fd, &h, sizeof(h), (uint64_t)number * BLOCK);
+        rv = area_write_whole(file->fd, &h, sizeof(h), (uint64_t)number * BLOCK);
     if (rv == APR_SUCCESS)
         rv = sync_file(file->fd);
     if (rv != APR_SUCCESS)
@@ -337,7 +306,7 @@ static const char *write_empty(int fd, apr_pool_t *pool)
 
     for (unsigned i = 0; i < 2; i++) {
         head h = make_head(&none, 1 + i, COUNTS, 0);
-        apr_status_t rv = write_whole(fd, &h, sizeof(h), (uint64_t)i * BLOCK);
+        apr_status_t rv = area_write_whole(fd, &h, sizeof(h), (uint64_t)i * BLOCK);
 
         if (rv == APR_SUCCESS && i)
             rv = ftruncate(fd, COUNTS) ? APR_FROM_OS_ERROR(errno) : sync_file(fd);

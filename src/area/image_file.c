@@ -3,6 +3,7 @@
  * Images of large maps in files. Called by redirects/map_image.c, in httpd's parent.
  */
 #include "area/image_file.h"
+#include "area/whole.h"
 #include "redirect_table.h"
 
 #include <dirent.h>
@@ -142,22 +143,6 @@ static const char *check_file(const struct stat *st, apr_pool_t *pool)
     return NULL;
 }
 
-static bool read_whole(int fd, void *to, size_t len, uint64_t at)
-{
-    size_t had = 0;
-
-    while (had < len) {
-        ssize_t n = pread(fd, (char *)to + had, len - had, (off_t)(at + had));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        had += (size_t)n;
-    }
-    return true;
-}
-
 static uint64_t hash_of_head(const head *h)
 {
     return XXH3_64bits(h, offsetof(head, head_hash));
@@ -214,7 +199,7 @@ int redirect_image_open(int folder, const char *name, const redirect_image_about
     *why = check_file(&st, pool);
     if (*why)
         return refuse(fd, why, *why);
-    if (!read_whole(fd, &h, sizeof(h), 0))
+    if (!area_read_whole(fd, &h, sizeof(h), 0))
         return refuse(fd, why, "it is damaged");
     *why = check_head(&h, &st, wanted, &other);
     if (*why || other)
@@ -230,14 +215,14 @@ bool redirect_image_read(int fd, const redirect_image_about *about, void *to)
     XXH128_hash_t hash;
     head h;
 
-    if (!read_whole(fd, &h, sizeof(h), 0) || h.head_hash != hash_of_head(&h))
+    if (!area_read_whole(fd, &h, sizeof(h), 0) || h.head_hash != hash_of_head(&h))
         return false;
     XXH3_128bits_reset(&state);
     for (size_t at = 0, n; at < about->size; at += n) {
         char *piece = (char *)to + at;
 
         n = about->size - at < PIECE ? about->size - at : PIECE;
-        if (!read_whole(fd, piece, n, BLOCK + at))
+        if (!area_read_whole(fd, piece, n, BLOCK + at))
             return false;
         XXH3_128bits_update(&state, piece, n);
     }
@@ -246,22 +231,6 @@ bool redirect_image_read(int fd, const redirect_image_about *about, void *to)
 }
 
 /* --- writing ----------------------------------------------------------------------------------*/
-
-static apr_status_t write_whole(int fd, const void *from, size_t len, uint64_t at)
-{
-    size_t done = 0;
-
-    while (done < len) {
-        ssize_t n = pwrite(fd, (const char *)from + done, len - done, (off_t)(at + done));
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return APR_FROM_OS_ERROR(errno);
-        done += (size_t)n;
-    }
-    return APR_SUCCESS;
-}
 
 static apr_status_t write_all(int fd, const redirect_image_about *about, const void *image)
 {
@@ -279,8 +248,8 @@ static apr_status_t write_all(int fd, const redirect_image_about *about, const v
     h.image_hash[1] = hash.high64;
     h.head_hash = hash_of_head(&h);
     memcpy(block, &h, sizeof(h));
-    rv = write_whole(fd, image, about->size, BLOCK);
-    return rv == APR_SUCCESS ? write_whole(fd, block, sizeof(block), 0) : rv;
+    rv = area_write_whole(fd, image, about->size, BLOCK);
+    return rv == APR_SUCCESS ? area_write_whole(fd, block, sizeof(block), 0) : rv;
 }
 
 apr_status_t redirect_image_write(int folder, const char *name, const redirect_image_about *about,

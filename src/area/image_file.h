@@ -4,15 +4,18 @@
  * Images of large maps in files, so that a server that starts need not read their text again. Each
  * is a file of its own in a folder of the user that starts httpd. Part of the core: no httpd headers.
  *
- * A file is a head in the first 4096 bytes, then the image. It counts as there only if all of this
- * holds: it and its folder belong to the user who asks, and nobody else may read or write them; it is
- * a regular file with one name; head and image have the hashes that the head says; the layout, the
- * module's version, the map's key, and the identity of the map's text are those asked for. The hashes find damage, not
- * malice: whoever can write the file is its owner. The caller proves that the image is safe to read,
- * with redirect_table_validate().
+ * A file is a head in the first 4096 bytes, then the image. It is used only if
  *
- * A file is written under another name, and gets its own when all of it is written. It is not waited
- * for the disk: what a crash leaves has not the right hash.
+ *   - it is a regular file with one name,
+ *   - it and its folder belong to the user who asks, and nobody else may read or write them,
+ *   - head and image have the hashes that the head says,
+ *   - layout, version of the module, key of the map and identity of its text are those asked for.
+ *
+ * The hashes find damage, not malice: whoever can write the file is its owner. The caller proves with
+ * redirect_table_validate() that the image is safe to read.
+ *
+ * A file is written under another name, and gets its own when all of it is written. Nobody waits for
+ * the disk: what a crash leaves has a wrong hash.
  */
 #ifndef HTC_AREA_IMAGE_FILE_H
 #define HTC_AREA_IMAGE_FILE_H

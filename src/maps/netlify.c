@@ -1,8 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * The _redirects files of Netlify and Cloudflare Pages: "from [name=value...] to [status[!]]
- * [conditions]". A splat at the end becomes a prefix where that says the same, any other splat or
- * placeholder a regex; what cannot be had is reported by line. The order of the rows is kept.
+ * [conditions]". A splat at the end becomes a prefix where that says the same. Any other splat or
+ * placeholder becomes a template, which is written as a regex. What cannot be had is reported by line.
+ * The order of the rows is kept.
  */
 #include "maps/internal.h"
 

@@ -9,8 +9,8 @@
  * can be, so nothing is ever tried twice:
  *
  *   - The last name of a segment ends where the segment ends, but for the literal behind it. Those
- *     ahead of it are lazy, and end at the first place where the literal behind them stands: if
- *     what follows fits behind a later place, it fits behind the first one, too.
+ *     ahead of it are lazy: each ends at the first place where the literal behind it stands. If what
+ *     follows fits behind a later place, it fits behind the first one, too.
  *   - The tail's names lie behind its first slash. It has as many slashes as the path behind the
  *     span has, so its place is found from the path's end.
  *   - A "/?" at the end takes a slash only if what is ahead of it cannot have it.

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What the RewriteConds of a rule say of the headers of a request, so that a rule can be left out
- * where they do not hold. mod_rewrite does nothing for such a rule, if none of the conditions that
- * it looks at before does anything. Called by rules/rules.c.
+ * What the RewriteConds of a rule say of a request's header. Where they do not hold, the rule can be
+ * left out: mod_rewrite does nothing for it. That is so only if none of the conditions ahead of these
+ * has an effect of its own. Called by rules/rules.c.
  */
 #include "rules/rules.h"
 

@@ -210,43 +210,44 @@ static void report_fold(htc_report *report)
 
 /* --- redirect tables --------------------------------------------------------------------------*/
 
+static const htc_column table_columns[] = {
+    {"name", "File", HTC_TEXT, HTC_UNIT_ONE, "the map's file"},
+    {"source", "Named in", HTC_TEXT, HTC_UNIT_ONE, "file and line of its HtCacheRedirectMap"},
+    {"rules", "Rows", HTC_GAUGE, HTC_UNIT_ONE, "rows of the table in use"},
+    {"exact", "Exact", HTC_GAUGE, HTC_UNIT_ONE, "of these: the whole path is compared"},
+    {"prefix", "Prefix", HTC_GAUGE, HTC_UNIT_ONE, "of these: the path begins with it"},
+    {"pattern", "Pattern", HTC_GAUGE, HTC_UNIT_ONE, "of these: a regular expression decides"},
+    {"bytes", "Memory", HTC_GAUGE, HTC_UNIT_BYTES, "shared memory of the table"},
+    {"loaded_at", "Loaded", HTC_TIME, HTC_UNIT_ONE, "when the table in use was loaded"},
+    {"lookups", "Look-ups", HTC_COUNTER, HTC_UNIT_ONE, "requests that asked it"},
+    {"hits", "Hits", HTC_COUNTER, HTC_UNIT_ONE, "requests that it answered"},
+    {"reloads", "Reloads", HTC_COUNTER, HTC_UNIT_ONE, "times a changed file was loaded"},
+    {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE, "times a file could not be loaded"},
+    {"failed", "Bad now", HTC_FLAG, HTC_UNIT_ONE,
+     "the file as it is now cannot be used, see the error log"},
+    {"load_ms", "Load time", HTC_GAUGE, HTC_UNIT_MS,
+     "from opening the file until the table was in use and checked"},
+    {"from_image", "From its image", HTC_FLAG, HTC_UNIT_ONE,
+     "the table in use was kept by an earlier start, and the text was not read"},
+    {"reading_ratio", "Being read", HTC_RATIO, HTC_UNIT_ONE,
+     "how much of a changed file has been read; 0 while none is"},
+    {"at_once", "At once", HTC_FLAG, HTC_UNIT_ONE,
+     "the request that notices an edit reads it, as that takes less than 50 ms; else the rows "
+     "before go on answering until the new ones are read"},
+    {"refused", "Left out", HTC_GAUGE, HTC_UNIT_ONE, "rows of the file that could not be used"},
+    {"warnings", "Warnings", HTC_GAUGE, HTC_UNIT_ONE, "about the rows in use"},
+    {"edited", "Edited", HTC_GAUGE, HTC_UNIT_ONE,
+     "rows that differ from the file, until it is loaded: temporary edits"},
+    {"edited_since", "Edited since", HTC_TIME, HTC_UNIT_ONE, "the first of these edits"},
+    {"error", "Error", HTC_TEXT, HTC_UNIT_ONE, "why the file as it is now cannot be used"},
+};
+
 static void report_tables(htc_report *report)
 {
-    static const htc_column columns[] = {
-        {"name", "File", HTC_TEXT, HTC_UNIT_ONE, "the map's file"},
-        {"source", "Named in", HTC_TEXT, HTC_UNIT_ONE, "file and line of its HtCacheRedirectMap"},
-        {"rules", "Rows", HTC_GAUGE, HTC_UNIT_ONE, "rows of the table in use"},
-        {"exact", "Exact", HTC_GAUGE, HTC_UNIT_ONE, "of these: the whole path is compared"},
-        {"prefix", "Prefix", HTC_GAUGE, HTC_UNIT_ONE, "of these: the path begins with it"},
-        {"pattern", "Pattern", HTC_GAUGE, HTC_UNIT_ONE, "of these: a regular expression decides"},
-        {"bytes", "Memory", HTC_GAUGE, HTC_UNIT_BYTES, "shared memory of the table"},
-        {"loaded_at", "Loaded", HTC_TIME, HTC_UNIT_ONE, "when the table in use was loaded"},
-        {"lookups", "Look-ups", HTC_COUNTER, HTC_UNIT_ONE, "requests that asked it"},
-        {"hits", "Hits", HTC_COUNTER, HTC_UNIT_ONE, "requests that it answered"},
-        {"reloads", "Reloads", HTC_COUNTER, HTC_UNIT_ONE, "times a changed file was loaded"},
-        {"failures", "Failures", HTC_COUNTER, HTC_UNIT_ONE, "times a file could not be loaded"},
-        {"failed", "Bad now", HTC_FLAG, HTC_UNIT_ONE,
-         "the file as it is now cannot be used, see the error log"},
-        {"load_ms", "Load time", HTC_GAUGE, HTC_UNIT_MS,
-         "from opening the file until the table was in use and checked"},
-        {"from_image", "From its image", HTC_FLAG, HTC_UNIT_ONE,
-         "the table in use was kept by an earlier start, and the text was not read"},
-        {"reading_ratio", "Being read", HTC_RATIO, HTC_UNIT_ONE,
-         "how much of a changed file has been read; 0 while none is"},
-        {"at_once", "At once", HTC_FLAG, HTC_UNIT_ONE,
-         "the request that notices an edit reads it, as that takes less than 50 ms; else the rows "
-         "before go on answering until the new ones are read"},
-        {"refused", "Left out", HTC_GAUGE, HTC_UNIT_ONE, "rows of the file that could not be used"},
-        {"warnings", "Warnings", HTC_GAUGE, HTC_UNIT_ONE, "about the rows in use"},
-        {"edited", "Edited", HTC_GAUGE, HTC_UNIT_ONE,
-         "rows that differ from the file, until it is loaded: temporary edits"},
-        {"edited_since", "Edited since", HTC_TIME, HTC_UNIT_ONE, "the first of these edits"},
-        {"error", "Error", HTC_TEXT, HTC_UNIT_ONE, "why the file as it is now cannot be used"},
-    };
     apr_array_header_t *maps = htc_map_reports(report->server, report->pool);
-    htc_list *list =
-        htc_report_list(report, NULL, "redirect_tables", "Redirect maps",
-                        "files named by HtCacheRedirectMap", HTC_LIST_METRICS, COLUMNS(columns));
+    htc_list *list = htc_report_list(report, NULL, "redirect_tables", "Redirect maps",
+                                     "files named by HtCacheRedirectMap", HTC_LIST_METRICS,
+                                     COLUMNS(table_columns));
 
     for (int i = 0; maps && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
