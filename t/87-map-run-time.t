@@ -94,7 +94,7 @@ my @refused = (
     ['a source that has a row', 409, "set /old/5 /x\nadd /old/6 /y\n", qr/^2: the source has a row already/m],
     ['one that was added', 409, "set /old/5 /x\nadd /new/3 /y\n", qr/^2: the source has a row already, by an edit/m],
     ['a source that has none', 409, "set /old/5 /x\ndel /nowhere\n", qr/^2: the source has no row/m],
-    ['an unknown edit', 400, "set /old/5 /x\n\nput /a /b\n", qr/^3: an edit begins with add, set or del/m],
+    ['an unknown edit', 400, "set /old/5 /x\n\nput /a /b\n", qr/^3: an edit is 'add SOURCE TARGET \[STATUS\]', 'set/m],
     ['a source alone', 400, "set /old/5 /x\nset /old/6\n", qr/^2: /m],
     ['no source', 400, "set /old/5 /x\ndel\n", qr/^2: the source is missing/m],
     ['a target with a control character', 400, "set /old/5 /x\nset /old/6 \"/a\x01b\"\n", qr/^2: /m],

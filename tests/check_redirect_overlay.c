@@ -10,6 +10,7 @@
 #include <check.h>
 #include <apr_general.h>
 #include <apr_strings.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static void count_errors(void *baton, redirect_severity severity, uint32_t line,
 
 typedef struct test_map {
     redirect_map_options options;
+    const char *name, *text;
     void *image, *overlay_image;
     size_t size; /* of the latter */
     const redirect_table *table;
@@ -77,6 +79,8 @@ static const redirect_table *build(const redirect_map_options *options, const ch
 static void open_map(test_map *map, const char *name, const char *text)
 {
     memset(map, 0, sizeof(*map));
+    map->name = name;
+    map->text = text;
     redirect_map_options_init(&map->options);
     map->options.format = redirect_format_of(&map->options, name, text, strlen(text));
     map->table = build(&map->options, name, text, &map->image);
@@ -94,6 +98,7 @@ static apr_status_t edit(test_map *map, const char *edits, char **log)
     apr_status_t rv;
 
     *log = apr_pstrdup(pool, "");
+    redirect_edits_like(e, map->name, map->text, strlen(map->text), true);
     rv = redirect_edits_apply(e, edits, strlen(edits), &report);
     if (rv == APR_SUCCESS)
         rv = redirect_edits_finish(e, 1000, &size, &counters);
@@ -406,6 +411,182 @@ START_TEST(answers_as_the_edited_rows_do)
 }
 END_TEST
 
+/* --- edits that are written ---------------------------------------------------------------------*/
+
+/* Files of all formats, and sources that are in them or might be. */
+static const struct {
+    const char *name, *text;
+    const char *sources[10];
+} files[] = {
+    {"rows.txt",
+     "/a /1\n/b/ /2 301\n/b/c /3 case=ignore\n/d?q=1 /4\n//h.example/e /5 subpath=on\n",
+     {"/a", "/b/", "/b/c", "/d?q=1", "/d", "//h.example/e", "/%41", "/new"}},
+    {"_redirects",
+     "/a /1\n/b/* /2/:splat 302\n/by/:id /3/:id\n/d q=1 /4\n/e/* /5\n",
+     {"/a", "/b/*", "/by/:id", "/d?q=1", "/e/*", "/e/:x", "/b/c", "/new/*"}},
+    {"rows.map",
+     "default /0;\n/a /1;\n/B/c /2;\n~^/b /3;\n~*^/e/(.*)$ /4/$1;\n/d?q=1 /5;\n",
+     {"/a", "/b/c", "~^/b", "~*^/e/(.*)$", "/d?q=1", "~^/new", "/new", "default", "/", "/A"}},
+    {"rows.conf",
+     "map $request_uri $to {\n    /a /1;\n    /b/c /2;\n    ~^/b /3;\n    /d?q=1 /5;\n}\n",
+     {"/a", "/b/c", "~^/b", "/d?q=1", "~^/new", "/new", "default"}},
+    {"rows.conf",
+     "map $host$uri $to {\n    h.example/a /1;\n    b.example/b /2;\n}\n",
+     {"//h.example/a", "//b.example/b", "//h.example/new"}},
+    {"rows.csv",
+     "source,target,status,query,case\n/a,/1,301,,\n/b,/2,,drop,\n/b/c,/3,,,ignore\n/d?q=1,/4,,,\n",
+     {"/a", "/b", "/b/c", "/d?q=1", "/d", "/new", "/B"}},
+    {"rows.csv", "from,to\n/a,/1\n/b,/2\n", {"/a", "/b", "/new", "/a?q=1"}},
+    {"bulk.csv",
+     "source,destination,permanent,caseSensitive,query\n/a,/1,true,,\n/b/c,/2,,true,\n/d,/"
+     "3,,,true\n",
+     {"/a", "/b/c", "/d", "/new", "/A"}},
+    {"bulk.csv",
+     "h.example/a,https://to.example/1,301,FALSE,FALSE,TRUE,TRUE\n"
+     "h.example/b,https://to.example/2,302,TRUE,FALSE,FALSE,FALSE\n",
+     {"https://h.example/b", "//h.example/new", "//b.example/new"}},
+    {"bulk.json",
+     "[{\"source\": \"/a\", \"destination\": \"/1\"},\n"
+     " {\"source\": \"/b/c\", \"destination\": \"/2\", \"caseSensitive\": true},\n"
+     " {\"source\": \"/d\", \"destination\": \"/3\", \"query\": true, \"permanent\": true}]\n",
+     {"/a", "/b/c", "/d", "/A", "/new", "/D"}},
+    {"rows.jsonl",
+     "{\"source\": \"/a\", \"destination\": \"/1\"}\n{\"source\": \"/d\", \"destination\": "
+     "\"/2\"}\n",
+     {"/a", "/d", "/new"}},
+    {"vercel.json",
+     "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/1\"},\n"
+     " {\"source\": \"/b/:x\", \"destination\": \"/2/:x\", \"permanent\": true},\n"
+     " {\"source\": \"/e/(.*)\", \"destination\": \"/3/$1\"},\n"
+     " {\"source\": \"/d\", \"destination\": \"/4\"}]}\n",
+     {"/a", "/b/:x", "/e/(.*)", "/d", "/new/:x*", "/b/c", "/A"}},
+};
+
+static const char *const files_targets[] = {"/to", "/to?x=1", "https://to.example/x",
+                                            "https://to.example/y#z"};
+static const char *const files_rest[] = {
+    "", "", "", " 301", " 302", " 307", " case=exact", " 308", " query=append", " query=drop"};
+static const char *const files_urls[] = {
+    "/a",     "/A",       "/a/",      "/a?q=1", "/b",     "/b/",    "/b/c",  "/B/C", "/b/c/d",
+    "/d",     "/d?q=1",   "/D?z=2",   "/e",     "/e/f",   "/E/f",   "/by/7", "/new", "/NEW",
+    "/new/x", "/new/x/y", "/new?q=1", "/",      "/other", "/x?q=1", "/a?z=3"};
+
+static unsigned edit_of_file(unsigned n, const char **line)
+{
+    const char *source;
+
+    do
+        source = files[n].sources[below(COUNT_OF(files[n].sources))];
+    while (!source);
+    if (!below(4)) {
+        *line = apr_psprintf(pool, "del %s", source);
+        return 0;
+    }
+    *line = apr_psprintf(pool, "%s %s %s%s%s", below(3) ? "set" : "add", source,
+                         files_targets[below(COUNT_OF(files_targets))],
+                         files_rest[below(COUNT_OF(files_rest))], below(6) ? "" : " case=ignore");
+    return 1;
+}
+
+/* Regexes of sources are literal here, but for their ends. */
+static bool matches(void *baton, uint32_t id, const char *pattern, unsigned flags,
+                    const char *subject, size_t len)
+{
+    regex_t regex;
+    bool found = false;
+
+    (void)baton, (void)id, (void)len;
+    if (regcomp(&regex, pattern, REG_EXTENDED | (flags & REDIRECT_ICASE ? REG_ICASE : 0)) == 0) {
+        found = regexec(&regex, subject, 0, NULL, 0) == 0;
+        regfree(&regex);
+    }
+    return found;
+}
+
+/* The target as it stands, and what of the request goes behind it. */
+static const char *ask_all(const test_map *map, const char *url)
+{
+    redirect_request request = request_of(url);
+    redirect_conditions conditions;
+    redirect_match match;
+    bool found;
+
+    redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)(const char *[3]){0});
+    request.judge = &conditions.judge;
+    request.regex = matches;
+    found = map->overlay ? redirect_overlay_lookup(map->overlay, map->table, &request, &request,
+                                                   &match) != REDIRECT_NOT_FOUND
+                         : redirect_table_lookup(map->table, &request, 0, &match);
+    return apr_pstrcat(
+        pool, text_of(found, &match),
+        found ? apr_psprintf(pool, " %x %s", match.profile.options, match.strip ? match.strip : "")
+              : "",
+        NULL);
+}
+
+static bool compare_ways(unsigned n)
+{
+    redirect_map_options automatic;
+    redirect_edit_error error;
+    test_map map, written;
+    char *text = (char *)(uintptr_t)files[n].text, *out, *log = NULL, *all = apr_pstrdup(pool, "");
+    size_t len = strlen(text), out_len;
+    unsigned done = 0;
+
+    redirect_map_options_init(&automatic);
+    open_map(&map, files[n].name, files[n].text);
+    for (unsigned tries = 0; tries < 5; tries++) {
+        const char *line;
+        redirect_edit one;
+        apr_status_t rv, temporary;
+
+        edit_of_file(n, &line);
+        ck_assert_ptr_null(redirect_edit_parse(line, strlen(line), &one, pool));
+        rv = redirect_map_edit(&automatic, files[n].name, text, len, &one, 1, &error, pool, &out,
+                               &out_len);
+        if (rv == APR_ENOTIMPL || rv == APR_EGENERAL) /* which --temporary may do */
+            continue;
+        all = apr_pstrcat(pool, all, line, "\n", NULL);
+        temporary = edit(&map, apr_pstrcat(pool, line, "\n", NULL), &log);
+        ck_assert_msg((rv == APR_SUCCESS) == (temporary == APR_SUCCESS),
+                      "%s\nof %s%s: '%s', but '%s'", all, files[n].name, text,
+                      error.message ? error.message : "done", log);
+        if (rv != APR_SUCCESS)
+            continue;
+        text = out;
+        len = out_len;
+        done++;
+    }
+    open_map(&written, files[n].name, text);
+    for (unsigned i = 0; done && i < 2 * COUNT_OF(files_urls); i++) {
+        const char *url = apr_pstrcat(pool, i % 2 ? "https://h.example" : "http://b.example",
+                                      files_urls[i / 2], NULL);
+        const char *is = ask_all(&map, url), *should = ask_all(&written, url);
+
+        ck_assert_msg(!strcmp(is, should), "%s: %s, not %s\n%s\nafter\n%s", url, is, should, text,
+                      all);
+    }
+    close_map(&map);
+    close_map(&written);
+    return done > 0;
+}
+
+/* Whatever the format: as if the edits had been written to the file. */
+START_TEST(answers_as_the_written_file_does)
+{
+    apr_pool_t *outer = pool;
+    unsigned done = 0;
+
+    for (unsigned i = 0; i < 1200; i++) {
+        apr_pool_create(&pool, outer);
+        done += compare_ways(i % COUNT_OF(files));
+        apr_pool_destroy(pool);
+    }
+    pool = outer;
+    ck_assert_uint_gt(done, 900);
+}
+END_TEST
+
 /* --- single ones ---------------------------------------------------------------------------------*/
 
 static void expect(const test_map *map, const char *url, const char *answer)
@@ -431,7 +612,7 @@ START_TEST(takes_all_or_nothing)
     ck_assert_ptr_null(map.overlay);
     expect_edit(&map, "set /a /3\n\n# \ndel /c\n", APR_EEXIST, "4: the source has no row");
     expect_edit(&map, "set /a\n", APR_EGENERAL, "1: ");
-    expect_edit(&map, "/a /b\n", APR_EGENERAL, "1: an edit begins with");
+    expect_edit(&map, "/a /b\n", APR_EGENERAL, "1: an edit is 'add SOURCE");
     expect_edit(&map, "set \"/a /b\n", APR_EGENERAL, "1: a quote is not closed");
     expect_edit(&map, "del /a /b\n", APR_EGENERAL, "1: ");
     expect_edit(&map, "set /a /3\r\nadd \"/c d\" /4 gone\r\ndel /b", APR_SUCCESS, "");
@@ -607,6 +788,7 @@ int main(void)
     tcase_add_test(tests, rows_of_one_directory_stay);
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
+    tcase_add_test(tests, answers_as_the_written_file_does);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

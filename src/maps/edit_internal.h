@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file maps/edit_internal.h
- * What the parts of maps/edit_file.c share: how a format writes rows and changes them where they
+ * What the parts of maps/edit_file.c and maps/overlay_rows.c share: how a format writes rows and changes them where they
  * stand. Only for the files of this folder.
  */
 #ifndef HTC_MAPS_EDIT_INTERNAL_H
@@ -59,7 +59,15 @@ typedef struct edit_format {
 extern const edit_format redirect_edit_text, redirect_edit_netlify, redirect_edit_csv,
     redirect_edit_nginx, redirect_edit_json;
 
-/* maps/edit_file.c */
+/* maps/edit_job.c */
+/** How the format of the map's file is edited. The job has options, own as options, name, bytes,
+ * begin, end, words and pool; the rest is set. NULL: job->why. */
+const edit_format *redirect_edit_open(edit_job *job);
+/** Is the row read as the edit says? A writer's error would show here. */
+bool redirect_edit_is_meant(const edit_job *job, const redirect_edit *edit,
+                            const redirect_rule *rule, bool plain);
+/** How many lines end there. */
+uint32_t redirect_edit_lines(const char *s, size_t len);
 map_text redirect_edit_format(edit_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /** Says why, for an edit whose format has no word for something; no text. */

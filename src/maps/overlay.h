@@ -105,6 +105,12 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
                                       const redirect_overlay *before,
                                       const struct redirect_map_options *options, apr_pool_t *pool);
 
+/** Rows of edits are those that the file @a name would have, which begins with @a bytes; @a whole:
+ * these are all. Texts stay the caller's until redirect_edits_destroy(). Without it, rows are those of
+ * a text file. */
+void redirect_edits_like(redirect_edits *edits, const char *name, const char *bytes, size_t len,
+                         bool whole);
+
 /**
  * Apply edits, one a line, words as in the text format of maps:
  *
@@ -112,6 +118,8 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
  *   set SOURCE TARGET [STATUS] [key=value...]   in place of the source's rows, or at the end
  *   del SOURCE [key=value...]                   all rows of the source; an error if it has none
  *
+ * Rows are written and read as those of the map's file, see redirect_edits_like(). Where its format
+ * has no words for an edit, the row is one of a text file, with the format's defaults.
  * Sources are the same when scheme, host, path or pattern, and query are. Errors are reported with
  * the line of the edit; after one of them, the edits must not be used. What the reader says of rows
  * is reported, too.

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * From edits to an overlay: each line becomes an operation and a row, which is read like a row of a
- * text file. The row of the same source is looked for among those that were edited before, by a
+ * From edits to an overlay: each line becomes an operation and a row, see maps/overlay_rows.c. The row
+ * of the same source is looked for among those that were edited before, by a
  * hash of the source, and in the base, by a look-up of the source itself. Called by the module for
  * POST to the status page. maps/overlay_find.c looks rows up,
  * maps/overlay_write.c makes the image.
@@ -15,17 +15,7 @@
 #include <apr_strings.h>
 
 #define BEHIND_ALL     UINT64_MAX
-#define NO_TARGET      " 410 "
 #define MAX_SOURCE_KEY 256 /* bytes of a source that are hashed */
-
-typedef enum edit_op { EDIT_NONE, EDIT_ADD, EDIT_SET, EDIT_DEL } edit_op;
-
-/* A line of edits, and the rules of its row: none if it is wrong, or two that are twins. */
-typedef struct edit_line {
-    edit_op op;
-    uint32_t line;
-    edit_row *rows;
-} edit_line;
 
 /* --- sources ----------------------------------------------------------------------------------*/
 
@@ -93,6 +83,15 @@ static const char *source_key(const redirect_rule *rule, apr_pool_t *pool)
     return key;
 }
 
+typedef bool same_fn(const redirect_rule *a, const redirect_rule *b);
+
+/* nginx's default is no row for "/". */
+static bool is_same(const redirect_edits *e, same_fn *same, const redirect_rule *a,
+                    const redirect_rule *b)
+{
+    return same(a, b) && (e->options.format != REDIRECT_FORMAT_NGINX || a->kind == b->kind);
+}
+
 /* --- rows --------------------------------------------------------------------------------------*/
 
 static const char *copy_text(apr_pool_t *pool, const char *text, size_t len)
@@ -113,7 +112,7 @@ static void merge_slashes(redirect_rule *rule)
     rule->source_len = kept;
 }
 
-static void copy_rule(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool)
+void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool)
 {
     *to = *rule;
     to->source = copy_text(pool, rule->source, rule->source_len);
@@ -128,11 +127,37 @@ static void copy_rule(redirect_rule *to, const redirect_rule *rule, apr_pool_t *
         merge_slashes(to);
 }
 
+/* nginx looks for whole sources first, then for regexes, and takes the default last. */
+static uint64_t nginx_rank(const redirect_rule *rule)
+{
+    if (rule->kind == REDIRECT_PREFIX && rule->source_len == 1 && !rule->host)
+        return 3;
+    return is_path(rule) ? 1 : 2;
+}
+
+/* Which row comes first whatever the order in the file. Cloudflare's: see maps/csv.c. 0: the format has
+ * the file's order. */
+static uint64_t rank_of(const redirect_edits *e, const redirect_rule *rule, bool subdomains)
+{
+    size_t host = rule->host_len, path = rule->source_len;
+
+    if (e->options.format == REDIRECT_FORMAT_NGINX)
+        return nginx_rank(rule);
+    if (e->options.format != REDIRECT_FORMAT_CLOUDFLARE)
+        return 0;
+    if (path && rule->source[path - 1] == '/')
+        path--;
+    return (uint64_t)(REDIRECT_MAX_TEXT - path) << 12 |
+           (uint64_t)(rule->kind == REDIRECT_PREFIX) << 11 | (uint64_t)subdomains << 10 |
+           (511 - host) << 1 | !(rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
+}
+
 static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
 {
     const char *key = source_key(&row->rule, e->pool);
 
     row->place = place;
+    row->rank = rank_of(e, &row->rule, false);
     row->number = (uint32_t)e->rows->nelts;
     row->next = apr_hash_get(e->by_source, key, APR_HASH_KEY_STRING);
     apr_hash_set(e->by_source, key, APR_HASH_KEY_STRING, row);
@@ -146,7 +171,7 @@ static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
 
     for (edit_row *row = apr_hash_get(e->by_source, source_key(rule, e->pool), APR_HASH_KEY_STRING);
          row; row = row->next) {
-        if (!row->dropped && same_source(&row->rule, rule) &&
+        if (!row->dropped && is_same(e, same_source, &row->rule, rule) &&
             (!first || edit_row_before(row, first)))
             first = row;
     }
@@ -193,8 +218,6 @@ static const char *path_of(const redirect_rule *rule, size_t *len, apr_pool_t *p
     return path;
 }
 
-typedef bool same_fn(const redirect_rule *a, const redirect_rule *b);
-
 /* No path is made of a template: all rules are compared with it. */
 static uint32_t walk_base(redirect_edits *e, const redirect_rule *rule, uint32_t from,
                           same_fn *same)
@@ -205,7 +228,7 @@ static uint32_t walk_base(redirect_edits *e, const redirect_rule *rule, uint32_t
         redirect_rule found;
 
         redirect_table_rule(e->base, at, &found, e->target, NULL);
-        if (same(&found, rule) && !is_gone(e, at))
+        if (is_same(e, same, &found, rule) && !is_gone(e, at))
             return at;
     }
     return 0;
@@ -238,7 +261,7 @@ static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t
         redirect_rule found;
 
         redirect_table_rule(e->base, match.rule, &found, e->target, NULL);
-        if (same(&found, rule) && !is_gone(e, match.rule))
+        if (is_same(e, same, &found, rule) && !is_gone(e, match.rule))
             return match.rule;
         from = match.rule + 1;
         judge->refusals = 0;
@@ -357,7 +380,6 @@ static uint64_t behind_queries(redirect_edits *e)
     return 2 * (uint64_t)last + 1;
 }
 
-/* nginx looks for whole sources first, then for regexes. */
 static uint64_t behind_whole(const redirect_edits *e)
 {
     redirect_table_info info;
@@ -370,7 +392,7 @@ static uint64_t behind_whole(const redirect_edits *e)
         redirect_rule row;
 
         redirect_table_rule(e->base, rule, &row, e->target, NULL);
-        if (row.kind == REDIRECT_EXACT) {
+        if (nginx_rank(&row) == 1) {
             last = rule;
             low = middle + 1;
         } else {
@@ -380,18 +402,83 @@ static uint64_t behind_whole(const redirect_edits *e)
     return 2 * (uint64_t)last + 1;
 }
 
+/* Rule number @a index of the base. A row with subdomains has two rules. */
+static uint64_t rank_at(redirect_edits *e, uint32_t index, uint32_t count)
+{
+    redirect_rule rule, next;
+    uint32_t line;
+    size_t host;
+
+    redirect_table_rule(e->base, redirect_table_nth(e->base, index), &rule, e->target, NULL);
+    if (rule.host_len > 2 && rule.host[0] == '*') {
+        rule.host_len -= 2;
+        return rank_of(e, &rule, true);
+    }
+    line = rule.line;
+    host = rule.host_len;
+    if (index + 1 == count)
+        return rank_of(e, &rule, false);
+    redirect_table_rule(e->base, redirect_table_nth(e->base, index + 1), &next, e->target, NULL);
+    return rank_of(e, &rule, next.line == line && next.host_len == host + 2);
+}
+
+/* Behind the last one that is as special. */
+static uint64_t behind_special(redirect_edits *e, const redirect_rule *rule)
+{
+    uint64_t rank = rank_of(e, rule, false);
+    uint32_t low = 0, high;
+    redirect_table_info info;
+
+    redirect_table_info_get(e->base, &info);
+    high = info.rules;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (rank_at(e, middle, info.rules) <= rank)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? 2 * (uint64_t)redirect_table_nth(e->base, low - 1) + 1 : 1;
+}
+
+/* The default comes behind all others. */
+static uint64_t ahead_of_default(redirect_edits *e)
+{
+    redirect_table_info info;
+    redirect_rule row;
+
+    redirect_table_info_get(e->base, &info);
+    if (!info.rules)
+        return BEHIND_ALL;
+    redirect_table_rule(e->base, redirect_table_nth(e->base, info.rules - 1), &row, e->target,
+                        NULL);
+    if (nginx_rank(&row) != 3)
+        return BEHIND_ALL;
+    return info.rules > 1 ? 2 * (uint64_t)redirect_table_nth(e->base, info.rules - 2) + 1 : 1;
+}
+
 /* Where the format puts a row that stands at the file's end. */
 static uint64_t end_of(redirect_edits *e, const redirect_rule *rule)
 {
     redirect_format format = e->options.format;
 
-    if (format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON ||
-        format == REDIRECT_FORMAT_CLOUDFLARE)
+    if (format == REDIRECT_FORMAT_CLOUDFLARE)
+        return behind_special(e, rule);
+    if (format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON)
         return BEHIND_ALL;
     if (rule->query && rule->query_len)
         return behind_queries(e);
-    return format == REDIRECT_FORMAT_NGINX && rule->kind == REDIRECT_EXACT ? behind_whole(e)
-                                                                           : BEHIND_ALL;
+    if (format != REDIRECT_FORMAT_NGINX)
+        return BEHIND_ALL;
+    switch (nginx_rank(rule)) {
+    case 1:
+        return behind_whole(e);
+    case 2:
+        return ahead_of_default(e);
+    default:
+        return BEHIND_ALL;
+    }
 }
 
 /* --- one edit ----------------------------------------------------------------------------------*/
@@ -417,6 +504,16 @@ static void add(redirect_edits *e, const edit_line *edit)
         add_row(e, edit->rows, end_of(e, &edit->rows->rule));
 }
 
+static edit_row row_of_base(redirect_edits *e, uint32_t rule)
+{
+    edit_row row = {.place = 2 * (uint64_t)rule};
+
+    redirect_table_rule(e->base, rule, &row.rule, e->target, NULL);
+    row.rule.source = copy_text(e->pool, row.rule.source, row.rule.source_len);
+    row.rank = rank_of(e, &row.rule, false);
+    return row;
+}
+
 /* All rows of the source go. *first: the one that came first; its place is 0 if there was none. */
 static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *first)
 {
@@ -431,17 +528,24 @@ static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *fir
     }
     while ((place = find_in_base(e, rule)) != 0) {
         if (!first->place || 2 * (uint64_t)place < first->place)
-            *first = (edit_row){.place = 2 * (uint64_t)place};
+            *first = row_of_base(e, place);
         take_away(e, place);
     }
 }
 
-/* In the first one's place: others that it hid must not come back if it hides them no more. */
+/* In the first one's place: others that it hid must not come back if it hides them no more. Its source
+ * stays as it was written, as in a file. */
 static void set(redirect_edits *e, const edit_line *edit)
 {
     edit_row first;
 
     drop_all(e, &edit->rows->rule, &first);
+    if (first.place && first.rank != rank_of(e, &edit->rows->rule, false))
+        first.place = 0; /* it is more or less special now */
+    else if (first.place && is_path(&first.rule)) {
+        edit->rows->rule.source = first.rule.source;
+        edit->rows->rule.source_len = first.rule.source_len;
+    }
     add_row(e, edit->rows, first.place ? first.place : end_of(e, &edit->rows->rule));
     if (first.place)
         edit->rows->number = first.number;
@@ -456,118 +560,7 @@ static void drop(redirect_edits *e, const edit_line *edit)
         say(e, edit, "the source has no row");
 }
 
-/* --- lines -------------------------------------------------------------------------------------*/
-
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-static const char *skip_blanks(const char *at, const char *end)
-{
-    while (at < end && is_blank(*at))
-        at++;
-    return at;
-}
-
-static const char *word_end(const char *at, const char *end)
-{
-    bool quoted = at < end && *at == '"';
-
-    if (quoted)
-        at++;
-    for (; at < end && (quoted ? *at != '"' : !is_blank(*at)); at++) {
-        if (quoted && *at == '\\' && at + 1 < end)
-            at++;
-    }
-    return quoted && at < end ? at + 1 : at;
-}
-
-static edit_op op_of(const char *word, const char *end)
-{
-    static const char *const words[] = {[EDIT_ADD] = "add", [EDIT_SET] = "set", [EDIT_DEL] = "del"};
-    size_t len = (size_t)(end - word);
-
-    for (int op = EDIT_ADD; op <= EDIT_DEL; op++) {
-        if (len == strlen(words[op]) && !memcmp(word, words[op], len))
-            return (edit_op)op;
-    }
-    return EDIT_NONE;
-}
-
-/* Appends the line's row to @a to, as a row of a text file: one that is deleted has no target. */
-static char *take_line(redirect_edits *e, const char *at, const char *end, char *to)
-{
-    edit_line *edit = apr_array_push(e->lines);
-    const char *word, *source_end;
-
-    *edit = (edit_line){EDIT_NONE, (uint32_t)e->lines->nelts, NULL};
-    word = skip_blanks(at, end);
-    if (word == end || *word == '#')
-        return to;
-    at = word_end(word, end);
-    edit->op = op_of(word, at);
-    at = skip_blanks(at, end);
-    if (edit->op == EDIT_NONE || at == end || *at == '#') {
-        say(e, edit, edit->op ? "the source is missing" : "an edit begins with add, set or del");
-        edit->op = EDIT_NONE;
-        return to;
-    }
-    source_end = edit->op == EDIT_DEL ? word_end(at, end) : end;
-    memcpy(to, at, (size_t)(source_end - at));
-    to += source_end - at;
-    if (edit->op == EDIT_DEL) {
-        memcpy(to, NO_TARGET, sizeof(NO_TARGET) - 1);
-        to += sizeof(NO_TARGET) - 1;
-    }
-    memcpy(to, source_end, (size_t)(end - source_end));
-    return to + (end - source_end);
-}
-
-/* The rows of all edits, one a line. */
-static size_t take_lines(redirect_edits *e, const char *text, size_t len, char *to)
-{
-    const char *end = text + len;
-    char *at = to;
-
-    while (text < end) {
-        const char *eol = memchr(text, '\n', (size_t)(end - text));
-
-        at = take_line(e, text, eol ? eol : end, at);
-        *at++ = '\n';
-        text = eol ? eol + 1 : end;
-    }
-    return (size_t)(at - to);
-}
-
-/* For redirect_report.taken. */
-static void take_rule(void *baton, const redirect_rule *rule)
-{
-    redirect_edits *e = baton;
-    edit_line *edit;
-    edit_row *row;
-
-    if (!rule->line || rule->line > (uint32_t)e->lines->nelts)
-        return;
-    edit = &APR_ARRAY_IDX(e->lines, (int)rule->line - 1, edit_line);
-    row = apr_pcalloc(e->pool, sizeof(*row));
-    copy_rule(&row->rule, rule, e->pool);
-    row->next = edit->rows;
-    edit->rows = row;
-}
-
-static apr_status_t read_rows(redirect_edits *e, const char *rows, size_t len)
-{
-    redirect_builder *scratch = redirect_builder_create(0, len);
-    apr_status_t rv;
-
-    if (!scratch)
-        return APR_ENOMEM;
-    e->options.format = REDIRECT_FORMAT_TEXT;
-    rv = redirect_map_read(&e->options, "edits", rows, len, scratch, e->report, e->pool);
-    redirect_builder_destroy(scratch);
-    return rv;
-}
+/* --- all of them ------------------------------------------------------------------------------*/
 
 static void apply_line(redirect_edits *e, const edit_line *edit)
 {
@@ -577,41 +570,19 @@ static void apply_line(redirect_edits *e, const edit_line *edit)
         say(e, edit,
             "rows among which Accept or Accept-Language chooses cannot be edited until the file is "
             "loaded; have the edit written to the file");
-    else if (edit->op == EDIT_ADD)
+    else if (edit->edit.op == REDIRECT_EDIT_ADD)
         add(e, edit);
-    else if (edit->op == EDIT_SET)
+    else if (edit->edit.op == REDIRECT_EDIT_SET)
         set(e, edit);
     else
         drop(e, edit);
     e->applied++;
 }
 
-/* The lines' rows; nothing is done with them yet. */
-static apr_status_t read_text(redirect_edits *e, const char *text, size_t len,
-                              redirect_report *report)
-{
-    redirect_format format = e->options.format;
-    size_t lines = 2;
-    apr_status_t rv;
-    char *rows;
-
-    for (size_t i = 0; i < len; i++)
-        lines += text[i] == '\n';
-    rows = apr_palloc(e->pool, len + lines * sizeof(NO_TARGET));
-    e->report = report;
-    e->lines = apr_array_make(e->pool, (int)lines, sizeof(edit_line));
-    report->taken = take_rule;
-    report->taken_baton = e;
-    len = take_lines(e, text, len, rows);
-    rv = read_rows(e, rows, len);
-    e->options.format = format;
-    return rv == APR_SUCCESS && report->errors ? APR_EGENERAL : rv;
-}
-
 apr_status_t redirect_edits_apply(redirect_edits *e, const char *text, size_t len,
                                   redirect_report *report)
 {
-    apr_status_t rv = read_text(e, text, len, report);
+    apr_status_t rv = redirect_edits_read(e, text, len, report);
 
     if (rv != APR_SUCCESS)
         return rv;
@@ -629,8 +600,9 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
     const edit_row *asked;
     edit_row *row;
     uint32_t rule;
-    apr_status_t rv =
-        memchr(source, '\n', len) ? APR_EGENERAL : read_text(e, text, strlen(text), report);
+    apr_status_t rv = memchr(source, '\n', len)
+                          ? APR_EGENERAL
+                          : redirect_edits_read(e, text, strlen(text), report);
 
     if (rv != APR_SUCCESS)
         return rv;

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /**
  * @file maps/overlay_internal.h
- * Edits of a map while they are put together: made by overlay_edit.c, written as an image by
- * overlay_write.c. For these two alone.
+ * Edits of a map while they are put together: read by overlay_rows.c, made by overlay_edit.c, written
+ * as an image by overlay_write.c. For these alone.
  */
 #ifndef HTC_MAPS_OVERLAY_INTERNAL_H
 #define HTC_MAPS_OVERLAY_INTERNAL_H
@@ -16,10 +16,20 @@
 typedef struct edit_row {
     redirect_rule rule;
     uint64_t place;
-    uint32_t number; /* among those with the same place, the lowest comes first */
+    uint64_t rank;   /* among those with the same place, the lowest comes first; 0: all have that */
+    uint32_t number; /* then the lowest of these */
     bool dropped;
     struct edit_row *next; /* of the same hash */
 } edit_row;
+
+/* A line of edits, and the rules of its row: none if it is wrong, or two that are twins. */
+typedef struct edit_line {
+    redirect_edit edit;
+    uint32_t line;
+    bool is_edit, wrong;
+    bool as_text; /* the format of the map's file has no words for it */
+    edit_row *rows;
+} edit_line;
 
 struct redirect_edits {
     const redirect_table *base;
@@ -29,7 +39,10 @@ struct redirect_edits {
     apr_array_header_t *rows; /* edit_row *, in the order in which they were made */
     apr_hash_t *by_source;    /* edit_row *, the latest first */
     apr_hash_t *gone;         /* uint32_t *: rules of the base */
-    char *target;             /* room for one */
+    const char *name;         /* of the map's file; NULL: rows are those of a text file */
+    map_text file;            /* its beginning */
+    bool whole;
+    char *target; /* room for one */
     uint32_t applied;
     apr_array_header_t *lines; /* edit_line, while they are applied */
     redirect_report *report;
@@ -38,9 +51,19 @@ struct redirect_edits {
     apr_array_header_t *sorted; /* edit_row *: the overlay's, in their order */
 };
 
+/* maps/overlay_edit.c */
+void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool);
+
+/* maps/overlay_rows.c */
+/* The lines' rows; nothing is done with them yet. */
+apr_status_t redirect_edits_read(redirect_edits *e, const char *text, size_t len,
+                                 redirect_report *report);
+
 static inline bool edit_row_before(const edit_row *a, const edit_row *b)
 {
-    return a->place != b->place ? a->place < b->place : a->number < b->number;
+    return a->place != b->place ? a->place < b->place
+           : a->rank != b->rank ? a->rank < b->rank
+                                : a->number < b->number;
 }
 
 #endif

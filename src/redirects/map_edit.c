@@ -291,20 +291,26 @@ static int say_failed(const editing *ing, apr_status_t rv)
                 apr_psprintf(ing->pool, "the edits cannot be made: %pm", &rv));
 }
 
-/* The map's options with the format that its file has, by its name and beginning. */
-static redirect_map_options options_of(const htc_redirect_map *map, apr_pool_t *pool)
+/* For edits of this map, whose file is looked at for its format. @a before NULL: none. */
+static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table *base,
+                                   const redirect_overlay *before, bool any_source,
+                                   apr_pool_t *pool)
 {
     redirect_map_options options = map->options;
     char *bytes = apr_palloc(pool, FORMAT_BYTES);
     apr_size_t len = 0;
     apr_file_t *file;
+    redirect_edits *edits;
 
     if (apr_file_open(&file, map->file, APR_FOPEN_READ, 0, pool) == APR_SUCCESS) {
         apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
         apr_file_close(file);
     }
     options.format = redirect_format_of(&map->options, map->file, bytes, len);
-    return options;
+    options.any_source = any_source;
+    edits = redirect_edits_create(base->table, base->pin.version, before, &options, pool);
+    redirect_edits_like(edits, map->file, bytes, len, len < FORMAT_BYTES);
+    return edits;
 }
 
 /* With table and overlay pinned, and the right to build. */
@@ -314,7 +320,6 @@ static int make_edits(editing *ing)
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
     const redirect_overlay *before = ing->before ? table_of(ing->before)->edits : NULL;
-    redirect_map_options options = options_of(ing->map, ing->pool);
     redirect_edits *edits;
     apr_status_t rv;
 
@@ -322,7 +327,7 @@ static int make_edits(editing *ing)
         say_ended(ing->redirects, ing->map, redirect_overlay_differing(before));
         before = NULL;
     }
-    edits = redirect_edits_create(base->table, base->pin.version, before, &options, ing->pool);
+    edits = begin_edits(ing->map, base, before, false, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
         rv = publish(ing->redirects, ing->map, edits);
@@ -430,11 +435,10 @@ static void parse_edits(rewriting *w)
     }
 }
 
-/* The same checks as for temporary ones. What has a row, and how the map's own format reads a source,
- * is found out from the file. */
+/* The same checks as for temporary ones. What has a row, and for what the format has no words, is
+ * found out from the file. */
 static bool may_be_rows(editing *ing)
 {
-    redirect_map_options options = ing->map->options;
     htc_process_node *base = htc_table_acquire(ing->redirects, ing->map->slot, HTC_IMAGE_TABLE);
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
@@ -443,9 +447,7 @@ static bool may_be_rows(editing *ing)
 
     if (!base)
         return true;
-    options.any_source = true;
-    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
-                                  &options, ing->pool);
+    edits = begin_edits(ing->map, table_of(base), NULL, true, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     redirect_edits_destroy(edits);
     htc_table_release(ing->redirects, base);
@@ -603,8 +605,7 @@ static int rows_of_source(request_rec *r, htc_map_question *question, const htc_
     editing ing = {
         .edit = &edit, .pool = r->pool, .errors = apr_array_make(r->pool, 1, sizeof(const char *))};
     redirect_report report = {.fn = take_message, .baton = &ing};
-    redirect_edits *edits =
-        redirect_edits_create(base->table, base->pin.version, overlay, &map->options, r->pool);
+    redirect_edits *edits = begin_edits(map, base, overlay, false, r->pool);
     apr_status_t rv = redirect_edits_find(edits, question->source, strlen(question->source),
                                           &report, question->fn, question->baton);
 
