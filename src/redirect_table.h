@@ -225,7 +225,15 @@ struct redirect_judge {
                           * as it was if no condition was asked then */
     uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own; `refusals` is 0 to begin with */
     unsigned refusals;
+    uint64_t steps; /* taken so far: for each rule that was looked at, and by what a caller adds */
+    uint64_t most;  /* 0, or: the look-up ends without an answer when it has taken more steps */
 };
+
+/** True when a look-up has ended because it took too many steps. Its result means nothing. */
+static inline bool redirect_judge_is_over(const redirect_judge *judge)
+{
+    return judge->most && judge->steps > judge->most;
+}
 
 typedef struct redirect_request {
     const char *path; /* decoded, as httpd has it in r->uri; NUL-terminated */

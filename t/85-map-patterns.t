@@ -74,7 +74,7 @@ sub answer {
 }
 sub said {
     my ($file) = @_;
-    my @lines = $module->error_log =~ /HtCacheRedirectMap: \S*\Q$file\E, named at \S+:\d+: its patterns take too long/g;
+    my @lines = $module->error_log =~ /HtCacheRedirectMap: \S*\Q$file\E, named at \S+:\d+: its patterns or conditions take too long/g;
     return scalar @lines;
 }
 

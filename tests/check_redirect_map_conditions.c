@@ -329,6 +329,96 @@ START_TEST(many_rows_of_a_source)
 }
 END_TEST
 
+/* --- what a request may take -------------------------------------------------------------------- */
+
+#define MOST 100000
+
+/* Steps taken, in front of what answer_to() says; with a bound. */
+static uint64_t steps_of(test_map *map, const char *url, const char *lines, const char **vary)
+{
+    redirect_request request;
+    redirect_match match;
+    asking a = {.fields = apr_table_make(map->pool, 4)};
+    int status;
+
+    ck_assert_ptr_null(redirect_request_of(url, NULL, &request, &status, map->pool));
+    redirect_conditions_begin(&a.conditions, map->pool, field_of, a.fields);
+    add_lines(&a, lines, map->pool);
+    a.conditions.query = request.query;
+    request.judge = &a.conditions.judge;
+    request.judge->most = MOST;
+    redirect_table_lookup(map->table, &request, 0, &match);
+    if (vary)
+        *vary = redirect_conditions_vary(&a.conditions, map->pool);
+    return request.judge->steps;
+}
+
+/* The worst that rows can be: lists of types that are compared with as many ranges as count, a row
+ * of each of ten sources in turn, which are compared in vain again and again. */
+START_TEST(a_request_has_a_bound)
+{
+    char *text = malloc(30000 * 100), *big = malloc(40000), *to;
+
+    for (int shape = 0; shape < 7; shape++) {
+        test_map *map;
+        uint64_t steps;
+
+        to = text;
+        for (int i = 0; i < 20000; i++) {
+            static const char *const conditions[] = {"accept=a/t%d;a=1;b=1;c=1;d=1;e=1;f=1;g=1;h=1",
+                                                     "cookie=c,d,e,f,g,h,k=%d",
+                                                     "header=X-%d",
+                                                     "parameter=p%d",
+                                                     "language=x-%d",
+                                                     "header=X-Z:%d",
+                                                     "accept=a/t%d"};
+
+            to += sprintf(to, "%.*s /x%d subpath=on ", shape == 6 ? 2 + 2 * (i % 10) : 2,
+                          "/w/w/w/w/w/w/w/w/w/w/", i);
+            to += sprintf(to, conditions[shape], i);
+            *to++ = '\n';
+        }
+        *to = '\0';
+        to = big + sprintf(big, "X-Z: y\nCookie: ");
+        for (int i = 0; i < 1000; i++)
+            to += sprintf(to, "a%d=b; ", i);
+        to += sprintf(to, "\nAccept: ");
+        for (int i = 0; i < 2000; i++)
+            to += sprintf(to, "b/b%d,", i);
+        map = test_map_load("m.txt", text, "");
+        ck_assert_msg(!map->report.errors, "%s", map->log);
+        steps = steps_of(map, "/w/w/w/w/w/w/w/w/w/w?a=1&b=2", big, NULL);
+        ck_assert_msg(steps > MOST, "shape %d: %" APR_UINT64_T_FMT, shape, steps);
+        ck_assert_msg(steps < MOST + 20000, "shape %d: %" APR_UINT64_T_FMT, shape, steps);
+        test_map_free(map);
+    }
+    free(text);
+    free(big);
+}
+END_TEST
+
+/* More than Vary names: rows whose fields are all looked at, as none of them is there. */
+START_TEST(many_fields)
+{
+    char text[10000], *to = text;
+    const char *vary;
+    test_map *map;
+
+    for (int i = 0; i < 3; i++) {
+        to += sprintf(to, "/v /x%d", i);
+        for (int k = 0; k < 30; k++)
+            to += sprintf(to, " !header=X-%d-%d", i, k);
+        to += sprintf(to, " header=Y-%d\n", i);
+    }
+    map = test_map_load("m.txt", text, "");
+    vary = answer_to(map, "/v", "");
+    ck_assert(!strncmp(vary, "0 X-0-0, X-0-1, ", 16));
+    ck_assert_msg(strstr(vary, ", X-2-0, X-2-1, *") && strlen(strstr(vary, ", X-2-1")) == 10, "%s",
+                  vary);
+    test_map_free(map);
+}
+END_TEST
+
 /* --- random ----------------------------------------------------------------------------------- */
 
 static uint64_t state;
@@ -646,6 +736,8 @@ int main(void)
     tcase_add_loop_test(tc, a_report, 0, (int)COUNT_OF(reports));
     tcase_add_test(tc, options_of_a_map);
     tcase_add_test(tc, many_rows_of_a_source);
+    tcase_add_test(tc, a_request_has_a_bound);
+    tcase_add_test(tc, many_fields);
     tcase_add_test(tc, random_maps);
     tcase_set_timeout(tc, 7200);
     suite_add_tcase(suite, tc);

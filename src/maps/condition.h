@@ -17,6 +17,9 @@
  *
  * Lines are asked in their order, up to the first that does not hold. What was looked at is told
  * for Vary. Part of the core: no httpd headers.
+ *
+ * A look-up's steps (redirect_judge.steps) grow with the bytes that are compared: of conditions, and
+ * of the request's fields for each condition on them. Set redirect_judge.most for a bound.
  */
 #ifndef HTC_MAPS_CONDITION_H
 #define HTC_MAPS_CONDITION_H
@@ -53,9 +56,12 @@ typedef struct redirect_conditions {
     /* Its own. */
     struct negotiation *negotiation;
     bool begun, refuses;
-    char *copy;
+    char *copy, *parameter; /* room for a condition, and for what is in the query */
     size_t room;
 } redirect_conditions;
+
+/** Fields that are named in Vary; where more were looked at, it says "*", which stands for all. */
+#define REDIRECT_VARY_MAX 64
 
 /** What was noted so far: for a look-up that may turn out to have asked too much. */
 typedef struct redirect_conditions_notes {

@@ -75,19 +75,32 @@ static bool is_listed(map_text list, const char *word)
     return false;
 }
 
+/* --- what it costs -----------------------------------------------------------------------------*/
+
+#define BYTES_OF_STEP 32 /* that are looked for something, or copied */
+
+static void charge(redirect_conditions *c, size_t bytes)
+{
+    c->judge.steps += 1 + bytes / BYTES_OF_STEP;
+}
+
 /* --- what was looked at ------------------------------------------------------------------------*/
 
 static void note_field(redirect_conditions *c, const char *name, size_t len)
 {
     if (!c->vary)
         c->vary = apr_array_make(c->pool, 4, sizeof(const char *));
+    charge(c, BYTES_OF_STEP * (size_t)c->vary->nelts);
     for (int i = 0; i < c->vary->nelts; i++) {
         const char *known = APR_ARRAY_IDX(c->vary, i, const char *);
 
         if (strlen(known) == len && !strncasecmp(known, name, len))
             return;
     }
-    APR_ARRAY_PUSH(c->vary, const char *) = apr_pstrmemdup(c->pool, name, len);
+    if (c->vary->nelts < REDIRECT_VARY_MAX)
+        APR_ARRAY_PUSH(c->vary, const char *) = apr_pstrmemdup(c->pool, name, len);
+    else if (c->vary->nelts == REDIRECT_VARY_MAX)
+        APR_ARRAY_PUSH(c->vary, const char *) = "*";
 }
 
 const char *redirect_conditions_vary(const redirect_conditions *c, apr_pool_t *pool)
@@ -170,12 +183,14 @@ static bool is_called(map_text wanted, map_text pair)
     return same(wanted, pair.s, equals ? (size_t)(equals - pair.s) : pair.len);
 }
 
-static bool parameter_holds(const redirect_conditions *c, map_text wanted)
+static bool parameter_holds(redirect_conditions *c, map_text wanted)
 {
     map_text query = {c->query, c->query ? strlen(c->query) : 0, 0}, one;
-    char *room = query.len ? apr_palloc(c->pool, query.len) : NULL;
 
-    while (next_parameter(&query, room, &one)) {
+    charge(c, 2 * query.len);
+    if (!c->parameter && query.len)
+        c->parameter = apr_palloc(c->pool, query.len);
+    while (next_parameter(&query, c->parameter, &one)) {
         if (is_called(wanted, one))
             return true;
     }
@@ -221,7 +236,8 @@ static bool cookie_holds(redirect_conditions *c, map_text list)
     map_text one, field = {value, value ? strlen(value) : 0, 0};
 
     note_field(c, "Cookie", 6);
-    while (value && next_of_list(&list, &one)) {
+    while (value && !redirect_judge_is_over(&c->judge) && next_of_list(&list, &one)) {
+        charge(c, field.len);
         if (one.len && has_cookie(field, one))
             return true;
     }
@@ -240,6 +256,7 @@ static bool header_holds(redirect_conditions *c, map_text wanted)
     name[len] = '\0';
     value = c->field(c->baton, name);
     note_field(c, name, strlen(name));
+    charge(c, value ? strlen(value) : 0);
     if (!value || !colon)
         return value != NULL;
     return same((map_text){colon + 1, wanted.len - len - 1, 0}, value, strlen(value));
@@ -264,9 +281,10 @@ static bool line_holds(redirect_conditions *c, const line *l)
 /* A private copy, until the next. */
 static map_text copy_of(redirect_conditions *c, const char *condition, size_t len)
 {
+    charge(c, len);
     if (len > c->room) {
-        c->room = len;
-        c->copy = apr_palloc(c->pool, len);
+        c->room = len < 2 * c->room ? 2 * c->room : len;
+        c->copy = apr_palloc(c->pool, c->room);
     }
     memcpy(c->copy, condition, len);
     return (map_text){c->copy, len, 0};
@@ -279,7 +297,7 @@ static bool holds(redirect_judge *judge, const char *condition, size_t len)
     line l;
 
     while (next_line(&text, &l) && l.kind < MAP_ACCEPT) {
-        if (line_holds(c, &l) == l.negated)
+        if (line_holds(c, &l) == l.negated || redirect_judge_is_over(judge))
             return false;
     }
     return true;
@@ -326,8 +344,11 @@ static bool offer(redirect_judge *judge, const char *condition, size_t len)
     if (!c->negotiation)
         c->negotiation = apr_palloc(c->pool, sizeof(*c->negotiation));
     if (!c->begun) {
-        negotiate_begin(c->negotiation, c->field(c->baton, "Accept"),
-                        c->field(c->baton, "Accept-Language"));
+        const char *accept = c->field(c->baton, "Accept"),
+                   *language = c->field(c->baton, "Accept-Language");
+
+        negotiate_begin(c->negotiation, accept, language);
+        charge(c, (accept ? strlen(accept) : 0) + (language ? strlen(language) : 0));
         c->begun = true;
         c->refuses = false;
     }
@@ -336,6 +357,9 @@ static bool offer(redirect_judge *judge, const char *condition, size_t len)
     c->refuses |= refuses;
     before = c->negotiation->best_rank;
     negotiate_offer(c->negotiation, &variant);
+    c->judge.steps += (variant.types_len * (1 + (size_t)c->negotiation->types.count) +
+                       variant.languages_len * (1 + (size_t)c->negotiation->languages.count)) /
+                      2;
     return c->negotiation->best_rank > before;
 }
 

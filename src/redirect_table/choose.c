@@ -7,10 +7,14 @@
 #include "redirect_table/internal.h"
 #include "base/base.h"
 
+/* What is charged for a rule that was found: it takes its share of a walk over the path. */
+#define STEPS_OF_RULE 4
+#define BYTES_OF_STEP 256
+
 /* Of a rule's source. */
 typedef struct group {
     const redirect_table *table;
-    const redirect_judge *judge;
+    redirect_judge *judge;
     const rt_record *first;
     const uint32_t *places;
     uint32_t n;
@@ -47,11 +51,13 @@ static bool counts(const redirect_judge *judge, uint32_t place, bool first)
     return !judge->left_out || !judge->left_out(judge->left_out_of, place, first);
 }
 
-/* The record of the group's member at `place`. False: it is of another source, or left out. */
+/* The record of the group's member at `place`. False: it is of another source, or left out; or the
+ * look-up has taken all its steps. */
 static bool member(const group *g, uint32_t place, rt_record *r)
 {
-    return rt_take(g->table, place, r) && same_source(g->table, g->first, r) &&
-           counts(g->judge, place, false);
+    g->judge->steps++;
+    return !redirect_judge_is_over(g->judge) && rt_take(g->table, place, r) &&
+           same_source(g->table, g->first, r) && counts(g->judge, place, false);
 }
 
 static const char *condition_of(const redirect_table *t, const rt_record *r, size_t *len)
@@ -60,11 +66,12 @@ static const char *condition_of(const redirect_table *t, const rt_record *r, siz
     return r->condition ? rt_text(t, RT_CONDITIONS, r->condition, len) : "";
 }
 
-static bool compares(const redirect_table *t, const redirect_judge *judge, const rt_record *r)
+static bool compares(const redirect_table *t, redirect_judge *judge, const rt_record *r)
 {
     size_t len;
     const char *text = condition_of(t, r, &len);
 
+    judge->steps += len / BYTES_OF_STEP;
     return len && judge->compares(judge, text, len);
 }
 
@@ -85,11 +92,11 @@ static uint32_t place_at(const group *g, uint32_t i)
 }
 
 /* Is some rule of the source, behind the first, one that is compared with others? */
-static bool any_compares(const group *g, const redirect_judge *judge, uint32_t behind)
+static bool any_compares(const group *g, redirect_judge *judge, uint32_t behind)
 {
     rt_record r;
 
-    for (uint32_t i = 0; i < g->n; i++) {
+    for (uint32_t i = 0; i < g->n && !redirect_judge_is_over(judge); i++) {
         uint32_t place = place_at(g, i);
 
         if (place > behind && member(g, place, &r) && compares(g->table, judge, &r))
@@ -115,7 +122,7 @@ static bool offer_members(const group *g, redirect_judge *judge, uint32_t first,
     bool found = false;
     rt_record r;
 
-    for (uint32_t i = 0; i < g->n && !(found && !compared); i++) {
+    for (uint32_t i = 0; i < g->n && !(found && !compared) && !redirect_judge_is_over(judge); i++) {
         uint32_t at = place_at(g, i);
 
         if (at > first && member(g, at, &r) && compares(g->table, judge, &r) == compared &&
@@ -172,6 +179,9 @@ HTC_APART redirect_choice rt_choose(const redirect_table *table, const redirect_
     g.first = &first;
     if (!judge) /* of the others each has a condition that does not match */
         return REDIRECT_CHOSEN;
+    judge->steps += STEPS_OF_RULE + request->path_len / BYTES_OF_STEP;
+    if (redirect_judge_is_over(judge))
+        return REDIRECT_NO_ANSWER;
     if (!counts(judge, start, true) || is_refused(&g, judge) || !holds(table, judge, &first))
         return REDIRECT_NEXT_RULE;
     if (posting)
@@ -179,6 +189,8 @@ HTC_APART redirect_choice rt_choose(const redirect_table *table, const redirect_
     if (!compares(table, judge, &first) && !any_compares(&g, judge, start))
         return REDIRECT_CHOSEN;
     choice = compare(&g, judge, place, record);
+    if (redirect_judge_is_over(judge))
+        return REDIRECT_NO_ANSWER;
     if (choice == REDIRECT_NEXT_RULE)
         judge->refused[judge->refusals++ % REDIRECT_REFUSED] = start;
     return choice;

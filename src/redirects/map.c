@@ -14,6 +14,7 @@
 #define MAX_GROUPS     10
 #define MAX_REMEMBERED 8
 #define LOAD_TRIES     3
+#define FEW_STEPS      1000
 
 /* A table that a connection's requests use. What belongs to a top-level request is answered from
  * the same table to its end, so that lies pinned; between requests it is only remembered. Kept with
@@ -401,6 +402,14 @@ static bool run_regex(void *baton, uint32_t id, const char *pattern, unsigned fl
     return false;
 }
 
+/* Conditions and patterns share the budget. Those of an ordinary look-up are not counted. */
+static void charge_conditions(pattern_run *run, const redirect_judge *judge)
+{
+    run->out_of_budget |= redirect_judge_is_over(judge);
+    if (judge->steps > FEW_STEPS)
+        redirect_budget_charge(budget_of(run->r), judge->steps);
+}
+
 /* A map whose patterns could not all be tried has no match: an earlier row might have answered. */
 static bool look_up(const htc_table *table, const redirect_request *asked, redirect_match *match)
 {
@@ -409,6 +418,8 @@ static bool look_up(const htc_table *table, const redirect_request *asked, redir
 
     if (run->began)
         redirect_budget_left(run->budget); /* charges the last pattern */
+    if (asked->judge)
+        charge_conditions(run, asked->judge);
     return found && !run->out_of_budget;
 }
 
@@ -474,6 +485,18 @@ static HTC_APART void fill_query(redirect_request *asked, const request_rec *r)
     asked->query = query;
 }
 
+/* What earlier maps of the request have left of the budget is for this one. */
+static HTC_APART void take_conditions(redirect_request *asked, request_rec *r,
+                                      const htc_redirect_map *map)
+{
+    const htc_request *rq = ap_get_module_config(first_request(r)->request_config, &htcache_module);
+
+    htc_map_conditions(asked, r, map);
+    asked->judge->most = !rq || !rq->patterns  ? REDIRECT_REQUEST_STEPS
+                         : rq->patterns->steps ? rq->patterns->steps
+                                               : 1;
+}
+
 static inline void fill_request(redirect_request *asked, request_rec *r,
                                 const htc_redirect_map *map, pattern_run *run)
 {
@@ -491,7 +514,7 @@ static inline void fill_request(redirect_request *asked, request_rec *r,
     if (table->info.uses_query && r->args)
         fill_query(asked, r);
     if (table->info.uses_condition)
-        htc_map_conditions(asked, r, map);
+        take_conditions(asked, r, map);
 }
 
 /* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
@@ -508,12 +531,14 @@ static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_red
     if (info->uses_query && !asked->query && run->r->args)
         fill_query(asked, run->r);
     if (info->uses_condition && !asked->judge)
-        htc_map_conditions(asked, run->r, map);
+        take_conditions(asked, run->r, map);
     own = *asked;
     own.baton = &own_run;
     origin = redirect_overlay_lookup(own_run.table->edits, held->table->table, asked, &own, match);
     if (run->began || own_run.began)
         redirect_budget_left(budget_of(run->r)); /* charges the last pattern */
+    if (asked->judge)
+        charge_conditions(run, asked->judge);
     run->out_of_budget |= own_run.out_of_budget;
     if (run->out_of_budget || origin == REDIRECT_NOT_FOUND)
         return NULL;
@@ -577,12 +602,14 @@ static HTC_APART void say_out_of_budget(request_rec *r, const htc_redirects *red
         note.out_of_budget_at = now;
         redirect_area_note_set(redirects->area, map->slot, &note);
     }
-    ap_log_rerror(APLOG_MARK, APLOG_WARNING, 0, r,
-                  "HtCacheRedirectMap: %s, named at %s: its patterns take too long for '%s', more "
-                  "than %d steps or %d ms for all patterns of a request. No row of it answers such "
-                  "a request. Look for repeats within repeats, as in (a+)+, and for patterns "
-                  "without a literal beginning. This is said once an hour at most",
-                  map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
+    ap_log_rerror(
+        APLOG_MARK, APLOG_WARNING, 0, r,
+        "HtCacheRedirectMap: %s, named at %s: its patterns or conditions take too long for "
+        "'%s', more than %d steps or %d ms for those of a request. No row of it answers "
+        "such a request. Look for repeats within repeats, as in (a+)+, for patterns "
+        "without a literal beginning, and for thousands of rows with conditions for one "
+        "source. This is said once an hour at most",
+        map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
 }
 
 static inline void count_lookup(const htc_redirects *redirects, const htc_redirect_map *map,

@@ -332,12 +332,14 @@ bool map_file_find(map_file *f, const redirect_request *request, redirect_match 
         request->query ? apr_pstrmemdup(f->pool, request->query, request->query_len) : NULL;
     f->conditions.country = f->country;
     asked.judge = &f->conditions.judge;
+    asked.judge->most = REDIRECT_REQUEST_STEPS;
     map_regexes_budget(f->regexes, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
     found = redirect_table_lookup(f->table, &asked, 0, match);
-    if (!map_regexes_out_of_budget(f->regexes))
+    if (!map_regexes_out_of_budget(f->regexes) && !redirect_judge_is_over(asked.judge))
         return found;
-    tool_say("%s: its patterns take too long for '%s', so the map has no match", f->name,
-             request->path);
+    f->conditions.not_acceptable = false;
+    tool_say("%s: its patterns or conditions take too long for '%s', so the map has no match",
+             f->name, request->path);
     return false;
 }
 
