@@ -25,14 +25,16 @@ requests on average, each for any site, as behind a proxy. *limit*: the same lin
 sections, with `AllowOverride None`; the answers are compared before. *Limit again* has limit's configuration. It
 differs from limit by where the kernel put its memory, and by how many of its children lived in its turns, as the
 others do. The module has its defaults, with more than 5,000 sites `HtCacheMemory 512M`. *-short*:
-`MaxConnectionsPerChild 50`. *First visit*: each site is asked for once after a start, in random order. Memory is the
+`MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all servers anew six times, and
+compare the totals of all starts, with what the parent does when a turn is over; their intervals are from the bootstrap
+over starts. *First visit*: each site is asked for once after a start, in random order. Memory is the
 proportional set size of all processes after the last turn.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
 PACKAGES = ["wrk"]
-SECONDS = {"prefork-8": (6, 45, 200), "prefork-48": (6, 150, 250), "prefork-200": (10, 60, 260),
-           "prefork-8-short": (6, 45, 200), "prefork-48-short": (6, 45, 220), "prefork-200-short": (10, 55, 260),
+SECONDS = {"prefork-8": (16, 225, 400), "prefork-48": (6, 150, 250), "prefork-200": (20, 230, 420),
+           "prefork-8-short": (16, 225, 400), "prefork-48-short": (16, 225, 400), "prefork-200-short": (20, 230, 420),
            "event": (6, 145, 230), "new-children": (10, 30, 120), "directories": (12, 150, 280),
            "directories-files": (12, 150, 280)}
 EXACT = ()
@@ -43,6 +45,7 @@ SLOT_BYTES = 512  # of the records' quarter, for each record
 SHORT = "MaxConnectionsPerChild 50\n"
 PER_CONNECTION = 10
 CONNECTIONS = 32
+LEAST_STARTS = 6
 
 ROOT = """<FilesMatch "^(wp-config\\.php|xmlrpc\\.php|\\.ht.*)$">
 Require all denied
@@ -214,31 +217,86 @@ def in_turn(b, made, script, few, share, what):
     def client(port):
         return visit(port, few) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, 1, script=script)
     every = {label: load.Contender(one, client) for label, one in made.items()}
-    pairs = b.turns(every, "limit", share, restart=0, what=what)
+    return {"pairs": b.turns(every, "limit", share, restart=0, what=what), "pss": stopped(made)}
+
+
+def stopped(made):
+    """Memory of servers that are stopped then."""
     pss = {label: counts.pss(one.process.pid) for label, one in made.items()}
     for one in made.values():
         one.stop()
-    return {"pairs": pairs, "pss": pss}
+    return pss
 
 
 # --- many sites ---------------------------------------------------------------------------------------------
 
+def visitors(b, sites):
+    """wrk's script."""
+    script = os.path.join(b.root, "visitors.lua")
+    write(script, LUA.format(paths=", ".join(f'"{p}"' for p in PATHS), sites=sites, per_connection=PER_CONNECTION))
+    return script
+
+
+def few_of(sites):
+    return [(i % sites, PATHS[i % len(PATHS)]) for i in range(60)]
+
+
+def know(b, one, sites, script):
+    """Every file is known and watched, and children have met many."""
+    if b.effort != "quick":
+        visit(one.port, [(site, path) for path in (UPLOAD, STATIC, PERMALINK) for site in range(sites)])
+    warm_up(one, b.pick(1, 40000, 200000), script)
+
+
 def compare(b, sites, share, more, mpm):
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
-    script = os.path.join(b.root, "visitors.lua")
-    write(script, LUA.format(paths=", ".join(f'"{p}"' for p in PATHS), sites=sites, per_connection=PER_CONNECTION))
+    script = visitors(b, sites)
     for one in made.values():
         one.start()
     same_answers(made, sites)  # the site that nobody visits
     b.say(f"{sites} sites, first visits")
     first = first_visits(made, sites, random.Random(sites))
     b.say(f"{sites} sites, warming up")
-    if b.effort != "quick":  # first visits are measured above
-        visit(made["module"].port, [(site, path) for path in (UPLOAD, STATIC, PERMALINK) for site in range(sites)])
-    warm_up(made["module"], b.pick(1, 40000, 200000), script)
-    few = [(i % sites, PATHS[i % len(PATHS)]) for i in range(60)]
-    return {"first": first, **in_turn(b, made, script, few, share, f"{sites} sites, ")}
+    know(b, made["module"], sites, script)
+    return {"first": first, **in_turn(b, made, script, few_of(sites), share, f"{sites} sites, ")}
+
+
+def compare_starts(b, sites, more, mpm):
+    """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
+    are servers that are the same."""
+    docroot = make_sites(b, sites)
+    made = servers(b, docroot, sites, more, **mpm)
+    script, first = visitors(b, sites), {}
+
+    def client(port):
+        return visit(port, few_of(sites)) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, 2, script=script)
+
+    def begin(number):
+        labels = list(made)
+        for label in labels:
+            made[label].stop()
+        for label in labels[number % len(labels):] + labels[:number % len(labels)]:
+            made[label].start()
+        if not number:
+            same_answers(made, sites)
+            b.say(f"{sites} sites, first visits")
+            first.update(first_visits(made, sites, random.Random(sites)))
+        b.say(f"{sites} sites, warming up")
+        know(b, made["module"], sites, script)
+        for label in labels:
+            client(made[label].port)
+    every = {label: load.Contender(one, client) for label, one in made.items()}
+    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), ("stock",), b.pick(1, LEAST_STARTS, LEAST_STARTS),
+                           b.pick(1, 60, 200), b.say)
+    return {"first": first, "pairs": pairs, "pss": stopped(made)}
+
+
+def part_by_starts(sites, more="", **mpm):
+    def run(b):
+        chosen = b.pick(20, sites, sites)
+        return {str(chosen): compare_starts(b, chosen, more, mpm)}
+    return run
 
 
 def part(sizes, more="", **mpm):
@@ -360,12 +418,12 @@ def at_random(b, docroot, count, size, name, share):
     return in_turn(b, made, script, few, share, f"{name}, ")
 
 
-PARTS = {"prefork-8": part((5000,), mpm="prefork", processes=8),
+PARTS = {"prefork-8": part_by_starts(5000, mpm="prefork", processes=8),
          "prefork-48": part((500, 5000, 20000), mpm="prefork", processes=48),
-         "prefork-200": part((5000,), mpm="prefork", processes=200),
-         "prefork-8-short": part((5000,), SHORT, mpm="prefork", processes=8),
-         "prefork-48-short": part((5000,), SHORT, mpm="prefork", processes=48),
-         "prefork-200-short": part((5000,), SHORT, mpm="prefork", processes=200),
+         "prefork-200": part_by_starts(5000, mpm="prefork", processes=200),
+         "prefork-8-short": part_by_starts(5000, SHORT, mpm="prefork", processes=8),
+         "prefork-48-short": part_by_starts(5000, SHORT, mpm="prefork", processes=48),
+         "prefork-200-short": part_by_starts(5000, SHORT, mpm="prefork", processes=200),
          "event": part((500, 5000, 20000), mpm="event", processes=2),
          "new-children": new_children, "directories": directories(None),
          "directories-files": directories("Options -Indexes\n")}

@@ -259,6 +259,65 @@ def summary(contenders, base):
     return figures
 
 
+# --- start by start -------------------------------------------------------------------------------
+
+REPLACED = 1.2  # seconds in which prefork replaces children that have ended: once in a second it looks
+
+
+def whole_turn(one):
+    """Processor time and requests of a turn, with what the server does for it when it is over: children that ended in
+    the turn are waited for, and others forked, up to a second later."""
+    begin = stats.cpu_seconds(one.server.process.pid)
+    figures = one.load(one.server.port)
+    time.sleep(REPLACED)
+    if not figures["requests"]:
+        raise Failed("not one request was answered in a turn")
+    return stats.cpu_seconds(one.server.process.pid) - begin, figures
+
+
+def by_starts(contenders, base, begin, seconds, once=(), least=1, most=60, say=None):
+    """Totals over starts, for servers of which one start differs from another: `begin(number)` starts all of them anew, and
+    has them warm; then each has a turn, and another one in reverse order, so an even drift drops out. Those of `once`
+    have a single turn, in the middle. Who is first changes from start to start. The figures are like those of in_turn();
+    a ratio is that of the totals (stats.of_totals())."""
+    names, until = [name for name in contenders if name not in once], time.monotonic() + seconds
+    cpu, wall = ({name: [] for name in contenders} for _ in range(2))  # [(sum, requests), ...]
+    took = 0.0
+    for number in range(most):
+        if number >= least and time.monotonic() + took > until:
+            break
+        started = time.monotonic()
+        begin(number)
+        order = names[number % len(names):] + names[:number % len(names)]
+        turns = {name: [] for name in contenders}
+        for name in order + list(once) + order[::-1]:
+            turns[name].append(whole_turn(contenders[name]))
+        for name, seen in turns.items():
+            requests = sum(figures["requests"] for _, figures in seen)
+            cpu[name].append((sum(spent for spent, _ in seen) * 1e6, requests))
+            wall[name].append((sum(figures["requests"] / figures["rate"] for _, figures in seen), requests))
+            contenders[name].seen += [figures for _, figures in seen]
+        took = time.monotonic() - started
+        if say:
+            say(f"start {number + 1}")
+    return {"rounds": len(cpu[base]), "by": "starts", "base": base, "left_out": {},
+            "contenders": {name: totals(contenders[name], cpu[name], cpu[base], wall[name], wall[base])
+                           for name in contenders}}
+
+
+def totals(one, cpu, base_cpu, wall, base_wall):
+    rates = [figures["rate"] for figures in one.seen]
+    entry = {"rate": stats.spread(rates), "ratio": stats.of_totals(base_wall, wall), "cpu_ratio": stats.of_totals(cpu, base_cpu),
+             "cpu": stats.spread([total / count for total, count in cpu]),
+             "starts": [[round(total), count] for total, count in cpu],
+             "failed": sum(figures.get("failed", 0) for figures in one.seen)}
+    for key in ("median", "p99", "longest"):
+        values = [figures[key] for figures in one.seen if key in figures]
+        if values:
+            entry[key + "_ms"] = round(max(values) if key == "longest" else statistics.median(values), 3)
+    return entry
+
+
 def quotient(figures, ours, theirs, what="ratios"):
     """Spread of one contender against another, round by round; None when one of them is not there."""
     a, b = (figures["contenders"].get(name) for name in (ours, theirs))
