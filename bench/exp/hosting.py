@@ -28,7 +28,7 @@ others do. The module has its defaults, with more than 5,000 sites `HtCacheMemor
 `MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all servers anew six times, and
 compare the totals of all starts, with what the parent does when a turn is over; their intervals are from the bootstrap
 over starts. *First visit*: each site is asked for once after a start, in random order. Memory is the
-proportional set size of all processes after the last turn.
+proportional set size of all processes after the last turn. A site needs five watches.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
@@ -217,15 +217,17 @@ def in_turn(b, made, script, few, share, what):
     def client(port):
         return visit(port, few) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, 1, script=script)
     every = {label: load.Contender(one, client) for label, one in made.items()}
-    return {"pairs": b.turns(every, "limit", share, restart=0, what=what), "pss": stopped(made)}
+    return {"pairs": b.turns(every, "limit", share, restart=0, what=what), **stopped(made)}
 
 
 def stopped(made):
-    """Memory of servers that are stopped then."""
-    pss = {label: counts.pss(one.process.pid) for label, one in made.items()}
+    """Memory of servers that are stopped then, and what the module watches: where that is less than there is, requests
+    to the rest compare files with the disk."""
+    figures = {"pss": {label: counts.pss(one.process.pid) for label, one in made.items()},
+               "watches": counts.watches(made["module"].process.pid)}
     for one in made.values():
         one.stop()
-    return pss
+    return figures
 
 
 # --- many sites ---------------------------------------------------------------------------------------------
@@ -242,9 +244,10 @@ def few_of(sites):
 
 
 def know(b, one, sites, script):
-    """Every file is known and watched, and children have met many."""
+    """Every file is known and watched, and children have met many. A directory is watched from its second request within
+    a minute on."""
     if b.effort != "quick":
-        visit(one.port, [(site, path) for path in (UPLOAD, STATIC, PERMALINK) for site in range(sites)])
+        visit(one.port, [(site, path) for path in (UPLOAD, STATIC, UPLOAD) for site in range(sites)])
     warm_up(one, b.pick(1, 40000, 200000), script)
 
 
@@ -287,9 +290,10 @@ def compare_starts(b, sites, more, mpm):
         for label in labels:
             client(made[label].port)
     every = {label: load.Contender(one, client) for label, one in made.items()}
-    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), ("stock",), b.pick(1, LEAST_STARTS, LEAST_STARTS),
-                           b.pick(1, 60, 200), b.say)
-    return {"first": first, "pairs": pairs, "pss": stopped(made)}
+    least = b.pick(1, LEAST_STARTS, LEAST_STARTS)
+    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), once=("stock",), least=least,
+                           most=b.pick(1, 60, 200), say=b.say)
+    return {"first": first, "pairs": pairs, **stopped(made)}
 
 
 def part_by_starts(sites, more="", **mpm):
@@ -477,13 +481,13 @@ def more_memory(pss):
 def report(page, parts):
     rows = [[name, f"{int(sites):,}", cpu_ratio(f["pairs"], "again"), cpu_ratio(f["pairs"], "stock"),
              cpu_ratio(f["pairs"], "module"), ratio(f["first"]["stock"]["ratio"]), ratio(f["first"]["module"]["ratio"]),
-             megabytes(f["pss"]["stock"]), more_memory(f["pss"])]
+             megabytes(f["pss"]["stock"]), more_memory(f["pss"]), f"{f['watches']:,}" if f.get("watches") else "–"]
             for name in PARTS if name in parts and "prefork" in name or name == "event" and name in parts
             for sites, f in by_size(parts[name])]
     if rows:
         page.text("### Sites", "Processor time of a request, and of the first one to each site, against *limit*; memory.")
         page.table(["", "sites", "limit again", "stock", "module", "first visit, stock", "first visit, module", "stock, MB",
-                    "module: more, MB"], rows)
+                    "module: more, MB", "watches"], rows)
     if "new-children" in parts:
         figures = parts["new-children"]
         page.text(f"### {figures['children']} new children, {figures['sites']:,} sites",

@@ -41,6 +41,21 @@ def pss(pid):
     return total
 
 
+def watches(pid):
+    """Watches of inotify in one of them; all have the same instance. 0 where this process may not look."""
+    for process in processes_of(pid):
+        found = 0
+        try:
+            for descriptor in os.listdir(f"/proc/{process}/fdinfo"):
+                with open(f"/proc/{process}/fdinfo/{descriptor}") as f:
+                    found += f.read().count("inotify wd:")
+        except OSError:
+            pass
+        if found:
+            return found
+    return 0
+
+
 def peak(pid):
     """The most that any of them has had resident."""
     most = 0
