@@ -6,6 +6,7 @@ import collections
 import os
 import re
 import signal
+import statistics
 import subprocess
 import time
 
@@ -14,15 +15,15 @@ from kit import cleanup
 from kit.stats import processes_of
 
 
-def ask(port, paths, statuses=(200,)):
+def ask(port, paths, statuses=(200,), headers=""):
     """One keep-alive connection, where answers do not close it; every answer has one of the statuses."""
-    connection = htbench.Connection(port, f"127.0.0.1:{port}")
+    connection = htbench.Connection(port, f"127.0.0.1:{port}", headers)
     for path in paths:
         try:
             status, _ = connection.get(path)
         except ConnectionError:
             connection.close()
-            connection = htbench.Connection(port, f"127.0.0.1:{port}")
+            connection = htbench.Connection(port, f"127.0.0.1:{port}", headers)
             status, _ = connection.get(path)
         if status not in statuses:
             raise RuntimeError(f"{path}: {status} in place of {statuses}")
@@ -70,7 +71,7 @@ def peak(pid):
 
 # --- instructions -----------------------------------------------------------------------------------
 
-def instructions(make, paths, statuses=(200,), warm=20, counted=100):
+def instructions(make, paths, statuses=(200,), warm=20, counted=100, headers=""):
     """User-space instructions per request: the difference of two runs that differ in nothing but `counted`
     requests. `make` gives a new server that runs as one process with start(single=True)."""
     totals = []
@@ -80,10 +81,46 @@ def instructions(make, paths, statuses=(200,), warm=20, counted=100):
         server.start(wrapper=["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q"],
                      single=True, demote=True, timeout=240)
         pattern = [paths[i % len(paths)] for i in range(warm + extra)]
-        ask(server.port, pattern, statuses)
+        ask(server.port, pattern, statuses, headers)
         server.stop()
         totals.append(htbench.callgrind_total(out))
     return round((totals[1] - totals[0]) / counted)
+
+
+class Counted:
+    """An httpd under callgrind that dumps its counts at the end of each request: the instructions of each kind of request
+    without a start for each."""
+
+    def __init__(self, server):
+        self.server = server
+        server.start(wrapper=["valgrind", "--tool=callgrind", "-q", "--dump-before=ap_run_log_transaction",
+                              f"--callgrind-out-file={os.path.join(server.dir, 'callgrind.out')}"],
+                     single=True, demote=True, timeout=240)
+
+    def requests(self, paths, statuses=(200,), headers="", warm=10, counted=40):
+        """The median of a request's. From the end of one request to the end of the next; some have a wake-up of another
+        thread in them."""
+        pattern = [paths[i % len(paths)] for i in range(warm + counted)]
+        ask(self.server.port, pattern, statuses, headers)
+        return self.last(counted)
+
+    def work(self, request, counted):
+        """The same of requests that request() makes, one each time."""
+        for _ in range(counted):
+            request()
+        return self.last(counted)
+
+    def last(self, counted):
+        time.sleep(.5)
+        dumps = sorted((f for f in os.listdir(self.server.dir) if re.match(r"callgrind\.out\.\d+$", f)),
+                       key=lambda f: int(f.rsplit(".", 1)[1]))
+        totals = [htbench.callgrind_total(os.path.join(self.server.dir, f)) for f in dumps[-counted:]]
+        for name in dumps:
+            os.unlink(os.path.join(self.server.dir, name))
+        return round(statistics.median(totals))
+
+    def stop(self):
+        self.server.stop()
 
 
 # --- system calls -----------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ import textwrap
 from kit import results as results_module
 from kit import stats, svg
 
-EXPERIMENTS = ("tenk", "htaccess", "nginx2016", "trafficserver", "dxr", "realtrees", "hosting", "restarts", "bulk", "growth", "claims")
+EXPERIMENTS = ("tenk", "htaccess", "nginx2016", "trafficserver", "dxr", "realtrees", "hosting", "restarts", "bulk", "edits", "conditions", "tenmillion", "growth",
+               "claims")
 EFFORT_WORDS = {"full": "the long form", "default": "the default form", "quick": "smoke run",
                 "short": "shortened: fewer rounds and requests"}
 
