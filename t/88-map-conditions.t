@@ -43,6 +43,10 @@ write_file("$dir/map.txt", <<'EOT');
 /plain /nothing
 /sub/dir /below subpath=on cookie=s
 /index.html /index-de language=de
+/both /de accept=text/html language=de
+/both /en accept=text/html language=en
+/begins /a header=X-A
+/begins /ab header=X-AB
 EOT
 write_file("$dir/_redirects", "/n /fr 302! Language=fr\n/n /at 302! Country=at Cookie=k\n/n /else 302!\n");
 write_file("$dir/vercel.json", <<'EOT');
@@ -116,6 +120,9 @@ my @cases = (
     ['302 /at Cookie, X-A',              '/c',           'X-Country'       => 'at'],
     ['302 /post Cookie, X-A',            '/c',           'POST'],
     ['404 Cookie, X-A',                  '/c',           'X-Country'       => 'DE'],
+    # One field's name may begin as another's does.
+    ['302 /en Accept, Accept-Language',  '/both',        'Accept-Language' => 'en'],
+    ['302 /ab X-A, X-AB',                '/begins',      'X-AB'            => '1'],
     ['302 /id?id=7&b',                   '/q?id=7&b'],
     ['404',                              '/q?id=8'],
     # A source without conditions has no Vary, nor has one that no row is of.

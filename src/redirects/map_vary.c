@@ -36,15 +36,21 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
     asked->judge = &c->judge;
 }
 
-/* Each name that is not there yet. */
+/* Each name that is not there yet, all at once: each merge copies what was there. ap_find_token() takes
+ * Accept for Accept-Language, too. */
 static void add_vary(request_rec *r, apr_table_t *headers, const apr_array_header_t *names)
 {
+    const char *there = apr_table_get(headers, "Vary");
+    apr_array_header_t *missing = apr_array_make(r->pool, names->nelts, sizeof(const char *));
+
     for (int i = 0; i < names->nelts; i++) {
         const char *name = APR_ARRAY_IDX(names, i, const char *);
 
-        if (!ap_find_token(r->pool, apr_table_get(headers, "Vary"), name))
-            apr_table_mergen(headers, "Vary", name);
+        if (!there || !ap_find_list_item(r->pool, there, name))
+            APR_ARRAY_PUSH(missing, const char *) = name;
     }
+    if (missing->nelts)
+        apr_table_mergen(headers, "Vary", apr_array_pstrcat(r->pool, missing, ','));
 }
 
 bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
