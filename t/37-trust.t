@@ -106,12 +106,20 @@ sub over {
 
 # Whoever looks at the state of things meanwhile. Any answer is one.
 my ($unanswered, $tool_died) = (0, 0);
+sub edit {
+    my ($client, $edits) = @_;
+    return $client->request('/htcache-status?map=plain.map&temporary=1', method => 'POST', body => $edits,
+        headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]]);
+}
+
 sub look_on {
     my ($round) = @_;
     my $client = $server->client('main', keepalive => 0, timeout => 30);
     my @answers = (map({ $client->request("/htcache-status$_") } '', '?format=json', '?format=prometheus', '?explain=http://test.example/d1/go'),
         map { $client->change('/htcache-status', $_) } $round % 2 ? 'purge' : 'reset');
-    push @answers, $server->client('maps', keepalive => 0, timeout => 30)->request("/$_") for 'plain/7', 'maps/own/7', 'server/line';
+    push @answers, edit($client, "set /plain/8 http://example.org/edited/$round\ndel /plain/9\nset /plain/new/$round /there cookie=a\n"),
+        $client->request('/htcache-status?map=plain.map&rows=json');
+    push @answers, $server->client('maps', keepalive => 0, timeout => 30)->request("/$_") for 'plain/7', 'plain/8', 'plain/new/1', 'maps/own/7', 'server/line';
     for my $bad (grep { $_->{error} } @answers) {
         $unanswered++, diag "round $round: $bad->{error}" if !$bad->{refused};
     }
@@ -227,6 +235,23 @@ is wrong('site', $pages), 0, 'as all the time';
 is_deeply [$server->crashes], [], 'no child died';
 is $server->pid, $parent, 'the parent lives';
 ok $server->stop, 'the server stops';
+
+# --- a map that is said to be another one ---------------------------------------------------------
+
+# To a process that asks for the map of the .htaccess file, the place for edits of plain.map is that map's: maps have the
+# places 0 to 2, their edits 3 to 5.
+my $named = HtCache::Server->new(name => 'trust-names', htcache => 1, modules => [qw(alias authz_core authz_host dir log_config unixd htcache)],
+    conf => "${load}<Location /scribble>\nSetHandler scribble\n</Location>\n<Location /htcache-status>\nSetHandler htcache-status\nHtCacheAdmin On\n</Location>\n"
+        . "HtCache On\nDocumentRoot \"$tree\"\n<Directory \"$tree\">\nAllowOverride All\nRequire all granted\n</Directory>\n"
+        . join '', map {"HtCacheRedirectMap \"$dir/$_->[0]\" format=$_->[1]\n"} ['plain.map', 'text'], ['_redirects', 'netlify'], ['regex.conf', 'nginx'])->start;
+sub ask { my ($uri) = @_; return $named->client('main', keepalive => 0)->request($uri)->{status} // 'none' }
+is edit($named->client('main', host => 'localhost'), "set /plain/8 http://example.org/edited\n")->{status}, 200, 'a row is edited';
+ask('/maps/own/1') for 1 .. 20;
+like ask('/scribble/names/3/1000'), qr/^200$/, 'the names of maps are changed';
+sleep 0.2;
+is join(' ', sort { $a <=> $b } map { ask('/maps/own/1'), ask('/plain/1') } 1 .. 20), join(' ', (301) x 20, (302) x 20), 'both maps answer';
+is_deeply [$named->crashes], [], 'no child died';
+ok $named->stop, 'the server stops';
 
 # --- at the very first start ----------------------------------------------------------------------
 

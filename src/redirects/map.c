@@ -92,28 +92,47 @@ static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redi
     return NULL;
 }
 
-static bool place_match(const void *data, const void *key)
+static htc_image_kind kind_of(const htc_table *table)
 {
-    return ((const htc_table *)data)->place == *(const uint32_t *)key;
+    return table->edits ? HTC_IMAGE_EDITS : HTC_IMAGE_TABLE;
+}
+
+/* Which map has a place is read from memory that others write. So one and the same place may be asked
+ * for as that of rows and as that of edits. */
+typedef struct table_key {
+    uint32_t place;
+    htc_image_kind kind;
+} table_key;
+
+static uint64_t hash_of(const table_key *key)
+{
+    return (uint64_t)key->place * 2 + key->kind;
+}
+
+static bool key_match(const void *data, const void *key)
+{
+    const table_key *wanted = key;
+    const htc_table *table = data;
+
+    return table->place == wanted->place && kind_of(table) == wanted->kind;
 }
 
 /* The table may be there already, made by another thread. */
 static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
-                                      const redirect_area_pin *pin, htc_image_kind kind)
+                                      const redirect_area_pin *pin, const table_key *key)
 {
-    htc_table *table = table_open(redirects, slot, pin, kind);
-    uint32_t place = redirect_area_place(slot);
+    htc_table *table = table_open(redirects, slot, pin, key->kind);
 
-    return table ? htc_process_cache_insert(redirects->tables, place, place_match, &place, table,
+    return table ? htc_process_cache_insert(redirects->tables, hash_of(key), key_match, key, table,
                                             sizeof(*table))
                  : NULL;
 }
 
 htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)
 {
-    uint32_t place = redirect_area_place(slot);
+    table_key key = {redirect_area_place(slot), kind};
     htc_process_node *node =
-        htc_process_cache_acquire(redirects->tables, place, place_match, &place);
+        htc_process_cache_acquire(redirects->tables, hash_of(&key), key_match, &key);
     redirect_area_pin pin;
 
     if (node) {
@@ -124,7 +143,7 @@ htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc
     }
     if (!redirect_area_pin_get(redirects->area, slot, &pin))
         return NULL;
-    node = table_insert(redirects, slot, &pin, kind);
+    node = table_insert(redirects, slot, &pin, &key);
     if (!node)
         redirect_area_unpin(redirects->area, &pin);
     return node;
@@ -304,6 +323,8 @@ static HTC_APART bool hold_edits(held_table *held, const htc_redirect_map *map,
 
     if (edits->owner)
         let_go(edits);
+    if (edits->table && kind_of(edits->table) != HTC_IMAGE_EDITS)
+        forget(edits);
     if (edits->table)
         edits->thread_pin =
             redirect_area_hold(redirects->area, map->edits, &edits->table->pin, thread_of(first));

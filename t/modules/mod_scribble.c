@@ -7,7 +7,8 @@
  * number and how many segments it found. ScribbleEarly names a file with SEED and MS: while there
  * is one, the parent forks such a process ahead of the module's post_config, where daemons of other
  * modules are forked, too. With the word "far" behind them SEED is the size of a table, which this
- * process says lies at the very end of the memory for tables.
+ * process says lies at the very end of the memory for tables. With "names" SEED is a place for maps:
+ * the map there is said to be the one that a .htaccess file names.
  */
 #include "httpd.h"
 #include "http_config.h"
@@ -261,6 +262,7 @@ static void scribble(bool dense, int64_t until)
 
 /* The table of images, see area/internal.h, and where all that is. */
 #define ENTRY         128
+#define MAPS          4096
 #define FIRST_VERSION 8192
 #define TABLES        (4 << 20)
 #define AREA_ROOM     (UINT64_C(16) << 30)
@@ -296,6 +298,40 @@ static void say_it_is_far(uint64_t size, int64_t until)
             memcpy(images + i * ENTRY + 8, place, sizeof(place));
             *said = 8;
         }
+    }
+}
+
+/* The names of maps, see area/internal.h. */
+typedef struct map_name {
+    uint32_t handle, last_handle, first, last;
+    uint64_t key[2], owner;
+    uint32_t touched, restored;
+} map_name;
+
+static map_name *find_names(void)
+{
+    for (unsigned i = 0; i < nsegments; i++) {
+        for (size_t at = 0; segments[i].bytes > AREA_ROOM && at < TABLES; at += ENTRY) {
+            map_name *name = (map_name *)(void *)(segments[i].at + at);
+
+            if (name[0].handle == MAPS && name[1].handle == MAPS + 1 &&
+                name[0].last_handle == MAPS && name[1].last_handle == MAPS + 1)
+                return name;
+        }
+    }
+    return NULL;
+}
+
+static void give_name(uint64_t place)
+{
+    map_name *names = find_names();
+
+    for (unsigned i = 0; names && i < MAPS; i++) {
+        if (!names[i].handle || !names[i].owner)
+            continue;
+        memcpy(names[place % MAPS].key, names[i].key, sizeof(names[i].key));
+        names[i].handle = 0;
+        return;
     }
 }
 
@@ -344,6 +380,8 @@ static void run(const char *how, uint64_t seed, int ms)
     pids[3] = getpid();
     if (hold)
         hold_locks(until);
+    else if (!strcmp(how, "names"))
+        give_name(seed);
     else if (!strcmp(how, "far"))
         say_it_is_far(seed, until);
     else
