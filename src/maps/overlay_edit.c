@@ -629,8 +629,7 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
 
 /* --- from one overlay to the next --------------------------------------------------------------*/
 
-/* Rows keep their texts in the earlier image, except target and source, which may lie there in
- * pieces. */
+/* Texts are copied: others may write to the earlier image while patterns are read and keys are made. */
 static void take_before(redirect_edits *e, const redirect_overlay *before)
 {
     uint32_t index;
@@ -643,10 +642,10 @@ static void take_before(redirect_edits *e, const redirect_overlay *before)
     for (uint32_t rule = redirect_table_next(before->table, 0); rule;
          rule = redirect_table_next(before->table, rule)) {
         edit_row *row = apr_pcalloc(e->pool, sizeof(*row));
+        redirect_rule there;
 
-        redirect_table_rule(before->table, rule, &row->rule, e->target, &index);
-        row->rule.source = copy_text(e->pool, row->rule.source, row->rule.source_len);
-        row->rule.target = copy_text(e->pool, row->rule.target, row->rule.target_len);
+        redirect_table_rule(before->table, rule, &there, e->target, &index);
+        redirect_edits_copy(&row->rule, &there, e->pool);
         if (redirect_kind_has_pattern(row->rule.kind))
             redirect_map_set_literals(&row->rule, e->pool);
         add_row(e, row, redirect_overlay_place(before, index));

@@ -116,7 +116,7 @@ void redirect_edits_write(redirect_edits *e, void *to)
 {
     uint64_t *places = (uint64_t *)(void *)((char *)to + sizeof(e->head));
     uint64_t *filter = places + e->head.rules;
-    uint32_t *gone = (uint32_t *)(void *)(filter + e->head.nfilter), n = 0;
+    uint32_t *gone = apr_palloc(e->pool, (e->head.ngone + 1) * sizeof(*gone)), n = 0;
 
     e->head.filtered = 1;
     memset(filter, 0, e->head.nfilter * sizeof(*filter));
@@ -136,7 +136,9 @@ void redirect_edits_write(redirect_edits *e, void *to)
         gone[n++] = *(const uint32_t *)key;
         filter_add(e, filter, overlay_hash(gone[n - 1]));
     }
+    /* Not where others may write, as sorting relies on what it has compared. */
     qsort(gone, n, sizeof(*gone), by_number);
+    memcpy(filter + e->head.nfilter, gone, n * sizeof(*gone));
     redirect_builder_write(e->builder, (char *)to + e->head.table_at);
 }
 

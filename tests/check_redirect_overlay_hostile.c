@@ -1,0 +1,294 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * A table and the overlay of its edits whose images another process overwrites: look-ups, listings,
+ * and edits that go on from there read nothing outside of the images, write nothing outside of the
+ * new one, and end. Run by 'make check'.
+ */
+#include "suite_util.h"
+#include "maps/maps.h"
+
+#include <check.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <apr_general.h>
+#include <apr_strings.h>
+
+#define PAGE    4096
+#define ROUNDS  60
+#define VERSION 7
+#define ROOM    (1 << 20) /* of a new overlay */
+#define WRITERS 2
+#define IMAGES  3
+
+/* Between two pages that nobody may touch. */
+typedef struct shared_image {
+    char *mapping, *at, *pristine;
+    size_t mapped, size;
+} shared_image;
+
+static apr_pool_t *pool;
+static redirect_map_options options;
+static shared_image images[IMAGES]; /* table, overlay, and where a new overlay is made */
+static pid_t writers[WRITERS];
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* --- images -----------------------------------------------------------------------------------*/
+
+static void lay_out(shared_image *image, const void *bytes, size_t size, bool at_end)
+{
+    size_t pages = (size + PAGE - 1) / PAGE * PAGE;
+
+    *image = (shared_image){.mapped = pages + 2 * PAGE, .size = size};
+    image->mapping =
+        mmap(NULL, image->mapped, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(image->mapping, MAP_FAILED);
+    ck_assert_int_eq(mprotect(image->mapping + PAGE, pages, PROT_READ | PROT_WRITE), 0);
+    image->at = image->mapping + PAGE + (at_end ? (pages - size) / 64 * 64 : 0);
+    image->pristine = malloc(size);
+    if (bytes)
+        memcpy(image->at, bytes, size);
+    memcpy(image->pristine, image->at, size);
+}
+
+static const char *rows_of_file(void)
+{
+    const char *text = "";
+
+    for (unsigned i = 0; i < 120; i++)
+        text = apr_psprintf(pool,
+                            "%s/dir/%u https://h-%u.example/%u\n/dir/%u /c/%u 301 cookie=a%u\n"
+                            "/dir/%u?a=%u&b /q 301 strip=utm_*\n//h%u.example/p /h 301 subpath=on\n"
+                            "//*.h%u.example/below /x/%u 302\n",
+                            text, i, i % 9, i, i, i, i, i, i, i % 7, i, i);
+    return text;
+}
+
+static const char *edits_of_rows(void)
+{
+    const char *text = "";
+
+    for (unsigned i = 0; i < 120; i += 2)
+        text = apr_psprintf(pool,
+                            "%sset /dir/%u https://edited.example/%u\ndel /dir/%u?a=%u&b\n"
+                            "add /new/%u /n/%u 308 subpath=on method=GET\nset //h%u.example/p /e\n"
+                            "add /w/%u?x=%u /y 301 strip=utm_*,gclid header=X-A:%u\n",
+                            text, i, i, i, i, i, i, i % 7, i, i, i);
+    return text;
+}
+
+static size_t make_overlay(const redirect_table *table, const redirect_overlay *before,
+                           const char *edits, char *to, size_t room)
+{
+    redirect_report report = {.fn = NULL};
+    redirect_edits *e = redirect_edits_create(table, VERSION, before, &options, pool);
+    uint32_t counters;
+    size_t size = 0;
+
+    if (redirect_edits_apply(e, edits, strlen(edits), &report) == APR_SUCCESS &&
+        redirect_edits_finish(e, 1000, &size, &counters) == APR_SUCCESS && size <= room)
+        redirect_edits_write(e, to);
+    redirect_edits_destroy(e);
+    return size;
+}
+
+static void build(bool at_end)
+{
+    redirect_report report = {.fn = NULL};
+    const char *text = rows_of_file();
+    const redirect_table *table;
+    char *overlay;
+    void *image;
+    size_t size;
+
+    redirect_map_options_init(&options);
+    options.format = REDIRECT_FORMAT_TEXT;
+    ck_assert_int_eq(
+        redirect_map_build(&options, "rows.txt", text, strlen(text), &report, pool, &image, &size),
+        APR_SUCCESS);
+    ck_assert_uint_eq(report.errors, 0);
+    lay_out(&images[0], image, size, at_end);
+    free(image);
+    table = redirect_table_open(images[0].at, images[0].size, pool);
+    ck_assert_int_eq(posix_memalign((void **)&overlay, 64, ROOM), 0);
+    size = make_overlay(table, NULL, edits_of_rows(), overlay, ROOM);
+    ck_assert_uint_gt(size, 0);
+    lay_out(&images[1], overlay, size, at_end);
+    free(overlay);
+    lay_out(&images[2], NULL, ROOM, at_end);
+}
+
+/* --- the writers ------------------------------------------------------------------------------*/
+
+static void scribble(uint64_t seed)
+{
+    static const uint32_t values[] = {0, 1, 0x7fffffff, UINT32_MAX, 0x2a2f2e2a, 0x0a3d0a21};
+    uint64_t random = seed;
+
+    for (;;) {
+        shared_image *image = &images[next_random(&random) % IMAGES];
+        volatile uint32_t *words = (volatile uint32_t *)(void *)image->at;
+        size_t n = next_random(&random) % 8 ? image->size / 4 : 64, at = next_random(&random) % n;
+
+        words[at] = next_random(&random) % 2 ? values[next_random(&random) % 6]
+                                             : words[at] ^ UINT32_C(1) << next_random(&random) % 32;
+        for (volatile unsigned i = 0; i < 200; i++)
+            ;
+        if (image != &images[2])
+            words[at] = ((const uint32_t *)(const void *)image->pristine)[at];
+    }
+}
+
+static void start_writers(void)
+{
+    for (unsigned i = 0; i < WRITERS; i++) {
+        writers[i] = fork();
+        ck_assert_int_ge(writers[i], 0);
+        if (!writers[i])
+            scribble(i + 1);
+    }
+}
+
+static void stop_writers(void)
+{
+    for (unsigned i = 0; i < WRITERS; i++) {
+        if (writers[i] <= 0)
+            continue;
+        kill(writers[i], SIGKILL);
+        waitpid(writers[i], NULL, 0);
+        writers[i] = 0;
+    }
+}
+
+/* --- the reader -------------------------------------------------------------------------------*/
+
+static const char *field_of(void *baton, const char *name)
+{
+    (void)baton;
+    return !strcmp(name, "Cookie") ? "a1=1; a7" : NULL;
+}
+
+static void ask(const redirect_overlay *overlay, const redirect_table *table, unsigned i)
+{
+    static const char *const shapes[] = {"/dir/%u", "/new/%u/x", "/w/%u", "/p/q", "/below"};
+    redirect_request request = {.host = i % 3 ? "h1.example" : "x.h2.example"};
+    redirect_conditions conditions;
+    char path[50], target[REDIRECT_MAX_TEXT + REDIRECT_SLACK + 1];
+    redirect_match match;
+
+    redirect_conditions_begin(&conditions, pool, field_of, NULL);
+    request.judge = &conditions.judge;
+    apr_snprintf(path, sizeof(path), shapes[i % 5], i % 120);
+    request.path = path;
+    request.path_len = strlen(path);
+    request.host_len = strlen(request.host);
+    request.query = i % 4 ? NULL : "a=1&b";
+    request.query_len = request.query ? 5 : 0;
+    if (redirect_overlay_lookup(overlay, table, &request, &request, &match) != REDIRECT_NOT_FOUND) {
+        ck_assert_uint_le(match.target_len, REDIRECT_MAX_TEXT);
+        redirect_match_target(&match, target);
+    }
+}
+
+static bool show(void *baton, const redirect_rule *rule, redirect_differs differs)
+{
+    apr_pool_t *own;
+
+    (void)differs;
+    apr_pool_create(&own, pool);
+    redirect_rule_source(rule, own);
+    redirect_rule_options(rule, own);
+    if (rule->target)
+        apr_pstrmemdup(own, rule->target, rule->target_len);
+    apr_pool_destroy(own);
+    return ++*(unsigned *)baton < 2000;
+}
+
+static void go_on_editing(const redirect_table *table, const redirect_overlay *overlay, unsigned i)
+{
+    const char *edits = apr_psprintf(pool, "set /dir/%u /z\nset /new/%u /zz\nset /last/%u /l\n",
+                                     i % 120, i % 60 * 2, i);
+    redirect_report report = {.fn = NULL};
+    redirect_edits *e = redirect_edits_create(table, VERSION, overlay, &options, pool);
+    const char *source = apr_psprintf(pool, "/dir/%u", i % 120);
+    unsigned n = 0;
+
+    redirect_edits_find(e, source, strlen(source), &report, show, &n);
+    redirect_edits_destroy(e);
+    make_overlay(table, overlay, edits, images[2].at, ROOM);
+}
+
+/* How often both could be opened. */
+static unsigned read_all(unsigned rounds)
+{
+    apr_pool_t *outer = pool;
+    unsigned opened = 0;
+
+    for (unsigned round = 0; round < rounds; round++) {
+        const redirect_overlay *overlay;
+        const redirect_table *table;
+        unsigned shown = 0;
+
+        apr_pool_create(&pool, outer);
+        table = redirect_table_open(images[0].at, images[0].size, pool);
+        overlay = redirect_overlay_open(images[1].at, images[1].size, pool);
+        if (table && overlay) {
+            opened++;
+            for (unsigned i = 0; i < 100; i++)
+                ask(overlay, table, round * 100 + i);
+            redirect_overlay_differing(overlay);
+            redirect_overlay_each(overlay, table, round % 2, round % 3, show, &shown, pool);
+            go_on_editing(table, overlay, round);
+        }
+        apr_pool_destroy(pool);
+        pool = outer;
+    }
+    return opened;
+}
+
+/* --- tests ------------------------------------------------------------------------------------*/
+
+static void setup(void)
+{
+    apr_pool_create(&pool, NULL);
+}
+
+static void teardown(void)
+{
+    stop_writers();
+    apr_pool_destroy(pool);
+}
+
+START_TEST(written_while_read)
+{
+    const char *rounds = getenv("HTC_ROUNDS");
+
+    build(_i);
+    ck_assert_uint_eq(read_all(3), 3); /* nobody writes: all is there */
+    start_writers();
+    ck_assert_uint_gt(read_all(rounds ? (unsigned)atoi(rounds) : ROUNDS), 0);
+    stop_writers();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("redirect_overlay_hostile");
+    TCase *tc = tcase_create("hostile");
+
+    apr_initialize();
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, written_while_read, 0, 2);
+    suite_add_tcase(suite, tc);
+    return run_suite(suite);
+}
