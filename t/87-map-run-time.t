@@ -7,7 +7,8 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(work_dir write_file read_file);
+use HtCache::Env qw(mpm work_dir write_file read_file);
+use HtCache::Faults;
 use HtCache::Server;
 
 my $dir = work_dir('map-run-time');
@@ -235,4 +236,28 @@ is $clients[0]->request("/htcache-status?rows=json&$_->[0]")->{status}, $_->[1],
 
 is $server->crashes, 0, 'no process has crashed';
 $server->stop;
+
+# --- a link that another user made ------------------------------------------------------------------
+
+# Whoever may write to the folder of a map could have the server write what another has.
+SKIP: {
+    skip 'the answer is the same under event', 1 if mpm() ne 'event';
+    my ($library, $why) = HtCache::Faults::library($dir, 'owners');
+    skip $why, 1 if !$library;
+    my %path = (folder => "$dir/theirs/there.txt", own => "$dir/ours/there.txt");
+    symlink $kept, "$dir/theirs" and symlink "../@{[$dir =~ m{([^/]+)$}]}/kept", "$dir/ours" or die "$!\n";
+    my $linked = HtCache::Server->new(name => 'map-linked', htcache => 1, env => { LD_PRELOAD => $library, HTCACHE_OWNERS => '/theirs' }, conf => join "\n",
+        'HtCache On', "DocumentRoot \"$dir/root\"", "<Location /htcache-status>\nSetHandler htcache-status\nHtCacheAdmin On\n</Location>",
+        map {"HtCacheRedirectMap \"$_\""} values %path)->start;
+    my $client = $linked->client('main', host => 'localhost');
+    $text = read_file("$kept/there.txt");
+    my $answer = post("set /keep/1 /x\n", client => $client, query => "map=$path{folder}");
+    is $answer->{status}, 403, 'a folder that is a link of another user: 403';
+    like $answer->{body}, qr/^\Q$path{folder}\E: 'theirs' on the way to it is a symbolic link of another user \(uid \d+\)/, 'why';
+    is read_file("$kept/there.txt"), $text, 'nothing is written';
+    is post("set /keep/1 /x\n", client => $client, query => "map=$path{own}")->{status}, 200, 'links of root and of the server are followed';
+    is read_file("$kept/there.txt"), $text =~ s{(/keep/1) \S+}{$1 /x}r, 'and the edit is written';
+    is_deeply [$linked->crashes], [], 'no process has crashed';
+    $linked->stop;
+}
 done_testing;

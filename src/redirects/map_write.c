@@ -17,11 +17,12 @@
 #define LOCK_LOOK_MS    1
 #define ATTRIBUTE_BYTES 65536 /* Linux's limit, of a value and of all names */
 #define ACL             "system.posix_acl_access"
+#define MOST_LINKS      40 /* as Linux has it */
 
 /* A file that is about to be replaced. */
 typedef struct replacing {
     apr_pool_t *pool;
-    const char *path, *name; /* after links; `name` in the folder */
+    const char *path, *name; /* after links, once they are known; `name` in the folder */
     const char *temporary;
     char *value; /* room for an attribute's */
     int folder, file, made;
@@ -45,15 +46,104 @@ static const char *cannot(const replacing *r, const char *what)
                         r->path, user(r), what, &rv);
 }
 
+/* --- where it is -------------------------------------------------------------------------------*/
+
+/* The way to a file, one name after the other. */
+typedef struct way {
+    int at;     /* the folder that was reached */
+    char *name; /* in it */
+    char *rest; /* behind the name; NULL: it is the last one */
+    unsigned links;
+} way;
+
+static void next_name(way *w, char *path)
+{
+    w->name = path + strspn(path, "/");
+    w->rest = strchr(w->name, '/');
+    if (w->rest)
+        *w->rest++ = '\0';
+}
+
+static const char *enter(replacing *r, way *w, int folder)
+{
+    if (w->at >= 0)
+        close(w->at);
+    w->at = folder;
+    return folder < 0 ? cannot(r, "open its folder") : NULL;
+}
+
+/* A link is followed if nobody but root and the server's user could make it: else whoever may write
+ * to a folder on the way could have another's file written. @a fd is the link itself. */
+static const char *follow(replacing *r, way *w, int fd, const struct stat *link)
+{
+    char to[APR_PATH_MAX];
+    ssize_t len = readlinkat(fd, "", to, sizeof(to) - 1);
+
+    if (link->st_uid != 0 && link->st_uid != geteuid())
+        return apr_psprintf(r->pool,
+                            "%s: '%s' on the way to it is a symbolic link of another user (uid "
+                            "%ld); one that is followed belongs to root or to %s",
+                            r->path, w->name, (long)link->st_uid, user(r));
+    errno = len < 0 ? errno : ELOOP;
+    if (len <= 0 || (size_t)len >= sizeof(to) - 1 || ++w->links > MOST_LINKS)
+        return cannot(r, "follow a link to it");
+    to[len] = '\0';
+    next_name(w, w->rest ? apr_pstrcat(r->pool, to, "/", w->rest, NULL) : apr_pstrdup(r->pool, to));
+    return *to == '/' ? enter(r, w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) : NULL;
+}
+
+/* *there: this was the last name, and it is no link. What is a link is told by the file that is open,
+ * as others may replace it at any time. */
+static const char *go_on(replacing *r, way *w, bool *there)
+{
+    int fd = openat(w->at, w->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    const char *wrong;
+    struct stat st;
+
+    if (fd < 0)
+        return cannot(r, "find it");
+    if (fstat(fd, &st) != 0)
+        wrong = cannot(r, "find it");
+    else if (S_ISLNK(st.st_mode))
+        wrong = follow(r, w, fd, &st);
+    else if (w->rest) {
+        next_name(w, w->rest);
+        return enter(r, w, fd);
+    } else {
+        *there = true;
+        wrong = NULL;
+    }
+    close(fd);
+    return wrong;
+}
+
 static const char *open_folder(replacing *r)
 {
-    char *slash = strrchr(r->path, '/');
+    way w = {.at = -1};
+    const char *wrong = enter(r, &w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    char folder[APR_PATH_MAX];
+    bool there = false;
+    ssize_t len;
 
-    r->name = slash + 1;
-    r->folder = open(slash == r->path ? "/" : apr_pstrmemdup(r->pool, r->path, slash - r->path),
-                     O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return r->folder < 0 ? cannot(r, "open its folder") : NULL;
+    next_name(&w, apr_pstrdup(r->pool, r->path));
+    while (!wrong && !there)
+        wrong = go_on(r, &w, &there);
+    if (!wrong) {
+        r->name = w.name;
+        r->folder = openat(w.at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        wrong = r->folder < 0 ? cannot(r, "open its folder") : NULL;
+    }
+    if (w.at >= 0)
+        close(w.at);
+    len = wrong ? -1
+                : readlink(apr_psprintf(r->pool, "/proc/self/fd/%d", r->folder), folder,
+                           sizeof(folder));
+    if (len > 0 && (size_t)len < sizeof(folder))
+        r->path = apr_psprintf(r->pool, "%.*s/%s", len > 1 ? (int)len : 0, folder, r->name);
+    return wrong;
 }
+
+/* --- the old file and the new one --------------------------------------------------------------*/
 
 static const char *open_old(replacing *r)
 {
@@ -268,15 +358,11 @@ const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void 
                             apr_pool_t *pool)
 {
     replacing r = {.pool = pool, .path = file, .folder = -1, .file = -1, .made = -1};
-    char *path = realpath(file, NULL), *bytes = NULL, *out = NULL;
+    char *bytes = NULL, *out = NULL;
     size_t len = 0, out_len = 0;
     const char *wrong;
 
     *again = false;
-    if (!path)
-        return cannot(&r, "find it");
-    r.path = apr_pstrdup(pool, path);
-    free(path);
     wrong = prepare(&r);
     if (!wrong)
         wrong = read_old(&r, &bytes, &len);
