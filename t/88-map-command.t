@@ -230,6 +230,7 @@ HtCache On
 HtCacheRedirectMap "$there/m.txt"
 HtCacheRedirectMap "$there/m.csv"
 HtCacheRedirectMap "$there/_redirects"
+CustomLog "$dir/named.log" "%U %{htcache-redirect}n"
 <Location /htcache-status>
     SetHandler htcache-status
     HtCacheAdmin On
@@ -246,6 +247,27 @@ expect 'get of a server', [qw(get m.txt /a), @secret], 0, qr{\A/a /one 301  # li
 expect 'a temporary edit', [qw(set m.txt /a /three 302 --temporary), @secret], 0, qr/taken, until.*; 1 row differs/;
 is leads('/a'), '302 /three', 'the next request sees it';
 is read_file("$there/m.txt"), $text, 'the file is as it was';
+# An edited row is named by its source, as it has no line, and is counted as long as it is the same.
+my $why = decode_json($client->request('/htcache-status?explain=%2Fa&format=json')->{body})->{explain};
+is_deeply [@$why{qw(answered_by answered_line answered_edit)}], ["$there/m.txt", 0, '/a'], 'explain names the edit';
+like $why->{answer}, qr{^302 to \S+/three, from \Q$there\E/m\.txt, edited row /a$}, 'in words, too';
+like $client->request('/htcache-status?explain=%2Fa')->{body}, qr{from <code>\Q$there\E/m\.txt</code>, edited row <code>/a</code>}, 'and on the page';
+sub counted { my ($order) = @_; return { map { ("$_->{rule} " . ($_->{target} // '-') => ($_->{edited} ? 'edit ' : "line $_->{line} ") . $_->{hits}) }
+    grep { $_->{file} eq "$there/m.txt" } @{ decode_json($client->request("/htcache-status?redirects=$order&format=json")->{body})->{rows} } } }
+is_deeply counted('top'), { '/a /three' => 'edit 1' }, 'top has the edited row, and not the one that it replaces';
+expect 'another temporary edit', ['apply', 'm.txt', @secret, '--temporary', \"add /n /new\nset /b /two\n"], 0, qr/2 edits taken, until.*; 3 rows differ/;
+is leads('/a'), '302 /three', 'a row of an earlier edit';
+is_deeply counted('top'), { '/a /three' => 'edit 2' }, 'keeps its count';
+is_deeply counted('unused'), { '/n /new' => 'edit 0', '/b /two' => 'edit 0' }, 'unused has edited rows';
+like scalar `$tool top --url=$url`, qr{  302  /a -> /three  \Q$there\E/m\.txt:edit$}m, 'the tool says that they are';
+expect 'the same row written', [qw(set m.txt /a /three 302), @secret], 0, qr/1 edit taken\n/;
+is_deeply counted('top'), { '/a /three' => 'line 2 2' }, 'has the counts of the edit';
+is leads('/b'), '302 /two', 'a row of the file';
+expect 'which is set as it is', [qw(set m.txt /b /two --temporary), @secret], 0, qr/taken/;
+is_deeply counted('top'), { '/a /three' => 'line 2 2', '/b /two' => 'edit 1' }, 'keeps its count, too';
+expect 'the first edit again', ['apply', 'm.txt', @secret, \"set /a /one 301\n"], 0, qr/1 edit taken\n/;
+is_deeply counted('top'), { '/b /two' => 'line 3 1' }, 'as it does when the edit ends';
+expect 'a temporary edit again', [qw(set m.txt /a /three 302 --temporary), @secret], 0, qr/taken/;
 expect 'show of a server', [qw(show m.txt), @secret], 0, qr{\A/a /three 302.*  # .*changed\n\z};
 expect 'show --all of a server', [qw(show m.txt --all), @secret], 0, qr{\A(?=.*^/a /three 302)(?=.*^/b /two 302  # line 3$)}ms;
 expect 'the secret is asked for', [qw(set m.txt /a /x)], 4, undef, qr/HtCacheAdmin/;
@@ -282,6 +304,7 @@ my %post = (method => 'POST', headers => [['X-HtCache', 'map-edit'], ['X-HtCache
 my $local = $server->client('main', host => 'localhost');
 is $local->request('/htcache-status?map=m.txt', %post, body => "# none\n")->{status}, 400, 'no edit at all is refused';
 is leads('/a'), '302 /three', 'and ends no temporary one';
+like read_file("$dir/named.log"), qr{^/a \Q$there\E/m\.txt:edit:/a$}m, 'the access log names an edited row';
 
 # A process that was killed leaves a file, whose lock has ended.
 my $left = "$there/.m.txt.htcache";

@@ -340,8 +340,7 @@ static const char *sentence(const explain *e, const char *file)
     if (e->location)
         text = apr_pstrcat(e->pool, text, " to ", e->location, NULL);
     if (e->by.file)
-        return apr_psprintf(e->pool, "%s, from %s %s %u", text, e->by.file,
-                            redirect_line_word(e->by.line), redirect_line_number(e->by.line));
+        return apr_pstrcat(e->pool, text, ", from ", explain_place(e), NULL);
     return file ? apr_pstrcat(e->pool, text, e->location ? ", at " : ": ", file, NULL) : text;
 }
 
@@ -387,6 +386,8 @@ static void report_lead(const explain *e, htc_group *group, const char *file)
                   "its line; 0: none is known");
     htc_add_flag(group, "answered_by_row", (e->by.line & REDIRECT_BY_ROW) != 0,
                  "several rows stand in a line: that is the number of the row");
+    htc_add_text(group, "answered_edit", e->edit,
+                 "source of the row, which is a temporary edit and not in the file");
     htc_add_text(group, "stopped", e->mark.stopped, "before what the request was stopped");
     htc_add_text(group, "method", e->asked->method ? e->asked->method : "GET", "of the request");
     htc_add_text(group, "address", e->address, "of the client");

@@ -77,6 +77,7 @@ typedef struct explain {
     int status;
     const char *location;
     explain_where by;       /* the line that answered */
+    const char *edit;       /* that is an edit of the map `by`, of this source; NULL: it is none */
     explain_where document; /* the one that redirected the document of an error */
     explain_where tried;    /* the RewriteRule that mod_rewrite is at */
     bool named;             /* a table has named it */
@@ -109,6 +110,8 @@ void explain_register_filters(void);
 /* explain/lookup.c */
 /** Send e->r through httpd. */
 void explain_look_up(explain *e);
+/** Where e->by is: "FILE line 3". It has a file. */
+const char *explain_place(const explain *e);
 
 /* explain/effects.c */
 /** A module beside which no request may be made, because it would count it for ever; NULL: none. */

@@ -77,6 +77,12 @@ static explain_where answering_line(explain *e, const request_rec *r, int status
     const char *colon = note ? strrchr(note, ':') : NULL, *number = colon ? colon + 1 : NULL;
     unsigned by_row = 0;
 
+    e->edit = apr_pstrdup(e->pool, apr_table_get(r->notes, HTC_NOTE_EDIT));
+    if (e->edit)
+        return (explain_where){
+            apr_pstrmemdup(e->pool, note,
+                           strlen(note) - strlen(e->edit) - strlen(HTC_NOTE_AN_EDIT)),
+            0};
     if (!colon)
         return e->ended ? e->applied : explain_redirect(e, r, status);
     if (!strncmp(number, "row", 3)) {
@@ -85,6 +91,13 @@ static explain_where answering_line(explain *e, const request_rec *r, int status
     }
     return (explain_where){apr_pstrmemdup(e->pool, note, (apr_size_t)(colon - note)),
                            by_row | (unsigned)strtoul(number, NULL, 10)};
+}
+
+const char *explain_place(const explain *e)
+{
+    return e->edit ? apr_psprintf(e->pool, "%s, edited row %s", e->by.file, e->edit)
+                   : apr_psprintf(e->pool, "%s %s %u", e->by.file, redirect_line_word(e->by.line),
+                                  redirect_line_number(e->by.line));
 }
 
 /* mod_dir and mod_negotiation put a subrequest's file in the place of the request's own. */
@@ -121,8 +134,7 @@ static void note_document(explain *e, request_rec *r, int status)
     if (!url || !ap_is_url(url))
         return;
     if (e->by.file)
-        from = apr_psprintf(r->pool, " from %s %s %u", e->by.file, redirect_line_word(e->by.line),
-                            redirect_line_number(e->by.line));
+        from = apr_pstrcat(r->pool, " from ", explain_place(e), NULL);
     e->document = document_line(r, status);
     explain_step(
         e, "ErrorDocument", &e->document,

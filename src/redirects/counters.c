@@ -31,10 +31,16 @@ static uint64_t next_of_table(void *baton)
     return keys->rule ? redirect_table_key(keys->table, keys->rule) : 0;
 }
 
-/* No keys where the image is not that of a table. */
+/* No keys where the image is neither that of a table nor that of a map's edits. */
 static redirect_keys keys_of_table(const redirect_area_pin *pin, table_keys *keys, apr_pool_t *pool)
 {
+    const redirect_overlay *edits;
+
     *keys = (table_keys){redirect_table_open(pin->image, pin->size, pool), 0};
+    if (!keys->table) {
+        edits = redirect_overlay_open(pin->image, pin->size, pool);
+        keys->table = edits ? edits->table : NULL;
+    }
     return (redirect_keys){next_of_table, keys, keys->table ? pin->ncounters : 0};
 }
 
@@ -53,6 +59,29 @@ void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin
         redirect_counters_move(old->counters, &from, pin.counters, &to, NULL);
     }
     redirect_area_unpin(area, &pin);
+}
+
+/* An edit may have given a row what it has in the file. */
+void htc_count_edited(const htc_table *base, const htc_table *edits)
+{
+    uint32_t rule = redirect_table_next(edits->table, 0);
+
+    for (uint32_t i = 0; rule && i < edits->pin.ncounters;
+         i++, rule = redirect_table_next(edits->table, rule)) {
+        uint64_t place = redirect_overlay_place(edits->edits, i);
+        redirect_counter *counter;
+        uint32_t index;
+
+        if (place % 2 || place / 2 > UINT32_MAX)
+            continue;
+        redirect_table_line(base->table, (uint32_t)(place / 2), &index);
+        counter = index < base->pin.ncounters ? &base->pin.counters[index] : NULL;
+        if (counter && redirect_counter_read(counter).hits &&
+            redirect_table_key(base->table, (uint32_t)(place / 2)) ==
+                redirect_table_key(edits->table, rule))
+            redirect_counter_add(&edits->pin.counters[i],
+                                 atomic_exchange_explicit(&counter->word, 0, memory_order_relaxed));
+    }
 }
 
 /* --- folded lines -----------------------------------------------------------------------------*/
@@ -289,24 +318,64 @@ void htc_counted_keep(htc_redirects *redirects)
 
 /* --- for the status page ----------------------------------------------------------------------*/
 
-static bool each_of_table(const htc_table *table, const char *file, char *target,
-                          htc_redirect_row_fn *fn, void *baton)
+/* A map's table, and that of its edits. */
+typedef struct map_tables {
+    htc_process_node *node, *edits_node;
+    const htc_table *base, *edits; /* the latter may be NULL */
+} map_tables;
+
+static void close_tables(htc_redirects *redirects, const map_tables *t)
+{
+    if (t->edits_node)
+        htc_table_release(redirects, t->edits_node);
+    if (t->node)
+        htc_table_release(redirects, t->node);
+}
+
+/* False: it has none. */
+static bool open_tables(htc_redirects *redirects, const htc_map_report *map, map_tables *t)
+{
+    *t = (map_tables){.node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE)};
+    if (!t->node)
+        return false;
+    t->base = htc_process_cache_data(t->node);
+    if (map->edits != REDIRECT_AREA_NIL)
+        t->edits_node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
+    if (t->edits_node)
+        t->edits = htc_process_cache_data(t->edits_node);
+    if (t->edits && t->edits->edits->base != t->base->pin.version)
+        t->edits = NULL;
+    return true;
+}
+
+static void fill_row(const htc_table *table, uint32_t rule, char *target, htc_redirect_row *row)
+{
+    uint32_t index;
+
+    redirect_table_rule(table->table, rule, &row->rule, target, &index);
+    row->edited = table->edits != NULL;
+    row->line = row->edited ? 0 : row->rule.line;
+    row->key = redirect_table_key(table->table, rule);
+    if (index < table->pin.ncounters)
+        row->count = redirect_counter_read(&table->pin.counters[index]);
+}
+
+/* But for those that edits have taken away. */
+static bool each_of_table(const htc_table *table, const htc_table *edits, const char *file,
+                          char *target, htc_redirect_row_fn *fn, void *baton)
 {
     const redirect_table *t = table->table;
-    uint32_t index;
 
     for (uint32_t rule = redirect_table_next(t, 0); rule; rule = redirect_table_next(t, rule)) {
         htc_redirect_row row = {.file = file};
 
-        redirect_table_rule(t, rule, &row.rule, target, &index);
-        row.line = row.rule.line;
-        row.key = redirect_table_key(t, rule);
-        if (index < table->pin.ncounters)
-            row.count = redirect_counter_read(&table->pin.counters[index]);
+        if (edits && redirect_overlay_is_gone(edits->edits, rule))
+            continue;
+        fill_row(table, rule, target, &row);
         if (!fn(baton, &row))
             return false;
     }
-    return true;
+    return !edits || each_of_table(edits, NULL, file, target, fn, baton);
 }
 
 static bool each_counted(const htc_counted *counted, htc_redirect_row_fn *fn, void *baton)
@@ -409,12 +478,11 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 
     for (int i = 0; maps && more && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
-        htc_process_node *node = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+        map_tables t;
 
-        if (!node)
-            continue;
-        more = each_of_table(htc_process_cache_data(node), map->name, target, fn, baton);
-        htc_table_release(redirects, node);
+        if (open_tables(redirects, map, &t))
+            more = each_of_table(t.base, t.edits, map->name, target, fn, baton);
+        close_tables(redirects, &t);
     }
     for (int i = 0; more && i < all->nelts; i++)
         more = each_counted(APR_ARRAY_IDX(all, i, htc_counted *), fn, baton);
@@ -425,7 +493,8 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
 /* One that answered much: where it is to be found again. */
 typedef struct most_used {
     uint64_t hits;
-    uint32_t slot, index;       /* of a map... */
+    uint32_t slot, index; /* of a map, or of its edits... */
+    htc_image_kind kind;
     uint64_t version;           /* ...while it has this image */
     const htc_counted *counted; /* or one of these lines */
     bool htaccess;              /* or a line of a .htaccess file */
@@ -500,19 +569,16 @@ static void most_of_htaccess(most_list *list, const server_rec *s, apr_pool_t *p
 static bool show_of_map(htc_redirects *redirects, const most_used *one, const char *file,
                         char *target, htc_redirect_row_fn *fn, void *baton)
 {
-    htc_process_node *node = htc_table_acquire(redirects, one->slot, HTC_IMAGE_TABLE);
+    htc_process_node *node = htc_table_acquire(redirects, one->slot, one->kind);
     const htc_table *table = node ? htc_process_cache_data(node) : NULL;
     htc_redirect_row row = {.file = file};
-    uint32_t rule = 0, index;
+    uint32_t rule = 0;
     bool more = true;
 
     if (table && table->pin.version == one->version && one->index < table->pin.ncounters)
         rule = redirect_table_nth(table->table, one->index);
     if (rule) {
-        redirect_table_rule(table->table, rule, &row.rule, target, &index);
-        row.line = row.rule.line;
-        row.key = redirect_table_key(table->table, rule);
-        row.count = redirect_counter_read(&table->pin.counters[one->index]);
+        fill_row(table, rule, target, &row);
         more = fn(baton, &row);
     }
     if (node)
@@ -533,8 +599,10 @@ static bool show_of_lines(const most_used *one, htc_redirect_row_fn *fn, void *b
 static const char *file_of(const apr_array_header_t *maps, uint32_t slot)
 {
     for (int i = 0; maps && i < maps->nelts; i++) {
-        if (APR_ARRAY_IDX(maps, i, htc_map_report).slot == slot)
-            return APR_ARRAY_IDX(maps, i, htc_map_report).name;
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+
+        if (map->slot == slot || map->edits == slot)
+            return map->name;
     }
     return "";
 }
@@ -572,6 +640,31 @@ static void show_most(const server_rec *s, apr_pool_t *pool, const most_list *li
     }
 }
 
+static bool is_there(void *baton, uint32_t i)
+{
+    const map_tables *t = baton;
+
+    return !redirect_overlay_is_gone(t->edits->edits, redirect_table_nth(t->base->table, i));
+}
+
+static void most_of_map(most_list *list, const map_tables *t, const htc_map_report *map,
+                        htc_redirect_totals *totals)
+{
+    most_used one = {.slot = map->slot, .version = t->base->pin.version};
+    uint64_t gone = 0;
+
+    totals->all += t->base->info.rules;
+    totals->used += most_of(list, t->base->pin.counters, t->base->pin.ncounters, one,
+                            t->edits ? is_there : NULL, (void *)(uintptr_t)t, &gone);
+    if (!t->edits)
+        return;
+    one =
+        (most_used){.slot = map->edits, .kind = HTC_IMAGE_EDITS, .version = t->edits->pin.version};
+    totals->all += t->edits->edits->rules - t->edits->edits->ngone;
+    totals->used +=
+        most_of(list, t->edits->pin.counters, t->edits->pin.ncounters, one, NULL, NULL, NULL);
+}
+
 void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
                        void *baton, htc_redirect_totals *totals)
 {
@@ -582,17 +675,12 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
 
     *totals = (htc_redirect_totals){0};
     for (int i = 0; maps && i < maps->nelts; i++) {
-        most_used one = {.slot = APR_ARRAY_IDX(maps, i, htc_map_report).slot};
-        htc_process_node *node = htc_table_acquire(redirects, one.slot, HTC_IMAGE_TABLE);
-        const htc_table *table = node ? htc_process_cache_data(node) : NULL;
+        const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
+        map_tables t;
 
-        if (!table)
-            continue;
-        one.version = table->pin.version;
-        totals->all += table->info.rules;
-        totals->used +=
-            most_of(&list, table->pin.counters, table->pin.ncounters, one, NULL, NULL, NULL);
-        htc_table_release(redirects, node);
+        if (open_tables(redirects, map, &t))
+            most_of_map(&list, &t, map, totals);
+        close_tables(redirects, &t);
     }
     for (int i = 0; i < all->nelts; i++) {
         const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);
@@ -613,14 +701,13 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
     const apr_array_header_t *maps = htc_map_reports(s, pool), *all = htc_options_get()->counted;
 
     for (int i = 0; maps && i < maps->nelts; i++) {
-        htc_process_node *node = htc_table_acquire(
-            redirects, APR_ARRAY_IDX(maps, i, htc_map_report).slot, HTC_IMAGE_TABLE);
-        const htc_table *table = node ? htc_process_cache_data(node) : NULL;
+        map_tables t;
 
-        if (!table)
-            continue;
-        redirect_counters_reset(table->pin.counters, table->pin.ncounters);
-        htc_table_release(redirects, node);
+        if (open_tables(redirects, &APR_ARRAY_IDX(maps, i, htc_map_report), &t))
+            redirect_counters_reset(t.base->pin.counters, t.base->pin.ncounters);
+        if (t.edits)
+            redirect_counters_reset(t.edits->pin.counters, t.edits->pin.ncounters);
+        close_tables(redirects, &t);
     }
     for (int i = 0; i < all->nelts; i++) {
         const htc_counted *counted = APR_ARRAY_IDX(all, i, htc_counted *);

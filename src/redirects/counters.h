@@ -19,6 +19,7 @@
 typedef struct htc_redirect_row {
     const char *file; /* in which it stands */
     uint32_t line;
+    bool edited;  /* of a map, by an edit that lasts until its file is loaded: it has no line */
     uint64_t key; /* identifies the redirect as long as it stays, see area/counters.h */
     redirect_count count;
     redirect_rule rule; /* as text; of a folded regex, `pattern` */
@@ -154,7 +155,7 @@ void htc_missing_reset(const server_rec *s);
 const redirect_missing *htc_missing_of(const server_rec *s);
 
 /** Let rows of the map's earlier image @a old, which lies here or in the area before the
- * restart, keep their counts in its current image. */
+ * restart, keep their counts in its current image. Either may be the image of a map's edits. */
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
                      apr_pool_t *pool);
 

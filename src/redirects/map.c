@@ -592,16 +592,21 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
     if (refused) {
         ap_log_rerror(
             APLOG_MARK, APLOG_ERR, 0, r,
-            "HtCacheRedirectMap: %s %s %u: what was captured from '%s' would change the "
+            "HtCacheRedirectMap: %s %s: what was captured from '%s' would change the "
             "target's scheme or host, or make it longer than %d bytes; the row is not used for "
             "this request. Let its pattern capture less",
-            map->file, redirect_line_word(line), redirect_line_number(line), r->uri,
-            REDIRECT_LOCATION_MAX);
+            map->file,
+            table->edits ? "edited row"
+                         : apr_psprintf(r->pool, "%s %u", redirect_line_word(line),
+                                        redirect_line_number(line)),
+            r->uri, REDIRECT_LOCATION_MAX);
         return DECLINED;
     }
     htc_count_hit(r, table->pin.counters, table->pin.ncounters, index);
-    htc_note_redirect(r, table->edits ? apr_pstrcat(r->pool, map->file, ":edit", NULL) : map->file,
-                      line);
+    if (table->edits)
+        htc_note_edit(r, map->file, table->table, match->rule);
+    else
+        htc_note_redirect(r, map->file, line);
     if (!location)
         name_status(r, match->profile.status);
     return location ? send_redirect(r, match->profile.status, location) : match->profile.status;

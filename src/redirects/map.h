@@ -266,6 +266,9 @@ typedef struct htc_map_question {
 int htc_map_rows(request_rec *r, htc_map_question *question);
 /** post_config, in the parent: give the map a place for edits, if somebody may make some. */
 void htc_map_edits_prepare(htc_redirects *redirects, htc_redirect_map *map);
+/** Rows of the file that edits have given what they had already keep their counts. Of the tables of a
+ * map and of its edits; in redirects/counters.c. */
+void htc_count_edited(const htc_table *base, const htc_table *edits);
 /** Fill in what is edited of the map, whose table has this version. */
 void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map, uint64_t version,
                           htc_map_report *report);
@@ -288,9 +291,9 @@ int htc_map_translate(request_rec *r);
 int htc_map_fixup(request_rec *r);
 /** What the status page says of a map. */
 struct htc_map_report {
-    const char *name;   /* of its file */
-    const char *source; /* where it is named */
-    uint32_t slot;
+    const char *name;     /* of its file */
+    const char *source;   /* where it is named */
+    uint32_t slot, edits; /* the latter may be REDIRECT_AREA_NIL */
     redirect_area_state state;
     redirect_table_info info; /* zero when it has no image */
     redirect_area_note note;

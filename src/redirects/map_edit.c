@@ -9,6 +9,7 @@
  * Whoever edits has the right to build the overlay. So edits of a map come one behind the other, and
  * each is made from all that came before.
  */
+#include "redirects/counters.h"
 #include "redirects/map.h"
 
 #include "http_protocol.h"
@@ -63,6 +64,17 @@ static const htc_table *table_of(htc_process_node *node)
     return htc_process_cache_data(node);
 }
 
+/* Rows of edits that are in the file now keep their counts. */
+static void give_counts(const htc_redirects *redirects, const htc_redirect_map *map,
+                        const htc_table *edits)
+{
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, NULL);
+    htc_count_moved(redirects->area, map->slot, &edits->pin, pool);
+    apr_pool_destroy(pool);
+}
+
 static void say_ended(const htc_redirects *redirects, const htc_redirect_map *map, uint32_t rows)
 {
     if (rows)
@@ -71,10 +83,27 @@ static void say_ended(const htc_redirects *redirects, const htc_redirect_map *ma
                      map->file);
 }
 
+/* Rows that stay, or become what they are in the file, keep their counts. */
+static void take_counts(htc_redirects *redirects, const htc_redirect_map *map,
+                        const redirect_area_pin *old, apr_pool_t *pool)
+{
+    htc_process_node *base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
+    htc_process_node *node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
+
+    htc_count_moved(redirects->area, map->edits, old, pool);
+    if (base && node && table_of(node)->edits->base == table_of(base)->pin.version)
+        htc_count_edited(table_of(base), table_of(node));
+    if (node)
+        htc_table_release(redirects, node);
+    if (base)
+        htc_table_release(redirects, base);
+}
+
 static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *map,
-                            redirect_edits *edits)
+                            redirect_edits *edits, apr_pool_t *pool)
 {
     static const htc_identity nothing;
+    redirect_area_pin old = {NULL};
     uint32_t counters;
     void *image;
     size_t size;
@@ -85,7 +114,12 @@ static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *ma
     if (rv != APR_SUCCESS)
         return rv;
     redirect_edits_write(edits, image);
-    return redirect_area_publish(redirects->area, map->edits, &nothing);
+    redirect_area_pin_get(redirects->area, map->edits, &old);
+    rv = redirect_area_publish(redirects->area, map->edits, &nothing);
+    if (rv == APR_SUCCESS)
+        take_counts(redirects, map, &old, pool);
+    redirect_area_unpin(redirects->area, &old);
+    return rv;
 }
 
 /* An empty overlay takes the place of one that belongs to no table any more. */
@@ -101,7 +135,7 @@ static bool clear(htc_redirects *redirects, const htc_redirect_map *map)
     apr_pool_create(&pool, NULL);
     edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
                                   &map->options, pool);
-    done = publish(redirects, map, edits) == APR_SUCCESS;
+    done = publish(redirects, map, edits, pool) == APR_SUCCESS;
     redirect_edits_destroy(edits);
     apr_pool_destroy(pool);
     htc_table_release(redirects, base);
@@ -116,6 +150,8 @@ static bool end_edits(htc_redirects *redirects, const htc_redirect_map *map)
 
     if (node && table_of(node)->edits->base != redirect_area_version(redirects->area, map->slot))
         rows = redirect_overlay_differing(table_of(node)->edits);
+    if (rows)
+        give_counts(redirects, map, table_of(node));
     if (node)
         htc_table_release(redirects, node);
     say_ended(redirects, map, rows);
@@ -325,12 +361,13 @@ static int make_edits(editing *ing)
 
     if (before && before->base != base->pin.version) {
         say_ended(ing->redirects, ing->map, redirect_overlay_differing(before));
+        give_counts(ing->redirects, ing->map, table_of(ing->before));
         before = NULL;
     }
     edits = begin_edits(ing->map, base, before, false, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
-        rv = publish(ing->redirects, ing->map, edits);
+        rv = publish(ing->redirects, ing->map, edits, ing->pool);
     ing->edit->applied = redirect_edits_applied(edits);
     ing->edit->differing = redirect_edits_differing(edits);
     redirect_edits_destroy(edits);

@@ -41,6 +41,7 @@ static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
     report = apr_array_push(reports);
     memset(report, 0, sizeof(*report));
     report->slot = slot;
+    report->edits = REDIRECT_AREA_NIL;
     redirect_area_state_get(redirects->area, slot, &report->state);
     redirect_area_note_get(redirects->area, slot, &report->note);
     node = htc_table_acquire(redirects, slot, HTC_IMAGE_TABLE);
@@ -138,6 +139,7 @@ apr_array_header_t *htc_map_reports(const server_rec *s, apr_pool_t *pool)
             continue;
         report->name = map->file;
         report->source = map->where;
+        report->edits = map->edits;
         report->note.htaccess = 0;
         htc_map_edits_report(redirects, map, report->state.version, report);
     }

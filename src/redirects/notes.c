@@ -4,8 +4,8 @@
  * %{htcache-redirect}n which line of which file redirected it. They are made only when a log format
  * of the configuration names one: then, and only then, the hook is there.
  */
+#include "maps/maps.h"
 #include "redirects/notes.h"
-#include "redirect_table.h"
 
 #include "http_protocol.h"
 
@@ -89,24 +89,63 @@ void htc_notes_pre_config(void)
     ap_hook_log_transaction(note_transaction, NULL, ahead_of_log, APR_HOOK_FIRST);
 }
 
-/* Without blanks: logs have them between their fields. mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
+/* mod_dir hands a subrequest's notes on and frees the subrequest: they must live longer. */
+static apr_pool_t *pool_of(const request_rec *r)
+{
+    while (r->main)
+        r = r->main;
+    return r->pool;
+}
+
+/* Without blanks: logs have them between their fields. */
 static void note_line(request_rec *r, const char *note, const char *file, unsigned line)
 {
-    const request_rec *top = r;
-
-    while (top->main)
-        top = top->main;
     apr_table_setn(r->notes, note,
-                   apr_psprintf(top->pool, "%s:%s%u", file, line & REDIRECT_BY_ROW ? "row" : "",
+                   apr_psprintf(pool_of(r), "%s:%s%u", file, line & REDIRECT_BY_ROW ? "row" : "",
                                 redirect_line_number(line)));
+}
+
+static bool is_to_be_noted(request_rec *r)
+{
+    if (htc_options_get()->missing)
+        htc_request_get(r)->answered = true;
+    return htc_options_get()->notes || htc_explained_of(r);
 }
 
 void htc_note_redirect(request_rec *r, const char *file, unsigned line)
 {
-    if (htc_options_get()->missing)
-        htc_request_get(r)->answered = true;
-    if (htc_options_get()->notes || htc_explained_of(r))
+    if (is_to_be_noted(r))
         note_line(r, HTC_NOTE_REDIRECT, file, line);
+}
+
+/* Sources that are patterns may have blanks. */
+static const char *without_blanks(const char *text, apr_pool_t *pool)
+{
+    char *copy = apr_palloc(pool, 3 * strlen(text) + 1), *to = copy;
+
+    for (; *text; text++) {
+        if ((unsigned char)*text > ' ')
+            *to++ = *text;
+        else
+            to += apr_snprintf(to, 4, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+    *to = '\0';
+    return copy;
+}
+
+void htc_note_edit(request_rec *r, const char *file, const redirect_table *table, uint32_t rule)
+{
+    apr_pool_t *pool = pool_of(r);
+    redirect_rule row;
+    const char *source;
+
+    if (!is_to_be_noted(r))
+        return;
+    redirect_table_rule(table, rule, &row, apr_palloc(r->pool, REDIRECT_RULE_ROOM), NULL);
+    source = without_blanks(redirect_rule_source(&row, r->pool), pool);
+    apr_table_setn(r->notes, HTC_NOTE_EDIT, source);
+    apr_table_setn(r->notes, HTC_NOTE_REDIRECT,
+                   apr_pstrcat(pool, file, HTC_NOTE_AN_EDIT, source, NULL));
 }
 
 void htc_note_first(request_rec *r)

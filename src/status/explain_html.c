@@ -46,9 +46,14 @@ static void send_answer(const htc_report *report)
 static void send_place(const htc_report *report)
 {
     const char *file = htc_page_figure_text(report, GROUP, "answered_by");
+    const char *edit = htc_page_figure_text(report, GROUP, "answered_edit");
     uint64_t line = htc_page_figure(report, GROUP, "answered_line");
 
-    if (file && line)
+    if (file && edit)
+        ap_rprintf(report->r,
+                   "<p class=\"place\">from <code>%s</code>, edited row <code>%s</code></p>\n",
+                   htc_page_text(report, file), htc_page_text(report, edit));
+    else if (file && line)
         ap_rprintf(
             report->r, "<p class=\"place\">from <code>%s</code> %s %" APR_UINT64_T_FMT "</p>\n",
             htc_page_text(report, file),

@@ -117,6 +117,7 @@ static void add_row(htc_list *list, const htc_redirect_row *row)
     htc_cell_text(list, apr_pstrdup(list->report->pool, row->file));
     htc_cell_number(list, redirect_line_number(row->line));
     htc_cell_number(list, (row->line & REDIRECT_BY_ROW) != 0);
+    htc_cell_number(list, row->edited);
     htc_cell_text(list, source ? source : "");
     htc_cell_text(list, copy(list, rule->target, rule->target_len));
     htc_cell_number(list, (uint64_t)rule->status);
@@ -186,6 +187,8 @@ static htc_list *make_list(htc_report *report)
         {"line", "Line", HTC_GAUGE, HTC_UNIT_ONE, "its line in that file"},
         {"by_row", "By row", HTC_FLAG, HTC_UNIT_ONE,
          "several rows stand in a line: that is the number of the row"},
+        {"edited", "Edited", HTC_FLAG, HTC_UNIT_ONE,
+         "a temporary edit of a map, which has no line in the file"},
         {"rule", "From", HTC_TEXT, HTC_UNIT_ONE, "path or pattern"},
         {"target", "To", HTC_TEXT, HTC_UNIT_ONE, "target as written"},
         {"status", "Status", HTC_GAUGE, HTC_UNIT_ONE, "status of its answer"},

@@ -110,7 +110,7 @@ static void send_edited(const htc_list *list, int row, const char *text)
 }
 
 /* A column that has no cell of its own. Returns the last column that was said. "by_row" may stand
- * behind "line". */
+ * behind "line", and "edited" behind that. */
 static int send_small(const htc_list *list, int row, int i, const char *separator)
 {
     const htc_report *report = list->report;
@@ -122,7 +122,12 @@ static int send_small(const htc_list *list, int row, int i, const char *separato
 
     if (place) {
         bool rows = i + 2 < list->ncolumns && !strcmp(list->columns[i + 2].name, "by_row");
+        int edited = htc_page_column(list, "edited");
 
+        if (rows && edited == i + 3 && htc_list_cell(list, row, edited)->number) {
+            ap_rprintf(report->r, "%s%s, edited", separator, htc_page_text(report, value->text));
+            return edited;
+        }
         ap_rprintf(
             report->r, "%s%s %s %s", separator, htc_page_text(report, value->text),
             rows && htc_list_cell(list, row, i + 2)->number ? "row" : "line",

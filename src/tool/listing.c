@@ -56,10 +56,14 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* In front of "line". A server of another version does not say so. */
-static const char *row_word(const json_t *row)
+/* A server of another version does not say whether it is the number of a row, or of no line at all. */
+static void put_line(const json_t *row)
 {
-    return json_is_true(json_object_get(row, "by_row")) ? "row " : "";
+    if (json_is_true(json_object_get(row, "edited")))
+        fputs("edit", stdout);
+    else
+        printf("%s%" JSON_INTEGER_FORMAT,
+               json_is_true(json_object_get(row, "by_row")) ? "row " : "", number_of(row, "line"));
 }
 
 /* --- a table ----------------------------------------------------------------------------------*/
@@ -88,7 +92,9 @@ static void put_redirect(const tool_options *o, const json_t *row)
     }
     printf("  %s", tool_begin(o, COLOUR_DIM));
     tool_put(stdout, text_of(row, "file"));
-    printf(":%s%" JSON_INTEGER_FORMAT "%s\n", row_word(row), number_of(row, "line"), tool_end(o));
+    putchar(':');
+    put_line(row);
+    printf("%s\n", tool_end(o));
 }
 
 static void put_missing(const tool_options *o, const json_t *row)
@@ -156,8 +162,8 @@ static void put_csv_row(const listing *l, const json_t *row)
 {
     for (const column *c = l->columns; c->name; c++) {
         if (c->type == ROW_LINE)
-            fputs(row_word(row), stdout);
-        if (c->type == ROW_NUMBER || c->type == ROW_LINE)
+            put_line(row);
+        else if (c->type == ROW_NUMBER)
             printf("%" JSON_INTEGER_FORMAT, number_of(row, c->name));
         else if (c->type == ROW_TIME)
             put_csv_time(number_of(row, c->name));
