@@ -306,6 +306,32 @@ is $local->request('/htcache-status?map=m.txt', %post, body => "# none\n")->{sta
 is leads('/a'), '302 /three', 'and ends no temporary one';
 like read_file("$dir/named.log"), qr{^/a \Q$there\E/m\.txt:edit:/a$}m, 'the access log names an edited row';
 
+# What is wrong with a row beside others is said, as it is of rows of a file.
+expect 'a temporary row that leads to itself', [qw(set m.txt /a /a --temporary), @secret], 0, qr/taken/, qr{m\.txt: warning: 1: leads to itself: browsers give up};
+expect 'temporary rows in a loop', ['apply', 'm.txt', @secret, '--temporary', \"set /a /b\nset /b /c\nadd /c /a\nadd /d /c\n"], 0, qr/taken/,
+    qr{warning: 1: a loop of 3 rows, by the edited row '/b' and back from the edited row '/c'.*warning: 4: leads into a loop, by the edited row '/c'}s;
+expect 'a loop with a row of the file', ['apply', 'm.txt', @secret, '--temporary', \"del /c\ndel /d\nset /b /a\ndel /a\nset /a /b\n"], 0, qr/taken/,
+    qr{warning: 5: a loop of 2 rows, by the edited row '/b'};
+expect 'no loop', ['apply', 'm.txt', @secret, '--temporary', \"set /a /b\nset /b /x\n"], 0, qr/taken/;
+expect 'written rows in a loop', ['apply', 'm.txt', @secret, \"set /b /a 301\nset /a /b\n"], 0, qr/taken/, qr{warning: 1: a loop of 2 rows, by line 2 and back from line 2};
+expect 'none any more', ['apply', 'm.txt', @secret, \"set /b /four 301\nset /a /x\n"], 0, qr/taken/;
+expect 'a row that is never used', ['apply', '_redirects', @secret, '--temporary', \"add /under/* /y\nadd /under/this /z\nadd /by/x/y /z\n"], 0, qr/taken/,
+    qr{\Ahtcachectl: _redirects: warning: 2: never used: the edited row '[^']+' answers this source already\n\z};
+$text = read_file("$there/m.txt");
+
+# As on a disk that is full: its children may write no more than some bytes of a file.
+SKIP: {
+    my $limit = sub { system('prlimit', "--pid=$_", "--fsize=$_[0]:unlimited") && return 0 for $server->children; return 1 };
+    skip 'no prlimit here', 5 unless -x '/usr/bin/prlimit' && $limit->(20);
+    my $full = $local->request('/htcache-status?map=m.txt', %post, body => "set /b /five\n");
+    is $full->{status}, 507, 'there is no room for the new file';
+    like $full->{body}, qr/cannot write its new file: File too large/, 'and that is said';
+    is read_file("$there/m.txt"), $text, 'the file stays whole';
+    is_deeply [glob "$there/.*.htcache"], [], 'nothing is left beside it';
+    $limit->('unlimited');
+    is $local->request('/htcache-status?map=m.txt', %post, body => "set /b /four 301\n")->{status}, 200, 'then it is edited';
+}
+
 # A process that was killed leaves a file, whose lock has ended.
 my $left = "$there/.m.txt.htcache";
 write_file($left, '/left /x ' x 100);

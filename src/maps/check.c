@@ -10,7 +10,7 @@
  * have a budget, and when it is spent, no more are asked. So the time is linear.
  */
 #include "base/base.h"
-#include "maps/internal.h"
+#include "maps/check_url.h"
 
 #include <apr_lib.h>
 #include <apr_strings.h>
@@ -21,7 +21,6 @@
 #define NONE           UINT32_MAX
 #define PROGRESS_RULES 65536
 #define HIDERS_MAX     4 /* rows that are looked at before a row is thought to be reachable */
-#define HOST_MAX       255
 #define GROUPS_MAX     10
 #define SAMPLED_MAX    1000 /* bytes of a pattern */
 #define WAY_MAX        REDIRECT_FOLLOW_MAX
@@ -52,9 +51,7 @@ typedef struct check {
     way way;
     uint64_t same_path; /* targets with the source's path on another host */
     uint32_t same_path_line;
-    char host[HOST_MAX + 1];
-    char path[REDIRECT_MAX_TEXT + 2];
-    char query[REDIRECT_MAX_TEXT + 1];
+    check_url url;
     const char *condition; /* of the row that is being checked; NULL: none */
     size_t condition_len;
     char target[REDIRECT_RULE_ROOM];
@@ -96,36 +93,6 @@ static void begin_row(check *c, const redirect_rule *rule)
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
 
-/* Both may have a condition on the query. */
-static bool hides_queries(const redirect_match *earlier, const redirect_rule *rule)
-{
-    if (!rule->query)
-        return false;
-    if (earlier->profile.flags & REDIRECT_QUERY_EXACT)
-        return rule->flags & REDIRECT_QUERY_EXACT;
-    return rule->flags & REDIRECT_QUERY_EXACT ||
-           redirect_map_strips_all(earlier->strip, earlier->strip_len, rule->strip,
-                                   rule->strip_len);
-}
-
-/* True when the earlier row answers everything that the rule would. It answers the rule's
- * source. */
-static bool hides(const redirect_match *earlier, const redirect_rule *rule)
-{
-    bool prefix = earlier->profile.kind == REDIRECT_PREFIX ||
-                  earlier->profile.kind == REDIRECT_LITERAL_PREFIX;
-    unsigned schemes = REDIRECT_HTTP | REDIRECT_HTTPS;
-
-    if (rule->kind == REDIRECT_PREFIX && !prefix)
-        return false;
-    if (earlier->profile.has & REDIRECT_HAS_QUERY && !hides_queries(earlier, rule))
-        return false;
-    if (earlier->profile.flags & schemes &&
-        (earlier->profile.flags & schemes) != (rule->flags & schemes))
-        return false;
-    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile.flags);
-}
-
 static void say_hidden(check *c, uint32_t line, uint32_t by)
 {
     if (redirect_report_is_again(c->report, REDIRECT_TELL_HIDDEN, line, by))
@@ -140,7 +107,7 @@ static void say_hidden(check *c, uint32_t line, uint32_t by)
 
 static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
 {
-    redirect_request request = {.path = c->path,
+    redirect_request request = {.path = c->url.path,
                                 .host = rule->host,
                                 .host_len = rule->host_len,
                                 .https = rule->flags & REDIRECT_HTTPS,
@@ -152,13 +119,13 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
     c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
     if (!c->loose || redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
-    memcpy(c->path, rule->source, rule->source_len);
-    c->path[rule->source_len] = '\0';
+    memcpy(c->url.path, rule->source, rule->source_len);
+    c->url.path[rule->source_len] = '\0';
     request.path_len = rule->source_len;
     for (int i = 0; i < HIDERS_MAX; i++) {
         if (!find(c, &request, from, &match) || match.rule >= number)
             return;
-        if (hides(&match, rule)) {
+        if (check_hides(&match, rule)) {
             say_hidden(c, rule->line, redirect_table_line(c->table, match.rule, NULL));
             return;
         }
@@ -169,89 +136,6 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
 }
 
 /* --- where a target leads --------------------------------------------------------------------- */
-
-/* Take a URL apart into what a client would ask for, who was at @a before. False: it is asked
- * elsewhere. */
-static bool request_host(check *c, const redirect_request *before, const char **rest, size_t *len,
-                         redirect_request *request)
-{
-    const char *s = *rest;
-    size_t i, n = 0;
-
-    request->host = before->host;
-    request->host_len = before->host_len;
-    request->https = before->https;
-    if (*len && s[0] == '/')
-        return true;
-    request->https = *len > 8 && !strncasecmp(s, "https://", 8);
-    i = request->https ? 8 : 7;
-    if (*len < i || (!request->https && strncasecmp(s, "http://", 7)))
-        return false;
-    if (i < *len && s[i] == '[') /* an address: not followed */
-        return false;
-    for (; i < *len && n < HOST_MAX && s[i] && !strchr(":/?#", s[i]); i++)
-        c->host[n++] = (char)apr_tolower(s[i]);
-    if (n && c->host[n - 1] == '.')
-        n--;
-    while (i < *len && !strchr("/?#", s[i])) {
-        if (s[i] == '@')
-            return false;
-        i++;
-    }
-    request->host = c->host;
-    request->host_len = n;
-    *rest = s + i;
-    *len -= i;
-    return n > 0;
-}
-
-static bool request_of_url(check *c, const char *s, size_t len, const redirect_request *before,
-                           redirect_request *request)
-{
-    const char *hash, *mark;
-    size_t path_len;
-    map_text path;
-
-    if (!request_host(c, before, &s, &len, request))
-        return false;
-    hash = memchr(s, '#', len);
-    if (hash)
-        len = (size_t)(hash - s);
-    mark = memchr(s, '?', len);
-    path_len = mark ? (size_t)(mark - s) : len;
-    path = path_len ? (map_text){s, path_len, 0} : (map_text){"/", 1, 0};
-    if (redirect_map_decode(path, c->path, &path_len))
-        return false;
-    c->path[path_len] = '\0';
-    request->path = c->path;
-    request->path_len = path_len;
-    if (mark) {
-        request->query_len =
-            redirect_query_normalize(mark + 1, len - (size_t)(mark + 1 - s), c->query);
-        request->query = c->query;
-    }
-    return true;
-}
-
-/* Who is at a row's source. */
-static redirect_request source_of(const redirect_rule *rule)
-{
-    return (redirect_request){
-        .host = rule->host, .host_len = rule->host_len, .https = rule->flags & REDIRECT_HTTPS};
-}
-
-static bool same_host(const redirect_request *a, const redirect_request *b)
-{
-    return a->host_len == b->host_len && a->host && b->host &&
-           !memcmp(a->host, b->host, a->host_len);
-}
-
-/* A URL leads back into this map only where the map is known to be that host's. */
-static bool leads_back(const char *url, const redirect_request *request,
-                       const redirect_request *before, const redirect_rule *to)
-{
-    return url[0] == '/' || same_host(request, before) || to->host;
-}
 
 /* May a match answer more than its row's target? */
 static bool moves(const redirect_match *match, const redirect_request *request)
@@ -281,17 +165,17 @@ static void note_same_path(check *c, const redirect_rule *rule)
 /* The rule that answers @a rule's target, by its index. *state gets MOVES. */
 static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, uint16_t *state)
 {
-    redirect_request request = {0}, before = source_of(rule);
+    redirect_request request = {0}, before = check_source_of(rule);
     redirect_match match;
     redirect_rule to;
     uint32_t index;
 
     if (!rule->target || rule->options & REDIRECT_OPT_EXPAND ||
-        !request_of_url(c, rule->target, rule->target_len, &before, &request) ||
+        !check_request_of(&c->url, rule->target, rule->target_len, &before, &request) ||
         !find(c, &request, 0, &match))
         return NONE;
     redirect_table_rule(c->table, match.rule, &to, c->other, &index);
-    if (leads_back(rule->target, &request, &before, &to)) {
+    if (check_leads_back(rule->target, &request, &before, &to)) {
         if (index >= c->count)
             return NONE;
         *state |= to.target && moves(&match, &request) ? MOVES : 0;
@@ -303,13 +187,6 @@ static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, 
 }
 
 /* --- the way of a URL ------------------------------------------------------------------------- */
-
-static const char *with_fragment(const char *url, const char *before, apr_pool_t *pool)
-{
-    const char *fragment = strchr(before, '#');
-
-    return fragment && !strchr(url, '#') ? apr_pstrcat(pool, url, fragment, NULL) : url;
-}
 
 /* NULL: it is refused, or it cannot be known. */
 static const char *answer_of(check *c, const redirect_match *match, const redirect_request *request)
@@ -338,13 +215,13 @@ static void follow(check *c, redirect_request before, way *w)
         uint32_t index;
         const char *answer;
 
-        if (!request_of_url(c, w->end, strlen(w->end), &before, &request) ||
+        if (!check_request_of(&c->url, w->end, strlen(w->end), &before, &request) ||
             !find(c, &request, 0, &match))
             return;
         redirect_table_rule(c->table, match.rule, &to, c->other, &index);
         if (index >= c->count)
             return;
-        if (!leads_back(w->end, &request, &before, &to)) {
+        if (!check_leads_back(w->end, &request, &before, &to)) {
             w->same_path = w->rows == 1 && index == w->row[0];
             return;
         }
@@ -352,7 +229,7 @@ static void follow(check *c, redirect_request before, way *w)
         w->row[w->rows++] = index;
         w->gone = !to.target;
         answer = w->gone ? NULL : answer_of(c, &match, &request);
-        w->end = answer ? with_fragment(answer, w->end, c->pool) : NULL;
+        w->end = answer ? check_with_fragment(answer, w->end, c->pool) : NULL;
         before = request;
         before.host = request.host ? apr_pstrmemdup(c->pool, request.host, request.host_len) : NULL;
     }
@@ -424,7 +301,7 @@ static const char *sample_of(const char *p, const char *text, apr_pool_t *pool)
 static bool begin_with_groups(check *c, uint32_t number, const redirect_rule *rule, way *w)
 {
     static const char *const texts[] = {"some", "2024", "some/page.html", "a", ""};
-    redirect_request request = source_of(rule);
+    redirect_request request = check_source_of(rule);
     const char *pattern = apr_pstrmemdup(c->pool, rule->pattern, rule->pattern_len);
     redirect_match match;
 
@@ -463,7 +340,7 @@ static bool find_way(check *c, uint32_t number, way *w)
         w->end = apr_pstrmemdup(c->pool, rule.target, rule.target_len);
     else if (!begin_with_groups(c, number, &rule, w))
         return false;
-    follow(c, source_of(&rule), w);
+    follow(c, check_source_of(&rule), w);
     if (w->same_path && rule.options & REDIRECT_OPT_EXPAND)
         note_same_path(c, &rule);
     return true;

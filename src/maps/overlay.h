@@ -140,6 +140,14 @@ apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *s
                                    uint32_t *counters);
 /** Write the image to @a to (64-byte aligned). Once, after finish. */
 void redirect_edits_write(redirect_edits *edits, void *to);
+/**
+ * Warn of rows that the edits of @a text set and that are never used, lead to themselves or to a loop,
+ * as redirect_map_check() does of rows of a file. @a overlay was written by @a edits, which was made of
+ * this text; or NULL: the edits are rows of the base, and @a edits is new. Lines are those of the
+ * text. Rows with conditions are not looked at.
+ */
+apr_status_t redirect_edits_check(redirect_edits *edits, const redirect_overlay *overlay,
+                                  const char *text, size_t len, struct redirect_report *report);
 /** So many edits were applied by redirect_edits_apply(), and so many rows differ from the base's. */
 uint32_t redirect_edits_applied(const redirect_edits *edits);
 uint32_t redirect_edits_differing(const redirect_edits *edits);

@@ -269,7 +269,7 @@ static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t
     return 0;
 }
 
-static uint32_t find_in_base(redirect_edits *e, const redirect_rule *rule)
+uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule)
 {
     redirect_likeness likeness;
 
@@ -490,7 +490,7 @@ static void say(const redirect_edits *e, const edit_line *edit, const char *what
 
 static void add(redirect_edits *e, const edit_line *edit)
 {
-    uint32_t rule = find_in_base(e, &edit->rows->rule);
+    uint32_t rule = redirect_edits_find_in_base(e, &edit->rows->rule);
 
     if (rule)
         redirect_report_say(e->report, REDIRECT_ERROR, edit->line,
@@ -526,7 +526,7 @@ static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *fir
             *first = *row;
         row->dropped = true;
     }
-    while ((place = find_in_base(e, rule)) != 0) {
+    while ((place = redirect_edits_find_in_base(e, rule)) != 0) {
         if (!first->place || 2 * (uint64_t)place < first->place)
             *first = row_of_base(e, place);
         take_away(e, place);
@@ -616,7 +616,7 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
         if (!fn(baton, &row->rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
             return APR_SUCCESS;
     }
-    while (asked && (rule = find_in_base(e, &asked->rule)) != 0) {
+    while (asked && (rule = redirect_edits_find_in_base(e, &asked->rule)) != 0) {
         redirect_rule found;
 
         set_gone(e, rule);

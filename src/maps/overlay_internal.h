@@ -52,6 +52,8 @@ struct redirect_edits {
 };
 
 /* maps/overlay_edit.c */
+/* The first rule of the base that has this source and is not gone; 0: none. */
+uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule);
 void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool);
 
 /* maps/overlay_rows.c */

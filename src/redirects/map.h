@@ -279,10 +279,16 @@ void htc_map_edits_end(htc_redirects *redirects, const htc_redirect_map *map);
 /** From the bytes of a file to its new ones, in a pool. False: it is to stay as it is. */
 typedef bool htc_map_rewrite_fn(void *baton, const char *bytes, size_t len, char **out,
                                 size_t *out_len);
+/** Why a file stays as it was. */
+typedef enum htc_map_not_written {
+    HTC_MAP_MAY_NOT, /* the server's user may not write it, or another reason that stays */
+    HTC_MAP_AGAIN,   /* somebody else wrote it at this moment */
+    HTC_MAP_FULL     /* there is no room for the new one */
+} htc_map_not_written;
 /** Put a new file in the place of @a file, after links, with its owner, mode and ACL. NULL, or why
- * that was not done, for whoever asked. *again: because somebody else wrote it at this moment. */
-const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton, bool *again,
-                            apr_pool_t *pool);
+ * that was not done, for whoever asked, and *why in one word. */
+const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton,
+                            htc_map_not_written *why, apr_pool_t *pool);
 
 /* redirects/map.c */
 /** For child_init. False: there is no memory. */

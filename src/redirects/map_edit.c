@@ -22,6 +22,7 @@
 #define MAX_ERRORS   1000
 #define LOOK_AT_FILE 1 /* ms: now, unless somebody has in this moment */
 #define LOAD_WAIT_MS 10000
+#define LOAD_LOOK_MS 5
 #define OTHERS_EDIT  "other edits of this map are being made; try again"
 #define AGAIN        (-1) /* the table was replaced while its edits were made */
 
@@ -349,6 +350,16 @@ static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table 
     return edits;
 }
 
+static void check_temporary(const editing *ing, redirect_edits *edits, redirect_report *report)
+{
+    htc_process_node *node = htc_table_acquire(ing->redirects, ing->map->edits, HTC_IMAGE_EDITS);
+
+    if (!node)
+        return;
+    redirect_edits_check(edits, table_of(node)->edits, ing->edit->text, ing->edit->len, report);
+    htc_table_release(ing->redirects, node);
+}
+
 /* With table and overlay pinned, and the right to build. */
 static int make_edits(editing *ing)
 {
@@ -368,6 +379,8 @@ static int make_edits(editing *ing)
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
         rv = publish(ing->redirects, ing->map, edits, ing->pool);
+    if (rv == APR_SUCCESS)
+        check_temporary(ing, edits, &report);
     ing->edit->applied = redirect_edits_applied(edits);
     ing->edit->differing = redirect_edits_differing(edits);
     redirect_edits_destroy(edits);
@@ -410,10 +423,33 @@ static bool lock(const editing *ing)
     return true;
 }
 
+/* A changed file is read first, as its load would end the edits. A large one takes a while. */
+static bool is_loaded(const editing *ing)
+{
+    int64_t until = htc_mono_ms() + LOAD_WAIT_MS;
+    redirect_area_state state = {0};
+
+    do {
+        htc_identity id;
+
+        htc_map_refresh(ing->redirects, ing->map, LOOK_AT_FILE, ing->pool);
+        id = htc_map_file(ing->map);
+        if (!redirect_area_state_get(ing->redirects->area, ing->map->slot, &state) ||
+            !state.version || htc_identity_equal(&id, &state.id) || htc_map_in_vain(&id, &state))
+            return true;
+        apr_sleep(apr_time_from_msec(LOAD_LOOK_MS));
+    } while (htc_mono_ms() < until);
+    return false;
+}
+
 static int edit_temporarily(editing *ing)
 {
     int status = AGAIN;
 
+    if (!is_loaded(ing))
+        return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+                    "the map's file has changed and is being read, which would end the edits; try "
+                    "again");
     for (int i = 0; i < BASE_TRIES && status == AGAIN; i++) {
         if (!lock(ing))
             return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
@@ -579,18 +615,48 @@ static int load_written(const editing *ing)
                              ing->map->file));
 }
 
+static int status_of_file(htc_map_not_written why)
+{
+    switch (why) {
+    case HTC_MAP_AGAIN:
+        return HTTP_SERVICE_UNAVAILABLE;
+    case HTC_MAP_FULL:
+        return HTTP_INSUFFICIENT_STORAGE;
+    default:
+        return HTTP_FORBIDDEN;
+    }
+}
+
+static void check_written(editing *ing)
+{
+    htc_process_node *base = htc_table_acquire(ing->redirects, ing->map->slot, HTC_IMAGE_TABLE);
+    redirect_report report = {.fn = take_message, .baton = ing};
+    redirect_edits *edits;
+
+    if (!base)
+        return;
+    edits = begin_edits(ing->map, table_of(base), NULL, false, ing->pool);
+    redirect_edits_check(edits, NULL, ing->edit->text, ing->edit->len, &report);
+    redirect_edits_destroy(edits);
+    htc_table_release(ing->redirects, base);
+}
+
 static int write_edits(rewriting *w)
 {
     editing *ing = w->ing;
-    bool again;
-    const char *wrong = htc_map_replace(ing->map->file, rewrite, w, &again, ing->pool);
+    htc_map_not_written why;
+    int status;
+    const char *wrong = htc_map_replace(ing->map->file, rewrite, w, &why, ing->pool);
 
     if (wrong)
-        return fail(&ing->edit->why, again ? HTTP_SERVICE_UNAVAILABLE : HTTP_FORBIDDEN, wrong);
+        return fail(&ing->edit->why, status_of_file(why), wrong);
     if (ing->errors->nelts)
         return fail(&ing->edit->why, w->status, apr_array_pstrcat(ing->pool, ing->errors, '\n'));
     ing->edit->applied = (uint32_t)w->edits->nelts;
-    return load_written(ing);
+    status = load_written(ing);
+    if (status == HTTP_OK)
+        check_written(ing);
+    return status;
 }
 
 static int edit_file(editing *ing)

@@ -27,7 +27,7 @@ typedef struct replacing {
     char *value; /* room for an attribute's */
     int folder, file, made;
     struct stat was;
-    bool again;
+    htc_map_not_written why;
 } replacing;
 
 static const char *user(const replacing *r)
@@ -36,10 +36,12 @@ static const char *user(const replacing *r)
                         (long)getegid());
 }
 
-static const char *cannot(const replacing *r, const char *what)
+static const char *cannot(replacing *r, const char *what)
 {
     apr_status_t rv = APR_FROM_OS_ERROR(errno);
 
+    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+        r->why = HTC_MAP_FULL;
     return apr_psprintf(r->pool,
                         "%s: %s cannot %s: %pm; with temporary=1 (--temporary) the edits "
                         "last until the file is loaded",
@@ -175,7 +177,7 @@ static const char *read_old(replacing *r, char **bytes, size_t *len)
         if (n < 0)
             return cannot(r, "read it");
         if (!n) {
-            r->again = true;
+            r->why = HTC_MAP_AGAIN;
             return apr_psprintf(r->pool, "%s changed while it was read; try again", r->path);
         }
         done += (size_t)n;
@@ -225,7 +227,7 @@ static const char *make_new(replacing *r)
         close(r->made);
         r->made = -1;
     } while (htc_mono_ms() < until);
-    r->again = true;
+    r->why = HTC_MAP_AGAIN;
     return not_made(r, apr_psprintf(r->pool, "%s is being written; try again", r->path));
 }
 
@@ -278,7 +280,7 @@ static const char *keep_owner(replacing *r)
                                                         : NULL;
 }
 
-static const char *write_new(const replacing *r, const char *bytes, size_t len)
+static const char *write_new(replacing *r, const char *bytes, size_t len)
 {
     while (len) {
         ssize_t n = write(r->made, bytes, len);
@@ -308,7 +310,7 @@ static const char *put_in_place(replacing *r)
     struct stat now;
 
     if (fstatat(r->folder, r->name, &now, AT_SYMLINK_NOFOLLOW) != 0 || !is_same(&now, &r->was)) {
-        r->again = true;
+        r->why = HTC_MAP_AGAIN;
         return apr_psprintf(r->pool, "%s changed meanwhile; try again", r->path);
     }
     if (renameat(r->folder, r->temporary, r->folder, r->name) != 0)
@@ -354,21 +356,20 @@ static const char *replace(replacing *r, const char *bytes, size_t len)
     return wrong ? wrong : put_in_place(r);
 }
 
-const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton, bool *again,
-                            apr_pool_t *pool)
+const char *htc_map_replace(const char *file, htc_map_rewrite_fn *rewrite, void *baton,
+                            htc_map_not_written *why, apr_pool_t *pool)
 {
     replacing r = {.pool = pool, .path = file, .folder = -1, .file = -1, .made = -1};
     char *bytes = NULL, *out = NULL;
     size_t len = 0, out_len = 0;
     const char *wrong;
 
-    *again = false;
     wrong = prepare(&r);
     if (!wrong)
         wrong = read_old(&r, &bytes, &len);
     if (!wrong && rewrite(baton, bytes, len, &out, &out_len))
         wrong = replace(&r, out, out_len);
     end(&r, bytes, len);
-    *again = r.again;
+    *why = r.why;
     return wrong;
 }

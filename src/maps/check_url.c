@@ -1,0 +1,126 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Where a target leads, and what hides a row: for the checks of rows taken together, of a file by
+ * maps/check.c and of edits by maps/overlay_check.c.
+ */
+#include "maps/check_url.h"
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <string.h>
+#include <strings.h>
+
+/* Scheme and host. False: it is asked elsewhere. */
+static bool request_host(check_url *u, const redirect_request *before, const char **rest,
+                         size_t *len, redirect_request *request)
+{
+    const char *s = *rest;
+    size_t i, n = 0;
+
+    request->host = before->host;
+    request->host_len = before->host_len;
+    request->https = before->https;
+    if (*len && s[0] == '/')
+        return true;
+    request->https = *len > 8 && !strncasecmp(s, "https://", 8);
+    i = request->https ? 8 : 7;
+    if (*len < i || (!request->https && strncasecmp(s, "http://", 7)))
+        return false;
+    if (i < *len && s[i] == '[') /* an address: not followed */
+        return false;
+    for (; i < *len && n < CHECK_HOST_MAX && s[i] && !strchr(":/?#", s[i]); i++)
+        u->host[n++] = (char)apr_tolower(s[i]);
+    if (n && u->host[n - 1] == '.')
+        n--;
+    while (i < *len && !strchr("/?#", s[i])) {
+        if (s[i] == '@')
+            return false;
+        i++;
+    }
+    request->host = u->host;
+    request->host_len = n;
+    *rest = s + i;
+    *len -= i;
+    return n > 0;
+}
+
+bool check_request_of(check_url *u, const char *s, size_t len, const redirect_request *before,
+                      redirect_request *request)
+{
+    const char *hash, *mark;
+    size_t path_len;
+    map_text path;
+
+    if (!request_host(u, before, &s, &len, request))
+        return false;
+    hash = memchr(s, '#', len);
+    if (hash)
+        len = (size_t)(hash - s);
+    mark = memchr(s, '?', len);
+    path_len = mark ? (size_t)(mark - s) : len;
+    path = path_len ? (map_text){s, path_len, 0} : (map_text){"/", 1, 0};
+    if (redirect_map_decode(path, u->path, &path_len))
+        return false;
+    u->path[path_len] = '\0';
+    request->path = u->path;
+    request->path_len = path_len;
+    if (mark) {
+        request->query_len =
+            redirect_query_normalize(mark + 1, len - (size_t)(mark + 1 - s), u->query);
+        request->query = u->query;
+    }
+    return true;
+}
+
+redirect_request check_source_of(const redirect_rule *rule)
+{
+    return (redirect_request){
+        .host = rule->host, .host_len = rule->host_len, .https = rule->flags & REDIRECT_HTTPS};
+}
+
+static bool same_host(const redirect_request *a, const redirect_request *b)
+{
+    return a->host_len == b->host_len && a->host && b->host &&
+           !memcmp(a->host, b->host, a->host_len);
+}
+
+bool check_leads_back(const char *url, const redirect_request *request,
+                      const redirect_request *before, const redirect_rule *to)
+{
+    return url[0] == '/' || same_host(request, before) || to->host;
+}
+
+const char *check_with_fragment(const char *url, const char *before, apr_pool_t *pool)
+{
+    const char *fragment = strchr(before, '#');
+
+    return fragment && !strchr(url, '#') ? apr_pstrcat(pool, url, fragment, NULL) : url;
+}
+
+/* Both may have a condition on the query. */
+static bool hides_queries(const redirect_match *earlier, const redirect_rule *rule)
+{
+    if (!rule->query)
+        return false;
+    if (earlier->profile.flags & REDIRECT_QUERY_EXACT)
+        return rule->flags & REDIRECT_QUERY_EXACT;
+    return rule->flags & REDIRECT_QUERY_EXACT ||
+           redirect_map_strips_all(earlier->strip, earlier->strip_len, rule->strip,
+                                   rule->strip_len);
+}
+
+bool check_hides(const redirect_match *earlier, const redirect_rule *rule)
+{
+    bool prefix = earlier->profile.kind == REDIRECT_PREFIX ||
+                  earlier->profile.kind == REDIRECT_LITERAL_PREFIX;
+    unsigned schemes = REDIRECT_HTTP | REDIRECT_HTTPS;
+
+    if (rule->kind == REDIRECT_PREFIX && !prefix)
+        return false;
+    if (earlier->profile.has & REDIRECT_HAS_QUERY && !hides_queries(earlier, rule))
+        return false;
+    if (earlier->profile.flags & schemes &&
+        (earlier->profile.flags & schemes) != (rule->flags & schemes))
+        return false;
+    return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile.flags);
+}

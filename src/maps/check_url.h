@@ -1,0 +1,34 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/**
+ * @file maps/check_url.h
+ * Where a target leads, and what hides a row. Only for the files of this folder.
+ */
+#ifndef HTC_MAPS_CHECK_URL_H
+#define HTC_MAPS_CHECK_URL_H
+
+#include "maps/internal.h"
+
+#define CHECK_HOST_MAX 255
+
+/** The texts of a request. */
+typedef struct check_url {
+    char host[CHECK_HOST_MAX + 1];
+    char path[REDIRECT_MAX_TEXT + 2];
+    char query[REDIRECT_MAX_TEXT + 1];
+} check_url;
+
+/** Take a URL apart into what a client would ask for, who was at @a before. False: it is asked
+ * elsewhere. */
+bool check_request_of(check_url *u, const char *url, size_t len, const redirect_request *before,
+                      redirect_request *request);
+/** Who is at a row's source. */
+redirect_request check_source_of(const redirect_rule *rule);
+/** A URL leads back into this map only where the map is known to be that host's. */
+bool check_leads_back(const char *url, const redirect_request *request,
+                      const redirect_request *before, const redirect_rule *to);
+/** @a url, with the fragment that @a before has if it has none. */
+const char *check_with_fragment(const char *url, const char *before, apr_pool_t *pool);
+/** True when the earlier row answers everything that the rule would. It answers the rule's source. */
+bool check_hides(const redirect_match *earlier, const redirect_rule *rule);
+
+#endif
