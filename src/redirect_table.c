@@ -130,7 +130,8 @@ static bool match_template(const search *s, const rt_record *r)
     size_t len;
     const char *pattern = rt_text(s->table, RT_PATTERNS, r->pattern, &len);
 
-    return redirect_template_match(pattern, len, r->profile->flags, s->path, s->len, NULL, 0);
+    return rt_template_match(pattern, len, r->profile->flags, s->path, s->len, NULL, 0,
+                             s->request->steps);
 }
 
 static bool match_source(const search *s, const rt_record *r, size_t *matched)
@@ -185,6 +186,12 @@ static void wait_with(search *s, uint32_t place)
     memmove(&s->waiting[i + 1], &s->waiting[i], (s->nwaiting - i) * sizeof(s->waiting[0]));
     s->waiting[i] = (waiting){place, s->posting};
     s->nwaiting++;
+}
+
+/* Have templates taken what they may? */
+static inline bool is_spent(const search *s)
+{
+    return s->request->steps && !*s->request->steps;
 }
 
 static void try_rule(search *s, uint32_t place)
@@ -252,7 +259,7 @@ static void try_posting(search *s, uint32_t place)
         uint32_t rule = places[i];
 
         RT_OPAQUE(rule);
-        if (rule >= s->best)
+        if (rule >= s->best || is_spent(s))
             break;
         if (s->nwaiting == MAX_WAITING && rule > s->waiting[MAX_WAITING - 1].place) {
             s->left_out = true;
@@ -486,6 +493,44 @@ static void walk_floating(search *s)
     }
 }
 
+/* A segment of the path, from `at` to `end`, for one way of comparing letters. */
+static void try_fixed(search *s, const context *in, size_t at, size_t end, size_t front,
+                      size_t back)
+{
+    bool ahead = front < RT_SEGMENT_SLASHES && in->space->front >> front & 1;
+    bool behind = back < RT_SEGMENT_SLASHES && in->space->back >> back & 1;
+    uint64_t hash;
+
+    if ((!ahead && !behind) || end - at > RT_SEGMENT_MAX)
+        return;
+    s->host = in->host;
+    hash = rt_hash(s->table->seed, s->path + at, end - at, in->space->icase);
+    if (ahead)
+        probe(s, rt_fixed_key(hash, (unsigned)front, false, in->salt));
+    if (behind)
+        probe(s, rt_fixed_key(hash, (unsigned)back, true, in->salt));
+}
+
+/* Templates that are found by a whole segment. */
+static void walk_fixed(search *s)
+{
+    size_t slashes = 0, all = 0;
+
+    if (!(s->has & RT_SEGMENT))
+        return;
+    for (size_t i = 0; i < s->len; i++)
+        all += s->path[i] == '/';
+    for (size_t at = 0; at <= s->len; slashes++) {
+        size_t end = rt_segment_end(s->path, at, s->len);
+
+        for (unsigned i = 0; end > at && i < s->ncontexts; i++) {
+            if (s->contexts[i].space->has & RT_SEGMENT)
+                try_fixed(s, &s->contexts[i], at, end, slashes, all - slashes);
+        }
+        at = end + 1;
+    }
+}
+
 /* --- the request's contexts ------------------------------------------------------------------ */
 
 /* The number of a host in the table, or 0. A wildcard's `name` is without its star. */
@@ -586,6 +631,7 @@ static void walk(search *s)
         walk_segments(s);
     try_no_slash(s);
     walk_floating(s);
+    walk_fixed(s);
     clear_contexts(s);
 }
 
@@ -722,8 +768,8 @@ HTC_HOT HTC_APART bool rt_lookup_any(const redirect_table *table, const redirect
         s.nwaiting = 0;
         s.left_out = false;
         walk_all(&s);
-    } while (!try_waiting(&s));
-    if (s.best == NONE || !rt_take(table, s.best, &r)) {
+    } while (!is_spent(&s) && !try_waiting(&s));
+    if (s.best == NONE || is_spent(&s) || !rt_take(table, s.best, &r)) {
         match->rule = 0;
         return false;
     }
@@ -735,60 +781,4 @@ HTC_HOT bool redirect_table_lookup(const redirect_table *table, const redirect_r
                                    uint32_t from, redirect_match *match)
 {
     return table->lookup(table, request, from, match);
-}
-
-/* --- opening --------------------------------------------------------------------------------- */
-
-static const void *section(const redirect_table *t, rt_section which)
-{
-    return t->image + t->head.section[which].at;
-}
-
-/* Places that have so much of the image behind them that a short record, wherever it is said to
- * begin there, lies inside. */
-static uint32_t quick_range(const rt_header *head)
-{
-    uint32_t end = head->size < RT_QUICK ? 0 : head->size - RT_QUICK;
-
-    if (end > head->records_end)
-        end = head->records_end;
-    return end > sizeof(*head) ? end - (uint32_t)sizeof(*head) : 0;
-}
-
-const redirect_table *redirect_table_open(const void *image, size_t size, apr_pool_t *pool)
-{
-    redirect_table *t = apr_pcalloc(pool, sizeof(*t));
-
-    if (size < sizeof(t->head))
-        return NULL;
-    t->head = *(const rt_header *)image;
-    RT_READ_DONE();
-    if (!rt_header_possible(&t->head, size))
-        return NULL;
-    t->image = image;
-    t->buckets = section(t, RT_BUCKETS);
-    t->filter = section(t, RT_FILTER);
-    t->profiles = section(t, RT_PROFILES);
-    t->spaces = apr_pmemdup(pool, section(t, RT_SPACES),
-                            (t->head.section[RT_SPACES].count + 1) * sizeof(rt_space));
-    t->seed = t->head.seed;
-    t->nbuckets = t->head.section[RT_BUCKETS].count;
-    t->nfilter = t->head.section[RT_FILTER].count;
-    t->nspaces = t->head.section[RT_SPACES].count;
-    t->records_end = t->head.records_end;
-    t->end = t->head.size - REDIRECT_SLACK;
-    t->quick = quick_range(&t->head);
-    t->secret = rt_secret_of(t->seed);
-    t->lookup = rt_lookup_any;
-    t->simple_salt = rt_salt(t->seed, 0, 0, 0);
-    if (rt_is_simple(t)) {
-        t->lookup = t->spaces->prefix_depths ? rt_lookup_prefix : rt_lookup_whole;
-        rt_prepare_simple(t, pool);
-    }
-    return t;
-}
-
-uint64_t redirect_table_format(void)
-{
-    return (uint64_t)RT_VERSION << 32 | sizeof(rt_header);
 }

@@ -68,7 +68,8 @@ enum {
     REDIRECT_FLOATING = 4, /**< PATTERN: `source` may begin anywhere in the path */
     REDIRECT_QUERY_EXACT = 8, /**< `query` is compared as a whole; else as a set of parameters */
     REDIRECT_HTTP = 16,       /**< only for http */
-    REDIRECT_HTTPS = 32       /**< only for https */
+    REDIRECT_HTTPS = 32,      /**< only for https */
+    REDIRECT_SEARCHED = 64    /**< TEMPLATE, set by the builder: redirect_template_needs_search() */
 };
 
 /** A rule as the builder is given it. Strings are counted, need not be NUL-terminated, stay the
@@ -249,6 +250,9 @@ typedef struct redirect_request {
     uint64_t *compared;    /* the number of rules compared in lists for one key is added to it;
                          * NULL: not counted. The rest of the work is bounded by the path's
                          * length */
+    uint64_t *steps;       /* what templates may take, in bytes gone over: lowered by that. At 0 no
+                         * more of them are compared, and what was found means nothing. NULL: no
+                         * limit */
     /** For redirect_map_location(): escape a decoded path for a URL. NULL: redirect_escape_path().
      */
     const char *(*escape)(apr_pool_t *pool, const char *path);
@@ -352,23 +356,27 @@ typedef struct redirect_group {
 /**
  * Is the regex a template, whose meaning the table knows itself? It is written with literals and
  *
- *   ([^/]+)  or ([^/]+?)   a name: bytes of one segment; the second form where there is another one
- *                          in the same segment behind it
+ *   ([^/]+)                a name: bytes of one segment
  *   (.*)                   a splat: any bytes, also none
- *   (?:/(.*))?             the same with the slash ahead of it, or nothing; only at the end
+ *   (?:/(.*))?             the same with the slash ahead of it, or nothing
  *   (?:/([^/]+))?          a segment, or nothing
  *   ((?:[^/]+)(?:/(?:[^/]+))*)          segments
  *   (?:/((?:[^/]+)(?:/(?:[^/]+))*))?    segments, or nothing
  *
- * between "^" and "$" or "/?$", with one group at least. It has one of the last five at most, and
- * no name in the segments in which that begins and ends. Others are left to a regex library.
+ * between "^" and "$" or "/?$", with one to nine of these groups. Each name may be lazy, [^/]+?. A
+ * literal between two groups has at most 255 bytes. Others are left to a regex library.
  */
 bool redirect_template_is(const char *pattern, size_t len);
 
+/** Has the template several groups that may each have several places? It is matched with
+ * REDIRECT_SEARCHED then. */
+bool redirect_template_needs_search(const char *pattern, size_t len);
+
 /**
  * Does the template match, as a regex in which "." matches each byte and "$" only the end? Takes no
- * lock, allocates nothing, and its time is linear. @a flags: REDIRECT_ICASE or 0. What is no
- * template may match or not.
+ * lock, allocates nothing, and its time is linear. @a flags: REDIRECT_ICASE, REDIRECT_SEARCHED or
+ * both. With the latter paths of more than 16,384 bytes do not match. What is no template may match
+ * or not.
  * @return the number of its groups, with number 0, of which the first @a max are in @a groups (may
  * be NULL); 0: it does not match.
  */

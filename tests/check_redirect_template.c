@@ -8,6 +8,7 @@
  */
 #include "pool_fixture.h"
 #include "redirect_map_util.h"
+#include "redirect_table/template.h"
 #include "suite_util.h"
 #include "tool/map.h"
 
@@ -56,6 +57,9 @@ static const struct word {
     {"(?:/([^/]+))?", {"", "/a", "/ab", "/"}},
     {"((?:[^/]+)(?:/(?:[^/]+))*)", {"a", "a/b", "a/ab/-", "a//b"}},
     {"(?:/((?:[^/]+)(?:/(?:[^/]+))*))?", {"", "/a", "/a/b/ab", "/a/"}},
+    {"((?:[^/]+?)(?:/(?:[^/]+?))*)", {"a", "aa-b/a", "a/ab-a/-", "a//b"}},
+    {"(?:/([^/]+?))?", {"", "/a-a", "/ab", "/"}},
+    {"(?:/((?:[^/]+?)(?:/(?:[^/]+?))*))?", {"", "/a-", "/ab/b/a", "/a/"}},
 };
 #define WORDS   COUNT_OF(words)
 #define MOST    9 /* words of a template */
@@ -110,6 +114,8 @@ static void compare(map_regexes *regexes, unsigned id, const sample *s, unsigned
 
     match.profile.flags = (uint16_t)flags;
     n = map_regexes_groups(regexes, &match, path, len, wanted, REDIRECT_GROUPS);
+    if (redirect_template_needs_search(s->text, strlen(s->text)))
+        flags |= REDIRECT_SEARCHED;
     m = redirect_template_match(s->text, strlen(s->text), flags, path, len, got, REDIRECT_GROUPS);
     ck_assert_msg(!n == !m, "%s with '%s': %d, not %d", s->text, path, m, n);
     *matched += m > 0;
@@ -174,15 +180,9 @@ START_TEST(what_is_no_template)
         "^/([^/]+)\\",
         "^/(.+)$",
         "^/(.*?)$",
-        "^/(.*)/(.*)$",      /* two spans */
-        "^/([^/]+)(.*)$",    /* a name in the segment in which it begins */
-        "^/(.*)-([^/]+)$",   /* or ends */
-        "^/([^/]+)([^/]+)$", /* the first one is not lazy */
-        "^/([^/]+?)/x$",     /* nothing is behind it in its segment */
-        "^/([^/]+?)$",
-        "^/(?:/(.*))?x$", /* not at the end */
-        "^/([^/]+)(?:/([^/]+))?x$" /* without the segment, x is behind the name */,
-        "^/([^/]+?)0123456789012345678901234567890123456789012345678901234567890123x([^/]+)$",
+        "^/(.*)+$",
+        "^/((?:[^/]+)(?:/(?:[^/]+?))*)$",
+        "^/(?:/(.*)?)$",
         "^/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)/([^/]+)$",
     };
 
@@ -435,14 +435,48 @@ END_TEST
 #define MANY 3000
 
 static const struct {
-    const char *row, *path; /* %u: the row's number */
+    const char *row, *path; /* %s: of the row alone */
+    bool vercel, brief;     /* it has two bytes */
 } shapes[] = {
-    {"/old-%u/*/x /n/:splat\n", "/old-%u/a/b/x"},
-    {"/old/%u/:year /n/:year\n", "/old/%u/2024"},
-    {"/:lang/about-%u /n/:lang\n", "/de/about-%u"},
-    {"/:lang/:page/item-%u.html /n/:lang\n", "/de/a/item-%u.html"},
-    {"/*/page-%u.html /n/:splat\n", "/a/b/page-%u.html"},
+    {"/old-%s/*/x /n/:splat\n", "/old-%s/a/b/x", false, false},
+    {"/old/%s/:year /n/:year\n", "/old/%s/2024", false, false},
+    {"/:lang/about-%s /n/:lang\n", "/de/about-%s", false, false},
+    {"/:lang/:page/item-%s.html /n/:lang\n", "/de/a/item-%s.html", false, false},
+    {"/*/page-%s.html /n/:splat\n", "/a/b/page-%s.html", false, false},
+    {"/:lang/%s /n/:lang\n", "/de/%s", false, true},
+    {"/:lang/%s/:page /n/:lang\n", "/de/%s/a", false, true},
+    {"/a/:lang/%s/* /n/:lang\n", "/a/de/%s/a/b/c", false, true},
+    {"/a/*/%s /n/:splat\n", "/a/b/c/d/%s", false, true},
+    {"/*/%s/:x /n/:splat\n", "/a/b/c/%s/d", false, true},
+    {"/:l/%s/:page* /n/:l\n", "/de/%s", true, true},
+    {"/:l*/%s/:x? /n/:l*\n", "/de/at/%s/c", true, false},
+    {"/(.*)/%s/:x /n/$1\n", "/a/b/%s/c", true, true},
 };
+
+static const char *text_of(unsigned number, bool brief)
+{
+    static const char digits[] = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+    return brief ? apr_psprintf(pool, "%c%c", digits[number / 64], digits[number % 64])
+                 : apr_psprintf(pool, "%u", 10000 + number);
+}
+
+/* Rows "source target" of a shape, as the format has them. */
+static test_map *map_of(const char *shape, bool vercel, bool brief)
+{
+    char *text = apr_palloc(pool, MANY * 100), *to = text;
+
+    to += sprintf(to, "%s", vercel ? "{\"redirects\":[\n" : "");
+    for (unsigned i = 0; i < MANY; i++) {
+        char *row = apr_psprintf(pool, shape, text_of(i, brief)), *target = strchr(row, ' ');
+
+        *target++ = '\0';
+        to += vercel ? sprintf(to, "{\"source\":\"%s\",\"destination\":\"%.*s\"}%s\n", row,
+                               (int)strcspn(target, "\n"), target, i + 1 < MANY ? "," : "]}")
+                     : sprintf(to, "%s %s", row, target);
+    }
+    return test_map_load(vercel ? "vercel.json" : "_redirects", text, "");
+}
 
 static bool never(void *baton, uint32_t id, const char *pattern, unsigned flags,
                   const char *subject, size_t len)
@@ -454,26 +488,102 @@ static bool never(void *baton, uint32_t id, const char *pattern, unsigned flags,
 
 START_TEST(a_look_up_compares_few)
 {
-    char *text = apr_palloc(pool, MANY * 60), *to = text;
-    uint64_t compared = 0;
-    test_map *map;
+    uint64_t compared = 0, steps = UINT64_MAX;
+    bool vercel = shapes[_i].vercel, brief = shapes[_i].brief;
+    test_map *map = map_of(shapes[_i].row, vercel, brief);
 
-    for (unsigned i = 0; i < MANY; i++)
-        to += sprintf(to, shapes[_i].row, 10000 + i);
-    map = test_map_load("_redirects", text, "");
     ck_assert_uint_eq(map->report.rows, MANY);
     for (unsigned i = 0; i < MANY; i++) {
-        redirect_request request = {.path = apr_psprintf(pool, shapes[_i].path, 10000 + i),
+        redirect_request request = {.path = apr_psprintf(pool, shapes[_i].path, text_of(i, brief)),
                                     .regex = never,
-                                    .compared = &compared};
+                                    .compared = &compared,
+                                    .steps = &steps};
         redirect_match match;
 
         request.path_len = strlen(request.path);
         ck_assert_msg(redirect_table_lookup(map->table, &request, 0, &match), "%s", request.path);
-        ck_assert_uint_eq(redirect_table_line(map->table, match.rule, NULL), i + 1);
+        ck_assert_uint_eq(redirect_table_line(map->table, match.rule, NULL), i + 1 + vercel);
     }
     ck_assert_uint_le(compared, 16 * MANY);
+    ck_assert_uint_lt(UINT64_MAX - steps, 400 * MANY);
     test_map_free(map);
+}
+END_TEST
+
+/* Rows that nothing tells apart but the row itself: all are compared, within a budget. */
+START_TEST(many_that_are_alike)
+{
+    test_map *map = map_of("/:a.%s:b /n/:a/:b\n", true, true);
+    uint64_t steps = 1000000;
+    redirect_request request = {.path = "/p.__q", .path_len = 6, .regex = never, .steps = &steps};
+    redirect_match match;
+
+    ck_assert_uint_eq(map->report.rows, MANY);
+    ck_assert(!redirect_table_lookup(map->table, &request, 0, &match));
+    ck_assert_uint_ge(1000000 - steps, MANY);
+    ck_assert_uint_le(1000000 - steps, 64 * MANY);
+    request.path = "/p.aaq";
+    ck_assert(redirect_table_lookup(map->table, &request, 0, &match));
+    steps = 1000;
+    request.path = "/p.__q";
+    ck_assert(!redirect_table_lookup(map->table, &request, 0, &match));
+    ck_assert_uint_eq(steps, 0);
+    steps = 1000; /* nothing is found if rows in front were not compared */
+    request.path = apr_psprintf(pool, "/p.%sq", text_of(MANY - 1, true));
+    ck_assert(!redirect_table_lookup(map->table, &request, 0, &match));
+    test_map_free(map);
+}
+END_TEST
+
+/* The sources that have the most to try. */
+static const struct {
+    const char *template, *path, *more, *end; /* more: again and again */
+} hard[] = {
+    {"^/(.*)/a/(.*)/a/(.*)/a/(.*)/b$", "", "/a", "/c"},
+    {"^/(.*)a(.*)a(.*)a(.*)a(.*)a(.*)a(.*)a(.*)a(.*)b$", "/", "a", "c"},
+    {"^/(.*)a(.*)a(.*)a(.*)a(.*)b(.*)$", "/", "a", "c"},
+    {"^((?:/([^/]+))?$", "", "/", ""},
+    {"^(?:/((?:[^/]+)(?:/(?:[^/]+))*))?(?:/((?:[^/]+)(?:/(?:[^/]+))*))?"
+     "(?:/((?:[^/]+)(?:/(?:[^/]+))*))?(?:/((?:[^/]+)(?:/(?:[^/]+))*))?/b/(.*)$",
+     "", "/a", ""},
+    {"^/((?:[^/]+?)(?:/(?:[^/]+?))*)a((?:[^/]+?)(?:/(?:[^/]+?))*)a"
+     "((?:[^/]+?)(?:/(?:[^/]+?))*)b([^/]+)$",
+     "/", "aa/", "c"},
+    {"^/([^/]+?)a([^/]+?)a([^/]+?)a([^/]+?)b(.*)$", "/", "a", "c"},
+    {"^/([^/]+)([^/]+)([^/]+)([^/]+)([^/]+)b(.*)$", "/", "a", "c"},
+    {"^/([^/]+?)-([^/]+?)-([^/]+)/$", "/", "-", ""},
+    {"^/(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)/(.*)$", "", "a", ""},
+    {"^/(.*)aaaaaaaaaaaaaaaaaaaaaaaaaaaaaab(.*)c(.*)$", "/", "a", ""},
+    {"^/([^/]+)/([^/]+)/([^/]+)/?$", "", "/", ""},
+    {"^/(.*)/x$", "", "/", ""},
+};
+
+static uint64_t steps_of(unsigned i, unsigned times)
+{
+    char *path = apr_palloc(pool, 40000), *to = path + sprintf(path, "%s", hard[i].path);
+    unsigned flags = redirect_template_needs_search(hard[i].template, strlen(hard[i].template))
+                         ? REDIRECT_SEARCHED
+                         : 0;
+    uint64_t steps = UINT64_MAX;
+
+    for (unsigned j = 0; j < times; j++)
+        to += sprintf(to, "%s", hard[i].more);
+    to += sprintf(to, "%s", hard[i].end);
+    rt_template_match(hard[i].template, strlen(hard[i].template), flags, path, (size_t)(to - path),
+                      NULL, 0, &steps);
+    return UINT64_MAX - steps;
+}
+
+/* Ten times as long a path takes ten times as much. */
+START_TEST(the_time_is_linear)
+{
+    for (unsigned i = 0; i < COUNT_OF(hard); i++) {
+        uint64_t some = steps_of(i, 400), more = steps_of(i, 4000);
+
+        ck_assert_msg(more <= 11 * some, "%s: %u, %u", hard[i].template, (unsigned)some,
+                      (unsigned)more);
+        ck_assert_msg(more <= 400 * UINT64_C(4000), "%s: %u", hard[i].template, (unsigned)more);
+    }
 }
 END_TEST
 
@@ -505,8 +615,9 @@ START_TEST(any_bytes_may_stand_there)
             text[draw((unsigned)len)] = "/()[]^+*?:$\\a\0\xff"[draw(15)];
         len -= draw(3) ? 0 : draw((unsigned)len);
         redirect_template_is(text, len);
-        n = redirect_template_match(text, len, draw(2) ? REDIRECT_ICASE : 0, subject, path_len,
-                                    groups, REDIRECT_GROUPS);
+        n = redirect_template_match(
+            text, len, (draw(2) ? REDIRECT_ICASE : 0) | (draw(2) ? REDIRECT_SEARCHED : 0), subject,
+            path_len, groups, REDIRECT_GROUPS);
         for (int j = 0; j < n && j < REDIRECT_GROUPS; j++)
             ck_assert(groups[j].end < 0 ||
                       (groups[j].start >= 0 && groups[j].start <= groups[j].end &&
@@ -531,6 +642,8 @@ int main(void)
         tcase_add_test(tc, what_the_platforms_say);
     }
     tcase_add_test(tc, what_looks_like_a_pattern);
+    tcase_add_test(tc, many_that_are_alike);
+    tcase_add_test(tc, the_time_is_linear);
     tcase_add_loop_test(tc, a_look_up_compares_few, 0, (int)COUNT_OF(shapes));
     tcase_add_loop_test(tc, any_bytes_may_stand_there, 0, 2);
     suite_add_tcase(suite, tc);

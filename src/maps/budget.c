@@ -39,7 +39,7 @@ bool redirect_pattern_limits_itself(const char *pattern, size_t len)
 
 void redirect_budget_init(redirect_budget *budget, uint64_t steps, int64_t ms)
 {
-    *budget = (redirect_budget){.steps = steps, .time_ns = ms * NS_PER_MS};
+    *budget = (redirect_budget){.steps = steps, .templates = steps, .time_ns = ms * NS_PER_MS};
     redirect_budget_begin(budget);
 }
 

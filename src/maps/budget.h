@@ -2,7 +2,7 @@
 /**
  * @file maps/budget.h
  * What the patterns of one request may take: steps of the regex library, and processor time of the
- * thread. A pattern with nested repeats can take seconds for a short path, and a redirect map may
+ * thread. Wildcards, which the table matches itself, have steps of their own: bytes gone over. A pattern with nested repeats can take seconds for a short path, and a redirect map may
  * have thousands of them; httpd bounds a single pattern only. Used by the module for redirect maps
  * and by htcachectl. Part of the core: no httpd headers.
  *
@@ -42,13 +42,14 @@ bool redirect_pattern_limits_itself(const char *pattern, size_t len);
 #define REDIRECT_REQUEST_MS    500
 
 typedef struct redirect_budget {
-    uint64_t steps;  /* left */
-    int64_t time_ns; /* left */
-    int64_t tick;    /* htc_mono_ms() of the last look at the clock */
-    int64_t cpu_ns;  /* the thread's processor time then; 0: not asked for yet */
+    uint64_t steps;     /* left */
+    uint64_t templates; /* steps that are left for wildcards, see redirect_request.steps */
+    int64_t time_ns;    /* left */
+    int64_t tick;       /* htc_mono_ms() of the last look at the clock */
+    int64_t cpu_ns;     /* the thread's processor time then; 0: not asked for yet */
 } redirect_budget;
 
-/** Start with so many steps, and milliseconds of processor time. */
+/** Start with so many steps, and as many for wildcards, and milliseconds of processor time. */
 void redirect_budget_init(redirect_budget *budget, uint64_t steps, int64_t ms);
 
 /** A run of patterns begins: what this thread did before is not charged. */

@@ -495,9 +495,12 @@ static bool begins_token(map_text s, size_t i)
     return s.s[i] == '(' || (s.s[i] == ':' && redirect_map_name_length(s.s + i + 1, s.len - i - 1));
 }
 
-/* Does the segment have another parameter? Of several, the earlier ones take as little as they can. */
-static bool shares_segment(map_text s, size_t i)
+/* As path-to-regexp has it, a parameter takes as little as it can. Does that differ from as much as
+ * it can? Not where the segment must end with it, or with a literal behind it. */
+static bool is_lazy(map_text s, size_t i, char modifier)
 {
+    if (modifier == '*' || modifier == '+')
+        return i < s.len && s.s[i] != '/';
     for (; i < s.len && s.s[i] != '/'; i++) {
         if (begins_token(s, i))
             return true;
@@ -530,7 +533,7 @@ static bool put_token(map_reader *r, map_text s, size_t *i, bool slash, map_buff
         return redirect_map_fail(r, "'%c' is only possible behind '/:name' or '/(regex)'",
                                  modifier);
     if (!part.s)
-        part = shares_segment(s, *i) ? (map_text){"[^/]+?", 6, 0} : (map_text){"[^/]+", 5, 0};
+        part = is_lazy(s, *i, modifier) ? (map_text){"[^/]+?", 6, 0} : (map_text){"[^/]+", 5, 0};
     if (!redirect_map_names_add(r, names, name))
         return false;
     if (slash && !modifier)

@@ -498,6 +498,9 @@ redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_
         return REDIRECT_TOO_BIG;
     d.profile.kind = (uint8_t)rule->kind;
     d.profile.flags = (uint16_t)rule->flags;
+    if (rule->kind == REDIRECT_TEMPLATE &&
+        redirect_template_needs_search(rule->pattern, rule->pattern_len))
+        d.profile.flags |= REDIRECT_SEARCHED;
     d.profile.status = (uint16_t)rule->status;
     d.profile.options = (uint16_t)rule->options;
     set_source(b, &d);

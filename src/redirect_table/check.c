@@ -226,9 +226,16 @@ static bool template_ok(const check *c, const rt_record *r)
 {
     const uint32_t *ends = section(c, RT_PATTERNS);
 
-    return r->profile->kind != REDIRECT_TEMPLATE ||
-           redirect_template_is(c->image + ends[r->pattern - 1],
-                                ends[r->pattern] - ends[r->pattern - 1] - 1);
+    const char *pattern;
+    size_t len;
+    bool searched = r->profile->flags & REDIRECT_SEARCHED;
+
+    if (r->profile->kind != REDIRECT_TEMPLATE)
+        return !searched;
+    pattern = c->image + ends[r->pattern - 1];
+    len = ends[r->pattern] - ends[r->pattern - 1] - 1;
+    return redirect_template_is(pattern, len) &&
+           redirect_template_needs_search(pattern, len) == searched;
 }
 
 static void count_record(check *c, const rt_record *r)

@@ -6,7 +6,10 @@
  *   redirect_table.c        look-ups
  *   redirect_table/simple.c look-ups where all rules are of the simplest kinds
  *   redirect_table/text.c   comparing and hashing texts; rules as text again
- *   redirect_table/template.c matching templates
+ *   redirect_table/open.c   opening an image
+ *   redirect_table/template.c, template_search.c  matching templates
+ *   redirect_table/template_segments.c  segments by which they are found; these three share
+ *                           redirect_table/template.h
  *   redirect_table/build.c  the builder: a rule becomes a record
  *   redirect_table/key.c    and a key
  *   redirect_table/index.c  the builder's end: duplicates, the index, the image
@@ -41,7 +44,9 @@
  *     behind given segments is known from the nodes;
  *   - of a pattern with literals that is not found better by its source, and of a FLOATING one: 8
  *     or 4 bytes of a literal, those that the fewest others have; of a FLOATING one with less, that
- *     it is one.
+ *     it is one;
+ *   - of a TEMPLATE that is not found better otherwise: a whole segment that it fixes, and the
+ *     number of slashes in front of it or behind it. There are masks of these numbers.
  *
  * A look-up makes all keys that rules for its request can have and tries each rule found, so that
  * a hash never decides more than where to look. Rules of the same key are in a posting: how many,
@@ -69,22 +74,26 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#define RT_MAGIC        UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
-#define RT_VERSION      10
-#define RT_WAYS         10  /* places in a bucket */
-#define RT_LOAD         85  /* per cent of the places that are used */
-#define RT_MAX_REACH    255 /* buckets behind its own that a key may be in */
-#define RT_FILTER_BITS  12  /* for each key */
-#define RT_KEYED_STRIPS 7   /* strip sets that take part in keys */
-#define RT_MAX_SPACES   60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
-#define RT_PARTIAL_MAX  63
-#define RT_MARK_SHIFT   9   /* bytes of records, as a power of two */
-#define RT_CHUNK        240 /* bytes that XXH3 hashes fast with a seed */
-#define RT_READY_MAX    64  /* profiles whose number takes one byte */
-#define RT_UNUSUAL      UINT32_MAX
-#define RT_NUMBER_BYTES 5
-#define RT_MAX_DIRS     16383 /* in two bytes */
-#define RT_QUICK        512   /* more than four numbers of a byte, their texts, and the slack */
+#define RT_MAGIC           UINT64_C(0x3162615452637448) /* "HtcRTab1"; other byte orders read another */
+#define RT_VERSION         11
+#define RT_WAYS            10  /* places in a bucket */
+#define RT_LOAD            85  /* per cent of the places that are used */
+#define RT_MAX_REACH       255 /* buckets behind its own that a key may be in */
+#define RT_FILTER_BITS     12  /* for each key */
+#define RT_KEYED_STRIPS    7   /* strip sets that take part in keys */
+#define RT_MAX_SPACES      60  /* 3 ways of hosts, 2 of case, and of queries 3 and the strip sets */
+#define RT_PARTIAL_MAX     63
+#define RT_MARK_SHIFT      9   /* bytes of records, as a power of two */
+#define RT_CHUNK           240 /* bytes that XXH3 hashes fast with a seed */
+#define RT_READY_MAX       64  /* profiles whose number takes one byte */
+#define RT_UNUSUAL         UINT32_MAX
+#define RT_NUMBER_BYTES    5
+#define RT_MAX_DIRS        16383 /* in two bytes */
+#define RT_SEGMENT_MAX     255   /* bytes of a segment by which a template is found, */
+#define RT_SEGMENT_SLASHES 64    /* and fewer slashes than that in front or behind */
+#define RT_TEMPLATE_STEPS  16    /* what a template takes in any case */
+#define RT_TEMPLATE_PATH   16384 /* bytes of a path that a template with a search may match */
+#define RT_QUICK           512   /* more than four numbers of a byte, their texts, and the slack */
 
 /* What a record of a profile has, besides REDIRECT_HAS_TARGET and REDIRECT_HAS_QUERY. */
 enum { RT_HOST = 4, RT_PATTERN = 8, RT_CONDITION = 16, RT_DIR = 32 };
@@ -150,7 +159,8 @@ enum {
     RT_NO_SLASH = 4, /* LITERAL_PREFIX or PATTERN without a slash */
     RT_FLOAT_4 = 8,
     RT_FLOAT_8 = 16,
-    RT_FLOAT_ALL = 32
+    RT_FLOAT_ALL = 32,
+    RT_SEGMENT = 64 /* TEMPLATE, by a segment */
 };
 
 /* Rules that are alike in what their keys are made of. Depths are numbers of segments, as bits;
@@ -158,13 +168,14 @@ enum {
 typedef struct rt_space {
     uint64_t prefix_depths;  /* of PREFIX rules */
     uint64_t partial_depths; /* of the segments in front of a partial one */
+    uint64_t front, back;    /* RT_SEGMENT: numbers of slashes in front or behind, as bits */
     uint32_t strip;          /* of RT_QUERY_SET */
     uint8_t icase, query, host;
     uint8_t has;
 } rt_space;
 
 static_assert(RT_MAX_SPACES == 3 * 2 * (3 + RT_KEYED_STRIPS), "every space has a place");
-static_assert(sizeof(rt_space) == 24, "no padding inside");
+static_assert(sizeof(rt_space) == 40, "no padding inside");
 
 typedef struct rt_node {
     uint64_t key;
@@ -421,6 +432,8 @@ static inline const uint32_t *rt_posting(const redirect_table *table, uint32_t p
 #define RT_KEY_FLOAT_4  UINT64_C(0x1d8e4e27c47d124f)
 #define RT_KEY_FLOAT_8  UINT64_C(0xeb44accab455d165)
 #define RT_KEY_ALL      UINT64_C(0x2f4d4f2b9c6d3a8b)
+#define RT_KEY_FRONT    UINT64_C(0xd1b54a32d192ed03)
+#define RT_KEY_BACK     UINT64_C(0xaef17502108ef2d9)
 
 static inline uint64_t rt_rotate(uint64_t x, unsigned n)
 {
@@ -479,6 +492,12 @@ static inline uint64_t rt_whole_key(uint64_t hash, uint64_t salt)
 static inline uint64_t rt_segments_key(uint64_t hash, uint64_t salt)
 {
     return hash ^ salt ^ RT_KEY_SEGMENTS;
+}
+
+/* Of a template with a segment of this hash and so many slashes in front of it, or behind. */
+static inline uint64_t rt_fixed_key(uint64_t segment, unsigned slashes, bool back, uint64_t salt)
+{
+    return rt_key(rt_mix(segment + slashes, RT_K1), salt, back ? RT_KEY_BACK : RT_KEY_FRONT);
 }
 
 static inline uint32_t rt_bucket_of(uint64_t key, uint32_t nbuckets)
@@ -543,6 +562,10 @@ void rt_fill(const redirect_table *table, uint32_t place, const rt_record *recor
 
 /* redirect_table.c's own way, for all tables. */
 rt_lookup_fn rt_lookup_any;
+
+/* As redirect_template_match(); what it takes is subtracted from *steps (NULL: it is not asked). */
+int rt_template_match(const char *pattern, size_t len, unsigned flags, const char *path,
+                      size_t path_len, redirect_group *groups, int max, uint64_t *steps);
 
 /* redirect_table/choose.c. A rule matches, as far as its condition does not matter. It has one, or
  * is one of those of `posting` (0: none), of which some have. REDIRECT_CHOSEN: *place, whose record

@@ -6,6 +6,7 @@
  * same bytes in a literal.
  */
 #include "redirect_table/builder.h"
+#include "redirect_table/template.h"
 
 #define WIDE            8 /* bytes of a literal that make a key, if it has as many */
 #define NARROW          4
@@ -228,8 +229,9 @@ bool rt_key_make(redirect_builder *b, const rt_record *r, uint64_t *key)
 
 bool rt_key_is_open(const redirect_rule *rule)
 {
-    return redirect_kind_has_pattern(rule->kind) &&
-           (rule->literals || (rule->flags & REDIRECT_FLOATING && rule->source_len >= NARROW));
+    return rule->kind == REDIRECT_TEMPLATE ||
+           (rule->kind == REDIRECT_PATTERN &&
+            (rule->literals || (rule->flags & REDIRECT_FLOATING && rule->source_len >= NARROW)));
 }
 
 bool rt_key_later(redirect_builder *b, const redirect_rule *rule)
@@ -246,11 +248,15 @@ typedef struct counts {
     uint32_t mask;
 } counts;
 
-/* The bytes of a literal that a rule is to be found by. */
+/* The bytes of a literal that a rule is to be found by, or a segment of a template. */
 typedef struct window {
     const char *at; /* NULL: none */
     unsigned n;
     bool icase;
+    bool fixed; /* a segment: */
+    bool back;
+    unsigned slashes;
+    uint64_t hash;
     uint32_t count; /* of rules that have them, too */
 } window;
 
@@ -274,7 +280,7 @@ static void see_literal(const counts *c, uint64_t salt, const char *text, size_t
         if (!rarest)
             ++*count;
         else if (*count <= rarest->count)
-            *rarest = (window){text + at, n, icase, *count};
+            *rarest = (window){.at = text + at, .n = n, .icase = icase, .count = *count};
     }
 }
 
@@ -320,7 +326,58 @@ static void see_literals(const counts *c, const opened *o, window *rarest)
     }
 }
 
-/* By the rarest bytes of a literal, unless few enough are found by the beginning. */
+/* A template whose segments are counted. */
+typedef struct fixed_walk {
+    const counts *c;
+    const redirect_builder *b;
+    uint64_t salt;
+    bool icase;
+    window *rarest; /* NULL: they are counted */
+} fixed_walk;
+
+/* One by which a look-up finds as few is better than bytes: these are asked for at each place. */
+static void see_segment(void *baton, bool back, unsigned slashes, const char *text, size_t len)
+{
+    const fixed_walk *w = baton;
+    uint64_t hash = rt_hash(w->b->seed, text, len, w->icase);
+    uint32_t *count = count_of(w->c, rt_fixed_key(hash, slashes, back, w->salt));
+
+    if (!w->rarest)
+        ++*count;
+    else if (*count < w->rarest->count || (*count == w->rarest->count && !w->rarest->fixed))
+        *w->rarest = (window){.at = "",
+                              .icase = w->icase,
+                              .fixed = true,
+                              .back = back,
+                              .slashes = slashes,
+                              .hash = hash,
+                              .count = *count};
+}
+
+static void see_segments(const counts *c, const redirect_builder *b, const opened *o,
+                         window *rarest)
+{
+    fixed_walk w = {c, b, o->salt, o->record.profile->flags & REDIRECT_ICASE, rarest};
+    const char *pattern;
+    size_t len;
+
+    if (o->record.profile->kind != REDIRECT_TEMPLATE)
+        return;
+    pattern = rt_strings_get(&b->patterns, o->record.pattern, &len);
+    rt_template_segments(pattern, len, see_segment, &w);
+}
+
+static uint64_t fixed_key(rt_space *space, const window *w, uint64_t salt)
+{
+    space->has |= RT_SEGMENT;
+    if (w->back)
+        space->back |= UINT64_C(1) << w->slashes;
+    else
+        space->front |= UINT64_C(1) << w->slashes;
+    return rt_fixed_key(w->hash, w->slashes, w->back, salt);
+}
+
+/* By the rarest bytes of a literal, or segment, unless few enough are found by the beginning. */
 static bool choose_key(redirect_builder *b, const counts *c, const opened *o, uint64_t *key)
 {
     bool floating = o->record.profile->flags & REDIRECT_FLOATING;
@@ -329,11 +386,17 @@ static bool choose_key(redirect_builder *b, const counts *c, const opened *o, ui
     rt_space *space;
     uint64_t salt, bytes;
 
-    if (same > FEW)
+    if (same > FEW) {
         see_literals(c, o, &rarest);
+        see_segments(c, b, o, &rarest);
+    }
     if (!rarest.at || rarest.count >= same)
         return rt_key_make(b, &o->record, key);
     space = space_of(b, &o->record, rarest.icase, &salt);
+    if (rarest.fixed) {
+        *key = fixed_key(space, &rarest, salt);
+        return true;
+    }
     space->has |= rarest.n == WIDE ? RT_FLOAT_8 : RT_FLOAT_4;
     bytes = rt_window(rarest.at, rarest.n, rarest.icase);
     *key = rt_key(rt_mix(bytes ^ b->seed, RT_K1), salt,
@@ -355,6 +418,7 @@ static bool make_counts(redirect_builder *b, size_t n, rt_buffer *buffer, counts
 
         ++*same_beginning(c, b, &o);
         see_literals(c, &o, NULL);
+        see_segments(c, b, &o, NULL);
     }
     return true;
 }

@@ -4,9 +4,9 @@
  * library is asked. Called by look-ups for each candidate, once more for the groups of the rule
  * that answers, and by those who read maps, to find out what is a template.
  *
- * A template is head, [span, tail], ["/?"]. Head and tail are literals and names; a name is a part
- * of one segment. A span may be many segments, or none. Each piece has one place at most where it
- * can be, so nothing is ever tried twice:
+ * Here are those that are head, [span, tail], ["/?"]; template_search.c has the others. Head and
+ * tail are literals and names; a name is a part of one segment. A span may be many segments, or
+ * none. Each piece has one place at most where it can be, so nothing is ever tried twice:
  *
  *   - The last name of a segment ends where the segment ends, but for the literal behind it. Those
  *     ahead of it are lazy: each ends at the first place where the literal behind it stands. If what
@@ -19,31 +19,12 @@
  * segment, which are looked for, are short. The text may be that of an image that others write: any
  * bytes will do, also others each time they are read.
  */
-#include "redirect_table/internal.h"
+#include "redirect_table/template.h"
 
-#define BETWEEN_MAX 64 /* bytes of a literal between two names of a segment */
+#define BETWEEN_MAX    64 /* bytes of a literal between two names of a segment */
 
-typedef enum piece_kind {
-    PIECE_BAD,
-    PIECE_LITERAL, /* one byte */
-    PIECE_LAZY,    /* a name with others behind it in its segment */
-    PIECE_NAME,
-    PIECE_SPLAT, /* any bytes */
-    PIECE_REST,  /* "/" and any bytes, or nothing */
-    PIECE_MAYBE, /* "/" and a segment, or nothing */
-    PIECE_SOME,  /* segments */
-    PIECE_ANY,   /* "/" and segments, or nothing */
-    PIECE_SLASH, /* one that may be there, at the end */
-    PIECE_END
-} piece_kind;
-
-typedef struct piece {
-    piece_kind kind;
-    char byte; /* the literal */
-} piece;
-
-#define NAME     "[^/]+"
-#define SEGMENTS "((?:" NAME ")(?:/(?:" NAME "))*)"
+#define NAME           "[^/]+"
+#define SEGMENTS(name) "((?:" name ")(?:/(?:" name "))*)"
 
 static const struct {
     const char *text;
@@ -54,17 +35,18 @@ static const struct {
     {                                \
         text, sizeof(text) - 1, kind \
     }
-    WORD("(" NAME ")", PIECE_NAME),        WORD("(.*)", PIECE_SPLAT),
-    WORD("(?:/(.*))?", PIECE_REST),        WORD("(" NAME "?)", PIECE_LAZY),
-    WORD("(?:/(" NAME "))?", PIECE_MAYBE), WORD(SEGMENTS, PIECE_SOME),
-    WORD("(?:/" SEGMENTS ")?", PIECE_ANY),
+    WORD("(" NAME ")", PIECE_NAME),
+    WORD("(.*)", PIECE_SPLAT),
+    WORD("(?:/(.*))?", PIECE_REST),
+    WORD("(" NAME "?)", PIECE_LAZY),
+    WORD("(?:/(" NAME "))?", PIECE_MAYBE),
+    WORD(SEGMENTS(NAME), PIECE_SOME),
+    WORD("(?:/" SEGMENTS(NAME) ")?", PIECE_ANY),
+    WORD("(?:/(" NAME "?))?", PIECE_MAYBE_LAZY),
+    WORD(SEGMENTS(NAME "?"), PIECE_SOME_LAZY),
+    WORD("(?:/" SEGMENTS(NAME "?") ")?", PIECE_ANY_LAZY),
 #undef WORD
 };
-
-/* A text, and where in it the next piece begins. */
-typedef struct reader {
-    const char *at, *end;
-} reader;
 
 static piece take_word(reader *r)
 {
@@ -91,7 +73,7 @@ static bool is_letter_or_digit(char c)
 }
 
 /* What is not a word has a backslash ahead, or means nothing else in a regex. */
-static piece take_piece(reader *r)
+piece rt_take_piece(reader *r)
 {
     size_t left = (size_t)(r->end - r->at);
     char c;
@@ -130,6 +112,7 @@ static bool is_name(piece_kind kind)
     return kind == PIECE_LAZY || kind == PIECE_NAME;
 }
 
+/* Such as a template without a search may have. */
 static bool is_span(piece_kind kind)
 {
     return kind >= PIECE_SPLAT && kind <= PIECE_ANY;
@@ -189,7 +172,7 @@ static bool see_span(reading *t, piece_kind kind)
     return true;
 }
 
-bool redirect_template_is(const char *pattern, size_t len)
+static bool is_simple(const char *pattern, size_t len)
 {
     reader r = {pattern, pattern + len};
     reading t = {0};
@@ -197,7 +180,7 @@ bool redirect_template_is(const char *pattern, size_t len)
     if (!len || *r.at++ != '^')
         return false;
     for (;;) {
-        piece p = take_piece(&r);
+        piece p = rt_take_piece(&r);
 
         if (p.kind == PIECE_END || p.kind == PIECE_SLASH)
             return t.groups && t.groups < REDIRECT_GROUPS && t.last != PIECE_LAZY;
@@ -209,6 +192,16 @@ bool redirect_template_is(const char *pattern, size_t len)
     }
 }
 
+bool redirect_template_is(const char *pattern, size_t len)
+{
+    return is_simple(pattern, len) || rt_template_is_searched(pattern, len);
+}
+
+bool redirect_template_needs_search(const char *pattern, size_t len)
+{
+    return !is_simple(pattern, len) && rt_template_is_searched(pattern, len);
+}
+
 /* --- does it match ---------------------------------------------------------------------------- */
 
 /* A path, of which the first `end` bytes are to be matched. */
@@ -218,6 +211,7 @@ typedef struct subject {
     bool icase;
     redirect_group *groups; /* NULL: they are not wanted */
     int max, found;         /* found: with number 0, the whole path */
+    uint64_t steps;         /* bytes gone over, at most */
 } subject;
 
 static void put_group(subject *s, size_t start, size_t end)
@@ -247,7 +241,7 @@ static size_t take_literal(reader *r, char literal[], size_t max, piece_kind *be
 
     for (;;) {
         reader before = *r;
-        piece p = take_piece(r);
+        piece p = rt_take_piece(r);
 
         if (p.kind != PIECE_LITERAL || p.byte == '/') {
             *behind = p.kind;
@@ -282,6 +276,7 @@ static bool match_lazy(subject *s, reader *r, size_t *at)
     if (!is_name(behind))
         return false;
     for (size_t i = start + 1; i + len <= end; i++) {
+        s->steps++;
         if (literal_at(s, literal, len, i)) {
             put_group(s, start, i);
             *at = i + len;
@@ -301,7 +296,7 @@ static bool match_name(subject *s, reader *r, size_t *at)
     for (;;) {
         reader before = again;
 
-        p = take_piece(&again);
+        p = rt_take_piece(&again);
         if (p.kind != PIECE_LITERAL || p.byte == '/') {
             again = before;
             break;
@@ -312,7 +307,7 @@ static bool match_name(subject *s, reader *r, size_t *at)
         return false;
     put_group(s, start, end - len);
     for (size_t i = end - len; i < end; i++) {
-        p = take_piece(r);
+        p = rt_take_piece(r);
         if (!same_byte(s, p.byte, i))
             return false;
     }
@@ -332,7 +327,7 @@ static piece_kind match_pieces(subject *s, reader *r, size_t *at)
             r->at++;
             ++*at;
         }
-        p = take_piece(r);
+        p = rt_take_piece(r);
         switch (p.kind) {
         case PIECE_LITERAL:
             if (*at >= s->end || !same_byte(s, p.byte, *at))
@@ -382,12 +377,14 @@ static bool match_span(subject *s, piece_kind kind, size_t at, size_t end)
 }
 
 /* Where the tail at r begins in the path, at `least` or behind it. False: nowhere. */
-static bool find_tail(const subject *s, reader r, size_t least, size_t *start)
+static bool find_tail(subject *s, reader r, size_t least, size_t *start)
 {
     size_t before = 0, slashes = 0, at = s->end;
 
+    s->steps += (size_t)(r.end - r.at);
+
     for (;;) {
-        piece p = take_piece(&r);
+        piece p = rt_take_piece(&r);
 
         if (p.kind == PIECE_END || p.kind == PIECE_SLASH)
             break;
@@ -415,33 +412,59 @@ static bool find_tail(const subject *s, reader r, size_t least, size_t *start)
 /* Without "/?" at the end. */
 static bool match_all(subject *s, reader r)
 {
+    const char *begin = r.at;
     size_t at = 0, tail;
     piece_kind behind = match_pieces(s, &r, &at);
 
     if (is_span(behind)) {
-        if (!find_tail(s, r, at, &tail) || !match_span(s, behind, at, tail))
+        if (!find_tail(s, r, at, &tail) || !match_span(s, behind, at, tail)) {
+            s->steps += s->end;
             return false;
+        }
         at = tail;
         behind = match_pieces(s, &r, &at);
     }
+    s->steps += at + (size_t)(r.at - begin);
     return (behind == PIECE_END || behind == PIECE_SLASH) && at == s->end;
+}
+
+/* How a template is matched up to the path's end. */
+typedef bool match_fn(subject *s, reader r);
+
+static bool match_with_search(subject *s, reader r)
+{
+    int n = rt_template_search(r, s->icase, s->path, s->end, s->groups, s->max, &s->steps);
+
+    if (n)
+        s->found = n;
+    return n > 0;
+}
+
+int rt_template_match(const char *pattern, size_t len, unsigned flags, const char *path,
+                      size_t path_len, redirect_group *groups, int max, uint64_t *steps)
+{
+    subject s = {path, path_len, flags & REDIRECT_ICASE, groups, max, 0, RT_TEMPLATE_STEPS};
+    reader r = {pattern + 1, pattern + len};
+    match_fn *match = flags & REDIRECT_SEARCHED ? match_with_search : match_all;
+    bool matched;
+
+    if (!len)
+        return 0;
+    put_group(&s, 0, path_len);
+    matched = match(&s, r);
+    if (!matched && path_len && path[path_len - 1] == '/' && len >= 3 &&
+        !memcmp(pattern + len - 3, "/?$", 3)) {
+        s.end--;
+        s.found = 1;
+        matched = match(&s, r);
+    }
+    if (steps)
+        *steps -= s.steps < *steps ? s.steps : *steps;
+    return matched ? s.found : 0;
 }
 
 int redirect_template_match(const char *pattern, size_t len, unsigned flags, const char *path,
                             size_t path_len, redirect_group *groups, int max)
 {
-    subject s = {path, path_len, flags & REDIRECT_ICASE, groups, max, 0};
-    reader r = {pattern + 1, pattern + len};
-
-    if (!len)
-        return 0;
-    put_group(&s, 0, path_len);
-    if (match_all(&s, r))
-        return s.found;
-    if (!path_len || path[path_len - 1] != '/' || len < 3 ||
-        memcmp(pattern + len - 3, "/?$", 3) != 0)
-        return 0;
-    s.end--;
-    s.found = 1;
-    return match_all(&s, r) ? s.found : 0;
+    return rt_template_match(pattern, len, flags, path, path_len, groups, max, NULL);
 }

@@ -324,7 +324,7 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
         return;
     rt_fill(table, rule, &r, 0, &match);
     out->kind = match.profile.kind;
-    out->flags = match.profile.flags;
+    out->flags = match.profile.flags & ~(unsigned)REDIRECT_SEARCHED;
     out->source = r.source;
     out->source_len = r.dir_len + r.source_len;
     if (r.dir_len) {

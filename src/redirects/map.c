@@ -431,6 +431,18 @@ static void charge_conditions(pattern_run *run, const redirect_judge *judge)
         redirect_budget_charge(budget_of(run->r), judge->steps);
 }
 
+/* The table may have wildcards. */
+static HTC_APART void share_steps(redirect_request *asked, pattern_run *run)
+{
+    run->budget = budget_of(run->r);
+    asked->steps = &run->budget->templates;
+}
+
+static bool is_spent(const redirect_request *asked)
+{
+    return asked->steps && !*asked->steps;
+}
+
 /* A map whose patterns could not all be tried has no match: an earlier row might have answered. */
 static bool look_up(const htc_table *table, const redirect_request *asked, redirect_match *match)
 {
@@ -441,6 +453,7 @@ static bool look_up(const htc_table *table, const redirect_request *asked, redir
         redirect_budget_left(run->budget); /* charges the last pattern */
     if (asked->judge)
         charge_conditions(run, asked->judge);
+    run->out_of_budget |= is_spent(asked);
     return found && !run->out_of_budget;
 }
 
@@ -536,6 +549,8 @@ static inline void fill_request(redirect_request *asked, request_rec *r,
         fill_query(asked, r);
     if (table->info.uses_condition)
         take_conditions(asked, r, map);
+    if (table->info.pattern)
+        share_steps(asked, run);
 }
 
 /* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
@@ -553,6 +568,8 @@ static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_red
         fill_query(asked, run->r);
     if (info->uses_condition && !asked->judge)
         take_conditions(asked, run->r, map);
+    if (info->pattern && !asked->steps)
+        share_steps(asked, run);
     own = *asked;
     own.baton = &own_run;
     origin = redirect_overlay_lookup(own_run.table->edits, held->table->table, asked, &own, match);
@@ -560,7 +577,7 @@ static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_red
         redirect_budget_left(budget_of(run->r)); /* charges the last pattern */
     if (asked->judge)
         charge_conditions(run, asked->judge);
-    run->out_of_budget |= own_run.out_of_budget;
+    run->out_of_budget |= own_run.out_of_budget || is_spent(asked);
     if (run->out_of_budget || origin == REDIRECT_NOT_FOUND)
         return NULL;
     return origin == REDIRECT_IN_OVERLAY ? own_run.table : held->table;
@@ -632,8 +649,8 @@ static HTC_APART void say_out_of_budget(request_rec *r, const htc_redirects *red
         APLOG_MARK, APLOG_WARNING, 0, r,
         "HtCacheRedirectMap: %s, named at %s: its patterns or conditions take too long for "
         "'%s', more than %d steps or %d ms for those of a request. No row of it answers "
-        "such a request. Look for repeats within repeats, as in (a+)+, for patterns "
-        "without a literal beginning, and for thousands of rows with conditions for one "
+        "such a request. Look for repeats within repeats, as in (a+)+, for patterns and "
+        "wildcards without a text of their own, and for thousands of rows with conditions for one "
         "source. This is said once an hour at most",
         map->file, map->where, r->uri, REDIRECT_REQUEST_STEPS, REDIRECT_REQUEST_MS);
 }

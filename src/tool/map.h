@@ -20,6 +20,8 @@ map_regexes *map_regexes_create(apr_pool_t *pool);
 void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms);
 /** For a command that looks up each row of a map. */
 #define MAP_REGEXES_COMMAND_MS 60000
+/** For redirect_request.steps. */
+uint64_t *map_regexes_steps(map_regexes *regexes);
 /** True when a pattern was not run because the budget was used up. */
 bool map_regexes_out_of_budget(const map_regexes *regexes);
 /** As redirect_report.compile. */

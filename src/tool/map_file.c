@@ -326,6 +326,7 @@ bool map_file_find(map_file *f, const redirect_request *request, redirect_match 
     redirect_request_one_form(&asked, f->pool);
     asked.regex = map_regexes_match;
     asked.baton = f->regexes;
+    asked.steps = map_regexes_steps(f->regexes);
     redirect_conditions_begin(&f->conditions, f->pool, field_of, f);
     f->conditions.method = f->method;
     f->conditions.query =

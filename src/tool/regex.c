@@ -50,9 +50,14 @@ void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms)
     regexes->out_of_budget = false;
 }
 
+uint64_t *map_regexes_steps(map_regexes *regexes)
+{
+    return &regexes->budget.templates;
+}
+
 bool map_regexes_out_of_budget(const map_regexes *regexes)
 {
-    return regexes->out_of_budget;
+    return regexes->out_of_budget || !regexes->budget.templates;
 }
 
 static pcre2_code *compile(const char *pattern, unsigned flags, int *error)
@@ -133,7 +138,7 @@ static int groups_of(map_regexes *regexes, const redirect_match *match, const ch
 #else
 
 struct map_regexes {
-    int unused;
+    uint64_t steps;
 };
 
 bool map_regexes_available(void)
@@ -143,18 +148,26 @@ bool map_regexes_available(void)
 
 map_regexes *map_regexes_create(apr_pool_t *pool)
 {
-    return apr_pcalloc(pool, sizeof(map_regexes));
+    map_regexes *regexes = apr_palloc(pool, sizeof(*regexes));
+
+    regexes->steps = REDIRECT_REQUEST_STEPS;
+    return regexes;
 }
 
 void map_regexes_budget(map_regexes *regexes, uint64_t steps, int64_t ms)
 {
-    (void)regexes, (void)steps, (void)ms;
+    (void)ms;
+    regexes->steps = steps;
+}
+
+uint64_t *map_regexes_steps(map_regexes *regexes)
+{
+    return &regexes->steps;
 }
 
 bool map_regexes_out_of_budget(const map_regexes *regexes)
 {
-    (void)regexes;
-    return false;
+    return !regexes->steps;
 }
 
 const char *map_regexes_try(void *ignored, const char *pattern, unsigned flags)
