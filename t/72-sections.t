@@ -67,12 +67,16 @@ symlink 'a/b', "$tree/link";
 symlink "$tree/page.html", "$tree/file-link.html";
 symlink '/etc', "$tree/foreign";
 symlink '../page.html', "$tree/says/strict/link.html";
+symlink 'nowhere', "$tree/$_" for 'dangling', 'a/b/dangling';
 write_file("$top/site/way/page.html", "a directory, later a link\n");
 
 my @paths = (
     '/', '/index.html', '/page.html', '/missing', '/a/b/page.html', '/a/b', '/a/b/', '/a/b/c/', '/a/b/page.html/info',
     '/deep/page.html', '/deep/', '/deep/down/page.html', '/deep/list/', '/deep/list/x.txt', '/named/file.html', '/named/',
     '/ssi/page.shtml', '/multi/doc', '/private/page.html', '/link/page.html', '/link/c/', '/file-link.html',
+    '/dangling', '/a/b/dangling', '/a/b/missing', '/a/b/missing/info', '/a/b/missing/', '/a/b/c/missing', '/link/missing', '/link/c/missing',
+    '/deep/missing', '/deep/down/missing', '/private/missing', '/named/missing', '/multi/missing', '/says/more/missing', '/says/strict/missing',
+    '/says/asks/missing', '/says/asks/private', '/a/b/../missing', '/missing.html',
     '/foreign/hostname', '/a/../a/b//page.html', '/a/b/./page.html', '/a/b/..',
     '/says/page.html', '/says/', '/says/missing', '/says/gone', '/says/old/x', '/says/page.html/info', '/says/more/page.html',
     '/says/more/page.html?no', '/says/more/other', '/says/more/gone', '/says/more/low/page.html', '/says/more/low/', '/says/strict/page.html',
@@ -96,7 +100,8 @@ my $all   = "AllowOverride All\nRequire all granted\n";
 my $shown = sub { qq{Header append X-Path "$_[0]"\nSetEnvIf Request_URI . $_[0]\n} };
 my $named = qq{Header set X-Name "expr=%{REQUEST_FILENAME} info=%{PATH_INFO} script=%{SCRIPT_FILENAME}"\n};
 my %sites = (
-    plain  => [[$tree, $all . $named . $shown->('root')]],
+    plain  => [[$tree, $all . $named . $shown->('root') . "RewriteEngine On\nRewriteRule ^ - [E=owner:%{SCRIPT_USER}]\n"
+        . "Header always set X-Owner %{owner}e\n"]],
     levels => [
         ["$top/site", "${all}Options Indexes FollowSymLinks\n" . $shown->('site')],
         [$tree, $shown->('root') . "Options +Includes +MultiViews\nAddType text/html .shtml\n"

@@ -189,9 +189,10 @@ void htc_rights_add(htc_rights *rights, const server_rec *s, const char *dir, co
  * its walks for subrequests as it is expected? */
 bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const request_rec *r);
 /** True when htc_merged_walk_run() may take the place of core's walk. r->filename is the file @a
- * name (without '/') in the directory that @a walk was made for. Looks at the file, as core's
- * walk does. */
-bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name);
+ * name (without '/') in the directory @a dir, which @a walk was made for; it may be missing. Looks at
+ * the file, as core's walk does. */
+bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *dir,
+                           const char *name);
 /** Do what core's map_to_storage does, and leave the same note. @a dir, and @a walk, must live as
  * long as the request. */
 int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context *ctx, request_rec *r,

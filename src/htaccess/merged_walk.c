@@ -333,8 +333,40 @@ bool htc_merged_walk_verify(const htc_merged_walk *walk, const char *dir, const 
  * Somewhat longer paths it does not walk at all. */
 #define MAX_PATH (APR_PATH_MAX - 1024)
 
-HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *name)
+/* A file that is not there: core looks at each component, from the top down. Where the directory is
+ * one and no link, and the name is not even a dangling link, all of these looks end well: a
+ * directory above that is a link may be followed. What the last look but one found stays in
+ * r->finfo, as core leaves it. */
+static HTC_APART bool is_missing(request_rec *r, const char *dir)
 {
+    const apr_int32_t wanted = APR_FINFO_MIN | APR_FINFO_NAME | APR_FINFO_LINK;
+    char *path = r->filename;
+    apr_size_t len = strlen(dir);
+    apr_status_t rv;
+    apr_finfo_t found;
+
+    if (len < 2)
+        return false; /* core does not look at the root */
+    r->filename = apr_pstrmemdup(r->pool, dir, len - 1);
+    rv = ap_run_dirwalk_stat(&found, r, wanted);
+    r->filename = path;
+    if ((rv != APR_SUCCESS && rv != APR_INCOMPLETE) || !(found.valid & APR_FINFO_TYPE) ||
+        found.filetype != APR_DIR || (found.valid & APR_FINFO_NAME))
+        return false;
+    rv = ap_run_dirwalk_stat(&found, r, wanted);
+    if (!APR_STATUS_IS_ENOENT(rv))
+        return false;
+    found.filetype = APR_NOFILE;
+    found.fname = path;
+    r->finfo = found;
+    return true;
+}
+
+HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r, const char *dir,
+                                    const char *name)
+{
+    apr_status_t rv = APR_SUCCESS;
+
     /* The notes of other requests decide about subrequests, so core walks for these. Core also
      * walks on from a directory with something behind it. */
     if (!walk->whole || r->main || r->prev || htc_walk_note_present(r) ||
@@ -342,10 +374,13 @@ HTC_EACH bool htc_merged_walk_suits(const htc_merged_walk *walk, request_rec *r,
         (size_t)(name - r->filename) + strlen(name) > MAX_PATH)
         return false;
     /* core does the same first. */
-    if (r->finfo.filetype == APR_NOFILE &&
-        ap_run_dirwalk_stat(&r->finfo, r, APR_FINFO_MIN) != APR_SUCCESS)
-        r->finfo.filetype = APR_NOFILE;
-    return r->finfo.filetype == (*name ? APR_REG : APR_DIR);
+    if (r->finfo.filetype == APR_NOFILE) {
+        rv = ap_run_dirwalk_stat(&r->finfo, r, APR_FINFO_MIN);
+        if (rv != APR_SUCCESS)
+            r->finfo.filetype = APR_NOFILE;
+    }
+    return r->finfo.filetype == (*name ? APR_REG : APR_DIR) ||
+           (*name && APR_STATUS_IS_ENOENT(rv) && is_missing(r, dir));
 }
 
 /* The rest of core's walk when everything is known; and then of its map_to_storage. core leaves a

@@ -130,7 +130,7 @@ static inline int walk(htc_context *ctx, const htc_path_entry *entry, request_re
                        const char *name)
 {
     if (!entry->complete || entry->dir_len != (size_t)(name - r->filename) ||
-        !htc_merged_walk_suits(&entry->walk, r, name))
+        !htc_merged_walk_suits(&entry->walk, r, entry->dir, name))
         return DECLINED;
     if (!atomic_load_explicit(&ctx->noted, memory_order_relaxed)) {
         htc_request_get(r)->walked = entry; /* for a look at what core notes of it */
