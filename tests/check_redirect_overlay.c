@@ -724,6 +724,23 @@ START_TEST(rows_of_one_directory_stay)
 }
 END_TEST
 
+/* In one request. If each were compared with all that came before, this would run out of time. */
+START_TEST(thousands_of_one_path)
+{
+    char *text = apr_palloc(pool, 60 * 20000), *to = text;
+    test_map map;
+
+    for (unsigned i = 0; i < 20000; i++)
+        to += apr_snprintf(to, 60, "add /index.php?id=%u&x /to/%u\n", i, i);
+    open_map(&map, "rows.txt", "/a /1\n");
+    expect_edit(&map, text, APR_SUCCESS, "");
+    expect(&map, "/index.php?x&id=19999", "302 /to/19999");
+    expect_edit(&map, "add /index.php?&x&id=7 /again\n", APR_EEXIST,
+                "1: the source has a row already, by an edit; change that with set\n");
+    close_map(&map);
+}
+END_TEST
+
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
@@ -775,7 +792,7 @@ static void tear_down(void)
 int main(void)
 {
     Suite *suite = suite_create("redirect_overlay");
-    TCase *tests = tcase_create("overlay");
+    TCase *tests = tcase_create("overlay"), *many = tcase_create("many");
 
     tcase_add_unchecked_fixture(tests, begin, NULL);
     tcase_add_checked_fixture(tests, set_up, tear_down);
@@ -789,6 +806,11 @@ int main(void)
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
     tcase_add_test(tests, answers_as_the_written_file_does);
+    tcase_add_unchecked_fixture(many, begin, NULL);
+    tcase_add_checked_fixture(many, set_up, tear_down);
+    tcase_set_timeout(many, 20);
+    tcase_add_test(many, thousands_of_one_path);
+    suite_add_tcase(suite, many);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

@@ -96,6 +96,8 @@ uint64_t redirect_edit_mix(uint64_t hash, uint64_t value);
 uint64_t redirect_edit_mix_bytes(uint64_t hash, const char *s, size_t len);
 /** Equal, or both NULL. */
 bool redirect_edit_same_bytes(const char *a, size_t a_len, const char *b, size_t b_len);
+/** The same for all rows of which case, or slashes in or behind the path, may make no difference. */
+uint64_t redirect_edit_loose_hash(const redirect_rule *rule);
 /** The same for all rows that redirect_edit_same_source() takes for the same. */
 uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain);
 /** Is it the same source to whoever edits? Case counts unless it does for neither row; so does a

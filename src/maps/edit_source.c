@@ -72,6 +72,17 @@ static uint64_t mix_query(uint64_t hash, const redirect_rule *rule)
     return redirect_edit_mix(hash, sum + 1);
 }
 
+uint64_t redirect_edit_loose_hash(const redirect_rule *rule)
+{
+    uint64_t hash = redirect_edit_mix(0, rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
+
+    hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
+    hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
+    if (redirect_kind_has_pattern(rule->kind))
+        hash = redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
+    return mix_path(mix_query(hash, rule), rule->source, rule->source_len);
+}
+
 #define SOURCE_FLAGS (REDIRECT_HTTP | REDIRECT_HTTPS | REDIRECT_QUERY_EXACT)
 
 uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain)

@@ -6,6 +6,7 @@
  * POST to the status page. maps/overlay_find.c looks rows up,
  * maps/overlay_write.c makes the image.
  */
+#include "maps/edit_internal.h"
 #include "maps/overlay_internal.h"
 
 #include <string.h>
@@ -14,8 +15,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-#define BEHIND_ALL     UINT64_MAX
-#define MAX_SOURCE_KEY 256 /* bytes of a source that are hashed */
+#define BEHIND_ALL UINT64_MAX
 
 /* --- sources ----------------------------------------------------------------------------------*/
 
@@ -67,20 +67,6 @@ static bool same_source(const redirect_rule *a, const redirect_rule *b)
 {
     return same_text(a->condition, a->condition_len, b->condition, b->condition_len, false) &&
            same_beside_condition(a, b);
-}
-
-/* What rules of the same source have in common: its beginning, and no slash behind. */
-static const char *source_key(const redirect_rule *rule, apr_pool_t *pool)
-{
-    size_t len = source_len(rule, true);
-    char *key;
-
-    key = apr_pstrcat(
-        pool, rule->host ? apr_pstrmemdup(pool, rule->host, rule->host_len) : "", " ",
-        apr_pstrmemdup(pool, rule->source, len < MAX_SOURCE_KEY ? len : MAX_SOURCE_KEY), NULL);
-    for (char *p = key; *p; p++)
-        *p = (char)apr_tolower(*p);
-    return key;
 }
 
 typedef bool same_fn(const redirect_rule *a, const redirect_rule *b);
@@ -154,23 +140,22 @@ static uint64_t rank_of(const redirect_edits *e, const redirect_rule *rule, bool
 
 static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
 {
-    const char *key = source_key(&row->rule, e->pool);
-
+    row->hash = redirect_edit_loose_hash(&row->rule);
     row->place = place;
     row->rank = rank_of(e, &row->rule, false);
     row->number = (uint32_t)e->rows->nelts;
-    row->next = apr_hash_get(e->by_source, key, APR_HASH_KEY_STRING);
-    apr_hash_set(e->by_source, key, APR_HASH_KEY_STRING, row);
+    row->next = apr_hash_get(e->by_source, &row->hash, sizeof(row->hash));
+    apr_hash_set(e->by_source, &row->hash, sizeof(row->hash), row);
     APR_ARRAY_PUSH(e->rows, edit_row *) = row;
 }
 
 /* The first row of the overlay that has this source. */
 static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
 {
+    uint64_t hash = redirect_edit_loose_hash(rule);
     edit_row *first = NULL;
 
-    for (edit_row *row = apr_hash_get(e->by_source, source_key(rule, e->pool), APR_HASH_KEY_STRING);
-         row; row = row->next) {
+    for (edit_row *row = apr_hash_get(e->by_source, &hash, sizeof(hash)); row; row = row->next) {
         if (!row->dropped && is_same(e, same_source, &row->rule, rule) &&
             (!first || edit_row_before(row, first)))
             first = row;

@@ -15,6 +15,7 @@
 /* A row of the overlay. */
 typedef struct edit_row {
     redirect_rule rule;
+    uint64_t hash; /* redirect_edit_loose_hash() */
     uint64_t place;
     uint64_t rank;   /* among those with the same place, the lowest comes first; 0: all have that */
     uint32_t number; /* then the lowest of these */
