@@ -52,6 +52,7 @@ typedef struct search {
     uint32_t posting;        /* whose rules are being tried, if some have a condition; 0 */
     unsigned nwaiting;
     bool left_out; /* there was no room for a pattern behind the waiting ones */
+    bool edited;   /* a key of an edited rule was made */
     unsigned nhosts;
     context contexts[MAX_CONTEXTS];
     waiting waiting[MAX_WAITING]; /* ascending */
@@ -280,6 +281,10 @@ static void probe(search *s, uint64_t key)
     const rt_bucket *bucket = &t->buckets[number];
     uint64_t bits = rt_filter_bits(key);
 
+    if (t->edited && rt_is_edited(t, key)) {
+        s->edited = true;
+        return;
+    }
     __builtin_prefetch(bucket);
     if ((t->filter[rt_filter_word(key, t->nfilter)] & bits) != bits)
         return;
@@ -533,32 +538,6 @@ static void walk_fixed(search *s)
 
 /* --- the request's contexts ------------------------------------------------------------------ */
 
-/* The number of a host in the table, or 0. A wildcard's `name` is without its star. */
-static uint32_t host_number(const redirect_table *t, const char *name, size_t len, bool below)
-{
-    const rt_span *span = &t->head.section[RT_HOST_SLOTS];
-    const uint32_t *slots = (const uint32_t *)(t->image + span->at);
-    uint32_t i = rt_reduce((uint32_t)rt_hash(t->seed, name, len, false), span->count);
-
-    for (uint32_t steps = 0; steps < span->count; steps++) {
-        uint32_t number = slots[i];
-        const char *known;
-        size_t known_len;
-        bool star;
-
-        RT_OPAQUE(number);
-        if (!number)
-            break;
-        known = rt_text(t, RT_HOSTS, number, &known_len);
-        star = known_len >= 2 && known[0] == '*' && known[1] == '.';
-
-        if (star == below && known_len == len + below && !memcmp(known + below, name, len))
-            return number;
-        i = i + 1 < span->count ? i + 1 : 0;
-    }
-    return 0;
-}
-
 static void find_hosts(search *s)
 {
     const redirect_request *request = s->request;
@@ -571,7 +550,7 @@ static void find_hosts(search *s)
     if (!host || !t->head.uses_host)
         return;
     if (request->host_len <= REDIRECT_MAX_HOST)
-        s->hosts[0] = host_number(t, host, request->host_len, false);
+        s->hosts[0] = rt_host_number(t, host, request->host_len, false);
     for (size_t at = request->host_len; at-- > 1 && request->host_len - at < REDIRECT_MAX_HOST;) {
         uint32_t number;
 
@@ -580,7 +559,7 @@ static void find_hosts(search *s)
         dots++;
         if (!(t->head.wild_dots[dots / 64] >> (dots % 64) & 1))
             continue;
-        number = host_number(t, host + at, request->host_len - at, true);
+        number = rt_host_number(t, host + at, request->host_len - at, true);
         if (number)
             s->hosts[s->nhosts++] = number;
     }
@@ -640,9 +619,12 @@ static void walk_all(search *s)
 {
     for (uint32_t i = 0; i < s->table->nspaces; i++) {
         const rt_space *space = &s->table->spaces[i];
-        uint64_t query = space->query == RT_QUERY_ANY ? 0 : query_hash(s, space);
+        uint64_t query;
         unsigned first = space->host == RT_HOST_BELOW, end = first ? s->nhosts : 1;
 
+        if (!(space->has | space->prefix_depths | space->partial_depths))
+            continue; /* one that no edited rule has */
+        query = space->query == RT_QUERY_ANY ? 0 : query_hash(s, space);
         for (unsigned j = first; j < end; j++) {
             uint32_t host = space->host == RT_HOST_ANY ? 0 : s->hosts[j];
 
@@ -760,6 +742,7 @@ HTC_HOT HTC_APART bool rt_lookup_any(const redirect_table *table, const redirect
     s.clean = 0;
     s.patterns_from = 0;
     s.posting = 0;
+    s.edited = false;
     if (request->judge)
         request->judge->refusals = 0;
     clear_contexts(&s);
@@ -768,6 +751,8 @@ HTC_HOT HTC_APART bool rt_lookup_any(const redirect_table *table, const redirect
         s.nwaiting = 0;
         s.left_out = false;
         walk_all(&s);
+        if (s.edited)
+            return rt_say_edited(match);
     } while (!is_spent(&s) && !try_waiting(&s));
     if (s.best == NONE || is_spent(&s) || !rt_take(table, s.best, &r)) {
         match->rule = 0;

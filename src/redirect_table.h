@@ -296,6 +296,32 @@ typedef struct redirect_match {
 bool redirect_table_lookup(const redirect_table *table, const redirect_request *request,
                            uint32_t from, redirect_match *match);
 
+/* --- redirect_table/edited.c ------------------------------------------------------------------ */
+
+/** Keys by which look-ups in a table find rules, or would find them: a Bloom filter. */
+typedef struct redirect_key_filter {
+    uint64_t *words;
+    uint64_t count; /* a power of two */
+    bool new_hosts; /* some are of hosts that the table has not */
+} redirect_key_filter;
+
+/** Add that of a rule. False: the keys of such a rule are not known beforehand. */
+bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *table, const redirect_rule *rule);
+
+/**
+ * A table for looking up as in @a base, but for requests to which rules with these keys might come.
+ * For such a request a look-up from 0 on is false, and the match's rule is REDIRECT_ASK_EDITS.
+ * @a edits: tables of all these rules that @a base has not. The new table needs the images of base and
+ * keys, not the other tables. NULL: that would not be quicker than to ask all of them.
+ */
+const redirect_table *redirect_table_beside(const redirect_table *base,
+                                            const redirect_table *const *edits, unsigned n,
+                                            const redirect_key_filter *keys, apr_pool_t *pool);
+
+#define REDIRECT_ASK_EDITS UINT32_MAX
+
+/* ---------------------------------------------------------------------------------------------- */
+
 /** Bytes that redirect_match_target() may write behind a target. */
 #define REDIRECT_SLACK 32
 

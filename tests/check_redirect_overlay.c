@@ -5,7 +5,7 @@
  * HTC_ANSWERS asks for more of them, HTC_SEED=N repeats a run.
  */
 #include "suite_util.h"
-#include "maps/maps.h"
+#include "maps/overlay_internal.h"
 
 #include <check.h>
 #include <apr_general.h>
@@ -54,11 +54,17 @@ static void count_errors(void *baton, redirect_severity severity, uint32_t line,
 typedef struct test_map {
     redirect_map_options options;
     const char *name, *text;
-    void *image, *overlay_image;
-    size_t size; /* of the latter */
+    void *image, *overlay_image, *older_image;
+    size_t size; /* of the overlay's */
     const redirect_table *table;
-    const redirect_overlay *overlay;
+    const redirect_overlay *overlay, *older; /* as in two places of the area */
+    const redirect_edited *edited;
+    uint64_t older_version; /* 0: there is none */
+    uint32_t recent_max;    /* 0: as usual */
 } test_map;
+
+static unsigned long asked_base; /* look-ups that the base alone has answered */
+static unsigned long merged;     /* times that both overlays became one */
 
 static const redirect_table *build(const redirect_map_options *options, const char *name,
                                    const char *text, void **image)
@@ -86,33 +92,61 @@ static void open_map(test_map *map, const char *name, const char *text)
     map->table = build(&map->options, name, text, &map->image);
 }
 
+/* Into one of its two places. What both have is what a request gets. */
+static void take_image(test_map *map, void *image, size_t size, bool older)
+{
+    const redirect_overlay **to = older ? &map->older : &map->overlay, *last;
+    void **at = older ? &map->older_image : &map->overlay_image;
+    const redirect_overlay *under = NULL;
+
+    *to = redirect_overlay_open(image, size, pool);
+    ck_assert_ptr_nonnull(*to);
+    map->older_version += older;
+    last = map->overlay;
+    if (map->older && (!last || redirect_overlay_covers(map->older, last))) {
+        last = map->older;
+    } else if (last->older) {
+        ck_assert_uint_eq(last->older, map->older_version);
+        under = map->older;
+    }
+    map->edited = redirect_edited_open(map->table, last, under, pool);
+    free(*at);
+    *at = image;
+    if (!older)
+        map->size = size;
+    merged += older;
+}
+
 /* APR_SUCCESS, or what is wrong in *log. */
 static apr_status_t edit(test_map *map, const char *edits, char **log)
 {
     redirect_report report = {.fn = count_errors, .baton = log};
-    redirect_edits *e =
-        redirect_edits_create(map->table, VERSION, map->overlay, &map->options, pool);
+    bool over = map->edited && (map->edited->older || map->edited->overlay == map->older);
+    redirect_edits *e = redirect_edits_create(map->table, VERSION, map->edited,
+                                              over ? map->older_version : 0, &map->options, pool);
     uint32_t counters;
+    bool older;
     size_t size;
     void *image;
+    const redirect_overlay *last;
     apr_status_t rv;
 
+    if (map->recent_max)
+        redirect_edits_bound(e, map->recent_max - 1);
     *log = apr_pstrdup(pool, "");
     redirect_edits_like(e, map->name, map->text, strlen(map->text), true);
     rv = redirect_edits_apply(e, edits, strlen(edits), &report);
     if (rv == APR_SUCCESS)
-        rv = redirect_edits_finish(e, 1000, &size, &counters);
+        rv = redirect_edits_finish(e, 1000, &size, &counters, &older);
     if (rv == APR_SUCCESS) {
         image = take(size);
         redirect_edits_write(e, image);
-        free(map->overlay_image);
-        map->overlay_image = image;
-        map->size = size;
-        map->overlay = redirect_overlay_open(image, size, pool);
-        ck_assert_ptr_nonnull(map->overlay);
-        ck_assert_uint_eq(map->overlay->base, VERSION);
-        ck_assert_uint_eq(map->overlay->rules, counters);
-        ck_assert_uint_eq(map->overlay->since, 1000);
+        take_image(map, image, size, older);
+        last = older ? map->older : map->overlay;
+        ck_assert_uint_eq(last->base, VERSION);
+        ck_assert_uint_eq(last->rules, counters);
+        ck_assert_uint_eq(last->since, 1000);
+        ck_assert_uint_eq(last->differing, redirect_edits_differing(e));
     }
     redirect_edits_destroy(e);
     return rv;
@@ -122,6 +156,7 @@ static void close_map(test_map *map)
 {
     free(map->image);
     free(map->overlay_image);
+    free(map->older_image);
 }
 
 static const char *text_of(bool found, const redirect_match *match)
@@ -161,8 +196,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The answer, and what Vary says, in whichever order. */
-static const char *ask_with(const test_map *map, const char *url, fields has)
+/* The answer, and what Vary says, in whichever order. NULL: @a shortly, and nothing is known. */
+static const char *ask_once(const test_map *map, const char *url, fields has, bool shortly)
 {
     redirect_request request = request_of(url);
     redirect_conditions conditions;
@@ -172,15 +207,30 @@ static const char *ask_with(const test_map *map, const char *url, fields has)
 
     redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)has);
     request.judge = &conditions.judge;
-    found = map->overlay ? redirect_overlay_lookup(map->overlay, map->table, &request, &request,
-                                                   &match) != REDIRECT_NOT_FOUND
-                         : redirect_table_lookup(map->table, &request, 0, &match);
+    if (shortly && !redirect_edited_ask_base(map->edited, &request, &match, &found))
+        return NULL;
+    if (!shortly)
+        found = map->edited ? redirect_edited_lookup(map->edited, map->table, &request, &request,
+                                                     &request, &match) != REDIRECT_NOT_FOUND
+                            : redirect_table_lookup(map->table, &request, 0, &match);
     if (conditions.vary)
         qsort(conditions.vary->elts, (size_t)conditions.vary->nelts, sizeof(char *), compare_names);
     vary = redirect_conditions_vary(&conditions, pool);
     ck_assert(!found || !conditions.not_acceptable);
     return apr_pstrcat(pool, conditions.not_acceptable ? "406" : text_of(found, &match),
                        vary ? " " : "", vary ? vary : "", NULL);
+}
+
+/* Where the base alone answers, it does as both do. */
+static const char *ask_with(const test_map *map, const char *url, fields has)
+{
+    const char *answer = ask_once(map, url, has, false);
+    const char *shortly = map->edited ? ask_once(map, url, has, true) : NULL;
+
+    if (shortly)
+        ck_assert_msg(!strcmp(answer, shortly), "%s: %s, not %s", url, shortly, answer);
+    asked_base += shortly != NULL;
+    return answer;
 }
 
 static const char *ask(const test_map *map, const char *url)
@@ -380,6 +430,7 @@ static unsigned run_random(void)
         add_line(id, row_of(source, ++n));
     }
     open_map(&map, "rows.txt", all_lines());
+    map.recent_max = below(8);
     for (unsigned batch = 0; batch < 4; batch++) {
         char *edits = apr_pstrdup(pool, ""), *log;
 
@@ -408,6 +459,8 @@ START_TEST(answers_as_the_edited_rows_do)
         apr_pool_destroy(pool);
         pool = outer;
     }
+    ck_assert_uint_gt(asked_base, answers / 20);
+    ck_assert_uint_gt(merged, answers / 1000);
 }
 END_TEST
 
@@ -514,9 +567,11 @@ static const char *ask_all(const test_map *map, const char *url)
     redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)(const char *[3]){0});
     request.judge = &conditions.judge;
     request.regex = matches;
-    found = map->overlay ? redirect_overlay_lookup(map->overlay, map->table, &request, &request,
-                                                   &match) != REDIRECT_NOT_FOUND
-                         : redirect_table_lookup(map->table, &request, 0, &match);
+    if (!map->edited)
+        found = redirect_table_lookup(map->table, &request, 0, &match);
+    else if (!redirect_edited_ask_base(map->edited, &request, &match, &found))
+        found = redirect_edited_lookup(map->edited, map->table, &request, &request, &request,
+                                       &match) != REDIRECT_NOT_FOUND;
     return apr_pstrcat(
         pool, text_of(found, &match),
         found ? apr_psprintf(pool, " %x %s", match.profile.options, match.strip ? match.strip : "")
@@ -535,6 +590,7 @@ static bool compare_ways(unsigned n)
 
     redirect_map_options_init(&automatic);
     open_map(&map, files[n].name, files[n].text);
+    map.recent_max = below(4);
     for (unsigned tries = 0; tries < 5; tries++) {
         const char *line;
         redirect_edit one;
@@ -744,6 +800,7 @@ END_TEST
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
+    static fields none;
     apr_pool_t *outer = pool;
     test_map map;
 
@@ -756,14 +813,16 @@ START_TEST(survives_what_others_write)
 
         apr_pool_create(&pool, outer);
         *byte = (unsigned char)below(256);
-        ask(&map, random_url());
+        ask_once(&map, random_url(), none, false);
+        ask_once(&map, random_url(), none, true);
         again = redirect_overlay_open(map.overlay_image, map.size, pool);
         if (again) {
-            const redirect_overlay *before = map.overlay;
+            const redirect_edited *before = map.edited;
 
-            map.overlay = again;
-            ask(&map, random_url());
-            map.overlay = before;
+            map.edited = redirect_edited_open(map.table, again, map.edited->older, pool);
+            ask_once(&map, random_url(), none, false);
+            ask_once(&map, random_url(), none, true);
+            map.edited = before;
         }
         if (below(4))
             *byte = was;

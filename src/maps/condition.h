@@ -71,8 +71,10 @@ typedef struct redirect_conditions_notes {
 
 /** @a c may be NULL. */
 redirect_conditions_notes redirect_conditions_noted(const redirect_conditions *c);
-/** Forget what was noted since. False: nothing was. */
-bool redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes);
+/** True when something was noted since. */
+bool redirect_conditions_noted_since(const redirect_conditions *c, redirect_conditions_notes notes);
+/** Forget what was noted since. */
+void redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes);
 
 void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool,
                                redirect_field_fn *field, void *baton);

@@ -125,18 +125,20 @@ redirect_conditions_notes redirect_conditions_noted(const redirect_conditions *c
     return notes;
 }
 
-bool redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes)
+bool redirect_conditions_noted_since(const redirect_conditions *c, redirect_conditions_notes notes)
 {
     redirect_conditions_notes now = redirect_conditions_noted(c);
 
-    if (now.fields == notes.fields && now.not_acceptable == notes.not_acceptable &&
-        now.looked_at_country == notes.looked_at_country)
-        return false;
+    return now.fields != notes.fields || now.not_acceptable != notes.not_acceptable ||
+           now.looked_at_country != notes.looked_at_country;
+}
+
+void redirect_conditions_forget(redirect_conditions *c, redirect_conditions_notes notes)
+{
     if (c->vary)
         c->vary->nelts = notes.fields;
     c->not_acceptable = notes.not_acceptable;
     c->looked_at_country = notes.looked_at_country;
-    return true;
 }
 
 /* --- what must hold ----------------------------------------------------------------------------*/

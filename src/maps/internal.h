@@ -276,40 +276,32 @@ apr_status_t redirect_map_read_json(map_reader *r);
 
 typedef struct overlay_head {
     uint64_t magic;
-    uint64_t base, since, edits; /* as in redirect_overlay */
-    uint32_t rules, ngone;
+    uint64_t base, since, edits, older; /* as in redirect_overlay */
+    uint32_t rules, ngone, ngone_older;
     uint32_t table_at, table_size;
-    uint32_t query_end; /* as in redirect_overlay */
-    uint32_t nfilter;   /* a power of two */
-    uint32_t filtered;  /* 1: the ends of all sources are in the filter */
+    uint32_t query_end, next, differing; /* as in redirect_overlay */
+    uint32_t nkeys;                      /* words of the filter of keys, a power of two */
+    uint32_t keyed;     /* 1: they are of all rows, and of all that is gone */
+    uint32_t new_hosts; /* 1: as in redirect_key_filter */
     uint32_t zero;
 } overlay_head;
 
-#define OVERLAY_FILTER_BITS 16 /* for each row and each rule that is gone */
+/* Where a row stands: its place, see redirect_overlay_place(), its rank among those that have it, and a
+ * number among those that have both. In an image the upper half comes first. */
+__extension__ typedef unsigned __int128 overlay_order;
+#define OVERLAY_NOWHERE    (~(overlay_order)0)
+#define OVERLAY_RANK_BITS  31
+#define OVERLAY_BEHIND_ALL ((UINT64_C(1) << 33) - 1)
 
-/* A Bloom filter whose two bits for a key are in one word. */
-static inline uint64_t overlay_bits(uint64_t hash)
+static inline overlay_order overlay_order_of(uint64_t place, uint64_t rank, uint32_t number)
 {
-    return UINT64_C(1) << (hash >> 58) | UINT64_C(1) << (hash >> 52 & 63);
+    return (overlay_order)(place << OVERLAY_RANK_BITS | rank) << 64 | number;
 }
 
-static inline uint64_t overlay_hash(uint64_t word)
-{
-    word *= UINT64_C(0x9e3779b97f4a7c15);
-    return (word ^ word >> 32) * UINT64_C(0xa0761d6478bd642f);
-}
-
-/* Of the path's last segment, of which the last 8 bytes count: runs of slashes, and slashes at the
- * end, make no difference to it. */
-static inline uint64_t overlay_end_of(const char *path, size_t len)
-{
-    uint64_t word = 0;
-
-    while (len && path[len - 1] == '/')
-        len--;
-    for (unsigned n = 0; n < 8 && len && path[len - 1] != '/'; n++)
-        word = word << 8 | (unsigned char)path[--len];
-    return overlay_hash(word);
-}
+/* maps/overlay_find.c */
+/** Where a row of the overlay stands among all others. */
+overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t index);
+/** True when this rule of the older overlay is gone. */
+bool redirect_edited_is_older_gone(const redirect_edited *edited, uint32_t rule);
 
 #endif

@@ -6,8 +6,15 @@
  * in the base's order, and which rows of the base they take away. A look-up in both answers as one
  * in a table of the edited rows would. Part of the core: no httpd headers.
  *
- *   header | places of its rows, uint64_t | filter, uint64_t |
- *   rows of the base that are gone, uint32_t | table
+ *   header | orders of its rows, two uint64_t | keys of what was edited, uint64_t |
+ *   rows of the base that are gone, uint32_t | rows of the older overlay that are gone, uint32_t |
+ *   table
+ *
+ * Each edit makes an overlay anew. So that this takes no longer when many rows are edited, there are
+ * two: a large older one and, over it, a small one of the latest edits. When that has grown, both
+ * are made one, which takes the older one's place.
+ *
+ * A request whose source was not edited is answered by the base alone, see redirect_edited.
  *
  * As a table's, an overlay's image may lie in memory that other processes write: whatever is there,
  * nothing outside of it is read, and a look-up ends.
@@ -21,7 +28,7 @@ struct redirect_map_options;
 struct redirect_report;
 
 /** Most rows of an overlay, those of the base that are gone included. */
-#define REDIRECT_OVERLAY_MAX 65536
+#define REDIRECT_OVERLAY_MAX 131072
 
 /** Most bytes of edits that are applied at once. */
 #define REDIRECT_EDIT_BYTES (16U << 20)
@@ -30,17 +37,18 @@ struct redirect_report;
 typedef struct redirect_overlay {
     uint64_t base;  /* the version of the table that it belongs to */
     uint64_t since; /* wall clock, seconds: the first of its edits */
-    uint64_t edits; /* so many were made */
+    uint64_t edits; /* so many were made since the table was loaded */
+    uint64_t older; /* the version of the older overlay that it lies over; 0: over none */
     uint32_t rules; /* of its table */
-    uint32_t ngone;
+    uint32_t ngone, ngone_older;
+    uint32_t next;      /* number of the next row that is added */
+    uint32_t differing; /* rows that differ from the base's: those of the older overlay, too */
     uint32_t query_end; /* rows with a query come behind this rule of the base; 0: not known */
     const redirect_table *table;
-    const uint64_t *places; /* in the image, of each rule: see redirect_overlay_place() */
-    const uint32_t *gone;   /* in the image, ascending */
-    const uint64_t
-        *filter;      /* in the image: what is gone, and with `filtered` the ends of sources */
-    uint64_t nfilter; /* a power of two */
-    bool filtered;
+    const uint64_t *orders; /* in the image, two for each rule */
+    const uint32_t *gone, *gone_older; /* in the image, ascending: rules */
+    redirect_key_filter keys; /* in the image, of all that was edited, also in the older one */
+    bool keyed;               /* all of them are there */
 } redirect_overlay;
 
 /** Open an image. NULL: its header is impossible. */
@@ -50,24 +58,56 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
  * more: behind that rule. */
 uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index);
 
-/** True when this rule of the base is gone: deleted, or another row has its place. */
+/** True when it takes away this rule of the base: it is deleted, or another row has its place. */
 bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule);
 
-/** How many rows differ from the base's: those that are gone, and those that were added. */
-uint32_t redirect_overlay_differing(const redirect_overlay *overlay);
+/** True when the older overlay has all edits of the other one, which then does not count. */
+static inline bool redirect_overlay_covers(const redirect_overlay *older,
+                                           const redirect_overlay *overlay)
+{
+    return older->base == overlay->base && older->edits >= overlay->edits;
+}
+
+/** A table with its edits. */
+typedef struct redirect_edited {
+    const redirect_overlay *overlay, *older; /* older NULL: there is none */
+    const redirect_table *beside;            /* see redirect_table_beside(); NULL: none */
+} redirect_edited;
+
+/** @a older: the one of the version that @a overlay names, or NULL. Needs the image of @a base, and
+ * the overlays. */
+const redirect_edited *redirect_edited_open(const redirect_table *base,
+                                            const redirect_overlay *overlay,
+                                            const redirect_overlay *older, apr_pool_t *pool);
+
+/** True when this rule of the base is gone: deleted, or another row has its place. */
+bool redirect_edited_is_gone(const redirect_edited *edited, uint32_t rule);
+
+/** True when the base alone answers, as without edits: *found says whether it does. False: nothing
+ * is known yet, see redirect_edited_lookup(). */
+static inline bool redirect_edited_ask_base(const redirect_edited *edited,
+                                            const redirect_request *request, redirect_match *match,
+                                            bool *found)
+{
+    if (!edited->beside)
+        return false;
+    *found = redirect_table_lookup(edited->beside, request, 0, match);
+    return *found || match->rule != REDIRECT_ASK_EDITS;
+}
 
 /** Where a match was found. */
 typedef enum redirect_origin {
     REDIRECT_NOT_FOUND,
     REDIRECT_IN_BASE,
-    REDIRECT_IN_OVERLAY
+    REDIRECT_IN_OVERLAY,
+    REDIRECT_IN_OLDER
 } redirect_origin;
 
 /** As redirect_table_lookup() in a table of the edited rows. The match is one of the table that is
- * returned. @a own is @a request with the baton for patterns of the overlay. */
-redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const redirect_table *base,
-                                        const redirect_request *request,
-                                        const redirect_request *own, redirect_match *match);
+ * returned. @a own and @a older are @a request with the batons for patterns of the overlays. */
+redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redirect_table *base,
+                                       const redirect_request *request, const redirect_request *own,
+                                       const redirect_request *older, redirect_match *match);
 
 /* --- showing rows ------------------------------------------------------------------------------*/
 
@@ -84,9 +124,9 @@ typedef enum redirect_differs {
 typedef bool redirect_row_fn(void *baton, const redirect_rule *rule, redirect_differs differs);
 
 /** Call @a fn for all rows in the order in which they answer, those that are gone among them, but
- * for the first @a from. @a overlay may be NULL. @a edited_only: those that differ from the file. */
-void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table *base,
-                           bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
+ * for the first @a from. @a edited may be NULL. @a edited_only: those that differ from the file. */
+void redirect_edited_each(const redirect_edited *edited, const redirect_table *base,
+                          bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
                            apr_pool_t *pool);
 
 /** A rule as the words of a text row: its source, and options but for status. */
@@ -98,11 +138,12 @@ const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool);
 /** The edits of a map, in memory of a pool. */
 typedef struct redirect_edits redirect_edits;
 
-/** Go on from the overlay @a before (NULL: none), which belongs to @a base like the new one. Both
- * stay open until redirect_edits_destroy(). @a version: of the base's image. @a options: the map's,
- * with the format that its file has. NULL: there is no memory. */
+/** Go on from the edits @a before (NULL: none), which are of @a base like the new ones. Both stay
+ * open until redirect_edits_destroy(). @a version, @a older: of the base's image, and of that of the
+ * older overlay; 0: there is none. If @a before is one overlay, and there is an older one, it is that. @a options: the map's, with the format that its file has. NULL: there is no
+ * memory. */
 redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
-                                      const redirect_overlay *before,
+                                      const redirect_edited *before, uint64_t older,
                                       const struct redirect_map_options *options, apr_pool_t *pool);
 
 /** Rows of edits are those that the file @a name would have, which begins with @a bytes; @a whole:
@@ -135,18 +176,19 @@ apr_status_t redirect_edits_apply(redirect_edits *edits, const char *text, size_
 apr_status_t redirect_edits_find(redirect_edits *edits, const char *source, size_t len,
                                  struct redirect_report *report, redirect_row_fn *fn, void *baton);
 
-/** Make the overlay's table. *size: of the image; *counters: the number of its rules. */
+/** Make the overlay's table. *size: of the image; *counters: the number of its rules. *older: it takes
+ * the place of the older overlay, and has all edits. */
 apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *size,
-                                   uint32_t *counters);
+                                   uint32_t *counters, bool *older);
 /** Write the image to @a to (64-byte aligned). Once, after finish. */
 void redirect_edits_write(redirect_edits *edits, void *to);
 /**
  * Warn of rows that the edits of @a text set and that are never used, lead to themselves or to a loop,
- * as redirect_map_check() does of rows of a file. @a overlay was written by @a edits, which was made of
- * this text; or NULL: the edits are rows of the base, and @a edits is new. Lines are those of the
+ * as redirect_map_check() does of rows of a file. @a edited: with the overlay that was written by
+ * @a edits, which was made of this text; or NULL: the edits are rows of the base, and @a edits is new. Lines are those of the
  * text. Rows with conditions are not looked at.
  */
-apr_status_t redirect_edits_check(redirect_edits *edits, const redirect_overlay *overlay,
+apr_status_t redirect_edits_check(redirect_edits *edits, const redirect_edited *edited,
                                   const char *text, size_t len, struct redirect_report *report);
 /** So many edits were applied by redirect_edits_apply(), and so many rows differ from the base's. */
 uint32_t redirect_edits_applied(const redirect_edits *edits);

@@ -21,7 +21,7 @@ typedef struct found_row {
 
 typedef struct checking {
     redirect_edits *e;
-    const redirect_overlay *overlay; /* or NULL */
+    const redirect_edited *edited; /* or NULL */
     redirect_report *report;
     const edit_line *edit;
     found_row own;
@@ -32,7 +32,7 @@ typedef struct checking {
 
 static const redirect_table *table_of(const checking *c, const found_row *row)
 {
-    return row->origin == REDIRECT_IN_OVERLAY ? c->overlay->table : c->e->base;
+    return row->origin == REDIRECT_IN_OVERLAY ? c->edited->overlay->table : c->e->base;
 }
 
 static bool is_same(const found_row *a, const found_row *b)
@@ -52,11 +52,11 @@ static bool find(const checking *c, redirect_request *request, found_row *row)
     redirect_conditions conditions;
     redirect_likeness likeness;
 
-    if (c->overlay) {
+    if (c->edited) {
         redirect_conditions_begin(&conditions, c->pool, no_field, NULL);
         request->judge = &conditions.judge;
-        row->origin =
-            redirect_overlay_lookup(c->overlay, c->e->base, request, request, &row->match);
+        row->origin = redirect_edited_lookup(c->edited, c->e->base, request, request, request,
+                                             &row->match);
     } else {
         redirect_likeness_begin(&likeness, NULL, 0);
         request->judge = &likeness.judge;
@@ -176,16 +176,16 @@ static void follow(checking *c, const redirect_rule *rule)
 /* Its place in the tables; 0: a later edit has taken it away. */
 static uint32_t rule_of(checking *c, edit_row *row)
 {
-    if (!c->overlay)
+    if (!c->edited)
         return redirect_edits_find_in_base(c->e, &row->rule);
-    return row->dropped ? 0 : redirect_table_nth(c->overlay->table, row->rule.line - 1);
+    return row->dropped ? 0 : redirect_table_nth(c->edited->overlay->table, row->rule.line - 1);
 }
 
 static void check_row(checking *c, edit_row *row)
 {
     const redirect_rule *rule = &row->rule;
 
-    c->own.origin = c->overlay ? REDIRECT_IN_OVERLAY : REDIRECT_IN_BASE;
+    c->own.origin = c->edited ? REDIRECT_IN_OVERLAY : REDIRECT_IN_BASE;
     c->own.match.rule = rule_of(c, row);
     if (!c->own.match.rule || rule->condition)
         return;
@@ -195,7 +195,7 @@ static void check_row(checking *c, edit_row *row)
     apr_pool_clear(c->pool);
 }
 
-apr_status_t redirect_edits_check(redirect_edits *e, const redirect_overlay *overlay,
+apr_status_t redirect_edits_check(redirect_edits *e, const redirect_edited *edited,
                                   const char *text, size_t len, redirect_report *report)
 {
     redirect_report silent = {.fn = NULL};
@@ -208,7 +208,7 @@ apr_status_t redirect_edits_check(redirect_edits *e, const redirect_overlay *ove
     if (!c)
         return APR_ENOMEM;
     c->e = e;
-    c->overlay = overlay;
+    c->edited = edited;
     c->report = report;
     apr_pool_create(&c->pool, e->pool);
     for (int i = 0; i < e->lines->nelts; i++) {

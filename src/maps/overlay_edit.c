@@ -15,7 +15,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-#define BEHIND_ALL UINT64_MAX
+#define BEHIND_ALL OVERLAY_BEHIND_ALL
 
 /* --- sources ----------------------------------------------------------------------------------*/
 
@@ -138,15 +138,20 @@ static uint64_t rank_of(const redirect_edits *e, const redirect_rule *rule, bool
            (511 - host) << 1 | !(rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
 }
 
-static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
+static void put_row(redirect_edits *e, edit_row *row)
 {
     row->hash = redirect_edit_loose_hash(&row->rule);
-    row->place = place;
-    row->rank = rank_of(e, &row->rule, false);
-    row->number = (uint32_t)e->rows->nelts;
     row->next = apr_hash_get(e->by_source, &row->hash, sizeof(row->hash));
     apr_hash_set(e->by_source, &row->hash, sizeof(row->hash), row);
     APR_ARRAY_PUSH(e->rows, edit_row *) = row;
+}
+
+static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
+{
+    row->place = place;
+    row->rank = rank_of(e, &row->rule, false);
+    row->number = e->head.next++;
+    put_row(e, row);
 }
 
 /* The first row of the overlay that has this source. */
@@ -165,16 +170,26 @@ static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
 
 /* --- rules of the base -------------------------------------------------------------------------*/
 
-static void set_gone(redirect_edits *e, uint32_t rule)
+static void put_rule(redirect_edits *e, apr_hash_t *to, uint32_t rule)
 {
     uint32_t *key = apr_pmemdup(e->pool, &rule, sizeof(rule));
 
-    apr_hash_set(e->gone, key, sizeof(*key), key);
+    apr_hash_set(to, key, sizeof(*key), key);
 }
 
-static bool is_gone(const redirect_edits *e, uint32_t rule)
+static void set_gone(redirect_edits *e, uint32_t rule)
 {
-    return apr_hash_get(e->gone, &rule, sizeof(rule)) != NULL;
+    put_rule(e, e->gone, rule);
+}
+
+/* Of the base, or of the older overlay. */
+static bool is_gone(const redirect_edits *e, const redirect_table *table, uint32_t rule)
+{
+    const apr_hash_t *gone = table == e->base ? e->gone : e->gone_older;
+
+    if (apr_hash_get((apr_hash_t *)(uintptr_t)gone, &rule, sizeof(rule)))
+        return true;
+    return table == e->base && e->older && redirect_overlay_is_gone(e->older, rule);
 }
 
 /* For redirect_request.regex: it is the pattern that is looked for. */
@@ -204,24 +219,24 @@ static const char *path_of(const redirect_rule *rule, size_t *len, apr_pool_t *p
 }
 
 /* No path is made of a template: all rules are compared with it. */
-static uint32_t walk_base(redirect_edits *e, const redirect_rule *rule, uint32_t from,
-                          same_fn *same)
+static uint32_t walk_all(redirect_edits *e, const redirect_table *table, const redirect_rule *rule,
+                         uint32_t from, same_fn *same)
 {
-    uint32_t at = redirect_table_next(e->base, from ? from - 1 : 0);
+    uint32_t at = redirect_table_next(table, from ? from - 1 : 0);
 
-    for (; at; at = redirect_table_next(e->base, at)) {
+    for (; at; at = redirect_table_next(table, at)) {
         redirect_rule found;
 
-        redirect_table_rule(e->base, at, &found, e->target, NULL);
-        if (is_same(e, same, &found, rule) && !is_gone(e, at))
+        redirect_table_rule(table, at, &found, e->target, NULL);
+        if (is_same(e, same, &found, rule) && !is_gone(e, table, at))
             return at;
     }
     return 0;
 }
 
-/* The first rule of the base from @a from on that has this source and is not gone; 0: none. */
-static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t from,
-                          redirect_judge *judge, same_fn *same)
+/* The first rule of the table from @a from on that has this source and is not gone; 0: none. */
+static uint32_t find_from(redirect_edits *e, const redirect_table *table, const redirect_rule *rule,
+                          uint32_t from, redirect_judge *judge, same_fn *same)
 {
     redirect_request request = {.judge = judge,
                                 .https = rule->flags & REDIRECT_HTTPS,
@@ -232,7 +247,7 @@ static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t
     redirect_match match;
 
     if (rule->kind == REDIRECT_TEMPLATE)
-        return walk_base(e, rule, from, same);
+        return walk_all(e, table, rule, from, same);
     request.path = path_of(rule, &request.path_len, e->pool);
     if (rule->host) {
         request.host =
@@ -242,11 +257,11 @@ static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t
                 : apr_pstrmemdup(e->pool, rule->host, rule->host_len);
         request.host_len = strlen(request.host);
     }
-    while (redirect_table_lookup(e->base, &request, from, &match) && match.rule >= from) {
+    while (redirect_table_lookup(table, &request, from, &match) && match.rule >= from) {
         redirect_rule found;
 
-        redirect_table_rule(e->base, match.rule, &found, e->target, NULL);
-        if (is_same(e, same, &found, rule) && !is_gone(e, match.rule))
+        redirect_table_rule(table, match.rule, &found, e->target, NULL);
+        if (is_same(e, same, &found, rule) && !is_gone(e, table, match.rule))
             return match.rule;
         from = match.rule + 1;
         judge->refusals = 0;
@@ -254,12 +269,22 @@ static uint32_t find_from(redirect_edits *e, const redirect_rule *rule, uint32_t
     return 0;
 }
 
-uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule)
+static uint32_t find_in(redirect_edits *e, const redirect_table *table, const redirect_rule *rule)
 {
     redirect_likeness likeness;
 
     redirect_likeness_begin(&likeness, rule->condition, rule->condition_len);
-    return find_from(e, rule, 0, &likeness.judge, same_source);
+    return find_from(e, table, rule, 0, &likeness.judge, same_source);
+}
+
+uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule)
+{
+    return find_in(e, e->base, rule);
+}
+
+static uint32_t find_in_older(redirect_edits *e, const redirect_rule *rule)
+{
+    return e->older ? find_in(e, e->older->table, rule) : 0;
 }
 
 /* For a request for which all conditions hold, and none is a comparison. */
@@ -305,7 +330,7 @@ static bool is_chosen_among(redirect_edits *e, const redirect_rule *rule)
             .compares = never, .holds = always, .offer = always, .choose = first_one};
         redirect_rule found;
 
-        at = find_from(e, rule, at ? at + 1 : 0, &judge, same_beside_condition);
+        at = find_from(e, e->base, rule, at ? at + 1 : 0, &judge, same_beside_condition);
         if (!at)
             break;
         redirect_table_rule(e->base, at, &found, e->target, NULL);
@@ -483,7 +508,7 @@ static void add(redirect_edits *e, const edit_line *edit)
                             "set",
                             redirect_line_word(redirect_table_line(e->base, rule, NULL)),
                             redirect_line_number(redirect_table_line(e->base, rule, NULL)));
-    else if (find_row(e, &edit->rows->rule))
+    else if (find_row(e, &edit->rows->rule) || find_in_older(e, &edit->rows->rule))
         say(e, edit, "the source has a row already, by an edit; change that with set");
     else
         add_row(e, edit->rows, end_of(e, &edit->rows->rule));
@@ -499,6 +524,13 @@ static edit_row row_of_base(redirect_edits *e, uint32_t rule)
     return row;
 }
 
+/* If it comes before the one that is known. */
+static void take_first(edit_row *first, const edit_row *row)
+{
+    if (!first->place || edit_row_before(row, first))
+        *first = *row;
+}
+
 /* All rows of the source go. *first: the one that came first; its place is 0 if there was none. */
 static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *first)
 {
@@ -507,13 +539,17 @@ static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *fir
 
     *first = (edit_row){.place = 0};
     while ((row = find_row(e, rule)) != NULL) {
-        if (!first->place)
-            *first = *row;
+        take_first(first, row);
         row->dropped = true;
     }
+    while ((place = find_in_older(e, rule)) != 0) {
+        take_first(first, redirect_edits_row_of(e, e->older, place));
+        put_rule(e, e->gone_older, place);
+    }
     while ((place = redirect_edits_find_in_base(e, rule)) != 0) {
-        if (!first->place || 2 * (uint64_t)place < first->place)
-            *first = row_of_base(e, place);
+        edit_row base = row_of_base(e, place);
+
+        take_first(first, &base);
         take_away(e, place);
     }
 }
@@ -578,6 +614,14 @@ apr_status_t redirect_edits_apply(redirect_edits *e, const char *text, size_t le
     return report->errors ? APR_EEXIST : APR_SUCCESS;
 }
 
+static bool show_found(redirect_edits *e, edit_row *row, redirect_row_fn *fn, void *baton)
+{
+    bool changed = row->place % 2 == 0;
+
+    row->rule.line = changed ? redirect_table_line(e->base, (uint32_t)(row->place / 2), NULL) : 0;
+    return fn(baton, &row->rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED);
+}
+
 apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t len,
                                  redirect_report *report, redirect_row_fn *fn, void *baton)
 {
@@ -593,12 +637,14 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
         return rv;
     asked = APR_ARRAY_IDX(e->lines, 0, edit_line).rows;
     while (asked && (row = find_row(e, &asked->rule)) != NULL) {
-        bool changed = row->place % 2 == 0;
-
         row->dropped = true;
-        row->rule.line =
-            changed ? redirect_table_line(e->base, (uint32_t)(row->place / 2), NULL) : 0;
-        if (!fn(baton, &row->rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
+        if (!show_found(e, row, fn, baton))
+            return APR_SUCCESS;
+    }
+    while (asked && (rule = find_in_older(e, &asked->rule)) != 0) {
+        row = redirect_edits_row_of(e, e->older, rule);
+        put_rule(e, e->gone_older, rule);
+        if (!show_found(e, row, fn, baton))
             return APR_SUCCESS;
     }
     while (asked && (rule = redirect_edits_find_in_base(e, &asked->rule)) != 0) {
@@ -614,27 +660,53 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
 
 /* --- from one overlay to the next --------------------------------------------------------------*/
 
-/* Texts are copied: others may write to the earlier image while patterns are read and keys are made. */
-static void take_before(redirect_edits *e, const redirect_overlay *before)
+/* Texts are copied: others may write to the image while patterns are read and keys are made. */
+edit_row *redirect_edits_row_of(redirect_edits *e, const redirect_overlay *overlay, uint32_t rule)
 {
+    edit_row *row = apr_pcalloc(e->pool, sizeof(*row));
+    redirect_rule there;
     uint32_t index;
 
-    e->head.since = before->since;
-    e->head.edits = before->edits;
-    e->head.query_end = before->query_end;
-    for (uint32_t i = 0; i < before->ngone; i++)
-        set_gone(e, before->gone[i]);
-    for (uint32_t rule = redirect_table_next(before->table, 0); rule;
-         rule = redirect_table_next(before->table, rule)) {
-        edit_row *row = apr_pcalloc(e->pool, sizeof(*row));
-        redirect_rule there;
+    redirect_table_rule(overlay->table, rule, &there, e->target, &index);
+    redirect_edits_copy(&row->rule, &there, e->pool);
+    if (redirect_kind_has_pattern(row->rule.kind))
+        redirect_map_set_literals(&row->rule, e->pool);
+    row->place = redirect_overlay_place(overlay, index);
+    row->number = (uint32_t)redirect_overlay_order(overlay, index);
+    row->rank = rank_of(e, &row->rule, false);
+    return row;
+}
 
-        redirect_table_rule(before->table, rule, &there, e->target, &index);
-        redirect_edits_copy(&row->rule, &there, e->pool);
-        if (redirect_kind_has_pattern(row->rule.kind))
-            redirect_map_set_literals(&row->rule, e->pool);
-        add_row(e, row, redirect_overlay_place(before, index));
-    }
+static void take_recent(redirect_edits *e)
+{
+    const redirect_overlay *recent = e->recent;
+
+    for (uint32_t i = 0; i < recent->ngone; i++)
+        set_gone(e, recent->gone[i]);
+    for (uint32_t i = 0; i < recent->ngone_older; i++)
+        put_rule(e, e->gone_older, recent->gone_older[i]);
+    for (uint32_t rule = redirect_table_next(recent->table, 0); rule;
+         rule = redirect_table_next(recent->table, rule))
+        put_row(e, redirect_edits_row_of(e, recent, rule));
+}
+
+/* An overlay that covers the other one is alone, but it stands where the older one does. */
+static void take_before(redirect_edits *e, const redirect_edited *before, uint64_t older)
+{
+    const redirect_overlay *last = before->overlay;
+
+    e->head.since = last->since;
+    e->head.edits = last->edits;
+    e->head.query_end = last->query_end;
+    e->head.next = last->next;
+    e->older = before->older;
+    if (!before->older && older)
+        e->older = last->rules || last->ngone ? last : NULL; /* else nothing is gained by it */
+    else
+        e->recent = last;
+    e->head.older = e->older ? older : 0;
+    if (e->recent)
+        take_recent(e);
 }
 
 /* What the format has where a row says nothing. */
@@ -650,7 +722,7 @@ static void set_defaults(redirect_map_options *options)
 }
 
 redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
-                                      const redirect_overlay *before,
+                                      const redirect_edited *before, uint64_t older,
                                       const redirect_map_options *options, apr_pool_t *pool)
 {
     redirect_edits *e = apr_pcalloc(pool, sizeof(*e));
@@ -659,12 +731,14 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
     e->options = *options;
     set_defaults(&e->options);
     e->pool = pool;
+    e->recent_max = UINT32_MAX;
     e->head = (overlay_head){.magic = OVERLAY_MAGIC, .base = version};
     e->rows = apr_array_make(pool, 64, sizeof(edit_row *));
     e->by_source = apr_hash_make(pool);
     e->gone = apr_hash_make(pool);
+    e->gone_older = apr_hash_make(pool);
     e->target = apr_palloc(pool, REDIRECT_RULE_ROOM);
     if (before)
-        take_before(e, before);
+        take_before(e, before, older);
     return e;
 }

@@ -14,13 +14,14 @@ static bool span_fits(uint64_t at, uint64_t count, uint64_t each, uint64_t end)
 
 static bool head_possible(const overlay_head *head, size_t size)
 {
-    uint64_t words = (uint64_t)head->rules + head->nfilter;
+    uint64_t words = 2 * (uint64_t)head->rules + head->nkeys;
     uint64_t words_end = sizeof(*head) + words * sizeof(uint64_t);
+    uint64_t gone = (uint64_t)head->ngone + head->ngone_older;
 
     return head->magic == OVERLAY_MAGIC && head->rules <= REDIRECT_OVERLAY_MAX &&
-           head->ngone <= REDIRECT_OVERLAY_MAX && head->nfilter &&
-           !(head->nfilter & (head->nfilter - 1)) &&
-           span_fits(words_end, head->ngone, sizeof(uint32_t), head->table_at) &&
+           gone <= 2 * REDIRECT_OVERLAY_MAX && head->nkeys &&
+           !(head->nkeys & (head->nkeys - 1)) &&
+           span_fits(words_end, gone, sizeof(uint32_t), head->table_at) &&
            head->table_at % OVERLAY_ALIGN == 0 &&
            span_fits(head->table_at, head->table_size, 1, size);
 }
@@ -42,13 +43,18 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
     overlay->since = head.since;
     overlay->edits = head.edits;
     overlay->rules = head.rules;
+    overlay->older = head.older;
     overlay->ngone = head.ngone;
+    overlay->ngone_older = head.ngone_older;
+    overlay->next = head.next;
+    overlay->differing = head.differing;
     overlay->query_end = head.query_end;
-    overlay->places = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
-    overlay->filter = overlay->places + head.rules;
-    overlay->nfilter = head.nfilter;
-    overlay->filtered = head.filtered == 1;
-    overlay->gone = (const uint32_t *)(const void *)(overlay->filter + head.nfilter);
+    overlay->orders = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
+    overlay->keys = (redirect_key_filter){(uint64_t *)(uintptr_t)(overlay->orders + 2 * (size_t)head.rules),
+                                    head.nkeys, head.new_hosts == 1};
+    overlay->keyed = head.keyed == 1;
+    overlay->gone = (const uint32_t *)(const void *)(overlay->keys.words + head.nkeys);
+    overlay->gone_older = overlay->gone + head.ngone;
     overlay->table =
         redirect_table_open((const char *)image + head.table_at, head.table_size, pool);
     if (!overlay->table)
@@ -57,62 +63,92 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
     return info.rules == head.rules ? overlay : NULL;
 }
 
+overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t index)
+{
+    const uint64_t *order = overlay->orders + 2 * (size_t)index;
+
+    return index < overlay->rules ? (overlay_order)order[0] << 64 | order[1] : OVERLAY_NOWHERE;
+}
+
 uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index)
 {
-    return index < overlay->rules ? overlay->places[index] : UINT64_MAX;
+    return (uint64_t)(redirect_overlay_order(overlay, index) >> 64) >> OVERLAY_RANK_BITS;
 }
 
-static inline bool may_have(const redirect_overlay *overlay, uint64_t hash)
+static bool is_among(const uint32_t *rules, uint32_t n, uint32_t rule)
 {
-    uint64_t bits = overlay_bits(hash);
+    uint32_t low = 0, high = n;
 
-    return (overlay->filter[hash & (overlay->nfilter - 1)] & bits) == bits;
-}
-
-bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule)
-{
-    uint32_t low = 0, high = overlay->ngone;
-
-    if (!may_have(overlay, overlay_hash(rule)))
-        return false;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (overlay->gone[middle] < rule)
+        if (rules[middle] < rule)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < overlay->ngone && overlay->gone[low] == rule;
+    return low < n && rules[low] == rule;
 }
 
-uint32_t redirect_overlay_differing(const redirect_overlay *overlay)
+bool redirect_overlay_is_gone(const redirect_overlay *overlay, uint32_t rule)
 {
-    uint32_t n = overlay->ngone;
-
-    for (uint32_t i = 0; i < overlay->rules; i++)
-        n += overlay->places[i] % 2;
-    return n;
+    return is_among(overlay->gone, overlay->ngone, rule);
 }
 
-#define NOWHERE UINT64_MAX
+bool redirect_edited_is_gone(const redirect_edited *edited, uint32_t rule)
+{
+    return redirect_overlay_is_gone(edited->overlay, rule) ||
+           (edited->older && redirect_overlay_is_gone(edited->older, rule));
+}
 
-/* Which rows of one of the two tables a look-up asks about: conditions of others must neither
- * answer nor be said in Vary. */
+bool redirect_edited_is_older_gone(const redirect_edited *edited, uint32_t rule)
+{
+    return is_among(edited->overlay->gone_older, edited->overlay->ngone_older, rule);
+}
+
+const redirect_edited *redirect_edited_open(const redirect_table *base,
+                                            const redirect_overlay *overlay,
+                                            const redirect_overlay *older, apr_pool_t *pool)
+{
+    redirect_edited *edited = apr_pcalloc(pool, sizeof(*edited));
+    const redirect_table *tables[] = {overlay->table, older ? older->table : NULL};
+
+    edited->overlay = overlay;
+    edited->older = older;
+    if (overlay->keyed)
+        edited->beside = redirect_table_beside(base, tables, older ? 2 : 1, &overlay->keys, pool);
+    return edited;
+}
+
+/* Which rows of one of the tables a look-up asks about: conditions of others must neither answer nor
+ * be said in Vary. */
 typedef struct part {
-    const redirect_overlay *overlay;
-    bool base;      /* of the base; else of the overlay */
-    uint64_t until; /* the place of a row behind which none of this table can answer */
+    const redirect_edited *edited;
+    redirect_origin origin;
+    const redirect_table *table;
+    const redirect_request *request;
+    overlay_order until; /* of a row behind which none of this table can answer */
+    overlay_order at;    /* of the row that answers, or by which the look-up ends; or OVERLAY_NOWHERE */
+    bool found;
+    redirect_match match;
 } part;
 
-static uint64_t place_in(const part *p, uint32_t rule)
+static overlay_order order_of(const part *p, uint32_t rule)
 {
     uint32_t index;
 
-    if (p->base)
-        return 2 * (uint64_t)rule;
-    redirect_table_line(p->overlay->table, rule, &index);
-    return redirect_overlay_place(p->overlay, index);
+    if (p->origin == REDIRECT_IN_BASE)
+        return overlay_order_of(2 * (uint64_t)rule, 0, 0);
+    redirect_table_line(p->table, rule, &index);
+    return redirect_overlay_order(
+        p->origin == REDIRECT_IN_OLDER ? p->edited->older : p->edited->overlay, index);
+}
+
+static bool is_gone(const part *p, uint32_t rule)
+{
+    return p->origin == REDIRECT_IN_BASE    ? redirect_edited_is_gone(p->edited, rule)
+           : p->origin == REDIRECT_IN_OLDER ? redirect_edited_is_older_gone(p->edited, rule)
+                                            : false;
 }
 
 /* Rows of a source are compared with each other, wherever they stand. */
@@ -120,65 +156,74 @@ static bool is_left_out(const void *of, uint32_t rule, bool first)
 {
     const part *p = of;
 
-    return (p->base && redirect_overlay_is_gone(p->overlay, rule)) ||
-           (first && place_in(p, rule) > p->until);
+    return is_gone(p, rule) || (first && order_of(p, rule) > p->until);
 }
 
-/* Where the table answers: the place of the first row of the source that does, or by which the
- * look-up ends without an answer; then it is not *found. What is gone may change meanwhile if the
+/* Where the table answers: the order of the first row of the source that does, or by which the
+ * look-up ends without an answer; then it is not found. What is gone may change meanwhile if the
  * memory is hostile; so there are no more steps than rows that can be gone. */
-static uint64_t find(const part *p, const redirect_table *table, const redirect_request *request,
-                     redirect_match *match, bool *found)
+static void find(part *p)
 {
-    redirect_judge none = {.refusals = 0}, *judge = request->judge ? request->judge : &none;
-    uint32_t from = 0;
+    redirect_judge none = {.refusals = 0};
+    redirect_judge *judge = p->request->judge ? p->request->judge : &none;
+    const redirect_overlay *overlay = p->edited->overlay, *older = p->edited->older;
+    uint32_t from = 0, most = overlay->ngone + overlay->ngone_older + (older ? older->ngone : 0);
 
-    *found = false;
     judge->left_out = is_left_out;
     judge->left_out_of = p;
-    for (uint32_t steps = 0; steps <= p->overlay->ngone; steps++) {
+    p->at = OVERLAY_NOWHERE;
+    for (uint32_t steps = 0; steps <= most; steps++) {
         judge->refusals = 0; /* a judge's notes are of one look-up */
         judge->decided_at = 0;
-        *found = redirect_table_lookup(table, request, from, match);
-        if (judge->decided_at)
-            return place_in(p, judge->decided_at);
-        if (!*found)
-            return NOWHERE;
-        if (!p->base || !redirect_overlay_is_gone(p->overlay, match->rule))
-            return place_in(p, match->rule);
-        from = match->rule + 1;
-        *found = false;
+        p->found = redirect_table_lookup(p->table, p->request, from, &p->match);
+        if (judge->decided_at || (p->found && !is_gone(p, p->match.rule))) {
+            p->at = order_of(p, judge->decided_at ? judge->decided_at : p->match.rule);
+            return;
+        }
+        if (!p->found)
+            return;
+        from = p->match.rule + 1;
     }
-    return NOWHERE;
+    p->found = false;
 }
 
-redirect_origin redirect_overlay_lookup(const redirect_overlay *overlay, const redirect_table *base,
-                                        const redirect_request *request,
-                                        const redirect_request *own, redirect_match *match)
+redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redirect_table *base,
+                                       const redirect_request *request, const redirect_request *own,
+                                       const redirect_request *older, redirect_match *match)
 {
     redirect_conditions *c = (redirect_conditions *)(void *)request->judge;
-    part edits = {overlay, false, NOWHERE}, rest = {overlay, true, NOWHERE};
     redirect_conditions_notes before = redirect_conditions_noted(c);
-    bool in_edits, in_base;
-    redirect_match edited;
-    uint64_t at;
+    overlay_order until = OVERLAY_NOWHERE;
+    part parts[3];
+    unsigned n = 0, best = 0;
+    bool noted = false; /* in a part whose rows may stand behind the one that answers */
 
-    if (overlay->filtered && !may_have(overlay, overlay_end_of(own->path, own->path_len))) {
-        find(&rest, base, request, match, &in_base);
-        return in_base ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
+    parts[n++] = (part){edited, REDIRECT_IN_OVERLAY, edited->overlay->table, own, 0, 0, false, {0}};
+    if (edited->older)
+        parts[n++] =
+            (part){edited, REDIRECT_IN_OLDER, edited->older->table, older, 0, 0, false, {0}};
+    parts[n++] = (part){edited, REDIRECT_IN_BASE, base, request, 0, 0, false, {0}};
+    for (unsigned i = 0; i < n; i++) {
+        bool noted_before = redirect_conditions_noted_since(c, before);
+
+        parts[i].until = until;
+        find(&parts[i]);
+        if (parts[i].at < until) {
+            until = parts[i].at;
+            best = i;
+            noted = noted_before;
+        }
     }
-    rest.until = find(&edits, overlay->table, own, &edited, &in_edits);
-    at = find(&rest, base, request, match, &in_base);
-    if (at < rest.until && redirect_conditions_forget(c, before)) {
-        /* Once more, without the conditions of edited rows behind that one. */
-        edits.until = at;
-        find(&edits, overlay->table, own, &edited, &in_edits);
-        find(&rest, base, request, match, &in_base);
+    if (noted) {
+        /* Once more, without the conditions of rows behind that one. */
+        redirect_conditions_forget(c, before);
+        for (unsigned i = 0; i < n; i++) {
+            parts[i].until = until;
+            find(&parts[i]);
+        }
     }
-    if (at < rest.until)
-        return in_base ? REDIRECT_IN_BASE : REDIRECT_NOT_FOUND;
-    if (!in_edits)
+    if (until == OVERLAY_NOWHERE || !parts[best].found)
         return REDIRECT_NOT_FOUND;
-    *match = edited;
-    return REDIRECT_IN_OVERLAY;
+    *match = parts[best].match;
+    return parts[best].origin;
 }

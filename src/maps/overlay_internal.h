@@ -34,12 +34,14 @@ typedef struct edit_line {
 
 struct redirect_edits {
     const redirect_table *base;
+    const redirect_overlay *recent, *older; /* from which these go on; NULL: none */
     redirect_map_options options;
     apr_pool_t *pool;
     overlay_head head;
     apr_array_header_t *rows; /* edit_row *, in the order in which they were made */
     apr_hash_t *by_source;    /* edit_row *, the latest first */
-    apr_hash_t *gone;         /* uint32_t *: rules of the base */
+    apr_hash_t *gone;         /* uint32_t *: rules of the base, without those the older one has gone */
+    apr_hash_t *gone_older;   /* uint32_t *: rules of the older overlay */
     const char *name;         /* of the map's file; NULL: rows are those of a text file */
     map_text file;            /* its beginning */
     bool whole;
@@ -50,6 +52,8 @@ struct redirect_edits {
     redirect_builder *builder;
     size_t table_size;
     apr_array_header_t *sorted; /* edit_row *: the overlay's, in their order */
+    bool merged;                /* with those of the older one */
+    uint32_t recent_max;        /* rows of the small overlay, and rows that it takes away */
 };
 
 /* maps/overlay_edit.c */
@@ -61,6 +65,13 @@ void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_
 /* The lines' rows; nothing is done with them yet. */
 apr_status_t redirect_edits_read(redirect_edits *e, const char *text, size_t len,
                                  redirect_report *report);
+
+/* For tests: before finish, have the small overlay no larger. */
+void redirect_edits_bound(redirect_edits *edits, uint32_t recent_max);
+
+/* maps/overlay_edit.c: the row that is this rule of an overlay. */
+edit_row *redirect_edits_row_of(redirect_edits *edits, const redirect_overlay *overlay,
+                                uint32_t rule);
 
 static inline bool edit_row_before(const edit_row *a, const edit_row *b)
 {

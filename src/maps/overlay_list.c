@@ -8,17 +8,22 @@
 
 #include <apr_strings.h>
 
+/* The rows of an overlay that are still to come. */
+typedef struct cursor {
+    const redirect_overlay *overlay; /* NULL: there is none */
+    uint32_t rule, index;            /* of the next row; 0: none */
+} cursor;
+
 /* One listing. */
 typedef struct listing {
     const redirect_table *base;
-    const redirect_overlay *overlay; /* or NULL */
+    const redirect_edited *edited; /* or NULL */
+    cursor recent, older;
     uint64_t skip;
     bool edited_only;
     redirect_row_fn *fn;
     void *baton;
     char *target;
-    uint32_t next; /* rule of the overlay's table */
-    uint32_t index;
     uint32_t place; /* of the base's rule that the row at hand stands for */
 } listing;
 
@@ -40,48 +45,84 @@ static bool show(listing *l, const redirect_table *table, uint32_t rule, redirec
     return l->fn(l->baton, &row, differs);
 }
 
-/* The rows of the overlay up to @a place. */
+static void step(cursor *c)
+{
+    c->rule = redirect_table_next(c->overlay->table, c->rule);
+    c->index++;
+}
+
+static void skip_gone(listing *l)
+{
+    while (l->older.rule && redirect_edited_is_older_gone(l->edited, l->older.rule))
+        step(&l->older);
+}
+
+static void begin(cursor *c, const redirect_overlay *overlay)
+{
+    *c = (cursor){overlay, overlay ? redirect_table_next(overlay->table, 0) : 0, 0};
+}
+
+static overlay_order order_at(const cursor *c)
+{
+    return c->rule ? redirect_overlay_order(c->overlay, c->index) : OVERLAY_NOWHERE;
+}
+
+/* The overlay whose row comes next; NULL: there are no more. */
+static cursor *next_edited(listing *l)
+{
+    cursor *c = order_at(&l->older) < order_at(&l->recent) ? &l->older : &l->recent;
+
+    return c->rule ? c : NULL;
+}
+
+/* The overlays' rows up to @a place. */
 static bool show_edited(listing *l, uint64_t place)
 {
-    while (l->next && redirect_overlay_place(l->overlay, l->index) <= place) {
-        bool changed = redirect_overlay_place(l->overlay, l->index) % 2 == 0;
-        uint32_t rule = l->next;
+    cursor *c;
 
-        l->place = (uint32_t)(redirect_overlay_place(l->overlay, l->index) / 2);
-        l->next = redirect_table_next(l->overlay->table, rule);
-        l->index++;
-        if (!show(l, l->overlay->table, rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
+    while ((c = next_edited(l)) != NULL &&
+           redirect_overlay_place(c->overlay, c->index) <= place) {
+        uint64_t at = redirect_overlay_place(c->overlay, c->index);
+        uint32_t rule = c->rule;
+
+        l->place = (uint32_t)(at / 2);
+        step(c);
+        skip_gone(l);
+        if (!show(l, c->overlay->table, rule,
+                  at % 2 == 0 ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
             return false;
     }
     return true;
 }
 
-static bool is_replaced(const listing *l, uint32_t rule)
+static bool is_replaced(listing *l, uint32_t rule)
 {
-    return l->next && redirect_overlay_place(l->overlay, l->index) == 2 * (uint64_t)rule;
+    const cursor *c = next_edited(l);
+
+    return c && redirect_overlay_place(c->overlay, c->index) == 2 * (uint64_t)rule;
 }
 
 static bool show_base(listing *l, uint32_t rule)
 {
     redirect_differs differs = REDIRECT_SAME;
 
-    if (!l->overlay)
+    if (!l->edited)
         return show(l, l->base, rule, differs);
     if (!show_edited(l, 2 * (uint64_t)rule - 1))
         return false;
-    if (redirect_overlay_is_gone(l->overlay, rule))
+    if (redirect_edited_is_gone(l->edited, rule))
         differs = REDIRECT_ROW_DELETED;
     if (differs == REDIRECT_ROW_DELETED && is_replaced(l, rule))
         return show_edited(l, 2 * (uint64_t)rule);
     return show(l, l->base, rule, differs);
 }
 
-void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table *base,
-                           bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
-                           apr_pool_t *pool)
+void redirect_edited_each(const redirect_edited *edited, const redirect_table *base,
+                          bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
+                          apr_pool_t *pool)
 {
     listing l = {.base = base,
-                 .overlay = overlay,
+                 .edited = edited,
                  .skip = from,
                  .edited_only = edited_only,
                  .fn = fn,
@@ -89,9 +130,11 @@ void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table
                  .target = apr_palloc(pool, REDIRECT_RULE_ROOM)};
     uint32_t rule = redirect_table_next(base, 0);
 
-    if (overlay)
-        l.next = redirect_table_next(overlay->table, 0);
-    else if (from && from <= UINT32_MAX) {
+    if (edited) {
+        begin(&l.recent, edited->overlay);
+        begin(&l.older, edited->older);
+        skip_gone(&l);
+    } else if (from && from <= UINT32_MAX) {
         rule = redirect_table_nth(base, (uint32_t)from);
         l.skip = 0;
     }
@@ -99,7 +142,7 @@ void redirect_overlay_each(const redirect_overlay *overlay, const redirect_table
         if (!show_base(&l, rule))
             return;
     }
-    if (overlay)
+    if (edited)
         show_edited(&l, UINT64_MAX);
 }
 

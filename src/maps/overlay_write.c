@@ -7,9 +7,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NUMBERS_MAX (UINT32_C(1) << 31)
+#define OLDER_SHARE 192 /* the small overlay may have this part of the older one's rows more */
+
+/* Bits of the filter for each source that was edited, at least: with many, each edit writes fewer
+ * bytes, and some look-ups ask for nothing. */
+#define KEY_BITS      32
+#define KEY_BITS_MANY 16
+#define MANY          16384
+
+void redirect_edits_bound(redirect_edits *e, uint32_t recent_max)
+{
+    e->recent_max = recent_max;
+}
+
 uint32_t redirect_edits_applied(const redirect_edits *e)
 {
     return e->applied;
+}
+
+/* Rows of the older overlay that were added, and are gone now. */
+static uint32_t added_and_gone(const redirect_edits *e)
+{
+    uint32_t n = 0;
+
+    for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone_older); i; i = apr_hash_next(i)) {
+        const void *rule;
+        uint32_t index;
+
+        apr_hash_this(i, &rule, NULL, NULL);
+        redirect_table_line(e->older->table, *(const uint32_t *)rule, &index);
+        n += redirect_overlay_place(e->older, index) % 2;
+    }
+    return n;
 }
 
 /* A changed row is one of the overlay and one that is gone. */
@@ -22,7 +52,7 @@ uint32_t redirect_edits_differing(const redirect_edits *e)
 
         n += !row->dropped && row->place % 2;
     }
-    return n;
+    return e->older ? n + e->older->differing - added_and_gone(e) : n;
 }
 
 static int by_place(const void *a_, const void *b_)
@@ -58,22 +88,115 @@ static size_t align_up(size_t n)
     return (n + OVERLAY_ALIGN - 1) / OVERLAY_ALIGN * OVERLAY_ALIGN;
 }
 
-apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size, uint32_t *counters)
+/* Those of this overlay, in their order. */
+static void sort_rows(redirect_edits *e)
 {
-    size_t bytes = 0, at;
-    apr_status_t rv;
-
     e->sorted = apr_array_make(e->pool, e->rows->nelts + 1, sizeof(edit_row *));
     for (int i = 0; i < e->rows->nelts; i++) {
         edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
 
-        if (row->dropped)
-            continue;
-        APR_ARRAY_PUSH(e->sorted, edit_row *) = row;
-        bytes += row->rule.source_len + row->rule.target_len + 32;
+        if (!row->dropped)
+            APR_ARRAY_PUSH(e->sorted, edit_row *) = row;
     }
     qsort(e->sorted->elts, (size_t)e->sorted->nelts, sizeof(edit_row *), by_place);
-    rv = build(e, bytes);
+}
+
+/* And those of the older one, which come in their order. */
+static void merge_older(redirect_edits *e)
+{
+    apr_array_header_t *own = e->sorted;
+    int i = 0;
+
+    e->sorted = apr_array_make(e->pool, own->nelts + (int)e->older->rules + 1, sizeof(edit_row *));
+    for (uint32_t rule = redirect_table_next(e->older->table, 0); rule;
+         rule = redirect_table_next(e->older->table, rule)) {
+        edit_row *row;
+
+        if (apr_hash_get(e->gone_older, &rule, sizeof(rule)))
+            continue;
+        row = redirect_edits_row_of(e, e->older, rule);
+        while (i < own->nelts && edit_row_before(APR_ARRAY_IDX(own, i, edit_row *), row))
+            APR_ARRAY_PUSH(e->sorted, edit_row *) = APR_ARRAY_IDX(own, i++, edit_row *);
+        APR_ARRAY_PUSH(e->sorted, edit_row *) = row;
+    }
+    while (i < own->nelts)
+        APR_ARRAY_PUSH(e->sorted, edit_row *) = APR_ARRAY_IDX(own, i++, edit_row *);
+}
+
+/* Numbers begin anew, so that they never end. */
+static void number_rows(redirect_edits *e)
+{
+    for (int i = 0; i < e->sorted->nelts; i++)
+        APR_ARRAY_IDX(e->sorted, i, edit_row *)->number = (uint32_t)i;
+    e->head.next = (uint32_t)e->sorted->nelts;
+}
+
+/* The small overlay has grown: a larger one takes longer to make with each edit, and a smaller one is
+ * made one with the older more often, which takes the longer the larger that is. */
+static bool is_large(const redirect_edits *e)
+{
+    uint32_t rows = (uint32_t)e->sorted->nelts;
+    uint32_t gone = apr_hash_count(e->gone) + apr_hash_count(e->gone_older);
+    uint32_t most = e->recent_max + (e->older ? e->older->rules / OLDER_SHARE : 0);
+
+    return (rows > gone ? rows : gone) > most || e->head.next > NUMBERS_MAX;
+}
+
+static size_t text_of(const redirect_edits *e)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < e->sorted->nelts; i++) {
+        const redirect_rule *rule = &APR_ARRAY_IDX(e->sorted, i, edit_row *)->rule;
+
+        bytes += rule->source_len + rule->target_len + 32;
+    }
+    return bytes;
+}
+
+static uint32_t gone_of(const redirect_edits *e)
+{
+    return apr_hash_count(e->gone) + (e->merged && e->older ? e->older->ngone : 0);
+}
+
+/* As many as the older one's, or some times as many. */
+static uint32_t words_of(const redirect_edits *e)
+{
+    uint64_t bits = (uint64_t)e->head.differing * (e->head.differing > MANY ? KEY_BITS_MANY : KEY_BITS);
+    uint32_t n = e->older ? (uint32_t)e->older->keys.count : 1;
+
+    while (n * UINT64_C(64) < bits)
+        n *= 2;
+    return n;
+}
+
+static apr_status_t lay_out(redirect_edits *e, size_t *size)
+{
+    size_t at = align_up(sizeof(e->head) +
+                         (2 * (size_t)e->head.rules + e->head.nkeys) * sizeof(uint64_t) +
+                         ((size_t)e->head.ngone + e->head.ngone_older) * sizeof(uint32_t));
+
+    if (at + e->table_size > REDIRECT_MAX_IMAGE)
+        return APR_ENOSPC;
+    e->head.table_at = (uint32_t)at;
+    e->head.table_size = (uint32_t)e->table_size;
+    *size = at + e->table_size;
+    return APR_SUCCESS;
+}
+
+/* The first edits of a table are one overlay, however many they are. */
+apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size, uint32_t *counters,
+                                   bool *older)
+{
+    apr_status_t rv;
+
+    sort_rows(e);
+    e->merged = *older = (e->recent || e->older) && is_large(e);
+    if (e->merged && e->older)
+        merge_older(e);
+    if (e->merged)
+        number_rows(e);
+    rv = build(e, text_of(e));
     if (rv != APR_SUCCESS)
         return rv;
     /* The same source never has two rows, so the table has all of them. */
@@ -83,21 +206,16 @@ apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size,
     if (rv != APR_SUCCESS)
         return rv;
     e->head.rules = *counters = (uint32_t)e->sorted->nelts;
-    e->head.ngone = apr_hash_count(e->gone);
+    e->head.ngone = gone_of(e);
+    e->head.ngone_older = e->merged ? 0 : apr_hash_count(e->gone_older);
     e->head.edits += e->applied;
+    e->head.differing = redirect_edits_differing(e);
+    if (e->merged)
+        e->head.older = 0;
     if (!e->head.since)
         e->head.since = (uint64_t)now;
-    for (e->head.nfilter = 1;
-         e->head.nfilter * 64 < (e->head.rules + e->head.ngone) * OVERLAY_FILTER_BITS;)
-        e->head.nfilter *= 2;
-    at = align_up(sizeof(e->head) + (e->head.rules + e->head.nfilter) * sizeof(uint64_t) +
-                  e->head.ngone * sizeof(uint32_t));
-    if (at + e->table_size > REDIRECT_MAX_IMAGE)
-        return APR_ENOSPC;
-    e->head.table_at = (uint32_t)at;
-    e->head.table_size = (uint32_t)e->table_size;
-    *size = at + e->table_size;
-    return APR_SUCCESS;
+    e->head.nkeys = words_of(e);
+    return lay_out(e, size);
 }
 
 static int by_number(const void *a, const void *b)
@@ -107,38 +225,105 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void filter_add(const redirect_edits *e, uint64_t *filter, uint64_t hash)
+/* Ascending. */
+static void write_rules(const redirect_edits *e, apr_hash_t *rules, uint32_t *to)
 {
-    filter[hash & (e->head.nfilter - 1)] |= overlay_bits(hash);
+    uint32_t n = 0;
+
+    for (apr_hash_index_t *i = apr_hash_first(e->pool, rules); i; i = apr_hash_next(i)) {
+        const void *rule;
+
+        apr_hash_this(i, &rule, NULL, NULL);
+        to[n++] = *(const uint32_t *)rule;
+    }
+    qsort(to, n, sizeof(*to), by_number);
+}
+
+static bool add_gone(const redirect_edits *e, redirect_key_filter *keys, const uint32_t *gone,
+                     uint32_t n)
+{
+    bool keyed = true;
+
+    for (uint32_t i = 0; keyed && i < n; i++) {
+        redirect_rule rule;
+
+        redirect_table_rule(e->base, gone[i], &rule, e->target, NULL);
+        keyed = redirect_filter_add(keys, e->base, &rule);
+    }
+    return keyed;
+}
+
+static bool add_rows(const redirect_edits *e, redirect_key_filter *keys,
+                     const apr_array_header_t *rows)
+{
+    bool keyed = true;
+
+    for (int i = 0; keyed && i < rows->nelts; i++)
+        keyed = redirect_filter_add(keys, e->base, &APR_ARRAY_IDX(rows, i, edit_row *)->rule);
+    return keyed;
+}
+
+/* Those of the older overlay are there already, unless some are of rows that it has no more. A key's
+ * word in a larger filter is the same with some high bits. @a gone: what is gone, and the older
+ * overlay does not say. */
+static void write_keys(redirect_edits *e, uint64_t *words, const uint32_t *gone)
+{
+    redirect_key_filter keys = {words, e->head.nkeys, false};
+    const redirect_overlay *older = e->older;
+    bool keyed;
+
+    if (older && (!e->merged || (older->keys.count == keys.count && !added_and_gone(e)))) {
+        for (uint64_t at = 0; at < keys.count; at += older->keys.count)
+            memcpy(words + at, older->keys.words, older->keys.count * sizeof(*words));
+        keys.new_hosts = older->keys.new_hosts;
+        keyed = older->keyed && add_rows(e, &keys, e->rows);
+    } else {
+        memset(words, 0, keys.count * sizeof(*words));
+        keyed = add_rows(e, &keys, e->sorted) &&
+                (!older || add_gone(e, &keys, older->gone, older->ngone));
+    }
+    e->head.keyed = keyed && add_gone(e, &keys, gone, apr_hash_count(e->gone));
+    e->head.new_hosts = keys.new_hosts;
+}
+
+/* Both are ascending; there is room for all in the first. */
+static void merge_rules(uint32_t *to, uint32_t n, const uint32_t *more, uint32_t nmore)
+{
+    while (nmore) {
+        bool own = n && to[n - 1] > more[nmore - 1];
+
+        to[n + nmore - 1] = own ? to[n - 1] : more[nmore - 1];
+        if (own)
+            n--;
+        else
+            nmore--;
+    }
 }
 
 void redirect_edits_write(redirect_edits *e, void *to)
 {
-    uint64_t *places = (uint64_t *)(void *)((char *)to + sizeof(e->head));
-    uint64_t *filter = places + e->head.rules;
-    uint32_t *gone = apr_palloc(e->pool, (e->head.ngone + 1) * sizeof(*gone)), n = 0;
+    uint64_t *orders = (uint64_t *)(void *)((char *)to + sizeof(e->head));
+    uint64_t *words = orders + 2 * (size_t)e->head.rules;
+    size_t ngone = (size_t)e->head.ngone + e->head.ngone_older;
+    uint32_t *gone = apr_palloc(e->pool, (ngone + 1) * sizeof(*gone));
 
-    e->head.filtered = 1;
-    memset(filter, 0, e->head.nfilter * sizeof(*filter));
     for (uint32_t i = 0; i < e->head.rules; i++) {
         const edit_row *row = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *);
 
-        places[i] = row->place;
-        filter_add(e, filter, overlay_end_of(row->rule.source, row->rule.source_len));
-        if (row->rule.kind != REDIRECT_EXACT || row->rule.flags & REDIRECT_ICASE)
-            e->head.filtered = 0;
-    }
-    memcpy(to, &e->head, sizeof(e->head));
-    for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone); i; i = apr_hash_next(i)) {
-        const void *key;
+        overlay_order order = overlay_order_of(row->place, row->rank, row->number);
 
-        apr_hash_this(i, &key, NULL, NULL);
-        gone[n++] = *(const uint32_t *)key;
-        filter_add(e, filter, overlay_hash(gone[n - 1]));
+        orders[2 * (size_t)i] = (uint64_t)(order >> 64);
+        orders[2 * (size_t)i + 1] = (uint64_t)order;
     }
     /* Not where others may write, as sorting relies on what it has compared. */
-    qsort(gone, n, sizeof(*gone), by_number);
-    memcpy(filter + e->head.nfilter, gone, n * sizeof(*gone));
+    write_rules(e, e->gone, gone);
+    write_keys(e, words, gone);
+    if (e->merged && e->older)
+        merge_rules(gone, apr_hash_count(e->gone), e->older->gone, e->older->ngone);
+    if (!e->merged)
+        write_rules(e, e->gone_older, gone + e->head.ngone);
+    memcpy(words + e->head.nkeys, gone, ngone * sizeof(*gone));
+    memcpy(to, &e->head, sizeof(e->head));
     redirect_builder_write(e->builder, (char *)to + e->head.table_at);
 }
 

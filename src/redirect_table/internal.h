@@ -17,6 +17,7 @@
  *                           redirect_table/builder.h
  *   redirect_table/check.c  proof that an image is safe to read
  *   redirect_table/choose.c which of the rules of one source answers, where conditions tell
+ *   redirect_table/edited.c look-ups where some rules are edited
  *
  * Only these and the table's tests include this file. An image is
  *
@@ -232,6 +233,10 @@ struct redirect_table {
     rt_ready usual_ready;
     uint32_t usual, usual_kind;
     bool usual_in_dir;
+    /* Of one that redirect_table_beside() made */
+    bool edited_hosts; /* edited rules have hosts that the table has not */
+    uint64_t edited_mask;
+    const uint64_t *edited; /* keys of edited rules; NULL: a look-up need not mind */
 };
 
 /* A record taken apart. */
@@ -541,6 +546,30 @@ static inline uint64_t rt_filter_bits(uint64_t key)
            UINT64_C(1) << (x >> 18);
 }
 
+/* The two bits of a word that an edited rule's key has. */
+static inline unsigned rt_edited_bit(uint64_t key, unsigned which)
+{
+    return key >> (58 - 6 * which) & 63;
+}
+
+/* Of a table that redirect_table_beside() made. The first bit nearly always tells. */
+static inline bool rt_is_edited(const redirect_table *table, uint64_t key)
+{
+    uint64_t word = table->edited[key & table->edited_mask];
+
+    if (__builtin_expect(!(word >> rt_edited_bit(key, 0) & 1), 1))
+        return false;
+    RT_OPAQUE(word); /* two tests, of which the second is hardly ever made */
+    return word >> rt_edited_bit(key, 1) & 1;
+}
+
+/* An edited rule may be wanted. */
+static inline bool rt_say_edited(redirect_match *match)
+{
+    match->rule = REDIRECT_ASK_EDITS;
+    return false;
+}
+
 /* The bit of a number of segments in a mask of depths. */
 static inline uint64_t rt_depth(size_t segments)
 {
@@ -591,6 +620,11 @@ bool rt_is_simple(const redirect_table *table);
 /* Find out what its quick ways rely on. */
 void rt_prepare_simple(redirect_table *table, apr_pool_t *pool);
 rt_lookup_fn rt_lookup_whole, rt_lookup_prefix; /* where all rules are EXACT, and otherwise */
+rt_lookup_fn rt_lookup_whole_edited, rt_lookup_prefix_edited;
+
+/* redirect_table/edited.c. The number of a host in the table, or 0. A wildcard's `name` is without
+ * its star. */
+uint32_t rt_host_number(const redirect_table *table, const char *name, size_t len, bool below);
 
 /* Segments are short: looking at eight bytes at a time beats a call of memchr(). The lowest bit set
  * is that of a slash; those above it may be wrong (Mycroft's test for a zero byte). */

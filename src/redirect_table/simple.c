@@ -32,6 +32,7 @@ typedef struct quick {
     uint32_t best; /* the first rule known to match, or NONE */
     size_t matched;
     bool conditions;  /* a condition decides, which is not for this file */
+    bool edited;      /* a key of an edited rule was made */
     rt_record record; /* of the best */
 } quick;
 
@@ -225,7 +226,9 @@ static inline bool filtered_in(const redirect_table *t, uint64_t key)
 
 static inline void probe(quick *q, uint64_t key)
 {
-    if (filtered_in(q->table, key))
+    if (q->table->edited && rt_is_edited(q->table, key))
+        q->edited = true;
+    else if (filtered_in(q->table, key))
         probe_buckets(q, key);
 }
 
@@ -326,7 +329,7 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
     q.len = request->path_len;
     q.from = from;
     q.best = NONE;
-    q.conditions = false;
+    q.conditions = q.edited = false;
     if (table->spaces->has & RT_WHOLE) {
         q.kind = REDIRECT_EXACT;
         try_whole(&q);
@@ -335,6 +338,8 @@ static HTC_HOT HTC_APART bool lookup(const redirect_table *table, const redirect
         q.kind = REDIRECT_PREFIX;
         try_prefixes(&q);
     }
+    if (q.edited)
+        return rt_say_edited(match);
     if (__builtin_expect(q.conditions, 0))
         return rt_lookup_any(table, request, from, match);
     if (q.best == NONE) {
@@ -533,9 +538,10 @@ static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_requ
 
 /* A short path that ends in a slash, or one that does not. No function is called but at the end, so
  * that hardly a register has to be saved. A path that equals a source has no run of slashes, so
- * that is asked only of others. */
-static inline bool lookup_whole(const redirect_table *t, const redirect_request *request,
-                                bool slash, redirect_match *match)
+ * that is asked only of others. @a edited: the table is one with edited rules. */
+static inline __attribute__((always_inline)) bool
+lookup_whole(const redirect_table *t, const redirect_request *request, bool slash, bool edited,
+             redirect_match *match)
 {
     const char *path = request->path, *source;
     size_t len = request->path_len, hashed = len - slash;
@@ -545,6 +551,8 @@ static inline bool lookup_whole(const redirect_table *t, const redirect_request 
     unsigned hits = rt_tagged(bucket, rt_tag(key));
     uint32_t place, numbers;
 
+    if (edited && rt_is_edited(t, key))
+        return rt_say_edited(match);
     if (!hits) {
         if (bucket->reach)
             return lookup_behind(t, request, match, key);
@@ -572,7 +580,13 @@ static inline bool lookup_whole(const redirect_table *t, const redirect_request 
 static HTC_HOT HTC_APART bool lookup_slash(const redirect_table *t, const redirect_request *request,
                                            redirect_match *match)
 {
-    return lookup_whole(t, request, true, match);
+    return lookup_whole(t, request, true, false, match);
+}
+
+static HTC_HOT HTC_APART bool
+lookup_slash_edited(const redirect_table *t, const redirect_request *request, redirect_match *match)
+{
+    return lookup_whole(t, request, true, true, match);
 }
 
 HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *request,
@@ -584,7 +598,19 @@ HTC_HOT bool rt_lookup_whole(const redirect_table *t, const redirect_request *re
         return lookup(t, request, from, match);
     if (request->path[len - 1] == '/')
         return lookup_slash(t, request, match);
-    return lookup_whole(t, request, false, match);
+    return lookup_whole(t, request, false, false, match);
+}
+
+HTC_HOT bool rt_lookup_whole_edited(const redirect_table *t, const redirect_request *request,
+                                    uint32_t from, redirect_match *match)
+{
+    size_t len = request->path_len;
+
+    if (__builtin_expect(!is_short(len) || from, 0))
+        return lookup(t, request, from, match);
+    if (request->path[len - 1] == '/')
+        return lookup_slash_edited(t, request, match);
+    return lookup_whole(t, request, false, true, match);
 }
 
 /* Where slashes are in a short path. */
@@ -611,12 +637,13 @@ static inline uint32_t find_tagged(const redirect_table *t, uint64_t key)
 
 /* A short path without runs of slashes, in a table with prefixes. All keys are tried first, and
  * nearly always one rule at most may match. */
-HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *request,
-                              uint32_t from, redirect_match *match)
+static inline __attribute__((always_inline)) bool
+lookup_prefix(const redirect_table *t, const redirect_request *request, uint32_t from, bool edited,
+              redirect_match *match)
 {
     const char *path = request->path;
     size_t len = request->path_len, end = len, clean_len;
-    uint64_t depths = t->spaces->prefix_depths, slashes, ends;
+    uint64_t depths = t->spaces->prefix_depths, slashes, ends, key;
     uint32_t place = 0, found, numbers;
     redirect_kind kind = REDIRECT_EXACT;
 
@@ -626,8 +653,12 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
     slashes = slashes_in(path, len);
     if (slashes & slashes >> 1 || depths & 1)
         return lookup(t, request, 0, match);
-    if (t->spaces->has & RT_WHOLE)
-        place = find_tagged(t, whole_key(t, rt_hash_short(&t->secret, path, clean_len)));
+    if (t->spaces->has & RT_WHOLE) {
+        key = whole_key(t, rt_hash_short(&t->secret, path, clean_len));
+        if (edited && rt_is_edited(t, key))
+            return rt_say_edited(match);
+        place = find_tagged(t, key);
+    }
     ends = (slashes & ~UINT64_C(1)) | UINT64_C(1) << clean_len;
     for (depths >>= 1; depths; ends &= ends - 1) {
         unsigned skip = (unsigned)__builtin_ctzll(depths);
@@ -639,8 +670,10 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         if (!ends)
             break;
         at = (size_t)__builtin_ctzll(ends);
-        found =
-            find_tagged(t, rt_segments_key(rt_hash_clean(&t->secret, path, at), t->simple_salt));
+        key = rt_segments_key(rt_hash_clean(&t->secret, path, at), t->simple_salt);
+        if (edited && rt_is_edited(t, key))
+            return rt_say_edited(match);
+        found = find_tagged(t, key);
         if (!found)
             continue;
         if (place)
@@ -665,6 +698,18 @@ HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *r
         return match_other(t, request, match, kind);
     end_match(numbers, match);
     return true;
+}
+
+HTC_HOT bool rt_lookup_prefix(const redirect_table *t, const redirect_request *request,
+                              uint32_t from, redirect_match *match)
+{
+    return lookup_prefix(t, request, from, false, match);
+}
+
+HTC_HOT bool rt_lookup_prefix_edited(const redirect_table *t, const redirect_request *request,
+                                     uint32_t from, redirect_match *match)
+{
+    return lookup_prefix(t, request, from, true, match);
 }
 
 /* --- opening -----------------------------------------------------------------------------------

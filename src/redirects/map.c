@@ -155,6 +155,24 @@ void htc_table_release(htc_redirects *redirects, htc_process_node *node)
     htc_process_cache_release(redirects->tables, node);
 }
 
+/* An image has one version, so another table of this version is the same. */
+static HTC_APART void join_edits(const htc_table *base, htc_table *edits)
+{
+    apr_thread_mutex_lock(edits->lock);
+    if (!atomic_load_explicit(&edits->edited, memory_order_relaxed))
+        atomic_store_explicit(&edits->edited,
+                              redirect_edited_open(base->table, edits->edits, NULL, edits->pool),
+                              memory_order_release);
+    apr_thread_mutex_unlock(edits->lock);
+}
+
+const redirect_edited *htc_edits_join(const htc_table *base, htc_table *edits)
+{
+    if (!atomic_load_explicit(&edits->edited, memory_order_acquire))
+        join_edits(base, edits);
+    return atomic_load_explicit(&edits->edited, memory_order_acquire);
+}
+
 /* --- the table of a request -------------------------------------------------------------------*/
 
 static const request_rec *first_request(const request_rec *r)
@@ -336,6 +354,7 @@ static HTC_APART bool hold_edits(held_table *held, const htc_redirect_map *map,
     }
     edits->owner = first;
     if (edits->table->edits->base == held->table->pin.version) {
+        htc_edits_join(held->table, edits->table);
         held->edits = edits;
         return true;
     }
@@ -443,17 +462,22 @@ static bool is_spent(const redirect_request *asked)
     return asked->steps && !*asked->steps;
 }
 
+static inline void end_look_up(pattern_run *run, const redirect_request *asked)
+{
+    if (run->began)
+        redirect_budget_left(run->budget); /* charges the last pattern */
+    if (asked->judge)
+        charge_conditions(run, asked->judge);
+    run->out_of_budget |= is_spent(asked);
+}
+
 /* A map whose patterns could not all be tried has no match: an earlier row might have answered. */
 static bool look_up(const htc_table *table, const redirect_request *asked, redirect_match *match)
 {
     pattern_run *run = asked->baton;
     bool found = redirect_table_lookup(table->table, asked, 0, match);
 
-    if (run->began)
-        redirect_budget_left(run->budget); /* charges the last pattern */
-    if (asked->judge)
-        charge_conditions(run, asked->judge);
-    run->out_of_budget |= is_spent(asked);
+    end_look_up(run, asked);
     return found && !run->out_of_budget;
 }
 
@@ -553,26 +577,23 @@ static inline void fill_request(redirect_request *asked, request_rec *r,
         share_steps(asked, run);
 }
 
-/* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
-static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_redirect_map *map,
-                                           redirect_request *asked, redirect_match *match)
+/* One or the other table has the match: ask both. */
+static HTC_APART htc_table *look_up_both(const held_table *held, const htc_redirect_map *map,
+                                         redirect_request *asked, redirect_match *match)
 {
     pattern_run *run = asked->baton, own_run = {.table = held->edits->table, .r = run->r};
+    const redirect_edited *edited = htc_edits_join(held->table, held->edits->table);
     const redirect_table_info *info = &own_run.table->info;
     redirect_request own;
     redirect_origin origin;
 
-    if (info->uses_host && !asked->host)
-        fill_host(asked, run->r);
-    if (info->uses_query && !asked->query && run->r->args)
-        fill_query(asked, run->r);
     if (info->uses_condition && !asked->judge)
         take_conditions(asked, run->r, map);
     if (info->pattern && !asked->steps)
         share_steps(asked, run);
     own = *asked;
     own.baton = &own_run;
-    origin = redirect_overlay_lookup(own_run.table->edits, held->table->table, asked, &own, match);
+    origin = redirect_edited_lookup(edited, held->table->table, asked, &own, &own, match);
     if (run->began || own_run.began)
         redirect_budget_left(budget_of(run->r)); /* charges the last pattern */
     if (asked->judge)
@@ -581,6 +602,25 @@ static HTC_APART htc_table *look_up_edited(const held_table *held, const htc_red
     if (run->out_of_budget || origin == REDIRECT_NOT_FOUND)
         return NULL;
     return origin == REDIRECT_IN_OVERLAY ? own_run.table : held->table;
+}
+
+/* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
+static htc_table *look_up_edited(const held_table *held, const htc_redirect_map *map,
+                                 redirect_request *asked, redirect_match *match)
+{
+    htc_table *edits = held->edits->table;
+    const redirect_table_info *info = &edits->info;
+    pattern_run *run = asked->baton;
+    bool found;
+
+    if (info->uses_host && !asked->host)
+        fill_host(asked, run->r);
+    if (info->uses_query && !asked->query && run->r->args)
+        fill_query(asked, run->r);
+    if (!redirect_edited_ask_base(htc_edits_join(held->table, edits), asked, match, &found))
+        return look_up_both(held, map, asked, match);
+    end_look_up(run, asked);
+    return found && !run->out_of_budget ? held->table : NULL;
 }
 
 /* httpd answers 500 in place of a status that it has no words for, unless it is given some. */

@@ -96,6 +96,8 @@ typedef struct htc_table {
     redirect_area_pin pin; /* as it was when the image was opened; given up since */
     const redirect_table *table;
     const redirect_overlay *edits; /* HTC_IMAGE_EDITS: `table` is that of its rows; else NULL */
+    _Atomic(const redirect_edited *) edited; /* HTC_IMAGE_EDITS: with the table that it is of; NULL:
+                                              * nobody has wanted both yet. See htc_edits_join() */
     redirect_table_info info;
     apr_pool_t *pool;               /* own allocator; this struct lies in it */
     _Atomic int64_t looked_until;   /* see htc_map_refresh() */
@@ -233,6 +235,9 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
  * not if the look-up was @a given_up. */
 bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
                     bool given_up);
+
+/** The table @a base with the edits that are of it; both are pinned. Lies with @a edits. */
+const redirect_edited *htc_edits_join(const htc_table *base, htc_table *edits);
 
 /* redirects/map_edit.c */
 /** Edits of a map, as they are asked for and what became of them. */

@@ -108,7 +108,8 @@ static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *ma
     uint32_t counters;
     void *image;
     size_t size;
-    apr_status_t rv = redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters);
+    bool older;
+    apr_status_t rv = redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters, &older);
 
     if (rv == APR_SUCCESS)
         rv = redirect_area_reserve(redirects->area, map->edits, size, counters, &image);
@@ -134,7 +135,7 @@ static bool clear(htc_redirects *redirects, const htc_redirect_map *map)
     if (!base)
         return false;
     apr_pool_create(&pool, NULL);
-    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL,
+    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL, 0,
                                   &map->options, pool);
     done = publish(redirects, map, edits, pool) == APR_SUCCESS;
     redirect_edits_destroy(edits);
@@ -150,7 +151,7 @@ static bool end_edits(htc_redirects *redirects, const htc_redirect_map *map)
     uint32_t rows = 0;
 
     if (node && table_of(node)->edits->base != redirect_area_version(redirects->area, map->slot))
-        rows = redirect_overlay_differing(table_of(node)->edits);
+        rows = table_of(node)->edits->differing;
     if (rows)
         give_counts(redirects, map, table_of(node));
     if (node)
@@ -169,7 +170,7 @@ void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map,
     if (!node)
         return;
     if (table_of(node)->edits->base == version) {
-        report->edited = redirect_overlay_differing(table_of(node)->edits);
+        report->edited = table_of(node)->edits->differing;
         report->edited_since = report->edited ? table_of(node)->edits->since : 0;
     }
     htc_table_release(redirects, node);
@@ -330,7 +331,7 @@ static int say_failed(const editing *ing, apr_status_t rv)
 
 /* For edits of this map, whose file is looked at for its format. @a before NULL: none. */
 static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table *base,
-                                   const redirect_overlay *before, bool any_source,
+                                   const redirect_edited *before, bool any_source,
                                    apr_pool_t *pool)
 {
     redirect_map_options options = map->options;
@@ -345,7 +346,7 @@ static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table 
     }
     options.format = redirect_format_of(&map->options, map->file, bytes, len);
     options.any_source = any_source;
-    edits = redirect_edits_create(base->table, base->pin.version, before, &options, pool);
+    edits = redirect_edits_create(base->table, base->pin.version, before, 0, &options, pool);
     redirect_edits_like(edits, map->file, bytes, len, len < FORMAT_BYTES);
     return edits;
 }
@@ -356,7 +357,10 @@ static void check_temporary(const editing *ing, redirect_edits *edits, redirect_
 
     if (!node)
         return;
-    redirect_edits_check(edits, table_of(node)->edits, ing->edit->text, ing->edit->len, report);
+    if (table_of(node)->edits->base == table_of(ing->base)->pin.version)
+        redirect_edits_check(edits,
+                             htc_edits_join(table_of(ing->base), htc_process_cache_data(node)),
+                             ing->edit->text, ing->edit->len, report);
     htc_table_release(ing->redirects, node);
 }
 
@@ -366,16 +370,17 @@ static int make_edits(editing *ing)
     const htc_table *base = table_of(ing->base);
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
-    const redirect_overlay *before = ing->before ? table_of(ing->before)->edits : NULL;
+    htc_table *before = ing->before ? htc_process_cache_data(ing->before) : NULL;
     redirect_edits *edits;
     apr_status_t rv;
 
-    if (before && before->base != base->pin.version) {
-        say_ended(ing->redirects, ing->map, redirect_overlay_differing(before));
+    if (before && before->edits->base != base->pin.version) {
+        say_ended(ing->redirects, ing->map, before->edits->differing);
         give_counts(ing->redirects, ing->map, table_of(ing->before));
         before = NULL;
     }
-    edits = begin_edits(ing->map, base, before, false, ing->pool);
+    edits = begin_edits(ing->map, base, before ? htc_edits_join(base, before) : NULL, false,
+                        ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
         rv = publish(ing->redirects, ing->map, edits, ing->pool);
@@ -702,13 +707,13 @@ int htc_map_edit_apply(request_rec *r, htc_map_edit *edit)
 /* --- showing them ------------------------------------------------------------------------------*/
 
 static int rows_of_source(request_rec *r, htc_map_question *question, const htc_redirect_map *map,
-                          const htc_table *base, const redirect_overlay *overlay)
+                          const htc_table *base, const redirect_edited *edited)
 {
     htc_map_edit edit = {.warnings = apr_array_make(r->pool, 1, sizeof(const char *))};
     editing ing = {
         .edit = &edit, .pool = r->pool, .errors = apr_array_make(r->pool, 1, sizeof(const char *))};
     redirect_report report = {.fn = take_message, .baton = &ing};
-    redirect_edits *edits = begin_edits(map, base, overlay, false, r->pool);
+    redirect_edits *edits = begin_edits(map, base, edited, false, r->pool);
     apr_status_t rv = redirect_edits_find(edits, question->source, strlen(question->source),
                                           &report, question->fn, question->baton);
 
@@ -723,7 +728,7 @@ static int rows_of_source(request_rec *r, htc_map_question *question, const htc_
 int htc_map_rows(request_rec *r, htc_map_question *question)
 {
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
-    const redirect_overlay *overlay = NULL;
+    const redirect_edited *edited = NULL;
     const htc_redirect_map *map;
     htc_process_node *base, *node = NULL;
     int status = find_map(r, question->map, &map, &question->why);
@@ -736,12 +741,12 @@ int htc_map_rows(request_rec *r, htc_map_question *question)
     if (map->edits != REDIRECT_AREA_NIL)
         node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
     if (node && table_of(node)->edits->base == table_of(base)->pin.version)
-        overlay = table_of(node)->edits;
+        edited = htc_edits_join(table_of(base), htc_process_cache_data(node));
     if (question->source)
-        status = rows_of_source(r, question, map, table_of(base), overlay);
+        status = rows_of_source(r, question, map, table_of(base), edited);
     else
-        redirect_overlay_each(overlay, table_of(base)->table, question->differing, question->from,
-                              question->fn, question->baton, r->pool);
+        redirect_edited_each(edited, table_of(base)->table, question->differing, question->from,
+                             question->fn, question->baton, r->pool);
     if (node)
         htc_table_release(redirects, node);
     htc_table_release(redirects, base);
