@@ -296,6 +296,20 @@ expect 'rows of the format of the map', ['apply', '_redirects', @secret, \"set /
 is leads('/by/7') . leads('/below/7'), '302 /now/7404 -', 'they answer so';
 is read_file("$there/_redirects"), "/by/:id /now/:id 302\n", 'and stand in the file';
 
+# Of two who collect edits at once, the second is told what the first has done meanwhile.
+for my $state ('state', 'other') {
+    local $ENV{XDG_STATE_HOME} = "$dir/$state";
+    run(qw(begin m.csv), @secret);
+    run(qw(add m.csv /both), "/$state", @secret);
+}
+expect 'the commit of one', [qw(commit m.csv), @secret], 0, qr/\A1 edit taken/;
+{
+    local $ENV{XDG_STATE_HOME} = "$dir/other";
+    expect 'the commit of the other one', [qw(commit m.csv), @secret], 1, undef, qr/m\.csv: edit 1: a row has this source already.*stay in/s;
+}
+is leads('/both'), '302 /state', 'the first one answers';
+run(qw(del m.csv /both), @secret);
+
 $text = read_file("$there/m.txt");
 run(qw(set m.txt /a /three --temporary), @secret);
 expect 'edits that leave no row', ['apply', 'm.txt', @secret, \"del /a\ndel /b\n"], 1, undef, qr/m\.txt: no row would be left/;

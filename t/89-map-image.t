@@ -18,7 +18,7 @@ my $pad  = 'x' x 40;
 
 # More than the 4 MiB from which on a table is kept.
 sub text { my ($g) = @_; return join '', map {"/row/$pad/$_ http://example.org/$g/$_\n"} 1 .. $rows }
-sub conf { return "HtCacheCountersFile $dir/counts\n<Location /htcache-status>\nSetHandler htcache-status\n</Location>\n$_[0]" }
+sub conf { return "HtCacheCountersFile $dir/counts\n<Location /htcache-status>\nSetHandler htcache-status\nHtCacheAdmin On\n</Location>\n$_[0]" }
 sub files { my @found = glob "$kept/*"; return @found }
 
 # The map's file is a link: to take another text needs no wait until that is old enough to be kept.
@@ -41,17 +41,24 @@ sub answers {
     return [$table->{from_image} ? 'image' : 'text', $where =~ s{^http://example.org/}{}r, $table->{rules},
         $client->request("/row/$pad/0")->{status}];
 }
+sub edit {
+    my ($edit, $query) = @_;
+    return $server->client('main', host => 'localhost')->request("/htcache-status?map=map.txt$query", method => 'POST', body => $edit,
+        headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]])->{status};
+}
 sub started { $server->start; return answers() }
 sub stopped { $server->stop }
 
 is_deeply(started(), ['text', "a/$rows", $rows, 404], 'the first start reads the text');
+is(edit("set /row/$pad/$rows http://example.org/edited\n", '&temporary=1'), 200, 'a temporary edit');
+is_deeply(answers(), ['text', 'edited', $rows, 404], 'answers');
 stopped();
 is(scalar(() = files()), 1, 'and keeps the table');
 my ($file) = files();
 is((stat $file)[2] & 07777, 0600, 'for its own user');
 is((stat $kept)[2] & 07777, 0700, 'in a folder of that user');
 
-is_deeply(started(), ['image', "a/$rows", $rows, 404], 'the next start takes it');
+is_deeply(started(), ['image', "a/$rows", $rows, 404], 'the next start takes it, without the edit');
 if (mpm() eq 'event') {
     $server->restart;
     is_deeply(answers(), ['image', "a/$rows", $rows, 404], 'a restart, too');
@@ -59,7 +66,7 @@ if (mpm() eq 'event') {
 stopped();
 
 SKIP: {
-    skip 'the same under every MPM', 13 if mpm() ne 'event';
+    skip 'the same under every MPM', 15 if mpm() ne 'event';
 
     edited('b');
     is_deeply(started(), ['text', "b/$rows", $rows, 404], 'an edit between stop and start is seen');
@@ -97,6 +104,9 @@ SKIP: {
     my $size = $server->error_log_size;
     is_deeply(started(), ['image', "c/$rows", $rows, 404], 'do not keep the table from being kept');
     like($server->error_log_since($size), qr/\Q$map\E: 1 rows are left out, and there are 1 warnings/, 'and are mentioned again');
+    is(edit("set /row/$pad/$rows http://example.org/written\n", ''), 200, 'an edit that is written');
+    stopped();
+    is_deeply(started(), ['text', 'written', $rows, 404], 'is in the text that the next start reads');
     stopped();
 
     $server->{conf} = conf('');

@@ -340,6 +340,14 @@ static bool is_chosen_among(redirect_edits *e, const redirect_rule *rule)
     return false;
 }
 
+/* Are these the two rules of a row, for a host and for all below? */
+static bool is_below(const redirect_rule *below, const redirect_rule *at)
+{
+    return below->line == at->line && below->host_len == at->host_len + 2 &&
+           !memcmp(below->host, "*.", 2) && !memcmp(below->host + 2, at->host, at->host_len) &&
+           same_text(below->source, below->source_len, at->source, at->source_len, false);
+}
+
 /* Rules of the same line may be of several rows. Those of one row are for a host and for all below. */
 static void take_twin(redirect_edits *e, const redirect_rule *rule, uint32_t other)
 {
@@ -353,9 +361,7 @@ static void take_twin(redirect_edits *e, const redirect_rule *rule, uint32_t oth
         at = &found;
     else
         below = &found;
-    if (found.line == rule->line && at->host && below->host_len == at->host_len + 2 &&
-        !memcmp(below->host, "*.", 2) && !memcmp(below->host + 2, at->host, at->host_len) &&
-        same_text(found.source, found.source_len, rule->source, rule->source_len, false))
+    if (at->host && is_below(below, at))
         set_gone(e, other);
 }
 
@@ -514,6 +520,17 @@ static void add(redirect_edits *e, const edit_line *edit)
         add_row(e, edit->rows, end_of(e, &edit->rows->rule));
 }
 
+/* Is the rule of the same row, for the hosts below? */
+static bool has_twin(redirect_edits *e, const redirect_rule *rule, uint32_t next)
+{
+    redirect_rule found;
+
+    if (!next || !rule->host)
+        return false;
+    redirect_table_rule(e->base, next, &found, e->target, NULL);
+    return is_below(&found, rule);
+}
+
 static edit_row row_of_base(redirect_edits *e, uint32_t rule)
 {
     edit_row row = {.place = 2 * (uint64_t)rule};
@@ -521,6 +538,7 @@ static edit_row row_of_base(redirect_edits *e, uint32_t rule)
     redirect_table_rule(e->base, rule, &row.rule, e->target, NULL);
     row.rule.source = copy_text(e->pool, row.rule.source, row.rule.source_len);
     row.rank = rank_of(e, &row.rule, false);
+    row.twin = has_twin(e, &row.rule, redirect_table_next(e->base, rule));
     return row;
 }
 
@@ -561,6 +579,10 @@ static void set(redirect_edits *e, const edit_line *edit)
     edit_row first;
 
     drop_all(e, &edit->rows->rule, &first);
+    if (first.twin)
+        say(e, edit,
+            "this row is for the hosts below its own, too, which is not for edits to say; have the "
+            "edit written to the file");
     if (first.place && first.rank != rank_of(e, &edit->rows->rule, false))
         first.place = 0; /* it is more or less special now */
     else if (first.place && is_path(&first.rule)) {

@@ -20,6 +20,7 @@ typedef struct edit_row {
     uint64_t rank;   /* among those with the same place, the lowest comes first; 0: all have that */
     uint32_t number; /* then the lowest of these */
     bool dropped;
+    bool twin;             /* of the base's: it has a rule for the hosts below its own, too */
     struct edit_row *next; /* of the same hash */
 } edit_row;
 
