@@ -226,6 +226,8 @@ struct redirect_judge {
                           * as it was if no condition was asked then */
     uint32_t refused[REDIRECT_REFUSED]; /* the look-up's own; `refusals` is 0 to begin with */
     unsigned refusals;
+    const redirect_table *table; /* and */
+    uint32_t rule;               /* whose condition is being asked */
     uint64_t steps; /* taken so far: for each rule that was looked at, and by what a caller adds */
     uint64_t most;  /* 0, or: the look-up ends without an answer when it has taken more steps */
 };

@@ -8,6 +8,7 @@ use Test::More;
 use HtCache::Client;
 use HtCache::Env qw(mpm work_dir write_file);
 use HtCache::Server;
+use JSON::PP qw(decode_json);
 
 my $dir = work_dir('map-conditions');
 write_file("$dir/root/index.html",      "index\n");
@@ -162,6 +163,40 @@ for my $round (mpm() eq "event" ? (1, 2) : 1) {
         is answer($url, @headers), $expected, "$url @headers";
     }
 }
+
+# ?explain says what came of each row that was asked, and Vary.
+sub steps {
+    my ($query) = @_;
+    my $got = decode_json($client->request("/htcache-status?format=json&explain=$query")->{body});
+    return join "\n", map { my $file = $_->{file} =~ s{.*/}{}r; "$file:$_->{line} $_->{text}" } grep { $_->{by} eq 'HtCacheRedirectMap' } @{ $got->{steps} };
+}
+is steps('/w&header=Accept:%20application/json,text/turtle;q=0.5'), <<'EOT' =~ s/\n\z//r, 'a negotiation is explained';
+map.txt:1 the row with 303 to /html: it is the default
+map.txt:2 the row with 303 to /ttl: accept=text/turtle,application/rdf+xml has the quality 0.5
+map.txt:3 the row with 303 to /json: accept=application/json has the quality 1
+map.txt:0 the answer has Vary: Accept
+EOT
+is steps('/c&header=X-A:%20one%20two'), <<'EOT' =~ s/\n\z//r, 'conditions are explained';
+map.txt:11 the row with 302 to /beta: cookie=beta,old=1 does not hold
+map.txt:12 the row with 302 to /x: header=X-A:one two holds
+map.txt:0 the answer has Vary: Cookie, X-A
+EOT
+is steps('/strict&header=Accept:%20text/html'), <<'EOT' =~ s/\n\z//r, 'so is 406';
+map.txt:4 the row with 302 to /ttl: accept=text/turtle has the quality 0
+map.txt:0 no row is acceptable: the answer is 406
+map.txt:0 the answer has Vary: Accept
+EOT
+is steps('/plain'), '', 'a source without conditions has no such step';
+
+# What a tenant's conditions may take is bounded: no row of that map answers such a request, and others are answered.
+write_file("$dir/root/big/.htaccess", "HtCacheRedirectMap big.txt\n");
+write_file("$dir/root/big/big.txt", join '', "/big/none /x\n", map {"/big/w /$_ cookie=$_ header=X-$_\n"} 1 .. 20_000);
+my $cookies = join '; ', map {"a$_=1"} 1 .. 1100;
+is answer('/big/w', Cookie => "$cookies; 20000=1"), '404 Cookie', 'rows with conditions take too long for a request';
+is answer('/big/none', Cookie => "$cookies; 20000=1"), '302 /x', 'not for one of another source';
+is answer('/big/w', Cookie => '3=1', 'X-3' => '1'), '302 /3 Cookie, X-3', 'nor for one with few cookies';
+is answer('/own/w', Accept => 'application/json'), '302 /json Accept', 'others are answered as ever';
+is scalar(() = $server->error_log =~ m{/big/big\.txt, named at \S+: its patterns or conditions take too long for '/big/w'}g), 1, 'and it is said';
 
 # What else says Vary is said, too, once.
 write_file("$dir/map.txt", "/varied/w /ttl accept=text/turtle\n/varied/page /x language=de\n");

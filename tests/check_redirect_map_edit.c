@@ -176,6 +176,12 @@ static const one text_cases[] = {
     {"m.txt", "", "/a /de language=de\n/a /en language=en\n/a /b\n",
      "set /a /english language=en\nset /a /c\ndel /a language=de",
      "/a /english language=en\n/a /c\n"},
+    {"m.txt", "", "/a /ttl accept=text/turtle unacceptable=406\n/a /x accept=a/b\n",
+     "set /a /t accept=text/turtle unacceptable=406\nset /a /y accept=a/b\nadd /a /z \"header=X: "
+     "1\"",
+     "/a /t accept=text/turtle unacceptable=406\n/a /y accept=a/b\n/a /z \"header=X: 1\"\n"},
+    {"m.txt", "", "/a /ttl accept=text/turtle unacceptable=406\n/a /x\n",
+     "del /a accept=text/turtle", "/a /x\n"},
     /* Rows with a query are asked first, wherever they stand. */
     {"m.txt", "", "/a /1\n/b?x /2\n/c /3\n", "set /c /4\ndel /b?x\nadd /d?y /5",
      "/a /1\n/c /4\n/d?y /5\n"},
@@ -190,6 +196,14 @@ static const one text_cases[] = {
     {"_redirects", "", "/a /b\n", "add /s?id=5&b=1 /u 302", "/a /b\n/s id=5 b=1 /u 302\n"},
     {"_redirects", "", "/a /b\n", "add \"/x y\" \"/z z\"", "/a /b\n/x%20y /z%20z\n"},
     {"_redirects", "", "/a /b\n/c/:id /d/:id\n", "del /c/:x", "/a /b\n"},
+    {"_redirects", "", "/a /de 302!  Language=de,de-CH # c\n/a /en 302 language=EN\n/a /b\n",
+     "set /a /deutsch 301 language=de,de-ch\nset /a /english language=en\nset /a /c",
+     "/a /deutsch 301!  Language=de,de-CH # c\n/a /english language=EN\n/a /c\n"},
+    {"_redirects", "", "/a /at Country=AT Cookie=x\n/a /b\n",
+     "set /a /at2 302 cookie=x country=at\nadd /a /fr \"language=fr, be\" \"cookie=x\"",
+     "/a /at2 302 Country=AT Cookie=x\n/a /b\n/a /fr Language=fr,be Cookie=x\n"},
+    {"_redirects", "", "/a /de 302 Language=de\n/a /en 302 Language=en\n", "del /a language=de",
+     "/a /en 302 Language=en\n"},
 };
 
 START_TEST(lines_are_edited_where_they_stand)
@@ -209,6 +223,12 @@ static const wrong text_wrong[] = {
      "already"},
     {"_redirects", "", "/a /b\n", "add /x 410", APR_ENOTIMPL, 0, "--temporary"},
     {"_redirects", "", "/a /b\n", "add /x /y query=drop", APR_ENOTIMPL, 0, "query=drop"},
+    {"_redirects", "", "/a /b\n", "add /x /y accept=a/b", APR_ENOTIMPL, 0,
+     "_redirects has no word for 'accept=a/b': it has Language=, Country= and Cookie= alone; with "
+     "--temporary"},
+    {"_redirects", "", "/a /b\n", "add /x /y !cookie=a", APR_ENOTIMPL, 0, "cannot be negated"},
+    {"_redirects", "", "/a /b\n", "add /x /y cookie=a=1", APR_ENOTIMPL, 0, "no values of cookies"},
+    {"_redirects", "", "/a /de Language=de\n", "del /a", APR_NOTFOUND, 0, "no row has this source"},
     {"_redirects", "", "/a /b\n", "add /x /y 303\nadd /z /y 404", APR_EINVAL, 1, "404"},
     {"m.txt", "", "Redirect /a /b\nRedirect /c /d\n", "add /x /y", APR_EGENERAL, -1,
      "configuration"},
@@ -401,6 +421,22 @@ static const one json_cases[] = {
      "set /A /c case=ignore query=append",
      "[{\"source\": \"/a\", \"destination\": \"/c\", \"preserveQueryParams\": true, "
      "\"caseSensitive\": false}]"},
+    {"vercel.json", "",
+     "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/b\", \"has\": [{\"type\": "
+     "\"cookie\", \"key\": \"k\"}]},\n{\"source\": \"/a\", \"destination\": \"/c\"}]}",
+     "set /a /x cookie=k\nset /a /y\nadd /a /z \"header=X-A: a.b (c)\" !cookie=l,m=1 "
+     "parameter=i=%C3%A4%20b !parameter=j\ndel /a cookie=k",
+     "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/y\"},\n{\"source\": \"/a\", "
+     "\"destination\": \"/z\", \"has\": [{\"type\": \"header\", \"key\": \"X-A\", \"value\": "
+     "\"a\\\\.b \\\\(c\\\\)\"}, {\"type\": \"query\", \"key\": \"i\", \"value\": \"\xC3\xA4 b\"}], "
+     "\"missing\": [{\"type\": \"cookie\", \"key\": \"l\"}, {\"type\": \"cookie\", \"key\": \"m\", "
+     "\"value\": \"1\"}, {\"type\": \"query\", \"key\": \"j\"}]}]}"},
+    {"vercel.json", "",
+     "{\"redirects\": [{\"source\": \"/a/:x\", \"destination\": \"/b\", \"missing\": [{\"key\": "
+     "\"k\", \"type\": \"header\", \"value\": \"1\"}]}]}",
+     "set /a/:x /c/:x 302 !header=k:1",
+     "{\"redirects\": [{\"source\": \"/a/:x\", \"destination\": \"/c/:x\", \"statusCode\": 302, "
+     "\"missing\": [{\"key\": \"k\", \"type\": \"header\", \"value\": \"1\"}]}]}"},
     {"m.json", "", "[{\"source\": \"/\\u0061\", \"destination\": \"/b\"}]", "set /a \"/c\\\"d\"",
      "[{\"source\": \"/\\u0061\", \"destination\": \"/c\\\"d\"}]"},
 };
@@ -414,6 +450,16 @@ END_TEST
 static const wrong json_wrong[] = {
     {"m.json", "", "[{\"source\": \"/a\", \"destination\": \"/b\"}]", "set /a /c slash=ignore",
      APR_ENOTIMPL, 0, "slash=ignore"},
+    {"m.json", "", "[{\"source\": \"/a\", \"destination\": \"/b\"}]", "add /x /c cookie=a",
+     APR_ENOTIMPL, 0, "bulk redirects have no word for 'cookie=a'; vercel.json has"},
+    {"vercel.json", "", "{\"redirects\": []}", "add /x /c language=de", APR_ENOTIMPL, 0,
+     "vercel.json has no word for 'language=de': 'has' and 'missing' are about"},
+    {"vercel.json", "", "{\"redirects\": []}", "add /x /c cookie=a,b", APR_ENOTIMPL, 0,
+     "one of several cookies"},
+    {"vercel.json", "", "{\"redirects\": []}", "add /x /c header=X:", APR_ENOTIMPL, 0,
+     "no empty values"},
+    {"vercel.json", "", "{\"redirects\": []}", "add /x /c parameter=a%26b", APR_ENOTIMPL, 0,
+     "written with %"},
     {"m.json", "", "{\"cleanUrls\": true}", "add /x /y", APR_ENOTIMPL, -1, "no single list"},
     {"m.json", "", "[{\"source\": \"/a\", \"destination\": \"/b\"}", "add /x /y", APR_ENOTIMPL, -1,
      "no single list"},

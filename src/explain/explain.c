@@ -400,6 +400,15 @@ static void report_lead(const explain *e, htc_group *group, const char *file)
     report_scope(e, group, file);
 }
 
+/* For htc_explained.step. */
+static void take_step(htc_explained *mark, const char *directive, const char *file, unsigned line,
+                      const char *text)
+{
+    explain_where where = {apr_pstrdup(mark->pool, file), line};
+
+    explain_step((explain *)(void *)mark, directive, &where, text, NULL, NULL);
+}
+
 /* The requests' pools come of this one, and what stands in it is referred to until they end. */
 static explain *begin(htc_report *report, const htc_explain_question *question)
 {
@@ -412,6 +421,7 @@ static explain *begin(htc_report *report, const htc_explain_question *question)
     e->asked = question;
     e->pool = e->mark.pool = pool;
     e->mark.server = report->server;
+    e->mark.step = take_step;
     e->mark.met = apr_array_make(pool, 16, sizeof(htc_met));
     e->lines = apr_array_make(pool, 4, sizeof(explain_lines *));
     e->head = apr_pcalloc(pool, EXPLAIN_HEAD + 1);

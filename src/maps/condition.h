@@ -53,6 +53,8 @@ typedef struct redirect_conditions {
     apr_array_header_t *vary; /* const char *, each once: fields that were looked at; or NULL */
     bool not_acceptable;      /* the look-up ended, and the answer is 406 */
     bool looked_at_country;
+    bool tells;               /* note what comes of each condition, in: */
+    apr_array_header_t *told; /* redirect_told_condition, or NULL */
     /* Its own. */
     struct negotiation *negotiation;
     bool begun, refuses;
@@ -60,12 +62,21 @@ typedef struct redirect_conditions {
     size_t room;
 } redirect_conditions;
 
+#define REDIRECT_TOLD_MAX 100
+
+/** What came of a row's conditions, of the first ones that were asked: "cookie=a does not hold". */
+typedef struct redirect_told_condition {
+    const redirect_table *table;
+    uint32_t rule;
+    const char *text;
+} redirect_told_condition;
+
 /** Fields that are named in Vary; where more were looked at, it says "*", which stands for all. */
 #define REDIRECT_VARY_MAX 64
 
 /** What was noted so far: for a look-up that may turn out to have asked too much. */
 typedef struct redirect_conditions_notes {
-    int fields;
+    int fields, told;
     bool not_acceptable, looked_at_country;
 } redirect_conditions_notes;
 
@@ -84,6 +95,16 @@ const char *redirect_conditions_vary(const redirect_conditions *conditions, apr_
 
 /** As options of a row in a text map, each a word: "cookie=a", "accept=text/turtle". In @a pool. */
 apr_array_header_t *redirect_condition_words(const char *condition, size_t len, apr_pool_t *pool);
+
+/** Is a word "cookie=a" or the like, a condition? */
+bool redirect_condition_is(const char *word);
+
+/** Such a word in _redirects: "Cookie=a". In @a pool. NULL and *why: the format cannot say it. */
+const char *redirect_condition_netlify(const char *word, const char **why, apr_pool_t *pool);
+
+/** In vercel.json: objects with ", " between, of "has" or, with *missing, of "missing". */
+const char *redirect_condition_json(const char *word, bool *missing, const char **why,
+                                    apr_pool_t *pool);
 
 /** For checks: a request that is as this condition says and in nothing else as any condition
  * says. */

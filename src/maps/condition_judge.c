@@ -120,8 +120,9 @@ redirect_conditions_notes redirect_conditions_noted(const redirect_conditions *c
     redirect_conditions_notes notes = {0};
 
     if (c)
-        notes = (redirect_conditions_notes){c->vary ? c->vary->nelts : 0, c->not_acceptable,
-                                            c->looked_at_country};
+        notes =
+            (redirect_conditions_notes){c->vary ? c->vary->nelts : 0, c->told ? c->told->nelts : 0,
+                                        c->not_acceptable, c->looked_at_country};
     return notes;
 }
 
@@ -129,7 +130,8 @@ bool redirect_conditions_noted_since(const redirect_conditions *c, redirect_cond
 {
     redirect_conditions_notes now = redirect_conditions_noted(c);
 
-    return now.fields != notes.fields || now.not_acceptable != notes.not_acceptable ||
+    return now.fields != notes.fields || now.told != notes.told ||
+           now.not_acceptable != notes.not_acceptable ||
            now.looked_at_country != notes.looked_at_country;
 }
 
@@ -137,8 +139,65 @@ void redirect_conditions_forget(redirect_conditions *c, redirect_conditions_note
 {
     if (c->vary)
         c->vary->nelts = notes.fields;
+    if (c->told)
+        c->told->nelts = notes.told;
     c->not_acceptable = notes.not_acceptable;
     c->looked_at_country = notes.looked_at_country;
+}
+
+/* --- what came of it ---------------------------------------------------------------------------*/
+
+static void tell(redirect_conditions *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void tell(redirect_conditions *c, const char *format, ...)
+{
+    va_list args;
+
+    if (c->told && c->told->nelts == REDIRECT_TOLD_MAX)
+        return;
+    if (!c->told)
+        c->told = apr_array_make(c->pool, 8, sizeof(redirect_told_condition));
+    va_start(args, format);
+    APR_ARRAY_PUSH(c->told, redirect_told_condition) = (redirect_told_condition){
+        c->judge.table, c->judge.rule, apr_pvsprintf(c->pool, format, args)};
+    va_end(args);
+}
+
+#define TELL_MOST 200 /* bytes of a value */
+
+static void tell_line(redirect_conditions *c, const line *l, bool holds)
+{
+    tell(c, "%s%s=%.*s%s %s", l->negated ? "!" : "", redirect_condition_name(l->kind),
+         (int)(l->value.len < TELL_MOST ? l->value.len : TELL_MOST), l->value.s,
+         l->value.len < TELL_MOST ? "" : "...", holds ? "holds" : "does not hold");
+}
+
+/* "0.8", of thousandths. */
+static const char *quality_of(const redirect_conditions *c, unsigned quality)
+{
+    char *text = apr_psprintf(c->pool, "%u.%03u", quality / 1000, quality % 1000);
+    size_t len = strlen(text);
+
+    while (text[len - 1] == '0' && text[len - 2] != '.')
+        text[--len] = '\0';
+    return quality % 1000 ? text : quality ? "1" : "0";
+}
+
+static void tell_offer(redirect_conditions *c, const negotiate_variant *v)
+{
+    unsigned type = c->negotiation->type, language = c->negotiation->language;
+
+    if (type == NEGOTIATE_UNSAID && language == NEGOTIATE_UNSAID)
+        tell(c, "it is the default");
+    if (type != NEGOTIATE_UNSAID)
+        tell(c, "accept=%.*s has the quality %s",
+             (int)(v->types_len < TELL_MOST ? v->types_len : TELL_MOST), v->types,
+             quality_of(c, type));
+    if (language != NEGOTIATE_UNSAID)
+        tell(c, "language=%.*s has the quality %s",
+             (int)(v->languages_len < TELL_MOST ? v->languages_len : TELL_MOST), v->languages,
+             quality_of(c, language));
 }
 
 /* --- what must hold ----------------------------------------------------------------------------*/
@@ -299,7 +358,11 @@ static bool holds(redirect_judge *judge, const char *condition, size_t len)
     line l;
 
     while (next_line(&text, &l) && l.kind < MAP_ACCEPT) {
-        if (line_holds(c, &l) == l.negated || redirect_judge_is_over(judge))
+        bool yes = line_holds(c, &l) != l.negated;
+
+        if (c->tells)
+            tell_line(c, &l, yes);
+        if (!yes || redirect_judge_is_over(judge))
             return false;
     }
     return true;
@@ -362,6 +425,8 @@ static bool offer(redirect_judge *judge, const char *condition, size_t len)
     c->judge.steps += (variant.types_len * (1 + (size_t)c->negotiation->types.count) +
                        variant.languages_len * (1 + (size_t)c->negotiation->languages.count)) /
                       2;
+    if (c->tells)
+        tell_offer(c, &variant);
     return c->negotiation->best_rank > before;
 }
 

@@ -30,6 +30,11 @@ redirect_condition_kind redirect_condition_kind_of(const char *word, size_t len)
     return (redirect_condition_kind)i;
 }
 
+const char *redirect_condition_name(redirect_condition_kind kind)
+{
+    return names[kind];
+}
+
 static bool is_token(const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) {

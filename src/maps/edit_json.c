@@ -170,6 +170,11 @@ static map_text literal(const char *s)
 /* What an edit has words for, in the order in which a new object has it. s NULL: not said. */
 enum { TARGET, STATUS, PERMANENT, QUERY, CASE, VALUES };
 
+/* "has" and "missing", without their brackets. */
+typedef struct conditions {
+    const char *has, *missing;
+} conditions;
+
 static const struct {
     const char *key, *other, *name; /* in lower case; as it is written */
 } keys[VALUES] = {[TARGET] = {"destination", "destination", "destination"},
@@ -178,10 +183,37 @@ static const struct {
                   [QUERY] = {"preservequeryparams", "query", "preserveQueryParams"},
                   [CASE] = {"casesensitive", "sensitive", "caseSensitive"}};
 
-static bool take_option(edit_job *j, const char *word, map_text values[VALUES])
+static const char *listed(edit_job *j, const char *list, const char *one)
+{
+    return list ? redirect_edit_format(j, "%s, %s", list, one).s : one;
+}
+
+static bool take_condition(edit_job *j, const char *word, conditions *to)
+{
+    const layout *l = j->layout;
+    const char *why, *said;
+    bool missing;
+
+    if (!l->config) {
+        redirect_edit_refuse(j, "bulk redirects have no word for '%s'; vercel.json has", word);
+        return false;
+    }
+    said = redirect_condition_json(word, &missing, &why, j->pool);
+    if (!said)
+        redirect_edit_refuse(j, "vercel.json has no word for '%s': %s", word, why);
+    else if (missing)
+        to->missing = listed(j, to->missing, said);
+    else
+        to->has = listed(j, to->has, said);
+    return said != NULL;
+}
+
+static bool take_option(edit_job *j, const char *word, map_text values[VALUES], conditions *to)
 {
     bool append = !strcasecmp(word, "query=append"), exact = !strcasecmp(word, "case=exact");
 
+    if (redirect_condition_is(word))
+        return take_condition(j, word, to);
     if (append || !strcasecmp(word, "query=drop"))
         values[QUERY] = literal(append ? "true" : "false");
     else if (exact || !strcasecmp(word, "case=ignore"))
@@ -192,11 +224,12 @@ static bool take_option(edit_job *j, const char *word, map_text values[VALUES])
 }
 
 static bool take_values(edit_job *j, const redirect_edit *edit, bool permanent,
-                        map_text values[VALUES])
+                        map_text values[VALUES], conditions *to)
 {
     const char *at = edit->options;
     map_text word;
 
+    *to = (conditions){NULL, NULL};
     memset(values, 0, VALUES * sizeof(*values));
     if (edit->target)
         values[TARGET] = string_of(j, edit->target);
@@ -206,18 +239,27 @@ static bool take_values(edit_job *j, const redirect_edit *edit, bool permanent,
         values[STATUS] = redirect_edit_format(j, "%d", edit->status);
     j->why = NULL;
     while (redirect_edit_option(j, &at, &word)) {
-        if (!take_option(j, word.s, values) || j->why)
+        if (!take_option(j, word.s, values, to) || j->why)
             return false;
     }
     return true;
 }
 
+static void put_list(edit_buffer *b, const char *name, const char *list)
+{
+    map_text text = redirect_edit_format(b->job, ", \"%s\": [%s]", name, list ? list : "");
+
+    if (list)
+        redirect_edit_put(b, text.s, text.len);
+}
+
 static map_text new_row(edit_job *j, const redirect_edit *edit)
 {
+    conditions wanted;
     map_text values[VALUES], source = string_of(j, edit->source);
     edit_buffer b = {.job = j};
 
-    if (!take_values(j, edit, false, values))
+    if (!take_values(j, edit, false, values, &wanted))
         return (map_text){0};
     redirect_edit_put(&b, "{\"source\": ", 11);
     redirect_edit_put(&b, source.s, source.len);
@@ -229,6 +271,8 @@ static map_text new_row(edit_job *j, const redirect_edit *edit)
         redirect_edit_put(&b, name.s, name.len);
         redirect_edit_put(&b, values[i].s, values[i].len);
     }
+    put_list(&b, "has", wanted.has);
+    put_list(&b, "missing", wanted.missing);
     redirect_edit_put(&b, "}", 1);
     return redirect_edit_text_of(&b);
 }
@@ -317,8 +361,10 @@ static void put_object(edit_buffer *b, const object *o, const map_text values[VA
     put_between(b, last->value.end, o->all.end);
 }
 
+/* The conditions of a row that is replaced are the same: they are a part of what is asked for. */
 static bool replace_row(edit_job *j, edit_touched *row)
 {
+    conditions same;
     map_text values[VALUES];
     bool done[VALUES] = {false};
     edit_buffer b = {.job = j};
@@ -331,7 +377,7 @@ static bool replace_row(edit_job *j, edit_touched *row)
     if (!take_values(j, row->edit,
                      find_pair(&o, "permanent", "permanent") &&
                          !find_pair(&o, "statuscode", "statuscode"),
-                     values))
+                     values, &same))
         return false;
     plan_pairs(&o, values, done);
     put_object(&b, &o, values, done);

@@ -225,15 +225,40 @@ static unsigned source_words(const line_words *line)
     return n;
 }
 
-static bool can_say(edit_job *j, const redirect_edit *edit)
+/* The edit's conditions, in *conditions. */
+static bool can_say(edit_job *j, const redirect_edit *edit, map_text *conditions)
 {
-    if (*edit->options)
-        redirect_edit_refuse(j, "a row of _redirects has no options such as '%s'", edit->options);
-    else if (!edit->target)
+    edit_buffer b = {.job = j};
+    const char *at = edit->options, *why, *said;
+    map_text word;
+
+    if (!edit->target) {
         redirect_edit_refuse(j, "a row of _redirects cannot be without a target");
-    else
-        return true;
-    return false;
+        return false;
+    }
+    while (redirect_edit_option(j, &at, &word)) {
+        if (!redirect_condition_is(word.s)) {
+            redirect_edit_refuse(j, "a row of _redirects has no options such as '%s'", word.s);
+            return false;
+        }
+        said = redirect_condition_netlify(word.s, &why, j->pool);
+        if (!said) {
+            redirect_edit_refuse(j, "_redirects has no word for '%s': %s", word.s, why);
+            return false;
+        }
+        redirect_edit_put(&b, " ", 1);
+        redirect_edit_put(&b, said, strlen(said));
+    }
+    *conditions = redirect_edit_text_of(&b);
+    return true;
+}
+
+/* The first of the line's words behind target and status: its conditions. */
+static unsigned first_condition(const line_words *line, unsigned target)
+{
+    unsigned i = target + 1;
+
+    return i < line->count && !memchr(line->raw[i].s, '=', line->raw[i].len) ? i + 1 : i;
 }
 
 static void put_target(edit_buffer *b, const redirect_edit *edit, const line_words *line,
@@ -256,28 +281,40 @@ static void put_target(edit_buffer *b, const redirect_edit *edit, const line_wor
 static map_text new_redirect(edit_job *j, const redirect_edit *edit)
 {
     edit_buffer b = {.job = j};
+    map_text conditions;
 
-    if (!can_say(j, edit))
+    if (!can_say(j, edit, &conditions))
         return (map_text){0};
     put_source(&b, edit->source);
     put_target(&b, edit, NULL, 1);
+    put_text(&b, conditions);
     return redirect_edit_text_of(&b);
 }
 
 static bool replace_redirect(edit_job *j, edit_touched *row)
 {
     edit_buffer b = {.job = j};
+    map_text conditions;
     line_words line;
-    unsigned sources;
+    unsigned sources, i;
 
-    if (!can_say(j, row->edit))
+    if (!can_say(j, row->edit, &conditions))
         return false;
     take_line(j, row->at, &line);
     row->row = row_of(&line);
+    if (line.count == WORDS_MAX) {
+        redirect_edit_refuse(j, "the row has more words than can be edited");
+        return false;
+    }
     sources = source_words(&line);
     redirect_edit_put(&b, row->row.s,
                       (size_t)(line.raw[sources - 1].s + line.raw[sources - 1].len - row->row.s));
     put_target(&b, row->edit, &line, sources);
+    /* The conditions are the same: they are a part of what is asked for. */
+    for (i = first_condition(&line, sources); i < line.count; i++) {
+        put_text(&b, gap_before(&line, i));
+        put_text(&b, line.raw[i]);
+    }
     row->text = redirect_edit_text_of(&b);
     return true;
 }

@@ -72,12 +72,24 @@ static uint64_t mix_query(uint64_t hash, const redirect_rule *rule)
     return redirect_edit_mix(hash, sum + 1);
 }
 
+/* What comes of it when no row is acceptable is not what the row is asked for. */
+static size_t condition_len(const redirect_rule *rule)
+{
+    static const char behind[] = "\nunacceptable=406";
+    size_t len = sizeof(behind) - 1;
+
+    if (rule->condition_len > len &&
+        !memcmp(rule->condition + rule->condition_len - len, behind, len))
+        return rule->condition_len - len;
+    return rule->condition_len;
+}
+
 uint64_t redirect_edit_loose_hash(const redirect_rule *rule)
 {
     uint64_t hash = redirect_edit_mix(0, rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
 
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
-    hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
+    hash = redirect_edit_mix_bytes(hash, rule->condition, condition_len(rule));
     if (redirect_kind_has_pattern(rule->kind))
         hash = redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
     return mix_path(mix_query(hash, rule), rule->source, rule->source_len);
@@ -90,7 +102,7 @@ uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain)
     uint64_t hash = redirect_edit_mix(plain ? 0 : (uint64_t)rule->kind, rule->flags & SOURCE_FLAGS);
 
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
-    hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
+    hash = redirect_edit_mix_bytes(hash, rule->condition, condition_len(rule));
     hash = mix_query(hash, rule);
     if (plain)
         return mix_path(hash, rule->source, rule->source_len);
@@ -141,8 +153,8 @@ bool redirect_edit_same_source(const edit_source *a, const redirect_rule *rule, 
 
     if (a->plain != plain || (b->flags & SOURCE_FLAGS) != (rule->flags & SOURCE_FLAGS) ||
         !redirect_edit_same_bytes(b->host, b->host_len, rule->host, rule->host_len) ||
-        !redirect_edit_same_bytes(b->condition, b->condition_len, rule->condition,
-                                  rule->condition_len) ||
+        !redirect_edit_same_bytes(b->condition, condition_len(b), rule->condition,
+                                  condition_len(rule)) ||
         !b->query != !rule->query || mix_query(0, b) != mix_query(0, rule) ||
         mix_query(1, b) != mix_query(1, rule))
         return false;

@@ -189,6 +189,7 @@ void redirect_map_add(map_reader *r, const map_row *row);
 /* maps/condition_text.c */
 /** The kind of this name; MAP_CONDITIONS: none has it. */
 redirect_condition_kind redirect_condition_kind_of(const char *word, size_t len);
+const char *redirect_condition_name(redirect_condition_kind kind);
 /** The row has a condition, in the words of a text map. With @a negated it must not hold. False:
  * reported. */
 bool redirect_map_condition(map_reader *r, redirect_condition_kind kind, bool negated,

@@ -474,6 +474,9 @@ typedef struct htc_explained {
     const char *path;        /* of the request, decoded; NULL: httpd did not come to that */
     const char *stopped;     /* a sentence: before what it was stopped; NULL: before nothing */
     bool https;
+    /** A directive did something. @a line as in the file; 0: none. Copies the texts. */
+    void (*step)(struct htc_explained *explained, const char *directive, const char *file,
+                 unsigned line, const char *text);
 } htc_explained;
 
 /** What @a r is, if ?explain made it; else NULL. */

@@ -233,6 +233,9 @@ void negotiate_offer(negotiation *n, const negotiate_variant *variant)
         language = rank_of_list(&n->languages, variant->languages, variant->languages_len,
                                 language_quality);
     }
+    n->type = variant->types_len ? type - (type != NOT_ACCEPTABLE) : NEGOTIATE_UNSAID;
+    n->language =
+        variant->languages_len ? language - (language != NOT_ACCEPTABLE) : NEGOTIATE_UNSAID;
     rank = type && language ? type * RANKS + language : NOT_ACCEPTABLE;
     n->looked_at |= names;
     if (rank > n->best_rank) {

@@ -91,6 +91,9 @@
 #define NEGOTIATE_MEMBERS    64
 #define NEGOTIATE_PARAMETERS 8
 
+/** It names no type, or no language. */
+#define NEGOTIATE_UNSAID 1001
+
 /** Header fields, for "Vary". */
 enum { NEGOTIATE_ACCEPT = 1, NEGOTIATE_ACCEPT_LANGUAGE = 2 };
 
@@ -124,6 +127,7 @@ typedef struct negotiate_header {
 typedef struct negotiation {
     size_t offered, best;
     unsigned best_rank;
+    unsigned type, language; /* of the last one offered: 0 to 1000 thousandths, NEGOTIATE_UNSAID */
     unsigned best_names, looked_at; /* header fields */
     negotiate_header types, languages;
 } negotiation;

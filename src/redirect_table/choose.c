@@ -75,11 +75,13 @@ static bool compares(const redirect_table *t, redirect_judge *judge, const rt_re
     return len && judge->compares(judge, text, len);
 }
 
-static bool holds(const redirect_table *t, redirect_judge *judge, const rt_record *r)
+static bool holds(const redirect_table *t, redirect_judge *judge, const rt_record *r, uint32_t at)
 {
     size_t len;
     const char *text = condition_of(t, r, &len);
 
+    judge->table = t;
+    judge->rule = at;
     return !len || judge->holds(judge, text, len);
 }
 
@@ -106,11 +108,13 @@ static bool any_compares(const group *g, redirect_judge *judge, uint32_t behind)
 }
 
 /* True when it is the best one so far. */
-static bool offer(const redirect_table *t, redirect_judge *judge, const rt_record *r)
+static bool offer(const redirect_table *t, redirect_judge *judge, const rt_record *r, uint32_t at)
 {
     size_t len;
     const char *text = condition_of(t, r, &len);
 
+    judge->table = t;
+    judge->rule = at;
     return judge->offer(judge, text, len);
 }
 
@@ -126,7 +130,7 @@ static bool offer_members(const group *g, redirect_judge *judge, uint32_t first,
         uint32_t at = place_at(g, i);
 
         if (at > first && member(g, at, &r) && compares(g->table, judge, &r) == compared &&
-            holds(g->table, judge, &r) && offer(g->table, judge, &r)) {
+            holds(g->table, judge, &r, at) && offer(g->table, judge, &r, at)) {
             *place = at;
             *best = r;
             best->own = *r.profile;
@@ -142,7 +146,7 @@ static redirect_choice compare(const group *g, redirect_judge *judge, uint32_t *
 {
     uint32_t first = *place;
     rt_record best = *g->first;
-    bool found = offer(g->table, judge, g->first);
+    bool found = offer(g->table, judge, g->first, first);
 
     found |= offer_members(g, judge, first, true, place, &best);
     if (!found)
@@ -182,7 +186,7 @@ HTC_APART redirect_choice rt_choose(const redirect_table *table, const redirect_
     judge->steps += STEPS_OF_RULE + request->path_len / BYTES_OF_STEP;
     if (redirect_judge_is_over(judge))
         return REDIRECT_NO_ANSWER;
-    if (!counts(judge, start, true) || is_refused(&g, judge) || !holds(table, judge, &first))
+    if (!counts(judge, start, true) || is_refused(&g, judge) || !holds(table, judge, &first, start))
         return REDIRECT_NEXT_RULE;
     if (posting)
         g.places = rt_posting(table, posting, &g.n, &conditioned);

@@ -8,6 +8,8 @@
 #include "redirects/map.h"
 #include "redirects/notes.h"
 
+#define EXPLAINED_BY "HtCacheRedirectMap"
+
 static const char *field_of(void *baton, const char *name)
 {
     return apr_table_get(((const request_rec *)baton)->headers_in, name);
@@ -33,6 +35,7 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
     c->method = r->method;
     c->query = r->args;
     c->country = country_of(r, from);
+    c->tells = htc_explained_of(r) != NULL;
     asked->judge = &c->judge;
 }
 
@@ -53,6 +56,31 @@ static void add_vary(request_rec *r, apr_table_t *headers, const apr_array_heade
         apr_table_mergen(headers, "Vary", apr_array_pstrcat(r->pool, missing, ','));
 }
 
+/* What came of each row's conditions, and what Vary has of it. */
+static void explain_conditions(request_rec *r, const htc_redirect_map *map,
+                               const redirect_conditions *c)
+{
+    htc_explained *e = htc_explained_of(r);
+    char *room = apr_palloc(r->pool, REDIRECT_RULE_ROOM);
+    const char *vary = redirect_conditions_vary(c, r->pool);
+
+    for (int i = 0; c->told && i < c->told->nelts; i++) {
+        const redirect_told_condition *one = &APR_ARRAY_IDX(c->told, i, redirect_told_condition);
+        redirect_rule rule;
+
+        redirect_table_rule(one->table, one->rule, &rule, room, NULL);
+        e->step(e, EXPLAINED_BY, map->file, redirect_line_number(rule.line),
+                apr_psprintf(r->pool, "the row with %d%s%.*s: %s", rule.status,
+                             rule.target ? " to " : "", rule.target ? (int)rule.target_len : 0,
+                             rule.target ? rule.target : "", one->text));
+    }
+    if (c->not_acceptable)
+        e->step(e, EXPLAINED_BY, map->file, 0, "no row is acceptable: the answer is 406");
+    if (vary)
+        e->step(e, EXPLAINED_BY, map->file, 0,
+                apr_psprintf(r->pool, "the answer has Vary: %s", vary));
+}
+
 bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
                     bool given_up)
 {
@@ -62,6 +90,8 @@ bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_
         add_vary(r, r->headers_out, c->vary);
         add_vary(r, r->err_headers_out, c->vary);
     }
+    if (c->tells)
+        explain_conditions(r, map, c);
     if (!c->not_acceptable || given_up)
         return false;
     ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, r,

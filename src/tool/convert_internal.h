@@ -75,6 +75,17 @@ static inline const char *convert_condition_fault(const convert_rule *r)
     return r->rule.condition ? "conditions on more than the URL" : NULL;
 }
 
+/* tool/convert_condition.c */
+/** The sources of which some rule is compared with others by accept= or language=. */
+struct apr_hash_t *convert_compared(const convert_list *list);
+bool convert_is_compared(struct apr_hash_t *compared, const convert_rule *r, apr_pool_t *pool);
+/** A rule's conditions as words behind the status, each with a blank in front. What cannot be said, or
+ * NULL. */
+const char *convert_netlify_conditions(const convert_rule *r, const char **words, apr_pool_t *pool);
+/** As what is in the lists "has" and "missing" of vercel.json; "": nothing. Likewise. */
+const char *convert_json_conditions(const convert_rule *r, const char **has, const char **missing,
+                                    apr_pool_t *pool);
+
 /** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */
 const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also);
 /** The same, but only control characters and bytes in @a these are encoded. */

@@ -380,6 +380,25 @@ static void put_json_string(FILE *out, const char *s)
     putc('"', out);
 }
 
+/* Of rules whose conditions can be said. */
+static void put_json_conditions(convert_writer *w, const convert_rule *r, const char *host)
+{
+    const char *has, *missing;
+
+    convert_json_conditions(r, &has, &missing, w->list->pool);
+    if (host || *has)
+        fputs(", \"has\": [", w->out);
+    if (host) {
+        fputs("{\"type\": \"host\", \"value\": ", w->out);
+        put_json_string(w->out, host);
+        fputs(*has ? "}, " : "}", w->out);
+    }
+    if (host || *has)
+        fprintf(w->out, "%s]", has);
+    if (*missing)
+        fprintf(w->out, ", \"missing\": [%s]", missing);
+}
+
 /* @a source NULL-terminated; @a target NULL: none. */
 static void put_json_row(convert_writer *w, const convert_rule *r, const char *source,
                          const char *target, bool bulk)
@@ -399,11 +418,7 @@ static void put_json_row(convert_writer *w, const convert_rule *r, const char *s
     if (wants.query && (bulk || !w->strict))
         fprintf(w->out, ", \"preserveQueryParams\": %s",
                 wants.query == REDIRECT_QUERY_APPEND ? "true" : "false");
-    if (r->rule.host && !bulk) {
-        fputs(", \"has\": [{\"type\": \"host\", \"value\": ", w->out);
-        put_json_string(w->out, r->rule.host);
-        fputs("}]", w->out);
-    }
+    put_json_conditions(w, r, bulk ? NULL : r->rule.host);
     fputs("}", w->out);
     w->first = false;
     w->count++;
@@ -507,16 +522,18 @@ static void write_json_patterns(convert_writer *w, const convert_rule *r)
 static const char *json_fault(const convert_writer *w, const convert_rule *r, bool bulk)
 {
     convert_wants wants = convert_wants_of(r);
+    const char *has, *missing, *fault = convert_json_conditions(r, &has, &missing, w->list->pool);
 
-    if (r->rule.condition)
-        return convert_condition_fault(r);
+    if (fault)
+        return fault;
     if (r->rule.flags & (REDIRECT_HTTP | REDIRECT_HTTPS) && (!r->rule.host || !bulk || w->strict))
         return "a condition on the scheme (write the source with // alone for both)";
     if (wants.query == REDIRECT_QUERY_WHOLE)
         return "query=exact";
     if (r->rule.query && (!bulk || w->strict))
         return w->strict ? "a condition on the query"
-                         : "a condition on the query beside patterns or hosts; convert these to a "
+                         : "a condition on the query beside patterns, hosts or conditions; convert "
+                           "these to a "
                            "file of their own";
     if (r->rule.host && *r->rule.host == '*' && (!bulk || w->strict))
         return "all hosts below a name";
@@ -547,15 +564,18 @@ static void write_json_rule(convert_writer *w, const convert_rule *r, bool bulk)
     }
 }
 
-/* Bulk redirects have neither patterns nor, at Vercel, hosts. */
+/* Bulk redirects have neither patterns nor conditions nor, at Vercel, hosts. */
 static bool is_bulk(const convert_writer *w)
 {
     bool bulk = !w->list->as_object;
+    const char *has, *missing;
 
     for (int i = 0; i < w->list->rules->nelts; i++) {
         const convert_rule *r = rule_at(w, i);
 
-        bulk = bulk && is_json_literal(r) && !(w->strict && r->rule.host);
+        bulk = bulk && is_json_literal(r) && !(w->strict && r->rule.host) &&
+               (!r->rule.condition ||
+                convert_json_conditions(r, &has, &missing, w->list->pool) != NULL);
     }
     return bulk;
 }

@@ -393,10 +393,12 @@ static void put_row(convert_writer *w, const convert_rule *r, const char *path, 
 {
     const char *words = parameters(r, w->list->pool);
     bool query = r->rule.query && !words;
+    const char *conditions;
 
-    fprintf(w->out, "%s%s%s%s%s%s %s %d!\n", convert_host(r, w->list->pool), path, query ? "?" : "",
-            query ? r->rule.query : "", words ? " " : "", words ? words : "", target,
-            r->rule.status);
+    convert_netlify_conditions(r, &conditions, w->list->pool);
+    fprintf(w->out, "%s%s%s%s%s%s %s %d!%s\n", convert_host(r, w->list->pool), path,
+            query ? "?" : "", query ? r->rule.query : "", words ? " " : "", words ? words : "",
+            target, r->rule.status, conditions);
     w->count++;
 }
 
@@ -407,7 +409,7 @@ static const char *path_of(convert_writer *w, const char *s, size_t len)
 
 /* Splats say it with one row, but for the source itself where the target has no slash at its end.
  */
-static void write_prefix(convert_writer *w, const convert_rule *r)
+static void write_prefix(convert_writer *w, const convert_rule *r, bool compared)
 {
     const redirect_rule *rule = &r->rule;
     apr_pool_t *pool = w->list->pool;
@@ -420,6 +422,13 @@ static void write_prefix(convert_writer *w, const convert_rule *r)
     rest = rest && !ahead;
     if (!rest && strstr(rule->target, ":splat")) {
         convert_left_out(w->list, r, "the target has ':splat'");
+        return;
+    }
+    /* Of two rows each would be compared with others than before. */
+    if (rest && !slash && compared) {
+        convert_left_out(w->list, r,
+                         "the format cannot say languages for everything below a path, unless the "
+                         "target ends in a slash");
         return;
     }
     note_subpath(w, r);
@@ -544,18 +553,22 @@ static void write_pattern(convert_writer *w, const convert_rule *r)
 
 static void write_netlify(convert_writer *w)
 {
+    apr_hash_t *compared = convert_compared(w->list);
+
     convert_choose_options(w, WANT_QUERY | WANT_CASE | WANT_SLASH | WANT_STRIP);
     EACH_RULE(w, r)
     {
+        const char *words, *fault = convert_netlify_conditions(r, &words, w->list->pool);
+
         if (!convert_fits(w, r))
             continue;
-        if (r->rule.condition)
-            convert_left_out(w->list, r, "the format cannot say %s", convert_condition_fault(r));
+        if (fault)
+            convert_left_out(w->list, r, "the format cannot say %s", fault);
         else if (!r->rule.target)
             convert_left_out(w->list, r, "the format has no rows without a target (status %d)",
                              r->rule.status);
         else if (r->rule.kind == REDIRECT_PREFIX)
-            write_prefix(w, r);
+            write_prefix(w, r, convert_is_compared(compared, r, w->list->pool));
         else if (redirect_kind_has_pattern(r->rule.kind) || r->rule.kind == REDIRECT_LITERAL_PREFIX)
             write_pattern(w, r);
         else if (has_dots(&r->rule))
