@@ -356,6 +356,17 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
 /** The first rule (@a rule 0) or the one after @a rule; 0 behind the last. */
 uint32_t redirect_table_next(const redirect_table *table, uint32_t rule);
 
+/** Where a walk over all rules is. All 0: in front of the first. */
+typedef struct redirect_step {
+    uint32_t rule, line, index; /* as of redirect_table_line() */
+    uint32_t next;              /* the place behind the rule */
+} redirect_step;
+
+/** Go on to the next rule, and take it apart as redirect_table_rule() does, in order and so with fewer
+ * steps. False: there is none. */
+bool redirect_table_step(const redirect_table *table, redirect_step *at, redirect_rule *out,
+                         char *buffer);
+
 /** The line that @a rule was given with, and its index; cheaper than redirect_table_rule(). */
 uint32_t redirect_table_line(const redirect_table *table, uint32_t rule, uint32_t *index);
 

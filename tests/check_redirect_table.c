@@ -161,11 +161,15 @@ START_TEST(rules_come_back)
     const redirect_table *table = open_image(&made);
     static char target[REDIRECT_RULE_ROOM];
     redirect_table_info info;
+    redirect_step step = {0};
     redirect_rule rule;
     uint32_t place = 0, index;
 
     for (unsigned i = 0; i < COUNT_OF(ordered); i++) {
         place = redirect_table_next(table, place);
+        ck_assert(redirect_table_step(table, &step, &rule, target));
+        ck_assert_uint_eq(step.rule, place);
+        ck_assert_uint_eq(step.index, i);
         redirect_table_rule(table, place, &rule, target, &index);
         ck_assert_uint_eq(index, i);
         ck_assert_uint_eq(rule.line, ordered[i].line);
@@ -180,6 +184,7 @@ START_TEST(rules_come_back)
         ck_assert_pstr_eq(rule.host, ordered[i].host);
     }
     ck_assert_uint_eq(redirect_table_next(table, place), 0);
+    ck_assert(!redirect_table_step(table, &step, &rule, target));
     redirect_table_info_get(table, &info);
     ck_assert_uint_eq(info.rules, 6);
     ck_assert_uint_eq(info.exact, 2);

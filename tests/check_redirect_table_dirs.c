@@ -253,6 +253,7 @@ static uint64_t key_alone(const redirect_rule *rule)
 START_TEST(rules_come_back)
 {
     image made = build(RULES, _i);
+    redirect_step step = {0};
     uint32_t place = 0;
 
     ck_assert_uint_eq(made.dirs, 3);
@@ -264,6 +265,9 @@ START_TEST(rules_come_back)
         ck_assert_uint_eq(redirect_table_nth(made.table, i), place);
         redirect_table_rule(made.table, place, &back, room, &index);
         ck_assert_uint_eq(index, i);
+        ck_assert(redirect_table_step(made.table, &step, &back, room));
+        ck_assert_uint_eq(step.rule, place);
+        ck_assert_uint_eq(step.index, i);
         ck_assert_uint_eq(back.kind, rule.kind);
         ck_assert_uint_eq(back.flags, rule.flags);
         ck_assert_uint_eq(back.line, rule.line);

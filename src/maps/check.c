@@ -39,6 +39,7 @@ typedef struct check {
     const redirect_table *table;
     redirect_report *report;
     uint32_t count;
+    bool hosts;              /* some row has one */
     bool loose;              /* some row so far may hide another one, as it is not exact */
     uint64_t compared, most; /* rows by look-ups so far, and where to stop */
     bool spent;              /* there it has stopped */
@@ -162,6 +163,35 @@ static void note_same_path(check *c, const redirect_rule *rule)
         c->same_path_line = rule->line;
 }
 
+/* False: the rule, whose source is a path as it is, does not answer this one, whatever else it has a
+ * condition on. Slashes at the ends do not count. */
+static bool may_answer(const redirect_rule *rule, const char *path, size_t len)
+{
+    const char *source = rule->source;
+    size_t source_len = rule->source_len, at = 0;
+
+    if (rule->kind > REDIRECT_PREFIX || rule->flags & REDIRECT_ICASE)
+        return true;
+    source_len -= source_len && source[source_len - 1] == '/';
+    for (size_t i = 0; i < source_len; i++) {
+        if (at == len || source[i] != path[at])
+            return false;
+        at++;
+        while (source[i] == '/' && at < len && path[at] == '/')
+            at++;
+    }
+    return true;
+}
+
+/* Need the table be asked who answers the target? Not for a URL of a host where neither the rule nor
+ * any other one has a host: it leads back to nobody, and only whether it has the rule's own path is
+ * of interest. Most targets of large maps are such, and each look-up waits for memory. */
+static bool is_worth_asking(const check *c, const redirect_rule *rule,
+                            const redirect_request *request)
+{
+    return c->hosts || rule->target[0] == '/' || may_answer(rule, request->path, request->path_len);
+}
+
 /* The rule that answers @a rule's target, by its index. *state gets MOVES. */
 static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, uint16_t *state)
 {
@@ -172,7 +202,7 @@ static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, 
 
     if (!rule->target || rule->options & REDIRECT_OPT_EXPAND ||
         !check_request_of(&c->url, rule->target, rule->target_len, &before, &request) ||
-        !find(c, &request, 0, &match))
+        !is_worth_asking(c, rule, &request) || !find(c, &request, 0, &match))
         return NONE;
     redirect_table_rule(c->table, match.rule, &to, c->other, &index);
     if (check_leads_back(rule->target, &request, &before, &to)) {
@@ -235,68 +265,6 @@ static void follow(check *c, redirect_request before, way *w)
     }
 }
 
-/* Behind a piece of a pattern that begins with "\", "(", "[" or is a single byte. */
-static const char *behind_piece(const char *p)
-{
-    unsigned depth = 0;
-
-    do {
-        if (*p == '\\' && p[1])
-            p++;
-        else if (*p == '[') {
-            while (p[1] && p[1] != ']')
-                p += 1 + (p[1] == '\\' && p[2]);
-            p += p[1] == ']';
-        } else if (*p == '(')
-            depth++;
-        else if (*p == ')' && depth)
-            depth--;
-        p++;
-    } while (*p && depth);
-    return p;
-}
-
-static const char *behind_quantifier(const char *p)
-{
-    if (*p == '{')
-        while (*p && *p++ != '}')
-            ;
-    while (*p && strchr("*+?", *p))
-        p++;
-    return p;
-}
-
-/* Do these bytes of a pattern speak of digits? */
-static bool has_digits(const char *p, const char *end)
-{
-    for (; p + 1 < end; p++) {
-        if (!memcmp(p, "\\d", 2) || !memcmp(p, "0-", 2))
-            return true;
-    }
-    return false;
-}
-
-/* The pattern with @a text, or a number, for each of its groups and classes. Whether it matches that, and as a
- * whole, is for the caller to find out. */
-static const char *sample_of(const char *p, const char *text, apr_pool_t *pool)
-{
-    const char *sample = "";
-
-    p += *p == '^';
-    while (*p && *p != '$') {
-        bool literal = *p == '\\' ? p[1] && !apr_isalnum(p[1]) : !strchr(".[(", *p);
-        const char *next = behind_piece(p);
-
-        sample = apr_pstrcat(pool, sample,
-                             literal               ? apr_pstrmemdup(pool, p + (*p == '\\'), 1)
-                             : has_digits(p, next) ? "2024"
-                                                   : text,
-                             NULL);
-        p = behind_quantifier(next);
-    }
-    return *sample == '/' ? sample : apr_pstrcat(pool, "/", sample, NULL);
-}
-
 /* From a path that a row with groups answers. False: none was found. */
 static bool begin_with_groups(check *c, uint32_t number, const redirect_rule *rule, way *w)
 {
@@ -313,7 +281,7 @@ static bool begin_with_groups(check *c, uint32_t number, const redirect_rule *ru
         const char *text = texts[i / 2];
 
         w->from = i % 2 == 0
-                      ? sample_of(pattern, text, c->pool)
+                      ? redirect_map_sample(pattern, text, c->pool)
                       : apr_psprintf(c->pool, "%.*s%s", (int)rule->source_len, rule->source, text);
         request.path = w->from;
         request.path_len = strlen(w->from);
@@ -581,19 +549,19 @@ static uint16_t state_of(const redirect_rule *rule)
 
 static apr_status_t ask_all(check *c)
 {
-    uint32_t number = redirect_table_next(c->table, 0), i = 0;
+    redirect_step at = {0};
+    redirect_rule rule;
 
-    for (; number && i < c->count; i++, number = redirect_table_next(c->table, number)) {
-        redirect_rule rule;
+    while (redirect_table_step(c->table, &at, &rule, c->target) && at.index < c->count) {
+        uint32_t i = at.index;
 
-        redirect_table_rule(c->table, number, &rule, c->target, NULL);
         begin_row(c, &rule);
         c->line[i] = rule.line;
         c->state[i] = state_of(&rule);
         c->next[i] = NONE;
         if (within_budget(c, rule.line)) {
-            find_hidden(c, number, &rule);
-            c->next[i] = find_next(c, number, &rule, &c->state[i]);
+            find_hidden(c, at.rule, &rule);
+            c->next[i] = find_next(c, at.rule, &rule, &c->state[i]);
         }
         if (!go_on(c, i))
             return APR_EINTR;
@@ -645,6 +613,7 @@ apr_status_t redirect_map_check(const redirect_table *table, redirect_report *re
     c->count = info.rules;
     c->most = report->check_most ? report->check_most
                                  : REDIRECT_CHECK_FIXED + REDIRECT_CHECK_ROWS * (uint64_t)c->count;
+    c->hosts = info.uses_host;
     c->loose =
         info.prefix || info.pattern || info.uses_host || info.uses_query || info.uses_condition;
     rv = run(c);

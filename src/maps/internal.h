@@ -239,6 +239,9 @@ size_t redirect_map_name_length(const char *s, size_t len);
 bool redirect_map_expand_names(map_reader *r, const map_names *names, bool vercel, map_row *row);
 /** Add a row with the pattern in @a b (r->pattern): the kind and the literal are found out. */
 void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b);
+/** The pattern with @a text, or a number, for each of its groups and classes. Whether it matches that,
+ * and as a whole, is for the caller to find out. */
+const char *redirect_map_sample(const char *pattern, const char *text, apr_pool_t *pool);
 
 /* maps/detect.c */
 typedef enum map_httpd {

@@ -1,13 +1,15 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Rows of redirect maps whose source is a pattern: writing regexes for those of _redirects and
- * vercel.json, finding the literal that a regex begins with, and names of groups in targets. Called
- * by the readers of these formats and of nginx maps.
+ * vercel.json, finding the literal that a regex begins with, names of groups in targets, and paths
+ * that a regex may match. Called by the readers of these formats and of nginx maps, and by
+ * maps/check.c.
  */
 #include "maps/internal.h"
 #include "regex/regex.h"
 
 #include <apr_lib.h>
+#include <apr_strings.h>
 #include <string.h>
 
 void redirect_map_put(map_buffer *b, const char *s, size_t len)
@@ -312,4 +314,66 @@ bool redirect_map_has_alternatives(const char *regex, size_t len)
             depth -= depth > 0;
     }
     return false;
+}
+
+/* --- a path that a pattern may match ----------------------------------------------------------- */
+
+/* Behind a piece of a pattern that begins with "\", "(", "[" or is a single byte. */
+static const char *behind_piece(const char *p)
+{
+    unsigned depth = 0;
+
+    do {
+        if (*p == '\\' && p[1])
+            p++;
+        else if (*p == '[') {
+            while (p[1] && p[1] != ']')
+                p += 1 + (p[1] == '\\' && p[2]);
+            p += p[1] == ']';
+        } else if (*p == '(')
+            depth++;
+        else if (*p == ')' && depth)
+            depth--;
+        p++;
+    } while (*p && depth);
+    return p;
+}
+
+static const char *behind_quantifier(const char *p)
+{
+    if (*p == '{')
+        while (*p && *p++ != '}')
+            ;
+    while (*p && strchr("*+?", *p))
+        p++;
+    return p;
+}
+
+/* Do these bytes of a pattern speak of digits? */
+static bool has_digits(const char *p, const char *end)
+{
+    for (; p + 1 < end; p++) {
+        if (!memcmp(p, "\\d", 2) || !memcmp(p, "0-", 2))
+            return true;
+    }
+    return false;
+}
+
+const char *redirect_map_sample(const char *pattern, const char *text, apr_pool_t *pool)
+{
+    const char *sample = "", *p = pattern;
+
+    p += *p == '^';
+    while (*p && *p != '$') {
+        bool literal = *p == '\\' ? p[1] && !apr_isalnum(p[1]) : !strchr(".[(", *p);
+        const char *next = behind_piece(p);
+
+        sample = apr_pstrcat(pool, sample,
+                             literal               ? apr_pstrmemdup(pool, p + (*p == '\\'), 1)
+                             : has_digits(p, next) ? "2024"
+                                                   : text,
+                             NULL);
+        p = behind_quantifier(next);
+    }
+    return *sample == '/' ? sample : apr_pstrcat(pool, "/", sample, NULL);
 }

@@ -312,24 +312,20 @@ void redirect_table_info_get(const redirect_table *table, redirect_table_info *i
                                   .uses_condition = head->uses_condition};
 }
 
-void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
-                         char *buffer, uint32_t *index)
+/* All but its line, of the record at this place. */
+static void rule_of(const redirect_table *table, uint32_t rule, const rt_record *r,
+                    redirect_rule *out, char *buffer)
 {
     redirect_match match;
-    rt_record r;
 
-    *out = (redirect_rule){.kind = REDIRECT_EXACT, .source = "", .status = 404};
-    out->line = redirect_table_line(table, rule, index);
-    if (!rt_take(table, rule, &r))
-        return;
-    rt_fill(table, rule, &r, 0, &match);
+    rt_fill(table, rule, r, 0, &match);
     out->kind = match.profile.kind;
     out->flags = match.profile.flags & ~(unsigned)REDIRECT_SEARCHED;
-    out->source = r.source;
-    out->source_len = r.dir_len + r.source_len;
-    if (r.dir_len) {
-        memcpy(buffer + REDIRECT_MAX_TEXT, r.dir_text, r.dir_len);
-        memcpy(buffer + REDIRECT_MAX_TEXT + r.dir_len, r.source, r.source_len);
+    out->source = r->source;
+    out->source_len = r->dir_len + r->source_len;
+    if (r->dir_len) {
+        memcpy(buffer + REDIRECT_MAX_TEXT, r->dir_text, r->dir_len);
+        memcpy(buffer + REDIRECT_MAX_TEXT + r->dir_len, r->source, r->source_len);
         out->source = buffer + REDIRECT_MAX_TEXT;
     }
     out->status = match.profile.status;
@@ -338,19 +334,47 @@ void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_ru
     out->pattern_len = match.pattern_len;
     out->strip = match.strip;
     out->strip_len = match.strip_len;
-    if (r.condition)
-        out->condition = rt_text(table, RT_CONDITIONS, r.condition, &out->condition_len);
-    if (r.host)
-        out->host = rt_text(table, RT_HOSTS, r.host, &out->host_len);
-    if (r.profile->has & REDIRECT_HAS_QUERY) {
-        out->query = r.query;
-        out->query_len = r.query_len;
+    if (r->condition)
+        out->condition = rt_text(table, RT_CONDITIONS, r->condition, &out->condition_len);
+    if (r->host)
+        out->host = rt_text(table, RT_HOSTS, r->host, &out->host_len);
+    if (r->profile->has & REDIRECT_HAS_QUERY) {
+        out->query = r->query;
+        out->query_len = r->query_len;
     }
-    if (r.profile->has & REDIRECT_HAS_TARGET) {
+    if (r->profile->has & REDIRECT_HAS_TARGET) {
         copy_exactly(&match, buffer);
         out->target = buffer;
         out->target_len = match.target_len;
     }
+}
+
+void redirect_table_rule(const redirect_table *table, uint32_t rule, redirect_rule *out,
+                         char *buffer, uint32_t *index)
+{
+    rt_record r;
+
+    *out = (redirect_rule){.kind = REDIRECT_EXACT, .source = "", .status = 404};
+    out->line = redirect_table_line(table, rule, index);
+    if (rt_take(table, rule, &r))
+        rule_of(table, rule, &r, out, buffer);
+}
+
+bool redirect_table_step(const redirect_table *table, redirect_step *at, redirect_rule *out,
+                         char *buffer)
+{
+    uint32_t rule = at->next ? at->next : (uint32_t)sizeof(rt_header);
+    rt_record r;
+
+    if (rule >= table->records_end || !rt_take(table, rule, &r))
+        return false;
+    at->index += at->rule != 0;
+    at->line += 1 + r.line_delta;
+    at->rule = rule;
+    at->next = rule + r.size;
+    *out = (redirect_rule){.kind = REDIRECT_EXACT, .source = "", .status = 404, .line = at->line};
+    rule_of(table, rule, &r, out, buffer);
+    return true;
 }
 
 uint32_t redirect_table_next(const redirect_table *table, uint32_t rule)
