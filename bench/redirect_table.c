@@ -8,7 +8,9 @@
  *      bench/redirect_table.c src/redirect_table.c src/redirect_table/*.c src/base/pages.c \
  *      -lcdb -llmdb $(apr-1-config --link-ld --libs)
  *
- * usage: redirect_table [rows [runs]]
+ * usage: redirect_table [rows [runs [directories]]]
+ *
+ * Sources lie in so many directories, in random order; 0: hardly two share one.
  *
  * Each look-up copies the target out. Requests lie one behind the other in the order in which they
  * are made, as a request's path is in the cache when a server looks it up; what is looked up lies
@@ -53,7 +55,7 @@ typedef struct data {
     text *sources, *targets;
     text *matching, *missing;
     char *requests;
-    uint32_t count;
+    uint32_t count, dirs;
     unsigned runs;
 } data;
 
@@ -110,13 +112,21 @@ static const char *word(void)
 }
 
 /* Every second row keeps the name of the page, as most do when a site moves. */
-static size_t make_row(char *to, uint32_t number, size_t *source_len)
+static size_t make_row(char *to, uint32_t number, uint32_t dirs, size_t *source_len)
 {
+    uint64_t after = 0;
     char name[40];
     int source, target;
 
     snprintf(name, sizeof(name), "%s-%07x", word(), number * 2654435761u >> 4);
+    if (dirs) {
+        after = next_random();
+        state = next_random() % dirs *
+                UINT64_C(0x9fb21c651e98df25); /* the words are those of the directory */
+    }
     source = sprintf(to, "/%s/%s/%s/%s/%s/%s", word(), word(), word(), word(), word(), name);
+    if (dirs)
+        state = after;
     if (number % 2)
         target = sprintf(to + source, " https://example.org/%s/%s", word(), name);
     else
@@ -133,7 +143,7 @@ static void make_rows(data *d)
     d->targets = need(calloc(d->count, sizeof(text)));
     for (uint32_t i = 0; i < d->count; i++) {
         char *row = d->rows + d->rows_len;
-        size_t source_len, len = make_row(row, i, &source_len);
+        size_t source_len, len = make_row(row, i, d->dirs, &source_len);
 
         d->sources[i] = (text){row, (uint32_t)source_len};
         d->targets[i] = (text){row + source_len + 1, (uint32_t)(len - source_len - 2)};
@@ -453,11 +463,12 @@ static void run_lmdb(const data *d)
 int main(int argc, char **argv)
 {
     data d = {.count = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000,
-              .runs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5};
+              .runs = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5,
+              .dirs = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0};
     apr_pool_t *pool;
 
     if (!d.count || !d.runs) {
-        fprintf(stderr, "usage: redirect_table [rows [runs]]\n");
+        fprintf(stderr, "usage: redirect_table [rows [runs [directories]]]\n");
         return EXIT_FAILURE;
     }
     apr_initialize();
