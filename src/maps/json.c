@@ -490,22 +490,44 @@ static void put_param(map_buffer *b, map_text part, char modifier, bool slash)
     put_text(b, modifier == '*' || modifier == '?' ? ")?" : "");
 }
 
+static size_t name_length(map_text s, size_t i)
+{
+    size_t n = 0;
+
+    while (i + n < s.len && (apr_isalnum(s.s[i + n]) || s.s[i + n] == '_'))
+        n++;
+    return n;
+}
+
 static bool begins_token(map_text s, size_t i)
 {
-    return s.s[i] == '(' || (s.s[i] == ':' && redirect_map_name_length(s.s + i + 1, s.len - i - 1));
+    return s.s[i] == '(' || (s.s[i] == ':' && name_length(s, i + 1));
+}
+
+/* Does a parameter that may be missing begin behind the slash at s[i], with something behind it? */
+static bool may_be_missing(map_text s, size_t i)
+{
+    i++;
+    if (i >= s.len || !begins_token(s, i))
+        return false;
+    if (s.s[i] == ':')
+        i += 1 + name_length(s, i + 1);
+    if (i < s.len && s.s[i] == '(')
+        i = group_end(s, i);
+    return i && i + 1 < s.len && strchr("*?", s.s[i]);
 }
 
 /* As path-to-regexp has it, a parameter takes as little as it can. Does that differ from as much as
  * it can? Not where the segment must end with it, or with a literal behind it. */
 static bool is_lazy(map_text s, size_t i, char modifier)
 {
-    if (modifier == '*' || modifier == '+')
-        return i < s.len && s.s[i] != '/';
+    bool repeats = modifier == '*' || modifier == '+';
+
     for (; i < s.len && s.s[i] != '/'; i++) {
-        if (begins_token(s, i))
+        if (repeats || begins_token(s, i))
             return true;
     }
-    return false;
+    return i < s.len && may_be_missing(s, i);
 }
 
 /* ":name" or "(regex)" at *i; @a slash: a slash stands before it, not yet written. */
@@ -516,7 +538,7 @@ static bool put_token(map_reader *r, map_text s, size_t *i, bool slash, map_buff
     char modifier = 0;
 
     if (s.s[*i] == ':') {
-        name.len = redirect_map_name_length(name.s, s.len - *i - 1);
+        name.len = name_length(s, *i + 1);
         *i += name.len + 1;
     }
     if (*i < s.len && s.s[*i] == '(') {

@@ -102,15 +102,30 @@ static bool take_words(map_reader *r, const char *eol, map_row *row, map_text *q
 
 /* --- patterns --------------------------------------------------------------------------------- */
 
-/* The length of ":name" at the beginning of a segment; 0: there is none. */
+static size_t placeholder(map_text path, size_t i);
+
+/* Does a placeholder or a splat end in front of i? */
+static bool follows_another(map_text path, size_t i)
+{
+    size_t at = i;
+
+    if (path.s[i - 1] == '*')
+        return true;
+    while (at && (apr_isalnum(path.s[at - 1]) || path.s[at - 1] == '_'))
+        at--;
+    return at && at < i && placeholder(path, at - 1);
+}
+
+/* The length of ":name"; 0: there is none. Behind a letter or digit a colon means itself, as in
+ * "Special:Search", unless these are a name. */
 static size_t placeholder(map_text path, size_t i)
 {
     size_t n;
 
-    if (path.s[i] != ':' || i == 0 || path.s[i - 1] != '/')
+    if (path.s[i] != ':' || i == 0)
         return 0;
     n = redirect_map_name_length(path.s + i + 1, path.len - i - 1);
-    return n ? n + 1 : 0;
+    return n && (!apr_isalnum(path.s[i - 1]) || follows_another(path, i)) ? n + 1 : 0;
 }
 
 static bool is_pattern(map_text path)
@@ -170,7 +185,7 @@ static bool put_literal_run(map_reader *r, map_text path, size_t *i, map_buffer 
     if (why)
         return redirect_map_fail(r, "the source cannot be used: %s", why);
     /* The slash before a splat at the end belongs to what may be missing. */
-    if (*i + 1 == path.len && path.s[*i] == '*' && len > 1 && r->path[len - 1] == '/')
+    if (*i > 1 && *i + 1 == path.len && path.s[*i] == '*' && len && r->path[len - 1] == '/')
         len--;
     redirect_map_put_literal(b, r->path, len);
     return true;

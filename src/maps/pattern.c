@@ -242,12 +242,17 @@ static void put_group(map_buffer *b, unsigned number)
 static int put_name(map_reader *r, const map_names *names, map_text target, size_t i, bool vercel,
                     map_buffer *b)
 {
-    map_text name = {target.s + i + 1,
-                     redirect_map_name_length(target.s + i + 1, target.len - i - 1), 0};
-    unsigned number = redirect_map_names_find(names, name);
-    size_t len = name.len + 1;
+    map_text name = {target.s + i + 1, 0, 0};
+    unsigned number;
+    size_t len;
 
-    if (!number && name.len && i && target.s[i - 1] == '/' && (i < 2 || target.s[i - 2] != ':')) {
+    while (i + 1 + name.len < target.len &&
+           (apr_isalnum(name.s[name.len]) || name.s[name.len] == '_'))
+        name.len++;
+    number = redirect_map_names_find(names, name);
+    len = name.len + 1;
+    if (!number && redirect_map_name_length(name.s, name.len) && i && target.s[i - 1] == '/' &&
+        (i < 2 || target.s[i - 2] != ':')) {
         redirect_map_fail(r, "the target has ':%s', which the source does not have",
                           redirect_map_quote(r, name.s, name.len));
         return -1;
