@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-"""Keeps README's table of figures, and that of restarts in docs/performance.md, what bench/results/ says.
+"""Keeps README's table of figures, and those of restarts and of maps that are large or edited in docs/performance.md, what
+bench/results/ says.
 
     bench/readme.py            writes them
     bench/readme.py --check    fails when one differs ('make check' does this)"""
@@ -11,7 +12,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 
-from exp import bulk, restarts
+from exp import bulk, edits, restarts, tenmillion
 from kit import results, stats
 
 TOP = os.path.dirname(HERE)
@@ -98,15 +99,97 @@ def restarted():
     return "\n".join(lines)
 
 
-WRITTEN = {"README.md": table, "docs/performance.md": restarted}
+def figures_of(experiment):
+    return {part: p["figures"] for part, p in results.Results(os.path.join(HERE, "results")).load(experiment).items()}
+
+
+def edited(lines):
+    """Edits of a map of a million rows."""
+    parts = figures_of("edits")
+    if "rates" in parts:
+        found, remade = parts["rates"], "`make bench BENCH=edits:rates`"
+
+        def line(what, group, key, *columns):
+            cells = [edits.milliseconds(found[group][c][key]) if c in found[group] else "–" for c in columns]
+            lines.append(f"| {what} | {cells[0]} | {cells[1] if len(cells) > 1 else '–'} | – | {remade} |")
+        for pending in edits.PENDING:
+            line(f"edits one by one in a second, {pending:,} rows differ from the file", "single", "rate",
+                 f"ours, set, {pending:,} pending", *["HAProxy, set map"][:not pending])
+        added = next((name for name in found["single"] if name.startswith("ours, add, ")), "")
+        line("the same, new rows", "single", "rate", added, "HAProxy, add map")
+        line("1,000 edits at once, ms", "once", "ms", "ours, POST", "HAProxy, add map <<")
+        line("the same, written to the file, ms", "once", "ms", "ours, htcachectl map apply, written")
+        cells = [f"{edits.milliseconds(f['median_ms'])} ms, {f['stale']} old answers" for f in
+                 (found["visible"]["ours, set"], found["visible"]["HAProxy, add map"], found["nginx"])]
+        lines.append(f"| from one edit to its answer | {' | '.join(cells)} (reload) | {remade} |")
+    if "lookups" in parts:
+        made = parts["lookups"]["pairs"]["contenders"]
+        for name in ("ours, no edits, again", "ours, 1,000 pending", "ours, 100 edits/s"):
+            if name in made and "cpu_ratio" in made[name]:
+                lines.append(f"| processor time of a look-up, {name[6:]}, without edits = 1 | "
+                             f"{stats.text(made[name]['cpu_ratio'])} | – | – | `make bench BENCH=edits:lookups` |")
+    if "instructions" in parts:
+        found = parts["instructions"]["pending"]
+        text = ", ".join(f"{found[p]['a row of the file']:,} ({int(p):,})" for p in found)
+        lines.append(f"| instructions of a request for a row of the file (so many rows differ) | {text} | – | – | "
+                     "`make bench BENCH=edits:instructions` |")
+
+
+def conditional(lines):
+    parts = figures_of("conditions")
+    if "instructions" in parts:
+        found = parts["instructions"]["figures"]
+        plain, ours = found["ours, plain"], found["ours"]
+        peers = [f"{found[n].get('accept, first row', 0):,}" for n in ("HAProxy ACLs", "nginx map")]
+        lines.append(f"| instructions, a source without conditions, the same in a map without any: {plain['no conditions']:,} | "
+                     f"{ours['no conditions']:,} | {found['HAProxy ACLs']['no conditions']:,} | {found['nginx map']['no conditions']:,} | "
+                     "`make bench BENCH=conditions:instructions` |")
+        lines.append(f"| instructions, rows by `Accept`, a browser's; 1,200 RewriteRules in stock httpd: "
+                     f"{found['RewriteCond, stock']['accept, first row']:,} | {ours['accept, first row']:,} | {' | '.join(peers)} | "
+                     "the same |")
+
+
+def large(lines):
+    for count, figures in tenmillion.together(figures_of("tenmillion")).items():
+        made = figures["contenders"]
+
+        def cell(name, *path):
+            value = made.get(name)
+            for key in path:
+                value = value.get(key) if value else None
+            return value
+
+        def line(what, text):
+            cells = [text(name) or (figures["left_out"].get(name) if name in figures["left_out"] else "–")
+                     for name in ("HtCacheRedirectMap", "HAProxy map_str", "nginx map")]
+            lines.append(f"| {count:,} rows: {what} | {' | '.join(cells)} | `make bench BENCH=tenmillion` |")
+        line("start, of the text; of the kept table, s", lambda n: cell(n, "text") and f"{cell(n, 'text', 'seconds'):.1f}" + (
+            f"; {cell(n, 'kept', 'seconds'):.1f}" if cell(n, "kept") else ""))
+        line("memory of all processes; the most during the start, MB", lambda n: cell(n, "text") and
+             f"{cell(n, 'text', 'pss') / 1e6:,.0f}; {max(cell(n, 'text', 'most'), cell(n, 'text', 'pss')) / 1e6:,.0f}")
+        line("reload, s; memory meanwhile, MB", lambda n: cell(n, "reload", "seconds") and
+             f"{cell(n, 'reload', 'seconds'):.1f}; {cell(n, 'reload', 'most') / 1e6:,.0f}")
+
+
+def living():
+    lines = ["| | module | HAProxy | nginx | remade by |", "|---|---|---|---|---|"]
+    for write_lines in (edited, conditional, large):
+        write_lines(lines)
+    return "\n".join(lines)
+
+
+# The tables of a page, in the order of their marks.
+WRITTEN = {"README.md": (table,), "docs/performance.md": (restarted, living)}
 
 
 def change(name):
     """A page as it is, and as it is to be."""
     with open(os.path.join(TOP, name)) as f:
         old = f.read()
-    before, rest = old.split(BEGIN)
-    return old, f"{before}{BEGIN}\n{WRITTEN[name]()}\n{END}{rest.split(END)[1]}"
+    new, *rest = old.split(BEGIN)
+    for made, text in zip(WRITTEN[name], rest, strict=True):
+        new += f"{BEGIN}\n{made()}\n{END}{text.split(END)[1]}"
+    return old, new
 
 
 def write():
