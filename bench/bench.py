@@ -3,7 +3,7 @@
 """Remakes the figures that the project claims: runs experiments, keeps their figures in bench/results/, and
 writes bench/REPORT.md. 'make bench' calls it.
 
-    bench/bench.py                     everything, in an hour and a half
+    bench/bench.py                     everything, in an hour and three quarters
     bench/bench.py NAME[:PART]...      some experiments, or parts of them
     bench/bench.py --list              what there is, and how long it takes
     bench/bench.py --report            only the report, from the figures that are there
