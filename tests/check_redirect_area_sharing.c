@@ -327,6 +327,21 @@ START_TEST(cells_are_used_again)
 }
 END_TEST
 
+/* Else each child would ask for all of those that are older, and live. */
+START_TEST(cells_are_used_in_turn)
+{
+    pid_t children[] = {child_with(join_2), child_with(join_2)};
+    uint64_t last = RDA_GET(area->processes[2].serial);
+
+    for (int i = 0; i < 2; i++)
+        end_child(children[i]);
+    for (int i = 0; i < 2; i++)
+        end_child(child_with(join_2));
+    ck_assert_uint_ne(RDA_GET(area->processes[2].serial), last);
+    ck_assert_uint_eq(rda_processes_end(area), 3);
+}
+END_TEST
+
 static void hold_lock(void)
 {
     redirect_area_join(area, 1);
@@ -760,6 +775,7 @@ int main(void)
     tcase_add_test(tc, pins_of_others);
     tcase_add_loop_test(tc, a_forked_child_has_not_joined, 0, 2);
     tcase_add_test(tc, cells_are_used_again);
+    tcase_add_test(tc, cells_are_used_in_turn);
     tcase_add_test(tc, more_processes_than_cells);
     tcase_add_test(tc, builds_beyond_the_last_cell);
     tcase_add_test(tc, killed_beyond_the_last_cell);

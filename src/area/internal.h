@@ -87,6 +87,7 @@ typedef struct rda_header {
     /* Entries from here on were never used. */
     _Atomic uint32_t processes_end, maps_end, images_end;
     _Atomic uint32_t hand;    /* the map that is looked at next when some have to make way */
+    _Atomic uint32_t cell;    /* that is looked at first for a process that joins */
     _Atomic uint64_t evicted; /* maps, ever */
     _Atomic uint64_t said;    /* of these, when the administrator was told. Without the lock */
     _Atomic int64_t said_at;  /* seconds; 0: never. Without the lock */

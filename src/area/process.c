@@ -103,14 +103,21 @@ bool rda_generation_alive(const redirect_area *area, uint32_t first, uint32_t la
 
 /* --- joining ----------------------------------------------------------------------------------*/
 
-/* A cell that belongs to no process any more, or never did; RDA_NIL when there is none. */
+/* A cell that belongs to no process any more, or never did; RDA_NIL when there is none. Each cell is
+ * a question to the kernel, which goes through all processes for it. So the first is the one behind
+ * the last that was taken: of children that end after so many connections, it is likely to be the
+ * oldest. */
 static uint32_t take_cell_locked(redirect_area *area)
 {
-    uint32_t end = rda_cells_end(area);
+    uint32_t end = rda_cells_end(area), first = RDA_GET(area->header->cell);
 
-    for (uint32_t cell = 0; cell < end; cell++) {
-        if (!rda_serial_alive(area, RDA_GET(area->processes[cell].serial), NULL))
+    for (uint32_t n = 0; n < end; n++) {
+        uint32_t cell = (uint32_t)(((uint64_t)first + n) % end);
+
+        if (!rda_serial_alive(area, RDA_GET(area->processes[cell].serial), NULL)) {
+            RDA_SET(area->header->cell, cell + 1);
             return cell;
+        }
     }
     if (end == RDA_COMMON)
         return RDA_NIL;
