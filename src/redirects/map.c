@@ -653,7 +653,8 @@ static HTC_APART int answer_match(request_rec *r, htc_table *table, const htc_re
             "target's scheme or host, or make it longer than %d bytes; the row is not used for "
             "this request. Let its pattern capture less",
             map->file,
-            table->edits ? "edited row"
+            table->edits ? apr_pstrcat(r->pool, "edited row ",
+                                       htc_edited_source(r->pool, table->table, match->rule), NULL)
                          : apr_psprintf(r->pool, "%s %u", redirect_line_word(line),
                                         redirect_line_number(line)),
             r->uri, REDIRECT_LOCATION_MAX);

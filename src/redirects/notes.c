@@ -133,16 +133,22 @@ static const char *without_blanks(const char *text, apr_pool_t *pool)
     return copy;
 }
 
+const char *htc_edited_source(apr_pool_t *pool, const redirect_table *table, uint32_t rule)
+{
+    redirect_rule row;
+
+    redirect_table_rule(table, rule, &row, apr_palloc(pool, REDIRECT_RULE_ROOM), NULL);
+    return without_blanks(redirect_rule_source(&row, pool), pool);
+}
+
 void htc_note_edit(request_rec *r, const char *file, const redirect_table *table, uint32_t rule)
 {
     apr_pool_t *pool = pool_of(r);
-    redirect_rule row;
     const char *source;
 
     if (!is_to_be_noted(r))
         return;
-    redirect_table_rule(table, rule, &row, apr_palloc(r->pool, REDIRECT_RULE_ROOM), NULL);
-    source = without_blanks(redirect_rule_source(&row, r->pool), pool);
+    source = apr_pstrdup(pool, htc_edited_source(r->pool, table, rule));
     apr_table_setn(r->notes, HTC_NOTE_EDIT, source);
     apr_table_setn(r->notes, HTC_NOTE_REDIRECT,
                    apr_pstrcat(pool, file, HTC_NOTE_AN_EDIT, source, NULL));

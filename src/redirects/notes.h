@@ -24,6 +24,8 @@ void htc_notes_pre_config(void);
 /** The request is redirected by this line. Does nothing unless a log
  * or ?explain wants to know. */
 void htc_note_redirect(request_rec *r, const char *file, unsigned line);
+/** The source of the row @a rule of a map's edits, without blanks; in @a pool. */
+const char *htc_edited_source(apr_pool_t *pool, const redirect_table *table, uint32_t rule);
 /** The same by an edit of the map @a file, which has no line: by the row @a rule of @a table. */
 void htc_note_edit(request_rec *r, const char *file, const redirect_table *table, uint32_t rule);
 /** Leave HTC_NOTE_FIRST if such a line holds. Ahead of mod_alias, in each of its phases. */
