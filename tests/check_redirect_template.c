@@ -459,6 +459,39 @@ START_TEST(what_looks_like_a_pattern)
 }
 END_TEST
 
+/* Rows that never answer, as an earlier one does, and those that may: W with their line. */
+static const struct {
+    const char *rows, *said; /* NULL: nothing */
+} hidden[] = {
+    {"/old/* /n/:splat\n/old/x /y\n", "W2 never used: line 1"},
+    {"/old/* /n/:splat\n/old/:x /y/:x\n", "W2 never used: line 1"},
+    {"/old/* /n/:splat\n/old/a/*/b /y/:splat\n", "W2 never used: line 1"},
+    {"/old/* /n/:splat\n/old*/b /y/:splat\n", NULL},
+    {"/old/* /n/:splat\n/:x/b /y/:x\n", NULL},
+    {"/a/:b /n/:b\n/a/c /y\n", "W2 never used: line 1"},
+    {"/a/:b /n/:b\n/a/:x-y /y/:x\n", "W2 never used: line 1"},
+    {"/:a/:b /n/:b\n/x/:y /y/:y\n", "W2 never used: line 1"},
+    {"/x/:y /y/:y\n/:a/:b /n/:b\n", NULL},
+    {"/x/:y-:z /y/:y\n/x/:a /n/:a\n", NULL},
+    {"/:a/:b /n/:b\n/x/* /y/:splat\n", NULL},
+    {"/a/*/c /n/:splat\n/a/:b/c /y/:b\n", "W2 never used: line 1"},
+    {"/a/:b/c /n/:b\n/a/*/c /y/:splat\n", NULL},
+};
+
+START_TEST(what_is_never_used)
+{
+    for (size_t i = 0; i < COUNT_OF(hidden); i++) {
+        test_map *map = test_map_load("_redirects", hidden[i].rows, "");
+
+        redirect_map_check(map->table, &map->report, map->pool);
+        ck_assert_msg(hidden[i].said ? test_map_said(map, hidden[i].said)
+                                     : !strstr(map->log, "never used"),
+                      "%s: %s", hidden[i].rows, map->log);
+        test_map_free(map);
+    }
+}
+END_TEST
+
 /* --- how they are found ----------------------------------------------------------------------- */
 
 #define MANY 3000
@@ -671,6 +704,7 @@ int main(void)
         tcase_add_test(tc, what_the_platforms_say);
     }
     tcase_add_test(tc, what_looks_like_a_pattern);
+    tcase_add_test(tc, what_is_never_used);
     tcase_add_test(tc, many_that_are_alike);
     tcase_add_test(tc, the_time_is_linear);
     tcase_add_loop_test(tc, a_look_up_compares_few, 0, (int)COUNT_OF(shapes));

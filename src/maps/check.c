@@ -106,8 +106,28 @@ static void say_hidden(check *c, uint32_t line, uint32_t by)
                         redirect_line_word(by), redirect_line_number(by));
 }
 
-static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
+/* What answers this path, and is no regex, answers all paths of the template. With nothing but
+ * names, each stands for a byte that no source has; else it is where the first wildcard begins, and
+ * only a prefix can answer. */
+static void path_of_template(check *c, redirect_rule *rule)
 {
+    const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);
+
+    apr_pool_clear(c->pool);
+    if (rule->pattern_len <= SAMPLED_MAX && !memmem(pattern, rule->pattern_len, "(.*)", 4) &&
+        !memmem(pattern, rule->pattern_len, "(?:", 3) && pattern[rule->pattern_len - 2] != '?') {
+        rule->source =
+            redirect_map_sample(apr_pstrmemdup(c->pool, pattern, rule->pattern_len), "\1", c->pool);
+        rule->source_len = strlen(rule->source);
+    } else {
+        rule->source_len = slash ? (size_t)(slash - rule->source) + 1 : 0;
+        rule->kind = REDIRECT_PREFIX;
+    }
+}
+
+static void find_hidden(check *c, uint32_t number, const redirect_rule *given)
+{
+    redirect_rule copy = *given, *rule = &copy;
     redirect_request request = {.path = c->url.path,
                                 .host = rule->host,
                                 .host_len = rule->host_len,
@@ -118,7 +138,9 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
     uint32_t from = 0;
 
     c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
-    if (!c->loose || redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (rule->kind == REDIRECT_TEMPLATE)
+        path_of_template(c, rule);
+    else if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
     memcpy(c->url.path, rule->source, rule->source_len);
     c->url.path[rule->source_len] = '\0';

@@ -117,6 +117,8 @@ bool check_hides(const redirect_match *earlier, const redirect_rule *rule)
 
     if (rule->kind == REDIRECT_PREFIX && !prefix)
         return false;
+    if (rule->kind == REDIRECT_TEMPLATE && !prefix && earlier->profile.kind != REDIRECT_TEMPLATE)
+        return false;
     if (earlier->profile.has & REDIRECT_HAS_QUERY && !hides_queries(earlier, rule))
         return false;
     if (earlier->profile.flags & schemes &&

@@ -285,8 +285,8 @@ typedef struct overlay_head {
     uint32_t table_at, table_size;
     uint32_t query_end, next, differing; /* as in redirect_overlay */
     uint32_t nkeys;                      /* words of the filter of keys, a power of two */
-    uint32_t keyed;     /* 1: they are of all rows, and of all that is gone */
-    uint32_t new_hosts; /* 1: as in redirect_key_filter */
+    uint32_t keyed;                      /* 1: they are of all rows, and of all that is gone */
+    uint32_t new_hosts;                  /* 1: as in redirect_key_filter */
     uint32_t zero;
 } overlay_head;
 
