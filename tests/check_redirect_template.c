@@ -369,6 +369,8 @@ static const struct {
     {"_redirects", "/:lang/* /x/:lang/:splat", "/de/a/b", "301 /x/de/a/b"},
     {"_redirects", "/:lang/* /x/:lang/:splat", "/de", "301 /x/de/"},
     {"_redirects", "/:n*x /:n:splat", "/ab/cx", "301 /ab/c"},
+    {"_redirects", "/a//* /b/:splat", "/a/c", "none"},
+    {"_redirects", "/a//* /b/:splat", "/a//c", "301 /b/c"},
     /* In the middle of a segment */
     {"_redirects", "/post-:id.html /p/:id", "/post-7.html", "301 /p/7"},
     {"_redirects", "/post-:id.html /gone", "/post-:id.htm", "none"},

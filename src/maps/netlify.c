@@ -148,7 +148,8 @@ static bool is_prefix(map_text path, map_text *target, bool *append_rest)
         if (path.s[i] == '*' || placeholder(path, i))
             return false;
     }
-    if (path.len < 2 || path.s[path.len - 1] != '*' || path.s[path.len - 2] != '/')
+    if (path.len < 2 || path.s[path.len - 1] != '*' || path.s[path.len - 2] != '/' ||
+        memmem(path.s, path.len, "//", 2))
         return false;
     *append_rest = found != NULL;
     if (!found)

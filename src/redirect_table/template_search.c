@@ -302,7 +302,7 @@ static void look_at_end(search *s)
         if (s->path[at - 1] == '/' && s->path[at - 2] == '/')
             s->single = at;
     }
-    s->steps += s->last_end;
+    s->steps += s->last_end - at;
 }
 
 static HTC_APART bool search_parts(search *s, size_t at)
