@@ -207,7 +207,7 @@ def nginx_rates(b, docroot, count, figures):
     before, rows, taken, stale = begun(b, server), Rows(count), [], 0
     cpu = stats.cpu_seconds(server.process.pid)
     with maps.Memory(lambda: server.process) as memory:
-        for _ in range(b.pick(1, 4, 10)):
+        for _ in range(b.pick(1, 3, 10)):
             b.say("nginx, reload")
             source, target = rows.next("add")
             begin = time.monotonic()
