@@ -31,13 +31,17 @@ def compile_driver(build, to):
 
 
 def instructions(driver, *arguments):
-    folder = os.path.dirname(driver)
-    done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=measured",
-                           "--callgrind-out-file=" + folder + "/out", driver, *arguments],
+    """Of a look-up without edits and with them, in the same table: another has another seed."""
+    out = os.path.dirname(driver) + "/out"
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=without_edits",
+                           "--toggle-collect=with_edits", "--callgrind-out-file=" + out, driver, *arguments],
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
-    return int(re.search(r"Collected : (\d+)", done.stderr).group(1)) / LOOKUPS
+    text = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", out], check=True,
+                          capture_output=True, text=True).stdout
+    return [int(re.search(r"^ *([\d,]+) .*:" + name + r"\b", text, re.M).group(1).replace(",", "")) / LOOKUPS
+            for name in ("without_edits", "with_edits")]
 
 
 def main():
@@ -48,11 +52,10 @@ def main():
         compile_driver(build, driver)
         for kind in ("exact", "prefix", "mixed", "host", "query"):
             for how in ("hit", "miss"):
-                none = instructions(driver, kind, str(ROWS), "1000", "0", str(LOOKUPS), how)
-                line = f"{kind:7} {how:5} {none:7.0f}"
+                line = f"{kind:7} {how:5}"
                 for edits in counts:
-                    n = instructions(driver, kind, str(ROWS), str(edits), "1", str(LOOKUPS), how)
-                    line += f"   {edits} edited: {n:6.0f} ({n / none:.3f})"
+                    none, n = instructions(driver, kind, str(ROWS), str(edits), str(LOOKUPS), how)
+                    line += f"   {edits} edited: {none:5.0f} {n:5.0f} {n / none:.3f}"
                 print(line, flush=True)
 
 

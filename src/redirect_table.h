@@ -308,7 +308,8 @@ typedef struct redirect_key_filter {
 } redirect_key_filter;
 
 /** Add that of a rule. False: the keys of such a rule are not known beforehand. */
-bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *table, const redirect_rule *rule);
+bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *table,
+                         const redirect_rule *rule);
 
 /**
  * A table for looking up as in @a base, but for requests to which rules with these keys might come.

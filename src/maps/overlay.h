@@ -10,9 +10,10 @@
  *   rows of the base that are gone, uint32_t | rows of the older overlay that are gone, uint32_t |
  *   table
  *
- * Each edit makes an overlay anew. So that this takes no longer when many rows are edited, there are
+ * Each edit makes an overlay anew, which takes the longer the more rows are edited. So there can be
  * two: a large older one and, over it, a small one of the latest edits. When that has grown, both
- * are made one, which takes the older one's place.
+ * are made one, which takes the older one's place. The module makes one of all edits; see
+ * redirect_edits_bound().
  *
  * A request whose source was not edited is answered by the base alone, see redirect_edited.
  *
@@ -28,7 +29,7 @@ struct redirect_map_options;
 struct redirect_report;
 
 /** Most rows of an overlay, those of the base that are gone included. */
-#define REDIRECT_OVERLAY_MAX 131072
+#define REDIRECT_OVERLAY_MAX 65536
 
 /** Most bytes of edits that are applied at once. */
 #define REDIRECT_EDIT_BYTES (16U << 20)
@@ -45,7 +46,7 @@ typedef struct redirect_overlay {
     uint32_t differing; /* rows that differ from the base's: those of the older overlay, too */
     uint32_t query_end; /* rows with a query come behind this rule of the base; 0: not known */
     const redirect_table *table;
-    const uint64_t *orders; /* in the image, two for each rule */
+    const uint64_t *orders;            /* in the image, two for each rule */
     const uint32_t *gone, *gone_older; /* in the image, ascending: rules */
     redirect_key_filter keys; /* in the image, of all that was edited, also in the older one */
     bool keyed;               /* all of them are there */
@@ -127,7 +128,7 @@ typedef bool redirect_row_fn(void *baton, const redirect_rule *rule, redirect_di
  * for the first @a from. @a edited may be NULL. @a edited_only: those that differ from the file. */
 void redirect_edited_each(const redirect_edited *edited, const redirect_table *base,
                           bool edited_only, uint64_t from, redirect_row_fn *fn, void *baton,
-                           apr_pool_t *pool);
+                          apr_pool_t *pool);
 
 /** A rule as the words of a text row: its source, and options but for status. */
 const char *redirect_rule_source(const redirect_rule *rule, apr_pool_t *pool);

@@ -55,8 +55,8 @@ static bool find(const checking *c, redirect_request *request, found_row *row)
     if (c->edited) {
         redirect_conditions_begin(&conditions, c->pool, no_field, NULL);
         request->judge = &conditions.judge;
-        row->origin = redirect_edited_lookup(c->edited, c->e->base, request, request, request,
-                                             &row->match);
+        row->origin =
+            redirect_edited_lookup(c->edited, c->e->base, request, request, request, &row->match);
     } else {
         redirect_likeness_begin(&likeness, NULL, 0);
         request->judge = &likeness.judge;

@@ -19,8 +19,7 @@ static bool head_possible(const overlay_head *head, size_t size)
     uint64_t gone = (uint64_t)head->ngone + head->ngone_older;
 
     return head->magic == OVERLAY_MAGIC && head->rules <= REDIRECT_OVERLAY_MAX &&
-           gone <= 2 * REDIRECT_OVERLAY_MAX && head->nkeys &&
-           !(head->nkeys & (head->nkeys - 1)) &&
+           gone <= 2 * REDIRECT_OVERLAY_MAX && head->nkeys && !(head->nkeys & (head->nkeys - 1)) &&
            span_fits(words_end, gone, sizeof(uint32_t), head->table_at) &&
            head->table_at % OVERLAY_ALIGN == 0 &&
            span_fits(head->table_at, head->table_size, 1, size);
@@ -50,8 +49,9 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
     overlay->differing = head.differing;
     overlay->query_end = head.query_end;
     overlay->orders = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
-    overlay->keys = (redirect_key_filter){(uint64_t *)(uintptr_t)(overlay->orders + 2 * (size_t)head.rules),
-                                    head.nkeys, head.new_hosts == 1};
+    overlay->keys =
+        (redirect_key_filter){(uint64_t *)(uintptr_t)(overlay->orders + 2 * (size_t)head.rules),
+                              head.nkeys, head.new_hosts == 1};
     overlay->keyed = head.keyed == 1;
     overlay->gone = (const uint32_t *)(const void *)(overlay->keys.words + head.nkeys);
     overlay->gone_older = overlay->gone + head.ngone;
@@ -128,7 +128,8 @@ typedef struct part {
     const redirect_table *table;
     const redirect_request *request;
     overlay_order until; /* of a row behind which none of this table can answer */
-    overlay_order at;    /* of the row that answers, or by which the look-up ends; or OVERLAY_NOWHERE */
+    overlay_order
+        at; /* of the row that answers, or by which the look-up ends; or OVERLAY_NOWHERE */
     bool found;
     redirect_match match;
 } part;

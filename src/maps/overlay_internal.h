@@ -41,10 +41,10 @@ struct redirect_edits {
     overlay_head head;
     apr_array_header_t *rows; /* edit_row *, in the order in which they were made */
     apr_hash_t *by_source;    /* edit_row *, the latest first */
-    apr_hash_t *gone;         /* uint32_t *: rules of the base, without those the older one has gone */
-    apr_hash_t *gone_older;   /* uint32_t *: rules of the older overlay */
-    const char *name;         /* of the map's file; NULL: rows are those of a text file */
-    map_text file;            /* its beginning */
+    apr_hash_t *gone; /* uint32_t *: rules of the base, without those the older one has gone */
+    apr_hash_t *gone_older; /* uint32_t *: rules of the older overlay */
+    const char *name;       /* of the map's file; NULL: rows are those of a text file */
+    map_text file;          /* its beginning */
     bool whole;
     char *target; /* room for one */
     uint32_t applied;
@@ -67,7 +67,8 @@ void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_
 apr_status_t redirect_edits_read(redirect_edits *e, const char *text, size_t len,
                                  redirect_report *report);
 
-/* For tests: before finish, have the small overlay no larger. */
+/* Before finish: have an older overlay, and the small one over it no larger than that. Without it,
+ * there is one of all edits. */
 void redirect_edits_bound(redirect_edits *edits, uint32_t recent_max);
 
 /* maps/overlay_edit.c: the row that is this rule of an overlay. */

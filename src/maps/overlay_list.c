@@ -80,8 +80,7 @@ static bool show_edited(listing *l, uint64_t place)
 {
     cursor *c;
 
-    while ((c = next_edited(l)) != NULL &&
-           redirect_overlay_place(c->overlay, c->index) <= place) {
+    while ((c = next_edited(l)) != NULL && redirect_overlay_place(c->overlay, c->index) <= place) {
         uint64_t at = redirect_overlay_place(c->overlay, c->index);
         uint32_t rule = c->rule;
 

@@ -162,7 +162,8 @@ static uint32_t gone_of(const redirect_edits *e)
 /* As many as the older one's, or some times as many. */
 static uint32_t words_of(const redirect_edits *e)
 {
-    uint64_t bits = (uint64_t)e->head.differing * (e->head.differing > MANY ? KEY_BITS_MANY : KEY_BITS);
+    uint64_t bits =
+        (uint64_t)e->head.differing * (e->head.differing > MANY ? KEY_BITS_MANY : KEY_BITS);
     uint32_t n = e->older ? (uint32_t)e->older->keys.count : 1;
 
     while (n * UINT64_C(64) < bits)
@@ -172,9 +173,9 @@ static uint32_t words_of(const redirect_edits *e)
 
 static apr_status_t lay_out(redirect_edits *e, size_t *size)
 {
-    size_t at = align_up(sizeof(e->head) +
-                         (2 * (size_t)e->head.rules + e->head.nkeys) * sizeof(uint64_t) +
-                         ((size_t)e->head.ngone + e->head.ngone_older) * sizeof(uint32_t));
+    size_t at =
+        align_up(sizeof(e->head) + (2 * (size_t)e->head.rules + e->head.nkeys) * sizeof(uint64_t) +
+                 ((size_t)e->head.ngone + e->head.ngone_older) * sizeof(uint32_t));
 
     if (at + e->table_size > REDIRECT_MAX_IMAGE)
         return APR_ENOSPC;

@@ -76,7 +76,8 @@ static uint64_t query_hash(const redirect_table *t, const redirect_rule *rule)
     }
 }
 
-static uint32_t host_of(const redirect_table *t, const redirect_rule *rule, redirect_key_filter *keys)
+static uint32_t host_of(const redirect_table *t, const redirect_rule *rule,
+                        redirect_key_filter *keys)
 {
     bool below = rule->host[0] == '*';
     const char *name = rule->host + below;
@@ -89,12 +90,11 @@ static uint32_t host_of(const redirect_table *t, const redirect_rule *rule, redi
     return NEW_HOST | (uint32_t)(rt_hash(t->seed, name, len, false) >> 32);
 }
 
-bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *t, const redirect_rule *rule)
+bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *t,
+                         const redirect_rule *rule)
 {
     bool icase = rule->flags & REDIRECT_ICASE;
-    unsigned mode = !rule->host             ? RT_HOST_ANY
-                    : rule->host[0] == '*' ? RT_HOST_BELOW
-                                            : RT_HOST_NAME;
+    unsigned mode = !rule->host ? RT_HOST_ANY : rule->host[0] == '*' ? RT_HOST_BELOW : RT_HOST_NAME;
     uint64_t hash, salt;
     size_t word;
 

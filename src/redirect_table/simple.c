@@ -539,9 +539,10 @@ static HTC_APART bool lookup_behind(const redirect_table *t, const redirect_requ
 /* A short path that ends in a slash, or one that does not. No function is called but at the end, so
  * that hardly a register has to be saved. A path that equals a source has no run of slashes, so
  * that is asked only of others. @a edited: the table is one with edited rules. */
-static inline __attribute__((always_inline)) bool
-lookup_whole(const redirect_table *t, const redirect_request *request, bool slash, bool edited,
-             redirect_match *match)
+static inline __attribute__((always_inline)) bool lookup_whole(const redirect_table *t,
+                                                               const redirect_request *request,
+                                                               bool slash, bool edited,
+                                                               redirect_match *match)
 {
     const char *path = request->path, *source;
     size_t len = request->path_len, hashed = len - slash;
@@ -583,8 +584,9 @@ static HTC_HOT HTC_APART bool lookup_slash(const redirect_table *t, const redire
     return lookup_whole(t, request, true, false, match);
 }
 
-static HTC_HOT HTC_APART bool
-lookup_slash_edited(const redirect_table *t, const redirect_request *request, redirect_match *match)
+static HTC_HOT HTC_APART bool lookup_slash_edited(const redirect_table *t,
+                                                  const redirect_request *request,
+                                                  redirect_match *match)
 {
     return lookup_whole(t, request, true, true, match);
 }
@@ -637,9 +639,10 @@ static inline uint32_t find_tagged(const redirect_table *t, uint64_t key)
 
 /* A short path without runs of slashes, in a table with prefixes. All keys are tried first, and
  * nearly always one rule at most may match. */
-static inline __attribute__((always_inline)) bool
-lookup_prefix(const redirect_table *t, const redirect_request *request, uint32_t from, bool edited,
-              redirect_match *match)
+static inline __attribute__((always_inline)) bool lookup_prefix(const redirect_table *t,
+                                                                const redirect_request *request,
+                                                                uint32_t from, bool edited,
+                                                                redirect_match *match)
 {
     const char *path = request->path;
     size_t len = request->path_len, end = len, clean_len;

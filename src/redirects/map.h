@@ -8,6 +8,7 @@
  *   map_loader.c  the thread for files that have changed
  *   map_start.c   start, restart, stop
  *   map_image.c   large maps' images in files, for the next start
+ *   map_open.c    images as a process has them open
  *   map.c         answering requests
  *   map_edit.c    edits of rows while the server runs
  *   map_report.c  what the status page says of maps

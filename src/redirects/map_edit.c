@@ -109,7 +109,8 @@ static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *ma
     void *image;
     size_t size;
     bool older;
-    apr_status_t rv = redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters, &older);
+    apr_status_t rv =
+        redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters, &older);
 
     if (rv == APR_SUCCESS)
         rv = redirect_area_reserve(redirects->area, map->edits, size, counters, &image);
@@ -331,8 +332,7 @@ static int say_failed(const editing *ing, apr_status_t rv)
 
 /* For edits of this map, whose file is looked at for its format. @a before NULL: none. */
 static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table *base,
-                                   const redirect_edited *before, bool any_source,
-                                   apr_pool_t *pool)
+                                   const redirect_edited *before, bool any_source, apr_pool_t *pool)
 {
     redirect_map_options options = map->options;
     char *bytes = apr_palloc(pool, FORMAT_BYTES);
@@ -379,8 +379,8 @@ static int make_edits(editing *ing)
         give_counts(ing->redirects, ing->map, table_of(ing->before));
         before = NULL;
     }
-    edits = begin_edits(ing->map, base, before ? htc_edits_join(base, before) : NULL, false,
-                        ing->pool);
+    edits =
+        begin_edits(ing->map, base, before ? htc_edits_join(base, before) : NULL, false, ing->pool);
     rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
         rv = publish(ing->redirects, ing->map, edits, ing->pool);

@@ -1,0 +1,147 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * Images of the area as this process has them open: tables, and edits of their rows. Called by all
+ * who look rows up or change them.
+ */
+#include "redirects/map.h"
+
+void htc_table_free(void *data)
+{
+    apr_pool_destroy(((htc_table *)data)->pool);
+}
+
+static apr_pool_t *own_pool(void)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    if (apr_allocator_create(&allocator) != APR_SUCCESS)
+        return NULL;
+    if (apr_pool_create_unmanaged_ex(&pool, NULL, allocator) != APR_SUCCESS) {
+        apr_allocator_destroy(allocator);
+        return NULL;
+    }
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "htcache_table");
+    return pool;
+}
+
+static bool open_image(htc_table *table, const redirect_area_pin *pin, htc_image_kind kind)
+{
+    if (kind == HTC_IMAGE_EDITS) {
+        table->edits = redirect_overlay_open(pin->image, pin->size, table->pool);
+        table->table = table->edits ? table->edits->table : NULL;
+    } else {
+        table->table = redirect_table_open(pin->image, pin->size, table->pool);
+    }
+    return table->table != NULL;
+}
+
+/* The pin stays the caller's. */
+static htc_table *table_open(htc_redirects *redirects, uint32_t slot, const redirect_area_pin *pin,
+                             htc_image_kind kind)
+{
+    apr_pool_t *pool = own_pool();
+    htc_table *table = NULL;
+
+    /* NULL: another process has overwritten the image. Then the map is read again. */
+    if (pool) {
+        table = apr_pcalloc(pool, sizeof(*table));
+        table->redirects = redirects;
+        table->place = redirect_area_place(slot);
+        table->pin = *pin;
+        table->pool = pool;
+    }
+    if (table && open_image(table, pin, kind)) {
+        redirect_table_info_get(table->table, &table->info);
+        if (!redirect_area_owned(redirects->area, slot))
+            table->regexes =
+                apr_pcalloc(pool, (table->info.patterns + 1) * sizeof(*table->regexes));
+        if (apr_thread_mutex_create(&table->lock, APR_THREAD_MUTEX_DEFAULT, pool) == APR_SUCCESS)
+            return table;
+    }
+    if (pool)
+        apr_pool_destroy(pool);
+    return NULL;
+}
+
+static htc_image_kind kind_of(const htc_table *table)
+{
+    return table->edits ? HTC_IMAGE_EDITS : HTC_IMAGE_TABLE;
+}
+
+/* Which map has a place is read from memory that others write. So one and the same place may be asked
+ * for as that of rows and as that of edits. */
+typedef struct table_key {
+    uint32_t place;
+    htc_image_kind kind;
+} table_key;
+
+static uint64_t hash_of(const table_key *key)
+{
+    return (uint64_t)key->place * 2 + key->kind;
+}
+
+static bool key_match(const void *data, const void *key)
+{
+    const table_key *wanted = key;
+    const htc_table *table = data;
+
+    return table->place == wanted->place && kind_of(table) == wanted->kind;
+}
+
+/* The table may be there already, made by another thread. */
+static htc_process_node *table_insert(htc_redirects *redirects, uint32_t slot,
+                                      const redirect_area_pin *pin, const table_key *key)
+{
+    htc_table *table = table_open(redirects, slot, pin, key->kind);
+
+    return table ? htc_process_cache_insert(redirects->tables, hash_of(key), key_match, key, table,
+                                            sizeof(*table))
+                 : NULL;
+}
+
+htc_process_node *htc_table_acquire(htc_redirects *redirects, uint32_t slot, htc_image_kind kind)
+{
+    table_key key = {redirect_area_place(slot), kind};
+    htc_process_node *node =
+        htc_process_cache_acquire(redirects->tables, hash_of(&key), key_match, &key);
+    redirect_area_pin pin;
+
+    if (node) {
+        if (redirect_area_pin_known(redirects->area, slot,
+                                    &((htc_table *)htc_process_cache_data(node))->pin))
+            return node;
+        htc_process_cache_release(redirects->tables, node);
+    }
+    if (!redirect_area_pin_get(redirects->area, slot, &pin))
+        return NULL;
+    node = table_insert(redirects, slot, &pin, &key);
+    if (!node)
+        redirect_area_unpin(redirects->area, &pin);
+    return node;
+}
+
+void htc_table_release(htc_redirects *redirects, htc_process_node *node)
+{
+    redirect_area_unpin(redirects->area, &((const htc_table *)htc_process_cache_data(node))->pin);
+    htc_process_cache_release(redirects->tables, node);
+}
+
+/* An image has one version, so another table of this version is the same. */
+static HTC_APART void join_edits(const htc_table *base, htc_table *edits)
+{
+    apr_thread_mutex_lock(edits->lock);
+    if (!atomic_load_explicit(&edits->edited, memory_order_relaxed))
+        atomic_store_explicit(&edits->edited,
+                              redirect_edited_open(base->table, edits->edits, NULL, edits->pool),
+                              memory_order_release);
+    apr_thread_mutex_unlock(edits->lock);
+}
+
+const redirect_edited *htc_edits_join(const htc_table *base, htc_table *edits)
+{
+    if (!atomic_load_explicit(&edits->edited, memory_order_acquire))
+        join_edits(base, edits);
+    return atomic_load_explicit(&edits->edited, memory_order_acquire);
+}
