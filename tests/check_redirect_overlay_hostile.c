@@ -1,11 +1,12 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * A table and the overlay of its edits whose images another process overwrites: look-ups, listings,
+ * A table and the two overlays of its edits whose images another process overwrites: look-ups, listings,
  * and edits that go on from there read nothing outside of the images, write nothing outside of the
  * new one, and end. Run by 'make check'.
  */
 #include "suite_util.h"
 #include "maps/maps.h"
+#include "maps/overlay_internal.h"
 
 #include <check.h>
 #include <signal.h>
@@ -21,9 +22,12 @@
 #define PAGE    4096
 #define ROUNDS  60
 #define VERSION 7
+#define OLDER   9 /* version of the older overlay */
+#define RECENT  1000
 #define ROOM    (1 << 20) /* of a new overlay */
 #define WRITERS 2
-#define IMAGES  3
+
+enum { TABLE, OLDER_OVERLAY, OVERLAY, NEW_OVERLAY, IMAGES };
 
 /* Between two pages that nobody may touch. */
 typedef struct shared_image {
@@ -33,7 +37,7 @@ typedef struct shared_image {
 
 static apr_pool_t *pool;
 static redirect_map_options options;
-static shared_image images[IMAGES]; /* table, overlay, and where a new overlay is made */
+static shared_image images[IMAGES];
 static pid_t writers[WRITERS];
 
 static uint64_t next_random(uint64_t *state)
@@ -86,25 +90,34 @@ static const char *edits_of_rows(void)
     return text;
 }
 
-static size_t make_overlay(const redirect_table *table, const redirect_overlay *before,
+static size_t make_overlay(const redirect_table *table, const redirect_edited *before,
                            const char *edits, char *to, size_t room)
 {
     redirect_report report = {.fn = NULL};
-    redirect_edits *e = redirect_edits_create(table, VERSION, before, &options, pool);
+    redirect_edits *e =
+        redirect_edits_create(table, VERSION, before, before ? OLDER : 0, &options, pool);
     uint32_t counters;
     size_t size = 0;
+    bool older;
 
+    redirect_edits_bound(e, before ? RECENT : 0);
     if (redirect_edits_apply(e, edits, strlen(edits), &report) == APR_SUCCESS &&
-        redirect_edits_finish(e, 1000, &size, &counters) == APR_SUCCESS && size <= room)
+        redirect_edits_finish(e, 1000, &size, &counters, &older) == APR_SUCCESS && size <= room)
         redirect_edits_write(e, to);
     redirect_edits_destroy(e);
     return size;
+}
+
+static const redirect_overlay *overlay_of(const shared_image *image)
+{
+    return redirect_overlay_open(image->at, image->size, pool);
 }
 
 static void build(bool at_end)
 {
     redirect_report report = {.fn = NULL};
     const char *text = rows_of_file();
+    const redirect_edited *older;
     const redirect_table *table;
     char *overlay;
     void *image;
@@ -116,15 +129,21 @@ static void build(bool at_end)
         redirect_map_build(&options, "rows.txt", text, strlen(text), &report, pool, &image, &size),
         APR_SUCCESS);
     ck_assert_uint_eq(report.errors, 0);
-    lay_out(&images[0], image, size, at_end);
+    lay_out(&images[TABLE], image, size, at_end);
     free(image);
-    table = redirect_table_open(images[0].at, images[0].size, pool);
+    table = redirect_table_open(images[TABLE].at, images[TABLE].size, pool);
     ck_assert_int_eq(posix_memalign((void **)&overlay, 64, ROOM), 0);
     size = make_overlay(table, NULL, edits_of_rows(), overlay, ROOM);
     ck_assert_uint_gt(size, 0);
-    lay_out(&images[1], overlay, size, at_end);
+    lay_out(&images[OLDER_OVERLAY], overlay, size, at_end);
+    older = redirect_edited_open(table, overlay_of(&images[OLDER_OVERLAY]), NULL, pool);
+    size = make_overlay(table, older, "set /dir/0 /over\ndel /dir/1\nset /new/2 /over\nadd /o /p\n",
+                        overlay, ROOM);
+    ck_assert_uint_gt(size, 0);
+    lay_out(&images[OVERLAY], overlay, size, at_end);
+    ck_assert_uint_eq(overlay_of(&images[OVERLAY])->older, OLDER);
     free(overlay);
-    lay_out(&images[2], NULL, ROOM, at_end);
+    lay_out(&images[NEW_OVERLAY], NULL, ROOM, at_end);
 }
 
 /* --- the writers ------------------------------------------------------------------------------*/
@@ -143,7 +162,7 @@ static void scribble(uint64_t seed)
                                              : words[at] ^ UINT32_C(1) << next_random(&random) % 32;
         for (volatile unsigned i = 0; i < 200; i++)
             ;
-        if (image != &images[2])
+        if (image != &images[NEW_OVERLAY])
             words[at] = ((const uint32_t *)(const void *)image->pristine)[at];
     }
 }
@@ -177,13 +196,14 @@ static const char *field_of(void *baton, const char *name)
     return !strcmp(name, "Cookie") ? "a1=1; a7" : NULL;
 }
 
-static void ask(const redirect_overlay *overlay, const redirect_table *table, unsigned i)
+static void ask(const redirect_edited *edited, const redirect_table *table, unsigned i)
 {
     static const char *const shapes[] = {"/dir/%u", "/new/%u/x", "/w/%u", "/p/q", "/below"};
     redirect_request request = {.host = i % 3 ? "h1.example" : "x.h2.example"};
     redirect_conditions conditions;
     char path[50], target[REDIRECT_MAX_TEXT + REDIRECT_SLACK + 1];
     redirect_match match;
+    bool found;
 
     redirect_conditions_begin(&conditions, pool, field_of, NULL);
     request.judge = &conditions.judge;
@@ -193,7 +213,10 @@ static void ask(const redirect_overlay *overlay, const redirect_table *table, un
     request.host_len = strlen(request.host);
     request.query = i % 4 ? NULL : "a=1&b";
     request.query_len = request.query ? 5 : 0;
-    if (redirect_overlay_lookup(overlay, table, &request, &request, &match) != REDIRECT_NOT_FOUND) {
+    if (!redirect_edited_ask_base(edited, &request, &match, &found))
+        found = redirect_edited_lookup(edited, table, &request, &request, &request, &match) !=
+                REDIRECT_NOT_FOUND;
+    if (found) {
         ck_assert_uint_le(match.target_len, REDIRECT_MAX_TEXT);
         redirect_match_target(&match, target);
     }
@@ -213,41 +236,43 @@ static bool show(void *baton, const redirect_rule *rule, redirect_differs differ
     return ++*(unsigned *)baton < 2000;
 }
 
-static void go_on_editing(const redirect_table *table, const redirect_overlay *overlay, unsigned i)
+static void go_on_editing(const redirect_table *table, const redirect_edited *edited, unsigned i)
 {
     const char *edits = apr_psprintf(pool, "set /dir/%u /z\nset /new/%u /zz\nset /last/%u /l\n",
                                      i % 120, i % 60 * 2, i);
     redirect_report report = {.fn = NULL};
-    redirect_edits *e = redirect_edits_create(table, VERSION, overlay, &options, pool);
+    redirect_edits *e = redirect_edits_create(table, VERSION, edited, OLDER, &options, pool);
     const char *source = apr_psprintf(pool, "/dir/%u", i % 120);
     unsigned n = 0;
 
     redirect_edits_find(e, source, strlen(source), &report, show, &n);
     redirect_edits_destroy(e);
-    make_overlay(table, overlay, edits, images[2].at, ROOM);
+    make_overlay(table, edited, edits, images[NEW_OVERLAY].at, ROOM);
 }
 
-/* How often both could be opened. */
+/* How often all could be opened. */
 static unsigned read_all(unsigned rounds)
 {
     apr_pool_t *outer = pool;
     unsigned opened = 0;
 
     for (unsigned round = 0; round < rounds; round++) {
-        const redirect_overlay *overlay;
+        const redirect_overlay *overlay, *older;
+        const redirect_edited *edited;
         const redirect_table *table;
         unsigned shown = 0;
 
         apr_pool_create(&pool, outer);
-        table = redirect_table_open(images[0].at, images[0].size, pool);
-        overlay = redirect_overlay_open(images[1].at, images[1].size, pool);
-        if (table && overlay) {
+        table = redirect_table_open(images[TABLE].at, images[TABLE].size, pool);
+        older = overlay_of(&images[OLDER_OVERLAY]);
+        overlay = overlay_of(&images[OVERLAY]);
+        if (table && overlay && older) {
             opened++;
+            edited = redirect_edited_open(table, overlay, round % 4 ? older : NULL, pool);
             for (unsigned i = 0; i < 100; i++)
-                ask(overlay, table, round * 100 + i);
-            redirect_overlay_differing(overlay);
-            redirect_overlay_each(overlay, table, round % 2, round % 3, show, &shown, pool);
-            go_on_editing(table, overlay, round);
+                ask(edited, table, round * 100 + i);
+            redirect_edited_each(edited, table, round % 2, round % 3, show, &shown, pool);
+            go_on_editing(table, edited, round);
         }
         apr_pool_destroy(pool);
         pool = outer;
