@@ -25,16 +25,16 @@ requests on average, each for any site, as behind a proxy. *limit*: the same lin
 sections, with `AllowOverride None`; the answers are compared before. *Limit again* has limit's configuration. It
 differs from limit by where the kernel put its memory, and by how many of its children lived in its turns, as the
 others do. The module has its defaults, with more than 5,000 sites `HtCacheMemory 512M`. *-short*:
-`MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all servers anew six times, and
-compare the totals of all starts, with what the parent does when a turn is over; their intervals are from the bootstrap
-over starts. *First visit*: each site is asked for once after a start, in random order. Memory is the
-proportional set size of all processes after the last turn. A site needs five watches.
+`MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all servers anew six times (200
+short-lived children: twice), and compare the totals of all starts, with what the parent does when a turn is over; their
+intervals are from the bootstrap over starts. *First visit*: each site is asked for once after a start, in random order.
+Memory is the proportional set size of all processes after the last turn. A site needs five watches.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
 PACKAGES = ["wrk"]
-SECONDS = {"prefork-8": (16, 225, 400), "prefork-48": (6, 150, 250), "prefork-200": (20, 230, 420),
-           "prefork-8-short": (16, 225, 400), "prefork-48-short": (16, 225, 400), "prefork-200-short": (20, 230, 420),
+SECONDS = {"prefork-8": (20, 225, 400), "prefork-48": (6, 150, 250), "prefork-200": (20, 230, 420),
+           "prefork-8-short": (20, 225, 400), "prefork-48-short": (20, 225, 400), "prefork-200-short": (25, 230, 1200),
            "event": (6, 145, 230), "new-children": (10, 30, 120), "directories": (12, 150, 280),
            "directories-files": (12, 150, 280)}
 EXACT = ()
@@ -45,7 +45,7 @@ SLOT_BYTES = 512  # of the records' quarter, for each record
 SHORT = "MaxConnectionsPerChild 50\n"
 PER_CONNECTION = 10
 CONNECTIONS = 32
-LEAST_STARTS = 6
+LIFE = 500  # requests of a child that lives for a short time
 
 ROOT = """<FilesMatch "^(wp-config\\.php|xmlrpc\\.php|\\.ht.*)$">
 Require all denied
@@ -244,11 +244,15 @@ def few_of(sites):
 
 
 def know(b, one, sites, script):
-    """Every file is known and watched, and children have met many. A directory is watched from its second request within
-    a minute on."""
+    """Every file is known and watched, and children have met many."""
+    visit_all(b, one, sites)
+    warm_up(one, b.pick(1, 40000, 200000), script)
+
+
+def visit_all(b, one, sites):
+    """A directory is watched from its second request within a minute on."""
     if b.effort != "quick":
         visit(one.port, [(site, path) for path in (UPLOAD, STATIC, UPLOAD) for site in range(sites)])
-    warm_up(one, b.pick(1, 40000, 200000), script)
 
 
 def compare(b, sites, share, more, mpm):
@@ -265,15 +269,18 @@ def compare(b, sites, share, more, mpm):
     return {"first": first, **in_turn(b, made, script, few_of(sites), share, f"{sites} sites, ")}
 
 
-def compare_starts(b, sites, more, mpm):
+def compare_starts(b, sites, more, seconds, least, mpm):
     """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
-    are servers that are the same."""
+    are servers that are the same. Children that live for a short time end at about the same time, as they begin. So all
+    servers have had as many requests when they are compared, enough for each child to have ended once, and two turns of
+    so many seconds are as many again."""
+    requests = b.pick(1, max(40000, mpm["processes"] * LIFE), max(40000, mpm["processes"] * LIFE))
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
     script, first = visitors(b, sites), {}
 
     def client(port):
-        return visit(port, few_of(sites)) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, 2, script=script)
+        return visit(port, few_of(sites)) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, seconds, script=script)
 
     def begin(number):
         labels = list(made)
@@ -286,20 +293,19 @@ def compare_starts(b, sites, more, mpm):
             b.say(f"{sites} sites, first visits")
             first.update(first_visits(made, sites, random.Random(sites)))
         b.say(f"{sites} sites, warming up")
-        know(b, made["module"], sites, script)
+        visit_all(b, made["module"], sites)
         for label in labels:
-            client(made[label].port)
+            warm_up(made[label], requests + (0 if label == "module" else b.pick(0, 3 * sites, 3 * sites)), script)
     every = {label: load.Contender(one, client) for label, one in made.items()}
-    least = b.pick(1, LEAST_STARTS, LEAST_STARTS)
-    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), once=("stock",), least=least,
-                           most=b.pick(1, 60, 200), say=b.say)
+    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), once=("stock",),
+                           least=b.pick(1, least, least), most=b.pick(1, 60, 200), say=b.say)
     return {"first": first, "pairs": pairs, **stopped(made)}
 
 
-def part_by_starts(sites, more="", **mpm):
+def part_by_starts(sites, more="", seconds=2, least=6, **mpm):
     def run(b):
         chosen = b.pick(20, sites, sites)
-        return {str(chosen): compare_starts(b, chosen, more, mpm)}
+        return {str(chosen): compare_starts(b, chosen, more, seconds, least, mpm)}
     return run
 
 
@@ -427,7 +433,7 @@ PARTS = {"prefork-8": part_by_starts(5000, mpm="prefork", processes=8),
          "prefork-200": part_by_starts(5000, mpm="prefork", processes=200),
          "prefork-8-short": part_by_starts(5000, SHORT, mpm="prefork", processes=8),
          "prefork-48-short": part_by_starts(5000, SHORT, mpm="prefork", processes=48),
-         "prefork-200-short": part_by_starts(5000, SHORT, mpm="prefork", processes=200),
+         "prefork-200-short": part_by_starts(5000, SHORT, 5, 2, mpm="prefork", processes=200),
          "event": part((500, 5000, 20000), mpm="event", processes=2),
          "new-children": new_children, "directories": directories(None),
          "directories-files": directories("Options -Indexes\n")}
