@@ -357,7 +357,6 @@ static HTC_APART bool is_missing(request_rec *r, const char *dir)
     if (!APR_STATUS_IS_ENOENT(rv))
         return false;
     found.filetype = APR_NOFILE;
-    found.fname = path;
     r->finfo = found;
     return true;
 }
@@ -397,6 +396,8 @@ HTC_EACH int htc_merged_walk_run(const htc_merged_walk *walk, const htc_context 
     memcpy(path, r->filename, len + 1);
     path[len + 1] = '\0';
     r->filename = r->canonical_filename = path;
+    if (r->finfo.filetype == APR_NOFILE)
+        r->finfo.fname = path; /* core's last look was at the name that it leaves in r->filename */
     if (!r->path_info)
         r->path_info = path + len + 1;
     /* A vector of its own: core knows the request's configuration by its address, and modules may
