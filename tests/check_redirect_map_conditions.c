@@ -1,12 +1,9 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Conditions of rows: which row answers which request, what Vary says, in each format that has words
- * for them; what is reported. Then random maps and requests, compared with a second look-up that is
- * written from docs/redirect-maps.md and asks the oracle of negotiation: HTC_HEADERS=1000000 asks for
- * more requests, HTC_SEED=N for others.
+ * for them; what is reported. Random ones are in redirect_map_conditions_random.c.
  */
-#include "negotiate_oracle.h"
-#include "redirect_map_util.h"
+#include "redirect_map_conditions.h"
 #include "suite_util.h"
 #include "tool/map.h"
 
@@ -18,12 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define DEFAULT_HEADERS 40000
-#define REQUESTS_OF_MAP 40
-
 /* --- asking ----------------------------------------------------------------------------------- */
 
-/* "Name: value" lines of the request, and "METHOD" or "?country=XX", each ended by a newline. */
 typedef struct asking {
     apr_table_t *fields;
     redirect_conditions conditions;
@@ -52,8 +45,7 @@ static void add_lines(asking *a, const char *lines, apr_pool_t *pool)
     }
 }
 
-/* "3 Accept, Cookie": the line that answers, 0 for none, 406; and Vary. */
-static const char *answer_to(test_map *map, const char *url, const char *lines)
+const char *answer_to(test_map *map, const char *url, const char *lines)
 {
     redirect_request request;
     redirect_match match;
@@ -419,313 +411,6 @@ START_TEST(many_fields)
 }
 END_TEST
 
-/* --- random ----------------------------------------------------------------------------------- */
-
-static uint64_t state;
-
-static unsigned below(unsigned n)
-{
-    uint64_t x = state += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 (Steele, Lea, Flood, 2014) */
-
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (unsigned)((x ^ x >> 31) % n);
-}
-
-static bool chance(unsigned percent)
-{
-    return below(100) < percent;
-}
-
-#define ONE_OF(array) ((array)[below(COUNT_OF(array))])
-#define MAX_ROWS      14
-#define NAMES         3 /* of cookies and of header fields */
-
-/* What must hold of a name: nothing, that it is there, that it is not, that it has the value. */
-typedef enum wish { ANY, THERE, NOT_THERE, VALUE, NOT_VALUE, WISHES } wish;
-
-static const char *const wish_of_option[WISHES] = {"", "%s=%s", "!%s=%s", "%s=%s%s1", "!%s=%s%s1"};
-
-/* A row, as the second look-up knows it. */
-typedef struct row {
-    unsigned source; /* an index of sources[] */
-    bool post, austria;
-    wish cookie[NAMES], header[NAMES];
-    char types[100], languages[100]; /* "": none */
-    bool refuses;
-} row;
-
-/* A request; 0: not there, 1: its value is 1, 2: another. */
-typedef struct wanted {
-    unsigned path;
-    bool post, austria;
-    unsigned cookie[NAMES], header[NAMES];
-    char accept[400], language[400]; /* "": none */
-    bool has_accept, has_language;
-} wanted;
-
-static const char *const sources[] = {"/a", "/b", "/ subpath=on", "/a case=ignore"};
-static const char *const paths[] = {"/a", "/b", "/c"};
-static const char *const types[] = {"a/b", "a/c", "b/b", "a/b;v=1", "text/html"};
-static const char *const tags[] = {"en", "de", "de-ch", "fr"};
-static const char *const ranges[] = {"a/b",     "a/c",       "a/*", "*/*",
-                                     "a/b;v=1", "text/html", "x/y", "b/*"};
-static const char *const tongues[] = {"en", "de", "de-CH", "fr", "*", "en-US"};
-static const char *const weights[] = {"",        "",        ";q=0",   ";q=0.5",
-                                      ";q=0.50", "; q=0.9", ";q=1.0", ";q=2"};
-static const char *const fields[NAMES] = {"X-A", "X-B", "X-C"};
-
-static bool is_of(unsigned source, unsigned path)
-{
-    return source == 2 || source == path || (source == 3 && path == 0);
-}
-
-static void random_row(row *r)
-{
-    *r = (row){.source = below(COUNT_OF(sources)), .post = chance(10), .austria = chance(10)};
-    for (int i = 0; i < NAMES; i++) {
-        r->cookie[i] = chance(12) ? 1 + below(WISHES - 1) : ANY;
-        r->header[i] = chance(8) ? 1 + below(WISHES - 1) : ANY;
-    }
-    for (unsigned n = chance(50) ? 1 + below(2) : 0; n; n--)
-        sprintf(r->types + strlen(r->types), "%s%s", *r->types ? "," : "", ONE_OF(types));
-    for (unsigned n = chance(35) ? 1 + below(2) : 0; n; n--)
-        sprintf(r->languages + strlen(r->languages), "%s%s", *r->languages ? "," : "",
-                ONE_OF(tags));
-    r->refuses = chance(25);
-}
-
-static char *put_wish(char *to, wish w, const char *option, const char *name, const char *between)
-{
-    if (w == ANY)
-        return to;
-    *to++ = ' ';
-    return to + sprintf(to, wish_of_option[w], option, name, between);
-}
-
-static char *put_row(char *to, const row *r, int number)
-{
-    const char *options = strchr(sources[r->source], ' ');
-    int len = options ? (int)(options - sources[r->source]) : (int)strlen(sources[r->source]);
-
-    to += sprintf(to, "%.*s /r%d%s%s%s", len, sources[r->source], number, options ? options : "",
-                  r->post ? " method=POST,PUT" : "", r->austria ? " country=AT" : "");
-    for (int i = 0; i < NAMES; i++)
-        to = put_wish(to, r->cookie[i], "cookie", fields[i], "=");
-    for (int i = 0; i < NAMES; i++)
-        to = put_wish(to, r->header[i], "header", fields[i], ":");
-    if (*r->types)
-        to += sprintf(to, " accept=%s", r->types);
-    if (*r->languages)
-        to += sprintf(to, " language=%s", r->languages);
-    return to + sprintf(to, "%s\n", r->refuses ? " unacceptable=406" : "");
-}
-
-static bool random_list(char *to, const char *const *words, unsigned n)
-{
-    unsigned members = below(5);
-
-    *to = '\0';
-    if (chance(10))
-        return false;
-    for (unsigned i = 0; i < members; i++)
-        to += sprintf(to, "%s%s%s", i ? ", " : "", words[below(n)], ONE_OF(weights));
-    return true;
-}
-
-static void random_request(wanted *w)
-{
-    *w = (wanted){.path = below(COUNT_OF(paths)), .post = chance(30), .austria = chance(40)};
-    for (int i = 0; i < NAMES; i++) {
-        w->cookie[i] = below(3);
-        w->header[i] = below(3);
-    }
-    w->has_accept = random_list(w->accept, ranges, COUNT_OF(ranges));
-    w->has_language = random_list(w->language, tongues, COUNT_OF(tongues));
-}
-
-static void put_lines(const wanted *w, char *to)
-{
-    bool cookies = false;
-
-    to += sprintf(to, "%s%s", w->post ? "PUT\n" : "", w->austria ? "country AT\n" : "country X1\n");
-    for (int i = 0; i < NAMES; i++) {
-        if (!w->cookie[i])
-            continue;
-        to += sprintf(to, "%s%s=%s", cookies ? "; " : "Cookie: ", fields[i],
-                      w->cookie[i] == 1 ? "1" : "11");
-        cookies = true;
-    }
-    to += sprintf(to, "%s", cookies ? "\n" : "");
-    for (int i = 0; i < NAMES; i++) {
-        if (w->header[i])
-            to += sprintf(to, "%s: %s\n", fields[i], w->header[i] == 1 ? "1" : "");
-    }
-    if (w->has_accept)
-        to += sprintf(to, "Accept: %s\n", w->accept);
-    if (w->has_language)
-        sprintf(to, "Accept-Language: %s\n", w->language);
-}
-
-/* --- the second look-up ----------------------------------------------------------------------- */
-
-/* Fields looked at, in their order. */
-typedef struct seen {
-    char vary[200];
-} seen;
-
-static void see(seen *s, const char *name)
-{
-    char known[210], wanted_name[30];
-
-    snprintf(known, sizeof(known), "%s,", s->vary);
-    snprintf(wanted_name, sizeof(wanted_name), " %s,", name);
-    if (!strstr(known, wanted_name))
-        sprintf(s->vary + strlen(s->vary), "%s %s", *s->vary ? "," : "", name);
-}
-
-static bool is_fulfilled(wish w, unsigned there)
-{
-    return w == ANY || (w == THERE && there) || (w == NOT_THERE && !there) ||
-           (w == VALUE && there == 1) || (w == NOT_VALUE && there != 1);
-}
-
-static bool row_holds(const row *r, const wanted *w, seen *s)
-{
-    if ((r->post && !w->post) || (r->austria && !w->austria))
-        return false;
-    for (int i = 0; i < NAMES; i++) {
-        if (r->cookie[i] != ANY)
-            see(s, "Cookie");
-        if (!is_fulfilled(r->cookie[i], w->cookie[i]))
-            return false;
-    }
-    for (int i = 0; i < NAMES; i++) {
-        if (r->header[i] != ANY)
-            see(s, fields[i]);
-        if (!is_fulfilled(r->header[i], w->header[i]))
-            return false;
-    }
-    return true;
-}
-
-static bool is_compared(const row *r)
-{
-    return *r->types || *r->languages;
-}
-
-/* Of the rows of one source, from `first` on, which holds: the one that answers, -1: none, -2: 406.
- * Others without a type or language are asked only if nothing else is acceptable. */
-static int compare_rows(const row *rows, int n, int first, const wanted *w, seen *s)
-{
-    oracle_row offered[MAX_ROWS];
-    oracle_answer answer;
-    int number[MAX_ROWS], count = 0;
-    bool any = false, refuses = false;
-
-    for (int i = first; i < n; i++)
-        any |= rows[i].source == rows[first].source && is_compared(&rows[i]);
-    if (!any)
-        return first;
-    for (int i = first; i < n; i++) {
-        const row *r = &rows[i];
-
-        if (r->source != rows[first].source ||
-            (i > first && (!is_compared(r) || !row_holds(r, w, s))))
-            continue;
-        refuses |= is_compared(r) && r->refuses;
-        number[count] = i;
-        offered[count++] =
-            (oracle_row){*r->types ? r->types : NULL, *r->languages ? r->languages : NULL};
-    }
-    answer = oracle_negotiate(w->has_accept ? w->accept : NULL,
-                              w->has_language ? w->language : NULL, offered, count);
-    for (int i = first + 1; answer.row < 0 && i < n; i++) {
-        if (rows[i].source == rows[first].source && !is_compared(&rows[i]) &&
-            row_holds(&rows[i], w, s)) {
-            number[answer.row = 0] = i;
-            break;
-        }
-    }
-    if (answer.accept)
-        see(s, "Accept");
-    if (answer.accept_language)
-        see(s, "Accept-Language");
-    return answer.row >= 0 ? number[answer.row] : refuses ? -2 : -1;
-}
-
-static void second_look_up(const row *rows, int n, const wanted *w, char *to)
-{
-    bool refused[COUNT_OF(sources)] = {false};
-    seen s = {""};
-    int found = -1;
-
-    for (int i = 0; found == -1 && i < n; i++) {
-        if (!is_of(rows[i].source, w->path) || refused[rows[i].source] ||
-            !row_holds(&rows[i], w, &s))
-            continue;
-        found = compare_rows(rows, n, i, w, &s);
-        refused[rows[i].source] = true;
-    }
-    if (found == -2)
-        sprintf(to, "406%s", s.vary);
-    else
-        sprintf(to, "%d%s", found + 1, s.vary);
-}
-
-START_TEST(random_maps)
-{
-    const char *given = getenv("HTC_SEED"), *more = getenv("HTC_HEADERS");
-    unsigned long headers = more ? strtoul(more, NULL, 10) : DEFAULT_HEADERS, none = 0, refused = 0,
-                  varied = 0;
-    uint64_t seed = given ? strtoull(given, NULL, 10) : 26;
-    row rows[MAX_ROWS];
-    char text[MAX_ROWS * 600], lines[1500], expected[300];
-    test_map *map = NULL;
-    int n = 0;
-
-    state = seed;
-    for (unsigned long i = 0; i < headers; i++) {
-        const char *got;
-        wanted w;
-
-        if (i % REQUESTS_OF_MAP == 0) {
-            char *to = text;
-
-            if (map)
-                test_map_free(map);
-            n = 1 + (int)below(MAX_ROWS);
-            for (int k = 0; k < n; k++) {
-                random_row(&rows[k]);
-                to = put_row(to, &rows[k], k);
-            }
-            map = test_map_load("m.txt", text, "");
-            if (map->report.errors)
-                ck_abort_msg("%s\n%s", text, map->log);
-        }
-        random_request(&w);
-        put_lines(&w, lines);
-        second_look_up(rows, n, &w, expected);
-        got = answer_to(map, paths[w.path], lines);
-        if (strcmp(got, expected) != 0)
-            ck_abort_msg("HTC_SEED=%llu, request %lu: '%s' instead of '%s'\n%s\n%s%s",
-                         (unsigned long long)seed, i, got, expected, text, lines, paths[w.path]);
-        none += *expected == '0';
-        refused += !strncmp(expected, "406", 3);
-        varied += strchr(expected, ' ') != NULL;
-    }
-    if (map)
-        test_map_free(map);
-    printf("%lu requests, seed %llu: none %lu, 406 %lu, with Vary %lu\n", headers,
-           (unsigned long long)seed, none, refused, varied);
-    if (headers >= DEFAULT_HEADERS) {
-        ck_assert(none > headers / 50 && none < headers / 2);
-        ck_assert(refused > headers / 100);
-        ck_assert(varied > headers / 4);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("conditions of redirect maps");
@@ -738,7 +423,7 @@ int main(void)
     tcase_add_test(tc, many_rows_of_a_source);
     tcase_add_test(tc, a_request_has_a_bound);
     tcase_add_test(tc, many_fields);
-    tcase_add_test(tc, random_maps);
+    add_random_maps(tc);
     tcase_set_timeout(tc, 7200);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
