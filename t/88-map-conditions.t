@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(mpm work_dir write_file);
+use HtCache::Env qw(libexecdir mpm work_dir write_file);
 use HtCache::Server;
 use JSON::PP qw(decode_json);
 
@@ -16,12 +16,42 @@ write_file("$dir/root/page.html",       "page\n");
 write_file("$dir/root/own/page.html",   "own page\n");
 write_file("$dir/root/own/index.html",  "own index\n");
 write_file("$dir/root/gone.html",       "an error page\n");
+write_file("$dir/root/multi/v.html.$_", "$_\n") for 'en', 'de';
+write_file("$dir/root/off/.htaccess",   "HtCacheRedirectMap off.txt\n");
+write_file("$dir/root/multi/.htaccess", "HtCacheRedirectMap multi.txt\n");
+write_file("$dir/root/multi/multi.txt", "/multi/v.html.de /beta cookie=beta\n");
+write_file("$dir/root/two/second.html", "second\n");
+write_file("$dir/cached.txt", <<'CACHED');
+/behind/w /html 301
+/behind/w /ttl 301 accept=text/turtle
+/behind/l /de 301 language=de
+/behind/l /en 301 language=en
+/behind/c /beta 301 cookie=beta
+/behind/c /else 301
+CACHED
+my $caches = '';
+for my $port ('quick', 'late') {
+    mkdir "$dir/$port" and chmod 0777, "$dir/$port" or die "$port: $!\n";
+    $caches .= "<VirtualHost *:\@PORT:$port\@>\nCacheQuickHandler " . ($port eq 'quick' ? 'On' : 'Off') . <<"VHOST";
+
+CacheRoot "$dir/$port"
+CacheEnable disk /
+CacheHeader On
+CacheIgnoreNoLastMod On
+ProxyPass /behind http://127.0.0.1:\@PORT:behind\@/behind
+</VirtualHost>
+VHOST
+}
+write_file("$dir/root/off/off.txt",     "/off/w /ttl accept=text/turtle\n/off/w /html\n");
+write_file("$dir/root/strict/index.html", "index\n");
+write_file("$dir/root/error.html",      "an error page\n");
 write_file("$dir/root/own/.htaccess",   "HtCacheRedirectMap own.txt unacceptable=406\nErrorDocument 404 /gone.html\n");
 write_file("$dir/root/own/own.txt", <<'EOT');
 /own/w /ttl accept=text/turtle
 /own/w /json accept=application/json
 /own/c /at country=AT
 /own/c /other
+/own/error /ttl accept=text/html unacceptable=next
 /own/page.html /en language=en unacceptable=next
 /own/ /de language=de unacceptable=next
 EOT
@@ -48,6 +78,14 @@ write_file("$dir/map.txt", <<'EOT');
 /both /en accept=text/html language=en
 /begins /a header=X-A
 /begins /ab header=X-AB
+/multi/v /fr language=fr
+/off/server /en language=en
+/strict/index.html /ttl accept=text/turtle unacceptable=406
+/two/first.html /first language=de
+/two/second.html /second cookie=k
+/error.html /error-fr language=fr
+/errors/w /ttl accept=text/turtle
+/errors/strict /ttl accept=text/turtle unacceptable=406
 EOT
 write_file("$dir/_redirects", "/n /fr 302! Language=fr\n/n /at 302! Country=at Cookie=k\n/n /else 302!\n");
 write_file("$dir/vercel.json", <<'EOT');
@@ -58,7 +96,8 @@ EOT
 write_file("$dir/map.csv", "source,target,status,accept,cookie\n/t,/one,302,a/b,\n/t,/two,302,,k\n");
 
 # An environment variable that is there when maps are asked, as mod_maxminddb's is.
-my $server = HtCache::Server->new(name => 'map-conditions', htcache => 1, conf => <<"EOT");
+my $server = HtCache::Server->new(name => 'map-conditions', htcache => 1, modules => [HtCache::Server::modules(), 'cache', 'cache_disk', 'proxy', 'proxy_http'],
+    ports => ['behind', 'quick', 'late'], conf => <<"EOT");
 HtCache On
 LogLevel htcache:info
 DocumentRoot "$dir/root"
@@ -74,6 +113,25 @@ HtCacheRedirectMap "$dir/map.csv"
     Require all granted
     DirectoryIndex index.html
 </Directory>
+<Directory "$dir/root/two">
+    DirectoryIndex first.html second.html
+</Directory>
+<Directory "$dir/root/multi">
+    Options +MultiViews
+    AddLanguage en .en
+    AddLanguage de .de
+</Directory>
+<Directory "$dir/root/off">
+    HtCache Off
+</Directory>
+<VirtualHost *:\@PORT:behind\@>
+    HtCacheRedirectMap "$dir/cached.txt"
+</VirtualHost>
+$caches
+<Location /errors>
+    ErrorDocument 404 /error.html
+    ErrorDocument 406 /error.html
+</Location>
 <Location /htcache-status>
     SetHandler htcache-status
 </Location>
@@ -85,7 +143,7 @@ EOT
 $server->start;
 my $client = $server->client('main');
 
-# "302 /path Vary"; the path without scheme and host.
+# "302 /path Vary"; the path without scheme and host. A redirect through a cache: and where it came from.
 sub answer {
     my ($url, @headers) = @_;
     my $method = @headers % 2 ? shift @headers : 'GET';
@@ -94,7 +152,8 @@ sub answer {
     my $got   = $client->request($url, method => $method, headers => \@list);
     my $where = HtCache::Client::header($got, 'Location') // '';
     my @vary  = HtCache::Client::header($got, 'Vary');
-    return join ' ', grep {length} $got->{status}, $where =~ s{^https?://[^/]*}{}r, join(' | ', @vary) =~ s/,(?=\S)/, /gr;
+    my ($cache) = $where && (HtCache::Client::header($got, 'X-Cache') // '') =~ /^(\w+)/;
+    return join ' ', grep { length($_ // '') } $got->{status}, $where =~ s{^https?://[^/]*}{}r, join(' | ', @vary) =~ s/,(?=\S)/, /gr, $cache;
 }
 
 my @cases = (
@@ -131,9 +190,38 @@ my @cases = (
     ['404',          '/none',  Accept => 'text/turtle', Cookie => 'beta=1'],
     ['302 /below/x Cookie', '/sub/dir/x', Cookie => 's=1'],
     ['404 Cookie',          '/sub/dir/x'],
+    ['406 Accept', '/strict', 'HEAD', Accept => 'text/html'],
+    ['406 Accept', '/strict', 'POST', Accept => 'text/html'],
+    ['404 Accept', '/loose',  'HEAD', Accept => 'text/html'],
     # The subrequest of mod_dir is what is sent: so is its Vary.
-    ['200 Accept-Language', '/',           'Accept-Language' => 'en'],
-    ['200 Accept-Language', '/index.html', 'Accept-Language' => 'en'],
+    ['200 Accept-Language',   '/',           'Accept-Language' => 'en'],
+    ['200 Accept-Language',   '/index.html', 'Accept-Language' => 'en'],
+    ['302 /index-de Accept-Language', '/',   'Accept-Language' => 'de'],
+    ['302 /ttl Accept',       '/strict/',    Accept            => 'text/turtle'],
+    ['406 Accept',            '/strict/',    Accept            => 'text/html'],
+    # If it is not, it was looked at all the same.
+    ['302 /first Accept-Language',          '/two/', 'Accept-Language' => 'de'],
+    ['200 Cookie, Accept-Language',         '/two/', 'Accept-Language' => 'en'],
+    ['302 /second Accept-Language, Cookie', '/two/', 'Accept-Language' => 'en', Cookie => 'k=1'],
+    # A page of ErrorDocument has rows, too: what was looked at for both is said.
+    ['404 Accept',                  '/own/error', Accept => 'text/turtle'],
+    ['404 Accept, Accept-Language', '/errors/w', Accept => 'text/html', 'Accept-Language' => 'en'],
+    ['404 Accept, Accept-Language', '/errors/w', Accept => 'text/html', 'Accept-Language' => 'fr'],
+    ['404 Accept-Language',         '/errors/none'],
+    ['406 Accept, Accept-Language', '/errors/strict', Accept => 'text/html'],
+    ['406 Accept, Accept-Language', '/errors/strict', 'HEAD', Accept => 'text/html'],
+    # mod_negotiation is asked if no row answers, and passes over files that a row has an answer for.
+    ['302 /fr Accept-Language',                 '/multi/v', 'Accept-Language' => 'fr'],
+    ['200 Accept-Language, Cookie, negotiate',  '/multi/v', 'Accept-Language' => 'en'],
+    ['200 Cookie, negotiate, accept-language',  '/multi/v', 'Accept-Language' => 'de'],
+    ['406 Accept-Language, Cookie, negotiate',  '/multi/v', 'Accept-Language' => 'de', Cookie => 'beta=1'],
+    ['406 Accept-Language, Cookie, negotiate',  '/multi/v', 'HEAD', 'Accept-Language' => 'es'],
+    ['302 /beta Cookie',                        '/multi/v.html.de', Cookie => 'beta=1'],
+    # Maps work where HtCache is off.
+    ['302 /ttl Accept',         '/off/w',      Accept            => 'text/turtle'],
+    ['302 /html Accept',        '/off/w',      Accept            => 'text/html'],
+    ['302 /en Accept-Language', '/off/server', 'Accept-Language' => 'en'],
+    ['404 Accept-Language',     '/off/server', 'Accept-Language' => 'fr'],
     # Other formats.
     ['302 /fr Accept-Language',           '/n',   'Accept-Language' => 'fr'],
     ['302 /else Accept-Language',         '/n',   'Accept-Language' => 'de'],
@@ -162,6 +250,37 @@ for my $round (mpm() eq "event" ? (1, 2) : 1) {
         my ($expected, $url, @headers) = @$case;
         is answer($url, @headers), $expected, "$url @headers";
     }
+}
+
+# A cache keeps redirects, and pages that a row might have answered, by Vary: mod_cache ahead of all else and in its turn.
+# It keeps redirects of what is behind a proxy alone, not those of its own server.
+SKIP: {
+    skip 'caches answer the same under every MPM', 1 if mpm() ne 'event';
+    skip 'mod_cache_disk or mod_proxy_http is missing', 1 if grep { !-e libexecdir() . "/mod_$_.so" } qw(cache_disk proxy_http);
+    for my $port ('quick', 'late') {
+        $client = $server->client($port);
+        for my $from ('MISS', 'HIT') {
+            for my $case (
+                ["301 /ttl Accept $from",         '/behind/w',  Accept            => 'text/turtle'],
+                ["301 /html Accept $from",        '/behind/w',  Accept            => 'text/html'],
+                ["301 /de Accept-Language $from", '/behind/l',  'Accept-Language' => 'de'],
+                ["301 /en Accept-Language $from", '/behind/l',  'Accept-Language' => 'en'],
+                ["301 /beta Cookie $from",        '/behind/c',  Cookie            => 'beta=1'],
+                ["301 /else Cookie $from",        '/behind/c',  Cookie            => 'alpha=1'],
+                ['200 Accept',                    '/page.html', Accept            => 'text/html'],
+                ['302 /ttl Accept',               '/page.html', Accept            => 'text/turtle'],
+                ['200 Cookie, Accept-Language',   '/two/',      'Accept-Language' => 'en'],
+                ['302 /first Accept-Language',    '/two/',      'Accept-Language' => 'de'],
+                ['302 /second Accept-Language, Cookie', '/two/', 'Accept-Language' => 'en', Cookie => 'k=1'],
+                ['200 Cookie, Accept-Language',   '/two/',      'Accept-Language' => 'en', Cookie => 'l=1'],
+                )
+            {
+                my ($expected, $url, @headers) = @$case;
+                is answer($url, @headers), $expected, "$port: $url @headers";
+            }
+        }
+    }
+    $client = $server->client('main');
 }
 
 # ?explain says what came of each row that was asked, and Vary.

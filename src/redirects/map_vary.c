@@ -3,7 +3,8 @@
  * What a request says to the conditions of rows, and Vary. Called by redirects/map.c for maps that
  * have rows with conditions. What was looked at is said in whatever answers: Vary stands both in the
  * headers of a page and in those that redirects and error pages keep; httpd makes one field of them.
- * A subrequest has headers of its own, which go along if its page is what is sent.
+ * A subrequest has headers of its own, which go along if its page is what is sent. If it is not, what
+ * was looked at is the reason, too: DirectoryIndex and MultiViews go on with another file.
  */
 #include "redirects/map.h"
 #include "redirects/notes.h"
@@ -86,9 +87,9 @@ bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_
 {
     const redirect_conditions *c = (const redirect_conditions *)(const void *)judge;
 
-    if (c->vary) {
-        add_vary(r, r->headers_out, c->vary);
-        add_vary(r, r->err_headers_out, c->vary);
+    for (request_rec *of = r; c->vary && of; of = of->main) {
+        add_vary(of, of->headers_out, c->vary);
+        add_vary(of, of->err_headers_out, c->vary);
     }
     if (c->tells)
         explain_conditions(r, map, c);
