@@ -160,6 +160,55 @@ is answers('/old/100'), all_are('https://example.org/turn/40'), 'the last state 
 my @lost = grep { location($clients[0], "/by/$_") ne "https://example.org/by/$_" } map { ("1/$_", "2/$_") } 1 .. 40;
 is_deeply \@lost, [], 'no edit was lost';
 
+# --- more than are written anew with each edit ---------------------------------------------------
+
+# Many rows lie in an overlay of their own, over which there is one of the latest edits: 400 rows, then single ones over
+# them, then so many that both become one, then single ones again. Each row answers, and counts, once.
+my $other = "$dir/other/same.txt";
+my $of_other = "map=$other&temporary=1";
+my %target = ('/m/401' => 'none');
+sub edit_other {
+    my ($name, $differing, @edits) = @_;
+    is done(join('', map {"$_->[0] /m/$_->[1]" . ($_->[2] ? " https://example.org/$_->[2]" : '') . "\n"} @edits), query => $of_other)->{differing},
+        $differing, "$name: rows that differ";
+    $target{"/m/$_->[1]"} = $_->[2] ? "https://example.org/$_->[2]" : 'none' for @edits;
+    my @wrong = grep { answers($_) ne all_are($target{$_}) } map {"/m/$_"} 1 .. 5, 200, 400, 401;
+    is_deeply \@wrong, [], "$name: rows answer";
+}
+sub hits_of_other {
+    return { map { $_->{rule} => $_->{hits} } grep { $_->{file} eq $other }
+        @{ decode_json($clients[0]->request('/htcache-status?redirects=top&format=json')->{body})->{rows} } };
+}
+edit_other('many', 400, map { [add => $_, "m/$_"] } 1 .. 400);
+edit_other('the first over them', 400, [set => 2, 'second']);
+edit_other('the next', 401, [set => 1, 'm/1'], [add => 401, 'more']); # a row that is as it was
+edit_other('a row less', 400, [del => 400]);
+is_deeply hits_of_other(), { (map { ("/m/$_" => 16) } 1, 3, 4, 5, 200), '/m/2' => 12, '/m/401' => 8 }, 'rows keep their counts over them';
+is_deeply done("add /m/500 /m/501\n", query => $of_other)->{warnings}, [], 'a row that leads to none';
+edit_other('many again', 401, [set => 3, 'third'], map { [set => $_, "now/$_"] } 6 .. 350);
+is_deeply hits_of_other(), { (map { ("/m/$_" => 20) } 1, 4, 5), '/m/3' => 4, '/m/200' => 4, '/m/2' => 16, '/m/401' => 12 }, 'and as all become one';
+like done("add /m/501 /m/500\n", query => $of_other)->{warnings}[0], qr{^1: a loop of 2 rows, by the edited row '/m/500' }, 'a loop over both';
+is done("del /m/500\ndel /m/501\n", query => $of_other)->{differing}, 400, 'is removed';
+edit_other('and over these', 399, [set => 3, 'fourth'], [del => 401]);
+is_deeply hits_of_other(), { (map { ("/m/$_" => 24) } 1, 4, 5), '/m/3' => 4, '/m/200' => 8, '/m/2' => 20 }, 'a row that is deleted is counted no more';
+my @listed = grep { $_->{source} } map { decode_json($_) } split /\n/, $clients[0]->request("/htcache-status?rows=json&map=$other")->{body};
+is_deeply [sort map {"$_->{source} $_->{target}"} @listed],
+    [sort '/same https://example.org/other', map {"$_ $target{$_}"} grep { $target{$_} ne 'none' } keys %target],
+    'the list of rows has each as it is now';
+is $clients[0]->request('/htcache-status', method => 'POST', headers => [['X-HtCache', 'reset'], ['X-HtCache-Secret', $HtCache::Client::SECRET]])->{status},
+    200, 'counts are set to 0';
+is_deeply hits_of_other(), {}, 'those of edits, too';
+is answers("/m/$_"), all_are($target{"/m/$_"}), "row $_ answers" for 1, 3;
+my $before_load = $server->error_log_size;
+write_file("$other.new", "/m/1 https://example.org/m/1\n/m/3 https://example.org/fourth\n/m/4 https://example.org/else\n");
+rename "$other.new", $other or die "$!\n";
+is answers('/m/4'), all_are('https://example.org/else'), 'the file was changed, and is loaded';
+is answers('/m/5'), all_are('none'), 'all edits end';
+like $server->error_log_since($before_load), qr/HtCacheRedirectMap: 399 temporary edits of \Q$other\E end: its file was loaded/, 'the error log says how many';
+is_deeply hits_of_other(), { map { ("/m/$_" => 4) } 1, 3, 4 }, 'rows that are in the file now keep their counts';
+is done("set /m/5 https://example.org/m/5\n", query => $of_other)->{differing}, 1, 'new ones can be made';
+is answers('/m/5'), all_are('https://example.org/m/5'), 'and are seen';
+
 # --- until the file is loaded --------------------------------------------------------------------
 
 my $log = $server->error_log_size;

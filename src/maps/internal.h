@@ -305,7 +305,5 @@ static inline overlay_order overlay_order_of(uint64_t place, uint64_t rank, uint
 /* maps/overlay_find.c */
 /** Where a row of the overlay stands among all others. */
 overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t index);
-/** True when this rule of the older overlay is gone. */
-bool redirect_edited_is_older_gone(const redirect_edited *edited, uint32_t rule);
 
 #endif

@@ -12,8 +12,7 @@
  *
  * Each edit makes an overlay anew, which takes the longer the more rows are edited. So there can be
  * two: a large older one and, over it, a small one of the latest edits. When that has grown, both
- * are made one, which takes the older one's place. The module makes one of all edits; see
- * redirect_edits_bound().
+ * are made one, which takes the older one's place.
  *
  * A request whose source was not edited is answered by the base alone, see redirect_edited.
  *
@@ -83,6 +82,9 @@ const redirect_edited *redirect_edited_open(const redirect_table *base,
 
 /** True when this rule of the base is gone: deleted, or another row has its place. */
 bool redirect_edited_is_gone(const redirect_edited *edited, uint32_t rule);
+
+/** True when this rule of the older overlay is gone. */
+bool redirect_edited_is_older_gone(const redirect_edited *edited, uint32_t rule);
 
 /** True when the base alone answers, as without edits: *found says whether it does. False: nothing
  * is known yet, see redirect_edited_lookup(). */

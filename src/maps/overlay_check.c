@@ -32,7 +32,9 @@ typedef struct checking {
 
 static const redirect_table *table_of(const checking *c, const found_row *row)
 {
-    return row->origin == REDIRECT_IN_OVERLAY ? c->edited->overlay->table : c->e->base;
+    return row->origin == REDIRECT_IN_OVERLAY ? c->edited->overlay->table
+           : row->origin == REDIRECT_IN_OLDER ? c->edited->older->table
+                                              : c->e->base;
 }
 
 static bool is_same(const found_row *a, const found_row *b)

@@ -16,6 +16,7 @@
 #include <apr_strings.h>
 
 #define BEHIND_ALL OVERLAY_BEHIND_ALL
+#define RECENT_MAX 256 /* see redirect_edits_bound() */
 
 /* --- sources ----------------------------------------------------------------------------------*/
 
@@ -753,7 +754,7 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
     e->options = *options;
     set_defaults(&e->options);
     e->pool = pool;
-    e->recent_max = UINT32_MAX;
+    e->recent_max = RECENT_MAX;
     e->head = (overlay_head){.magic = OVERLAY_MAGIC, .base = version};
     e->rows = apr_array_make(pool, 64, sizeof(edit_row *));
     e->by_source = apr_hash_make(pool);

@@ -67,8 +67,7 @@ void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_
 apr_status_t redirect_edits_read(redirect_edits *e, const char *text, size_t len,
                                  redirect_report *report);
 
-/* Before finish: have an older overlay, and the small one over it no larger than that. Without it,
- * there is one of all edits. */
+/* For tests, before finish: have the small overlay no larger than that. */
 void redirect_edits_bound(redirect_edits *edits, uint32_t recent_max);
 
 /* maps/overlay_edit.c: the row that is this rule of an overlay. */

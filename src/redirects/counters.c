@@ -16,74 +16,6 @@ void htc_count_hit(const request_rec *r, redirect_counter *counters, uint32_t n,
         redirect_counter_hit(&counters[index], apr_time_sec(r->request_time));
 }
 
-/* --- rows of maps -----------------------------------------------------------------------------*/
-
-typedef struct table_keys {
-    const redirect_table *table;
-    uint32_t rule;
-} table_keys;
-
-static uint64_t next_of_table(void *baton)
-{
-    table_keys *keys = baton;
-
-    keys->rule = redirect_table_next(keys->table, keys->rule);
-    return keys->rule ? redirect_table_key(keys->table, keys->rule) : 0;
-}
-
-/* No keys where the image is neither that of a table nor that of a map's edits. */
-static redirect_keys keys_of_table(const redirect_area_pin *pin, table_keys *keys, apr_pool_t *pool)
-{
-    const redirect_overlay *edits;
-
-    *keys = (table_keys){redirect_table_open(pin->image, pin->size, pool), 0};
-    if (!keys->table) {
-        edits = redirect_overlay_open(pin->image, pin->size, pool);
-        keys->table = edits ? edits->table : NULL;
-    }
-    return (redirect_keys){next_of_table, keys, keys->table ? pin->ncounters : 0};
-}
-
-void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
-                     apr_pool_t *pool)
-{
-    redirect_area_pin pin;
-    table_keys old_keys, new_keys;
-    redirect_keys from, to;
-
-    if (!old->image || !redirect_area_pin_get(area, slot, &pin))
-        return;
-    if (pin.image != old->image) { /* versions of two areas may be the same */
-        from = keys_of_table(old, &old_keys, pool);
-        to = keys_of_table(&pin, &new_keys, pool);
-        redirect_counters_move(old->counters, &from, pin.counters, &to, NULL);
-    }
-    redirect_area_unpin(area, &pin);
-}
-
-/* An edit may have given a row what it has in the file. */
-void htc_count_edited(const htc_table *base, const htc_table *edits)
-{
-    uint32_t rule = redirect_table_next(edits->table, 0);
-
-    for (uint32_t i = 0; rule && i < edits->pin.ncounters;
-         i++, rule = redirect_table_next(edits->table, rule)) {
-        uint64_t place = redirect_overlay_place(edits->edits, i);
-        redirect_counter *counter;
-        uint32_t index;
-
-        if (place % 2 || place / 2 > UINT32_MAX)
-            continue;
-        redirect_table_line(base->table, (uint32_t)(place / 2), &index);
-        counter = index < base->pin.ncounters ? &base->pin.counters[index] : NULL;
-        if (counter && redirect_counter_read(counter).hits &&
-            redirect_table_key(base->table, (uint32_t)(place / 2)) ==
-                redirect_table_key(edits->table, rule))
-            redirect_counter_add(&edits->pin.counters[i],
-                                 atomic_exchange_explicit(&counter->word, 0, memory_order_relaxed));
-    }
-}
-
 /* --- folded lines -----------------------------------------------------------------------------*/
 
 htc_counted *htc_counted_add(const void *owner, uint32_t count,
@@ -318,16 +250,17 @@ void htc_counted_keep(htc_redirects *redirects)
 
 /* --- for the status page ----------------------------------------------------------------------*/
 
-/* A map's table, and that of its edits. */
+/* A map's table, and those of its edits. */
 typedef struct map_tables {
-    htc_process_node *node, *edits_node;
-    const htc_table *base, *edits; /* the latter may be NULL */
+    htc_process_node *node;
+    const htc_table *base;
+    htc_overlays edits;
+    const redirect_edited *edited; /* NULL: there are no edits */
 } map_tables;
 
 static void close_tables(htc_redirects *redirects, const map_tables *t)
 {
-    if (t->edits_node)
-        htc_table_release(redirects, t->edits_node);
+    htc_overlays_release(redirects, &t->edits);
     if (t->node)
         htc_table_release(redirects, t->node);
 }
@@ -339,13 +272,20 @@ static bool open_tables(htc_redirects *redirects, const htc_map_report *map, map
     if (!t->node)
         return false;
     t->base = htc_process_cache_data(t->node);
-    if (map->edits != REDIRECT_AREA_NIL)
-        t->edits_node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
-    if (t->edits_node)
-        t->edits = htc_process_cache_data(t->edits_node);
-    if (t->edits && t->edits->edits->base != t->base->pin.version)
-        t->edits = NULL;
+    htc_overlays_acquire(redirects, &map->edits, &t->edits);
+    t->edited = htc_overlays_join(t->base, &t->edits);
+    if (!t->edited)
+        t->edits.last = t->edits.under = NULL;
     return true;
+}
+
+/* True when edits have taken away this row of one of the tables. */
+static bool is_gone(const map_tables *t, const htc_table *table, uint32_t rule)
+{
+    if (!t->edited || table == t->edits.last)
+        return false;
+    return table == t->base ? redirect_edited_is_gone(t->edited, rule)
+                            : redirect_edited_is_older_gone(t->edited, rule);
 }
 
 static void fill_row(const htc_table *table, uint32_t rule, char *target, htc_redirect_row *row)
@@ -361,21 +301,30 @@ static void fill_row(const htc_table *table, uint32_t rule, char *target, htc_re
 }
 
 /* But for those that edits have taken away. */
-static bool each_of_table(const htc_table *table, const htc_table *edits, const char *file,
+static bool each_of_table(const map_tables *tables, const htc_table *table, const char *file,
                           char *target, htc_redirect_row_fn *fn, void *baton)
 {
-    const redirect_table *t = table->table;
+    const redirect_table *t = table ? table->table : NULL;
 
-    for (uint32_t rule = redirect_table_next(t, 0); rule; rule = redirect_table_next(t, rule)) {
+    for (uint32_t rule = t ? redirect_table_next(t, 0) : 0; rule;
+         rule = redirect_table_next(t, rule)) {
         htc_redirect_row row = {.file = file};
 
-        if (edits && redirect_overlay_is_gone(edits->edits, rule))
+        if (is_gone(tables, table, rule))
             continue;
         fill_row(table, rule, target, &row);
         if (!fn(baton, &row))
             return false;
     }
-    return !edits || each_of_table(edits, NULL, file, target, fn, baton);
+    return true;
+}
+
+static bool each_of_map(const map_tables *t, const char *file, char *target,
+                        htc_redirect_row_fn *fn, void *baton)
+{
+    return each_of_table(t, t->base, file, target, fn, baton) &&
+           each_of_table(t, t->edits.under, file, target, fn, baton) &&
+           each_of_table(t, t->edits.last, file, target, fn, baton);
 }
 
 static bool each_counted(const htc_counted *counted, htc_redirect_row_fn *fn, void *baton)
@@ -481,7 +430,7 @@ void htc_redirect_rows(const server_rec *s, apr_pool_t *pool, htc_redirect_row_f
         map_tables t;
 
         if (open_tables(redirects, map, &t))
-            more = each_of_table(t.base, t.edits, map->name, target, fn, baton);
+            more = each_of_map(&t, map->name, target, fn, baton);
         close_tables(redirects, &t);
     }
     for (int i = 0; more && i < all->nelts; i++)
@@ -601,7 +550,7 @@ static const char *file_of(const apr_array_header_t *maps, uint32_t slot)
     for (int i = 0; maps && i < maps->nelts; i++) {
         const htc_map_report *map = &APR_ARRAY_IDX(maps, i, htc_map_report);
 
-        if (map->slot == slot || map->edits == slot)
+        if (map->slot == slot || map->edits.recent == slot || map->edits.older == slot)
             return map->name;
     }
     return "";
@@ -640,29 +589,48 @@ static void show_most(const server_rec *s, apr_pool_t *pool, const most_list *li
     }
 }
 
+/* One of a map's tables. */
+typedef struct counted_table {
+    const map_tables *tables;
+    const htc_table *table;
+} counted_table;
+
 static bool is_there(void *baton, uint32_t i)
 {
-    const map_tables *t = baton;
+    const counted_table *of = baton;
 
-    return !redirect_overlay_is_gone(t->edits->edits, redirect_table_nth(t->base->table, i));
+    return !is_gone(of->tables, of->table, redirect_table_nth(of->table->table, i));
+}
+
+static void most_of_table(most_list *list, const map_tables *t, const htc_table *table,
+                          uint32_t slot, htc_redirect_totals *totals)
+{
+    counted_table of = {t, table};
+    most_used one = {.slot = slot,
+                     .kind = table == t->base ? HTC_IMAGE_TABLE : HTC_IMAGE_EDITS,
+                     .version = table->pin.version};
+    uint64_t gone = 0;
+
+    totals->all += table->info.rules;
+    totals->used += most_of(list, table->pin.counters, table->pin.ncounters, one,
+                            t->edited ? is_there : NULL, &of, &gone);
 }
 
 static void most_of_map(most_list *list, const map_tables *t, const htc_map_report *map,
                         htc_redirect_totals *totals)
 {
-    most_used one = {.slot = map->slot, .version = t->base->pin.version};
-    uint64_t gone = 0;
+    const htc_table *last = t->edits.last, *under = t->edits.under;
 
-    totals->all += t->base->info.rules;
-    totals->used += most_of(list, t->base->pin.counters, t->base->pin.ncounters, one,
-                            t->edits ? is_there : NULL, (void *)(uintptr_t)t, &gone);
-    if (!t->edits)
-        return;
-    one =
-        (most_used){.slot = map->edits, .kind = HTC_IMAGE_EDITS, .version = t->edits->pin.version};
-    totals->all += t->edits->edits->rules - t->edits->edits->ngone;
-    totals->used +=
-        most_of(list, t->edits->pin.counters, t->edits->pin.ncounters, one, NULL, NULL, NULL);
+    most_of_table(list, t, t->base, map->slot, totals);
+    if (under) {
+        most_of_table(list, t, under, map->edits.older, totals);
+        totals->all -= under->edits->ngone + (uint64_t)last->edits->ngone_older;
+    }
+    if (last) {
+        most_of_table(list, t, last, last == t->edits.older ? map->edits.older : map->edits.recent,
+                      totals);
+        totals->all -= last->edits->ngone;
+    }
 }
 
 void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_redirect_row_fn *fn,
@@ -695,6 +663,12 @@ void htc_redirect_most(const server_rec *s, apr_pool_t *pool, unsigned n, htc_re
     show_most(s, pool, &list, maps, &show);
 }
 
+static void reset_table(const htc_table *table)
+{
+    if (table)
+        redirect_counters_reset(table->pin.counters, table->pin.ncounters);
+}
+
 void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
 {
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
@@ -704,9 +678,9 @@ void htc_redirect_counts_reset(const server_rec *s, apr_pool_t *pool)
         map_tables t;
 
         if (open_tables(redirects, &APR_ARRAY_IDX(maps, i, htc_map_report), &t))
-            redirect_counters_reset(t.base->pin.counters, t.base->pin.ncounters);
-        if (t.edits)
-            redirect_counters_reset(t.edits->pin.counters, t.edits->pin.ncounters);
+            reset_table(t.base);
+        reset_table(t.edits.under);
+        reset_table(t.edits.last);
         close_tables(redirects, &t);
     }
     for (int i = 0; i < all->nelts; i++) {

@@ -158,5 +158,11 @@ const redirect_missing *htc_missing_of(const server_rec *s);
  * restart, keep their counts in its current image. Either may be the image of a map's edits. */
 void htc_count_moved(redirect_area *area, uint32_t slot, const redirect_area_pin *old,
                      apr_pool_t *pool);
+struct htc_table;
+/** Rows of the file that edits have given what they had already keep their counts. Of the tables of a
+ * map and of its edits. */
+void htc_count_edited(const struct htc_table *base, const struct htc_table *edits);
+/** The same of rows of older edits that recent ones have replaced. */
+void htc_count_recent(const struct htc_table *older, const struct htc_table *recent);
 
 #endif

@@ -27,7 +27,8 @@ typedef struct held_table {
     htc_table *table;         /* the node's */
     const request_rec *owner; /* the top-level request for which it is pinned; or NULL */
     redirect_area_thread_pin *thread_pin; /* where it is held for that; NULL: it is pinned */
-    struct held_table *edits; /* for the owner: the overlay of the map's rows, held too; or NULL */
+    const redirect_edited *edited; /* for the owner: with overlays of its rows, held too; or NULL */
+    htc_overlays edits;
 } held_table;
 
 /* --- the table of a request -------------------------------------------------------------------*/
@@ -52,7 +53,7 @@ static inline void let_go(held_table *held)
         unpin(held);
     held->thread_pin = NULL;
     held->owner = NULL;
-    held->edits = NULL;
+    held->edited = NULL;
 }
 
 static void forget(held_table *held)
@@ -188,35 +189,49 @@ static HTC_APART bool pin_table(request_rec *r, held_table *held, htc_redirect_m
     return held->node != NULL;
 }
 
-/* Hold the overlay of the map's edits with the table. False: the table was replaced since it was
+/* Hold what lies in a place for edits. NULL: nothing. */
+static held_table *hold_overlay(htc_redirects *redirects, uint32_t slot, const request_rec *first)
+{
+    held_table *held = find_held(first->connection, redirects, slot);
+
+    if (held->owner)
+        let_go(held);
+    if (held->table && !held->table->edits)
+        forget(held);
+    if (held->table)
+        held->thread_pin =
+            redirect_area_hold(redirects->area, slot, &held->table->pin, thread_of(first));
+    if (!held->thread_pin) {
+        forget(held);
+        remember(held, htc_table_acquire(redirects, slot, HTC_IMAGE_EDITS));
+        if (!held->node)
+            return NULL;
+    }
+    held->owner = first;
+    return held;
+}
+
+/* Hold the overlays of the map's edits with the table. False: the table was replaced since it was
  * held; what belongs to the new one is to be held. */
 static HTC_APART bool hold_edits(held_table *held, const htc_redirect_map *map,
                                  const request_rec *first)
 {
     htc_redirects *redirects = held->redirects;
-    held_table *edits = find_held(first->connection, redirects, map->edits);
+    held_table *recent = hold_overlay(redirects, map->edits.recent, first), *older = NULL;
 
-    if (edits->owner)
-        let_go(edits);
-    if (edits->table && !edits->table->edits)
-        forget(edits);
-    if (edits->table)
-        edits->thread_pin =
-            redirect_area_hold(redirects->area, map->edits, &edits->table->pin, thread_of(first));
-    if (!edits->thread_pin) {
-        forget(edits);
-        remember(edits, htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS));
-        if (!edits->node)
-            return true;
-    }
-    edits->owner = first;
-    if (edits->table->edits->base == held->table->pin.version) {
-        htc_edits_join(held->table, edits->table);
-        held->edits = edits;
+    if (!recent)
         return true;
-    }
+    if (redirect_area_version(redirects->area, map->edits.older))
+        older = hold_overlay(redirects, map->edits.older, first);
+    held->edits = (htc_overlays){.recent = recent->table, .older = older ? older->table : NULL};
+    htc_overlays_belong(&held->edits);
+    held->edited = htc_overlays_join(held->table, &held->edits);
+    if (held->edited)
+        return true;
     /* Edits of the table before, which end with it; or of one that has come since. */
-    let_go(edits);
+    let_go(recent);
+    if (older)
+        let_go(older);
     return redirect_area_version(redirects->area, map->slot) == held->table->pin.version;
 }
 
@@ -253,7 +268,8 @@ static inline held_table *hold_table(request_rec *r, htc_redirects *redirects,
     if (!held->thread_pin && !pin_table(r, held, map))
         return NULL;
     held->owner = first;
-    if (map->edits != REDIRECT_AREA_NIL && redirect_area_version(redirects->area, map->edits) &&
+    if (map->edits.recent != REDIRECT_AREA_NIL &&
+        redirect_area_version(redirects->area, map->edits.recent) &&
         !hold_with_edits(r, held, map, first))
         return NULL;
     return held;
@@ -434,48 +450,60 @@ static inline void fill_request(redirect_request *asked, request_rec *r,
         share_steps(asked, run);
 }
 
-/* One or the other table has the match: ask both. */
-static HTC_APART htc_table *look_up_both(const held_table *held, const htc_redirect_map *map,
-                                         redirect_request *asked, redirect_match *match)
+/* One or the other table has the match: ask all. */
+static HTC_APART htc_table *look_up_all(const held_table *held, const htc_redirect_map *map,
+                                        redirect_request *asked, redirect_match *match)
 {
-    pattern_run *run = asked->baton, own_run = {.table = held->edits->table, .r = run->r};
-    const redirect_edited *edited = htc_edits_join(held->table, held->edits->table);
-    const redirect_table_info *info = &own_run.table->info;
-    redirect_request own;
+    const htc_overlays *edits = &held->edits;
+    pattern_run *run = asked->baton, own_run = {.table = edits->last, .r = run->r};
+    pattern_run older_run = {.table = edits->under, .r = run->r};
+    const redirect_table_info *info = &edits->last->info;
+    redirect_table_info none = {0}, *under = edits->under ? &edits->under->info : &none;
+    redirect_request own, older;
     redirect_origin origin;
 
-    if (info->uses_condition && !asked->judge)
+    if ((info->uses_condition || under->uses_condition) && !asked->judge)
         take_conditions(asked, run->r, map);
-    if (info->pattern && !asked->steps)
+    if ((info->pattern || under->pattern) && !asked->steps)
         share_steps(asked, run);
-    own = *asked;
+    own = older = *asked;
     own.baton = &own_run;
-    origin = redirect_edited_lookup(edited, held->table->table, asked, &own, &own, match);
-    if (run->began || own_run.began)
+    older.baton = &older_run;
+    origin = redirect_edited_lookup(held->edited, held->table->table, asked, &own, &older, match);
+    if (run->began || own_run.began || older_run.began)
         redirect_budget_left(budget_of(run->r)); /* charges the last pattern */
     if (asked->judge)
         charge_conditions(run, asked->judge);
-    run->out_of_budget |= own_run.out_of_budget || is_spent(asked);
+    run->out_of_budget |= own_run.out_of_budget || older_run.out_of_budget || is_spent(asked);
     if (run->out_of_budget || origin == REDIRECT_NOT_FOUND)
         return NULL;
-    return origin == REDIRECT_IN_OVERLAY ? own_run.table : held->table;
+    return origin == REDIRECT_IN_OVERLAY ? edits->last
+           : origin == REDIRECT_IN_OLDER ? edits->under
+                                         : held->table;
+}
+
+/* What the rows of a table with edits need to be told by. */
+static inline void fill_for_edits(redirect_request *asked, const request_rec *r,
+                                  const htc_table *edits)
+{
+    if (edits->info.uses_host && !asked->host)
+        fill_host(asked, r);
+    if (edits->info.uses_query && !asked->query && r->args)
+        fill_query(asked, r);
 }
 
 /* As look_up(), where rows were edited. The table that the match is in; NULL: none. */
 static htc_table *look_up_edited(const held_table *held, const htc_redirect_map *map,
                                  redirect_request *asked, redirect_match *match)
 {
-    htc_table *edits = held->edits->table;
-    const redirect_table_info *info = &edits->info;
     pattern_run *run = asked->baton;
     bool found;
 
-    if (info->uses_host && !asked->host)
-        fill_host(asked, run->r);
-    if (info->uses_query && !asked->query && run->r->args)
-        fill_query(asked, run->r);
-    if (!redirect_edited_ask_base(htc_edits_join(held->table, edits), asked, match, &found))
-        return look_up_both(held, map, asked, match);
+    fill_for_edits(asked, run->r, held->edits.last);
+    if (held->edits.under)
+        fill_for_edits(asked, run->r, held->edits.under);
+    if (!redirect_edited_ask_base(held->edited, asked, match, &found))
+        return look_up_all(held, map, asked, match);
     end_look_up(run, asked);
     return found && !run->out_of_budget ? held->table : NULL;
 }
@@ -579,7 +607,7 @@ static inline int ask_map(request_rec *r, htc_redirects *redirects, htc_redirect
         return DECLINED;
     run.table = held->table;
     fill_request(&asked, r, map, &run);
-    found = held->edits                          ? look_up_edited(held, map, &asked, &match)
+    found = held->edited                         ? look_up_edited(held, map, &asked, &match)
             : look_up(run.table, &asked, &match) ? run.table
                                                  : NULL;
     if (!htc_explained_of(r))

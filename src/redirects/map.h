@@ -11,6 +11,7 @@
  *   map_open.c    images as a process has them open
  *   map.c         answering requests
  *   map_edit.c    edits of rows while the server runs
+ *   map_overlay.c where temporary ones lie, and how they begin and end
  *   map_report.c  what the status page says of maps
  *   map_write.c   putting a new file in the place of a map's
  *   map_regex.c   patterns
@@ -29,6 +30,12 @@
 #include "maps/maps.h"
 #include "redirect_table.h"
 
+/** Where in the area the overlays of a map's edits lie, see redirects/map_overlay.c. */
+typedef struct htc_edits_slots {
+    uint32_t recent; /* REDIRECT_AREA_NIL: its rows cannot be edited */
+    uint32_t older;
+} htc_edits_slots;
+
 /** One HtCacheRedirectMap line. */
 typedef struct htc_redirect_map {
     const char *file;  /* absolute */
@@ -39,9 +46,7 @@ typedef struct htc_redirect_map {
     /* In the area; REDIRECT_AREA_NIL: none yet, or no room. What stands in .htaccess cannot be
      * written: a request has a copy, see ask_map_of_file(). */
     _Atomic uint32_t slot;
-    /* In the area: the overlay of its edits, see redirects/map_edit.c. REDIRECT_AREA_NIL: its rows
-     * cannot be edited. */
-    uint32_t edits;
+    htc_edits_slots edits;
 } htc_redirect_map;
 
 /** The directory of the .htaccess file that names a map: what its path led to when httpd served the
@@ -237,8 +242,21 @@ void htc_map_conditions(redirect_request *asked, request_rec *r, const htc_redir
 bool htc_map_looked(request_rec *r, const htc_redirect_map *map, const redirect_judge *judge,
                     bool given_up);
 
-/** The table @a base with the edits that are of it; both are pinned. Lies with @a edits. */
-const redirect_edited *htc_edits_join(const htc_table *base, htc_table *edits);
+/* redirects/map_open.c */
+/** Overlays of a map's edits that belong together, pinned. */
+typedef struct htc_overlays {
+    htc_table *recent, *older; /* what lies in the places; NULL: nothing */
+    htc_table *last;           /* the one that has all edits; NULL: there are none */
+    htc_table *under;          /* over which it lies; NULL: over none */
+    htc_process_node *recent_node, *older_node; /* for htc_overlays_release() */
+} htc_overlays;
+
+/** Find the last two of what is in the places. An overlay that is replaced names the older one that it
+ * lay over. If that was replaced, too, there are none. */
+void htc_overlays_belong(htc_overlays *o);
+/** The table @a base with its edits; all are pinned. Lies with the last. NULL: they are not of this
+ * table, or there are none. */
+const redirect_edited *htc_overlays_join(const htc_table *base, const htc_overlays *o);
 
 /* redirects/map_edit.c */
 /** Edits of a map, as they are asked for and what became of them. */
@@ -270,11 +288,23 @@ typedef struct htc_map_question {
 
 /** HTTP_OK, or a status for `why`. */
 int htc_map_rows(request_rec *r, htc_map_question *question);
-/** post_config, in the parent: give the map a place for edits, if somebody may make some. */
+
+/* redirects/map_overlay.c */
+/** post_config, in the parent: give the map places for edits, if somebody may make some. */
 void htc_map_edits_prepare(htc_redirects *redirects, htc_redirect_map *map);
-/** Rows of the file that edits have given what they had already keep their counts. Of the tables of a
- * map and of its edits; in redirects/counters.c. */
-void htc_count_edited(const htc_table *base, const htc_table *edits);
+/** What lies in a map's places. Give it back. */
+void htc_overlays_acquire(htc_redirects *redirects, const htc_edits_slots *slots, htc_overlays *o);
+void htc_overlays_release(htc_redirects *redirects, const htc_overlays *o);
+/** For redirect_edits_create(): the version of the older overlay; 0: there is none. */
+uint64_t htc_overlays_older(const htc_overlays *o);
+/** With the right to build the recent overlay, which ends unless this fails: put edits in their place,
+ * which were made from @a before. */
+apr_status_t htc_map_edits_publish(htc_redirects *redirects, const htc_redirect_map *map,
+                                   redirect_edits *edits, const htc_overlays *before,
+                                   apr_pool_t *pool);
+/** The same right: if there are edits of another table than the current one, they end. True: there
+ * were, and the right has ended. */
+bool htc_map_edits_clear(htc_redirects *redirects, const htc_redirect_map *map);
 /** Fill in what is edited of the map, whose table has this version. */
 void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map, uint64_t version,
                           htc_map_report *report);
@@ -303,9 +333,10 @@ int htc_map_translate(request_rec *r);
 int htc_map_fixup(request_rec *r);
 /** What the status page says of a map. */
 struct htc_map_report {
-    const char *name;     /* of its file */
-    const char *source;   /* where it is named */
-    uint32_t slot, edits; /* the latter may be REDIRECT_AREA_NIL */
+    const char *name;   /* of its file */
+    const char *source; /* where it is named */
+    uint32_t slot;
+    htc_edits_slots edits;
     redirect_area_state state;
     redirect_table_info info; /* zero when it has no image */
     redirect_area_note note;

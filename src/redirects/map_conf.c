@@ -127,7 +127,7 @@ const char *htc_map_directive(cmd_parms *cmd, void *dir_conf, int argc, char *co
     if (argc < 1 || !*argv[0])
         return "HtCacheRedirectMap: give a file, then options such as status=301";
     map = apr_pcalloc(cmd->pool, sizeof(*map));
-    map->slot = map->edits = REDIRECT_AREA_NIL;
+    map->slot = map->edits.recent = map->edits.older = REDIRECT_AREA_NIL;
     /* Equality of the two pools is how httpd itself tells a .htaccess file. In a section of it
      * cmd->path is no directory. */
     if (cmd->pool == cmd->temp_pool)

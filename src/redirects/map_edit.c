@@ -1,15 +1,10 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * Edits of a map's rows while the server runs, asked for by POST to the status page. Each map of the
- * server's configuration has a second place in the area, for the overlay of its edits. The overlay
- * names the table that it belongs to, by the version of that table's image. So a table that is
- * loaded ends all edits of the one before by being there, and a request that has table and overlay
- * of the same version has both of one moment.
- *
- * Whoever edits has the right to build the overlay. So edits of a map come one behind the other, and
- * each is made from all that came before.
+ * Edits of a map's rows while the server runs, asked for by POST to the status page. Temporary ones
+ * lie beside the map's table, see redirects/map_overlay.c. Whoever edits has the right to build the
+ * overlay of the latest. So edits of a map come one behind the other, and each is made from all that
+ * came before.
  */
-#include "redirects/counters.h"
 #include "redirects/map.h"
 
 #include "http_protocol.h"
@@ -32,160 +27,14 @@ typedef struct editing {
     const htc_redirect_map *map;
     htc_map_edit *edit;
     apr_pool_t *pool;
-    htc_process_node *base, *before; /* before NULL: there was no overlay */
-    apr_array_header_t *errors;      /* const char * */
+    htc_process_node *base;
+    htc_overlays before;
+    apr_array_header_t *errors; /* const char * */
 } editing;
-
-/* --- places in the area ------------------------------------------------------------------------*/
-
-static redirect_area_key key_of(const htc_redirect_map *map, apr_pool_t *pool)
-{
-    const char *text = apr_psprintf(pool, "edits %" APR_UINT64_T_HEX_FMT " %" APR_UINT64_T_HEX_FMT,
-                                    map->key.word[0], map->key.word[1]);
-
-    return redirect_area_key_of(text, strlen(text), pool);
-}
-
-void htc_map_edits_prepare(htc_redirects *redirects, htc_redirect_map *map)
-{
-    redirect_area_key key;
-    apr_pool_t *pool;
-
-    map->edits = REDIRECT_AREA_NIL;
-    if (!htc_options_get()->secret.wanted || map->slot == REDIRECT_AREA_NIL ||
-        apr_pool_create(&pool, redirects->pool) != APR_SUCCESS)
-        return;
-    key = key_of(map, pool);
-    map->edits = redirect_area_map(redirects->area, &key, redirects->generation, true);
-    apr_pool_destroy(pool);
-}
 
 static const htc_table *table_of(htc_process_node *node)
 {
     return htc_process_cache_data(node);
-}
-
-/* Rows of edits that are in the file now keep their counts. */
-static void give_counts(const htc_redirects *redirects, const htc_redirect_map *map,
-                        const htc_table *edits)
-{
-    apr_pool_t *pool;
-
-    apr_pool_create(&pool, NULL);
-    htc_count_moved(redirects->area, map->slot, &edits->pin, pool);
-    apr_pool_destroy(pool);
-}
-
-static void say_ended(const htc_redirects *redirects, const htc_redirect_map *map, uint32_t rows)
-{
-    if (rows)
-        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, redirects->main_server,
-                     "HtCacheRedirectMap: %u temporary edits of %s end: its file was loaded", rows,
-                     map->file);
-}
-
-/* Rows that stay, or become what they are in the file, keep their counts. */
-static void take_counts(htc_redirects *redirects, const htc_redirect_map *map,
-                        const redirect_area_pin *old, apr_pool_t *pool)
-{
-    htc_process_node *base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
-    htc_process_node *node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
-
-    htc_count_moved(redirects->area, map->edits, old, pool);
-    if (base && node && table_of(node)->edits->base == table_of(base)->pin.version)
-        htc_count_edited(table_of(base), table_of(node));
-    if (node)
-        htc_table_release(redirects, node);
-    if (base)
-        htc_table_release(redirects, base);
-}
-
-static apr_status_t publish(htc_redirects *redirects, const htc_redirect_map *map,
-                            redirect_edits *edits, apr_pool_t *pool)
-{
-    static const htc_identity nothing;
-    redirect_area_pin old = {NULL};
-    uint32_t counters;
-    void *image;
-    size_t size;
-    bool older;
-    apr_status_t rv =
-        redirect_edits_finish(edits, apr_time_sec(apr_time_now()), &size, &counters, &older);
-
-    if (rv == APR_SUCCESS)
-        rv = redirect_area_reserve(redirects->area, map->edits, size, counters, &image);
-    if (rv != APR_SUCCESS)
-        return rv;
-    redirect_edits_write(edits, image);
-    redirect_area_pin_get(redirects->area, map->edits, &old);
-    rv = redirect_area_publish(redirects->area, map->edits, &nothing);
-    if (rv == APR_SUCCESS)
-        take_counts(redirects, map, &old, pool);
-    redirect_area_unpin(redirects->area, &old);
-    return rv;
-}
-
-/* An empty overlay takes the place of one that belongs to no table any more. */
-static bool clear(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    htc_process_node *base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
-    redirect_edits *edits;
-    apr_pool_t *pool;
-    bool done;
-
-    if (!base)
-        return false;
-    apr_pool_create(&pool, NULL);
-    edits = redirect_edits_create(table_of(base)->table, table_of(base)->pin.version, NULL, 0,
-                                  &map->options, pool);
-    done = publish(redirects, map, edits, pool) == APR_SUCCESS;
-    redirect_edits_destroy(edits);
-    apr_pool_destroy(pool);
-    htc_table_release(redirects, base);
-    return done;
-}
-
-/* With the right to build, which ends if it is true. */
-static bool end_edits(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    htc_process_node *node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
-    uint32_t rows = 0;
-
-    if (node && table_of(node)->edits->base != redirect_area_version(redirects->area, map->slot))
-        rows = table_of(node)->edits->differing;
-    if (rows)
-        give_counts(redirects, map, table_of(node));
-    if (node)
-        htc_table_release(redirects, node);
-    say_ended(redirects, map, rows);
-    return rows && clear(redirects, map);
-}
-
-void htc_map_edits_report(htc_redirects *redirects, const htc_redirect_map *map, uint64_t version,
-                          htc_map_report *report)
-{
-    htc_process_node *node = map->edits != REDIRECT_AREA_NIL
-                                 ? htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS)
-                                 : NULL;
-
-    if (!node)
-        return;
-    if (table_of(node)->edits->base == version) {
-        report->edited = table_of(node)->edits->differing;
-        report->edited_since = report->edited ? table_of(node)->edits->since : 0;
-    }
-    htc_table_release(redirects, node);
-}
-
-/* If somebody edits just now, that finds out itself. */
-void htc_map_edits_end(htc_redirects *redirects, const htc_redirect_map *map)
-{
-    if (map->edits == REDIRECT_AREA_NIL || !redirects->tables ||
-        !redirect_area_version(redirects->area, map->edits) ||
-        !redirect_area_build_begin(redirects->area, map->edits))
-        return;
-    if (!end_edits(redirects, map))
-        redirect_area_build_failed(redirects->area, map->edits, NULL);
 }
 
 /* --- which map ---------------------------------------------------------------------------------*/
@@ -332,8 +181,9 @@ static int say_failed(const editing *ing, apr_status_t rv)
 
 /* For edits of this map, whose file is looked at for its format. @a before NULL: none. */
 static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table *base,
-                                   const redirect_edited *before, bool any_source, apr_pool_t *pool)
+                                   const htc_overlays *before, bool any_source, apr_pool_t *pool)
 {
+    const redirect_edited *edited = before ? htc_overlays_join(base, before) : NULL;
     redirect_map_options options = map->options;
     char *bytes = apr_palloc(pool, FORMAT_BYTES);
     apr_size_t len = 0;
@@ -346,44 +196,35 @@ static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table 
     }
     options.format = redirect_format_of(&map->options, map->file, bytes, len);
     options.any_source = any_source;
-    edits = redirect_edits_create(base->table, base->pin.version, before, 0, &options, pool);
+    edits = redirect_edits_create(base->table, base->pin.version, edited,
+                                  edited ? htc_overlays_older(before) : 0, &options, pool);
     redirect_edits_like(edits, map->file, bytes, len, len < FORMAT_BYTES);
     return edits;
 }
 
 static void check_temporary(const editing *ing, redirect_edits *edits, redirect_report *report)
 {
-    htc_process_node *node = htc_table_acquire(ing->redirects, ing->map->edits, HTC_IMAGE_EDITS);
+    const redirect_edited *edited;
+    htc_overlays now;
 
-    if (!node)
-        return;
-    if (table_of(node)->edits->base == table_of(ing->base)->pin.version)
-        redirect_edits_check(edits,
-                             htc_edits_join(table_of(ing->base), htc_process_cache_data(node)),
-                             ing->edit->text, ing->edit->len, report);
-    htc_table_release(ing->redirects, node);
+    htc_overlays_acquire(ing->redirects, &ing->map->edits, &now);
+    edited = htc_overlays_join(table_of(ing->base), &now);
+    if (edited)
+        redirect_edits_check(edits, edited, ing->edit->text, ing->edit->len, report);
+    htc_overlays_release(ing->redirects, &now);
 }
 
-/* With table and overlay pinned, and the right to build. */
+/* With table and overlays pinned, and the right to build. */
 static int make_edits(editing *ing)
 {
-    const htc_table *base = table_of(ing->base);
     redirect_report report = {
         .fn = take_message, .baton = ing, .compile = try_pattern, .try_most = REDIRECT_TRY_MOST};
-    htc_table *before = ing->before ? htc_process_cache_data(ing->before) : NULL;
-    redirect_edits *edits;
-    apr_status_t rv;
+    redirect_edits *edits =
+        begin_edits(ing->map, table_of(ing->base), &ing->before, false, ing->pool);
+    apr_status_t rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
 
-    if (before && before->edits->base != base->pin.version) {
-        say_ended(ing->redirects, ing->map, before->edits->differing);
-        give_counts(ing->redirects, ing->map, table_of(ing->before));
-        before = NULL;
-    }
-    edits =
-        begin_edits(ing->map, base, before ? htc_edits_join(base, before) : NULL, false, ing->pool);
-    rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
     if (rv == APR_SUCCESS)
-        rv = publish(ing->redirects, ing->map, edits, ing->pool);
+        rv = htc_map_edits_publish(ing->redirects, ing->map, edits, &ing->before, ing->pool);
     if (rv == APR_SUCCESS)
         check_temporary(ing, edits, &report);
     ing->edit->applied = redirect_edits_applied(edits);
@@ -399,19 +240,18 @@ static int edit_table(editing *ing)
     int status;
 
     htc_map_refresh(redirects, ing->map, LOOK_AT_FILE, ing->pool);
+    if (htc_map_edits_clear(redirects, ing->map))
+        return AGAIN;
     ing->base = htc_table_acquire(redirects, ing->map->slot, HTC_IMAGE_TABLE);
     if (!ing->base)
         return fail(&ing->edit->why, HTTP_CONFLICT,
                     "the map's file could not be loaded; mend it, see the error log");
-    ing->before = redirect_area_version(redirects->area, ing->map->edits)
-                      ? htc_table_acquire(redirects, ing->map->edits, HTC_IMAGE_EDITS)
-                      : NULL;
+    htc_overlays_acquire(redirects, &ing->map->edits, &ing->before);
     status = make_edits(ing);
     if (status == HTTP_OK &&
         redirect_area_version(redirects->area, ing->map->slot) != table_of(ing->base)->pin.version)
         status = AGAIN;
-    if (ing->before)
-        htc_table_release(redirects, ing->before);
+    htc_overlays_release(redirects, &ing->before);
     htc_table_release(redirects, ing->base);
     return status;
 }
@@ -420,7 +260,7 @@ static bool lock(const editing *ing)
 {
     int64_t until = htc_mono_ms() + LOCK_WAIT_MS;
 
-    while (!redirect_area_build_begin(ing->redirects->area, ing->map->edits)) {
+    while (!redirect_area_build_begin(ing->redirects->area, ing->map->edits.recent)) {
         if (htc_mono_ms() >= until)
             return false;
         apr_sleep(LOCK_LOOK_US);
@@ -461,7 +301,7 @@ static int edit_temporarily(editing *ing)
         ing->errors->nelts = ing->edit->warnings->nelts = 0;
         status = edit_table(ing);
         if (status != HTTP_OK && status != AGAIN) /* what was published has ended the build */
-            redirect_area_build_failed(ing->redirects->area, ing->map->edits, NULL);
+            redirect_area_build_failed(ing->redirects->area, ing->map->edits.recent, NULL);
     }
     return status != AGAIN ? status
                            : fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
@@ -680,8 +520,8 @@ static int edit_file(editing *ing)
     if (!lock(ing))
         return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
     status = write_edits(&w);
-    if (!end_edits(ing->redirects, ing->map))
-        redirect_area_build_failed(ing->redirects->area, ing->map->edits, NULL);
+    if (!htc_map_edits_clear(ing->redirects, ing->map))
+        redirect_area_build_failed(ing->redirects->area, ing->map->edits.recent, NULL);
     return status;
 }
 
@@ -698,7 +538,7 @@ int htc_map_edit_apply(request_rec *r, htc_map_edit *edit)
     if (status != HTTP_OK)
         return status;
     edit->file = ing.map->file;
-    if (ing.map->edits == REDIRECT_AREA_NIL)
+    if (ing.map->edits.recent == REDIRECT_AREA_NIL)
         return fail(&edit->why, HTTP_SERVICE_UNAVAILABLE,
                     "there is no place for edits of this map");
     return edit->temporary ? edit_temporarily(&ing) : edit_file(&ing);
@@ -707,13 +547,13 @@ int htc_map_edit_apply(request_rec *r, htc_map_edit *edit)
 /* --- showing them ------------------------------------------------------------------------------*/
 
 static int rows_of_source(request_rec *r, htc_map_question *question, const htc_redirect_map *map,
-                          const htc_table *base, const redirect_edited *edited)
+                          const htc_table *base, const htc_overlays *overlays)
 {
     htc_map_edit edit = {.warnings = apr_array_make(r->pool, 1, sizeof(const char *))};
     editing ing = {
         .edit = &edit, .pool = r->pool, .errors = apr_array_make(r->pool, 1, sizeof(const char *))};
     redirect_report report = {.fn = take_message, .baton = &ing};
-    redirect_edits *edits = begin_edits(map, base, edited, false, r->pool);
+    redirect_edits *edits = begin_edits(map, base, overlays, false, r->pool);
     apr_status_t rv = redirect_edits_find(edits, question->source, strlen(question->source),
                                           &report, question->fn, question->baton);
 
@@ -728,9 +568,9 @@ static int rows_of_source(request_rec *r, htc_map_question *question, const htc_
 int htc_map_rows(request_rec *r, htc_map_question *question)
 {
     htc_redirects *redirects = htc_server_conf_of(r->server)->redirects;
-    const redirect_edited *edited = NULL;
     const htc_redirect_map *map;
-    htc_process_node *base, *node = NULL;
+    htc_process_node *base;
+    htc_overlays overlays;
     int status = find_map(r, question->map, &map, &question->why);
 
     if (status != HTTP_OK)
@@ -738,17 +578,14 @@ int htc_map_rows(request_rec *r, htc_map_question *question)
     base = htc_table_acquire(redirects, map->slot, HTC_IMAGE_TABLE);
     if (!base)
         return fail(&question->why, HTTP_CONFLICT, "the map has no rows, see the error log");
-    if (map->edits != REDIRECT_AREA_NIL)
-        node = htc_table_acquire(redirects, map->edits, HTC_IMAGE_EDITS);
-    if (node && table_of(node)->edits->base == table_of(base)->pin.version)
-        edited = htc_edits_join(table_of(base), htc_process_cache_data(node));
+    htc_overlays_acquire(redirects, &map->edits, &overlays);
     if (question->source)
-        status = rows_of_source(r, question, map, table_of(base), edited);
+        status = rows_of_source(r, question, map, table_of(base), &overlays);
     else
-        redirect_edited_each(edited, table_of(base)->table, question->differing, question->from,
-                             question->fn, question->baton, r->pool);
-    if (node)
-        htc_table_release(redirects, node);
+        redirect_edited_each(htc_overlays_join(table_of(base), &overlays), table_of(base)->table,
+                             question->differing, question->from, question->fn, question->baton,
+                             r->pool);
+    htc_overlays_release(redirects, &overlays);
     htc_table_release(redirects, base);
     return status;
 }

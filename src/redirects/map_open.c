@@ -128,20 +128,47 @@ void htc_table_release(htc_redirects *redirects, htc_process_node *node)
     htc_process_cache_release(redirects->tables, node);
 }
 
-/* An image has one version, so another table of this version is the same. */
-static HTC_APART void join_edits(const htc_table *base, htc_table *edits)
+/* --- edits ------------------------------------------------------------------------------------*/
+
+void htc_overlays_belong(htc_overlays *o)
 {
-    apr_thread_mutex_lock(edits->lock);
-    if (!atomic_load_explicit(&edits->edited, memory_order_relaxed))
-        atomic_store_explicit(&edits->edited,
-                              redirect_edited_open(base->table, edits->edits, NULL, edits->pool),
-                              memory_order_release);
-    apr_thread_mutex_unlock(edits->lock);
+    const htc_table *recent = o->recent, *older = o->older;
+
+    o->last = o->under = NULL;
+    if (!recent)
+        return;
+    if (older && redirect_overlay_covers(older->edits, recent->edits)) {
+        o->last = o->older;
+    } else if (!recent->edits->older) {
+        o->last = o->recent;
+    } else if (older && older->pin.version == recent->edits->older) {
+        o->last = o->recent;
+        o->under = o->older;
+    }
 }
 
-const redirect_edited *htc_edits_join(const htc_table *base, htc_table *edits)
+/* An image has one version, so another table of this version is the same. What is made lies with the
+ * last overlay, and opens the older one's image once more, as the table of that may be freed. */
+static HTC_APART void join_edits(const htc_table *base, htc_table *last, const htc_table *under)
 {
-    if (!atomic_load_explicit(&edits->edited, memory_order_acquire))
-        join_edits(base, edits);
-    return atomic_load_explicit(&edits->edited, memory_order_acquire);
+    apr_thread_mutex_lock(last->lock);
+    if (!atomic_load_explicit(&last->edited, memory_order_relaxed)) {
+        const redirect_overlay *own =
+            under ? redirect_overlay_open(under->pin.image, under->pin.size, last->pool) : NULL;
+
+        if (own || !under)
+            atomic_store_explicit(&last->edited,
+                                  redirect_edited_open(base->table, last->edits, own, last->pool),
+                                  memory_order_release);
+    }
+    apr_thread_mutex_unlock(last->lock);
+}
+
+const redirect_edited *htc_overlays_join(const htc_table *base, const htc_overlays *o)
+{
+    if (!o->last || o->last->edits->base != base->pin.version)
+        return NULL;
+    if (!atomic_load_explicit(&o->last->edited, memory_order_acquire))
+        join_edits(base, o->last, o->under);
+    return atomic_load_explicit(&o->last->edited, memory_order_acquire);
 }

@@ -41,7 +41,7 @@ static htc_map_report *add_report(htc_redirects *redirects, uint32_t slot,
     report = apr_array_push(reports);
     memset(report, 0, sizeof(*report));
     report->slot = slot;
-    report->edits = REDIRECT_AREA_NIL;
+    report->edits = (htc_edits_slots){REDIRECT_AREA_NIL, REDIRECT_AREA_NIL};
     redirect_area_state_get(redirects->area, slot, &report->state);
     redirect_area_note_get(redirects->area, slot, &report->note);
     node = htc_table_acquire(redirects, slot, HTC_IMAGE_TABLE);
