@@ -248,6 +248,7 @@ sub answer {
 sub mask {
     my ($text) = @_;
     $text =~ s/^(Allow: )([^\n]*)/$1 . join ',', sort split m{,}, $2/me;
+    $text =~ s/( xmlns:\w+="[^"]*")+/join '', sort $& =~ m{ [^ >]+}g/ge;    # in a random order, see t/94
     return $text =~ s/missing-files-(?:stock|cached)/SERVER/gr =~ s/\b(?:1[2-9]|2\d)\d{3}\b/PORT/gr =~ s{<D:(?:creationdate|getlastmodified|getetag)[^>]*>[^<]*}{}gr;
 }
 
