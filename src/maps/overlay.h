@@ -142,9 +142,9 @@ const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool);
 typedef struct redirect_edits redirect_edits;
 
 /** Go on from the edits @a before (NULL: none), which are of @a base like the new ones. Both stay
- * open until redirect_edits_destroy(). @a version, @a older: of the base's image, and of that of the
- * older overlay; 0: there is none. If @a before is one overlay, and there is an older one, it is that. @a options: the map's, with the format that its file has. NULL: there is no
- * memory. */
+ * open until redirect_edits_destroy(). @a version: of the base's image. @a older: of the older
+ * overlay's; 0: there is none. If @a before is one overlay, and there is an older one, it is that.
+ * @a options: the map's, with the format that its file has. NULL: there is no memory. */
 redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t version,
                                       const redirect_edited *before, uint64_t older,
                                       const struct redirect_map_options *options, apr_pool_t *pool);
@@ -186,10 +186,10 @@ apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *s
 /** Write the image to @a to (64-byte aligned). Once, after finish. */
 void redirect_edits_write(redirect_edits *edits, void *to);
 /**
- * Warn of rows that the edits of @a text set and that are never used, lead to themselves or to a loop,
- * as redirect_map_check() does of rows of a file. @a edited: with the overlay that was written by
- * @a edits, which was made of this text; or NULL: the edits are rows of the base, and @a edits is new. Lines are those of the
- * text. Rows with conditions are not looked at.
+ * Warn of rows that the edits of @a text set and that are never used, lead to themselves or to a
+ * loop, as redirect_map_check() does of rows of a file. Lines are those of the text. Rows with
+ * conditions are not looked at. @a edited: the table with the overlay that @a edits has written.
+ * NULL: the edits are rows of the base already, and @a edits is new.
  */
 apr_status_t redirect_edits_check(redirect_edits *edits, const redirect_edited *edited,
                                   const char *text, size_t len, struct redirect_report *report);
