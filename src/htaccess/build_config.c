@@ -7,7 +7,8 @@
  * read the builder's own memory. httpd's directives allocate from the pool that they are given. The
  * one exception are compiled regexes, which PCRE allocates: these are copied. Any other cleanup in
  * the pool belongs to memory or something else outside of it. Then the file is refused, and each
- * request runs its record.
+ * request runs its record. So is a file with a regex in httpd before 2.4.53, whose ap_regexec()
+ * writes into the regex, because the heap cannot be written.
  *
  * Directives that cannot be shared, such as php_value, are left to each request. The rest of the
  * file is shared, where the two do not depend on each other.
@@ -35,6 +36,7 @@ static struct {
     int (*info2)(const void *code, uint32_t what, void *where);
     int (*info1)(const void *code, const void *extra, int what, void *where);
     apr_status_t (*cleanup)(void *regex); /* httpd's own, of a regex in a pool */
+    bool written;                         /* httpd writes into a regex that it uses */
 } pcre;
 
 /* --- regexes ----------------------------------------------------------------------------------*/
@@ -57,7 +59,7 @@ static bool is_cleanup_of(void *regex, const void *data, apr_status_t (*plain)(v
     return true;
 }
 
-bool htc_build_prepare(void)
+bool htc_build_prepare(bool *shares_regexes)
 {
     htc_run run;
     void *memory;
@@ -80,9 +82,15 @@ bool htc_build_prepare(void)
             pcre.info2 = NULL; /* a library that another module has loaded */
             good = pcre.info1 && compiled_size(regex);
         }
+        if (good) {
+            regex->re_erroffset = 0;
+            ap_regexec(regex, "ab", 0, NULL, 0);
+            pcre.written = regex->re_erroffset != 0;
+        }
         htc_run_undo(&run);
     }
     free(memory);
+    *shares_regexes = !pcre.written;
     return good;
 }
 
@@ -104,7 +112,7 @@ static bool move_regex(void *baton, const void *data, apr_status_t (*plain)(void
 
     if (plain == apr_pool_cleanup_null)
         return true;
-    if (plain != pcre.cleanup)
+    if (plain != pcre.cleanup || pcre.written)
         return false;
     size = compiled_size(regex);
     if (!size)
@@ -359,7 +367,8 @@ const char *htc_move_all(htc_heap_draft *draft, bool *whole)
     moving move = {.pool = draft->run.pool};
 
     if (!htc_run_each_cleanup(&draft->run, move_regex, &move))
-        return "a directive keeps something outside of the memory that it is given";
+        return pcre.written ? "it has a regex, which httpd before 2.4.53 does not let processes share"
+                            : "a directive keeps something outside of the memory that it is given";
     *whole = htc_run_left(&draft->run) > move.bytes;
     move.copy = true;
     if (*whole)

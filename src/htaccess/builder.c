@@ -332,12 +332,13 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
 {
     int processes = 0;
     const char *why = NULL;
+    bool shares_regexes;
     apr_status_t rv;
 
     if (!ctx->store)
         return;
     ap_mpm_query(AP_MPMQ_HARD_LIMIT_DAEMONS, &processes);
-    if (!htc_build_prepare()) {
+    if (!htc_build_prepare(&shares_regexes)) {
         ap_log_error(
             APLOG_MARK, APLOG_WARNING, 0, s,
             "HtCache: this httpd, APR or PCRE keeps memory in a way not known here. What httpd "
@@ -345,6 +346,11 @@ void htc_heap_start(htc_context *ctx, server_rec *s)
             "itself. Please report it, with the output of 'httpd -V' and the version of PCRE");
         return;
     }
+    if (!shares_regexes)
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, s,
+                     "HtCache: httpd before 2.4.53 writes into regexes when it uses them. So each "
+                     "request runs the directives of a .htaccess file with regexes itself. Update "
+                     "httpd to share what it makes of these files");
     rv =
         htc_heap_create(&ctx->heap, ctx->memory - ctx->memory / HTC_RECORDS_PART,
                         (unsigned)(processes < 1 ? 256 : processes) + SPARE_ROWS, ctx->pconf, &why);

@@ -12,6 +12,11 @@
 #include "htaccess/internal.h"
 #include "redirects/redirects.h"
 
+/* How httpd before 2.4.43 compiles regexes. It has no name for it. */
+#ifndef AP_REG_DEFAULT
+#define AP_REG_DEFAULT AP_REG_DOLLAR_ENDONLY
+#endif
+
 /* A RegexDefaultOptions line is for what stands behind it, so which of them a section was compiled
  * with cannot be told from what is in force now. A <Perl> section leaves no line. */
 static bool compiled_by_default(void)
@@ -32,7 +37,10 @@ static bool add_section(redirect_literals *list, const ap_conf_vector_t *section
                                   : redirect_literals_add_text(list, core->d);
     if (!compiled_by_default())
         return false;
-    redirect_regex_read(core->d, strlen(core->d), REDIRECT_REGEX_DEFAULT, NULL, scratch, &facts);
+    redirect_regex_read(core->d, strlen(core->d),
+                        (AP_REG_DEFAULT & AP_REG_DOTALL ? REDIRECT_REGEX_DOTALL : 0) |
+                            REDIRECT_REGEX_DOLLAR_ENDONLY,
+                        NULL, scratch, &facts);
     return redirect_literals_add_regex(list, &facts);
 }
 

@@ -259,8 +259,9 @@ unsigned htc_lines_logged(void);
 bool htc_build(htc_context *ctx, server_rec *main_server, const htc_heap_request *request,
                apr_file_t *nowhere, apr_pool_t *scratch);
 /* htaccess/build_config.c */
-/** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared. */
-bool htc_build_prepare(void);
+/** Find out how httpd keeps compiled regexes. False: not as expected, so nothing can be shared.
+ * *shares_regexes: files with regexes can be, too. */
+bool htc_build_prepare(bool *shares_regexes);
 
 /** What the private directive of one synthetic file has to do. Lives in the request's pool. */
 typedef struct htc_job {

@@ -38,6 +38,11 @@ sub version {
     return $version //= qx{"@{[httpd()]}" -v} =~ m{Apache/2\.4\.(\d+)} ? $1 : die "no httpd 2.4\n";
 }
 
+# ap_regexec() of an older one writes into the regex. So each request runs a file with regexes.
+sub shares_regexes {
+    return version() >= 53;
+}
+
 sub libexecdir {
     return $ENV{HTCACHE_LIBEXECDIR} ||= apxs_query('LIBEXECDIR');
 }
