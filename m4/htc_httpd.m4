@@ -59,18 +59,24 @@ AC_MSG_RESULT([$htc_apr_version])
 ])
 
 # HTC_CHECK_HTTPD_VERSION
+# 2.4.37 is the oldest that the module was run on. 2.5 is what the development branch calls itself.
 AC_DEFUN([HTC_CHECK_HTTPD_VERSION], [
-AC_MSG_CHECKING([for httpd 2.4])
+AC_MSG_CHECKING([for httpd 2.4.37 or newer])
 htc_save_CPPFLAGS=$CPPFLAGS
 CPPFLAGS="$CPPFLAGS $APR_CPPFLAGS $HTTPD_CPPFLAGS"
+AC_PREPROC_IFELSE([AC_LANG_SOURCE([[@%:@include "ap_release.h"]])], [],
+    [AC_MSG_RESULT([no])
+     AC_MSG_ERROR([$APXS names no headers of httpd that can be read, or APR's are missing])])
 AC_PREPROC_IFELSE([AC_LANG_SOURCE([[
 @%:@include "ap_release.h"
-@%:@if AP_SERVER_MAJORVERSION_NUMBER != 2 || AP_SERVER_MINORVERSION_NUMBER != 4
-@%:@error other httpd
+@%:@if AP_SERVER_MAJORVERSION_NUMBER != 2 || AP_SERVER_MINORVERSION_NUMBER < 4 || \
+    (AP_SERVER_MINORVERSION_NUMBER == 4 && AP_SERVER_PATCHLEVEL_NUMBER < 37)
+@%:@error too old
 @%:@endif]])],
     [AC_MSG_RESULT([yes])],
     [AC_MSG_RESULT([no])
-     AC_MSG_ERROR([$APXS belongs to another httpd than 2.4, or APR's headers are missing])])
+     AC_MSG_ERROR([$APXS belongs to an httpd older than 2.4.37, the oldest that mod_htcache works
+        with. Name a newer one with --with-apxs=PATH])])
 CPPFLAGS=$htc_save_CPPFLAGS
 ])
 
