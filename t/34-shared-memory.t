@@ -14,6 +14,9 @@ use HtCache::Faults;
 use HtCache::Host qw(cached_host status_page);
 use HtCache::Server;
 
+plan skip_all => 'this httpd writes into regexes, so that files with some cannot be shared'
+    if !HtCache::Env::shares_regexes();
+
 # The heap, three quarters of 1536 KB, holds some two hundred of these.
 my ($many, $rounds) = (400, 1);
 my $OFTEN = 4; # what is asked for so often gets room where there is none (base/ghosts.h)
