@@ -24,19 +24,31 @@ AC_SUBST([$1_LIBS])
 AS_IF([test "$htc_found" = yes], [$6], [$7])
 ])
 
-# HTC_REQUIRE_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE)
-AC_DEFUN([HTC_REQUIRE_LIB], [
-HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [],
-    [AC_MSG_ERROR([$4 is missing (Debian: apt-get install $6)])])
+# HTC_MISSING(WHAT, DEBIAN PACKAGE, RPM PACKAGE)
+# Something that configure cannot do without is missing: HTC_REPORT_MISSING says so, once for all of them.
+AC_DEFUN([HTC_MISSING], [
+htc_missing="$htc_missing $1"
+htc_missing_deb="${htc_missing_deb:+$htc_missing_deb }$2"
+htc_missing_rpm="${htc_missing_rpm:+$htc_missing_rpm }$3"
 ])
 
-# HTC_FARM_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE)
+# HTC_REPORT_MISSING
+AC_DEFUN([HTC_REPORT_MISSING], [
+AS_IF([test -n "$htc_missing"],
+    [AC_MSG_ERROR([missing:$htc_missing. HTC_PACKAGES([$htc_missing_deb], [$htc_missing_rpm])])])
+])
+
+# HTC_REQUIRE_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE, RPM PACKAGE)
+AC_DEFUN([HTC_REQUIRE_LIB], [
+HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [], [HTC_MISSING([$4], [$6], [$7])])
+])
+
+# HTC_FARM_LIB(NAME, HEADER, FUNCTION, PKG-CONFIG MODULE, PLAIN LIBS, DEBIAN PACKAGE, RPM PACKAGE)
 # Without the library there is no farm tier: an error where it was asked for.
 AC_DEFUN([HTC_FARM_LIB], [
 HTC_CHECK_LIB([$1], [$2], [$3], [$4], [$5], [],
     [AS_IF([test "$with_libmemcached" = check], [with_libmemcached=no])
-     AS_IF([test "$with_libmemcached" != no],
-        [AC_MSG_ERROR([$4 is missing (Debian: apt-get install $6)])])])
+     AS_IF([test "$with_libmemcached" != no], [HTC_MISSING([$4], [$6], [$7])])])
 ])
 
 # HTC_LIBRARY_FILE(VARIABLE, LIBS, FUNCTION, PATTERN)

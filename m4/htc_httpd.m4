@@ -1,6 +1,10 @@
 dnl Licensed under the Apache License, Version 2.0; see LICENSE.
 dnl Macros of configure.ac that find httpd and APR and decide where 'make install' puts things.
 
+# HTC_PACKAGES(DEBIAN PACKAGES, RPM PACKAGES)
+# How they are installed, for messages.
+m4_define([HTC_PACKAGES], [Debian, Ubuntu: apt-get install $1; RHEL, Fedora: dnf install $2])
+
 # HTC_APXS_Q(VARIABLE, NAME)
 # Set the shell variable to what apxs says of NAME, without blanks at the ends.
 AC_DEFUN([HTC_APXS_Q], [$1=`$APXS -q $2 2>/dev/null | $SED 's/^ *//; s/ *$//'`])
@@ -19,7 +23,7 @@ AS_CASE([$with_apxs],
     [APXS=$with_apxs])
 AC_SUBST([APXS])
 AS_IF([test "$APXS" = no],
-    [AC_MSG_ERROR([apxs is missing (Debian: apt-get install apache2-dev), or name it with --with-apxs=PATH])])
+    [AC_MSG_ERROR([apxs is missing: name it with --with-apxs=PATH, or install it. HTC_PACKAGES([apache2-dev], [httpd-devel])])])
 AC_MSG_CHECKING([whether $APXS works])
 HTC_APXS_Q([htc_includedir], [INCLUDEDIR])
 AS_IF([test -n "$htc_includedir" && test -f "$htc_includedir/httpd.h"],
@@ -44,7 +48,7 @@ HTC_APXS_Q([htc_apu_config], [APU_CONFIG])
 AS_IF([test -x "$htc_apr_config"], [], [AC_PATH_PROGS([htc_apr_config], [apr-1-config], [no])])
 AS_IF([test -x "$htc_apu_config"], [], [AC_PATH_PROGS([htc_apu_config], [apu-1-config], [no])])
 AS_IF([test "$htc_apr_config" = no || test "$htc_apu_config" = no],
-    [AC_MSG_ERROR([apr-1-config or apu-1-config is missing (Debian: apt-get install libapr1-dev libaprutil1-dev)])])
+    [AC_MSG_ERROR([apr-1-config or apu-1-config is missing. HTC_PACKAGES([libapr1-dev libaprutil1-dev], [apr-devel apr-util-devel])])])
 APR_CPPFLAGS="`$htc_apr_config --includes --cppflags | tr '\n' ' '`"
 APR_LIBS="`$htc_apr_config --link-ld --libs | tr '\n' ' '`"
 APU_CPPFLAGS="`$htc_apu_config --includes | tr '\n' ' '`"
@@ -81,33 +85,45 @@ CPPFLAGS=$htc_save_CPPFLAGS
 ])
 
 # HTC_INSTALL_DIRS
-# The module goes where apxs says. The configuration goes to mods-available/ where httpd's
-# configuration has Debian's layout, else to a conf.d/ it reads, else beside httpd.conf.
+# Substitutes where 'make install' puts things: htcmoddir, htcloaddir and htcloadfile, htcconfdir; htcstatedir, and
+# HTC_NEXT, what is to be done after it. m4/layout.sh decides by the layout of httpd's own configuration.
 AC_DEFUN([HTC_INSTALL_DIRS], [
 HTC_APXS_Q([htc_libexecdir], [LIBEXECDIR])
-HTC_APXS_Q([htc_sysconfdir], [SYSCONFDIR])
+AC_ARG_WITH([layout],
+    [AS_HELP_STRING([--with-layout=NAME], [the layout of httpd's configuration: debian, redhat, suse, alpine, plain
+        (default: by the folders that are there)])],
+    [], [with_layout=auto])
+AC_MSG_CHECKING([for the layout of httpd's configuration])
+htc_answers=`sh "$srcdir/m4/layout.sh" "$APXS" "$with_layout"` ||
+    AC_MSG_ERROR([choose one: --with-layout=debian, redhat, suse, alpine or plain])
+for htc_name in layout why loaddir loadfile confdir statedir next; do
+    AS_UNSET([htc_said_$htc_name])
+done
+eval "`AS_ECHO(["$htc_answers"]) | $SED 's/^/htc_said_/'`"
+AC_MSG_RESULT([$htc_said_layout ($htc_said_why)])
 AC_ARG_WITH([moduledir],
     [AS_HELP_STRING([--with-moduledir=DIR], [install the module there (default: where apxs says)])],
     [htcmoddir=$withval], [htcmoddir=$htc_libexecdir])
 AC_ARG_WITH([confdir],
-    [AS_HELP_STRING([--with-confdir=DIR], [install htcache.load and htcache.conf there (default: by
-        the layout of httpd's own configuration)])],
-    [htcconfdir=$withval],
-    [htcconfdir=$htc_sysconfdir
-     for htc_dir in "$htc_sysconfdir/mods-available" "$htc_sysconfdir/conf.d" \
-                    "$htc_sysconfdir/../conf.d"; do
-         AS_IF([test -d "$htc_dir"], [htcconfdir=$htc_dir; break])
-     done
-     AS_IF([test "$htc_sysconfdir" = /etc/apache2], [htcconfdir=/etc/apache2/mods-available])])
+    [AS_HELP_STRING([--with-confdir=DIR], [install htcache.conf there (default: by the layout)])],
+    [htcconfdir=$withval; htc_said_loaddir=$withval], [htcconfdir=$htc_said_confdir])
+AC_ARG_WITH([loaddir],
+    [AS_HELP_STRING([--with-loaddir=DIR], [install the file with the LoadModule line there (default: by the layout, or
+        the DIR of --with-confdir)])],
+    [htcloaddir=$withval], [htcloaddir=$htc_said_loaddir])
+htcloadfile=$htc_said_loadfile
 AC_ARG_WITH([statedir],
     [AS_HELP_STRING([--with-statedir=DIR], [where HtCacheCountersFile is by default; DIR belongs to
         the user that starts httpd (default: /var/lib/apache2 or /var/lib/httpd, where there is
         one, else LOCALSTATEDIR/lib)])],
-    [htcstatedir=$withval],
-    [AS_IF([test -d /var/lib/apache2], [htcstatedir=/var/lib/apache2],
-        [test -d /var/lib/httpd], [htcstatedir=/var/lib/httpd],
-        [htcstatedir='$(localstatedir)/lib'])])
+    [htcstatedir=$withval], [htcstatedir=$htc_said_statedir])
+AS_IF([test -z "$htcstatedir"], [htcstatedir='$(localstatedir)/lib'])
+HTC_NEXT=`AS_ECHO(["$htc_said_next"]) |
+    $SED "s|@LOAD@|$htcloaddir/$htcloadfile|; s|@CONF@|$htcconfdir/htcache.conf|"`
+AC_SUBST([HTC_NEXT])
 AC_SUBST([htcstatedir])
 AC_SUBST([htcmoddir])
+AC_SUBST([htcloaddir])
+AC_SUBST([htcloadfile])
 AC_SUBST([htcconfdir])
 ])

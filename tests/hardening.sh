@@ -22,6 +22,7 @@ optimized() {
 }
 
 for file in src/.libs/mod_htcache.so src/htcachectl; do
+    [ "$file" != src/htcachectl ] || [ -f "$file" ] || continue # configure --disable-tool
     [ ! -f "src/.libs/${file##*/}" ] || file=src/.libs/${file##*/}
     segments=$(readelf -lW "$file")
     dynamic=$(readelf -dW "$file")

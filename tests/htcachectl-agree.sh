@@ -7,6 +7,10 @@ tool=${HTCACHECTL:-src/htcachectl}
 man=$srcdir/docs/htcachectl.1
 failed=0
 
+! ./config.status --config | grep -q -e --disable-tool -e --enable-tool=no || {
+    echo "SKIP: configure was told --disable-tool"
+    exit 77
+}
 [ -x "$tool" ] || {
     echo "FAIL: $tool is not there"
     exit 1
