@@ -28,7 +28,7 @@
 #define MOST_REST 16 /* modules of which each request runs directives of one file */
 
 /* How PCRE tells the size of what it compiled: pcre2_pattern_info(), or pcre_fullinfo() with httpd
- * before 2.4.51. httpd links with one of them. */
+ * before 2.4.53. httpd links with one of them. */
 #define PCRE2_INFO_SIZE_ 22
 #define PCRE_INFO_SIZE_  1
 
