@@ -76,7 +76,7 @@ sub done {
 # --- one, and many -------------------------------------------------------------------------------
 
 is_deeply done("set /old/1 https://example.org/edited/1\n"),
-    { action => 'map-edit', map => $file{host}, temporary => JSON::PP::true, edits => 1, differing => 1, warnings => [] }, 'a row is set';
+    { action => 'map-edit', map => $file{host}, temporary => JSON::PP::true, edits => 1, differing => 1, ended => 0, warnings => [] }, 'a row is set';
 is answers('/old/1'), all_are('https://example.org/edited/1'), 'the next request of each child sees it';
 is answers('/old/2'), all_are('https://example.org/file/2'), 'other rows are as they were';
 is done(join '', "# many\n\n", map {"set /old/$_ https://example.org/many/$_ 301\nadd \"/new/$_\" https://example.org/new/$_\n"} 2 .. 40)->{edits}, 78,

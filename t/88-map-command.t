@@ -26,14 +26,19 @@ my $url;
 sub run {
     my (@words) = @_;
     my $in = ref $words[-1] ? ${ pop @words } : '';
-    write_file("$dir/in", $in);
+    pipe my $from, my $to or die "cannot make a pipe: $!";
     my $pid = fork // die "cannot fork: $!";
     if (!$pid) {
         open STDOUT, '>', "$dir/out";
         open STDERR, '>', "$dir/err";
-        open STDIN,  '<', "$dir/in";
+        open STDIN,  '<&', $from;
+        close $to;
         exec $tool, 'map', @words, "--url=$url";
     }
+    close $from;
+    local $SIG{PIPE} = 'IGNORE';
+    print $to $in;
+    close $to;
     waitpid $pid, 0;
     return ($? & 127 ? "signal $?" : $? >> 8, read_file("$dir/out") // '', read_file("$dir/err") // '');
 }
@@ -92,7 +97,7 @@ like asked(), qr{^Content-Type: text/plain$}m, 'add: as text';
 is body(), "add /a /b 301 query=drop\n", 'add: the edit is the body';
 done(differing => 2, warnings => ["1: beware \e[31m"]);
 expect 'set', [qw(set m.txt), '/a b', '/c "d"', '--temporary'], 0,
-    qr/\A1 edit taken, until the map's file is loaded; 2 rows differ from the file\n\z/, qr/^htcachectl: m.txt: warning: 1: beware \\x1b\[31m$/m;
+    qr/\A1 edit taken, until the map's file is loaded; 2 rows differ from the file\n\z/, qr/^htcachectl: m.txt: warning: beware \\x1b\[31m$/m;
 like asked(), qr{\APOST /status\?map=m\.txt&temporary=1 HTTP}, 'set: temporary';
 is body(), qq{set "/a b" "/c \\"d\\""\n}, 'set: words are quoted';
 done();
@@ -103,8 +108,10 @@ expect 'add without a target', [qw(add m.txt /a - 410)], 0, qr/taken/;
 is body(), "add /a - 410\n", 'it is sent so';
 expect 'apply', ['apply', 'm.txt', \"# two\nadd /a /b\n\nset /c /d\n"], 0, qr/taken/;
 is body(), "# two\nadd /a /b\n\nset /c /d\n", 'apply: the lines are sent';
-done(edits => 2);
+done(edits => 2, warnings => ['2: beware'], ended => 1);
 write_file("$dir/edits", "add /a /b\ndel /c\n");
+expect 'apply with a warning', ['apply', 'm.txt', "$dir/edits"], 0, qr/\A2 edits taken; 1 temporary edit of the map ended\n\z/, qr{^htcachectl: \Q$dir\E/edits:2: warning: beware$}m;
+done(edits => 2);
 expect 'apply of a file', ['apply', 'm.txt', "$dir/edits"], 0, qr/\A2 edits taken$/m;
 
 # What is wrong is found before it is sent.
@@ -138,6 +145,8 @@ answer(403, 'text/plain', "the file is root's\e\n");
 expect 'a file that cannot be written', [@set], 4, undef, qr/\Ahtcachectl: m\.txt: the file is root's\\x1b\n\z/;
 answer(403, 'text/html', '<html>');
 expect 'a server without HtCacheAdmin', [@set], 4, undef, qr/HtCacheAdmin On/;
+expect 'no secret', [@set], 4, undef, qr/no secret was sent\. --secret-file or HTCACHE_SECRET_FILE/;
+expect 'another secret', [@set, "--secret-file=$dir/secret"], 4, undef, qr/does --secret-file name its/;
 answer(404, 'text/html', '<html>');
 expect 'no status page', [@set], 1, undef, qr/is not there: status 404/;
 answer(200, 'text/html', '<html>');
@@ -192,6 +201,10 @@ expect 'temporary is said at the end', [qw(del m.txt /c --temporary)], 2, undef,
 ok !-e "$dir/asked", 'nothing was sent';
 answer(409, 'text/plain', "2: no row has this source\n");
 expect 'a refused commit', [qw(commit m.txt)], 1, undef, qr/m\.txt: edit 2: no row has this source\n.*the edits stay in \Q$file\E$/m;
+answer(503, 'text/plain', "the edits were written, but not loaded\n");
+expect 'a commit of which it is not known whether it was made', [qw(commit m.txt)], 1, undef, qr/not loaded\n.*'htcachectl map show m\.txt --all' tells whether.* \Q$file\E until 'abort'$/m;
+write_file("$dir/answer", '');
+expect 'one that is not answered', [qw(commit m.txt)], 3, undef, qr/'htcachectl map show m\.txt --all' tells whether/;
 done(edits => 2);
 expect 'an edit of another map is not collected', [qw(set other.txt /a /b)], 0, qr/taken/;
 is body(), "set /a /b\n", 'it is sent at once';
@@ -222,6 +235,7 @@ my $there = "$dir/there";
 my $text  = "# ours\n/a  /one 301  # kept\n/b /two\n";
 mkdir $there or die "$there: $!\n";
 write_file("$there/m.txt", $text);
+write_file("$there/twice.txt", "/twice /x\n");
 write_file("$there/m.csv", "old,new,note\n/csv,/one,\"a, b\"\n");
 write_file("$there/_redirects", "/by/:id /to/:id\n/below/* /x/:splat\n");
 chown +(getpwnam 'www-data')[2, 3], $there, glob "$there/*" if !$>; # whom the server's children run as
@@ -230,6 +244,8 @@ HtCache On
 HtCacheRedirectMap "$there/m.txt"
 HtCacheRedirectMap "$there/m.csv"
 HtCacheRedirectMap "$there/_redirects"
+HtCacheRedirectMap "$there/twice.txt"
+HtCacheRedirectMap "$there/twice.txt" case=ignore
 CustomLog "$dir/named.log" "%U %{htcache-redirect}n"
 <Location /htcache-status>
     SetHandler htcache-status
@@ -260,18 +276,19 @@ is leads('/a'), '302 /three', 'a row of an earlier edit';
 is_deeply counted('top'), { '/a /three' => 'edit 2' }, 'keeps its count';
 is_deeply counted('unused'), { '/n /new' => 'edit 0', '/b /two' => 'edit 0' }, 'unused has edited rows';
 like scalar `$tool top --url=$url`, qr{  302  /a -> /three  \Q$there\E/m\.txt:edit$}m, 'the tool says that they are';
-expect 'the same row written', [qw(set m.txt /a /three 302), @secret], 0, qr/1 edit taken\n/;
+expect 'the same row written', [qw(set m.txt /a /three 302), @secret], 0, qr/1 edit taken; 3 temporary edits of the map ended\n/;
 is_deeply counted('top'), { '/a /three' => 'line 2 2' }, 'has the counts of the edit';
 is leads('/b'), '302 /two', 'a row of the file';
 expect 'which is set as it is', [qw(set m.txt /b /two --temporary), @secret], 0, qr/taken/;
 is_deeply counted('top'), { '/a /three' => 'line 2 2', '/b /two' => 'edit 1' }, 'keeps its count, too';
-expect 'the first edit again', ['apply', 'm.txt', @secret, \"set /a /one 301\n"], 0, qr/1 edit taken\n/;
+expect 'the first edit again', ['apply', 'm.txt', @secret, \"set /a /one 301\n"], 0, qr/1 edit taken; 1 temporary edit of the map ended\n/;
 is_deeply counted('top'), { '/b /two' => 'line 3 1' }, 'as it does when the edit ends';
 expect 'a temporary edit again', [qw(set m.txt /a /three 302 --temporary), @secret], 0, qr/taken/;
 expect 'show of a server', [qw(show m.txt), @secret], 0, qr{\A/a /three 302.*  # .*changed\n\z};
 expect 'show --all of a server', [qw(show m.txt --all), @secret], 0, qr{\A(?=.*^/a /three 302)(?=.*^/b /two 302  # line 3$)}ms;
 expect 'the secret is asked for', [qw(set m.txt /a /x)], 4, undef, qr/HtCacheAdmin/;
-expect 'an unknown map', [qw(set none.txt /a /x), @secret], 1, undef, qr/^htcachectl: none\.txt: /;
+expect 'an unknown map', [qw(set none.txt /a /x), @secret], 1, undef, qr{^htcachectl: none\.txt: .* There are: \Q$there\E/m\.txt, \Q$there\E/m\.csv, };
+expect 'a file with two options', ['del', "$there/twice.txt", '/twice', @secret], 1, undef, qr{: this file is several maps, with other options each; give FILE:LINE of the configuration.*\n.*twice\.txt, named at \S+:\d+\n};
 expect 'a source that has a row', [qw(add m.txt /b /x), @secret], 1, undef, qr/^htcachectl: m\.txt: .*row/;
 expect 'an edit of the file', [qw(set m.txt /b /four 301), @secret], 0, qr/taken/;
 is leads('/b'), '301 /four', 'the next request sees it, too';
@@ -321,16 +338,16 @@ is leads('/a'), '302 /three', 'and ends no temporary one';
 like read_file("$dir/named.log"), qr{^/a \Q$there\E/m\.txt:edit:/a$}m, 'the access log names an edited row';
 
 # What is wrong with a row beside others is said, as it is of rows of a file.
-expect 'a temporary row that leads to itself', [qw(set m.txt /a /a --temporary), @secret], 0, qr/taken/, qr{m\.txt: warning: 1: leads to itself: browsers give up};
+expect 'a temporary row that leads to itself', [qw(set m.txt /a /a --temporary), @secret], 0, qr/taken/, qr{m\.txt: warning: leads to itself: browsers give up};
 expect 'temporary rows in a loop', ['apply', 'm.txt', @secret, '--temporary', \"set /a /b\nset /b /c\nadd /c /a\nadd /d /c\n"], 0, qr/taken/,
-    qr{warning: 1: a loop of 3 rows, by the edited row '/b' and back from the edited row '/c'.*warning: 4: leads into a loop, by the edited row '/c'}s;
+    qr{:1: warning: a loop of 3 rows, by the edited row '/b' and back from the edited row '/c'.*:4: warning: leads into a loop, by the edited row '/c'}s;
 expect 'a loop with a row of the file', ['apply', 'm.txt', @secret, '--temporary', \"del /c\ndel /d\nset /b /a\ndel /a\nset /a /b\n"], 0, qr/taken/,
-    qr{warning: 5: a loop of 2 rows, by the edited row '/b'};
+    qr{:5: warning: a loop of 2 rows, by the edited row '/b'};
 expect 'no loop', ['apply', 'm.txt', @secret, '--temporary', \"set /a /b\nset /b /x\n"], 0, qr/taken/;
-expect 'written rows in a loop', ['apply', 'm.txt', @secret, \"set /b /a 301\nset /a /b\n"], 0, qr/taken/, qr{warning: 1: a loop of 2 rows, by line 2 and back from line 2};
+expect 'written rows in a loop', ['apply', 'm.txt', @secret, \"set /b /a 301\nset /a /b\n"], 0, qr/taken/, qr{:1: warning: a loop of 2 rows, by line 2 and back from line 2};
 expect 'none any more', ['apply', 'm.txt', @secret, \"set /b /four 301\nset /a /x\n"], 0, qr/taken/;
 expect 'a row that is never used', ['apply', '_redirects', @secret, '--temporary', \"add /under/* /y\nadd /under/this /z\nadd /by/x/y /z\n"], 0, qr/taken/,
-    qr{\Ahtcachectl: _redirects: warning: 2: never used: the edited row '[^']+' answers this source already\n\z};
+    qr{\Ahtcachectl: /dev/stdin:2: warning: never used: the edited row '[^']+' answers this source already\n\z};
 $text = read_file("$there/m.txt");
 
 # As on a disk that is full: its children may write no more than some bytes of a file.

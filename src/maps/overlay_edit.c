@@ -612,8 +612,8 @@ static void apply_line(redirect_edits *e, const edit_line *edit)
         return;
     if (is_chosen_among(e, &edit->rows->rule))
         say(e, edit,
-            "rows among which Accept or Accept-Language chooses cannot be edited until the file is "
-            "loaded; have the edit written to the file");
+            "among rows of this source accept= or language= chooses, and these have no temporary "
+            "edits; leave --temporary (temporary=1) out, and the edit is written to the file");
     else if (edit->edit.op == REDIRECT_EDIT_ADD)
         add(e, edit);
     else if (edit->edit.op == REDIRECT_EDIT_SET)

@@ -270,6 +270,7 @@ typedef struct htc_map_edit {
     const char *why;              /* not done: the reason, or a line for each */
     apr_array_header_t *warnings; /* const char * */
     uint32_t applied, differing;
+    uint32_t ended; /* temporary edits, as the file was written */
 } htc_map_edit;
 
 /** Do them all, or none. The next request of each process sees them. HTTP_OK, or a status for

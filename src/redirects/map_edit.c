@@ -15,8 +15,10 @@
 #define FORMAT_BYTES 65536
 #define MAX_WARNINGS 100
 #define MAX_ERRORS   1000
+#define MAX_NAMES    20
 #define LOOK_AT_FILE 1 /* ms: now, unless somebody has in this moment */
 #define LOAD_WAIT_MS 10000
+#define LOAD_MOST_MS 300000 /* while somebody loads: ten million rows take half a minute */
 #define LOAD_LOOK_MS 5
 #define OTHERS_EDIT  "other edits of this map are being made; try again"
 #define AGAIN        (-1) /* the table was replaced while its edits were made */
@@ -98,17 +100,42 @@ static int fail(const char **to, int status, const char *why)
 static int say_ambiguous(request_rec *r, const apr_array_header_t *maps, const char **why)
 {
     const char *all = "";
+    bool one_file = true;
 
     for (int i = 0; i < maps->nelts; i++) {
         const htc_redirect_map *map = APR_ARRAY_IDX(maps, i, const htc_redirect_map *);
 
+        one_file &= !strcmp(map->file, APR_ARRAY_IDX(maps, 0, const htc_redirect_map *)->file);
         all = apr_psprintf(r->pool, "%s\n%s, named at %s", all, map->file, map->where);
     }
     return fail(why, HTTP_CONFLICT,
-                apr_psprintf(r->pool,
-                             "several maps have this name; give the file, or FILE:LINE of the "
-                             "configuration that names it:%s",
+                apr_psprintf(r->pool, "%s FILE:LINE of the configuration that names it:%s",
+                             one_file ? "this file is several maps, with other options each; give"
+                                      : "several maps have this name; give the file, or",
                              all));
+}
+
+static int say_none(request_rec *r, const htc_redirects *redirects, const char **why)
+{
+    const char *all = "";
+    int shown = 0, more = 0;
+
+    for (int i = 0; i < redirects->maps->nelts; i++) {
+        const htc_redirect_map *map = APR_ARRAY_IDX(redirects->maps, i, const htc_redirect_map *);
+
+        if (shown < MAX_NAMES)
+            all = apr_pstrcat(r->pool, all, shown++ ? ", " : "", map->file, NULL);
+        else
+            more++;
+    }
+    if (more)
+        all = apr_psprintf(r->pool, "%s and %d more", all, more);
+    return fail(
+        why, HTTP_NOT_FOUND,
+        apr_pstrcat(r->pool,
+                    "no HtCacheRedirectMap of the server's configuration has this file; give "
+                    "its whole path, or the last part of that alone. There are: ",
+                    *all ? all : "none", NULL));
 }
 
 /* HTTP_OK, or why there is none. */
@@ -128,8 +155,7 @@ static int find_map(request_rec *r, const char *name, const htc_redirect_map **m
                     "this is a map that a .htaccess file names; those are edited by editing the "
                     "file");
     if (!maps->nelts)
-        return fail(why, HTTP_NOT_FOUND,
-                    "no HtCacheRedirectMap of the server's configuration has this file");
+        return say_none(r, redirects, why);
     *map = APR_ARRAY_IDX(maps, 0, const htc_redirect_map *);
     return HTTP_OK;
 }
@@ -437,7 +463,7 @@ static bool rewrite(void *baton, const char *bytes, size_t len, char **out, size
 static int load_written(const editing *ing)
 {
     htc_redirects *redirects = ing->redirects;
-    int64_t until = htc_mono_ms() + LOAD_WAIT_MS;
+    int64_t began = htc_mono_ms(), waited;
     redirect_area_state state;
     htc_identity id;
 
@@ -446,13 +472,15 @@ static int load_written(const editing *ing)
             htc_map_load(redirects, ing->map, htc_map_dir_now(ing->map), false, ing->pool);
 
         id = htc_map_file(ing->map);
+        state = (redirect_area_state){0};
         if (redirect_area_state_get(redirects->area, ing->map->slot, &state) &&
             htc_identity_equal(&id, &state.id))
             return HTTP_OK;
         if (rv != APR_SUCCESS && state.failed)
             break;
         apr_sleep(apr_time_from_msec(2));
-    } while (htc_mono_ms() < until);
+        waited = htc_mono_ms() - began;
+    } while (waited < (state.building ? LOAD_MOST_MS : LOAD_WAIT_MS));
     return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
                 apr_psprintf(ing->pool,
                              "the edits were written to %s, but it could not be loaded; see the "
@@ -486,11 +514,25 @@ static void check_written(editing *ing)
     htc_table_release(ing->redirects, base);
 }
 
+static uint32_t temporary_edits(const editing *ing)
+{
+    htc_redirects *redirects = ing->redirects;
+    htc_overlays now;
+    uint32_t rows = 0;
+
+    htc_overlays_acquire(redirects, &ing->map->edits, &now);
+    if (now.last && now.last->edits->base == redirect_area_version(redirects->area, ing->map->slot))
+        rows = now.last->edits->differing;
+    htc_overlays_release(redirects, &now);
+    return rows;
+}
+
 static int write_edits(rewriting *w)
 {
     editing *ing = w->ing;
     htc_map_not_written why;
     int status;
+    uint32_t temporary = temporary_edits(ing);
     const char *wrong = htc_map_replace(ing->map->file, rewrite, w, &why, ing->pool);
 
     if (wrong)
@@ -498,6 +540,7 @@ static int write_edits(rewriting *w)
     if (ing->errors->nelts)
         return fail(&ing->edit->why, w->status, apr_array_pstrcat(ing->pool, ing->errors, '\n'));
     ing->edit->applied = (uint32_t)w->edits->nelts;
+    ing->edit->ended = temporary;
     status = load_written(ing);
     if (status == HTTP_OK)
         check_written(ing);

@@ -224,8 +224,8 @@ bool htc_map_edits_clear(htc_redirects *redirects, const htc_redirect_map *map)
     if (!rows)
         return false;
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, redirects->main_server,
-                 "HtCacheRedirectMap: %u temporary edits of %s end: its file was loaded", rows,
-                 map->file);
+                 "HtCacheRedirectMap: %u temporary edit%s of %s end%s: its file was loaded", rows,
+                 rows == 1 ? "" : "s", map->file, rows == 1 ? "s" : "");
     return clear(redirects, map);
 }
 

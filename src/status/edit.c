@@ -84,14 +84,16 @@ static int send_refusal(request_rec *r, int status, const char *why)
 static int send_done(request_rec *r, const htc_map_edit *edit)
 {
     ap_log_rerror(APLOG_MARK, APLOG_NOTICE, 0, r,
-                  "HtCache: %u edits of %s, asked for through the status page%s", edit->applied,
-                  edit->file, edit->temporary ? ", until its file is loaded" : ", written to it");
+                  "HtCache: %u edit%s of %s, asked for through the status page%s", edit->applied,
+                  edit->applied == 1 ? "" : "s", edit->file,
+                  edit->temporary ? ", until its file is loaded" : ", written to it");
     ap_set_content_type(r, "application/json");
     ap_rprintf(r,
                "{\n  \"version\": \"%s\",\n  \"done\": {\"action\": \"map-edit\", \"map\": %s, "
-               "\"temporary\": %s, \"edits\": %u, \"differing\": %u, \"warnings\": [",
+               "\"temporary\": %s, \"edits\": %u, \"differing\": %u, \"ended\": %u, "
+               "\"warnings\": [",
                HTC_VERSION, htc_escape_json(r->pool, edit->file),
-               edit->temporary ? "true" : "false", edit->applied, edit->differing);
+               edit->temporary ? "true" : "false", edit->applied, edit->differing, edit->ended);
     for (int i = 0; i < edit->warnings->nelts; i++)
         ap_rprintf(r, "%s\n    %s", i ? "," : "",
                    htc_escape_json(r->pool, APR_ARRAY_IDX(edit->warnings, i, const char *)));

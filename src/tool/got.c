@@ -140,6 +140,12 @@ static tool_exit say_refused(const tool_got *got, const char *action)
             "machine in without them: 'Require local' in the page's <Location>, as "
             "conf/htcache.conf has it",
             without_query(got->url), got->url);
+    else if (action && !got->secret)
+        tool_say(
+            "%.*s does not allow it (status %ld): no secret was sent. --secret-file or "
+            "HTCACHE_SECRET_FILE names the file of the server's HtCacheAdminSecretFile; the page "
+            "needs 'HtCacheAdmin On', too (docs/status.md, Changing state)",
+            without_query(got->url), got->url, got->status);
     else if (action)
         tool_say(
             "%.*s does not allow it (status %ld): does the server have 'HtCacheAdmin On', does "

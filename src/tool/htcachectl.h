@@ -118,6 +118,11 @@ bool tool_take_server(const tool_options *command, redirect_server *server);
 
 /** A plain file's bytes, malloc'ed; false: it cannot be read, which was said. */
 bool tool_read_file(const char *name, char **bytes, size_t *len);
+#define TOOL_STDIN      "/dev/stdin"
+#define TOOL_STREAM_MAX ((size_t)16 << 20)
+/** The same of anything that ends, such as a pipe, up to TOOL_STREAM_MAX bytes. TOOL_STDIN is what the
+ * tool was started with, also where no file can be opened by that name. */
+bool tool_read_stream(const char *name, char **bytes, size_t *len);
 
 /**
  * Write what --output names. A regular file is replaced at once, when all is on disk. It keeps its

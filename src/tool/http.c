@@ -53,7 +53,7 @@ static size_t count_header(char *data, size_t size, size_t count, void *ctx)
 
 /* Redirects are not followed, which is curl's default. A proxy that the environment names is passed
  * by: it would be sent the secret, and its 127.0.0.1 is another machine. */
-static void set_limits(CURL *curl, answer *a)
+static void set_limits(CURL *curl, long wait, answer *a)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -61,7 +61,7 @@ static void set_limits(CURL *curl, answer *a)
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT, wait ? wait : TIMEOUT_S);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, count_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, a);
 }
@@ -171,12 +171,22 @@ static bool needs_no_certificate(const char *url, bool secret)
     return none;
 }
 
+/* Something was sent, so it may be done even if no answer comes. */
+static void note_reached(CURL *curl, const tool_request *request)
+{
+    long sent = 0;
+
+    curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
+    if (request->reached)
+        *request->reached = sent > 0;
+}
+
 static CURLcode perform(CURL *curl, const char *url, const tool_request *request,
                         struct curl_slist *headers, answer *a, long *status)
 {
     CURLcode rv;
 
-    set_limits(curl, a);
+    set_limits(curl, request->wait, a);
     if (needs_no_certificate(url, headers != NULL)) {
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
         curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -193,6 +203,7 @@ static CURLcode perform(CURL *curl, const char *url, const tool_request *request
     }
     rv = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, status);
+    note_reached(curl, request);
     return rv;
 }
 
@@ -242,7 +253,7 @@ static int check_transfer(const char *url, CURLcode rv, long status, const answe
 static int ask(CURL *curl, const tool_options *o, const char *url, const tool_request *request,
                int (*take)(void *baton, const tool_got *got), void *baton, answer *a)
 {
-    tool_got got = {.url = url};
+    tool_got got = {.url = url, .secret = o->secret_file != NULL};
     struct curl_slist *headers = NULL;
     int code = headers_of(o, request, &headers);
 

@@ -24,6 +24,7 @@ typedef struct tool_got {
     const char *bytes;           /* ends with a NUL byte that does not count */
     size_t len;
     bool too_much; /* JSON that holds more than a page can */
+    bool secret;   /* was sent one */
 } tool_got;
 
 /** Say what an answer is that is no page of mod_htcache, what that means, and what to do. A tool_exit. In tool/got.c. */
@@ -35,7 +36,9 @@ typedef struct tool_request {
     const char *action;       /* likewise */
     const char *body;         /* of a POST; NULL: none */
     size_t len;
-    bool plain; /* no format=json */
+    bool plain;    /* no format=json */
+    long wait;     /* most seconds; 0: 30 */
+    bool *reached; /* set to true as soon as the request went out; NULL: not wanted */
 } tool_request;
 
 /** Ask, and let @a take judge whatever came; it returns a tool_exit. What kept the answer from coming

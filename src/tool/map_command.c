@@ -5,6 +5,7 @@
  * or collected until all are sent as one. Nothing that the server says is trusted.
  */
 #include "tool/http.h"
+#include "base/base.h"
 #include "tool/map_command.h"
 
 #include <apr_strings.h>
@@ -16,6 +17,7 @@
 #define ROWS_TYPE     "application/x-ndjson"
 #define SAID_LINES    100 /* of a refusal */
 #define SAID_BYTES    400 /* of each */
+#define EDIT_WAIT_S   600 /* a file of ten million rows is written and loaded meanwhile */
 
 /* --- edits as lines --------------------------------------------------------------------------- */
 
@@ -107,10 +109,12 @@ typedef struct asking {
         *lines; /* what lines of a refusal are of: a file's name, or "edit"; NULL: it is one edit */
     json_t *rows; /* an array: answers are added */
     size_t came;  /* rows of the last answer */
+    bool reached; /* a server was asked to edit */
+    bool refused; /* and has said that it did not */
 } asking;
 
-/* "3: message" of a refusal, without its end. */
-static void say_line(const asking *a, const char *line, size_t len)
+/* "3: message" of a refusal or a warning, without its end. @a kind: "", or what it is. */
+static void say_line(const asking *a, const char *kind, const char *line, size_t len)
 {
     size_t digits = strspn(line, "0123456789");
     bool numbered = digits && digits < len && line[digits] == ':';
@@ -121,11 +125,11 @@ static void say_line(const asking *a, const char *line, size_t len)
     while (n && *text == ' ')
         text++, n--;
     if (!numbered || !a->lines)
-        tool_say("%s: %.*s", a->map, n, text);
+        tool_say("%s: %s%.*s", a->map, kind, n, text);
     else if (!strcmp(a->lines, "edit"))
-        tool_say("%s: edit %.*s: %.*s", a->map, (int)digits, line, n, text);
+        tool_say("%s: edit %.*s: %s%.*s", a->map, (int)digits, line, kind, n, text);
     else
-        tool_say("%s:%.*s: %.*s", a->lines, (int)digits, line, n, text);
+        tool_say("%s:%.*s: %s%.*s", a->lines, (int)digits, line, kind, n, text);
 }
 
 /* A refusal with its reasons is text, a line each. */
@@ -141,7 +145,7 @@ static bool say_refusal(const asking *a, const tool_got *got)
         size_t len = (size_t)((eol ? eol : end) - s);
 
         if (len) {
-            say_line(a, s, len);
+            say_line(a, "", s, len);
             lines++;
         }
         s = eol ? eol + 1 : end;
@@ -151,8 +155,10 @@ static bool say_refusal(const asking *a, const tool_got *got)
     return true;
 }
 
-static int refused(const asking *a, const tool_got *got, const char *action)
+/* Who answers 503 may have written the edits, and says so. */
+static int refused(asking *a, const tool_got *got, const char *action)
 {
+    a->refused = got->status / 100 != 2 && got->status != 503;
     if (!say_refusal(a, got))
         return tool_say_got(got, action);
     return got->status == 401 || got->status == 403 ? TOOL_REFUSED : TOOL_FOUND;
@@ -165,7 +171,8 @@ static json_int_t number_of(const json_t *object, const char *key)
 
 static void put_done(const asking *a, const json_t *done)
 {
-    json_int_t edits = number_of(done, "edits"), differing = number_of(done, "differing");
+    json_int_t edits = number_of(done, "edits"), differing = number_of(done, "differing"),
+               ended = number_of(done, "ended");
     const json_t *warnings = json_object_get(done, "warnings");
     size_t i;
     json_t *one;
@@ -173,19 +180,22 @@ static void put_done(const asking *a, const json_t *done)
     json_array_foreach(warnings, i, one)
     {
         if (i < SAID_LINES && json_is_string(one))
-            tool_say("%s: warning: %.*s", a->map, SAID_BYTES, json_string_value(one));
+            say_line(a, "warning: ", json_string_value(one), strlen(json_string_value(one)));
     }
     printf("%" JSON_INTEGER_FORMAT " edit%s taken%s", edits, edits == 1 ? "" : "s",
            a->o->temporary ? ", until the map's file is loaded" : "");
     if (differing)
         printf("; %" JSON_INTEGER_FORMAT " row%s from the file", differing,
                differing == 1 ? " differs" : "s differ");
+    if (ended)
+        printf("; %" JSON_INTEGER_FORMAT " temporary edit%s of the map ended", ended,
+               ended == 1 ? "" : "s");
     putchar('\n');
 }
 
 static int take_done(void *baton, const tool_got *got)
 {
-    const asking *a = baton;
+    asking *a = baton;
     json_error_t error;
     json_t *root = got->status == 200 ? tool_parse_json(got->bytes, got->len, &error) : NULL;
     const json_t *done = json_object_get(root, "done");
@@ -206,7 +216,12 @@ static int take_done(void *baton, const tool_got *got)
 static int send_lines(asking *a, const char *bytes, size_t len)
 {
     const char *query[] = {"map", a->map, a->o->temporary ? "temporary" : NULL, "1", NULL};
-    tool_request request = {.query = query, .action = "map-edit", .body = bytes, .len = len};
+    tool_request request = {.query = query,
+                            .action = "map-edit",
+                            .body = bytes,
+                            .len = len,
+                            .wait = EDIT_WAIT_S,
+                            .reached = &a->reached};
 
     return tool_talk(a->o, &request, take_done, a);
 }
@@ -261,7 +276,6 @@ static int commit(asking *a, map_collection *c, apr_pool_t *pool)
 {
     int code;
 
-    (void)pool;
     if (c->fd < 0)
         return none_collected(a);
     if (!c->edits) {
@@ -272,7 +286,13 @@ static int commit(asking *a, map_collection *c, apr_pool_t *pool)
     code = send_lines(a, c->bytes, c->len);
     if (code == TOOL_GOOD)
         return map_collection_remove(c);
-    tool_say("nothing was edited; the edits stay in %s", c->path);
+    if (a->refused || !a->reached)
+        tool_say("nothing was edited; the edits stay in %s", c->path);
+    else
+        tool_say(
+            "%s: 'htcachectl map show %s --all' tells whether the edits were made; they stay in "
+            "%s until 'abort'",
+            a->map, htc_shell_word(pool, a->map), c->path);
     return code;
 }
 
@@ -295,7 +315,7 @@ static int drop(asking *a, map_collection *c, apr_pool_t *pool)
 static int apply(asking *a, map_collection *c, apr_pool_t *pool)
 {
     const char *name =
-        a->o->words > 2 && strcmp(a->o->word[2], "-") != 0 ? a->o->word[2] : "/dev/stdin";
+        a->o->words > 2 && strcmp(a->o->word[2], "-") != 0 ? a->o->word[2] : TOOL_STDIN;
     char *bytes = NULL;
     size_t len = 0;
     long edits;
@@ -303,7 +323,7 @@ static int apply(asking *a, map_collection *c, apr_pool_t *pool)
 
     (void)c;
     (void)pool;
-    if (!tool_read_file(name, &bytes, &len))
+    if (!tool_read_stream(name, &bytes, &len))
         return TOOL_USAGE;
     edits = check_lines(name, bytes, len);
     if (!edits)

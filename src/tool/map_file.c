@@ -21,8 +21,9 @@ const char *const map_severities[] = {
 
 static bool is_option(const char *word)
 {
-    static const char *const keys[] = {"format=", "query=", "case=",  "slash=",      "subpath=",
-                                       "status=", "host=",  "strip=", "configtest=", "columns="};
+    static const char *const keys[] = {
+        "format=", "query=", "case=",       "slash=",   "subpath=",      "status=",
+        "host=",   "strip=", "configtest=", "columns=", "unacceptable=", "country_from="};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!strncasecmp(word, keys[i], strlen(keys[i])))

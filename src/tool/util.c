@@ -228,6 +228,48 @@ bool tool_read_file(const char *name, char **bytes, size_t *len)
     return !why;
 }
 
+/* Until its end, which nobody knows ahead. NULL, or why not. */
+static const char *read_stream(int fd, size_t most, char **bytes, size_t *len)
+{
+    size_t room = 0;
+    ssize_t n;
+
+    *len = 0;
+    do {
+        if (room - *len < 2) {
+            char *grown = realloc(*bytes, room = 2 * room + 65536);
+
+            if (!grown)
+                return strerror(ENOMEM);
+            *bytes = grown;
+        }
+        n = read(fd, *bytes + *len, room - *len - 1);
+        *len += n > 0 ? (size_t)n : 0;
+        if (*len > most)
+            return "more than 16 MiB";
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    (*bytes)[*len] = '\0';
+    return n < 0 ? strerror(errno) : NULL;
+}
+
+bool tool_read_stream(const char *name, char **bytes, size_t *len)
+{
+    bool standard = !strcmp(name, TOOL_STDIN);
+    int fd = standard ? STDIN_FILENO : open(name, O_RDONLY | O_CLOEXEC);
+    const char *why;
+
+    *bytes = NULL;
+    why = fd < 0 ? strerror(errno) : read_stream(fd, TOOL_STREAM_MAX, bytes, len);
+    if (fd >= 0 && !standard)
+        close(fd);
+    if (!why)
+        return true;
+    free(*bytes);
+    *bytes = NULL;
+    tool_say("%s: %s", name, why);
+    return false;
+}
+
 bool tool_is_directory(const char *name)
 {
     struct stat st;
