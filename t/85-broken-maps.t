@@ -94,6 +94,11 @@ for my $place (@places) {
     }
 }
 unlike $out, qr/good-/, 'it says nothing of the maps that are well';
+for my $stop ('-k stop', '-kgraceful-stop') {
+    $out = ($server->check_conf($stop))[1];
+    like $out, qr/not running/, "httpd $stop looks for the server";
+    unlike $out, qr/HtCacheRedirectMap/, 'and reads no map';
+}
 ($code, $out) = HtCache::Server->new(name => 'broken-maps-untested', htcache => 1, conf => conf(' configtest=off'))->check_conf;
 is $code, 0, 'httpd -t with configtest=off is content' or diag $out;
 unlike $out, qr/HtCacheRedirectMap/, 'and says nothing';

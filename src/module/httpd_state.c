@@ -7,7 +7,9 @@
 
 #include "ap_mpm.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 /* Modules that change the user a request runs as. What one user may read must not be remembered
  * for another, so the cache stays off beside them. */
@@ -37,6 +39,26 @@ bool htc_is_restart(void)
 bool htc_is_preflight(void)
 {
     return ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
+}
+
+/* httpd takes -k out of the arguments that modules see. */
+bool htc_is_stopping(void)
+{
+    char text[16384], *end, *at = text;
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    bool stopping = false;
+
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = '\0';
+    for (end = text + (len > 0 ? len : 0); at < end; at += strlen(at) + 1) {
+        const char *word = strncmp(at, "-k", 2) != 0 ? NULL : at[2] ? at + 2 : at + 3;
+
+        if (word && word < end && (!strcmp(word, "stop") || !strcmp(word, "graceful-stop")))
+            stopping = true;
+    }
+    return stopping;
 }
 
 /* A process that begins has the parent's handler, which would only note in its memory that it is to

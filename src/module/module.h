@@ -386,6 +386,9 @@ const char *htc_user_switcher(void);
 bool htc_is_restart(void);
 /** True when httpd reads its configuration only to check it. It reads it once more to serve. */
 bool htc_is_preflight(void);
+/** True when this process is `httpd -k stop` or `graceful-stop`: it reads the configuration only to
+ * know whom to send a signal. */
+bool htc_is_stopping(void);
 /** apr_proc_fork(), from the parent. SIGTERM is blocked in the child, so that one which comes before
  * the child has set its own handler is not lost; the child lets it through. */
 apr_status_t htc_fork(apr_proc_t *proc, apr_pool_t *pool);

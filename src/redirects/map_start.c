@@ -227,7 +227,7 @@ static int try_all(server_rec *s, apr_pool_t *ptemp)
 int htc_maps_check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     (void)plog;
-    if (!htc_is_preflight() || !htc_options_get()->maps->nelts)
+    if (!htc_is_preflight() || !htc_options_get()->maps->nelts || htc_is_stopping())
         return OK;
     switch (ap_state_query(AP_SQ_RUN_MODE)) {
     case AP_SQ_RM_CONFIG_TEST:

@@ -167,11 +167,12 @@ Timeout 60
 CONF
 }
 
-# What 'httpd -t' says of the configuration: (exit code, output).
+# What 'httpd -t' says of the configuration, or httpd with other arguments: (exit code, output).
 sub check_conf {
-    my ($self) = @_;
+    my ($self, $arguments) = @_;
+    $arguments //= '-t';
     my $conf   = $self->write_conf;
-    my $output = qx{"@{[httpd()]}" -d "$self->{root}" -f "$conf" -t 2>&1};
+    my $output = qx{"@{[httpd()]}" -d "$self->{root}" -f "$conf" $arguments 2>&1};
     return ($? >> 8, $output);
 }
 
