@@ -350,6 +350,13 @@ expect 'a row that is never used', ['apply', '_redirects', @secret, '--temporary
     qr{\Ahtcachectl: /dev/stdin:2: warning: never used: the edited row '[^']+' answers this source already\n\z};
 $text = read_file("$there/m.txt");
 
+chmod 0444, "$there/m.txt" or die $!;
+expect 'a file that may not be written', [qw(set m.txt /b /five), @secret], 4, undef,
+    qr/cannot write it: Permission denied; give that user the file and its folder \(chown \d+:\d+\), or with temporary=1 \(--temporary\)/;
+chmod 0644, "$there/m.txt" or die $!;
+my $checked = `$tool check $there/m.txt unacceptable=406 country_from=LAND 2>&1`;
+is $?, 0, 'options that say how conditions are asked are options of the tool, too' or diag $checked;
+
 # As on a disk that is full: its children may write no more than some bytes of a file.
 SKIP: {
     my $limit = sub { system('prlimit', "--pid=$_", "--fsize=$_[0]:unlimited") && return 0 for $server->children; return 1 };

@@ -38,14 +38,19 @@ static const char *user(const replacing *r)
 
 static const char *cannot(replacing *r, const char *what)
 {
-    apr_status_t rv = APR_FROM_OS_ERROR(errno);
+    int error = errno;
+    apr_status_t rv = APR_FROM_OS_ERROR(error);
+    const char *how = "";
 
-    if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
         r->why = HTC_MAP_FULL;
+    if (error == EACCES || error == EPERM)
+        how = apr_psprintf(r->pool, "give that user the file and its folder (chown %ld:%ld), or ",
+                           (long)geteuid(), (long)getegid());
     return apr_psprintf(r->pool,
-                        "%s: %s cannot %s: %pm; with temporary=1 (--temporary) the edits "
-                        "last until the file is loaded",
-                        r->path, user(r), what, &rv);
+                        "%s: %s cannot %s: %pm; %swith temporary=1 (--temporary) the edits last "
+                        "until the file is loaded",
+                        r->path, user(r), what, &rv, how);
 }
 
 /* --- where it is -------------------------------------------------------------------------------*/
