@@ -104,7 +104,7 @@ class Figures(unittest.TestCase):
 
     def test_by_starts(self):
         """Servers whose processor time grows by a microsecond for a request with each turn, and is twice as much for "b"."""
-        order, begun, spent = [], [], {"a": 0.0, "b": 0.0, "c": 0.0}
+        order, begun, ended, spent = [], [], [], {"a": 0.0, "b": 0.0, "c": 0.0}
 
         class Server:
             def __init__(self, name):
@@ -116,12 +116,16 @@ class Figures(unittest.TestCase):
             spent[name] += (100 + len(order)) * (200 if name == "b" else 100) / 1e6
             return {"rate": 50.0 if name == "b" else 100.0, "requests": 100, "failed": 1}
         every = {name: load.Contender(Server(name), run) for name in "abc"}
-        with unittest.mock.patch.object(load, "REPLACED", 0), \
+        with unittest.mock.patch.object(load, "REPLACED", 0), unittest.mock.patch.object(load, "FEW", 2), \
                 unittest.mock.patch.object(stats, "cpu_seconds", lambda pid: spent[pid]):
-            figures = load.by_starts(every, "a", begun.append, 0, once=("c",), least=3)
-        self.assertEqual((begun, figures["rounds"]), ([0, 1, 2], 3))
-        self.assertEqual("".join(order), "abcba" + "bacab" + "abcba")
-        self.assertEqual({name: len(one["starts"]) for name, one in figures["contenders"].items()}, {"a": 3, "b": 3, "c": 3})
+            figures = load.by_starts(every, "a", lambda number, names: begun.append((number, "".join(names))), ended.append, 0,
+                                     few=("c",), least=3)
+        self.assertEqual(begun, [(0, "abc"), (1, "bac"), (2, "ab")])
+        self.assertEqual((ended, figures["rounds"]), ([0, 1, 2], 3))
+        self.assertEqual("".join(order), "abcba" + "bacab" + "abba")
+        self.assertEqual({name: len(one["starts"]) for name, one in figures["contenders"].items()}, {"a": 3, "b": 3, "c": 2})
+        c = figures["contenders"]["c"]  # each of its turns lies in the middle of the base's, of the same starts
+        self.assertAlmostEqual(c["cpu_ratio"]["median"], 1, 12)
         b = figures["contenders"]["b"]
         for value in (b["cpu_ratio"]["median"], *b["cpu_ratio"]["ci"]):
             self.assertAlmostEqual(value, 2, 12)  # an even drift drops out

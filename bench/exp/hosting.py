@@ -23,12 +23,14 @@ Sites are asked for with log-uniform popularity: half of the requests are for a 
 in the document root, one of ten for a page that the front controller answers, without PHP. A connection has ten
 requests on average, each for any site, as behind a proxy. *limit*: the same lines in two wildcard `<Directory>`
 sections, with `AllowOverride None`; the answers are compared before. *Limit again* has limit's configuration. It
-differs from limit by where the kernel put its memory, and by how many of its children lived in its turns, as the
-others do. The module has its defaults, with more than 5,000 sites `HtCacheMemory 512M`. *-short*:
-`MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all servers anew six times (200
-short-lived children: twice), and compare the totals of all starts, with what the parent does when a turn is over; their
-intervals are from the bootstrap over starts. *First visit*: each site is asked for once after a start, in random order.
-Memory is the proportional set size of all processes after the last turn. A site needs five watches.
+differs from limit by where the kernel put its memory. The module has its defaults, with more than 5,000 sites
+`HtCacheMemory 512M`. *-short*: `MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all
+servers anew as often as the time allows, and compare the totals of all starts, with what the parent does when a turn is
+over; their intervals are from the bootstrap over starts. There a turn is a number of requests, the same for all: with
+children that live for a short time, as many as all children have in their lives, or a multiple of it. Stock has turns
+in the first three starts. *First visit*: each site is asked for once after a start, in random order.
+Memory is the proportional set size of all processes after the last turn, or that of the first start. A site needs five
+watches.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
@@ -46,6 +48,7 @@ SHORT = "MaxConnectionsPerChild 50\n"
 PER_CONNECTION = 10
 CONNECTIONS = 32
 LIFE = 500  # requests of a child that lives for a short time
+LONGEST_TURN = 60  # seconds
 
 ROOT = """<FilesMatch "^(wp-config\\.php|xmlrpc\\.php|\\.ht.*)$">
 Require all denied
@@ -87,12 +90,27 @@ LUA = """local paths = {{{paths}}}
 local close = "Connection: close\\r\\n"
 function init() math.randomseed(os.time()) end
 function request()
+{count}
   local rank = math.floor(math.exp(math.random() * math.log({sites} + 1)))
   local site = rank * 7919 % {sites}
   return "GET " .. paths[math.random(#paths)] .. " HTTP/1.1\\r\\nHost: s" .. site .. ".example\\r\\n" ..
     (math.random({per_connection}) == 1 and close or "") .. "\\r\\n"
 end
 """
+SWEEP = """local paths = {{{paths}}}
+local sent = 0
+function request()
+  local path, site = paths[math.floor(sent / {sites}) % #paths + 1], sent % {sites}
+{count}
+  return "GET " .. path .. " HTTP/1.1\\r\\nHost: s" .. site .. ".example\\r\\n" ..
+    (sent % {per_connection} == 0 and "Connection: close\\r\\n" or "") .. "\\r\\n"
+end
+"""
+LUA_COUNT = """  sent = (sent or 0) + 1
+  if sent == {most} then
+    io.popen("sleep {pause}; kill -INT $PPID")
+    wrk.thread:stop()
+  end"""
 
 
 # --- sites, servers, visitors ---------------------------------------------------------------------------
@@ -220,11 +238,15 @@ def in_turn(b, made, script, few, share, what):
     return {"pairs": b.turns(every, "limit", share, restart=0, what=what), **stopped(made)}
 
 
+def memory(made):
+    """Of running servers, and what the module watches: where that is less than there is, requests to the rest compare
+    files with the disk."""
+    return {"pss": {label: counts.pss(one.process.pid) for label, one in made.items()},
+            "watches": counts.watches(made["module"].process.pid)}
+
+
 def stopped(made):
-    """Memory of servers that are stopped then, and what the module watches: where that is less than there is, requests
-    to the rest compare files with the disk."""
-    figures = {"pss": {label: counts.pss(one.process.pid) for label, one in made.items()},
-               "watches": counts.watches(made["module"].process.pid)}
+    figures = memory(made)
     for one in made.values():
         one.stop()
     return figures
@@ -232,11 +254,24 @@ def stopped(made):
 
 # --- many sites ---------------------------------------------------------------------------------------------
 
-def visitors(b, sites):
-    """wrk's script."""
-    script = os.path.join(b.root, "visitors.lua")
-    write(script, LUA.format(paths=", ".join(f'"{p}"' for p in PATHS), sites=sites, per_connection=PER_CONNECTION))
+def until(most):
+    """Part of wrk's request(). The thread ends at once, and a signal ends the sleep of the main thread, which waits for the
+    time to be over: it must be asleep by then, and the thread must be gone, which would take the signal as well. os.execute()
+    would ignore it. Requests without an answer by then, one for each connection at most, are not counted."""
+    return LUA_COUNT.format(most=most, pause=.5 if most < 5000 else .05)
+
+
+def visitors(b, sites, most=0):
+    """wrk's script, which ends by itself after `most` requests."""
+    script = os.path.join(b.root, f"visitors-{most}.lua")
+    write(script, LUA.format(paths=", ".join(f'"{p}"' for p in PATHS), sites=sites, per_connection=PER_CONNECTION,
+                             count=until(most) if most else ""))
     return script
+
+
+def ask_for(b, one, sites, requests):
+    """What wrk says of so many requests."""
+    return load.wrk(one.port, "/", CONNECTIONS, LONGEST_TURN, script=visitors(b, sites, requests))
 
 
 def few_of(sites):
@@ -245,14 +280,18 @@ def few_of(sites):
 
 def know(b, one, sites, script):
     """Every file is known and watched, and children have met many."""
-    visit_all(b, one, sites)
+    sweep(b, one, sites)
     warm_up(one, b.pick(1, 40000, 200000), script)
 
 
-def visit_all(b, one, sites):
-    """A directory is watched from its second request within a minute on."""
-    if b.effort != "quick":
-        visit(one.port, [(site, path) for path in (UPLOAD, STATIC, UPLOAD) for site in range(sites)])
+def sweep(b, one, sites):
+    """A directory is watched from its second request within a minute on. The builder cannot follow at once, and forgets what
+    it has no place to note."""
+    paths, script = (UPLOAD, STATIC, UPLOAD, UPLOAD), os.path.join(b.root, "sweep.lua")
+    most = len(paths) * sites + 2 * CONNECTIONS
+    write(script, SWEEP.format(paths=", ".join(f'"{p}"' for p in paths), sites=sites, per_connection=PER_CONNECTION,
+                               count=until(most)))
+    load.wrk(one.port, "/", CONNECTIONS, LONGEST_TURN, script=script)
 
 
 def compare(b, sites, share, more, mpm):
@@ -269,43 +308,50 @@ def compare(b, sites, share, more, mpm):
     return {"first": first, **in_turn(b, made, script, few_of(sites), share, f"{sites} sites, ")}
 
 
-def compare_starts(b, sites, more, seconds, least, mpm):
+def compare_starts(b, sites, more, turn, least, mpm):
     """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
-    are servers that are the same. Children that live for a short time end at about the same time, as they begin. So all
-    servers have had as many requests when they are compared, enough for each child to have ended once, and two turns of
-    so many seconds are as many again."""
-    requests = b.pick(1, max(40000, mpm["processes"] * LIFE), max(40000, mpm["processes"] * LIFE))
+    are servers that are the same. Children that live for a short time end at about the same time, as they begin. So a
+    turn has as many requests as their lives, and it makes no difference where in their lives a turn begins."""
+    warm = max(sites, mpm["processes"] * LIFE // 2)
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
-    script, first = visitors(b, sites), {}
+    first, used = {}, {}
 
     def client(port):
-        return visit(port, few_of(sites)) if b.effort == "quick" else load.wrk(port, "/", CONNECTIONS, seconds, script=script)
+        if b.effort == "quick":
+            return visit(port, few_of(sites))
+        return load.wrk(port, "/", CONNECTIONS, LONGEST_TURN, script=visitors(b, sites, turn))
 
-    def begin(number):
-        labels = list(made)
+    def begin(number, labels):
+        for one in made.values():
+            one.stop()
         for label in labels:
-            made[label].stop()
-        for label in labels[number % len(labels):] + labels[:number % len(labels)]:
             made[label].start()
         if not number:
-            same_answers(made, sites)
+            same_answers({label: made[label] for label in labels}, sites)
             b.say(f"{sites} sites, first visits")
             first.update(first_visits(made, sites, random.Random(sites)))
         b.say(f"{sites} sites, warming up")
-        visit_all(b, made["module"], sites)
+        sweep(b, made["module"], sites)
         for label in labels:
-            warm_up(made[label], requests + (0 if label == "module" else b.pick(0, 3 * sites, 3 * sites)), script)
+            ask_for(b, made[label], sites, warm)
+
+    def end(number):
+        if not number:  # all of them have had turns
+            used.update(memory(made))
     every = {label: load.Contender(one, client) for label, one in made.items()}
-    pairs = load.by_starts(every, "limit", begin, b.end - time.monotonic(), once=("stock",),
+    pairs = load.by_starts(every, "limit", begin, end, b.end - time.monotonic(), few=("stock",),
                            least=b.pick(1, least, least), most=b.pick(1, 60, 200), say=b.say)
-    return {"first": first, "pairs": pairs, **stopped(made)}
+    for one in made.values():
+        one.stop()
+    return {"first": first, "pairs": pairs, **used}
 
 
-def part_by_starts(sites, more="", seconds=2, least=6, **mpm):
+def part_by_starts(sites, turn, more="", least=3, **mpm):
+    """`turn`: its requests."""
     def run(b):
         chosen = b.pick(20, sites, sites)
-        return {str(chosen): compare_starts(b, chosen, more, seconds, least, mpm)}
+        return {str(chosen): compare_starts(b, chosen, more, turn, least, mpm)}
     return run
 
 
@@ -428,12 +474,12 @@ def at_random(b, docroot, count, size, name, share):
     return in_turn(b, made, script, few, share, f"{name}, ")
 
 
-PARTS = {"prefork-8": part_by_starts(5000, mpm="prefork", processes=8),
+PARTS = {"prefork-8": part_by_starts(5000, 30000, mpm="prefork", processes=8),
          "prefork-48": part((500, 5000, 20000), mpm="prefork", processes=48),
-         "prefork-200": part_by_starts(5000, mpm="prefork", processes=200),
-         "prefork-8-short": part_by_starts(5000, SHORT, mpm="prefork", processes=8),
-         "prefork-48-short": part_by_starts(5000, SHORT, mpm="prefork", processes=48),
-         "prefork-200-short": part_by_starts(5000, SHORT, 5, 2, mpm="prefork", processes=200),
+         "prefork-200": part_by_starts(5000, 30000, mpm="prefork", processes=200),
+         "prefork-8-short": part_by_starts(5000, 2 * 8 * LIFE, SHORT, mpm="prefork", processes=8),
+         "prefork-48-short": part_by_starts(5000, 48 * LIFE, SHORT, mpm="prefork", processes=48),
+         "prefork-200-short": part_by_starts(5000, 200 * LIFE, SHORT, 2, mpm="prefork", processes=200),
          "event": part((500, 5000, 20000), mpm="event", processes=2),
          "new-children": new_children, "directories": directories(None),
          "directories-files": directories("Options -Indexes\n")}

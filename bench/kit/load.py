@@ -261,6 +261,7 @@ def summary(contenders, base):
 
 # --- start by start -------------------------------------------------------------------------------
 
+FEW = 3  # starts
 REPLACED = 1.2  # seconds in which prefork replaces children that have ended: once in a second it looks
 
 
@@ -275,28 +276,31 @@ def whole_turn(one):
     return stats.cpu_seconds(one.server.process.pid) - begin, figures
 
 
-def by_starts(contenders, base, begin, seconds, once=(), least=1, most=60, say=None):
-    """Totals over starts, for servers of which one start differs from another: `begin(number)` starts all of them anew, and
-    has them warm; then each has a turn, and another one in reverse order, so an even drift drops out. Those of `once`
-    have a single turn, in the middle. Who is first changes from start to start. The figures are like those of in_turn();
-    a ratio is that of the totals (stats.of_totals())."""
-    names, until = [name for name in contenders if name not in once], time.monotonic() + seconds
+def by_starts(contenders, base, begin, end, seconds, few=(), least=1, most=60, say=None):
+    """Totals over starts, for servers of which one start differs from another: `begin(number, names)` starts these anew,
+    and has them warm; then each has a turn, and another one in reverse order, so an even drift drops out. Those of `few`
+    have a single turn, in the middle, and in the first FEW starts only. Who is first changes from start to start.
+    `end(number)` is called after the turns. No start begins that is likely to end after these seconds, once there are
+    `least`. The figures are like those of in_turn(); a ratio is that of the totals (stats.of_totals())."""
+    names, until = [name for name in contenders if name not in few], time.monotonic() + seconds
     cpu, wall = ({name: [] for name in contenders} for _ in range(2))  # [(sum, requests), ...]
     took = 0.0
     for number in range(most):
         if number >= least and time.monotonic() + took > until:
             break
         started = time.monotonic()
-        begin(number)
+        also = list(few) if number < FEW else []
         order = names[number % len(names):] + names[:number % len(names)]
-        turns = {name: [] for name in contenders}
-        for name in order + list(once) + order[::-1]:
+        begin(number, order + also)
+        turns = {name: [] for name in order + also}
+        for name in order + also + order[::-1]:
             turns[name].append(whole_turn(contenders[name]))
         for name, seen in turns.items():
             requests = sum(figures["requests"] for _, figures in seen)
             cpu[name].append((sum(spent for spent, _ in seen) * 1e6, requests))
             wall[name].append((sum(figures["requests"] / figures["rate"] for _, figures in seen), requests))
             contenders[name].seen += [figures for _, figures in seen]
+        end(number)
         took = time.monotonic() - started
         if say:
             say(f"start {number + 1}")
@@ -306,6 +310,8 @@ def by_starts(contenders, base, begin, seconds, once=(), least=1, most=60, say=N
 
 
 def totals(one, cpu, base_cpu, wall, base_wall):
+    """One with fewer starts is compared with the base in these."""
+    base_cpu, base_wall = base_cpu[:len(cpu)], base_wall[:len(cpu)]
     rates = [figures["rate"] for figures in one.seen]
     entry = {"rate": stats.spread(rates), "ratio": stats.of_totals(base_wall, wall), "cpu_ratio": stats.of_totals(cpu, base_cpu),
              "cpu": stats.spread([total / count for total, count in cpu]),
