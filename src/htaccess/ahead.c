@@ -11,9 +11,15 @@
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
 
-#define LOOK_MS  10000 /* between two looks at what is used */
-#define YOUNG_MS 60000 /* a builder knows too little before, if there is a list */
-#define AHEAD_MS 2000  /* no directory is begun later than that */
+#include <time.h>
+
+/* Between two looks at what is used: so long, or so many times the processor time that a look takes,
+ * if that is longer. */
+#define LOOK_MS      10000
+#define LOOK_PART    2000
+#define MOST_LOOK_MS 60000
+#define YOUNG_MS     60000 /* a builder knows too little before, if there is a list */
+#define AHEAD_MS     2000  /* no directory is begun later than that */
 
 /* A virtual host by what names it: its number is another one when a host is added. */
 static uint64_t server_hash(const htc_context *ctx, const server_rec *s, apr_pool_t *pool)
@@ -103,16 +109,25 @@ static void note(void *baton, size_t place, htc_heap_kind kind, const void *obje
     htc_store_favourite_set(n->ctx->store, place, &favourite);
 }
 
-void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch)
+static int64_t spent_us(void)
+{
+    struct timespec spent = {0, 0};
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return (int64_t)spent.tv_sec * 1000000 + spent.tv_nsec / 1000;
+}
+
+static int64_t between(int64_t a, int64_t least, int64_t most)
+{
+    return a < least ? least : a > most ? most : a;
+}
+
+static void list(const htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch)
 {
     noting n = {ctx, scratch, NULL};
     htc_favourite first = {0};
     size_t listed;
 
-    if (now - ahead->looked < LOOK_MS)
-        return;
-    ahead->looked = now;
-    htc_heap_rank(ctx->heap, used, look_anew, ctx);
     htc_store_favourite_get(ctx->store, 0, &first);
     if (first.record && now - ahead->began < YOUNG_MS)
         return;
@@ -122,6 +137,19 @@ void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t 
     apr_pool_clear(scratch);
 }
 
+void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch)
+{
+    int64_t before;
+
+    if (now < ahead->next_look)
+        return;
+    before = spent_us();
+    htc_heap_rank(ctx->heap, used, look_anew, ctx);
+    list(ahead, ctx, now, scratch);
+    ahead->next_look =
+        now + between((spent_us() - before) * LOOK_PART / 1000, LOOK_MS, MOST_LOOK_MS);
+}
+
 /* --- building ---------------------------------------------------------------------------------*/
 
 void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_server,
@@ -129,7 +157,8 @@ void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_
 {
     unsigned number = 0;
 
-    ahead->began = ahead->looked = htc_mono_ms();
+    ahead->began = htc_mono_ms();
+    ahead->next_look = ahead->began + LOOK_MS;
     ahead->servers = apr_hash_make(pool);
     for (server_rec *s = main_server; s; s = s->next, number++) {
         uint64_t hash = server_hash(ctx, s, pool);

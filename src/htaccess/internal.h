@@ -317,9 +317,9 @@ typedef struct htc_ahead_server {
 } htc_ahead_server;
 /** What a builder knows of what is used most. */
 typedef struct htc_ahead {
-    int64_t began, looked; /* htc_mono_ms() */
-    size_t next;           /* place of the list that is built next */
-    apr_hash_t *servers;   /* htc_ahead_server by hash */
+    int64_t began, next_look; /* htc_mono_ms() */
+    size_t next;              /* place of the list that is built next */
+    apr_hash_t *servers;      /* htc_ahead_server by hash */
 } htc_ahead;
 /** Begin with the list that the builder before has left. */
 void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_server,
