@@ -27,10 +27,9 @@ differs from limit by where the kernel put its memory. The module has its defaul
 `HtCacheMemory 512M`. *-short*: `MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all
 servers anew as often as the time allows, and compare the totals of all starts, with what the parent does when a turn is
 over; their intervals are from the bootstrap over starts. There a turn is a number of requests, the same for all: with
-children that live for a short time, as many as all children have in their lives, or a multiple of it. Stock has turns
-in the first three starts. *First visit*: each site is asked for once after a start, in random order.
-Memory is the proportional set size of all processes after the last turn, or that of the first start. A site needs five
-watches.
+children that live for a short time, as many as all children have in their lives. Stock has turns in the first three
+starts. *First visit*: each site is asked for once after a start, in random order. Memory is the proportional set size of
+all processes after the last turn, or that of the first start. A site needs five watches.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
@@ -312,7 +311,7 @@ def compare_starts(b, sites, more, turn, least, mpm):
     """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
     are servers that are the same. Children that live for a short time end at about the same time, as they begin. So a
     turn has as many requests as their lives, and it makes no difference where in their lives a turn begins."""
-    warm = max(sites, mpm["processes"] * LIFE // 2)
+    warm = min(turn // 2, 15000)
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
     first, used = {}, {}
@@ -477,7 +476,7 @@ def at_random(b, docroot, count, size, name, share):
 PARTS = {"prefork-8": part_by_starts(5000, 30000, mpm="prefork", processes=8),
          "prefork-48": part((500, 5000, 20000), mpm="prefork", processes=48),
          "prefork-200": part_by_starts(5000, 30000, mpm="prefork", processes=200),
-         "prefork-8-short": part_by_starts(5000, 2 * 8 * LIFE, SHORT, mpm="prefork", processes=8),
+         "prefork-8-short": part_by_starts(5000, 8 * LIFE, SHORT, mpm="prefork", processes=8),
          "prefork-48-short": part_by_starts(5000, 48 * LIFE, SHORT, mpm="prefork", processes=48),
          "prefork-200-short": part_by_starts(5000, 200 * LIFE, SHORT, 2, mpm="prefork", processes=200),
          "event": part((500, 5000, 20000), mpm="event", processes=2),
