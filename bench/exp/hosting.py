@@ -48,6 +48,7 @@ PER_CONNECTION = 10
 CONNECTIONS = 32
 LIFE = 500  # requests of a child that lives for a short time
 LONGEST_TURN = 60  # seconds
+SWEEPS = 4  # visits to each site that make it known
 
 ROOT = """<FilesMatch "^(wp-config\\.php|xmlrpc\\.php|\\.ht.*)$">
 Require all denied
@@ -286,9 +287,9 @@ def know(b, one, sites, script):
 def sweep(b, one, sites):
     """A directory is watched from its second request within a minute on. The builder cannot follow at once, and forgets what
     it has no place to note."""
-    paths, script = (UPLOAD, STATIC, UPLOAD, UPLOAD), os.path.join(b.root, "sweep.lua")
-    most = len(paths) * sites + 2 * CONNECTIONS
-    write(script, SWEEP.format(paths=", ".join(f'"{p}"' for p in paths), sites=sites, per_connection=PER_CONNECTION,
+    script = os.path.join(b.root, "sweep.lua")
+    most = SWEEPS * sites + 2 * CONNECTIONS
+    write(script, SWEEP.format(paths=f'"{UPLOAD}", "{STATIC}", "{UPLOAD}", "{UPLOAD}"', sites=sites, per_connection=PER_CONNECTION,
                                count=until(most)))
     load.wrk(one.port, "/", CONNECTIONS, LONGEST_TURN, script=script)
 
@@ -309,9 +310,11 @@ def compare(b, sites, share, more, mpm):
 
 def compare_starts(b, sites, more, turn, least, mpm):
     """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
-    are servers that are the same. Children that live for a short time end at about the same time, as they begin. So a
-    turn has as many requests as their lives, and it makes no difference where in their lives a turn begins."""
+    are servers that are the same. Children that live for a short time end at about the same time, as they begin, and take
+    seconds to be replaced. So a turn has as many requests as their lives, and begins at the same place in them: the module
+    has had a number of whole lives more, in which it came to know the sites."""
     warm = min(turn // 2, 15000)
+    others = warm + SWEEPS * sites % (mpm["processes"] * LIFE) if more == SHORT else warm
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
     first, used = {}, {}
@@ -333,7 +336,7 @@ def compare_starts(b, sites, more, turn, least, mpm):
         b.say(f"{sites} sites, warming up")
         sweep(b, made["module"], sites)
         for label in labels:
-            ask_for(b, made[label], sites, warm)
+            ask_for(b, made[label], sites, warm if label == "module" else others)
 
     def end(number):
         if not number:  # all of them have had turns
