@@ -27,9 +27,10 @@ differs from limit by where the kernel put its memory. The module has its defaul
 `HtCacheMemory 512M`. *-short*: `MaxConnectionsPerChild 50`. Those parts, and prefork with 8 and 200 children, start all
 servers anew as often as the time allows, and compare the totals of all starts, with what the parent does when a turn is
 over; their intervals are from the bootstrap over starts. There a turn is a number of requests, the same for all: with
-children that live for a short time, as many as all children have in their lives. Stock has turns in the first three
-starts. *First visit*: each site is asked for once after a start, in random order. Memory is the proportional set size of
-all processes after the last turn, or that of the first start. A site needs five watches.
+children that live for a short time, as many as all children have in their lives. These are of four ages when turns
+begin. Stock has turns in the first three starts. *First visit*: each site is asked for once after a start, in random
+order. Memory is the proportional set size of all processes after the last turn, or that of the first start. A site
+needs five watches.
 
 *New children*: each has a hundred requests, for different sites, of a server that knows all sites. *Directories*:
 100,000 of them at random, with twice the memory that the module needs for them, then with a quarter of it."""
@@ -308,13 +309,28 @@ def compare(b, sites, share, more, mpm):
     return {"first": first, **in_turn(b, made, script, few_of(sites), share, f"{sites} sites, ")}
 
 
+AGES = 4
+
+
+def stagger(b, one, sites, processes):
+    """Children of one age end together, and httpd takes seconds to fork as many. Until then few of them serve, and find their
+    memory in the processor's caches. So a part of them is kept from requests by connections that ask for nothing."""
+    held = []
+    for _ in range(processes * (AGES - 1) // AGES):
+        held.append(htbench.Connection(one.port, f"s{len(held) % sites}.example"))
+        htbench.check(held[-1].get(UPLOAD))
+    for number in range(1, AGES):
+        ask_for(b, one, sites, max(1, processes * number // AGES * LIFE // AGES))
+        for _ in range(min(len(held), processes // AGES)):
+            held.pop().close()
+    for connection in held:
+        connection.close()
+
+
 def compare_starts(b, sites, more, turn, least, mpm):
     """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
-    are servers that are the same. Children that live for a short time end at about the same time, as they begin, and take
-    seconds to be replaced. So a turn has as many requests as their lives, and begins at the same place in them: the module
-    has had a number of whole lives more, in which it came to know the sites."""
-    warm = min(turn // 2, 15000)
-    others = warm + SWEEPS * sites % (mpm["processes"] * LIFE) if more == SHORT else warm
+    are servers that are the same. A turn has as many requests as children have in their lives, and begins where these are
+    of different ages."""
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
     first, used = {}, {}
@@ -336,7 +352,10 @@ def compare_starts(b, sites, more, turn, least, mpm):
         b.say(f"{sites} sites, warming up")
         sweep(b, made["module"], sites)
         for label in labels:
-            ask_for(b, made[label], sites, warm if label == "module" else others)
+            if more == SHORT:
+                stagger(b, made[label], sites, mpm["processes"])
+            else:
+                ask_for(b, made[label], sites, turn // 2)
 
     def end(number):
         if not number:  # all of them have had turns
