@@ -334,6 +334,7 @@ static void htc_register_hooks(apr_pool_t *p)
     ap_hook_optional_fn_retrieve(htc_keeper_start, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_monitor(htc_builder_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_keeper_monitor, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_monitor(htc_map_renew_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_monitor(htc_history_monitor, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(htc_map_done, NULL, NULL, APR_HOOK_REALLY_LAST);
     /* Ahead of all others, so that no handler runs for a request of ?explain. */

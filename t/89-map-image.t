@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(mpm work_dir write_file wait_past_racy);
+use HtCache::Env qw(mpm work_dir write_file wait_past_racy wait_until);
 use HtCache::Server;
 
 plan skip_all => 'the parent reads maps in the same way under every MPM' if mpm() eq 'worker';
@@ -46,6 +46,8 @@ sub edit {
     return $server->client('main', host => 'localhost')->request("/htcache-status?map=map.txt$query", method => 'POST', body => $edit,
         headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]])->{status};
 }
+# httpd's monitor hook runs after ten seconds, or ten ends of children.
+sub monitored { kill 'TERM', $server->children; return }
 sub started { $server->start; return answers() }
 sub stopped { $server->stop }
 
@@ -66,7 +68,7 @@ if (mpm() eq 'event') {
 stopped();
 
 SKIP: {
-    skip 'the same under every MPM', 15 if mpm() ne 'event';
+    skip 'the same under every MPM', 19 if mpm() ne 'event';
 
     edited('b');
     is_deeply(started(), ['text', "b/$rows", $rows, 404], 'an edit between stop and start is seen');
@@ -104,9 +106,17 @@ SKIP: {
     my $size = $server->error_log_size;
     is_deeply(started(), ['image', "c/$rows", $rows, 404], 'do not keep the table from being kept');
     like($server->error_log_since($size), qr/\Q$map\E: 1 rows are left out, and there are 1 warnings/, 'and are mentioned again');
+    # The parent keeps the table of a text that the running server has read, as soon as that is two seconds old.
+    my $had = (stat $file)[1];
     is(edit("set /row/$pad/$rows http://example.org/written\n", ''), 200, 'an edit that is written');
+    is_deeply(answers(), ['text', 'written', $rows, 404], 'is read by the server that runs');
+    ok(wait_until(sub { monitored(); ((stat $file)[1] // $had) != $had }), 'which keeps its table');
+    $size = $server->error_log_size;
+    $server->restart;
+    is_deeply(answers(), ['image', 'written', $rows, 404], 'so a restart takes it');
+    like($server->error_log_since($size), qr/\Q$map\E: 1 rows are left out, and there are 1 warnings/, 'with what was found');
     stopped();
-    is_deeply(started(), ['text', 'written', $rows, 404], 'is in the text that the next start reads');
+    is_deeply(started(), ['image', 'written', $rows, 404], 'and the next start');
     stopped();
 
     $server->{conf} = conf('');

@@ -8,6 +8,7 @@
  *   map_loader.c  the thread for files that have changed
  *   map_start.c   start, restart, stop
  *   map_image.c   large maps' images in files, for the next start
+ *   map_renew.c   the same while the server runs, after an edit
  *   map_open.c    images as a process has them open
  *   map.c         answering requests
  *   map_edit.c    edits of rows while the server runs
@@ -47,6 +48,8 @@ typedef struct htc_redirect_map {
      * written: a request has a copy, see ask_map_of_file(). */
     _Atomic uint32_t slot;
     htc_edits_slots edits;
+    uint64_t kept_version; /* of the image that its file was compared with; the parent's alone */
+    bool renew;            /* for the process that is forked next, see redirects/map_renew.c */
 } htc_redirect_map;
 
 /** The directory of the .htaccess file that names a map: what its path led to when httpd served the
@@ -72,8 +75,9 @@ struct htc_redirects {
     uint64_t missing_version;
     redirect_missing *missing; /* NULL: they are not counted */
     server_rec *main_server;
-    apr_pool_t *pool;          /* of the configuration */
-    struct htc_keeper *keeper; /* redirects/keeper.c; NULL: there is none */
+    apr_pool_t *pool;            /* of the configuration */
+    struct htc_keeper *keeper;   /* redirects/keeper.c; NULL: there is none */
+    struct htc_renewer *renewer; /* redirects/map_renew.c; the same */
     apr_array_header_t *maps; /* htc_redirect_map *: all that stand in the server's configuration */
     uint64_t tree_limit;      /* most bytes that one map in a .htaccess file may have */
     uint64_t patterns_limit;  /* most that compiled patterns of these take in a process */
@@ -163,6 +167,11 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
 void htc_map_load_behind(htc_redirects *redirects, const htc_redirect_map *map, htc_map_dir dir,
                          apr_pool_t *pool);
 
+/** Read and build @a map apart from the area, and keep its image for the next start. Nothing of its
+ * rows is said, as they are read elsewhere, too. False: to be tried again in a while, since the file
+ * is being changed or there was no memory. */
+bool htc_map_load_apart(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool);
+
 /** True when reading the file as it is now would fail again. */
 bool htc_map_in_vain(const htc_identity *id, const redirect_area_state *state);
 
@@ -206,11 +215,26 @@ bool htc_map_may_say(const htc_redirects *redirects, const htc_redirect_map *map
  * to be read. @a pool for scratch memory, as of the others. */
 bool htc_map_image_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool);
 /** Keep @a map's image, whose text was read from @a began_ns (wall clock) on, in its file, if it is
- * large. No other process may have the area yet. */
-void htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, int64_t began_ns,
+ * large. No other process may have the area yet. False: it was too early, to be tried again. */
+bool htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, int64_t began_ns,
                         apr_pool_t *pool);
+/** True when an image of @a map as it is now is to be kept. Looks at the text. */
+bool htc_map_image_wanted(const htc_redirect_map *map);
+/** True when the file has an image of @a map as it is now, as far as its head says, or when it cannot
+ * have one, which is logged. */
+bool htc_map_image_settled(const htc_redirects *redirects, const htc_redirect_map *map,
+                           apr_pool_t *pool);
+/** Write @a image as that of @a map to its file; version and key of *about are filled in here. */
+void htc_map_image_write(const htc_redirects *redirects, const htc_redirect_map *map,
+                         redirect_image_about *about, const void *image, apr_pool_t *pool);
 /** Remove this server's files of maps that are not in its configuration any more. */
 void htc_map_images_prune(const htc_redirects *redirects, apr_pool_t *pool);
+
+/* redirects/map_renew.c */
+/** post_config, in the parent: from now on images are renewed. */
+void htc_map_renew_prepare(htc_redirects *redirects);
+/** The parent's, some times a minute. */
+int htc_map_renew_monitor(apr_pool_t *pool, server_rec *s);
 
 /* redirects/map_start.c */
 /** post_config, after all directives were read: prepare the area and load what changed. @a needed:

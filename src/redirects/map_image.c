@@ -2,11 +2,12 @@
 /*
  * Images of large maps of the server's configuration in files, so that a start need not read their
  * text: area/image_file.h. The folder is HtCacheCountersFile with ".maps" behind its name. Called by
- * redirects/map_start.c, in the parent, before there are children.
+ * redirects/map_start.c, in the parent, before there are children, and by redirects/map_renew.c, in a
+ * process that the parent forks.
  *
- * The parent alone writes images, of text that it has read itself with the rights that httpd starts
+ * These alone write images, of text that they have read themselves with the rights that httpd starts
  * with. A child that reads a changed map writes none: it could be made to write the rows of somebody
- * else, and they would outlive it. The next start then finds that the text is another one.
+ * else, and they would outlive it.
  *
  * Whatever is wrong with a file, the text is read.
  */
@@ -58,6 +59,13 @@ static int open_folder(const htc_redirects *redirects, const htc_redirect_map *m
                          "start reads the whole text",
                          path, why));
     return fd;
+}
+
+static redirect_image_about wanted_of(const htc_redirect_map *map)
+{
+    return (redirect_image_about){.version = HTC_VERSION,
+                                  .key = {map->key.word[0], map->key.word[1]},
+                                  .source = htc_map_file(map)};
 }
 
 /* --- from a file to the area ------------------------------------------------------------------*/
@@ -144,10 +152,7 @@ static bool load(htc_redirects *redirects, const htc_redirect_map *map, int fd,
 
 bool htc_map_image_load(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
 {
-    redirect_image_about wanted = {.version = HTC_VERSION,
-                                   .key = {map->key.word[0], map->key.word[1]},
-                                   .source = htc_map_file(map)},
-                         about;
+    redirect_image_about wanted = wanted_of(map), about;
     char name[REDIRECT_IMAGE_NAME];
     int folder, fd;
     const char *why, *file;
@@ -175,8 +180,8 @@ bool htc_map_image_load(htc_redirects *redirects, const htc_redirect_map *map, a
 
 /* --- from the area to a file ------------------------------------------------------------------*/
 
-static void write_file(const htc_redirects *redirects, const htc_redirect_map *map,
-                       const redirect_image_about *about, const void *image, apr_pool_t *pool)
+void htc_map_image_write(const htc_redirects *redirects, const htc_redirect_map *map,
+                         redirect_image_about *about, const void *image, apr_pool_t *pool)
 {
     int folder = open_folder(redirects, map, true, pool);
     char name[REDIRECT_IMAGE_NAME];
@@ -184,6 +189,8 @@ static void write_file(const htc_redirects *redirects, const htc_redirect_map *m
 
     if (folder < 0)
         return;
+    apr_cpystrn(about->version, HTC_VERSION, sizeof(about->version));
+    memcpy(about->key, map->key.word, sizeof(about->key));
     redirect_image_name(name, server_number(pool), about->key);
     rv = redirect_image_write(folder, name, about, image);
     close(folder);
@@ -195,34 +202,62 @@ static void write_file(const htc_redirects *redirects, const htc_redirect_map *m
                          folder_name(pool), &rv));
 }
 
-void htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, int64_t began_ns,
+bool htc_map_image_save(htc_redirects *redirects, const htc_redirect_map *map, int64_t began_ns,
                         apr_pool_t *pool)
 {
     redirect_area *area = redirects->area;
-    redirect_image_about about = {.version = HTC_VERSION,
-                                  .key = {map->key.word[0], map->key.word[1]}};
+    redirect_image_about about = {.size = 0};
     redirect_area_state state;
     redirect_area_note note;
     redirect_area_pin pin;
 
     if (!redirect_area_state_get(area, map->slot, &state) || !state.version ||
-        !is_kept(map, &state.id) || htc_identity_racy(&state.id, began_ns) ||
-        !redirect_area_note_get(area, map->slot, &note))
-        return;
+        !is_kept(map, &state.id) || !redirect_area_note_get(area, map->slot, &note))
+        return true;
     /* What there is to say of rows is to stand in the error log, too; see load_at_start(). */
-    if (htc_is_preflight() && (note.refused || note.warnings))
-        return;
-    if (!redirect_area_pin_get(area, map->slot, &pin))
-        return;
+    if (htc_identity_racy(&state.id, began_ns) ||
+        (htc_is_preflight() && (note.refused || note.warnings)) ||
+        !redirect_area_pin_get(area, map->slot, &pin))
+        return false;
     about.source = state.id;
     about.size = pin.size;
     about.rules = pin.ncounters;
     about.refused = note.refused;
     about.warnings = note.warnings;
     about.load_ms = note.load_ms;
-    write_file(redirects, map, &about, pin.image, pool);
+    htc_map_image_write(redirects, map, &about, pin.image, pool);
     redirect_area_unpin(area, &pin);
+    return true;
 }
+
+/* --- while the server runs --------------------------------------------------------------------*/
+
+bool htc_map_image_wanted(const htc_redirect_map *map)
+{
+    htc_identity id = htc_map_file(map);
+
+    return is_kept(map, &id);
+}
+
+bool htc_map_image_settled(const htc_redirects *redirects, const htc_redirect_map *map,
+                           apr_pool_t *pool)
+{
+    redirect_image_about wanted = wanted_of(map), about;
+    int folder = open_folder(redirects, map, true, pool), fd;
+    char name[REDIRECT_IMAGE_NAME];
+    const char *why;
+
+    if (folder < 0)
+        return true;
+    redirect_image_name(name, server_number(pool), wanted.key);
+    fd = redirect_image_open(folder, name, &wanted, &about, &why, pool);
+    if (fd >= 0)
+        close(fd);
+    close(folder);
+    return fd >= 0;
+}
+
+/* --- files that are not wanted any more -------------------------------------------------------*/
 
 void htc_map_images_prune(const htc_redirects *redirects, apr_pool_t *pool)
 {

@@ -47,7 +47,8 @@ typedef struct row_message {
 typedef enum load_when {
     AT_START,    /* whatever is wrong is said now */
     FOR_REQUEST, /* by the thread that has the request */
-    BEHIND       /* in the background; ends when the process does */
+    BEHIND,      /* in the background; ends when the process does */
+    APART        /* by a process that has no part in the area; nothing is said */
 } load_when;
 
 /* One load, from beginning to end. */
@@ -67,10 +68,11 @@ typedef struct loading {
     uint32_t retry_ms;        /* 0: what is wrong is wrong with the file */
     apr_array_header_t *held; /* row_message: until it is known whether to say them */
     unsigned logged;
-    int64_t began;   /* monotonic ms, as of the next */
-    int64_t tell_at; /* how far it is, in the log */
-    bool checking;   /* the rows, which are read already */
-    char wrong[512]; /* with the pattern of the row at hand */
+    int64_t began;    /* monotonic ms, as of the next */
+    int64_t tell_at;  /* how far it is, in the log */
+    int64_t began_ns; /* wall clock */
+    bool checking;    /* the rows, which are read already */
+    char wrong[512];  /* with the pattern of the row at hand */
     redirect_report report;
 } loading;
 
@@ -170,7 +172,7 @@ static void tell_progress(loading *load, unsigned percent)
 
     if (!load->checking && load->redirects->area)
         redirect_area_progress(load->redirects->area, load->map->slot, percent);
-    if (now < load->tell_at)
+    if (now < load->tell_at || load->when == APART)
         return;
     load->tell_at = now + AGAIN_MS;
     if (may_say(load, APLOG_NOTICE))
@@ -506,6 +508,31 @@ static apr_status_t replace_image(loading *load, redirect_builder *builder, size
     return rv;
 }
 
+/* For the next start. See htc_map_load_apart(). */
+static apr_status_t keep_image(loading *load, redirect_builder *builder, size_t size)
+{
+    const void *image = redirect_builder_image(builder);
+    redirect_image_about about = {.source = load->id, .size = size};
+    const redirect_table *table;
+    apr_status_t rv = redirect_table_validate(image, size);
+
+    if (rv != APR_SUCCESS || !load->report.rows)
+        return rv;
+    load->moving = htc_identity_racy(&load->id, load->began_ns);
+    if (load->moving)
+        return APR_EAGAIN;
+    table = redirect_table_open(image, size, load->pool);
+    if (!table)
+        return APR_ENOMEM;
+    redirect_map_check(table, &load->report, load->pool);
+    about.rules = redirect_builder_rules(builder);
+    about.refused = load->report.errors;
+    about.warnings = load->report.warnings;
+    about.load_ms = (uint64_t)(htc_mono_ms() - load->began);
+    htc_map_image_write(load->redirects, load->map, &about, image, load->pool);
+    return APR_SUCCESS;
+}
+
 static const char *no_room(const loading *load, size_t size)
 {
     redirect_area_stats stats;
@@ -556,6 +583,8 @@ static const char *build(loading *load, redirect_builder *builder)
         rv = redirect_builder_finish(builder, log_duplicate, load, &size);
     if (rv == APR_SUCCESS && load->redirects->area)
         rv = replace_image(load, builder, size);
+    if (rv == APR_SUCCESS && load->when == APART)
+        rv = keep_image(load, builder, size);
     if (rv == APR_SUCCESS)
         return NULL;
     if (rv == APR_EGENERAL)
@@ -594,7 +623,8 @@ static void loading_begin(loading *load, htc_redirects *redirects, const htc_red
                   .fd = -1,
                   .when = when,
                   .held = apr_array_make(pool, 4, sizeof(row_message)),
-                  .began = htc_mono_ms()};
+                  .began = htc_mono_ms(),
+                  .began_ns = htc_wall_ns()};
     load->tell_at = load->began + LONG_MS;
     load->report.fn = log_row;
     load->report.baton = load;
@@ -624,6 +654,18 @@ bool htc_map_try(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
     if (err)
         log_problem(&load, err);
     return !err;
+}
+
+bool htc_map_load_apart(server_rec *s, const htc_redirect_map *map, apr_pool_t *pool)
+{
+    htc_redirects alone = {.main_server = s};
+    loading load;
+    const char *err;
+
+    loading_begin(&load, &alone, map, htc_map_dir_now(map), APART, pool);
+    err = read_and_build(&load);
+    loading_end(&load);
+    return !err || !(load.moving || load.retry_ms);
 }
 
 /* With the right to build. When the process ends meanwhile, so does its right, and nothing is wrong

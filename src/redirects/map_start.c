@@ -101,13 +101,17 @@ static void load_at_start(htc_redirects *redirects, htc_redirect_map *map,
     if (have && htc_identity_equal(&id, &state.id) && id.ino &&
         (htc_is_preflight() || !has_remarks(redirects, map)))
         return;
-    if (htc_map_image_load(redirects, map, ptemp))
+    if (htc_map_image_load(redirects, map, ptemp)) {
+        map->kept_version = redirect_area_version(redirects->area, map->slot);
         return;
+    }
     began = htc_wall_ns();
-    if (htc_map_load(redirects, map, htc_map_dir_now(map), true, ptemp) == APR_SUCCESS)
-        htc_map_image_save(redirects, map, began, ptemp);
-    else if (!have && !htc_is_preflight())
+    if (htc_map_load(redirects, map, htc_map_dir_now(map), true, ptemp) == APR_SUCCESS) {
+        if (htc_map_image_save(redirects, map, began, ptemp))
+            map->kept_version = redirect_area_version(redirects->area, map->slot);
+    } else if (!have && !htc_is_preflight()) {
         say_broken(redirects, map);
+    }
 }
 
 static htc_redirects *redirects_create(apr_pool_t *pconf, server_rec *s, htc_lasting *kept)
@@ -198,6 +202,8 @@ int htc_maps_post_config(apr_pool_t *pconf, apr_pool_t *ptemp, server_rec *s, bo
     if (before)
         htc_lasting_end(before);
     kept->shared = !htc_is_preflight();
+    if (!htc_is_preflight())
+        htc_map_renew_prepare(redirects);
     /* Only now are all maps marked that this generation uses. */
     redirect_area_collect(redirects->area, redirects->generation);
     return OK;
