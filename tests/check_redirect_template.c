@@ -431,6 +431,7 @@ static const struct {
     {"_redirects", "/a/(.*) /b", "E1 '(.*)' in the source is no pattern here; this format has '*'"},
     {"_redirects", "/a/([^/]+) /b", "E1 '([' in"},
     {"_redirects", "^/a$ /b", "E1 '^' in"},
+    {"_redirects", "/a/* /b/:year/:splat", "E1 the target has ':year', which the source does not"},
     /* These are addresses as there are many, or say that they mean themselves. */
     {"a.txt", "/old/%2A /new", ""},
     {"a.txt", "/%5Ex$ /new", ""},

@@ -155,7 +155,8 @@ static bool is_prefix(map_text path, map_text *target, bool *append_rest)
     if (!found)
         return !memmem(target->s, target->len, "/:", 2);
     if (target->len < len || found != target->s + target->len - 6 || found[-1] != '/' ||
-        memchr(target->s, '?', target->len) || memchr(target->s, '#', target->len))
+        memmem(target->s, target->len - len, "/:", 2) || memchr(target->s, '?', target->len) ||
+        memchr(target->s, '#', target->len))
         return false;
     target->len -= 6;
     return true;
