@@ -21,8 +21,6 @@
 #define NONE           UINT32_MAX
 #define PROGRESS_RULES 65536
 #define HIDERS_MAX     4 /* rows that are looked at before a row is thought to be reachable */
-#define GROUPS_MAX     10
-#define SAMPLED_MAX    1000 /* bytes of a pattern */
 #define WAY_MAX        REDIRECT_FOLLOW_MAX
 
 /* Where a browser gets from a row. */
@@ -106,25 +104,6 @@ static void say_hidden(check *c, uint32_t line, uint32_t by)
                         redirect_line_word(by), redirect_line_number(by));
 }
 
-/* What answers this path, and is no regex, answers all paths of the template. With nothing but
- * names, each stands for a byte that no source has; else it is where the first wildcard begins, and
- * only a prefix can answer. */
-static void path_of_template(check *c, redirect_rule *rule)
-{
-    const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);
-
-    apr_pool_clear(c->pool);
-    if (rule->pattern_len <= SAMPLED_MAX && !memmem(pattern, rule->pattern_len, "(.*)", 4) &&
-        !memmem(pattern, rule->pattern_len, "(?:", 3) && pattern[rule->pattern_len - 2] != '?') {
-        rule->source =
-            redirect_map_sample(apr_pstrmemdup(c->pool, pattern, rule->pattern_len), "\1", c->pool);
-        rule->source_len = strlen(rule->source);
-    } else {
-        rule->source_len = slash ? (size_t)(slash - rule->source) + 1 : 0;
-        rule->kind = REDIRECT_PREFIX;
-    }
-}
-
 static void find_hidden(check *c, uint32_t number, const redirect_rule *given)
 {
     redirect_rule copy = *given, *rule = &copy;
@@ -138,9 +117,10 @@ static void find_hidden(check *c, uint32_t number, const redirect_rule *given)
     uint32_t from = 0;
 
     c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
-    if (rule->kind == REDIRECT_TEMPLATE)
-        path_of_template(c, rule);
-    else if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (rule->kind == REDIRECT_TEMPLATE) {
+        apr_pool_clear(c->pool);
+        check_template_path(rule, c->pool);
+    } else if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
     memcpy(c->url.path, rule->source, rule->source_len);
     c->url.path[rule->source_len] = '\0';
@@ -240,23 +220,6 @@ static uint32_t find_next(check *c, uint32_t number, const redirect_rule *rule, 
 
 /* --- the way of a URL ------------------------------------------------------------------------- */
 
-/* NULL: it is refused, or it cannot be known. */
-static const char *answer_of(check *c, const redirect_match *match, const redirect_request *request)
-{
-    redirect_group groups[GROUPS_MAX];
-    bool refused;
-    int n = 0;
-
-    if (match->profile.options & REDIRECT_OPT_EXPAND) {
-        if (!c->report->groups)
-            return NULL;
-        n = c->report->groups(c->report->regex_baton, match, request->path, request->path_len,
-                              groups, GROUPS_MAX);
-    }
-    return redirect_map_location(match, request, groups, n < GROUPS_MAX ? n : GROUPS_MAX, c->pool,
-                                 &refused);
-}
-
 /* Follow as a browser does, who was at @a before and is sent to w->end. */
 static void follow(check *c, redirect_request before, way *w)
 {
@@ -280,7 +243,7 @@ static void follow(check *c, redirect_request before, way *w)
         c->compared++;
         w->row[w->rows++] = index;
         w->gone = !to.target;
-        answer = w->gone ? NULL : answer_of(c, &match, &request);
+        answer = w->gone ? NULL : check_answer(c->report, &match, &request, c->pool);
         w->end = answer ? check_with_fragment(answer, w->end, c->pool) : NULL;
         before = request;
         before.host = request.host ? apr_pstrmemdup(c->pool, request.host, request.host_len) : NULL;
@@ -290,25 +253,18 @@ static void follow(check *c, redirect_request before, way *w)
 /* From a path that a row with groups answers. False: none was found. */
 static bool begin_with_groups(check *c, uint32_t number, const redirect_rule *rule, way *w)
 {
-    static const char *const texts[] = {"some", "2024", "some/page.html", "a", ""};
     redirect_request request = check_source_of(rule);
-    const char *pattern = apr_pstrmemdup(c->pool, rule->pattern, rule->pattern_len);
     redirect_match match;
 
     request.query = rule->query;
     request.query_len = rule->query_len;
-    if (!c->report->groups || rule->pattern_len > SAMPLED_MAX)
+    if (!c->report->groups && rule->kind != REDIRECT_TEMPLATE)
         return false;
-    for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *text = texts[i / 2];
-
-        w->from = i % 2 == 0
-                      ? redirect_map_sample(pattern, text, c->pool)
-                      : apr_psprintf(c->pool, "%.*s%s", (int)rule->source_len, rule->source, text);
+    for (unsigned i = 0; (w->from = check_sample(rule, i, c->pool)) != NULL; i++) {
         request.path = w->from;
         request.path_len = strlen(w->from);
         if (*w->from == '/' && find(c, &request, 0, &match) && match.rule == number) {
-            w->end = answer_of(c, &match, &request);
+            w->end = check_answer(c->report, &match, &request, c->pool);
             return true;
         }
     }

@@ -97,6 +97,72 @@ const char *check_with_fragment(const char *url, const char *before, apr_pool_t 
     return fragment && !strchr(url, '#') ? apr_pstrcat(pool, url, fragment, NULL) : url;
 }
 
+/* --- rows with patterns -------------------------------------------------------------------------*/
+
+#define SAMPLED_MAX 1000 /* bytes of a pattern */
+
+/* With nothing but names, each stands for a byte that no source has; else it is where the first
+ * wildcard begins, and only a prefix can answer. */
+void check_template_path(redirect_rule *rule, apr_pool_t *pool)
+{
+    const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);
+
+    if (rule->pattern_len <= SAMPLED_MAX && !memmem(pattern, rule->pattern_len, "(.*)", 4) &&
+        !memmem(pattern, rule->pattern_len, "(?:", 3) && pattern[rule->pattern_len - 2] != '?') {
+        rule->source =
+            redirect_map_sample(apr_pstrmemdup(pool, pattern, rule->pattern_len), "\1", pool);
+        rule->source_len = strlen(rule->source);
+    } else {
+        rule->source_len = slash ? (size_t)(slash - rule->source) + 1 : 0;
+        rule->kind = REDIRECT_PREFIX;
+    }
+}
+
+const char *check_sample(const redirect_rule *rule, unsigned number, apr_pool_t *pool)
+{
+    static const char *const texts[] = {"some", "2024", "some/page.html", "a", ""};
+
+    if (number >= 2 * sizeof(texts) / sizeof(texts[0]) || rule->pattern_len > SAMPLED_MAX)
+        return NULL;
+    return number % 2 == 0
+               ? redirect_map_sample(apr_pstrmemdup(pool, rule->pattern, rule->pattern_len),
+                                     texts[number / 2], pool)
+               : apr_psprintf(pool, "%.*s%s", (int)rule->source_len, rule->source,
+                              texts[number / 2]);
+}
+
+/* Of a template the groups are known without a regex library. */
+static int groups_of(const redirect_report *report, const redirect_match *match,
+                     const redirect_request *request, redirect_group *groups)
+{
+    int n = 0;
+
+    if (match->profile.kind == REDIRECT_TEMPLATE)
+        n = redirect_template_match(match->pattern, match->pattern_len, match->profile.flags,
+                                    request->path, request->path_len, groups, REDIRECT_GROUPS);
+    else if (report->groups)
+        n = report->groups(report->regex_baton, match, request->path, request->path_len, groups,
+                           REDIRECT_GROUPS);
+    return n < REDIRECT_GROUPS ? n : REDIRECT_GROUPS;
+}
+
+const char *check_answer(const redirect_report *report, const redirect_match *match,
+                         const redirect_request *request, apr_pool_t *pool)
+{
+    redirect_group groups[REDIRECT_GROUPS];
+    bool refused;
+    int n = 0;
+
+    if (match->profile.options & REDIRECT_OPT_EXPAND) {
+        n = groups_of(report, match, request, groups);
+        if (n <= 0)
+            return NULL;
+    }
+    return redirect_map_location(match, request, groups, n, pool, &refused);
+}
+
+/* --- hidden rows --------------------------------------------------------------------------------*/
+
 /* Both may have a condition on the query. */
 static bool hides_queries(const redirect_match *earlier, const redirect_rule *rule)
 {

@@ -28,6 +28,14 @@ bool check_leads_back(const char *url, const redirect_request *request,
                       const redirect_request *before, const redirect_rule *to);
 /** @a url, with the fragment that @a before has if it has none. */
 const char *check_with_fragment(const char *url, const char *before, apr_pool_t *pool);
+/** A path of the template, and the kind of a row for it: what answers that path, and is no regex, answers
+ * all paths of the template. */
+void check_template_path(redirect_rule *rule, apr_pool_t *pool);
+/** The paths that a row with groups may answer, by their number from 0; NULL: there are no more. */
+const char *check_sample(const redirect_rule *rule, unsigned number, apr_pool_t *pool);
+/** What a row answers, also one with groups. NULL: nothing, or it cannot be known. */
+const char *check_answer(const redirect_report *report, const redirect_match *match,
+                         const redirect_request *request, apr_pool_t *pool);
 /** True when the earlier row answers everything that the rule would. It answers the rule's source. */
 bool check_hides(const redirect_match *earlier, const redirect_rule *rule);
 
