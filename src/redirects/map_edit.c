@@ -21,6 +21,7 @@
 #define LOAD_MOST_MS 300000 /* while somebody loads: ten million rows take half a minute */
 #define LOAD_LOOK_MS 5
 #define OTHERS_EDIT  "other edits of this map are being made; try again"
+#define NO_EDITS     "there are no edits"
 #define AGAIN        (-1) /* the table was replaced while its edits were made */
 
 /* One attempt. */
@@ -249,6 +250,10 @@ static int make_edits(editing *ing)
         begin_edits(ing->map, table_of(ing->base), &ing->before, false, ing->pool);
     apr_status_t rv = redirect_edits_apply(edits, ing->edit->text, ing->edit->len, &report);
 
+    if (rv == APR_SUCCESS && !redirect_edits_applied(edits)) {
+        redirect_edits_destroy(edits);
+        return fail(&ing->edit->why, HTTP_BAD_REQUEST, NO_EDITS);
+    }
     if (rv == APR_SUCCESS)
         rv = htc_map_edits_publish(ing->redirects, ing->map, edits, &ing->before, ing->pool);
     if (rv == APR_SUCCESS)
@@ -559,7 +564,7 @@ static int edit_file(editing *ing)
         return fail(&ing->edit->why, HTTP_BAD_REQUEST,
                     apr_array_pstrcat(ing->pool, ing->errors, '\n'));
     if (!w.edits->nelts)
-        return fail(&ing->edit->why, HTTP_BAD_REQUEST, "there are no edits");
+        return fail(&ing->edit->why, HTTP_BAD_REQUEST, NO_EDITS);
     if (!lock(ing))
         return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE, OTHERS_EDIT);
     status = write_edits(&w);
