@@ -379,8 +379,10 @@ uint32_t redirect_table_nth(const redirect_table *table, uint32_t index);
  * another image. */
 uint64_t redirect_table_key(const redirect_table *table, uint32_t rule);
 
-/** True when two queries, compared as sets, have the same parameters. */
-bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len);
+/** True when two queries, compared as sets, have the same parameters but for those of @a strip (as
+ * redirect_rule.strip). */
+bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len,
+                          const char *strip, size_t strip_len);
 
 /** The version of the image format. */
 uint64_t redirect_table_format(void);

@@ -170,6 +170,7 @@ static const one text_cases[] = {
     {"m.txt", "", "/a /b\n", "add /a/ /c", "/a /b\n/a/ /c\n"},
     {"m.txt", "slash=ignore", "/a/ /b\n", "set /a /c", "/a/ /c\n"},
     {"m.txt", "", "/a /b subpath=on\n", "set /a /c", "/a /c\n"},
+    {"m.txt", "", "/a/ /b subpath=on\n", "set /a /c", "/a /c\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "set /a /4", "/a /4\n/b /2\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "del /a", "/b /2\n"},
     /* Rows of one source with other conditions are other rows. */

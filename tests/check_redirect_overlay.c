@@ -6,6 +6,7 @@
  */
 #include "suite_util.h"
 #include "redirect_overlay_fixture.h"
+#include "redirect_overlay_checks.h"
 
 #include <regex.h>
 
@@ -23,24 +24,35 @@ static unsigned nlines;
 
 static const char *const paths[] = {"/", "/a", "/a/b", "/a/b/c", "/x/long-enough-for-a-block",
                                     "/y"};
-static const char *const queries[] = {"", "", "", "?q=1", "?q=1&r=2", "?r=2&q=1"};
+static const char *const queries[] = {"",         "",         "",         "?q=1",
+                                      "?q=1&r=2", "?r=2&q=1", "?q=1&u=1", "?u=2&q=1"};
 static const char *const hosts[] = {"", "", "https://h.example", "//h.example"};
 static const char *const options[] = {"", "", " case=ignore", " slash=ignore", " subpath=on"};
 
-static const char *const conditions[] = {"", "", " cookie=k"};
-/* Rows with these cannot be edited in an overlay, nor others of their source. */
-static const char *const comparisons[] = {" accept=a/b", " accept=a/c unacceptable=406",
-                                          " language=de", " language=de cookie=k"};
+static const char *const conditions[] = {"",
+                                         "",
+                                         " cookie=k",
+                                         " accept=a/b",
+                                         " accept=a/c",
+                                         " accept=a/c unacceptable=406",
+                                         " language=de",
+                                         " cookie=k language=de",
+                                         " accept=a/b language=en"};
+static bool narrow; /* few sources, with many conditions */
 
 static const char *random_id(const char **source, const char *condition)
 {
-    const char *path = paths[below(COUNT_OF(paths))], *query = queries[below(COUNT_OF(queries))];
-    const char *host = hosts[below(COUNT_OF(hosts))];
+    const char *path = paths[below(narrow ? 2 : COUNT_OF(paths))];
+    const char *query = queries[below(COUNT_OF(queries))];
+    const char *host = hosts[below(narrow ? 2 : COUNT_OF(hosts))];
     const char *exact = below(6) ? "" : " query=exact", *drop = below(6) ? "" : " query=drop",
-               *below_host = below(6) ? "" : " host=*.example";
+               *below_host = below(6) ? "" : " host=*.example", *strip = below(3) ? "" : " strip=u";
+    const char *refuses = strstr(condition, " unacceptable");
 
-    *source =
-        apr_pstrcat(pool, host, path, query, *exact ? exact : drop, below_host, condition, NULL);
+    *source = apr_pstrcat(pool, host, path, query, *exact ? exact : drop, below_host, strip,
+                          condition, NULL);
+    if (refuses)
+        condition = apr_pstrmemdup(pool, condition, (size_t)(refuses - condition));
     /* As sets these two are the same; as a whole they are not. */
     if (!*exact && !strcmp(query, "?r=2&q=1"))
         query = "?q=1&r=2";
@@ -61,28 +73,6 @@ static bool has_line(const char *id)
 {
     for (unsigned i = 0; i < nlines; i++) {
         if (!strcmp(lines[i].id, id))
-            return true;
-    }
-    return false;
-}
-
-static size_t bare_len(const char *id)
-{
-    const char *condition = strpbrk(id, " ");
-
-    while (condition && strncmp(condition, " accept", 7) && strncmp(condition, " language", 9) &&
-           strncmp(condition, " cookie", 7))
-        condition = strpbrk(condition + 1, " ");
-    return condition ? (size_t)(condition - id) : strlen(id);
-}
-
-static bool is_compared(const char *id)
-{
-    size_t len = bare_len(id);
-
-    for (unsigned i = 0; i < nlines; i++) {
-        if (len == bare_len(lines[i].id) && !strncmp(id, lines[i].id, len) &&
-            (strstr(lines[i].id + len, " accept") || strstr(lines[i].id + len, " language")))
             return true;
     }
     return false;
@@ -128,9 +118,7 @@ static const char *random_edit(unsigned n)
     const char *source, *id, *row;
     unsigned what = below(3);
 
-    do
-        id = random_id(&source, conditions[below(COUNT_OF(conditions))]);
-    while (is_compared(id));
+    id = random_id(&source, conditions[below(COUNT_OF(conditions))]);
     row = row_of(source, n);
 
     if (what == 0 && has_line(id))
@@ -150,14 +138,18 @@ static const char *random_url(void)
     static const char *const starts[] = {"http://h.example", "https://h.example",
                                          "http://b.example", "http://other.test"};
     static const char *const ends[] = {"", "", "/", "/more", "/A"};
-    static const char *const asked[] = {"", "", "?q=1", "?r=2&q=1", "?q=1&r=2", "?z"};
-    const char *path = paths[below(COUNT_OF(paths))];
+    static const char *const asked[] = {"",         "",   "?q=1",     "?r=2&q=1",
+                                        "?q=1&r=2", "?z", "?u=3&q=1", "?q=1&u=1"};
+    const char *path = paths[below(narrow ? 2 : COUNT_OF(paths))];
 
     if (!strcmp(path, "/"))
         path = "";
     return apr_pstrcat(pool, starts[below(COUNT_OF(starts))], below(8) ? path : "/A",
                        ends[below(COUNT_OF(ends))], asked[below(COUNT_OF(asked))], NULL);
 }
+
+static const char *const accepts[] = {"a/b", "a/c", "x/y", "a/b;q=0.5, a/c"};
+static const char *const languages[] = {"de", "en"}, *const cookies[] = {"k"};
 
 static const char *any_of(const char *const *texts, unsigned n)
 {
@@ -166,17 +158,25 @@ static const char *any_of(const char *const *texts, unsigned n)
     return i < n ? texts[i] : NULL;
 }
 
+static bool count_row(void *baton, const redirect_rule *rule, redirect_differs differs)
+{
+    (void)rule;
+    ck_assert_int_ne(differs, REDIRECT_SAME);
+    ++*(unsigned *)baton;
+    return true;
+}
+
 static unsigned compare(const test_map *map, const char *edits)
 {
-    static const char *const accept[] = {"a/b", "a/c", "x/y", "a/b;q=0.5, a/c"};
-    static const char *const language[] = {"de", "en"}, *const cookie[] = {"k"};
     test_map anew;
-    unsigned n = 0;
+    unsigned n = 0, differing = 0;
 
+    redirect_edited_each(map->edited, map->table, true, 0, count_row, &differing, pool);
+    ck_assert_uint_eq(differing, map->edited->overlay->differing);
     open_map(&anew, "rows.txt", all_lines());
     for (; n < 40; n++) {
-        fields has = {any_of(accept, COUNT_OF(accept)), any_of(language, COUNT_OF(language)),
-                      any_of(cookie, COUNT_OF(cookie))};
+        fields has = {any_of(accepts, COUNT_OF(accepts)), any_of(languages, COUNT_OF(languages)),
+                      any_of(cookies, COUNT_OF(cookies))};
         const char *url = random_url(), *is = ask_with(map, url, has);
         const char *should = ask_with(&anew, url, has);
 
@@ -187,20 +187,31 @@ static unsigned compare(const test_map *map, const char *edits)
     return n;
 }
 
+/* Behind a comment in the first line. */
+static bool has_other_id(uint32_t line, uint32_t by)
+{
+    return strcmp(lines[line - 2].id, lines[by - 2].id) != 0;
+}
+
 static unsigned run_random(void)
 {
     unsigned n = 0, answers = 0;
     test_map map;
 
     nlines = 0;
+    narrow = below(2);
     for (unsigned rows = below(25); rows; rows--) {
-        const char *condition = below(3) ? conditions[below(COUNT_OF(conditions))]
-                                         : comparisons[below(COUNT_OF(comparisons))];
-        const char *source, *id = random_id(&source, condition);
+        const char *source, *id = random_id(&source, conditions[below(COUNT_OF(conditions))]);
 
         add_line(id, row_of(source, ++n));
     }
+    is_other = has_other_id;
     open_map(&map, "rows.txt", all_lines());
+    is_other = NULL;
+    if (hides_other) { /* the table has not what they hide, which an edit might bring to light */
+        close_map(&map);
+        return 0;
+    }
     map.recent_max = below(8);
     for (unsigned batch = 0; batch < 4; batch++) {
         char *edits = apr_pstrdup(pool, ""), *log;
@@ -284,31 +295,86 @@ static const struct {
      " {\"source\": \"/e/(.*)\", \"destination\": \"/3/$1\"},\n"
      " {\"source\": \"/d\", \"destination\": \"/4\"}]}\n",
      {"/a", "/b/:x", "/e/(.*)", "/d", "/new/:x*", "/b/c", "/A"}},
+    /* with conditions */
+    {"rows.txt",
+     "/a /1 accept=a/b\n/a /2 language=de\n/a /3\n/b/ /4 subpath=on accept=a/b unacceptable=406\n"
+     "/d?q=1&u=2 /5 strip=u\n/d?q=1 /6 accept=a/b strip=u\n/d /7 cookie=k\n",
+     {"/a", "/b/", "/b", "/d?q=1&u=2", "/d?q=1", "/d", "/A", "/new"}},
+    {"_redirects",
+     "/a /1 301 Language=de\n/a /2\n/b/* /3/:splat 301 Cookie=k\n/b /4\n"
+     "/by/:id /5/:id 302 Language=de\n/by/:id /6/:id\n/e/* /7 301 Language=en\n",
+     {"/a", "/b/*", "/b", "/by/:id", "/e/*", "/e", "/new/:x"}},
+    {"rows.csv",
+     "source,target,status,accept,language,cookie\n/a,/1,301,a/b,,\n/a,/2,,,de,\n/a,/3,,,,\n"
+     "/b,/4,,a/c,,\n/d,/5,,,,k\n/d,/6,,a/b,de,k\n",
+     {"/a", "/b", "/d", "/new"}},
+    {"vercel.json",
+     "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/1\",\n"
+     " \"has\": [{\"type\": \"cookie\", \"key\": \"k\"}]},\n"
+     " {\"source\": \"/b/:x\", \"destination\": \"/2/:x\",\n"
+     " \"missing\": [{\"type\": \"cookie\", \"key\": \"k\"}]},\n"
+     " {\"source\": \"/a\", \"destination\": \"/3\"}]}\n",
+     {"/a", "/b/:x", "/b/c", "/new/:x*"}},
+    /* with subdomains */
+    {"rows.csv",
+     "source,target,subdomains,accept\nhttps://h.example/a,/1,true,\n//x.h.example/a,/2,,\n"
+     "//h.example/b,/3,true,a/b\n//h.example/b,/4,true,\n//b.example/d,/5,,\n",
+     {"https://h.example/a", "//h.example/a", "//x.h.example/a", "//h.example/b", "//*.h.example/b",
+      "https://*.h.example/a", "//b.example/d"}},
+    {"bulk.csv",
+     "h.example/a,https://to.example/1,301,FALSE,TRUE,TRUE,TRUE\n"
+     "x.h.example/a,https://to.example/2,302,TRUE,FALSE,FALSE,FALSE\n"
+     "h.example/b/c,https://to.example/3,302,TRUE,TRUE,FALSE,FALSE\n"
+     "h.example/b,https://to.example/4,302,TRUE,TRUE,TRUE,FALSE\n",
+     {"//h.example/a", "https://h.example/a", "//x.h.example/a", "//h.example/b/c", "//h.example/b",
+      "//*.h.example/b", "//x.h.example/b/c"}},
 };
 
+static const char *const files_hosts[] = {"https://h.example", "http://h.example",
+                                          "http://b.example", "https://x.h.example"};
 static const char *const files_targets[] = {"/to", "/to?x=1", "https://to.example/x",
                                             "https://to.example/y#z"};
-static const char *const files_rest[] = {
-    "", "", "", " 301", " 302", " 307", " case=exact", " 308", " query=append", " query=drop"};
+static const char *const files_rest[] = {"",
+                                         "",
+                                         "",
+                                         " 301",
+                                         " 302",
+                                         " 307",
+                                         " case=exact",
+                                         " 308",
+                                         " query=append",
+                                         " query=drop",
+                                         " subpath=on"};
+static const char *const files_conditions[] = {"",
+                                               "",
+                                               "",
+                                               "",
+                                               " accept=a/b",
+                                               " accept=a/c unacceptable=406",
+                                               " cookie=k",
+                                               " language=de",
+                                               " strip=u",
+                                               " strip=u accept=a/b"};
 static const char *const files_urls[] = {
-    "/a",     "/A",       "/a/",      "/a?q=1", "/b",     "/b/",    "/b/c",  "/B/C", "/b/c/d",
-    "/d",     "/d?q=1",   "/D?z=2",   "/e",     "/e/f",   "/E/f",   "/by/7", "/new", "/NEW",
-    "/new/x", "/new/x/y", "/new?q=1", "/",      "/other", "/x?q=1", "/a?z=3"};
+    "/a",     "/A",       "/a/",      "/a?q=1", "/b",     "/b/",    "/b/c",   "/B/C",      "/b/c/d",
+    "/d",     "/d?q=1",   "/D?z=2",   "/e",     "/e/f",   "/E/f",   "/by/7",  "/new",      "/NEW",
+    "/new/x", "/new/x/y", "/new?q=1", "/",      "/other", "/x?q=1", "/a?z=3", "/d?q=1&u=9"};
 
 static unsigned edit_of_file(unsigned n, const char **line)
 {
-    const char *source;
+    const char *source, *condition = files_conditions[below(COUNT_OF(files_conditions))];
 
     do
         source = files[n].sources[below(COUNT_OF(files[n].sources))];
     while (!source);
     if (!below(4)) {
-        *line = apr_psprintf(pool, "del %s", source);
+        *line = apr_psprintf(pool, "del %s%s", source, condition);
         return 0;
     }
-    *line = apr_psprintf(pool, "%s %s %s%s%s", below(3) ? "set" : "add", source,
+    *line = apr_psprintf(pool, "%s %s %s%s%s%s", below(3) ? "set" : "add", source,
                          files_targets[below(COUNT_OF(files_targets))],
-                         files_rest[below(COUNT_OF(files_rest))], below(6) ? "" : " case=ignore");
+                         files_rest[below(COUNT_OF(files_rest))], below(6) ? "" : " case=ignore",
+                         condition);
     return 1;
 }
 
@@ -327,15 +393,15 @@ static bool matches(void *baton, uint32_t id, const char *pattern, unsigned flag
     return found;
 }
 
-/* The target as it stands, and what of the request goes behind it. */
-static const char *ask_all(const test_map *map, const char *url)
+/* The target as it stands, what of the request goes behind it, and Vary. */
+static const char *ask_all(const test_map *map, const char *url, fields has)
 {
     redirect_request request = request_of(url);
     redirect_conditions conditions;
     redirect_match match;
     bool found;
 
-    redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)(const char *[3]){0});
+    redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)has);
     request.judge = &conditions.judge;
     request.regex = matches;
     if (!map->edited)
@@ -344,10 +410,10 @@ static const char *ask_all(const test_map *map, const char *url)
         found = redirect_edited_lookup(map->edited, map->table, &request, &request, &request,
                                        &match) != REDIRECT_NOT_FOUND;
     return apr_pstrcat(
-        pool, text_of(found, &match),
+        pool, conditions.not_acceptable ? "406" : text_of(found, &match),
         found ? apr_psprintf(pool, " %x %s", match.profile.options, match.strip ? match.strip : "")
               : "",
-        NULL);
+        sorted_vary(&conditions), NULL);
 }
 
 static bool compare_ways(unsigned n)
@@ -375,8 +441,6 @@ static bool compare_ways(unsigned n)
             continue;
         all = apr_pstrcat(pool, all, line, "\n", NULL);
         temporary = edit(&map, apr_pstrcat(pool, line, "\n", NULL), &log);
-        if (strstr(log, "the hosts below its own"))
-            continue;
         ck_assert_msg((rv == APR_SUCCESS) == (temporary == APR_SUCCESS),
                       "%s\nof %s%s: '%s', but '%s'", all, files[n].name, text,
                       error.message ? error.message : "done", log);
@@ -388,12 +452,14 @@ static bool compare_ways(unsigned n)
     }
     open_map(&written, files[n].name, text);
     for (unsigned i = 0; done && i < 2 * COUNT_OF(files_urls); i++) {
-        const char *url = apr_pstrcat(pool, i % 2 ? "https://h.example" : "http://b.example",
-                                      files_urls[i / 2], NULL);
-        const char *is = ask_all(&map, url), *should = ask_all(&written, url);
+        const char *url =
+            apr_pstrcat(pool, files_hosts[below(COUNT_OF(files_hosts))], files_urls[i / 2], NULL);
+        fields has = {any_of(accepts, COUNT_OF(accepts)), any_of(languages, COUNT_OF(languages)),
+                      any_of(cookies, COUNT_OF(cookies))};
+        const char *is = ask_all(&map, url, has), *should = ask_all(&written, url, has);
 
-        ck_assert_msg(!strcmp(is, should), "%s: %s, not %s\n%s\nafter\n%s", url, is, should, text,
-                      all);
+        ck_assert_msg(!strcmp(is, should), "%s: %s, not %s\n%s\nafter\n%s\nof\n%s", url, is, should,
+                      text, all, files[n].text);
     }
     close_map(&map);
     close_map(&written);
@@ -404,15 +470,19 @@ static bool compare_ways(unsigned n)
 START_TEST(answers_as_the_written_file_does)
 {
     apr_pool_t *outer = pool;
-    unsigned done = 0;
+    const char *seed = getenv("HTC_SEED"), *wanted = getenv("HTC_ANSWERS");
+    unsigned done = 0, most = wanted ? (unsigned)(strtoul(wanted, NULL, 10) / 50) : 1800;
 
-    for (unsigned i = 0; i < 1200; i++) {
+    state = seed ? strtoull(seed, NULL, 10) : (uint64_t)apr_time_now();
+    printf("overlay: HTC_SEED=%llu\n", (unsigned long long)state);
+    fflush(stdout);
+    for (unsigned i = 0; i < most; i++) {
         apr_pool_create(&pool, outer);
         done += compare_ways(i % COUNT_OF(files));
         apr_pool_destroy(pool);
     }
     pool = outer;
-    ck_assert_uint_gt(done, 900);
+    ck_assert_uint_gt(done, most / 2);
 }
 END_TEST
 
@@ -492,6 +562,9 @@ START_TEST(rules_of_one_row_go_together)
     expect(&map, "https://h.example/a", "none");
     expect(&map, "https://x.h.example/a", "none");
     expect(&map, "https://x.h.example/b", "301 /2");
+    expect_edit(&map, "set https://h.example/b /3\n", APR_SUCCESS, "");
+    expect(&map, "https://h.example/b", "301 /3");
+    expect(&map, "https://x.h.example/b", "301 /3");
     close_map(&map);
 }
 END_TEST
@@ -505,6 +578,46 @@ START_TEST(other_rows_of_the_line_stay)
     expect(&map, "/a", "302 /1");
     expect(&map, "/b", "none");
     expect(&map, "/c", "302 /3");
+    close_map(&map);
+}
+END_TEST
+
+/* Queries that differ in what strip= leaves out are those of one source to a table, but not to whoever
+ * edits. */
+START_TEST(what_is_stripped_is_one_source)
+{
+    static fields wanted = {"a/b", NULL, NULL}, other = {"x/y", NULL, NULL};
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a?x=1&u=2 /2 strip=u\n/a?x=1 /1 accept=a/b strip=u\n");
+    expect_edit(&map, "set /a?x=1&u=2 /3 strip=u\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a?x=1", other), "302 /3 Accept");
+    ck_assert_str_eq(ask_with(&map, "/a?x=1", wanted), "302 /1 Accept");
+    expect_edit(&map, "add /a?x=1&u=4 /4 strip=u\nadd /a?x=1&u=5 /5 strip=u\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a?x=1", other), "302 /3 Accept");
+    expect_edit(&map, "del /a?x=1&u=2\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a?x=1", other), "302 /4 Accept");
+    expect_edit(&map, "del /a?x=1&u=4\ndel /a?x=1 accept=a/b\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a?x=1", other), "302 /5");
+    close_map(&map);
+}
+END_TEST
+
+/* A row that was not edited answers as in the file, and does not differ from it. */
+START_TEST(rows_that_are_compared_come_along)
+{
+    static fields wanted = {"a/b", NULL, NULL}, other = {"x/y", NULL, NULL};
+    test_map map;
+
+    open_map(&map, "rows.txt", "/a /1 accept=a/b unacceptable=406\n/a /2 accept=a/c\n/b /3\n");
+    expect_edit(&map, "set /a /4 accept=a/c\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a", wanted), "302 /1 Accept");
+    ck_assert_str_eq(ask_with(&map, "/a", other), "406 Accept");
+    ck_assert_uint_eq(map.overlay->differing, 1);
+    expect_edit(&map, "set /a /5 accept=a/b\n", APR_SUCCESS, "");
+    ck_assert_str_eq(ask_with(&map, "/a", wanted), "302 /5 Accept");
+    ck_assert_str_eq(ask_with(&map, "/a", other), "none Accept");
+    ck_assert_uint_eq(map.overlay->differing, 2);
     close_map(&map);
 }
 END_TEST
@@ -633,8 +746,11 @@ int main(void)
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, rules_of_one_row_go_together);
     tcase_add_test(tests, other_rows_of_the_line_stay);
+    tcase_add_test(tests, what_is_stripped_is_one_source);
+    tcase_add_test(tests, rows_that_are_compared_come_along);
     tcase_add_test(tests, asks_only_what_counts);
     tcase_add_test(tests, rows_of_one_directory_stay);
+    tcase_add_loop_test(tests, warns_as_the_check_of_a_file_does, 0, COUNT_OF(checks));
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);
     tcase_add_test(tests, answers_as_the_written_file_does);

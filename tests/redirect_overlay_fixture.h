@@ -63,14 +63,25 @@ typedef struct test_map {
 } test_map;
 
 static unsigned long asked_base; /* look-ups that the base alone has answered */
+static bool hides_other;         /* the last map that was built has rows that hide others */
 static unsigned long merged;     /* times that both overlays became one */
+
+static bool (*is_other)(uint32_t line, uint32_t by); /* or NULL */
+
+static void note_hidden(void *baton, uint32_t line, uint32_t by)
+{
+    (void)baton;
+    hides_other |= is_other && is_other(line, by);
+}
 
 static const redirect_table *build(const redirect_map_options *options, const char *name,
                                    const char *text, void **image)
 {
-    redirect_report report = {.fn = NULL};
+    redirect_report report = {.fn = NULL, .hidden = note_hidden};
     const redirect_table *table;
     size_t size;
+
+    hides_other = false;
 
     ck_assert_int_eq(
         redirect_map_build(options, name, text, strlen(text), &report, pool, image, &size),
@@ -195,13 +206,22 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static const char *sorted_vary(redirect_conditions *c)
+{
+    const char *vary;
+
+    if (c->vary)
+        qsort(c->vary->elts, (size_t)c->vary->nelts, sizeof(char *), compare_names);
+    vary = redirect_conditions_vary(c, pool);
+    return vary ? apr_pstrcat(pool, " ", vary, NULL) : "";
+}
+
 /* The answer, and what Vary says, in whichever order. NULL: @a shortly, and nothing is known. */
 static const char *ask_once(const test_map *map, const char *url, fields has, bool shortly)
 {
     redirect_request request = request_of(url);
     redirect_conditions conditions;
     redirect_match match;
-    const char *vary;
     bool found;
 
     redirect_conditions_begin(&conditions, pool, field_of, (void *)(uintptr_t)has);
@@ -212,12 +232,9 @@ static const char *ask_once(const test_map *map, const char *url, fields has, bo
         found = map->edited ? redirect_edited_lookup(map->edited, map->table, &request, &request,
                                                      &request, &match) != REDIRECT_NOT_FOUND
                             : redirect_table_lookup(map->table, &request, 0, &match);
-    if (conditions.vary)
-        qsort(conditions.vary->elts, (size_t)conditions.vary->nelts, sizeof(char *), compare_names);
-    vary = redirect_conditions_vary(&conditions, pool);
     ck_assert(!found || !conditions.not_acceptable);
     return apr_pstrcat(pool, conditions.not_acceptable ? "406" : text_of(found, &match),
-                       vary ? " " : "", vary ? vary : "", NULL);
+                       sorted_vary(&conditions), NULL);
 }
 
 /* Where the base alone answers, it does as both do. */

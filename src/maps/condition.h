@@ -90,6 +90,9 @@ void redirect_conditions_forget(redirect_conditions *c, redirect_conditions_note
 void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool,
                                redirect_field_fn *field, void *baton);
 
+/** Those of a look-up; NULL: its judge is another one. */
+redirect_conditions *redirect_conditions_of(redirect_judge *judge);
+
 /** The fields for Vary, with commas between; NULL: none. */
 const char *redirect_conditions_vary(const redirect_conditions *conditions, apr_pool_t *pool);
 

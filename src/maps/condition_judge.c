@@ -442,7 +442,7 @@ static redirect_choice choose(redirect_judge *judge)
         note_field(c, "Accept-Language", 15);
     if (answer.outcome != NEGOTIATE_NONE)
         return REDIRECT_CHOSEN;
-    c->not_acceptable = c->refuses;
+    c->not_acceptable |= c->refuses; /* edits of the map may have said so before its rows */
     return c->refuses ? REDIRECT_NO_ANSWER : REDIRECT_NEXT_RULE;
 }
 
@@ -454,6 +454,11 @@ void redirect_conditions_begin(redirect_conditions *conditions, apr_pool_t *pool
 {
     *conditions = (redirect_conditions){
         .judge = conditions_judge, .pool = pool, .field = field, .baton = baton};
+}
+
+redirect_conditions *redirect_conditions_of(redirect_judge *judge)
+{
+    return judge && judge->choose == choose ? (redirect_conditions *)(void *)judge : NULL;
 }
 
 /* --- a request like a row ----------------------------------------------------------------------*/
@@ -501,6 +506,7 @@ apr_array_header_t *redirect_condition_words(const char *condition, size_t len, 
 {
     apr_array_header_t *words = apr_array_make(pool, 4, sizeof(const char *));
 
+    len = redirect_overlay_condition_len(condition, len);
     while (len) {
         const char *end = memchr(condition, '\n', len);
         size_t n = end ? (size_t)(end - condition) : len;

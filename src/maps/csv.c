@@ -522,7 +522,7 @@ static void describe_place(csv *c, place *p)
     const char *host = s.len ? memmem(s.s, s.len, "://", 3) : NULL, *end = s.s + s.len;
 
     p->scheme = host != NULL;
-    host = host ? host + 3 : s.s;
+    host = host ? host + 3 : s.len > 2 && !memcmp(s.s, "//", 2) ? s.s + 2 : s.s;
     while (host + p->host_len < end && host[p->host_len] != '/')
         p->host_len++;
     p->path_len = (size_t)(end - host) - p->host_len;

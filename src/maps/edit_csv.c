@@ -276,6 +276,7 @@ static bool replace_row(edit_job *j, edit_touched *row)
     const layout *l = j->layout;
     edit_buffer b = {.job = j};
     unsigned fields;
+    map_text source;
     record old;
     values v;
 
@@ -287,6 +288,10 @@ static bool replace_row(edit_job *j, edit_touched *row)
         redirect_edit_refuse(j, "the row has more columns than can be edited");
         return false;
     }
+    source = old.field[l->table.column[CSV_SOURCE]];
+    if (!redirect_edit_keeps_source(j->options, source.s, source.len, row->edit->source,
+                                    strlen(row->edit->source)))
+        v.of[CSV_SOURCE] = row->edit->source;
     fields = old.count;
     for (int role = 0; role < CSV_ROLES; role++) {
         if (v.of[role] && *v.of[role] && has_column(l, (csv_role)role) &&

@@ -19,11 +19,12 @@
 
 /* A source that edits are about. */
 typedef struct group {
-    edit_source source;
-    size_t first;  /* its first row of the file, in editing.found; NONE */
-    size_t rows;   /* how many it has there that stay */
-    size_t added;  /* in editing.added; NONE */
-    bool replaced; /* the first one, by: */
+    uint64_t hash;      /* redirect_edit_source_hash() */
+    redirect_rule rule; /* of it; the texts are copies */
+    size_t first;       /* its first row of the file, in editing.found; NONE */
+    size_t rows;        /* how many it has there that stay */
+    size_t added;       /* in editing.added; NONE */
+    bool replaced;      /* the first one, by: */
     const redirect_edit *edit;
     bool removed; /* those of the file */
 } group;
@@ -89,14 +90,14 @@ static void say_error(editing *e, apr_status_t rv, size_t edit, const char *mess
 }
 
 /* Where in the table a source is, or would be. */
-static size_t slot_of(const editing *e, uint64_t hash, const redirect_rule *rule, bool plain)
+static size_t slot_of(const editing *e, uint64_t hash, const redirect_rule *rule)
 {
     size_t slot = (size_t)hash & e->mask;
 
     for (; e->table[slot]; slot = (slot + 1) & e->mask) {
-        const edit_source *s = &e->groups[e->table[slot] - 1].source;
+        const group *g = &e->groups[e->table[slot] - 1];
 
-        if (s->hash == hash && redirect_edit_same_source(s, rule, plain))
+        if (g->hash == hash && redirect_edit_same_source(&e->job->own, &g->rule, rule))
             break;
     }
     return slot;
@@ -107,16 +108,16 @@ static const char *copy(apr_pool_t *pool, const char *s, size_t len)
     return s ? apr_pstrmemdup(pool, s, len) : NULL;
 }
 
-static size_t group_for(editing *e, const redirect_rule *rule, bool plain)
+static size_t group_for(editing *e, const redirect_rule *rule)
 {
-    uint64_t hash = redirect_edit_source_hash(rule, plain);
-    size_t slot = slot_of(e, hash, rule, plain);
+    uint64_t hash = redirect_edit_source_hash(&e->job->own, rule);
+    size_t slot = slot_of(e, hash, rule);
     group *g = &e->groups[e->count];
-    redirect_rule *to = &g->source.rule;
+    redirect_rule *to = &g->rule;
 
     if (e->table[slot])
         return e->table[slot] - 1;
-    *g = (group){.source = {hash, *rule, plain}, .first = NONE, .added = NONE};
+    *g = (group){.hash = hash, .rule = *rule, .first = NONE, .added = NONE};
     to->source = copy(e->job->pool, rule->source, rule->source_len);
     to->pattern = copy(e->job->pool, rule->pattern, rule->pattern_len);
     to->host = copy(e->job->pool, rule->host, rule->host_len);
@@ -128,9 +129,9 @@ static size_t group_for(editing *e, const redirect_rule *rule, bool plain)
 
 /* --- reading ----------------------------------------------------------------------------------*/
 
-static void look_up(editing *e, const redirect_rule *rule, bool plain, const char *at)
+static void look_up(editing *e, const redirect_rule *rule, const char *at)
 {
-    size_t slot = slot_of(e, redirect_edit_source_hash(rule, plain), rule, plain);
+    size_t slot = slot_of(e, redirect_edit_source_hash(&e->job->own, rule), rule);
     group *g;
 
     if (!e->table[slot])
@@ -147,12 +148,13 @@ static void take_row(void *baton, const redirect_rule *rule, bool plain, const c
     reading *x = baton;
     seen_row *last = x->count ? &x->rows[x->count - 1] : NULL;
 
+    (void)plain;
     if (last && last->at == at) { /* the second rule of a row */
         last->hash = redirect_edit_mix(last->hash, redirect_edit_rule_hash(rule));
         return;
     }
     if (x->e)
-        look_up(x->e, rule, plain, at);
+        look_up(x->e, rule, at);
     x->unsorted |= last && at < last->at;
     if (x->count == x->room) {
         size_t room = x->room ? 2 * x->room : 1024;
@@ -259,7 +261,7 @@ static void take_alone(void *baton, const redirect_rule *rule, bool plain, const
         return;
     edit = &a->e->edits[a->edit[i]];
     if (!a->taken[i] && a->groups)
-        a->e->group_of[a->edit[i]] = group_for(a->e, rule, plain);
+        a->e->group_of[a->edit[i]] = group_for(a->e, rule);
     if (!a->groups && !redirect_edit_is_meant(a->e->job, edit, rule, plain))
         a->failed[i] = true;
     a->hash[i] = a->taken[i] ? redirect_edit_mix(a->hash[i], redirect_edit_rule_hash(rule))

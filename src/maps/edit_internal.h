@@ -86,24 +86,28 @@ void redirect_edit_put(edit_buffer *b, const char *s, size_t len);
 map_text redirect_edit_text_of(const edit_buffer *b);
 
 /* maps/edit_source.c */
-/** What a row is asked for, and so which row it is. */
-typedef struct edit_source {
-    uint64_t hash;      /* redirect_edit_source_hash() */
-    redirect_rule rule; /* its texts are copies, where they are kept */
-    bool plain;         /* as in redirect_placed_fn */
-} edit_source;
 uint64_t redirect_edit_mix(uint64_t hash, uint64_t value);
 uint64_t redirect_edit_mix_bytes(uint64_t hash, const char *s, size_t len);
 /** Equal, or both NULL. */
 bool redirect_edit_same_bytes(const char *a, size_t a_len, const char *b, size_t b_len);
-/** The same for all rows of which case, or slashes in or behind the path, may make no difference. */
-uint64_t redirect_edit_loose_hash(const redirect_rule *rule);
-/** The same for all rows that redirect_edit_same_source() takes for the same. */
-uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain);
+/** Of what a row is asked for: the same for all rows that redirect_edit_same_source() takes for the
+ * same. @a options: the map's, with the format of its file. */
+uint64_t redirect_edit_source_hash(const redirect_map_options *options, const redirect_rule *rule);
 /** Is it the same source to whoever edits? Case counts unless it does for neither row; so does a
  * slash at the end. Whether more than the path itself matches (subpath=) does not make it another
- * one. */
-bool redirect_edit_same_source(const edit_source *a, const redirect_rule *rule, bool plain);
+ * one, unless the format writes it as another source. */
+bool redirect_edit_same_source(const redirect_map_options *options, const redirect_rule *a,
+                               const redirect_rule *b);
+/** The length of a condition without what comes of it when no row is acceptable: that is not asked
+ * for. */
+size_t redirect_edit_condition_len(const char *condition, size_t len);
+/** Does a row that is set keep the source that stands there, @a old? Not if one of both alone ends in a
+ * slash: rows with subpath= are the same either way, but what takes their place may not be. */
+bool redirect_edit_keeps_source(const redirect_map_options *options, const char *old,
+                                size_t old_len, const char *source, size_t len);
+/** Equal for rules that a table takes for rules of one source (redirect_judge) and for no others. In
+ * @a pool. */
+map_text redirect_edit_group_key(const redirect_rule *rule, apr_pool_t *pool);
 /** Of all that a row says. */
 uint64_t redirect_edit_rule_hash(const redirect_rule *rule);
 

@@ -153,6 +153,18 @@ static map_text new_row(edit_job *j, const redirect_edit *edit)
     return redirect_edit_text_of(&b);
 }
 
+static void put_old_source(edit_buffer *b, const line_words *line, const char *source)
+{
+    map_text old = line->raw[0];
+
+    if (old.len > 1 && *old.s == '"' && old.s[old.len - 1] == '"')
+        old = (map_text){old.s + 1, old.len - 2, 0};
+    if (redirect_edit_keeps_source(b->job->options, old.s, old.len, source, strlen(source)))
+        put_text(b, line->raw[0]);
+    else
+        put_word(b, source, *line->raw[0].s == '"');
+}
+
 static bool replace_row(edit_job *j, edit_touched *row)
 {
     edit_buffer b = {.job = j};
@@ -160,7 +172,7 @@ static bool replace_row(edit_job *j, edit_touched *row)
 
     take_line(j, row->at, &line);
     row->row = row_of(&line);
-    put_text(&b, line.raw[0]);
+    put_old_source(&b, &line, row->edit->source);
     put_rest(&b, row->edit, &line);
     row->text = redirect_edit_text_of(&b);
     return true;

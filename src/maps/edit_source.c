@@ -1,11 +1,13 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * What a row of a map is asked for, and whether two rows are asked for the same; and hashes of rows.
- * Called by maps/edit_file.c.
+ * Called by maps/edit_file.c for edits of a file, and by maps/overlay_*.c for those of a table.
  */
 #include "maps/edit_internal.h"
 
 #include <apr_lib.h>
+#include <apr_strings.h>
+#include <stdlib.h>
 #include <string.h>
 
 uint64_t redirect_edit_mix(uint64_t hash, uint64_t value)
@@ -73,42 +75,40 @@ static uint64_t mix_query(uint64_t hash, const redirect_rule *rule)
 }
 
 /* What comes of it when no row is acceptable is not what the row is asked for. */
-static size_t condition_len(const redirect_rule *rule)
+size_t redirect_edit_condition_len(const char *condition, size_t len)
 {
     static const char behind[] = "\nunacceptable=406";
-    size_t len = sizeof(behind) - 1;
+    size_t n = sizeof(behind) - 1;
 
-    if (rule->condition_len > len &&
-        !memcmp(rule->condition + rule->condition_len - len, behind, len))
-        return rule->condition_len - len;
-    return rule->condition_len;
+    return len > n && !memcmp(condition + len - n, behind, n) ? len - n : len;
 }
 
-uint64_t redirect_edit_loose_hash(const redirect_rule *rule)
+/* Formats with wildcards make prefixes of some; nginx's default is one, too. */
+static bool is_path(const redirect_map_options *o, const redirect_rule *rule)
 {
-    uint64_t hash = redirect_edit_mix(0, rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS));
-
-    hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
-    hash = redirect_edit_mix_bytes(hash, rule->condition, condition_len(rule));
-    if (redirect_kind_has_pattern(rule->kind))
-        hash = redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
-    return mix_path(mix_query(hash, rule), rule->source, rule->source_len);
+    if (rule->kind == REDIRECT_EXACT)
+        return true;
+    if (rule->kind != REDIRECT_PREFIX)
+        return false;
+    if (o->format == REDIRECT_FORMAT_NGINX)
+        return rule->source_len > 1 || rule->host;
+    return o->format != REDIRECT_FORMAT_NETLIFY || o->subpath;
 }
 
 #define SOURCE_FLAGS (REDIRECT_HTTP | REDIRECT_HTTPS | REDIRECT_QUERY_EXACT)
 
-uint64_t redirect_edit_source_hash(const redirect_rule *rule, bool plain)
+uint64_t redirect_edit_source_hash(const redirect_map_options *o, const redirect_rule *rule)
 {
-    uint64_t hash = redirect_edit_mix(plain ? 0 : (uint64_t)rule->kind, rule->flags & SOURCE_FLAGS);
+    uint64_t hash =
+        redirect_edit_mix(is_path(o, rule) ? 0 : (uint64_t)rule->kind, rule->flags & SOURCE_FLAGS);
 
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);
-    hash = redirect_edit_mix_bytes(hash, rule->condition, condition_len(rule));
+    hash = redirect_edit_mix_bytes(
+        hash, rule->condition, redirect_edit_condition_len(rule->condition, rule->condition_len));
     hash = mix_query(hash, rule);
-    if (plain)
-        return mix_path(hash, rule->source, rule->source_len);
     if (redirect_kind_has_pattern(rule->kind))
         return redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
-    return redirect_edit_mix_bytes(hash, rule->source, rule->source_len);
+    return mix_path(hash, rule->source, rule->source_len);
 }
 
 bool redirect_edit_same_bytes(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -128,13 +128,14 @@ static bool same_path(const redirect_rule *a, const redirect_rule *b)
     bool fold = a->flags & b->flags & REDIRECT_ICASE;
     bool loose = (a->kind == REDIRECT_PREFIX || a->flags & REDIRECT_ANY_SLASH) &&
                  (b->kind == REDIRECT_PREFIX || b->flags & REDIRECT_ANY_SLASH);
+    bool merge = a->kind <= REDIRECT_PREFIX;
     size_t i = 0, k = 0;
 
     while (i < a->source_len && k < b->source_len) {
         char x, y;
 
-        i = skip_slashes(a->source, a->source_len, i);
-        k = skip_slashes(b->source, b->source_len, k);
+        i = merge ? skip_slashes(a->source, a->source_len, i) : i;
+        k = merge ? skip_slashes(b->source, b->source_len, k) : k;
         x = a->source[i++];
         y = b->source[k++];
         if (x != y && !(fold && apr_tolower(x) == apr_tolower(y)))
@@ -147,25 +148,30 @@ static bool same_path(const redirect_rule *a, const redirect_rule *b)
     return i == a->source_len && k == b->source_len;
 }
 
-bool redirect_edit_same_source(const edit_source *a, const redirect_rule *rule, bool plain)
+static bool same_query(const redirect_rule *a, const redirect_rule *b)
 {
-    const redirect_rule *b = &a->rule;
+    if (!a->query || !b->query || a->flags & REDIRECT_QUERY_EXACT)
+        return redirect_edit_same_bytes(a->query, a->query_len, b->query, b->query_len);
+    return redirect_edit_same_bytes(a->query, a->query_len, b->query, b->query_len) ||
+           redirect_query_equal(a->query, a->query_len, b->query, b->query_len, NULL, 0);
+}
 
-    if (a->plain != plain || (b->flags & SOURCE_FLAGS) != (rule->flags & SOURCE_FLAGS) ||
-        !redirect_edit_same_bytes(b->host, b->host_len, rule->host, rule->host_len) ||
-        !redirect_edit_same_bytes(b->condition, condition_len(b), rule->condition,
-                                  condition_len(rule)) ||
-        !b->query != !rule->query || mix_query(0, b) != mix_query(0, rule) ||
-        mix_query(1, b) != mix_query(1, rule))
+bool redirect_edit_same_source(const redirect_map_options *o, const redirect_rule *a,
+                               const redirect_rule *b)
+{
+    bool path = is_path(o, a);
+
+    if (path != is_path(o, b) || (!path && a->kind != b->kind) ||
+        (a->flags & SOURCE_FLAGS) != (b->flags & SOURCE_FLAGS) ||
+        !redirect_edit_same_bytes(a->host, a->host_len, b->host, b->host_len) ||
+        !redirect_edit_same_bytes(
+            a->condition, redirect_edit_condition_len(a->condition, a->condition_len), b->condition,
+            redirect_edit_condition_len(b->condition, b->condition_len)) ||
+        !same_query(a, b))
         return false;
-    if (plain)
-        return same_path(b, rule);
-    if (b->kind != rule->kind)
-        return false;
-    if (redirect_kind_has_pattern(rule->kind))
-        return redirect_edit_same_bytes(b->pattern, b->pattern_len, rule->pattern,
-                                        rule->pattern_len);
-    return redirect_edit_same_bytes(b->source, b->source_len, rule->source, rule->source_len);
+    if (redirect_kind_has_pattern(a->kind))
+        return redirect_edit_same_bytes(a->pattern, a->pattern_len, b->pattern, b->pattern_len);
+    return same_path(a, b);
 }
 
 uint64_t redirect_edit_rule_hash(const redirect_rule *rule)
@@ -180,4 +186,97 @@ uint64_t redirect_edit_rule_hash(const redirect_rule *rule)
     hash = redirect_edit_mix_bytes(hash, rule->strip, rule->strip_len);
     hash = redirect_edit_mix_bytes(hash, rule->condition, rule->condition_len);
     return redirect_edit_mix_bytes(hash, rule->target, rule->target_len);
+}
+
+static bool ends_in_slash(const char *s, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && s[n] != '?' && s[n] != '#')
+        n++;
+    return n && s[n - 1] == '/';
+}
+
+bool redirect_edit_keeps_source(const redirect_map_options *o, const char *old, size_t old_len,
+                                const char *source, size_t len)
+{
+    return o->ignore_slash || ends_in_slash(old, old_len) == ends_in_slash(source, len);
+}
+
+/* --- one source to a table ----------------------------------------------------------------------*/
+
+static int compare_texts(const void *a_, const void *b_)
+{
+    const map_text *a = a_, *b = b_;
+    int order = memcmp(a->s, b->s, a->len < b->len ? a->len : b->len);
+
+    return order ? order : (a->len > b->len) - (a->len < b->len);
+}
+
+/* The parameters that count, in one order. */
+static void put_query(map_buffer *b, const redirect_rule *rule, apr_pool_t *pool)
+{
+    const char *s = rule->query, *end = s + rule->query_len;
+    apr_array_header_t *parameters = apr_array_make(pool, 4, sizeof(map_text));
+
+    while (s < end) {
+        const char *stop = memchr(s, '&', (size_t)(end - s));
+        map_text one = {s, (size_t)((stop ? stop : end) - s), 0};
+
+        if (one.len && !redirect_query_equal(one.s, one.len, "", 0, rule->strip, rule->strip_len))
+            APR_ARRAY_PUSH(parameters, map_text) = one;
+        s = stop ? stop + 1 : end;
+    }
+    qsort(parameters->elts, (size_t)parameters->nelts, sizeof(map_text), compare_texts);
+    for (int i = 0; i < parameters->nelts; i++) {
+        const map_text *one = &APR_ARRAY_IDX(parameters, i, map_text);
+
+        redirect_map_put(b, one->s, one->len);
+        redirect_map_put(b, "&", 1);
+    }
+}
+
+static void put_path(map_buffer *b, const redirect_rule *rule)
+{
+    bool path = rule->kind <= REDIRECT_PREFIX, fold = rule->flags & REDIRECT_ICASE;
+    size_t len = rule->source_len;
+
+    while (path && rule->flags & REDIRECT_ANY_SLASH && len > 1 && rule->source[len - 1] == '/')
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        char c = fold ? (char)apr_tolower(rule->source[i]) : rule->source[i];
+
+        if (!path || c != '/' || !i || rule->source[i - 1] != '/')
+            redirect_map_put(b, &c, 1);
+    }
+}
+
+static void put_part(map_buffer *b, const char *s, size_t len)
+{
+    redirect_map_put(b, s ? "=" : "-", 1);
+    if (s)
+        redirect_map_put(b, s, len);
+    redirect_map_put(b, "", 1);
+}
+
+map_text redirect_edit_group_key(const redirect_rule *rule, apr_pool_t *pool)
+{
+    unsigned flags = rule->flags & ~(unsigned)REDIRECT_SEARCHED;
+    size_t size = 64 + rule->source_len + rule->host_len + rule->pattern_len + rule->strip_len +
+                  2 * rule->query_len;
+    map_buffer b = {.to = apr_palloc(pool, size), .size = size};
+
+    redirect_map_put(&b, (const char *)&rule->kind, sizeof(rule->kind));
+    redirect_map_put(&b, (const char *)&flags, sizeof(flags));
+    put_part(&b, rule->host, rule->host_len);
+    put_part(&b, rule->pattern, rule->pattern_len);
+    put_part(&b, rule->query ? rule->strip : NULL, rule->strip_len);
+    redirect_map_put(&b, rule->query ? "=" : "-", 1);
+    if (rule->query && rule->flags & REDIRECT_QUERY_EXACT)
+        redirect_map_put(&b, rule->query, rule->query_len);
+    else if (rule->query)
+        put_query(&b, rule, pool);
+    redirect_map_put(&b, "", 1);
+    put_path(&b, rule);
+    return (map_text){b.to, b.len, 0};
 }

@@ -297,12 +297,29 @@ __extension__ typedef unsigned __int128 overlay_order;
 #define OVERLAY_RANK_BITS  31
 #define OVERLAY_BEHIND_ALL ((UINT64_C(1) << 33) - 1)
 
+/* What a condition ends in to a table where it is another one's, too: readers pass over it. */
+#define OVERLAY_AGAIN "\nagain="
+/* Its length without that; and a rule's condition without it. */
+size_t redirect_overlay_condition_len(const char *condition, size_t len);
+void redirect_overlay_cut_condition(redirect_rule *rule);
+
+/* What a row of an overlay is besides; below its number. */
+#define OVERLAY_ROLE_BITS 8
+enum {
+    OVERLAY_ROW_MOVED = 1, /* it is as in the base: others that it is compared with were edited */
+    OVERLAY_ROW_HAS_BELOW = 2, /* the row has a second rule, for the hosts below its own: */
+    OVERLAY_ROW_BELOW = 4
+};
+
 static inline overlay_order overlay_order_of(uint64_t place, uint64_t rank, uint32_t number)
 {
-    return (overlay_order)(place << OVERLAY_RANK_BITS | rank) << 64 | number;
+    return (overlay_order)(place << OVERLAY_RANK_BITS | rank) << 64 | (uint64_t)number
+                                                                          << OVERLAY_ROLE_BITS;
 }
 
 /* maps/overlay_find.c */
+unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index);
+uint32_t redirect_overlay_number(const redirect_overlay *overlay, uint32_t index);
 /** Where a row of the overlay stands among all others. */
 overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t index);
 

@@ -27,6 +27,9 @@ typedef struct checking {
     found_row own;
     apr_pool_t *pool; /* of one row */
     check_url url;
+    const char *condition; /* of the row that is checked */
+    size_t condition_len;
+    char path[REDIRECT_MAX_TEXT + 1];
     char target[REDIRECT_RULE_ROOM];
 } checking;
 
@@ -42,26 +45,31 @@ static bool is_same(const found_row *a, const found_row *b)
     return a->origin == b->origin && a->match.rule == b->match.rule;
 }
 
-static const char *no_field(void *baton, const char *name)
+/* Where it stands among all others. */
+static overlay_order order_of(const checking *c, const found_row *row)
 {
-    (void)baton, (void)name;
-    return NULL;
+    uint32_t index;
+
+    if (row->origin == REDIRECT_IN_BASE)
+        return overlay_order_of(2 * (uint64_t)row->match.rule, 0, 0);
+    redirect_table_line(table_of(c, row), row->match.rule, &index);
+    return redirect_overlay_order(
+        row->origin == REDIRECT_IN_OLDER ? c->edited->older : c->edited->overlay, index);
 }
 
-/* For who asks, no condition of another row holds. */
+/* Who asks is as the row wants it that is checked. */
 static bool find(const checking *c, redirect_request *request, found_row *row)
 {
-    redirect_conditions conditions;
     redirect_likeness likeness;
 
+    redirect_likeness_begin(&likeness, c->condition, c->condition_len);
+    request->judge = &likeness.judge;
+    request->regex = c->report->regex;
+    request->baton = c->report->regex_baton;
     if (c->edited) {
-        redirect_conditions_begin(&conditions, c->pool, no_field, NULL);
-        request->judge = &conditions.judge;
         row->origin =
             redirect_edited_lookup(c->edited, c->e->base, request, request, request, &row->match);
     } else {
-        redirect_likeness_begin(&likeness, NULL, 0);
-        request->judge = &likeness.judge;
         row->origin = redirect_table_lookup(c->e->base, request, 0, &row->match)
                           ? REDIRECT_IN_BASE
                           : REDIRECT_NOT_FOUND;
@@ -74,30 +82,44 @@ static bool find(const checking *c, redirect_request *request, found_row *row)
 static const char *name_of(checking *c, const found_row *row)
 {
     redirect_rule rule;
+    uint32_t index;
     const char *source;
 
-    redirect_table_rule(table_of(c, row), row->match.rule, &rule, c->target, NULL);
-    if (row->origin == REDIRECT_IN_BASE)
-        return apr_psprintf(c->pool, "%s %u", redirect_line_word(rule.line),
-                            redirect_line_number(rule.line));
-    source = redirect_rule_source(&rule, c->pool);
-    return apr_psprintf(c->pool, "the edited row '%.*s'", 200, source);
+    redirect_table_rule(table_of(c, row), row->match.rule, &rule, c->target, &index);
+    if (row->origin != REDIRECT_IN_BASE) {
+        const redirect_overlay *overlay =
+            row->origin == REDIRECT_IN_OLDER ? c->edited->older : c->edited->overlay;
+
+        source = redirect_rule_source(&rule, c->pool);
+        if (!(redirect_overlay_role(overlay, index) & OVERLAY_ROW_MOVED))
+            return apr_psprintf(c->pool, "the edited row '%.*s'", 200, source);
+        rule.line = redirect_table_line(
+            c->e->base, (uint32_t)(redirect_overlay_place(overlay, index) / 2), NULL);
+    }
+    return apr_psprintf(c->pool, "%s %u", redirect_line_word(rule.line),
+                        redirect_line_number(rule.line));
 }
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
 
-static void find_hider(checking *c, const redirect_rule *rule)
+static void find_hider(checking *c, const redirect_rule *given)
 {
+    redirect_rule copy = *given, *rule = &copy;
     redirect_request request = check_source_of(rule);
     found_row first;
 
-    if (redirect_kind_has_pattern(rule->kind) || rule->kind == REDIRECT_LITERAL_PREFIX)
+    if (rule->kind == REDIRECT_TEMPLATE)
+        check_template_path(rule, c->pool);
+    else if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
-    request.path = rule->source;
+    memcpy(c->path, rule->source, rule->source_len);
+    c->path[rule->source_len] = '\0';
+    request.path = c->path;
     request.path_len = rule->source_len;
     request.query = rule->query;
     request.query_len = rule->query_len;
-    if (!find(c, &request, &first) || is_same(&first, &c->own) || !check_hides(&first.match, rule))
+    if (!find(c, &request, &first) || order_of(c, &first) >= order_of(c, &c->own) ||
+        !check_hides(&first.match, rule))
         return;
     redirect_report_say(c->report, REDIRECT_WARNING, c->edit->line,
                         "never used: %s answers this source already", name_of(c, &first));
@@ -111,7 +133,6 @@ static const char *step(checking *c, const char *url, redirect_request *before, 
     redirect_request request = {0};
     redirect_rule to;
     const char *answer;
-    bool refused;
 
     row->origin = REDIRECT_NOT_FOUND;
     if (!check_request_of(&c->url, url, strlen(url), before, &request) || !find(c, &request, row))
@@ -121,25 +142,47 @@ static const char *step(checking *c, const char *url, redirect_request *before, 
         row->origin = REDIRECT_NOT_FOUND;
         return NULL;
     }
-    if (!to.target || to.options & REDIRECT_OPT_EXPAND)
-        return NULL;
-    answer = redirect_map_location(&row->match, &request, NULL, 0, c->pool, &refused);
+    answer = to.target ? check_answer(c->report, &row->match, &request, c->pool) : NULL;
     *before = request;
     before->host = request.host ? apr_pstrmemdup(c->pool, request.host, request.host_len) : NULL;
     return answer ? check_with_fragment(answer, url, c->pool) : NULL;
 }
 
-static void say_loop(checking *c, unsigned rows, const found_row *first, const found_row *last)
+/* @a path: with which path it does so; NULL: with its source. */
+static void say_loop(checking *c, unsigned rows, const found_row *first, const found_row *last,
+                     const char *path)
 {
+    const char *such = path ? apr_psprintf(c->pool, " for '%s'", path) : "";
+
     if (rows == 1)
         redirect_report_say(
             c->report, REDIRECT_WARNING, c->edit->line,
-            "leads to itself: browsers give up; remove the row or change its target");
+            "leads to itself%s: browsers give up; remove the row or change its target", such);
     else
         redirect_report_say(c->report, REDIRECT_WARNING, c->edit->line,
-                            "a loop of %u rows, by %s and back from %s: browsers give up; remove "
+                            "a loop of %u rows%s, by %s and back from %s: browsers give up; remove "
                             "one of them",
-                            rows, name_of(c, first), name_of(c, last));
+                            rows, such, name_of(c, first), name_of(c, last));
+}
+
+/* Where a row leads; with groups, from a path in *from that it answers. NULL: that is not known. */
+static const char *way_of(checking *c, const redirect_rule *rule, const char **from)
+{
+    redirect_request request = check_source_of(rule);
+    found_row row;
+
+    *from = NULL;
+    if (!(rule->options & REDIRECT_OPT_EXPAND))
+        return apr_pstrmemdup(c->pool, rule->target, rule->target_len);
+    request.query = rule->query;
+    request.query_len = rule->query_len;
+    for (unsigned i = 0; (*from = check_sample(rule, i, c->pool)) != NULL; i++) {
+        request.path = *from;
+        request.path_len = strlen(*from);
+        if (**from == '/' && find(c, &request, &row) && is_same(&row, &c->own))
+            return check_answer(c->report, &row.match, &request, c->pool);
+    }
+    return NULL;
 }
 
 /* Brent's way to find a loop that does not come back to the row itself. */
@@ -147,7 +190,7 @@ static void follow(checking *c, const redirect_rule *rule)
 {
     redirect_request before = check_source_of(rule);
     found_row first = {.origin = REDIRECT_NOT_FOUND}, mark = first, last = first, row;
-    const char *url = apr_pstrmemdup(c->pool, rule->target, rule->target_len);
+    const char *from, *url = way_of(c, rule, &from);
     unsigned marked = 1;
 
     for (unsigned rows = 1; url && rows < STEPS_MAX; rows++) {
@@ -155,7 +198,7 @@ static void follow(checking *c, const redirect_rule *rule)
         if (row.origin == REDIRECT_NOT_FOUND)
             return;
         if (is_same(&row, &c->own)) {
-            say_loop(c, rows, &first, &last);
+            say_loop(c, rows, &first, &last, from);
             return;
         }
         if (is_same(&row, &mark)) {
@@ -179,7 +222,7 @@ static void follow(checking *c, const redirect_rule *rule)
 static uint32_t rule_of(checking *c, edit_row *row)
 {
     if (!c->edited)
-        return redirect_edits_find_in_base(c->e, &row->rule);
+        return redirect_edits_find_in(c->e, c->e->base, &row->rule, false);
     return row->dropped ? 0 : redirect_table_nth(c->edited->overlay->table, row->rule.line - 1);
 }
 
@@ -189,10 +232,12 @@ static void check_row(checking *c, edit_row *row)
 
     c->own.origin = c->edited ? REDIRECT_IN_OVERLAY : REDIRECT_IN_BASE;
     c->own.match.rule = rule_of(c, row);
-    if (!c->own.match.rule || rule->condition)
+    if (!c->own.match.rule)
         return;
+    c->condition = rule->condition;
+    c->condition_len = rule->condition_len;
     find_hider(c, rule);
-    if (rule->target && !(rule->options & REDIRECT_OPT_EXPAND))
+    if (rule->target)
         follow(c, rule);
     apr_pool_clear(c->pool);
 }

@@ -18,67 +18,6 @@
 #define BEHIND_ALL OVERLAY_BEHIND_ALL
 #define RECENT_MAX 256 /* see redirect_edits_bound() */
 
-/* --- sources ----------------------------------------------------------------------------------*/
-
-static bool same_text(const char *a, size_t a_len, const char *b, size_t b_len, bool fold)
-{
-    if (!a || !b)
-        return !a && !b;
-    return a_len == b_len && (fold ? !strncasecmp(a, b, a_len) : !memcmp(a, b, a_len));
-}
-
-static bool same_query(const redirect_rule *a, const redirect_rule *b)
-{
-    if (!a->query || !b->query || (a->flags ^ b->flags) & REDIRECT_QUERY_EXACT)
-        return !a->query && !b->query;
-    return same_text(a->query, a->query_len, b->query, b->query_len, false) ||
-           (!(a->flags & REDIRECT_QUERY_EXACT) &&
-            redirect_query_equal(a->query, a->query_len, b->query, b->query_len));
-}
-
-static bool is_path(const redirect_rule *rule)
-{
-    return rule->kind == REDIRECT_EXACT || rule->kind == REDIRECT_PREFIX;
-}
-
-/* Without the slash at its end where that is ignored. */
-static size_t source_len(const redirect_rule *rule, bool any_slash)
-{
-    size_t len = rule->source_len;
-
-    return any_slash && len > 1 && rule->source[len - 1] == '/' ? len - 1 : len;
-}
-
-/* But for the condition. */
-static bool same_beside_condition(const redirect_rule *a, const redirect_rule *b)
-{
-    unsigned both = a->flags & b->flags, differ = a->flags ^ b->flags;
-    bool fold = both & REDIRECT_ICASE, any_slash = both & REDIRECT_ANY_SLASH;
-
-    return (is_path(a) ? is_path(b) : a->kind == b->kind) &&
-           !(differ & (REDIRECT_HTTP | REDIRECT_HTTPS)) &&
-           same_text(a->source, source_len(a, any_slash), b->source, source_len(b, any_slash),
-                     fold) &&
-           (is_path(a) ||
-            same_text(a->pattern, a->pattern_len, b->pattern, b->pattern_len, false)) &&
-           same_text(a->host, a->host_len, b->host, b->host_len, false) && same_query(a, b);
-}
-
-static bool same_source(const redirect_rule *a, const redirect_rule *b)
-{
-    return same_text(a->condition, a->condition_len, b->condition, b->condition_len, false) &&
-           same_beside_condition(a, b);
-}
-
-typedef bool same_fn(const redirect_rule *a, const redirect_rule *b);
-
-/* nginx's default is no row for "/". */
-static bool is_same(const redirect_edits *e, same_fn *same, const redirect_rule *a,
-                    const redirect_rule *b)
-{
-    return same(a, b) && (e->options.format != REDIRECT_FORMAT_NGINX || a->kind == b->kind);
-}
-
 /* --- rows --------------------------------------------------------------------------------------*/
 
 static const char *copy_text(apr_pool_t *pool, const char *text, size_t len)
@@ -110,7 +49,7 @@ void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_
     to->strip = copy_text(pool, rule->strip, rule->strip_len);
     to->target = copy_text(pool, rule->target, rule->target_len);
     to->condition = copy_text(pool, rule->condition, rule->condition_len);
-    if (is_path(to))
+    if (to->kind <= REDIRECT_PREFIX)
         merge_slashes(to);
 }
 
@@ -119,7 +58,7 @@ static uint64_t nginx_rank(const redirect_rule *rule)
 {
     if (rule->kind == REDIRECT_PREFIX && rule->source_len == 1 && !rule->host)
         return 3;
-    return is_path(rule) ? 1 : 2;
+    return rule->kind <= REDIRECT_PREFIX ? 1 : 2;
 }
 
 /* Which row comes first whatever the order in the file. Cloudflare's: see maps/csv.c. 0: the format has
@@ -141,28 +80,40 @@ static uint64_t rank_of(const redirect_edits *e, const redirect_rule *rule, bool
 
 static void put_row(redirect_edits *e, edit_row *row)
 {
-    row->hash = redirect_edit_loose_hash(&row->rule);
+    row->hash = redirect_edit_source_hash(&e->options, &row->rule);
     row->next = apr_hash_get(e->by_source, &row->hash, sizeof(row->hash));
     apr_hash_set(e->by_source, &row->hash, sizeof(row->hash), row);
     APR_ARRAY_PUSH(e->rows, edit_row *) = row;
+    redirect_edits_note_compared(e, &row->rule);
+}
+
+/* A row with subdomains is less special for the hosts below, too. */
+static uint64_t rank_of_row(const redirect_edits *e, const edit_row *row)
+{
+    redirect_rule rule = row->rule;
+
+    if (row->role & OVERLAY_ROW_BELOW)
+        rule.host_len -= 2;
+    return rank_of(e, &rule, row->role & (OVERLAY_ROW_BELOW | OVERLAY_ROW_HAS_BELOW));
 }
 
 static void add_row(redirect_edits *e, edit_row *row, uint64_t place)
 {
     row->place = place;
-    row->rank = rank_of(e, &row->rule, false);
+    row->rank = rank_of_row(e, row);
     row->number = e->head.next++;
     put_row(e, row);
 }
 
-/* The first row of the overlay that has this source. */
-static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule)
+/* The first row of the overlay that has this source. @a below: see redirect_edits_find_in(). */
+static edit_row *find_row(const redirect_edits *e, const redirect_rule *rule, bool below)
 {
-    uint64_t hash = redirect_edit_loose_hash(rule);
+    uint64_t hash = redirect_edit_source_hash(&e->options, rule);
     edit_row *first = NULL;
 
     for (edit_row *row = apr_hash_get(e->by_source, &hash, sizeof(hash)); row; row = row->next) {
-        if (!row->dropped && is_same(e, same_source, &row->rule, rule) &&
+        if (!row->dropped && below == ((row->role & OVERLAY_ROW_BELOW) != 0) &&
+            redirect_edit_same_source(&e->options, &row->rule, rule) &&
             (!first || edit_row_before(row, first)))
             first = row;
     }
@@ -183,201 +134,17 @@ static void set_gone(redirect_edits *e, uint32_t rule)
     put_rule(e, e->gone, rule);
 }
 
-/* Of the base, or of the older overlay. */
-static bool is_gone(const redirect_edits *e, const redirect_table *table, uint32_t rule)
+static uint32_t find_in_base(redirect_edits *e, const redirect_rule *rule)
 {
-    const apr_hash_t *gone = table == e->base ? e->gone : e->gone_older;
-
-    if (apr_hash_get((apr_hash_t *)(uintptr_t)gone, &rule, sizeof(rule)))
-        return true;
-    return table == e->base && e->older && redirect_overlay_is_gone(e->older, rule);
+    return redirect_edits_find_in(e, e->base, rule, false);
 }
 
-/* For redirect_request.regex: it is the pattern that is looked for. */
-static bool is_pattern(void *baton, uint32_t id, const char *pattern, unsigned flags,
-                       const char *subject, size_t len)
+static uint32_t find_in_older(redirect_edits *e, const redirect_rule *rule, bool below)
 {
-    const redirect_rule *rule = baton;
-
-    (void)id, (void)flags, (void)subject, (void)len;
-    return rule->pattern && !strncmp(pattern, rule->pattern, rule->pattern_len + 1);
+    return e->older ? redirect_edits_find_in(e, e->older->table, rule, below) : 0;
 }
 
-/* A path that the rule's source and literals are found by. */
-static const char *path_of(const redirect_rule *rule, size_t *len, apr_pool_t *pool)
-{
-    char *path = apr_palloc(pool, rule->source_len + rule->literals_len + 1), *to;
-
-    memcpy(path, rule->source, rule->source_len);
-    to = path + rule->source_len;
-    for (size_t i = 0; i < rule->literals_len; i++) {
-        if (rule->literals[i])
-            *to++ = rule->literals[i];
-    }
-    *to = '\0';
-    *len = (size_t)(to - path);
-    return path;
-}
-
-/* No path is made of a template: all rules are compared with it. */
-static uint32_t walk_all(redirect_edits *e, const redirect_table *table, const redirect_rule *rule,
-                         uint32_t from, same_fn *same)
-{
-    uint32_t at = redirect_table_next(table, from ? from - 1 : 0);
-
-    for (; at; at = redirect_table_next(table, at)) {
-        redirect_rule found;
-
-        redirect_table_rule(table, at, &found, e->target, NULL);
-        if (is_same(e, same, &found, rule) && !is_gone(e, table, at))
-            return at;
-    }
-    return 0;
-}
-
-/* The first rule of the table from @a from on that has this source and is not gone; 0: none. */
-static uint32_t find_from(redirect_edits *e, const redirect_table *table, const redirect_rule *rule,
-                          uint32_t from, redirect_judge *judge, same_fn *same)
-{
-    redirect_request request = {.judge = judge,
-                                .https = rule->flags & REDIRECT_HTTPS,
-                                .query = rule->query,
-                                .query_len = rule->query_len,
-                                .regex = is_pattern,
-                                .baton = (void *)rule};
-    redirect_match match;
-
-    if (rule->kind == REDIRECT_TEMPLATE)
-        return walk_all(e, table, rule, from, same);
-    request.path = path_of(rule, &request.path_len, e->pool);
-    if (rule->host) {
-        request.host =
-            rule->host[0] == '*'
-                ? apr_pstrcat(e->pool, "a",
-                              apr_pstrmemdup(e->pool, rule->host + 1, rule->host_len - 1), NULL)
-                : apr_pstrmemdup(e->pool, rule->host, rule->host_len);
-        request.host_len = strlen(request.host);
-    }
-    while (redirect_table_lookup(table, &request, from, &match) && match.rule >= from) {
-        redirect_rule found;
-
-        redirect_table_rule(table, match.rule, &found, e->target, NULL);
-        if (is_same(e, same, &found, rule) && !is_gone(e, table, match.rule))
-            return match.rule;
-        from = match.rule + 1;
-        judge->refusals = 0;
-    }
-    return 0;
-}
-
-static uint32_t find_in(redirect_edits *e, const redirect_table *table, const redirect_rule *rule)
-{
-    redirect_likeness likeness;
-
-    redirect_likeness_begin(&likeness, rule->condition, rule->condition_len);
-    return find_from(e, table, rule, 0, &likeness.judge, same_source);
-}
-
-uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule)
-{
-    return find_in(e, e->base, rule);
-}
-
-static uint32_t find_in_older(redirect_edits *e, const redirect_rule *rule)
-{
-    return e->older ? find_in(e, e->older->table, rule) : 0;
-}
-
-/* For a request for which all conditions hold, and none is a comparison. */
-static bool never(const redirect_judge *judge, const char *condition, size_t len)
-{
-    (void)judge, (void)condition, (void)len;
-    return false;
-}
-
-static bool always(redirect_judge *judge, const char *condition, size_t len)
-{
-    (void)judge, (void)condition, (void)len;
-    return true;
-}
-
-static redirect_choice first_one(redirect_judge *judge)
-{
-    (void)judge;
-    return REDIRECT_CHOSEN;
-}
-
-static bool is_comparison(const redirect_rule *rule, apr_pool_t *pool)
-{
-    redirect_conditions conditions;
-
-    redirect_conditions_begin(&conditions, pool, NULL, NULL);
-    return rule->condition &&
-           conditions.judge.compares(&conditions.judge, rule->condition, rule->condition_len);
-}
-
-/* True when a request's Accept and the like choose among the rows of this source: then all of them
- * must stand in one table. */
-static bool is_chosen_among(redirect_edits *e, const redirect_rule *rule)
-{
-    redirect_table_info info;
-    uint32_t at = 0;
-
-    redirect_table_info_get(e->base, &info);
-    if (is_comparison(rule, e->pool))
-        return true;
-    while (info.uses_condition) {
-        redirect_judge judge = {
-            .compares = never, .holds = always, .offer = always, .choose = first_one};
-        redirect_rule found;
-
-        at = find_from(e, e->base, rule, at ? at + 1 : 0, &judge, same_beside_condition);
-        if (!at)
-            break;
-        redirect_table_rule(e->base, at, &found, e->target, NULL);
-        if (is_comparison(&found, e->pool))
-            return true;
-    }
-    return false;
-}
-
-/* Are these the two rules of a row, for a host and for all below? */
-static bool is_below(const redirect_rule *below, const redirect_rule *at)
-{
-    return below->line == at->line && below->host_len == at->host_len + 2 &&
-           !memcmp(below->host, "*.", 2) && !memcmp(below->host + 2, at->host, at->host_len) &&
-           same_text(below->source, below->source_len, at->source, at->source_len, false);
-}
-
-/* Rules of the same line may be of several rows. Those of one row are for a host and for all below. */
-static void take_twin(redirect_edits *e, const redirect_rule *rule, uint32_t other)
-{
-    const redirect_rule *below = rule, *at = rule;
-    redirect_rule found;
-
-    if (!other)
-        return;
-    redirect_table_rule(e->base, other, &found, e->target, NULL);
-    if (found.host_len < rule->host_len)
-        at = &found;
-    else
-        below = &found;
-    if (at->host && is_below(below, at))
-        set_gone(e, other);
-}
-
-static void take_away(redirect_edits *e, uint32_t rule)
-{
-    redirect_rule taken;
-    uint32_t index;
-
-    redirect_table_rule(e->base, rule, &taken, e->target, &index);
-    taken.source =
-        copy_text(e->pool, taken.source, taken.source_len); /* e->target has others next */
-    set_gone(e, rule);
-    take_twin(e, &taken, redirect_table_next(e->base, rule));
-    take_twin(e, &taken, index ? redirect_table_nth(e->base, index - 1) : 0);
-}
+/* --- where a row comes --------------------------------------------------------------------------*/
 
 /* Rows with a query stand in front of all others, which might hide them. */
 static uint64_t behind_queries(redirect_edits *e)
@@ -419,30 +186,20 @@ static uint64_t behind_whole(const redirect_edits *e)
     return 2 * (uint64_t)last + 1;
 }
 
-/* Rule number @a index of the base. A row with subdomains has two rules. */
-static uint64_t rank_at(redirect_edits *e, uint32_t index, uint32_t count)
+static edit_row row_of_base(redirect_edits *e, uint32_t rule)
 {
-    redirect_rule rule, next;
-    uint32_t line;
-    size_t host;
+    edit_row row = {.place = 2 * (uint64_t)rule, .role = redirect_edits_role(e, e->base, rule)};
 
-    redirect_table_rule(e->base, redirect_table_nth(e->base, index), &rule, e->target, NULL);
-    if (rule.host_len > 2 && rule.host[0] == '*') {
-        rule.host_len -= 2;
-        return rank_of(e, &rule, true);
-    }
-    line = rule.line;
-    host = rule.host_len;
-    if (index + 1 == count)
-        return rank_of(e, &rule, false);
-    redirect_table_rule(e->base, redirect_table_nth(e->base, index + 1), &next, e->target, NULL);
-    return rank_of(e, &rule, next.line == line && next.host_len == host + 2);
+    redirect_table_rule(e->base, rule, &row.rule, e->target, NULL);
+    row.rule.source = copy_text(e->pool, row.rule.source, row.rule.source_len);
+    row.rank = rank_of_row(e, &row);
+    return row;
 }
 
 /* Behind the last one that is as special. */
-static uint64_t behind_special(redirect_edits *e, const redirect_rule *rule)
+static uint64_t behind_special(redirect_edits *e, const edit_row *row)
 {
-    uint64_t rank = rank_of(e, rule, false);
+    uint64_t rank = rank_of_row(e, row);
     uint32_t low = 0, high;
     redirect_table_info info;
 
@@ -451,7 +208,7 @@ static uint64_t behind_special(redirect_edits *e, const redirect_rule *rule)
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (rank_at(e, middle, info.rules) <= rank)
+        if (row_of_base(e, redirect_table_nth(e->base, middle)).rank <= rank)
             low = middle + 1;
         else
             high = middle;
@@ -476,12 +233,13 @@ static uint64_t ahead_of_default(redirect_edits *e)
 }
 
 /* Where the format puts a row that stands at the file's end. */
-static uint64_t end_of(redirect_edits *e, const redirect_rule *rule)
+static uint64_t end_of(redirect_edits *e, const edit_row *row)
 {
     redirect_format format = e->options.format;
+    const redirect_rule *rule = &row->rule;
 
     if (format == REDIRECT_FORMAT_CLOUDFLARE)
-        return behind_special(e, rule);
+        return behind_special(e, row);
     if (format == REDIRECT_FORMAT_NETLIFY || format == REDIRECT_FORMAT_JSON)
         return BEHIND_ALL;
     if (rule->query && rule->query_len)
@@ -505,9 +263,19 @@ static void say(const redirect_edits *e, const edit_line *edit, const char *what
     redirect_report_say(e->report, REDIRECT_ERROR, edit->line, "%s", what);
 }
 
+/* The row, with others that it is compared with. */
+static void put_with_group(redirect_edits *e, const edit_line *edit, edit_row *row, uint64_t place)
+{
+    if (!redirect_edits_gather(e, &row->rule))
+        say(e, edit,
+            "the source has too many rows with conditions for a temporary edit; have it written to "
+            "the file");
+    add_row(e, row, place);
+}
+
 static void add(redirect_edits *e, const edit_line *edit)
 {
-    uint32_t rule = redirect_edits_find_in_base(e, &edit->rows->rule);
+    uint32_t rule = find_in_base(e, &edit->rows->rule);
 
     if (rule)
         redirect_report_say(e->report, REDIRECT_ERROR, edit->line,
@@ -515,32 +283,10 @@ static void add(redirect_edits *e, const edit_line *edit)
                             "set",
                             redirect_line_word(redirect_table_line(e->base, rule, NULL)),
                             redirect_line_number(redirect_table_line(e->base, rule, NULL)));
-    else if (find_row(e, &edit->rows->rule) || find_in_older(e, &edit->rows->rule))
+    else if (find_row(e, &edit->rows->rule, false) || find_in_older(e, &edit->rows->rule, false))
         say(e, edit, "the source has a row already, by an edit; change that with set");
     else
-        add_row(e, edit->rows, end_of(e, &edit->rows->rule));
-}
-
-/* Is the rule of the same row, for the hosts below? */
-static bool has_twin(redirect_edits *e, const redirect_rule *rule, uint32_t next)
-{
-    redirect_rule found;
-
-    if (!next || !rule->host)
-        return false;
-    redirect_table_rule(e->base, next, &found, e->target, NULL);
-    return is_below(&found, rule);
-}
-
-static edit_row row_of_base(redirect_edits *e, uint32_t rule)
-{
-    edit_row row = {.place = 2 * (uint64_t)rule};
-
-    redirect_table_rule(e->base, rule, &row.rule, e->target, NULL);
-    row.rule.source = copy_text(e->pool, row.rule.source, row.rule.source_len);
-    row.rank = rank_of(e, &row.rule, false);
-    row.twin = has_twin(e, &row.rule, redirect_table_next(e->base, rule));
-    return row;
+        put_with_group(e, edit, edit->rows, end_of(e, edit->rows));
 }
 
 /* If it comes before the one that is known. */
@@ -551,55 +297,86 @@ static void take_first(edit_row *first, const edit_row *row)
 }
 
 /* All rows of the source go. *first: the one that came first; its place is 0 if there was none. */
-static void drop_all(redirect_edits *e, const redirect_rule *rule, edit_row *first)
+static void drop_rules(redirect_edits *e, const redirect_rule *rule, bool below, edit_row *first)
 {
     edit_row *row;
     uint32_t place;
 
     *first = (edit_row){.place = 0};
-    while ((row = find_row(e, rule)) != NULL) {
+    while ((row = find_row(e, rule, below)) != NULL) {
         take_first(first, row);
         row->dropped = true;
     }
-    while ((place = find_in_older(e, rule)) != 0) {
+    while ((place = find_in_older(e, rule, below)) != 0) {
         take_first(first, redirect_edits_row_of(e, e->older, place));
         put_rule(e, e->gone_older, place);
     }
-    while ((place = redirect_edits_find_in_base(e, rule)) != 0) {
+    while ((place = redirect_edits_find_in(e, e->base, rule, below)) != 0) {
         edit_row base = row_of_base(e, place);
 
         take_first(first, &base);
-        take_away(e, place);
+        set_gone(e, place);
     }
 }
 
+/* The same row's, for the hosts below. */
+static edit_row *row_below(redirect_edits *e, const edit_row *row)
+{
+    edit_row *below = apr_pmemdup(e->pool, row, sizeof(*row));
+
+    below->rule.host = apr_pstrcat(
+        e->pool, "*.", apr_pstrmemdup(e->pool, row->rule.host, row->rule.host_len), NULL);
+    below->rule.host_len += 2;
+    below->role = OVERLAY_ROW_BELOW;
+    return below;
+}
+
+/* Where a row has two rules, both. */
+static void drop_all(redirect_edits *e, const edit_row *row, edit_row *first, edit_row *below)
+{
+    *below = (edit_row){.place = 0};
+    drop_rules(e, &row->rule, false, first);
+    if (first->place && row->rule.host)
+        drop_rules(e, &row_below(e, row)->rule, true, below);
+}
+
+static void put_at(redirect_edits *e, const edit_line *edit, edit_row *row, const edit_row *first)
+{
+    if (!first->place || first->rank != rank_of_row(e, row)) {
+        /* it is more or less special now */
+        put_with_group(e, edit, row, end_of(e, row));
+        return;
+    }
+    put_with_group(e, edit, row, first->place);
+    row->number = first->number;
+}
+
 /* In the first one's place: others that it hid must not come back if it hides them no more. Its source
- * stays as it was written, as in a file. */
+ * stays as it was written, as in a file, and so does what an edit has no words for. */
 static void set(redirect_edits *e, const edit_line *edit)
 {
-    edit_row first;
+    edit_row first, first_below, *row = edit->rows, *below = NULL;
 
-    drop_all(e, &edit->rows->rule, &first);
-    if (first.twin)
-        say(e, edit,
-            "this row is for the hosts below its own, too, which is not for edits to say; have the "
-            "edit written to the file");
-    if (first.place && first.rank != rank_of(e, &edit->rows->rule, false))
-        first.place = 0; /* it is more or less special now */
-    else if (first.place && is_path(&first.rule)) {
-        edit->rows->rule.source = first.rule.source;
-        edit->rows->rule.source_len = first.rule.source_len;
+    drop_all(e, row, &first, &first_below);
+    row->role = first.role & OVERLAY_ROW_HAS_BELOW;
+    if (first.place && first.rank == rank_of_row(e, row) && first.rule.kind <= REDIRECT_PREFIX &&
+        redirect_edit_keeps_source(&e->options, first.rule.source, first.rule.source_len,
+                                   row->rule.source, row->rule.source_len)) {
+        row->rule.source = first.rule.source;
+        row->rule.source_len = first.rule.source_len;
     }
-    add_row(e, edit->rows, first.place ? first.place : end_of(e, &edit->rows->rule));
-    if (first.place)
-        edit->rows->number = first.number;
+    if (row->role)
+        below = row_below(e, row);
+    put_at(e, edit, row, &first);
+    if (below)
+        put_at(e, edit, below, &first_below);
 }
 
 static void drop(redirect_edits *e, const edit_line *edit)
 {
-    edit_row first;
+    edit_row first, below;
 
-    drop_all(e, &edit->rows->rule, &first);
+    drop_all(e, edit->rows, &first, &below);
     if (!first.place)
         say(e, edit, "the source has no row");
 }
@@ -610,11 +387,7 @@ static void apply_line(redirect_edits *e, const edit_line *edit)
 {
     if (!edit->rows)
         return;
-    if (is_chosen_among(e, &edit->rows->rule))
-        say(e, edit,
-            "among rows of this source accept= or language= chooses, and these have no temporary "
-            "edits; leave --temporary (temporary=1) out, and the edit is written to the file");
-    else if (edit->edit.op == REDIRECT_EDIT_ADD)
+    if (edit->edit.op == REDIRECT_EDIT_ADD)
         add(e, edit);
     else if (edit->edit.op == REDIRECT_EDIT_SET)
         set(e, edit);
@@ -639,10 +412,13 @@ apr_status_t redirect_edits_apply(redirect_edits *e, const char *text, size_t le
 
 static bool show_found(redirect_edits *e, edit_row *row, redirect_row_fn *fn, void *baton)
 {
-    bool changed = row->place % 2 == 0;
+    bool in_file = row->place % 2 == 0;
 
-    row->rule.line = changed ? redirect_table_line(e->base, (uint32_t)(row->place / 2), NULL) : 0;
-    return fn(baton, &row->rule, changed ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED);
+    row->rule.line = in_file ? redirect_table_line(e->base, (uint32_t)(row->place / 2), NULL) : 0;
+    return fn(baton, &row->rule,
+              row->role & OVERLAY_ROW_MOVED ? REDIRECT_SAME
+              : in_file                     ? REDIRECT_ROW_CHANGED
+                                            : REDIRECT_ROW_ADDED);
 }
 
 apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t len,
@@ -659,18 +435,18 @@ apr_status_t redirect_edits_find(redirect_edits *e, const char *source, size_t l
     if (rv != APR_SUCCESS)
         return rv;
     asked = APR_ARRAY_IDX(e->lines, 0, edit_line).rows;
-    while (asked && (row = find_row(e, &asked->rule)) != NULL) {
+    while (asked && (row = find_row(e, &asked->rule, false)) != NULL) {
         row->dropped = true;
         if (!show_found(e, row, fn, baton))
             return APR_SUCCESS;
     }
-    while (asked && (rule = find_in_older(e, &asked->rule)) != 0) {
+    while (asked && (rule = find_in_older(e, &asked->rule, false)) != 0) {
         row = redirect_edits_row_of(e, e->older, rule);
         put_rule(e, e->gone_older, rule);
         if (!show_found(e, row, fn, baton))
             return APR_SUCCESS;
     }
-    while (asked && (rule = redirect_edits_find_in_base(e, &asked->rule)) != 0) {
+    while (asked && (rule = find_in_base(e, &asked->rule)) != 0) {
         redirect_rule found;
 
         set_gone(e, rule);
@@ -691,13 +467,39 @@ edit_row *redirect_edits_row_of(redirect_edits *e, const redirect_overlay *overl
     uint32_t index;
 
     redirect_table_rule(overlay->table, rule, &there, e->target, &index);
+    redirect_overlay_cut_condition(&there);
     redirect_edits_copy(&row->rule, &there, e->pool);
     if (redirect_kind_has_pattern(row->rule.kind))
         redirect_map_set_literals(&row->rule, e->pool);
     row->place = redirect_overlay_place(overlay, index);
-    row->number = (uint32_t)redirect_overlay_order(overlay, index);
-    row->rank = rank_of(e, &row->rule, false);
+    row->number = redirect_overlay_number(overlay, index);
+    row->role = redirect_overlay_role(overlay, index);
+    if (!row->rule.host || row->rule.host_len <= 2) /* whatever others have written */
+        row->role &= ~(unsigned)OVERLAY_ROW_BELOW;
+    row->rank = rank_of_row(e, row);
     return row;
+}
+
+void redirect_edits_bring(redirect_edits *e, const redirect_table *table, uint32_t rule)
+{
+    edit_row *row;
+
+    if (table == e->base) {
+        row = apr_palloc(e->pool, sizeof(*row));
+        *row = row_of_base(e, rule);
+        redirect_table_rule(table, rule, &row->rule, e->target, NULL);
+        redirect_edits_copy(&row->rule, &row->rule, e->pool);
+        if (redirect_kind_has_pattern(row->rule.kind))
+            redirect_map_set_literals(&row->rule, e->pool);
+        row->role |= OVERLAY_ROW_MOVED;
+        set_gone(e, rule);
+    } else {
+        row = redirect_edits_row_of(e, e->older, rule);
+        put_rule(e, e->gone_older, rule);
+    }
+    if (table == e->base)
+        row->number = e->head.next++;
+    put_row(e, row);
 }
 
 static void take_recent(redirect_edits *e)
@@ -760,8 +562,11 @@ redirect_edits *redirect_edits_create(const redirect_table *base, uint64_t versi
     e->by_source = apr_hash_make(pool);
     e->gone = apr_hash_make(pool);
     e->gone_older = apr_hash_make(pool);
+    e->groups = apr_hash_make(pool);
     e->target = apr_palloc(pool, REDIRECT_RULE_ROOM);
     if (before)
         take_before(e, before, older);
+    e->conditioned |= redirect_edits_has_conditions(base) ||
+                      (e->older && redirect_edits_has_conditions(e->older->table));
     return e;
 }

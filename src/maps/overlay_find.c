@@ -70,6 +70,31 @@ overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t i
     return index < overlay->rules ? (overlay_order)order[0] << 64 | order[1] : OVERLAY_NOWHERE;
 }
 
+size_t redirect_overlay_condition_len(const char *condition, size_t len)
+{
+    const char *again =
+        len ? memmem(condition, len, OVERLAY_AGAIN, sizeof(OVERLAY_AGAIN) - 1) : NULL;
+
+    return again ? (size_t)(again - condition) : len;
+}
+
+void redirect_overlay_cut_condition(redirect_rule *rule)
+{
+    rule->condition_len = redirect_overlay_condition_len(rule->condition, rule->condition_len);
+    if (!rule->condition_len)
+        rule->condition = NULL;
+}
+
+unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index)
+{
+    return (unsigned)redirect_overlay_order(overlay, index) & ((1U << OVERLAY_ROLE_BITS) - 1);
+}
+
+uint32_t redirect_overlay_number(const redirect_overlay *overlay, uint32_t index)
+{
+    return (uint32_t)((uint64_t)redirect_overlay_order(overlay, index) >> OVERLAY_ROLE_BITS);
+}
+
 uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index)
 {
     return (uint64_t)(redirect_overlay_order(overlay, index) >> 64) >> OVERLAY_RANK_BITS;
@@ -192,7 +217,7 @@ redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redi
                                        const redirect_request *request, const redirect_request *own,
                                        const redirect_request *older, redirect_match *match)
 {
-    redirect_conditions *c = (redirect_conditions *)(void *)request->judge;
+    redirect_conditions *c = redirect_conditions_of(request->judge);
     redirect_conditions_notes before = redirect_conditions_noted(c);
     overlay_order until = OVERLAY_NOWHERE;
     part parts[3];

@@ -15,12 +15,13 @@
 /* A row of the overlay. */
 typedef struct edit_row {
     redirect_rule rule;
-    uint64_t hash; /* redirect_edit_loose_hash() */
+    uint64_t hash; /* redirect_edit_source_hash() */
     uint64_t place;
     uint64_t rank;   /* among those with the same place, the lowest comes first; 0: all have that */
     uint32_t number; /* then the lowest of these */
     bool dropped;
-    bool twin;             /* of the base's: it has a rule for the hosts below its own, too */
+    unsigned role;         /* OVERLAY_ROW_* */
+    unsigned again;        /* 0, or: an earlier one is the same to the table */
     struct edit_row *next; /* of the same hash */
 } edit_row;
 
@@ -43,6 +44,8 @@ struct redirect_edits {
     apr_hash_t *by_source;    /* edit_row *, the latest first */
     apr_hash_t *gone; /* uint32_t *: rules of the base, without those the older one has gone */
     apr_hash_t *gone_older; /* uint32_t *: rules of the older overlay */
+    apr_hash_t *groups;     /* edit_group *, see maps/overlay_source.c */
+    bool conditioned;       /* some row of base or overlays has a condition */
     const char *name;       /* of the map's file; NULL: rows are those of a text file */
     map_text file;          /* its beginning */
     bool whole;
@@ -58,9 +61,25 @@ struct redirect_edits {
 };
 
 /* maps/overlay_edit.c */
-/* The first rule of the base that has this source and is not gone; 0: none. */
-uint32_t redirect_edits_find_in_base(redirect_edits *e, const redirect_rule *rule);
 void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_t *pool);
+/* A rule of the base or of the older overlay goes, and comes to the overlay that is made. */
+void redirect_edits_bring(redirect_edits *e, const redirect_table *table, uint32_t rule);
+
+/* maps/overlay_source.c */
+/* The first rule of the base, or of the older overlay, that has this source and is not gone; 0: none.
+ * @a below: of rules for the hosts below those of another rule of their row; else of all others. */
+uint32_t redirect_edits_find_in(redirect_edits *e, const redirect_table *table,
+                                const redirect_rule *rule, bool below);
+/* OVERLAY_ROW_* of such a rule. */
+unsigned redirect_edits_role(redirect_edits *e, const redirect_table *table, uint32_t rule);
+/* Are these the two rules of a row, for a host and for all below? */
+bool redirect_edits_is_below(const redirect_rule *below, const redirect_rule *at);
+bool redirect_edits_has_conditions(const redirect_table *table);
+/* A row of the overlay that is made has this rule. */
+void redirect_edits_note_compared(redirect_edits *e, const redirect_rule *rule);
+/* Rows of the rule's source stand in one table if a request's Accept or the like chooses among them and
+ * it: others come to the overlay that is made. False: these are too many. */
+bool redirect_edits_gather(redirect_edits *e, const redirect_rule *rule);
 
 /* maps/overlay_rows.c */
 /* The lines' rows; nothing is done with them yet. */

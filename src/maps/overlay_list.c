@@ -27,11 +27,14 @@ typedef struct listing {
     uint32_t place; /* of the base's rule that the row at hand stands for */
 } listing;
 
-static bool show(listing *l, const redirect_table *table, uint32_t rule, redirect_differs differs)
+static bool show(listing *l, const redirect_table *table, uint32_t rule, redirect_differs differs,
+                 unsigned role)
 {
     redirect_rule row;
 
-    if (l->edited_only && differs == REDIRECT_SAME)
+    bool moved = differs == REDIRECT_ROW_CHANGED && role & OVERLAY_ROW_MOVED;
+
+    if (l->edited_only && (differs == REDIRECT_SAME || moved))
         return true;
     if (l->skip) {
         l->skip--;
@@ -42,7 +45,8 @@ static bool show(listing *l, const redirect_table *table, uint32_t rule, redirec
         row.line = 0;
     else if (differs == REDIRECT_ROW_CHANGED)
         row.line = redirect_table_line(l->base, l->place, NULL);
-    return l->fn(l->baton, &row, differs);
+    redirect_overlay_cut_condition(&row);
+    return l->fn(l->baton, &row, moved ? REDIRECT_SAME : differs);
 }
 
 static void step(cursor *c)
@@ -83,12 +87,13 @@ static bool show_edited(listing *l, uint64_t place)
     while ((c = next_edited(l)) != NULL && redirect_overlay_place(c->overlay, c->index) <= place) {
         uint64_t at = redirect_overlay_place(c->overlay, c->index);
         uint32_t rule = c->rule;
+        unsigned role = redirect_overlay_role(c->overlay, c->index);
 
         l->place = (uint32_t)(at / 2);
         step(c);
         skip_gone(l);
         if (!show(l, c->overlay->table, rule,
-                  at % 2 == 0 ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED))
+                  at % 2 == 0 ? REDIRECT_ROW_CHANGED : REDIRECT_ROW_ADDED, role))
             return false;
     }
     return true;
@@ -106,14 +111,14 @@ static bool show_base(listing *l, uint32_t rule)
     redirect_differs differs = REDIRECT_SAME;
 
     if (!l->edited)
-        return show(l, l->base, rule, differs);
+        return show(l, l->base, rule, differs, 0);
     if (!show_edited(l, 2 * (uint64_t)rule - 1))
         return false;
     if (redirect_edited_is_gone(l->edited, rule))
         differs = REDIRECT_ROW_DELETED;
     if (differs == REDIRECT_ROW_DELETED && is_replaced(l, rule))
         return show_edited(l, 2 * (uint64_t)rule);
-    return show(l, l->base, rule, differs);
+    return show(l, l->base, rule, differs, 0);
 }
 
 void redirect_edited_each(const redirect_edited *edited, const redirect_table *base,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <apr_strings.h>
+
 #define NUMBERS_MAX (UINT32_C(1) << 31)
 #define OLDER_SHARE 192 /* the small overlay may have this part of the older one's rows more */
 
@@ -26,10 +28,22 @@ uint32_t redirect_edits_applied(const redirect_edits *e)
     return e->applied;
 }
 
-/* Rows of the older overlay that were added, and are gone now. */
-static uint32_t added_and_gone(const redirect_edits *e)
+/* 1: it is one more that differs from the base's; -1: though the base's is gone, it does not. */
+static int more_differing(uint64_t place, unsigned role)
 {
-    uint32_t n = 0;
+    return place % 2 ? 1 : role & OVERLAY_ROW_MOVED ? -1 : 0;
+}
+
+static int is_added(uint64_t place, unsigned role)
+{
+    (void)role;
+    return place % 2;
+}
+
+/* The sum for the rows of the older overlay that are gone now. */
+static int64_t sum_of_gone(const redirect_edits *e, int (*of)(uint64_t place, unsigned role))
+{
+    int64_t n = 0;
 
     for (apr_hash_index_t *i = apr_hash_first(e->pool, e->gone_older); i; i = apr_hash_next(i)) {
         const void *rule;
@@ -37,7 +51,7 @@ static uint32_t added_and_gone(const redirect_edits *e)
 
         apr_hash_this(i, &rule, NULL, NULL);
         redirect_table_line(e->older->table, *(const uint32_t *)rule, &index);
-        n += redirect_overlay_place(e->older, index) % 2;
+        n += of(redirect_overlay_place(e->older, index), redirect_overlay_role(e->older, index));
     }
     return n;
 }
@@ -45,14 +59,16 @@ static uint32_t added_and_gone(const redirect_edits *e)
 /* A changed row is one of the overlay and one that is gone. */
 uint32_t redirect_edits_differing(const redirect_edits *e)
 {
-    uint32_t n = apr_hash_count(e->gone);
+    int64_t n = apr_hash_count(e->gone);
 
     for (int i = 0; i < e->rows->nelts; i++) {
         const edit_row *row = APR_ARRAY_IDX(e->rows, i, edit_row *);
 
-        n += !row->dropped && row->place % 2;
+        n += row->dropped ? 0 : more_differing(row->place, row->role);
     }
-    return e->older ? n + e->older->differing - added_and_gone(e) : n;
+    if (e->older)
+        n += e->older->differing - sum_of_gone(e, more_differing);
+    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0; /* others may write to the older one */
 }
 
 static int by_place(const void *a_, const void *b_)
@@ -62,6 +78,26 @@ static int by_place(const void *a_, const void *b_)
     return edit_row_before(a, b) ? -1 : edit_row_before(b, a);
 }
 
+/* For redirect_duplicate_fn: to a table the row is of the same source as an earlier one, though it is
+ * not to whoever edits, as strip= leaves out in what their queries differ. */
+static void mark_again(void *baton, uint32_t line, uint32_t first_line)
+{
+    const redirect_edits *e = baton;
+
+    (void)first_line;
+    APR_ARRAY_IDX(e->sorted, (int)line - 1, edit_row *)->again = line;
+}
+
+/* A condition that always holds, and which no other row has. */
+static void keep_again(redirect_edits *e, const edit_row *row, redirect_rule *rule)
+{
+    rule->condition = row->rule.condition
+                          ? apr_psprintf(e->pool, "%.*s" OVERLAY_AGAIN "%u",
+                                         (int)rule->condition_len, rule->condition, row->again)
+                          : apr_psprintf(e->pool, OVERLAY_AGAIN "%u", row->again);
+    rule->condition_len = strlen(rule->condition);
+}
+
 static apr_status_t build(redirect_edits *e, size_t bytes)
 {
     e->builder = redirect_builder_create((size_t)e->sorted->nelts, bytes);
@@ -69,9 +105,13 @@ static apr_status_t build(redirect_edits *e, size_t bytes)
         return APR_ENOMEM;
     for (int i = 0; i < e->sorted->nelts; i++) {
         edit_row *row = APR_ARRAY_IDX(e->sorted, i, edit_row *);
+        redirect_rule rule;
 
         row->rule.line = (uint32_t)i + 1;
-        switch (redirect_builder_add(e->builder, &row->rule)) {
+        rule = row->rule;
+        if (row->again)
+            keep_again(e, row, &rule);
+        switch (redirect_builder_add(e->builder, &rule)) {
         case REDIRECT_ADDED:
             break;
         case REDIRECT_NO_MEMORY:
@@ -80,7 +120,7 @@ static apr_status_t build(redirect_edits *e, size_t bytes)
             return APR_ENOSPC;
         }
     }
-    return redirect_builder_finish(e->builder, NULL, NULL, &e->table_size);
+    return redirect_builder_finish(e->builder, mark_again, e, &e->table_size);
 }
 
 static size_t align_up(size_t n)
@@ -159,6 +199,21 @@ static uint32_t gone_of(const redirect_edits *e)
     return apr_hash_count(e->gone) + (e->merged && e->older ? e->older->ngone : 0);
 }
 
+/* All rows come to the table. */
+static apr_status_t build_all(redirect_edits *e)
+{
+    apr_status_t rv = build(e, text_of(e));
+
+    if (rv != APR_SUCCESS || redirect_builder_rules(e->builder) == (uint32_t)e->sorted->nelts)
+        return rv;
+    redirect_builder_destroy(e->builder);
+    e->builder = NULL;
+    rv = build(e, text_of(e));
+    if (rv == APR_SUCCESS && redirect_builder_rules(e->builder) != (uint32_t)e->sorted->nelts)
+        return APR_EGENERAL;
+    return rv;
+}
+
 /* As many as the older one's, or some times as many. */
 static uint32_t words_of(const redirect_edits *e)
 {
@@ -197,12 +252,11 @@ apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size,
         merge_older(e);
     if (e->merged)
         number_rows(e);
-    rv = build(e, text_of(e));
+    if (e->sorted->nelts > REDIRECT_OVERLAY_MAX || gone_of(e) > REDIRECT_OVERLAY_MAX)
+        return APR_ENOSPC;
+    rv = build_all(e);
     if (rv != APR_SUCCESS)
         return rv;
-    /* The same source never has two rows, so the table has all of them. */
-    if (redirect_builder_rules(e->builder) != (uint32_t)e->sorted->nelts)
-        return APR_EGENERAL;
     rv = redirect_table_validate(redirect_builder_image(e->builder), e->table_size);
     if (rv != APR_SUCCESS)
         return rv;
@@ -273,7 +327,7 @@ static void write_keys(redirect_edits *e, uint64_t *words, const uint32_t *gone)
     const redirect_overlay *older = e->older;
     bool keyed;
 
-    if (older && (!e->merged || (older->keys.count == keys.count && !added_and_gone(e)))) {
+    if (older && (!e->merged || (older->keys.count == keys.count && !sum_of_gone(e, is_added)))) {
         for (uint64_t at = 0; at < keys.count; at += older->keys.count)
             memcpy(words + at, older->keys.words, older->keys.count * sizeof(*words));
         keys.new_hosts = older->keys.new_hosts;
@@ -311,7 +365,7 @@ void redirect_edits_write(redirect_edits *e, void *to)
     for (uint32_t i = 0; i < e->head.rules; i++) {
         const edit_row *row = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *);
 
-        overlay_order order = overlay_order_of(row->place, row->rank, row->number);
+        overlay_order order = overlay_order_of(row->place, row->rank, row->number) | row->role;
 
         orders[2 * (size_t)i] = (uint64_t)(order >> 64);
         orders[2 * (size_t)i + 1] = (uint64_t)order;

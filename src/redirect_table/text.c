@@ -246,9 +246,10 @@ bool rt_query_equal(const char *a, size_t a_len, const char *b, size_t b_len, co
     return true;
 }
 
-bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len)
+bool redirect_query_equal(const char *a, size_t a_len, const char *b, size_t b_len,
+                          const char *strip, size_t strip_len)
 {
-    return rt_query_equal(a, a_len, b, b_len, NULL, 0);
+    return rt_query_equal(a, a_len, b, b_len, strip, strip_len);
 }
 
 /* --- rules as text again --------------------------------------------------------------------- */

@@ -214,14 +214,18 @@ bool htc_map_edits_clear(htc_redirects *redirects, const htc_redirect_map *map)
 {
     htc_overlays ended;
     uint32_t rows = 0;
+    bool any = false;
 
     htc_overlays_acquire(redirects, &map->edits, &ended);
-    if (ended.last && ended.last->edits->base != redirect_area_version(redirects->area, map->slot))
+    if (ended.last &&
+        ended.last->edits->base != redirect_area_version(redirects->area, map->slot)) {
         rows = ended.last->edits->differing;
-    if (rows)
+        any = rows || ended.last->edits->rules || ended.last->edits->older;
+    }
+    if (any)
         give_counts(redirects, map, &ended);
     htc_overlays_release(redirects, &ended);
-    if (!rows)
+    if (!any)
         return false;
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, redirects->main_server,
                  "HtCacheRedirectMap: %u temporary edit%s of %s end%s: its file was loaded", rows,

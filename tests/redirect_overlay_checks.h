@@ -1,0 +1,83 @@
+/* Licensed under the Apache License, Version 2.0; see LICENSE. */
+/*
+ * What is said of edited rows beside all others. Included by tests/check_redirect_overlay.c.
+ */
+#ifndef REDIRECT_OVERLAY_CHECKS_H
+#define REDIRECT_OVERLAY_CHECKS_H
+
+#include "redirect_overlay_fixture.h"
+
+static void take_warning(void *baton, redirect_severity severity, uint32_t line,
+                         const char *message)
+{
+    char **log = baton;
+
+    if (severity != REDIRECT_NOTE)
+        *log = apr_psprintf(pool, "%s%u: %s\n", *log, line, message);
+}
+
+/* Of temporary edits, or of edits that are rows of the file already. */
+static const char *warnings_of(const char *name, const char *text, const char *edits, bool written)
+{
+    char *log = apr_pstrdup(pool, "");
+    redirect_report report = {.fn = take_warning, .baton = &log};
+    const redirect_edited *edited = NULL;
+    void *image = NULL;
+    uint32_t counters;
+    redirect_edits *e;
+    test_map map;
+    bool older;
+    size_t size;
+
+    open_map(&map, name, text);
+    e = redirect_edits_create(map.table, VERSION, NULL, 0, &map.options, pool);
+    redirect_edits_like(e, name, text, strlen(text), true);
+    if (!written) {
+        ck_assert_int_eq(redirect_edits_apply(e, edits, strlen(edits), &report), APR_SUCCESS);
+        ck_assert_int_eq(redirect_edits_finish(e, 1000, &size, &counters, &older), APR_SUCCESS);
+        image = take(size);
+        redirect_edits_write(e, image);
+        edited =
+            redirect_edited_open(map.table, redirect_overlay_open(image, size, pool), NULL, pool);
+    }
+    ck_assert_int_eq(redirect_edits_check(e, edited, edits, strlen(edits), &report), APR_SUCCESS);
+    redirect_edits_destroy(e);
+    free(image);
+    close_map(&map);
+    return log;
+}
+
+static const struct {
+    const char *name, *text, *edit, *row, *said;
+} checks[] = {
+    {"rows.txt", "/a /1\n", "add /b /b cookie=x\n", "/b /b cookie=x\n", "1: leads to itself: "},
+    {"rows.txt", "/a /1 subpath=on cookie=x\n", "add /a/b /2 cookie=x\n", "/a/b /2 cookie=x\n",
+     "1: never used: line 1 "},
+    {"rows.txt", "/a /1 subpath=on cookie=x\n", "add /a/b /2 cookie=y\n", "/a/b /2 cookie=y\n", ""},
+    {"rows.txt", "/a /b language=de\n", "add /b /a language=de\n", "/b /a language=de\n",
+     "1: a loop of 2 rows, by line 1 and back from line 1: "},
+    {"rows.txt", "/a /b language=de\n", "add /b /a\n", "/b /a\n", ""},
+    {"_redirects", "/a/* /1\n", "add /a/:x /2\n", "/a/:x /2\n", "1: never used: line 1 "},
+    {"_redirects", "/a/b /1\n", "add /a/:x /2\n", "/a/:x /2\n", ""},
+    {"_redirects", "/b/* /c/:splat\n", "add /c/:x /b/:x\n", "/c/:x /b/:x\n",
+     "1: a loop of 2 rows for '/c/some', by line 1 and back from line 1: "},
+    {"_redirects", "/b/* /1\n", "add /c/:x /c/:x\n", "/c/:x /c/:x\n",
+     "1: leads to itself for '/c/some': "},
+};
+
+/* Also rows with conditions, wildcards and placeholders. */
+START_TEST(warns_as_the_check_of_a_file_does)
+{
+    const char *text = checks[_i].text, *said = checks[_i].said, *is;
+
+    for (unsigned written = 0; written < 2; written++) {
+        is = warnings_of(checks[_i].name,
+                         written ? apr_pstrcat(pool, text, checks[_i].row, NULL) : text,
+                         checks[_i].edit, written);
+        ck_assert_msg(*said ? !strncmp(is, said, strlen(said)) : !*is, "%s: '%s', not '%s'",
+                      checks[_i].edit, is, said);
+    }
+}
+END_TEST
+
+#endif
