@@ -7,7 +7,7 @@ use warnings;
 use JSON::PP qw(decode_json);
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(mpm work_dir write_file read_file);
+use HtCache::Env qw(mpm wait_until work_dir write_file read_file);
 use HtCache::Faults;
 use HtCache::Server;
 
@@ -101,6 +101,7 @@ my @refused = (
     ['a target with a control character', 400, "set /old/5 /x\nset /old/6 \"/a\x01b\"\n", qr/^2: /m],
     ['an unknown map', 404, "set /a /b\n", qr/no HtCacheRedirectMap/, query => 'map=nothing.txt&temporary=1'],
     ['a name of two maps', 409, "set /a /b\n", qr/several maps.*\n\Q$file{same}\E, named at .*\n\Q$dir\E\/other\/same.txt/, query => 'map=same.txt&temporary=1'],
+    ['no edits', 400, "# nothing\n\n", qr/^there are no edits/],
     ['no map', 400, "set /a /b\n", qr/map= is missing/, query => 'temporary=1'],
     ['another parameter', 400, "set /a /b\n", qr/the parameters are/, query => 'map=host.txt&x=1'],
     ['where HtCacheAdmin is Off', 403, "set /old/5 /x\n", qr/Forbidden/, page => '/off'],
@@ -179,6 +180,8 @@ sub hits_of_other {
     return { map { $_->{rule} => $_->{hits} } grep { $_->{file} eq $other }
         @{ decode_json($clients[0]->request('/htcache-status?redirects=top&format=json')->{body})->{rows} } };
 }
+sub used { return $server->status->{redirect_memory}{bytes_used} }
+my $used = used();
 edit_other('many', 400, map { [add => $_, "m/$_"] } 1 .. 400);
 edit_other('the first over them', 400, [set => 2, 'second']);
 edit_other('the next', 401, [set => 1, 'm/1'], [add => 401, 'more']); # a row that is as it was
@@ -200,10 +203,13 @@ is $clients[0]->request('/htcache-status', method => 'POST', headers => [['X-HtC
 is_deeply hits_of_other(), {}, 'those of edits, too';
 is answers("/m/$_"), all_are($target{"/m/$_"}), "row $_ answers" for 1, 3;
 my $before_load = $server->error_log_size;
+my $edited = used() - $used;
+cmp_ok $edited, '>', 16_384, 'edits take memory';
 write_file("$other.new", "/m/1 https://example.org/m/1\n/m/3 https://example.org/fourth\n/m/4 https://example.org/else\n");
 rename "$other.new", $other or die "$!\n";
 is answers('/m/4'), all_are('https://example.org/else'), 'the file was changed, and is loaded';
 is answers('/m/5'), all_are('none'), 'all edits end';
+ok wait_until(sub { used() - $used < $edited / 4 }), 'their memory is given back' or diag "$used + $edited, then " . used();
 like $server->error_log_since($before_load), qr/HtCacheRedirectMap: 399 temporary edits of \Q$other\E end: its file was loaded/, 'the error log says how many';
 is_deeply hits_of_other(), { map { ("/m/$_" => 4) } 1, 3, 4 }, 'rows that are in the file now keep their counts';
 is done("set /m/5 https://example.org/m/5\n", query => $of_other)->{differing}, 1, 'new ones can be made';
