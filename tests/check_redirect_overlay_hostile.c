@@ -7,62 +7,24 @@
 #include "suite_util.h"
 #include "maps/maps.h"
 #include "maps/overlay_internal.h"
+#include "hostile_util.h"
 
-#include <check.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <apr_general.h>
 #include <apr_strings.h>
 
-#define PAGE    4096
 #define ROUNDS  60
 #define VERSION 7
 #define OLDER   9 /* version of the older overlay */
 #define RECENT  1000
 #define ROOM    (1 << 20) /* of a new overlay */
-#define WRITERS 2
 
 enum { TABLE, OLDER_OVERLAY, OVERLAY, NEW_OVERLAY, IMAGES };
 
-/* Between two pages that nobody may touch. */
-typedef struct shared_image {
-    char *mapping, *at, *pristine;
-    size_t mapped, size;
-} shared_image;
-
 static apr_pool_t *pool;
 static redirect_map_options options;
-static shared_image images[IMAGES];
-static pid_t writers[WRITERS];
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 33;
-}
+static hu_walled images[IMAGES];
+static pid_t writers[HU_WRITERS];
 
 /* --- images -----------------------------------------------------------------------------------*/
-
-static void lay_out(shared_image *image, const void *bytes, size_t size, bool at_end)
-{
-    size_t pages = (size + PAGE - 1) / PAGE * PAGE;
-
-    *image = (shared_image){.mapped = pages + 2 * PAGE, .size = size};
-    image->mapping =
-        mmap(NULL, image->mapped, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ck_assert_ptr_ne(image->mapping, MAP_FAILED);
-    ck_assert_int_eq(mprotect(image->mapping + PAGE, pages, PROT_READ | PROT_WRITE), 0);
-    image->at = image->mapping + PAGE + (at_end ? (pages - size) / 64 * 64 : 0);
-    image->pristine = malloc(size);
-    if (bytes)
-        memcpy(image->at, bytes, size);
-    memcpy(image->pristine, image->at, size);
-}
 
 static const char *rows_of_file(void)
 {
@@ -108,7 +70,7 @@ static size_t make_overlay(const redirect_table *table, const redirect_edited *b
     return size;
 }
 
-static const redirect_overlay *overlay_of(const shared_image *image)
+static const redirect_overlay *overlay_of(const hu_walled *image)
 {
     return redirect_overlay_open(image->at, image->size, pool);
 }
@@ -129,21 +91,21 @@ static void build(bool at_end)
         redirect_map_build(&options, "rows.txt", text, strlen(text), &report, pool, &image, &size),
         APR_SUCCESS);
     ck_assert_uint_eq(report.errors, 0);
-    lay_out(&images[TABLE], image, size, at_end);
+    images[TABLE] = hu_wall(image, size, at_end);
     free(image);
     table = redirect_table_open(images[TABLE].at, images[TABLE].size, pool);
     ck_assert_int_eq(posix_memalign((void **)&overlay, 64, ROOM), 0);
     size = make_overlay(table, NULL, edits_of_rows(), overlay, ROOM);
     ck_assert_uint_gt(size, 0);
-    lay_out(&images[OLDER_OVERLAY], overlay, size, at_end);
+    images[OLDER_OVERLAY] = hu_wall(overlay, size, at_end);
     older = redirect_edited_open(table, overlay_of(&images[OLDER_OVERLAY]), NULL, pool);
     size = make_overlay(table, older, "set /dir/0 /over\ndel /dir/1\nset /new/2 /over\nadd /o /p\n",
                         overlay, ROOM);
     ck_assert_uint_gt(size, 0);
-    lay_out(&images[OVERLAY], overlay, size, at_end);
+    images[OVERLAY] = hu_wall(overlay, size, at_end);
     ck_assert_uint_eq(overlay_of(&images[OVERLAY])->older, OLDER);
     free(overlay);
-    lay_out(&images[NEW_OVERLAY], NULL, ROOM, at_end);
+    images[NEW_OVERLAY] = hu_wall(NULL, ROOM, at_end);
 }
 
 /* --- the writers ------------------------------------------------------------------------------*/
@@ -154,37 +116,16 @@ static void scribble(uint64_t seed)
     uint64_t random = seed;
 
     for (;;) {
-        shared_image *image = &images[next_random(&random) % IMAGES];
+        hu_walled *image = &images[hu_random(&random) % IMAGES];
         volatile uint32_t *words = (volatile uint32_t *)(void *)image->at;
-        size_t n = next_random(&random) % 8 ? image->size / 4 : 64, at = next_random(&random) % n;
+        size_t n = hu_random(&random) % 8 ? image->size / 4 : 64, at = hu_random(&random) % n;
 
-        words[at] = next_random(&random) % 2 ? values[next_random(&random) % 6]
-                                             : words[at] ^ UINT32_C(1) << next_random(&random) % 32;
+        words[at] = hu_random(&random) % 2 ? values[hu_random(&random) % 6]
+                                           : words[at] ^ UINT32_C(1) << hu_random(&random) % 32;
         for (volatile unsigned i = 0; i < 200; i++)
             ;
         if (image != &images[NEW_OVERLAY])
             words[at] = ((const uint32_t *)(const void *)image->pristine)[at];
-    }
-}
-
-static void start_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        writers[i] = fork();
-        ck_assert_int_ge(writers[i], 0);
-        if (!writers[i])
-            scribble(i + 1);
-    }
-}
-
-static void stop_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        if (writers[i] <= 0)
-            continue;
-        kill(writers[i], SIGKILL);
-        waitpid(writers[i], NULL, 0);
-        writers[i] = 0;
     }
 }
 
@@ -250,34 +191,23 @@ static void go_on_editing(const redirect_table *table, const redirect_edited *ed
     make_overlay(table, edited, edits, images[NEW_OVERLAY].at, ROOM);
 }
 
-/* How often all could be opened. */
-static unsigned read_all(unsigned rounds)
+/* Whether all could be opened. */
+static bool read_once(unsigned round)
 {
-    apr_pool_t *outer = pool;
-    unsigned opened = 0;
+    const redirect_table *table = redirect_table_open(images[TABLE].at, images[TABLE].size, pool);
+    const redirect_overlay *older = overlay_of(&images[OLDER_OVERLAY]),
+                           *overlay = overlay_of(&images[OVERLAY]);
+    const redirect_edited *edited;
+    unsigned shown = 0;
 
-    for (unsigned round = 0; round < rounds; round++) {
-        const redirect_overlay *overlay, *older;
-        const redirect_edited *edited;
-        const redirect_table *table;
-        unsigned shown = 0;
-
-        apr_pool_create(&pool, outer);
-        table = redirect_table_open(images[TABLE].at, images[TABLE].size, pool);
-        older = overlay_of(&images[OLDER_OVERLAY]);
-        overlay = overlay_of(&images[OVERLAY]);
-        if (table && overlay && older) {
-            opened++;
-            edited = redirect_edited_open(table, overlay, round % 4 ? older : NULL, pool);
-            for (unsigned i = 0; i < 100; i++)
-                ask(edited, table, round * 100 + i);
-            redirect_edited_each(edited, table, round % 2, round % 3, show, &shown, pool);
-            go_on_editing(table, edited, round);
-        }
-        apr_pool_destroy(pool);
-        pool = outer;
-    }
-    return opened;
+    if (!table || !overlay || !older)
+        return false;
+    edited = redirect_edited_open(table, overlay, round % 4 ? older : NULL, pool);
+    for (unsigned i = 0; i < 100; i++)
+        ask(edited, table, round * 100 + i);
+    redirect_edited_each(edited, table, round % 2, round % 3, show, &shown, pool);
+    go_on_editing(table, edited, round);
+    return true;
 }
 
 /* --- tests ------------------------------------------------------------------------------------*/
@@ -289,7 +219,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    stop_writers();
+    hu_stop(writers);
     apr_pool_destroy(pool);
 }
 
@@ -298,10 +228,10 @@ START_TEST(written_while_read)
     const char *rounds = getenv("HTC_ROUNDS");
 
     build(_i);
-    ck_assert_uint_eq(read_all(3), 3); /* nobody writes: all is there */
-    start_writers();
-    ck_assert_uint_gt(read_all(rounds ? (unsigned)atoi(rounds) : ROUNDS), 0);
-    stop_writers();
+    ck_assert_uint_eq(hu_read(3, &pool, read_once), 3); /* nobody writes: all is there */
+    hu_start(writers, scribble);
+    ck_assert_uint_gt(hu_read(rounds ? (unsigned)atoi(rounds) : ROUNDS, &pool, read_once), 0);
+    hu_stop(writers);
 }
 END_TEST
 

@@ -7,43 +7,26 @@
 #include "suite_util.h"
 #include "maps/maps.h"
 #include "redirect_table/builder.h"
+#include "hostile_util.h"
 
-#include <check.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <apr_general.h>
 #include <apr_strings.h>
 
-#define PAGE    4096
-#define RULES   3000
-#define ROUNDS  200
-#define ASKED   150 /* in each round */
-#define WRITERS 2
+#define RULES  3000
+#define ROUNDS 200
+#define ASKED  150 /* in each round */
 
 typedef enum mixture { WHOLE, PREFIXES, ALL_KINDS, CONDITIONS, DIRECTORIES, MIXTURES } mixture;
 
-/* The image is written by others; `pristine` is as the builder wrote it. */
 typedef struct scene {
-    char *mapping, *image, *pristine;
-    size_t mapped, size;
+    hu_walled image;
     mixture what;
-    bool at_end; /* it ends where the untouchable page begins; else it begins behind one */
-    pid_t writers[WRITERS];
+    pid_t writers[HU_WRITERS];
 } scene;
 
 static apr_pool_t *pool;
 static scene s;
 static char target[REDIRECT_RULE_ROOM];
-
-static uint64_t next_random(uint64_t *state)
-{
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state >> 33;
-}
+static uint64_t random_rules; /* of read_rules() */
 
 static const char *path_of(unsigned i, char path[200])
 {
@@ -103,10 +86,11 @@ static redirect_rule rule_of(mixture what, unsigned i, char path[200])
     return rule;
 }
 
-static void build(void)
+static void build(bool at_end)
 {
     redirect_builder *builder = redirect_builder_create(RULES, 0);
-    char path[200];
+    char path[200], *bytes;
+    size_t size;
 
     rt_builder_seed(builder, 1);
     for (unsigned i = 0; i < RULES; i++) {
@@ -114,84 +98,51 @@ static void build(void)
 
         ck_assert_int_eq(redirect_builder_add(builder, &rule), REDIRECT_ADDED);
     }
-    ck_assert_int_eq(redirect_builder_finish(builder, NULL, NULL, &s.size), APR_SUCCESS);
-    s.pristine = malloc(s.size);
-    redirect_builder_write(builder, s.pristine);
+    ck_assert_int_eq(redirect_builder_finish(builder, NULL, NULL, &size), APR_SUCCESS);
+    bytes = malloc(size);
+    redirect_builder_write(builder, bytes);
     redirect_builder_destroy(builder);
-    ck_assert_int_eq(redirect_table_validate(s.pristine, s.size), APR_SUCCESS);
-}
-
-static void lay_out(void)
-{
-    size_t room = (s.size + PAGE - 1) / PAGE * PAGE;
-
-    s.mapped = room + 2 * PAGE;
-    s.mapping = mmap(NULL, s.mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(s.mapping, MAP_FAILED);
-    ck_assert_int_eq(mprotect(s.mapping, PAGE, PROT_NONE), 0);
-    ck_assert_int_eq(mprotect(s.mapping + PAGE + room, PAGE, PROT_NONE), 0);
-    /* An image begins on a cache line. */
-    s.image = s.mapping + PAGE + (s.at_end ? (room - s.size) / 64 * 64 : 0);
-    memcpy(s.image, s.pristine, s.size);
+    s.image = hu_wall(bytes, size, at_end);
+    free(bytes);
+    ck_assert_int_eq(redirect_table_validate(s.image.at, size), APR_SUCCESS);
 }
 
 /* What to write where. Places near the header, and values that are nearly possible, matter most. */
 static uint32_t wild_value(uint64_t *random, uint32_t old)
 {
-    switch (next_random(random) % 6) {
+    switch (hu_random(random) % 6) {
     case 0:
-        return (uint32_t)(s.size - next_random(random) % 700);
+        return (uint32_t)(s.image.size - hu_random(random) % 700);
     case 1:
-        return (uint32_t)next_random(random) * 2;
+        return (uint32_t)hu_random(random) * 2;
     case 2:
-        return UINT32_MAX - (uint32_t)(next_random(random) % 300);
+        return UINT32_MAX - (uint32_t)(hu_random(random) % 300);
     case 3:
-        return (uint32_t)(next_random(random) % 300);
+        return (uint32_t)(hu_random(random) % 300);
     case 4:
-        return old ^ UINT32_C(1) << next_random(random) % 32;
+        return old ^ UINT32_C(1) << hu_random(random) % 32;
     default:
-        return old + (uint32_t)(next_random(random) % 2000) - 1000;
+        return old + (uint32_t)(hu_random(random) % 2000) - 1000;
     }
 }
 
 /* Without end: some words get other values, and then their own again. */
 static void scribble(uint64_t seed)
 {
-    volatile uint32_t *words = (volatile uint32_t *)(void *)s.image;
-    const uint32_t *own = (const uint32_t *)(const void *)s.pristine;
+    volatile uint32_t *words = (volatile uint32_t *)(void *)s.image.at;
+    const uint32_t *own = (const uint32_t *)(const void *)s.image.pristine;
     uint64_t random = seed;
     uint32_t at[64];
 
     for (;;) {
         for (unsigned i = 0; i < 64; i++) {
-            size_t n = next_random(&random) % 100 ? s.size / 4 : sizeof(rt_header) / 4;
+            size_t n = hu_random(&random) % 100 ? s.image.size / 4 : sizeof(rt_header) / 4;
 
-            at[i] = (uint32_t)(next_random(&random) % n);
+            at[i] = (uint32_t)(hu_random(&random) % n);
             words[at[i]] = wild_value(&random, words[at[i]]);
         }
         for (unsigned i = 0; i < 64; i++)
             words[at[i]] = own[at[i]];
-    }
-}
-
-static void start_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        s.writers[i] = fork();
-        ck_assert_int_ge(s.writers[i], 0);
-        if (!s.writers[i])
-            scribble(i + 1);
-    }
-}
-
-static void stop_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        if (s.writers[i] <= 0)
-            continue;
-        kill(s.writers[i], SIGKILL);
-        waitpid(s.writers[i], NULL, 0);
-        s.writers[i] = 0;
     }
 }
 
@@ -264,10 +215,9 @@ static void ask(const redirect_table *table, redirect_table_info *info, unsigned
         read_match(table, &request, &match, info);
 }
 
-static void read_rules(const redirect_table *table, const redirect_table_info *info,
-                       uint64_t *random)
+static void read_rules(const redirect_table *table, const redirect_table_info *info)
 {
-    uint32_t rule = redirect_table_nth(table, (uint32_t)next_random(random) % (RULES + 10));
+    uint32_t rule = redirect_table_nth(table, (uint32_t)hu_random(&random_rules) % (RULES + 10));
     redirect_rule out;
     uint32_t index;
 
@@ -285,36 +235,31 @@ static void read_rules(const redirect_table *table, const redirect_table_info *i
         redirect_table_key(table, rule);
     }
     /* Also from a place where no rule begins. */
-    rule = (uint32_t)next_random(random);
+    rule = (uint32_t)hu_random(&random_rules);
     redirect_table_rule(table, rule, &out, target, NULL);
     redirect_table_next(table, rule);
     redirect_table_key(table, rule);
 }
 
-/* How often the table could be opened. */
+/* Whether the table could be opened. */
+static bool read_once(unsigned round)
+{
+    const redirect_table *table = redirect_table_open(s.image.at, s.image.size, pool);
+    redirect_table_info info;
+
+    if (!table)
+        return false;
+    redirect_table_info_get(table, &info);
+    for (unsigned i = 0; i < ASKED; i++)
+        ask(table, &info, round * ASKED + i);
+    read_rules(table, &info);
+    return true;
+}
+
 static unsigned read_all(unsigned rounds)
 {
-    uint64_t random = 7;
-    unsigned opened = 0;
-    apr_pool_t *outer = pool;
-
-    for (unsigned round = 0; round < rounds; round++) {
-        const redirect_table *table;
-        redirect_table_info info;
-
-        apr_pool_create(&pool, outer);
-        table = redirect_table_open(s.image, s.size, pool);
-        opened += table != NULL;
-        if (table) {
-            redirect_table_info_get(table, &info);
-            for (unsigned i = 0; i < ASKED; i++)
-                ask(table, &info, round * ASKED + i);
-            read_rules(table, &info, &random);
-        }
-        apr_pool_destroy(pool);
-        pool = outer;
-    }
-    return opened;
+    random_rules = 7;
+    return hu_read(rounds, &pool, read_once);
 }
 
 /* --- tests ------------------------------------------------------------------------------------*/
@@ -326,21 +271,19 @@ static void setup(void)
 
 static void teardown(void)
 {
-    stop_writers();
+    hu_stop(s.writers);
     apr_pool_destroy(pool);
 }
 
 START_TEST(written_while_read)
 {
     s.what = (mixture)(_i / 2);
-    s.at_end = _i % 2;
-    build();
-    lay_out();
+    build(_i % 2);
     /* Nobody writes: all is there. */
     ck_assert_uint_eq(read_all(3), 3);
-    start_writers();
+    hu_start(s.writers, scribble);
     read_all(ROUNDS);
-    stop_writers();
+    hu_stop(s.writers);
 }
 END_TEST
 
@@ -352,16 +295,15 @@ START_TEST(each_word)
     size_t step;
 
     s.what = (mixture)(_i / 2);
-    s.at_end = _i % 2;
-    build();
-    lay_out();
-    words = (uint32_t *)(void *)s.image;
-    step = s.size / 4 / 80;
-    for (size_t n = 0; n < s.size / 4; n += n < sizeof(rt_header) / 4 ? 1 : step) {
+    build(_i % 2);
+    words = (uint32_t *)(void *)s.image.at;
+    step = s.image.size / 4 / 80;
+    for (size_t n = 0; n < s.image.size / 4; n += n < sizeof(rt_header) / 4 ? 1 : step) {
         uint32_t own = words[n];
 
         for (size_t v = 0; v < sizeof(values) / sizeof(values[0]) + 1; v++) {
-            words[n] = v < sizeof(values) / sizeof(values[0]) ? values[v] : (uint32_t)s.size - 3;
+            words[n] =
+                v < sizeof(values) / sizeof(values[0]) ? values[v] : (uint32_t)s.image.size - 3;
             read_all(1);
         }
         words[n] = own;

@@ -10,13 +10,9 @@
 #include "cache/costs.h"
 #include "cache/history.h"
 #include "area/hits.h"
+#include "hostile_util.h"
 #include "store_util.h"
 
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#define WRITERS   2
 #define AT_A_TIME 16 /* words that a writer changes before it puts them back */
 #define KEYS      40
 
@@ -33,7 +29,7 @@ static apr_pool_t *pool, *scratch;
 static uint32_t *words;
 static size_t nwords,
     nfirst; /* that others write: three in four times one of the first, which matter most */
-static pid_t writers[WRITERS];
+static pid_t writers[HU_WRITERS];
 static volatile uint64_t sink;
 
 static void setup(void)
@@ -94,30 +90,9 @@ static void scribble(uint64_t seed)
     }
 }
 
-static void start_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        writers[i] = fork();
-        ck_assert_int_ge(writers[i], 0);
-        if (!writers[i])
-            scribble(i + 1);
-    }
-}
-
-static void stop_writers(void)
-{
-    for (unsigned i = 0; i < WRITERS; i++) {
-        if (writers[i] > 0) {
-            kill(writers[i], SIGKILL);
-            waitpid(writers[i], NULL, 0);
-        }
-        writers[i] = 0;
-    }
-}
-
 static void teardown(void)
 {
-    stop_writers();
+    hu_stop(writers);
     apr_pool_destroy(pool);
 }
 
@@ -465,10 +440,10 @@ START_TEST(written_while_used)
     uint64_t random = 11;
 
     s->prepare();
-    start_writers();
+    hu_start(writers, scribble);
     for (unsigned i = 0; i < s->uses; i++)
         s->use(&random);
-    stop_writers();
+    hu_stop(writers);
     if (s->check)
         s->check();
 }
