@@ -78,4 +78,13 @@ for file in $named; do
     [ -e "$file" ] || { echo "FAIL: conf/monitoring, its samples or docs/monitoring.md name $file, which is not there"; failed=1; }
 done
 
+# The version is in one place; what has to repeat it agrees.
+version=$(sed -n 's/^#define HTC_VERSION "\(.*\)"$/\1/p' src/module/module.h)
+for said in "docs/htcachectl.1:$(sed -n 's/^\.TH .*"mod_htcache \([^"]*\)".*/\1/p' docs/htcachectl.1)" \
+    "CHANGES.md:$(sed -n 's/^## \([^ ]*\).*/\1/p' CHANGES.md | head -n 1)" \
+    "debian/changelog:$(sed -n '1s/.*(\(.*\)-[^-]*).*/\1/p' debian/changelog 2>/dev/null)"; do
+    [ "$said" != debian/changelog: ] || [ -e debian ] || continue # the tarball has none
+    [ "${said#*:}" = "$version" ] || { echo "FAIL: ${said%%:*} has version '${said#*:}', not $version"; failed=1; }
+done
+
 exit $failed
