@@ -461,37 +461,114 @@ static HTC_APART bool match_other(const redirect_table *t, const redirect_reques
     return lookup(t, request, 0, match);
 }
 
+/* Where slashes are in a short path. */
+static inline uint64_t slashes_in(const char *path, size_t len)
+{
+    uint64_t slashes = 0;
+
+#ifdef BLOCK
+    size_t second = rt_second(len), third = len - BLOCK, fourth = rt_fourth(len);
+
+    slashes = slashes_of(path) | slashes_of(path + second) << second |
+              slashes_of(path + third) << third | slashes_of(path + fourth) << fourth;
+#else
+    for (size_t i = 0; i < len; i++)
+        slashes |= (uint64_t)(path[i] == '/') << i;
+#endif
+    return slashes;
+}
+
 /* Of a record's first six bytes, if those are the numbers of one that has a target and a directory,
  * and no line: what has to be 0, and what has to be 1. */
 #define DIR_ZERO UINT64_C(0x800080808081)
 #define DIR_ONE  UINT64_C(0x008000000000)
 #define DIR_SIZE 6
 
+/* Without a branch, which a compiler might make of it otherwise. */
+static inline ptrdiff_t lesser(ptrdiff_t a, ptrdiff_t b)
+{
+    ptrdiff_t difference = a - b, negative = difference >> (8 * sizeof(difference) - 1);
+
+    RT_OPAQUE(negative);
+    return b + (difference & negative);
+}
+
+#ifdef BLOCK
+/* The bits of bytes in which the texts differ, in four blocks of which the third ends `len` bytes from
+ * their beginnings. Less than a block is compared four times, as the one that begins at `begin`, 0 or
+ * len - BLOCK; which is 0 at most. */
+static inline unsigned differing(const char *a, const char *b, ptrdiff_t begin, ptrdiff_t third)
+{
+    ptrdiff_t second = lesser(third, BLOCK), fourth = begin + third - second;
+    __m128i differ = _mm_xor_si128(rt_block(a + begin), rt_block(b + begin));
+
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + second), rt_block(b + second)));
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + third), rt_block(b + third)));
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + fourth), rt_block(b + fourth)));
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) ^ 0xffff;
+}
+#endif
+
+/* Is the path's beginning a directory's text and then a record's? Without a branch that depends on
+ * the texts, or on their lengths, if there are 16 bytes and more: what waits for the record is then
+ * nothing that a next look-up waits for. */
+static inline bool equals_both(const char *path, const char *dir, size_t dir_len,
+                               const char *source, size_t own)
+{
+#ifdef BLOCK
+    if (__builtin_expect(dir_len + own >= BLOCK, 1)) {
+        ptrdiff_t front = (ptrdiff_t)dir_len - BLOCK, back = (ptrdiff_t)own - BLOCK;
+        ptrdiff_t no_front = lesser(front, 0), no_back = lesser(back, 0);
+        unsigned in_dir = differing(path, dir, 0, front - no_front);
+        unsigned in_own = differing(path + dir_len, source, no_back, back);
+
+        return !((in_dir & 0xffffu >> -no_front) | (in_own & 0xffffu << -no_back & 0xffff));
+    }
+#endif
+    return !memcmp(dir, path, dir_len) && !memcmp(source, path + dir_len, own);
+}
+
 /* As begin_match() and end_match(), of a table whose rules are mostly in directories. The path's first
- * `len` bytes are to be the source of a rule of this kind. The place is a quick one. */
+ * `len` bytes are to be the source of a rule of this kind. The place is a quick one. What there is to
+ * know of the directory's length is known from the path. */
 static HTC_APART bool match_in_dir(const redirect_table *t, const redirect_request *request,
                                    uint32_t place, size_t len, redirect_kind kind,
                                    redirect_match *match)
 {
     const char *record = t->image + place, *source = record + DIR_SIZE, *dir;
     const rt_ready *ready = &t->usual_ready;
-    uint32_t own, tail, own_tail;
-    uint64_t numbers;
-    size_t dir_len;
+    const rt_span *dirs = &t->head.section[RT_DIRS];
+    const uint32_t *offsets = (const uint32_t *)(const void *)(t->image + dirs->at);
+    uint64_t slashes = slashes_in(request->path, request->path_len), numbers;
+    uint32_t number, at, end, tail, own_tail;
+    size_t dir_len, own;
 
     __builtin_prefetch(record + 64);
+    slashes &= (UINT64_C(1) << (len - 1)) - 1; /* one at the end belongs to the last segment */
+    if (__builtin_expect(!slashes, 0))
+        return lookup(t, request, 0, match);
+    dir_len = 64 - (size_t)__builtin_clzll(slashes);
+    own = len - dir_len;
     memcpy(&numbers, record, sizeof(numbers));
     RT_OPAQUE(numbers);
-    if ((numbers & (DIR_ZERO | DIR_ONE | SHORT_PROFILE)) != (DIR_ONE | t->usual) ||
-        ready->profile.kind != kind)
+    number = (uint32_t)((numbers >> 32 & 0x7f) | (numbers >> 40 & 0x7f) << 7);
+    if (__builtin_expect((numbers & (DIR_ZERO | DIR_ONE | SHORT_PROFILE | SHORT_SOURCE)) !=
+                                 (DIR_ONE | t->usual | own << 8) ||
+                             ready->profile.kind != kind || !number || number > dirs->count,
+                         0))
         return lookup(t, request, 0, match);
-    dir = rt_text(t, RT_DIRS, (uint32_t)((numbers >> 32 & 0x7f) | (numbers >> 40 & 0x7f) << 7),
-                  &dir_len);
-    own = numbers >> 8 & 0xff;
+    at = offsets[number - 1];
+    end = offsets[number];
+    RT_OPAQUE(at);
+    RT_OPAQUE(end);
+    dir = t->image + at;
+    if (__builtin_expect(at >= end || end > t->end || end - at - 1 != dir_len ||
+                             !equals_both(request->path, dir, dir_len, source, own),
+                         0))
+        return lookup(t, request, 0, match);
     tail = numbers >> 24 & 0xff;
-    own_tail = tail < own ? tail : own;
-    if (dir_len + own != len || tail - own_tail > dir_len ||
-        memcmp(source, request->path + dir_len, own) || memcmp(dir, request->path, dir_len))
+    own_tail = (uint32_t)lesser((ptrdiff_t)tail, (ptrdiff_t)own);
+    if (__builtin_expect(tail - own_tail > dir_len, 0))
         return lookup(t, request, 0, match);
     match->rule = place;
     match->profile = ready->profile;
@@ -613,23 +690,6 @@ HTC_HOT bool rt_lookup_whole_edited(const redirect_table *t, const redirect_requ
     if (request->path[len - 1] == '/')
         return lookup_slash_edited(t, request, match);
     return lookup_whole(t, request, false, true, match);
-}
-
-/* Where slashes are in a short path. */
-static inline uint64_t slashes_in(const char *path, size_t len)
-{
-    uint64_t slashes = 0;
-
-#ifdef BLOCK
-    size_t second = rt_second(len), third = len - BLOCK, fourth = rt_fourth(len);
-
-    slashes = slashes_of(path) | slashes_of(path + second) << second |
-              slashes_of(path + third) << third | slashes_of(path + fourth) << fourth;
-#else
-    for (size_t i = 0; i < len; i++)
-        slashes |= (uint64_t)(path[i] == '/') << i;
-#endif
-    return slashes;
 }
 
 static inline uint32_t find_tagged(const redirect_table *t, uint64_t key)
