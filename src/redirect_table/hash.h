@@ -167,6 +167,50 @@ static inline bool rt_equal_short(const char *a, const char *b, size_t len)
     return rt_equal_blocks(rt_read_blocks(a, len), b, len);
 }
 
+/* Without a branch, which a compiler might make of it otherwise. */
+static inline ptrdiff_t rt_lesser(ptrdiff_t a, ptrdiff_t b)
+{
+    ptrdiff_t difference = a - b, negative = difference >> (8 * sizeof(difference) - 1);
+
+    RT_OPAQUE(negative);
+    return b + (difference & negative);
+}
+
+#ifdef __SSE2__
+/* The bits of bytes in which the texts differ, in four blocks of which the third ends `len` bytes from
+ * their beginnings. Less than a block is compared four times, as the one that begins at `begin`, 0 or
+ * len - 16; which is 0 at most. */
+static inline unsigned rt_differing(const char *a, const char *b, ptrdiff_t begin, ptrdiff_t third)
+{
+    ptrdiff_t second = rt_lesser(third, 16), fourth = begin + third - second;
+    __m128i differ = _mm_xor_si128(rt_block(a + begin), rt_block(b + begin));
+
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + second), rt_block(b + second)));
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + third), rt_block(b + third)));
+    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + fourth), rt_block(b + fourth)));
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) ^ 0xffff;
+}
+#endif
+
+/* Is the path's beginning a directory's text and then a record's? Without a branch that depends on
+ * the texts, or on their lengths, if there are 16 bytes and more: what waits for the record is then
+ * nothing that a next look-up waits for. */
+static inline bool rt_equals_both(const char *path, const char *dir, size_t dir_len,
+                                  const char *source, size_t own)
+{
+#ifdef __SSE2__
+    if (__builtin_expect(dir_len + own >= 16, 1)) {
+        ptrdiff_t front = (ptrdiff_t)dir_len - 16, back = (ptrdiff_t)own - 16;
+        ptrdiff_t no_front = rt_lesser(front, 0), no_back = rt_lesser(back, 0);
+        unsigned in_dir = rt_differing(path, dir, 0, front - no_front);
+        unsigned in_own = rt_differing(path + dir_len, source, no_back, back);
+
+        return !((in_dir & 0xffffu >> -no_front) | (in_own & 0xffffu << -no_back & 0xffff));
+    }
+#endif
+    return !memcmp(dir, path, dir_len) && !memcmp(source, path + dir_len, own);
+}
+
 /* Of a path without runs of slashes and without one at its end; as rt_hash_path() of any. */
 static inline uint64_t rt_hash_clean(const rt_secret *secret, const char *path, size_t len)
 {

@@ -484,50 +484,6 @@ static inline uint64_t slashes_in(const char *path, size_t len)
 #define DIR_ONE  UINT64_C(0x008000000000)
 #define DIR_SIZE 6
 
-/* Without a branch, which a compiler might make of it otherwise. */
-static inline ptrdiff_t lesser(ptrdiff_t a, ptrdiff_t b)
-{
-    ptrdiff_t difference = a - b, negative = difference >> (8 * sizeof(difference) - 1);
-
-    RT_OPAQUE(negative);
-    return b + (difference & negative);
-}
-
-#ifdef BLOCK
-/* The bits of bytes in which the texts differ, in four blocks of which the third ends `len` bytes from
- * their beginnings. Less than a block is compared four times, as the one that begins at `begin`, 0 or
- * len - BLOCK; which is 0 at most. */
-static inline unsigned differing(const char *a, const char *b, ptrdiff_t begin, ptrdiff_t third)
-{
-    ptrdiff_t second = lesser(third, BLOCK), fourth = begin + third - second;
-    __m128i differ = _mm_xor_si128(rt_block(a + begin), rt_block(b + begin));
-
-    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + second), rt_block(b + second)));
-    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + third), rt_block(b + third)));
-    differ = _mm_or_si128(differ, _mm_xor_si128(rt_block(a + fourth), rt_block(b + fourth)));
-    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(differ, _mm_setzero_si128())) ^ 0xffff;
-}
-#endif
-
-/* Is the path's beginning a directory's text and then a record's? Without a branch that depends on
- * the texts, or on their lengths, if there are 16 bytes and more: what waits for the record is then
- * nothing that a next look-up waits for. */
-static inline bool equals_both(const char *path, const char *dir, size_t dir_len,
-                               const char *source, size_t own)
-{
-#ifdef BLOCK
-    if (__builtin_expect(dir_len + own >= BLOCK, 1)) {
-        ptrdiff_t front = (ptrdiff_t)dir_len - BLOCK, back = (ptrdiff_t)own - BLOCK;
-        ptrdiff_t no_front = lesser(front, 0), no_back = lesser(back, 0);
-        unsigned in_dir = differing(path, dir, 0, front - no_front);
-        unsigned in_own = differing(path + dir_len, source, no_back, back);
-
-        return !((in_dir & 0xffffu >> -no_front) | (in_own & 0xffffu << -no_back & 0xffff));
-    }
-#endif
-    return !memcmp(dir, path, dir_len) && !memcmp(source, path + dir_len, own);
-}
-
 /* As begin_match() and end_match(), of a table whose rules are mostly in directories. The path's first
  * `len` bytes are to be the source of a rule of this kind. The place is a quick one. What there is to
  * know of the directory's length is known from the path. */
@@ -563,11 +519,11 @@ static HTC_APART bool match_in_dir(const redirect_table *t, const redirect_reque
     RT_OPAQUE(end);
     dir = t->image + at;
     if (__builtin_expect(at >= end || end > t->end || end - at - 1 != dir_len ||
-                             !equals_both(request->path, dir, dir_len, source, own),
+                             !rt_equals_both(request->path, dir, dir_len, source, own),
                          0))
         return lookup(t, request, 0, match);
     tail = numbers >> 24 & 0xff;
-    own_tail = (uint32_t)lesser((ptrdiff_t)tail, (ptrdiff_t)own);
+    own_tail = (uint32_t)rt_lesser((ptrdiff_t)tail, (ptrdiff_t)own);
     if (__builtin_expect(tail - own_tail > dir_len, 0))
         return lookup(t, request, 0, match);
     match->rule = place;
