@@ -81,6 +81,8 @@ done
 # The version is in one place; what has to repeat it agrees.
 version=$(sed -n 's/^#define HTC_VERSION "\(.*\)"$/\1/p' src/module/module.h)
 for said in "docs/htcachectl.1:$(sed -n 's/^\.TH .*"mod_htcache \([^"]*\)".*/\1/p' docs/htcachectl.1)" \
+    "packaging/rpm/mod_htcache.spec:$(sed -n 's/^Version: *//p' packaging/rpm/mod_htcache.spec)" \
+    "packaging/alpine/APKBUILD:$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" \
     "CHANGES.md:$(sed -n 's/^## \([^ ]*\).*/\1/p' CHANGES.md | head -n 1)" \
     "debian/changelog:$(sed -n '1s/.*(\(.*\)-[^-]*).*/\1/p' debian/changelog 2>/dev/null)"; do
     [ "$said" != debian/changelog: ] || [ -e debian ] || continue # the tarball has none
