@@ -163,7 +163,6 @@ static void read_vercel(oracle_row *row)
         if (*s == '(' || (*s == ':' && is_word(s[1])))
             read_parameter(row, &s);
         else {
-            row->wild |= *s == '\\'; /* compared as those are */
             s += *s == '\\' && s[1];
             add_literal(row, &s);
         }

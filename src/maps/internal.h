@@ -139,6 +139,7 @@ typedef struct map_row {
     const char *pattern;              /* NUL-terminated; NULL: none */
     map_text written, written_target; /* what the pattern was made of; NULL: it is as written */
     bool append_rest, expand;
+    bool escaped; /* the pattern is a literal: it means what the source would without escapes */
     bool drop_rest; /* subpath: one target for everything below the source */
 } map_row;
 
@@ -219,6 +220,8 @@ typedef struct map_buffer {
     bool full;
 } map_buffer;
 void redirect_map_put(map_buffer *b, const char *s, size_t len);
+/** The same of a string. */
+void redirect_map_put_text(map_buffer *b, const char *s);
 /** Bytes that stand for themselves in a regex. */
 void redirect_map_put_literal(map_buffer *b, const char *s, size_t len);
 

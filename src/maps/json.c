@@ -469,25 +469,20 @@ static size_t group_end(map_text s, size_t i)
     return 0;
 }
 
-static void put_text(map_buffer *b, const char *s)
-{
-    redirect_map_put(b, s, strlen(s));
-}
-
 static void put_param(map_buffer *b, map_text part, char modifier, bool slash)
 {
-    put_text(b, modifier == '*' || modifier == '?' ? "(?:" : "");
-    put_text(b, slash ? "/(" : "(");
+    redirect_map_put_text(b, modifier == '*' || modifier == '?' ? "(?:" : "");
+    redirect_map_put_text(b, slash ? "/(" : "(");
     if (modifier == '*' || modifier == '+') {
-        put_text(b, "(?:");
+        redirect_map_put_text(b, "(?:");
         redirect_map_put(b, part.s, part.len);
-        put_text(b, ")(?:/(?:");
+        redirect_map_put_text(b, ")(?:/(?:");
         redirect_map_put(b, part.s, part.len);
-        put_text(b, "))*");
+        redirect_map_put_text(b, "))*");
     } else
         redirect_map_put(b, part.s, part.len);
-    put_text(b, ")");
-    put_text(b, modifier == '*' || modifier == '?' ? ")?" : "");
+    redirect_map_put_text(b, ")");
+    redirect_map_put_text(b, modifier == '*' || modifier == '?' ? ")?" : "");
 }
 
 static size_t name_length(map_text s, size_t i)
@@ -559,7 +554,7 @@ static bool put_token(map_reader *r, map_text s, size_t *i, bool slash, map_buff
     if (!redirect_map_names_add(r, names, name))
         return false;
     if (slash && !modifier)
-        put_text(b, "/");
+        redirect_map_put_text(b, "/");
     put_param(b, part, modifier, slash && modifier);
     return true;
 }
@@ -592,7 +587,7 @@ static bool put_pattern(map_reader *r, const json_row *w, map_buffer *b, map_nam
 {
     map_text s = w->row.source;
 
-    put_text(b, "^");
+    redirect_map_put_text(b, "^");
     for (size_t i = 0; i < s.len;) {
         bool slash = s.s[i] == '/' && i + 1 < s.len && begins_token(s, i + 1);
 
@@ -603,7 +598,7 @@ static bool put_pattern(map_reader *r, const json_row *w, map_buffer *b, map_nam
         } else if (!put_literal(r, s, &i, b))
             return false;
     }
-    put_text(b, w->own.ignore_slash ? "/?$" : "$");
+    redirect_map_put_text(b, w->own.ignore_slash && names->count ? "/?$" : "$");
     return true;
 }
 
@@ -631,8 +626,11 @@ static void add_pattern(map_reader *r, json_row *w)
         redirect_map_fail(r, "a control character in the source");
     else if (w->row.source.s[0] != '/')
         redirect_map_fail(r, "a source with a pattern must begin with '/'");
-    else if (put_pattern(r, w, &b, &names) && redirect_map_expand_names(r, &names, true, &w->row))
-        redirect_map_add_pattern(r, &w->row, &b);
+    else if (put_pattern(r, w, &b, &names)) {
+        w->row.escaped = !names.count;
+        if (w->row.escaped || redirect_map_expand_names(r, &names, true, &w->row))
+            redirect_map_add_pattern(r, &w->row, &b);
+    }
 }
 
 /* --- rows and file ---------------------------------------------------------------------------- */

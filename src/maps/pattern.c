@@ -22,6 +22,11 @@ void redirect_map_put(map_buffer *b, const char *s, size_t len)
     b->len += len;
 }
 
+void redirect_map_put_text(map_buffer *b, const char *s)
+{
+    redirect_map_put(b, s, strlen(s));
+}
+
 void redirect_map_put_literal(map_buffer *b, const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -190,6 +195,8 @@ void redirect_map_add_pattern(map_reader *r, map_row *row, map_buffer *b)
     row->literal_len = redirect_map_literal_prefix(b->to, b->len, r->path, &row->kind);
     if (row->expand)
         row->kind = REDIRECT_PATTERN;
+    if (row->escaped && row->kind == REDIRECT_LITERAL)
+        row->kind = REDIRECT_EXACT;
     row->pattern = row->kind == REDIRECT_PATTERN ? b->to : NULL;
     if (row->pattern && redirect_template_is(b->to, b->len))
         row->kind = REDIRECT_TEMPLATE;
