@@ -367,8 +367,9 @@ const char *htc_move_all(htc_heap_draft *draft, bool *whole)
     moving move = {.pool = draft->run.pool};
 
     if (!htc_run_each_cleanup(&draft->run, move_regex, &move))
-        return pcre.written ? "it has a regex, which httpd before 2.4.53 does not let processes share"
-                            : "a directive keeps something outside of the memory that it is given";
+        return pcre.written
+                   ? "it has a regex, which httpd before 2.4.53 does not let processes share"
+                   : "a directive keeps something outside of the memory that it is given";
     *whole = htc_run_left(&draft->run) > move.bytes;
     move.copy = true;
     if (*whole)

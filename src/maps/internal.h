@@ -139,7 +139,7 @@ typedef struct map_row {
     const char *pattern;              /* NUL-terminated; NULL: none */
     map_text written, written_target; /* what the pattern was made of; NULL: it is as written */
     bool append_rest, expand;
-    bool escaped; /* the pattern is a literal: it means what the source would without escapes */
+    bool escaped;   /* the pattern is a literal: it means what the source would without escapes */
     bool drop_rest; /* subpath: one target for everything below the source */
 } map_row;
 

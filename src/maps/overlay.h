@@ -187,8 +187,9 @@ apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *s
 void redirect_edits_write(redirect_edits *edits, void *to);
 /**
  * Warn of rows that the edits of @a text set and that are never used, lead to themselves or to a
- * loop, as redirect_map_check() does of rows of a file. Lines are those of the text. @a edited: the table with the overlay that @a edits has written.
- * NULL: the edits are rows of the base already, and @a edits is new.
+ * loop, as redirect_map_check() does of rows of a file. Lines are those of the text. @a edited: the
+ * table with the overlay that @a edits has written. NULL: the edits are rows of the base already,
+ * and @a edits is new.
  */
 apr_status_t redirect_edits_check(redirect_edits *edits, const redirect_edited *edited,
                                   const char *text, size_t len, struct redirect_report *report);
