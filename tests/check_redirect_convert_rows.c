@@ -311,7 +311,9 @@ static const struct {
     {CONVERT_JSON, "", VERCEL("/o/(\\\\d+)?", "/n/$1"), CONVERT_VERCEL,
      VERCELS("/o/(\\\\d+)?", "/n/$1"), ""},
     {CONVERT_JSON, "", VERCEL("/o\\\\(x\\\\)", "/n"), CONVERT_VERCEL,
-     VERCELS("/o\\\\(x\\\\)", "/n"), ""},
+     "{\"source\": \"/o%28x%29\", \"destination\": \"/n\", \"statusCode\": 308, "
+     "\"caseSensitive\": true, \"preserveQueryParams\": true}\n",
+     ""},
     {CONVERT_JSON, "", VERCEL("/o/:s*", "/n/:s*"), CONVERT_JSON,
      "{\"source\": \"/o/:s*\", \"destination\": \"/n/:s*\", \"statusCode\": 308, \"sensitive\": "
      "true, "
