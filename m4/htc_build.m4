@@ -99,6 +99,10 @@ HTC_TRY_FLAG([HTC_WHOLE], [-fvisibility=hidden])
 HTC_TRY_FLAG([HTC_WHOLE], [-flto=auto -ffat-lto-objects])
 HTC_TRY_FLAG([HTC_WHOLE], [-fno-plt])
 AC_SUBST([HTC_WHOLE])
+# Tests are many, and each of them would compile the core once more: they take its objects as they are.
+HTC_PLAIN=
+HTC_TRY_FLAG([HTC_PLAIN], [-fno-lto])
+AC_SUBST([HTC_PLAIN])
 AC_SUBST([HTC_CFLAGS])
 AC_SUBST([HTC_LDFLAGS])
 ])
