@@ -51,7 +51,7 @@ same figures "$figures" "$documented" src "docs/status.md and docs/explain.md"
 
 # Lines of prose have at most 120 characters; tables, code and links that cannot be broken may have more.
 long=$(awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } !code && !/^\|/ && !/^    / && length($0) > 120 && / .* / { print FILENAME ":" FNR ": " length($0) " characters" }' \
-    README.md CHANGES.md CONTRIBUTING.md SECURITY.md docs/*.md)
+    README.md CHANGES.md CONTRIBUTING.md SECURITY.md docs/*.md packaging/*.md)
 if [ -n "$long" ]; then
     echo "FAIL: lines of prose longer than 120 characters:"
     printf '%s\n' "$long"
@@ -65,7 +65,7 @@ for page in docs/*.md; do
     name=${page#docs/}
     [ "$name" = README.md ] || grep -q "]($name)" docs/README.md || { echo "FAIL: $page is not in docs/README.md"; failed=1; }
 done
-for page in *.md docs/*.md; do
+for page in *.md docs/*.md packaging/*.md; do
     for link in $(grep -o ']([^)#:]*[)#]' "$page" | sed 's/^](//; s/[)#]$//' | sort -u); do
         [ -e "$(dirname "$page")/$link" ] || { echo "FAIL: $page links to $link, which is not there"; failed=1; }
     done
@@ -78,15 +78,28 @@ for file in $named; do
     [ -e "$file" ] || { echo "FAIL: conf/monitoring, its samples or docs/monitoring.md name $file, which is not there"; failed=1; }
 done
 
-# The version is in one place; what has to repeat it agrees.
+# The version is in one place; what has to repeat it agrees, in each line that does.
 version=$(sed -n 's/^#define HTC_VERSION "\(.*\)"$/\1/p' src/module/module.h)
-for said in "docs/htcachectl.1:$(sed -n 's/^\.TH .*"mod_htcache \([^"]*\)".*/\1/p' docs/htcachectl.1)" \
-    "packaging/rpm/mod_htcache.spec:$(sed -n 's/^Version: *//p' packaging/rpm/mod_htcache.spec)" \
-    "packaging/alpine/APKBUILD:$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" \
-    "CHANGES.md:$(sed -n 's/^## \([^ ]*\).*/\1/p' CHANGES.md | head -n 1)" \
-    "debian/changelog:$(sed -n '1s/.*(\(.*\)-[^-]*).*/\1/p' debian/changelog 2>/dev/null)"; do
-    [ "$said" != debian/changelog: ] || [ -e debian ] || continue # the tarball has none
-    [ "${said#*:}" = "$version" ] || { echo "FAIL: ${said%%:*} has version '${said#*:}', not $version"; failed=1; }
-done
+printf '%s\n' "$version" | grep -qE '^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}$' ||
+    { echo "FAIL: version '$version' is not MAJOR.MINOR.PATCH"; failed=1; }
+says() { # FILE PATTERN [VERSION]: what \(...\) of the pattern matches is the version
+    said=$(sed -n "s@$2.*@\\1@p" "$1" | sort -u)
+    [ "$said" = "${3:-$version}" ] || { echo "FAIL: $1 has version '$said', not ${3:-$version}"; failed=1; }
+}
+says docs/htcachectl.1 '^\.TH .*"mod_htcache \([^"]*\)"'
+says docs/monitoring.md '^mod_htcache \([0-9.]*\): o[nf]'
+says docs/for-hosting.md '.*`mod_htcache \([0-9.]*\) is on`'
+says SECURITY.md '^| \([0-9.]*\)\.x: the latest release ' "${version%.*}"
+says packaging/rpm/mod_htcache.spec '^Version: *\([^ ]*\)'
+says packaging/rpm/mod_htcache.spec '.*mod_htcache-\([0-9.]*\)\.tar'
+says packaging/alpine/APKBUILD '^pkgver=\([^ ]*\)'
+# The newest entry of each list of changes.
+newest() { # FILE PATTERN: the first line that matches
+    said=$(sed -n "s@$2@\\1@p" "$1" | head -n 1)
+    [ "$said" = "$version" ] || { echo "FAIL: the newest entry of $1 is of '$said', not $version"; failed=1; }
+}
+newest CHANGES.md '^## \([^ ]*\).*'
+newest packaging/rpm/mod_htcache.spec '^\* .* - \([^ -]*\)-[^-]*$'
+[ ! -e debian ] || newest debian/changelog '^[a-z].*(\([^ ]*\)-[^-]*) .*' # the tarball has no debian/
 
 exit $failed

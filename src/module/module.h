@@ -29,7 +29,7 @@ extern module AP_MODULE_DECLARE_DATA htcache_module;
 /* The name in front of this module's lines in the error log. */
 APLOG_USE_MODULE(htcache);
 
-#define HTC_VERSION "0.1.0"
+#define HTC_VERSION "1.0.0"
 
 /** The private directive that stands in a synthetic .htaccess file. */
 #define HTC_APPLY_DIRECTIVE        "HtCacheApply"
