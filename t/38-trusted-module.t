@@ -18,11 +18,12 @@ plan skip_all => $why if !$load;
 plan skip_all => 'without glibc\'s malloc directives of trusted modules are not shared' if qx{ldd --version 2>&1} !~ /glibc|GNU libc/i || ($ENV{HTCACHE_HTTPD} // '') =~ /sanitize/;
 
 my $root = "$dir/root";
+my $regex = HtCache::Env::shares_regexes() ? 'SetEnvIf X-Nothing (x|y)%d unused=1' : 'SetEnv UNUSED %d';
 
 sub write_dir {
     my ($name, $directive, $n) = @_;
     write_file("$root/$name/page.html", "page\n");
-    write_file("$root/$name/.htaccess", "Header set X-Number $n\nSetEnvIf X-Nothing (x|y)$n unused=1\n$directive \"$name $n\"\n");
+    write_file("$root/$name/.htaccess", "Header set X-Number $n\n" . sprintf("$regex\n", $n) . "$directive \"$name $n\"\n");
 }
 my %directive = (map({ ("malloc$_" => 'HoardMalloc') } 1 .. 8), map { ("pool$_" => 'HoardPool') } 1 .. 8);
 write_dir($_, $directive{$_}, 0) for keys %directive;

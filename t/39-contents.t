@@ -152,7 +152,14 @@ for my $text (@asked) {
         $cache->wait_built;
     }
     is differences(@dirs), 0, "$name: and also when all is built";
-    is contents() - $before, $once, $once ? "$name: kept once" : "$name: nothing is kept once";
+    is contents() - $before, $once, $once ? "$name: kept once" : "$name: nothing is kept once" if HtCache::Env::shares_regexes();
+}
+if (!HtCache::Env::shares_regexes()) {
+    $_->stop for $stock, $cache;
+    is_deeply [$cache->crashes], [], 'no process crashed';
+    note 'most of these texts have regexes, and so this httpd shares nothing of them';
+    done_testing;
+    exit;
 }
 for (1 .. 2) {
     is differences('wordpress/1/again', 'relative/1/again'), 0, 'below a directory with the same text';
