@@ -150,10 +150,25 @@ static void install_rule_filters(server_rec *s)
         htc_server_conf_of(s)->rewrite = rewrite;
 }
 
+/* A request may see what another user may read only. */
+static bool stays_off(htc_context *ctx, server_rec *s)
+{
+    const char *switcher = htc_user_switcher();
+
+    if (!switcher)
+        return false;
+    ctx->off_reason = apr_pstrcat(ctx->pconf, switcher,
+                                  " runs requests as different users; the cache stays off", NULL);
+    ctx->off_advice = "it cannot be used beside this module; remove one of the two";
+    ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s. %s", ctx->off_reason,
+                 ctx->off_advice);
+    htc_kept_end(s);
+    return true;
+}
+
 static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     htc_context *ctx;
-    const char *switcher;
     uint32_t number = 0;
     bool any = false;
     int rv;
@@ -186,16 +201,8 @@ static int htc_post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptem
         htc_server_conf_of(v)->ctx = ctx;
         htc_server_conf_of(v)->number = number++;
     }
-    switcher = htc_user_switcher();
-    if (switcher) {
-        ctx->off_reason = apr_pstrcat(
-            pconf, switcher, " runs requests as different users; the cache stays off", NULL);
-        ctx->off_advice = "it cannot be used beside this module; remove one of the two";
-        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "HtCache: %s. %s", ctx->off_reason,
-                     ctx->off_advice);
-        htc_kept_end(s);
+    if (stays_off(ctx, s))
         return OK;
-    }
     htc_history_post_config(s);
     htc_commands_prepare(ctx, s);
     htc_commands_admit(s);

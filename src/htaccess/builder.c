@@ -9,10 +9,8 @@
 #include "htaccess/htaccess.h"
 #include "htaccess/internal.h"
 
-#include "ap_listen.h"
 #include "ap_mpm.h"
 #include "apr_portable.h"
-#include "apr_signal.h"
 #include "http_main.h"
 #include "mpm_common.h"
 #include "unixd.h"
@@ -135,24 +133,13 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
 
 static void run(struct htc_builder *builder)
 {
-    sigset_t end;
     bool fault = builder->ended && builder->ended != SIGKILL && builder->ended != SIGTERM &&
                  builder->ended != SIGALRM; /* it may have written anything before */
     apr_file_t *nowhere;
     apr_status_t rv;
 
-    apr_signal(SIGTERM, SIG_DFL);
-    apr_signal(SIGALRM, SIG_DFL);
-    apr_signal(SIGCHLD, SIG_DFL);
-    apr_signal(SIGHUP, SIG_IGN);
-    apr_signal(SIGINT, SIG_IGN);
-    apr_signal(SIGPIPE, SIG_IGN); /* the program of a piped log may have ended */
-    apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
-    apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
-    sigemptyset(&end);
-    sigaddset(&end, SIGTERM);
-    sigprocmask(SIG_UNBLOCK, &end, NULL);
-    ap_close_listeners();
+    htc_fork_prepare();
+    htc_fork_may_end();
     rv = htc_heap_own(builder->ctx->heap, fault);
     if (rv != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, builder->s,

@@ -5,7 +5,10 @@
  */
 #include "module/module.h"
 
+#include "ap_listen.h"
 #include "ap_mpm.h"
+#include "apr_signal.h"
+#include "mpm_common.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -75,4 +78,27 @@ apr_status_t htc_fork(apr_proc_t *proc, apr_pool_t *pool)
     if (rv != APR_INCHILD)
         sigprocmask(SIG_SETMASK, &before, NULL);
     return rv;
+}
+
+void htc_fork_prepare(void)
+{
+    apr_signal(SIGTERM, SIG_DFL);
+    apr_signal(SIGALRM, SIG_DFL);
+    apr_signal(SIGCHLD, SIG_DFL);
+    apr_signal(SIGHUP, SIG_IGN);
+    apr_signal(SIGINT, SIG_IGN);
+    apr_signal(SIGPIPE, SIG_IGN); /* the program of a piped log may have ended */
+    apr_signal(SIGXFSZ, SIG_IGN);
+    apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
+    apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
+    ap_close_listeners();
+}
+
+void htc_fork_may_end(void)
+{
+    sigset_t end;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &end, NULL);
 }

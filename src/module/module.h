@@ -392,6 +392,10 @@ bool htc_is_stopping(void);
 /** apr_proc_fork(), from the parent. SIGTERM is blocked in the child, so that one which comes before
  * the child has set its own handler is not lost; the child lets it through. */
 apr_status_t htc_fork(apr_proc_t *proc, apr_pool_t *pool);
+/** In such a child, first: signals for the parent's group are not for it, and it listens nowhere. */
+void htc_fork_prepare(void);
+/** Then: SIGTERM ends it from now on. */
+void htc_fork_may_end(void);
 
 /* module/private_directive.c */
 /** The error that httpd would report for the line being read if its directive did not exist. */

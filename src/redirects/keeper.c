@@ -13,9 +13,7 @@
 #include "redirects/counters.h"
 #include "redirects/map.h"
 
-#include "ap_listen.h"
 #include "ap_mpm.h"
-#include "apr_signal.h"
 #include "http_main.h"
 #include "mpm_common.h"
 
@@ -342,28 +340,13 @@ static void work(struct htc_keeper *keeper)
     }
 }
 
-/* The parent waits for it at the end. SIGTERM stays blocked since the fork, wait_for_end() takes it.
- * A signal to the group of the parent is not for it, so it sees what children count until they end.
- */
-static void prepare_signals(void)
-{
-    apr_signal(SIGTERM, SIG_DFL);
-    apr_signal(SIGCHLD, SIG_DFL);
-    apr_signal(SIGHUP, SIG_IGN);
-    apr_signal(SIGINT, SIG_IGN);
-    apr_signal(SIGPIPE, SIG_IGN); /* the program of a piped log may have ended */
-    apr_signal(SIGXFSZ, SIG_IGN);
-    apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
-    apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
-    setsid();
-}
-
 static void run(struct htc_keeper *keeper)
 {
     const char *why;
 
-    prepare_signals();
-    ap_close_listeners();
+    /* The parent waits for it at the end. SIGTERM stays blocked: wait_for_end() takes it. */
+    htc_fork_prepare();
+    setsid(); /* so it sees what children count until they end */
     why = redirect_counts_file_open(&keeper->file, keeper->path, keeper->pool);
     if (why)
         give_up(keeper, why);

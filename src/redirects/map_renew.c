@@ -14,11 +14,8 @@
  */
 #include "redirects/map.h"
 
-#include "ap_listen.h"
 #include "ap_mpm.h"
-#include "apr_signal.h"
 #include "http_main.h"
-#include "mpm_common.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -53,19 +50,8 @@ static bool renew(const htc_redirects *redirects, const htc_redirect_map *map, a
  * group is told. */
 static void prepare_process(const struct htc_renewer *renewer)
 {
-    sigset_t end;
-
-    apr_signal(SIGTERM, SIG_DFL);
-    apr_signal(SIGCHLD, SIG_DFL);
-    apr_signal(SIGHUP, SIG_IGN);
-    apr_signal(SIGPIPE, SIG_IGN);
-    apr_signal(SIGXFSZ, SIG_IGN);
-    apr_signal(AP_SIG_GRACEFUL, SIG_IGN);
-    apr_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
-    sigemptyset(&end);
-    sigaddset(&end, SIGTERM);
-    sigprocmask(SIG_UNBLOCK, &end, NULL);
-    ap_close_listeners();
+    htc_fork_prepare();
+    htc_fork_may_end();
     prctl(PR_SET_NAME, "htcache-tables");
     prctl(PR_SET_DUMPABLE, 0); /* no other process of this user may write to it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
