@@ -9,6 +9,7 @@
 
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -82,6 +83,55 @@ static size_t copy_list(map_text list, bool good(const char *s, size_t len), boo
         list.len -= len + 1;
     }
     return (size_t)(to - start);
+}
+
+/* Take what is in front of the next comma off a list. False: that was the last one. */
+static bool next_member(map_text *list, map_text *one)
+{
+    bool quoted = false;
+    size_t len = 0;
+
+    while (len < list->len && (quoted || list->s[len] != ',')) {
+        len += quoted && list->s[len] == '\\' && len + 1 < list->len;
+        quoted ^= list->s[len++] == '"';
+    }
+    *one = (map_text){list->s, len, list->seen};
+    if (len == list->len)
+        return false;
+    list->s += len + 1;
+    list->len -= len + 1;
+    return true;
+}
+
+/* In one order, and each once: lists say the same, whichever order they have in the file. */
+static size_t sort_list(map_reader *r, char *list, size_t len)
+{
+    apr_array_header_t *members;
+    map_text rest = {list, len, 0}, one;
+    char *to = list;
+    bool more;
+
+    if (!memchr(list, ',', len))
+        return len;
+    r->row_pool_used = true;
+    members = apr_array_make(r->row_pool, 8, sizeof(map_text));
+    rest.s = apr_pmemdup(r->row_pool, list, len);
+    do {
+        more = next_member(&rest, &one);
+        APR_ARRAY_PUSH(members, map_text) = one;
+    } while (more);
+    qsort(members->elts, (size_t)members->nelts, sizeof(map_text), redirect_map_compare_texts);
+    for (int i = 0; i < members->nelts; i++) {
+        const map_text *member = &APR_ARRAY_IDX(members, i, map_text);
+
+        if (i && !redirect_map_compare_texts(member, member - 1))
+            continue;
+        if (i)
+            *to++ = ',';
+        memcpy(to, member->s, member->len);
+        to += member->len;
+    }
+    return (size_t)(to - list);
 }
 
 /* NAME, or NAME:VALUE. */
@@ -189,6 +239,8 @@ bool redirect_map_condition(map_reader *r, redirect_condition_kind kind, bool ne
         item->len = copy_value(kind, all, c->text + c->len, sizeof(c->text) - c->len);
     if (!item->len)
         return fail_value(r, kind, all);
+    if (kind != MAP_PARAMETER && kind != MAP_HEADER)
+        item->len = sort_list(r, c->text + c->len, item->len);
     c->len += item->len;
     c->n++;
     return true;

@@ -205,14 +205,6 @@ bool redirect_edit_keeps_source(const redirect_map_options *o, const char *old, 
 
 /* --- one source to a table ----------------------------------------------------------------------*/
 
-static int compare_texts(const void *a_, const void *b_)
-{
-    const map_text *a = a_, *b = b_;
-    int order = memcmp(a->s, b->s, a->len < b->len ? a->len : b->len);
-
-    return order ? order : (a->len > b->len) - (a->len < b->len);
-}
-
 /* The parameters that count, in one order. */
 static void put_query(map_buffer *b, const redirect_rule *rule, apr_pool_t *pool)
 {
@@ -227,7 +219,8 @@ static void put_query(map_buffer *b, const redirect_rule *rule, apr_pool_t *pool
             APR_ARRAY_PUSH(parameters, map_text) = one;
         s = stop ? stop + 1 : end;
     }
-    qsort(parameters->elts, (size_t)parameters->nelts, sizeof(map_text), compare_texts);
+    qsort(parameters->elts, (size_t)parameters->nelts, sizeof(map_text),
+          redirect_map_compare_texts);
     for (int i = 0; i < parameters->nelts; i++) {
         const map_text *one = &APR_ARRAY_IDX(parameters, i, map_text);
 

@@ -157,6 +157,8 @@ const char *redirect_map_quote(map_reader *r, const char *s, size_t len);
 map_text redirect_map_text_of(const char *s, size_t len);
 map_text redirect_map_trim(map_text text);
 bool redirect_map_text_is(map_text text, const char *lower_case);
+/** For qsort() of map_texts: by their bytes. */
+int redirect_map_compare_texts(const void *a, const void *b);
 /** 100 to 999, or Redirect's words for some of them; 0 when it is neither. */
 int redirect_map_status_of(map_text text);
 /** Set one option of a row. */

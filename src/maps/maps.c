@@ -59,6 +59,14 @@ map_text redirect_map_trim(map_text text)
     return text.len == len ? text : redirect_map_text_of(text.s, text.len);
 }
 
+int redirect_map_compare_texts(const void *a_, const void *b_)
+{
+    const map_text *a = a_, *b = b_;
+    int order = memcmp(a->s, b->s, a->len < b->len ? a->len : b->len);
+
+    return order ? order : (a->len > b->len) - (a->len < b->len);
+}
+
 bool redirect_map_text_is(map_text text, const char *lower_case)
 {
     size_t len = strlen(lower_case);
