@@ -20,7 +20,6 @@
 
 #define NONE           UINT32_MAX
 #define PROGRESS_RULES 65536
-#define HIDERS_MAX     4 /* rows that are looked at before a row is thought to be reachable */
 #define WAY_MAX        REDIRECT_FOLLOW_MAX
 
 /* Where a browser gets from a row. */
@@ -104,38 +103,36 @@ static void say_hidden(check *c, uint32_t line, uint32_t by)
                         redirect_line_word(by), redirect_line_number(by));
 }
 
-static void find_hidden(check *c, uint32_t number, const redirect_rule *given)
+/* Rows ahead of one, as they are found. */
+typedef struct earlier_rows {
+    check *c;
+    uint32_t number, from; /* the row's; where to go on */
+    uint32_t found;
+} earlier_rows;
+
+static bool next_earlier(void *baton, redirect_request *request, redirect_match *match)
 {
-    redirect_rule copy = *given, *rule = &copy;
-    redirect_request request = {.path = c->url.path,
-                                .host = rule->host,
-                                .host_len = rule->host_len,
-                                .https = rule->flags & REDIRECT_HTTPS,
-                                .query = rule->query,
-                                .query_len = rule->query_len};
-    redirect_match match;
-    uint32_t from = 0;
+    earlier_rows *rows = baton;
+
+    if (rows->found && !(rows->from = redirect_table_next(rows->c->table, rows->found)))
+        return false;
+    if (!find(rows->c, request, rows->from, match) || match->rule >= rows->number)
+        return false;
+    rows->found = match->rule;
+    return true;
+}
+
+static void find_hidden(check *c, uint32_t number, const redirect_rule *rule)
+{
+    earlier_rows rows = {.c = c, .number = number};
 
     c->loose |= rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH);
-    if (rule->kind == REDIRECT_TEMPLATE) {
+    if (rule->kind == REDIRECT_TEMPLATE)
         apr_pool_clear(c->pool);
-        check_template_path(rule, c->pool);
-    } else if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+    else if (!c->loose || rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
-    memcpy(c->url.path, rule->source, rule->source_len);
-    c->url.path[rule->source_len] = '\0';
-    request.path_len = rule->source_len;
-    for (int i = 0; i < HIDERS_MAX; i++) {
-        if (!find(c, &request, from, &match) || match.rule >= number)
-            return;
-        if (check_hides(&match, rule)) {
-            say_hidden(c, rule->line, redirect_table_line(c->table, match.rule, NULL));
-            return;
-        }
-        from = redirect_table_next(c->table, match.rule);
-        if (!from)
-            return;
-    }
+    if (check_is_hidden(rule, c->url.path, next_earlier, &rows, c->pool))
+        say_hidden(c, rule->line, redirect_table_line(c->table, rows.found, NULL));
 }
 
 /* --- where a target leads --------------------------------------------------------------------- */

@@ -100,10 +100,12 @@ const char *check_with_fragment(const char *url, const char *before, apr_pool_t 
 /* --- rows with patterns -------------------------------------------------------------------------*/
 
 #define SAMPLED_MAX 1000 /* bytes of a pattern */
+#define HIDERS_MAX  4    /* rows that are looked at before a row is thought to be reachable */
 
-/* With nothing but names, each stands for a byte that no source has; else it is where the first
+/* A path of the template, and the kind of a row for it: what answers that path, and is no regex,
+ * answers all paths of the template. With nothing but names, each stands for a byte that no source has; else it is where the first
  * wildcard begins, and only a prefix can answer. */
-void check_template_path(redirect_rule *rule, apr_pool_t *pool)
+static void take_template_path(redirect_rule *rule, apr_pool_t *pool)
 {
     const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);
 
@@ -175,7 +177,7 @@ static bool hides_queries(const redirect_match *earlier, const redirect_rule *ru
                                    rule->strip_len);
 }
 
-bool check_hides(const redirect_match *earlier, const redirect_rule *rule)
+static bool hides(const redirect_match *earlier, const redirect_rule *rule)
 {
     bool prefix = earlier->profile.kind == REDIRECT_PREFIX ||
                   earlier->profile.kind == REDIRECT_LITERAL_PREFIX;
@@ -191,4 +193,26 @@ bool check_hides(const redirect_match *earlier, const redirect_rule *rule)
         (earlier->profile.flags & schemes) != (rule->flags & schemes))
         return false;
     return !(rule->flags & (REDIRECT_ICASE | REDIRECT_ANY_SLASH) & ~earlier->profile.flags);
+}
+
+bool check_is_hidden(const redirect_rule *given, char *path, check_earlier_fn *earlier, void *baton,
+                     apr_pool_t *pool)
+{
+    redirect_rule rule = *given;
+    redirect_request request = check_source_of(given);
+    redirect_match match;
+
+    if (rule.kind == REDIRECT_TEMPLATE)
+        take_template_path(&rule, pool);
+    memcpy(path, rule.source, rule.source_len);
+    path[rule.source_len] = '\0';
+    request.path = path;
+    request.path_len = rule.source_len;
+    request.query = rule.query;
+    request.query_len = rule.query_len;
+    for (unsigned i = 0; i < HIDERS_MAX && earlier(baton, &request, &match); i++) {
+        if (hides(&match, &rule))
+            return true;
+    }
+    return false;
 }

@@ -28,15 +28,16 @@ bool check_leads_back(const char *url, const redirect_request *request,
                       const redirect_request *before, const redirect_rule *to);
 /** @a url, with the fragment that @a before has if it has none. */
 const char *check_with_fragment(const char *url, const char *before, apr_pool_t *pool);
-/** A path of the template, and the kind of a row for it: what answers that path, and is no regex, answers
- * all paths of the template. */
-void check_template_path(redirect_rule *rule, apr_pool_t *pool);
 /** The paths that a row with groups may answer, by their number from 0; NULL: there are no more. */
 const char *check_sample(const redirect_rule *rule, unsigned number, apr_pool_t *pool);
 /** What a row answers, also one with groups. NULL: nothing, or it cannot be known. */
 const char *check_answer(const redirect_report *report, const redirect_match *match,
                          const redirect_request *request, apr_pool_t *pool);
-/** True when the earlier row answers everything that the rule would. It answers the rule's source. */
-bool check_hides(const redirect_match *earlier, const redirect_rule *rule);
+/** The next of the earlier rows that answer the request. False: there are no more. */
+typedef bool check_earlier_fn(void *baton, redirect_request *request, redirect_match *match);
+/** True when one of the first of them, which is the last that was asked for, answers everything that
+ * the rule would. @a path: room for one. Not for rules with a pattern that is no template. */
+bool check_is_hidden(const redirect_rule *rule, char *path, check_earlier_fn *earlier, void *baton,
+                     apr_pool_t *pool);
 
 #endif

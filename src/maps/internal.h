@@ -325,6 +325,11 @@ static inline overlay_order overlay_order_of(uint64_t place, uint64_t rank, uint
 /* maps/overlay_find.c */
 unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index);
 uint32_t redirect_overlay_number(const redirect_overlay *overlay, uint32_t index);
+/** redirect_edited_lookup() among the rows that stand behind this order. 0: among all. */
+redirect_origin redirect_edited_next(const redirect_edited *edited, const redirect_table *base,
+                                     const redirect_request *request, const redirect_request *own,
+                                     const redirect_request *older, overlay_order behind,
+                                     redirect_match *match);
 /** Where a row of the overlay stands among all others. */
 overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t index);
 

@@ -57,8 +57,9 @@ static overlay_order order_of(const checking *c, const found_row *row)
         row->origin == REDIRECT_IN_OLDER ? c->edited->older : c->edited->overlay, index);
 }
 
-/* Who asks is as the row wants it that is checked. */
-static bool find(const checking *c, redirect_request *request, found_row *row)
+/* Who asks is as the row wants it that is checked. @a before: rows up to that one are left out. */
+static bool find(const checking *c, redirect_request *request, const found_row *before,
+                 found_row *row)
 {
     redirect_likeness likeness;
 
@@ -67,12 +68,15 @@ static bool find(const checking *c, redirect_request *request, found_row *row)
     request->regex = c->report->regex;
     request->baton = c->report->regex_baton;
     if (c->edited) {
-        row->origin =
-            redirect_edited_lookup(c->edited, c->e->base, request, request, request, &row->match);
+        row->origin = redirect_edited_next(c->edited, c->e->base, request, request, request,
+                                           before ? order_of(c, before) : 0, &row->match);
     } else {
-        row->origin = redirect_table_lookup(c->e->base, request, 0, &row->match)
-                          ? REDIRECT_IN_BASE
-                          : REDIRECT_NOT_FOUND;
+        uint32_t from = before ? redirect_table_next(c->e->base, before->match.rule) : 0;
+
+        row->origin =
+            (!before || from) && redirect_table_lookup(c->e->base, request, from, &row->match)
+                ? REDIRECT_IN_BASE
+                : REDIRECT_NOT_FOUND;
     }
     request->judge = NULL;
     return row->origin != REDIRECT_NOT_FOUND;
@@ -102,27 +106,35 @@ static const char *name_of(checking *c, const found_row *row)
 
 /* --- hidden rows ------------------------------------------------------------------------------ */
 
-static void find_hider(checking *c, const redirect_rule *given)
-{
-    redirect_rule copy = *given, *rule = &copy;
-    redirect_request request = check_source_of(rule);
-    found_row first;
+/* Rows ahead of the one that is checked, as they are found. */
+typedef struct earlier_rows {
+    checking *c;
+    found_row last;
+} earlier_rows;
 
-    if (rule->kind == REDIRECT_TEMPLATE)
-        check_template_path(rule, c->pool);
-    else if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
+static bool next_earlier(void *baton, redirect_request *request, redirect_match *match)
+{
+    earlier_rows *rows = baton;
+    const checking *c = rows->c;
+    found_row row;
+
+    if (!find(c, request, rows->last.origin == REDIRECT_NOT_FOUND ? NULL : &rows->last, &row) ||
+        order_of(c, &row) >= order_of(c, &c->own))
+        return false;
+    rows->last = row;
+    *match = row.match;
+    return true;
+}
+
+static void find_hider(checking *c, const redirect_rule *rule)
+{
+    earlier_rows rows = {.c = c, .last = {.origin = REDIRECT_NOT_FOUND}};
+
+    if (rule->kind == REDIRECT_PATTERN || rule->kind == REDIRECT_LITERAL_PREFIX)
         return;
-    memcpy(c->path, rule->source, rule->source_len);
-    c->path[rule->source_len] = '\0';
-    request.path = c->path;
-    request.path_len = rule->source_len;
-    request.query = rule->query;
-    request.query_len = rule->query_len;
-    if (!find(c, &request, &first) || order_of(c, &first) >= order_of(c, &c->own) ||
-        !check_hides(&first.match, rule))
-        return;
-    redirect_report_say(c->report, REDIRECT_WARNING, c->edit->line,
-                        "never used: %s answers this source already", name_of(c, &first));
+    if (check_is_hidden(rule, c->path, next_earlier, &rows, c->pool))
+        redirect_report_say(c->report, REDIRECT_WARNING, c->edit->line,
+                            "never used: %s answers this source already", name_of(c, &rows.last));
 }
 
 /* --- loops ------------------------------------------------------------------------------------ */
@@ -135,7 +147,8 @@ static const char *step(checking *c, const char *url, redirect_request *before, 
     const char *answer;
 
     row->origin = REDIRECT_NOT_FOUND;
-    if (!check_request_of(&c->url, url, strlen(url), before, &request) || !find(c, &request, row))
+    if (!check_request_of(&c->url, url, strlen(url), before, &request) ||
+        !find(c, &request, NULL, row))
         return NULL;
     redirect_table_rule(table_of(c, row), row->match.rule, &to, c->target, NULL);
     if (!check_leads_back(url, &request, before, &to)) {
@@ -179,7 +192,7 @@ static const char *way_of(checking *c, const redirect_rule *rule, const char **f
     for (unsigned i = 0; (*from = check_sample(rule, i, c->pool)) != NULL; i++) {
         request.path = *from;
         request.path_len = strlen(*from);
-        if (**from == '/' && find(c, &request, &row) && is_same(&row, &c->own))
+        if (**from == '/' && find(c, &request, NULL, &row) && is_same(&row, &c->own))
             return check_answer(c->report, &row.match, &request, c->pool);
     }
     return NULL;

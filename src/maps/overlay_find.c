@@ -152,6 +152,7 @@ typedef struct part {
     redirect_origin origin;
     const redirect_table *table;
     const redirect_request *request;
+    uint32_t from;       /* rows ahead of this rule are left out; 0: none is */
     overlay_order until; /* of a row behind which none of this table can answer */
     overlay_order
         at; /* of the row that answers, or by which the look-up ends; or OVERLAY_NOWHERE */
@@ -193,7 +194,8 @@ static void find(part *p)
     redirect_judge none = {.refusals = 0};
     redirect_judge *judge = p->request->judge ? p->request->judge : &none;
     const redirect_overlay *overlay = p->edited->overlay, *older = p->edited->older;
-    uint32_t from = 0, most = overlay->ngone + overlay->ngone_older + (older ? older->ngone : 0);
+    uint32_t from = p->from,
+             most = overlay->ngone + overlay->ngone_older + (older ? older->ngone : 0);
 
     judge->left_out = is_left_out;
     judge->left_out_of = p;
@@ -213,9 +215,61 @@ static void find(part *p)
     p->found = false;
 }
 
-redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redirect_table *base,
-                                       const redirect_request *request, const redirect_request *own,
-                                       const redirect_request *older, redirect_match *match)
+/* The first rule of an overlay's table that stands behind that. 0: there is none. */
+static uint32_t rule_behind(const redirect_overlay *overlay, overlay_order behind)
+{
+    uint32_t low = 0, high = overlay->rules;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (redirect_overlay_order(overlay, middle) <= behind)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < overlay->rules ? redirect_table_nth(overlay->table, low) : 0;
+}
+
+/* False: no row of this table stands behind that. */
+static bool begin_behind(part *p, overlay_order behind)
+{
+    uint64_t rule = ((uint64_t)(behind >> 64) >> OVERLAY_RANK_BITS) / 2;
+
+    if (!behind)
+        return true;
+    if (p->origin == REDIRECT_IN_BASE)
+        p->from = rule < UINT32_MAX ? redirect_table_next(p->table, (uint32_t)rule) : 0;
+    else
+        p->from = rule_behind(
+            p->origin == REDIRECT_IN_OLDER ? p->edited->older : p->edited->overlay, behind);
+    return p->from != 0;
+}
+
+/* Those with rows behind that. Requests: the base's, the overlay's, the older one's. */
+static unsigned parts_of(part *parts, const redirect_edited *edited, const redirect_table *base,
+                         const redirect_request *const *requests, overlay_order behind)
+{
+    const part all[] = {
+        {.origin = REDIRECT_IN_OVERLAY, .table = edited->overlay->table, .request = requests[1]},
+        {.origin = REDIRECT_IN_OLDER,
+         .table = edited->older ? edited->older->table : NULL,
+         .request = requests[2]},
+        {.origin = REDIRECT_IN_BASE, .table = base, .request = requests[0]}};
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        parts[n] = all[i];
+        parts[n].edited = edited;
+        n += all[i].table && begin_behind(&parts[n], behind);
+    }
+    return n;
+}
+
+redirect_origin redirect_edited_next(const redirect_edited *edited, const redirect_table *base,
+                                     const redirect_request *request, const redirect_request *own,
+                                     const redirect_request *older, overlay_order behind,
+                                     redirect_match *match)
 {
     redirect_conditions *c = redirect_conditions_of(request->judge);
     redirect_conditions_notes before = redirect_conditions_noted(c);
@@ -224,11 +278,7 @@ redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redi
     unsigned n = 0, best = 0;
     bool noted = false; /* in a part whose rows may stand behind the one that answers */
 
-    parts[n++] = (part){edited, REDIRECT_IN_OVERLAY, edited->overlay->table, own, 0, 0, false, {0}};
-    if (edited->older)
-        parts[n++] =
-            (part){edited, REDIRECT_IN_OLDER, edited->older->table, older, 0, 0, false, {0}};
-    parts[n++] = (part){edited, REDIRECT_IN_BASE, base, request, 0, 0, false, {0}};
+    n = parts_of(parts, edited, base, (const redirect_request *[]){request, own, older}, behind);
     for (unsigned i = 0; i < n; i++) {
         bool noted_before = redirect_conditions_noted_since(c, before);
 
@@ -252,4 +302,11 @@ redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redi
         return REDIRECT_NOT_FOUND;
     *match = parts[best].match;
     return parts[best].origin;
+}
+
+redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redirect_table *base,
+                                       const redirect_request *request, const redirect_request *own,
+                                       const redirect_request *older, redirect_match *match)
+{
+    return redirect_edited_next(edited, base, request, own, older, 0, match);
 }
