@@ -149,8 +149,14 @@ redirect_builder *redirect_builder_create(size_t expected, size_t bytes);
 /** Append a rule. Not thread-safe. */
 redirect_outcome redirect_builder_add(redirect_builder *builder, const redirect_rule *rule);
 
+/** All rules stay in the table, also those that no request can reach: edits may take away what stands
+ * in front of them. */
+void redirect_builder_keep_all(redirect_builder *builder);
+
 /** Called by redirect_builder_finish() for each rule that no request can reach because an earlier
- * one has the same source, host, query, flags and condition. It is left out of the table. */
+ * one has the same source, host, query, flags and condition. It is left out of the table. Stripped
+ * parameters count, and the second of two rules of a line with a host as "*.h" is no other line's:
+ * edits may take away the rule that hides such a one. */
 typedef void redirect_duplicate_fn(void *baton, uint32_t line, uint32_t first_line);
 
 /**

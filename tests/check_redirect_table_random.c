@@ -366,6 +366,19 @@ static void on_duplicate(void *baton, uint32_t line, uint32_t first_line)
     reports[nreports++] = (reported){line, first_line};
 }
 
+/* Of a row with two rules, for a host and those below it, the second is the same as no other row's. */
+static bool is_below(unsigned i)
+{
+    const redirect_rule *rule = &items[i].rule;
+
+    return rule->host && rule->host[0] == '*' && rule->line == (i ? items[i - 1].rule.line : 0);
+}
+
+static bool is_same(unsigned i, unsigned j)
+{
+    return is_below(i) == is_below(j) && list_same(&items[i], &items[j]);
+}
+
 /* The list leaves out the same rules, and says so in the same order. */
 static void drop_duplicates(void)
 {
@@ -374,7 +387,7 @@ static void drop_duplicates(void)
     for (unsigned i = 0; i < nitems; i++) {
         unsigned j;
 
-        for (j = 0; j < i && !(items[j].kept && list_same(&items[j], &items[i])); j++)
+        for (j = 0; j < i && !(items[j].kept && is_same(j, i)); j++)
             continue;
         items[i].kept = j == i;
         if (j < i) {

@@ -273,6 +273,7 @@ bool list_same_text(const char *a, size_t a_len, const char *b, size_t b_len)
 bool list_same(const list_item *a, const list_item *b)
 {
     const redirect_rule *x = &a->rule, *y = &b->rule;
+    const redirect_rule none = {.strip = NULL}; /* what is stripped counts */
     bool any = x->flags & REDIRECT_ANY_SLASH;
     size_t n = any ? without_slash(&a->source) : a->source.len;
 
@@ -287,5 +288,5 @@ bool list_same(const list_item *a, const list_item *b)
     if (!x->query || list_same_text(x->query, x->query_len, y->query, y->query_len))
         return true;
     return !(x->flags & REDIRECT_QUERY_EXACT) &&
-           same_set(x->query, x->query_len, y->query, y->query_len, x);
+           same_set(x->query, x->query_len, y->query, y->query_len, &none);
 }

@@ -63,25 +63,14 @@ typedef struct test_map {
 } test_map;
 
 static unsigned long asked_base; /* look-ups that the base alone has answered */
-static bool hides_other;         /* the last map that was built has rows that hide others */
 static unsigned long merged;     /* times that both overlays became one */
-
-static bool (*is_other)(uint32_t line, uint32_t by); /* or NULL */
-
-static void note_hidden(void *baton, uint32_t line, uint32_t by)
-{
-    (void)baton;
-    hides_other |= is_other && is_other(line, by);
-}
 
 static const redirect_table *build(const redirect_map_options *options, const char *name,
                                    const char *text, void **image)
 {
-    redirect_report report = {.fn = NULL, .hidden = note_hidden};
+    redirect_report report = {.fn = NULL};
     const redirect_table *table;
     size_t size;
-
-    hides_other = false;
 
     ck_assert_int_eq(
         redirect_map_build(options, name, text, strlen(text), &report, pool, image, &size),

@@ -506,7 +506,6 @@ apr_array_header_t *redirect_condition_words(const char *condition, size_t len, 
 {
     apr_array_header_t *words = apr_array_make(pool, 4, sizeof(const char *));
 
-    len = redirect_overlay_condition_len(condition, len);
     while (len) {
         const char *end = memchr(condition, '\n', len);
         size_t n = end ? (size_t)(end - condition) : len;

@@ -302,12 +302,6 @@ __extension__ typedef unsigned __int128 overlay_order;
 #define OVERLAY_RANK_BITS  31
 #define OVERLAY_BEHIND_ALL ((UINT64_C(1) << 33) - 1)
 
-/* What a condition ends in to a table where it is another one's, too: readers pass over it. */
-#define OVERLAY_AGAIN "\nagain="
-/* Its length without that; and a rule's condition without it. */
-size_t redirect_overlay_condition_len(const char *condition, size_t len);
-void redirect_overlay_cut_condition(redirect_rule *rule);
-
 /* What a row of an overlay is besides; below its number. */
 #define OVERLAY_ROLE_BITS 8
 enum {

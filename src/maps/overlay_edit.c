@@ -467,7 +467,6 @@ edit_row *redirect_edits_row_of(redirect_edits *e, const redirect_overlay *overl
     uint32_t index;
 
     redirect_table_rule(overlay->table, rule, &there, e->target, &index);
-    redirect_overlay_cut_condition(&there);
     redirect_edits_copy(&row->rule, &there, e->pool);
     if (redirect_kind_has_pattern(row->rule.kind))
         redirect_map_set_literals(&row->rule, e->pool);

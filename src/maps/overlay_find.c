@@ -70,21 +70,6 @@ overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t i
     return index < overlay->rules ? (overlay_order)order[0] << 64 | order[1] : OVERLAY_NOWHERE;
 }
 
-size_t redirect_overlay_condition_len(const char *condition, size_t len)
-{
-    const char *again =
-        len ? memmem(condition, len, OVERLAY_AGAIN, sizeof(OVERLAY_AGAIN) - 1) : NULL;
-
-    return again ? (size_t)(again - condition) : len;
-}
-
-void redirect_overlay_cut_condition(redirect_rule *rule)
-{
-    rule->condition_len = redirect_overlay_condition_len(rule->condition, rule->condition_len);
-    if (!rule->condition_len)
-        rule->condition = NULL;
-}
-
 unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index)
 {
     return (unsigned)redirect_overlay_order(overlay, index) & ((1U << OVERLAY_ROLE_BITS) - 1);

@@ -21,7 +21,6 @@ typedef struct edit_row {
     uint32_t number; /* then the lowest of these */
     bool dropped;
     unsigned role;         /* OVERLAY_ROW_* */
-    unsigned again;        /* 0, or: an earlier one is the same to the table */
     struct edit_row *next; /* of the same hash */
 } edit_row;
 

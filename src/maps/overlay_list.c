@@ -45,7 +45,6 @@ static bool show(listing *l, const redirect_table *table, uint32_t rule, redirec
         row.line = 0;
     else if (differs == REDIRECT_ROW_CHANGED)
         row.line = redirect_table_line(l->base, l->place, NULL);
-    redirect_overlay_cut_condition(&row);
     return l->fn(l->baton, &row, moved ? REDIRECT_SAME : differs);
 }
 

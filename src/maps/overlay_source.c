@@ -89,9 +89,6 @@ static bool holds(redirect_judge *judge, const char *condition, size_t len)
     const wanted *w = (const wanted *)(const void *)judge;
     const redirect_rule *rule = w->rule;
 
-    len = redirect_overlay_condition_len(condition, len);
-    if (!len) /* of no condition but that a row is another one */
-        return w->key || !rule->condition;
     return w->key || redirect_edit_same_bytes(
                          condition, redirect_edit_condition_len(condition, len), rule->condition,
                          redirect_edit_condition_len(rule->condition, rule->condition_len));
@@ -127,7 +124,6 @@ static bool is_wanted(const wanted *w, const redirect_table *table, uint32_t at)
     redirect_rule found;
 
     redirect_table_rule(table, at, &found, w->e->target, NULL);
-    redirect_overlay_cut_condition(&found);
     if (w->key)
         return has_key(w, &found) && !is_gone(w->e, table, at);
     return redirect_edit_same_source(&w->e->options, &found, w->rule) &&

@@ -78,40 +78,29 @@ static int by_place(const void *a_, const void *b_)
     return edit_row_before(a, b) ? -1 : edit_row_before(b, a);
 }
 
-/* For redirect_duplicate_fn: to a table the row is of the same source as an earlier one, though it is
- * not to whoever edits, as strip= leaves out in what their queries differ. */
-static void mark_again(void *baton, uint32_t line, uint32_t first_line)
+static size_t text_of(const redirect_edits *e)
 {
-    const redirect_edits *e = baton;
+    size_t bytes = 0;
 
-    (void)first_line;
-    APR_ARRAY_IDX(e->sorted, (int)line - 1, edit_row *)->again = line;
+    for (int i = 0; i < e->sorted->nelts; i++) {
+        const redirect_rule *rule = &APR_ARRAY_IDX(e->sorted, i, edit_row *)->rule;
+
+        bytes += rule->source_len + rule->target_len + 32;
+    }
+    return bytes;
 }
 
-/* A condition that always holds, and which no other row has. */
-static void keep_again(redirect_edits *e, const edit_row *row, redirect_rule *rule)
+static apr_status_t build(redirect_edits *e)
 {
-    rule->condition = row->rule.condition
-                          ? apr_psprintf(e->pool, "%.*s" OVERLAY_AGAIN "%u",
-                                         (int)rule->condition_len, rule->condition, row->again)
-                          : apr_psprintf(e->pool, OVERLAY_AGAIN "%u", row->again);
-    rule->condition_len = strlen(rule->condition);
-}
-
-static apr_status_t build(redirect_edits *e, size_t bytes)
-{
-    e->builder = redirect_builder_create((size_t)e->sorted->nelts, bytes);
+    e->builder = redirect_builder_create((size_t)e->sorted->nelts, text_of(e));
     if (!e->builder)
         return APR_ENOMEM;
+    redirect_builder_keep_all(e->builder);
     for (int i = 0; i < e->sorted->nelts; i++) {
         edit_row *row = APR_ARRAY_IDX(e->sorted, i, edit_row *);
-        redirect_rule rule;
 
         row->rule.line = (uint32_t)i + 1;
-        rule = row->rule;
-        if (row->again)
-            keep_again(e, row, &rule);
-        switch (redirect_builder_add(e->builder, &rule)) {
+        switch (redirect_builder_add(e->builder, &row->rule)) {
         case REDIRECT_ADDED:
             break;
         case REDIRECT_NO_MEMORY:
@@ -120,7 +109,7 @@ static apr_status_t build(redirect_edits *e, size_t bytes)
             return APR_ENOSPC;
         }
     }
-    return redirect_builder_finish(e->builder, mark_again, e, &e->table_size);
+    return redirect_builder_finish(e->builder, NULL, NULL, &e->table_size);
 }
 
 static size_t align_up(size_t n)
@@ -182,36 +171,9 @@ static bool is_large(const redirect_edits *e)
     return (rows > gone ? rows : gone) > most || e->head.next > NUMBERS_MAX;
 }
 
-static size_t text_of(const redirect_edits *e)
-{
-    size_t bytes = 0;
-
-    for (int i = 0; i < e->sorted->nelts; i++) {
-        const redirect_rule *rule = &APR_ARRAY_IDX(e->sorted, i, edit_row *)->rule;
-
-        bytes += rule->source_len + rule->target_len + 32;
-    }
-    return bytes;
-}
-
 static uint32_t gone_of(const redirect_edits *e)
 {
     return apr_hash_count(e->gone) + (e->merged && e->older ? e->older->ngone : 0);
-}
-
-/* All rows come to the table. */
-static apr_status_t build_all(redirect_edits *e)
-{
-    apr_status_t rv = build(e, text_of(e));
-
-    if (rv != APR_SUCCESS || redirect_builder_rules(e->builder) == (uint32_t)e->sorted->nelts)
-        return rv;
-    redirect_builder_destroy(e->builder);
-    e->builder = NULL;
-    rv = build(e, text_of(e));
-    if (rv == APR_SUCCESS && redirect_builder_rules(e->builder) != (uint32_t)e->sorted->nelts)
-        return APR_EGENERAL;
-    return rv;
 }
 
 /* As many as the older one's, or some times as many. */
@@ -254,7 +216,7 @@ apr_status_t redirect_edits_finish(redirect_edits *e, int64_t now, size_t *size,
         number_rows(e);
     if (e->sorted->nelts > REDIRECT_OVERLAY_MAX || gone_of(e) > REDIRECT_OVERLAY_MAX)
         return APR_ENOSPC;
-    rv = build_all(e);
+    rv = build(e);
     if (rv != APR_SUCCESS)
         return rv;
     rv = redirect_table_validate(redirect_builder_image(e->builder), e->table_size);

@@ -69,6 +69,11 @@ redirect_builder *redirect_builder_create(size_t expected, size_t bytes)
     return b;
 }
 
+void redirect_builder_keep_all(redirect_builder *builder)
+{
+    builder->keeps_all = true;
+}
+
 void rt_builder_seed(redirect_builder *builder, uint64_t seed)
 {
     builder->seed = seed;

@@ -59,6 +59,7 @@ struct redirect_builder {
     rt_buffer entries, profiles, profile_slots;  /* rt_entry, redirect_profile, uint32_t */
     rt_buffer nodes, marks;                      /* rt_node, hashed; rt_mark */
     rt_buffer open, literals;                    /* rt_open, and its literals: each with a NUL */
+    bool keeps_all;                              /* duplicates, too */
     rt_strings hosts, strips, origins, patterns; /* patterns' kind: REDIRECT_ICASE or 0 */
     rt_strings conditions, dirs;
     uint32_t dirs_seen[RT_DIRS_SEEN]; /* a hash, and in the lowest bits how often */

@@ -184,12 +184,6 @@ static apr_status_t fill_index(index_work *w)
 
 /* --- rules of one key ------------------------------------------------------------------------ */
 
-static const char *strip_of(const redirect_builder *b, const rt_record *r, size_t *len)
-{
-    *len = 0;
-    return r->profile->strip ? rt_strings_get(&b->strips, r->profile->strip, len) : NULL;
-}
-
 /* A rule's whole source, in b->source. */
 static const char *source_of(redirect_builder *b, const rt_record *r)
 {
@@ -198,17 +192,24 @@ static const char *source_of(redirect_builder *b, const rt_record *r)
     return b->source;
 }
 
-static bool same_query(const redirect_builder *b, const rt_record *x, const rt_record *y)
+/* The second rule of a row, for all hosts below the first one's. */
+static bool is_below(const redirect_builder *b, const rt_record *r)
 {
-    size_t strip_len;
-    const char *strip = strip_of(b, x, &strip_len);
+    size_t len;
 
+    return r->host && r->line_delta == UINT32_MAX &&
+           *rt_strings_get(&b->hosts, r->host, &len) == '*';
+}
+
+/* What is stripped counts: such a rule answers once the one in front of it is taken away. */
+static bool same_query(const rt_record *x, const rt_record *y)
+{
     if ((x->profile->has ^ y->profile->has) & REDIRECT_HAS_QUERY)
         return false;
     if (x->query_len == y->query_len && !memcmp(x->query, y->query, x->query_len))
         return true;
     return !(x->profile->flags & REDIRECT_QUERY_EXACT) &&
-           rt_query_equal(x->query, x->query_len, y->query, y->query_len, strip, strip_len);
+           rt_query_equal(x->query, x->query_len, y->query, y->query_len, NULL, 0);
 }
 
 static bool same_rule(redirect_builder *b, uint32_t first, uint32_t second)
@@ -219,28 +220,26 @@ static bool same_rule(redirect_builder *b, uint32_t first, uint32_t second)
     rt_builder_record(b, second, &y);
     return x.profile->kind == y.profile->kind && x.profile->flags == y.profile->flags &&
            x.profile->strip == y.profile->strip && x.host == y.host && x.pattern == y.pattern &&
-           x.condition == y.condition && rt_same_source(&x, &y) && same_query(b, &x, &y);
+           x.condition == y.condition && rt_same_source(&x, &y) && same_query(&x, &y) &&
+           is_below(b, &x) == is_below(b, &y);
 }
 
 static uint64_t identity_of(redirect_builder *b, uint32_t number)
 {
-    size_t strip_len;
-    const char *strip;
     uint64_t hash;
     rt_record r;
 
     rt_builder_record(b, number, &r);
-    strip = strip_of(b, &r, &strip_len);
     hash =
         rt_hash(b->seed, source_of(b, &r), rt_compared_len(&r), r.profile->flags & REDIRECT_ICASE);
     hash = rt_mix(hash ^ r.profile->kind, (uint64_t)r.profile->flags << 32 ^ RT_K1);
     hash = rt_mix(hash ^ r.profile->strip, ((uint64_t)r.host << 32 | r.pattern) ^ RT_K2);
-    hash = hash + r.condition * RT_K3;
+    hash = hash + (r.condition ^ (uint64_t)is_below(b, &r) << 32) * RT_K3;
     if (!(r.profile->has & REDIRECT_HAS_QUERY))
         return hash;
     if (r.profile->flags & REDIRECT_QUERY_EXACT)
         return hash ^ rt_hash(b->seed, r.query, r.query_len, false);
-    return hash + rt_query_hash(b->seed, r.query, r.query_len, strip, strip_len);
+    return hash + rt_query_hash(b->seed, r.query, r.query_len, NULL, 0);
 }
 
 static int by_identity(const void *x, const void *y)
@@ -346,7 +345,7 @@ static apr_status_t resolve_group(index_work *w, uint32_t *place)
 {
     apr_status_t rv = gather(w, *place - 1);
 
-    if (rv == APR_SUCCESS)
+    if (rv == APR_SUCCESS && !w->b->keeps_all)
         rv = drop_duplicates(w);
     if (rv != APR_SUCCESS)
         return rv;
@@ -493,6 +492,7 @@ static apr_status_t leave_out_duplicates(index_work *w, redirect_duplicate_fn *r
     rt_release(&lines);
     w->nduplicates = 0;
     w->duplicates.len = 0;
+    b->keeps_all = true; /* none is left */
     return APR_SUCCESS;
 }
 
