@@ -2,9 +2,11 @@
 /*
  * Tables whose rules share directories: what is in front of the last segment of many sources is
  * kept once. All comes back as it was given, all is found, and numbers of directories that are
- * wrong are refused, or safe where the image is damaged later. Run by 'make check'.
+ * wrong are refused, or safe where the image is damaged later. Nothing outside of the image is
+ * read. Run by 'make check'.
  */
 #include "pool_fixture.h"
+#include "hostile_util.h"
 #include "suite_util.h"
 #include "redirect_table.h"
 #include "redirect_table/builder.h"
@@ -17,6 +19,11 @@
 #define RULES           240
 #define FEW             3  /* rules of a directory that is not kept once */
 #define MEMBER          33 /* a rule of a directory, with no line */
+#define SHORTEST        4  /* bytes of a directory that is kept once */
+#define LONGEST         63 /* bytes of a path that is compared in blocks */
+#define SHORT_DIRS      (LONGEST - SHORTEST)
+#define IN_EACH         25
+#define TAIL            128 /* bytes at an image's end that a test changes */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 typedef struct image {
@@ -218,8 +225,14 @@ static uint32_t ask(const image *made, const redirect_rule *rule, const char *pa
     redirect_judge judge;
     redirect_request request = request_of(rule, path, &judge);
     redirect_match match;
+    char *exact = malloc(request.path_len); /* nothing behind it may be read */
+    bool found;
 
-    if (!redirect_table_lookup(made->table, &request, 0, &match))
+    ck_assert_ptr_nonnull(exact);
+    request.path = memcpy(exact, path, request.path_len);
+    found = redirect_table_lookup(made->table, &request, 0, &match);
+    free(exact);
+    if (!found)
         return 0;
     redirect_match_target(&match, room);
     room[match.target_len] = '\0';
@@ -471,6 +484,117 @@ START_TEST(damaged_directories_are_safe)
 }
 END_TEST
 
+/* --- at the image's ends -----------------------------------------------------------------------*/
+
+/* Rule n of the directory of `dir_len` bytes, which no other directory begins with. The source is
+ * of LONGEST bytes or fewer. */
+static redirect_rule short_rule(redirect_kind kind, unsigned dir_len, unsigned n)
+{
+    redirect_rule rule = {.kind = kind, .status = 301};
+    unsigned own = dir_len < LONGEST ? 1 + (dir_len + 7 * n) % (LONGEST - dir_len) : 8;
+    char *source = apr_palloc(pool, dir_len + own + 1);
+
+    memset(source, 'a' + (int)(dir_len % 26), dir_len);
+    source[0] = source[dir_len - 1] = '/';
+    memset(source + dir_len, 'A' + (int)n, own);
+    source[dir_len + own] = '\0';
+    rule.source = source;
+    rule.source_len = dir_len + own;
+    rule.target = apr_pstrcat(pool, "/new", source + (n % 2 ? 0 : dir_len - 1), NULL);
+    rule.target_len = strlen(rule.target);
+    return rule;
+}
+
+/* Records of rules one line apart have no line, as those have that are compared in blocks. */
+static void add_short(redirect_builder *builder, redirect_kind kind, unsigned dir_len,
+                      uint32_t *line)
+{
+    for (unsigned n = 0; n < IN_EACH; n++) {
+        redirect_rule rule = short_rule(kind, dir_len, n);
+
+        rule.line = ++*line;
+        add(builder, &rule);
+    }
+}
+
+/* The shortest directory is the last text of the image, and the image ends where its last page does:
+ * the first directory is as long as it takes for that. */
+static image build_to_the_end(redirect_kind kind)
+{
+    image made;
+    unsigned first = LONGEST;
+
+    do {
+        redirect_builder *builder = begin();
+        uint32_t line = 0;
+
+        add_short(builder, kind, ++first, &line);
+        for (unsigned i = SHORT_DIRS; i-- > 0;)
+            add_short(builder, kind, SHORTEST + i, &line);
+        made = finish(builder);
+    } while (made.size % 64 && (free(made.bytes), first < LONGEST + 64));
+    ck_assert_uint_eq(made.size % 64, 0);
+    ck_assert_uint_eq(made.dirs, SHORT_DIRS + 1);
+    return made;
+}
+
+/* Which lie between pages that nobody may touch. */
+static image wall(image made, bool at_end)
+{
+    hu_walled walled = hu_wall(made.bytes, made.size, at_end);
+
+    free(made.bytes);
+    free(walled.pristine);
+    made.bytes = walled.at;
+    made.table = redirect_table_open(made.bytes, made.size, pool);
+    ck_assert_ptr_nonnull(made.table);
+    ck_assert(made.table->usual_in_dir);
+    return made;
+}
+
+/* The directory of `dir_len` bytes is said to end, with its NUL, at `end`, and its text is there. */
+static void ask_for_moved(const image *made, redirect_kind kind, unsigned dir_len, uint32_t end)
+{
+    char was[TAIL], *tail = made->bytes + made->size - TAIL;
+    uint32_t *ends = (uint32_t *)(void *)(made->bytes + made->table->head.section[RT_DIRS].at);
+    uint32_t *number = &ends[LONGEST - dir_len], at = end - dir_len - 1;
+    uint32_t place = redirect_table_nth(made->table, (LONGEST - dir_len + 1) * IN_EACH - 1);
+    uint32_t were[2] = {number[0], number[1]};
+    redirect_rule rule = short_rule(kind, dir_len, IN_EACH - 1);
+    bool possible = end <= made->size - REDIRECT_SLACK;
+
+    memcpy(was, tail, TAIL);
+    if (end <= made->size)
+        memcpy(made->bytes + at, rule.source, dir_len);
+    number[0] = at;
+    number[1] = end;
+    ck_assert_uint_eq(ask(made, &rule, rule.source), possible ? place : 0);
+    if (possible)
+        ck_assert_str_eq(room, rule.target);
+    memcpy(number, were, sizeof(were));
+    memcpy(tail, was, TAIL);
+}
+
+START_TEST(nothing_outside_is_read)
+{
+    redirect_kind kind = _i / 2 ? REDIRECT_PREFIX : REDIRECT_EXACT;
+    image made = wall(build_to_the_end(kind), _i % 2);
+    uint32_t place = redirect_table_nth(made.table, IN_EACH - 1);
+
+    for (unsigned i = SHORT_DIRS; i-- > 0;) {
+        for (unsigned n = 0; n < IN_EACH; n++) {
+            redirect_rule rule = short_rule(kind, SHORTEST + i, n);
+
+            place = redirect_table_next(made.table, place);
+            ck_assert_uint_eq(ask(&made, &rule, rule.source), place);
+            ck_assert_str_eq(room, rule.target);
+        }
+        for (uint32_t back = 0; back < TAIL / 2; back++)
+            ask_for_moved(&made, kind, SHORTEST + i, (uint32_t)made.size + 1 - back);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("redirect_table_dirs");
@@ -484,6 +608,7 @@ int main(void)
     tcase_add_test(tc, a_list_takes_less);
     tcase_add_loop_test(tc, wrong_numbers_are_refused, 0, 2);
     tcase_add_loop_test(tc, damaged_directories_are_safe, 0, 2);
+    tcase_add_loop_test(tc, nothing_outside_is_read, 0, 4);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }
