@@ -221,6 +221,7 @@ int tool_lookup(const tool_options *command, apr_pool_t *pool)
     if (command->headers && (headers = take_headers(command, pool)) == NULL)
         return TOOL_USAGE;
     map_file_begin(&f, names->nelts ? APR_ARRAY_IDX(names, 0, const char *) : "", &options, pool);
+    f.shows = true;
     f.server = server;
     f.headers = headers;
     f.method = command->method;

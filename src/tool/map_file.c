@@ -300,6 +300,7 @@ int map_file_load(map_file *f, const char *format)
         return rv == APR_SUCCESS ? TOOL_GOOD : map_file_code(f, rv);
     }
     rv = map_file_build(f);
+    tool_work_end(&f->work);
     if (f->report.errors)
         tool_say("%s: %" U64 " error%s in the file, read as %s; see htcachectl check %s", f->name,
                  f->report.errors, f->report.errors == 1 ? "" : "s", map_file_format(f),
