@@ -291,9 +291,12 @@ static bool may_have_signs(map_text path)
 
 static bool has_name(map_text text, const char *name, size_t len)
 {
-    const char *end = text.s + text.len, *s = text.s;
+    const char *end, *s = text.s;
 
-    while (text.len && (s = memmem(s, (size_t)(end - s), name, len))) {
+    if (!text.len)
+        return false; /* without a text it is NULL */
+    end = s + text.len;
+    while ((s = memmem(s, (size_t)(end - s), name, len))) {
         s += len;
         if (s == end || (!apr_isalnum(*s) && *s != '_'))
             return true;
@@ -692,15 +695,17 @@ static bool fill_rule(map_reader *r, const map_row *row, redirect_rule *rule)
 
 static bool is_utf8(map_text text)
 {
-    const unsigned char *s = (const unsigned char *)text.s, *end = s + text.len;
+    const unsigned char *s = (const unsigned char *)text.s; /* NULL: a row without target */
+    size_t left = text.seen & MAP_HIGH ? text.len : 0;
     uint32_t number;
 
-    while (text.seen & MAP_HIGH && s < end) {
-        size_t len = htc_utf8_number(s, (size_t)(end - s), &number);
+    while (left) {
+        size_t len = htc_utf8_number(s, left, &number);
 
         if (!len)
             return false;
         s += len;
+        left -= len;
     }
     return true;
 }
