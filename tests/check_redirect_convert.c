@@ -231,9 +231,11 @@ static unsigned rnd(unsigned n)
 
 static const char *random_path(void)
 {
-    static const char *const segments[] = {"a",        "b",   "A",   "x.y",  "c%20d", "%2F",
-                                           "e+f",      "g:h", "i*j", "k(l)", "$1",    "%25",
-                                           "\xc3\xa9", "m,n", "o;p", "q'r",  "s~t"};
+    static const char *const segments[] = {
+        "a",    "b",         "A",    "x.y",      "c%20d",     "%2F",     "e+f",     "g:h",
+        "i*j",  "k(l)",      "$1",   "%25",      "\xc3\xa9",  "m,n",     "o;p",     "q'r",
+        "s~t",  "i%2Aj",     "%241", "w%24",     "%5B0-9]+x", "%7Bp,q}", "{id}",    "%7Bid}",
+        ".%2B", "%28b%7Cc)", "%5Cd", "r[1]+(2)", "%5Eu",      "v%7C",    "%28.%2B)"};
     const char *path = "";
 
     for (unsigned i = 0, n = 1 + rnd(3); i < n; i++)

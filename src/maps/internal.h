@@ -181,13 +181,21 @@ bool redirect_map_is_option(map_text word);
 bool redirect_map_split(map_reader *r, map_text source, map_source *parts);
 /** @a path decoded to r->path, with a leading slash and without dot segments. False: reported. */
 bool redirect_map_decode_path(map_reader *r, map_text path, size_t *len);
-/** False, reported: the path looks like a pattern in a format that has none, or, with @a wildcards,
- * like a regex in one that has wildcards. */
-bool redirect_map_check_literal(map_reader *r, map_text path, map_text target, bool wildcards);
 /** Decode @a text to @a to, as sources are. Message or NULL. */
 const char *redirect_map_decode(map_text text, char *to, size_t *len);
 /** Make a rule of the row and add it. */
 void redirect_map_add(map_reader *r, const map_row *row);
+
+/* maps/signs.c */
+/** False, reported: the source looks like a pattern in a format that has none, or, with @a wildcards,
+ * like a regex in one that has "*" and ":name". */
+bool redirect_map_check_literal(map_reader *r, const map_source *parts, map_text target,
+                                bool wildcards);
+/** Where regexes stand in vercel.json. */
+extern const char redirect_map_vercel_patterns[];
+/** The byte at s[i] stands outside of all patterns of a source of vercel.json. False, reported: it
+ * looks like one, or must have a backslash in front. */
+bool redirect_map_check_vercel(map_reader *r, map_text s, size_t i);
 
 /* maps/condition_text.c */
 /** The kind of this name; MAP_CONDITIONS: none has it. */

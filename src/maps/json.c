@@ -565,14 +565,9 @@ static bool put_literal(map_reader *r, map_text s, size_t *i, map_buffer *b)
     size_t n = 1, len;
     const char *why;
 
-    if (s.s[*i] == '\\' && *i + 1 < s.len)
-        (*i)++;
-    else if (strchr("*+?{}", s.s[*i]))
-        return redirect_map_fail(
-            r,
-            "'%c' in the source is not possible here; for a query in the source "
-            "use a map in another format",
-            s.s[*i]);
+    if (!redirect_map_check_vercel(r, s, *i))
+        return false;
+    *i += s.s[*i] == '\\' && *i + 1 < s.len;
     if (s.s[*i] == '%' && s.len - *i >= 3)
         n = 3;
     why = redirect_map_decode((map_text){s.s + *i, n, 0}, raw, &len);
@@ -703,6 +698,7 @@ static bool read_object(json *j, bool top)
             skip_space(j);
             if (top && redirect_map_text_is(key, "redirects") && next_is(j, '[')) {
                 rows = j->config = true;
+                j->r->patterns = redirect_map_vercel_patterns;
                 if (!read_rows(j))
                     return false;
                 continue;

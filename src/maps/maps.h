@@ -270,6 +270,15 @@ size_t redirect_map_free_part(const char *target, size_t len, const char **why);
 size_t redirect_map_encode(const char *s, size_t len, char *to);
 /** Does one strip= (NULL: none) leave out all parameters that the other one does? */
 bool redirect_map_strips_all(const char *strip, size_t len, const char *other, size_t other_len);
+/** What makes a source look like a pattern: so many bytes, and the one of them that must be encoded if
+ * it means itself. */
+typedef struct redirect_sign {
+    size_t at, len, mark;
+} redirect_sign;
+/** The first sign of a path of @a path_len bytes, and of the query behind it up to @a len. With
+ * @a wildcards "*" is none. False: there is none. */
+bool redirect_map_find_sign(const char *path, size_t path_len, size_t len, bool wildcards,
+                            redirect_sign *sign);
 /** True when a regex has alternatives that are in no group. */
 bool redirect_map_has_alternatives(const char *regex, size_t len);
 /** The literal that whatever @a regex matches begins with, copied to @a to (@a len bytes of room).

@@ -261,7 +261,7 @@ static void read_line(map_reader *r, const char *eol)
             parts.query = query;
         if (!is_pattern(parts.path))
             redirect_map_add(r, &row);
-        else if (!redirect_map_check_literal(r, parts.path, row.target, true))
+        else if (!redirect_map_check_literal(r, &parts, row.target, true))
             return;
         else if (is_prefix(parts.path, &row.target, &row.append_rest))
             add_prefix(r, &row, parts.path);

@@ -264,103 +264,10 @@ static bool is_plain_path(const map_text *path)
            path->len < REDIRECT_MAX_TEXT && !may_have_dots(path->s, path->len);
 }
 
-/* Eight bytes at once: may one of them be a sign of a pattern? Too often is not wrong, see
- * maps/text.c. */
-static bool may_have_signs(map_text path)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    size_t i = 0;
-
-    for (; i + 8 <= path.len; i += 8) {
-        uint64_t x, star, group, colon;
-
-        memcpy(&x, path.s + i, 8);
-        star = x ^ ones * '*';
-        group = x ^ ones * '(';
-        colon = x ^ ones * ':';
-        if ((((star - ones) & ~star) | ((group - ones) & ~group) | ((colon - ones) & ~colon)) &
-            ones << 7)
-            return true;
-    }
-    for (; i < path.len; i++) {
-        if (path.s[i] == '*' || path.s[i] == '(' || path.s[i] == ':')
-            return true;
-    }
-    return false;
-}
-
-static bool has_name(map_text text, const char *name, size_t len)
-{
-    const char *end, *s = text.s;
-
-    if (!text.len)
-        return false; /* without a text it is NULL */
-    end = s + text.len;
-    while ((s = memmem(s, (size_t)(end - s), name, len))) {
-        s += len;
-        if (s == end || (!apr_isalnum(*s) && *s != '_'))
-            return true;
-    }
-    return false;
-}
-
-/* The length of "/:name", which the target takes; 0: there is none. A colon alone is one of many
- * that addresses have. */
-static size_t placeholder_in(map_text path, map_text target, size_t *at)
-{
-    const char *end = path.s + path.len, *s = path.s;
-
-    while ((s = memmem(s, (size_t)(end - s), "/:", 2))) {
-        size_t n = redirect_map_name_length(s + 2, (size_t)(end - s) - 2);
-
-        if (n && has_name(target, s + 1, n + 1)) {
-            *at = (size_t)(s - path.s) + 1;
-            return n + 1;
-        }
-        s += 2;
-    }
-    return 0;
-}
-
-bool redirect_map_check_literal(map_reader *r, map_text path, map_text target, bool wildcards)
-{
-    static const char *const regexes[] = {"(.*)", "([", "(\\"};
-    size_t begin = path.len && path.s[0] == '/', at = 0, n = 0;
-    const char *as = "%28";
-
-    if (r->options->any_source)
-        return true;
-    if (begin < path.len && path.s[begin] == '^') {
-        at = begin;
-        n = 1;
-        as = "%5E";
-    } else if (!may_have_signs(path))
-        return true;
-    for (size_t i = 0; !n && i < sizeof(regexes) / sizeof(regexes[0]); i++) {
-        size_t len = strlen(regexes[i]);
-        const char *found = memmem(path.s, path.len, regexes[i], len);
-
-        at = found ? (size_t)(found - path.s) : 0;
-        n = found ? len : 0;
-    }
-    if (!n && !wildcards) {
-        const char *star = memchr(path.s, '*', path.len);
-
-        n = star ? 1 : placeholder_in(path, target, &at);
-        at = star ? (size_t)(star - path.s) : at;
-        as = star ? "%2A" : "%3A";
-    }
-    return !n || redirect_map_fail(
-                     r,
-                     "'%s' in the source is no pattern here; %s. If it means itself, write %s "
-                     "for its '%c'",
-                     redirect_map_quote(r, path.s + at, n), r->patterns, as, path.s[at]);
-}
-
 static bool fill_path(map_reader *r, const map_row *row, const map_source *parts,
                       redirect_rule *rule)
 {
-    if (!redirect_map_check_literal(r, parts->path, row->target, false))
+    if (!redirect_map_check_literal(r, parts, row->target, false))
         return false;
     rule->kind = row->options->subpath ? REDIRECT_PREFIX : REDIRECT_EXACT;
     if (is_plain_path(&parts->path)) {

@@ -496,26 +496,41 @@ const char *convert_host(const convert_rule *r, apr_pool_t *pool)
     return r->rule.host ? apr_pstrcat(pool, scheme, r->rule.host, NULL) : "";
 }
 
-/* A colon that would begin a name. */
-static const char *without_names(const char *path, apr_pool_t *pool)
+/* A colon or brace that would begin a name. */
+static const char *without_names(const char *path, const char *begin, const char *encoded,
+                                 apr_pool_t *pool)
 {
-    const char *colon;
+    const char *found;
 
-    while ((colon = strstr(path, "/:")))
-        path = apr_pstrcat(pool, apr_pstrmemdup(pool, path, (size_t)(colon - path)), "/%3A",
-                           colon + 2, NULL);
+    while ((found = strstr(path, begin)))
+        path = apr_pstrcat(pool, apr_pstrmemdup(pool, path, (size_t)(found - path)), encoded,
+                           found + 2, NULL);
     return path;
+}
+
+const char *convert_without_signs(const char *source, bool wildcards, apr_pool_t *pool)
+{
+    redirect_sign sign;
+
+    source = without_names(source, "/{", "/%7B", pool);
+    while (redirect_map_find_sign(source, strcspn(source, "?"), strlen(source), wildcards, &sign))
+        source = apr_psprintf(pool, "%.*s%%%02X%s", (int)sign.mark, source,
+                              (unsigned char)source[sign.mark], source + sign.mark + 1);
+    return source;
 }
 
 const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also)
 {
     const redirect_rule *rule = &r->rule;
     bool query = rule->query && (rule->query_len || !(rule->flags & REDIRECT_QUERY_EXACT));
+    const char *path = without_names(convert_encode(pool, rule->source, rule->source_len, also),
+                                     "/:", "/%3A", pool);
 
     return apr_pstrcat(
         pool, convert_host(r, pool),
-        without_names(convert_encode(pool, rule->source, rule->source_len, also), pool),
-        query ? "?" : "", query ? rule->query : "", NULL);
+        convert_without_signs(query ? apr_pstrcat(pool, path, "?", rule->query, NULL) : path, false,
+                              pool),
+        NULL);
 }
 
 const char *convert_quote_regex(apr_pool_t *pool, const char *s, size_t len)

@@ -92,8 +92,10 @@ const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const ch
 const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these);
 /** "https://host", "//host" or "". */
 const char *convert_host(const convert_rule *r, apr_pool_t *pool);
-/** Bytes by which a literal source would look like a pattern, see redirect_map_check_literal(). */
+/** Bytes by which a literal source would look like a pattern, wherever they stand in it. */
 #define CONVERT_SIGNS "*^["
+/** "/path?query" of which all that looks like a pattern is encoded, but with @a wildcards not "*". */
+const char *convert_without_signs(const char *source, bool wildcards, apr_pool_t *pool);
 /** "http://host/path?query" of a rule's source; bytes of the path in @a also are encoded, too. */
 const char *convert_source(const convert_rule *r, apr_pool_t *pool, const char *also);
 /** A backslash in front of each of @a chars. */

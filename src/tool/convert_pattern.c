@@ -49,9 +49,18 @@ static void put_nginx_row(convert_writer *w, const convert_rule *r, const char *
     w->count++;
 }
 
+static bool looks_like_pattern(const char *s, size_t len)
+{
+    redirect_sign sign;
+
+    return redirect_map_find_sign(s, len, len, false, &sign) || memmem(s, len, "/{", 2);
+}
+
+/* What looks like a pattern is written as a regex, which nginx and our own reader take alike. */
 static bool is_nginx_exact(const convert_rule *r)
 {
-    return r->rule.kind == REDIRECT_EXACT && r->rule.flags & REDIRECT_ICASE &&
+    return !looks_like_pattern(r->rule.source, r->rule.source_len) &&
+           r->rule.kind == REDIRECT_EXACT && r->rule.flags & REDIRECT_ICASE &&
            !(r->rule.host && *r->rule.host == '*');
 }
 
@@ -177,7 +186,7 @@ static bool captures_encoded(const convert_regex *regex, apr_pool_t *pool)
 /* As nginx has it in $uri. What would begin a query or fragment for our own reader is encoded. */
 static const char *nginx_path(const convert_rule *r, apr_pool_t *pool)
 {
-    return convert_encode_only(pool, r->rule.source, r->rule.source_len, "%?#" CONVERT_SIGNS);
+    return convert_encode_only(pool, r->rule.source, r->rule.source_len, "%?#");
 }
 
 #define ORDERS_MAX 6
@@ -424,10 +433,14 @@ static void put_json_row(convert_writer *w, const convert_rule *r, const char *s
     w->count++;
 }
 
+#define JSON_SIGNS       "(){}*+?:"
+#define JSON_REGEX_SIGNS JSON_SIGNS "[]|$^" /* which mean themselves, but could look like a regex */
+
 /* Literal text of a pattern: what has a meaning there is escaped. */
 static const char *json_literal(const convert_piece *piece, apr_pool_t *pool)
 {
-    return convert_backslash(pool, convert_encode(pool, piece->text, piece->len, ""), "(){}*+?:");
+    return convert_backslash(pool, convert_encode(pool, piece->text, piece->len, ""),
+                             JSON_REGEX_SIGNS);
 }
 
 /* "^/a/(.*)$" as "/a/(.*)". NULL: it cannot be said. */
@@ -486,8 +499,10 @@ static bool put_json_regex(convert_writer *w, const convert_rule *r, const conve
 /* The path of a literal source in vercel.json, where some characters begin patterns. */
 static const char *json_path(const convert_rule *r, apr_pool_t *pool)
 {
+    bool regex = looks_like_pattern(r->rule.source, r->rule.source_len);
+
     return convert_backslash(pool, convert_encode(pool, r->rule.source, r->rule.source_len, ""),
-                             "(){}*+?:");
+                             regex ? JSON_REGEX_SIGNS : JSON_SIGNS);
 }
 
 static bool is_json_literal(const convert_rule *r)

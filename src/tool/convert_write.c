@@ -396,8 +396,10 @@ static void put_row(convert_writer *w, const convert_rule *r, const char *path, 
     const char *conditions;
 
     convert_netlify_conditions(r, &conditions, w->list->pool);
-    fprintf(w->out, "%s%s%s%s%s%s %s %d!%s\n", convert_host(r, w->list->pool), path,
-            query ? "?" : "", query ? r->rule.query : "", words ? " " : "", words ? words : "",
+    if (query)
+        path = apr_pstrcat(w->list->pool, path, "?", r->rule.query, NULL);
+    fprintf(w->out, "%s%s%s%s %s %d!%s\n", convert_host(r, w->list->pool),
+            convert_without_signs(path, true, w->list->pool), words ? " " : "", words ? words : "",
             target, r->rule.status, conditions);
     w->count++;
 }

@@ -109,15 +109,6 @@ static const char *group_in(const char *target)
     return NULL;
 }
 
-static const char *wildcard_in(const char *source)
-{
-    return strstr(source, "(.*)")   ? "(.*)"
-           : strstr(source, ".*")   ? ".*"
-           : strchr(source, '*')    ? "*"
-           : strstr(source, "([^/") ? "([^/]+)"
-                                    : NULL;
-}
-
 static void lint_literal_target(lint *l, const char *target, const char *advice)
 {
     const char *sign = target ? group_in(target) : NULL;
@@ -128,10 +119,12 @@ static void lint_literal_target(lint *l, const char *target, const char *advice)
 
 static void lint_literal(lint *l, const char *source, const char *target, const char *advice)
 {
-    const char *sign = wildcard_in(source);
+    size_t len = strlen(source);
+    redirect_sign sign;
 
-    if (sign)
-        WARN(l, "'%s' in the source is no wildcard here, it stands for itself; %s", sign, advice);
+    if (redirect_map_find_sign(source, len, len, false, &sign))
+        WARN(l, "'%.*s' in the source is no wildcard here, it stands for itself; %s", (int)sign.len,
+             source + sign.at, advice);
     else
         lint_literal_target(l, target, advice);
 }
