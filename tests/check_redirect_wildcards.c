@@ -256,10 +256,9 @@ static const char *random_path(const oracle_row *row)
 
 static const char *random_url(const oracle_row *rows, oracle_url *url)
 {
-    static const char *const queries[] = {"id=5",      "tag=2&id=5",  "id=5&tag=2",
-                                          "id=5&id=5", "id=5&&q=",    "q",
-                                          "q=",        "x=%26&y=a+b", "id=%3Aid",
-                                          ""};
+    static const char *const queries[] = {
+        "id=5",        "tag=2&id=5", "id=5&tag=2", "id=5&id=5", "id=5&&q=", "q",  "q=",
+        "x=%26&y=a+b", "id=%3Aid",   "id=5&&",     "&id=5",     "q=&",      "&&", ""};
     const oracle_row *row = &rows[draw(ROWS)];
     const char *path, *text;
 

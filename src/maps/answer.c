@@ -59,36 +59,49 @@ bool redirect_map_strips_all(const char *strip, size_t len, const char *other, s
     return true;
 }
 
-/* The parameters of the request's query that remain, in @a to (3 bytes of room for each byte).
- * Nothing in it can end a header. */
-static size_t copy_query(const redirect_request *request, const char *strip, char *to)
+/* Nothing in it can end a header. Behind the copy. */
+static char *copy_safe(const char *s, const char *stop, char *to)
 {
     static const char digits[] = "0123456789ABCDEF";
-    const char *s = request->query, *end = s + request->query_len;
-    char *start = to;
 
-    while (s < end) {
-        const char *amp = memchr(s, '&', (size_t)(end - s)), *stop = amp ? amp : end;
-        const char *equals = memchr(s, '=', (size_t)(stop - s));
-        size_t name = (size_t)((equals ? equals : stop) - s);
+    for (; s < stop; s++) {
+        unsigned char c = (unsigned char)*s;
 
-        if (!strip || !is_stripped(strip, s, name)) {
-            if (to > start)
-                *to++ = '&';
-            for (; s < stop; s++) {
-                unsigned char c = (unsigned char)*s;
-
-                if (c > ' ' && c < 127)
-                    *to++ = *s;
-                else {
-                    *to++ = '%';
-                    *to++ = digits[c >> 4];
-                    *to++ = digits[c & 15];
-                }
-            }
+        if (c > ' ' && c < 127)
+            *to++ = *s;
+        else {
+            *to++ = '%';
+            *to++ = digits[c >> 4];
+            *to++ = digits[c & 15];
         }
-        s = amp ? amp + 1 : end;
     }
+    return to;
+}
+
+/* The parameters of the request's query that remain, in @a to (3 bytes of room for each byte), empty
+ * ones as well. */
+static size_t copy_query(const redirect_request *request, const char *strip, char *to)
+{
+    const char *s = request->query, *end = s + request->query_len, *amp;
+    char *start = to;
+    bool first = true;
+
+    do {
+        const char *stop, *equals;
+        size_t name;
+
+        amp = memchr(s, '&', (size_t)(end - s));
+        stop = amp ? amp : end;
+        equals = memchr(s, '=', (size_t)(stop - s));
+        name = (size_t)((equals ? equals : stop) - s);
+        if (!strip || !is_stripped(strip, s, name)) {
+            if (!first)
+                *to++ = '&';
+            to = copy_safe(s, stop, to);
+            first = false;
+        }
+        s = stop + 1;
+    } while (amp);
     return (size_t)(to - start);
 }
 
