@@ -7,6 +7,7 @@
 #include "suite_util.h"
 #include "redirect_overlay_fixture.h"
 #include "redirect_overlay_checks.h"
+#include "redirect_overlay_shown.h"
 
 #include <regex.h>
 
@@ -481,19 +482,6 @@ END_TEST
 
 /* --- single ones ---------------------------------------------------------------------------------*/
 
-static void expect(const test_map *map, const char *url, const char *answer)
-{
-    ck_assert_msg(!strcmp(ask(map, url), answer), "%s: %s, not %s", url, ask(map, url), answer);
-}
-
-static void expect_edit(test_map *map, const char *edits, apr_status_t rv, const char *said)
-{
-    char *log;
-
-    ck_assert_int_eq(edit(map, edits, &log), rv);
-    ck_assert_msg(!strncmp(log, said, strlen(said)), "'%s' for %s", log, edits);
-}
-
 START_TEST(takes_all_or_nothing)
 {
     test_map map;
@@ -565,41 +553,6 @@ START_TEST(rules_of_one_row_go_together)
     expect(&map, "https://x.h.example/a", "301 /2");
     expect_edit(&map, "del //*.h.example/a\n", APR_SUCCESS, "");
     expect(&map, "https://x.h.example/a", "301 /1");
-    close_map(&map);
-}
-END_TEST
-
-/* In a file, in a temporary edit and in one that is written. */
-START_TEST(lists_say_the_same_in_any_order)
-{
-    static const char text[] =
-        "/a /1 accept=a/b,a/c;x=\"1,2\" language=de,en cookie=j,k method=GET,PUT\n";
-    static const char other[] =
-        "/a /2 method=put,get cookie=k,j language=en,de accept=a/c;x=\"1,2\",a/b,a/b";
-    redirect_report report = {.fn = NULL};
-    redirect_edit_error error;
-    redirect_edit one;
-    char *out;
-    size_t size;
-    void *image;
-    const char *both = apr_pstrcat(pool, text, other, "\n", NULL);
-    const char *set = apr_pstrcat(pool, "set ", other, NULL);
-    test_map map;
-
-    open_map(&map, "rows.txt", text);
-    expect_edit(&map, apr_pstrcat(pool, "add ", other, "\n", NULL), APR_EEXIST,
-                "1: the source has a row already, in line 1");
-    ck_assert_int_eq(redirect_map_build(&map.options, "rows.txt", both, strlen(both), &report, pool,
-                                        &image, &size),
-                     APR_SUCCESS);
-    free(image);
-    ck_assert_uint_eq(report.duplicates, 1);
-    ck_assert_ptr_null(redirect_edit_parse(set, strlen(set), &one, pool));
-    ck_assert_int_eq(redirect_map_edit(&map.options, "rows.txt", text, strlen(text), &one, 1,
-                                       &error, pool, &out, &size),
-                     APR_SUCCESS);
-    ck_assert_ptr_nonnull(strstr(out, "/a /2 "));
-    ck_assert_ptr_null(strstr(out, "/a /1 "));
     close_map(&map);
 }
 END_TEST
@@ -785,6 +738,7 @@ int main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_set_timeout(tests, 600);
     tcase_add_test(tests, takes_all_or_nothing);
+    tcase_add_loop_test(tests, what_is_shown_is_what_edits_take, 0, COUNT_OF(shown));
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, rules_of_one_row_go_together);
     tcase_add_test(tests, lists_say_the_same_in_any_order);

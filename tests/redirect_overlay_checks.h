@@ -1,6 +1,6 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
- * What is said of edited rows beside all others. Included by tests/check_redirect_overlay.c.
+ * What is said of edited rows beside all others, and which rows have the same source. Included by tests/check_redirect_overlay.c.
  */
 #ifndef REDIRECT_OVERLAY_CHECKS_H
 #define REDIRECT_OVERLAY_CHECKS_H
@@ -88,6 +88,41 @@ START_TEST(warns_as_the_check_of_a_file_does)
         ck_assert_msg(*said ? !strncmp(is, said, strlen(said)) : !*is, "%s: '%s', not '%s'",
                       checks[_i].edit, is, said);
     }
+}
+END_TEST
+
+/* In a file, in a temporary edit and in one that is written. */
+START_TEST(lists_say_the_same_in_any_order)
+{
+    static const char text[] =
+        "/a /1 accept=a/b,a/c;x=\"1,2\" language=de,en cookie=j,k method=GET,PUT\n";
+    static const char other[] =
+        "/a /2 method=put,get cookie=k,j language=en,de accept=a/c;x=\"1,2\",a/b,a/b";
+    redirect_report report = {.fn = NULL};
+    redirect_edit_error error;
+    redirect_edit one;
+    char *out;
+    size_t size;
+    void *image;
+    const char *both = apr_pstrcat(pool, text, other, "\n", NULL);
+    const char *set = apr_pstrcat(pool, "set ", other, NULL);
+    test_map map;
+
+    open_map(&map, "rows.txt", text);
+    expect_edit(&map, apr_pstrcat(pool, "add ", other, "\n", NULL), APR_EEXIST,
+                "1: the source has a row already, in line 1");
+    ck_assert_int_eq(redirect_map_build(&map.options, "rows.txt", both, strlen(both), &report, pool,
+                                        &image, &size),
+                     APR_SUCCESS);
+    free(image);
+    ck_assert_uint_eq(report.duplicates, 1);
+    ck_assert_ptr_null(redirect_edit_parse(set, strlen(set), &one, pool));
+    ck_assert_int_eq(redirect_map_edit(&map.options, "rows.txt", text, strlen(text), &one, 1,
+                                       &error, pool, &out, &size),
+                     APR_SUCCESS);
+    ck_assert_ptr_nonnull(strstr(out, "/a /2 "));
+    ck_assert_ptr_null(strstr(out, "/a /1 "));
+    close_map(&map);
 }
 END_TEST
 

@@ -245,4 +245,17 @@ static const char *ask(const test_map *map, const char *url)
     return ask_with(map, url, none);
 }
 
+static void expect(const test_map *map, const char *url, const char *answer)
+{
+    ck_assert_msg(!strcmp(ask(map, url), answer), "%s: %s, not %s", url, ask(map, url), answer);
+}
+
+static void expect_edit(test_map *map, const char *edits, apr_status_t rv, const char *said)
+{
+    char *log;
+
+    ck_assert_int_eq(edit(map, edits, &log), rv);
+    ck_assert_msg(!strncmp(log, said, strlen(said)), "'%s' for %s", log, edits);
+}
+
 #endif

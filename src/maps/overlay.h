@@ -179,6 +179,16 @@ apr_status_t redirect_edits_apply(redirect_edits *edits, const char *text, size_
 apr_status_t redirect_edits_find(redirect_edits *edits, const char *source, size_t len,
                                  struct redirect_report *report, redirect_row_fn *fn, void *baton);
 
+/** A row as words of an edit. Where the format of the map's file has words for it, reading them makes
+ * this rule again; else they are those of redirect_rule_source() and redirect_rule_options(). In @a pool. */
+typedef struct redirect_row_words {
+    const char *source;
+    const char *target; /* NULL: none */
+    const char *options;
+} redirect_row_words;
+void redirect_edits_words(redirect_edits *edits, const redirect_rule *rule, apr_pool_t *pool,
+                          redirect_row_words *words);
+
 /** Make the overlay's table. *size: of the image; *counters: the number of its rules. *older: it takes
  * the place of the older overlay, and has all edits. */
 apr_status_t redirect_edits_finish(redirect_edits *edits, int64_t now, size_t *size,

@@ -80,6 +80,12 @@ void redirect_edits_note_compared(redirect_edits *e, const redirect_rule *rule);
  * it: others come to the overlay that is made. False: these are too many. */
 bool redirect_edits_gather(redirect_edits *e, const redirect_rule *rule);
 
+/* maps/overlay_list.c */
+/* A word as the text format has it in quotes. */
+const char *redirect_edit_quoted(const char *word, apr_pool_t *pool);
+/* A rule's conditions as options; "": none. */
+const char *redirect_rule_conditions(const redirect_rule *rule, apr_pool_t *pool);
+
 /* maps/overlay_rows.c */
 /* The lines' rows; nothing is done with them yet. */
 apr_status_t redirect_edits_read(redirect_edits *e, const char *text, size_t len,

@@ -2,7 +2,7 @@
 /*
  * The rows of a map in their order, with what was edited: for whoever shows them.
  */
-#include "maps/internal.h"
+#include "maps/overlay_internal.h"
 
 #include <string.h>
 
@@ -173,6 +173,36 @@ const char *redirect_rule_source(const redirect_rule *rule, apr_pool_t *pool)
                        rule->query ? quoted(rule->query, rule->query_len, pool) : "", NULL);
 }
 
+const char *redirect_edit_quoted(const char *word, apr_pool_t *pool)
+{
+    char *to = apr_palloc(pool, 2 * strlen(word) + 3), *at = to;
+
+    *at++ = '"';
+    for (; *word; word++) {
+        if (*word == '"' || *word == '\\')
+            *at++ = '\\';
+        *at++ = *word;
+    }
+    *at++ = '"';
+    *at = '\0';
+    return to;
+}
+
+/* With blanks in them, or a quote ahead, they are words in quotes. */
+const char *redirect_rule_conditions(const redirect_rule *rule, apr_pool_t *pool)
+{
+    apr_array_header_t *words =
+        redirect_condition_words(rule->condition, rule->condition_len, pool);
+
+    for (int i = 0; i < words->nelts; i++) {
+        const char **word = &APR_ARRAY_IDX(words, i, const char *);
+
+        if (strpbrk(*word, " \t"))
+            *word = redirect_edit_quoted(*word, pool);
+    }
+    return apr_array_pstrcat(pool, words, ' ');
+}
+
 const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool)
 {
     bool below = rule->host_len > 2 && rule->host[0] == '*';
@@ -189,10 +219,6 @@ const char *redirect_rule_options(const redirect_rule *rule, apr_pool_t *pool)
         rule->strip ? " strip=" : "", quoted(rule->strip, rule->strip_len, pool), NULL);
 
     if (rule->condition)
-        words = apr_pstrcat(
-            pool, words, " ",
-            apr_array_pstrcat(
-                pool, redirect_condition_words(rule->condition, rule->condition_len, pool), ' '),
-            NULL);
+        words = apr_pstrcat(pool, words, " ", redirect_rule_conditions(rule, pool), NULL);
     return *words ? words + 1 : words;
 }

@@ -308,7 +308,8 @@ typedef struct htc_map_question {
     uint64_t from;
     redirect_row_fn *fn;
     void *baton;
-    const char *why; /* as in htc_map_edit */
+    redirect_edits *edits; /* while fn is called: for redirect_edits_words() */
+    const char *why;       /* as in htc_map_edit */
 } htc_map_question;
 
 /** HTTP_OK, or a status for `why`. */

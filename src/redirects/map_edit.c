@@ -594,18 +594,16 @@ int htc_map_edit_apply(request_rec *r, htc_map_edit *edit)
 
 /* --- showing them ------------------------------------------------------------------------------*/
 
-static int rows_of_source(request_rec *r, htc_map_question *question, const htc_redirect_map *map,
-                          const htc_table *base, const htc_overlays *overlays)
+static int rows_of_source(request_rec *r, htc_map_question *question)
 {
     htc_map_edit edit = {.warnings = apr_array_make(r->pool, 1, sizeof(const char *))};
     editing ing = {
         .edit = &edit, .pool = r->pool, .errors = apr_array_make(r->pool, 1, sizeof(const char *))};
     redirect_report report = {.fn = take_message, .baton = &ing};
-    redirect_edits *edits = begin_edits(map, base, overlays, false, r->pool);
-    apr_status_t rv = redirect_edits_find(edits, question->source, strlen(question->source),
-                                          &report, question->fn, question->baton);
+    apr_status_t rv =
+        redirect_edits_find(question->edits, question->source, strlen(question->source), &report,
+                            question->fn, question->baton);
 
-    redirect_edits_destroy(edits);
     if (rv == APR_SUCCESS)
         return HTTP_OK;
     return fail(&question->why, HTTP_BAD_REQUEST,
@@ -627,12 +625,14 @@ int htc_map_rows(request_rec *r, htc_map_question *question)
     if (!base)
         return fail(&question->why, HTTP_CONFLICT, "the map has no rows, see the error log");
     htc_overlays_acquire(redirects, &map->edits, &overlays);
+    question->edits = begin_edits(map, table_of(base), &overlays, false, r->pool);
     if (question->source)
-        status = rows_of_source(r, question, map, table_of(base), &overlays);
+        status = rows_of_source(r, question);
     else
         redirect_edited_each(htc_overlays_join(table_of(base), &overlays), table_of(base)->table,
                              question->differing, question->from, question->fn, question->baton,
                              r->pool);
+    redirect_edits_destroy(question->edits);
     htc_overlays_release(redirects, &overlays);
     htc_table_release(redirects, base);
     return status;

@@ -13,6 +13,7 @@
 
 typedef struct sending {
     request_rec *r;
+    const htc_map_question *question;
     apr_pool_t *scratch;
     uint32_t left;
 } sending;
@@ -24,13 +25,13 @@ static bool send_row(void *baton, const redirect_rule *rule, redirect_differs di
                                         [REDIRECT_ROW_DELETED] = "deleted"};
     sending *s = baton;
     apr_pool_t *pool = s->scratch;
-    const char *target =
-        rule->target ? htc_escape_json(pool, apr_pstrmemdup(pool, rule->target, rule->target_len))
-                     : "null";
+    redirect_row_words row;
 
+    redirect_edits_words(s->question->edits, rule, pool, &row);
     ap_rprintf(s->r, "{\"source\": %s, \"target\": %s, \"status\": %d, \"options\": %s",
-               htc_escape_json(pool, redirect_rule_source(rule, pool)), target, rule->status,
-               htc_escape_json(pool, redirect_rule_options(rule, pool)));
+               htc_escape_json(pool, row.source),
+               row.target ? htc_escape_json(pool, row.target) : "null", rule->status,
+               htc_escape_json(pool, row.options));
     if (rule->line)
         ap_rprintf(s->r, ", \"line\": %u", redirect_line_number(rule->line));
     if (differs != REDIRECT_SAME)
@@ -86,7 +87,7 @@ bool htc_status_asks_rows(const request_rec *r)
 int htc_status_rows(request_rec *r)
 {
     htc_map_question question = {.fn = send_row};
-    sending s = {.r = r};
+    sending s = {.r = r, .question = &question};
     uint64_t limit = ROWS_LIMIT;
     const char *why = read_query(r, &question, &limit);
     int status = HTTP_BAD_REQUEST;
