@@ -299,11 +299,15 @@ SKIP: {
     skip 'the answer is the same under event', 1 if mpm() ne 'event';
     my ($library, $why) = HtCache::Faults::library($dir, 'owners');
     skip $why, 1 if !$library;
+    my ($clock) = HtCache::Faults::library($dir, 'waits');
+    my $waits = "$kept/waits.txt";
+    write_file($waits, "/wait /1\n");
+    chown @user, $waits if !$>;
     my %path = (folder => "$dir/theirs/there.txt", own => "$dir/ours/there.txt");
     symlink $kept, "$dir/theirs" and symlink "../@{[$dir =~ m{([^/]+)$}]}/kept", "$dir/ours" or die "$!\n";
-    my $linked = HtCache::Server->new(name => 'map-linked', htcache => 1, env => { LD_PRELOAD => $library, HTCACHE_OWNERS => '/theirs' }, conf => join "\n",
+    my $linked = HtCache::Server->new(name => 'map-linked', htcache => 1, env => { LD_PRELOAD => "$library:$clock", HTCACHE_OWNERS => '/theirs', HTCACHE_WAITS => $waits }, conf => join "\n",
         'HtCache On', "DocumentRoot \"$dir/root\"", "<Location /htcache-status>\nSetHandler htcache-status\nHtCacheAdmin On\n</Location>",
-        map {"HtCacheRedirectMap \"$_\""} values %path)->start;
+        map {"HtCacheRedirectMap \"$_\""} values(%path), $waits)->start;
     my $client = $linked->client('main', host => 'localhost');
     $text = read_file("$kept/there.txt");
     my $answer = post("set /keep/1 /x\n", client => $client, query => "map=$path{folder}");
@@ -312,6 +316,25 @@ SKIP: {
     is read_file("$kept/there.txt"), $text, 'nothing is written';
     is post("set /keep/1 /x\n", client => $client, query => "map=$path{own}")->{status}, 200, 'links of root and of the server are followed';
     is read_file("$kept/there.txt"), $text =~ s{(/keep/1) \S+}{$1 /x}r, 'and the edit is written';
+
+    # Another one loads the file that was written, and is not done when a load should long have begun: that is
+    # waited for. The clock of whoever waits runs ahead meanwhile.
+    my $apart = sub {
+        my ($uri, @post) = @_;
+        my $pid = fork // die "fork: $!\n";
+        return $pid if $pid;
+        my $own = $linked->client('main', host => 'localhost');
+        my $got = @post ? post(@post, client => $own) : $own->request($uri);
+        POSIX::_exit($got->{status} == 200 || $got->{status} == 302 ? 0 : 1);
+    };
+    write_file("$waits.armed", '');
+    my $writes = $apart->('', "set /wait /2\n", query => 'map=waits.txt');
+    ok wait_until(sub { -e "$waits.renamed" }), 'the file is written';
+    my $loads = $apart->('/wait');
+    ok wait_until(sub { -e "$waits.slept" }), 'whoever wrote it waits for the load, though it takes long';
+    write_file("$waits.go", '');
+    waitpid $_, 0 and is $?, 0, ($_ == $writes ? 'the edit' : 'the request that loads the file') . ' is answered' for $writes, $loads;
+    like location($client, '/wait'), qr{/2$}, 'and the row answers';
     is_deeply [$linked->crashes], [], 'no process has crashed';
     $linked->stop;
 }
