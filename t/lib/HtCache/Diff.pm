@@ -55,7 +55,7 @@ sub log_lines {
     my @lines;
     for my $line (split /\n/, $log) {
         next if $args{drop} && $line =~ $args{drop};
-        next if $line =~ /\[htcache:notice\] .*mod_htcache \d[\d.]*: (?:on|off), /; # of the start
+        next if $line =~ /\[htcache:notice\] .*(?:mod_htcache \d[\d.]*: (?:on|off), |httpd before 2\.4\.53 writes into)/; # of the start
         $line =~ s/^\[\w{3} \w{3} [ \d]\d [\d:.]+ \d{4}\] //;
         $line =~ s/\[pid \d+(?::tid \d+)?\]/[pid]/;
         $line =~ s/\[(client|remote) ([\d.]+|\[?[\da-f:]+\]?):\d+\]/[$1 $2]/;
