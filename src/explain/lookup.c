@@ -263,13 +263,49 @@ static char *ask_program(request_rec *r, char *key)
     return NULL;
 }
 
-#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
-/* Whoever asks httpd whether the connection is encrypted is told so. */
-static int conn_is_ssl(conn_rec *c)
+/* Whoever asks whether the connection is encrypted is told so. */
+static bool is_https(const conn_rec *c)
 {
     const htc_explained *e = htc_server_conf_of(c->base_server)->explained;
 
-    return e && e->https ? OK : DECLINED;
+    return e && e->https;
+}
+
+#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
+static int conn_is_ssl(conn_rec *c)
+{
+    return is_https(c) ? OK : DECLINED;
+}
+
+static void hook_https(void)
+{
+    ap_hook_ssl_conn_is_ssl(conn_is_ssl, NULL, NULL, APR_HOOK_REALLY_FIRST);
+}
+#else
+/* Before httpd 2.4.48 mod_ssl itself is asked, by this function. mod_rewrite and others look for it
+ * when the configuration has been read. */
+APR_DECLARE_OPTIONAL_FN(int, ssl_is_https, (conn_rec *));
+static APR_OPTIONAL_FN_TYPE(ssl_is_https) * of_mod_ssl;
+
+static int ssl_is_https(conn_rec *c)
+{
+    return is_https(c) || (of_mod_ssl && of_mod_ssl(c));
+}
+
+static int stand_for_mod_ssl(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    (void)pconf;
+    (void)plog;
+    (void)ptemp;
+    (void)s;
+    of_mod_ssl = APR_RETRIEVE_OPTIONAL_FN(ssl_is_https);
+    APR_REGISTER_OPTIONAL_FN(ssl_is_https);
+    return OK;
+}
+
+static void hook_https(void)
+{
+    ap_hook_post_config(stand_for_mod_ssl, NULL, NULL, APR_HOOK_REALLY_FIRST);
 }
 #endif
 
@@ -299,7 +335,5 @@ void htc_explain_pre_config(apr_pool_t *pconf, apr_pool_t *ptemp)
     find_rewrite(pconf, ptemp);
     explain_hook_effects(pconf);
     ap_hook_quick_handler(quick_handler, NULL, NULL, APR_HOOK_REALLY_FIRST);
-#if AP_MODULE_MAGIC_AT_LEAST(20120211, 102)
-    ap_hook_ssl_conn_is_ssl(conn_is_ssl, NULL, NULL, APR_HOOK_REALLY_FIRST);
-#endif
+    hook_https();
 }
