@@ -39,6 +39,9 @@ write_file("$tree/ht/.htaccess", "HtCacheRedirectMap map.map format=nginx\n");
 # A request and its subrequests have one budget: each takes half of it.
 write_map("$maps/half.map", slow_rows('/half-[12]', 1 .. $all / 2), '^/half-[12]/a+y$ http://example.org/half');
 
+# PCRE backtracks on the stack of the thread, which must not end.
+write_map("$maps/deep.map", '^/deep/(?:(a)|(b)|c)*$ http://example.org/deep');
+
 write_map("$maps/repeat.map", '^/repeat/(.*)$ http://example.org/' . '$1' x 3900);
 
 # A row without a pattern that stands behind patterns that were not tried.
@@ -46,7 +49,7 @@ write_file("$maps/vercel.json", '{"redirects":[' . join(',',
     (map {qq({"source":"/plain/:p((?:a|aa)+[!$_])","destination":"http://example.org/slow"})} 1 .. $all + 1),
     qq({"source":"/plain/$long","destination":"http://example.org/plain"})) . ']}');
 my $map_lines = join '', map {"HtCacheRedirectMap \"$maps/$_\"\n"}
-    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half repeat)), 'vercel.json';
+    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half deep repeat)), 'vercel.json';
 $map_lines =~ s/ format=nginx"/" format=nginx/g;
 
 my $hard   = '((?:a|aa)+[!?]|a+y)$';
@@ -80,6 +83,7 @@ sub said {
 
 is answer($module, "/few/$long"), '302 http://example.org/few', 'slow patterns alone do not match; the next answers';
 is said('few.map'), 0, 'and nothing is said of that';
+like answer($module, '/deep/' . 'a' x 7900), qr/^(?:302|404) /, 'nor does one that goes deep end a process';
 for my $round (1 .. 3) {
     is answer($module, "/all/$long"), '404 -', "too many slow patterns: no match, request $round";
     is answer($module, "/two/$long"), '404 -', "the same when they stand in two maps, request $round";

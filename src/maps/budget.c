@@ -16,8 +16,10 @@
  */
 #define FIRST_TICK_MS 10
 
-const char *const redirect_pattern_limits[] = {"(*LIMIT_MATCH=200000)(*LIMIT_HEAP=32768)",
-                                               "(*LIMIT_MATCH=200000)", "", NULL};
+const char *const redirect_pattern_limits[] = {
+    "(*LIMIT_MATCH=200000)(*LIMIT_HEAP=32768)",
+    "(*LIMIT_MATCH=200000)(*LIMIT_RECURSION=6000)(*NO_AUTO_POSSESS)", "(*LIMIT_MATCH=200000)", "",
+    NULL};
 
 /* Settings such as (*UTF) stand one behind the other. Behind something else, "(*LIMIT_" is an error
  * or literal. */

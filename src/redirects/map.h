@@ -251,6 +251,8 @@ void htc_maps_child_init(apr_pool_t *pchild, server_rec *s);
 /* redirects/map_regex.c */
 /** Make what these are kept in. */
 apr_status_t htc_map_regex_prepare(htc_redirects *redirects);
+/** As ap_regcomp(), with limits that no pattern can raise. */
+int htc_map_compile(ap_regex_t *regex, const char *pattern, unsigned flags);
 /** True when pattern @a id of the table matches. With @a n, *found are the groups. A pattern that
  * cannot be compiled was reported when the map was loaded; it never matches. Nor does one that takes
  * more than REDIRECT_PATTERN_STEPS; these are charged to @a budget then (NULL: to none). */

@@ -178,11 +178,10 @@ static void take_message(void *baton, redirect_severity severity, uint32_t line,
 static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
 {
     const editing *ing = baton;
-    int rc, cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
     ap_regex_t regex;
     char text[256];
+    int rc = htc_map_compile(&regex, pattern, flags);
 
-    rc = ap_regcomp(&regex, pattern, cflags);
     if (!rc) {
         ap_regfree(&regex);
         return NULL;

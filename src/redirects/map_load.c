@@ -442,10 +442,9 @@ static void log_duplicate(void *baton, uint32_t line, uint32_t first)
 static const char *try_pattern(void *baton, const char *pattern, unsigned flags)
 {
     loading *load = baton;
-    int cflags = AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
     ap_regex_t regex;
     char text[256];
-    int rc = ap_regcomp(&regex, pattern, cflags);
+    int rc = htc_map_compile(&regex, pattern, flags);
 
     if (!rc) {
         ap_regfree(&regex);

@@ -22,8 +22,8 @@ static int flags_of(unsigned flags)
     return AP_REG_EXTENDED | (flags & REDIRECT_ICASE ? AP_REG_ICASE : 0);
 }
 
-/* With limits that no pattern can raise; a copy of what is at most as long as a pattern may be. */
-static int compile_limited(ap_regex_t *regex, const char *pattern, unsigned flags)
+/* A copy is made of what is at most as long as a pattern may be. */
+int htc_map_compile(ap_regex_t *regex, const char *pattern, unsigned flags)
 {
     size_t len = strnlen(pattern, REDIRECT_MAX_TEXT);
     int rc = AP_REG_ESPACE;
@@ -77,7 +77,7 @@ static ap_regex_t *compile(htc_table *table, uint32_t id, const char *pattern, u
     regex = atomic_load(&table->regexes[id]);
     if (!regex) {
         regex = apr_palloc(table->pool, sizeof(*regex));
-        if (compile_limited(regex, pattern, flags))
+        if (htc_map_compile(regex, pattern, flags))
             regex = NULL;
         else
             apr_pool_cleanup_register(table->pool, regex, free_regex, apr_pool_cleanup_null);
@@ -143,7 +143,7 @@ static bool run_new(htc_process_cache *cache, uint64_t hash, const regex_key *ke
     size_t cost;
     bool matches;
 
-    if (!made || compile_limited(&made->regex, pattern, flags)) {
+    if (!made || htc_map_compile(&made->regex, pattern, flags)) {
         free(made);
         return false;
     }
