@@ -163,8 +163,9 @@ def large(lines):
             cells = [text(name) or (figures["left_out"].get(name) if name in figures["left_out"] else "–")
                      for name in ("HtCacheRedirectMap", "HAProxy map_str", "nginx map")]
             lines.append(f"| {count:,} rows: {what} | {' | '.join(cells)} | `make bench BENCH=tenmillion` |")
-        line("start, of the text; of the kept table, s", lambda n: cell(n, "text") and f"{cell(n, 'text', 'seconds'):.1f}" + (
-            f"; {cell(n, 'kept', 'seconds'):.1f}" if cell(n, "kept") else ""))
+        for key, words in (("seconds", "start"), ("cpu", "processor time of it")):
+            line(f"{words}, of the text; of the kept table, s", lambda n: cell(n, "text") and f"{cell(n, 'text', key):.1f}" + (
+                f"; {cell(n, 'kept', key):.1f}" if cell(n, "kept") else ""))
         line("memory of all processes; the most during the start, MB", lambda n: cell(n, "text") and
              f"{cell(n, 'text', 'pss') / 1e6:,.0f}; {max(cell(n, 'text', 'most'), cell(n, 'text', 'pss')) / 1e6:,.0f}")
         line("reload, s; memory meanwhile, MB", lambda n: cell(n, "reload", "seconds") and

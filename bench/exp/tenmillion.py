@@ -13,7 +13,8 @@ from kit.report import Standing, megabytes, rate
 TITLE = "Ten million rows"
 ABOUT = """Rows as in *bulk*: 1,000,000 and 10,000,000 of them. *start*: from the command to the first right answer, to a row at
 random; *text* without a kept table, *kept* with the one that the start before wrote. *memory*: of all processes (PSS), after the
-start, and the most while it went on. Then the file is replaced by one with other targets, under load of one connection:
+start, and the most while it went on. *processor* is the processor time of all processes in that, which other work on the machine
+changes less than the time. Then the file is replaced by one with other targets, under load of one connection:
 *reload* is the time from the rename, or nginx's `HUP`, until a row has its new target. HAProxy takes a whole file only with a
 second process that replaces the first one: *reload* is the time of that process' start, which has the other's memory beside its own. nginx has `map_hash_max_size` of two
 places for a row. What takes more than its bound is ended and left out."""
@@ -238,13 +239,14 @@ def report(page, parts):
         for name, entry in figures["contenders"].items():
             reload = entry.get("reload", {})
             kept = entry.get("kept")
-            table.append([name, seconds(entry["text"]["seconds"]), seconds(kept["seconds"]) if kept else "–",
+            table.append([name, seconds(entry["text"]["seconds"]), seconds(entry["text"]["cpu"]),
+                          seconds(kept["seconds"]) if kept else "–", seconds(kept["cpu"]) if kept else "–",
                           megabytes(entry["text"]["pss"]), megabytes(max(entry["text"]["most"], entry["text"]["pss"])),
                           rate(entry["match"]) if "match" in entry else "–",
                           seconds(reload["seconds"]) if "seconds" in reload else reload.get("failed", "–"),
                           f"{reload['longest_ms']:.0f}" if "seconds" in reload else "–",
                           megabytes(reload["most"]) if "seconds" in reload else "–"])
-        page.table(["", "start s, text", "kept", "memory MB", "most", "match/s", "reload s", "longest ms", "most MB"], table)
+        page.table(["", "start s, text", "processor", "kept", "processor", "memory MB", "most", "match/s", "reload s", "longest ms", "most MB"], table)
         for name, why in figures["left_out"].items():
             page.text(f"Left out, *{name}*: {why}.")
         mine = figures["contenders"].get("HtCacheRedirectMap")
