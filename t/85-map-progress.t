@@ -1,7 +1,8 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
-# How far the load of a large map is: in the error log when it takes longer than a second, and then every five, or at a
-# start on the terminal; on the status page, in its JSON and in htcachectl status --all; and in htcachectl check on a
-# terminal. The clock goes on by what the driver says (t/faults/progress.c). Event MPM only: all is the same everywhere.
+# What says how far the load of a large map is. When it takes longer than a second the error log does, and then every
+# five; at a start it is the terminal. So do the status page, its JSON and htcachectl status --all. htcachectl check and
+# lookup do on a terminal. The clock goes on by what the driver says (t/faults/progress.c). Event MPM only: all is the
+# same everywhere.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);

@@ -2,9 +2,8 @@
 /*
  * A library to be loaded ahead of others (LD_PRELOAD), for t/85-map-progress.t: a clock that the driver sets,
  * and a load of a map that stands still. The file that HTCACHE_PROGRESS names is mapped. With each reading
- * the clock that mod_htcache measures by goes on by so many milliseconds as the file says. A message of a
- * load that has read half of its file or more is written, and then its process goes on only when the driver
- * says so, or after 20 seconds.
+ * the clock that mod_htcache measures by goes on by so many milliseconds as the file says. A thread that has
+ * logged that half of a map's file is read, or more, waits until the driver lets it go on, for 20 seconds at most.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
