@@ -29,11 +29,11 @@ sub write_map {
     rename "$map.new", $map or die "$map: $!\n";
 }
 
-# So many milliseconds pass from one look at the clock to the next.
+# So many milliseconds pass from one look at the clock to the next; if it stands, no others.
 sub set_clock {
-    my ($ms, $holds) = @_;
+    my ($ms, $holds, $stands) = @_;
     open my $fh, '+<:raw', $control or die "$control: $!\n";
-    syswrite $fh, pack 'L2', $ms, $holds // 0;
+    syswrite $fh, pack 'L3', $ms, $holds // 0, $stands // 0;
 }
 write_file($control, "\0" x 4096);
 write_map('first');
@@ -57,13 +57,13 @@ sub location { return HtCache::Client::header($server->client('main')->request('
 
 # --- at a start, which speaks to the terminal ---------------------------------------------------
 
-set_clock(0);
+set_clock(0, 0, 1);
 $server->start;
 is location(), 'http://example.org/first/7', 'the map answers';
 unlike $server->{said} . said(), qr/HtCacheRedirectMap: /, 'a load of less than a second says nothing';
 $server->stop;
 
-set_clock(300);
+set_clock(300, 0, 1);
 $server->start;
 set_clock(0);
 my $said = $server->{said};

@@ -2,7 +2,8 @@
 /*
  * A library to be loaded ahead of others (LD_PRELOAD), for t/85-map-progress.t: a clock that the driver sets,
  * and a load of a map that stands still. The file that HTCACHE_PROGRESS names is mapped. With each reading
- * the clock that mod_htcache measures by goes on by so many milliseconds as the file says. A thread that has
+ * the clock that mod_htcache measures by goes on by so many milliseconds as the file says, and by nothing else
+ * if the file says so. A thread that has
  * logged that half of a map's file is read, or more, waits until the driver lets it go on, for 20 seconds at most.
  */
 #define _GNU_SOURCE
@@ -18,8 +19,9 @@
 #include <unistd.h>
 
 typedef struct control {
-    uint32_t step_ms, holds;
+    uint32_t step_ms, holds, stands, zero;
     _Atomic uint64_t ahead_ms;
+    _Atomic int64_t stood_at;
 } control;
 
 static volatile control *set;
@@ -44,6 +46,13 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 
     if (result || !set || clock != CLOCK_MONOTONIC_COARSE)
         return result;
+    if (set->stands) { /* other work on the machine takes no time */
+        int64_t none = 0;
+
+        atomic_compare_exchange_strong(&set->stood_at, &none, (int64_t)now->tv_sec);
+        now->tv_sec = (time_t)set->stood_at;
+        now->tv_nsec = 0;
+    }
     ahead = atomic_fetch_add(&set->ahead_ms, set->step_ms) + set->step_ms;
     now->tv_sec += (time_t)(ahead / 1000);
     now->tv_nsec += (long)(ahead % 1000) * 1000000;
