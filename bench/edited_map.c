@@ -91,7 +91,7 @@ static const redirect_edited *edit_rows(const redirect_table *base,
 {
     redirect_report report = {.fn = show};
     redirect_edits *e = redirect_edits_create(base, 1, NULL, 0, options, pool);
-    unsigned step = rows / edits;
+    unsigned step = edits ? rows / edits : rows + 1;
     uint32_t counters;
     bool older;
     text t = {0};
@@ -106,7 +106,7 @@ static const redirect_edited *edit_rows(const redirect_table *base,
         else
             put_row(&t, "add ", kind, 2 * rows + i, "added");
     }
-    if (redirect_edits_apply(e, t.at, t.len, &report) != APR_SUCCESS ||
+    if (redirect_edits_apply(e, t.at ? t.at : "", t.len, &report) != APR_SUCCESS ||
         redirect_edits_finish(e, 1, &size, &counters, &older) != APR_SUCCESS)
         die("the edits cannot be made");
     image = take(size);
@@ -196,7 +196,8 @@ int main(int argc, char **argv)
     w.edited = edit_rows(w.base, &options, kind, rows, edits, pool);
     w.requests = apr_palloc(pool, w.lookups * sizeof(*w.requests));
     for (unsigned i = 0; i < w.lookups; i++) {
-        unsigned step = rows / edits, n = (unsigned)((uint64_t)i * 2654435761U % rows);
+        unsigned step = edits ? rows / edits : rows + 1,
+                 n = (unsigned)((uint64_t)i * 2654435761U % rows);
 
         if (n % step == 0) /* it may be edited */
             n++;

@@ -3,7 +3,7 @@
 """What a look-up in a map takes while rows of it are edited, in instructions beside the same look-up
 without edits (callgrind). No row that is asked for was edited. Run by hand, from the source tree:
 
-    bench/edited_map.py BUILD [edits...]
+    ROWS=30000 bench/edited_map.py BUILD [edits...]
 
 BUILD is the build directory; the edits are numbers of rows that are edited, 100 10000.
 """
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-ROWS = 30000
+ROWS = int(os.environ.get("ROWS", 30000))
 LOOKUPS = 1000
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
