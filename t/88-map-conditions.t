@@ -295,7 +295,7 @@ sub steps {
 }
 is steps('/w&header=Accept:%20application/json,text/turtle;q=0.5'), <<'EOT' =~ s/\n\z//r, 'a negotiation is explained';
 map.txt:1 the row with 303 to /html: it is the default
-map.txt:2 the row with 303 to /ttl: accept=text/turtle,application/rdf+xml has the quality 0.5
+map.txt:2 the row with 303 to /ttl: accept=application/rdf+xml,text/turtle has the quality 0.5
 map.txt:3 the row with 303 to /json: accept=application/json has the quality 1
 map.txt:0 the answer has Vary: Accept
 EOT
