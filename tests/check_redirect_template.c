@@ -35,6 +35,11 @@ static unsigned rounds(unsigned n)
 
 /* --- templates and regexes -------------------------------------------------------------------- */
 
+/* Literals as long as what is compared at once, looked for in a segment, or kept of a template. */
+#define B16  "bbbbbbbbbbbbbbbb"
+#define B64  B16 B16 B16 B16
+#define B255 B64 B64 B64 B16 B16 B16 "bbbbbbbbbbbbbbb"
+
 /* What templates are written with, each with texts that it matches. */
 static const struct word {
     const char *text;
@@ -49,6 +54,9 @@ static const struct word {
     {"/", {"/", "/"}},
     {"/ab/", {"/ab/", "/ab"}},
     {"\xc3\xa9", {"\xc3\xa9", "\xc3\x89"}},
+    {B64, {B64, B64 "b"}},
+    {B255, {B255, B64 "B" B64}},
+    {B255 "b", {B255 "b", B255 "a"}},
     {"([^/]+)", {"a", "ab", "a-b.a", "\n"}},
     {"([^/]+?)", {"b", "-", "aa-b", "a\n"}},
     {"([^/]+)", {"x", "-a", "b", "."}},
@@ -62,22 +70,25 @@ static const struct word {
     {"(?:/((?:[^/]+?)(?:/(?:[^/]+?))*))?", {"", "/a-", "/ab/b/a", "/a/"}},
 };
 #define WORDS   COUNT_OF(words)
-#define MOST    9 /* words of a template */
-#define LITERAL 9 /* the first of them are literals */
+#define MOST    9  /* words of a template */
+#define LITERAL 12 /* the first of them are literals, */
+#define SHORT   9  /* of which these are short */
+#define ROOM    (MOST * 300)
 
 typedef struct sample {
     unsigned n, word[MOST];
-    char text[400];
+    char text[ROOM];
 } sample;
 
 static void random_sample(sample *s)
 {
     const char *end = draw(3) ? "$" : "/?$";
     char *to = s->text + sprintf(s->text, "^/");
+    bool few = draw(20) == 0; /* or PCRE has no steps left for long ones */
 
-    s->n = 1 + draw(MOST);
+    s->n = 1 + draw(few ? 3 : MOST);
     for (unsigned i = 0; i < s->n; i++) {
-        s->word[i] = draw(2) ? draw(LITERAL) : draw(WORDS);
+        s->word[i] = draw(4) ? draw(few ? LITERAL : SHORT) : LITERAL + draw(WORDS - LITERAL);
         to += sprintf(to, "%s", words[s->word[i]].text);
     }
     strcpy(to, end);
@@ -138,7 +149,7 @@ START_TEST(a_template_is_its_regex)
     for (unsigned i = 0; i < all; i++) {
         map_regexes *regexes;
         apr_pool_t *sub;
-        char path[400];
+        char path[ROOM];
         sample s;
 
         random_sample(&s);
@@ -157,6 +168,26 @@ START_TEST(a_template_is_its_regex)
     }
     ck_assert_uint_gt(templates, all / 10);
     ck_assert_uint_gt(matched, templates * 3);
+}
+END_TEST
+
+/* A template with a search has a bit for each place of a path. */
+START_TEST(the_longest_path)
+{
+    static const char pattern[] = "^/(.*)/x/(.*)/y/(.*)$";
+    char *path = apr_palloc(pool, RT_TEMPLATE_PATH + 2);
+    redirect_group groups[4];
+
+    memset(path, 'a', RT_TEMPLATE_PATH + 1);
+    memcpy(path, "/a/x/b/y/", 9);
+    ck_assert(redirect_template_needs_search(pattern, strlen(pattern)));
+    ck_assert_int_eq(redirect_template_match(pattern, strlen(pattern), REDIRECT_SEARCHED, path,
+                                             RT_TEMPLATE_PATH, groups, 4),
+                     4);
+    ck_assert_int_eq(groups[3].end, RT_TEMPLATE_PATH);
+    ck_assert_int_eq(redirect_template_match(pattern, strlen(pattern), REDIRECT_SEARCHED, path,
+                                             RT_TEMPLATE_PATH + 1, groups, 4),
+                     0);
 }
 END_TEST
 
@@ -198,8 +229,9 @@ static const char *const netlify_pieces[] = {"/",  "/:year", "/:id", "/a",     "
                                              "-x", "*",      "/A.b", "%2Fc",   "/:m-x", "/new",
                                              "//", ".html",  "/b",   "%C3%A9", "/:n*x", "%0A"};
 static const char *const vercel_pieces[] = {
-    "/:year",  "/:a-:b", "/old", "/:p*", "/:q+",    "/:r?", "/a",  "/(.*)",       "-x",
-    "/:c.:d-", "%2Fc",   "/new", "/",    "/:e.pdf", ".b",   "/:z", "/:n(\\\\d+)", "%C3%A9"};
+    "/:year", "/:a-:b", "/old",        "/:p*",   "/:q+",       "/:r?", "/a",
+    "/(.*)",  "-x",     "/:c.:d-",     "%2Fc",   "/new",       "/",    "/:e.pdf",
+    ".b",     "/:z",    "/:n(\\\\d+)", "%C3%A9", "/:j/b/:h?-x"};
 static const char *const path_pieces[] = {"/",     "/a",   "/old", "/2024", "-x",     "/A.b",
                                           "//",    "%2Fc", "%2fc", "/new",  "/é",     ".pdf",
                                           ".html", "/b-c", "%0A",  "/",     "/a.b-c", "/OLD"};
@@ -741,7 +773,7 @@ START_TEST(any_bytes_may_stand_there)
     seed = (unsigned)_i + 1;
     for (unsigned i = 0; i < all; i++) {
         redirect_group groups[REDIRECT_GROUPS];
-        char path[400];
+        char path[ROOM];
         sample s;
         size_t len, path_len;
         char *text, *subject;
@@ -779,6 +811,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 600);
     tcase_add_test(tc, what_is_no_template);
+    tcase_add_test(tc, the_longest_path);
     if (map_regexes_available()) {
         tcase_add_loop_test(tc, a_template_is_its_regex, 0, 4);
         tcase_add_loop_test(tc, a_map_answers_as_with_regexes, 0, 4);

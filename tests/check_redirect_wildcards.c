@@ -40,10 +40,11 @@ static const char *const netlify_pieces[] = {
     "/:n*x", "%0A",    "/:i:j", "/:ab", ":k_2", "/-:u-:v", "/w:x",   ":a%41",
     "/:a",   "/:a.:b", "/a",    "/b",   "/%26", "/c",      "/" LONG, ":y" LONG};
 static const char *const vercel_pieces[] = {
-    "/:year",  "/:a-:b",  "/old", "/:p*", "/:q+",    "/:r?",   "/a",   "/(.*)",     "-x",
-    "/:c.:d-", "%2Fc",    "/new", "/",    "/:e.pdf", ".b",     "/:z",  "/:n(\\d+)", "%C3%A9",
-    "(.*)",    "/(.*)?",  "/b",   "/:s*", "/:t+-x",  "/:1",    "/w:x", "/a\\:b",    "/:u:v",
-    "/(\\d+)", "/:w(.*)", "/c",   "/:f*", "/" LONG,  ":y" LONG};
+    "/:year",  "/:a-:b", "/old",      "/:p*",   "/:q+",    "/:r?",        "/a",
+    "/(.*)",   "-x",     "/:c.:d-",   "%2Fc",   "/new",    "/",           "/:e.pdf",
+    ".b",      "/:z",    "/:n(\\d+)", "%C3%A9", "(.*)",    "/(.*)?",      "/b",
+    "/:s*",    "/:t+-x", "/:1",       "/w:x",   "/a\\:b",  "/:u:v",       "/(\\d+)",
+    "/:w(.*)", "/c",     "/:f*",      "/" LONG, ":y" LONG, "/:j/b/:h?-x", "/:g/b/:l*c"};
 static const char *const hosts[] = {"h.example", "a.h.example", "other.example"};
 static const char *const row_hosts[] = {"//h.example", "https://h.example", "http://h.example",
                                         "//*.h.example"};
