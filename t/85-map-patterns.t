@@ -6,7 +6,7 @@ use strict;
 use warnings;
 use Test::More;
 use HtCache::Client;
-use HtCache::Env qw(read_file work_dir write_file wait_past_racy);
+use HtCache::Env qw(mpm read_file work_dir write_file wait_past_racy);
 use HtCache::Server;
 
 my $tree = work_dir('patterns');
@@ -48,8 +48,18 @@ write_map("$maps/repeat.map", '^/repeat/(.*)$ http://example.org/' . '$1' x 3900
 write_file("$maps/vercel.json", '{"redirects":[' . join(',',
     (map {qq({"source":"/plain/:p((?:a|aa)+[!$_])","destination":"http://example.org/slow"})} 1 .. $all + 1),
     qq({"source":"/plain/$long","destination":"http://example.org/plain"})) . ']}');
+
+# Wildcards have a budget of their own. Each of these rows must be compared, from each place of the path.
+my $wild = '/aaaaaaaaa' x 300;
+sub wild_rows {
+    my ($at, $n) = @_;
+    my @rows = map { my $i = $_; "/$at/(.*)" . join('(.*)', map { $i >> $_ & 1 ? 'aa' : 'a' } 0 .. 6) . '(.*)b(.*)' } 0 .. $n - 1;
+    return map({qq({"source":"$_","destination":"http://example.org/hard"})} @rows),
+        qq({"source":"/$at/(.*)","destination":"http://example.org/$at"});
+}
+write_file("$maps/wild.json", '{"redirects":[' . join(',', wild_rows('wild-few', 2), wild_rows('wild-all', 128)) . ']}');
 my $map_lines = join '', map {"HtCacheRedirectMap \"$maps/$_\"\n"}
-    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half deep repeat)), 'vercel.json';
+    map({"$_.map format=nginx"} qw(few all sum-1 sum-2 half deep repeat)), 'vercel.json', 'wild.json';
 $map_lines =~ s/ format=nginx"/" format=nginx/g;
 
 my $hard   = '((?:a|aa)+[!?]|a+y)$';
@@ -101,6 +111,14 @@ is said('half.map'), 0, 'and so far none was used up';
 write_file("$tree/halves.shtml", qq(<!--#include virtual="/half-1/$long" --><!--#include virtual="/half-2/$long" --><!--#include virtual="/half-2/b$long" -->));
 $module->client('main')->request('/halves.shtml');
 is said('half.map'), 1, 'subrequests share the budget of their request';
+
+if (mpm() eq 'event') { # it is the same under every MPM
+    is answer($module, "/wild-few$wild"), '307 http://example.org/wild-few', 'wildcards that do not match; the next row answers';
+    is said('wild.json'), 0, 'and nothing is said of that';
+    is answer($module, "/wild-all$wild"), '404 -', "too many wildcards for a long path: no match, request $_" for 1 .. 3;
+    is said('wild.json'), 1, 'which is said once';
+    is answer($module, '/wild-all/aay'), '307 http://example.org/wild-all', 'a shorter path is answered';
+}
 
 # A target that repeats a group some thousand times: httpd makes no text of that length, either, and no memory is taken.
 is answer($module, '/repeat/' . 'x' x 1000), '404 -', 'a target that becomes too long is no answer';
