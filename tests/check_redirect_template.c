@@ -437,140 +437,7 @@ START_TEST(what_the_platforms_say)
 }
 END_TEST
 
-/* --- formats without patterns ----------------------------------------------------------------- */
-
-static const struct {
-    const char *map, *text, *said; /* "": it is a row */
-} looks[] = {
-    {"a.txt", "/old/* /new/:splat", "E1 '*' in the source is no pattern here; subpath=on"},
-    {"a.txt", "/blog/(.*) /b/$1", "E1 '(.*)' in the source is no pattern here"},
-    {"a.txt", "/blog/([0-9]+) /b/$1", "E1 '([' in"},
-    {"a.txt", "/blog/(\\d+) /b/$1", "E1 '(\\' in"},
-    {"a.txt", "^/x$ /y", "E1 '^' in"},
-    {"a.txt", "/^x$ /y", "E1 '^' in"},
-    {"a.txt", "https://h.example/^x /y", "E1 '^' in"},
-    {"a.txt", "/a/:id /b/:id", "E1 ':id' in"},
-    {"a.txt", "/a/:id/x?q=1 https://n.example/b?i=:id", "E1 ':id' in"},
-    {"a.csv", "source,target\n/old/*,/new\n", "E2 '*' in the source is no pattern here; a column"},
-    {"a.csv", "//h.example/a/*,https://n.example/,301,true,false,false,false",
-     "E1 '*' in the source"},
-    {"a.map", "/old/* /new;", "E1 '*' in the source is no pattern here; a regex begins with '~'"},
-    {"a.map", "^/x$ /y;", "E1 '^' in"},
-    {"a.json", "[{\"source\":\"/old/*\",\"destination\":\"/b\"}]", "E1 '*' in"},
-    {"a.json", "[{\"source\":\"/a/:id\",\"destination\":\"/b\"}]",
-     "E1 bulk redirects have no patterns"},
-    {"vercel.json", "{\"redirects\":[{\"source\":\"/^x\",\"destination\":\"/b\"}]}", "E1 '^' in"},
-    {"_redirects", "/a/(.*) /b", "E1 '(.*)' in the source is no pattern here; this format has '*'"},
-    {"_redirects", "/a/([^/]+) /b", "E1 '([' in"},
-    {"_redirects", "^/a$ /b", "E1 '^' in"},
-    {"_redirects", "/a/* /b/:year/:splat", "E1 the target has ':year', which the source does not"},
-    /* Regexes without a group */
-    {"a.txt", "/a/[0-9]+ /b", "E1 '[0-9]+' in the source is no pattern here"},
-    {"a.txt", "/a/[a-zA-Z0-9_-]/x /b", "E1 '[a-zA-Z0-9_-]' in"},
-    {"a.txt", "/a/[0-9]{4} /b", "E1 '[0-9]{4}' in"},
-    {"a.txt", "/a/[^/]+/x /b", "E1 '[^/]+' in"},
-    {"a.txt", "/a/[abc]+/x /b", "E1 '[abc]+' in"},
-    {"a.txt", "/a/[0-9]?$ /b", "E1 '[0-9]?' in"},
-    {"a.txt", "/a-\\d+ /b", "E1 '\\d' in"},
-    {"a.txt", "/a\\.html /b", "E1 '\\.' in"},
-    {"a.txt", "/a/{b,c} /d", "E1 '{b,c}' in"},
-    {"a.txt", "/a/(b|c) /d", "E1 '(b|c)' in"},
-    {"a.txt", "/a|/b /d", "E1 '|' in"},
-    {"a.txt", "/a/(?:b) /d", "E1 '(?' in"},
-    {"a.txt", "/a/(b)? /d", "E1 ')?' in"},
-    {"a.txt", "/a/(bc)+ /d", "E1 ')+' in"},
-    {"a.txt", "/a/(.+)/b /d", "E1 '(.+)' in"},
-    {"a.txt", "/a/.+ /b",
-     "E1 '.+' in the source is no pattern here; subpath=on is for all below a "
-     "path, and a map with format=netlify has '*' and ':name'. If it means "
-     "itself, write %2B for its '+'"},
-    {"a.txt", "/a.+/b /c", "E1 '.+' in"},
-    {"a.txt", "/a$ /b", "E1 '$' in"},
-    {"a.txt", "/a/?$ /b", "E1 '$' in"},
-    {"a.txt", "~^/a /b", "E1 '^' in"},
-    {"a.txt", "/a?id=[0-9]+ /b", "E1 '[0-9]+' in"},
-    {"a.txt", "/a?id=.* /b", "E1 '.*' in"},
-    {"a.txt", "/a?id=(.*) /b", "E1 '(.*)' in"},
-    {"a.txt", "/a?id=\\d /b", "E1 '\\d' in"},
-    {"a.txt", "/a?id=5$ /b", "E1 '$' in"},
-    /* Names, as others have them */
-    {"a.txt", "/a/{id} /b/{id}", "E1 '{id}' in"},
-    {"a.txt", "/a/$1 /b", "E1 '$1' in"},
-    {"a.txt", "/a?id=:id /b/:id", "E1 ':id' in"},
-    {"a.txt", "/a?id=$1 /b/$1", "E1 '$1' in"},
-    /* In the other formats */
-    {"a.csv", "source,target\n/a/[0-9]+,/b\n", "E2 '[0-9]+' in"},
-    {"a.csv", "//h.example/a/.+,https://n.example/,301,true,false,false,false", "E1 '.+' in"},
-    {"a.map", "/a$ /b;", "E1 '$' in the source is no pattern here; a regex begins with '~'"},
-    {"a.json", "[{\"source\":\"/a/[0-9]+\",\"destination\":\"/b\"}]", "E1 '[0-9]+' in"},
-    {"a.json", "[{\"source\":\"/a/{b,c}\",\"destination\":\"/d\"}]", "E1 '{b,c}' in"},
-    {"vercel.json", "{\"redirects\":[{\"source\":\"/a$\",\"destination\":\"/b\"}]}",
-     "E1 '$' in the source is no pattern here; a regex stands in parentheses"},
-    {"vercel.json", "{\"redirects\":[{\"source\":\"/a/[0-9]+\",\"destination\":\"/b\"}]}",
-     "E1 '[0-9]+' in the source is no pattern here; a regex stands in parentheses, as in "
-     "'/:id(\\d+)'. If it means itself, write a backslash in front"},
-    {"vercel.json", "{\"redirects\":[{\"source\":\"/:a/\\\\d\",\"destination\":\"/b\"}]}",
-     "E1 '\\d' in the source is no pattern here; a regex stands in parentheses"},
-    {"vercel.json", "{\"redirects\":[{\"source\":\"/:a/b$\",\"destination\":\"/b\"}]}",
-     "E1 '$' in"},
-    {"_redirects", "/a/:b/[0-9]+ /c", "E1 '[0-9]+' in the source is no pattern here; this format"},
-    {"_redirects", "/a/{b,c}/* /d", "E1 '{b,c}' in"},
-    {"_redirects", "/a/.+ /b", "E1 '.+' in"},
-    {"_redirects", "/a/$1 /b", "E1 '$1' in"},
-    {"_redirects", "/a/:b$ /c", "E1 '$' in"},
-    /* These are addresses as there are many, or say that they mean themselves. */
-    {"a.txt", "/Report[1].pdf /b/Report[1].pdf", ""},
-    {"a.txt", "/Report[1]+final+(2).pdf?x[0]=a+b /b", ""},
-    {"a.txt", "/r[2010-2011].pdf /b", ""},
-    {"a.txt", "/a/[draft]/b /c", ""},
-    {"a.txt", "/a+b/persons-65+.pdf /c", ""},
-    {"a.txt", "/Dr.+Smith /c", ""},
-    {"a.txt", "/65+ /c", ""},
-    {"a.txt", "/{0F1C2A3B-12AB-4C5D-8E9F-001122334455}.aspx /c", ""},
-    {"a.txt", "/a/{id} /c", ""},
-    {"a.txt", "/user$/x /c", ""},
-    {"a.txt", "/save-$5 /c/save-$5", ""},
-    {"a.txt", "/a/$100 /c", ""},
-    {"a.txt", "/docs\\data\\www /c", ""},
-    {"a.txt", "/a|b /c", ""},
-    {"a.txt", "/a?q=(a|b)&f={x,y}&p=*.pdf&c=$ /b", ""},
-    {"a.txt", "/a(1)?id=5 /b", ""},
-    {"a.txt", "/a/? /b", ""},
-    {"a.txt", "/%5B0-9]/%7Ba,b}/%28b|c)/.%2B/%5Cd/%241/x%24 /b", ""},
-    {"a.txt", "/a?id=%5B0-9]+x%24 /b", ""},
-    {"vercel.json",
-     "{\"redirects\":[{\"source\":\"/a\\\\[0-9]/.\\\\+\\\\$\","
-     "\"destination\":\"/b\"}]}",
-     ""},
-    {"_redirects", "/a.*/x[1]/:b /c", ""},
-    {"a.txt", "/old/%2A /new", ""},
-    {"a.txt", "/%5Ex%24 /new", ""},
-    {"a.txt", "/a/%28%5B /new", ""},
-    {"a.txt", "/a/%3Aid /b/:id", ""},
-    {"a.txt", "/a/:id /b", ""},
-    {"a.txt", "/a/:id /b/:idx", ""},
-    {"a.txt", "/wiki/Special:Search /w/Special:Search", ""},
-    {"a.txt", "/a/:80 /b/:80", ""},
-    {"a.txt", "/a(b)_(.x)/c^2$/ /b", ""},
-    {"a.txt", "/a?x=* /b", ""},
-    {"a.txt", "//*.h.example/a /b", ""},
-    {"a.map", "/w/Special:Search /w;", ""},
-    {"_redirects", "/wiki/Special:Search /b", ""},
-    {"_redirects", "/a/* /b", ""},
-};
-
-START_TEST(what_looks_like_a_pattern)
-{
-    for (size_t i = 0; i < COUNT_OF(looks); i++) {
-        test_map *map = test_map_load(looks[i].map, looks[i].text, "");
-
-        ck_assert_msg(*looks[i].said ? test_map_said(map, looks[i].said) : !map->report.errors,
-                      "%s: %s", looks[i].text, map->log);
-        ck_assert_uint_eq(map->report.rows, !*looks[i].said);
-        test_map_free(map);
-    }
-}
-END_TEST
+/* --- rows that are hidden ------------------------------------------------------------------------ */
 
 /* Rows that never answer, as an earlier one does, and those that may: W with their line. */
 static const struct {
@@ -817,7 +684,6 @@ int main(void)
         tcase_add_loop_test(tc, a_map_answers_as_with_regexes, 0, 4);
         tcase_add_test(tc, what_the_platforms_say);
     }
-    tcase_add_test(tc, what_looks_like_a_pattern);
     tcase_add_test(tc, what_is_never_used);
     tcase_add_test(tc, many_that_are_alike);
     tcase_add_test(tc, the_time_is_linear);
