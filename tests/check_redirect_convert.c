@@ -372,6 +372,26 @@ START_TEST(random_maps_there_and_back)
 }
 END_TEST
 
+/* A rule that answers for what DirectoryIndex tries, and not for the directory. */
+START_TEST(index_of_a_directory)
+{
+    static const char *const texts[] = {"RewriteRule ^(.+)$ /x [R,L]\n",
+                                        "RewriteRule ^(.*)$ /x [R,L]\n"};
+    convert_list *list = list_of(CONVERT_HTTPD, texts[_i], "htaccess");
+    convert_result result;
+    const char *text = written(list, CONVERT_CSV, &result);
+
+    if (!test_map_has_regexes())
+        return;
+    tool_verify(list, CONVERT_CSV, &result.options, false, text, strlen(text));
+    ck_assert_str_eq(said,
+                     _i ? ""
+                        : "E0 a map answers '/' as '/index.html', which DirectoryIndex tries; "
+                          "RewriteRules do not. Set 'DirectoryIndex disabled' there, or add a "
+                          "row for '/'\n");
+}
+END_TEST
+
 /* Rows with conditions are rows with the same conditions, or are named. */
 START_TEST(conditions)
 {
@@ -499,6 +519,7 @@ int main(void)
     tcase_add_loop_test(tc, each_row_is_counted_once, 0, (int)COUNT_OF(counted) * CONVERT_FORMATS);
     tcase_add_loop_test(tc, random_maps_there_and_back, 0, CONVERT_FORMATS);
     tcase_add_test(tc, what_nginx_cannot_say);
+    tcase_add_loop_test(tc, index_of_a_directory, 0, 2);
     tcase_add_test(tc, conditions);
     tcase_add_loop_test(tc, real_lists_in_every_format, 0, CONVERT_FORMATS);
     suite_add_tcase(s, tc);

@@ -41,6 +41,11 @@ typedef struct convert_rule {
     bool left_out;  /* nor at all */
     bool differs;   /* it was written with a loss that only few requests see, which was reported */
     bool unread;    /* it was written as it is, but in a way that is not read again */
+    const char
+        *base; /* of a RewriteRule that redirects in a directory: its URL path, with "/" in front
+                       * and behind */
+    /** In what httpd treats captured bytes otherwise than a map, as a message; NULL: in nothing. */
+    const char *captured;
     /** What a pattern was made of: "/a/:b*" and its target, as they are written; NULL: the pattern
      * is what is written. It is for rule.target as it was then. */
     const char *written, *written_target, *made_target;

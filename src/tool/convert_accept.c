@@ -247,9 +247,9 @@ static const char *example(const convert_accept *rows, const uint32_t *lines, in
 }
 
 static const char *changes(const convert_accept *rows, const uint32_t *lines, int n,
-                           apr_pool_t *pool)
+                           const char *which, apr_pool_t *pool)
 {
-    const char *agent = "", *order = "", *which = "it is";
+    const char *agent = "", *order = "";
 
     for (int i = 0; i < n; i++) {
         if (rows[i].agent)
@@ -257,9 +257,6 @@ static const char *changes(const convert_accept *rows, const uint32_t *lines, in
         if (rows[i].order)
             order = "; which of two types stands first does not count any more";
     }
-    if (n > 1)
-        which = apr_psprintf(pool, "lines %u to %u are", redirect_line_number(lines[0]),
-                             redirect_line_number(lines[n - 1]));
     return apr_pstrcat(pool, which,
                        " negotiated now, by the weights in Accept, not by the first name that is "
                        "found in it",
@@ -267,25 +264,75 @@ static const char *changes(const convert_accept *rows, const uint32_t *lines, in
                        anything(rows, lines, n, false, pool), agent, order, NULL);
 }
 
-size_t convert_say_block(convert_list *list, const char *file, const convert_begun *begun,
-                         const rewrite_rule *rules, size_t n)
+/* --- rules of one pattern ---------------------------------------------------------------------*/
+
+static bool same_pattern(const rewrite_rule *a, const rewrite_rule *b)
+{
+    return !strcmp(a->pattern, b->pattern) && !((a->flags ^ b->flags) & REWRITE_NOCASE);
+}
+
+/* Is it compared with others of its pattern, if it has rows? */
+static bool is_row(const convert_begun *begun)
+{
+    return begun->taken && !begun->rule.query && !begun->never;
+}
+
+/* May both match a path? No, if their literals differ. */
+static bool may_meet(const char *a, const char *b, apr_pool_t *pool)
+{
+    redirect_kind kind_a, kind_b;
+    char *text_a = apr_palloc(pool, strlen(a) + 1), *text_b = apr_palloc(pool, strlen(b) + 1);
+    size_t len_a = redirect_map_literal_prefix(a, strlen(a), text_a, &kind_a);
+    size_t len_b = redirect_map_literal_prefix(b, strlen(b), text_b, &kind_b);
+
+    return !strncasecmp(text_a, text_b, len_a < len_b ? len_a : len_b) &&
+           !(kind_a == REDIRECT_LITERAL && len_a < len_b) &&
+           !(kind_b == REDIRECT_LITERAL && len_b < len_a);
+}
+
+/* The lines that are compared, of which the last is not next to the first. */
+static const char *which_lines(const convert_begun *begun, const rewrite_rule *rules, size_t last,
+                               apr_pool_t *pool)
+{
+    const char *others = "", *ahead = "";
+
+    if (!last)
+        return "it is";
+    for (size_t i = 1; i < last && !*ahead; i++) {
+        if (same_pattern(&rules[i], &rules[0]) || !begun[i].taken)
+            continue;
+        others = " with this pattern";
+        if (may_meet(rules[i].pattern, rules[0].pattern, pool))
+            ahead = apr_psprintf(pool, ", all ahead of line %u,",
+                                 redirect_line_number(begun[i].rule.line));
+    }
+    return apr_psprintf(pool, "lines %u to %u%s%s are", redirect_line_number(begun[0].rule.line),
+                        redirect_line_number(begun[last].rule.line), others, ahead);
+}
+
+/* Of the first rule's pattern. */
+static void say_block(convert_list *list, const char *file, convert_begun *begun,
+                      const rewrite_rule *rules, size_t n)
 {
     convert_accept *rows = apr_palloc(list->pool, n * sizeof(*rows));
     uint32_t *lines = apr_palloc(list->pool, n * sizeof(*lines));
-    size_t len = 0, count = 0;
-    bool ended = false, known = false;
+    size_t count = 0, first = 0, last = 0;
+    bool known = false, ended = false;
 
-    for (; len < n && !ended && begun[len].taken && !begun[len].rule.query &&
-           !strcmp(rules[len].pattern, rules[0].pattern);
-         len++) {
-        ended = !begun[len].accept.known;
-        if (begun[len].same)
+    for (size_t i = 0; i < n && !ended; i++) {
+        if (!is_row(&begun[i]) || !same_pattern(&rules[i], &rules[0]))
             continue;
-        known |= begun[len].accept.known;
-        rows[count] = begun[len].accept;
+        begun[i].told = true;
+        ended = !begun[i].accept.known;
+        if (begun[i].same)
+            continue;
+        known |= begun[i].accept.known;
+        rows[count] = begun[i].accept;
         if (ended)
             rows[count].types = "";
-        lines[count++] = begun[len].rule.line;
+        first = count ? first : i;
+        last = i;
+        lines[count++] = begun[i].rule.line;
     }
     for (size_t i = 0; known && i < count; i++) {
         convert_row row = {file, lines[i], 0};
@@ -295,8 +342,32 @@ size_t convert_say_block(convert_list *list, const char *file, const convert_beg
     }
     if (known)
         convert_report(list, REDIRECT_ERROR, file, lines[0], "%s",
-                       changes(rows, lines, (int)count, list->pool));
-    return len ? len : 1;
+                       changes(rows, lines, (int)count,
+                               which_lines(begun + first, rules + first, last - first, list->pool),
+                               list->pool));
+}
+
+/* Behind a rule without conditions. */
+static void find_never(convert_begun *begun, const rewrite_rule *rules, size_t n)
+{
+    if (!is_row(begun) || begun->accept.known)
+        return;
+    for (size_t i = 1; i < n; i++) {
+        if (begun[i].accept.known && !begun[i].rule.query && same_pattern(&rules[i], &rules[0]) &&
+            !begun[i].never)
+            begun[i].never = begun->rule.line;
+    }
+}
+
+void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
+                        const rewrite_rule *rules, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        find_never(begun + i, rules + i, n - i);
+    for (size_t i = 0; i < n; i++) {
+        if (is_row(&begun[i]) && !begun[i].told)
+            say_block(list, file, begun + i, rules + i, n - i);
+    }
 }
 
 /* --- what does not differ ---------------------------------------------------------------------*/

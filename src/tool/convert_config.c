@@ -267,6 +267,8 @@ static void take_match(reader *r, convert_rule *rule, const redirect_words *word
     }
     if (target)
         set_target(rule, target, r->pool);
+    if (expand)
+        rule->captured = convert_captured(words->source, target, NULL, r->pool);
     if (set_regex(r, rule, words->source, expand && target))
         add_rule(r, rule, false);
 }
@@ -365,9 +367,8 @@ static const char *whole_pattern(const scope *s, const char *pattern, apr_pool_t
     }
     if (*pattern == '^')
         return apr_pstrcat(pool, "^", base, pattern + 1, NULL);
-    if (!strncmp(pattern, ".*", 2))
-        return apr_pstrcat(pool, "^", base, pattern, NULL);
-    return apr_pstrcat(pool, "^", base, ".*", pattern, NULL);
+    /* What it captures stands at the first place that it matches. */
+    return apr_pstrcat(pool, "^", base, ".*?", pattern, NULL);
 }
 
 static const char *rewrite_target(reader *r, const rewrite_rule *rule, bool *expand)
@@ -395,7 +396,7 @@ static const char *rewrite_fault(const scope *s, const rewrite_rule *rule)
         return "the URL path of its directory is not known";
     if (strstr(rule->output, "${") || strstr(rule->pattern, "${"))
         return "it has a variable";
-    if (s->in_dir && s->base[1] && strstr(rule->output, "$0"))
+    if (s->in_dir && strstr(rule->output, "$0"))
         return "it takes the whole match";
     if (rule->query && rule->flags & REWRITE_QSAPPEND)
         return "it appends the query to another one (QSA)";
@@ -420,7 +421,6 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
 
     if (from->conditions && has->accept.known && fault)
         fault = "it has conditions on Accept (see --negotiate)";
-
     rule.rule.status = from->status;
     if (!fault && !(pattern = whole_pattern(r->inner, from->pattern, r->pool)))
         fault = "its pattern has alternatives";
@@ -442,6 +442,8 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
         rule.rule.flags |= REDIRECT_ICASE;
     if (target) {
         set_target(&rule, target, r->pool);
+        rule.base = r->inner->in_dir ? r->inner->base : NULL;
+        rule.captured = expand ? convert_captured(from->pattern, target, from, r->pool) : NULL;
         if (!begun->options)
             rule.rule.options |= REDIRECT_OPT_LINE;
         if (appends)
@@ -479,10 +481,13 @@ static void take_rewrites(reader *r)
     convert_find_same(begun, rules, n);
     for (size_t i = 0; i < n; i++)
         begun[i].taken = !rewrite_fault(s, &rules[i]);
-    for (size_t i = 0; r->negotiate && i < n;)
-        i += convert_say_block(r->list, r->file, begun + i, rules + i, n - i);
+    if (r->negotiate)
+        convert_say_blocks(r->list, r->file, begun, rules, n);
     for (size_t i = 0; i < n; i++) {
-        if (begun[i].same)
+        if (begun[i].never)
+            convert_report(r->list, REDIRECT_NOTE, r->file, begun[i].rule.line,
+                           "it never answers: line %u does", redirect_line_number(begun[i].never));
+        else if (begun[i].same)
             convert_report(r->list, REDIRECT_NOTE, r->file, begun[i].rule.line,
                            "its conditions make no difference: line %u answers the same",
                            redirect_line_number(begun[i + 1].rule.line));

@@ -122,6 +122,18 @@ typedef struct convert_regex {
  * slashes. 0: it cannot be said so, which was reported. */
 int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out[2]);
 
+/** The source of a row of CSV whose column "regex" is true, of a rule that is a pattern or the beginning
+ * of a path. NULL: what the row cannot say is in *fault. */
+const char *convert_csv_regex(convert_list *list, const convert_rule *r, const char **fault);
+
+/** Can what a regex captures for this target be a byte that is not sent as it is? */
+bool convert_captures_encoded(const char *pattern, const char *target, apr_pool_t *pool);
+
+/** convert_rule.captured of a line with this pattern and target, which has groups. @a from NULL: it is a
+ * RedirectMatch. */
+const char *convert_captured(const char *pattern, const char *target, const rewrite_rule *from,
+                             apr_pool_t *pool);
+
 /** @a pattern, or what the user wrote instead of it. */
 const char *convert_shown(const convert_rule *r, const char *pattern);
 
@@ -176,16 +188,18 @@ bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *a
 typedef struct convert_begun {
     redirect_rule rule; /* line, query, option and condition */
     convert_accept accept;
-    bool same;  /* the next one answers the same, so its conditions make no difference */
-    bool taken; /* it can be converted */
+    bool same;      /* the next one answers the same, so its conditions make no difference */
+    bool taken;     /* it can be converted */
+    bool told;      /* what changes was reported */
+    uint32_t never; /* the line of one without conditions that answers instead; 0: none */
 } convert_begun;
 
 /** Find rules whose conditions on Accept make no difference. */
 void convert_find_same(convert_begun *begun, const rewrite_rule *rules, size_t n);
-/** Report what changes where the first of these rules, and those behind it with the same pattern,
- * are negotiated. Returns how many these are. */
-size_t convert_say_block(convert_list *list, const char *file, const convert_begun *begun,
-                         const rewrite_rule *rules, size_t n);
+/** Report what changes where rules with the same pattern are negotiated, for each pattern, and find those
+ * that never answer: a map would compare them, too. */
+void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
+                        const rewrite_rule *rules, size_t n);
 
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"

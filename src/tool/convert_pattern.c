@@ -15,15 +15,6 @@ static const convert_rule *rule_at(const convert_writer *w, int i)
     return &APR_ARRAY_IDX(w->list->rules, i, convert_rule);
 }
 
-static bool has_group_sign(const char *target)
-{
-    for (const char *s = target; s && (s = strchr(s, '$')); s++) {
-        if (apr_isalnum(s[1]) || s[1] == '_' || s[1] == '{')
-            return true;
-    }
-    return false;
-}
-
 /* --- nginx ------------------------------------------------------------------------------------*/
 
 static void put_nginx_word(FILE *out, const char *word)
@@ -148,41 +139,6 @@ static bool is_said(convert_writer *w, const convert_rule *r, size_t block)
            !!r->rule.query == nginx_blocks[block].query && convert_fits(w, r);
 }
 
-static bool same_class(char a, char b)
-{
-    return (apr_isdigit(a) && apr_isdigit(b)) || (apr_islower(a) && apr_islower(b)) ||
-           (apr_isupper(a) && apr_isupper(b));
-}
-
-/* True when a group matches letters, digits, "-" and "_" only. */
-static bool is_plain_group(const char *s, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        bool range = i + 2 < len && s[i + 1] == '-' && s[i] != '[' && s[i + 2] != ']';
-
-        if (s[i] == '\\' && i + 1 < len && strchr("dw", s[i + 1]))
-            i++;
-        else if ((!apr_isalnum(s[i]) && !strchr("-_[]{}*|", s[i]) && !(s[i] == '+' && i)) ||
-                 (range && !same_class(s[i], s[i + 2])))
-            return false;
-    }
-    return true;
-}
-
-/* nginx decodes a path and puts what was captured of it into Location as it is; httpd encodes it
- * again. */
-static bool captures_encoded(const convert_regex *regex, apr_pool_t *pool)
-{
-    convert_piece pieces[CONVERT_PIECES];
-    int n = regex->expand ? convert_pieces(regex->pattern, pieces, pool) : 0;
-
-    for (int i = 0; i < n; i++) {
-        if (pieces[i].kind != PIECE_LITERAL && !is_plain_group(pieces[i].text, pieces[i].len))
-            return true;
-    }
-    return n < 0 && has_group_sign(regex->target);
-}
-
 /* As nginx has it in $uri. What would begin a query or fragment for our own reader is encoded. */
 static const char *nginx_path(const convert_rule *r, apr_pool_t *pool)
 {
@@ -277,7 +233,7 @@ static void write_nginx_rule(convert_writer *w, const convert_rule *r)
     else
         n = convert_regexes(w->list, r, regex);
     for (int i = 0; i < n; i++) {
-        if (captures_encoded(&regex[i], pool))
+        if (regex[i].expand && convert_captures_encoded(regex[i].pattern, regex[i].target, pool))
             convert_differs(w->list, r,
                             "nginx puts what '%s' captures into the address decoded: a path with "
                             "%%20, %%25 or %%3F leads elsewhere",

@@ -114,6 +114,58 @@ int convert_regexes(convert_list *list, const convert_rule *r, convert_regex out
     return 1;
 }
 
+/* --- regexes of CSV ---------------------------------------------------------------------------*/
+
+/* The reader of CSV asks for a regex that says that it is for the whole path. */
+static const char *whole_regex(const char *pattern, apr_pool_t *pool)
+{
+    size_t len = strlen(pattern), slashes = 0;
+    bool ends;
+
+    while (slashes + 1 < len && pattern[len - 2 - slashes] == '\\')
+        slashes++;
+    ends = len && pattern[len - 1] == '$' && slashes % 2 == 0;
+    if (*pattern != '^')
+        return apr_pstrcat(pool, "^.*?(?:", pattern, ").*", NULL);
+    return ends ? pattern : apr_pstrcat(pool, pattern, ".*", NULL);
+}
+
+/* A "/:name", which the reader of CSV takes for that of a placeholder. */
+static bool has_name(const char *target)
+{
+    for (const char *s = target; s && (s = strstr(s, "/:")); s += 2) {
+        if ((apr_isalpha(s[2]) || s[2] == '_') && (s == target || s[-1] != ':'))
+            return true;
+    }
+    return false;
+}
+
+static const char *csv_regex_fault(const redirect_rule *rule, const char *pattern)
+{
+    bool expand = rule->options & REDIRECT_OPT_EXPAND;
+
+    if (rule->host || rule->flags & (REDIRECT_HTTP | REDIRECT_HTTPS))
+        return "a host or scheme beside a pattern";
+    if (rule->query && (rule->query_len || !(rule->flags & REDIRECT_QUERY_EXACT)))
+        return "a condition on the query beside a pattern";
+    if (strstr(pattern, "\\?"))
+        return "'\\?' in a pattern";
+    if (has_name(rule->target))
+        return "'/:' in the target of a pattern";
+    if (expand ? strstr(rule->target, "$0") != NULL : has_dollar(rule->target))
+        return expand ? "'$0' in the target of a pattern" : "a '$' in the target of a pattern";
+    return NULL;
+}
+
+const char *convert_csv_regex(convert_list *list, const convert_rule *r, const char **fault)
+{
+    convert_regex regex[2];
+
+    convert_regexes(list, r, regex);
+    *fault = csv_regex_fault(&r->rule, regex[0].pattern);
+    return *fault ? NULL : whole_regex(regex[0].pattern, list->pool);
+}
+
 const char *convert_shown(const convert_rule *r, const char *pattern)
 {
     return r->written ? r->written : pattern;
@@ -237,4 +289,67 @@ int convert_pieces(const char *pattern, convert_piece pieces[CONVERT_PIECES], ap
         literal += len;
     }
     return *s == '$' ? n : -1;
+}
+
+/* --- what is captured -------------------------------------------------------------------------*/
+
+static bool has_group_sign(const char *target)
+{
+    for (const char *s = target; s && (s = strchr(s, '$')); s++) {
+        if (apr_isalnum(s[1]) || s[1] == '_' || s[1] == '{')
+            return true;
+    }
+    return false;
+}
+
+static bool same_class(char a, char b)
+{
+    return (apr_isdigit(a) && apr_isdigit(b)) || (apr_islower(a) && apr_islower(b)) ||
+           (apr_isupper(a) && apr_isupper(b));
+}
+
+/* True when a group matches letters, digits, "-" and "_" only. */
+static bool is_plain_group(const char *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        bool range = i + 2 < len && s[i + 1] == '-' && s[i] != '[' && s[i + 2] != ']';
+
+        if (s[i] == '\\' && i + 1 < len && strchr("dw", s[i + 1]))
+            i++;
+        else if ((!apr_isalnum(s[i]) && !strchr("-_[]{}*|", s[i]) && !(s[i] == '+' && i)) ||
+                 (range && !same_class(s[i], s[i + 2])))
+            return false;
+    }
+    return true;
+}
+
+bool convert_captures_encoded(const char *pattern, const char *target, apr_pool_t *pool)
+{
+    convert_piece pieces[CONVERT_PIECES];
+    int n = convert_pieces(pattern, pieces, pool);
+
+    for (int i = 0; i < n; i++) {
+        if (pieces[i].kind != PIECE_LITERAL && !is_plain_group(pieces[i].text, pieces[i].len))
+            return true;
+    }
+    return n < 0 && has_group_sign(target);
+}
+
+const char *convert_captured(const char *pattern, const char *target, const rewrite_rule *from,
+                             apr_pool_t *pool)
+{
+    const char *query = strchr(target, '?');
+
+    if (!convert_captures_encoded(pattern, target, pool))
+        return NULL;
+    if (!from)
+        return "httpd takes a %3F or %23 in what is captured for the beginning of a query or a "
+               "fragment; a map sends it as it is";
+    if (from->flags & REWRITE_NOESCAPE)
+        return "with NE httpd sends what is captured as it is; a map encodes blanks, '%' and "
+               "bytes over 127";
+    if (query && strchr(query, '$'))
+        return "httpd sends what is captured into the query as it is, where it may divide "
+               "parameters; a map encodes it";
+    return "httpd refuses a path with %3F in what is captured (403); a map sends it as %3F";
 }

@@ -1,7 +1,7 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Writing redirects as text, CSV and _redirects: the formats whose rows are literal, but for the
- * splats and placeholders of the last one. Called by convert_write().
+ * regexes of CSV and the splats and placeholders of the last one. Called by convert_write().
  */
 #include "tool/convert_internal.h"
 
@@ -136,7 +136,24 @@ static void put_field(FILE *out, const char *field)
         putc('"', out);
 }
 
-#define CSV_HAS_CONDITIONS 0x8000 /* beside WANT_* */
+/* Beside WANT_*. */
+#define CSV_HAS_CONDITIONS 0x8000
+#define CSV_HAS_REGEXES    0x4000
+
+static bool is_regex(const convert_rule *r)
+{
+    return redirect_kind_has_pattern(r->rule.kind) || r->rule.kind == REDIRECT_LITERAL_PREFIX;
+}
+
+/* NULL: a row can say it, but for its options and conditions. */
+static const char *csv_fault(const convert_writer *w, const convert_rule *r)
+{
+    const char *fault;
+
+    if (!is_regex(r))
+        return literal_fault(r);
+    return convert_csv_regex(w->list, r, &fault) ? NULL : fault;
+}
 
 /* Columns for what rows do not have in common. */
 static unsigned csv_columns(const convert_writer *w)
@@ -147,8 +164,10 @@ static unsigned csv_columns(const convert_writer *w)
     {
         convert_wants wants = convert_wants_of(r);
 
-        if (literal_fault(r))
+        if (csv_fault(w, r))
             continue;
+        if (is_regex(r))
+            columns |= CSV_HAS_REGEXES;
         if (convert_query_fault(w, r))
             columns |= WANT_QUERY;
         if (wants.ignore_case != w->map.ignore_case)
@@ -209,19 +228,23 @@ static const char *csv_values(convert_writer *w, const convert_rule *r,
 static void put_csv_row(convert_writer *w, const convert_rule *r, unsigned columns)
 {
     static const char *const queries[] = {",append", ",append", ",drop", ",exact"};
-    const char *values[CSV_CONDITIONS];
+    const char *values[CSV_CONDITIONS], *fault;
     convert_wants wants = convert_wants_of(r);
 
-    put_field(w->out, convert_source(r, w->list->pool, CONVERT_SIGNS));
+    put_field(w->out, is_regex(r) ? convert_csv_regex(w->list, r, &fault)
+                                  : convert_source(r, w->list->pool, CONVERT_SIGNS));
     putc(',', w->out);
     put_field(w->out, r->rule.target ? r->rule.target : "");
-    fprintf(w->out, ",%d%s%s%s", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
+    fprintf(w->out, ",%d%s%s%s%s", r->rule.status, columns & WANT_QUERY ? queries[wants.query] : "",
             !(columns & WANT_CASE) ? ""
             : wants.ignore_case    ? ",ignore"
                                    : ",exact",
             !(columns & WANT_SUBPATH) ? ""
             : wants.subpath           ? ",on"
-                                      : ",off");
+                                      : ",off",
+            !(columns & CSV_HAS_REGEXES) ? ""
+            : is_regex(r)                ? ",true"
+                                         : ",false");
     if (columns & CSV_HAS_CONDITIONS) {
         csv_values(w, r, values);
         for (size_t i = 0; i < CSV_CONDITIONS; i++) {
@@ -243,22 +266,26 @@ static void write_csv(convert_writer *w)
         w->map.query = REDIRECT_QUERY_DEFAULT;
     w->map.ignore_case = w->map.ignore_case && !(columns & WANT_CASE);
     w->map.subpath = w->map.subpath && !(columns & WANT_SUBPATH);
-    fprintf(w->out, "source,target,status%s%s%s%s\n", columns & WANT_QUERY ? ",query" : "",
+    fprintf(w->out, "source,target,status%s%s%s%s%s\n", columns & WANT_QUERY ? ",query" : "",
             columns & WANT_CASE ? ",case" : "", columns & WANT_SUBPATH ? ",subpath" : "",
+            columns & CSV_HAS_REGEXES ? ",regex" : "",
             columns & CSV_HAS_CONDITIONS ? ",accept,language,country,cookie,header,method" : "");
     EACH_RULE(w, r)
     {
-        const char *values[CSV_CONDITIONS], *fault;
+        const char *values[CSV_CONDITIONS], *fault = csv_fault(w, r);
 
-        if (!is_literal(w, r) || !convert_fits(w, r))
+        if (!fault && !convert_fits(w, r))
             continue;
-        fault = csv_values(w, r, values);
+        if (!fault)
+            fault = csv_values(w, r, values);
         if (fault) {
             convert_left_out(w->list, r, "the format cannot say %s", fault);
             continue;
         }
         if (r->rule.kind == REDIRECT_PREFIX)
             note_subpath(w, r);
+        if (r->captured)
+            convert_differs(w->list, r, "%s", r->captured);
         put_csv_row(w, r, columns);
         w->count++;
     }

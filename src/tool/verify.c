@@ -8,6 +8,9 @@
 #include "tool/convert_internal.h"
 #include "tool/probe.h"
 
+#include <apr_strings.h>
+#include <string.h>
+
 typedef struct verifier {
     convert_list *list;
     probe_table from, to;
@@ -32,6 +35,35 @@ static bool agree(void *baton, const convert_rule *r, const redirect_request *re
                  probe_url(request, pool), probe_text(&is, pool), probe_text(&was, pool));
     v->good = false;
     return false;
+}
+
+/* RewriteRules redirect no request that DirectoryIndex makes for a directory; maps do. */
+static void check_index(const verifier *v, const char *base)
+{
+    const char *index = apr_pstrcat(v->list->pool, base, "index.html", NULL);
+    redirect_request of_base = {.path = base, .path_len = strlen(base)};
+    redirect_request of_index = {.path = index, .path_len = strlen(index)};
+    probe_answer was = probe_ask(&v->to, &of_base, v->list->pool);
+    probe_answer is = probe_ask(&v->to, &of_index, v->list->pool);
+
+    if (was.index < 0 && is.index >= 0)
+        convert_report(v->list, REDIRECT_ERROR, "converted", 0,
+                       "a map answers '%s' as '%s', which DirectoryIndex tries; RewriteRules do "
+                       "not. Set 'DirectoryIndex disabled' there, or add a row for '%s'",
+                       base, index, base);
+}
+
+static void check_indexes(const verifier *v)
+{
+    const char *last = NULL;
+
+    for (int i = 0; i < v->list->rules->nelts; i++) {
+        const char *base = APR_ARRAY_IDX(v->list->rules, i, convert_rule).base;
+
+        if (base && base != last)
+            check_index(v, base);
+        last = base ? base : last;
+    }
 }
 
 static void quiet(void *baton, redirect_severity severity, const char *file, uint32_t line,
@@ -65,8 +97,11 @@ bool tool_verify(convert_list *list, convert_format format, const redirect_map_o
         convert_report(list, REDIRECT_ERROR, "converted", 0,
                        "what was written cannot be read again");
         v.good = false;
-    } else
+    } else {
         probe_rules(list, NULL, keep_runs, agree, &v);
+        if (format != CONVERT_HTTPD)
+            check_indexes(&v);
+    }
     convert_report_losses(list);
     if (v.to.table &&
         (map_regexes_out_of_budget(v.from.regexes) || map_regexes_out_of_budget(v.to.regexes))) {
