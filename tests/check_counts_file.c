@@ -37,6 +37,10 @@ static const char *path;
 static long budget = -1; /* bytes that may still be written; -1: any number */
 static char order[64];   /* what was done: w, s */
 
+#if _FILE_OFFSET_BITS + 0 == 64 /* with 32 bits it has another name in the C library */
+#define __real_pwrite __real_pwrite64
+#define __wrap_pwrite __wrap_pwrite64
+#endif
 ssize_t __real_pwrite(int fd, const void *from, size_t len, off_t at);
 ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t at);
 int __wrap_fdatasync(int fd);

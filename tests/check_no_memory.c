@@ -66,6 +66,10 @@ static void taken(const void *memory)
         watching = true;      \
     } while (0)
 
+#if _FILE_OFFSET_BITS + 0 == 64 /* with 32 bits it has another name in the C library */
+#define __real_mmap __real_mmap64
+#define __wrap_mmap __wrap_mmap64
+#endif
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *old, size_t size);

@@ -3,6 +3,7 @@
  * Unit tests of src/redirect_table/prefix_filter.c: what has to pass does, for named paths and for
  * millions of random ones, and of what need not pass almost nothing does. Run by 'make check'.
  */
+#include "base/base.h"
 #include "pool_fixture.h"
 #include "redirect_table/prefix_filter.h"
 
@@ -191,6 +192,23 @@ START_TEST(few_others_pass)
 }
 END_TEST
 
+/* Without a type of 128 bits a hash is the same. */
+START_TEST(products_are_folded)
+{
+    static const uint64_t products[][3] = {
+        {0, 5, 0},
+        {UINT64_MAX, UINT64_MAX, UINT64_MAX},
+        {UINT64_C(0x123456789abcdef0), UINT64_C(0xfedcba987654321), UINT64_C(0x2317228f48165bb2)},
+        {UINT64_C(0xffffffff), UINT64_C(0xffffffff00000001), UINT64_C(0x100000001)},
+        {UINT64_C(0x8000000080000000), UINT64_C(0xc0000000ffffffff), UINT64_C(0x9fffffff5fffffff)}};
+
+    for (size_t i = 0; i < sizeof(products) / sizeof(products[0]); i++) {
+        ck_assert_uint_eq(htc_fold_product(products[i][0], products[i][1]), products[i][2]);
+        ck_assert_uint_eq(htc_fold_product_halves(products[i][0], products[i][1]), products[i][2]);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("redirect_prefix_filter");
@@ -204,6 +222,7 @@ int main(void)
     tcase_add_test(tests, an_open_one);
     tcase_add_loop_test(tests, random_paths, 0, 4);
     tcase_add_loop_test(tests, few_others_pass, 0, 3);
+    tcase_add_test(tests, products_are_folded);
     suite_add_tcase(suite, tests);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

@@ -84,9 +84,15 @@ int lstat(const char *restrict path, struct stat *restrict st)
 static const char *folding;    /* a directory that has FS_CASEFOLD_FL */
 static int geometry_says = -1; /* XFS, of itself; -1: it is none */
 
+/* With 32 bits it is not padded. */
+typedef struct xfs_geometry {
+    uint64_t sizes[11];
+    uint32_t rest[5];
+} xfs_geometry;
+
 static int say_geometry(uint32_t *geometry)
 {
-    memset(geometry, 0, 112);
+    memset(geometry, 0, sizeof(xfs_geometry));
     geometry[23] = 0x40Fu | (uint32_t)geometry_says << 12;
     return 0;
 }
@@ -102,7 +108,7 @@ int ioctl(int fd, unsigned long request, ...)
     va_start(arguments, request);
     argument = va_arg(arguments, void *);
     va_end(arguments);
-    if (geometry_says >= 0 && request == _IOC(_IOC_READ, 'X', 100, 112))
+    if (geometry_says >= 0 && request == _IOR('X', 100, xfs_geometry))
         return say_geometry(argument);
     rc = (int)syscall(SYS_ioctl, fd, request, argument);
     if (!folding || request != FS_IOC_GETFLAGS)
@@ -119,7 +125,11 @@ int fstatfs(int fd, struct statfs *fs)
     int rc;
 
     ask_file_system();
+#ifdef SYS_fstatfs64 /* a processor of 32 bits */
+    rc = (int)syscall(SYS_fstatfs64, fd, sizeof(*fs), fs);
+#else
     rc = (int)syscall(SYS_fstatfs, fd, fs);
+#endif
     if (fake_type >= 0)
         fs->f_type = fake_type;
     return rc;

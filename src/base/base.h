@@ -19,5 +19,6 @@
 #include "base/lock.h"
 #include "base/merge_list.h"
 #include "base/pages.h"
+#include "base/wide.h"
 
 #endif

@@ -12,17 +12,21 @@
 #define MS_PER_S  1000
 #define NS_PER_MS 1000000
 
+static_assert(sizeof(off_t) >= 8 && sizeof(ino_t) >= 8,
+              "a stat() fails of files that have more; configure adds what it takes");
 static_assert(sizeof(htc_identity) == 56, "an identity has no padding, it is compared as bytes");
 
 /* A time outside of what 64 bits of nanoseconds can tell (1677 to 2262) becomes the nearest that
  * they can: one in the far future stays in the future. */
 static int64_t ns_of(const struct timespec *ts)
 {
-    if (ts->tv_sec >= INT64_MAX / NS_PER_S)
+    const int64_t seconds = ts->tv_sec; /* a processor of 32 bits may have as few in it */
+
+    if (seconds >= INT64_MAX / NS_PER_S)
         return INT64_MAX;
-    if (ts->tv_sec <= INT64_MIN / NS_PER_S)
+    if (seconds <= INT64_MIN / NS_PER_S)
         return INT64_MIN;
-    return (int64_t)ts->tv_sec * NS_PER_S + ts->tv_nsec;
+    return seconds * NS_PER_S + ts->tv_nsec;
 }
 
 void htc_identity_from_stat(htc_identity *id, const struct stat *st)

@@ -305,8 +305,11 @@ typedef struct overlay_head {
 
 /* Where a row stands: its place, see redirect_overlay_place(), its rank among those that have it, and a
  * number among those that have both. In an image the upper half comes first. */
-__extension__ typedef unsigned __int128 overlay_order;
-#define OVERLAY_NOWHERE    (~(overlay_order)0)
+typedef struct overlay_order {
+    uint64_t upper, lower;
+} overlay_order;
+#define OVERLAY_START      ((overlay_order){0, 0})
+#define OVERLAY_NOWHERE    ((overlay_order){UINT64_MAX, UINT64_MAX})
 #define OVERLAY_RANK_BITS  31
 #define OVERLAY_BEHIND_ALL ((UINT64_C(1) << 33) - 1)
 
@@ -320,14 +323,19 @@ enum {
 
 static inline overlay_order overlay_order_of(uint64_t place, uint64_t rank, uint32_t number)
 {
-    return (overlay_order)(place << OVERLAY_RANK_BITS | rank) << 64 | (uint64_t)number
-                                                                          << OVERLAY_ROLE_BITS;
+    return (overlay_order){place << OVERLAY_RANK_BITS | rank,
+                           (uint64_t)number << OVERLAY_ROLE_BITS};
+}
+
+static inline bool overlay_is_before(overlay_order a, overlay_order b)
+{
+    return a.upper != b.upper ? a.upper < b.upper : a.lower < b.lower;
 }
 
 /* maps/overlay_find.c */
 unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index);
 uint32_t redirect_overlay_number(const redirect_overlay *overlay, uint32_t index);
-/** redirect_edited_lookup() among the rows that stand behind this order. 0: among all. */
+/** redirect_edited_lookup() among the rows that stand behind this order. OVERLAY_START: among all. */
 redirect_origin redirect_edited_next(const redirect_edited *edited, const redirect_table *base,
                                      const redirect_request *request, const redirect_request *own,
                                      const redirect_request *older, overlay_order behind,

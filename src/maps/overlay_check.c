@@ -68,8 +68,9 @@ static bool find(const checking *c, redirect_request *request, const found_row *
     request->regex = c->report->regex;
     request->baton = c->report->regex_baton;
     if (c->edited) {
-        row->origin = redirect_edited_next(c->edited, c->e->base, request, request, request,
-                                           before ? order_of(c, before) : 0, &row->match);
+        row->origin =
+            redirect_edited_next(c->edited, c->e->base, request, request, request,
+                                 before ? order_of(c, before) : OVERLAY_START, &row->match);
     } else {
         uint32_t from = before ? redirect_table_next(c->e->base, before->match.rule) : 0;
 
@@ -119,7 +120,7 @@ static bool next_earlier(void *baton, redirect_request *request, redirect_match 
     found_row row;
 
     if (!find(c, request, rows->last.origin == REDIRECT_NOT_FOUND ? NULL : &rows->last, &row) ||
-        order_of(c, &row) >= order_of(c, &c->own))
+        !overlay_is_before(order_of(c, &row), order_of(c, &c->own)))
         return false;
     rows->last = row;
     *match = row.match;

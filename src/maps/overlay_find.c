@@ -67,22 +67,22 @@ overlay_order redirect_overlay_order(const redirect_overlay *overlay, uint32_t i
 {
     const uint64_t *order = overlay->orders + 2 * (size_t)index;
 
-    return index < overlay->rules ? (overlay_order)order[0] << 64 | order[1] : OVERLAY_NOWHERE;
+    return index < overlay->rules ? (overlay_order){order[0], order[1]} : OVERLAY_NOWHERE;
 }
 
 unsigned redirect_overlay_role(const redirect_overlay *overlay, uint32_t index)
 {
-    return (unsigned)redirect_overlay_order(overlay, index) & ((1U << OVERLAY_ROLE_BITS) - 1);
+    return (unsigned)redirect_overlay_order(overlay, index).lower & ((1U << OVERLAY_ROLE_BITS) - 1);
 }
 
 uint32_t redirect_overlay_number(const redirect_overlay *overlay, uint32_t index)
 {
-    return (uint32_t)((uint64_t)redirect_overlay_order(overlay, index) >> OVERLAY_ROLE_BITS);
+    return (uint32_t)(redirect_overlay_order(overlay, index).lower >> OVERLAY_ROLE_BITS);
 }
 
 uint64_t redirect_overlay_place(const redirect_overlay *overlay, uint32_t index)
 {
-    return (uint64_t)(redirect_overlay_order(overlay, index) >> 64) >> OVERLAY_RANK_BITS;
+    return redirect_overlay_order(overlay, index).upper >> OVERLAY_RANK_BITS;
 }
 
 static bool is_among(const uint32_t *rules, uint32_t n, uint32_t rule)
@@ -168,7 +168,7 @@ static bool is_left_out(const void *of, uint32_t rule, bool first)
 {
     const part *p = of;
 
-    return is_gone(p, rule) || (first && order_of(p, rule) > p->until);
+    return is_gone(p, rule) || (first && overlay_is_before(p->until, order_of(p, rule)));
 }
 
 /* Where the table answers: the order of the first row of the source that does, or by which the
@@ -208,7 +208,7 @@ static uint32_t rule_behind(const redirect_overlay *overlay, overlay_order behin
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (redirect_overlay_order(overlay, middle) <= behind)
+        if (!overlay_is_before(behind, redirect_overlay_order(overlay, middle)))
             low = middle + 1;
         else
             high = middle;
@@ -219,9 +219,9 @@ static uint32_t rule_behind(const redirect_overlay *overlay, overlay_order behin
 /* False: no row of this table stands behind that. */
 static bool begin_behind(part *p, overlay_order behind)
 {
-    uint64_t rule = ((uint64_t)(behind >> 64) >> OVERLAY_RANK_BITS) / 2;
+    uint64_t rule = (behind.upper >> OVERLAY_RANK_BITS) / 2;
 
-    if (!behind)
+    if (!overlay_is_before(OVERLAY_START, behind))
         return true;
     if (p->origin == REDIRECT_IN_BASE)
         p->from = rule < UINT32_MAX ? redirect_table_next(p->table, (uint32_t)rule) : 0;
@@ -269,7 +269,7 @@ redirect_origin redirect_edited_next(const redirect_edited *edited, const redire
 
         parts[i].until = until;
         find(&parts[i]);
-        if (parts[i].at < until) {
+        if (overlay_is_before(parts[i].at, until)) {
             until = parts[i].at;
             best = i;
             noted = noted_before;
@@ -283,7 +283,7 @@ redirect_origin redirect_edited_next(const redirect_edited *edited, const redire
             find(&parts[i]);
         }
     }
-    if (until == OVERLAY_NOWHERE || !parts[best].found)
+    if (!overlay_is_before(until, OVERLAY_NOWHERE) || !parts[best].found)
         return REDIRECT_NOT_FOUND;
     *match = parts[best].match;
     return parts[best].origin;
@@ -293,5 +293,5 @@ redirect_origin redirect_edited_lookup(const redirect_edited *edited, const redi
                                        const redirect_request *request, const redirect_request *own,
                                        const redirect_request *older, redirect_match *match)
 {
-    return redirect_edited_next(edited, base, request, own, older, 0, match);
+    return redirect_edited_next(edited, base, request, own, older, OVERLAY_START, match);
 }

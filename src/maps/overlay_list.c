@@ -73,7 +73,8 @@ static overlay_order order_at(const cursor *c)
 /* The overlay whose row comes next; NULL: there are no more. */
 static cursor *next_edited(listing *l)
 {
-    cursor *c = order_at(&l->older) < order_at(&l->recent) ? &l->older : &l->recent;
+    cursor *c =
+        overlay_is_before(order_at(&l->older), order_at(&l->recent)) ? &l->older : &l->recent;
 
     return c->rule ? c : NULL;
 }

@@ -327,10 +327,10 @@ void redirect_edits_write(redirect_edits *e, void *to)
     for (uint32_t i = 0; i < e->head.rules; i++) {
         const edit_row *row = APR_ARRAY_IDX(e->sorted, (int)i, edit_row *);
 
-        overlay_order order = overlay_order_of(row->place, row->rank, row->number) | row->role;
+        overlay_order order = overlay_order_of(row->place, row->rank, row->number);
 
-        orders[2 * (size_t)i] = (uint64_t)(order >> 64);
-        orders[2 * (size_t)i + 1] = (uint64_t)order;
+        orders[2 * (size_t)i] = order.upper;
+        orders[2 * (size_t)i + 1] = order.lower | row->role;
     }
     /* Not where others may write, as sorting relies on what it has compared. */
     write_rules(e, e->gone, gone);

@@ -75,14 +75,14 @@ rt_secret rt_secret_of(uint64_t seed);
 
 /* These blocks of a path. */
 typedef struct rt_blocks {
-#ifdef __SSE2__
+#ifdef RT_SSE2
     __m128i a, b, c, d;
 #else
     const char *path;
 #endif
 } rt_blocks;
 
-#ifdef __SSE2__
+#ifdef RT_SSE2
 static inline __m128i rt_block(const char *at)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)at);
@@ -99,7 +99,7 @@ static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m1
 
 static inline rt_blocks rt_read_blocks(const char *path, size_t len)
 {
-#ifdef __SSE2__
+#ifdef RT_SSE2
     return (rt_blocks){rt_block(path), rt_block(path + rt_second(len)), rt_block(path + len - 16),
                        rt_block(path + rt_fourth(len))};
 #else
@@ -115,7 +115,7 @@ static inline uint64_t rt_hash_blocks(const rt_secret *secret, rt_blocks blocks,
 {
     uint64_t sum[2];
 
-#ifdef __SSE2__
+#ifdef RT_SSE2
     __m128i a = blocks.a, b = blocks.b, c = blocks.c, d = blocks.d;
     __m128i products =
         _mm_add_epi64(_mm_add_epi64(rt_multiply(secret, 0, a), rt_multiply(secret, 1, b)),
@@ -144,7 +144,7 @@ static inline uint64_t rt_hash_blocks(const rt_secret *secret, rt_blocks blocks,
 
 static inline bool rt_equal_blocks(rt_blocks blocks, const char *text, size_t len)
 {
-#ifdef __SSE2__
+#ifdef RT_SSE2
     __m128i a = _mm_xor_si128(blocks.a, rt_block(text));
     __m128i b = _mm_xor_si128(blocks.b, rt_block(text + rt_second(len)));
     __m128i c = _mm_xor_si128(blocks.c, rt_block(text + len - 16));
@@ -176,7 +176,7 @@ static inline ptrdiff_t rt_lesser(ptrdiff_t a, ptrdiff_t b)
     return b + (difference & negative);
 }
 
-#ifdef __SSE2__
+#ifdef RT_SSE2
 /* The bits of bytes in which the texts differ, in four blocks of which the third ends `len` bytes from
  * their beginnings. Less than a block is compared four times, as the one that begins at `begin`, 0 or
  * len - 16; which is 0 at most. */
@@ -198,7 +198,7 @@ static inline unsigned rt_differing(const char *a, const char *b, ptrdiff_t begi
 static inline bool rt_equals_both(const char *path, const char *dir, size_t dir_len,
                                   const char *source, size_t own)
 {
-#ifdef __SSE2__
+#ifdef RT_SSE2
     if (__builtin_expect(dir_len + own >= 16, 1)) {
         ptrdiff_t front = (ptrdiff_t)dir_len - 16, back = (ptrdiff_t)own - 16;
         ptrdiff_t no_front = rt_lesser(front, 0), no_back = rt_lesser(back, 0);

@@ -66,9 +66,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "redirect_table.h"
 
-#ifdef __SSE2__
+/* Compilers for x86 of 32 bits lack some of what is used, even where they have SSE2. */
+#if defined(__SSE2__) && defined(__x86_64__)
+#define RT_SSE2 1
 #include <emmintrin.h>
 #endif
 
@@ -445,13 +448,9 @@ static inline uint64_t rt_rotate(uint64_t x, unsigned n)
     return x << n | x >> (64 - n);
 }
 
-/* Both halves of a 128-bit product, as wyhash does it. */
 static inline uint64_t rt_mix(uint64_t a, uint64_t b)
 {
-    __extension__ typedef unsigned __int128 wide;
-    wide product = (wide)a * b;
-
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    return htc_fold_product(a, b);
 }
 
 /* A number below n from 32 evenly spread bits (Lemire, Fast random integer generation, 2019). */
@@ -519,7 +518,7 @@ static inline uint16_t rt_tag(uint64_t key)
 static inline unsigned rt_tagged(const rt_bucket *bucket, uint16_t tag)
 {
     unsigned bits = 0;
-#ifdef __SSE2__
+#ifdef RT_SSE2
     const __m128i *at = (const __m128i *)(const void *)bucket;
     __m128i wanted = _mm_set1_epi16((short)tag);
     __m128i first = _mm_cmpeq_epi16(_mm_loadu_si128(at), wanted);

@@ -42,10 +42,7 @@ redirect_prefix_filter *redirect_prefix_filter_create(size_t n, apr_pool_t *pool
 
 static inline uint64_t step(uint64_t hash, uint64_t word)
 {
-    __extension__ typedef unsigned __int128 wide;
-    wide product = (wide)(hash ^ word) * FACTOR;
-
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
+    return htc_fold_product(hash ^ word, FACTOR);
 }
 
 static inline uint64_t load(const char *bytes)

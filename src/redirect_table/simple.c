@@ -264,7 +264,7 @@ static void try_prefixes(quick *q)
 /* --- the whole path -----------------------------------------------------------------------------
  */
 
-#if defined(__SSE2__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#ifdef RT_SSE2
 
 #define BLOCK 16 /* bytes that are looked at together */
 
