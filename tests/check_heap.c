@@ -57,7 +57,7 @@ static const struct {
     {HTC_HEAP_MIN_BYTES, 1, true},
     {HTC_HEAP_MIN_BYTES + 4095, 4, true},
     {UINT64_C(3) << 20, 100, true},
-    {UINT64_C(5) << 30, 5000, true}, /* nothing of it is taken yet */
+    {HTC_HEAP_MAX_BYTES / 50, 5000, true}, /* nothing of it is taken yet */
 };
 
 /* The kernel would send SIGXFSZ. */

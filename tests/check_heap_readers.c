@@ -452,10 +452,10 @@ static int protect(void)
 
 static int protect_moved(void)
 {
-    char *at = mremap(heap->base, heap->bytes, heap->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                      heap->base + (UINT64_C(1) << 32));
+    char *at = mmap(NULL, heap->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (at == MAP_FAILED)
+    if (at == MAP_FAILED || mremap(heap->base, heap->bytes, heap->bytes,
+                                   MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
         return 2;
     return mprotect(at, heap->bytes, PROT_READ | PROT_WRITE) ? 0 : 1;
 }

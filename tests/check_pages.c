@@ -89,7 +89,7 @@ END_TEST
 
 START_TEST(more_than_there_is)
 {
-    ck_assert_ptr_null(htc_pages_take(SIZE_MAX / 2));
+    ck_assert_ptr_null(htc_pages_take(SIZE_MAX / 4 * 3));
 }
 END_TEST
 
@@ -139,7 +139,7 @@ START_TEST(nothing_is_left_where_it_cannot_be_mapped)
     errno = 0;
     ck_assert_ptr_null(htc_pages_map(4 * MIB, PROT_READ, 12345));
     ck_assert_int_eq(errno, EBADF);
-    ck_assert_ptr_null(htc_pages_map(SIZE_MAX / 2, PROT_READ, -1));
+    ck_assert_ptr_null(htc_pages_map(SIZE_MAX / 4 * 3, PROT_READ, -1));
     at = htc_pages_map(4 * MIB, PROT_READ, -1);
     ck_assert_ptr_nonnull(at);
     munmap(at, 4 * MIB);

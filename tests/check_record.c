@@ -590,7 +590,8 @@ static Suite *record_suite(void)
     tcase_add_loop_test(build_case, builder_refuses_depth, 0, COUNT_OF(bad_depths));
     tcase_add_test(build_case, builder_refuses_empty_name);
     tcase_add_test(build_case, nesting_is_bounded);
-    tcase_add_test(build_case, builder_refuses_4g);
+    if (sizeof(size_t) > 4) /* with 32 bits there is no such string */
+        tcase_add_test(build_case, builder_refuses_4g);
     tcase_add_test(build_case, text_hash);
     suite_add_tcase(suite, build_case);
 

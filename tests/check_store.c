@@ -15,21 +15,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <apr_strings.h>
+
 /* --- creation ---------------------------------------------------------------------------------*/
 
 static const struct {
     uint64_t bytes, total; /* total 0: refused */
-    const char *why;
 } create_cases[] = {
-    {0, 0, "0 bytes"},
-    {HTC_STORE_MIN_BYTES - 1, 0, "262143 bytes"},
-    {HTC_STORE_MIN_BYTES, HTC_STORE_MIN_BYTES, NULL},
-    {HTC_STORE_MIN_BYTES + 127, HTC_STORE_MIN_BYTES, NULL},
-    {HTC_STORE_MIN_BYTES + 128, HTC_STORE_MIN_BYTES + 128, NULL},
-    {10 * 1000 * 1000, 10 * 1000 * 1000, NULL},
-    {HTC_STORE_MAX_BYTES + 1, 0, "274877906945 bytes"},
-    {UINT64_MAX, 0, "18446744073709551615 bytes"},
+    {0, 0},
+    {HTC_STORE_MIN_BYTES - 1, 0},
+    {HTC_STORE_MIN_BYTES, HTC_STORE_MIN_BYTES},
+    {HTC_STORE_MIN_BYTES + 127, HTC_STORE_MIN_BYTES},
+    {HTC_STORE_MIN_BYTES + 128, HTC_STORE_MIN_BYTES + 128},
+    {10 * 1000 * 1000, 10 * 1000 * 1000},
+    {HTC_STORE_MAX_BYTES + 1, 0},
+    {UINT64_MAX, 0},
 };
+
+static const char *bytes_text(uint64_t bytes)
+{
+    return apr_psprintf(pool, "%" APR_UINT64_T_FMT " bytes", bytes);
+}
 
 START_TEST(favourites_are_listed)
 {
@@ -66,7 +72,7 @@ START_TEST(create_takes_sizes_in_range)
         assert_consistent();
     } else {
         ck_assert_int_eq(rv, APR_EINVAL);
-        ck_assert_ptr_nonnull(strstr(why, create_cases[_i].why));
+        ck_assert_ptr_nonnull(strstr(why, bytes_text(create_cases[_i].bytes)));
         ck_assert_ptr_nonnull(strstr(why, "262144"));
     }
 }
@@ -114,7 +120,7 @@ START_TEST(create_names_the_memory_there_is)
         return;
     }
     ck_assert_int_eq(rv, ENOMEM);
-    ck_assert_ptr_nonnull(strstr(why, "274877906944 bytes"));
+    ck_assert_ptr_nonnull(strstr(why, bytes_text(HTC_STORE_MAX_BYTES)));
     ck_assert_ptr_nonnull(strstr(why, strerror(ENOMEM)));
     ck_assert_ptr_nonnull(strstr(why, "MemAvailable is "));
     ck_assert_ptr_nonnull(strstr(why, "CommitLimit is "));

@@ -9,9 +9,14 @@
 #define HTC_BASE_PAGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <apr_errno.h>
 #include <apr_pools.h>
+
+/** The most that one mapping may have. A process of 32 bits keeps three quarters of its addresses for
+ *  the rest of httpd. */
+#define HTC_MAPPING_MAX ((uint64_t)(sizeof(void *) > 4 ? 256 : 1) << 30)
 
 /**
  * Map @a bytes that processes share, at a multiple of HTC_LARGE_PAGE, so that they can be put in

@@ -49,7 +49,7 @@
 #include "base/base.h"
 
 #define HTC_STORE_MIN_BYTES (256 * 1024)
-#define HTC_STORE_MAX_BYTES (UINT64_C(256) << 30)
+#define HTC_STORE_MAX_BYTES HTC_MAPPING_MAX
 #define HTC_STORE_MAX_KEY   4096 /* bytes; no path that can be opened is longer */
 #define HTC_STORE_LOCK_MS   20
 /** For htc_store_reidentify(): leave checked_at as it is. */

@@ -57,10 +57,11 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 
+#include "base/base.h"
 #include "heap/run.h"
 
 #define HTC_HEAP_MIN_BYTES ((uint64_t)256 << 10)
-#define HTC_HEAP_MAX_BYTES ((uint64_t)256 << 30)
+#define HTC_HEAP_MAX_BYTES HTC_MAPPING_MAX
 
 typedef struct htc_heap htc_heap; /* process-local handle */
 

@@ -9,8 +9,9 @@
 
 #include <sys/stat.h>
 
-/* Addresses reserved for images; memory is taken as they need it. */
-#define AREA_BYTES (UINT64_C(16) << 30)
+/* Addresses reserved for images; memory is taken as they need it. With 32 bits httpd's own threads
+ * and libraries need most of the addresses. */
+#define AREA_BYTES (sizeof(void *) > 4 ? UINT64_C(16) << 30 : UINT64_C(512) << 20)
 
 static bool fits(const htc_lasting *kept)
 {
