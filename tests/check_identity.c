@@ -158,8 +158,8 @@ START_TEST(times_out_of_range_stay_where_they_are)
     struct stat st = some_stat();
     htc_identity id;
 
-    st.st_mtim.tv_sec = far;
-    st.st_ctim.tv_sec = -far;
+    st.st_mtim = (struct timespec){.tv_sec = far};
+    st.st_ctim = (struct timespec){.tv_sec = -far};
     id = identity_of(&st);
     ck_assert_int_eq(id.mtime_ns, fit ? INT32_MAX * S : INT64_MAX);
     ck_assert_int_eq(id.ctime_ns, fit ? -(INT32_MAX * S) : INT64_MIN);
