@@ -9,6 +9,7 @@
  */
 #include "heap/internal.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -697,7 +698,7 @@ static uint32_t next_bit(const htc_heap *heap, const uint8_t *bits, uint32_t fro
 {
     for (uint64_t word; from < heap->end; from = (from / 64 + 1) * 64) {
         memcpy(&word, bits + from / 64 * sizeof(word), sizeof(word));
-        word >>= from % 64;
+        word = le64toh(word) >> from % 64; /* bytes, see set_bit() */
         if (word)
             return from + (uint32_t)__builtin_ctzll(word);
     }
