@@ -16,6 +16,8 @@
 #include "redirect_table/internal.h"
 #include "base/base.h"
 
+#include <endian.h>
+
 #include <apr_strings.h>
 
 #define NONE    UINT32_MAX
@@ -71,6 +73,7 @@ static inline bool take(const redirect_table *t, uint32_t place, rt_record *r)
     if (__builtin_expect(!is_quick(t, place), 0))
         return rt_take(t, place, r);
     memcpy(&numbers, record, sizeof(numbers));
+    numbers = le32toh(numbers); /* a byte for each */
     RT_OPAQUE(numbers);
     ready = &t->ready[(numbers & 0x7f) >> 1];
     if (__builtin_expect(numbers & UINT32_C(0x80808081) || !ready->usable, 0))
@@ -429,6 +432,7 @@ static inline uint32_t numbers_of(const redirect_table *t, uint32_t place)
     uint32_t numbers;
 
     memcpy(&numbers, t->image + place, sizeof(numbers));
+    numbers = le32toh(numbers);
     RT_OPAQUE(numbers);
     return numbers;
 }
@@ -506,6 +510,7 @@ static HTC_APART bool match_in_dir(const redirect_table *t, const redirect_reque
     dir_len = 64 - (size_t)__builtin_clzll(slashes);
     own = len - dir_len;
     memcpy(&numbers, record, sizeof(numbers));
+    numbers = le64toh(numbers);
     RT_OPAQUE(numbers);
     number = (uint32_t)((numbers >> 32 & 0x7f) | (numbers >> 40 & 0x7f) << 7);
     if (__builtin_expect((numbers & (DIR_ZERO | DIR_ONE | SHORT_PROFILE | SHORT_SOURCE)) !=
