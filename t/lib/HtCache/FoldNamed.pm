@@ -156,7 +156,7 @@ sub _traces {
         ' an ErrorDocument'                  => "ErrorDocument 404 /a/x.html\n",
         ' RewriteOptions AllowAnyURI'        => "RewriteOptions AllowAnyURI\n",
         ' LegacyPrefixDocRoot'               => "RewriteOptions LegacyPrefixDocRoot\n",
-        ' MergeSlashes Off'                  => "MergeSlashes Off\n",
+        ' MergeSlashes Off'                  => "<IfVersion >= 2.4.39>\nMergeSlashes Off\n</IfVersion>\n",
         ' an Alias'                          => qq{Alias /new "\@ROOT\@/a"\n},
         ' the engine off for a Location'     => "<Location /a/x.html>\nRewriteEngine Off\n</Location>\n",
         ' the engine on for a Location'      => "<Location /a>\nRewriteEngine On\n</Location>\n",

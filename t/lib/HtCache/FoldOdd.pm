@@ -71,7 +71,8 @@ my @REST = ('', 'x', '?q=1&r', '%20y', '%3Fz', '%3Fz?q', '%25', '%2523', '%0A', 
 # Some take the rules of other flags for their own, so each has a host of its own.
 sub _flags_and_targets {
     my %contexts = contexts();
-    my @known = grep { HtCache::Env::version() >= 60 || !/Unsafe/ } @FLAGS;
+    my $version = HtCache::Env::version();
+    my @known = grep { ($version >= 60 || !/Unsafe/) && ($version >= 57 || !/BCTLS|BNE/) } @FLAGS;
     my $alias = qq{Alias /new "\@ROOT\@/a"\n};
     my @cases;
     for my $context ('the server', '<Directory>', '<Location>', '.htaccess') {
@@ -186,7 +187,7 @@ sub _paths {
         'an Alias ahead'             => qq{Alias /a/r1 "\@ROOT\@/a/x.html"\nAlias /p "\@ROOT\@/a"\n$redirects${ENGINE}} . _block('/a/', '[PT]', '/p/x.html'),
         'an AliasMatch'              => qq{AliasMatch ^/p(\\d)\$ "\@ROOT\@/a/x.html"\n${ENGINE}} . _block('/a/', '[PT]', '/p1') . $redirects,
         'an Alias to what redirects' => qq{Alias /p "\@ROOT\@/a"\n${ENGINE}} . _block('/a/', '[PT]', '/a/r2$1') . $redirects,
-        'MergeSlashes Off'           => "MergeSlashes Off\n$redirects$ENGINE" . _block('/a/', '[R,L]', '/to$1'),
+        'MergeSlashes Off'           => "<IfVersion >= 2.4.39>\nMergeSlashes Off\n</IfVersion>\n$redirects$ENGINE" . _block('/a/', '[R,L]', '/to$1'),
         'AllowEncodedSlashes On'     => "AllowEncodedSlashes On\n$redirects$ENGINE" . _block('/a/', '[R,L]', '/to$1'),
         'AllowEncodedSlashes NoDecode' => "AllowEncodedSlashes NoDecode\n$redirects$ENGINE" . _block('/a/', '[R,L]', '/to$1'),
         'AllowAnyURI'                => "RewriteOptions AllowAnyURI\n$ENGINE" . _block('/?(?:a/)?', '[R,L]', '/to$1') . $redirects,
