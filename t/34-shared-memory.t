@@ -114,7 +114,7 @@ is $different, 0, 'every answer is that of stock httpd';
 is $over, 0, 'never was more used than there is';
 cmp_ok $again, '<=', $many / 100, 'what is asked for all the time stays, or is soon there again';
 cmp_ok $status->{shared}{evictions}, '>', $many, 'others made way';
-cmp_ok $status->{shared}{configurations}, '<', $many / 2, 'as not all of them have room';
+cmp_ok $status->{shared}{configurations}, '<', $many * 3 / 4, 'as not all of them have room';
 is $status->{shared}{builders}, 1, 'all this was done by one builder';
 is $status->{htaccess}{$_}, $many + 1, "$_: once for each file" for qw(file_reads parses);
 

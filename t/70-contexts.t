@@ -181,7 +181,7 @@ cmp_ok scalar @{ $logs[0] }, '>', 100, 'and they say something';
 my $leak = $cached->client('all')->request('/expression/page.html');
 my $refused = $stock->client('all')->request('/expression/page.html')->{status};
 is $leak->{status}, $refused, 'file() is refused in a .htaccess file from the cache, as by this httpd';
-is $refused, 500, 'which does refuse it' if HtCache::Env::version() >= 71 && HtCache::Env::version() < 1000; # neither 2.4.62 nor the head of trunk of 2024
+is $refused, 500, 'which does refuse it' if HtCache::Env::refuses_file_function();
 my $status = sub { $cached->status('main')->{htaccess} };
 sub counted {
     my ($port, $path) = @_;

@@ -114,6 +114,7 @@ my @paths = (
 
 # Each host in turn, so that whatever one host's answer has left behind meets the next one's.
 my (@differ, @injected);
+my $unread = HtCache::Env::refuses_file_function();
 for my $round (1 .. 3) {
     for my $name ($round == 2 ? reverse @names : @names) {
         my @clients = map { $_->client($name) } @servers;
@@ -123,7 +124,7 @@ for my $round (1 .. 3) {
                 mask => sub { $_[0] =~ s/\b(?:3[2-9]|[45]\d|6[0-5])\d{3}\b/PORT/gr });
             push @differ,   "$name $path: $diff"       if $diff ne '';
             push @injected, "$name $path: in a header" if defined HtCache::Client::header($got, 'X-Injected');
-            push @injected, "$name $path: " . HtCache::Client::header($got, 'X-Read') if HtCache::Client::header($got, 'X-Read');
+            push @injected, "$name $path: " . HtCache::Client::header($got, 'X-Read') if $unread && HtCache::Client::header($got, 'X-Read');
         }
     }
 }

@@ -45,6 +45,11 @@ sub shares_regexes {
     return version() >= 53;
 }
 
+# httpd 2.4.62 and the head of trunk of 2024 let a .htaccess file read any file with it; 2.4.71 does not.
+sub refuses_file_function {
+    return version() >= 71 && version() < 1000;
+}
+
 sub libexecdir {
     return $ENV{HTCACHE_LIBEXECDIR} ||= apxs_query('LIBEXECDIR');
 }
