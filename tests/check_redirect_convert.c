@@ -422,7 +422,7 @@ START_TEST(conditions)
         list = list_of((convert_format)to, out, "");
         ck_assert_int_eq(list->rules->nelts, 5);
         ck_assert_str_eq(APR_ARRAY_IDX(list->rules, 0, convert_rule).rule.condition,
-                         "method=GET\naccept=text/turtle,a/b;x=y");
+                         "method=GET\naccept=a/b;x=y,text/turtle");
         ck_assert_str_eq(APR_ARRAY_IDX(list->rules, 3, convert_rule).rule.condition,
                          "header=X-A:one two");
         list = list_of(CONVERT_TEXT, more, "");

@@ -103,8 +103,8 @@ const char *check_with_fragment(const char *url, const char *before, apr_pool_t 
 #define HIDERS_MAX  4    /* rows that are looked at before a row is thought to be reachable */
 
 /* A path of the template, and the kind of a row for it: what answers that path, and is no regex,
- * answers all paths of the template. With nothing but names, each stands for a byte that no source has; else it is where the first
- * wildcard begins, and only a prefix can answer. */
+ * answers all paths of the template. With nothing but names, each stands for a byte that no source
+ * has; else it is where the first wildcard begins, and only a prefix can answer. */
 static void take_template_path(redirect_rule *rule, apr_pool_t *pool)
 {
     const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);

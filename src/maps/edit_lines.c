@@ -319,8 +319,13 @@ static bool replace_redirect(edit_job *j, edit_touched *row)
         return false;
     }
     sources = source_words(&line);
-    redirect_edit_put(&b, row->row.s,
-                      (size_t)(line.raw[sources - 1].s + line.raw[sources - 1].len - row->row.s));
+    if (memchr(line.raw[0].s, ':',
+               line.raw[0].len)) /* the target has the placeholders of its own source */
+        put_source(&b, row->edit->source);
+    else
+        redirect_edit_put(
+            &b, row->row.s,
+            (size_t)(line.raw[sources - 1].s + line.raw[sources - 1].len - row->row.s));
     put_target(&b, row->edit, &line, sources);
     /* The conditions are the same: they are a part of what is asked for. */
     for (i = first_condition(&line, sources); i < line.count; i++) {

@@ -108,7 +108,7 @@ static size_t escape_at(map_text t, size_t i)
 
     if (is_one_of(next, ".-/()[]{}*+?$^|"))
         return 2;
-    return is_one_of(next, "dDwWsSb") && !apr_isalnum(behind) ? 2 : 0;
+    return is_one_of(next, "dDwWsS") && !apr_isalnum(behind) ? 2 : 0;
 }
 
 /* The length of "{a,b}" at i, or of a number of repeats behind a piece. */
