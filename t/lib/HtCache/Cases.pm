@@ -103,6 +103,10 @@ True if no answer shows the directive's effect; there is no control then.
 
 The first httpd 2.4.N in which the directive does what the case wants to see.
 
+=item only_24 *
+
+True if the development branch, 2.5, does not have the directive, or does otherwise.
+
 =item taints *
 
 True if the directive changes the server process itself, as stock httpd does. Such cases are at the

@@ -264,7 +264,7 @@ sub _filters {
             htaccess => qq{${sub}Substitute "s/TWO/2/i"\nSubstitute "s|(t)(h)|\$2\$1|"\n}
                 . qq{Substitute "s/one/1/n"\n},
             requests => [get('a.txt', answer => qr/^1 2 2 htree$/)]),
-        share('mod_substitute.c', 'SubstituteInheritBefore', modules => ['substitute'], @text,
+        share('mod_substitute.c', 'SubstituteInheritBefore', modules => ['substitute'], @text, only_24 => 1,
             parent   => qq{${sub}Substitute "s/one/two/"\n},
             htaccess => qq{Substitute "s/two/2/"\nSubstituteInheritBefore On\n},
             requests => [get('a.txt', answer => qr/^2 2 2 three$/)]),
@@ -282,7 +282,7 @@ sub _filters {
             htaccess => "AddType application/x-demo .demo\nCharsetSourceEnc ISO-8859-1\n"
                 . "CharsetDefault UTF-8\n$enc",
             requests => [get('a.demo', answer => qr/^caf\xc3\xa9$/)]),
-        share('mod_xml2enc.c', 'xml2EncDefault', modules => ['xml2enc', 'mime'],
+        share('mod_xml2enc.c', 'xml2EncDefault', modules => ['xml2enc', 'mime'], only_24 => 1,
             files    => { 'a.html' => $html =~ s/\xe9/\xe1/r },
             htaccess => "SetOutputFilter xml2enc\nxml2EncDefault iso-8859-7\n",
             requests => [get('a.html', answer => qr/caf\xce\xb1/)]),
