@@ -46,7 +46,12 @@ ProxyPass /balanced balancer://some
     Require ip 192.0.2.9
 </Location>
 <Location /secure>
-    SSLRequireSSL
+    <IfModule ssl_module>
+        SSLRequireSSL
+    </IfModule>
+    <IfModule !ssl_module>
+        Require all denied
+    </IfModule>
 </Location>
 <Location /htcache-status>
     SetHandler htcache-status

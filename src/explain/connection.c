@@ -284,6 +284,16 @@ static bool can_copy(explain *e)
     return false;
 }
 
+/* httpd 2.5 writes the header as text in a filter of its own, which it adds when it begins to read a
+ * request. */
+static void add_header_filter(request_rec *r)
+{
+    ap_filter_rec_t *filter = ap_get_output_filter_handle("HTTP1_RESPONSE_OUT");
+
+    if (filter)
+        ap_add_output_filter_handle(filter, NULL, r, r->connection);
+}
+
 bool explain_make_request(explain *e)
 {
     conn_rec *c = can_copy(e) ? make_connection(e) : NULL;
@@ -296,6 +306,7 @@ bool explain_make_request(explain *e)
     set_headers(e, r);
     set_line(e, r);
     ap_add_input_filter_handle(ap_http_input_filter_handle, NULL, r, c);
+    add_header_filter(r);
     if (r->status == HTTP_OK)
         choose_server(r);
     e->mark.server = r->server;
