@@ -8,6 +8,7 @@
 
 #include "http_core.h"
 #include "http_protocol.h"
+#include "mod_rewrite.h"
 
 #define REDIRECT "redirect:"
 #define PROXY    "proxy:"
@@ -120,7 +121,7 @@ int explain_answer(explain *e, request_rec *r)
     const char *handler = handler_of(r);
 
     explain_drop_filters(e, r);
-    if (!strcmp(handler, "redirect-handler") && r->filename &&
+    if (!strcmp(handler, REWRITE_REDIRECT_HANDLER_NAME) && r->filename &&
         !strncmp(r->filename, REDIRECT, strlen(REDIRECT)))
         return redirect_inside(r);
     if (r->status == HTTP_OK && !r->main)
