@@ -423,7 +423,8 @@ for my $case (['Transfer-Encoding', 'foo', 400], ['Transfer-Encoding', 'chunked,
         $header eq 'Transfer-Encoding' ? (body => "0\r\n\r\n") : ())->{status} // 'none';
     my $said = notes(explained("http://$host/other/page.html", header => "$header: $value"));
     is +($said =~ /httpd answers (\d+) to an? $header /)[0], $status, "$header: $value: it says what httpd refuses";
-    is $real, $status, 'as it does' if $status;
+    # Trunk of 2024 closes the connection, as stock, when it means to answer 417.
+    is $real, $status, 'as it does' if $status && ($status != 417 || HtCache::Env::version() < 1000);
     isnt $real, 400, 'and nothing that it does not' if !$status;
 }
 
