@@ -6,8 +6,8 @@
 #
 # Each DIR is a source tree of httpd: an unpacked release, or a checkout of its repository. APR and the libraries of
 # httpd's modules are the system's. Everything is written to ./matrix/VERSION: httpd/ is what was installed, build/ the
-# module, log/ what the drivers said. What is there already is not built again. log/MPM.row is what matrix/table.md has
-# of a run. The table has all of them, also those of earlier runs, and docs/installing.md shows it.
+# module, log/ what the drivers said. What is there already is not built again. matrix/table.md has the last run of each
+# version and MPM, also of earlier calls. docs/httpd-versions.md has what was found.
 #
 # httpd before 2.4.53 knows PCRE1 alone (Debian: libpcre3-dev). mod_ssl before 2.4.52 does not load with OpenSSL 3, and is
 # left out.
@@ -76,7 +76,7 @@ for source in $HTTPD; do
         run_drivers "$mpm" "$dir/httpd/bin/apxs" "$dir" >"$dir/log/$mpm" 2>&1 || status=1
         ran=$(sed -n 's/^Files=\([0-9]*\), Tests=\([0-9]*\).*/\1, \2 checks/p' "$dir/log/$mpm")
         failed=$(failed "$dir/log/$mpm")
-        row "$version" "$mpm" "$pcre" "${ran:-none: see its log}" "$(skipped "$dir/log/$mpm")" "${failed:-none}" \
+        row "$version" "$mpm" "$pcre" "${ran:-none: see its log}" "$(skipped "$dir/log/$mpm")" "${ran:+${failed:-none}}" \
             "$(date +%F)" >"$dir/log/$mpm.row"
     done
 done
