@@ -136,6 +136,10 @@ static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *r
     return build_block(block, rules, pool) ? block : NULL;
 }
 
+/* httpd 2.4.60 to 2.4.62 refuse a path with %3f for each rule whose result has a '?', also where the
+ * rule itself has it. */
+#define OWN_QUERY_IS_SAFE (AP_SERVER_MINORVERSION_NUMBER > 4 || AP_SERVER_PATCHLEVEL_NUMBER > 62)
+
 /* The flags of the one rule: those of all, but for the case of letters, which each regex knows. */
 static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool_t *pool)
 {
@@ -151,7 +155,7 @@ static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool
         rule->flags & REWRITE_QSDISCARD ? "QSD," : "",
         rule->flags & REWRITE_PASSTHROUGH ? "PT," : "");
 
-    if (knows_3f && (rule->query || (rule->flags & REWRITE_UNSAFE_3F)))
+    if (knows_3f && ((rule->query && OWN_QUERY_IS_SAFE) || (rule->flags & REWRITE_UNSAFE_3F)))
         text = apr_pstrcat(pool, text, "UnsafeAllow3F,", NULL);
     return apr_pstrmemdup(pool, text, strlen(text) - 1);
 }
