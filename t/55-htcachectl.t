@@ -380,10 +380,10 @@ for my $test (["lookup $dir/lines /a/c", qr{: 301 /b/c$}m], ["check $dir/lines",
     like $out, $test->[1], "$test->[0] --format=httpd reads lines of a configuration";
 }
 like +(run("check --format xls $dir/line.txt"))[2], qr/--format=xls: must be text, csv, netlify, nginx, json, cloudflare, vercel or httpd/, 'all formats are named';
-write_file("$dir/signs.csv", "source,target,status\n/r/(.+),/x/\$1,301\n");
+write_file("$dir/signs.csv", "source,target,status\n/r/(draft),/x/\$1,301\n");
 ($code, undef, $err) = run("convert $dir/signs.csv --to text");
 is $code, 1, 'a group where there is no pattern is a loss';
-like $err, qr{:2: error: '\(\.\+\)' in the source is no pattern here}, 'which is named';
+like $err, qr{:2: error: the target '/x/\$1' has '\$1', but '/r/\(draft\)' is no pattern here}, 'which is named';
 is((run("lookup $dir/line.txt /a configtest=maybe"))[0], 2, 'a wrong value of configtest is wrong usage');
 
 # What check finds right, lookup asks without a word: it reads lines of a configuration as such, and not as rows that
