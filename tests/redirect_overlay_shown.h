@@ -21,6 +21,10 @@ static const struct {
     {"options.txt",
      "/a /1\n/b /2 case=exact slash=exact subpath=off query=append\n/c?q=1 /3 query=exact\n/d /4 "
      "subpath=off\n"},
+    {"ignore.txt", "/a /1\n/b?q=1 /2 query=append\n/c?q=1 /3 query=drop\n/d /4 query=drop\n"
+                   "/e - 410 query=drop\n/f?q=1 /5 query=exact\n/g?q=1 - 410 query=append\n"},
+    {"exact.txt", "/a /1\n/b?q=1 /2 query=append\n/c /3 query=append\n/d /4 query=drop\n"
+                  "/e - 410 query=append\n/f?q=1 /5\n/g - 410\n"},
     {"rows.txt",
      "/a /1\n/b/ /2 301\n/c /3 case=ignore slash=ignore\n/d?q=1&r=%20x /4\n//h.example/e /5 "
      "subpath=on\n"
@@ -144,6 +148,24 @@ static void write_all(const test_map *map, const showing *s, unsigned rows)
     }
 }
 
+/* By their name maps have options. */
+static void set_options(test_map *map)
+{
+    redirect_map_options *o = &map->options;
+
+    if (!strcmp(map->name, "options.txt")) {
+        o->ignore_case = o->ignore_slash = o->subpath = true;
+        o->query = REDIRECT_QUERY_DROP;
+    } else if (!strcmp(map->name, "ignore.txt"))
+        o->query = REDIRECT_QUERY_IGNORE;
+    else if (!strcmp(map->name, "exact.txt"))
+        o->query = REDIRECT_QUERY_WHOLE;
+    else
+        return;
+    free(map->image);
+    map->table = build(o, map->name, map->text, &map->image);
+}
+
 /* What is shown of a row is what get, set and del take, and set makes the same row of it. */
 START_TEST(what_is_shown_is_what_edits_take)
 {
@@ -153,12 +175,7 @@ START_TEST(what_is_shown_is_what_edits_take)
     char *log;
 
     open_map(&map, shown[_i].name, shown[_i].text);
-    if (!strcmp(map.name, "options.txt")) { /* case=ignore slash=ignore subpath=on query=drop */
-        map.options.ignore_case = map.options.ignore_slash = map.options.subpath = true;
-        map.options.query = REDIRECT_QUERY_DROP;
-        free(map.image);
-        map.table = build(&map.options, map.name, map.text, &map.image);
-    }
+    set_options(&map);
     before.e = redirect_edits_create(map.table, VERSION, NULL, 0, &map.options, pool);
     redirect_edits_like(before.e, map.name, map.text, strlen(map.text), true);
     redirect_edited_each(NULL, map.table, false, 0, show_row, &before, pool);

@@ -276,20 +276,28 @@ static bool reads_as(redirect_edits *e, const redirect_row_words *words, const r
     return row && redirect_edit_rule_hash(&row->rule) == redirect_edit_rule_hash(&wanted);
 }
 
+/* What the map's query= says otherwise. */
+static const char *other_query(const redirect_map_options *o, const redirect_rule *rule)
+{
+    bool whole = o->query == REDIRECT_QUERY_WHOLE;
+
+    if (o->query == REDIRECT_QUERY_DEFAULT || rule->flags & REDIRECT_QUERY_EXACT)
+        return "";
+    if (rule->options & REDIRECT_OPT_APPEND_QUERY ||
+        (rule->query && (whole || o->query == REDIRECT_QUERY_IGNORE)))
+        return " query=append";
+    return whole && !rule->query && !rule->target ? " query=drop" : "";
+}
+
 /* What the map's options say otherwise. */
 static const char *other_options(const redirect_map_options *o, const redirect_rule *rule,
                                  const char *words, apr_pool_t *pool)
 {
-    bool appends = rule->options & REDIRECT_OPT_APPEND_QUERY;
-
     return apr_pstrcat(
         pool, words, o->ignore_case && !(rule->flags & REDIRECT_ICASE) ? " case=exact" : "",
         o->ignore_slash && !(rule->flags & REDIRECT_ANY_SLASH) ? " slash=exact" : "",
         o->subpath && rule->kind == REDIRECT_EXACT ? " subpath=off" : "",
-        o->query != REDIRECT_QUERY_DEFAULT && appends && !(rule->flags & REDIRECT_QUERY_EXACT)
-            ? " query=append"
-            : "",
-        NULL);
+        other_query(o, rule), NULL);
 }
 
 /* Words that are read as the rule, with as few options as may be. *words has the source. */
