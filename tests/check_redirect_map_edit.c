@@ -171,6 +171,12 @@ static const one text_cases[] = {
     {"m.txt", "slash=ignore", "/a/ /b\n", "set /a /c", "/a/ /c\n"},
     {"m.txt", "", "/a /b subpath=on\n", "set /a /c", "/a /c\n"},
     {"m.txt", "", "/a/ /b subpath=on\n", "set /a /c", "/a /c\n"},
+    /* What an option of the row has said of its source is not said any more. */
+    {"m.txt", "", "/a /b host=h.example\n", "set //h.example/a /c", "//h.example/a /c\n"},
+    {"m.txt", "host=h.example", "/a /b host=i.example\n", "set //i.example/a /c",
+     "//i.example/a /c\n"},
+    {"m.txt", "", "/a?x=1 /b query=ignore\n", "set /a /c", "/a /c\n"},
+    {"m.txt", "query=ignore", "/a?x=1 /b\n", "set /a /c query=append", "/a /c query=append\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "set /a /4", "/a /4\n/b /2\n"},
     {"m.txt", "", "/a /1\n/b /2\n/a /3\n", "del /a", "/b /2\n"},
     /* Rows of one source with other conditions are other rows. */
@@ -287,6 +293,8 @@ static const one csv_cases[] = {
     {"m.csv", "", "source,target,language\n/a,/de,de\n/a,/b,\n",
      "set /a /deutsch language=de\nset /a /c\nadd /a /en language=en",
      "source,target,language\n/a,/deutsch,de\n/a,/c,\n/a,/en,en\n"},
+    {"m.csv", "", "source,target,query\n/a?x=1,/b,ignore\n", "set /a /c",
+     "source,target,query\n/a,/c,\n"},
     {"m.csv", "", "example.com/a,https://h/b,301,,,,\n", "set example.com/a https://h/c 302",
      "example.com/a,https://h/c,302,,,,\n"},
 };

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define WORDS_MAX 32
 
@@ -153,13 +154,34 @@ static map_text new_row(edit_job *j, const redirect_edit *edit)
     return redirect_edit_text_of(&b);
 }
 
+/* The host that a source names; NULL: it names none. */
+static const char *host_in(const char *source, size_t len)
+{
+    const char *at = *source == '/' ? source : memchr(source, ':', len);
+
+    at += at && *source != '/';
+    return at && (size_t)(source + len - at) > 2 && !memcmp(at, "//", 2) ? at + 2 : NULL;
+}
+
+/* A host that no option says any more stands in the edit's source. */
+static bool keeps_host(const redirect_map_options *o, map_text old, const char *source)
+{
+    const char *host = host_in(source, strlen(source));
+    size_t len = host ? strcspn(host, "/?#:") : 0;
+
+    return !host || host_in(old.s, old.len) ||
+           (o->host && strlen(o->host) == len && !strncasecmp(o->host, host, len));
+}
+
 static void put_old_source(edit_buffer *b, const line_words *line, const char *source)
 {
+    const redirect_map_options *o = b->job->options;
     map_text old = line->raw[0];
 
     if (old.len > 1 && *old.s == '"' && old.s[old.len - 1] == '"')
         old = (map_text){old.s + 1, old.len - 2, 0};
-    if (redirect_edit_keeps_source(b->job->options, old.s, old.len, source, strlen(source)))
+    if (keeps_host(o, old, source) &&
+        redirect_edit_keeps_source(o, old.s, old.len, source, strlen(source)))
         put_text(b, line->raw[0]);
     else
         put_word(b, source, *line->raw[0].s == '"');

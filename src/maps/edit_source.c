@@ -200,7 +200,10 @@ static bool ends_in_slash(const char *s, size_t len)
 bool redirect_edit_keeps_source(const redirect_map_options *o, const char *old, size_t old_len,
                                 const char *source, size_t len)
 {
-    return o->ignore_slash || ends_in_slash(old, old_len) == ends_in_slash(source, len);
+    bool slash = o->ignore_slash || ends_in_slash(old, old_len) == ends_in_slash(source, len);
+
+    /* What query=ignore has left out would count in a row without that option. */
+    return slash && (!memchr(old, '?', old_len) || memchr(source, '?', len));
 }
 
 /* --- one source to a table ----------------------------------------------------------------------*/
