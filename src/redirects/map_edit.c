@@ -417,6 +417,16 @@ static void count_row(void *baton, const redirect_rule *rule, bool plain, const 
     ++*(size_t *)baton;
 }
 
+/* The table is that of the file. */
+static bool is_of_file(const editing *ing)
+{
+    redirect_area_state state;
+    htc_identity id = htc_map_file(ing->map);
+
+    return redirect_area_state_get(ing->redirects->area, ing->map->slot, &state) &&
+           htc_identity_equal(&id, &state.id);
+}
+
 /* A file that has no row any more is taken for one that is not written yet, and the rows of before
  * would stay. A row has two rules at most. */
 static bool keeps_rows(const rewriting *w, const char *bytes, size_t len)
@@ -431,7 +441,7 @@ static bool keeps_rows(const rewriting *w, const char *bytes, size_t len)
         return true;
     redirect_table_info_get(table_of(base)->table, &info);
     htc_table_release(ing->redirects, base);
-    if (!info.rules || info.rules > 2 * (size_t)w->edits->nelts)
+    if (is_of_file(ing) && (!info.rules || info.rules > 2 * (size_t)w->edits->nelts))
         return true;
     redirect_map_read(&ing->map->options, ing->map->file, bytes, len, NULL, &report, ing->pool);
     return rows > 0;
