@@ -271,6 +271,24 @@ for my $case (@unwritable) {
     $change->(0);
 }
 
+# Somebody else writes it.
+write_file("$kept/there.txt", "/keep/1 /last\n");
+my $last = post("del /keep/1\n", query => $query);
+is $last->{status}, 409, 'the last row of a file that has just changed: 409';
+like $last->{body}, qr/no row would be left/, 'why';
+is read_file("$kept/there.txt"), "/keep/1 /last\n", 'it stays';
+write_file("$kept/there.txt", $text);
+SKIP: {
+    open my $out, '>>', "$kept/there.txt" or die "$!\n";
+    open my $in,  '<',  "$kept/there.txt" or die "$!\n";
+    skip 'this file system does not say who writes', 4 if fcntl($in, 1024, 0) || !$!{EAGAIN}; # F_SETLEASE, F_RDLCK
+    my $answer = post("set /keep/1 /x\n", query => $query);
+    is $answer->{status}, 503, 'a file that is open for writing: 503';
+    like $answer->{body}, qr/open for writing/, 'why';
+    is read_file("$kept/there.txt"), $text, 'it stays';
+    is_deeply [glob "$kept/.*.htcache*"], [], 'nothing is left beside it';
+}
+
 # --- what there is now -----------------------------------------------------------------------------
 
 sub rows_of { return [map { decode_json($_) } split /\n/, $clients[0]->request("/htcache-status?rows=json&$_[0]")->{body}] }

@@ -8,6 +8,7 @@
 #include "redirects/map.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -338,6 +339,23 @@ static void end(const replacing *r, char *bytes, size_t len)
     htc_pages_give(bytes, len + 1);
 }
 
+/* No lease is given while somebody has the file open for writing: half of a file would be taken for all
+ * of it, and the other half would go to a file without a name. What the lease is broken with ends no
+ * process. Where the system gives none for other reasons, nothing is known. */
+static const char *open_elsewhere(replacing *r)
+{
+    bool written;
+
+    fcntl(r->file, F_SETSIG, SIGURG);
+    written = fcntl(r->file, F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
+    fcntl(r->file, F_SETLEASE, F_UNLCK);
+    if (!written)
+        return NULL;
+    r->why = HTC_MAP_AGAIN;
+    return apr_psprintf(r->pool, "another process has %s open for writing; try again when it is done",
+                        r->path);
+}
+
 /* What may not be written is known before it is read. Whoever was waited for has replaced the file. */
 static const char *prepare(replacing *r)
 {
@@ -351,6 +369,8 @@ static const char *prepare(replacing *r)
         close(r->file);
         wrong = open_old(r);
     }
+    if (!wrong)
+        wrong = open_elsewhere(r);
     return wrong ? wrong : keep_owner(r);
 }
 
