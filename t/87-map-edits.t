@@ -9,7 +9,7 @@ use HtCache::Env qw(wait_until work_dir write_file);
 use HtCache::Server;
 
 my $dir = work_dir('map-edits');
-my %file = (host => "$dir/host.txt", own => "$dir/root/own/own.txt", two => "$dir/two.csv", large => "$dir/large.txt");
+my %file = (unasked => "$dir/unasked.txt", host => "$dir/host.txt", own => "$dir/root/own/own.txt", two => "$dir/two.csv", large => "$dir/large.txt");
 my $many = 150_000;
 
 # Rows of generation g, and more of them, or fewer.
@@ -20,7 +20,7 @@ sub put {
     write_file("$path.new", $text);
     rename "$path.new", $path or die "$path: $!\n";
 }
-put($file{$_}, rows($_, 1)) for qw(host own);
+put($file{$_}, rows($_, 1)) for qw(unasked host own);
 put($file{two}, rows_of_two(1));
 put($file{large}, rows('large', 1, $many));
 write_file("$dir/root/own/.htaccess", "HtCacheRedirectMap own.txt\n");
@@ -29,6 +29,7 @@ my $server = HtCache::Server->new(name => 'map-edits', htcache => 1, conf => <<"
 HtCache On
 LogLevel htcache:info
 DocumentRoot "$dir/root"
+HtCacheRedirectMap "$file{unasked}"
 HtCacheRedirectMap "$file{host}"
 HtCacheRedirectMap "$file{two}"
 HtCacheRedirectMap "$file{two}" strip=/x
@@ -53,6 +54,8 @@ sub in_place {
     print {$out} $text;
     close $out or die "$path: $!\n";
 }
+in_place($file{unasked}, rows('unasked', 2));
+is answers('/unasked/row-1'), all_are('https://example.org/2/1'), 'edited before anybody has asked: the first request sees it';
 for my $name (qw(host own)) {
     is answers("/$name/row-1"), all_are('https://example.org/1/1'), "$name: the first rows answer";
     my @edits = (
