@@ -85,7 +85,7 @@ if ($tree) {
         return unless m{^\Q$tree\E/(.*/)\.htaccess\z};
         my ($base, $text) = ("/$1", read_file($_));
         my @types = $text =~ m{HTTP_ACCEPT\}?\S*\s+"?\(?([a-z]+/[a-z0-9.+\\-]+)}g;
-        add_site($base, $text, map { s/\\//gr } @types) if $text =~ /HTTP_ACCEPT/ && $text =~ /RewriteEngine +on/i;
+        add_site($base, $text, grep { m{/.} } map { s/\\//gr } @types) if $text =~ /HTTP_ACCEPT/ && $text =~ /RewriteEngine +on/i;
     } }, $tree);
 } else {
     for (my $n = 1; @sites < 10; $n++) {
