@@ -25,6 +25,8 @@ static const struct {
                    "/e - 410 query=drop\n/f?q=1 /5 query=exact\n/g?q=1 - 410 query=append\n"},
     {"exact.txt", "/a /1\n/b?q=1 /2 query=append\n/c /3 query=append\n/d /4 query=drop\n"
                   "/e - 410 query=append\n/f?q=1 /5\n/g - 410\n"},
+    {"406/rows.txt", "/a /1 accept=a/b\n/b /2 language=de unacceptable=next\n/c /3 cookie=k\n"},
+    {"406/_redirects", "/a/:x /1/:x 301 Language=de\n/b* /2 301 Language=en\n/c /3\n"},
     {"rows.txt",
      "/a /1\n/b/ /2 301\n/c /3 case=ignore slash=ignore\n/d?q=1&r=%20x /4\n//h.example/e /5 "
      "subpath=on\n"
@@ -160,6 +162,8 @@ static void set_options(test_map *map)
         o->query = REDIRECT_QUERY_IGNORE;
     else if (!strcmp(map->name, "exact.txt"))
         o->query = REDIRECT_QUERY_WHOLE;
+    else if (!strncmp(map->name, "406/", 4))
+        o->unacceptable = true;
     else
         return;
     free(map->image);

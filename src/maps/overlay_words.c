@@ -289,23 +289,41 @@ static const char *other_query(const redirect_map_options *o, const redirect_rul
     return whole && !rule->query && !rule->target ? " query=drop" : "";
 }
 
+/* The rows of a map with unacceptable=406 say when they have none. @a words: of the row. */
+static const char *other_refusal(const redirect_map_options *o, const redirect_rule *rule,
+                                 const char *words, apr_pool_t *pool)
+{
+    static const char refusal[] = " unacceptable=406";
+    const char *lines =
+        apr_pstrcat(pool, "\n", apr_pstrmemdup(pool, rule->condition, rule->condition_len), NULL);
+    size_t len = strlen(words), n = sizeof(refusal) - 1;
+
+    if (!o->unacceptable || !rule->condition ||
+        (!strstr(lines, "\naccept=") && !strstr(lines, "\nlanguage=")))
+        return words;
+    return len > n && !strcmp(words + len - n, refusal)
+               ? apr_pstrmemdup(pool, words, len - n)
+               : apr_pstrcat(pool, words, " unacceptable=next", NULL);
+}
+
 /* What the map's options say otherwise. */
 static const char *other_options(const redirect_map_options *o, const redirect_rule *rule,
                                  const char *words, apr_pool_t *pool)
 {
-    return apr_pstrcat(
-        pool, words, o->ignore_case && !(rule->flags & REDIRECT_ICASE) ? " case=exact" : "",
-        o->ignore_slash && !(rule->flags & REDIRECT_ANY_SLASH) ? " slash=exact" : "",
-        o->subpath && rule->kind == REDIRECT_EXACT ? " subpath=off" : "",
-        other_query(o, rule), NULL);
+    return apr_pstrcat(pool, other_refusal(o, rule, words, pool),
+                       o->ignore_case && !(rule->flags & REDIRECT_ICASE) ? " case=exact" : "",
+                       o->ignore_slash && !(rule->flags & REDIRECT_ANY_SLASH) ? " slash=exact" : "",
+                       o->subpath && rule->kind == REDIRECT_EXACT ? " subpath=off" : "",
+                       other_query(o, rule), NULL);
 }
 
 /* Words that are read as the rule, with as few options as may be. *words has the source. */
 static bool find_options(redirect_edits *e, const redirect_rule *rule, const char *all,
                          redirect_row_words *words, apr_pool_t *pool)
 {
-    const char *options[] = {redirect_rule_conditions(rule, pool), all,
-                             apr_pstrcat(pool, all, " query=append", NULL)};
+    const char *options[] = {
+        other_refusal(&e->options, rule, redirect_rule_conditions(rule, pool), pool), all,
+        apr_pstrcat(pool, all, " query=append", NULL)};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         words->options = options[i];
@@ -315,6 +333,23 @@ static bool find_options(redirect_edits *e, const redirect_rule *rule, const cha
     return false;
 }
 
+/* Without words of the format: those of a text file, or a CSV file's regex. */
+static const char *plain_source(const redirect_edits *e, const redirect_rule *rule,
+                                apr_pool_t *pool)
+{
+    writing w = {.b = {.to = apr_palloc(pool, ROOM), .size = ROOM}, .format = REDIRECT_FORMAT_TEXT};
+
+    if (rule->kind <= REDIRECT_PREFIX) {
+        put_source(&w, rule, pool);
+    } else if (!redirect_kind_has_pattern(rule->kind) && e->options.format == REDIRECT_FORMAT_CSV) {
+        redirect_map_put_text(&w.b, "^");
+        redirect_map_put_literal(&w.b, rule->source, rule->source_len);
+        redirect_map_put_text(&w.b, rule->kind == REDIRECT_LITERAL ? "$" : "");
+    } else
+        return redirect_rule_source(rule, pool);
+    return w.b.full ? redirect_rule_source(rule, pool) : apr_pstrmemdup(pool, w.b.to, w.b.len);
+}
+
 void redirect_edits_words(redirect_edits *e, const redirect_rule *rule, apr_pool_t *pool,
                           redirect_row_words *out)
 {
@@ -322,7 +357,7 @@ void redirect_edits_words(redirect_edits *e, const redirect_rule *rule, apr_pool
     redirect_row_words own = {.options = ""};
 
     *out = (redirect_row_words){
-        redirect_rule_source(rule, pool),
+        plain_source(e, rule, pool),
         rule->target ? apr_pstrmemdup(pool, rule->target, rule->target_len) : NULL,
         other_options(&e->options, rule, redirect_rule_options(rule, pool), pool)};
     own = *out;
