@@ -58,6 +58,8 @@ static const struct {
     {"bulk.json",
      "[{\"source\": \"/a\", \"destination\": \"/1\"},\n"
      "{\"source\": \"/b\", \"destination\": \"/2\", \"caseSensitive\": true, \"query\": true},\n"
+     "{\"source\": \"/d\", \"destination\": \"/4\", \"caseSensitive\": true,\n"
+     " \"preserveQueryParams\": true},\n"
      "{\"source\": \"/c\", \"destination\": \"/3\", \"statusCode\": 302}]\n"},
     {"rows.map",
      "default /0;\n/a /1;\n/B/c /2;\n~^/b /3;\n~*^/e/(.*)$ /4/$1;\n/d?q=1 /5;\n~^/f$ /6;\n"
@@ -73,7 +75,7 @@ static const struct {
 
 typedef struct showing {
     redirect_edits *e;
-    char *set, *del;
+    char *set, *del, *rules; /* rules: what is behind the words */
     unsigned n;
 } showing;
 
@@ -92,6 +94,8 @@ static bool show_row(void *baton, const redirect_rule *rule, redirect_differs di
                           words.target ? redirect_edit_quoted(words.target, pool) : "-",
                           rule->status, words.options);
     s->del = apr_psprintf(pool, "%sdel %s %s\n", s->del, source, words.options);
+    s->rules = apr_psprintf(pool, "%s%d %u %u\n", s->rules, (int)rule->kind,
+                            rule->flags & ~(unsigned)REDIRECT_SEARCHED, rule->options);
     s->n = rule->line;
     return true;
 }
@@ -126,7 +130,7 @@ static void write_all(const test_map *map, const showing *s, unsigned rows)
     redirect_edit_error error;
     const redirect_table *after;
     size_t len, n = 0;
-    showing again = {.e = s->e, .set = "", .del = ""};
+    showing again = {.e = s->e, .set = "", .del = "", .rules = ""};
     void *image;
     char *out;
 
@@ -140,6 +144,7 @@ static void write_all(const test_map *map, const showing *s, unsigned rows)
     after = build(&map->options, map->name, out, &image);
     redirect_edited_each(NULL, after, false, 0, show_row, &again, pool);
     ck_assert_str_eq(again.set, s->set);
+    ck_assert_str_eq(again.rules, s->rules);
     free(image);
     for (const char *at = s->del, *eol; *at; at = eol + 1) {
         eol = strchr(at, '\n');
@@ -175,7 +180,7 @@ START_TEST(what_is_shown_is_what_edits_take)
 {
     redirect_table_info info;
     test_map map;
-    showing before = {.set = "", .del = ""}, after = before;
+    showing before = {.set = "", .del = "", .rules = ""}, after = before;
     char *log;
 
     open_map(&map, shown[_i].name, shown[_i].text);
@@ -190,6 +195,7 @@ START_TEST(what_is_shown_is_what_edits_take)
     after.e = before.e;
     redirect_edited_each(map.edited, map.table, false, 0, show_row, &after, pool);
     ck_assert_str_eq(after.set, before.set);
+    ck_assert_str_eq(after.rules, before.rules);
     ck_assert_msg(edit(&map, after.del, &log) == APR_SUCCESS, "%s%s", log, after.del);
     ck_assert_uint_eq(map.overlay->rules, 0);
     redirect_edits_destroy(before.e);

@@ -176,9 +176,9 @@ bool redirect_edit_same_source(const redirect_map_options *o, const redirect_rul
 
 uint64_t redirect_edit_rule_hash(const redirect_rule *rule)
 {
-    uint64_t hash = redirect_edit_mix((uint64_t)rule->kind << 32 | rule->flags,
-                                      (uint64_t)rule->status << 32 | rule->options);
+    uint64_t hash = redirect_edit_mix(0, (uint64_t)rule->kind << 32 | rule->flags);
 
+    hash = redirect_edit_mix(hash, (uint64_t)rule->status << 32 | rule->options);
     hash = redirect_edit_mix_bytes(hash, rule->source, rule->source_len);
     hash = redirect_edit_mix_bytes(hash, rule->pattern, rule->pattern_len);
     hash = redirect_edit_mix_bytes(hash, rule->host, rule->host_len);

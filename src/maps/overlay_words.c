@@ -323,10 +323,11 @@ static bool find_options(redirect_edits *e, const redirect_rule *rule, const cha
 {
     const char *options[] = {
         other_refusal(&e->options, rule, redirect_rule_conditions(rule, pool), pool), all,
-        apr_pstrcat(pool, all, " query=append", NULL)};
+        apr_pstrcat(pool, all, " case=exact", NULL), apr_pstrcat(pool, all, " query=append", NULL),
+        apr_pstrcat(pool, all, " case=exact query=append", NULL)};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        words->options = options[i];
+        words->options = options[i] + (*options[i] == ' ');
         if (reads_as(e, words, rule, pool))
             return true;
     }
