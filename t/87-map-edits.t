@@ -29,7 +29,6 @@ my $server = HtCache::Server->new(name => 'map-edits', htcache => 1, conf => <<"
 HtCache On
 LogLevel htcache:info
 DocumentRoot "$dir/root"
-HtCacheRedirectMap "$file{unasked}"
 HtCacheRedirectMap "$file{host}"
 HtCacheRedirectMap "$file{two}"
 HtCacheRedirectMap "$file{two}" strip=/x
@@ -37,6 +36,9 @@ HtCacheRedirectMap "$file{large}"
 <Directory "$dir/root">
     AllowOverride All
 </Directory>
+<Location /unasked>
+    HtCacheRedirectMap "$file{unasked}"
+</Location>
 <Location /htcache-status>
     SetHandler htcache-status
     HtCacheAdmin On

@@ -28,7 +28,8 @@ my $text = "# head\n/keep/1 https://example.org/1 # why\n\n/keep/2 https://examp
 write_file("$kept/there.txt", $text);
 chmod 0640, "$kept/there.txt" or die "$!\n";
 symlink 'there.txt', "$kept/keep.txt" or die "$!\n";
-chown @user, $kept, "$kept/there.txt" if !$>;
+write_file("$kept/apart.txt", join '', map {"/apart/$_ https://example.org/$_\n"} 1 .. 3);
+chown @user, $kept, "$kept/there.txt", "$kept/apart.txt" if !$>;
 my $server = HtCache::Server->new(name => 'map-run-time', htcache => 1, mpm_conf => <<'EOM', conf => <<"EOT")->start;
 StartServers 4
 MaxConnectionsPerChild 0
@@ -46,6 +47,9 @@ HtCacheRedirectMap "$dir/other/same.txt"
     AllowOverride All
     Require all granted
 </Directory>
+<Location /apart>
+    HtCacheRedirectMap "$kept/apart.txt"
+</Location>
 <Location /htcache-status>
     SetHandler htcache-status
     HtCacheAdmin On
@@ -271,13 +275,12 @@ for my $case (@unwritable) {
     $change->(0);
 }
 
-# Somebody else writes it.
-write_file("$kept/there.txt", "/keep/1 /last\n");
-my $last = post("del /keep/1\n", query => $query);
+# Somebody else writes it, and no request has noticed.
+write_file("$kept/apart.txt", "/apart/1 /last\n");
+my $last = post("del /apart/1\n", query => 'map=apart.txt');
 is $last->{status}, 409, 'the last row of a file that has just changed: 409';
 like $last->{body}, qr/no row would be left/, 'why';
-is read_file("$kept/there.txt"), "/keep/1 /last\n", 'it stays';
-write_file("$kept/there.txt", $text);
+is read_file("$kept/apart.txt"), "/apart/1 /last\n", 'it stays';
 SKIP: {
     open my $out, '>>', "$kept/there.txt" or die "$!\n";
     open my $in,  '<',  "$kept/there.txt" or die "$!\n";
