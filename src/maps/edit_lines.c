@@ -157,10 +157,10 @@ static map_text new_row(edit_job *j, const redirect_edit *edit)
 /* The host that a source names; NULL: it names none. */
 static const char *host_in(const char *source, size_t len)
 {
-    const char *at = *source == '/' ? source : memchr(source, ':', len);
+    const char *colon = *source == '/' ? NULL : memchr(source, ':', len);
+    const char *at = colon ? colon + 1 : source;
 
-    at += at && *source != '/';
-    return at && (size_t)(source + len - at) > 2 && !memcmp(at, "//", 2) ? at + 2 : NULL;
+    return (size_t)(source + len - at) > 2 && !memcmp(at, "//", 2) ? at + 2 : NULL;
 }
 
 /* A host that no option says any more stands in the edit's source. */
