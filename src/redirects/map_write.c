@@ -352,8 +352,8 @@ static const char *open_elsewhere(replacing *r)
     if (!written)
         return NULL;
     r->why = HTC_MAP_AGAIN;
-    return apr_psprintf(r->pool, "another process has %s open for writing; try again when it is done",
-                        r->path);
+    return apr_psprintf(
+        r->pool, "another process has %s open for writing; try again when it is done", r->path);
 }
 
 /* What may not be written is known before it is read. Whoever was waited for has replaced the file. */
