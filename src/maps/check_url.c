@@ -102,9 +102,10 @@ const char *check_with_fragment(const char *url, const char *before, apr_pool_t 
 #define SAMPLED_MAX 1000 /* bytes of a pattern */
 #define HIDERS_MAX  4    /* rows that are looked at before a row is thought to be reachable */
 
-/* A path of the template, and the kind of a row for it: what answers that path, and is no regex,
- * answers all paths of the template. With nothing but names, each stands for a byte that no source
- * has; else it is where the first wildcard begins, and only a prefix can answer. */
+/* The rule becomes one for a single path of its template. A row that answers this path, and is no
+ * regex, answers all paths of the template. With nothing but names, each stands for a byte that no
+ * source has. With a wildcard, the path ends where the first one begins, and only a prefix can
+ * answer it. */
 static void take_template_path(redirect_rule *rule, apr_pool_t *pool)
 {
     const char *pattern = rule->pattern, *slash = memrchr(rule->source, '/', rule->source_len);

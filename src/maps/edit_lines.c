@@ -341,8 +341,8 @@ static bool replace_redirect(edit_job *j, edit_touched *row)
         return false;
     }
     sources = source_words(&line);
-    if (memchr(line.raw[0].s, ':',
-               line.raw[0].len)) /* the target has the placeholders of its own source */
+    /* Where there may be placeholders: the edit's target has those of the edit's source. */
+    if (memchr(line.raw[0].s, ':', line.raw[0].len))
         put_source(&b, row->edit->source);
     else
         redirect_edit_put(

@@ -339,9 +339,10 @@ static void end(const replacing *r, char *bytes, size_t len)
     htc_pages_give(bytes, len + 1);
 }
 
-/* No lease is given while somebody has the file open for writing: half of a file would be taken for all
- * of it, and the other half would go to a file without a name. What the lease is broken with ends no
- * process. Where the system gives none for other reasons, nothing is known. */
+/* Does another process have the file open for writing? Then half of a file would be taken for all of it,
+ * and the other half would go to a file without a name. The kernel gives no lease on such a file. Who
+ * opens the file meanwhile causes SIGURG, which ends no process. Where the kernel gives no lease for
+ * another reason, nothing is known. */
 static const char *open_elsewhere(replacing *r)
 {
     bool written;
