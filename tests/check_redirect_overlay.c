@@ -248,6 +248,10 @@ static const struct {
     {"_redirects",
      "/a /1\n/b/* /2/:splat 302\n/by/:id /3/:id\n/d q=1 /4\n/e/* /5\n",
      {"/a", "/b/*", "/by/:id", "/d?q=1", "/e/*", "/e/:x", "/b/c", "/new/*"}},
+    /* whose sources are kept as prefixes or as templates */
+    {"_redirects",
+     "/a/* /1/:splat.html\n/b/* /2/:splat\n/b/c/* /3?x=:splat\n/* /4/:splat/x 302 Cookie=k\n",
+     {"/a/*", "/b/*", "/b/c/*", "/*", "/new/*", "/b//*", "/A/*", "/b*"}},
     {"rows.map",
      "default /0;\n/a /1;\n/B/c /2;\n~^/b /3;\n~*^/e/(.*)$ /4/$1;\n/d?q=1 /5;\n",
      {"/a", "/b/c", "~^/b", "~*^/e/(.*)$", "/d?q=1", "~^/new", "/new", "default", "/", "/A"}},
@@ -326,8 +330,9 @@ static const struct {
 
 static const char *const files_hosts[] = {"https://h.example", "http://h.example",
                                           "http://b.example", "https://x.h.example"};
-static const char *const files_targets[] = {"/to", "/to?x=1", "https://to.example/x",
-                                            "https://to.example/y#z"};
+static const char *const files_targets[] = {
+    "/to",        "/to?x=1",        "https://to.example/x", "https://to.example/y#z",
+    "/to/:splat", "/to/:splat.html"};
 static const char *const files_rest[] = {"",
                                          "",
                                          "",
@@ -410,6 +415,33 @@ static const char *ask_all(const test_map *map, const char *url, fields has)
         sorted_vary(&conditions), NULL);
 }
 
+/* Lines of a _redirects file that have this source and no condition. */
+static unsigned count_source(const char *text, const char *source)
+{
+    unsigned n = 0;
+    size_t len = strlen(source);
+
+    for (const char *eol; *text; text = eol + 1) {
+        const char *line;
+
+        eol = strchr(text, '\n');
+        line = apr_pstrmemdup(pool, text, (size_t)(eol - text));
+        n += !strncmp(line, source, len) && line[len] == ' ' && !strstr(line, " Language=") &&
+             !strstr(line, " Cookie=");
+    }
+    return n;
+}
+
+/* What was edited stands there once, or no more. */
+static void expect_source(unsigned n, const redirect_edit *one, const char *text)
+{
+    const char *star = strchr(one->source, '*');
+
+    if (!strcmp(files[n].name, "_redirects") && star && !*one->options)
+        ck_assert_msg(count_source(text, one->source) == (one->op != REDIRECT_EDIT_DEL),
+                      "%s of\n%s", one->source, text);
+}
+
 static bool compare_ways(unsigned n)
 {
     redirect_map_options automatic;
@@ -442,6 +474,7 @@ static bool compare_ways(unsigned n)
             continue;
         text = out;
         len = out_len;
+        expect_source(n, &one, text);
         done++;
     }
     open_map(&written, files[n].name, text);

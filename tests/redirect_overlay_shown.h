@@ -41,7 +41,9 @@ static const struct {
      "/5/:splat/:y?x=:x 301\n"
      "/g/*/h /6/:splat\n/i* /7\n/j/:a/b /8\nhttps://h.example/k/* /9/:splat\n/l:m%3Ax/:y /10\n"
      "/:n%41/x /11/:n\n/o%2Ap /12\n/q Q=1 /13 302 Language=de Cookie=k,l\n/r/:s /14/:s 301 "
-     "Country=at\n/* /15\n"},
+     "Country=at\n/t/* /16/:splat.html\n/u/* /17/:splat\n/v%41/* /18?x=:splat 301 Cookie=k\n"
+     "/* /15/:splat.html\n"},
+    {"slash/_redirects", "/a/* /1/:splat.html\n/b/* /2/:splat\n/* /3/:splat.html\n"},
     {"vercel.json",
      "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/1\"},\n"
      "{\"source\": \"/b/:x\", \"destination\": \"/2/:x\", \"permanent\": true},\n"
@@ -167,6 +169,8 @@ static void set_options(test_map *map)
         o->query = REDIRECT_QUERY_IGNORE;
     else if (!strcmp(map->name, "exact.txt"))
         o->query = REDIRECT_QUERY_WHOLE;
+    else if (!strncmp(map->name, "slash/", 6))
+        o->ignore_slash = true;
     else if (!strncmp(map->name, "406/", 4))
         o->unacceptable = true;
     else

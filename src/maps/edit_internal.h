@@ -90,6 +90,10 @@ uint64_t redirect_edit_mix(uint64_t hash, uint64_t value);
 uint64_t redirect_edit_mix_bytes(uint64_t hash, const char *s, size_t len);
 /** Equal, or both NULL. */
 bool redirect_edit_same_bytes(const char *a, size_t a_len, const char *b, size_t b_len);
+/** The rule that the row would be if it led to a plain path: "/path/ *" of a _redirects file is a prefix
+ * or a pattern, as the target wants it, but one source to whoever edits. */
+redirect_rule redirect_edit_without_target(const redirect_map_options *options,
+                                           const redirect_rule *rule);
 /** Of what a row is asked for: the same for all rows that redirect_edit_same_source() takes for the
  * same. @a options: the map's, with the format of its file. */
 uint64_t redirect_edit_source_hash(const redirect_map_options *options, const redirect_rule *rule);

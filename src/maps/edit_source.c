@@ -95,10 +95,43 @@ static bool is_path(const redirect_map_options *o, const redirect_rule *rule)
     return o->format != REDIRECT_FORMAT_NETLIFY || o->subpath;
 }
 
+/* Is it the pattern that "/path/ *" is where the target makes no prefix of it? Its source is the
+ * literal that it begins with. Two slashes are never a prefix. */
+static bool is_splat(const redirect_rule *rule)
+{
+    bool all = rule->source_len == 1;
+    map_text rest;
+    size_t at = 1;
+
+    for (size_t i = 0; i < rule->source_len && at < rule->pattern_len; i++)
+        at += rule->pattern[at] == '\\' ? 2 : 1;
+    if (!rule->source_len || at >= rule->pattern_len ||
+        (!all && rule->source[rule->source_len - 1] == '/') ||
+        memmem(rule->source, rule->source_len, "//", 2))
+        return false;
+    rest = (map_text){rule->pattern + at, rule->pattern_len - at, 0};
+    return redirect_map_text_is(rest, all ? "(.*)$" : "(?:/(.*))?$") ||
+           redirect_map_text_is(rest, all ? "(.*)/?$" : "(?:/(.*))?/?$");
+}
+
+redirect_rule redirect_edit_without_target(const redirect_map_options *o, const redirect_rule *rule)
+{
+    redirect_rule as = *rule;
+
+    if (o->format == REDIRECT_FORMAT_NETLIFY && redirect_kind_has_pattern(rule->kind) &&
+        is_splat(rule)) {
+        as.kind = REDIRECT_PREFIX;
+        as.pattern = NULL;
+        as.pattern_len = 0;
+    }
+    return as;
+}
+
 #define SOURCE_FLAGS (REDIRECT_HTTP | REDIRECT_HTTPS | REDIRECT_QUERY_EXACT)
 
-uint64_t redirect_edit_source_hash(const redirect_map_options *o, const redirect_rule *rule)
+uint64_t redirect_edit_source_hash(const redirect_map_options *o, const redirect_rule *of)
 {
+    const redirect_rule as = redirect_edit_without_target(o, of), *rule = &as;
     uint64_t hash =
         redirect_edit_mix(is_path(o, rule) ? 0 : (uint64_t)rule->kind, rule->flags & SOURCE_FLAGS);
 
@@ -156,9 +189,11 @@ static bool same_query(const redirect_rule *a, const redirect_rule *b)
            redirect_query_equal(a->query, a->query_len, b->query, b->query_len, NULL, 0);
 }
 
-bool redirect_edit_same_source(const redirect_map_options *o, const redirect_rule *a,
-                               const redirect_rule *b)
+bool redirect_edit_same_source(const redirect_map_options *o, const redirect_rule *one,
+                               const redirect_rule *other)
 {
+    const redirect_rule x = redirect_edit_without_target(o, one), *a = &x;
+    const redirect_rule y = redirect_edit_without_target(o, other), *b = &y;
     bool path = is_path(o, a);
 
     if (path != is_path(o, b) || (!path && a->kind != b->kind) ||

@@ -360,6 +360,7 @@ static void set(redirect_edits *e, const edit_line *edit)
     drop_all(e, row, &first, &first_below);
     row->role = first.role & OVERLAY_ROW_HAS_BELOW;
     if (first.place && first.rank == rank_of_row(e, row) && first.rule.kind <= REDIRECT_PREFIX &&
+        row->rule.kind <= REDIRECT_PREFIX &&
         redirect_edit_keeps_source(&e->options, first.rule.source, first.rule.source_len,
                                    row->rule.source, row->rule.source_len)) {
         row->rule.source = first.rule.source;

@@ -199,7 +199,8 @@ static uint32_t find_from(wanted *w, const redirect_table *table, uint32_t from)
 uint32_t redirect_edits_find_in(redirect_edits *e, const redirect_table *table,
                                 const redirect_rule *rule, bool below)
 {
-    wanted w = {.judge = {.compares = never, .holds = holds}, .e = e, .rule = rule, .below = below};
+    const redirect_rule as = redirect_edit_without_target(&e->options, rule);
+    wanted w = {.judge = {.compares = never, .holds = holds}, .e = e, .rule = &as, .below = below};
 
     return find_from(&w, table, 0);
 }
