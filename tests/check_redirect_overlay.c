@@ -311,7 +311,9 @@ static const struct {
      " \"has\": [{\"type\": \"cookie\", \"key\": \"k\"}]},\n"
      " {\"source\": \"/b/:x\", \"destination\": \"/2/:x\",\n"
      " \"missing\": [{\"type\": \"cookie\", \"key\": \"k\"}]},\n"
-     " {\"source\": \"/a\", \"destination\": \"/3\"}]}\n",
+     " {\"source\": \"/a\", \"destination\": \"/3\"},\n"
+     " {\"source\": \"/b/:x\", \"destination\": \"/4/:x\",\n"
+     " \"has\": [{\"type\": \"host\", \"value\": \"h.example\"}]}]}\n",
      {"/a", "/b/:x", "/b/c", "/new/:x*"}},
     /* with subdomains */
     {"rows.csv",
@@ -352,6 +354,7 @@ static const char *const files_conditions[] = {"",
                                                " accept=a/c unacceptable=406",
                                                " cookie=k",
                                                " language=de",
+                                               " host=h.example",
                                                " strip=u",
                                                " strip=u accept=a/b"};
 static const char *const files_urls[] = {

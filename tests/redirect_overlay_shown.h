@@ -56,7 +56,16 @@ static const struct {
      "{\"source\": \"/k\\\\(x\\\\)/:y.html\", \"destination\": \"/9/:y\"},\n"
      "{\"source\": \"/l/:x?/:y?\", \"destination\": \"/10\"},\n"
      "{\"source\": \"/m/:x\", \"destination\": \"/11/:x\",\n"
-     " \"has\": [{\"type\": \"cookie\", \"key\": \"k\"}]}]}\n"},
+     " \"has\": [{\"type\": \"cookie\", \"key\": \"k\"}]},\n"
+     "{\"source\": \"/n/:x\", \"destination\": \"/12/:x\",\n"
+     " \"has\": [{\"type\": \"host\", \"value\": \"h-1.example\"}]},\n"
+     "{\"source\": \"/o(\\\\d+)\", \"destination\": \"/13\",\n"
+     " \"has\": [{\"type\": \"host\", \"value\": \"h\\\\.example\"},\n"
+     "  {\"type\": \"cookie\", \"key\": \"k\"}]},\n"
+     "{\"source\": \"/p\\\\(x\\\\)\", \"destination\": \"/14\",\n"
+     " \"has\": [{\"type\": \"host\", \"value\": \"h.example\"}]}]}\n"},
+    {"host/vercel.json", "{\"redirects\": [{\"source\": \"/a\", \"destination\": \"/1\"},\n"
+                         "{\"source\": \"/b/:x\", \"destination\": \"/2/:x\"}]}\n"},
     {"bulk.json",
      "[{\"source\": \"/a\", \"destination\": \"/1\"},\n"
      "{\"source\": \"/b\", \"destination\": \"/2\", \"caseSensitive\": true, \"query\": true},\n"
@@ -171,6 +180,8 @@ static void set_options(test_map *map)
         o->query = REDIRECT_QUERY_WHOLE;
     else if (!strncmp(map->name, "slash/", 6))
         o->ignore_slash = true;
+    else if (!strncmp(map->name, "host/", 5))
+        ck_assert_ptr_null(redirect_map_option(o, "host=h.example", pool));
     else if (!strncmp(map->name, "406/", 4))
         o->unacceptable = true;
     else

@@ -105,7 +105,7 @@ bool redirect_condition_is(const char *word);
 /** Such a word in _redirects: "Cookie=a". In @a pool. NULL and *why: the format cannot say it. */
 const char *redirect_condition_netlify(const char *word, const char **why, apr_pool_t *pool);
 
-/** In vercel.json: objects with ", " between, of "has" or, with *missing, of "missing". */
+/** In vercel.json, "host=a" too: objects with ", " between, of "has" or, with *missing, of "missing". */
 const char *redirect_condition_json(const char *word, bool *missing, const char **why,
                                     apr_pool_t *pool);
 

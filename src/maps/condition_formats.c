@@ -9,6 +9,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <string.h>
+#include <strings.h>
 
 /* A word taken apart. */
 typedef struct word_parts {
@@ -177,9 +178,13 @@ const char *redirect_condition_json(const char *word, bool *missing, const char 
 
     *why = NULL;
     *missing = *word == '!';
+    if (!strncasecmp(word, "host=", 5) && word[5] && word[5] != '*')
+        return apr_pstrcat(
+            pool, "{\"type\": \"host\", \"value\": ", json_string(word + 5, true, pool), "}", NULL);
     if (!take_parts(word, &p, pool) ||
         (p.kind != MAP_HEADER && p.kind != MAP_COOKIE && p.kind != MAP_PARAMETER)) {
-        *why = "'has' and 'missing' are about header fields, cookies and parameters alone";
+        *why =
+            "'has' and 'missing' are about header fields, cookies, parameters and one host alone";
         return NULL;
     }
     if (p.kind == MAP_HEADER)

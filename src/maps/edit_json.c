@@ -212,7 +212,7 @@ static bool take_option(edit_job *j, const char *word, map_text values[VALUES], 
 {
     bool append = !strcasecmp(word, "query=append"), exact = !strcasecmp(word, "case=exact");
 
-    if (redirect_condition_is(word))
+    if (redirect_condition_is(word) || !strncasecmp(word, "host=", 5))
         return take_condition(j, word, to);
     if (append || !strcasecmp(word, "query=drop"))
         values[QUERY] = literal(append ? "true" : "false");

@@ -24,6 +24,8 @@ typedef struct writing {
     bool named;       /* a name has just been written, */
     bool behind_name; /* or a literal that may be one */
     bool impossible;  /* the format has no words for it */
+    const char
+        *host; /* an option of the row, as vercel.json has no hosts ahead of patterns; or "" */
 } writing;
 
 /* --- literals --------------------------------------------------------------------------------- */
@@ -186,7 +188,9 @@ static void put_source(writing *w, const redirect_rule *rule, apr_pool_t *pool)
     bool netlify = w->format == REDIRECT_FORMAT_NETLIFY;
 
     w->impossible = !netlify && w->format != REDIRECT_FORMAT_JSON && rule->kind > REDIRECT_PREFIX;
-    if (rule->host)
+    if (rule->host && w->format == REDIRECT_FORMAT_JSON && redirect_kind_has_pattern(rule->kind))
+        w->host = apr_psprintf(pool, " host=%.*s", (int)rule->host_len, rule->host);
+    else if (rule->host)
         redirect_map_put_text(&w->b,
                               apr_pstrcat(pool,
                                           rule->flags & REDIRECT_HTTPS  ? "https://"
@@ -319,15 +323,16 @@ static const char *other_options(const redirect_map_options *o, const redirect_r
 
 /* Words that are read as the rule, with as few options as may be. *words has the source. */
 static bool find_options(redirect_edits *e, const redirect_rule *rule, const char *all,
-                         redirect_row_words *words, apr_pool_t *pool)
+                         const char *host, redirect_row_words *words, apr_pool_t *pool)
 {
-    const char *options[] = {
-        other_refusal(&e->options, rule, redirect_rule_conditions(rule, pool), pool), all,
-        apr_pstrcat(pool, all, " case=exact", NULL), apr_pstrcat(pool, all, " query=append", NULL),
-        apr_pstrcat(pool, all, " case=exact query=append", NULL)};
+    const char *few = other_refusal(&e->options, rule, redirect_rule_conditions(rule, pool), pool);
+    const char *options[] = {few, all, apr_pstrcat(pool, all, " case=exact", NULL),
+                             apr_pstrcat(pool, all, " query=append", NULL),
+                             apr_pstrcat(pool, all, " case=exact query=append", NULL)};
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        words->options = options[i] + (*options[i] == ' ');
+        words->options = apr_pstrcat(pool, options[i], host, NULL);
+        words->options += *words->options == ' ';
         if (reads_as(e, words, rule, pool))
             return true;
     }
@@ -354,7 +359,8 @@ static const char *plain_source(const redirect_edits *e, const redirect_rule *ru
 void redirect_edits_words(redirect_edits *e, const redirect_rule *rule, apr_pool_t *pool,
                           redirect_row_words *out)
 {
-    writing w = {.b = {.to = apr_palloc(pool, ROOM), .size = ROOM}, .format = e->options.format};
+    writing w = {
+        .b = {.to = apr_palloc(pool, ROOM), .size = ROOM}, .format = e->options.format, .host = ""};
     redirect_row_words own = {.options = ""};
 
     *out = (redirect_row_words){
@@ -367,6 +373,6 @@ void redirect_edits_words(redirect_edits *e, const redirect_rule *rule, apr_pool
         return;
     own.target = rule->target ? target_of(&w, rule, pool) : NULL;
     if (e->options.format == REDIRECT_FORMAT_TEXT ||
-        find_options(e, rule, out->options, &own, pool))
+        find_options(e, rule, out->options, w.host, &own, pool))
         *out = own;
 }
