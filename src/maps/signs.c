@@ -58,6 +58,19 @@ static bool is_range(map_text t, size_t i)
             (apr_isupper(from) && apr_isupper(to)));
 }
 
+/* The length of "[[:digit:]" at i, without what is behind it. */
+static size_t named_class_at(map_text t, size_t i)
+{
+    size_t n = i + 3;
+
+    if (char_at(t, i + 1) != '[' || !is_one_of(char_at(t, i + 2), ":.="))
+        return 0;
+    while (apr_isalpha(char_at(t, n)) || char_at(t, n) == '^')
+        n++;
+    return n > i + 3 && char_at(t, n) == char_at(t, i + 2) && char_at(t, n + 1) == ']' ? n + 2 - i
+                                                                                       : 0;
+}
+
 /* The length of "[0-9]", "[^/]+" and such at i. "[1]", "[2010-2011]" and "[draft]" are no classes,
  * unless they are repeated. */
 static size_t class_at(map_text t, size_t i)
@@ -66,8 +79,8 @@ static size_t class_at(map_text t, size_t i)
     size_t end = close ? (size_t)(close - t.s) : 0, quantifier;
     bool sign = char_at(t, i + 1) == '^', range = false, loose = false;
 
-    if (!close)
-        return 0;
+    if (!close || named_class_at(t, i))
+        return named_class_at(t, i);
     for (size_t k = i + 1; k < end; k++) {
         sign |= t.s[k] == '\\';
         if (k + 2 < end && is_range(t, k)) {
@@ -78,6 +91,16 @@ static size_t class_at(map_text t, size_t i)
     }
     quantifier = quantifier_at(t, end + 1);
     return sign || (range && !loose) || quantifier ? end + 1 + quantifier - i : 0;
+}
+
+/* The length of options, "(?s)" or "(?-i:", at i. "(?s=1)" begins a query. */
+static size_t options_at(map_text t, size_t i)
+{
+    size_t n = i + 2;
+
+    while (is_one_of(char_at(t, n), "imsxnJU-^"))
+        n++;
+    return n > i + 2 && is_one_of(char_at(t, n), "):") ? n + 1 - i : 0;
 }
 
 /* The length of "(.*)", "([", "(\", "(?:" or, in a path, "(a|b)" at i. *mark: what makes it one. */
@@ -95,10 +118,41 @@ static size_t group_at(map_text t, size_t i, bool query, bool wildcards, size_t 
         *mark = i + 1;
         return 2;
     }
-    if (next == '?' && is_one_of(char_at(t, i + 2), ":=!<iP"))
+    if (next == '?' && is_one_of(char_at(t, i + 2), ":=!<>|iP"))
         return 2;
+    if (next == '?' && options_at(t, i))
+        return options_at(t, i);
     *mark = bar ? (size_t)(bar - t.s) : i;
     return bar ? (size_t)(close - t.s) + 1 - i : 0;
+}
+
+/* The length of "\x41" or "\x{41}" at i. "\xbad" is a folder. */
+static size_t hex_at(map_text t, size_t i)
+{
+    char high = char_at(t, i + 2), low = high ? char_at(t, i + 3) : '\0';
+
+    if (char_at(t, i + 1) != 'x')
+        return 0;
+    if (high == '{')
+        return 3;
+    return apr_isxdigit(high) && apr_isxdigit(low) && (apr_isdigit(high) || apr_isdigit(low)) ? 4
+                                                                                              : 0;
+}
+
+/* The length of "\p{L}", "\pL+" or, up to its end, "\Q..\E" at i. */
+static size_t long_escape_at(map_text t, size_t i)
+{
+    char next = char_at(t, i + 1);
+    const char *close;
+
+    if (is_one_of(next, "pP") && char_at(t, i + 2) == '{') {
+        close = memchr(t.s + i, '}', t.len - i);
+        return close ? (size_t)(close - t.s) + 1 - i : 0;
+    }
+    if (is_one_of(next, "pP"))
+        return apr_isupper(char_at(t, i + 2)) && quantifier_at(t, i + 3) ? 3 : 0;
+    close = next == 'Q' ? memmem(t.s + i, t.len - i, "\\E", 2) : NULL;
+    return close ? (size_t)(close - t.s) + 2 - i : hex_at(t, i);
 }
 
 /* The length of "\d", "\." and such at i. A path of Windows has letters behind its backslashes. */
@@ -106,6 +160,8 @@ static size_t escape_at(map_text t, size_t i)
 {
     char next = char_at(t, i + 1), behind = char_at(t, i + 2);
 
+    if (long_escape_at(t, i))
+        return long_escape_at(t, i);
     if (is_one_of(next, ".-/()[]{}*+?$^|"))
         return 2;
     return is_one_of(next, "dDwWsS") && !apr_isalnum(behind) ? 2 : 0;
