@@ -236,6 +236,7 @@ my $text  = "# ours\n/a  /one 301  # kept\n/b /two\n";
 mkdir $there or die "$there: $!\n";
 write_file("$there/m.txt", $text);
 write_file("$there/twice.txt", "/twice /x\n");
+write_file("$there/lines.txt", "/lines /x\n");
 write_file("$there/m.csv", "old,new,note\n/csv,/one,\"a, b\"\n");
 write_file("$there/_redirects", "/by/:id /to/:id\n/below/* /x/:splat\n");
 chown +(getpwnam 'www-data')[2, 3], $there, glob "$there/*" if !$>; # whom the server's children run as
@@ -246,6 +247,12 @@ HtCacheRedirectMap "$there/m.csv"
 HtCacheRedirectMap "$there/_redirects"
 HtCacheRedirectMap "$there/twice.txt"
 HtCacheRedirectMap "$there/twice.txt" case=ignore
+<Location /one>
+    HtCacheRedirectMap "$there/lines.txt"
+</Location>
+<Location /other>
+    HtCacheRedirectMap "$there/lines.txt" case=ignore
+</Location>
 CustomLog "$dir/named.log" "%U %{htcache-redirect}n"
 <Location /htcache-status>
     SetHandler htcache-status
@@ -289,6 +296,15 @@ expect 'show --all of a server', [qw(show m.txt --all), @secret], 0, qr{\A(?=.*^
 expect 'the secret is asked for', [qw(set m.txt /a /x)], 4, undef, qr/HtCacheAdmin/;
 expect 'an unknown map', [qw(set none.txt /a /x), @secret], 1, undef, qr{^htcachectl: none\.txt: .* There are: \Q$there\E/m\.txt, \Q$there\E/m\.csv, };
 expect 'a file with two options', ['del', "$there/twice.txt", '/twice', @secret], 1, undef, qr{: this file is several maps, with other options each; give FILE:LINE of the configuration.*\n.*twice\.txt, named at \S+:\d+\n};
+# Whichever line is named, the others have the rows before the tool ends. No request asks these maps meanwhile.
+(undef, undef, my $which) = run(qw(get lines.txt /lines), @secret);
+my @lines = $which =~ /, named at (\S+)/g;
+is @lines, 2, 'two lines name the file';
+for my $n (0 .. 3) {
+    my ($one, $other) = @lines[$n % 2, ($n + 1) % 2];
+    expect "a written edit of $one", ['set', $one, '/lines', "/y$n", @secret], 0, qr/taken/;
+    expect "rows of $other", ['get', $other, '/lines', @secret], 0, qr{^/lines /y$n };
+}
 expect 'a source that has a row', [qw(add m.txt /b /x), @secret], 1, undef, qr/^htcachectl: m\.txt: .*row/;
 expect 'an edit of the file', [qw(set m.txt /b /four 301), @secret], 0, qr/taken/;
 is leads('/b'), '301 /four', 'the next request sees it, too';

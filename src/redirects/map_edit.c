@@ -473,33 +473,59 @@ static bool rewrite(void *baton, const char *bytes, size_t len, char **out, size
     return false;
 }
 
-/* The rows are in use, or whoever loads them at this moment has it done soon. */
-static int load_written(const editing *ing)
+/* True when the rows are in use: whoever loads them at this moment has it done soon. */
+static bool is_in_use(htc_redirects *redirects, const htc_redirect_map *map, apr_pool_t *pool)
 {
-    htc_redirects *redirects = ing->redirects;
     int64_t began = htc_mono_ms(), waited;
     redirect_area_state state;
     htc_identity id;
 
     do {
-        apr_status_t rv =
-            htc_map_load(redirects, ing->map, htc_map_dir_now(ing->map), false, ing->pool);
+        apr_status_t rv = htc_map_load(redirects, map, htc_map_dir_now(map), false, pool);
 
-        id = htc_map_file(ing->map);
+        id = htc_map_file(map);
         state = (redirect_area_state){0};
-        if (redirect_area_state_get(redirects->area, ing->map->slot, &state) &&
+        if (redirect_area_state_get(redirects->area, map->slot, &state) &&
             htc_identity_equal(&id, &state.id))
-            return HTTP_OK;
+            return true;
         if (rv != APR_SUCCESS && state.failed)
-            break;
+            return false;
         apr_sleep(apr_time_from_msec(2));
         waited = htc_mono_ms() - began;
     } while (waited < (state.building ? LOAD_MOST_MS : LOAD_WAIT_MS));
-    return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
-                apr_psprintf(ing->pool,
-                             "the edits were written to %s, but it could not be loaded; see the "
-                             "error log",
-                             ing->map->file));
+    return false;
+}
+
+/* Lines with other options name the file, too. A request through one of them would find another one that
+ * reads it, perhaps as it was before, and get the old rows meanwhile. */
+static void load_others(const editing *ing)
+{
+    const apr_array_header_t *maps = ing->redirects->maps;
+    apr_array_header_t *loaded = apr_array_make(ing->pool, 2, sizeof(htc_redirect_map *));
+
+    APR_ARRAY_PUSH(loaded, const htc_redirect_map *) = ing->map;
+    for (int i = 0; i < maps->nelts; i++) {
+        htc_redirect_map *map = APR_ARRAY_IDX(maps, i, htc_redirect_map *);
+
+        if (map->slot == REDIRECT_AREA_NIL || strcmp(map->file, ing->map->file) != 0 ||
+            is_among(loaded, map))
+            continue;
+        APR_ARRAY_PUSH(loaded, htc_redirect_map *) = map;
+        is_in_use(ing->redirects, map, ing->pool);
+    }
+}
+
+static int load_written(const editing *ing)
+{
+    bool done = is_in_use(ing->redirects, ing->map, ing->pool);
+
+    load_others(ing);
+    return done ? HTTP_OK
+                : fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+                       apr_psprintf(ing->pool,
+                                    "the edits were written to %s, but it could not be loaded; see "
+                                    "the error log",
+                                    ing->map->file));
 }
 
 static int status_of_file(htc_map_not_written why)
