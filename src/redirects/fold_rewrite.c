@@ -7,6 +7,9 @@
  *     RewriteCond ${htcache-fold:ID:$0} (?s)^=(.*)\z
  *     RewriteRule (?s)^.*$(?#ID) %1 [the same flags]
  *
+ * A '?' that the rules have themselves stands in the one rule, too: httpd judges a path with %3f by
+ * where the first '?' comes from, and does so differently in different versions.
+ *
  * mod_rewrite stays the engine: context, order, escaping and trace logs are its own. The function
  * finds the first rule of the block whose own regex matches and expands its substitution as
  * mod_rewrite would have done. Called by redirects/fold_tree.c for each container of a tree, and by
@@ -136,10 +139,6 @@ static rewrite_block *block_create(ap_directive_t **nodes, const rewrite_rule *r
     return build_block(block, rules, pool) ? block : NULL;
 }
 
-/* httpd 2.4.60 to 2.4.62 refuse a path with %3f for each rule whose result has a '?', also where the
- * rule itself has it. */
-#define OWN_QUERY_IS_SAFE (AP_SERVER_MINORVERSION_NUMBER > 4 || AP_SERVER_PATCHLEVEL_NUMBER > 62)
-
 /* The flags of the one rule: those of all, but for the case of letters, which each regex knows. */
 static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool_t *pool)
 {
@@ -155,18 +154,23 @@ static const char *block_flags(const rewrite_rule *rule, bool knows_3f, apr_pool
         rule->flags & REWRITE_QSDISCARD ? "QSD," : "",
         rule->flags & REWRITE_PASSTHROUGH ? "PT," : "");
 
-    if (knows_3f && ((rule->query && OWN_QUERY_IS_SAFE) || (rule->flags & REWRITE_UNSAFE_3F)))
+    if (knows_3f && (rule->flags & REWRITE_UNSAFE_3F))
         text = apr_pstrcat(pool, text, "UnsafeAllow3F,", NULL);
     return apr_pstrmemdup(pool, text, strlen(text) - 1);
+}
+
+/* The substitution of the one rule: what the map function answers, around the rules' own '?'. */
+static const char *block_output(const rewrite_rule *rule, apr_pool_t *pool)
+{
+    if (rule->flags & REWRITE_STATUS)
+        return "-";
+    return apr_pstrcat(pool, rule->query ? "%1?%2" : "%1", rule->drops_query ? "?" : "", NULL);
 }
 
 /* Two lines ask, the others are silent. */
 static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rule *rules, int n)
 {
     rewrite_block *block = block_create(nodes, rules, n, w->pool);
-    const char *output = rules[0].flags & REWRITE_STATUS ? "-"
-                         : rules[0].drops_query          ? "%1?"
-                                                         : "%1";
     const char *id;
 
     if (!block)
@@ -176,9 +180,11 @@ static void replace_block(htc_walk *w, ap_directive_t **nodes, const rewrite_rul
     id = block_id(block, w->secret, w->pool);
     block->pattern = apr_psprintf(w->pool, "(?s)^.*$(?#%s)", id);
     htc_fold_rename(w, nodes[0], "RewriteCond",
-                    apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=(.*)\\z", id));
+                    apr_psprintf(w->pool, "${" HTC_FOLD_MAP ":%s:$0} (?s)^=%s(.*)\\z", id,
+                                 rules[0].query ? "([^?]*)\\?" : ""));
     htc_fold_rename(w, nodes[1], "RewriteRule",
-                    apr_psprintf(w->pool, "%s %s [%s]", block->pattern, output,
+                    apr_psprintf(w->pool, "%s %s [%s]", block->pattern,
+                                 block_output(&rules[0], w->pool),
                                  block_flags(&rules[0], w->knows_3f, w->pool)));
     for (int i = 2; i < n; i++)
         htc_fold_rename(w, nodes[i], HTC_FOLD_SILENT, nodes[i]->args);

@@ -63,7 +63,7 @@ sub flag_cases {
         push @cases, { name => "RewriteCond %{HTTP_ACCEPT} $flags", requests => [map { [GET => "/a/k$_", [Accept => 'text/TURTLE']], [GET => "/a/k$_", [Accept => 'x']], "/a/k$_" } 1, 3],
             files => { 'a/.htaccess' => $ENGINE . _others('') . _lines(map { ("RewriteCond %{HTTP_ACCEPT} turtle $flags", "RewriteCond %{HTTP_ACCEPT} !plain", "RewriteRule ^k$_\$ http://t.test/$_ [R,L]") } 1 .. 4) } };
     }
-    return (@cases, _header_conditions(), _server_flags());
+    return (@cases, _header_conditions(), _server_flags(), _own_queries());
 }
 
 # Conditions on headers among others, each list before rules for one path, for any, and for a chain.
@@ -93,6 +93,15 @@ sub _server_flags {
         { name => "RewriteRule $field, in the server", conf => $ENGINE . _lines(map {"RewriteRule ^/a/k$_(.*)\$ $to $field"} 1 .. 9)
                 . _lines('RewriteRule ^/a/k1 http://t.test/second [R,L]', 'RewriteRule ^/a/K http://t.test/third [R,L]', 'RewriteRule ^/a/stop - [L]'),
             requests => [qw(/a/k1 /a/k1x?q /a/K9%3F /a/K2%20x /a/k9/ /a/none)] } } @known;
+}
+
+# A '?' of the rule's own is not one that a group brings, out of a path with %3F.
+sub _own_queries {
+    my @rules = (['http://t.test/x?q=$1', '[R=301,L]'], ['http://t.test/x?q=$1', '[R=301,L,QSA]'], ['http://t.test/x?q=$1?', '[R,L]'], ['http://t.test/x?', '[R,L]'],
+        ['http://t.test/x\\?$1', '[R,L,NE]'], ['/a/b.html?$1&$1', '[PT]'], ['http://t.test/$1', '[R,L]']);
+    return map { my ($to, $field) = @$_;
+        { name => "RewriteRule $to $field, in the server", conf => $ENGINE . _lines(map {"RewriteRule ^/a/k$_(.*)\$ $to $field"} 1 .. 9),
+            requests => [qw(/a/k1 /a/k2?z /a/k3%3Fy /a/k3%3fy%3Fz?z /a/%3F)] } } @rules;
 }
 
 # --- subrequests --------------------------------------------------------------------------------
