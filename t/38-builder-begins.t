@@ -96,6 +96,10 @@ ok wait_until(sub { said() == 2 }), 'a restart tries it again';
 forget();
 $server->signal('USR1');
 ok builds($server), 'and again, until it can be done';
+truncate $server->log_file, 0;
+$server->signal('HUP');
+ok wait_until(sub { $server->error_log =~ /resuming normal operations/ }), 'a restart';
+is $server->builder, ($server->error_log =~ /builder process (\d+)/)[0], 'and the builder that it begins with stays';
 is_deeply [$server->crashes], [], 'no process crashed';
 $server->stop;
 

@@ -167,13 +167,6 @@ static void run(struct htc_builder *builder)
 
 /* --- in the parent -----------------------------------------------------------------------------*/
 
-static bool stopping(void)
-{
-    int state;
-
-    return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state == AP_MPMQ_STOPPING;
-}
-
 static bool may_start(struct htc_builder *builder)
 {
     apr_time_t now = apr_time_now(), passed = now - builder->last;
@@ -189,8 +182,7 @@ static bool may_start(struct htc_builder *builder)
     return true;
 }
 
-/* Called by the MPM. Of a process that has ended, APR makes one number of its signal and its exit
- * code. */
+/* Called by the MPM. */
 static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct htc_builder *builder = data;
@@ -200,13 +192,14 @@ static void maintain(int reason, void *data, apr_wait_t status)
     case APR_OC_REASON_LOST:
         builder->running = false;
         apr_proc_other_child_unregister(builder);
-        builder->ended = reason == APR_OC_REASON_DEATH ? status : 0;
+        builder->ended = reason == APR_OC_REASON_DEATH ? htc_fork_ended(status) : 0;
         builder->broken = builder->ended == BROKEN;
-        if (!stopping() && !builder->broken)
+        if (!htc_ends_children() && !builder->broken)
             start(builder);
         break;
     case APR_OC_REASON_RESTART:
-        apr_proc_other_child_unregister(builder);
+        if (htc_ends_children())
+            apr_proc_other_child_unregister(builder);
         break;
     case APR_OC_REASON_UNREGISTER: /* called by apr_proc_other_child_unregister() */
         if (builder->running)
@@ -283,7 +276,7 @@ int htc_builder_monitor(apr_pool_t *pool, server_rec *s)
     htc_context *ctx = htc_server_conf_of(s)->ctx;
     struct htc_builder *builder = ctx ? ctx->builder : NULL;
 
-    if (!builder || stopping())
+    if (!builder || htc_ends_children())
         return OK;
     if (!builder->running && !builder->broken)
         start(builder);

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* Modules that change the user a request runs as. What one user may read must not be remembered
@@ -101,4 +102,17 @@ void htc_fork_may_end(void)
     sigemptyset(&end);
     sigaddset(&end, SIGTERM);
     sigprocmask(SIG_UNBLOCK, &end, NULL);
+}
+
+bool htc_ends_children(void)
+{
+    int state;
+
+    return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state == AP_MPMQ_STOPPING;
+}
+
+/* The MPM takes it apart. Where APR itself finds that the process has ended, it does not. */
+int htc_fork_ended(apr_wait_t status)
+{
+    return status > 0xFF ? WEXITSTATUS(status) : status;
 }

@@ -396,6 +396,11 @@ apr_status_t htc_fork(apr_proc_t *proc, apr_pool_t *pool);
 void htc_fork_prepare(void);
 /** Then: SIGTERM ends it from now on. */
 void htc_fork_may_end(void);
+/** Its signal or its exit code, of the @a status that apr_proc_other_child_register()'s function has. */
+int htc_fork_ended(apr_wait_t status);
+/** True while the parent ends the children of this configuration. httpd 2.5 also says
+ * APR_OC_REASON_RESTART, for the last one's, when the new configuration's processes run. */
+bool htc_ends_children(void);
 
 /* module/private_directive.c */
 /** The error that httpd would report for the line being read if its directive did not exist. */

@@ -13,7 +13,6 @@
 #include "redirects/counters.h"
 #include "redirects/map.h"
 
-#include "ap_mpm.h"
 #include "http_main.h"
 #include "mpm_common.h"
 
@@ -373,12 +372,13 @@ static void maintain(int reason, void *data, apr_wait_t status)
     case APR_OC_REASON_DEATH:
     case APR_OC_REASON_LOST:
         keeper->running = false;
-        keeper->broken = reason == APR_OC_REASON_DEATH && status == BROKEN;
+        keeper->broken = reason == APR_OC_REASON_DEATH && htc_fork_ended(status) == BROKEN;
         apr_proc_other_child_unregister(keeper);
         break; /* htc_keeper_monitor() starts another one */
     case APR_OC_REASON_RESTART:
         /* It goes on until children have ended; then it is ended with the configuration. */
-        apr_proc_other_child_unregister(keeper);
+        if (htc_ends_children())
+            apr_proc_other_child_unregister(keeper);
         break;
     default:
         break;
@@ -412,12 +412,10 @@ int htc_keeper_monitor(apr_pool_t *pool, server_rec *s)
     htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     struct htc_keeper *keeper = redirects ? redirects->keeper : NULL;
     apr_time_t passed = keeper ? apr_time_now() - keeper->last : 0;
-    int state;
 
     (void)pool;
     if (keeper && !keeper->running && !keeper->broken &&
-        (passed < 0 || passed > apr_time_from_sec(AGAIN_S)) &&
-        !(ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state == AP_MPMQ_STOPPING))
+        (passed < 0 || passed > apr_time_from_sec(AGAIN_S)) && !htc_ends_children())
         start(keeper);
     return OK;
 }

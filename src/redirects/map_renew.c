@@ -14,7 +14,6 @@
  */
 #include "redirects/map.h"
 
-#include "ap_mpm.h"
 #include "http_main.h"
 
 #include <signal.h>
@@ -85,6 +84,7 @@ static void maintain(int reason, void *data, apr_wait_t status)
 {
     struct htc_renewer *renewer = data;
     const apr_array_header_t *maps = renewer->redirects->maps;
+    bool again = reason == APR_OC_REASON_DEATH && htc_fork_ended(status) == AGAIN;
 
     if (reason == APR_OC_REASON_RESTART) {
         apr_proc_other_child_unregister(renewer);
@@ -94,7 +94,7 @@ static void maintain(int reason, void *data, apr_wait_t status)
         return;
     renewer->running = false;
     renewer->rest_until = htc_mono_ms() + REST * (htc_mono_ms() - renewer->began);
-    for (int i = 0; reason == APR_OC_REASON_DEATH && status == AGAIN && i < maps->nelts; i++) {
+    for (int i = 0; again && i < maps->nelts; i++) {
         htc_redirect_map *map = APR_ARRAY_IDX(maps, i, htc_redirect_map *);
 
         if (map->renew)
@@ -143,21 +143,14 @@ static bool choose(const htc_redirects *redirects)
     return any;
 }
 
-static bool is_stopping(void)
-{
-    int state;
-
-    return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state == AP_MPMQ_STOPPING;
-}
-
 int htc_map_renew_monitor(apr_pool_t *pool, server_rec *s)
 {
     const htc_redirects *redirects = htc_server_conf_of(s)->redirects;
     struct htc_renewer *renewer = redirects ? redirects->renewer : NULL;
 
     (void)pool;
-    if (renewer && !renewer->running && htc_mono_ms() >= renewer->rest_until && !is_stopping() &&
-        choose(redirects))
+    if (renewer && !renewer->running && htc_mono_ms() >= renewer->rest_until &&
+        !htc_ends_children() && choose(redirects))
         start(renewer);
     return OK;
 }
