@@ -285,7 +285,8 @@ SKIP: {
     $early->start;
     $early->restart('HUP'); # at the first start the parent has no handler yet
     my @begun = $early->error_log =~ /^early: (\d+)$/mg;
-    is scalar @begun, 4, 'the builder and the keeper of counts were told to end as they began';
+    # httpd 2.5 learns of a builder's end, and begins another one, while it still ends the children of before.
+    cmp_ok scalar @begun, '>=', 4, 'the builder and the keeper of counts were told to end as they began';
     ok wait_until(sub { !kill 0, $_ }, 5), "process $_ has ended" for @begun;
     $early->stop;
 }
