@@ -1,7 +1,8 @@
 # Licensed under the Apache License, Version 2.0; see LICENSE.
 # HtCacheTrustModule and the builder: what a trusted module (t/modules/mod_hoard.c) makes of a directive is shared where
 # all of it lies in the pool that httpd gave it. What it keeps in malloc()'s memory is not shared: no other process could
-# read it. The builder tries this with each version of a file, and does not grow by it.
+# read it. The builder tries this with each version of a file, and does not grow by it. Free blocks that malloc() has make
+# no difference.
 use strict;
 use warnings;
 use JSON::PP qw(decode_json);

@@ -383,6 +383,50 @@ const char *htc_move_all(htc_heap_draft *draft, bool *whole)
 #define SAME    17
 #define REPEATS 48
 
+/* Free blocks of a size that lie apart come into malloc's hand by and by, and may be more than there
+ * are tries. So some are taken ahead of the next try, of the sizes that its regexes will have. */
+#define TAKE      64
+#define MOST_TAKE ((size_t)1 << 20) /* bytes for all tries */
+
+typedef struct taken {
+    void *first; /* each block begins with a pointer to the next */
+    size_t bytes;
+} taken;
+
+static bool take_as_regex(void *baton, const void *data, apr_status_t (*plain)(void *))
+{
+    taken *t = baton;
+    const ap_regex_t *regex = data;
+    size_t size = plain == pcre.cleanup ? malloc_usable_size(regex->re_pcre) : 0;
+
+    for (int i = 0; i < TAKE && size >= sizeof(void *) && t->bytes + size <= MOST_TAKE; i++) {
+        void *block = malloc(size);
+
+        if (!block)
+            break;
+        memcpy(block, &t->first, sizeof(t->first));
+        t->first = block;
+        t->bytes += size;
+    }
+    return true;
+}
+
+/* Without malloc_trim() small ones would be at hand again for the next file. */
+static void give_back(taken *t)
+{
+    if (!t->first)
+        return;
+    while (t->first) {
+        void *block = t->first;
+
+        memcpy(&t->first, block, sizeof(t->first));
+        free(block);
+    }
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
+
 /* Run the record once more, in @a draft, and see what it took from malloc. What is said against
  * sharing it, or NULL. *right: it is what the regexes take. */
 static const char *try_trusted(const htc_building *b, const htc_level *level,
@@ -413,6 +457,7 @@ static const char *check_trusted(const htc_building *b, const htc_level *level,
     void *memory[REPEATS];
     const char *reason = NULL;
     unsigned n = 0, same = 0;
+    taken blocks = {NULL, 0};
 
     if (!OUTSIDE_KNOWN)
         return "memory of trusted modules cannot be accounted for with this C library";
@@ -425,13 +470,17 @@ static const char *check_trusted(const htc_building *b, const htc_level *level,
             reason = "there is no memory to try it in";
             break;
         }
-        reason = try_trusted(b, level, source, &drafts[n++], &right);
+        reason = try_trusted(b, level, source, &drafts[n], &right);
         same = right ? same + 1 : 0;
+        if (!right)
+            htc_run_each_cleanup(&drafts[n].run, take_as_regex, &blocks);
+        n++;
     }
     while (n--) {
         htc_run_undo(&drafts[n].run);
         munmap(memory[n], bytes);
     }
+    give_back(&blocks);
     return !reason && same < SAME ? keeps_outside : reason;
 }
 

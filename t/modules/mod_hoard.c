@@ -15,6 +15,9 @@
 
 #define WORDS_BYTES 40
 #define FREED       16
+#define APART       200 /* more than the builder makes tries */
+#define SMALLEST    32  /* regexes of a line or two are of these sizes */
+#define LARGEST     512
 
 extern module AP_MODULE_DECLARE_DATA hoard_module;
 
@@ -46,7 +49,19 @@ static const char *hoard_malloc(cmd_parms *cmd, void *dir_conf, const char *word
     return NULL;
 }
 
-/* As any module may: malloc() has some blocks of this size at hand, which it does not call free. */
+/* Blocks in use lie between those that are freed, so these do not become one. */
+static void free_apart(size_t size)
+{
+    static void *volatile blocks[2 * APART];
+
+    for (int i = 0; i < 2 * APART; i++)
+        blocks[i] = malloc(size);
+    for (int i = 0; i < 2 * APART; i += 2)
+        free(blocks[i]);
+}
+
+/* As any module may: malloc() has some blocks of this size at hand, which it does not call free; and
+ * many of other sizes are free, which it takes before new ones. */
 static int free_some(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
     void *volatile blocks[FREED];
@@ -59,6 +74,8 @@ static int free_some(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
         blocks[i] = malloc(WORDS_BYTES);
     for (int i = 0; i < FREED; i++)
         free(blocks[i]);
+    for (size_t size = SMALLEST - sizeof(size_t); size <= LARGEST; size += 2 * sizeof(size_t))
+        free_apart(size);
     return OK;
 }
 
