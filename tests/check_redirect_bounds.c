@@ -298,6 +298,10 @@ static const char *write_crowd(int kind, unsigned rows)
             put("~^/a/.*[x%u]$ /a/t;\n/a/r%u /a/r%u;\n", i, i, i + 1);
         else if (kind == 2)
             put("/a?id=%u /a?id=%u\n", i, i + 1);
+        else if (kind == 4)
+            put("/w /r%u accept=x/y%u\n", i, i);
+        else if (kind == 5)
+            put("/w /r%u cookie=c%u\n", i, i);
         else
             put("/r%u /r%u\n", i, i + 1);
     }
@@ -343,6 +347,21 @@ START_TEST(checking_is_linear)
             check_map(write_crowd(kind, CROWD), fn, 0, &said);
             ck_assert_msg(!said, "kind %d: a small map is looked at whole", kind);
         }
+    }
+}
+END_TEST
+
+/* Of a source with conditions each look-up goes over all rows, also over those behind the one that it
+ * finds. */
+START_TEST(rows_with_conditions_count)
+{
+    for (int kind = 4; kind < 6; kind++) {
+        bool said;
+
+        check_map(write_crowd(kind, CROWD), NULL, (uint64_t)CROWD * CROWD * 3 / 4, &said);
+        ck_assert_msg(said, "kind %d", kind);
+        check_map(write_crowd(kind, CROWD), NULL, 0, &said);
+        ck_assert_msg(!said, "kind %d: a small map is looked at whole", kind);
     }
 }
 END_TEST
@@ -430,6 +449,7 @@ int main(void)
     tcase_add_test(tests, rows_whose_patterns_set_limits_are_errors);
     tcase_add_test(tests, nothing_runs_beyond_the_limits);
     tcase_add_test(tests, checking_is_linear);
+    tcase_add_test(tests, rows_with_conditions_count);
     tcase_add_test(tests, loops_in_front_are_found);
     tcase_add_test(tests, what_groups_make_is_bounded);
     suite_add_tcase(suite, tests);
