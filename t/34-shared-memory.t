@@ -90,18 +90,36 @@ sub loads {
     return $loads;
 }
 
-answer($new, 'often', 'page.html') for 1 .. 3;
-$cache->wait_built;
+# The loads once the builder has answered what it was asked for. So what follows does not depend on how soon it gets
+# its turn.
+sub loads_when_built {
+    my $page;
+    wait_until(sub { ($page = $new->request('/htcache-status?format=json')->{body}) =~ /"waiting": ?0\b/ });
+    return $page =~ /"loads": ?(\d+)/ ? $1 : -1;
+}
+
+# Ask for it until it is shared. Returns the loads until then.
+sub have_often_built {
+    my $before;
+    wait_until(sub {
+        $before = loads_when_built();
+        answer($new, 'often', 'page.html');
+        return loads() == $before;
+    });
+    return $before;
+}
+
 my ($different, $over, $again, $looks) = (0, 0, 0, @pages * $rounds);
 for my $page ((@pages) x $rounds) {
     my $last = !--$looks;
+    have_often_built();
     for my $n (0 .. $many - 1) {
         # So often that the builder is asked for it.
         for (1 .. $OFTEN) {
             my $answer = answer($new, $n, $page);
             $different++ or is $answer, $stock{$n}{$page}, "directory $n" if $answer ne $stock{$n}{$page};
         }
-        my $before = $last ? loads() : 0;
+        my $before = $last ? loads_when_built() : 0;
         $different++ if answer($new, 'often', 'page.html') ne $stock{often}{'page.html'};
         $again += loads() - $before if $last;
         next if $n % 40;
@@ -112,7 +130,8 @@ for my $page ((@pages) x $rounds) {
 my $status = $cache->status;
 is $different, 0, 'every answer is that of stock httpd';
 is $over, 0, 'never was more used than there is';
-cmp_ok $again, '<=', $many / 100, 'what is asked for all the time stays, or is soon there again';
+# Had it made way once, it would have been run $OFTEN times.
+cmp_ok $again, '<', $OFTEN, 'what is asked for all the time stays';
 cmp_ok $status->{shared}{evictions}, '>', $many, 'others made way';
 cmp_ok $status->{shared}{configurations}, '<', $many * 3 / 4, 'as not all of them have room';
 is $status->{shared}{builders}, 1, 'all this was done by one builder';
@@ -140,9 +159,7 @@ for my $n (@unshared) {
 # --- a new process ------------------------------------------------------------------------------
 
 # All that is there it uses with its first request.
-answer($new, 'often', 'page.html') for 1 .. 2;
-$cache->wait_built;
-my $before = loads();
+my $before = have_often_built();
 my @old = $cache->children;
 kill 'KILL', @old;
 ok wait_until(sub { my %is = map { $_ => 1 } $cache->children; %is && !grep { $is{$_} } @old }), 'all processes are new';
@@ -178,11 +195,14 @@ my $ask = sub {
         $different++ or is $answer, $stock{$n}{'page.html'}, "directory $n" if $answer ne $stock{$n}{'page.html'};
     }
 };
-for (1 .. 2) {
+# Two files may want one place of the builder's queue. The later one is asked for again with its next request.
+my $built;
+wait_until(sub {
     $ask->(0 .. $many - 1);
     $roomy->wait_built;
-}
-my $built = $roomy->status;
+    $built = $roomy->status;
+    return $built->{shared}{configurations} == $many;
+});
 is $built->{shared}{configurations}, $many, 'all files are shared';
 my @first = $roomy->children;
 kill 'KILL', @first;
