@@ -29,7 +29,8 @@ write_file("$kept/there.txt", $text);
 chmod 0640, "$kept/there.txt" or die "$!\n";
 symlink 'there.txt', "$kept/keep.txt" or die "$!\n";
 write_file("$kept/apart.txt", join '', map {"/apart/$_ https://example.org/$_\n"} 1 .. 3);
-chown @user, $kept, "$kept/there.txt", "$kept/apart.txt" if !$>;
+write_file("$kept/lines.txt", join '', map {"/line/$_ /0\n"} 1 .. 2000);
+chown @user, $kept, glob "$kept/*.txt" if !$>;
 my $server = HtCache::Server->new(name => 'map-run-time', htcache => 1, mpm_conf => <<'EOM', conf => <<"EOT")->start;
 StartServers 4
 MaxConnectionsPerChild 0
@@ -43,6 +44,8 @@ HtCacheRedirectMap "$file{host}"
 HtCacheRedirectMap "$file{same}"
 HtCacheRedirectMap "$dir/kept/keep.txt"
 HtCacheRedirectMap "$dir/other/same.txt"
+HtCacheRedirectMap "$kept/lines.txt" host=a.example
+HtCacheRedirectMap "$kept/lines.txt" host=b.example
 <Directory "$dir/root">
     AllowOverride All
     Require all granted
@@ -125,6 +128,33 @@ is done("set /same https://example.org/one\n", query => "map=$file{same}&tempora
 is answers('/same'), all_are('https://example.org/one'), 'that map alone is edited';
 
 # --- at the same time ----------------------------------------------------------------------------
+
+# Written edits through two lines that name one file, by four at once: each is taken, and seen by the next request
+# through the other line.
+if (mpm() eq 'event') {
+    my @lines = post('', query => 'map=lines.txt')->{body} =~ /, named at (\S+)/g;
+    my @writers = map {
+        my $who = $_;
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) {
+            my @asks = map { $server->client('main', host => $_) } qw(b.example a.example);
+            my $client = $server->client('main', host => 'localhost');
+            my $bad = 0;
+            for my $n (1 .. 12) {
+                my $line = ($who + $n) % 2;
+                my $answer = post("set /line/$who /$n\n", client => $client, query => "map=$lines[$line]");
+                my $to = location($asks[$line], "/line/$who");
+                next if $answer->{status} == 200 && $to =~ m{/$n$};
+                diag "$who, $n: $answer->{status} $answer->{body}, $to";
+                $bad++;
+            }
+            require POSIX;
+            POSIX::_exit($bad);
+        }
+        $pid;
+    } 1 .. 4;
+    waitpid $_, 0 and is $?, 0, 'all edits through two lines were made and seen' for @writers;
+}
 
 # Two edit rows of their own; a third one moves a row away and back within one request, and counts in it.
 my @editors = map {

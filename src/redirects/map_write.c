@@ -322,6 +322,8 @@ static const char *put_in_place(replacing *r)
     if (renameat(r->folder, r->temporary, r->folder, r->name) != 0)
         return cannot(r, "put a new file in its place");
     r->temporary = NULL;
+    close(r->made); /* others may edit it now */
+    r->made = -1;
     fsync(r->folder);
     return NULL;
 }
@@ -343,13 +345,33 @@ static void end(const replacing *r, char *bytes, size_t len)
  * and the other half would go to a file without a name. The kernel gives no lease on such a file. Who
  * opens the file meanwhile causes SIGURG, which ends no process. Where the kernel gives no lease for
  * another reason, nothing is known. */
-static const char *open_elsewhere(replacing *r)
+static bool is_written(const replacing *r)
 {
     bool written;
 
     fcntl(r->file, F_SETSIG, SIGURG);
     written = fcntl(r->file, F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;
     fcntl(r->file, F_SETLEASE, F_UNLCK);
+    return written;
+}
+
+/* Whoever was waited for has replaced the file. Whoever edits through another line has closed it a moment
+ * later. */
+static const char *open_whole(replacing *r)
+{
+    int64_t until = htc_mono_ms() + LOCK_WAIT_MS;
+    const char *wrong;
+    bool written;
+
+    do {
+        close(r->file);
+        wrong = open_old(r);
+        if (wrong)
+            return wrong;
+        written = is_written(r);
+        if (written)
+            apr_sleep(apr_time_from_msec(LOCK_LOOK_MS));
+    } while (written && htc_mono_ms() < until);
     if (!written)
         return NULL;
     r->why = HTC_MAP_AGAIN;
@@ -357,7 +379,7 @@ static const char *open_elsewhere(replacing *r)
         r->pool, "another process has %s open for writing; try again when it is done", r->path);
 }
 
-/* What may not be written is known before it is read. Whoever was waited for has replaced the file. */
+/* What may not be written is known before it is read. */
 static const char *prepare(replacing *r)
 {
     const char *wrong = open_folder(r);
@@ -366,12 +388,8 @@ static const char *prepare(replacing *r)
         wrong = open_old(r);
     if (!wrong)
         wrong = make_new(r);
-    if (!wrong) {
-        close(r->file);
-        wrong = open_old(r);
-    }
     if (!wrong)
-        wrong = open_elsewhere(r);
+        wrong = open_whole(r);
     return wrong ? wrong : keep_owner(r);
 }
 
