@@ -488,8 +488,8 @@ static bool is_in_use(htc_redirects *redirects, const htc_redirect_map *map, apr
         if (redirect_area_state_get(redirects->area, map->slot, &state) &&
             htc_identity_equal(&id, &state.id))
             return true;
-        if (rv != APR_SUCCESS && state.failed)
-            return false;
+        if (rv != APR_SUCCESS && htc_map_in_vain(&id, &state))
+            return false; /* else it was replaced once more while it was read */
         apr_sleep(apr_time_from_msec(2));
         waited = htc_mono_ms() - began;
     } while (waited < (state.building ? LOAD_MOST_MS : LOAD_WAIT_MS));
