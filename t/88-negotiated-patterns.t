@@ -2,7 +2,8 @@
 # Blocks of RewriteConds on Accept ahead of rules with patterns: stock httpd with the .htaccess file, and the module with
 # the CSV that 'convert --negotiate' makes of it, answer alike. The requests have headers that both read alike: names
 # without weights and wildcards. HTC_SEED is the first block, HTC_LONG asks so many times as much.
-# HTC_NEGOTIATED_TREE=DIR asks for the .htaccess files of a tree instead.
+# HTC_NEGOTIATED_TREE=DIR asks for the .htaccess files of a tree instead. Where stock answers 500 the tree is broken, and
+# nothing is compared: such answers are counted by directory.
 use strict;
 use warnings;
 use File::Find ();
@@ -117,7 +118,7 @@ sub answer_of {
     return "$answer->{status} " . (HtCache::Client::header($answer, 'Location') // '-');
 }
 
-my (@differences, %statuses);
+my (@differences, %statuses, %broken);
 my $n = 1200 * $long;
 for (1 .. $n) {
     my $site   = one_of(@sites);
@@ -125,9 +126,13 @@ for (1 .. $n) {
     my ($path, $accept) = (random_path($site), join ', ', @types);
     my ($was, $is) = map { answer_of($_, $path, $accept) } $before, $after;
     $statuses{ substr $was, 0, 1 }++;
+    next if $tree && $was =~ /^500 / && ++$broken{ $site->{base} };
     push @differences, "$path, Accept: $accept: $was, but $is\n$site->{text}$site->{said}" if $was ne $is;
 }
-is scalar @differences, 0, "$n answers are the same, from HTC_SEED=$seed";
+my $compared = $n;
+$compared -= $_ for values %broken;
+is scalar @differences, 0, "$compared answers are the same, from HTC_SEED=$seed";
+diag "$_: stock answers 500: $broken{$_} requests, not compared" for sort keys %broken;
 diag $_ for grep { defined } @differences[0 .. 2];
 cmp_ok $statuses{3} // 0, '>', $n / 4, 'many are redirects: ' . ($statuses{3} // 0);
 note join ', ', map { "$statuses{$_} with ${_}xx" } sort keys %statuses;
