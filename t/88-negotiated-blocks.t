@@ -27,14 +27,15 @@ EOT
 write_file("$dir/root/index.html", "index\n");
 my $map = qx{"$tool" convert --negotiate --to text --base /after/ "$dir/root/before/.htaccess" 2>"$dir/said"};
 is $map, <<'EOT', 'the map of the page';
-/after/v https://example.org/v.html 303 accept=text/html,application/xhtml+xml
+/after/v https://example.org/v.html 303 accept=application/xhtml+xml,text/html
 /after/v https://example.org/v.ttl 303 accept=text/turtle
 /after/v https://example.org/v.rdf 303
 EOT
 like read_file("$dir/said"), qr/^\S+:6: error: lines 6 to 9 are negotiated now, .*\n/m, 'what changes is said';
+unlike read_file("$dir/said"), qr/after conversion/, 'and nothing that does not';
 write_file("$dir/map.txt", $map . <<'EOT');
 /advised/v https://example.org/v.rdf 303 accept=application/rdf+xml
-/advised/v https://example.org/v.html 303 accept=text/html,application/xhtml+xml
+/advised/v https://example.org/v.html 303 accept=application/xhtml+xml,text/html
 /advised/v https://example.org/v.ttl 303 accept=text/turtle
 /advised/v https://example.org/v.rdf 303
 EOT

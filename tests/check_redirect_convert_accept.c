@@ -57,7 +57,7 @@ static const struct {
      "line "
      "2; a request without Accept was answered by line 5, and is by line 2\n"},
     {"htaccess negotiate", W3ID TURTLE,
-     "/v /v.html 303 accept=text/html,application/xhtml+xml\n/v /v.ttl 303 accept=text/turtle\n",
+     "/v /v.html 303 accept=application/xhtml+xml,text/html\n/v /v.ttl 303 accept=text/turtle\n",
      "E5 lines 5 to 7 are" NEGOTIATED "; 'Accept: text/html;q=0.1, text/turtle' was answered by "
      "line 5, and is by line 7; a request with 'Accept: */*' was answered by none of them, and is "
      "by line 5; a request without Accept was answered by none of them, and is by line 5; "
@@ -176,8 +176,8 @@ static const struct {
     {"%{HTTP_ACCEPT} ^.*text/turtle.*$", "text/turtle"},
     {"%{HTTP_ACCEPT} application/n\\-triples", "application/n-triples"},
     {"%{HTTP_ACCEPT} application/vnd.x\\.y", "application/vnd.x.y"},
-    {"%{HTTP_ACCEPT} (text/html|application/xhtml\\+xml)", "text/html,application/xhtml+xml"},
-    {"%{HTTP_ACCEPT} (?:a/x-b|a/b) [NC]", "a/x-b,a/b"},
+    {"%{HTTP_ACCEPT} (text/html|application/xhtml\\+xml)", "application/xhtml+xml,text/html"},
+    {"%{HTTP_ACCEPT} (?:a/x-b|a/b|a/x-b) [NC]", "a/b,a/x-b"},
     {"%{HTTP_ACCEPT} text/turtle [OR]\n%{HTTP_ACCEPT} \\*/turtle", "text/turtle"},
     {"%{HTTP_ACCEPT} text/html [OR]\n%{HTTP_ACCEPT} text/\\* [OR]\n%{HTTP_ACCEPT} \\*/\\*",
      "text/html"},

@@ -96,6 +96,10 @@ redirect_conditions *redirect_conditions_of(redirect_judge *judge);
 /** The fields for Vary, with commas between; NULL: none. */
 const char *redirect_conditions_vary(const redirect_conditions *conditions, apr_pool_t *pool);
 
+/** The members of a list in one order, and each once, as tables have them: lists say the same,
+ * whichever order they have in the file. In place; the length. */
+size_t redirect_condition_sort(char *list, size_t len, apr_pool_t *pool);
+
 /** As options of a row in a text map, each a word: "cookie=a", "accept=text/turtle". In @a pool. */
 apr_array_header_t *redirect_condition_words(const char *condition, size_t len, apr_pool_t *pool);
 

@@ -103,8 +103,7 @@ static bool next_member(map_text *list, map_text *one)
     return true;
 }
 
-/* In one order, and each once: lists say the same, whichever order they have in the file. */
-static size_t sort_list(map_reader *r, char *list, size_t len)
+size_t redirect_condition_sort(char *list, size_t len, apr_pool_t *pool)
 {
     apr_array_header_t *members;
     map_text rest = {list, len, 0}, one;
@@ -113,9 +112,8 @@ static size_t sort_list(map_reader *r, char *list, size_t len)
 
     if (!memchr(list, ',', len))
         return len;
-    r->row_pool_used = true;
-    members = apr_array_make(r->row_pool, 8, sizeof(map_text));
-    rest.s = apr_pmemdup(r->row_pool, list, len);
+    members = apr_array_make(pool, 8, sizeof(map_text));
+    rest.s = apr_pmemdup(pool, list, len);
     do {
         more = next_member(&rest, &one);
         APR_ARRAY_PUSH(members, map_text) = one;
@@ -239,8 +237,10 @@ bool redirect_map_condition(map_reader *r, redirect_condition_kind kind, bool ne
         item->len = copy_value(kind, all, c->text + c->len, sizeof(c->text) - c->len);
     if (!item->len)
         return fail_value(r, kind, all);
-    if (kind != MAP_PARAMETER && kind != MAP_HEADER)
-        item->len = sort_list(r, c->text + c->len, item->len);
+    if (kind != MAP_PARAMETER && kind != MAP_HEADER) {
+        item->len = redirect_condition_sort(c->text + c->len, item->len, r->row_pool);
+        r->row_pool_used = true;
+    }
     c->len += item->len;
     c->n++;
     return true;

@@ -166,6 +166,16 @@ bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *a
     return accept->known;
 }
 
+/* As a map that is read has it, which what was written is held against. */
+void convert_put_accept(redirect_rule *rule, const convert_accept *accept, apr_pool_t *pool)
+{
+    char *types = apr_pstrdup(pool, accept->types);
+
+    types[redirect_condition_sort(types, strlen(types), pool)] = '\0';
+    rule->condition = apr_pstrcat(pool, "accept=", types, NULL);
+    rule->condition_len = strlen(rule->condition);
+}
+
 /* --- what differs -----------------------------------------------------------------------------*/
 
 static const char *first_type(const convert_accept *accept, apr_pool_t *pool)

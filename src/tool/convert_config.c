@@ -718,10 +718,8 @@ static void begin_rewrite(scope *s, const config_line *line, bool negotiate, apr
     if (s->conditions->nelts && !convert_read_query(s->conditions, rule, pool) &&
         !(convert_read_accept(s->conditions, &begun.accept, pool) && negotiate))
         apr_array_cat(s->lines, s->conditions);
-    if (negotiate && begun.accept.known && *begun.accept.types) {
-        rule->condition = apr_pstrcat(pool, "accept=", begun.accept.types, NULL);
-        rule->condition_len = strlen(rule->condition);
-    }
+    if (negotiate && begun.accept.known && *begun.accept.types)
+        convert_put_accept(rule, &begun.accept, pool);
     apr_array_clear(s->conditions);
     APR_ARRAY_PUSH(s->lines, rewrite_line) = (rewrite_line){false, mark_escaped(line->args, pool)};
     APR_ARRAY_PUSH(s->rules, convert_begun) = begun;

@@ -183,6 +183,8 @@ typedef struct convert_accept {
 /** Read conditions, of rewrite_line. False: they have no common shape. */
 bool convert_read_accept(const apr_array_header_t *conditions, convert_accept *accept,
                          apr_pool_t *pool);
+/** Its types, of which there are some, become the rule's condition. */
+void convert_put_accept(redirect_rule *rule, const convert_accept *accept, apr_pool_t *pool);
 
 /** What is known of a RewriteRule beside what rules/rules.h says. */
 typedef struct convert_begun {
