@@ -366,13 +366,20 @@ static void add_subdomains(csv *c, map_row *row)
  * from. */
 static bool is_whole(map_text regex)
 {
-    static const char *const ends[] = {"$", ".*", ".*)"};
+    static const char *const ends[] = {"$", ".*", "(.*)", ".*)"};
+    bool group = memchr(regex.s, '|', regex.len) != NULL;
+    size_t count = sizeof(ends) / sizeof(ends[0]) - group; /* the last may end one of several */
 
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        size_t n = strlen(ends[i]);
+    if (!regex.len || regex.s[0] != '^' || redirect_map_has_alternatives(regex.s, regex.len))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(ends[i]), at = regex.len - n, escapes = 0;
 
-        if (regex.len > n && regex.s[0] == '^' && !memcmp(regex.s + regex.len - n, ends[i], n))
-            return true;
+        if (regex.len <= n || memcmp(regex.s + at, ends[i], n) != 0)
+            continue;
+        while (regex.s[at - escapes - 1] == '\\') /* it begins with "^" */
+            escapes++;
+        return escapes % 2 == 0;
     }
     return false;
 }
