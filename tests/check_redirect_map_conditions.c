@@ -235,6 +235,38 @@ START_TEST(a_format)
 }
 END_TEST
 
+#define HAS_KEY(source, target)                                                            \
+    "{\"redirects\":[{\"source\":\"" source "\",\"destination\":\"" target "\",\"has\":[{" \
+    "\"type\":\"query\",\"key\":\"a\"}]}]}"
+
+/* Vercel takes what a condition found by its name, or refuses the name. */
+START_TEST(a_target_takes_nothing_from_conditions)
+{
+    static const struct {
+        const char *text, *said;
+        unsigned rows;
+    } all[] = {
+        {HAS_KEY("/s", "/x/:a"), "E1 the target takes ':a' from a condition", 0},
+        {HAS_KEY("/s", "/x?y=:a"), "E1 the target takes ':a' from a condition", 0},
+        {HAS_KEY("/s/:p", "/x/:p?y=:a"), "E1 the target takes ':a' from a condition", 0},
+        {HAS_KEY("/s", "/x/:b"), "E1 the target has ':b', which the source does not have", 0},
+        {HAS_KEY("/s/:a", "/x/:a"), "", 1},
+        {HAS_KEY("/s", "https://h:80/x:ab"), "", 1},
+    };
+
+    if (!test_map_has_regexes())
+        return;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        test_map *map = test_map_load("vercel.json", all[i].text, "");
+
+        ck_assert_msg(map->report.rows == all[i].rows &&
+                          (!*all[i].said || test_map_said(map, all[i].said)),
+                      "%s\n%s", all[i].text, map->log);
+        test_map_free(map);
+    }
+}
+END_TEST
+
 /* --- reports ---------------------------------------------------------------------------------- */
 
 static const struct {
@@ -418,6 +450,7 @@ int main(void)
 
     tcase_add_loop_test(tc, an_answer, 0, (int)COUNT_OF(answers));
     tcase_add_loop_test(tc, a_format, 0, (int)COUNT_OF(formats));
+    tcase_add_test(tc, a_target_takes_nothing_from_conditions);
     tcase_add_loop_test(tc, a_report, 0, (int)COUNT_OF(reports));
     tcase_add_test(tc, options_of_a_map);
     tcase_add_test(tc, many_rows_of_a_source);

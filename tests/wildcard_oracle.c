@@ -194,7 +194,8 @@ static unsigned taken_at(const oracle_row *row, const char *t, size_t *len)
     return 0;
 }
 
-/* A name that the source does not have is a mistake; so is one in a host, and no host. */
+/* A name that the source does not have is a mistake, but of rows of _redirects that have none it means
+ * itself; a name in a host is one, and so is no host. */
 static void check_target(oracle_row *row)
 {
     const char *t = row->target, *scheme = strstr(t, "://"), *host_end = t;
@@ -206,7 +207,7 @@ static void check_target(oracle_row *row)
     for (const char *s = t; *s; s++) {
         if (s < host_end && s > scheme && strchr(":$", *s))
             row->bad = true;
-        else if (!row->wild || taken_at(row, s, &len))
+        else if ((!row->wild && !row->vercel) || taken_at(row, s, &len))
             continue;
         else if (*s == ':' && s > t && s[-1] == '/' &&
                  (isalpha((unsigned char)s[1]) || s[1] == '_'))

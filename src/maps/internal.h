@@ -221,6 +221,9 @@ typedef struct map_json_condition {
  * reported. */
 const char *redirect_map_json_condition(map_reader *r, const map_json_condition *c, bool missing,
                                         redirect_map_options *own, bool *failed);
+/** The target takes nothing from the row's conditions, nor what its source does not have. False:
+ * reported. */
+bool redirect_map_json_names(map_reader *r, const map_row *row);
 
 /* maps/pattern.c */
 /** Text that is built up in a buffer. */
@@ -246,6 +249,10 @@ bool redirect_map_names_add(map_reader *r, map_names *names, map_text name);
 unsigned redirect_map_names_find(const map_names *names, map_text name);
 size_t redirect_map_name_length(const char *s, size_t len);
 
+/** Is ":name" in a source or target, without a backslash in front? */
+bool redirect_map_has_name(map_text s, map_text name);
+/** Each "/:name" of the target is in the source, too. False: reported. */
+bool redirect_map_check_names(map_reader *r, map_text source, map_text target);
 /** Replace ":name" in a target by "$number", in r->expanded, and say so in row->expand. With
  *  @a vercel also "*" and "+" behind a name are dropped, and "$number" means a group. False:
  * reported. */

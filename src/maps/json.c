@@ -651,7 +651,7 @@ static void add_row(json *j, json_row *w)
     else if (w->condition)
         redirect_map_fail(r, "the condition '%s' is not possible%s%s", w->condition,
                           w->why ? ": " : "", w->why ? w->why : "");
-    else {
+    else if (!j->config || redirect_map_json_names(r, &w->row)) {
         if (!w->row.status && w->permanent >= 0)
             w->row.status = w->permanent ? 308 : 307;
         if (j->config && is_pattern(w->row.source))

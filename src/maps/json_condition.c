@@ -100,3 +100,20 @@ const char *redirect_map_json_condition(map_reader *r, const map_json_condition 
                                       missing, c->value.s ? value : c->key);
     return NULL;
 }
+
+/* The text that a condition asks for by its name alone has that name in the target. */
+bool redirect_map_json_names(map_reader *r, const map_row *row)
+{
+    for (unsigned i = 0; i < r->conditions.n; i++) {
+        const map_condition *c = &r->conditions.item[i];
+        map_text name = {r->conditions.text + c->at, c->len, 0};
+
+        if (!c->negated && redirect_map_has_name(row->target, name) &&
+            !redirect_map_has_name(row->source, name))
+            return redirect_map_fail(r,
+                                     "the target takes ':%s' from a condition, which is not "
+                                     "possible",
+                                     redirect_map_quote(r, name.s, name.len));
+    }
+    return redirect_map_check_names(r, row->source, row->target);
+}

@@ -245,23 +245,65 @@ static void put_group(map_buffer *b, unsigned number)
     redirect_map_put(b, &digit, 1);
 }
 
+/* Behind the colon at s[i]; it may be empty or begin with a digit. */
+static map_text name_at(map_text s, size_t i)
+{
+    map_text name = {s.s + i + 1, 0, 0};
+
+    while (i + 1 + name.len < s.len && (apr_isalnum(name.s[name.len]) || name.s[name.len] == '_'))
+        name.len++;
+    return name;
+}
+
+/* Is the name at target[i] meant as one of the source's? */
+static bool is_meant(map_text target, size_t i, map_text name)
+{
+    return redirect_map_name_length(name.s, name.len) && i && target.s[i - 1] == '/' &&
+           (i < 2 || target.s[i - 2] != ':');
+}
+
+static bool fail_name(map_reader *r, map_text name)
+{
+    return redirect_map_fail(r, "the target has ':%s', which the source does not have",
+                             redirect_map_quote(r, name.s, name.len));
+}
+
+bool redirect_map_has_name(map_text s, map_text name)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        map_text one = {NULL, 0, 0};
+
+        if (s.s[i] == ':' && !(i && s.s[i - 1] == '\\'))
+            one = name_at(s, i);
+        if (one.len && one.len == name.len && !memcmp(one.s, name.s, one.len))
+            return true;
+    }
+    return false;
+}
+
+bool redirect_map_check_names(map_reader *r, map_text source, map_text target)
+{
+    for (size_t i = 0; i < target.len; i++) {
+        map_text name = {NULL, 0, 0};
+
+        if (target.s[i] == ':')
+            name = name_at(target, i);
+        if (name.len && is_meant(target, i, name) && !redirect_map_has_name(source, name))
+            return fail_name(r, name);
+    }
+    return true;
+}
+
 /* ":name" at target[i]. Its length; 0: it is not one of ours; -1: reported. */
 static int put_name(map_reader *r, const map_names *names, map_text target, size_t i, bool vercel,
                     map_buffer *b)
 {
-    map_text name = {target.s + i + 1, 0, 0};
-    unsigned number;
-    size_t len;
+    map_text name = name_at(target, i);
+    unsigned number = redirect_map_names_find(names, name);
+    size_t len = name.len + 1;
 
-    while (i + 1 + name.len < target.len &&
-           (apr_isalnum(name.s[name.len]) || name.s[name.len] == '_'))
-        name.len++;
-    number = redirect_map_names_find(names, name);
-    len = name.len + 1;
-    if (!number && redirect_map_name_length(name.s, name.len) && i && target.s[i - 1] == '/' &&
-        (i < 2 || target.s[i - 2] != ':')) {
-        redirect_map_fail(r, "the target has ':%s', which the source does not have",
-                          redirect_map_quote(r, name.s, name.len));
+    if (!number && is_meant(target, i, name)) {
+        fail_name(r, name);
         return -1;
     }
     if (!number)
