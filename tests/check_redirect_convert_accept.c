@@ -82,6 +82,25 @@ static const struct {
     {"htaccess negotiate", HTML "RewriteRule ^v$ /w [R=303,L,NC]\n" TURTLE,
      "/v /v.html 303 accept=text/html\n/v /w 303 case=ignore\n/v /v.ttl 303 accept=text/turtle\n",
      "E2 lines 2 to 5 with this pattern, all ahead of line 3, are" PAIR},
+    /* What each header had, or each one with a star in it, is what the others leave. */
+    {"htaccess negotiate",
+     HTML "RewriteCond %{HTTP_ACCEPT} .+\nRewriteRule ^v$ /v [R=303,L]\n" TURTLE,
+     "/v /v.html 303 accept=text/html\n/v /v 303\n/v /v.ttl 303 accept=text/turtle\n",
+     "E2 lines 2 to 6 are" NEGOTIATED "; 'Accept: text/html;q=0.1, text/turtle' was answered by "
+     "line 2, and is by line 6; a request with 'Accept: */*' was answered by line 4, and is by "
+     "line 2; a request without Accept was answered by none of them, and is by line 2; 'Accept: "
+     "text/turtle' was answered by line 4, and is by line 6\n"},
+    {"htaccess negotiate",
+     HTML "RewriteCond %{HTTP_ACCEPT} .+\nRewriteRule ^v$ /v [R=303,L]\n" HTML,
+     "/v /v.html 303 accept=text/html\n/v /v 303\n/v /v.html 303 accept=text/html\n",
+     "E2 lines 2 to 6 are" NEGOTIATED "; a request with 'Accept: */*' was answered by line 4, and "
+     "is by line 2; a request without Accept was answered by none of them, and is by line 2\n"},
+    {"htaccess negotiate",
+     HTML "RewriteCond %{HTTP_ACCEPT} \\*/\\*\nRewriteRule ^v$ /v [R=303,L]\n",
+     "/v /v.html 303 accept=text/html\n/v /v 303\n",
+     "E2 lines 2 to 4 are" NEGOTIATED "; a request with 'Accept: */*' was answered by line 4, and "
+     "is by line 2; a request without Accept was answered by none of them, and is by line 2; a "
+     "request for another type was answered by none of them, and is by line 4\n"},
     /* A map would compare those behind the default, too. */
     {"htaccess negotiate", HTML DEFAULT TURTLE, "/v /v.html 303 accept=text/html\n/v /v.rdf 303\n",
      "E2 lines 2 to 3 are" NEGOTIATED "; a request with 'Accept: */*' was answered by line 3, and "

@@ -235,6 +235,45 @@ static const char *anything(const convert_accept *rows, const uint32_t *lines, i
                         line_name(lines, before, pool), line_name(lines, now, pool));
 }
 
+/* That of a client that names no "*" and none of the types. */
+static const char *another(const convert_accept *rows, const uint32_t *lines, int n,
+                           apr_pool_t *pool)
+{
+    int before = 0, now = 0;
+
+    while (before < n && rows[before].known && !rows[before].any)
+        before++;
+    while (now < n && *rows[now].types)
+        now++;
+    if (before == now)
+        return "";
+    return apr_psprintf(pool, "; a request for another type was answered by %s, and is by %s",
+                        line_name(lines, before < n ? before : -1, pool),
+                        line_name(lines, now < n ? now : -1, pool));
+}
+
+/* A type of a row behind one that answered each header. */
+static const char *behind_any(const convert_accept *rows, const uint32_t *lines, int n,
+                              apr_pool_t *pool)
+{
+    int i = 0;
+
+    while (i < n && !rows[i].any)
+        i++;
+    for (int k = i + 1; k < n; k++) {
+        const char *type = first_type(&rows[k], pool);
+        int ahead = 0;
+
+        while (ahead < i && !has_type(&rows[ahead], type))
+            ahead++;
+        if (*type && ahead == i)
+            return apr_psprintf(pool, "; 'Accept: %s' was answered by line %u, and is by line %u",
+                                type, redirect_line_number(lines[i]),
+                                redirect_line_number(lines[k]));
+    }
+    return "";
+}
+
 /* A header by which another row than before answers. */
 static const char *example(const convert_accept *rows, const uint32_t *lines, int n,
                            apr_pool_t *pool)
@@ -271,7 +310,8 @@ static const char *changes(const convert_accept *rows, const uint32_t *lines, in
                        " negotiated now, by the weights in Accept, not by the first name that is "
                        "found in it",
                        example(rows, lines, n, pool), anything(rows, lines, n, true, pool),
-                       anything(rows, lines, n, false, pool), agent, order, NULL);
+                       anything(rows, lines, n, false, pool), another(rows, lines, n, pool),
+                       behind_any(rows, lines, n, pool), agent, order, NULL);
 }
 
 /* --- rules of one pattern ---------------------------------------------------------------------*/
