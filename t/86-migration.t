@@ -535,7 +535,8 @@ $server->start;
 my $at = 'http://127.0.0.1:' . $server->port('main');
 my $stock = HtCache::Server->new(name => 'migration-stock', conf => "<VirtualHost *>\nRewriteOptions Inherit\n</VirtualHost>\nInclude $dir/lines-of-map.conf\nInclude $dir/lines-of-matches.conf\n");
 $stock->start;
-my @rests = ('', '/', '/b', '/%C3%9C%3F%25/x;y', HtCache::Env::version() >= 39 ? '//b' : ()); # older ones merge no slashes
+my $asks = HtCache::Env::version() >= 60 && HtCache::Env::version() <= 62 ? '' : '%3F'; # these refuse it beside a ? of the rule's own
+my @rests = ('', '/', '/b', "/%C3%9C$asks%25/x;y", HtCache::Env::version() >= 39 ? '//b' : ()); # older ones merge no slashes
 my @queries = ('', '&', qw(id=5 id=5& &id=5&& id=55 aid=5 id=5&id=5 id=6 a=1 &a=1 a=1&b=%2F&c=[.] c=[.]&b=%2f&a=1 c=[.]&&b=%2f&a=1& c=[.]&b=/&a=1 c=[x]&b=%2f&a=1
     b=%2f&a=1&c=[.]&d b=%2f&a=1 x=1&y= x=1&y x=1&y=& y=&x=1 a=%C3%A9 a=%c3%a9 A=1 a=1&a=1));
 for my $host (qw(test.example:8080 h.example:8080)) {
