@@ -271,7 +271,8 @@ bool redirect_config_answers(const char *args, rewrite_rule *rule, apr_pool_t *p
 }
 
 /* Only groups of the rule's own pattern may stand in a substitution. A "?" that comes out of a
- * group makes mod_rewrite refuse the request, unless one that was written stands before it. */
+ * group makes mod_rewrite refuse the request, unless one that was written stands before it, without
+ * a backslash. */
 static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
 {
     bool group = false;
@@ -288,6 +289,8 @@ static const char *output_fault(rewrite_rule *rule, apr_pool_t *pool)
         rule->output = apr_pstrmemdup(pool, rule->output, len - 1);
     }
     for (const char *s = rule->output; *s; s++) {
+        if (*s == '\\' && s[1] == '?')
+            return "its substitution has a ? behind a backslash";
         if (*s == '\\' && s[1])
             s++;
         else if ((*s == '%' || *s == '$') && s[1] == '{')
