@@ -75,7 +75,7 @@ START_TEST(nodes_get_large_pages)
     static const struct {
         uint32_t fresh;
         size_t pages;
-    } steps[] = {{1, 0}, {14000, 1}, {14000, 1}, {50000, 3}, {UINT32_MAX, 3}};
+    } steps[] = {{1, 0}, {14000, 1}, {14000, 1}, {60000, 3}, {UINT32_MAX, 3}};
     const char *why;
 
     ck_assert_int_eq(htc_watch_create(&watch, store, 65536, pool, &why), APR_SUCCESS);

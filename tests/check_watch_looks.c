@@ -38,7 +38,7 @@ void htc_crash_point(const char *where)
 
 static bool observed;
 static unsigned asked, held;
-static long fake_type = -1;    /* of all file systems; -1: their own */
+static int64_t fake_type = -1; /* of all file systems; -1: their own */
 static const char *seen_wrong; /* what lstat() sees there is what is at seen_instead */
 static const char *seen_instead;
 
@@ -131,7 +131,7 @@ int fstatfs(int fd, struct statfs *fs)
     rc = (int)syscall(SYS_fstatfs, fd, fs);
 #endif
     if (fake_type >= 0)
-        fs->f_type = fake_type;
+        fs->f_type = (__typeof__(fs->f_type))fake_type;
     return rc;
 }
 
@@ -170,7 +170,7 @@ END_TEST
  * an overlay cannot be watched for. */
 static const struct {
     const char *name;
-    long type;
+    int64_t type;
     htc_watch_why why;
 } types[] = {{"ext4", 0xEF53, YES},       {"xfs", 0x58465342, YES},   {"btrfs", 0x9123683E, YES},
              {"tmpfs", 0x01021994, YES},  {"f2fs", 0xF2F52010, YES},  {"zfs", 0x2FC12FC1, YES},
