@@ -256,9 +256,10 @@ def stopped(made):
 # --- many sites ---------------------------------------------------------------------------------------------
 
 def until(most):
-    """Part of wrk's request(). The thread ends at once, and a signal ends the sleep of the main thread, which waits for the
-    time to be over: it must be asleep by then, and the thread must be gone, which would take the signal as well. os.execute()
-    would ignore it. Requests without an answer by then, one for each connection at most, are not counted."""
+    """Part of wrk's request(). The thread ends at once, and a signal ends the sleep of the main thread, which waits for
+    the time to be over. It must be asleep by then, and the thread must be gone, which would take the signal as well.
+    os.execute() would ignore it. Requests without an answer by then, one for each connection at most, are not
+    counted."""
     return LUA_COUNT.format(most=most, pause=.5 if most < 5000 else .05)
 
 
@@ -286,12 +287,12 @@ def know(b, one, sites, script):
 
 
 def sweep(b, one, sites):
-    """A directory is watched from its second request within a minute on. The builder cannot follow at once, and forgets what
-    it has no place to note."""
+    """A directory is watched from its second request within a minute on. The builder cannot follow at once, and forgets
+    what it has no place to note."""
     script = os.path.join(b.root, "sweep.lua")
     most = SWEEPS * sites + 2 * CONNECTIONS
-    write(script, SWEEP.format(paths=f'"{UPLOAD}", "{STATIC}", "{UPLOAD}", "{UPLOAD}"', sites=sites, per_connection=PER_CONNECTION,
-                               count=until(most)))
+    write(script, SWEEP.format(paths=f'"{UPLOAD}", "{STATIC}", "{UPLOAD}", "{UPLOAD}"', sites=sites,
+                               per_connection=PER_CONNECTION, count=until(most)))
     load.wrk(one.port, "/", CONNECTIONS, LONGEST_TURN, script=script)
 
 
@@ -313,8 +314,9 @@ AGES = 4
 
 
 def stagger(b, one, sites, processes):
-    """Children of one age end together, and httpd takes seconds to fork as many. Until then few of them serve, and find their
-    memory in the processor's caches. So a part of them is kept from requests by connections that ask for nothing."""
+    """Children of one age end together, and httpd takes seconds to fork as many. Until then few of them serve, and find
+    their memory in the processor's caches. So a part of them is kept from requests by connections that ask for
+    nothing."""
     held = []
     for _ in range(processes * (AGES - 1) // AGES):
         held.append(htbench.Connection(one.port, f"s{len(held) % sites}.example"))
@@ -328,9 +330,9 @@ def stagger(b, one, sites, processes):
 
 
 def compare_starts(b, sites, more, turn, least, mpm):
-    """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and so
-    are servers that are the same. A turn has as many requests as children have in their lives, and begins where these are
-    of different ages."""
+    """With each start of the servers anew: one start is some per cent faster than another, for as long as it runs, and
+    so are servers that are the same. A turn has as many requests as children have in their lives, and begins where
+    these are of different ages."""
     docroot = make_sites(b, sites)
     made = servers(b, docroot, sites, more, **mpm)
     first, used = {}, {}
@@ -558,9 +560,10 @@ def report(page, parts):
             for name in PARTS if name in parts and "prefork" in name or name == "event" and name in parts
             for sites, f in by_size(parts[name])]
     if rows:
-        page.text("### Sites", "Processor time of a request, and of the first one to each site, against *limit*; memory.")
-        page.table(["", "sites", "limit again", "stock", "module", "first visit, stock", "first visit, module", "stock, MB",
-                    "module: more, MB", "watches"], rows)
+        page.text("### Sites",
+                  "Processor time of a request, and of the first one to each site, against *limit*; memory.")
+        page.table(["", "sites", "limit again", "stock", "module", "first visit, stock", "first visit, module",
+                    "stock, MB", "module: more, MB", "watches"], rows)
     if "new-children" in parts:
         figures = parts["new-children"]
         page.text(f"### {figures['children']} new children, {figures['sites']:,} sites",
