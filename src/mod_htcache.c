@@ -271,6 +271,8 @@ static void child_init(apr_pool_t *pchild, server_rec *s)
     if (!ctx || !ctx->store)
         return;
     ctx->serving = true;
+    if (!one_process())
+        htc_pages_hole();
     htc_counters_join(ctx->store);
     if (ctx->heap && !htc_heap_join(ctx->heap, one_process()))
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,

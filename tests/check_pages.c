@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Unit tests of base/pages.c: memory for a moment is zeroed and all gone afterwards, with nothing
- * beside it; shared memory is seen by children; what is laid in large pages stays what it was. Run
- * by 'make check'.
+ * beside it; shared memory is seen by children; what is laid in large pages stays what it was; a
+ * hole has one page. Run by 'make check'.
  */
 #include "pool_fixture.h"
 #include "suite_util.h"
@@ -201,6 +201,20 @@ START_TEST(what_is_enlarged_stays)
 }
 END_TEST
 
+/* Of just one page: what lies beside it is mapped, and stays so. */
+START_TEST(a_hole_is_one_page)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *hole = htc_pages_hole(), *other = htc_pages_hole();
+
+    ck_assert_ptr_nonnull(hole);
+    ck_assert_ptr_ne(hole, other);
+    ck_assert(!is_mapped(hole));
+    ck_assert(is_mapped(hole - page));
+    ck_assert(is_mapped(hole + page));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pages");
@@ -218,6 +232,7 @@ int main(void)
     tcase_add_test(tests, nothing_is_left_where_it_cannot_be_mapped);
     tcase_add_test(tests, a_reader_sees_what_is_enlarged);
     tcase_add_test(tests, what_is_enlarged_stays);
+    tcase_add_test(tests, a_hole_is_one_page);
     suite_add_tcase(suite, tests);
     return run_suite(suite);
 }

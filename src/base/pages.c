@@ -116,6 +116,17 @@ void htc_pages_give(void *at, size_t bytes)
     munmap(at, bytes);
 }
 
+void *htc_pages_hole(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *around =
+        mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (around == MAP_FAILED || munmap(around + page, page))
+        return NULL;
+    return around + page;
+}
+
 void htc_pages_enlarge(void *at, size_t bytes)
 {
     uintptr_t begin = round_up((uintptr_t)at, HTC_LARGE_PAGE);

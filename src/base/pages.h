@@ -65,6 +65,15 @@ void *htc_pages_take(size_t bytes);
  */
 void htc_pages_give(void *at, size_t bytes);
 
+/**
+ * Leave a hole of one page among the mappings, high up. httpd maps each small file that it sends, and
+ * the kernel takes the highest place where it fits. In a hole of just its size the mapping is one
+ * entry for another. Elsewhere the kernel copies a node of its tree of mappings, twice for each file.
+ * For a process that serves. Does nothing where there is no memory for it.
+ * @return the hole, or NULL.
+ */
+void *htc_pages_hole(void);
+
 /** Size and alignment of a large page. */
 #define HTC_LARGE_PAGE ((size_t)2 << 20)
 
