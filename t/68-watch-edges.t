@@ -203,6 +203,16 @@ SKIP: {
     is $doubted->(), $before, 'and distrusts nothing for them';
 }
 
+# --- what the kernel never reports ---------------------------------------------------------------
+
+# The builder looks for it, not requests: nobody asks meanwhile.
+SKIP: {
+    skip 'the builder is the same under every MPM', 1 if mpm() ne 'event';
+    my $stats = sub { return $server->status('main')->{htaccess}{file_stats} };
+    my $before = $stats->();
+    ok wait_until(sub { $stats->() >= $before + 20 }), 'records are compared with the disk while nobody asks for them';
+}
+
 # --- several lines that name one map file -------------------------------------------------------
 
 sub target {

@@ -644,6 +644,32 @@ END_TEST
 #define LOOP(tc, test, table) \
     tcase_add_loop_test(tc, test, 0, (int)(sizeof(table) / sizeof((table)[0])))
 
+/* While another process compares records itself the sweep makes words unverified, and nothing else;
+ * when that process is gone, records as well. */
+START_TEST(others_compare_records)
+{
+    const int64_t began = 5000000;
+    htc_ref ref;
+
+    make_dir("maps");
+    write_text("maps/one", "1");
+    ref = trust_new("maps/one");
+    trust_word("maps/one", 7);
+    htc_watch_net_taken(watch, began);
+    for (int64_t now = began; now < began + HTC_WATCH_NET_MS + 1000; now += 1000) {
+        htc_watch_net_taken(watch, now);
+        htc_watch_sweep(watch, now);
+    }
+    ck_assert(trusted(ref));
+    ck_assert(htc_mark_is_unprompted(atomic_load(htc_watch_word_at(watch, 7))));
+    ck_assert(htc_mark_is_unprompted(htc_watch_unprompted(watch)));
+    for (int64_t now = began + HTC_WATCH_NET_MS + 1000; now < began + 3 * HTC_WATCH_NET_MS;
+         now += 1000)
+        htc_watch_sweep(watch, now);
+    ck_assert(!trusted(ref));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("watch edges");
@@ -659,6 +685,7 @@ int main(void)
     tcase_add_test(tc, steps_are_finished_by_others);
     tcase_add_test(tc, many_events);
     tcase_add_test(tc, sweeps_in_steps);
+    tcase_add_test(tc, others_compare_records);
     tcase_add_test(tc, strays_in_steps);
     tcase_add_test(tc, emptied_in_steps);
     tcase_add_test(tc, share_of_one_user);

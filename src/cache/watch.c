@@ -201,6 +201,16 @@ int64_t htc_watch_unverified(htc_watch *watch)
     return HTC_MARK_UNVERIFIED + (int64_t)(time << 20 | (n & 0x7FFFF) << 1);
 }
 
+int64_t htc_watch_unprompted(htc_watch *watch)
+{
+    return htc_watch_unverified(watch) | 1;
+}
+
+void htc_watch_net_taken(htc_watch *watch, int64_t now)
+{
+    atomic_store(&watch->header->net_taken, now);
+}
+
 void htc_watch_distrust(htc_watch *watch)
 {
     atomic_fetch_add(&watch->header->epoch, 1);

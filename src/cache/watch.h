@@ -63,6 +63,8 @@
 #define HTC_WATCH_NET_MS 10000
 /** ...but no more than this number of them each second. */
 #define HTC_WATCH_NET_RATE 200
+/** Who compares records itself is taken for gone after that. */
+#define HTC_WATCH_NET_WAIT_MS 3000
 /** Words that things other than records may be entered with; a power of two. */
 #define HTC_WATCH_WORDS 4096
 /** Kernels from here on report what is changed through a mounted overlayfs. */
@@ -189,6 +191,17 @@ int64_t htc_watch_word_fresh(const htc_watch *watch, uint32_t word);
 
 /** The mark of a word; 0 at first. */
 _Atomic int64_t *htc_watch_word_at(const htc_watch *watch, uint32_t word);
+
+/**
+ * For a process that compares trusted records with the disk itself, about as often as HTC_WATCH_NET_MS
+ * and HTC_WATCH_NET_RATE say. To be called each second: the sweep leaves records alone for
+ * HTC_WATCH_NET_WAIT_MS from @a now (htc_mono_ms()), and rechecks words only.
+ */
+void htc_watch_net_taken(htc_watch *watch, int64_t now);
+
+/** As htc_watch_unverified(), for what may have changed although nothing was reported: see
+ *  htc_mark_is_unprompted(). */
+int64_t htc_watch_unprompted(htc_watch *watch);
 
 /** No record is trusted any more before it is compared once. */
 void htc_watch_distrust(htc_watch *watch);

@@ -137,6 +137,7 @@ typedef struct htcw_header {
     _Atomic uint64_t unverified_marks;
     _Atomic int64_t swept_at;
     _Atomic int64_t untrue_at; /* see htc_watch_untrue() */
+    _Atomic int64_t net_taken; /* see htc_watch_net_taken(); 0: never */
     _Atomic uint64_t watches;
     _Atomic uint64_t used; /* nodes */
     _Atomic uint64_t failures[HTC_WATCH_WHYS];
@@ -155,6 +156,7 @@ typedef struct htcw_header {
     uint32_t fresh;    /* nodes from here on were never used */
     uint32_t hand;     /* where the sweep stands */
     uint32_t net_hand; /* and where the rechecking of trusted entries does */
+    uint32_t word_hand;
     htcw_device devices[HTCW_DEVICES];
     uint32_t device_hand;
     uint32_t owned[HTCW_OWNERS];        /* nodes */
@@ -238,6 +240,7 @@ typedef struct htcw_sweep {
     uint32_t strays;          /* watches still to be looked at that no node may know */
     uint32_t nodes;           /* still to be looked at for what is not needed */
     uint32_t looks, rechecks; /* still to be looked at, and to be verified again */
+    bool words;               /* looked at are words alone */
 } htcw_sweep;
 
 void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now);

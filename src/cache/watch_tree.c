@@ -631,17 +631,26 @@ static void give_up_one(htc_watch *w, int64_t now)
         free_node(w, i);
 }
 
-/* True when it was trusted. */
-static bool recheck_one(htc_watch *w)
+static _Atomic int64_t *next_mark(htc_watch *w, bool words)
 {
-    uint32_t i = step_hand(w, &w->header->net_hand);
-    _Atomic int64_t *mark = i == HTCW_NIL ? NULL : mark_of(w, htcw_at(w, i));
+    uint32_t i;
+
+    if (words)
+        return htc_watch_word_at(w, w->header->word_hand++);
+    i = step_hand(w, &w->header->net_hand);
+    return i == HTCW_NIL ? NULL : mark_of(w, htcw_at(w, i));
+}
+
+/* True when it was trusted. */
+static bool recheck_one(htc_watch *w, bool words)
+{
+    _Atomic int64_t *mark = next_mark(w, words);
     int64_t seen = mark ? atomic_load(mark) : 0;
 
     /* A word's mark has the word's number above the epoch. */
     if (seen < HTC_MARK_WATCHED || (uint64_t)(seen - htc_watch_fresh(w)) << (64 - HTCW_EPOCH_BITS))
         return false;
-    atomic_compare_exchange_strong(mark, &seen, htc_watch_unverified(w) | 1);
+    atomic_compare_exchange_strong(mark, &seen, htc_watch_unprompted(w));
     return true;
 }
 
@@ -650,8 +659,17 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Each trusted entry becomes unverified about every HTC_WATCH_NET_MS, unless they are too many. In
- * that time all nodes are looked at for those that nobody needs: a look reads memory that nothing
+/* Does another process compare records? Words are few, and each is looked at in turn. */
+static bool leave_records(const htcw_header *header, int64_t now)
+{
+    int64_t taken = atomic_load(&header->net_taken);
+
+    return taken && htcw_age(now, taken) >= 0 && htcw_age(now, taken) < HTC_WATCH_NET_WAIT_MS;
+}
+
+/* Each trusted entry becomes unverified about every HTC_WATCH_NET_MS, unless they are too many, or
+ * the entry is a record and htc_watch_net_taken() says that another process looks at these. In that
+ * time all nodes are looked at for those that nobody needs: a look reads memory that nothing
  * else of the request does, and what it costs falls on few requests where there are few. */
 void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
 {
@@ -665,6 +683,9 @@ void htcw_sweep_begin(htc_watch *w, htcw_sweep *sweep, int64_t now)
         .nodes = least(fresh, least(due > HTCW_STEP ? due : HTCW_STEP, HTCW_SWEEP_NODES)),
         .looks = least(due < HTC_WATCH_NET_RATE ? due : HTCW_SWEEP_NODES, fresh),
         .rechecks = least(due, HTC_WATCH_NET_RATE)};
+    sweep->words = leave_records(w->header, now);
+    if (sweep->words)
+        sweep->looks = HTC_WATCH_WORDS / (HTC_WATCH_NET_MS / 1000) + 1;
 }
 
 bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
@@ -678,7 +699,7 @@ bool htcw_sweep_some(htc_watch *w, htcw_sweep *sweep)
             give_up_one(w, sweep->now);
         } else if (sweep->looks && sweep->rechecks) {
             sweep->looks--;
-            sweep->rechecks -= recheck_one(w);
+            sweep->rechecks -= recheck_one(w, sweep->words);
         } else {
             return false;
         }

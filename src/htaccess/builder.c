@@ -109,6 +109,7 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
     htc_heap_request request;
     apr_pool_t *scratch;
     htc_ahead ahead = {0};
+    htc_net net = {0};
 
     if (apr_pool_create(&scratch, NULL) != APR_SUCCESS)
         _exit(HTC_HEAP_NO_MEMORY);
@@ -128,6 +129,9 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
             build(builder, &request, nowhere, scratch);
         if (!more)
             htc_ahead_note(&ahead, ctx, htc_mono_ms(), scratch);
+        alarm(STEP_S);
+        htc_net_check(&net, ctx, htc_mono_ms());
+        alarm(0);
     }
 }
 

@@ -88,6 +88,8 @@ uint64_t htc_cost_begin(void);
 void htc_cost_end(htc_context *ctx, const char *path, htc_cost_kind kind, uint64_t began);
 
 /* htaccess/revalidate.c */
+/** True when the file is still what a record says, by one stat. */
+bool htc_same_file(const char *path, htc_kind kind, const htc_identity *id);
 /** From a look at a mark to trust in it; see cache/watch.h for the steps. */
 typedef struct htc_trust {
     _Atomic int64_t *mark;
@@ -329,5 +331,14 @@ void htc_ahead_begin(htc_ahead *ahead, const htc_context *ctx, server_rec *main_
 bool htc_ahead_next(htc_ahead *ahead, const htc_context *ctx, htc_heap_request *request);
 /** Note for the next builder which directories are used most, if it is time. Clears @a scratch. */
 void htc_ahead_note(htc_ahead *ahead, htc_context *ctx, int64_t now, apr_pool_t *scratch);
+
+/* htaccess/net.c, in the builder */
+/** Where the periodic check of trusted records stands; zeroes at first. */
+typedef struct htc_net {
+    int64_t next; /* htc_mono_ms() */
+    uint32_t place;
+} htc_net;
+/** Compare some trusted records with the disk, if it is time. */
+void htc_net_check(htc_net *net, htc_context *ctx, int64_t now);
 
 #endif

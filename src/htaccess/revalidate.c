@@ -10,28 +10,27 @@
 
 #include "http_main.h"
 
-/* True when the file is still what the record says, by one stat. */
-static bool same_file(const htc_dep *dep)
+bool htc_same_file(const char *path, htc_kind kind, const htc_identity *id)
 {
     struct stat st;
     htc_identity now;
 
-    if (stat(dep->path, &st) != 0)
-        return dep->kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
-    if (dep->kind == HTC_KIND_ABSENT)
+    if (stat(path, &st) != 0)
+        return kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
+    if (kind == HTC_KIND_ABSENT)
         return false;
     htc_identity_from_stat(&now, &st);
     /* A record from another server of a farm has no device, as devices have other numbers there. */
-    if (!dep->id.dev)
+    if (!id->dev)
         now.dev = 0;
-    return htc_identity_equal(&now, &dep->id);
+    return htc_identity_equal(&now, id);
 }
 
 /* The same, counted. */
 static bool compare(htc_context *ctx, const htc_dep *dep)
 {
     uint64_t began = htc_cost_begin();
-    bool same = same_file(dep);
+    bool same = htc_same_file(dep->path, dep->kind, &dep->id);
 
     htc_count(ctx->store, HTC_C_revalidations, 1);
     htc_count(ctx->store, HTC_C_file_stats, 1);
