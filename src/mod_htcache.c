@@ -274,7 +274,9 @@ static void child_init(apr_pool_t *pchild, server_rec *s)
     if (!one_process())
         htc_pages_hole();
     htc_counters_join(ctx->store);
-    if (ctx->heap && !htc_heap_join(ctx->heap, one_process()))
+    if (ctx->heap && htc_heap_join(ctx->heap, one_process()))
+        htc_heap_child_init(ctx);
+    else if (ctx->heap)
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s,
                      "HtCache: more processes than the memory that they share has places for; this "
                      "one runs the directives of .htaccess files for each request. Restart httpd, "

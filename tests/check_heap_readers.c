@@ -47,6 +47,11 @@ START_TEST(filled_memory_gets_large_pages)
                                         21 << 21);
     }
     ck_assert_uint_eq(enlarged, 4 << 20);
+    ck_assert_uint_eq(HEAP_GET(large->header->large) % (2 << 20), 0);
+    ck_assert_uint_le(HEAP_GET(large->header->large), enlarged);
+    htc_heap_tell(large, 2);
+    htc_heap_tell(large, 1);
+    ck_assert_uint_eq(htc_heap_told(large), 3);
     for (uint64_t i = 0; i < 50; i++)
         hu_assert_right(objects[i], i);
 }

@@ -1,8 +1,8 @@
 /* Licensed under the Apache License, Version 2.0; see LICENSE. */
 /*
  * Unit tests of base/pages.c: memory for a moment is zeroed and all gone afterwards, with nothing
- * beside it; shared memory is seen by children; what is laid in large pages stays what it was; a
- * hole has one page. Run by 'make check'.
+ * beside it; shared memory is seen by children; what is laid in large pages stays what it was; what
+ * was met costs no fault; a hole has one page. Run by 'make check'.
  */
 #include "pool_fixture.h"
 #include "suite_util.h"
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,6 +202,43 @@ START_TEST(what_is_enlarged_stays)
 }
 END_TEST
 
+static long faults(void)
+{
+    struct rusage used;
+
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &used), 0);
+    return used.ru_minflt;
+}
+
+/* A fork meets no fault where it was, and many where it was not. */
+START_TEST(what_was_met_costs_no_fault)
+{
+    const size_t bytes = 2 * HTC_LARGE_PAGE, page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = htc_pages_map(bytes, PROT_READ | PROT_WRITE, -1);
+    pid_t pid;
+    int status;
+
+    ck_assert_ptr_nonnull(at);
+    memset(at, 1, bytes);
+    if (madvise(at, page, 22 /* MADV_POPULATE_READ */)) /* Linux before 5.14 */
+        return;
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        long before;
+
+        htc_pages_meet(at, bytes);
+        before = faults();
+        for (size_t i = 0; i < bytes; i += page)
+            (void)*(volatile char *)(at + i);
+        _exit(faults() - before < 8 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    munmap(at, bytes);
+}
+END_TEST
+
 /* Of just one page: what lies beside it is mapped, and stays so. */
 START_TEST(a_hole_is_one_page)
 {
@@ -232,6 +270,7 @@ int main(void)
     tcase_add_test(tests, nothing_is_left_where_it_cannot_be_mapped);
     tcase_add_test(tests, a_reader_sees_what_is_enlarged);
     tcase_add_test(tests, what_is_enlarged_stays);
+    tcase_add_test(tests, what_was_met_costs_no_fault);
     tcase_add_test(tests, a_hole_is_one_page);
     suite_add_tcase(suite, tests);
     return run_suite(suite);

@@ -14,6 +14,10 @@
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 8U /* Linux 6.3 */
 #endif
@@ -127,18 +131,27 @@ void *htc_pages_hole(void)
     return around + page;
 }
 
-void htc_pages_enlarge(void *at, size_t bytes)
+bool htc_pages_enlarge(void *at, size_t bytes)
 {
     uintptr_t begin = round_up((uintptr_t)at, HTC_LARGE_PAGE);
     uintptr_t end = ((uintptr_t)at + bytes) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
 
     if (begin >= end)
-        return;
+        return true;
     madvise((void *)begin, end - begin, MADV_HUGEPAGE);
     /* In one call: the kernel makes all processors hand in what they hold back once in each. It
      * goes on behind pages that cannot be had, as where another process uses one just then. */
     for (int i = 0; i < ENLARGE_TRIES; i++) {
-        if (madvise((void *)begin, end - begin, MADV_COLLAPSE) == 0 || errno != EAGAIN)
-            return;
+        if (madvise((void *)begin, end - begin, MADV_COLLAPSE) == 0)
+            return true;
+        if (errno != EAGAIN)
+            return false;
     }
+    return false;
+}
+
+void htc_pages_meet(void *at, size_t bytes)
+{
+    if (bytes)
+        madvise(at, bytes, MADV_POPULATE_READ);
 }

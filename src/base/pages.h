@@ -8,6 +8,7 @@
 #ifndef HTC_BASE_PAGES_H
 #define HTC_BASE_PAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,7 +84,15 @@ void *htc_pages_hole(void);
  * there before. The contents stay. Works for private and for shared anonymous memory, from Linux
  * 6.1 on, also where the administrator has turned large pages off for shared memory by default.
  * Does nothing where there are none. May take as long as copying the memory.
+ * @return true when all of these pages are in large ones.
  */
-void htc_pages_enlarge(void *at, size_t bytes);
+bool htc_pages_enlarge(void *at, size_t bytes);
+
+/**
+ * Enter @a bytes bytes at @a at, which are in large pages, in this process's page table. Each large
+ * page that is met later would cost a fault, of which one costs as much as many of these. Reads no
+ * memory. Does nothing on Linux before 5.14.
+ */
+void htc_pages_meet(void *at, size_t bytes);
 
 #endif

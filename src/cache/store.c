@@ -275,17 +275,29 @@ void htc_store_stats_get(const htc_store *store, htc_store_stats *stats)
 /* Records are spread over the slots by hash, so most pages have some by then. What lies behind the
  * slots in the last large page is used as records come: without that page a new process meets the
  * last slots in small pages, each at the cost of several large ones. */
-void htc_store_enlarge_pages(htc_store *store)
+static size_t bytes_of_slots(const htc_store *store)
 {
     size_t slots = (size_t)((char *)store->ghosts - (char *)store->base);
     size_t whole = (slots + HTC_LARGE_PAGE - 1) / HTC_LARGE_PAGE * HTC_LARGE_PAGE;
+
+    return whole < store->bytes ? whole : store->bytes;
+}
+
+bool htc_store_enlarge_pages(htc_store *store)
+{
     htc_store_stats stats;
 
     htc_store_stats_get(store, &stats);
     if (!store->enlarged && stats.entries * sizeof(htcs_slot) >= store->nslots * 2) {
-        htc_pages_enlarge(store->base, whole < store->bytes ? whole : store->bytes);
+        store->large = htc_pages_enlarge(store->base, bytes_of_slots(store));
         store->enlarged = true;
     }
+    return store->large;
+}
+
+void htc_store_meet_pages(const htc_store *store)
+{
+    htc_pages_meet(store->base, bytes_of_slots(store) / HTC_LARGE_PAGE * HTC_LARGE_PAGE);
 }
 
 size_t htc_store_favourites(const htc_store *store)

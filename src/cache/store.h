@@ -322,8 +322,11 @@ uint64_t htc_store_count_of(const htc_store *store, const htc_selection *selecti
 char *htc_store_name(htc_store *store, uint64_t hash, apr_pool_t *pool, htc_info *info);
 
 /** Put the slots in large pages as soon as most of their memory is in use. To be called now and then
- * by one process of the server; may take as long as copying that memory. Takes no lock. */
-void htc_store_enlarge_pages(htc_store *store);
+ * by one process of the server; may take as long as copying that memory. Takes no lock.
+ * @return true when they are. */
+bool htc_store_enlarge_pages(htc_store *store);
+/** Enter them in the page table of a process that serves, once they are in large pages. */
+void htc_store_meet_pages(const htc_store *store);
 
 /** A directory that is used often, for the builder of the next configuration generation. */
 typedef struct htc_favourite {

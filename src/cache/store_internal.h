@@ -209,8 +209,8 @@ struct htc_store {
     uint32_t nowners; /* a power of two */
     uint32_t nsets, nslots, nblocks;
     htc_lock lock;
-    bool enlarged;    /* by this process */
-    uint64_t process; /* for its place among the stripes */
+    bool enlarged, large; /* by this process; with success */
+    uint64_t process;     /* for its place among the stripes */
 };
 
 /* The key, its NUL and the zeros behind it. */

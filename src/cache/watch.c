@@ -527,7 +527,7 @@ void htc_watch_sweep(htc_watch *watch, int64_t now)
 /* --- large pages ------------------------------------------------------------------------------*/
 
 /* Nodes are taken in their order. The last large page is worth it when a quarter of it is empty. */
-void htc_watch_enlarge_pages(htc_watch *watch)
+bool htc_watch_enlarge_pages(htc_watch *watch)
 {
     uint32_t fresh = *(volatile uint32_t *)&watch->header->fresh;
     uint32_t n = fresh < watch->nnodes ? fresh : watch->nnodes;
@@ -537,9 +537,18 @@ void htc_watch_enlarge_pages(htc_watch *watch)
     if (whole > watch->bytes)
         whole -= HTC_LARGE_PAGE;
     if (whole > watch->enlarged) {
-        htc_pages_enlarge((unsigned char *)watch->base + watch->enlarged, whole - watch->enlarged);
+        bool large = htc_pages_enlarge((unsigned char *)watch->base + watch->enlarged,
+                                       whole - watch->enlarged);
+
+        watch->large = watch->enlarged ? watch->large : large;
         watch->enlarged = whole;
     }
+    return watch->large;
+}
+
+void htc_watch_meet_page(const htc_watch *watch)
+{
+    htc_pages_meet(watch->base, HTC_LARGE_PAGE);
 }
 
 /* --- figures ----------------------------------------------------------------------------------*/

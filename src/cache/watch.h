@@ -223,8 +223,11 @@ void htc_watch_untrue(htc_watch *watch, int64_t now);
 void htc_watch_sweep(htc_watch *watch, int64_t now);
 
 /** Put what is in use of the table in large pages, see base/pages.h: a child finds nodes at random
- * places of it. For one process, now and then; no lock is taken. */
-void htc_watch_enlarge_pages(htc_watch *watch);
+ * places of it. For one process, now and then; no lock is taken.
+ * @return true when what each request reads is in one. */
+bool htc_watch_enlarge_pages(htc_watch *watch);
+/** Enter that in the page table of a process that serves, once it is in a large page. */
+void htc_watch_meet_page(const htc_watch *watch);
 
 typedef struct htc_watch_stats {
     uint64_t watches;       /* of this instance */

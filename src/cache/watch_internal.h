@@ -166,6 +166,7 @@ typedef struct htcw_header {
 struct htc_watch {
     void *base;
     size_t bytes, enlarged; /* in large pages, by this process */
+    bool large;             /* so is the first of them */
     htc_store *store;
     htc_lock lock;
     bool untouched; /* the tree is as the kernel gave it: zeros, and without memory */

@@ -19,6 +19,7 @@
 
 #define BYTES_PER_WORD 1024 /* of the heap, for each word of its index */
 #define MOST_ROWS      4096
+#define MOST_MET       ((uint64_t)64 << 20) /* bytes; each large page takes some time */
 
 /* --- making it --------------------------------------------------------------------------------*/
 
@@ -374,6 +375,18 @@ bool htc_heap_join(htc_heap *heap, bool alone)
     close(heap->fd);
     heap->fd = -1;
     return heap->row != NULL;
+}
+
+void htc_heap_meet(htc_heap *heap)
+{
+    uint64_t large = HEAP_GET(heap->header->large);
+
+    htc_pages_meet(heap->base, large < MOST_MET ? large : MOST_MET);
+}
+
+uint64_t htc_heap_told(const htc_heap *heap)
+{
+    return HEAP_GET(heap->header->told);
 }
 
 /* --- finding ----------------------------------------------------------------------------------*/

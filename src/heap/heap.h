@@ -121,6 +121,12 @@ void htc_heap_ended(htc_heap *heap, pid_t child);
  */
 bool htc_heap_join(htc_heap *heap, bool alone);
 
+/** Enter what is in large pages in this process's page table, so that requests meet no fault there. */
+void htc_heap_meet(htc_heap *heap);
+
+/** What htc_heap_tell() was called with, by a builder of this heap. */
+uint64_t htc_heap_told(const htc_heap *heap);
+
 /** True when @a object is the one that @a key describes. Called with the object pinned. */
 typedef bool (*htc_heap_match)(const void *object, const void *key);
 
@@ -166,6 +172,10 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew);
 
 /** Say that this builder is ready for requests, which htc_heap_builder() shows. */
 void htc_heap_ready(htc_heap *heap);
+
+/** Tell serving processes of this heap something that nobody else can say: the bits' meaning is the
+ *  caller's. They stay until there is another heap. */
+void htc_heap_tell(htc_heap *heap, uint64_t bits);
 
 /** Wait until something is asked for, at most @a ms. */
 void htc_heap_wait(htc_heap *heap, int ms);

@@ -53,6 +53,8 @@ typedef struct heap_header {
     _Alignas(64) _Atomic uint64_t full; /* no room at the last build: others must make way */
     _Atomic uint64_t scarce;            /* less than a quarter was free: note what is used */
     _Alignas(64) _Atomic uint64_t builder, builders;
+    _Atomic uint64_t large; /* bytes from the heap's begin on that are in large pages */
+    _Atomic uint64_t told;  /* see htc_heap_tell() */
     _Atomic uint64_t builds, refusals, evictions, no_room, used;
     _Atomic uint64_t objects[HTC_HEAP_KINDS], bytes[HTC_HEAP_KINDS];
     _Atomic uint64_t working_record, working_version;

@@ -127,9 +127,19 @@ static void enlarge_page(htc_heap *heap)
 
     if (w->filled * HEAP_GRANULE + HTC_LARGE_PAGE / 4 >= w->enlarged + HTC_LARGE_PAGE &&
         w->enlarged + HTC_LARGE_PAGE <= heap->bytes) {
-        htc_pages_enlarge(heap->base + w->enlarged, HTC_LARGE_PAGE);
+        if (htc_pages_enlarge(heap->base + w->enlarged, HTC_LARGE_PAGE) &&
+            HEAP_GET(heap->header->large) == w->enlarged)
+            HEAP_SET(heap->header->large, w->enlarged + HTC_LARGE_PAGE);
         w->enlarged += HTC_LARGE_PAGE;
     }
+}
+
+void htc_heap_tell(htc_heap *heap, uint64_t bits)
+{
+    uint64_t told = HEAP_GET(heap->header->told);
+
+    if ((told & bits) != bits)
+        HEAP_SET(heap->header->told, told | bits);
 }
 
 void htc_heap_answer(htc_heap *heap, bool again, int64_t now_ms)

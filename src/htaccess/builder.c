@@ -21,11 +21,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define WAIT_MS    1000
-#define STEP_S     10 /* to begin, and one request, may take so long; then the builder ends */
-#define BURST      10 /* builders that may begin one right behind the other; then one in a second */
-#define SPARE_ROWS 64 /* for processes that replace others which still end, and for daemons */
-#define BROKEN     200 /* exit code, which is no signal: another builder could not do it either */
+#define WAIT_MS        1000
+#define STEP_S         10 /* to begin, and one request, may take so long; then the builder ends */
+#define BURST          10 /* builders that may begin one right behind the other; then one in a second */
+#define SPARE_ROWS     64 /* for processes that replace others which still end, and for daemons */
+#define STORE_IS_LARGE 1U /* what the builder tells: pages of this are large */
+#define WATCH_IS_LARGE 2U
+#define BROKEN         200 /* exit code, which is no signal: another builder could not do it either */
 
 struct htc_builder {
     htc_context *ctx;
@@ -122,9 +124,10 @@ static void work(const struct htc_builder *builder, apr_file_t *nowhere)
             build(builder, &request, nowhere, scratch);
         else
             htc_heap_wait(ctx->heap, WAIT_MS);
-        htc_store_enlarge_pages(ctx->store);
-        if (ctx->watch)
-            htc_watch_enlarge_pages(ctx->watch);
+        if (htc_store_enlarge_pages(ctx->store))
+            htc_heap_tell(ctx->heap, STORE_IS_LARGE);
+        if (ctx->watch && htc_watch_enlarge_pages(ctx->watch))
+            htc_heap_tell(ctx->heap, WATCH_IS_LARGE);
         while (htc_heap_next(ctx->heap, &request, htc_mono_ms()))
             build(builder, &request, nowhere, scratch);
         if (!more)
@@ -310,6 +313,17 @@ void htc_builder_start(void)
     builder->last = apr_time_now();
     ctx->builder = builder;
     start(builder);
+}
+
+void htc_heap_child_init(htc_context *ctx)
+{
+    uint64_t told = htc_heap_told(ctx->heap);
+
+    htc_heap_meet(ctx->heap);
+    if (told & STORE_IS_LARGE)
+        htc_store_meet_pages(ctx->store);
+    if (ctx->watch && told & WATCH_IS_LARGE)
+        htc_watch_meet_page(ctx->watch);
 }
 
 void htc_heap_start(htc_context *ctx, server_rec *s)

@@ -20,6 +20,8 @@ apr_status_t htc_open_htaccess(request_rec *r, const char *dir, const char *acce
 void htc_error_log(const ap_errorlog_info *info, const char *line);
 /** Make the heap, before the children fork. post_config. */
 void htc_heap_start(htc_context *ctx, server_rec *s);
+/** In a child that has joined the heap: meet large pages now, not in requests. */
+void htc_heap_child_init(htc_context *ctx);
 /** Fork the builder. In optional_fn_retrieve, the last step before the MPM runs. */
 void htc_builder_start(void);
 /** Its process number, in the parent; 0: there is none now. */
