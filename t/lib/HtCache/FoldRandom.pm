@@ -380,7 +380,9 @@ sub _body {
     push @nodes, $self->_rewrites($at) if $style ne 'redirects' || chance(0.3);
     push @nodes, map { $self->_redirect($at) } 1 .. pick(0, 2, 10) if $style ne 'rewrites' && chance(0.4);
     push @nodes, $self->_expression if $at->{path} && chance($at->{small} ? 0.1 : 0.015);
-    push @nodes, _line('RedirectRelative', pick('On', 'Off')) if $self->{version} >= 58 && chance(0.25);
+    # Each httpd gets the same random numbers.
+    my @relative = chance(0.25) ? _line('RedirectRelative', pick('On', 'Off')) : ();
+    push @nodes, @relative if $self->{version} >= 58;
     splice @nodes, int rand @nodes, 0, _only_htcache('HtCacheFold ' . pick('Off', 'Off', 'On'))
         if @nodes && $self->{off} && !$at->{files} && chance(0.15);
     return @nodes;
@@ -466,7 +468,7 @@ sub _server_lines {
     my @nodes;
     my $at = { hosts => $hosts, url => '/' };
     push @nodes, _line('AllowEncodedSlashes', pick('On', 'NoDecode')) if chance(0.4);
-    push @nodes, _line('MergeSlashes', 'Off') if $self->{version} >= 39 && chance(0.15);
+    push @nodes, _line('MergeSlashes', 'Off') if chance(0.15) && $self->{version} >= 39;
     push @nodes, _line('UseCanonicalName', 'On') if chance(0.1);
     push @nodes, _line('LogLevel', 'info') if $self->{info};
     push @nodes, _line('RewriteMap', 'lc', 'int:tolower');
