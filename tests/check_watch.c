@@ -271,6 +271,20 @@ static bool is_whole(const char *name)
     return whole;
 }
 
+/* Also of a file that changed twice, if others alone were asked for in between. */
+START_TEST(writing_is_told_later)
+{
+    write_text("map.txt", "one");
+    is_whole("map.txt");
+    write_text("map.txt", "two");
+    htc_watch_drain(watch);
+    for (int i = 1; i < 12; i++)
+        htc_watch_sweep(watch, htc_mono_ms() + 40000 + 1000 * i);
+    write_text("map.txt", "three");
+    ck_assert(is_whole("map.txt"));
+}
+END_TEST
+
 /* Whether a file is complete is told by who wrote it: it is closed, or gets its name. By the file's
  * own name and through links. */
 START_TEST(writing_is_told)
@@ -321,6 +335,7 @@ int main(void)
     tcase_add_test(tc, links_in_a_circle);
     tcase_add_test(tc, doubts_differ);
     tcase_add_test(tc, words);
+    tcase_add_test(tc, writing_is_told_later);
     tcase_add_loop_test(tc, writing_is_told, 0, 3);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

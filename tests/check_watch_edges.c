@@ -103,7 +103,7 @@ START_TEST(many_depend_on_one_file)
     /* What nothing depends on is given up, words as well. */
     htc_watch_distrust(watch);
     for (int i = 1; i < 12; i++)
-        htc_watch_sweep(watch, htc_mono_ms() + 40000 + 1000 * i);
+        htc_watch_sweep(watch, htc_mono_ms() + HTC_WATCH_WORD_MS + 1000 * i);
     ck_assert_uint_eq(stats().watches, 1);
 }
 END_TEST

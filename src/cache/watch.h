@@ -57,6 +57,8 @@
 #define HTC_WATCH_LOCK_MS 50
 /** Nodes that are invalid, or whose record is gone, for longer are given up by the sweep. */
 #define HTC_WATCH_KEEP_MS 3000
+/** Words, longer: without them nobody would know whether a file that changes once more is complete. */
+#define HTC_WATCH_WORD_MS 3600000
 /** What could not be watched is not tried again before. */
 #define HTC_WATCH_RETRY_MS 30000
 /** A trusted entry is compared with the disk about that often, for what is never reported... */

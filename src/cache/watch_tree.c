@@ -608,7 +608,8 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
 
 static bool needed(const htc_watch *w, const htcw_node *n, int64_t now)
 {
-    int64_t keep = n->why ? HTC_WATCH_RETRY_MS : HTC_WATCH_KEEP_MS;
+    bool word = n->entered != HTCW_NIL && n->entered & HTCW_WORD;
+    int64_t keep = n->why ? HTC_WATCH_RETRY_MS : word ? HTC_WATCH_WORD_MS : HTC_WATCH_KEEP_MS;
 
     return n->children != HTCW_NIL || n->linkers != HTCW_NIL || (n->flags & HTCW_DOOMING) ||
            htcw_age(now, n->since) < keep || (htcw_settled(w, n) && mark_of(w, n));
