@@ -77,6 +77,7 @@ static const struct {
      "~\\.php$ /7;\n~^/g/(?<x>\\d+)/ /8/$x;\n~*^/h\\?id=1$ /9;\n"},
     {"rows.conf", "map $host$uri $to {\n    h.example/a /1;\n    ~^h\\.example/b/(.*)$ /2/$1;\n"
                   "    ~^b\\.example/c /3;\n}\n"},
+    {"host/rows.map", "default /1;\n/a /2;\n/ /3;\n~^/b/(.*)$ /4/$1;\n~*\\.php$ /5;\n"},
     {"rows.csv",
      "source,target,status,accept,cookie,query,case\n/a,/1,301,a/b,k,,\n/b,/2,,,,drop,ignore\n"
      "/c?q=1,/3,,,,exact,\nhttps://h.example/d,/4,410,,,,\n"},
@@ -189,6 +190,22 @@ static void set_options(test_map *map)
     free(map->image);
     map->table = build(o, map->name, map->text, &map->image);
 }
+
+/* The default of an nginx map comes last with host=, too, and "/" is another source. */
+START_TEST(default_of_a_host_comes_last)
+{
+    test_map map;
+
+    open_map(&map, "host/rows.map", "default /0;\n/a /1;\n");
+    set_options(&map);
+    expect_edit(&map, "set default /2\nadd /b /3\nadd / /4\n", APR_SUCCESS, "");
+    expect(&map, "http://h.example/a", "302 /1");
+    expect(&map, "http://h.example/b", "302 /3");
+    expect(&map, "http://h.example/", "302 /4");
+    expect(&map, "http://h.example/c", "302 /2");
+    close_map(&map);
+}
+END_TEST
 
 /* What is shown of a row is what get, set and del take, and set makes the same row of it. */
 START_TEST(what_is_shown_is_what_edits_take)

@@ -102,6 +102,10 @@ uint64_t redirect_edit_source_hash(const redirect_map_options *options, const re
  * one, unless the format writes it as another source. */
 bool redirect_edit_same_source(const redirect_map_options *options, const redirect_rule *a,
                                const redirect_rule *b);
+/** Is the rule's host that of the map's option host=? */
+bool redirect_edit_is_own_host(const redirect_map_options *options, const redirect_rule *rule);
+/** Is it the default of an nginx map? With host= the default has that host, too. */
+bool redirect_edit_is_default(const redirect_map_options *options, const redirect_rule *rule);
 /** The length of a condition without what comes of it when no row is acceptable: that is not asked
  * for. */
 size_t redirect_edit_condition_len(const char *condition, size_t len);

@@ -9,6 +9,7 @@
 #include <apr_strings.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 uint64_t redirect_edit_mix(uint64_t hash, uint64_t value)
 {
@@ -83,6 +84,19 @@ size_t redirect_edit_condition_len(const char *condition, size_t len)
     return len > n && !memcmp(condition + len - n, behind, n) ? len - n : len;
 }
 
+bool redirect_edit_is_own_host(const redirect_map_options *o, const redirect_rule *rule)
+{
+    return o->host && rule->host_len == strlen(o->host) &&
+           !strncasecmp(rule->host, o->host, rule->host_len);
+}
+
+bool redirect_edit_is_default(const redirect_map_options *o, const redirect_rule *rule)
+{
+    return o->format == REDIRECT_FORMAT_NGINX && rule->kind == REDIRECT_PREFIX &&
+           rule->source_len == 1 &&
+           (!rule->host || (!o->subpath && redirect_edit_is_own_host(o, rule)));
+}
+
 /* Formats with wildcards make prefixes of some; nginx's default is one, too. */
 static bool is_path(const redirect_map_options *o, const redirect_rule *rule)
 {
@@ -91,7 +105,7 @@ static bool is_path(const redirect_map_options *o, const redirect_rule *rule)
     if (rule->kind != REDIRECT_PREFIX)
         return false;
     if (o->format == REDIRECT_FORMAT_NGINX)
-        return rule->source_len > 1 || rule->host;
+        return !redirect_edit_is_default(o, rule);
     return o->format != REDIRECT_FORMAT_NETLIFY || o->subpath;
 }
 

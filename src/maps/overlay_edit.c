@@ -54,9 +54,9 @@ void redirect_edits_copy(redirect_rule *to, const redirect_rule *rule, apr_pool_
 }
 
 /* nginx looks for whole sources first, then for regexes, and takes the default last. */
-static uint64_t nginx_rank(const redirect_rule *rule)
+static uint64_t nginx_rank(const redirect_edits *e, const redirect_rule *rule)
 {
-    if (rule->kind == REDIRECT_PREFIX && rule->source_len == 1 && !rule->host)
+    if (redirect_edit_is_default(&e->options, rule))
         return 3;
     return rule->kind <= REDIRECT_PREFIX ? 1 : 2;
 }
@@ -68,7 +68,7 @@ static uint64_t rank_of(const redirect_edits *e, const redirect_rule *rule, bool
     size_t host = rule->host_len, path = rule->source_len;
 
     if (e->options.format == REDIRECT_FORMAT_NGINX)
-        return nginx_rank(rule);
+        return nginx_rank(e, rule);
     if (e->options.format != REDIRECT_FORMAT_CLOUDFLARE)
         return 0;
     if (path && rule->source[path - 1] == '/')
@@ -176,7 +176,7 @@ static uint64_t behind_whole(const redirect_edits *e)
         redirect_rule row;
 
         redirect_table_rule(e->base, rule, &row, e->target, NULL);
-        if (nginx_rank(&row) == 1) {
+        if (nginx_rank(e, &row) == 1) {
             last = rule;
             low = middle + 1;
         } else {
@@ -227,7 +227,7 @@ static uint64_t ahead_of_default(redirect_edits *e)
         return BEHIND_ALL;
     redirect_table_rule(e->base, redirect_table_nth(e->base, info.rules - 1), &row, e->target,
                         NULL);
-    if (nginx_rank(&row) != 3)
+    if (nginx_rank(e, &row) != 3)
         return BEHIND_ALL;
     return info.rules > 1 ? 2 * (uint64_t)redirect_table_nth(e->base, info.rules - 2) + 1 : 1;
 }
@@ -246,7 +246,7 @@ static uint64_t end_of(redirect_edits *e, const edit_row *row)
         return behind_queries(e);
     if (format != REDIRECT_FORMAT_NGINX)
         return BEHIND_ALL;
-    switch (nginx_rank(rule)) {
+    switch (nginx_rank(e, rule)) {
     case 1:
         return behind_whole(e);
     case 2:

@@ -158,17 +158,18 @@ static void put_pattern(writing *w, const char *pattern)
 
 /* --- sources ---------------------------------------------------------------------------------- */
 
-/* nginx: "~" for a regex, "~*" in any case; the host stands in it. */
-static void put_regex(writing *w, const redirect_rule *rule)
+/* nginx: "~" for a regex, "~*" in any case; the host stands in it, but for that of the map. */
+static void put_regex(writing *w, const redirect_map_options *o, const redirect_rule *rule)
 {
     bool pattern = redirect_kind_has_pattern(rule->kind);
+    bool host = rule->host && !redirect_edit_is_own_host(o, rule);
     const char *regex = pattern ? rule->pattern : "^";
 
     redirect_map_put_text(&w->b, rule->flags & REDIRECT_ICASE ? "~*" : "~");
-    if (rule->host || !pattern) {
+    if (host || !pattern) {
         regex += *regex == '^';
         redirect_map_put_text(&w->b, "^");
-        redirect_map_put_literal(&w->b, rule->host ? rule->host : "", rule->host_len);
+        redirect_map_put_literal(&w->b, host ? rule->host : "", host ? rule->host_len : 0);
     }
     if (pattern) {
         redirect_map_put(&w->b, regex, rule->pattern_len - (size_t)(regex - rule->pattern));
@@ -212,14 +213,15 @@ static void put_source(writing *w, const redirect_rule *rule, apr_pool_t *pool)
 }
 
 /* NULL: the format has no words for it. */
-static const char *source_of(writing *w, const redirect_rule *rule, apr_pool_t *pool)
+static const char *source_of(writing *w, const redirect_map_options *o, const redirect_rule *rule,
+                             apr_pool_t *pool)
 {
     bool nginx = w->format == REDIRECT_FORMAT_NGINX;
 
-    if (nginx && rule->kind == REDIRECT_PREFIX && rule->source_len == 1 && !rule->host)
+    if (redirect_edit_is_default(o, rule))
         return "default";
     if (nginx && rule->kind > REDIRECT_PREFIX)
-        put_regex(w, rule);
+        put_regex(w, o, rule);
     else
         put_source(w, rule, pool);
     return w->impossible || w->b.full ? NULL : apr_pstrmemdup(pool, w->b.to, w->b.len);
@@ -368,7 +370,7 @@ void redirect_edits_words(redirect_edits *e, const redirect_rule *rule, apr_pool
         rule->target ? apr_pstrmemdup(pool, rule->target, rule->target_len) : NULL,
         other_options(&e->options, rule, redirect_rule_options(rule, pool), pool)};
     own = *out;
-    own.source = source_of(&w, rule, pool);
+    own.source = source_of(&w, &e->options, rule, pool);
     if (!own.source)
         return;
     own.target = rule->target ? target_of(&w, rule, pool) : NULL;
