@@ -77,7 +77,11 @@ static const struct {
      "~\\.php$ /7;\n~^/g/(?<x>\\d+)/ /8/$x;\n~*^/h\\?id=1$ /9;\n"},
     {"rows.conf", "map $host$uri $to {\n    h.example/a /1;\n    ~^h\\.example/b/(.*)$ /2/$1;\n"
                   "    ~^b\\.example/c /3;\n}\n"},
-    {"host/rows.map", "default /1;\n/a /2;\n/ /3;\n~^/b/(.*)$ /4/$1;\n~*\\.php$ /5;\n"},
+    {"host/rows.map", "default /1;\n/a /2;\n/ /3;\n/z%24 /6;\n~^/b/(.*)$ /4/$1;\n~*\\.php$ /5;\n"},
+    /* what looks like a pattern and is none */
+    {"signs.txt", "/a%24 /1\n/b/.%2B/c /2\n/d)%2B /3\n/%3Ae /4/:e\n//h.example/f%24 /5\n"
+                  "/g/%241/h /6\n/i?q=a%24 /7\n/j$k:l+m /8\n"},
+    {"signs/_redirects", "/a%24 /1\n/b/:x/c%24 /2/:x\n/d%24/* /3/:splat\n/:x/%241 /4/:x\n"},
     {"rows.csv",
      "source,target,status,accept,cookie,query,case\n/a,/1,301,a/b,k,,\n/b,/2,,,,drop,ignore\n"
      "/c?q=1,/3,,,,exact,\nhttps://h.example/d,/4,410,,,,\n"},

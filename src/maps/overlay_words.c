@@ -22,25 +22,26 @@ typedef struct writing {
     unsigned groups;
     unsigned splat;   /* the number of the group that is one; 0: none is */
     bool named;       /* a name has just been written, */
-    bool behind_name; /* or a literal that may be one */
-    bool impossible;  /* the format has no words for it */
+    bool behind_name; /* or a literal that may be one, */
+    bool behind_slash;
+    bool impossible; /* the format has no words for it */
     const char
         *host; /* an option of the row, as vercel.json has no hosts ahead of patterns; or "" */
 } writing;
 
 /* --- literals --------------------------------------------------------------------------------- */
 
-/* A byte that would mean something else where it stands is encoded. In _redirects a colon does not
- * behind a letter or digit. */
+/* A byte that would mean something else where it stands is encoded. A colon does as the first of a
+ * segment, and in _redirects not behind a letter or digit. */
 static bool is_plain(const writing *w, char c)
 {
     bool patterns = w->format == REDIRECT_FORMAT_NETLIFY || w->format == REDIRECT_FORMAT_JSON;
 
     if (apr_isalnum(c) || c == '_')
         return !w->named;
-    if (c == ':' && w->format == REDIRECT_FORMAT_NETLIFY)
-        return w->behind_name;
-    return c && strchr(patterns ? "/-._~!$'@,;=&" : "/-._~!$'@,;=&:+)", c);
+    if (c == ':')
+        return patterns ? w->format == REDIRECT_FORMAT_NETLIFY && w->behind_name : !w->behind_slash;
+    return c && strchr(patterns ? "/-._~!'@,;=&" : "/-._~!$'@,;=&+)", c);
 }
 
 static void put_byte(writing *w, char c)
@@ -54,7 +55,29 @@ static void put_byte(writing *w, char c)
         redirect_map_put(&w->b, code, 3);
     }
     w->behind_name = apr_isalnum(c);
+    w->behind_slash = c == '/';
     w->named = false;
+}
+
+/* What looks like a pattern from @a path on, where the query begins at @a query, means itself. */
+static void encode_signs(writing *w, size_t path, size_t query)
+{
+    redirect_sign sign;
+    char code[4];
+
+    while (redirect_map_find_sign(w->b.to + path, query - path, w->b.len - path, false, &sign)) {
+        char *at = w->b.to + path + sign.mark;
+        size_t behind = (size_t)(w->b.to + w->b.len - at) - 1;
+
+        w->b.full |= w->b.len + 2 > w->b.size;
+        if (w->b.full)
+            return;
+        query += at < w->b.to + query ? 2 : 0;
+        apr_snprintf(code, sizeof(code), "%%%02X", (unsigned char)*at);
+        memmove(at + 3, at + 1, behind);
+        memcpy(at, code, 3);
+        w->b.len += 2;
+    }
 }
 
 static void put_path(writing *w, const char *path, size_t len)
@@ -187,6 +210,7 @@ static void put_regex(writing *w, const redirect_map_options *o, const redirect_
 static void put_source(writing *w, const redirect_rule *rule, apr_pool_t *pool)
 {
     bool netlify = w->format == REDIRECT_FORMAT_NETLIFY;
+    size_t path, query;
 
     w->impossible = !netlify && w->format != REDIRECT_FORMAT_JSON && rule->kind > REDIRECT_PREFIX;
     if (rule->host && w->format == REDIRECT_FORMAT_JSON && redirect_kind_has_pattern(rule->kind))
@@ -198,6 +222,7 @@ static void put_source(writing *w, const redirect_rule *rule, apr_pool_t *pool)
                                           : rule->flags & REDIRECT_HTTP ? "http://"
                                                                         : "//",
                                           apr_pstrmemdup(pool, rule->host, rule->host_len), NULL));
+    path = w->b.len;
     if (redirect_kind_has_pattern(rule->kind))
         put_pattern(w, apr_pstrmemdup(pool, rule->pattern, rule->pattern_len));
     else
@@ -206,10 +231,13 @@ static void put_source(writing *w, const redirect_rule *rule, apr_pool_t *pool)
         put_piece(w, rule->source_len && rule->source[rule->source_len - 1] == '/' ? "*" : "/*");
     else if (rule->kind == REDIRECT_LITERAL_PREFIX)
         put_piece(w, netlify ? "*" : "(.*)");
+    query = w->b.len;
     if (rule->query) {
         redirect_map_put_text(&w->b, "?");
         redirect_map_put(&w->b, rule->query, rule->query_len);
     }
+    if (rule->kind == REDIRECT_EXACT || (rule->kind == REDIRECT_PREFIX && !netlify))
+        encode_signs(w, path, query);
 }
 
 /* NULL: the format has no words for it. */
