@@ -126,6 +126,14 @@ is $clients[0]->request('/htcache-status?map=host.txt&temporary=1', method => 'P
     headers => [['X-HtCache', 'map-edit']])->{status}, 403, 'without the secret: 403';
 is done("set /same https://example.org/one\n", query => "map=$file{same}&temporary=1")->{edits}, 1, 'by its whole name it is one';
 is answers('/same'), all_are('https://example.org/one'), 'that map alone is edited';
+{
+    my $other = "$dir/other/same.txt";
+    rename $other, "$other.aside" or die "$!\n";
+    POSIX::mkfifo($other, 0644) or die "$!\n";
+    like post("set /same /x\n", query => "map=$other")->{body}, qr/is not a plain file/, 'what became a pipe is not waited for';
+    is $clients[0]->request("/htcache-status?map=$other&rows=json")->{status}, 200, 'nor by who asks for the rows';
+    rename "$other.aside", $other or die "$!\n";
+}
 
 # --- at the same time ----------------------------------------------------------------------------
 

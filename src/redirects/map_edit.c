@@ -9,6 +9,10 @@
 
 #include "http_protocol.h"
 
+#include <apr_portable.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #define LOCK_WAIT_MS 2000
 #define LOCK_LOOK_US 200
 #define BASE_TRIES   3
@@ -205,6 +209,23 @@ static int say_failed(const editing *ing, apr_status_t rv)
                 apr_psprintf(ing->pool, "the edits cannot be made: %pm", &rv));
 }
 
+/* How much there is, up to FORMAT_BYTES. Opening what has become a pipe would wait for ever. */
+static apr_size_t read_beginning(const htc_redirect_map *map, char *bytes, apr_pool_t *pool)
+{
+    int fd = open(map->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    apr_size_t len = 0;
+    apr_file_t *file;
+    struct stat st;
+
+    if (fd < 0)
+        return 0;
+    apr_os_file_put(&file, &fd, APR_FOPEN_READ, pool);
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
+    apr_file_close(file);
+    return len;
+}
+
 /* For edits of this map, whose file is looked at for its format. @a before NULL: none. */
 static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table *base,
                                    const htc_overlays *before, bool any_source, apr_pool_t *pool)
@@ -212,14 +233,9 @@ static redirect_edits *begin_edits(const htc_redirect_map *map, const htc_table 
     const redirect_edited *edited = before ? htc_overlays_join(base, before) : NULL;
     redirect_map_options options = map->options;
     char *bytes = apr_palloc(pool, FORMAT_BYTES);
-    apr_size_t len = 0;
-    apr_file_t *file;
+    apr_size_t len = read_beginning(map, bytes, pool);
     redirect_edits *edits;
 
-    if (apr_file_open(&file, map->file, APR_FOPEN_READ, 0, pool) == APR_SUCCESS) {
-        apr_file_read_full(file, bytes, FORMAT_BYTES, &len);
-        apr_file_close(file);
-    }
     options.format = redirect_format_of(&map->options, map->file, bytes, len);
     options.any_source = any_source;
     edits = redirect_edits_create(base->table, base->pin.version, edited,
