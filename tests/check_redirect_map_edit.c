@@ -311,6 +311,11 @@ static const wrong csv_wrong[] = {
     {"m.csv", "", "source,destination,permanent\n/a,/b,true\n", "set /a /c 301", APR_ENOTIMPL, 0,
      "'301'"},
     {"m.csv", "", "a,b,c\nd,e,f\n", "add /x /y", APR_ENOTIMPL, -1, "not known"},
+    /* as another kind of CSV file, where a row without a status has another one */
+    {"m.csv", "", "https://h/b,https://to/,301,true,,TRUE,\n", "set https://h/b /z", APR_EGENERAL,
+     -1, "format="},
+    {"m.csv", "", "https://h/b,https://to/,301,true,,TRUE,\n", "set https://h/b 404", APR_EGENERAL,
+     -1, "format="},
 };
 
 START_TEST(what_columns_cannot_say_is_refused)

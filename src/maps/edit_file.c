@@ -596,6 +596,12 @@ static void prepare(editing *e)
     e->touched = apr_array_make(pool, 16, sizeof(edit_touched));
 }
 
+/* Without the rows that its format was told by, the file may be one of another. */
+static bool keeps_format(const edit_job *j, const char *bytes, size_t len)
+{
+    return redirect_format_of(j->options, j->name, bytes, len) == j->own.format;
+}
+
 static void edit_rows(editing *e, reading *before, char **out, size_t *out_len)
 {
     reading after = {0};
@@ -616,6 +622,11 @@ static void edit_rows(editing *e, reading *before, char **out, size_t *out_len)
         rv = read_rows(&after, e->job, *out, *out_len);
     if (rv == APR_ENOMEM)
         e->rv = rv;
+    else if (rv == APR_SUCCESS && after.count && !keeps_format(e->job, *out, *out_len))
+        say_error(
+            e, APR_EGENERAL, NONE,
+            "the file's format would not be told from its rows any more; name it with format= "
+            "in the configuration, or use --temporary");
     else if (rv != APR_SUCCESS || !is_proven(e, before, &after))
         say_error(e, APR_EGENERAL, NONE,
                   "the file cannot be edited so that its other rows stay as they are; edit it by "
@@ -672,5 +683,7 @@ apr_status_t redirect_map_edit(const redirect_map_options *options, const char *
     else
         edit_file(&e, out, out_len);
     free(job.words);
+    if (e.rv != APR_SUCCESS)
+        *out = NULL;
     return e.rv;
 }
