@@ -40,6 +40,14 @@ my %MPM_CONF = (
     prefork => "StartServers 4\nMinSpareServers 2\nMaxSpareServers 12\nMaxRequestWorkers 12\n",
 );
 
+# event of 2.4.52 and 2.4.53 counts some children as running that a restart ended (PR 66004). After a few restarts with a
+# low limit it begins none in place of one that is killed.
+sub _mpm_conf {
+    my ($mpm) = @_;
+    return $MPM_CONF{$mpm} if $mpm ne 'event' || HtCache::Env::version() !~ /^5[23]$/;
+    return "StartServers 2\nServerLimit 64\nThreadsPerChild 8\nMinSpareThreads 25\nMaxSpareThreads 64\nMaxRequestWorkers 512\n";
+}
+
 # %args: name (of its directory), conf (text; @ROOT@, @PORT:name@ are replaced), ports => [names],
 # htcache => 1 to load the module, mpm, modules => [instead of modules(); the module is loaded where htcache stands
 # among them, or else last], mpm_conf, env => { for httpd alone }, descriptors => how many a process of it may have,
@@ -141,7 +149,7 @@ sub _frame {
     my $frame   = join '', map { $_ eq 'htcache' ? $own : load_modules($_) } @modules;
     # As many lines. Drivers that keep counts name a file.
     $frame .= $self->{htcache} ? secret_conf("$self->{root}/secret") . "HtCacheCountersFile Off\n" : "\n\n";
-    $frame .= $self->{mpm_conf} // $MPM_CONF{ $self->{mpm} };
+    $frame .= $self->{mpm_conf} // _mpm_conf($self->{mpm});
     $frame .= "User www-data\nGroup www-data\n" if $> == 0;
     $frame .= "Listen 127.0.0.1:\@PORT:$_\@\n" for 'main', @{ $self->{ports} };
     return $frame . <<'CONF';
