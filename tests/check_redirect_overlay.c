@@ -777,6 +777,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_shown_is_what_edits_take, 0, COUNT_OF(shown));
     tcase_add_test(tests, new_rows_come_where_the_format_has_them);
     tcase_add_test(tests, default_of_a_host_comes_last);
+    tcase_add_test(tests, row_that_is_half_hidden_is_not_taken_apart);
     tcase_add_test(tests, rules_of_one_row_go_together);
     tcase_add_test(tests, lists_say_the_same_in_any_order);
     tcase_add_test(tests, other_rows_of_the_line_stay);

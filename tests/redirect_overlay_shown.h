@@ -211,6 +211,22 @@ START_TEST(default_of_a_host_comes_last)
 }
 END_TEST
 
+/* One that another row hides but for the hosts below it. */
+START_TEST(row_that_is_half_hidden_is_not_taken_apart)
+{
+    test_map map;
+
+    open_map(&map, "bulk.csv",
+             "https://h.example/b,https://to.example/1,301,,TRUE,TRUE,FALSE\n"
+             "https://h.example/b,https://to.example/2,301,,,TRUE,\n");
+    expect_edit(&map, "set https://h.example/b 404\n", APR_EEXIST, "1: the source may have two");
+    expect_edit(&map, "del https://h.example/b\n", APR_EEXIST, "1: the source may have two");
+    expect_edit(&map, "set https://*.h.example/b /3\n", APR_SUCCESS, "");
+    expect(&map, "https://x.h.example/b", "301 /3");
+    close_map(&map);
+}
+END_TEST
+
 /* What is shown of a row is what get, set and del take, and set makes the same row of it. */
 START_TEST(what_is_shown_is_what_edits_take)
 {

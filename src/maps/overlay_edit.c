@@ -331,13 +331,22 @@ static edit_row *row_below(redirect_edits *e, const edit_row *row)
     return below;
 }
 
-/* Where a row has two rules, both. */
-static void drop_all(redirect_edits *e, const edit_row *row, edit_row *first, edit_row *below)
+/* Where a row has two rules, both. A row with subdomains that another one hides has only the second in
+ * the table, as a row of its own would. */
+static void drop_all(redirect_edits *e, const edit_line *edit, edit_row *first, edit_row *below)
 {
+    const redirect_rule *rule = &edit->rows->rule, *second;
+
     *below = (edit_row){.place = 0};
-    drop_rules(e, &row->rule, false, first);
-    if (first->place && row->rule.host)
-        drop_rules(e, &row_below(e, row)->rule, true, below);
+    drop_rules(e, rule, false, first);
+    if (!first->place || !rule->host)
+        return;
+    second = &row_below(e, edit->rows)->rule;
+    drop_rules(e, second, true, below);
+    if (!below->place && e->options.format == REDIRECT_FORMAT_CLOUDFLARE && find_in_base(e, second))
+        say(e, edit,
+            "the source may have two rows, one of them with subdomains, which a temporary edit "
+            "cannot tell; have it written to the file");
 }
 
 static void put_at(redirect_edits *e, const edit_line *edit, edit_row *row, const edit_row *first)
@@ -357,7 +366,7 @@ static void set(redirect_edits *e, const edit_line *edit)
 {
     edit_row first, first_below, *row = edit->rows, *below = NULL;
 
-    drop_all(e, row, &first, &first_below);
+    drop_all(e, edit, &first, &first_below);
     row->role = first.role & OVERLAY_ROW_HAS_BELOW;
     if (first.place && first.rank == rank_of_row(e, row) && first.rule.kind <= REDIRECT_PREFIX &&
         row->rule.kind <= REDIRECT_PREFIX &&
@@ -377,7 +386,7 @@ static void drop(redirect_edits *e, const edit_line *edit)
 {
     edit_row first, below;
 
-    drop_all(e, edit->rows, &first, &below);
+    drop_all(e, edit, &first, &below);
     if (!first.place)
         say(e, edit, "the source has no row");
 }
