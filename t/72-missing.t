@@ -70,6 +70,8 @@ sub write_rules {
     my $text = pick(1 .. 6) == 1 ? '' : texts(1 + int rand 4);
     # Or no walk below could be answered ahead, and all answers were refusals.
     $text = join '', grep { !/^Options (?!\+)|^Options \+Sym|denied|\[F\]/ } $text =~ /^.*\n/mg if $dir =~ m{^a?$};
+    # The same where the httpd does not share files with regexes.
+    $text = '' if $dir =~ m{^a?$} && $text =~ /Rewrite|Match|~/ && !HtCache::Env::shares_regexes();
     write_file("$file.new", $text);
     rename "$file.new", $file;
 }
