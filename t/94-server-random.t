@@ -25,6 +25,7 @@ use List::Util qw(shuffle sum0);
 use Test::More;
 use Time::HiRes qw(sleep time);
 use HtCache::Env qw(work_dir write_file read_file mpm wait_past_racy wait_until);
+use HtCache::Faults;
 use HtCache::Server;
 use HtCache::Site qw(site render all_nodes fill);
 use HtCache::SiteCount qw(vocabulary count_words);
@@ -118,10 +119,10 @@ sub write_files {
 }
 
 sub server_of {
-    my ($text, $which) = @_;
+    my ($text, $which, %args) = @_;
     my $conf = fill($text->{conf}, $text->{root}{$which});
     my $server = HtCache::Server->new(name => "site-$text->{name}$which", htcache => $which eq 'b', ports => ['hosts'], modules => $text->{modules},
-        mpm_conf => sprintf($MPM_CONF, $text->{starts}), conf => $conf);
+        mpm_conf => sprintf($MPM_CONF, $text->{starts}) . ($args{env} ? "MaxMemFree 1\n" : ''), conf => $conf, %args);
     unlink map { $server->log_file($_) } 'error_log', 'asked';
     return $server;
 }
@@ -228,7 +229,27 @@ sub ask_cached {
     }
     # Once more what differs: stock httpd may say several things, each of them seldom.
     my @again = grep { grep { $differs{ $_->{index} } } @$_ } @$scripts;
-    ask_stock($run, \@again, 83 .. 90) if @again;
+    return if !@again;
+    ask_stock($run, \@again, 83 .. 90);
+    read_after_free($run, \@again, [grep { !grep { $differs{ $_->{index} } } @$_ } @$scripts]);
+}
+
+# Leaves out those of @$scripts that stock httpd answers in another way, or not at all, where freed memory is filled; but
+# none if it answers others so, too: then that says nothing of these.
+sub read_after_free {
+    my ($run, $scripts, $others) = @_;
+    my ($library, $why) = HtCache::Faults::library(work_dir('freed'), 'freed');
+    return note "freed memory is not filled: $why" if !$library;
+    my $server = server_of($run->{text}, 'a', name => "site-$run->{text}{name}f", env => { LD_PRELOAD => $library })->start;
+    my %differs;
+    my $hold = sub { my ($i, undef, $answer) = @_; $differs{$i} = 1 if $answer ne $run->{expected}{$i} };
+    my @some = grep { defined } @$others[0 .. 19];
+    ask({ %{ $run->{text} }, scripts => [@some, @$scripts] }, $server, $run->{text}{root}{a}, [91], $hold);
+    $server->stop;
+    my @wrong = grep { $differs{ $_->{index} } && !$run->{changing}{ $_->{index} } } map {@$_} @some;
+    return diag "seed $run->{text}{seed}: with freed memory filled stock httpd answers differently what it should not: " . @wrong if @wrong;
+    note "seed $run->{text}{seed}: stock httpd answers from memory that it freed: requests " . join q{, }, sort keys %differs if %differs;
+    $run->{changing}{$_} = 1 for keys %differs;
 }
 
 # What is asked of the hosts that were edited, as soon as each server must know of the edits.
