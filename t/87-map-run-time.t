@@ -223,7 +223,15 @@ sub hits_of_other {
         @{ decode_json($clients[0]->request('/htcache-status?redirects=top&format=json')->{body})->{rows} } };
 }
 sub used { return $server->status->{redirect_memory}{bytes_used} }
-my $used = used();
+# Memory of edits that ended before may be held for a moment yet, by a process that was looking at it.
+sub settled {
+    for (my ($now, $same) = (used(), 0); ; sleep 1) {
+        my $before = $now;
+        $same = ($now = used()) == $before ? $same + 1 : 0;
+        return $now if $same == 3;
+    }
+}
+my $used = settled();
 edit_other('many', 400, map { [add => $_, "m/$_"] } 1 .. 400);
 edit_other('the first over them', 400, [set => 2, 'second']);
 edit_other('the next', 401, [set => 1, 'm/1'], [add => 401, 'more']); # a row that is as it was
