@@ -225,11 +225,14 @@ sub hits_of_other {
 sub used { return $server->status->{redirect_memory}{bytes_used} }
 # Memory of edits that ended before may be held for a moment yet, by a process that was looking at it.
 sub settled {
-    for (my ($now, $same) = (used(), 0); ; sleep 1) {
+    my ($now, $same) = (used(), 0);
+    for (1 .. 60) {
+        sleep 1;
         my $before = $now;
         $same = ($now = used()) == $before ? $same + 1 : 0;
-        return $now if $same == 3;
+        last if $same == 3;
     }
+    return $now;
 }
 my $used = settled();
 edit_other('many', 400, map { [add => $_, "m/$_"] } 1 .. 400);
