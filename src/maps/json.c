@@ -723,6 +723,10 @@ static bool read_object(json *j, bool top)
         add_row(j, &w);
         return true;
     }
+    j->r->line = line;
+    if (w.row.source.s)
+        redirect_map_fail(
+            j->r, "an object with \"redirects\" is no redirect itself: its own source is not used");
     j->r->report->json.in_object = true;
     if (rest.keys) /* those that a redirect has mean something else here */
         keep_key(redirect_map_text_of(rest.key, strlen(rest.key)), &j->r->report->json);
