@@ -15,6 +15,7 @@
 #include "tool/convert.h"
 #include "area/counters.h"
 #include "heap/heap.h"
+#include "maps/edit.h"
 #include "maps/maps.h"
 
 #include <errno.h>
@@ -516,6 +517,30 @@ START_TEST(each_allocation_may_fail)
 }
 END_TEST
 
+/* Not half a megabyte for each, which a thread's heap gives back to the system each time. */
+START_TEST(edits_share_their_buffers)
+{
+    const unsigned most = 1000;
+    const char line[] = "set /a /b 301 accept=text/html";
+    apr_pool_t *sub;
+
+    apr_pool_create(&sub, pool);
+    countdown = most;
+    watching = true;
+    for (unsigned i = 0; i < most; i++) {
+        redirect_edit edit;
+        const char *why = redirect_edit_parse(line, strlen(line), &edit, sub);
+
+        must(!why);
+    }
+    watching = false;
+    ck_assert_uint_lt(most - countdown, 10);
+    countdown = 0;
+    apr_pool_destroy(sub);
+    ck_assert_uint_eq(nheld, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("no memory");
@@ -524,6 +549,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, each_allocation_may_fail, 0, sizeof(works) / sizeof(works[0]));
+    tcase_add_test(tcase, edits_share_their_buffers);
     suite_add_tcase(suite, tcase);
     return run_suite(suite);
 }

@@ -6,7 +6,6 @@
 #include "maps/edit_internal.h"
 
 #include <apr_strings.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -130,8 +129,6 @@ static void take_line(line_state *l, redirect_edit *edit)
     take_rest(l, edit);
     if (!l->why && edit->op == REDIRECT_EDIT_DEL && (edit->target || edit->status))
         l->why = "del has no target and no status";
-    if (!l->why)
-        check_row(l, edit);
 }
 
 const char *redirect_edit_parse(const char *line, size_t len, redirect_edit *edit, apr_pool_t *pool)
@@ -141,11 +138,13 @@ const char *redirect_edit_parse(const char *line, size_t len, redirect_edit *edi
     *edit = (redirect_edit){.options = ""};
     if (memchr(line, '\0', len) || memchr(line, '\n', len))
         return "an edit is one line without a NUL byte";
-    l.r = malloc(sizeof(*l.r));
+    l.r = redirect_map_reader_take(pool);
     if (!l.r)
         return "there is no memory";
     l.r->at = line;
     take_line(&l, edit);
-    free(l.r);
+    redirect_map_reader_give(l.r, pool); /* which check_row() takes */
+    if (!l.why)
+        check_row(&l, edit);
     return l.why;
 }

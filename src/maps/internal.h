@@ -110,7 +110,7 @@ typedef struct map_reader {
     char pattern[REDIRECT_MAX_TEXT + 1];
 } map_reader;
 
-/* What is 0 when reading begins. A reader lives as long as one row where edits are read. */
+/* What is 0 when reading begins. Edits are read row by row. */
 #define MAP_READER_HEAD offsetof(map_reader, path)
 
 /** A source taken apart. */
@@ -144,6 +144,12 @@ typedef struct map_row {
 } map_row;
 
 /* maps/maps.c */
+/** A reader, with nothing in it set. The pool keeps the one that was given back last, and frees it:
+ * edits are read row by row, and each would have half a megabyte from the system, and give it back.
+ * NULL: no memory. */
+map_reader *redirect_map_reader_take(apr_pool_t *pool);
+/** @a r is not used any more. */
+void redirect_map_reader_give(map_reader *r, apr_pool_t *pool);
 void redirect_map_say(map_reader *r, redirect_severity severity, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /** An error; false. */

@@ -574,12 +574,57 @@ static void prepare(map_reader *r, const char *bytes, size_t len, redirect_forma
     r->patterns = patterns_of[format];
 }
 
+/* A reader that nobody uses now. */
+typedef struct spare_reader {
+    map_reader *reader;
+} spare_reader;
+
+static const char spare_key[] = "htc_map_reader";
+
+static apr_status_t free_spare(void *data)
+{
+    free(((spare_reader *)data)->reader);
+    return APR_SUCCESS;
+}
+
+static spare_reader *spare_of(apr_pool_t *pool)
+{
+    void *data = NULL;
+
+    apr_pool_userdata_get(&data, spare_key, pool);
+    return data;
+}
+
+map_reader *redirect_map_reader_take(apr_pool_t *pool)
+{
+    spare_reader *spare = spare_of(pool);
+    map_reader *r = spare ? spare->reader : NULL;
+
+    if (!r)
+        return malloc(sizeof(*r));
+    spare->reader = NULL;
+    return r;
+}
+
+void redirect_map_reader_give(map_reader *r, apr_pool_t *pool)
+{
+    spare_reader *spare = spare_of(pool);
+
+    if (!spare) {
+        spare = apr_pcalloc(pool, sizeof(*spare));
+        apr_pool_userdata_setn(spare, spare_key, NULL, pool);
+        apr_pool_cleanup_register(pool, spare, free_spare, apr_pool_cleanup_null);
+    }
+    free(spare->reader);
+    spare->reader = r;
+}
+
 apr_status_t redirect_map_read(const redirect_map_options *options, const char *name,
                                const char *bytes, size_t len, redirect_builder *builder,
                                redirect_report *report, apr_pool_t *pool)
 {
     redirect_format format = redirect_format_of(options, name, bytes, len);
-    map_reader *r = malloc(sizeof(*r));
+    map_reader *r = redirect_map_reader_take(pool);
     apr_status_t rv;
 
     if (!r)
@@ -600,7 +645,7 @@ apr_status_t redirect_map_read(const redirect_map_options *options, const char *
                                                     "these, another one answers nothing");
         apr_pool_destroy(r->row_pool);
     }
-    free(r);
+    redirect_map_reader_give(r, pool);
     return rv;
 }
 
