@@ -3,10 +3,11 @@
  * Look-ups in a map, and the same look-ups while rows of it are edited. Compiled and run by
  * bench/edited_map.py, which counts their instructions:
  *
- *   edited_map KIND ROWS EDITS LOOKUPS HOW
+ *   edited_map KIND ROWS EDITS LOOKUPS HOW [ADDED]
  *
  * KIND: exact, prefix, mixed, host or query: the rows. One third of the EDITS removes a row, one
- * changes one, and one adds one. HOW: hit or miss; no row that a request asks for was edited.
+ * changes one, and one adds one, of the kind ADDED: one of these, shallow (`subpath=on`, of fewer
+ * segments) or icase. HOW: hit or miss; no row that a request asks for was edited.
  */
 #include "maps/maps.h"
 
@@ -36,7 +37,9 @@ static void put(text *t, const char *s)
 /* The source of row i. */
 static void source_of(const char *kind, unsigned i, char *to, size_t room)
 {
-    if (!strcmp(kind, "host"))
+    if (!strcmp(kind, "shallow"))
+        snprintf(to, room, "/added/section-%u", i);
+    else if (!strcmp(kind, "host"))
         snprintf(to, room, "//h%u.example/old/section-%u/page-%u", i % 1000, i % 97, i);
     else if (!strcmp(kind, "query"))
         snprintf(to, room, "/old/section-%u/part-%u/page?id=%u", i % 97, i % 13, i);
@@ -46,7 +49,7 @@ static void source_of(const char *kind, unsigned i, char *to, size_t room)
 
 static bool is_subpath(const char *kind, unsigned i)
 {
-    return !strcmp(kind, "prefix") || (!strcmp(kind, "mixed") && i % 2);
+    return !strcmp(kind, "prefix") || !strcmp(kind, "shallow") || (!strcmp(kind, "mixed") && i % 2);
 }
 
 static void put_row(text *t, const char *edit, const char *kind, unsigned i, const char *target)
@@ -55,8 +58,9 @@ static void put_row(text *t, const char *edit, const char *kind, unsigned i, con
 
     source_of(kind, i, source, sizeof(source));
     if (target)
-        snprintf(row, sizeof(row), "%s%s https://www.example.com/%s/%u%s\n", edit, source, target,
-                 i, is_subpath(kind, i) ? " subpath=on" : "");
+        snprintf(row, sizeof(row), "%s%s https://www.example.com/%s/%u%s%s\n", edit, source, target,
+                 i, is_subpath(kind, i) ? " subpath=on" : "",
+                 strcmp(kind, "icase") ? "" : " case=ignore");
     else
         snprintf(row, sizeof(row), "%s%s\n", edit, source);
     put(t, row);
@@ -87,7 +91,8 @@ static void *take(size_t size)
 /* Every step-th row from the first on is edited. */
 static const redirect_edited *edit_rows(const redirect_table *base,
                                         const redirect_map_options *options, const char *kind,
-                                        unsigned rows, unsigned edits, apr_pool_t *pool)
+                                        const char *added, unsigned rows, unsigned edits,
+                                        apr_pool_t *pool)
 {
     redirect_report report = {.fn = show};
     redirect_edits *e = redirect_edits_create(base, 1, NULL, 0, options, pool);
@@ -104,7 +109,7 @@ static const redirect_edited *edit_rows(const redirect_table *base,
         else if (i % 3 == 1)
             put_row(&t, "set ", kind, i * step, "edited");
         else
-            put_row(&t, "add ", kind, 2 * rows + i, "added");
+            put_row(&t, "add ", added, 2 * rows + i, "added");
     }
     if (redirect_edits_apply(e, t.at ? t.at : "", t.len, &report) != APR_SUCCESS ||
         redirect_edits_finish(e, 1, &size, &counters, &older) != APR_SUCCESS)
@@ -178,7 +183,7 @@ int main(int argc, char **argv)
     bool hit;
 
     if (argc < 6)
-        die("usage: edited_map KIND ROWS EDITS LOOKUPS hit|miss");
+        die("usage: edited_map KIND ROWS EDITS LOOKUPS hit|miss [ADDED]");
     rows = (unsigned)atoi(argv[2]);
     edits = (unsigned)atoi(argv[3]);
     w.lookups = (unsigned)atoi(argv[4]);
@@ -193,7 +198,7 @@ int main(int argc, char **argv)
             APR_SUCCESS ||
         !(w.base = redirect_table_open(image, size, pool)))
         die("the map cannot be built");
-    w.edited = edit_rows(w.base, &options, kind, rows, edits, pool);
+    w.edited = edit_rows(w.base, &options, kind, argc > 6 ? argv[6] : kind, rows, edits, pool);
     w.requests = apr_palloc(pool, w.lookups * sizeof(*w.requests));
     for (unsigned i = 0; i < w.lookups; i++) {
         unsigned step = edits ? rows / edits : rows + 1,

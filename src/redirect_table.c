@@ -622,8 +622,6 @@ static void walk_all(search *s)
         uint64_t query;
         unsigned first = space->host == RT_HOST_BELOW, end = first ? s->nhosts : 1;
 
-        if (!(space->has | space->prefix_depths | space->partial_depths))
-            continue; /* one that no edited rule has */
         query = space->query == RT_QUERY_ANY ? 0 : query_hash(s, space);
         for (unsigned j = first; j < end; j++) {
             uint32_t host = space->host == RT_HOST_ANY ? 0 : s->hosts[j];

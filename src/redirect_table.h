@@ -306,11 +306,16 @@ bool redirect_table_lookup(const redirect_table *table, const redirect_request *
 
 /* --- redirect_table/edited.c ------------------------------------------------------------------ */
 
+#define REDIRECT_STRANGE_EXACT 1
+
 /** Keys by which look-ups in a table find rules, or would find them: a Bloom filter. */
 typedef struct redirect_key_filter {
     uint64_t *words;
     uint64_t count; /* a power of two */
-    bool new_hosts; /* some are of hosts that the table has not */
+    /* Of rules for which look-ups in the table make no key: */
+    uint32_t strange; /* REDIRECT_STRANGE_EXACT: there is an EXACT one */
+    uint64_t
+        strange_lengths; /* bits: how long sources of PREFIX rules are, without a slash at the end */
 } redirect_key_filter;
 
 /** Add that of a rule. False: the keys of such a rule are not known beforehand. */
@@ -321,7 +326,7 @@ bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *table,
  * A table for looking up as in @a base, but for requests to which rules with these keys might come.
  * For such a request a look-up from 0 on is false, and the match's rule is REDIRECT_ASK_EDITS.
  * @a edits: tables of all these rules that @a base has not. The new table needs the images of base and
- * keys, not the other tables. NULL: that would not be quicker than to ask all of them.
+ * keys, not the other tables.
  */
 const redirect_table *redirect_table_beside(const redirect_table *base,
                                             const redirect_table *const *edits, unsigned n,

@@ -8,6 +8,7 @@
 #include "redirect_overlay_fixture.h"
 #include "redirect_overlay_checks.h"
 #include "redirect_overlay_shown.h"
+#include "redirect_overlay_many.h"
 
 #include <regex.h>
 
@@ -23,8 +24,11 @@ typedef struct line {
 static line lines[MAX_LINES];
 static unsigned nlines;
 
-static const char *const paths[] = {"/", "/a", "/a/b", "/a/b/c", "/x/long-enough-for-a-block",
-                                    "/y"};
+static const char *const paths[] = {
+    "/",    "/a",
+    "/a/b", "/a/b/c",
+    "/y",   "/x/long-enough-for-a-block",
+    "/x/y", "/x/longer-than-the-paths-that-are-hashed-in-four-blocks-of-sixteen-bytes"};
 static const char *const queries[] = {"",         "",         "",         "?q=1",
                                       "?q=1&r=2", "?r=2&q=1", "?q=1&u=1", "?u=2&q=1"};
 static const char *const hosts[] = {"", "", "https://h.example", "//h.example"};
@@ -138,7 +142,7 @@ static const char *random_url(void)
 {
     static const char *const starts[] = {"http://h.example", "https://h.example",
                                          "http://b.example", "http://other.test"};
-    static const char *const ends[] = {"", "", "/", "/more", "/A"};
+    static const char *const ends[] = {"", "", "/", "/more", "/A", "//", "//more"};
     static const char *const asked[] = {"",         "",   "?q=1",     "?r=2&q=1",
                                         "?q=1&r=2", "?z", "?u=3&q=1", "?q=1&u=1"};
     const char *path = paths[below(narrow ? 2 : COUNT_OF(paths))];
@@ -678,42 +682,6 @@ START_TEST(asks_only_what_counts)
 }
 END_TEST
 
-/* Many rows of one directory are kept without it. Each edit takes those of the ones before along. */
-START_TEST(rows_of_one_directory_stay)
-{
-    char *text = apr_pstrdup(pool, "");
-    test_map map;
-
-    open_map(&map, "rows.txt", "/a /1\n");
-    for (unsigned i = 0; i < 30; i++)
-        text = apr_psprintf(pool, "%sadd /some/directory/%u /to/%u\n", text, i, i);
-    expect_edit(&map, text, APR_SUCCESS, "");
-    expect_edit(&map, "add /b /2\n", APR_SUCCESS, "");
-    expect_edit(&map, "set /some/directory/20 /3\n", APR_SUCCESS, "");
-    for (unsigned i = 0; i < 30; i++)
-        expect(&map, apr_psprintf(pool, "http://h.example/some/directory/%u", i),
-               i == 20 ? "302 /3" : apr_psprintf(pool, "302 /to/%u", i));
-    close_map(&map);
-}
-END_TEST
-
-/* In one request. If each were compared with all that came before, this would run out of time. */
-START_TEST(thousands_of_one_path)
-{
-    char *text = apr_palloc(pool, 60 * 20000), *to = text;
-    test_map map;
-
-    for (unsigned i = 0; i < 20000; i++)
-        to += apr_snprintf(to, 60, "add /index.php?id=%u&x /to/%u\n", i, i);
-    open_map(&map, "rows.txt", "/a /1\n");
-    expect_edit(&map, text, APR_SUCCESS, "");
-    expect(&map, "/index.php?x&id=19999", "302 /to/19999");
-    expect_edit(&map, "add /index.php?&x&id=7 /again\n", APR_EEXIST,
-                "1: the source has a row already, by an edit; change that with set\n");
-    close_map(&map);
-}
-END_TEST
-
 /* Whatever a process writes there: nothing outside is read, and look-ups end. */
 START_TEST(survives_what_others_write)
 {
@@ -785,6 +753,8 @@ int main(void)
     tcase_add_test(tests, rows_that_are_compared_come_along);
     tcase_add_test(tests, asks_only_what_counts);
     tcase_add_test(tests, rows_of_one_directory_stay);
+    tcase_add_test(tests, added_rows_are_found_at_once);
+    tcase_add_loop_test(tests, edits_are_asked_for_their_own_paths, 0, COUNT_OF(added));
     tcase_add_loop_test(tests, warns_as_the_check_of_a_file_does, 0, COUNT_OF(checks));
     tcase_add_test(tests, survives_what_others_write);
     tcase_add_test(tests, answers_as_the_edited_rows_do);

@@ -301,7 +301,7 @@ apr_status_t redirect_map_read_nginx(map_reader *r);
 apr_status_t redirect_map_read_json(map_reader *r);
 
 /* maps/overlay_find.c, maps/overlay_edit.c: the header of an overlay's image */
-#define OVERLAY_MAGIC UINT64_C(0x3179726c76634874) /* "tHcvlry1"; other byte orders read another */
+#define OVERLAY_MAGIC UINT64_C(0x3279726c76634874) /* "tHcvlry2"; other byte orders read another */
 #define OVERLAY_ALIGN 64                           /* of the table: buckets are cache lines */
 
 typedef struct overlay_head {
@@ -312,8 +312,9 @@ typedef struct overlay_head {
     uint32_t query_end, next, differing; /* as in redirect_overlay */
     uint32_t nkeys;                      /* words of the filter of keys, a power of two */
     uint32_t keyed;                      /* 1: they are of all rows, and of all that is gone */
-    uint32_t new_hosts;                  /* 1: as in redirect_key_filter */
+    uint32_t strange;                    /* as in redirect_key_filter */
     uint32_t zero;
+    uint64_t strange_lengths; /* the same */
 } overlay_head;
 
 /* Where a row stands: its place, see redirect_overlay_place(), its rank among those that have it, and a

@@ -51,7 +51,7 @@ const redirect_overlay *redirect_overlay_open(const void *image, size_t size, ap
     overlay->orders = (const uint64_t *)(const void *)((const char *)image + sizeof(head));
     overlay->keys =
         (redirect_key_filter){(uint64_t *)(uintptr_t)(overlay->orders + 2 * (size_t)head.rules),
-                              head.nkeys, head.new_hosts == 1};
+                              head.nkeys, head.strange, head.strange_lengths};
     overlay->keyed = head.keyed == 1;
     overlay->gone = (const uint32_t *)(const void *)(overlay->keys.words + head.nkeys);
     overlay->gone_older = overlay->gone + head.ngone;

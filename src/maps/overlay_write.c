@@ -14,8 +14,10 @@
 
 /* Bits of the filter for each source that was edited, at least: with many, each edit writes fewer
  * bytes, and some look-ups ask for nothing. */
+#define KEY_BITS_FEW  128
 #define KEY_BITS      32
 #define KEY_BITS_MANY 16
+#define FEW           1024
 #define MANY          16384
 
 void redirect_edits_bound(redirect_edits *e, uint32_t recent_max)
@@ -179,8 +181,8 @@ static uint32_t gone_of(const redirect_edits *e)
 /* As many as the older one's, or some times as many. */
 static uint32_t words_of(const redirect_edits *e)
 {
-    uint64_t bits =
-        (uint64_t)e->head.differing * (e->head.differing > MANY ? KEY_BITS_MANY : KEY_BITS);
+    uint64_t edits = e->head.differing;
+    uint64_t bits = edits * (edits > MANY ? KEY_BITS_MANY : edits > FEW ? KEY_BITS : KEY_BITS_FEW);
     uint32_t n = e->older ? (uint32_t)e->older->keys.count : 1;
 
     while (n * UINT64_C(64) < bits)
@@ -285,14 +287,15 @@ static bool add_rows(const redirect_edits *e, redirect_key_filter *keys,
  * overlay does not say. */
 static void write_keys(redirect_edits *e, uint64_t *words, const uint32_t *gone)
 {
-    redirect_key_filter keys = {words, e->head.nkeys, false};
+    redirect_key_filter keys = {.words = words, .count = e->head.nkeys};
     const redirect_overlay *older = e->older;
     bool keyed;
 
     if (older && (!e->merged || (older->keys.count == keys.count && !sum_of_gone(e, is_added)))) {
         for (uint64_t at = 0; at < keys.count; at += older->keys.count)
             memcpy(words + at, older->keys.words, older->keys.count * sizeof(*words));
-        keys.new_hosts = older->keys.new_hosts;
+        keys.strange = older->keys.strange;
+        keys.strange_lengths = older->keys.strange_lengths;
         keyed = older->keyed && add_rows(e, &keys, e->rows);
     } else {
         memset(words, 0, keys.count * sizeof(*words));
@@ -300,7 +303,8 @@ static void write_keys(redirect_edits *e, uint64_t *words, const uint32_t *gone)
                 (!older || add_gone(e, &keys, older->gone, older->ngone));
     }
     e->head.keyed = keyed && add_gone(e, &keys, gone, apr_hash_count(e->gone));
-    e->head.new_hosts = keys.new_hosts;
+    e->head.strange = keys.strange;
+    e->head.strange_lengths = keys.strange_lengths;
 }
 
 /* Both are ascending; there is room for all in the first. */

@@ -5,18 +5,16 @@
  * filter, which look-ups ask on their way with the keys that they make anyway. Called by
  * maps/overlay_*.c, which ask table and edits one after the other where the filter says so.
  *
- * A table's keys have numbers of its spaces and hosts in them. A rule that was added may need a
- * space or a host that the table has not: those get numbers behind the table's.
+ * A simple table's look-ups make keys of paths alone. So the filter has a rule's path alone, whatever
+ * its host and query are. In other tables a rule may need a space or a host that the table has not, for
+ * which look-ups make no key. Such a rule is strange, as is one of a simple table without regard to
+ * case. The filter has the end of its source, and look-ups first ask for the ends of their paths.
  */
 #include "redirect_table/internal.h"
 
 #include <apr_strings.h>
 
-#define HOST_MODES  (RT_HOST_BELOW + 1)
-#define QUERY_MODES (RT_QUERY_SET + 1)
-#define NEW_SPACES  (2 * HOST_MODES * QUERY_MODES)
-#define NEW_HOST    UINT32_C(0x80000000) /* no table has as many */
-#define NONE        UINT32_MAX
+#define END 16 /* bytes of a strange rule's source that the filter has */
 
 uint32_t rt_host_number(const redirect_table *t, const char *name, size_t len, bool below)
 {
@@ -33,7 +31,7 @@ uint32_t rt_host_number(const redirect_table *t, const char *name, size_t len, b
 
         RT_OPAQUE(number);
         if (!number)
-            break;
+            return 0;
         known = rt_text(t, RT_HOSTS, number, &known_len);
         star = known_len >= 2 && known[0] == '*' && known[1] == '.';
 
@@ -41,10 +39,16 @@ uint32_t rt_host_number(const redirect_table *t, const char *name, size_t len, b
             return number;
         i = i + 1 < span->count ? i + 1 : 0;
     }
-    return t->edited_hosts ? NEW_HOST | (uint32_t)(hash >> 32) : 0;
+    return 0;
 }
 
-/* The number of a space, also of one that the table has not. Strip sets take no part. */
+/* Do look-ups know one space alone? */
+static bool knows_paths(const redirect_table *t)
+{
+    return t->lookup != rt_lookup_any;
+}
+
+/* The number of a space; that of no space if the table has not this one. Strip sets take no part. */
 static uint32_t space_number(const redirect_table *t, bool icase, unsigned query, unsigned host)
 {
     for (uint32_t i = 0; i < t->nspaces; i++) {
@@ -54,7 +58,7 @@ static uint32_t space_number(const redirect_table *t, bool icase, unsigned query
             !space->strip)
             return i;
     }
-    return t->nspaces + (icase ? 1 : 0) + 2 * (query + QUERY_MODES * host);
+    return t->nspaces;
 }
 
 static unsigned query_mode(const redirect_rule *rule)
@@ -76,65 +80,183 @@ static uint64_t query_hash(const redirect_table *t, const redirect_rule *rule)
     }
 }
 
-static uint32_t host_of(const redirect_table *t, const redirect_rule *rule,
-                        redirect_key_filter *keys)
+/* What look-ups mix into keys of such rules. False: the rule is strange. */
+static bool salt_of(const redirect_table *t, const redirect_rule *rule, uint64_t *salt)
 {
-    bool below = rule->host[0] == '*';
-    const char *name = rule->host + below;
-    size_t len = rule->host_len - below;
-    uint32_t number = rt_host_number(t, name, len, below);
+    bool icase = rule->flags & REDIRECT_ICASE, below = rule->host && rule->host[0] == '*';
+    unsigned mode = !rule->host ? RT_HOST_ANY : below ? RT_HOST_BELOW : RT_HOST_NAME;
+    uint32_t space, host = 0;
 
-    if (number)
-        return number;
-    keys->new_hosts = true;
-    return NEW_HOST | (uint32_t)(rt_hash(t->seed, name, len, false) >> 32);
+    *salt = t->simple_salt;
+    if (knows_paths(t))
+        return !icase;
+    space = space_number(t, icase, query_mode(rule), mode);
+    if (rule->host)
+        host = rt_host_number(t, rule->host + below, rule->host_len - below, below);
+    if (space == t->nspaces || (rule->query && rule->strip) || (rule->host && !host))
+        return false;
+    *salt = rt_salt(t->seed, space, host, query_hash(t, rule));
+    return true;
 }
+
+static void add_key(redirect_key_filter *keys, uint64_t key)
+{
+    keys->words[key & (keys->count - 1)] |=
+        UINT64_C(1) << rt_edited_bit(key, 0) | UINT64_C(1) << rt_edited_bit(key, 1);
+}
+
+/* --- strange rules ----------------------------------------------------------------------------- */
+
+/* Of the last bytes in front of `end`; there are n. Letters are the same in both cases. */
+static inline uint64_t key_of_end(uint64_t seed, const char *end, size_t n)
+{
+    const uint64_t lower = UINT64_C(0x2020202020202020);
+    uint64_t first = 0, last = 0;
+
+    if (n >= END) {
+        memcpy(&first, end - 16, 8);
+        memcpy(&last, end - 8, 8);
+    } else if (n >= 8) {
+        memcpy(&first, end - n, 8);
+        memcpy(&last, end - 8, 8);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            first = first << 8 | (unsigned char)end[-1 - (ptrdiff_t)i];
+    }
+    return rt_mix((first | lower) ^ seed ^ RT_K2, (last | lower) ^ rt_rotate(seed, 32) ^ RT_K3);
+}
+
+/* The bit of a length; the highest also stands for all above. */
+static inline uint64_t length_bit(size_t n)
+{
+    return UINT64_C(1) << (n < 63 ? n : 63);
+}
+
+static void add_strange(redirect_key_filter *keys, const redirect_table *t,
+                        const redirect_rule *rule)
+{
+    size_t len = rule->source_len, n = 0;
+    char end[END];
+
+    while (len && rule->source[len - 1] == '/')
+        len--;
+    for (size_t i = len; i; i--) {
+        if (rule->source[i - 1] == '/' && rule->source[i] == '/')
+            continue; /* of a run */
+        if (n++ < END)
+            end[END - n] = rule->source[i - 1];
+    }
+    add_key(keys, key_of_end(t->seed, end + END, n));
+    if (rule->kind == REDIRECT_EXACT)
+        keys->strange |= REDIRECT_STRANGE_EXACT;
+    else
+        keys->strange_lengths |= length_bit(n);
+}
+
+static inline bool may_end(const redirect_table *t, const char *path, size_t at)
+{
+    return rt_is_edited(t, key_of_end(t->seed, path + at, at));
+}
+
+/* Of any path of this length. Its end was tried. */
+static HTC_APART bool may_begin_long(const redirect_table *t, const char *path, size_t len)
+{
+    for (size_t at = 0; at < len; at++) {
+        at = rt_segment_end(path, at, len);
+        if (at + 1 < len && path[at + 1] == '/')
+            return true;
+        if (at < len && t->strange_lengths & length_bit(at) && may_end(t, path, at))
+            return true;
+    }
+    return false;
+}
+
+/* Are there runs of slashes among the bytes at the path's end that are in the filter? */
+static inline bool ends_in_run(const char *path, size_t len)
+{
+    size_t at = len < END ? 0 : len - END;
+
+#ifdef RT_SSE2
+    if (!__builtin_expect(len < END, 0)) {
+        uint64_t slashes = rt_slashes_of(path + at);
+
+        return slashes & slashes >> 1;
+    }
+#endif
+    for (; at + 1 < len; at++) {
+        if (path[at] == '/' && path[at + 1] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* May a strange rule match that path? True also of one with a run of slashes that matters. */
+static inline bool may_be_strange(const redirect_table *t, const char *path, size_t len)
+{
+    uint64_t ends;
+
+    len -= len && path[len - 1] == '/';
+    if (len && path[len - 1] == '/')
+        return true;
+    if ((t->strange || t->strange_lengths & length_bit(len)) && may_end(t, path, len))
+        return true;
+    if (!t->strange_lengths)
+        return ends_in_run(path, len);
+    if (len < 16 || len >= RT_SHORT_PATH)
+        return may_begin_long(t, path, len);
+    ends = rt_slashes_in(path, len);
+    if (ends & ends >> 1)
+        return true;
+    for (ends &= t->strange_lengths; ends; ends &= ends - 1) {
+        if (may_end(t, path, (size_t)__builtin_ctzll(ends)))
+            return true;
+    }
+    return false;
+}
+
+static HTC_HOT bool lookup_strange(const redirect_table *t, const redirect_request *request,
+                                   uint32_t from, redirect_match *match)
+{
+    if (may_be_strange(t, request->path, request->path_len))
+        return rt_say_edited(match);
+    return t->not_strange(t, request, from, match);
+}
+
+/* ----------------------------------------------------------------------------------------------- */
 
 bool redirect_filter_add(redirect_key_filter *keys, const redirect_table *t,
                          const redirect_rule *rule)
 {
-    bool icase = rule->flags & REDIRECT_ICASE;
-    unsigned mode = !rule->host ? RT_HOST_ANY : rule->host[0] == '*' ? RT_HOST_BELOW : RT_HOST_NAME;
     uint64_t hash, salt;
-    size_t word;
 
-    if (rule->kind > REDIRECT_PREFIX || (rule->query && rule->strip))
+    if (rule->kind > REDIRECT_PREFIX)
         return false;
-    salt = rt_salt(t->seed, space_number(t, icase, query_mode(rule), mode),
-                   rule->host ? host_of(t, rule, keys) : 0, query_hash(t, rule));
-    hash = rt_hash_path(&t->secret, rule->source, rule->source_len, icase);
-    hash = rule->kind == REDIRECT_EXACT ? rt_whole_key(hash, salt) : rt_segments_key(hash, salt);
-    word = hash & (keys->count - 1);
-    keys->words[word] |= UINT64_C(1) << rt_edited_bit(hash, 0) | UINT64_C(1)
-                                                                     << rt_edited_bit(hash, 1);
+    if (!salt_of(t, rule, &salt)) {
+        add_strange(keys, t, rule);
+        return true;
+    }
+    hash = rt_hash_path(&t->secret, rule->source, rule->source_len, rule->flags & REDIRECT_ICASE);
+    add_key(keys,
+            rule->kind == REDIRECT_EXACT ? rt_whole_key(hash, salt) : rt_segments_key(hash, salt));
     return true;
 }
 
-/* --- looking up beside them -------------------------------------------------------------------- */
-
-/* Look-ups must also make the keys of these rules. False: the table's own do not. */
-static bool take_spaces(redirect_table *t, rt_space *spaces, const redirect_table *edits)
+/* Look-ups must also make the keys of these rules. */
+static void take_spaces(const redirect_table *t, rt_space *spaces, const redirect_table *edits)
 {
-    bool own = true;
-
     for (uint32_t i = 0; i < edits->nspaces; i++) {
         const rt_space *space = &edits->spaces[i];
-        uint32_t number;
+        uint32_t number = 0;
 
-        if (space->query >= QUERY_MODES || space->host >= HOST_MODES)
+        if (knows_paths(t) ? space->icase : space->strip)
             continue;
-        number = space_number(t, space->icase, space->query, space->host);
-        own = own && number < t->nspaces;
-        spaces[number].icase = space->icase != 0;
-        spaces[number].query = space->query;
-        spaces[number].host = space->host;
+        if (!knows_paths(t))
+            number = space_number(t, space->icase, space->query, space->host);
+        if (number == t->nspaces)
+            continue;
         spaces[number].has |= space->has & RT_WHOLE;
         spaces[number].prefix_depths |= space->prefix_depths;
     }
-    for (unsigned i = 0; i < sizeof(t->head.wild_dots) / sizeof(t->head.wild_dots[0]); i++)
-        t->head.wild_dots[i] |= edits->head.wild_dots[i];
-    t->head.uses_host |= edits->head.uses_host;
-    return own;
 }
 
 const redirect_table *redirect_table_beside(const redirect_table *base,
@@ -142,22 +264,22 @@ const redirect_table *redirect_table_beside(const redirect_table *base,
                                             const redirect_key_filter *keys, apr_pool_t *pool)
 {
     redirect_table *t = apr_pmemdup(pool, base, sizeof(*t));
-    rt_space *spaces = apr_pcalloc(pool, (t->nspaces + NEW_SPACES) * sizeof(*spaces));
-    bool own = true;
+    rt_space *spaces = apr_pmemdup(pool, base->spaces, (base->nspaces + 1) * sizeof(*spaces));
 
-    memcpy(spaces, base->spaces, base->nspaces * sizeof(*spaces));
     for (unsigned i = 0; i < n; i++)
-        own = take_spaces(t, spaces, edits[i]) && own;
-    if (base->lookup != rt_lookup_any) {
-        if (!own) /* the quick ways know one space; both tables are asked as quickly */
-            return NULL;
+        take_spaces(base, spaces, edits[i]);
+    if (knows_paths(base)) {
+        t->own_whole = base->spaces->has & RT_WHOLE;
         t->ready = apr_pmemdup(pool, base->ready, RT_READY_MAX * sizeof(*t->ready));
         t->lookup = spaces->prefix_depths ? rt_lookup_prefix_edited : rt_lookup_whole_edited;
     }
     t->spaces = spaces;
-    t->nspaces += own ? 0 : NEW_SPACES;
     t->edited = keys->words;
     t->edited_mask = keys->count - 1;
-    t->edited_hosts = keys->new_hosts;
+    t->strange = keys->strange & REDIRECT_STRANGE_EXACT;
+    t->strange_lengths = keys->strange_lengths;
+    t->not_strange = t->lookup;
+    if (t->strange || t->strange_lengths)
+        t->lookup = lookup_strange;
     return t;
 }

@@ -88,6 +88,12 @@ static inline __m128i rt_block(const char *at)
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
+/* The slashes among 16 bytes, as bits. */
+static inline uint64_t rt_slashes_of(const char *bytes)
+{
+    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(rt_block(bytes), _mm_set1_epi8('/')));
+}
+
 /* In each of its two lanes the product of the halves. */
 static inline __m128i rt_multiply(const rt_secret *secret, unsigned number, __m128i block)
 {
@@ -160,6 +166,23 @@ static inline bool rt_equal_blocks(rt_blocks blocks, const char *text, size_t le
 static inline uint64_t rt_hash_short(const rt_secret *secret, const char *path, size_t len)
 {
     return rt_hash_blocks(secret, rt_read_blocks(path, len), len);
+}
+
+/* Where slashes are in a path of 16 to 64 bytes, as bits. */
+static inline uint64_t rt_slashes_in(const char *path, size_t len)
+{
+    uint64_t slashes = 0;
+
+#ifdef RT_SSE2
+    size_t second = rt_second(len), third = len - 16, fourth = rt_fourth(len);
+
+    slashes = rt_slashes_of(path) | rt_slashes_of(path + second) << second |
+              rt_slashes_of(path + third) << third | rt_slashes_of(path + fourth) << fourth;
+#else
+    for (size_t i = 0; i < len; i++)
+        slashes |= (uint64_t)(path[i] == '/') << i;
+#endif
+    return slashes;
 }
 
 static inline bool rt_equal_short(const char *a, const char *b, size_t len)

@@ -237,9 +237,12 @@ struct redirect_table {
     uint32_t usual, usual_kind;
     bool usual_in_dir;
     /* Of one that redirect_table_beside() made */
-    bool edited_hosts; /* edited rules have hosts that the table has not */
     uint64_t edited_mask;
-    const uint64_t *edited; /* keys of edited rules; NULL: a look-up need not mind */
+    bool own_whole;            /* it has EXACT rules itself */
+    bool strange;              /* as in redirect_key_filter */
+    uint64_t strange_lengths;  /* the same */
+    rt_lookup_fn *not_strange; /* look-ups of what no strange rule matches */
+    const uint64_t *edited;    /* keys of edited rules; NULL: a look-up need not mind */
 };
 
 /* A record taken apart. */

@@ -22,6 +22,7 @@
 
 #define NONE    UINT32_MAX
 #define SAMPLES 32 /* rules of which the usual profile is found */
+#define BLOCK   16 /* bytes that are looked at together */
 
 typedef struct quick {
     const redirect_table *table;
@@ -267,29 +268,18 @@ static void try_prefixes(quick *q)
 /* --- the whole path -----------------------------------------------------------------------------
  */
 
-#ifdef RT_SSE2
-
-#define BLOCK 16 /* bytes that are looked at together */
-
-/* The slashes among them, as bits. */
-static inline uint64_t slashes_of(const char *bytes)
-{
-    return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(rt_block(bytes), _mm_set1_epi8('/')));
-}
-#endif
-
 static inline bool has_run(const char *path, size_t len)
 {
     size_t i = 0;
 
-#ifdef BLOCK
+#ifdef RT_SSE2
     if (len > BLOCK) {
         for (; i + BLOCK + 1 < len; i += BLOCK) {
-            if (slashes_of(path + i) & slashes_of(path + i + 1))
+            if (rt_slashes_of(path + i) & rt_slashes_of(path + i + 1))
                 return true;
         }
         i = len - BLOCK - 1;
-        return slashes_of(path + i) & slashes_of(path + i + 1);
+        return rt_slashes_of(path + i) & rt_slashes_of(path + i + 1);
     }
 #endif
     for (; i + 1 < len; i++) {
@@ -465,23 +455,6 @@ static HTC_APART bool match_other(const redirect_table *t, const redirect_reques
     return lookup(t, request, 0, match);
 }
 
-/* Where slashes are in a short path. */
-static inline uint64_t slashes_in(const char *path, size_t len)
-{
-    uint64_t slashes = 0;
-
-#ifdef BLOCK
-    size_t second = rt_second(len), third = len - BLOCK, fourth = rt_fourth(len);
-
-    slashes = slashes_of(path) | slashes_of(path + second) << second |
-              slashes_of(path + third) << third | slashes_of(path + fourth) << fourth;
-#else
-    for (size_t i = 0; i < len; i++)
-        slashes |= (uint64_t)(path[i] == '/') << i;
-#endif
-    return slashes;
-}
-
 /* Of a record's first six bytes, if those are the numbers of one that has a target and a directory,
  * and no line: what has to be 0, and what has to be 1. */
 #define DIR_ZERO UINT64_C(0x800080808081)
@@ -499,7 +472,7 @@ static HTC_APART bool match_in_dir(const redirect_table *t, const redirect_reque
     const rt_ready *ready = &t->usual_ready;
     const rt_span *dirs = &t->head.section[RT_DIRS];
     const uint32_t *offsets = (const uint32_t *)(const void *)(t->image + dirs->at);
-    uint64_t slashes = slashes_in(request->path, request->path_len), numbers;
+    uint64_t slashes = rt_slashes_in(request->path, request->path_len), numbers;
     uint32_t number, at, end, tail, own_tail;
     size_t dir_len, own;
 
@@ -658,6 +631,15 @@ static inline uint32_t find_tagged(const redirect_table *t, uint64_t key)
     return t->nfilter > 1 && !filtered_in(t, key) ? 0 : first_tagged(t, key);
 }
 
+/* Of a short path. Inlined, lest one of the two variants of lookup_prefix() call it. */
+static inline __attribute__((always_inline)) uint64_t hash_beginning(const redirect_table *t,
+                                                                     const char *path, size_t at)
+{
+    if (__builtin_expect(at < 16, 0))
+        return rt_hash_clean(&t->secret, path, at);
+    return rt_hash_short(&t->secret, path, at);
+}
+
 /* A short path without runs of slashes, in a table with prefixes. All keys are tried first, and
  * nearly always one rule at most may match. */
 static inline __attribute__((always_inline)) bool lookup_prefix(const redirect_table *t,
@@ -674,14 +656,14 @@ static inline __attribute__((always_inline)) bool lookup_prefix(const redirect_t
     if (__builtin_expect(!is_short(len) || from, 0))
         return lookup(t, request, from, match);
     clean_len = len - (path[len - 1] == '/');
-    slashes = slashes_in(path, len);
+    slashes = rt_slashes_in(path, len);
     if (slashes & slashes >> 1 || depths & 1)
         return lookup(t, request, 0, match);
     if (t->spaces->has & RT_WHOLE) {
         key = whole_key(t, rt_hash_short(&t->secret, path, clean_len));
         if (edited && rt_is_edited(t, key))
             return rt_say_edited(match);
-        place = find_tagged(t, key);
+        place = edited && !t->own_whole ? 0 : find_tagged(t, key);
     }
     ends = (slashes & ~UINT64_C(1)) | UINT64_C(1) << clean_len;
     for (depths >>= 1; depths; ends &= ends - 1) {
@@ -694,7 +676,7 @@ static inline __attribute__((always_inline)) bool lookup_prefix(const redirect_t
         if (!ends)
             break;
         at = (size_t)__builtin_ctzll(ends);
-        key = rt_segments_key(rt_hash_clean(&t->secret, path, at), t->simple_salt);
+        key = rt_segments_key(hash_beginning(t, path, at), t->simple_salt);
         if (edited && rt_is_edited(t, key))
             return rt_say_edited(match);
         found = find_tagged(t, key);
