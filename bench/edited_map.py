@@ -5,7 +5,8 @@ without edits (callgrind). No row that is asked for was edited. Run by hand, fro
 
     ROWS=30000 bench/edited_map.py BUILD [edits...]
 
-BUILD is the build directory; the edits are numbers of rows that are edited, 100 10000.
+BUILD is the build directory; the edits are numbers of rows that are edited, 100 10000. KINDS="exact prefix"
+chooses the rows of the map, ADDED=host the kind of those that are added; see bench/edited_map.c.
 """
 import os
 import re
@@ -14,6 +15,8 @@ import sys
 import tempfile
 
 ROWS = int(os.environ.get("ROWS", 30000))
+KINDS = os.environ.get("KINDS", "exact prefix mixed host query").split()
+ADDED = os.environ.get("ADDED", "").split()  # none: of the map's kind
 LOOKUPS = 1000
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -50,11 +53,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         driver = folder + "/edited_map"
         compile_driver(build, driver)
-        for kind in ("exact", "prefix", "mixed", "host", "query"):
+        for kind in KINDS:
             for how in ("hit", "miss"):
                 line = f"{kind:7} {how:5}"
                 for edits in counts:
-                    none, n = instructions(driver, kind, str(ROWS), str(edits), str(LOOKUPS), how)
+                    none, n = instructions(driver, kind, str(ROWS), str(edits), str(LOOKUPS), how,
+                                            *ADDED)
                     line += f"   {edits} edited: {none:5.0f} {n:5.0f} {n / none:.3f}"
                 print(line, flush=True)
 

@@ -50,6 +50,12 @@ sub answers { my ($uri) = @_; return join ' ', map { HtCache::Client::header($_-
 sub all_are { my ($to) = @_; return join ' ', ($to) x @clients }
 sub table_of { my ($name) = @_; return grep { $_->{name} eq $file{$name} } @{ $server->status->{redirect_tables} } }
 
+sub post {
+    my ($query, $edits) = @_;
+    return $server->client('main', host => 'localhost')->request("/htcache-status?$query", method => 'POST',
+        body => $edits, headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]]);
+}
+
 sub in_place {
     my ($path, $text) = @_;
     open my $out, '>:raw', $path or die "$path: $!\n";
@@ -119,12 +125,23 @@ SKIP: {
     # The load of a file that has changed would end a temporary edit: it comes first.
     put($file{large}, rows('large', 3, $many));
     answers("/large/row-$many");
-    my $edit = $server->client('main', host => 'localhost')->request('/htcache-status?map=large.txt&temporary=1', method => 'POST',
-        body => "set /large/row-1 https://example.org/edited\n", headers => [['X-HtCache', 'map-edit'], ['X-HtCache-Secret', $HtCache::Client::SECRET]]);
+    my $edit = post('map=large.txt&temporary=1', "set /large/row-1 https://example.org/edited\n");
     is $edit->{status}, 200, 'a temporary edit while it is read';
     is answers("/large/row-$many"), all_are("https://example.org/3/$many"), 'waits for the new rows';
     is answers('/large/row-1'), all_are('https://example.org/edited'), 'and is one of these';
 }
 is_deeply [grep {/\[htcache:(?:error|warn|crit)\]/} split /\n/, $server->error_log], [], 'nothing to complain about';
+
+# What is refused.
+my $full = post('map=host.txt&temporary=1', join '', map {"add /more/$_ /x\n"} 1 .. 65_537);
+is $full->{status}, 507, 'more rows than may differ from the file: 507';
+like $full->{body}, qr/at most 65536 rows of a map may differ/, 'and that is said';
+is HtCache::Client::header($full, 'Retry-After'), undef, 'the client is not asked to try again';
+my $both = 'map=host.txt&map=two.csv';
+for my $answer (post("$both&temporary=1", "set /host/row-1 /x\n"), $clients[0]->request("/htcache-status?$both&rows=json")) {
+    is $answer->{status}, 400, 'two maps are named: 400';
+    like $answer->{body}, qr/map= stands there twice/, 'and that is said';
+}
+unlike answers('/host/row-1'), qr{/x}, 'nothing was edited';
 is_deeply [$server->crashes], [], 'no process crashed';
 done_testing;

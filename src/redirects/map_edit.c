@@ -200,7 +200,7 @@ static int say_failed(const editing *ing, apr_status_t rv)
         return fail(&ing->edit->why, rv == APR_EEXIST ? HTTP_CONFLICT : HTTP_BAD_REQUEST,
                     apr_array_pstrcat(ing->pool, ing->errors, '\n'));
     if (rv == APR_ENOSPC)
-        return fail(&ing->edit->why, HTTP_SERVICE_UNAVAILABLE,
+        return fail(&ing->edit->why, HTTP_INSUFFICIENT_STORAGE,
                     apr_psprintf(ing->pool,
                                  "there is no room: at most %d rows of a map may differ from its "
                                  "file, and their table needs memory of redirect maps",

@@ -24,6 +24,8 @@ static const char *read_query(request_rec *r, htc_map_edit *edit)
         *value++ = '\0';
         if (ap_unescape_urlencoded(value) != OK)
             return "a parameter cannot be decoded";
+        if (!strcmp(pair, "map") && edit->map)
+            return HTC_TWO_MAPS;
         if (!strcmp(pair, "map") && *value)
             edit->map = value;
         else if (!strcmp(pair, "temporary") && !strcmp(value, "1"))

@@ -62,6 +62,8 @@ static const char *read_query(request_rec *r, htc_map_question *question, uint64
         if (!value || ap_unescape_urlencoded(value + 1) != OK)
             return "a parameter cannot be decoded";
         *value++ = '\0';
+        if (!strcmp(pair, "map") && question->map)
+            return HTC_TWO_MAPS;
         if (!strcmp(pair, "map"))
             question->map = value;
         else if (!strcmp(pair, "source"))

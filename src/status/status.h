@@ -105,6 +105,9 @@ int htc_status_edit(request_rec *r);
 /* status/rows.c */
 /** Most rows of a map in one answer. */
 #define HTC_ROWS_MAX_LIMIT 100000
+/* Of a query that names two maps. */
+#define HTC_TWO_MAPS "map= stands there twice: a request is about one map"
+
 /** Does the query ask for rows of a map? Then htc_status_rows() answers. */
 bool htc_status_asks_rows(const request_rec *r);
 int htc_status_rows(request_rec *r);
