@@ -26,6 +26,7 @@
     "a request with 'Accept: */*' was answered by none of them, and is by line 2; a "     \
     "request without Accept was answered by none of them, and is by line 2\n"
 #define HIDDEN "RewriteRule '^v$' was left out: it has conditions on Accept (see --negotiate)\n"
+#define BEHIND " it was left out: line 2 was, is asked first, and may match the same paths\n"
 #define OTHER  "E2 RewriteRule '^v$' was left out: it has conditions\n"
 
 static const struct {
@@ -33,15 +34,26 @@ static const struct {
 } blocks[] = {
     /* Without --negotiate only what stays the same. */
     {"htaccess", HTML, "", "E2 " HIDDEN},
-    {"htaccess", HTML TURTLE DEFAULT, "/v /v.rdf 303\n", "E2 " HIDDEN "E4 " HIDDEN},
+    {"htaccess", HTML TURTLE DEFAULT, "", "E2 " HIDDEN "E4 " HIDDEN "E5" BEHIND},
+    {"htaccess", TURTLE "RewriteRule ^w$ /w [R=303,L]\nRedirect /v /x\nRedirect /w/v /y\n",
+     "/w /w 303\n/w/v /y 302 subpath=on\n", "E2 " HIDDEN "E4" BEHIND},
+    {"htaccess", TURTLE "RewriteRule ^v /v.ttl [R=303,L]\nRewriteRule ^vw$ /w [R=303,L]\n", "",
+     "E2 " HIDDEN "E3" BEHIND
+     "E4 it was left out: line 3 was, is asked first, and may match the same paths\n"},
+    {"htaccess",
+     "RewriteCond %{HTTP:Accept} image/webp\nRewriteRule ^(.+)\\.png$ $1.webp [L]\n"
+     "RewriteRule ^w$ /w [R=303,L]\n",
+     "/w /w 303\n",
+     "E2 RewriteRule '^(.+)\\.png$' was left out: it has conditions on Accept (see "
+     "--negotiate)\n"},
     {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=303,L]\n", "/v /v.ttl 303\n",
      "N2 its conditions make no difference: line 3 answers the same\n"},
     {"htaccess", W3ID HTML "RewriteRule ^v$ /v.html [R=303,L]\n", "/v /v.html 303\n",
      "N5 its conditions make no difference: line 7 answers the same\n"
      "N7 its conditions make no difference: line 8 answers the same\n"},
-    {"htaccess", HTML TURTLE "RewriteRule ^v$ /v.html [R=303,L]\n", "/v /v.html 303\n",
-     "E2 " HIDDEN "E4 " HIDDEN},
-    {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=302,L]\n", "/v /v.ttl 302\n", "E2 " HIDDEN},
+    {"htaccess", HTML TURTLE "RewriteRule ^v$ /v.html [R=303,L]\n", "",
+     "E2 " HIDDEN "E4 " HIDDEN "E5" BEHIND},
+    {"htaccess", TURTLE "RewriteRule ^v$ /v.ttl [R=302,L]\n", "", "E2 " HIDDEN "E3" BEHIND},
     {"htaccess", TURTLE "RewriteRule ^V$ /v.ttl [R=303,L]\n", "/V /v.ttl 303\n", "E2 " HIDDEN},
     {"htaccess", HTML HTML, "", "E2 " HIDDEN "E4 " HIDDEN},
     {"htaccess",

@@ -349,8 +349,8 @@ static const wrong json_wrongs[] = {
     {CONFIG("/a(b", "/c", ""), "E1 '(' in the source", 0},
     {CONFIG("a/:b", "/c", ""), "E1 a source with a pattern must begin", 0},
     {CONFIG("/:a/%0", "/c", ""), "E1 the source cannot be used", 0},
-    {"{\"from\": \"/a\", \"to\": \"/b\", \"redirects\": [{\"from\": \"/c\", \"to\": \"/d\"}]}",
-     "E1 an object with \"redirects\" is no redirect itself"},
+    {"{\"source\": \"/a\", \"destination\": \"/b\", \"redirects\": [" ROW("/c", "/d", "") "]}",
+     "E1 an object with \"redirects\" is no redirect itself", 1},
 };
 
 START_TEST(json_rows_that_are_wrong)

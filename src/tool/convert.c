@@ -470,6 +470,22 @@ const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const ch
     return start;
 }
 
+const char *convert_clean_target(const char *target, apr_pool_t *pool)
+{
+    char *start = apr_palloc(pool, 3 * strlen(target) + 1), *to = start;
+
+    for (; *target; target++) {
+        unsigned char c = (unsigned char)*target;
+
+        if (c <= ' ' || c >= 127)
+            to = put_escaped(to, c);
+        else
+            *to++ = (char)c;
+    }
+    *to = '\0';
+    return start;
+}
+
 const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these)
 {
     char *start = apr_palloc(pool, 3 * len + 1), *to = start;

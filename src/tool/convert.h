@@ -27,6 +27,13 @@ typedef enum convert_format {
 } convert_format;
 #define CONVERT_FORMATS 8
 
+/** Whether a RewriteRule that was left out stands ahead of others that would answer its requests. */
+typedef enum convert_ahead {
+    CONVERT_NOT_AHEAD,
+    CONVERT_AHEAD,        /* of all that may match the same paths */
+    CONVERT_AHEAD_OF_SAME /* of those with the same pattern: it is no redirect */
+} convert_ahead;
+
 /** One redirect. Strings are counted and NUL-terminated, in the list's pool. */
 typedef struct convert_rule {
     redirect_rule rule; /* options: REDIRECT_OPT_* of maps/maps.h */
@@ -37,10 +44,11 @@ typedef struct convert_rule {
     uint32_t part;      /* see convert_row */
     unsigned place; /* of a configuration: rules of another place are asked in other requests, or
                          * in an order that is not known; 0: the server's and its virtual hosts' */
-    bool lost;      /* it could not be written as it is, which was reported */
-    bool left_out;  /* nor at all */
-    bool differs;   /* it was written with a loss that only few requests see, which was reported */
-    bool unread;    /* it was written as it is, but in a way that is not read again */
+    convert_ahead ahead; /* none of a list's is */
+    bool lost;           /* it could not be written as it is, which was reported */
+    bool left_out;       /* nor at all */
+    bool differs; /* it was written with a loss that only few requests see, which was reported */
+    bool unread;  /* it was written as it is, but in a way that is not read again */
     const char
         *base; /* of a RewriteRule that redirects in a directory: its URL path, with "/" in front
                        * and behind */

@@ -78,27 +78,6 @@ static bool is_redirect(int status)
     return (status >= 301 && status <= 303) || status == 307 || status == 308;
 }
 
-/* Blanks and bytes over 127 are sent as %XX. */
-static const char *clean_target(const char *target, apr_pool_t *pool)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    char *out = apr_palloc(pool, 3 * strlen(target) + 1), *to = out;
-
-    for (; *target; target++) {
-        unsigned char c = (unsigned char)*target;
-
-        if (c > ' ' && c < 127) {
-            *to++ = *target;
-            continue;
-        }
-        *to++ = '%';
-        *to++ = digits[c >> 4];
-        *to++ = digits[c & 15];
-    }
-    *to = '\0';
-    return out;
-}
-
 static const char *target_fault(const char *target, bool expand)
 {
     const char *why;
@@ -138,7 +117,7 @@ static void add_rule(reader *r, const convert_rule *rule, bool rewrite)
 
 static void set_target(convert_rule *rule, const char *target, apr_pool_t *pool)
 {
-    rule->rule.target = clean_target(target, pool);
+    rule->rule.target = convert_clean_target(target, pool);
     rule->rule.target_len = strlen(rule->rule.target);
 }
 
@@ -412,6 +391,20 @@ static const char *with_query(const convert_rule *rule, const char *target, apr_
     return *rule->rule.query ? apr_pstrcat(pool, target, "?", rule->rule.query, NULL) : target;
 }
 
+/* A pattern that is known in part only, or says what does not match, may match every path. */
+static void keep_ahead(reader *r, const rewrite_rule *from, uint32_t line)
+{
+    bool redirects = from->flags & (REWRITE_REDIRECT | REWRITE_STATUS);
+    convert_rule ahead = {.file = r->file, .rule = {.line = line}};
+    const char *pattern =
+        *from->pattern == '!' ? NULL : whole_pattern(r->inner, from->pattern, r->pool);
+
+    convert_put_ahead(&ahead, pattern ? pattern : "", redirects, r->pool);
+    if (from->flags & REWRITE_NOCASE)
+        ahead.rule.flags |= REDIRECT_ICASE;
+    add_rule(r, &ahead, true);
+}
+
 static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begun *has)
 {
     const redirect_rule *begun = &has->rule;
@@ -436,6 +429,8 @@ static void take_rewrite(reader *r, const rewrite_rule *from, const convert_begu
     }
     if (fault) {
         lost(r, begun->line, "RewriteRule '%s' was left out: %s", from->pattern, fault);
+        if (has->asks)
+            keep_ahead(r, from, begun->line);
         return;
     }
     if (from->flags & REWRITE_NOCASE)
@@ -601,7 +596,7 @@ static void name_rules(reader *r, const scope *s, apr_array_header_t *rules, int
     for (int i = 0; i < own->nelts; i++) {
         convert_rule rule = APR_ARRAY_IDX(own, i, convert_rule);
 
-        if (!s->hosts->nelts && !s->scheme)
+        if (!s->hosts->nelts && !s->scheme && !rule.ahead)
             lost(r, rule.rule.line, "it was left out: its virtual host has no ServerName");
         for (int h = 0; h < s->hosts->nelts; h++) {
             rule.rule.host = APR_ARRAY_IDX(s->hosts, h, const char *);
@@ -715,6 +710,7 @@ static void begin_rewrite(scope *s, const config_line *line, bool negotiate, apr
         s->rules->nelts--;
         rule->options = REDIRECT_OPT_APPEND_QUERY;
     }
+    begun.asks = convert_ask_accept(s->conditions);
     if (s->conditions->nelts && !convert_read_query(s->conditions, rule, pool) &&
         !(convert_read_accept(s->conditions, &begun.accept, pool) && negotiate))
         apr_array_cat(s->lines, s->conditions);
@@ -790,8 +786,7 @@ void convert_read_config(convert_list *list, const convert_place *place, const c
     read_lines(&r, &lines);
     if (r.parted)
         part_rewrites(&r);
-    for (int i = 0; i < PHASES; i++)
-        apr_array_cat(list->rules, r.phases[i]);
+    convert_append(list, r.phases, PHASES);
     if (r.others)
         convert_report(list, REDIRECT_NOTE, file, 0,
                        "%" APR_UINT64_T_FMT " other directives are no redirects", r.others);

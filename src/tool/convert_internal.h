@@ -88,7 +88,9 @@ const char *convert_json_conditions(const convert_rule *r, const char **has, con
 
 /** A path as it stands in a URL; "%2F" stays, and bytes in @a also are encoded, too. */
 const char *convert_encode(apr_pool_t *pool, const char *s, size_t len, const char *also);
-/** The same, but only control characters and bytes in @a these are encoded. */
+/** A target with blanks, control characters and bytes over 127 as they are sent: %XX. */
+const char *convert_clean_target(const char *target, apr_pool_t *pool);
+/** The same as convert_encode(), but only control characters and bytes in @a these are encoded. */
 const char *convert_encode_only(apr_pool_t *pool, const char *s, size_t len, const char *these);
 /** "https://host", "//host" or "". */
 const char *convert_host(const convert_rule *r, apr_pool_t *pool);
@@ -191,6 +193,7 @@ typedef struct convert_begun {
     redirect_rule rule; /* line, query, option and condition */
     convert_accept accept;
     bool same;      /* the next one answers the same, so its conditions make no difference */
+    bool asks;      /* it has conditions on Accept, of whatever shape */
     bool taken;     /* it can be converted */
     bool told;      /* what changes was reported */
     uint32_t never; /* the line of one without conditions that answers instead; 0: none */
@@ -202,6 +205,16 @@ void convert_find_same(convert_begun *begun, const rewrite_rule *rules, size_t n
  * that never answer: a map would compare them, too. */
 void convert_say_blocks(convert_list *list, const char *file, convert_begun *begun,
                         const rewrite_rule *rules, size_t n);
+
+/* tool/convert_ahead.c */
+/** True when one of these conditions, of rewrite_line, is on the header Accept. */
+bool convert_ask_accept(const apr_array_header_t *conditions);
+/** Make @a rule, which has a place and a line, one that was left out: a RewriteRule with this pattern of
+ * the whole path. */
+void convert_put_ahead(convert_rule *rule, const char *pattern, bool redirects, apr_pool_t *pool);
+/** Append rules to the list, phase after phase, as httpd asks them. Those behind one that was left out,
+ * which may match the same paths, are left out and reported, too. */
+void convert_append(convert_list *list, apr_array_header_t *const phases[], int n);
 
 /** The RewriteMap of converted lines by which groups are escaped, as mod_alias does it. */
 #define CONVERT_ESCAPE_MAP "htcache-escape"
