@@ -157,7 +157,7 @@ static void give_back(redirect_area *area, uint32_t slot)
     if (rda_image_extent(area, slot, &extent))
         madvise(area->room + (size_t)extent.first * area->page, (size_t)extent.pages * area->page,
                 MADV_REMOVE);
-    RDA_CRASH_POINT("given back");
+    HTC_POINT("given back");
     RDA_SET(area->images[slot].state, RDA_FREE);
 }
 

@@ -59,22 +59,13 @@
 #define RDA_COMMON      (REDIRECT_AREA_PROCESSES - 1) /* the cell of all processes that found no other */
 #define RDA_ID_WORDS    (sizeof(htc_identity) / 8)
 
-/* A test that kills a process between any two of its stores, or does something else there, defines
- * this function. */
-#ifdef HTC_CRASH_POINTS
-void htc_crash_point(const char *where);
-#define RDA_CRASH_POINT(where) htc_crash_point(where)
-#else
-#define RDA_CRASH_POINT(where) ((void)0)
-#endif
-
 /* Words of the area are read and written through these. A thread that sees a word sees all that
  * was stored before it. Reading without the lock relies on that and on nothing else. */
 #define RDA_GET(word) atomic_load_explicit(&(word), memory_order_acquire)
 #define RDA_SET(word, value)                                           \
     do {                                                               \
         atomic_store_explicit(&(word), (value), memory_order_release); \
-        RDA_CRASH_POINT(#word);                                        \
+        HTC_POINT(#word);                                              \
     } while (0)
 
 typedef struct rda_header {
@@ -276,7 +267,7 @@ static inline rda_map *rda_map_at(const redirect_area *area, uint32_t handle)
 static inline void rda_set_current(rda_map *map, uint64_t version)
 {
     atomic_store_explicit(&map->current, version, memory_order_seq_cst);
-    RDA_CRASH_POINT("current");
+    HTC_POINT("current");
 }
 
 /* The first of the thread pins in which a map may be counted. */

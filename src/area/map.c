@@ -270,7 +270,7 @@ static bool read_image(const redirect_area *area, const rda_map *map, redirect_a
         state->version = version;
         if (!version)
             return true;
-        RDA_CRASH_POINT("reading the state");
+        HTC_POINT("reading the state");
         for (size_t i = 0; i < RDA_ID_WORDS; i++)
             id[i] = RDA_GET(image->id[i]);
         state->loaded_at = RDA_GET(image->loaded_at);
@@ -421,7 +421,7 @@ bool redirect_area_claim(redirect_area *area, uint32_t handle, int64_t now, int6
     if (!rda_map_valid(area, handle) || (seen && seen > now - ttl))
         return false;
     mine = atomic_compare_exchange_strong(&map->checked_at, &seen, until > 0 ? until : 1);
-    RDA_CRASH_POINT("claim");
+    HTC_POINT("claim");
     return mine;
 }
 
@@ -465,10 +465,10 @@ void redirect_area_count(redirect_area *area, uint32_t handle, uint64_t lookups,
     touch(area, handle);
     if (lookups)
         atomic_fetch_add_explicit(&stripe->lookups, lookups, memory_order_relaxed);
-    RDA_CRASH_POINT("lookups");
+    HTC_POINT("lookups");
     if (hits)
         atomic_fetch_add_explicit(&stripe->hits, hits, memory_order_relaxed);
-    RDA_CRASH_POINT("hits");
+    HTC_POINT("hits");
 }
 
 /* --- pins -------------------------------------------------------------------------------------*/
@@ -492,14 +492,14 @@ static void add_pins(redirect_area *area, uint32_t slot, uint64_t serial, uint32
 {
     atomic_fetch_add_explicit(&area->cells[slot].pins[rda_cell_of(serial)], n,
                               memory_order_seq_cst);
-    RDA_CRASH_POINT("pins");
+    HTC_POINT("pins");
 }
 
 static bool pin_version(redirect_area *area, rda_map *map, uint64_t version, uint64_t serial)
 {
     uint32_t slot = rda_slot_of(version);
 
-    RDA_CRASH_POINT("about to pin");
+    HTC_POINT("about to pin");
     add_pins(area, slot, serial, 1);
     if (atomic_load_explicit(&map->current, memory_order_seq_cst) == version)
         return true;
@@ -589,10 +589,10 @@ static bool take_pin(redirect_area_thread_pin *pin, const rda_map *map, uint64_t
 {
     uint64_t none = 0;
 
-    RDA_CRASH_POINT("about to hold");
+    HTC_POINT("about to hold");
     if (!atomic_compare_exchange_strong(&pin->version, &none, version))
         return false;
-    RDA_CRASH_POINT("held");
+    HTC_POINT("held");
     if (__builtin_expect(atomic_load_explicit(&map->current, memory_order_seq_cst) == version, 1))
         return true;
     RDA_SET(pin->version, 0);
@@ -619,7 +619,7 @@ static HTC_APART redirect_area_thread_pin *find_pin(redirect_area *area, uint32_
 
     if (!(RDA_GET(process->rows) >> number & 1)) {
         atomic_fetch_or(&process->rows, UINT64_C(1) << number);
-        RDA_CRASH_POINT("pin rows");
+        HTC_POINT("pin rows");
     }
     for (uint32_t i = 0; i < RDA_CHOICE; i++, pin++) {
         uint32_t owner = RDA_GET(pin->handle);

@@ -25,7 +25,7 @@ static uint64_t next_serial(redirect_area *area, uint32_t cell)
 {
     uint64_t number = atomic_fetch_add(&area->header->joins, 1) + 1;
 
-    RDA_CRASH_POINT("joins");
+    HTC_POINT("joins");
     return number * REDIRECT_AREA_PROCESSES + cell;
 }
 

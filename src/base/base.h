@@ -19,6 +19,7 @@
 #include "base/lock.h"
 #include "base/merge_list.h"
 #include "base/pages.h"
+#include "base/sys.h"
 #include "base/wide.h"
 
 #endif

@@ -4,6 +4,7 @@
  * and by every caller that asks whether a record's time is up.
  */
 #include "base/identity.h"
+#include "base/sys.h"
 
 #include <assert.h>
 #include <string.h>
@@ -62,7 +63,7 @@ int64_t htc_wall_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_REALTIME, &now);
+    sys_clock_gettime(CLOCK_REALTIME, &now);
     return ns_of(&now);
 }
 
@@ -71,9 +72,9 @@ int64_t htc_mono_ms(void)
     struct timespec now;
 
 #ifdef CLOCK_MONOTONIC_COARSE
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    sys_clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 #else
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    sys_clock_gettime(CLOCK_MONOTONIC, &now);
 #endif
     /* One more, because the clock may start at 0. */
     return (int64_t)now.tv_sec * MS_PER_S + now.tv_nsec / NS_PER_MS + 1;

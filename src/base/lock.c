@@ -5,6 +5,7 @@
  */
 #include "base/lock.h"
 #include "base/pages.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,17 +21,9 @@
 
 #define MOST_NUMBERS (UINT64_C(1) << 62) /* that processes may be known by */
 
-/* A test that kills a holder between any two of its stores defines this function. */
-#ifdef HTC_CRASH_POINTS
-void htc_crash_point(const char *where);
-#define LOCK_CRASH_POINT(where) htc_crash_point(where)
-#else
-#define LOCK_CRASH_POINT(where) ((void)0)
-#endif
-
 void htc_lock_close(htc_lock *lock)
 {
-    close(lock->fd);
+    sys_close(lock->fd);
     lock->fd = -1;
 }
 
@@ -69,7 +62,7 @@ static bool ask_kernel(const htc_lock *lock, short type)
 {
     struct flock region = byte_of(0, type);
 
-    return fcntl(lock->fd, F_SETLK, &region) == 0;
+    return sys_fcntl(lock->fd, F_SETLK, &region) == 0;
 }
 
 /* The number of another process was inherited from it: one of its threads had the lock when this
@@ -90,7 +83,7 @@ static int64_t now_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    sys_clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
@@ -101,9 +94,9 @@ static void pause_for(unsigned attempt, int64_t left)
     struct timespec sleep = {0, (long)(ns < left ? ns : left)};
 
     if (attempt < YIELDS)
-        sched_yield();
+        sys_sched_yield();
     else
-        nanosleep(&sleep, NULL);
+        sys_nanosleep(&sleep, NULL);
 }
 
 /* A holder that did not go on within the wait is stopped, or busy for long: no process waits
@@ -131,31 +124,31 @@ static bool wait_for(htc_lock *lock, int32_t pid, unsigned wait_ms)
 htc_lock_result htc_lock_take(htc_lock *lock, unsigned wait_ms)
 {
     htc_lock_shared *shared = lock->shared;
-    int32_t pid = (int32_t)getpid();
+    int32_t pid = (int32_t)sys_getpid();
     uint64_t number;
     bool inherited;
 
     if (!try_take(lock, pid) && (!wait_ms || !wait_for(lock, pid, wait_ms)))
         return HTC_LOCK_BUSY;
-    LOCK_CRASH_POINT("locked");
+    HTC_POINT("locked");
     inherited = atomic_load(&shared->inside) != 0;
     number = atomic_load(&shared->holder) + 1;
     if (!number) /* counting does not get there */
         number = 1;
     atomic_store(&shared->holder, number);
-    LOCK_CRASH_POINT("lock->holder");
+    HTC_POINT("lock->holder");
     atomic_store(&shared->inside, number);
-    LOCK_CRASH_POINT("lock->inside");
+    HTC_POINT("lock->inside");
     return inherited ? HTC_LOCK_INHERITED : HTC_LOCK_HELD;
 }
 
 void htc_lock_give(htc_lock *lock)
 {
-    LOCK_CRASH_POINT("before the lock is given up");
+    HTC_POINT("before the lock is given up");
     atomic_store(&lock->shared->inside, 0);
-    LOCK_CRASH_POINT("nobody is inside");
+    HTC_POINT("nobody is inside");
     ask_kernel(lock, F_UNLCK);
-    LOCK_CRASH_POINT("after the lock was given up");
+    HTC_POINT("after the lock was given up");
     atomic_store(&lock->holder, 0);
 }
 
@@ -164,7 +157,7 @@ static bool is_free(const htc_lock *lock)
 {
     struct flock region = byte_of(0, F_WRLCK);
 
-    return fcntl(lock->fd, F_GETLK, &region) == 0 && region.l_type == F_UNLCK;
+    return sys_fcntl(lock->fd, F_GETLK, &region) == 0 && region.l_type == F_UNLCK;
 }
 
 bool htc_lock_free_within(const htc_lock *lock, unsigned wait_ms)
@@ -196,7 +189,7 @@ bool htc_lock_enlist(const htc_lock *lock, uint64_t number)
 {
     struct flock region = byte_of_number(number);
 
-    return fcntl(lock->fd, F_SETLK, &region) == 0;
+    return sys_fcntl(lock->fd, F_SETLK, &region) == 0;
 }
 
 /* A process that cannot be shown to be dead counts as living. */
@@ -205,7 +198,7 @@ bool htc_lock_any_enlisted(const htc_lock *lock, uint64_t first, uint64_t n)
     struct flock region = byte_of_number(first);
 
     region.l_len = (off_t)n;
-    return fcntl(lock->fd, F_GETLK, &region) != 0 || region.l_type != F_UNLCK;
+    return sys_fcntl(lock->fd, F_GETLK, &region) != 0 || region.l_type != F_UNLCK;
 }
 
 bool htc_lock_enlisted(const htc_lock *lock, uint64_t number)

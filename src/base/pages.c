@@ -4,6 +4,7 @@
  * often.
  */
 #include "base/pages.h"
+#include "base/sys.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -85,19 +86,19 @@ void htc_pages_forget(const htc_kept_memory *memory)
 {
     if (!memory->at)
         return;
-    munmap(memory->at, memory->bytes);
+    sys_munmap(memory->at, memory->bytes);
     for (int i = 0; i < 2; i++) {
         if (memory->fds[i] >= 0)
-            close(memory->fds[i]);
+            sys_close(memory->fds[i]);
     }
 }
 
 /* With vm.memfd_noexec=2 the kernel allows no other memory files. */
 int htc_pages_file(const char *name)
 {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    int fd = sys_memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
-    return fd < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC) : fd;
+    return fd < 0 && errno == EINVAL ? sys_memfd_create(name, MFD_CLOEXEC) : fd;
 }
 
 void *htc_pages_take(size_t bytes)

@@ -123,7 +123,7 @@ static apr_status_t unmap(void *data)
 {
     htc_store *store = data;
 
-    munmap(store->base, store->bytes);
+    sys_munmap(store->base, store->bytes);
     return APR_SUCCESS;
 }
 
@@ -134,7 +134,7 @@ static apr_status_t init_segment(htc_store *store, apr_pool_t *pool)
     apr_status_t rv;
 
     lay_out(store);
-    rv = apr_generate_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
+    rv = sys_random_bytes((unsigned char *)&store->seed, sizeof(store->seed));
     if (rv != APR_SUCCESS)
         return rv;
     HTCS_SET(store->header->free_head, HTCS_NIL);
@@ -218,7 +218,7 @@ static inline unsigned own_stripe(const htc_store *store)
 
 void htc_counters_join(htc_store *store)
 {
-    store->process = (uint64_t)getpid() << 32;
+    store->process = (uint64_t)sys_getpid() << 32;
 }
 
 HTC_EACH void htc_count(htc_store *store, enum htc_counter counter, uint64_t n)

@@ -53,21 +53,13 @@
 #define HTCS_MOST_PAYLOAD       (UINT32_C(256) << 20) /* bytes */
 #define HTCS_SUM_WORDS          512 /* a payload's checksum is folded over pieces of this size */
 
-/* A test that kills a writer between any two of its stores defines this function. */
-#ifdef HTC_CRASH_POINTS
-void htc_crash_point(const char *where);
-#define HTC_CRASH_POINT(where) htc_crash_point(where)
-#else
-#define HTC_CRASH_POINT(where) ((void)0)
-#endif
-
 /* Words in the segment are read and written through these. Readers look at words that a writer is
  * changing, so every word is atomic; order comes from the sequence counts and fences alone. */
 #define HTCS_GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
 #define HTCS_SET(word, value)                                          \
     do {                                                               \
         atomic_store_explicit(&(word), (value), memory_order_relaxed); \
-        HTC_CRASH_POINT(#word);                                        \
+        HTC_POINT(#word);                                              \
     } while (0)
 
 /* What a writer is doing. */

@@ -35,7 +35,7 @@ static apr_status_t take(htc_store *store)
 static void end(htc_store *store)
 {
     atomic_store_explicit(&store->header->dirty, 0, memory_order_release);
-    HTC_CRASH_POINT("clean");
+    HTC_POINT("clean");
     htc_lock_give(&store->lock);
 }
 
@@ -68,9 +68,9 @@ static void publish(htc_store *store, uint32_t index, const htcs_view *view)
     HTCS_SET(slot->hot.touched, 0);
     HTCS_SET(slot->hot.used, 0);
     atomic_store_explicit(&slot->hot.checked_at, view->checked_at, memory_order_release);
-    HTC_CRASH_POINT("checked_at");
+    HTC_POINT("checked_at");
     atomic_store_explicit(&slot->hot.version, view->version, memory_order_release);
-    HTC_CRASH_POINT("version");
+    HTC_POINT("version");
     htcs_slot_end(slot);
     htcs_account(store, index, view);
 }
@@ -372,7 +372,7 @@ static void reidentify_locked(htc_store *store, htc_ref ref, const htc_identity 
     write_front(store, &cursor, &view, &front);
     if (checked_at != HTC_STORE_KEEP)
         atomic_store_explicit(&slot->hot.checked_at, checked_at, memory_order_release);
-    HTC_CRASH_POINT("checked_at");
+    HTC_POINT("checked_at");
     htcs_slot_end(slot);
     htcs_task_end(store);
 }

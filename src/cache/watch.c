@@ -36,7 +36,7 @@
 
 static uint64_t limit_of(const char *path)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = sys_fopen(path, "re");
     char line[32];
     uint64_t value = 0;
 
@@ -67,8 +67,8 @@ static apr_status_t destroy(void *data)
 {
     htc_watch *w = data;
 
-    close(w->fd);
-    munmap(w->base, w->bytes);
+    sys_close(w->fd);
+    sys_munmap(w->base, w->bytes);
     return APR_SUCCESS;
 }
 
@@ -99,7 +99,7 @@ static apr_status_t map_tree(htc_watch *w)
 
 static apr_status_t init_header(htc_watch *w, apr_pool_t *pool)
 {
-    apr_status_t rv = apr_generate_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
+    apr_status_t rv = sys_random_bytes((unsigned char *)&w->seed, sizeof(w->seed));
 
     if (rv != APR_SUCCESS)
         return rv;
@@ -128,7 +128,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
         ;
     w->limit = limit_of("/proc/sys/fs/inotify/max_user_watches");
     w->overlays = kernel_reports_overlays();
-    w->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    w->fd = sys_inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (w->fd < 0) {
         int err = errno;
 
@@ -138,7 +138,7 @@ apr_status_t htc_watch_create(htc_watch **watch, htc_store *store, uint32_t node
     rv = map_tree(w);
     if (rv != APR_SUCCESS) {
         *why = apr_psprintf(pool, "no memory for the table of what is watched: %pm", &rv);
-        close(w->fd);
+        sys_close(w->fd);
         return rv;
     }
     apr_pool_cleanup_register(pool, w, destroy, apr_pool_cleanup_null);
@@ -301,7 +301,7 @@ static size_t queued(const htc_watch *w)
 {
     int n = 0;
 
-    return ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+    return sys_ioctl(w->fd, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
 /* The meaning of an unexpected event is not known, but it shows that a watch has ended. */
@@ -346,12 +346,12 @@ static void take(htc_watch *w, size_t *left)
     ssize_t n;
 
     atomic_store(&w->header->busy, 1);
-    HTCW_CRASH_POINT("busy");
-    n = read(w->fd, bytes, sizeof(bytes));
-    HTCW_CRASH_POINT("read");
+    HTC_POINT("busy");
+    n = sys_read(w->fd, bytes, sizeof(bytes));
+    HTC_POINT("read");
     if (n > 0)
         htc_count(w->store, HTC_C_events, publish(w, bytes, (size_t)n));
-    HTCW_CRASH_POINT("published");
+    HTC_POINT("published");
     *left = n > 0 && (size_t)n < *left ? *left - (size_t)n : 0;
 }
 
@@ -441,7 +441,7 @@ static htc_watch_why enter_record(htc_watch *w, uint32_t index, void *data)
         return HTC_WATCH_AGAIN;
     e->same = node->entered == e->entered && node->version == e->version;
     node->version = e->version;
-    HTCW_CRASH_POINT("version");
+    HTC_POINT("version");
     node->entered = e->entered;
     return HTC_WATCH_OK;
 }
@@ -469,7 +469,7 @@ static htc_watch_why enter_word(htc_watch *w, uint32_t index, void *data)
     node = htcw_at(w, child);
     e->whole = behind_links(w, index)->flags & HTCW_WHOLE;
     node->entered = e->entered;
-    HTCW_CRASH_POINT("word");
+    HTC_POINT("word");
     node->since = htc_mono_ms();
     node->epoch = htcw_at(w, index)->epoch;
     return HTC_WATCH_OK;

@@ -23,13 +23,6 @@
 
 #include <sys/inotify.h>
 
-#ifdef HTC_CRASH_POINTS
-void htc_crash_point(const char *where);
-#define HTCW_CRASH_POINT(where) htc_crash_point(where)
-#else
-#define HTCW_CRASH_POINT(where) ((void)0)
-#endif
-
 #define HTCW_NIL        UINT32_MAX
 #define HTCW_ROOT       0 /* the node of "/" */
 #define HTCW_DEVICES    32
@@ -38,13 +31,19 @@ void htc_crash_point(const char *where);
 #define HTCW_MAX_PATH   4096
 #define HTCW_MAX_DEPTH  256
 #define HTCW_MAX_LINKS  20
+#ifndef HTCW_READ_BYTES
 #define HTCW_READ_BYTES 1024 /* of events, under one hold of the lock */
+#endif
 /* Nodes that may share one watch, and links that may lead to one node. Each event visits them all,
  * so that more would let one tenant make the events of others wait. */
+#ifndef HTCW_PEERS
 #define HTCW_PEERS 256
+#endif
 /* Nodes that are visited under one hold of the lock before others get their turn: of a doomed tree,
  * of a sweep, and watches that no node knows. Events of one read come on top. */
+#ifndef HTCW_STEP
 #define HTCW_STEP 1024
+#endif
 /* Nodes that can be visited under one hold of the lock at all; a walk that wants more goes in
  * circles.
  */

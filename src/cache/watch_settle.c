@@ -119,7 +119,7 @@ static void note_adding(htc_watch *w, look *l)
 
         if (!adding->pid) {
             adding->after = w->header->last_wd;
-            atomic_store(&adding->pid, getpid());
+            atomic_store(&adding->pid, sys_getpid());
             l->adding = adding;
             return;
         }
@@ -223,7 +223,7 @@ bool htc_watch_reports(const htc_watch *watch, const char *path, uint32_t *type)
 {
     struct statfs fs;
 
-    if (statfs(path, &fs) != 0)
+    if (sys_statfs(path, &fs) != 0)
         return true;
     *type = (uint32_t)fs.f_type;
     return type_reports(watch, *type);
@@ -241,7 +241,7 @@ static htc_watch_why ask_device(const htc_watch *w, look *l, int fd, const struc
     struct statfs fs;
     struct stat st;
 
-    if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0)
+    if (sys_fstat(fd, &st) != 0 || sys_fstatfs(fd, &fs) != 0)
         return HTC_WATCH_FILESYSTEM;
     l->type = (uint32_t)fs.f_type;
     l->device = (htcw_device){st.st_dev, htc_mono_ms(), kind_of(w, l->type)};
@@ -267,19 +267,19 @@ static htc_watch_why find_device(const htc_watch *w, look *l, const struct stat 
             return why_of(known->kind);
         }
     }
-    fd = open(l->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    fd = sys_open(l->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     /* Gone meanwhile, or there are no descriptors. */
     if (fd < 0)
         return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
     why = ask_device(w, l, fd, seen);
-    close(fd);
+    sys_close(fd);
     return why;
 }
 
 static htc_watch_why add_watch(htc_watch *w, look *l, uint32_t mask)
 {
-    l->wd = inotify_add_watch(w->fd, l->path, mask);
-    HTCW_CRASH_POINT("add_watch");
+    l->wd = sys_inotify_add_watch(w->fd, l->path, mask);
+    HTC_POINT("add_watch");
     if (l->wd >= 0)
         return HTC_WATCH_OK;
     switch (errno) {
@@ -324,13 +324,13 @@ static letters letters_of(const char *path, uint64_t dev)
         return LETTERS_UNKNOWN;
     memcpy(at, path, len + 1);
     for (char *slash = strrchr(at, '/'); slash; slash = strrchr(at, '/')) {
-        bool exists = lstat(at, &st) == 0;
+        bool exists = sys_lstat(at, &st) == 0;
 
         memcpy(other, at, strlen(at) + 1);
         if (swap_case(other + (slash - at)) && exists) {
             slash[slash == at] = '\0';
-            if (stat(at, &above) == 0 && above.st_dev == dev)
-                return lstat(other, &swapped) == 0 && swapped.st_ino == st.st_ino &&
+            if (sys_stat(at, &above) == 0 && above.st_dev == dev)
+                return sys_lstat(other, &swapped) == 0 && swapped.st_ino == st.st_ino &&
                                swapped.st_dev == st.st_dev
                            ? LETTERS_FOLDED
                            : LETTERS_APART;
@@ -342,20 +342,20 @@ static letters letters_of(const char *path, uint64_t dev)
 
 static letters letters_of_names(const look *l, int fd)
 {
-    int own = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = own < 0 ? NULL : fdopendir(own);
-    const struct dirent *entry = dir ? readdir(dir) : NULL;
+    int own = sys_openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = own < 0 ? NULL : sys_fdopendir(own);
+    const struct dirent *entry = dir ? sys_readdir(dir) : NULL;
     letters found = LETTERS_UNKNOWN;
     char path[HTCW_MAX_PATH];
 
-    for (int n = 0; entry && !found && n < MAX_NAMES; n++, entry = readdir(dir)) {
+    for (int n = 0; entry && !found && n < MAX_NAMES; n++, entry = sys_readdir(dir)) {
         if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->path, entry->d_name) < sizeof(path))
             found = letters_of(path, l->device.dev);
     }
     if (dir)
-        closedir(dir);
+        sys_closedir(dir);
     else if (own >= 0)
-        close(own);
+        sys_close(own);
     return found;
 }
 
@@ -365,23 +365,23 @@ static letters letters_in(const look *l, int fd)
 {
     xfs_geometry geometry = {.flags = 0};
 
-    if (ioctl(fd, GET_GEOMETRY, &geometry) == 0)
+    if (sys_ioctl(fd, GET_GEOMETRY, &geometry) == 0)
         return geometry.flags & XFS_FOLDS ? LETTERS_FOLDED : LETTERS_APART;
     return letters_of_names(l, fd);
 }
 
 static bool is_empty(int fd)
 {
-    DIR *dir = fdopendir(fd);
+    DIR *dir = sys_fdopendir(fd);
     const struct dirent *entry = NULL;
 
     do
-        entry = dir ? readdir(dir) : NULL;
+        entry = dir ? sys_readdir(dir) : NULL;
     while (entry && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")));
     if (dir)
-        closedir(dir);
+        sys_closedir(dir);
     else
-        close(fd);
+        sys_close(fd);
     return !entry;
 }
 
@@ -390,19 +390,19 @@ static bool is_empty(int fd)
  * event_at()). */
 static htc_watch_why ask_directory(const look *l)
 {
-    int fd = open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = sys_open(l->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     long flags = 0;
     bool folds;
 
     if (fd < 0)
         return errno == EACCES ? HTC_WATCH_DENIED : HTC_WATCH_AGAIN;
-    folds = ioctl(fd, GET_FLAGS, &flags) == 0 && (flags & FOLDS_FLAG);
+    folds = sys_ioctl(fd, GET_FLAGS, &flags) == 0 && (flags & FOLDS_FLAG);
     if (l->asks_names && letters_in(l, fd) != LETTERS_APART)
         folds = true;
     if (l->blind && is_empty(fd))
         return HTC_WATCH_DENIED;
     if (!l->blind)
-        close(fd);
+        sys_close(fd);
     return folds ? HTC_WATCH_SILENT : HTC_WATCH_OK;
 }
 
@@ -418,7 +418,7 @@ static char *target_path(const char *at, const char *text)
         text += strspn(text, "/");
     } else if (slash) {
         slash[slash == parent] = '\0';
-        base = realpath(parent, NULL);
+        base = sys_realpath(parent, NULL);
     }
     free(parent);
     while (base && *text == '.') {
@@ -441,7 +441,7 @@ static char *target_path(const char *at, const char *text)
 static htc_watch_why read_link(look *l, unsigned links)
 {
     char text[HTCW_MAX_PATH];
-    ssize_t len = readlink(l->path, text, sizeof(text) - 1);
+    ssize_t len = sys_readlink(l->path, text, sizeof(text) - 1);
 
     if (len < 0)
         return HTC_WATCH_AGAIN;
@@ -493,7 +493,7 @@ static htc_watch_why look_at(htc_watch *w, look *l, unsigned links)
     htc_watch_why without = l->blind ? HTC_WATCH_DENIED : HTC_WATCH_OK;
     struct stat st;
 
-    if (lstat(l->path, &st) != 0) {
+    if (sys_lstat(l->path, &st) != 0) {
         l->flags = HTCW_ABSENT;
         return errno == ENOENT || errno == ENOTDIR ? without : HTC_WATCH_DENIED;
     }
@@ -617,7 +617,7 @@ static void settle_node(htc_watch *w, look *l, uint32_t target)
         htcw_doom(w, l->node);
     n->why = (uint8_t)l->why;
     n->since = htc_mono_ms();
-    HTCW_CRASH_POINT("settle");
+    HTC_POINT("settle");
     if (l->why != HTC_WATCH_AGAIN)
         n->epoch = l->epoch;
 }

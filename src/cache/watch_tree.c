@@ -117,7 +117,7 @@ static void add_sibling(htc_watch *w, uint32_t parent, uint32_t i)
     n->sibling = (htcw_links){HTCW_NIL, p->children};
     if (n->sibling.next != HTCW_NIL)
         htcw_at(w, n->sibling.next)->sibling.prev = i;
-    HTCW_CRASH_POINT("sibling");
+    HTC_POINT("sibling");
     p->children = i;
 }
 
@@ -162,7 +162,7 @@ bool htcw_set_target(htc_watch *w, uint32_t i, uint32_t target)
         return true;
     if (n->target != HTCW_NIL)
         remove_target(w, i);
-    HTCW_CRASH_POINT("target");
+    HTC_POINT("target");
     if (target == HTCW_NIL)
         return true;
     t = htcw_at(w, target);
@@ -230,7 +230,7 @@ void htcw_drop_wd(htc_watch *w, uint32_t i, bool gone)
     if (htcw_first_with_wd(w, wd) != HTCW_NIL)
         return;
     if (!gone)
-        inotify_rm_watch(w->fd, wd);
+        sys_inotify_rm_watch(w->fd, wd);
     count_watches(w, -1);
 }
 
@@ -265,7 +265,7 @@ bool htcw_set_wd(htc_watch *w, uint32_t i, int32_t wd)
     if (htcw_at(w, i)->wd == wd)
         return true;
     htcw_drop_wd(w, i, false);
-    HTCW_CRASH_POINT("wd");
+    HTC_POINT("wd");
     first = htcw_first_with_wd(w, wd);
     if (first != HTCW_NIL && htcw_at(w, first)->npeers >= HTCW_PEERS)
         return false;
@@ -353,7 +353,7 @@ static uint32_t add_node(htc_watch *w, uint32_t parent, uint64_t name, uint16_t 
     n->owner = owner;
     n->name_next = head_of(bucket);
     ++*owned(w, owner);
-    HTCW_CRASH_POINT("node");
+    HTC_POINT("node");
     *bucket = i + 1;
     return i;
 }
@@ -401,7 +401,7 @@ static void free_node(htc_watch *w, uint32_t i)
     if (n->target != HTCW_NIL)
         remove_target(w, i);
     remove_sibling(w, i);
-    HTCW_CRASH_POINT("free");
+    HTC_POINT("free");
     unlink_name(w, i);
     --*owned(w, n->owner);
     n->parent = HTCW_NIL;
@@ -434,7 +434,7 @@ static void give_up_stray(htc_watch *w)
 
     w->visits++;
     if (wd > 0 && htcw_first_with_wd(w, wd) == HTCW_NIL)
-        inotify_rm_watch(w->fd, wd);
+        sys_inotify_rm_watch(w->fd, wd);
 }
 
 static bool any_stray(const htcw_header *header)
@@ -448,7 +448,7 @@ static void note_dead_adders(htcw_header *header)
     for (int i = 0; i < HTCW_ADDING; i++) {
         htcw_adding *adding = &header->adding[i];
 
-        if (adding->pid > 0 && kill(adding->pid, 0) != 0 && errno == ESRCH) {
+        if (adding->pid > 0 && sys_kill(adding->pid, 0) != 0 && errno == ESRCH) {
             note_strays(header, adding->after);
             adding->pid = 0;
         }
@@ -515,7 +515,7 @@ void htcw_doom(htc_watch *w, uint32_t i)
         return;
     n->since = htc_mono_ms();
     mark_unverified(w, n);
-    HTCW_CRASH_POINT("doom");
+    HTC_POINT("doom");
     if (n->children == HTCW_NIL && n->linkers == HTCW_NIL)
         return;
     n->doom_child = n->children;
@@ -597,7 +597,7 @@ void htcw_event(htc_watch *w, int32_t wd, uint32_t mask, const char *name)
     /* The watch was added by a process that has not entered it yet, or has died. A process that
      * has not will see that the watch is gone. A watch that was given up may still report. */
     if (i == HTCW_NIL && !(mask & IN_IGNORED))
-        inotify_rm_watch(w->fd, wd);
+        sys_inotify_rm_watch(w->fd, wd);
     for (; i != HTCW_NIL; i = htcw_at(w, i)->peer.next)
         event_at(w, i, mask, name, hash);
     if (mask & IN_IGNORED)

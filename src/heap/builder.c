@@ -124,7 +124,7 @@ static void mark_rows(htc_heap *heap, unsigned from, unsigned to)
         htc_pin *row = heap_row(heap, i);
         bool asked = false;
 
-        HEAP_CRASH_POINT("row");
+        HTC_POINT("row");
         for (size_t k = 0; k < HEAP_ROW_WORDS; k++) {
             uint64_t word = atomic_load(&row[k]);
 
@@ -198,7 +198,7 @@ static void unlink_unneeded(htc_heap *heap)
         if (!is_nobodys(heap, number) || bit(heap->writer->live, number))
             continue;
         atomic_store(&heap->index[i], 0);
-        HEAP_CRASH_POINT("unneeded");
+        HTC_POINT("unneeded");
         any = true;
     }
     if (any)
@@ -219,7 +219,7 @@ static void join_free(htc_heap *heap, uint32_t number)
             return;
         granules += heap_granules(head);
         HEAP_SET(block->head, heap_head(granules, HEAP_FREE));
-        HEAP_CRASH_POINT("joined");
+        HTC_POINT("joined");
         clear_bit(heap->writer->starts, next);
         clear_bit(heap->writer->ranked, next);
         next = number + granules;
@@ -268,7 +268,7 @@ static void collect(htc_heap *heap)
             continue;
         }
         HEAP_SET(block->head, heap_head(granules, HEAP_FREE));
-        HEAP_CRASH_POINT("freed");
+        HTC_POINT("freed");
     }
     show_sums(heap, &now);
 }
@@ -301,7 +301,7 @@ static void check_index(htc_heap *heap, bool anew)
 
         if (word && (anew || !is_block(heap, (uint32_t)word))) {
             atomic_store(&heap->index[i], 0);
-            HEAP_CRASH_POINT("not used anew");
+            HTC_POINT("not used anew");
         }
     }
 }
@@ -352,7 +352,7 @@ apr_status_t htc_heap_own(htc_heap *heap, bool anew)
     w->died_version = HEAP_GET(header->working_version);
     HEAP_SET(header->working_record, 0);
     HEAP_SET(header->builders, HEAP_GET(header->builders) + 1);
-    HEAP_CRASH_POINT("builder");
+    HTC_POINT("builder");
     if (!find_blocks(heap))
         return APR_EGENERAL;
     check_index(heap, anew);
@@ -424,7 +424,7 @@ static bool used_lately(htc_heap *heap, uint32_t number)
 static void unlink_block(htc_heap *heap, const heap_block *block)
 {
     atomic_store(&heap->index[block->place], 0);
-    HEAP_CRASH_POINT("unlinked");
+    HTC_POINT("unlinked");
     HEAP_SET(heap->header->evictions, HEAP_GET(heap->header->evictions) + 1);
 }
 
@@ -504,11 +504,11 @@ static void cut(htc_heap *heap, uint32_t number, uint32_t granules, unsigned sta
 
     if (had > granules) {
         atomic_store(&rest->head, heap_head(had - granules, HEAP_FREE));
-        HEAP_CRASH_POINT("rest");
+        HTC_POINT("rest");
         set_bit(heap->writer->starts, number + granules);
     }
     atomic_store(&block->head, heap_head(granules, state));
-    HEAP_CRASH_POINT("cut");
+    HTC_POINT("cut");
 }
 
 static int no_memory(int retcode)
@@ -534,7 +534,7 @@ bool htc_heap_begin(htc_heap *heap, htc_heap_draft *draft, size_t fixed, size_t 
     heap->writer->at = draft->block;
     cut(heap, draft->block, granules, HEAP_DRAFT);
     block = heap_block_at(heap, draft->block);
-    HEAP_CRASH_POINT("begun");
+    HTC_POINT("begun");
     draft->object = heap_payload(block);
     draft->payload = memset(heap->writer->fixed, 0, fixed);
     draft->fixed = fixed;
@@ -564,7 +564,7 @@ void htc_heap_drop(htc_heap *heap, htc_heap_draft *draft)
 
     htc_run_undo(&draft->run);
     atomic_store(&block->head, heap_head(heap_granules(HEAP_GET(block->head)), HEAP_FREE));
-    HEAP_CRASH_POINT("dropped");
+    HTC_POINT("dropped");
 }
 
 /* The word of the index for a new object: that of the object which it replaces; else a free one, in
@@ -626,29 +626,29 @@ void htc_heap_publish(htc_heap *heap, htc_heap_draft *draft, htc_heap_kind kind,
     size_t at = word_for(heap, hash, match, key);
 
     htc_run_keep(&draft->run);
-    HEAP_CRASH_POINT("kept");
+    HTC_POINT("kept");
     memcpy(draft->object, draft->payload, draft->fixed);
-    HEAP_CRASH_POINT("fixed");
+    HTC_POINT("fixed");
     block->hash = hash;
-    HEAP_CRASH_POINT("hash");
+    HTC_POINT("hash");
     block->owner = draft->owner;
     block->kind = kind;
     block->place = (uint32_t)at;
     HEAP_SET(block->rank, 0);
     block->depth = depth_of(heap, needs);
-    HEAP_CRASH_POINT("place");
+    HTC_POINT("place");
     for (unsigned i = 0; i < HTC_HEAP_NEEDS; i++)
         block->needs[i] = needs && needs[i] ? heap_number_of(heap, needs[i]) : 0;
-    HEAP_CRASH_POINT("needs");
+    HTC_POINT("needs");
     HEAP_SET(heap->hints->used[draft->block], 1);
     cut(heap, draft->block, granules, HEAP_USED);
     heap->writer->filled = (uint32_t)larger(heap->writer->filled, draft->block + granules);
     atomic_store(&heap->index[at], heap_word(hash, draft->block));
-    HEAP_CRASH_POINT("published");
+    HTC_POINT("published");
     set_free(heap, heap->writer->free - smaller(granules, heap->writer->free));
     use_of(heap->writer, block->owner)->granules += charge(heap, block);
     HEAP_SET(header->objects[kind], HEAP_GET(header->objects[kind]) + 1);
-    HEAP_CRASH_POINT("counted");
+    HTC_POINT("counted");
     HEAP_SET(header->bytes[kind], HEAP_GET(header->bytes[kind]) + granules * HEAP_GRANULE);
     HEAP_SET(header->used, HEAP_GET(header->used) + granules * HEAP_GRANULE);
     if (kind == HTC_HEAP_REFUSED)

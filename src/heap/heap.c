@@ -486,11 +486,11 @@ static HTC_EACH const void *acquire_from(const htc_heap *heap, size_t set, uint6
         if (!word || word != heap_word(hash, number))
             continue;
         fetch_object(heap, number);
-        HEAP_CRASH_POINT("about to pin");
+        HTC_POINT("about to pin");
         *pin = pin_block(heap->row, number);
         if (!*pin)
             return NULL;
-        HEAP_CRASH_POINT("pinned");
+        HTC_POINT("pinned");
         block = heap_block_at(heap, number);
         if (atomic_load(&heap->index[at]) == word && block->hash == hash &&
             match(heap_payload(block), key)) {

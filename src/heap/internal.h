@@ -190,12 +190,4 @@ static inline htc_pin *heap_row(const htc_heap *heap, unsigned number)
 #define HEAP_SET(word, value) atomic_store_explicit(&(word), (value), memory_order_relaxed)
 #define HEAP_GET(word)        atomic_load_explicit(&(word), memory_order_relaxed)
 
-/** For tests: a place between two stores, at which the process can be killed. */
-#ifdef HTC_CRASH_POINTS
-void htc_crash_point(const char *where);
-#define HEAP_CRASH_POINT(where) htc_crash_point(where)
-#else
-#define HEAP_CRASH_POINT(where) ((void)0)
-#endif
-
 #endif

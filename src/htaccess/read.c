@@ -18,7 +18,7 @@ static apr_status_t read_all(int fd, char *buf, size_t size, size_t *got)
     size_t n = 0;
 
     for (;;) {
-        ssize_t rv = read(fd, buf + n, size + 1 - n);
+        ssize_t rv = sys_read(fd, buf + n, size + 1 - n);
         if (rv < 0 && errno == EINTR)
             continue;
         if (rv < 0)
@@ -39,7 +39,7 @@ static apr_status_t read_once(htc_text *text, int fd, uint64_t max, char **buf)
     htc_identity after;
     apr_status_t rv;
 
-    if (fstat(fd, &st) != 0)
+    if (sys_fstat(fd, &st) != 0)
         return errno;
     if (!S_ISREG(st.st_mode))
         return APR_EINVAL;
@@ -52,7 +52,7 @@ static apr_status_t read_once(htc_text *text, int fd, uint64_t max, char **buf)
     rv = read_all(fd, *buf, (size_t)text->id.size, &text->len);
     if (rv != APR_SUCCESS)
         return rv;
-    if (fstat(fd, &st) != 0)
+    if (sys_fstat(fd, &st) != 0)
         return errno;
     htc_identity_from_stat(&after, &st);
     return htc_identity_equal(&text->id, &after) ? APR_SUCCESS : APR_EAGAIN;
@@ -83,13 +83,13 @@ static apr_status_t try_to_read(htc_text *text, const char *path, uint64_t max, 
     char *buf = NULL;
     apr_status_t rv;
     /* Non-blocking, so that a FIFO does not hold the request here; httpd may block on it. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     text_reset(text);
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? APR_ENOENT : errno;
     rv = read_once(text, fd, max, &buf);
-    close(fd);
+    sys_close(fd);
     if (rv == APR_SUCCESS) {
         text_keep(text, buf, pool);
         return rv;

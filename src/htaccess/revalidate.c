@@ -15,7 +15,7 @@ bool htc_same_file(const char *path, htc_kind kind, const htc_identity *id)
     struct stat st;
     htc_identity now;
 
-    if (stat(path, &st) != 0)
+    if (sys_stat(path, &st) != 0)
         return kind == HTC_KIND_ABSENT && (errno == ENOENT || errno == ENOTDIR);
     if (kind == HTC_KIND_ABSENT)
         return false;

@@ -126,7 +126,7 @@ int htc_fresh_monitor(apr_pool_t *pool, server_rec *s)
     const htc_context *ctx = htc_server_conf_of(s)->ctx;
 
     (void)pool;
-    if (ctx && ctx->watch && geteuid() != 0) {
+    if (ctx && ctx->watch && sys_geteuid() != 0) {
         htc_watch_drain(ctx->watch);
         say_troubles(ctx);
         htc_watch_sweep(ctx->watch, htc_mono_ms());
