@@ -638,7 +638,7 @@ static bool keep_seen(htc_watch *w, look *l, uint32_t target)
     if (same)
         settle_node(w, l, target);
     if (l->wd >= 0 && htcw_first_with_wd(w, l->wd) == HTCW_NIL)
-        inotify_rm_watch(w->fd, l->wd);
+        sys_inotify_rm_watch(w->fd, l->wd);
     end_adding(l);
     return same;
 }
@@ -647,7 +647,7 @@ static bool keep_seen(htc_watch *w, look *l, uint32_t target)
 static htc_watch_why give_up_look(htc_watch *w, look *l)
 {
     if (l->wd >= 0)
-        inotify_rm_watch(w->fd, l->wd);
+        sys_inotify_rm_watch(w->fd, l->wd);
     end_adding(l);
     return HTC_WATCH_AGAIN;
 }
