@@ -27,6 +27,13 @@ void htc_crash_point(const char *where);
 #define HTC_POINT(where) ((void)0)
 #endif
 
+/* Stands between loads of shared memory. Only the simulated world runs others there. */
+#ifdef HTC_SIMULATED
+#define HTC_LOAD_POINT(where) HTC_POINT(where)
+#else
+#define HTC_LOAD_POINT(where) ((void)0)
+#endif
+
 /* Time. */
 #define sys_clock_gettime HTC_SYS(clock_gettime)
 #define sys_nanosleep     HTC_SYS(nanosleep)

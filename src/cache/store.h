@@ -227,6 +227,7 @@ static inline bool htc_store_current(const htc_slot_hot *slot, uint64_t version,
                                      int64_t *checked_at)
 {
     *checked_at = atomic_load_explicit(&slot->checked_at, memory_order_acquire);
+    HTC_LOAD_POINT("checked_at");
     return atomic_load_explicit(&slot->version, memory_order_acquire) == version;
 }
 
@@ -237,6 +238,7 @@ static inline bool htc_store_current(const htc_slot_hot *slot, uint64_t version,
  */
 static inline bool htc_store_claim(htc_slot_hot *slot, int64_t seen, int64_t until)
 {
+    HTC_LOAD_POINT("claim");
     return atomic_compare_exchange_strong_explicit(&slot->checked_at, &seen, until,
                                                    memory_order_acq_rel, memory_order_relaxed);
 }
@@ -258,6 +260,7 @@ static inline void htc_store_confirm(htc_slot_hot *slot, int64_t seen, int64_t n
  */
 static inline void htc_store_refute(htc_slot_hot *slot, int64_t never)
 {
+    HTC_LOAD_POINT("refute");
     atomic_store_explicit(&slot->checked_at, never, memory_order_release);
 }
 

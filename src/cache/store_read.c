@@ -23,6 +23,7 @@ static bool view_begin(const htcs_slot *slot, htcs_view *view)
 {
     view->seq = atomic_load_explicit(&slot->seq, memory_order_acquire);
     view->version = HTCS_GET(slot->hot.version);
+    HTC_LOAD_POINT("version");
     view->checked_at = HTCS_GET(slot->hot.checked_at);
     view->tag = HTCS_GET(slot->tag);
     view->first = HTCS_GET(slot->first);
@@ -55,6 +56,7 @@ static size_t read_block(const htc_store *store, htcs_cursor *cursor, uint64_t *
     }
     if (cursor->block >= store->nblocks)
         return 0;
+    HTC_LOAD_POINT("block");
     block = &store->blocks[cursor->block];
     if (n > HTCS_BLOCK_WORDS - cursor->word)
         n = HTCS_BLOCK_WORDS - cursor->word;

@@ -158,6 +158,7 @@ static void claim(htc_context *ctx, htc_trust *trust, _Atomic int64_t *mark, int
                          .fresh = htc_watch_fresh(ctx->watch),
                          .own = htc_watch_unverified(ctx->watch)};
     trust->unprompted = htc_mark_is_unprompted(seen);
+    HTC_LOAD_POINT("trust");
     trust->mine = atomic_compare_exchange_strong(mark, &seen, trust->own) && was_unverified;
 }
 
@@ -183,6 +184,7 @@ void htc_trust_end(htc_trust *trust)
         return;
     if (trust->why != HTC_WATCH_OK)
         mark = htc_mark_polled(trust->why, htc_mono_ms());
+    HTC_LOAD_POINT("trusted");
     atomic_compare_exchange_strong(trust->mark, &own, mark);
 }
 
