@@ -80,10 +80,11 @@ sub load {
     return HtCache::Load->start(port => $server->port('site'), clients => 2, retry => 1000, timeout => 40, requests => \@requests);
 }
 
+# One right answer for each time at least: a slow machine has few while httpd restarts.
 sub served {
-    my ($what, $load) = @_;
+    my ($what, $load, $times) = @_;
     my $seen = $load->stop;
-    cmp_ok $seen->{right}, '>', 50, "$what: clients were served";
+    cmp_ok $seen->{right}, '>', $times, "$what: clients had $seen->{right} right answers";
     is $seen->{$_}, 0, "$what: $_ requests" for qw(wrong cut refused hung);
     diag $_ for @{ $seen->{errors} };
 }
@@ -100,7 +101,7 @@ for (1 .. $kills) {
 }
 ok $builder, 'whenever a builder was killed another one began';
 is $killed, $kills, 'all were killed';
-served('builder killed', $load);
+served('builder killed', $load, $kills);
 cmp_ok $cache->status->{shared}{builders}, '>', $killed, 'as the page says';
 is_deeply [wrong($cache, sort keys %right)], [], 'afterwards all answers are right';
 my $builds = $cache->status->{shared}{builds};
@@ -136,7 +137,7 @@ my @failed = grep { !restarted($cache, 'USR1') } 1 .. 5;
 is_deeply \@failed, [], 'a graceful restart ends the builder and begins another one';
 kill 'STOP', $cache->builder;
 ok restarted($cache, 'USR1'), 'one that is stopped, too';
-served('graceful restarts', $load);
+served('graceful restarts', $load, 6);
 @failed = grep { !restarted($cache, 'HUP') } 1 .. 3;
 is_deeply \@failed, [], 'so does a restart';
 is_deeply [wrong($cache, (map {"/d$_/page.html"} 1 .. 20) x 3)], [], 'answers are right';
