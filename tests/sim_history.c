@@ -45,7 +45,7 @@ static const struct {
     [LINK] = {"link", 3},        [TOUCH] = {"touch", 2},     [CHMOD] = {"chmod", 2},
     [SWITCH] = {"switch", 3},    [MOUNT] = {"mount", 1},     [PAUSE] = {"pause", 8},
     [JUMP] = {"jump", 1},        [STOP] = {"stop", 2},       [GO_ON] = {"go on", 5},
-    [KILL] = {"kill", 3},        [FORK] = {"fork", 4},       [REAP] = {"reap", 2},
+    [KILL] = {"kill", 6},        [FORK] = {"fork", 6},       [REAP] = {"reap", 2},
     [RESTART] = {"restart", 1},  [BUILDER] = {"builder", 2}, [MONITOR] = {"monitor", 1}};
 
 typedef struct action {
@@ -283,7 +283,7 @@ static void choose_settings(void)
                              .revalidate_ms = revalidate[sim_random(7)],
                              .children = 1 + sim_random(4),
                              .parent_is_root = sim_random(2),
-                             .same_names = !sim_random(8)};
+                             .same_names = !sim_random(4)};
     kills = sim_random(2);
     stops = sim_random(2);
     mounts = !sim_random(4);

@@ -190,7 +190,7 @@ static void publish_tree(htc_job *job, const char *text)
     htc_put put = {.key = job->path,
                    .key_len = strlen(job->path),
                    .kind = HTC_KIND_TREE,
-                   .flags = htc_racy_flag(&job->text.id),
+                   .flags = htc_racy_flag(&job->text),
                    .id = &job->text.id,
                    .checked_at = job->text.checked_at};
     htc_ref ref;

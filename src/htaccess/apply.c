@@ -84,7 +84,7 @@ static void publish_tree(htc_job *job, const ap_directive_t *tree)
     htc_put put = {.key = job->path,
                    .key_len = strlen(job->path),
                    .kind = HTC_KIND_TREE,
-                   .flags = htc_racy_flag(&job->text.id),
+                   .flags = htc_racy_flag(&job->text),
                    .id = &job->text.id,
                    .checked_at = job->text.checked_at};
 

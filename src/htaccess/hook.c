@@ -200,7 +200,7 @@ static void publish_empty(lookup *lk, const htc_text *text)
     htc_put *put = later(lk, HTC_KIND_TREE, text->checked_at);
 
     put->id = apr_pmemdup(lk->r->pool, &text->id, sizeof(text->id));
-    put->flags = htc_racy_flag(put->id) | HTC_RF_EMPTY;
+    put->flags = htc_racy_flag(text) | HTC_RF_EMPTY;
     /* Storing so small a record fails only for lack of memory, which aborts. */
     htc_record_finish(htc_record_begin(lk->r->pool, text->hash), &put->payload, &put->payload_len);
     htc_farm_publish(lk->ctx, lk->r, put, false);
@@ -285,7 +285,7 @@ static apr_status_t answer_text(lookup *lk, const htc_text *text, ap_configfile_
         htc_publish_stock(lk->ctx, lk->r, lk->path, text, survey.stock);
         return answer_left(lk, htc_redirects_flag(text), cfg);
     }
-    seen_add(lk, !htc_racy_flag(&text->id));
+    seen_add(lk, !htc_racy_flag(text));
     if (!survey.directives) {
         publish_empty(lk, text);
         *cfg = htc_empty_open(lk->path, lk->r->pool);
@@ -408,7 +408,7 @@ static apr_status_t answer_from_disk(lookup *lk, ap_configfile_t **cfg)
     if (!keep && !htc_redirects_flag(&text))
         return answer_unkept(lk, &text, cfg);
     if (same_text(lk, &text, &payload, &payload_len)) {
-        lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text.id);
+        lk->info.flags = (lk->info.flags & ~HTC_RF_RACY) | htc_racy_flag(&text);
         lk->info.id = text.id;
         htc_store_reidentify(lk->ctx->store, lk->info.ref, &text.id, lk->info.flags,
                              lk->trust.mark ? HTC_STORE_KEEP : text.checked_at);

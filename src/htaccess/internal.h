@@ -58,6 +58,7 @@ typedef struct htc_text {
     htc_identity id;
     htc_text_hash hash;
     apr_int64_t checked_at; /* htc_mono_ms() from before it was opened */
+    int64_t read_at;        /* htc_wall_ns() from before it was opened */
 } htc_text;
 /**
  * Read @a path in one consistent state. The bytes live as long as @a pool. The caller sets
@@ -284,8 +285,8 @@ typedef struct htc_job {
 /** The synthetic file for @a job. */
 ap_configfile_t *htc_job_open(htc_job *job, apr_pool_t *pool);
 
-/** HTC_RF_RACY or 0. */
-uint32_t htc_racy_flag(const htc_identity *id);
+/** HTC_RF_RACY or 0: could the file have changed since it was read, and its identity be the same? */
+uint32_t htc_racy_flag(const htc_text *text);
 
 /** Store a record; hash, owner and share are filled in. ref->version is 0 on failure. */
 apr_status_t htc_publish(htc_context *ctx, request_rec *r, htc_put *put, htc_ref *ref);

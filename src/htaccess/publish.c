@@ -15,9 +15,10 @@ struct htc_pending {
     htc_put puts[PENDING_MAX];
 };
 
-uint32_t htc_racy_flag(const htc_identity *id)
+/* By the time at which it was read: whoever publishes it may have been held up since. */
+uint32_t htc_racy_flag(const htc_text *text)
 {
-    return htc_identity_racy(id, htc_wall_ns()) ? HTC_RF_RACY : 0;
+    return htc_identity_racy(&text->id, text->read_at) ? HTC_RF_RACY : 0;
 }
 
 unsigned htc_share_of(const request_rec *r)

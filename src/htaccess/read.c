@@ -80,12 +80,14 @@ static void text_keep(htc_text *text, char *buf, apr_pool_t *pool)
 
 static apr_status_t try_to_read(htc_text *text, const char *path, uint64_t max, apr_pool_t *pool)
 {
+    const int64_t now = htc_wall_ns();
     char *buf = NULL;
     apr_status_t rv;
     /* Non-blocking, so that a FIFO does not hold the request here; httpd may block on it. */
     int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     text_reset(text);
+    text->read_at = now;
     if (fd < 0)
         return errno == ENOENT || errno == ENOTDIR ? APR_ENOENT : errno;
     rv = read_once(text, fd, max, &buf);
