@@ -288,7 +288,7 @@ static void choose_settings(void)
     stops = sim_random(2);
     mounts = !sim_random(4);
     whole = !sim_random(4);
-    spread = 1U << sim_random(4);
+    spread = sim_set.same_names ? SIM_PATHS : 1U << sim_random(4);
 }
 
 static verb choose_verb(void)

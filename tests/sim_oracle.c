@@ -18,7 +18,7 @@
 #define REFUSED  1024
 #define NET_DONE 30 /* sweeps, after which each record was compared */
 /* Nodes that are visited under one hold of the lock: events of one read come on top of a step. */
-#define HOLD (2 * HTCW_STEP + 16 * HTCW_PEERS)
+#define HOLD (2 * HTCW_STEP + 4 * HTCW_PEERS)
 
 const char *const sim_dirs[SIM_PATHS] = {
     "/",           "/srv/",       "/srv/www/",     "/srv/www/a/", "/srv/www/a/b/",
