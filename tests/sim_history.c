@@ -138,8 +138,11 @@ static void edit(unsigned process, unsigned argument)
         sim_chmod(path, a->other % 4, a->other % 5);
         break;
     case SWITCH:
-        if (sim_symlink(a->other % 2 ? "/rel1" : "/rel2", "/srv/next") &&
-            !sim_rename("/srv/next", "/srv/now"))
+        if (a->other % 3 == 0) { /* what it leads to is away, or there again */
+            if (!sim_rename("/rel1", "/rel3"))
+                sim_rename("/rel3", "/rel1");
+        } else if (sim_symlink(a->other % 2 ? "/rel1" : "/rel2", "/srv/next") &&
+                   !sim_rename("/srv/next", "/srv/now"))
             sim_unlink("/srv/next");
         break;
     default:
