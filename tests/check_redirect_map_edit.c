@@ -527,6 +527,9 @@ START_TEST(bad_edits_are_not_parsed)
         {"del /a /b", "neither a status nor an option"},
         {"del /a 301", "neither a status nor an option"},
         {"add /a /b\nadd /c /d", "one line"},
+        {"\xEF\xBB\xBF"
+         "add /a /b",
+         "byte order mark"},
     };
     redirect_edit edit;
 

@@ -138,6 +138,8 @@ const char *redirect_edit_parse(const char *line, size_t len, redirect_edit *edi
     *edit = (redirect_edit){.options = ""};
     if (memchr(line, '\0', len) || memchr(line, '\n', len))
         return "an edit is one line without a NUL byte";
+    if (len >= 3 && !memcmp(line, "\xEF\xBB\xBF", 3))
+        return "it begins with a byte order mark (BOM): send the edits without one";
     l.r = redirect_map_reader_take(pool);
     if (!l.r)
         return "there is no memory";
