@@ -119,15 +119,18 @@ START_TEST(equal_ignores_what_reading_changes)
 }
 END_TEST
 
+/* By which the clock of file times may lag behind. */
+#define TICKS (20 * (S / 1000))
+
 static const struct {
     int64_t mtime, ctime, now;
     bool racy;
 } racy_cases[] = {
     {0, 0, 1000 * S, false},
-    {998 * S, 0, 1000 * S, false},
-    {998 * S + 1, 0, 1000 * S, true},
-    {0, 998 * S, 1000 * S, false},
-    {0, 998 * S + 1, 1000 * S, true},
+    {998 * S - TICKS, 0, 1000 * S, false},
+    {998 * S - TICKS + 1, 0, 1000 * S, true},
+    {0, 998 * S - TICKS, 1000 * S, false},
+    {0, 998 * S - TICKS + 1, 1000 * S, true},
     {1000 * S, 0, 1000 * S, true},
     {0, 1000 * S, 1000 * S, true},
     {1001 * S, 0, 1000 * S, true},
@@ -135,8 +138,8 @@ static const struct {
     {INT64_MAX, 0, 1000 * S, true},
     {INT64_MIN, INT64_MIN, 1000 * S, false},
     {INT64_MIN, INT64_MIN, INT64_MAX, false},
-    {-S, -S, S, false},
-    {-S, -S, S - 1, true},
+    {-S, -S, S + TICKS, false},
+    {-S, -S, S + TICKS - 1, true},
 };
 
 START_TEST(racy_within_two_seconds_or_in_the_future)

@@ -2,8 +2,8 @@
 /*
  * What may be answered: the tree's own history. For each directory that is asked for it is known
  * what its .htaccess file was, and until when. An answer must be what was there at some moment
- * between the beginning of the request and now; or, where the file is asked for now and then only,
- * at some moment within that interval before. And what must hold of the store and of the watches.
+ * between the beginning of the request and now. Where the file is asked for now and then only, that
+ * moment may lie one such interval earlier. And what must hold of the store and of the watches.
  */
 #include "cache/store_internal.h"
 #include "cache/watch_internal.h"

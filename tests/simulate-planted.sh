@@ -3,7 +3,8 @@
 # Does the simulated world find what it must? Each patch in tests/planted puts a fault into the module; tests/simulate
 # has to find it within a minute. 'make simulate-planted'; PLANTED="NAME...": these patches alone. Fails as well when a
 # patch does not apply any more, or the module without one fails. The first words of the failure stand in the patch, in
-# a line "Finds: WORDS", for which several may be given, with "|" between them.
+# a line "Finds: WORDS", for which several may be given, with "|" between them. A line "First: SEED" names where to
+# begin.
 set -u
 : "${srcdir:?}" "${COMPILE:?the compile command of tests/simulate}" "${SOURCES:?}" "${LIBS:?}"
 dir=$PWD/planted
@@ -18,12 +19,12 @@ build() {
     # shellcheck disable=SC2086
     (cd "$dir" && $compile -o simulate $SOURCES $LIBS) || exit 1
 }
-# $1: seconds. True: nothing was found.
-simulate() { "$dir/simulate" --steps 1e12 --seconds "$1" >"$dir/said" 2>&1; }
+# $1: seconds; $2: the first seed. True: nothing was found.
+simulate() { "$dir/simulate" --steps 1e12 --seconds "$1" --first "$2" >"$dir/said" 2>&1; }
 
 fresh
 build
-simulate 5 || { cat "$dir/said" >&2; echo "simulate-planted: it fails without any patch" >&2; exit 1; }
+simulate 5 1 || { cat "$dir/said" >&2; echo "simulate-planted: it fails without any patch" >&2; exit 1; }
 status=0
 for patch in "$srcdir"/tests/planted/*.patch; do
     name=$(basename "$patch" .patch)
@@ -32,7 +33,8 @@ for patch in "$srcdir"/tests/planted/*.patch; do
     patch -s -p1 -d "$dir" --forward --fuzz=0 <"$patch" || { echo "simulate-planted: $name does not apply any more"; exit 1; }
     build
     before=$(date +%s)
-    if simulate 60; then
+    first=$(sed -n 's/^First: //p' "$patch")
+    if simulate 60 "${first:-1}"; then
         echo "simulate-planted: $name was NOT found"
         status=1
     elif grep -qE "^seed [0-9]*: ($(sed -n 's/^Finds: //p' "$patch"))" "$dir/said"; then

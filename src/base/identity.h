@@ -26,8 +26,9 @@ typedef struct htc_identity {
     uint32_t unused; /* 0 */
 } htc_identity;
 
-/** A file younger than this may change again without changing its times. */
-#define HTC_RACY_NS (2 * INT64_C(1000000000))
+/** A file younger than this may change again without changing its times. They are whole multiples of two
+ * seconds on FAT, and the kernel takes them from a clock that lags behind by a tick, 10 ms at most. */
+#define HTC_RACY_NS (2 * INT64_C(1000000000) + 20 * INT64_C(1000000))
 
 /** Fill @a id from @a st. */
 void htc_identity_from_stat(htc_identity *id, const struct stat *st);

@@ -144,9 +144,8 @@ typedef struct map_row {
 } map_row;
 
 /* maps/maps.c */
-/** A reader, with nothing in it set. The pool keeps the one that was given back last, and frees it:
- * edits are read row by row, and each would have half a megabyte from the system, and give it back.
- * NULL: no memory. */
+/** A reader, with nothing in it set; NULL: no memory. It has half a megabyte, and edits are read row by
+ * row. So the pool keeps the one that was given back last, and frees it in the end. */
 map_reader *redirect_map_reader_take(apr_pool_t *pool);
 /** @a r is not used any more. */
 void redirect_map_reader_give(map_reader *r, apr_pool_t *pool);
